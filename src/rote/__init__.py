@@ -1,0 +1,1 @@
+"""Teach a Unitree robot a motion by hand and play it back."""

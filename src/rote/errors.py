@@ -1,0 +1,217 @@
+"""Everything rote raises on purpose.
+
+    RoteError
+    ├── BadRequestError          your call cannot be carried out as asked   (also a ValueError)
+    ├── DecodeError              these bytes are not a valid frame
+    │   ├── TruncatedError           they end too early
+    │   ├── ChecksumError            the CRC does not match
+    │   └── PayloadError             the frame is sound, what it carries is not
+    ├── ProtocolError            a valid message at the wrong moment
+    │   ├── LocalProtocolError       you asked for it
+    │   └── RemoteProtocolError      the peer sent it
+    ├── LinkError                the carrier failed; trying again may help  (also a ConnectionError)
+    │   ├── NoAnswerError            nobody answered                        (also a TimeoutError)
+    │   └── PeerLostError            the robot answered, and then no more
+    ├── RefusedError             the robot answered, and the answer was no
+    ├── UnsafeMotionError        a motion failed a safety check; never retry it unchanged
+    ├── UnsupportedError         this wire cannot do that, another one can
+    ├── MissingExtraError        an optional package is not installed       (also an ImportError)
+    └── StoreError               the simulated robot's store cannot be used
+
+Each carries `kind` (a word scripts can rely on), `remedy` (what to do next) and `exit_code`.
+Wrong types raise TypeError, as everywhere else in Python.
+"""
+
+from typing import ClassVar
+
+
+class RoteError(Exception):
+    """The root of the tree: catch this to catch everything rote raises on purpose."""
+
+    kind: ClassVar[str] = "error"
+    exit_code: ClassVar[int] = 1
+
+    @property
+    def remedy(self) -> str:
+        """What to do next, in one sentence; empty where there is nothing to say."""
+        return ""
+
+
+class _ExplainedError(RoteError):
+    """An error made of a message and a remedy."""
+
+    def __init__(self, message: str, remedy: str = "") -> None:
+        super().__init__(message, remedy)
+        self.message = message
+        self._remedy = remedy
+
+    def __str__(self) -> str:
+        return self.message
+
+    @property
+    def remedy(self) -> str:
+        """What to do next."""
+        return self._remedy
+
+
+class BadRequestError(_ExplainedError, ValueError):
+    """What was asked cannot be carried out: a name too long, a negative duration, a bad URL."""
+
+    kind = "bad-request"
+    exit_code = 2
+
+
+class DecodeError(_ExplainedError):
+    """These bytes are not a valid frame."""
+
+    kind = "decode"
+
+
+class TruncatedError(DecodeError):
+    """The bytes end before the frame does."""
+
+    def __init__(self, needed: int, got: int, hint: str = "") -> None:
+        super().__init__(f"the frame needs {needed} bytes and has {got}{hint}")
+        self.args = (needed, got, hint)
+        self.needed = needed
+        self.got = got
+
+
+class ChecksumError(DecodeError):
+    """The CRC in the frame is not the CRC of the frame."""
+
+    def __init__(self, stated: int, computed: int) -> None:
+        super().__init__(
+            f"checksum is {stated:08x} in the frame, {computed:08x} by its bytes; "
+            "bytes that begin like a teaching frame and fail the CRC are most likely a DTLS record"
+        )
+        self.args = (stated, computed)
+        self.stated = stated
+        self.computed = computed
+
+
+class PayloadError(DecodeError):
+    """The frame is sound, but its payload holds something it may not."""
+
+
+class ProtocolError(_ExplainedError):
+    """A valid message at the wrong moment."""
+
+    kind = "protocol"
+
+
+class LocalProtocolError(ProtocolError):
+    """This side was asked to send something that may not be sent now."""
+
+
+class RemoteProtocolError(ProtocolError):
+    """The other side sent something that may not be sent now."""
+
+
+class LinkError(_ExplainedError, ConnectionError):
+    """The carrier failed; trying again may help."""
+
+    kind = "link"
+    exit_code = 3
+
+
+class NoAnswerError(LinkError, TimeoutError):
+    """Nobody answered."""
+
+    kind = "no-answer"
+
+
+class PeerLostError(LinkError):
+    """The robot was there and fell silent; its state is unknown."""
+
+    kind = "peer-lost"
+
+
+class RefusedError(RoteError):
+    """The robot answered, and the answer was no."""
+
+    kind = "refused"
+    exit_code = 4
+
+    def __init__(self, code: int, words: str, remedy: str = "") -> None:
+        super().__init__(code, words, remedy)
+        self.code = code
+        self.words = words
+        self._remedy = remedy
+
+    def __str__(self) -> str:
+        return f"the robot refused: {self.words} (code {self.code})"
+
+    @property
+    def remedy(self) -> str:
+        """What to do next."""
+        return self._remedy
+
+
+class UnsafeMotionError(RoteError):
+    """A motion failed a safety check. The joint, the moment and the number are fields."""
+
+    kind = "unsafe-motion"
+    exit_code = 5
+
+    def __init__(self, joint: str, time_s: float, reason: str) -> None:
+        super().__init__(joint, time_s, reason)
+        self.joint = joint
+        self.time_s = time_s
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"unsafe motion: {self.joint} at {self.time_s:.2f} s: {self.reason}"
+
+    @property
+    def remedy(self) -> str:
+        """What to do next."""
+        return "Play it slower, or teach it again within the joint's limits."
+
+
+class UnsupportedError(RoteError):
+    """This wire cannot do that; the error names those that can."""
+
+    kind = "unsupported"
+    exit_code = 6
+
+    def __init__(self, what: str, wire: str, wires_that_can: tuple[str, ...] = ()) -> None:
+        super().__init__(what, wire, wires_that_can)
+        self.what = what
+        self.wire = wire
+        self.wires_that_can = wires_that_can
+
+    def __str__(self) -> str:
+        return f"{self.wire} cannot {self.what}"
+
+    @property
+    def remedy(self) -> str:
+        """Which wire to use instead."""
+        if not self.wires_that_can:
+            return "No wire of rote can do this yet."
+        return f"Connect by {' or '.join(self.wires_that_can)} instead."
+
+
+class MissingExtraError(RoteError, ImportError):
+    """An optional package is not installed."""
+
+    kind = "missing-extra"
+
+    def __init__(self, what: str, extra: str) -> None:
+        super().__init__(what, extra)
+        self.what = what
+        self.extra = extra
+
+    def __str__(self) -> str:
+        return f"{self.what} needs an optional package"
+
+    @property
+    def remedy(self) -> str:
+        """The command that installs it."""
+        return f"Run: pip install 'rote[{self.extra}]'"
+
+
+class StoreError(_ExplainedError):
+    """The simulated robot's store cannot be used."""
+
+    kind = "store"

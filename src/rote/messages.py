@@ -1,0 +1,334 @@
+"""What can be said: commands, replies and reports. The vocabulary all wires share.
+
+Commands are imperatives, replies and reports are things. Times are whole milliseconds where a wire
+carries them so, and the field's name says it. Nothing here knows a byte.
+"""
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+MAX_ACTIONS = 15
+"""Places for taught actions on a robot."""
+MAX_NAME_BYTES = 31
+"""UTF-8 bytes of an action's name; the wires' field has 32 with the closing zero."""
+MAX_DURATION_MS = 180_000
+"""The longest recording and the longest playback."""
+MAX_KEYFRAMES = 20
+JOINT_COUNT = 29
+
+
+class Mode(IntEnum):
+    """What the robot's motion controller is doing, by the ids a G1 itself uses."""
+
+    ZERO_TORQUE = 0
+    DAMP = 1
+    LOCK_STAND = 4
+    WALK = 500
+    WALK_WAIST = 501
+
+
+class Phase(IntEnum):
+    """How far a playback is."""
+
+    NONE = 0
+    APPROACH = 1
+    PLAYING = 2
+    RETURN = 3
+
+
+class Interpolation(IntEnum):
+    """How to get from one keyframe to the next."""
+
+    LINEAR = 0
+    CUBIC = 1
+    SMOOTH = 2
+
+
+class Code(IntEnum):
+    """What a robot answers. 7404 is stated by the documents; where a G1's own services have a code
+    for the same thing, that number is used; the 741x are this project's choice."""
+
+    OK = 0
+    UNKNOWN_COMMAND = 3203
+    BAD_PAYLOAD = 3204
+    BUSY = 7400
+    NO_SUCH_ACTION = 7402
+    WRONG_STATE = 7404
+    NAME_EXISTS = 7405
+    NOT_INITIALISED = 7410
+    STORE_FULL = 7411
+    NOTHING_RECORDED = 7412
+    UNSAFE = 7413
+    SUPERSEDED = 7414
+    STORE_FAILED = 7415
+
+
+WORDS: dict[int, tuple[str, str]] = {
+    Code.OK: ("done", ""),
+    Code.UNKNOWN_COMMAND: (
+        "it does not know this command",
+        "Compare the versions of both ends: the robot's may be older.",
+    ),
+    Code.BAD_PAYLOAD: (
+        "it could not read or accept the values sent",
+        "Check names (1 to 31 UTF-8 bytes, no control characters), durations (up to 180 s) "
+        "and frame counts (at most what is stored).",
+    ),
+    Code.BUSY: (
+        "it is busy with another motion, or another client is teaching",
+        "Wait until it has ended, or stop it: rote stop.",
+    ),
+    Code.NO_SUCH_ACTION: (
+        "there is no action of that name or number",
+        "See what there is: rote list.",
+    ),
+    Code.WRONG_STATE: (
+        "it is not in a balanced standing",
+        "Make it stand first: rote modes stand (on the remote: L2+UP, then R1+X).",
+    ),
+    Code.NAME_EXISTS: (
+        "an action of that name already exists",
+        "Choose another name, or delete the old action first.",
+    ),
+    Code.NOT_INITIALISED: (
+        "the connection was not initialised",
+        "Connect again; the robot may have been restarted.",
+    ),
+    Code.STORE_FULL: (
+        f"all {MAX_ACTIONS} places for taught actions are taken",
+        "Delete an action first.",
+    ),
+    Code.NOTHING_RECORDED: (
+        "nothing was recorded",
+        "Teach first; a recording needs at least two samples (20 ms).",
+    ),
+    Code.UNSAFE: (
+        "the motion would exceed a joint's position or speed limit",
+        "Play it slower, or teach it again within the limits.",
+    ),
+    Code.SUPERSEDED: (
+        "a newer stop or exit has overtaken this command",
+        "Nothing was started. Ask again if you still want it.",
+    ),
+    Code.STORE_FAILED: (
+        "its store could not be written",
+        "Look at the robot's own messages; the recording is still in its memory, so save again.",
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Keyframe:
+    """One joint's value at one moment."""
+
+    joint: int
+    time_ms: int
+    value_rad: float
+
+
+# ---- commands -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class TakeControl:
+    """Open the control channel."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseControl:
+    """Close the control channel: the client is leaving."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeMode:
+    """Bring the motion controller into `mode` (a `Mode`, or any id a newer robot may know)."""
+
+    mode: int
+
+
+@dataclass(frozen=True, slots=True)
+class SyncParameters:
+    """Exchange parameters; nobody knows which, so they are opaque."""
+
+    data: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class MoveByHand:
+    """Let the simulated robot's scripted hand move its soft arms. A real robot has no such hand."""
+
+    script: str
+    duration_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subscribe:
+    """Ask for state reports; with `all_joints`, for all of them instead of the first 12."""
+
+    all_joints: bool = False
+    flags: int = 0
+    """The other filter bits, as sent."""
+    opaque: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class SignalReady:
+    """Say that the client is ready: initialisation is over."""
+
+
+@dataclass(frozen=True, slots=True)
+class EnterTeaching:
+    """Make the arms soft."""
+
+    state: "RobotState | None" = None
+
+
+@dataclass(frozen=True, slots=True)
+class KeepTeaching:
+    """Say that somebody is still teaching; without it the arms hold again by themselves."""
+
+    compensation: tuple[float, ...] = (0.0,) * 11
+
+
+@dataclass(frozen=True, slots=True)
+class ExitTeaching:
+    """Make the arms hold again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """Start or stop recording."""
+
+    on: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ListActions:
+    """Ask which taught actions there are."""
+
+    filter: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SaveAction:
+    """Store the recording, or `keyframes` where given, under `name`."""
+
+    name: str
+    created_s: int
+    duration_ms: int
+    frames: int = 0
+    loop: bool = False
+    save: bool = True
+    speed_modifier: bool = False
+    keyframes: tuple[Keyframe, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlayAction:
+    """Play the taught action number `action`, counted from 1 in the list's order."""
+
+    action: int
+    frames: int = 0
+    """How many frames from the start; 0 means all."""
+    duration_ms: int = 0
+    """How long it is to take; 0 means as recorded."""
+    interpolation: Interpolation = Interpolation.LINEAR
+    loop: bool = False
+    keyframes: tuple[Keyframe, ...] = ()
+    """Instead of what is stored."""
+
+
+@dataclass(frozen=True, slots=True)
+class StopMotion:
+    """Stop what is playing, with a soft return. Always allowed."""
+
+
+Command = (
+    TakeControl
+    | ReleaseControl
+    | ChangeMode
+    | SyncParameters
+    | MoveByHand
+    | Subscribe
+    | SignalReady
+    | EnterTeaching
+    | KeepTeaching
+    | ExitTeaching
+    | Record
+    | ListActions
+    | SaveAction
+    | PlayAction
+    | StopMotion
+)
+
+# ---- replies and reports ------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """Done, or why not."""
+
+    code: int = Code.OK
+
+
+@dataclass(frozen=True, slots=True)
+class ActionEntry:
+    """One line of the robot's list."""
+
+    name: str
+    duration_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class ActionList:
+    """The taught actions, in the order of their numbers."""
+
+    actions: tuple[ActionEntry, ...] = ()
+
+
+Reply = Status | ActionList
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RobotState:
+    """What the robot is doing at one moment of its own clock."""
+
+    mode: int = Mode.WALK
+    arms_soft: bool = False
+    recording: bool = False
+    phase: Phase = Phase.NONE
+    stopped_early: bool = False
+    """The last playback did not run to its end."""
+    positions_rad: tuple[float, ...]
+    velocities_rad_s: tuple[float, ...]
+    accelerometer_m_s2: tuple[float, ...] = (0.0, 0.0, 9.81)
+    gyroscope_rad_s: tuple[float, ...] = (0.0, 0.0, 0.0)
+    foot_force_n: tuple[float, ...] = (0.0, 0.0, 0.0, 0.0)
+    time_us: int = 0
+
+    @property
+    def playing(self) -> bool:
+        """Whether a playback, its approach and its return included, is going on."""
+        return self.phase is not Phase.NONE
+
+
+def words_for(code: int) -> tuple[str, str]:
+    """Return what a robot's code means and what to do about it."""
+    return WORDS.get(code, ("for a reason it does not explain", "Look the code up in the docs."))
+
+
+def name_problem(name: str) -> str | None:
+    """Return what is wrong with an action's name, or None."""
+    try:
+        size = len(name.encode("utf-8"))
+    except UnicodeEncodeError:
+        return "it holds characters that cannot be written as UTF-8"
+    if not name.strip():
+        return "it is empty"
+    if size > MAX_NAME_BYTES:
+        return f"it takes {size} bytes in UTF-8; at most {MAX_NAME_BYTES} fit"
+    if any(ord(c) < 0x20 or 0x7F <= ord(c) < 0xA0 for c in name):
+        return "it holds control characters"
+    if name != name.strip():
+        return "it begins or ends with a space"
+    return None

@@ -1,0 +1,1 @@
+"""Trajectories: arrays in, arrays out. Only `files` touches the disk."""

@@ -1,0 +1,1 @@
+"""The API people program against."""

@@ -1,0 +1,499 @@
+"""One end of a conversation in teaching frames: who may say what when, without I/O or clock.
+
+Feed it what happens (`open`, `request`, `reply`, `report`, `receive`, `tick`, `close`) with the
+time it happened; then send what `outgoing` returns, act on what `events` returns, and call `tick`
+again no later than `due`. The same class plays both roles:
+
+- CLIENT opens, asks, repeats what stays unanswered, keeps teaching alive, notices a silent robot.
+- ROBOT answers; a repeated request is answered again but handed out only once, and a start that
+  arrives after a newer stop is refused.
+
+    NEW ── 09 ──▶ CONTROLLED ── 0A ──▶ SYNCED ── 0B ──▶ SUBSCRIBED ── 0C ──▶ READY ──▶ LOST, CLOSED
+"""
+
+from collections import Counter, OrderedDict
+from dataclasses import dataclass
+from enum import Enum, IntEnum, auto
+
+from rote import messages as m
+from rote.errors import DecodeError, LocalProtocolError
+from rote.wire import teaching as wire
+from rote.wire.teaching import CommandId, Frame, MessageType
+
+
+class Role(Enum):
+    """Which end this is."""
+
+    CLIENT = auto()
+    ROBOT = auto()
+
+
+class State(IntEnum):
+    """How far the conversation is. The order of the first five is the order of initialisation."""
+
+    NEW = 0
+    CONTROLLED = 1
+    SYNCED = 2
+    SUBSCRIBED = 3
+    READY = 4
+    LOST = 5
+    CLOSED = 6
+
+
+# What has to be said in each state to reach the next. Nothing else is accepted before READY.
+INITIALISATION: dict[State, tuple[CommandId, State]] = {
+    State.NEW: (CommandId.CONTROL_MODE, State.CONTROLLED),
+    State.CONTROLLED: (CommandId.PARAMETER_SYNC, State.SYNCED),
+    State.SYNCED: (CommandId.STATUS_SUBSCRIBE, State.SUBSCRIBED),
+    State.SUBSCRIBED: (CommandId.READY_SIGNAL, State.READY),
+}
+_REACHES = dict(INITIALISATION.values())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timing:
+    """All waiting times, in seconds."""
+
+    heartbeat_s: float = 4.5
+    keep_teaching_s: float = 4.5
+    retry_s: float = 0.1
+    """Before the first repetition of an unanswered request..."""
+    retry_growth: float = 1.5
+    retry_most_s: float = 0.4
+    """...growing to this."""
+    connect_s: float = 5.0
+    answer_s: float = 8.0
+    """How long a request may stay unanswered while the robot is otherwise heard."""
+    robot_silence_s: float = 2.5
+    """A robot that reports its state 50 times a second and is not heard this long is lost."""
+    client_silence_s: float = 13.5
+    """Three heartbeats."""
+    memory_s: float = 10.0
+    """How long a robot remembers what it answered; longer than `answer_s`."""
+
+
+REMEMBERED = 128
+"""Requests a robot remembers; one older than that is a stray of the network."""
+MOST_PENDING = 64
+
+
+# ---- events -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """Initialisation is over, on either end."""
+
+
+@dataclass(frozen=True, slots=True)
+class Replied:
+    """The robot answered the request `token`."""
+
+    token: int
+    reply: m.Reply
+
+
+@dataclass(frozen=True, slots=True)
+class Unanswered:
+    """The request `token` was given up."""
+
+    token: int
+    waited_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Reported:
+    """The robot sent its state."""
+
+    state: m.RobotState
+
+
+@dataclass(frozen=True, slots=True)
+class PeerLost:
+    """Nothing was heard for too long. The conversation is over."""
+
+    silence_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class PeerLeft:
+    """The client said goodbye, or began anew from the same address."""
+
+
+@dataclass(frozen=True, slots=True)
+class Requested:
+    """The client asks for `command`; answer with `reply(token, ...)`."""
+
+    token: int
+    command: m.Command
+
+
+Event = Opened | Replied | Unanswered | Reported | PeerLost | PeerLeft | Requested
+
+
+@dataclass(slots=True)
+class _Pending:
+    """A request on its way."""
+
+    command: CommandId
+    message: m.Command
+    datagram: bytes
+    asked_at: float
+    retry_at: float
+    wait_s: float
+
+
+@dataclass(slots=True)
+class _Answered:
+    """A request a robot has seen, told from others by its CRC."""
+
+    crc: bytes
+    command: int
+    at: float
+    reply: bytes | None = None
+
+
+_STARTS = (m.EnterTeaching, m.PlayAction)
+_ENDS = (m.ExitTeaching, m.StopMotion)
+
+
+def _is_start(message: m.Command) -> bool:
+    return isinstance(message, _STARTS) or (isinstance(message, m.Record) and message.on)
+
+
+def _is_older(sequence: int, than: int) -> bool:
+    """Compare two sequence numbers that wrap after 65535."""
+    return 0 < (than - sequence) & 0xFFFF < 0x8000
+
+
+class TeachingSession:
+    """One end of one conversation."""
+
+    def __init__(
+        self, role: Role, *, all_joints: bool = True, timing: Timing | None = None
+    ) -> None:
+        self.role = role
+        self.state = State.NEW
+        self.timing = timing or Timing()
+        self.all_joints = all_joints
+        """CLIENT: ask for all joints. ROBOT: what the client asked for."""
+        self.dropped: Counter[str] = Counter()
+        """What arrived and was not used, by reason."""
+        self._sequence = 0
+        self._outgoing: list[bytes] = []
+        self._events: list[Event] = []
+        self._heard_at = 0.0
+        self._heartbeat_at = float("inf")
+        # CLIENT
+        self._opened_at = 0.0
+        self._pending: dict[int, _Pending] = {}
+        self._own: set[int] = set()
+        self._keep_teaching_at = float("inf")
+        self._newest_us = -1
+        # ROBOT
+        self._seen: OrderedDict[int, _Answered] = OrderedDict()
+        self._newest: int | None = None
+        self._ended: int | None = None
+        self._opening: tuple[int, bytes, float] | None = None
+
+    # ---- output ---------------------------------------------------------------------------------
+
+    def outgoing(self) -> list[bytes]:
+        """Return the datagrams to send, once."""
+        datagrams, self._outgoing = self._outgoing, []
+        return datagrams
+
+    def events(self) -> list[Event]:
+        """Return what has happened, once."""
+        events, self._events = self._events, []
+        return events
+
+    @property
+    def due(self) -> float:
+        """When to call `tick` next, at the latest; infinity when there is nothing to wait for."""
+        if self.state in (State.LOST, State.CLOSED):
+            return float("inf")
+        due = min(self._heartbeat_at, self._keep_teaching_at, self._lost_at())
+        for pending in self._pending.values():
+            due = min(due, pending.retry_at)
+        return due
+
+    @property
+    def live(self) -> bool:
+        """Whether the conversation is neither lost nor closed."""
+        return self.state <= State.READY
+
+    # ---- what either end does -------------------------------------------------------------------
+
+    def receive(self, datagram: bytes, now: float) -> None:
+        """Take in one datagram from the peer; whatever cannot be used is counted and dropped."""
+        if not self.live:
+            self.dropped["after the end"] += 1
+            return
+        try:
+            frame = wire.decode(datagram)
+            if self.role is Role.CLIENT:
+                self._receive_as_client(frame, now)
+            else:
+                self._receive_as_robot(frame, datagram[-4:], now)
+        except DecodeError as error:
+            self.dropped[type(error).__name__] += 1
+            return
+        self._heard_at = now
+
+    def tick(self, now: float) -> None:
+        """Do what has fallen due by `now`."""
+        if now < self.due:
+            return
+        if now >= self._lost_at():
+            self.state = State.LOST
+            self._pending.clear()
+            self._events.append(PeerLost(now - max(self._heard_at, self._opened_at)))
+            return
+        if now >= self._heartbeat_at:
+            self._heartbeat_at = now + self.timing.heartbeat_s
+            self._send(MessageType.HEARTBEAT, CommandId.NONE, b"")
+        if now >= self._keep_teaching_at:
+            self._keep_teaching_at = now + self.timing.keep_teaching_s
+            self._own.add(self._ask(m.KeepTeaching(), now))
+        for token, pending in list(self._pending.items()):
+            if now >= pending.retry_at:
+                self._retry(token, pending, now)
+
+    def close(self, now: float) -> None:
+        """End the conversation; a client says goodbye, and does not wait for an answer."""
+        if self.role is Role.CLIENT and State.NEW < self.state <= State.READY:
+            self._ask(m.ReleaseControl(), now)
+        self._pending.clear()
+        self.state = State.CLOSED
+
+    def _lost_at(self) -> float:
+        if self.role is Role.ROBOT:
+            return self._heard_at + self.timing.client_silence_s
+        if self.state is State.READY:
+            return self._heard_at + self.timing.robot_silence_s
+        return self._opened_at + self.timing.connect_s
+
+    def _send(self, kind: MessageType, command: CommandId, payload: bytes) -> bytes:
+        frame = Frame(type=kind, command=command, sequence=self._sequence, payload=payload)
+        self._sequence = (self._sequence + 1) & 0xFFFF
+        datagram = wire.encode(frame)
+        self._outgoing.append(datagram)
+        return datagram
+
+    # ---- CLIENT ---------------------------------------------------------------------------------
+
+    def open(self, now: float) -> None:
+        """Begin the initialisation; `Opened` or `PeerLost` follows."""
+        if self.role is Role.ROBOT or self.state is not State.NEW or self._pending:
+            raise LocalProtocolError("only a new client session can be opened")
+        self._opened_at = now
+        self._own.add(self._ask(m.TakeControl(), now))
+
+    def request(self, message: m.Command, now: float) -> int:
+        """Ask the robot; `Replied` or `Unanswered` with the token returned follows."""
+        if self.role is Role.ROBOT or self.state is not State.READY:
+            raise LocalProtocolError(f"nothing can be asked of a session that is {self.state.name}")
+        if len(self._pending) >= MOST_PENDING:
+            raise LocalProtocolError(f"{MOST_PENDING} requests are already waiting for an answer")
+        if isinstance(message, _ENDS):
+            self._supersede_starts()
+        token = self._ask(message, now)
+        if isinstance(message, m.EnterTeaching):
+            # From the asking on: if only the answer is lost, the arms are soft all the same.
+            self._keep_teaching_at = now + self.timing.keep_teaching_s
+        elif isinstance(message, m.ExitTeaching):
+            self._keep_teaching_at = float("inf")
+        return token
+
+    def _ask(self, message: m.Command, now: float) -> int:
+        command, payload = wire.encode_command(message)
+        token = self._sequence
+        datagram = self._send(MessageType.COMMAND, command, payload)
+        wait_s = self.timing.retry_s
+        self._pending[token] = _Pending(command, message, datagram, now, now + wait_s, wait_s)
+        return token
+
+    def _supersede_starts(self) -> None:
+        # A play still on its way must not be repeated behind a stop.
+        for token, pending in list(self._pending.items()):
+            if _is_start(pending.message):
+                del self._pending[token]
+                self._events.append(Replied(token, m.Status(m.Code.SUPERSEDED)))
+
+    def _retry(self, token: int, pending: _Pending, now: float) -> None:
+        if now - pending.asked_at >= self.timing.answer_s:
+            del self._pending[token]
+            if token in self._own:
+                self._own.discard(token)
+            else:
+                self._events.append(Unanswered(token, now - pending.asked_at))
+            return
+        pending.wait_s = min(pending.wait_s * self.timing.retry_growth, self.timing.retry_most_s)
+        pending.retry_at = now + pending.wait_s
+        self._outgoing.append(pending.datagram)
+
+    def _receive_as_client(self, frame: Frame, now: float) -> None:
+        if frame.type == MessageType.STATE:
+            self._receive_state(wire.decode_state(frame.payload))
+        elif frame.type == MessageType.COMMAND:
+            self._receive_reply(frame, now)
+
+    def _receive_state(self, state: m.RobotState) -> None:
+        behind_us = self._newest_us - state.time_us
+        if self.state is not State.READY or 0 <= behind_us < 1_000_000:
+            # Repeated or overtaken. A clock far behind is another life of the robot.
+            self.dropped["stale state"] += 1
+            return
+        self._newest_us = state.time_us
+        self._events.append(Reported(state))
+
+    def _receive_reply(self, frame: Frame, now: float) -> None:
+        # The documents contradict themselves: a reply bears the request's number, or one more.
+        for token in (frame.sequence, (frame.sequence - 1) & 0xFFFF):
+            pending = self._pending.get(token)
+            if pending is not None and pending.command == frame.command:
+                break
+        else:
+            self.dropped["reply to nothing"] += 1
+            return
+        reply = wire.decode_reply(frame.command, frame.payload)
+        del self._pending[token]
+        if self.state is not State.READY:
+            self._advance(reply, now)
+        elif token in self._own:
+            self._own.discard(token)
+        else:
+            self._events.append(Replied(token, reply))
+
+    def _advance(self, reply: m.Reply, now: float) -> None:
+        if reply != m.Status(m.Code.OK):
+            # Refused at the door: begin anew, until the time for connecting is over.
+            self.dropped["initialisation refused"] += 1
+            self.state = State.NEW
+        else:
+            self.state = INITIALISATION[self.state][1]
+        self._own.clear()
+        if self.state is State.READY:
+            self._heartbeat_at = now + self.timing.heartbeat_s
+            self._heard_at = now
+            self._events.append(Opened())
+            return
+        steps: dict[State, m.Command] = {
+            State.NEW: m.TakeControl(),
+            State.CONTROLLED: m.SyncParameters(),
+            State.SYNCED: m.Subscribe(all_joints=self.all_joints),
+            State.SUBSCRIBED: m.SignalReady(),
+        }
+        self._own.add(self._ask(steps[self.state], now))
+
+    # ---- ROBOT ----------------------------------------------------------------------------------
+
+    def reply(self, token: int, reply: m.Reply) -> None:
+        """Answer the request `token`."""
+        answered = self._seen.get(token)
+        if self.role is Role.CLIENT or answered is None or answered.reply is not None:
+            raise LocalProtocolError(f"there is no unanswered request {token}")
+        frame = Frame(command=answered.command, sequence=token, payload=wire.encode_reply(reply))
+        answered.reply = wire.encode(frame)
+        self._outgoing.append(answered.reply)
+
+    def report(self, state: m.RobotState) -> None:
+        """Send the robot's state to a client that subscribed to it."""
+        if self.role is Role.ROBOT and self.state in (State.SUBSCRIBED, State.READY):
+            payload = wire.encode_state(state, all_joints=self.all_joints)
+            self._send(MessageType.STATE, CommandId.NONE, payload)
+
+    def _receive_as_robot(self, frame: Frame, crc: bytes, now: float) -> None:
+        if frame.type != MessageType.COMMAND:
+            if frame.type == MessageType.STATE:
+                self.dropped["state from a client"] += 1
+            return
+        if self._is_repeated(frame, crc, now):
+            return
+        self._remember(frame, crc, now)
+        try:
+            message = wire.decode_command(frame.command, frame.payload)
+        except DecodeError as error:
+            self.dropped[type(error).__name__] += 1
+            known = frame.command in set(CommandId)
+            code = m.Code.BAD_PAYLOAD if known else m.Code.UNKNOWN_COMMAND
+            self.reply(frame.sequence, m.Status(code))
+            return
+        self._take(frame, crc, message, now)
+
+    def _is_repeated(self, frame: Frame, crc: bytes, now: float) -> bool:
+        """Answer again what was answered before; drop what is too old to be known."""
+        known = self._seen.get(frame.sequence)
+        if known is not None and known.crc == crc and now - known.at < self.timing.memory_s:
+            self.dropped["repeated request"] += 1
+            if known.reply is not None:
+                self._outgoing.append(known.reply)
+            return True
+        opening = self._opening
+        if opening is not None and opening[:2] == (frame.sequence, crc):
+            if now - opening[2] < self.timing.memory_s:
+                self.dropped["repeated opening"] += 1
+                return True
+        elif (
+            self._newest is not None
+            and _is_older(frame.sequence, self._newest)
+            and (self._newest - frame.sequence) & 0xFFFF > REMEMBERED
+            and frame.command != CommandId.CONTROL_MODE
+        ):
+            self.dropped["stray request"] += 1
+            return True
+        return False
+
+    def _remember(self, frame: Frame, crc: bytes, now: float) -> None:
+        self._seen.pop(frame.sequence, None)
+        self._seen[frame.sequence] = _Answered(crc, frame.command, now)
+        if len(self._seen) > REMEMBERED:
+            self._seen.popitem(last=False)
+        if self._newest is None or not _is_older(frame.sequence, self._newest):
+            self._newest = frame.sequence
+
+    def _take(self, frame: Frame, crc: bytes, message: m.Command, now: float) -> None:
+        token = frame.sequence
+        if isinstance(message, m.TakeControl):
+            self._begin(frame, crc, now)
+        elif isinstance(message, m.ReleaseControl):
+            self.reply(token, m.Status())
+            self._events.append(PeerLeft())
+            self.state = State.CLOSED
+        elif isinstance(message, m.SyncParameters | m.Subscribe | m.SignalReady):
+            self._initialise(token, frame.command, message)
+        elif self.state is not State.READY:
+            self.reply(token, m.Status(m.Code.NOT_INITIALISED))
+        elif self._ended is not None and _is_start(message) and _is_older(token, self._ended):
+            self.reply(token, m.Status(m.Code.SUPERSEDED))
+        else:
+            if isinstance(message, _ENDS):
+                self._ended = token
+            self._events.append(Requested(token, message))
+
+    def _begin(self, frame: Frame, crc: bytes, now: float) -> None:
+        if self.state is not State.NEW:
+            # The same address begins anew: whatever the old client was doing is over.
+            self._events.append(PeerLeft())
+            self._seen.clear()
+            self._remember(frame, crc, now)
+        self._newest = frame.sequence
+        self._ended = None
+        self._opening = (frame.sequence, crc, now)
+        self._heartbeat_at = now + self.timing.heartbeat_s
+        self.state = State.CONTROLLED
+        self.reply(frame.sequence, m.Status())
+
+    def _initialise(self, token: int, command: int, message: m.Command) -> None:
+        reached = _REACHES[CommandId(command)]
+        if reached > self.state + 1:
+            self.reply(token, m.Status(m.Code.NOT_INITIALISED))
+            return
+        if isinstance(message, m.Subscribe):
+            self.all_joints = message.all_joints
+        if reached == self.state + 1:
+            self.state = reached
+            if reached is State.READY:
+                self._events.append(Opened())
+        self.reply(token, m.Status())

@@ -1,0 +1,525 @@
+"""The documented UDP teaching frames: header, CRC and every payload.
+
+    offset  size  field
+    0       1     message type: 17 command, 80 heartbeat, 81 state
+    1       3     magic FE FD 00
+    4       2     flags 01 00
+    6       2     sequence
+    8       2     reserved 00 00
+    10      2     type indicator 00 01
+    12      1     command
+    13      2     payload length n
+    15      n     payload
+    15+n    4     CRC-32 (IEEE 802.3) of everything before it
+
+All integers and floats are big-endian. `decode` and the payload decoders raise `DecodeError` and
+nothing else, for any bytes at all. docs/protocol/frames.md grades the evidence for every field.
+
+This is not what a factory robot speaks: 17 FE FD is also how every DTLS 1.2 record begins, and
+the captures this protocol was read from are DTLS. The magic proves nothing; a matching CRC does.
+"""
+
+import math
+import struct
+import zlib
+from collections.abc import Callable
+from enum import IntEnum
+from functools import cache
+from typing import NamedTuple
+
+from rote import messages as m
+from rote.errors import BadRequestError, ChecksumError, DecodeError, PayloadError, TruncatedError
+
+HEADER_SIZE = 15
+OVERHEAD = HEADER_SIZE + 4
+MAX_PAYLOAD = 65_507 - OVERHEAD
+"""What fits into one UDP datagram over IPv4."""
+
+SHORT, FULL_STATE, PLAY, SAVE = 44, 148, 184, 220
+"""The usual payload lengths."""
+SUBSCRIBE_MAX = 112
+LEGACY_JOINTS = 12
+NAME_BYTES = 32
+
+_FIXED = bytes.fromhex("fefd00 0100")
+_ZERO_AND_INDICATOR = bytes.fromhex("0000 0001")
+_HEADER = struct.Struct(">B5sH4sBH")
+_CRC = struct.Struct(">I")
+_U32 = struct.Struct(">I")
+_CONTROL = struct.Struct(">II")
+_HAND = struct.Struct(">4sI32s")
+_SAVE = struct.Struct(">32sIIII")
+_PLAY = struct.Struct(">IIII")
+_KEYFRAME = struct.Struct(">HHf")
+_ENTRY = struct.Struct(">32sI")
+_LEGACY_STATE = struct.Struct(">I34fQ")
+_COMPENSATION = struct.Struct(">11f")
+_KEYFRAME_BYTES = m.MAX_KEYFRAMES * _KEYFRAME.size
+_HAND_TAG = b"HAND"
+_LOOP_BIT = 1 << 8
+
+
+class MessageType(IntEnum):
+    """The first byte."""
+
+    COMMAND = 0x17
+    HEARTBEAT = 0x80
+    STATE = 0x81
+
+
+class CommandId(IntEnum):
+    """The byte at offset 12."""
+
+    NONE = 0x00
+    CONTROL_MODE = 0x09
+    PARAMETER_SYNC = 0x0A
+    STATUS_SUBSCRIBE = 0x0B
+    READY_SIGNAL = 0x0C
+    TEACHING = 0x0D
+    EXIT_TEACHING = 0x0E
+    RECORD = 0x0F
+    LIST_ACTIONS = 0x1A
+    SAVE_ACTION = 0x2B
+    PLAY_ACTION = 0x41
+
+
+class Frame(NamedTuple):
+    """One datagram. A named tuple, because one is made for every datagram that arrives and a frozen
+    dataclass takes twice as long to make (benchmarks/codec.py)."""
+
+    command: int
+    """A `CommandId` where it is a known one; any byte is legal on the wire."""
+    sequence: int
+    payload: bytes = b""
+    type: int = 0x17
+    """A `MessageType`."""
+
+
+_TYPES = frozenset(kind.value for kind in MessageType)
+
+
+def encode(frame: Frame) -> bytes:
+    """Return the datagram for `frame`."""
+    payload = frame.payload
+    if len(payload) > MAX_PAYLOAD:
+        raise BadRequestError(f"a payload of {len(payload)} bytes does not fit into a datagram")
+    try:
+        body = (
+            _HEADER.pack(
+                frame.type,
+                _FIXED,
+                frame.sequence,
+                _ZERO_AND_INDICATOR,
+                frame.command,
+                len(payload),
+            )
+            + payload
+        )
+    except struct.error as error:
+        raise BadRequestError(f"this frame cannot be written: {error}") from None
+    return body + _CRC.pack(zlib.crc32(body))
+
+
+def decode(datagram: bytes) -> Frame:
+    """Return the frame in `datagram`, or raise `DecodeError` saying what is wrong with it."""
+    size = len(datagram)
+    if size < OVERHEAD:
+        raise TruncatedError(OVERHEAD, size, _dtls_hint(datagram))
+    kind, fixed, sequence, indicator, command, length = _HEADER.unpack_from(datagram)
+    if kind not in _TYPES or fixed != _FIXED or indicator != _ZERO_AND_INDICATOR:
+        raise DecodeError(
+            f"these {size} bytes do not begin like a teaching frame: {datagram[:12].hex(' ')}"
+            + _dtls_hint(datagram)
+        )
+    if size != length + OVERHEAD:
+        if size < length + OVERHEAD:
+            raise TruncatedError(length + OVERHEAD, size, _dtls_hint(datagram))
+        raise DecodeError(f"{size - length - OVERHEAD} bytes follow the end of the frame")
+    end = size - 4
+    (stated,) = _CRC.unpack_from(datagram, end)
+    computed = zlib.crc32(datagram[:end])
+    if stated != computed:
+        raise ChecksumError(stated, computed)
+    return Frame(command, sequence, datagram[HEADER_SIZE:end], kind)
+
+
+def _dtls_hint(datagram: bytes) -> str:
+    if datagram[:3] == b"\x17\xfe\xfd":
+        return "; they are most likely a DTLS record"
+    return ""
+
+
+# ---- commands -----------------------------------------------------------------------------------
+
+
+def encode_command(message: m.Command) -> tuple[CommandId, bytes]:
+    """Return the command byte and the payload that say `message`."""
+    command, build = _ENCODERS[type(message)]
+    try:
+        return command, build(message)
+    except (struct.error, OverflowError) as error:
+        raise BadRequestError(f"{message} cannot be written: {error}") from None
+
+
+def decode_command(command: int, payload: bytes) -> m.Command:
+    """Return what a command frame says; `PayloadError` where it may not say that."""
+    read = _DECODERS.get(command)
+    if read is None:
+        raise DecodeError(f"there is no command 0x{command:02x}")
+    return read(payload)
+
+
+def _short(start: bytes = b"") -> bytes:
+    return start.ljust(SHORT, b"\0")
+
+
+def _sized(payload: bytes, size: int, what: str) -> bytes:
+    if len(payload) != size:
+        raise PayloadError(f"the payload of {what} is {size} bytes long, not {len(payload)}")
+    return payload
+
+
+def _first_word(payload: bytes, what: str) -> int:
+    word: int = _U32.unpack_from(_sized(payload, SHORT, what))[0]
+    return word
+
+
+def _finite(values: tuple[float, ...], what: str) -> tuple[float, ...]:
+    # A sum is finite only if every addend is; float32 values cannot overflow a double.
+    if not math.isfinite(sum(values)):
+        raise PayloadError(f"{what} holds a value that is not a number")
+    return values
+
+
+def _decode_control(payload: bytes) -> m.Command:
+    mode, target = _CONTROL.unpack_from(_sized(payload, SHORT, "control mode set"))
+    if mode == 1:
+        return m.TakeControl()
+    if mode == 0:
+        return m.ReleaseControl()
+    if mode == 2:
+        return m.ChangeMode(target)
+    raise PayloadError(f"there is no control mode {mode}")
+
+
+def _encode_hand(message: m.MoveByHand) -> bytes:
+    return _short(_HAND.pack(_HAND_TAG, message.duration_ms, _pack_name(message.script)))
+
+
+def _decode_parameters(payload: bytes) -> m.Command:
+    _sized(payload, SHORT, "parameter sync")
+    if not payload.startswith(_HAND_TAG):
+        return m.SyncParameters(payload.rstrip(b"\0"))
+    _, duration_ms, name = _HAND.unpack_from(payload)
+    return m.MoveByHand(_unpack_name(name), duration_ms)
+
+
+def _encode_parameters(message: m.SyncParameters) -> bytes:
+    if len(message.data) > SHORT or message.data.startswith(_HAND_TAG):
+        raise BadRequestError(f"parameters are at most {SHORT} bytes and do not begin with HAND")
+    return _short(message.data)
+
+
+def _encode_subscribe(message: m.Subscribe) -> bytes:
+    flags = (message.flags & ~1) | message.all_joints
+    if len(message.opaque) > SUBSCRIBE_MAX - 4:
+        raise BadRequestError(f"a subscription holds at most {SUBSCRIBE_MAX - 4} further bytes")
+    return _short(_U32.pack(flags) + message.opaque)
+
+
+def _decode_subscribe(payload: bytes) -> m.Command:
+    if not SHORT <= len(payload) <= SUBSCRIBE_MAX:
+        raise PayloadError(
+            f"a subscription is {SHORT} to {SUBSCRIBE_MAX} bytes long, not {len(payload)}"
+        )
+    (flags,) = _U32.unpack_from(payload)
+    opaque = payload[4:].rstrip(b"\0")
+    return m.Subscribe(all_joints=bool(flags & 1), flags=flags & ~1, opaque=opaque)
+
+
+def _decode_ready(payload: bytes) -> m.Command:
+    if _first_word(payload, "ready signal") != 1:
+        raise PayloadError("the ready signal does not say ready")
+    return m.SignalReady()
+
+
+def _encode_enter(message: m.EnterTeaching) -> bytes:
+    if message.state is None:
+        return _U32.pack(1).ljust(FULL_STATE, b"\0")
+    payload = encode_state(message.state, all_joints=False)
+    return _U32.pack(_U32.unpack_from(payload)[0] | 1) + payload[4:]
+
+
+def _decode_teaching(payload: bytes) -> m.Command:
+    if len(payload) == SHORT:
+        return m.KeepTeaching(_finite(_COMPENSATION.unpack(payload), "the compensation"))
+    _sized(payload, FULL_STATE, "enter teaching")
+    state = decode_state(payload)
+    if not state.arms_soft:
+        raise PayloadError("enter teaching without the damping bit")
+    return m.EnterTeaching(state)
+
+
+def _encode_keep(message: m.KeepTeaching) -> bytes:
+    return _COMPENSATION.pack(*message.compensation)
+
+
+def _decode_exit(payload: bytes) -> m.Command:
+    _sized(payload, SHORT, "exit teaching")
+    return m.ExitTeaching()
+
+
+def _decode_record(payload: bytes) -> m.Command:
+    flag = _first_word(payload, "record toggle")
+    if flag > 1:
+        raise PayloadError(f"the record toggle is 0 or 1, not {flag}")
+    return m.Record(bool(flag))
+
+
+def _decode_list_request(payload: bytes) -> m.Command:
+    return m.ListActions(_first_word(payload, "list actions"))
+
+
+def _encode_save(message: m.SaveAction) -> bytes:
+    flags = message.save | message.loop << 1 | message.speed_modifier << 2
+    frames = len(message.keyframes) or message.frames
+    head = _SAVE.pack(
+        _pack_name(message.name), message.created_s, message.duration_ms, frames, flags
+    )
+    return (head + _pack_keyframes(message.keyframes)).ljust(SAVE, b"\0")
+
+
+def _decode_save(payload: bytes) -> m.Command:
+    name, created_s, duration_ms, frames, flags = _SAVE.unpack_from(_sized(payload, SAVE, "save"))
+    slots = payload[_SAVE.size : _SAVE.size + _KEYFRAME_BYTES]
+    keyframes = _unpack_keyframes(slots, used=frames if any(slots) else 0)
+    return m.SaveAction(
+        name=_unpack_name(name),
+        created_s=created_s,
+        duration_ms=duration_ms,
+        frames=frames,
+        save=bool(flags & 1),
+        loop=bool(flags & 2),
+        speed_modifier=bool(flags & 4),
+        keyframes=keyframes,
+    )
+
+
+def _encode_play(message: m.PlayAction) -> bytes:
+    if message.action < 1:
+        raise BadRequestError(f"actions are numbered from 1, so there is no {message.action}")
+    if message.keyframes and message.keyframes[-1] == m.Keyframe(joint=0, time_ms=0, value_rad=0):
+        raise BadRequestError("an all-zero keyframe at the end reads as an unused slot")
+    how = message.interpolation | (_LOOP_BIT if message.loop else 0)
+    head = _PLAY.pack(message.action, message.frames, message.duration_ms, how)
+    return (head + _pack_keyframes(message.keyframes)).ljust(PLAY, b"\0")
+
+
+def _decode_play(payload: bytes) -> m.Command:
+    action, frames, duration_ms, how = _PLAY.unpack_from(_sized(payload, PLAY, "play"))
+    if action == 0:
+        return m.StopMotion()
+    try:
+        interpolation = m.Interpolation(how & ~_LOOP_BIT)
+    except ValueError:
+        raise PayloadError(f"there is no interpolation {how & ~_LOOP_BIT}") from None
+    slots = payload[_PLAY.size : _PLAY.size + _KEYFRAME_BYTES]
+    used = -(-len(slots.rstrip(b"\0")) // _KEYFRAME.size)
+    return m.PlayAction(
+        action=action,
+        frames=frames,
+        duration_ms=duration_ms,
+        interpolation=interpolation,
+        loop=bool(how & _LOOP_BIT),
+        keyframes=_unpack_keyframes(slots, used),
+    )
+
+
+# ---- parts --------------------------------------------------------------------------------------
+
+
+def _pack_name(name: str) -> bytes:
+    if problem := m.name_problem(name):
+        raise BadRequestError(f"the name {name!r} cannot be used: {problem}", "Choose another.")
+    return name.encode("utf-8")
+
+
+def _unpack_name(field: bytes) -> str:
+    text, zero, rest = field.partition(b"\0")
+    if not zero:
+        raise PayloadError("a name without its closing zero")
+    if any(rest):
+        raise PayloadError("a name with bytes behind its closing zero")
+    try:
+        name = text.decode("utf-8")
+    except UnicodeDecodeError:
+        raise PayloadError("a name that is not UTF-8") from None
+    if problem := m.name_problem(name):
+        raise PayloadError(f"a name that cannot be used: {problem}")
+    return name
+
+
+def _pack_keyframes(keyframes: tuple[m.Keyframe, ...]) -> bytes:
+    if not keyframes:
+        return b""
+    if len(keyframes) > m.MAX_KEYFRAMES:
+        raise BadRequestError(f"{len(keyframes)} keyframes; at most {m.MAX_KEYFRAMES} fit")
+    for keyframe in keyframes:
+        if not 0 <= keyframe.joint < m.JOINT_COUNT or not math.isfinite(keyframe.value_rad):
+            raise BadRequestError(f"{keyframe} is not a joint's value")
+    packed = b"".join(_KEYFRAME.pack(k.joint, k.time_ms, k.value_rad) for k in keyframes)
+    if not any(packed):
+        raise BadRequestError("keyframes that are all zero read as no keyframes")
+    return packed
+
+
+def _unpack_keyframes(slots: bytes, used: int) -> tuple[m.Keyframe, ...]:
+    if used > m.MAX_KEYFRAMES:
+        raise PayloadError(f"{used} keyframes stated; at most {m.MAX_KEYFRAMES} fit")
+    if any(slots[used * _KEYFRAME.size :]):
+        raise PayloadError("keyframes behind the stated number of them")
+    keyframes = []
+    for joint, time_ms, value in _KEYFRAME.iter_unpack(slots[: used * _KEYFRAME.size]):
+        if joint >= m.JOINT_COUNT or not math.isfinite(value):
+            raise PayloadError(f"a keyframe for joint {joint} with the value {value}")
+        keyframes.append(m.Keyframe(joint=joint, time_ms=time_ms, value_rad=value))
+    return tuple(keyframes)
+
+
+# ---- replies ------------------------------------------------------------------------------------
+
+
+def encode_reply(reply: m.Reply) -> bytes:
+    """Return the payload of a reply."""
+    if isinstance(reply, m.Status):
+        return _short(_U32.pack(reply.code))
+    if len(reply.actions) > m.MAX_ACTIONS:
+        raise BadRequestError(f"{len(reply.actions)} actions; at most {m.MAX_ACTIONS} fit")
+    entries = (_ENTRY.pack(_pack_name(a.name), a.duration_ms) for a in reply.actions)
+    return (struct.pack(">H", len(reply.actions)) + b"".join(entries)).ljust(SAVE, b"\0")
+
+
+def decode_reply(command: int, payload: bytes) -> m.Reply:
+    """Return what a reply to `command` says."""
+    if command != CommandId.LIST_ACTIONS or len(payload) == SHORT:
+        return m.Status(_first_word(payload, "a status reply"))
+    if len(payload) < SAVE:
+        raise PayloadError(f"an action list is at least {SAVE} bytes long, not {len(payload)}")
+    count = int.from_bytes(payload[:2], "big")
+    end = 2 + count * _ENTRY.size
+    if count > m.MAX_ACTIONS or end > len(payload):
+        raise PayloadError(f"a list of {count} actions in {len(payload)} bytes")
+    entries = _ENTRY.iter_unpack(payload[2:end])
+    return m.ActionList(tuple(m.ActionEntry(_unpack_name(name), ms) for name, ms in entries))
+
+
+# ---- state --------------------------------------------------------------------------------------
+
+# The documents give bit 0; the others are this project's choice.
+_SOFT, _RECORDING, _STOPPED, _MODE_KNOWN = 1, 2, 1 << 4, 1 << 5
+_PHASE_SHIFT, _MODE_SHIFT = 2, 16
+UNKNOWN_MODE = -1
+
+
+@cache
+def _all_joints_struct(count: int) -> struct.Struct:
+    return struct.Struct(f">IHH{2 * count + 10}fQ")
+
+
+def encode_state(state: m.RobotState, *, all_joints: bool) -> bytes:
+    """Return the payload of a state frame, in the layout with all joints or with the first 12."""
+    count = len(state.positions_rad) if all_joints else LEGACY_JOINTS
+    floats = (
+        *state.positions_rad[:count],
+        *state.velocities_rad_s[:count],
+        *state.accelerometer_m_s2,
+        *state.gyroscope_rad_s,
+        *state.foot_force_n,
+    )
+    if not math.isfinite(sum(floats)):
+        raise BadRequestError("a state with a value that is not a number")
+    try:
+        if all_joints:
+            layout = _all_joints_struct(count)
+            return layout.pack(_flags(state), count, 0, *floats, state.time_us)
+        return _LEGACY_STATE.pack(_flags(state), *floats, state.time_us)
+    except (struct.error, OverflowError) as error:
+        raise BadRequestError(f"this state cannot be written: {error}") from None
+
+
+def decode_state(payload: bytes) -> m.RobotState:
+    """Return the state in either layout; they differ in length."""
+    if len(payload) == FULL_STATE:
+        flags, *floats, time_us = _LEGACY_STATE.unpack(payload)
+        return _state(flags, LEGACY_JOINTS, tuple(floats), time_us)
+    if len(payload) < 8:
+        raise PayloadError(f"a state of {len(payload)} bytes")
+    flags, count, zero = struct.unpack_from(">IHH", payload)
+    if zero or count > 1000 or len(payload) != _all_joints_struct(count).size:
+        raise PayloadError(f"a state of {len(payload)} bytes for {count} joints")
+    _, _, _, *floats, time_us = _all_joints_struct(count).unpack(payload)
+    return _state(flags, count, tuple(floats), time_us)
+
+
+def _flags(state: m.RobotState) -> int:
+    known = state.mode != UNKNOWN_MODE
+    return (
+        _SOFT * state.arms_soft
+        | _RECORDING * state.recording
+        | state.phase << _PHASE_SHIFT
+        | _STOPPED * state.stopped_early
+        | _MODE_KNOWN * known
+        | (state.mode if known else 0) << _MODE_SHIFT
+    )
+
+
+def _state(flags: int, count: int, floats: tuple[float, ...], time_us: int) -> m.RobotState:
+    _finite(floats, "a state")
+    rest = floats[2 * count :]
+    return m.RobotState(
+        mode=flags >> _MODE_SHIFT if flags & _MODE_KNOWN else UNKNOWN_MODE,
+        arms_soft=bool(flags & _SOFT),
+        recording=bool(flags & _RECORDING),
+        phase=m.Phase(flags >> _PHASE_SHIFT & 3),
+        stopped_early=bool(flags & _STOPPED),
+        positions_rad=floats[:count],
+        velocities_rad_s=floats[count : 2 * count],
+        accelerometer_m_s2=rest[:3],
+        gyroscope_rad_s=rest[3:6],
+        foot_force_n=rest[6:],
+        time_us=time_us,
+    )
+
+
+# ---- tables -------------------------------------------------------------------------------------
+
+_ENCODERS: dict[type, tuple[CommandId, Callable[..., bytes]]] = {
+    m.TakeControl: (CommandId.CONTROL_MODE, lambda _: _short(_CONTROL.pack(1, 0))),
+    m.ReleaseControl: (CommandId.CONTROL_MODE, lambda _: _short()),
+    m.ChangeMode: (CommandId.CONTROL_MODE, lambda c: _short(_CONTROL.pack(2, c.mode))),
+    m.SyncParameters: (CommandId.PARAMETER_SYNC, _encode_parameters),
+    m.MoveByHand: (CommandId.PARAMETER_SYNC, _encode_hand),
+    m.Subscribe: (CommandId.STATUS_SUBSCRIBE, _encode_subscribe),
+    m.SignalReady: (CommandId.READY_SIGNAL, lambda _: _short(_U32.pack(1))),
+    m.EnterTeaching: (CommandId.TEACHING, _encode_enter),
+    m.KeepTeaching: (CommandId.TEACHING, _encode_keep),
+    m.ExitTeaching: (CommandId.EXIT_TEACHING, lambda _: _short()),
+    m.Record: (CommandId.RECORD, lambda c: _short(_U32.pack(c.on))),
+    m.ListActions: (CommandId.LIST_ACTIONS, lambda c: _short(_U32.pack(c.filter))),
+    m.SaveAction: (CommandId.SAVE_ACTION, _encode_save),
+    m.PlayAction: (CommandId.PLAY_ACTION, _encode_play),
+    m.StopMotion: (CommandId.PLAY_ACTION, lambda _: bytes(PLAY)),
+}
+
+_DECODERS: dict[int, Callable[[bytes], m.Command]] = {
+    CommandId.CONTROL_MODE: _decode_control,
+    CommandId.PARAMETER_SYNC: _decode_parameters,
+    CommandId.STATUS_SUBSCRIBE: _decode_subscribe,
+    CommandId.READY_SIGNAL: _decode_ready,
+    CommandId.TEACHING: _decode_teaching,
+    CommandId.EXIT_TEACHING: _decode_exit,
+    CommandId.RECORD: _decode_record,
+    CommandId.LIST_ACTIONS: _decode_list_request,
+    CommandId.SAVE_ACTION: _decode_save,
+    CommandId.PLAY_ACTION: _decode_play,
+}
