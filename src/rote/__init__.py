@@ -1,1 +1,84 @@
-"""Teach a Unitree robot a motion by hand and play it back."""
+"""Teach a Unitree robot a motion by hand and play it back.
+
+    async with rote.connect("sim://g1") as robot:
+        async with robot.teach("wave") as take:      # the arms are soft inside the block
+            await asyncio.sleep(8)                   # somebody moves them
+        await robot.play("wave")
+
+`rote.sync` is the same, blocking. The names below are imported when first used, so that importing
+rote costs nothing.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rote import sync
+    from rote.connection import connect
+    from rote.errors import (
+        BadRequestError,
+        DecodeError,
+        LinkError,
+        MissingExtraError,
+        NoAnswerError,
+        PeerLostError,
+        ProtocolError,
+        RefusedError,
+        RoteError,
+        StoreError,
+        UnsafeMotionError,
+        UnsupportedError,
+    )
+    from rote.messages import Code, Interpolation, Keyframe, Mode, Phase, RobotState
+    from rote.motion.track import Track
+    from rote.robot.base import Actions, Finding, PlayReport, Progress, Severity
+    from rote.robot.g1 import G1
+    from rote.robot.playing import Playing
+    from rote.robot.teaching import Take
+    from rote.sim.server import Simulator
+    from rote.sim.store import Store
+    from rote.sim.world import World
+
+__version__ = "0.1.0"
+
+_HOMES: dict[str, tuple[str, ...]] = {
+    "rote.connection": ("connect",),
+    "rote.errors": (
+        "RoteError", "BadRequestError", "DecodeError", "ProtocolError", "LinkError",
+        "NoAnswerError", "PeerLostError", "RefusedError", "UnsafeMotionError", "UnsupportedError",
+        "MissingExtraError", "StoreError",
+    ),
+    "rote.messages": ("Code", "Interpolation", "Keyframe", "Mode", "Phase", "RobotState"),
+    "rote.motion.track": ("Track",),
+    "rote.robot.base": ("Actions", "Finding", "PlayReport", "Progress", "Severity"),
+    "rote.robot.g1": ("G1",),
+    "rote.robot.playing": ("Playing",),
+    "rote.robot.teaching": ("Take",),
+    "rote.sim.server": ("Simulator",),
+    "rote.sim.store": ("Store",),
+    "rote.sim.world": ("World",),
+}  # fmt: skip
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+
+__all__ = [
+    "connect", "sync",
+    "G1", "Playing", "PlayReport", "Progress", "Take", "Track", "Actions", "Finding", "Severity",
+    "Code", "Interpolation", "Keyframe", "Mode", "Phase", "RobotState",
+    "Simulator", "Store", "World",
+    "RoteError", "BadRequestError", "DecodeError", "ProtocolError", "LinkError", "NoAnswerError",
+    "PeerLostError", "RefusedError", "UnsafeMotionError", "UnsupportedError", "MissingExtraError",
+    "StoreError",
+    "__version__",
+]  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    if name == "sync":
+        return import_module("rote.sync")
+    if name not in _HOME_OF:
+        raise AttributeError(f"module 'rote' has no attribute {name!r}")
+    return getattr(import_module(_HOME_OF[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

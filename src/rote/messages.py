@@ -27,6 +27,30 @@ class Mode(IntEnum):
     WALK_WAIST = 501
 
 
+@dataclass(frozen=True, slots=True)
+class ModeFacts:
+    """What a mode means."""
+
+    words: str
+    balanced: bool
+    """The robot keeps its balance by itself, so its arms may be taught and played."""
+    stiff: bool
+    """Joints hold their places."""
+    buttons: str
+    """How a person reaches it with the remote of a G1."""
+
+
+MODES: dict[Mode, ModeFacts] = {
+    Mode.ZERO_TORQUE: ModeFacts(
+        "no torque: every joint hangs free", False, False, "after power-on"
+    ),
+    Mode.DAMP: ModeFacts("damped: joints give way slowly", False, False, "L2+B"),
+    Mode.LOCK_STAND: ModeFacts("standing with locked joints, no balance", False, True, "L2+UP"),
+    Mode.WALK: ModeFacts("balanced standing and walking", True, True, "R1+X"),
+    Mode.WALK_WAIST: ModeFacts("balanced, with a free waist", True, True, "R1+Y"),
+}
+
+
 class Phase(IntEnum):
     """How far a playback is."""
 
@@ -61,6 +85,7 @@ class Code(IntEnum):
     UNSAFE = 7413
     SUPERSEDED = 7414
     STORE_FAILED = 7415
+    NOT_TEACHING = 7416
 
 
 WORDS: dict[int, tuple[str, str]] = {
@@ -88,7 +113,7 @@ WORDS: dict[int, tuple[str, str]] = {
     ),
     Code.NAME_EXISTS: (
         "an action of that name already exists",
-        "Choose another name, or delete the old action first.",
+        "Choose another name.",
     ),
     Code.NOT_INITIALISED: (
         "the connection was not initialised",
@@ -96,7 +121,7 @@ WORDS: dict[int, tuple[str, str]] = {
     ),
     Code.STORE_FULL: (
         f"all {MAX_ACTIONS} places for taught actions are taken",
-        "Delete an action first.",
+        "Delete one first, on a wire that can; a simulated robot takes another --store FILE.",
     ),
     Code.NOTHING_RECORDED: (
         "nothing was recorded",
@@ -109,6 +134,10 @@ WORDS: dict[int, tuple[str, str]] = {
     Code.SUPERSEDED: (
         "a newer stop or exit has overtaken this command",
         "Nothing was started. Ask again if you still want it.",
+    ),
+    Code.NOT_TEACHING: (
+        "it is not being taught, or not by you",
+        "Enter teaching first: recording and hands need soft arms.",
     ),
     Code.STORE_FAILED: (
         "its store could not be written",

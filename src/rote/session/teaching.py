@@ -86,6 +86,13 @@ class Opened:
 
 
 @dataclass(frozen=True, slots=True)
+class OpenRefused:
+    """The robot did not let the client in. The conversation is over."""
+
+    code: int
+
+
+@dataclass(frozen=True, slots=True)
 class Replied:
     """The robot answered the request `token`."""
 
@@ -128,7 +135,7 @@ class Requested:
     command: m.Command
 
 
-Event = Opened | Replied | Unanswered | Reported | PeerLost | PeerLeft | Requested
+Event = Opened | OpenRefused | Replied | Unanswered | Reported | PeerLost | PeerLeft | Requested
 
 
 @dataclass(slots=True)
@@ -170,7 +177,12 @@ class TeachingSession:
     """One end of one conversation."""
 
     def __init__(
-        self, role: Role, *, all_joints: bool = True, timing: Timing | None = None
+        self,
+        role: Role,
+        *,
+        all_joints: bool = True,
+        timing: Timing | None = None,
+        now: float = 0.0,
     ) -> None:
         self.role = role
         self.state = State.NEW
@@ -182,7 +194,7 @@ class TeachingSession:
         self._sequence = 0
         self._outgoing: list[bytes] = []
         self._events: list[Event] = []
-        self._heard_at = 0.0
+        self._heard_at = now
         self._heartbeat_at = float("inf")
         # CLIENT
         self._opened_at = 0.0
@@ -302,7 +314,7 @@ class TeachingSession:
         if isinstance(message, m.EnterTeaching):
             # From the asking on: if only the answer is lost, the arms are soft all the same.
             self._keep_teaching_at = now + self.timing.keep_teaching_s
-        elif isinstance(message, m.ExitTeaching):
+        elif isinstance(message, _ENDS):
             self._keep_teaching_at = float("inf")
         return token
 
@@ -364,23 +376,24 @@ class TeachingSession:
         elif token in self._own:
             self._own.discard(token)
         else:
+            if isinstance(pending.message, m.EnterTeaching) and reply != m.Status():
+                self._keep_teaching_at = float("inf")
             self._events.append(Replied(token, reply))
 
     def _advance(self, reply: m.Reply, now: float) -> None:
-        if reply != m.Status(m.Code.OK):
-            # Refused at the door: begin anew, until the time for connecting is over.
-            self.dropped["initialisation refused"] += 1
-            self.state = State.NEW
-        else:
-            self.state = INITIALISATION[self.state][1]
         self._own.clear()
+        if not isinstance(reply, m.Status) or reply.code != m.Code.OK:
+            self.state = State.LOST
+            code = reply.code if isinstance(reply, m.Status) else m.Code.UNKNOWN_COMMAND
+            self._events.append(OpenRefused(code))
+            return
+        self.state = INITIALISATION[self.state][1]
         if self.state is State.READY:
             self._heartbeat_at = now + self.timing.heartbeat_s
             self._heard_at = now
             self._events.append(Opened())
             return
         steps: dict[State, m.Command] = {
-            State.NEW: m.TakeControl(),
             State.CONTROLLED: m.SyncParameters(),
             State.SYNCED: m.Subscribe(all_joints=self.all_joints),
             State.SUBSCRIBED: m.SignalReady(),
@@ -416,7 +429,7 @@ class TeachingSession:
             message = wire.decode_command(frame.command, frame.payload)
         except DecodeError as error:
             self.dropped[type(error).__name__] += 1
-            known = frame.command in set(CommandId)
+            known = frame.command in wire.COMMANDS
             code = m.Code.BAD_PAYLOAD if known else m.Code.UNKNOWN_COMMAND
             self.reply(frame.sequence, m.Status(code))
             return
@@ -465,12 +478,15 @@ class TeachingSession:
             self._initialise(token, frame.command, message)
         elif self.state is not State.READY:
             self.reply(token, m.Status(m.Code.NOT_INITIALISED))
-        elif self._ended is not None and _is_start(message) and _is_older(token, self._ended):
+        elif _is_start(message) and self._has_ended_after(token):
             self.reply(token, m.Status(m.Code.SUPERSEDED))
         else:
-            if isinstance(message, _ENDS):
+            if isinstance(message, _ENDS) and not self._has_ended_after(token):
                 self._ended = token
             self._events.append(Requested(token, message))
+
+    def _has_ended_after(self, token: int) -> bool:
+        return self._ended is not None and _is_older(token, self._ended)
 
     def _begin(self, frame: Frame, crc: bytes, now: float) -> None:
         if self.state is not State.NEW:

@@ -523,3 +523,6 @@ _DECODERS: dict[int, Callable[[bytes], m.Command]] = {
     CommandId.SAVE_ACTION: _decode_save,
     CommandId.PLAY_ACTION: _decode_play,
 }
+
+COMMANDS = frozenset(_DECODERS)
+"""The command bytes that mean something."""

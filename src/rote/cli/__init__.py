@@ -1,0 +1,79 @@
+"""The command line: parse, make one call, print. Exit codes follow the tree of errors.
+
+Heavy modules are imported inside the commands, so that `rote --help` answers at once.
+"""
+
+import json
+import sys
+from collections.abc import Sequence
+
+import typer
+
+from rote.cli import demo, robot, simulate
+from rote.errors import RoteError
+
+EXIT_INTERRUPTED = 130
+
+app = typer.Typer(
+    name="rote",
+    help="Teach a Unitree robot a motion by hand and play it back.",
+    epilog="New here? Run: rote demo",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+app.command("demo")(demo.demo)
+app.command("sim")(simulate.sim)
+app.command("status")(robot.status)
+app.command("list")(robot.list_actions)
+app.command("teach")(robot.teach)
+app.command("play")(robot.play)
+app.command("stop")(robot.stop)
+app.command("modes")(robot.modes)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from rote import __version__
+
+        print(f"rote {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: bool = typer.Option(
+        False, "--version", help="Show the version.", is_eager=True, callback=_version
+    ),
+) -> None:
+    """Teach a Unitree robot a motion by hand and play it back."""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line and return its exit code."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    try:
+        result = app(arguments, prog_name="rote", standalone_mode=False)
+    except RoteError as error:
+        return _fail(arguments, error.kind, str(error), error.remedy, error.exit_code)
+    except typer.TyperException as error:
+        remedy = "See: rote --help"
+        return _fail(arguments, "usage", error.format_message(), remedy, 2)
+    except KeyboardInterrupt:
+        return EXIT_INTERRUPTED
+    except BrokenPipeError:  # who read us has seen enough
+        sys.stderr.close()
+        return 0
+    return result if isinstance(result, int) else 0
+
+
+def _fail(arguments: list[str], kind: str, message: str, remedy: str, exit_code: int) -> int:
+    if "--json" in arguments:
+        document = {"error": kind, "message": message, "remedy": remedy}
+        print(json.dumps(document, ensure_ascii=False), file=sys.stderr)
+    else:
+        print(f"rote: {message}", file=sys.stderr)
+        if remedy:
+            print(f"      {remedy}", file=sys.stderr)
+    return exit_code

@@ -1,0 +1,177 @@
+"""rote demo: the whole job in half a minute, on a simulated robot behind a real UDP socket."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from rote.cli.options import Json, print_json, run
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from rote.motion.compare import Deviation
+    from rote.motion.track import Track
+    from rote.robot.g1 import G1
+    from rote.robot.teaching import Take
+
+_STEPS = 7
+
+
+def demo(
+    out: Annotated[Path, typer.Option("--out", help="Folder for the files.")] = Path("rote-demo"),
+    hand: Annotated[str, typer.Option(help="wave, bow, clap or drum.")] = "wave",
+    seconds: Annotated[float, typer.Option(help="How long the hand moves.")] = 5.0,
+    svg: Annotated[
+        Path | None, typer.Option(help="Also write what is shown as a picture.", hidden=True)
+    ] = None,
+    as_json: Json = False,
+) -> int:
+    """Teach, save, list and play a motion on a simulated robot, and measure how well it did."""
+    return run(_Demo(out, hand, seconds, svg, as_json).run())
+
+
+class _Demo:
+    """The steps, each shown as it happens."""
+
+    def __init__(
+        self, folder: Path, hand: str, seconds: float, svg: Path | None, as_json: bool
+    ) -> None:
+        from rote.cli import show
+        from rote.robot.base import check_seconds
+
+        self._folder = folder
+        self._hand = hand
+        self._seconds = check_seconds(seconds, "a recording")
+        self._svg = svg
+        self._as_json = as_json
+        self._screen: Console = show.console(record=svg is not None, width=92 if svg else None)
+        self._screen.quiet = as_json
+        self._step = 0
+
+    async def run(self) -> None:
+        """Run all steps."""
+        from rote.connection import connect
+        from rote.sim.server import Simulator
+        from rote.sim.store import Store
+        from rote.sim.world import World
+
+        store = Store(":memory:")
+        simulator = Simulator(World(store))
+        try:
+            self._screen.print("[bold]rote demo[/]: teach a robot by hand, over UDP on loopback\n")
+            url = await simulator.serve_udp("127.0.0.1", 0)
+            self._say("start", f"a simulated G1 listens at [bold]{url}[/]")
+            async with connect(url) as robot:
+                self._say("connect", "control, parameters, subscription, ready: all answered")
+                await self._look(robot)
+                take = await self._teach(robot)
+                await self._list(robot)
+                played = await self._play(robot)
+            self._finish(take.track, played)
+        finally:
+            await simulator.close()
+            store.close()
+
+    def _say(self, title: str, words: str) -> None:
+        self._step += 1
+        self._screen.print(f"[cyan]{self._step}/{_STEPS}[/] [bold]{title:<8}[/] {words}")
+
+    async def _look(self, robot: "G1") -> None:
+        mode = await robot.mode()
+        found = await robot.preflight()
+        ready = "ready to teach" if not found else f"{len(found)} findings"
+        listed = len((await robot.actions()).taught)
+        self._say("look", f"mode {mode.id}, {mode.words}; {listed} taught actions; {ready}")
+
+    async def _teach(self, robot: "G1") -> "Take":
+        from rote.cli.robot import _for_seconds
+
+        self._say("teach", f"the arms are soft; a hand makes a {self._hand} and is recorded")
+        async with robot.teach(self._hand) as take:
+            await robot.move_by_hand(self._hand, self._seconds)
+            await _for_seconds(self._screen, take, self._seconds, quiet=self._as_json)
+        track = take.track
+        self._screen.print(
+            f"             the arms hold; saved as [bold]{take.name}[/]: {track.duration_s:.2f} s, "
+            f"{len(track)} samples at {track.rate_hz:.0f} Hz"
+        )
+        return take
+
+    async def _list(self, robot: "G1") -> None:
+        names = (f"{a.name} ({a.duration_s:.2f} s)" for a in (await robot.actions()).taught)
+        self._say("list", "on the robot now: " + ", ".join(names))
+
+    async def _play(self, robot: "G1") -> "Track":
+        from rote.cli.robot import _watch
+        from rote.messages import Phase, RobotState
+        from rote.motion.record import Recorder
+
+        self._say("play", "a soft move to the first pose, the motion, a soft return")
+        recorder = Recorder(f"play {self._hand}")
+
+        def keep(state: RobotState) -> None:
+            if state.phase is Phase.PLAYING:
+                recorder.add(state)
+
+        forget = robot.on_state(keep)
+        playing = robot.play(self._hand)
+        await _watch(self._screen, playing)
+        report = await playing
+        forget()
+        self._screen.print(f"             played in {report.seconds:.1f} s, completed")
+        return recorder.track()
+
+    def _finish(self, taught: "Track", played: "Track") -> None:
+        from rote.model import G1_JOINTS, TAUGHT_JOINTS
+        from rote.motion.compare import deviation
+        from rote.motion.files import save_csv
+
+        names = [G1_JOINTS[index].name for index in TAUGHT_JOINTS]
+        measured = deviation(taught, played, names)
+        files = [self._folder / "taught.csv", self._folder / "played.csv"]
+        save_csv(taught, files[0])
+        save_csv(played, files[1])
+        if plot := self._plot(taught, played, measured):
+            files.append(plot)
+        self._say(
+            "compare",
+            f"played against taught: [bold]{measured.rms_rad:.3f} rad[/] rms, "
+            f"{measured.max_rad:.3f} rad at most",
+        )
+        self._screen.print("\nWritten: " + ", ".join(str(file) for file in files))
+        self._screen.print(
+            "\nTry next:\n"
+            "  rote teach hello --hand drum --seconds 4    on the embedded simulated robot\n"
+            "  rote play hello --speed 0.5\n"
+            "  rote sim --loss 0.3                          a robot on a bad network\n"
+            "  rote --help",
+            style="dim",
+        )
+        if self._svg is not None:
+            self._screen.save_svg(str(self._svg), title="rote demo")
+        if self._as_json:
+            print_json(
+                {
+                    "duration_s": round(taught.duration_s, 3),
+                    "rms_error_rad": round(measured.rms_rad, 5),
+                    "max_error_rad": round(measured.max_rad, 5),
+                    "files": [str(file) for file in files],
+                }
+            )
+
+    def _plot(self, taught: "Track", played: "Track", measured: "Deviation") -> Path | None:
+        from rote.errors import MissingExtraError
+        from rote.motion.plot import plot_pair
+
+        path = self._folder / "taught-and-played.png"
+        title = (
+            f"{self._hand}: taught by hand and played back, "
+            f"{measured.rms_rad:.3f} rad rms, {measured.max_rad:.3f} rad at most"
+        )
+        try:
+            plot_pair(taught, played, path, title=title, lag_s=measured.lag_s)
+        except MissingExtraError as error:
+            self._screen.print(f"             no plot: {error}. {error.remedy}", style="yellow")
+            return None
+        return path

@@ -1,0 +1,30 @@
+"""Options that several commands share."""
+
+import asyncio
+import json
+from collections.abc import Coroutine
+from typing import Annotated, Any
+
+import typer
+
+Robot = Annotated[
+    str,
+    typer.Option(
+        "--robot",
+        envvar="ROTE_ROBOT",
+        metavar="URL",
+        help="udp://HOST[:49504], or sim://g1 for the embedded simulated robot.",
+    ),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON for scripts.")]
+EMBEDDED = "sim://g1"
+
+
+def run(work: Coroutine[Any, Any, int | None]) -> int:
+    """Run a command to its end and return its exit code."""
+    return asyncio.run(work) or 0
+
+
+def print_json(document: object) -> None:
+    """Print one JSON document on standard output."""
+    print(json.dumps(document, ensure_ascii=False), flush=True)

@@ -1,0 +1,47 @@
+"""Is this motion safe to play? Checks that name the joint, the moment and the number."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from rote.errors import UnsafeMotionError
+from rote.model import Joint
+from rote.motion.track import Array
+
+TOLERANCE_RAD = 0.02
+"""A joint pushed against its stop reads a little beyond the limit; that much is no error."""
+
+
+def check_positions(times_s: Array, joints_rad: Array, joints: Sequence[Joint]) -> None:
+    """Raise `UnsafeMotionError` for the worst joint outside its range, if any is.
+
+    `times_s` is (n,), `joints_rad` is (n, joints).
+    """
+    lower = np.array([joint.lower_rad for joint in joints])
+    upper = np.array([joint.upper_rad for joint in joints])
+    excess = np.maximum(lower - joints_rad, joints_rad - upper) - TOLERANCE_RAD
+    if excess.size == 0 or not excess.max() > 0:
+        return
+    step, column = divmod(int(excess.argmax()), excess.shape[1])
+    raise UnsafeMotionError(
+        joints[column].name,
+        float(times_s[step]),
+        f"{joints_rad[step, column]:.2f} rad, "
+        f"allowed {lower[column]:.2f} to {upper[column]:.2f} rad",
+    )
+
+
+def check_speeds(
+    times_s: Array, joints_rad: Array, joints: Sequence[Joint], most_rad_s: Array
+) -> None:
+    """Raise `UnsafeMotionError` for the worst joint faster than `most_rad_s`, if any is."""
+    speeds = np.abs(np.diff(joints_rad, axis=0)) / np.diff(times_s)[:, None]
+    excess = speeds - most_rad_s
+    if excess.size == 0 or not excess.max() > 0:
+        return
+    step, column = divmod(int(excess.argmax()), excess.shape[1])
+    raise UnsafeMotionError(
+        joints[column].name,
+        float(times_s[step]),
+        f"{speeds[step, column]:.1f} rad/s, allowed {most_rad_s[column]:.1f} rad/s",
+    )

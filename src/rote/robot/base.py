@@ -1,0 +1,150 @@
+"""The words of the API: what a robot can do, what it has, and what it says about itself."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+from typing import Protocol
+
+from rote import messages as m
+from rote.errors import BadRequestError, RoteError
+from rote.messages import MODES, Mode, Phase, RobotState
+
+
+class Port(Protocol):
+    """What a robot needs of a wire. One shell in `transport` per wire provides it."""
+
+    url: str
+    wire: str
+    abilities: frozenset[str]
+    latest: RobotState | None
+
+    async def ask(self, command: m.Command) -> m.Reply:
+        """Send a command and return the robot's reply."""
+
+    def on_state(self, listener: Callable[[RobotState], None]) -> Callable[[], None]:
+        """Call `listener` with every state; returns what ends that."""
+
+    def on_loss(self, listener: Callable[[RoteError], None]) -> Callable[[], None]:
+        """Call `listener` when the robot is lost; returns what ends that."""
+
+    async def close(self) -> None:
+        """Let go."""
+
+
+@dataclass(frozen=True, slots=True)
+class Preset:
+    """A factory action."""
+
+    id: int
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class TaughtAction:
+    """A motion stored on the robot."""
+
+    name: str
+    duration_s: float
+    position: int
+    """Its number in the robot's list, from 1."""
+
+
+@dataclass(frozen=True, slots=True)
+class Actions:
+    """Everything the robot can play."""
+
+    presets: tuple[Preset, ...]
+    taught: tuple[TaughtAction, ...]
+
+    @property
+    def free_places(self) -> int:
+        """How many more motions can be taught."""
+        return m.MAX_ACTIONS - len(self.taught)
+
+    def find(self, name: str) -> TaughtAction | None:
+        """Return the taught action of that name, or None. Names are case sensitive."""
+        return next((action for action in self.taught if action.name == name), None)
+
+
+class Severity(Enum):
+    """How much a finding matters."""
+
+    ERROR = "error"
+    """Teaching or playing will be refused, or is not safe."""
+    WARNING = "warning"
+    NOTE = "note"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something about the robot a person should know before it moves."""
+
+    severity: Severity
+    words: str
+    remedy: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ModeReport:
+    """The mode the robot is in."""
+
+    id: int
+    name: str
+    words: str
+    balanced: bool
+    """Whether motions can be taught and played in it."""
+
+    @classmethod
+    def of(cls, mode_id: int) -> "ModeReport":
+        """Describe a mode by its id; unknown ones are said to be unknown."""
+        try:
+            mode = Mode(mode_id)
+        except ValueError:
+            return cls(mode_id, "unknown", "a mode rote does not know", balanced=False)
+        facts = MODES[mode]
+        return cls(mode_id, mode.name.lower().replace("_", " "), facts.words, facts.balanced)
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a playback is."""
+
+    phase: Phase
+    fraction: float
+    """Of the motion itself, 0 to 1; the approach counts as 0, the return as 1."""
+    remaining_s: float
+    state: RobotState
+
+
+@dataclass(frozen=True, slots=True)
+class PlayReport:
+    """How a playback ended."""
+
+    name: str
+    completed: bool
+    """False where it was stopped before its end."""
+    seconds: float
+    """From the robot's acceptance to the end of the soft return."""
+
+
+def check_name(name: str) -> str:
+    """Return the name, or raise `BadRequestError` saying what is wrong with it."""
+    if not isinstance(name, str):
+        raise TypeError(f"a name is a str, not {type(name).__name__}")
+    if problem := m.name_problem(name):
+        raise BadRequestError(
+            f"the name {name!r} cannot be used: {problem}",
+            f"Choose one of 1 to {m.MAX_NAME_BYTES} bytes without control characters.",
+        )
+    return name
+
+
+def check_seconds(seconds: float, what: str) -> float:
+    """Return a duration, or raise `BadRequestError` where it is not within 180 s."""
+    # NaN fails every comparison, so it is refused here too.
+    if not 0.001 <= seconds <= m.MAX_DURATION_MS / 1000:
+        raise BadRequestError(
+            f"{what} of {seconds} s is not possible",
+            f"Choose more than 0 and at most {m.MAX_DURATION_MS // 1000} s.",
+        )
+    return float(seconds)

@@ -1,0 +1,183 @@
+"""Teaching: a block in which the arms are soft, after which they hold again, however it ends."""
+
+import asyncio
+import signal
+import threading
+import time
+from collections.abc import Awaitable, Callable
+from functools import partial
+from types import TracebackType
+
+from rote import messages as m
+from rote.errors import RefusedError, RoteError
+from rote.messages import RobotState
+from rote.motion.record import Recorder
+from rote.motion.track import Track
+from rote.robot.base import Port
+
+Asker = Callable[[m.Command], Awaitable[m.Reply]]
+
+
+class Take:
+    """One recording: being made inside the block, and here on our side after it."""
+
+    def __init__(self, name: str, source: str) -> None:
+        self.name = name
+        self.saved = False
+        """Whether the robot has stored it under its name."""
+        self._recorder = Recorder(source)
+        self._track: Track | None = None
+        self._discarded = False
+
+    @property
+    def track(self) -> Track:
+        """The joints as the robot reported them, at the rate it reported them."""
+        return self._track if self._track is not None else self._recorder.track()
+
+    @property
+    def samples(self) -> int:
+        """How many states have been recorded so far."""
+        return len(self._recorder)
+
+    @property
+    def discarded(self) -> bool:
+        """Whether the robot is to store nothing."""
+        return self._discarded
+
+    def discard(self) -> None:
+        """Do not save this take on the robot when the block ends."""
+        self._discarded = True
+
+    def _add(self, state: RobotState) -> None:
+        if state.recording:
+            self._recorder.add(state)
+
+    def _finish(self) -> None:
+        self._track = self._recorder.track()
+
+
+class Teaching:
+    """`async with robot.teach("wave") as take`: the arms are soft inside the block.
+
+    They hold again however it ends: by success, an exception, cancellation, a lost answer, Ctrl-C
+    or a signal that asks the process to end. The robot stores the take only if the block succeeded.
+    If the robot falls silent, the block is interrupted and `PeerLostError` is raised.
+    """
+
+    def __init__(
+        self, port: Port, ask: Asker, check: Callable[[], Awaitable[None]], name: str
+    ) -> None:
+        self._port = port
+        self._ask = ask
+        self._check = check
+        self._take = Take(name, f"teach {name} over {port.wire}")
+        self._loss: RoteError | None = None
+        self._task: asyncio.Task[object] | None = None
+        self._undo: list[Callable[[], object]] = []
+        self._signal: int | None = None
+        self._ending = False
+        self._began_s = 0.0
+        self._lasted_s = 0.0
+
+    async def __aenter__(self) -> Take:
+        await self._check()
+        self._task = asyncio.current_task()
+        self._undo.append(self._port.on_loss(self._on_loss))
+        self._catch_signals()
+        try:
+            # Inside the try: if only the answer is lost, the arms are soft all the same.
+            await self._ask(m.EnterTeaching(self._port.latest))
+            self._undo.append(self._port.on_state(self._take._add))
+            await self._ask(m.Record(on=True))
+            self._began_s = time.monotonic()
+        except BaseException as error:
+            await self._end(error)
+            raise
+        return self._take
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self._end(error)
+
+    async def _end(self, error: BaseException | None) -> None:
+        """Make the arms hold, then save or tell why not."""
+        self._ending = True
+        self._lasted_s = time.monotonic() - self._began_s
+        interruption = error
+        try:
+            if self._loss is None:
+                await _to_the_end(self._ask(m.ExitTeaching()))
+        except RefusedError:
+            # It is there and was not ours to end; what went wrong first matters more.
+            if error is None:
+                raise
+        except asyncio.CancelledError as cancelled:
+            interruption = cancelled
+        finally:
+            for undo in self._undo:
+                undo()
+            self._take._finish()
+        self._raise_interruption(interruption)
+        if interruption is not error:
+            raise interruption or AssertionError
+        if error is None and not self._take.discarded:
+            await self._save()
+
+    async def _save(self) -> None:
+        duration_ms = min(max(1, round(self._lasted_s * 1000)), m.MAX_DURATION_MS)
+        save = m.SaveAction(
+            name=self._take.name, created_s=int(time.time()), duration_ms=duration_ms
+        )
+        await self._ask(save)
+        self._take.saved = True
+
+    # ---- interruptions --------------------------------------------------------------------------
+
+    def _on_loss(self, error: RoteError) -> None:
+        self._loss = error
+        self._interrupt()
+
+    def _on_signal(self, number: int) -> None:
+        self._signal = number
+        self._interrupt()
+
+    def _interrupt(self) -> None:
+        if self._task is not None and not self._ending:
+            self._task.cancel()
+
+    def _catch_signals(self) -> None:
+        """Turn SIGTERM and SIGHUP into a cancellation, where nobody else handles them."""
+        if threading.current_thread() is not threading.main_thread():
+            return
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            if signal.getsignal(number) is signal.SIG_DFL:
+                loop.add_signal_handler(number, self._on_signal, number)
+                self._undo.append(partial(loop.remove_signal_handler, number))
+
+    def _raise_interruption(self, error: BaseException | None) -> None:
+        """Turn a cancellation of our own making into what caused it."""
+        if self._loss is not None:
+            if isinstance(error, asyncio.CancelledError) and self._task is not None:
+                self._task.uncancel()
+            raise self._loss from error
+        if self._signal is not None:
+            raise SystemExit(128 + self._signal) from error
+
+
+async def _to_the_end(work: Awaitable[object]) -> None:
+    """Wait for `work` even through cancellations, which are raised afterwards."""
+    task = asyncio.ensure_future(work)
+    cancelled: asyncio.CancelledError | None = None
+    while not task.done():
+        try:
+            await asyncio.wait({task})
+        except asyncio.CancelledError as error:
+            cancelled = error
+    task.result()
+    if cancelled is not None:
+        raise cancelled

@@ -1,0 +1,222 @@
+"""The simulated body: 29 joints with servos, weight in the arms, and hands that can pull on them.
+
+Each joint is a rotating mass with a servo: torque = stiffness * error + damping * speed error, cut
+at the motor's limit, its setpoint bounded in speed. Arms carry their real weight, of which the
+controller cancels a part; what remains is the sag one sees. Legs and waist carry none: the balance
+controller that would hold them is not simulated.
+"""
+
+from typing import Protocol
+
+import numpy as np
+
+from rote.model import G1_JOINTS, HAND_COM_M, HAND_MASS_KG, LEFT_ARM, RIGHT_ARM
+from rote.motion.track import Array
+
+STEP_S = 0.002
+GRAVITY_EVERY = 10
+"""Steps between two computations of the arms' weight: 50 Hz."""
+GRAVITY_M_S2 = 9.81
+
+_ARMS = np.array([*LEFT_ARM, *RIGHT_ARM])
+
+
+def _per_joint(legs: float, waist: float, arm: float, wrist: float) -> Array:
+    values = np.full(len(G1_JOINTS), arm)
+    values[:12] = legs
+    values[12:15] = waist
+    values[[19, 20, 21, 26, 27, 28]] = wrist
+    return values
+
+
+LOWER_RAD = np.array([joint.lower_rad for joint in G1_JOINTS])
+UPPER_RAD = np.array([joint.upper_rad for joint in G1_JOINTS])
+EFFORT_NM = np.array([joint.effort_nm for joint in G1_JOINTS])
+MOST_RAD_S = np.minimum([joint.velocity_rad_s for joint in G1_JOINTS], 12.0)
+"""The setpoint never moves faster than this, whatever is asked."""
+
+_STIFFNESS = _per_joint(300.0, 200.0, 80.0, 40.0)
+_DAMPING = _per_joint(8.0, 6.0, 3.0, 1.0)
+_INERTIA = _per_joint(0.5, 0.4, 0.08, 0.01)
+_SOFT_DAMPING = _per_joint(8.0, 6.0, 1.6, 0.25)
+_HAND_STIFFNESS = _per_joint(0.0, 60.0, 120.0, 25.0)
+_HAND_DAMPING = _per_joint(0.0, 4.0, 3.0, 0.4)
+_HAND_MOST_NM = _per_joint(0.0, 20.0, 20.0, 5.0)
+
+HOLDING_CANCELS = 0.7
+SOFT_CANCELS = 0.85
+"""How much of the arms' weight the controller carries, holding and soft."""
+
+_REST = {
+    0: -0.1, 3: 0.3, 4: -0.2,
+    6: -0.1, 9: 0.3, 10: -0.2,
+    15: 0.2, 16: 0.2, 18: 1.0,
+    22: 0.2, 23: -0.2, 25: 1.0,
+}  # fmt: skip
+REST_RAD: Array = np.array([_REST.get(index, 0.0) for index in range(len(G1_JOINTS))])
+"""Standing at ease: knees a little bent, arms hanging."""
+
+
+class Hand(Protocol):
+    """Somebody who pulls on the joints."""
+
+    def grip(self, time_s: float) -> Array | None:
+        """Return where the hand wants the 29 joints, NaN for those it does not hold.
+
+        `time_s` counts from when the hand took hold; None lets go for good.
+        """
+
+
+class Body:
+    """Positions, speeds and torques of all joints, advanced step by step."""
+
+    def __init__(self) -> None:
+        self.positions_rad = REST_RAD.copy()
+        self.speeds_rad_s = np.zeros(len(G1_JOINTS))
+        self.torques_nm = np.zeros(len(G1_JOINTS))
+        self._setpoint = REST_RAD.copy()
+        self._weight = np.zeros(len(G1_JOINTS))
+        self._soft = np.zeros(len(G1_JOINTS), dtype=bool)
+        self._hand: Hand | None = None
+        self._hand_since_s = 0.0
+        self._steps = 0
+
+    def soften(self, joints: Array | tuple[int, ...]) -> None:
+        """Make these joints soft and all others hold where they are, without a jump."""
+        soft = np.zeros(len(G1_JOINTS), dtype=bool)
+        soft[np.asarray(joints, dtype=int)] = True
+        newly_held = self._soft & ~soft
+        self._setpoint[newly_held] = self.positions_rad[newly_held]
+        self._soft = soft
+
+    @property
+    def soft(self) -> tuple[int, ...]:
+        """The joints that are soft."""
+        return tuple(int(index) for index in np.flatnonzero(self._soft))
+
+    @property
+    def setpoint_rad(self) -> Array:
+        """Where the servos want to be."""
+        return self._setpoint.copy()
+
+    def attach(self, hand: Hand | None, now_s: float) -> None:
+        """Let a hand take hold of the body; None takes it away."""
+        self._hand, self._hand_since_s = hand, now_s
+
+    @property
+    def held_by_hand(self) -> bool:
+        """Whether a hand is pulling."""
+        return self._hand is not None
+
+    def step(self, now_s: float, target_rad: Array, target_speed_rad_s: Array) -> None:
+        """Advance by `STEP_S` towards a target; soft joints ignore it."""
+        if self._steps % GRAVITY_EVERY == 0:
+            self._weight[_ARMS] = arm_weight_nm(self.positions_rad[_ARMS])
+        self._steps += 1
+        most = MOST_RAD_S * STEP_S
+        self._setpoint += np.clip(target_rad - self._setpoint, -most, most)
+        servo = (
+            _STIFFNESS * (self._setpoint - self.positions_rad)
+            + _DAMPING * (target_speed_rad_s - self.speeds_rad_s)
+            - HOLDING_CANCELS * self._weight
+        )
+        soft = -_SOFT_DAMPING * self.speeds_rad_s - SOFT_CANCELS * self._weight
+        torque = np.clip(np.where(self._soft, soft, servo), -EFFORT_NM, EFFORT_NM)
+        self.torques_nm = torque
+        total = torque + self._weight
+        if self._hand is not None:
+            total = total + self._pull(now_s)
+        self.speeds_rad_s += total / _INERTIA * STEP_S
+        self.positions_rad += self.speeds_rad_s * STEP_S
+        # A joint at its mechanical stop stays there.
+        stopped = (self.positions_rad < LOWER_RAD) | (self.positions_rad > UPPER_RAD)
+        if stopped.any():
+            np.clip(self.positions_rad, LOWER_RAD, UPPER_RAD, out=self.positions_rad)
+            self.speeds_rad_s[stopped] = 0.0
+
+    def _pull(self, now_s: float) -> Array:
+        assert self._hand is not None
+        grip = self._hand.grip(now_s - self._hand_since_s)
+        if grip is None:
+            self._hand = None
+            return np.zeros_like(self.positions_rad)
+        pull = _HAND_STIFFNESS * (grip - self.positions_rad) - _HAND_DAMPING * self.speeds_rad_s
+        pull = np.clip(pull, -_HAND_MOST_NM, _HAND_MOST_NM)
+        # A person moves what is soft; a holding robot is not overpowered.
+        return np.where(np.isnan(pull) | ~self._soft, 0.0, pull)
+
+
+# ---- the arms' weight ---------------------------------------------------------------------------
+
+
+def _rotation(rpy: tuple[float, float, float]) -> Array:
+    roll, pitch, yaw = rpy
+    cr, sr, cp, sp = np.cos(roll), np.sin(roll), np.cos(pitch), np.sin(pitch)
+    cy, sy = np.cos(yaw), np.sin(yaw)
+    return np.array(
+        [
+            [cy * cp, cy * sp * sr - sy * cr, cy * sp * cr + sy * sr],
+            [sy * cp, sy * sp * sr + cy * cr, sy * sp * cr - cy * sr],
+            [-sp, cp * sr, cp * cr],
+        ]
+    )
+
+
+def _both(attribute: str) -> Array:
+    """Return an attribute of the arms' joints, (7, 2, ...): joint by joint, left and right."""
+    return np.array(
+        [
+            [getattr(G1_JOINTS[a], attribute), getattr(G1_JOINTS[b], attribute)]
+            for a, b in zip(LEFT_ARM, RIGHT_ARM, strict=True)
+        ]
+    )
+
+
+_ORIGINS = _both("origin_m")
+_FRAMES = np.array(
+    [
+        [_rotation(G1_JOINTS[a].origin_rpy_rad), _rotation(G1_JOINTS[b].origin_rpy_rad)]
+        for a, b in zip(LEFT_ARM, RIGHT_ARM, strict=True)
+    ]
+)
+_AXES = np.array([G1_JOINTS[index].axis for index in LEFT_ARM]).argmax(axis=1)
+_MASSES = _both("mass_kg")
+_COMS = _both("com_m")
+# The rubber hand is fixed to the last link; both are one weight.
+_COMS[6] = (_COMS[6] * _MASSES[6][:, None] + HAND_MASS_KG * np.array(HAND_COM_M)) / (
+    _MASSES[6][:, None] + HAND_MASS_KG
+)
+_MASSES[6] += HAND_MASS_KG
+# For a rotation about axis k: the rows and columns the angle acts on.
+_TURNED = {0: (1, 2), 1: (2, 0), 2: (0, 1)}
+
+
+def arm_weight_nm(arms_rad: Array) -> Array:
+    """Return the torque that gravity puts on the 14 arm joints of an upright robot.
+
+    `arms_rad` is (14,): the left arm's joints, then the right arm's.
+    """
+    angles = arms_rad.reshape(2, 7)
+    cosines, sines = np.cos(angles), np.sin(angles)
+    frame = np.broadcast_to(np.eye(3), (2, 3, 3))
+    place = np.zeros((2, 3))
+    places, axes, centres = np.empty((7, 2, 3)), np.empty((7, 2, 3)), np.empty((7, 2, 3))
+    for joint in range(7):
+        place = place + (frame @ _ORIGINS[joint][:, :, None])[:, :, 0]
+        frame = frame @ _FRAMES[joint]
+        axis = int(_AXES[joint])
+        i, k = _TURNED[axis]
+        cosine, sine = cosines[:, joint, None], sines[:, joint, None]
+        turned = frame.copy()
+        turned[:, :, i] = cosine * frame[:, :, i] + sine * frame[:, :, k]
+        turned[:, :, k] = cosine * frame[:, :, k] - sine * frame[:, :, i]
+        frame = turned
+        places[joint], axes[joint] = place, frame[:, :, axis]
+        centres[joint] = place + (frame @ _COMS[joint][:, :, None])[:, :, 0]
+    # What hangs below each joint: total mass, and mass times centre.
+    mass = np.cumsum(_MASSES[::-1], axis=0)[::-1]
+    moment = np.cumsum((centres * _MASSES[:, :, None])[::-1], axis=0)[::-1]
+    arm = moment - mass[:, :, None] * places
+    # axis . (arm x (0, 0, -g))
+    torque = -GRAVITY_M_S2 * (axes[:, :, 0] * arm[:, :, 1] - axes[:, :, 1] * arm[:, :, 0])
+    return np.ascontiguousarray(torque.T).reshape(14)

@@ -1,0 +1,44 @@
+"""The four taught actions a G1 comes with, by their real names and lengths.
+
+The motions are this project's own; what the factory's look like is not public.
+"""
+
+import numpy as np
+
+from rote.messages import ActionEntry
+from rote.sim.hands import ScriptedHand
+from rote.sim.refusal import RefusalError
+from rote.sim.store import Store, StoredAction
+
+# name, seconds as a G1 lists them, the script that stands in for it
+_FACTORY = (
+    ("Waist_Drum_Dance", 9.5, "drum"),
+    ("Spin_discs", 6.9, "clap"),
+    ("Scratch_head", 8.1, "wave"),
+    ("Throw_money", 8.1, "bow"),
+)
+_CREATED_S = 1_704_067_200
+
+
+def add_factory_actions(store: Store) -> tuple[ActionEntry, ...]:
+    """Put the factory's actions into the store, those that are not there yet."""
+    there = {entry.name for entry in store.entries()}
+    added = []
+    for name, length_s, script in _FACTORY:
+        if name in there:
+            continue
+        hand = ScriptedHand(script, length_s)
+        times_s = np.arange(round(length_s * 100) + 1) / 100.0
+        action = StoredAction(
+            name=name,
+            created_s=_CREATED_S,
+            duration_ms=round(length_s * 1000),
+            times_s=times_s,
+            joints_rad=np.array([hand.pose(float(t)) for t in times_s]),
+        )
+        try:
+            store.save(action)
+        except RefusalError:  # no place left: what the person taught goes first
+            break
+        added.append(ActionEntry(name, action.duration_ms))
+    return tuple(added)

@@ -1,0 +1,156 @@
+"""A playback: a soft move to the first pose, the motion itself, and a soft return.
+
+Everything is worked out and checked before the first setpoint: a playback that exists is safe.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from rote.messages import MAX_DURATION_MS, Code, Phase, PlayAction
+from rote.model import G1_JOINTS, TAUGHT_JOINTS
+from rote.motion.interpolate import MINIMUM_JERK_PEAK, minimum_jerk, sample, sample_keyframes
+from rote.motion.limits import check_positions, check_speeds
+from rote.motion.track import Array
+from rote.sim.body import LOWER_RAD, REST_RAD, STEP_S, UPPER_RAD
+from rote.sim.refusal import RefusalError
+from rote.sim.store import StoredAction
+
+SOFT_RAD_S = 1.0
+"""No joint moves faster than this on the way to a first pose or back to rest."""
+SOFT_LEAST_S = 0.4
+BRAKE_S = 0.2
+"""A stop takes this long to halt, and then returns."""
+_MOST_PLAYED_RAD_S = np.minimum([G1_JOINTS[i].velocity_rad_s for i in TAUGHT_JOINTS], 10.0)
+_JOINTS = [G1_JOINTS[i] for i in TAUGHT_JOINTS]
+_COLUMNS = np.array(TAUGHT_JOINTS)
+
+
+@dataclass(frozen=True, slots=True)
+class Setpoint:
+    """Where the joints are to be now, and how fast."""
+
+    phase: Phase
+    pose_rad: Array
+    speed_rad_s: Array
+
+
+def soft_move(start_rad: Array, end_rad: Array) -> Array:
+    """Return poses from one to the other, one per step, no joint faster than `SOFT_RAD_S`."""
+    far = float(np.abs(end_rad - start_rad).max())
+    seconds = max(SOFT_LEAST_S, MINIMUM_JERK_PEAK * far / SOFT_RAD_S)
+    steps = int(np.ceil(seconds / STEP_S))
+    return minimum_jerk(start_rad, end_rad, np.arange(1, steps + 1) / steps)
+
+
+class Playback:
+    """Setpoints, one per step of the body; begin with `pose_rad` as it is now."""
+
+    def __init__(self, action: StoredAction, play: PlayAction, pose_rad: Array) -> None:
+        motion = _motion(action, play, pose_rad)
+        self._loop = play.loop or action.loop
+        self._parts: list[tuple[Phase, Array]] = [
+            (Phase.APPROACH, soft_move(pose_rad, motion[0])),
+            (Phase.PLAYING, motion),
+        ]
+        if self._loop:
+            self._parts.append((Phase.PLAYING, soft_move(motion[-1], motion[0])))
+        else:
+            self._parts.append((Phase.RETURN, soft_move(motion[-1], REST_RAD)))
+        self._begin(pose_rad)
+
+    def _begin(self, pose_rad: Array) -> None:
+        self._part = self._row = 0
+        self._last = Setpoint(Phase.NONE, pose_rad, np.zeros_like(pose_rad))
+
+    @classmethod
+    def returning(cls, pose_rad: Array) -> "Playback":
+        """Return a playback that only goes softly back to rest."""
+        playback = cls.__new__(cls)
+        playback._loop = False
+        playback._parts = [(Phase.RETURN, soft_move(pose_rad, REST_RAD))]
+        playback._begin(pose_rad)
+        return playback
+
+    def stop(self) -> None:
+        """Slow down from here, then go softly back to rest."""
+        slowing = _brake(self._last.pose_rad, self._last.speed_rad_s)
+        returning = soft_move(slowing[-1], REST_RAD)
+        self._parts = [(Phase.RETURN, np.vstack([slowing, returning]))]
+        self._loop, self._part, self._row = False, 0, 0
+
+    @property
+    def loops(self) -> bool:
+        """Whether it goes on until it is stopped."""
+        return self._loop
+
+    @property
+    def phase(self) -> Phase:
+        """How far it is."""
+        return self._parts[self._part][0] if self._part < len(self._parts) else Phase.NONE
+
+    def step(self) -> Setpoint | None:
+        """Return the next setpoint, or None when it is over."""
+        if self._part >= len(self._parts):
+            return None
+        phase, poses = self._parts[self._part]
+        pose = poses[self._row]
+        following = poses[min(self._row + 1, len(poses) - 1)]
+        self._row += 1
+        if self._row >= len(poses):
+            self._row = 0
+            self._part += 1
+            if self._loop and self._part == len(self._parts):
+                self._part = 1
+        self._last = Setpoint(phase, pose, (following - pose) / STEP_S)
+        return self._last
+
+
+def _brake(pose_rad: Array, speed_rad_s: Array) -> Array:
+    """Return poses that slow down evenly to a halt within `BRAKE_S`."""
+    t = np.arange(1, round(BRAKE_S / STEP_S) + 1)[:, None] * STEP_S
+    poses: Array = pose_rad + speed_rad_s * (t - t * t / (2 * BRAKE_S))
+    return np.clip(poses, LOWER_RAD, UPPER_RAD)
+
+
+def _motion(action: StoredAction, play: PlayAction, pose_rad: Array) -> Array:
+    """Return the motion itself, one pose per step, checked against the joints' limits."""
+    if play.frames > (len(play.keyframes) or action.frames):
+        raise RefusalError(Code.BAD_PAYLOAD)
+    times_s, poses = _poses(action, play, pose_rad)
+    # What is not taught stays where rest has it: the legs belong to the balance controller.
+    full = np.repeat(REST_RAD[None, :], len(poses), axis=0)
+    full[:, _COLUMNS] = poses[:, _COLUMNS]
+    check_positions(times_s, full[:, _COLUMNS], _JOINTS)
+    check_speeds(times_s, full[:, _COLUMNS], _JOINTS, _MOST_PLAYED_RAD_S)
+    return np.clip(full, LOWER_RAD, UPPER_RAD)
+
+
+def _poses(action: StoredAction, play: PlayAction, pose_rad: Array) -> tuple[Array, Array]:
+    keyframes = play.keyframes or action.keyframes
+    if keyframes:
+        keyframes = keyframes[: play.frames or None]
+        own_s = max(k.time_ms for k in keyframes) / 1000.0
+        own_s = own_s if play.keyframes else max(own_s, action.duration_ms / 1000.0)
+        wanted_s = play.duration_ms / 1000.0 or own_s
+        at_s = _grid(wanted_s, own_s)
+        poses = sample_keyframes(keyframes, pose_rad, at_s, play.interpolation)
+    else:
+        assert action.times_s is not None
+        assert action.joints_rad is not None
+        times_s = action.times_s[: play.frames or None]
+        joints = action.joints_rad[: play.frames or None]
+        own_s = float(times_s[-1])
+        nominal_s = action.duration_ms / 1000.0 * own_s / (float(action.times_s[-1]) or 1.0)
+        wanted_s = play.duration_ms / 1000.0 or nominal_s
+        at_s = _grid(wanted_s, own_s)
+        poses = sample(times_s, joints, at_s, play.interpolation)
+    return np.arange(len(poses), dtype=np.float64) * STEP_S, poses
+
+
+def _grid(wanted_s: float, own_s: float) -> Array:
+    """Return the moments of the motion's own time at which a playback of `wanted_s` samples it."""
+    if wanted_s > MAX_DURATION_MS / 1000.0:
+        raise RefusalError(Code.BAD_PAYLOAD)
+    steps = max(1, round(wanted_s / STEP_S))
+    return np.linspace(0.0, own_s, steps + 1)

@@ -1,0 +1,176 @@
+"""The simulated robot on its wires: real time, one session per client, one world for all."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from rote import messages as m
+from rote.errors import DecodeError
+from rote.session.teaching import (
+    Event,
+    PeerLeft,
+    PeerLost,
+    Requested,
+    Role,
+    State,
+    TeachingSession,
+    Timing,
+)
+from rote.sim.world import World
+from rote.transport.impair import Disturber, Impairment
+from rote.transport.memory import MemoryPort
+from rote.transport.udp import UdpPort, open_port
+from rote.wire import teaching as wire
+
+TICK_S = 0.01
+MOST_CATCH_UP_S = 0.25
+"""If the process was held up longer than this, the robot's time stood still meanwhile."""
+MOST_CLIENTS = 16
+
+Send = Callable[[bytes], None]
+Key = tuple[str, object]
+
+
+@dataclass(slots=True)
+class _Client:
+    session: TeachingSession
+    send: Send
+
+
+class Simulator:
+    """Runs a world in real time and answers clients on any number of ports."""
+
+    def __init__(
+        self,
+        world: World,
+        *,
+        impairment: Impairment | None = None,
+        timing: Timing | None = None,
+    ) -> None:
+        self.world = world
+        self.refused = 0
+        """Clients turned away because too many were there."""
+        self._impairment = impairment
+        self._timing = timing
+        self._loop = asyncio.get_running_loop()
+        self._clients: dict[Key, _Client] = {}
+        self._ports: list[UdpPort | MemoryPort] = []
+        self._ticks = 0
+        self._next_at = self._loop.time() + TICK_S
+        self._timer: asyncio.TimerHandle | None = self._loop.call_at(self._next_at, self._tick)
+
+    @property
+    def clients(self) -> int:
+        """How many clients are talking to the robot."""
+        return len(self._clients)
+
+    async def serve_udp(self, host: str, port: int) -> str:
+        """Answer on a UDP port; returns its URL."""
+        disturber = Disturber(self._impairment) if self._impairment else None
+
+        def receive(datagram: bytes, address: tuple[str, int]) -> None:
+            key = ("udp", address)
+
+            def send(answer: bytes) -> None:
+                if disturber is None:
+                    udp.send(answer, address)
+                else:
+                    disturber.pass_on(answer, lambda arriving: udp.send(arriving, address))
+
+            if disturber is None:
+                self._receive(datagram, key, send)
+            else:
+                disturber.pass_on(datagram, lambda arriving: self._receive(arriving, key, send))
+
+        udp = await open_port(host, port, receive)
+        self._ports.append(udp)
+        shown = f"[{udp.address[0]}]" if ":" in udp.address[0] else udp.address[0]
+        return f"udp://{shown}:{udp.address[1]}"
+
+    def serve_memory(self) -> MemoryPort:
+        """Answer clients in this process."""
+
+        def receive(datagram: bytes, address: str) -> None:
+            self._receive(datagram, ("memory", address), lambda a: port.send(a, address))
+
+        port = MemoryPort(receive, self._impairment)
+        self._ports.append(port)
+        return port
+
+    async def close(self) -> None:
+        """Stop time and close all ports. Safe to call twice."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        for port in self._ports:
+            port.close()
+        self._ports.clear()
+        self._clients.clear()
+        # A socket closes in the next turn of the loop; who comes back may bind its port again.
+        await asyncio.sleep(0)
+
+    # ---- time -----------------------------------------------------------------------------------
+
+    def _tick(self) -> None:
+        now = self._loop.time()
+        self._next_at = max(self._next_at, now - MOST_CATCH_UP_S)
+        while self._next_at <= now:
+            self.world.advance(TICK_S)
+            self._next_at += TICK_S
+            self._ticks += 1
+            if self.world.recording or self._ticks % 2 == 0:
+                self._report()
+        for key, client in list(self._clients.items()):
+            client.session.tick(now)
+            self._settle(key, client)
+        self._timer = self._loop.call_at(self._next_at, self._tick)
+
+    def _report(self) -> None:
+        """Send everybody the state: at 50 Hz, while recording at 100 Hz."""
+        if self._clients:
+            state = self.world.state()
+            for client in self._clients.values():
+                client.session.report(state)
+
+    # ---- clients --------------------------------------------------------------------------------
+
+    def _receive(self, datagram: bytes, key: Key, send: Send) -> None:
+        client = self._clients.get(key)
+        if client is None:
+            client = self._admit(datagram, key, send)
+            if client is None:
+                return
+        client.session.receive(datagram, self._loop.time())
+        self._settle(key, client)
+
+    def _admit(self, datagram: bytes, key: Key, send: Send) -> _Client | None:
+        """Make a session for a new address; bytes that are no frame leave nothing behind."""
+        try:
+            frame = wire.decode(datagram)
+        except DecodeError:
+            return None
+        if frame.type != wire.MessageType.COMMAND:
+            return None
+        if len(self._clients) >= MOST_CLIENTS:
+            self.refused += 1
+            payload = wire.encode_reply(m.Status(m.Code.BUSY))
+            send(wire.encode(frame._replace(payload=payload)))
+            return None
+        session = TeachingSession(Role.ROBOT, timing=self._timing, now=self._loop.time())
+        client = self._clients[key] = _Client(session, send)
+        return client
+
+    def _settle(self, key: Key, client: _Client) -> None:
+        """Act on what a session reports, and send what it wants sent."""
+        for event in client.session.events():
+            self._handle(event, key, client)
+        for datagram in client.session.outgoing():
+            client.send(datagram)
+        if client.session.state in (State.LOST, State.CLOSED):
+            self._clients.pop(key, None)
+
+    def _handle(self, event: Event, key: Key, client: _Client) -> None:
+        if isinstance(event, Requested):
+            client.session.reply(event.token, self.world.obey(key, event.command))
+        elif isinstance(event, PeerLost | PeerLeft):
+            self.world.forget(key)

@@ -1,0 +1,174 @@
+"""The robot's memory: one SQLite file with up to 15 taught actions.
+
+A save is one transaction, on disk before it is answered (write-ahead log, full synchronisation), so
+a `kill -9` at any moment loses no acknowledged save and leaves no half-written one.
+"""
+
+import sqlite3
+import struct
+import zlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rote.errors import StoreError
+from rote.messages import MAX_ACTIONS, ActionEntry, Code, Keyframe
+from rote.motion.track import Array
+from rote.sim.refusal import RefusalError
+
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS actions (
+    number INTEGER PRIMARY KEY AUTOINCREMENT,
+    name TEXT NOT NULL UNIQUE,
+    created_s INTEGER NOT NULL,
+    duration_ms INTEGER NOT NULL,
+    loop INTEGER NOT NULL,
+    kind TEXT NOT NULL CHECK (kind IN ('frames', 'keyframes')),
+    data BLOB NOT NULL,
+    crc INTEGER NOT NULL
+)
+"""
+_APPLICATION_ID = 0x726F7465
+_KEYFRAME = struct.Struct("<HHf")
+_COLUMNS = 30
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class StoredAction:
+    """One taught action: frames at full rate, or a few keyframes."""
+
+    name: str
+    created_s: int
+    duration_ms: int
+    loop: bool = False
+    times_s: Array | None = None
+    """Shape (n,), from 0; None for keyframes."""
+    joints_rad: Array | None = None
+    """Shape (n, 29)."""
+    keyframes: tuple[Keyframe, ...] = ()
+
+    @property
+    def frames(self) -> int:
+        """How many frames it holds."""
+        return len(self.keyframes) if self.times_s is None else int(self.times_s.size)
+
+
+class Store:
+    """Taught actions on disk; `:memory:` keeps them nowhere."""
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = str(path)
+        if self.path != ":memory:":
+            Path(self.path).parent.mkdir(parents=True, exist_ok=True)
+        try:
+            self._db = sqlite3.connect(self.path, isolation_level=None, timeout=5.0)
+            try:
+                self._prepare()
+            except BaseException:
+                self._db.close()
+                raise
+        except sqlite3.Error as error:
+            raise StoreError(
+                f"the store {self.path} cannot be opened: {error}",
+                "Name another file with --store, or move this one away; it was not changed.",
+            ) from error
+
+    def _prepare(self) -> None:
+        (application,) = self._db.execute("PRAGMA application_id").fetchone()
+        (tables,) = self._db.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        if tables and application != _APPLICATION_ID:
+            raise sqlite3.DatabaseError("it is the database of another program")
+        self._db.execute("PRAGMA journal_mode = WAL")
+        self._db.execute("PRAGMA synchronous = FULL")
+        if not tables:
+            self._db.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
+        self._db.execute(_SCHEMA)
+
+    def close(self) -> None:
+        """Close the file."""
+        self._db.close()
+
+    def entries(self) -> tuple[ActionEntry, ...]:
+        """Return what is stored, in the order of the numbers."""
+        rows = self._query("SELECT name, duration_ms FROM actions ORDER BY number")
+        return tuple(ActionEntry(name, duration_ms) for name, duration_ms in rows)
+
+    def save(self, action: StoredAction) -> None:
+        """Store an action for good, or raise and change nothing."""
+        kind, data = _pack(action)
+        row = (
+            action.name,
+            action.created_s,
+            action.duration_ms,
+            int(action.loop),
+            kind,
+            data,
+            zlib.crc32(data),
+        )
+        self._query("BEGIN IMMEDIATE")
+        try:
+            if self._query("SELECT 1 FROM actions WHERE name = ?", action.name):
+                raise RefusalError(Code.NAME_EXISTS)
+            ((count,),) = self._query("SELECT count(*) FROM actions")
+            if count >= MAX_ACTIONS:
+                raise RefusalError(Code.STORE_FULL)
+            self._query(
+                "INSERT INTO actions (name, created_s, duration_ms, loop, kind, data, crc) "
+                "VALUES (?, ?, ?, ?, ?, ?, ?)",
+                *row,
+            )
+        except BaseException:
+            self._db.rollback()
+            raise
+        self._query("COMMIT")
+
+    def load(self, position: int) -> StoredAction | None:
+        """Return the action at `position`, counted from 1, or None."""
+        if not 1 <= position <= MAX_ACTIONS:
+            return None
+        rows = self._query(
+            "SELECT name, created_s, duration_ms, loop, kind, data, crc FROM actions "
+            "ORDER BY number LIMIT 1 OFFSET ?",
+            position - 1,
+        )
+        if not rows:
+            return None
+        name, created_s, duration_ms, loop, kind, data, crc = rows[0]
+        if zlib.crc32(data) != crc:
+            raise StoreError(f"the action {name!r} in {self.path} is damaged", "Teach it again.")
+        times_s, joints_rad, keyframes = _unpack(kind, data)
+        return StoredAction(
+            name=name,
+            created_s=created_s,
+            duration_ms=duration_ms,
+            loop=bool(loop),
+            times_s=times_s,
+            joints_rad=joints_rad,
+            keyframes=keyframes,
+        )
+
+    def _query(self, sql: str, *values: object) -> list[tuple[Any, ...]]:
+        try:
+            return self._db.execute(sql, values).fetchall()
+        except sqlite3.Error as error:
+            raise StoreError(
+                f"the store {self.path} failed: {error}", "Check the disk and its free space."
+            ) from error
+
+
+def _pack(action: StoredAction) -> tuple[str, bytes]:
+    if action.times_s is None or action.joints_rad is None:
+        packed = (_KEYFRAME.pack(k.joint, k.time_ms, k.value_rad) for k in action.keyframes)
+        return "keyframes", b"".join(packed)
+    table = np.column_stack([action.times_s, action.joints_rad]).astype("<f4")
+    return "frames", table.tobytes()
+
+
+def _unpack(kind: str, data: bytes) -> tuple[Array | None, Array | None, tuple[Keyframe, ...]]:
+    if kind == "keyframes":
+        rows = _KEYFRAME.iter_unpack(data)
+        return None, None, tuple(Keyframe(joint=j, time_ms=t, value_rad=v) for j, t, v in rows)
+    table = np.frombuffer(data, dtype="<f4").reshape(-1, _COLUMNS).astype(np.float64)
+    return table[:, 0], table[:, 1:], ()

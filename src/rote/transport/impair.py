@@ -1,0 +1,68 @@
+"""A bad network on request: loss, delay, duplication, reordering, corruption, and a cut.
+
+Seeded, so that what went wrong once goes wrong again.
+"""
+
+import asyncio
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from rote.errors import BadRequestError
+
+_OVERTAKEN_S = 0.03
+"""How much later a reordered datagram arrives: long enough for the next ones to pass it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Impairment:
+    """How bad the network is. Probabilities are per datagram and direction."""
+
+    loss: float = 0.0
+    delay_s: float = 0.0
+    duplicate: float = 0.0
+    reorder: float = 0.0
+    corrupt: float = 0.0
+    cut_after_s: float | None = None
+    """After this long nothing passes any more."""
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        for what in ("loss", "duplicate", "reorder", "corrupt"):
+            if not 0.0 <= getattr(self, what) <= 1.0:
+                raise BadRequestError(f"{what} is a probability from 0 to 1")
+        if not 0.0 <= self.delay_s <= 10.0:
+            raise BadRequestError("a delay is 0 to 10 s")
+
+
+class Disturber:
+    """Passes datagrams on, or not, as an `Impairment` says."""
+
+    def __init__(self, impairment: Impairment) -> None:
+        self._impairment = impairment
+        self._random = random.Random(impairment.seed)
+        self._loop = asyncio.get_running_loop()
+        self._began = self._loop.time()
+
+    def pass_on(self, datagram: bytes, deliver: Callable[[bytes], None]) -> None:
+        """Call `deliver` with the datagram: later, twice, altered, or never."""
+        bad = self._impairment
+        if bad.cut_after_s is not None and self._loop.time() - self._began >= bad.cut_after_s:
+            return
+        copies = 2 if self._random.random() < bad.duplicate else 1
+        for _ in range(copies):
+            if self._random.random() < bad.loss:
+                continue
+            arriving = datagram
+            if self._random.random() < bad.corrupt:
+                arriving = self._altered(datagram)
+            delay_s = bad.delay_s
+            if self._random.random() < bad.reorder:
+                delay_s += _OVERTAKEN_S * self._random.random()
+            self._loop.call_later(delay_s, deliver, arriving)
+
+    def _altered(self, datagram: bytes) -> bytes:
+        altered = bytearray(datagram)
+        if altered:
+            altered[self._random.randrange(len(altered))] ^= 1 << self._random.randrange(8)
+        return bytes(altered)

@@ -1,0 +1,116 @@
+"""UDP sockets: a link to one robot, and a port that many clients talk to."""
+
+import asyncio
+from collections.abc import Callable
+from urllib.parse import SplitResult
+
+from rote.errors import BadRequestError, LinkError
+from rote.transport import Link, Receiver
+
+DEFAULT_PORT = 49504
+Address = tuple[str, int]
+
+
+def host_and_port(text: str, default_port: int = DEFAULT_PORT) -> Address:
+    """Read `HOST`, `HOST:PORT` or `[IPV6]:PORT`."""
+    try:
+        parts = SplitResult("udp", text, "", "", "")
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        host, port = None, None
+    if not host or (port is None and text.rstrip("]")[-1:] == ":"):
+        raise BadRequestError(
+            f"{text!r} is not a host and port", "Write HOST or HOST:PORT, like 127.0.0.1:49504."
+        )
+    return host, default_port if port is None else port
+
+
+class _ClientProtocol(asyncio.DatagramProtocol):
+    """One connected socket: the kernel drops what comes from any other address."""
+
+    def __init__(self, receive: Receiver) -> None:
+        self._receive = receive
+
+    def datagram_received(self, data: bytes, addr: object) -> None:
+        self._receive(data)
+
+    def error_received(self, exc: Exception) -> None:
+        """Ignore that nobody listens yet: the session repeats itself and gives up in time."""
+
+
+class UdpLink:
+    """A link to one robot."""
+
+    def __init__(self, transport: asyncio.DatagramTransport) -> None:
+        self._transport = transport
+
+    def send(self, datagram: bytes) -> None:
+        """Send one datagram."""
+        if not self._transport.is_closing():
+            self._transport.sendto(datagram)
+
+    def close(self) -> None:
+        """Close the socket."""
+        self._transport.close()
+
+
+async def open_link(parts: SplitResult, receive: Receiver) -> Link:
+    """Open a socket connected to the robot at `udp://host[:49504]`."""
+    if parts.path.strip("/") or parts.query:
+        raise BadRequestError(f"{parts.geturl()!r} has more than a host and a port")
+    address = host_and_port(parts.netloc)
+    loop = asyncio.get_running_loop()
+    try:
+        transport, _ = await loop.create_datagram_endpoint(
+            lambda: _ClientProtocol(receive), remote_addr=address
+        )
+    except OSError as error:
+        raise LinkError(
+            f"{address[0]!r} cannot be reached: {error.strerror or error}",
+            "Check the address, and that this computer is on the robot's network.",
+        ) from error
+    return UdpLink(transport)
+
+
+class _ServerProtocol(asyncio.DatagramProtocol):
+    def __init__(self, receive: Callable[[bytes, Address], None]) -> None:
+        self._receive = receive
+
+    def datagram_received(self, data: bytes, addr: Address) -> None:
+        self._receive(data, addr)
+
+    def error_received(self, exc: Exception) -> None:
+        """Ignore that a client is gone: its session ends by silence."""
+
+
+class UdpPort:
+    """A bound port that answers many clients."""
+
+    def __init__(self, transport: asyncio.DatagramTransport) -> None:
+        self._transport = transport
+        host, port, *_ = transport.get_extra_info("sockname")
+        self.address: Address = (host, port)
+
+    def send(self, datagram: bytes, address: Address) -> None:
+        """Send one datagram to one client."""
+        if not self._transport.is_closing():
+            self._transport.sendto(datagram, address)
+
+    def close(self) -> None:
+        """Close the socket."""
+        self._transport.close()
+
+
+async def open_port(host: str, port: int, receive: Callable[[bytes, Address], None]) -> UdpPort:
+    """Bind a port; 0 lets the system choose one."""
+    loop = asyncio.get_running_loop()
+    try:
+        transport, _ = await loop.create_datagram_endpoint(
+            lambda: _ServerProtocol(receive), local_addr=(host, port)
+        )
+    except OSError as error:
+        raise LinkError(
+            f"{host}:{port} cannot be used: {error.strerror or error}",
+            "Another program may hold the port; choose another one.",
+        ) from error
+    return UdpPort(transport)
