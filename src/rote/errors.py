@@ -41,7 +41,9 @@ class _ExplainedError(RoteError):
     """An error made of a message and a remedy."""
 
     def __init__(self, message: str, remedy: str = "") -> None:
-        super().__init__(message, remedy)
+        super().__init__(message)
+        # An OSError, as `LinkError` is, would take two arguments for errno and text.
+        self.args = (message, remedy)
         self.message = message
         self._remedy = remedy
 

@@ -1,6 +1,7 @@
 """The teaching frames against bytes made by hand, against themselves and against garbage."""
 
 import contextlib
+import dataclasses
 import math
 import random
 import struct
@@ -157,6 +158,7 @@ OTHERS = [
     sealed(0x17, 9, 0x1A, struct.pack(">H", 1) + b"bow".ljust(32, b"\0") + word(2500) + bytes(142)),
 ]
 VALID = USUAL + OTHERS
+VALID_NAMES = [*GOLDEN, "heartbeat", "state", "action list"]
 
 
 def accepted(datagram: bytes) -> bool:
@@ -291,6 +293,32 @@ def test_a_state_with_all_joints_states_their_number() -> None:
     )
     assert wire.encode_state(state, all_joints=True) == payload
     assert wire.decode_state(payload) == state
+
+
+def flagged(**fields: object) -> m.RobotState:
+    values: dict[str, object] = {"mode": wire.UNKNOWN_MODE, **fields}
+    return m.RobotState(positions_rad=(), velocities_rad_s=(), **values)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("state", "flags"),
+    [
+        (flagged(), 0),
+        (flagged(arms_soft=True), 1),
+        (flagged(recording=True), 2),
+        (flagged(phase=m.Phase.APPROACH), 1 << 2),
+        (flagged(phase=m.Phase.PLAYING), 2 << 2),
+        (flagged(phase=m.Phase.RETURN), 3 << 2),
+        (flagged(stopped_early=True), 1 << 4),
+        (flagged(mode=0), 1 << 5),
+        (flagged(mode=500), 500 << 16 | 1 << 5),
+    ],
+)
+def test_each_flag_of_a_state_has_its_own_bits(state: m.RobotState, flags: int) -> None:
+    payload = wire.encode_state(state, all_joints=True)
+    assert payload[:4] == struct.pack(">I", flags)
+    again = wire.decode_state(payload)
+    assert dataclasses.replace(again, accelerometer_m_s2=state.accelerometer_m_s2) == state
 
 
 @pytest.mark.parametrize("phase", list(m.Phase))
@@ -516,7 +544,7 @@ def test_a_damaged_payload_that_is_still_read_can_be_written_again(
     assert wire.decode_command(*wire.encode_command(read)) == read
 
 
-@pytest.mark.parametrize("datagram", VALID)
+@pytest.mark.parametrize("datagram", VALID, ids=VALID_NAMES)
 def test_every_single_flipped_bit_is_noticed(datagram: bytes) -> None:
     assert accepted(datagram)
     value = int.from_bytes(datagram, "big")
@@ -524,7 +552,7 @@ def test_every_single_flipped_bit_is_noticed(datagram: bytes) -> None:
         assert not accepted((value ^ 1 << bit).to_bytes(len(datagram), "big")), bit
 
 
-@pytest.mark.parametrize("datagram", VALID)
+@pytest.mark.parametrize("datagram", VALID, ids=VALID_NAMES)
 def test_every_shortened_frame_is_noticed(datagram: bytes) -> None:
     for size in range(len(datagram)):
         with pytest.raises(TruncatedError):
@@ -900,6 +928,11 @@ def test_a_play_of_action_0_stops_whatever_else_it_says() -> None:
     assert wire.decode_command(0x41, odd) == m.StopMotion()
 
 
+def in_short(value: object) -> str:
+    """Return a test's id without its bytes."""
+    return f"{len(value)} bytes" if isinstance(value, bytes) else str(value)
+
+
 def listing(count: int, *names: bytes, size: int = 220) -> bytes:
     body = b"".join(name.ljust(32, b"\0") + bytes(4) for name in names)
     return (struct.pack(">H", count) + body).ljust(size, b"\0")
@@ -920,6 +953,7 @@ def listing(count: int, *names: bytes, size: int = 220) -> bytes:
         (0x1A, listing(1, b"a" * 32), "closing zero"),
         (0x1A, listing(2, b"bow", b"\xff"), "not UTF-8"),
     ],
+    ids=in_short,
 )
 def test_a_reply_that_holds_what_it_may_not_is_refused(
     command: int, payload: bytes, words: str
@@ -943,6 +977,7 @@ def test_a_reply_that_holds_what_it_may_not_is_refused(
         (bytes(4) + NAN + bytes(140), "not a number"),
         (struct.pack(">IHH", 0, 1, 0) + INFINITY + bytes(52), "not a number"),
     ],
+    ids=in_short,
 )
 def test_a_state_that_holds_what_it_may_not_is_refused(payload: bytes, words: str) -> None:
     with pytest.raises(PayloadError, match=words):

@@ -21,7 +21,7 @@ class Port(Protocol):
     async def ask(self, command: m.Command) -> m.Reply:
         """Send a command and return the robot's reply."""
 
-    def on_state(self, listener: Callable[[RobotState], None]) -> Callable[[], None]:
+    def on_state(self, listener: Callable[[RobotState], object]) -> Callable[[], None]:
         """Call `listener` with every state; returns what ends that."""
 
     def on_loss(self, listener: Callable[[RoteError], None]) -> Callable[[], None]:

@@ -31,6 +31,7 @@ class G1:
 
     def __init__(self, port: Port) -> None:
         self._port = port
+        self._stops = 0
 
     @property
     def url(self) -> str:
@@ -67,9 +68,11 @@ class G1:
         before anything gets soft.
         """
         check_name(name)
+        stops = self._stops
 
         async def check() -> None:
             actions = await self.actions()
+            self._check_not_stopped_since(stops)
             if actions.find(name) is not None:
                 raise _refused(Code.NAME_EXISTS)
             if actions.free_places <= 0:
@@ -102,6 +105,7 @@ class G1:
         check_name(name)
         how = _interpolation(interpolation)
         _check_tempo(speed, duration)
+        stops = self._stops
 
         async def begin() -> float:
             action = (await self.actions()).find(name)
@@ -116,6 +120,7 @@ class G1:
                 interpolation=how,
                 loop=loop,
             )
+            self._check_not_stopped_since(stops)
             await self._ask(play)
             return wanted_s or action.duration_s
 
@@ -138,6 +143,7 @@ class G1:
 
     async def stop(self) -> None:
         """Stop whatever plays or is being taught, softly. Always allowed, and safe to repeat."""
+        self._stops += 1
         await self._ask(m.StopMotion())
 
     async def rename(self, old: str, new: str) -> None:
@@ -173,7 +179,7 @@ class G1:
             for forget in undo:
                 forget()
 
-    def on_state(self, listener: Callable[[RobotState], None]) -> Callable[[], None]:
+    def on_state(self, listener: Callable[[RobotState], object]) -> Callable[[], None]:
         """Call `listener` with every state, at once and missing none; returns what ends that."""
         return self._port.on_state(listener)
 
@@ -217,6 +223,11 @@ class G1:
         if isinstance(reply, m.Status) and reply.code != Code.OK:
             raise _refused(reply.code)
         return reply
+
+    def _check_not_stopped_since(self, stops: int) -> None:
+        # What was begun before a stop and is not yet on the wire must not move the robot after it.
+        if self._stops != stops:
+            raise _refused(Code.SUPERSEDED)
 
     async def _newest(self) -> RobotState:
         """Return a state reported after now."""

@@ -89,7 +89,7 @@ class Teaching:
             await self._ask(m.EnterTeaching(self._port.latest))
             self._undo.append(self._port.on_state(self._take._add))
             await self._ask(m.Record(on=True))
-            self._began_s = time.monotonic()
+            self._began_s = asyncio.get_running_loop().time()
         except BaseException as error:
             await self._end(error)
             raise
@@ -106,7 +106,7 @@ class Teaching:
     async def _end(self, error: BaseException | None) -> None:
         """Make the arms hold, then save or tell why not."""
         self._ending = True
-        self._lasted_s = time.monotonic() - self._began_s
+        self._lasted_s = asyncio.get_running_loop().time() - self._began_s
         interruption = error
         try:
             if self._loss is None:

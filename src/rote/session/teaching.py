@@ -11,7 +11,7 @@ again no later than `due`. The same class plays both roles:
     NEW ── 09 ──▶ CONTROLLED ── 0A ──▶ SYNCED ── 0B ──▶ SUBSCRIBED ── 0C ──▶ READY ──▶ LOST, CLOSED
 """
 
-from collections import Counter, OrderedDict
+from collections import Counter
 from dataclasses import dataclass
 from enum import Enum, IntEnum, auto
 
@@ -164,6 +164,9 @@ _STARTS = (m.EnterTeaching, m.PlayAction)
 _ENDS = (m.ExitTeaching, m.StopMotion)
 
 
+_BEGINNING = wire.encode_command(m.TakeControl())
+
+
 def _is_start(message: m.Command) -> bool:
     return isinstance(message, _STARTS) or (isinstance(message, m.Record) and message.on)
 
@@ -197,13 +200,14 @@ class TeachingSession:
         self._heard_at = now
         self._heartbeat_at = float("inf")
         # CLIENT
-        self._opened_at = 0.0
+        self._opened_at = float("inf")
+        self._offset: int | None = None
         self._pending: dict[int, _Pending] = {}
         self._own: set[int] = set()
         self._keep_teaching_at = float("inf")
         self._newest_us = -1
         # ROBOT
-        self._seen: OrderedDict[int, _Answered] = OrderedDict()
+        self._seen: dict[int, _Answered] = {}
         self._newest: int | None = None
         self._ended: int | None = None
         self._opening: tuple[int, bytes, float] | None = None
@@ -258,9 +262,11 @@ class TeachingSession:
         if now < self.due:
             return
         if now >= self._lost_at():
+            connecting = self.role is Role.CLIENT and self.state is not State.READY
+            since = self._opened_at if connecting else self._heard_at
             self.state = State.LOST
             self._pending.clear()
-            self._events.append(PeerLost(now - max(self._heard_at, self._opened_at)))
+            self._events.append(PeerLost(now - since))
             return
         if now >= self._heartbeat_at:
             self._heartbeat_at = now + self.timing.heartbeat_s
@@ -306,10 +312,10 @@ class TeachingSession:
         """Ask the robot; `Replied` or `Unanswered` with the token returned follows."""
         if self.role is Role.ROBOT or self.state is not State.READY:
             raise LocalProtocolError(f"nothing can be asked of a session that is {self.state.name}")
-        if len(self._pending) >= MOST_PENDING:
+        if len(self._pending) >= MOST_PENDING and not isinstance(message, _ENDS):
             raise LocalProtocolError(f"{MOST_PENDING} requests are already waiting for an answer")
         if isinstance(message, _ENDS):
-            self._supersede_starts()
+            self._supersede()
         token = self._ask(message, now)
         if isinstance(message, m.EnterTeaching):
             # From the asking on: if only the answer is lost, the arms are soft all the same.
@@ -326,15 +332,18 @@ class TeachingSession:
         self._pending[token] = _Pending(command, message, datagram, now, now + wait_s, wait_s)
         return token
 
-    def _supersede_starts(self) -> None:
-        # A play still on its way must not be repeated behind a stop.
+    def _supersede(self) -> None:
+        # Neither a play nor a keep-alive still on its way must be repeated behind a stop.
         for token, pending in list(self._pending.items()):
-            if _is_start(pending.message):
+            if token in self._own:
+                del self._pending[token]
+                self._own.discard(token)
+            elif _is_start(pending.message):
                 del self._pending[token]
                 self._events.append(Replied(token, m.Status(m.Code.SUPERSEDED)))
 
     def _retry(self, token: int, pending: _Pending, now: float) -> None:
-        if now - pending.asked_at >= self.timing.answer_s:
+        if self.state is State.READY and now - pending.asked_at >= self.timing.answer_s:
             del self._pending[token]
             if token in self._own:
                 self._own.discard(token)
@@ -361,8 +370,11 @@ class TeachingSession:
         self._events.append(Reported(state))
 
     def _receive_reply(self, frame: Frame, now: float) -> None:
-        # The documents contradict themselves: a reply bears the request's number, or one more.
-        for token in (frame.sequence, (frame.sequence - 1) & 0xFFFF):
+        # The documents contradict themselves: a reply bears the request's number, or one more. The
+        # first reply shows which; after that only one reading is right, or a repeated reply would
+        # be taken for the answer to the request before.
+        for offset in (0, 1) if self._offset is None else (self._offset,):
+            token = (frame.sequence - offset) & 0xFFFF
             pending = self._pending.get(token)
             if pending is not None and pending.command == frame.command:
                 break
@@ -370,6 +382,7 @@ class TeachingSession:
             self.dropped["reply to nothing"] += 1
             return
         reply = wire.decode_reply(frame.command, frame.payload)
+        self._offset = offset
         del self._pending[token]
         if self.state is not State.READY:
             self._advance(reply, now)
@@ -403,7 +416,9 @@ class TeachingSession:
     # ---- ROBOT ----------------------------------------------------------------------------------
 
     def reply(self, token: int, reply: m.Reply) -> None:
-        """Answer the request `token`."""
+        """Answer the request `token`; whom the client no longer hears, is not told."""
+        if self.role is Role.ROBOT and not self.live:
+            return
         answered = self._seen.get(token)
         if self.role is Role.CLIENT or answered is None or answered.reply is not None:
             raise LocalProtocolError(f"there is no unanswered request {token}")
@@ -418,9 +433,12 @@ class TeachingSession:
             self._send(MessageType.STATE, CommandId.NONE, payload)
 
     def _receive_as_robot(self, frame: Frame, crc: bytes, now: float) -> None:
-        if frame.type != MessageType.COMMAND:
-            if frame.type == MessageType.STATE:
-                self.dropped["state from a client"] += 1
+        if frame.type == MessageType.STATE:
+            self.dropped["state from a client"] += 1
+            return
+        if frame.type == MessageType.HEARTBEAT:
+            if self._newest is not None:
+                self._move_on(frame.sequence)
             return
         if self._is_repeated(frame, crc, now):
             return
@@ -448,23 +466,38 @@ class TeachingSession:
             if now - opening[2] < self.timing.memory_s:
                 self.dropped["repeated opening"] += 1
                 return True
-        elif (
-            self._newest is not None
-            and _is_older(frame.sequence, self._newest)
-            and (self._newest - frame.sequence) & 0xFFFF > REMEMBERED
-            and frame.command != CommandId.CONTROL_MODE
-        ):
+        elif self._is_stray(frame):
             self.dropped["stray request"] += 1
             return True
         return False
 
-    def _remember(self, frame: Frame, crc: bytes, now: float) -> None:
-        self._seen.pop(frame.sequence, None)
-        self._seen[frame.sequence] = _Answered(crc, frame.command, now)
-        if len(self._seen) > REMEMBERED:
-            self._seen.popitem(last=False)
+    def _is_stray(self, frame: Frame) -> bool:
+        """Whether it is older than memory reaches; a client that begins anew is never a stray."""
         if self._newest is None or not _is_older(frame.sequence, self._newest):
-            self._newest = frame.sequence
+            return False
+        old = (self._newest - frame.sequence) & 0xFFFF >= REMEMBERED
+        return old and (frame.command, frame.payload) != _BEGINNING
+
+    def _remember(self, frame: Frame, crc: bytes, now: float) -> None:
+        self._seen[frame.sequence] = _Answered(crc, frame.command, now)
+        self._move_on(frame.sequence)
+
+    def _move_on(self, sequence: int) -> None:
+        """Note the newest number heard, and forget what lies too far behind it."""
+        if self._newest is None:
+            self._newest = sequence
+        if _is_older(sequence, self._newest):
+            return
+        ahead = (sequence - self._newest) & 0xFFFF
+        if ahead >= REMEMBERED:
+            kept = self._seen.get(sequence)
+            self._seen = {} if kept is None else {sequence: kept}
+        for step in range(1, min(ahead, REMEMBERED) + 1):
+            self._seen.pop((self._newest + step - REMEMBERED) & 0xFFFF, None)
+        self._newest = sequence
+        if self._ended is not None and (sequence - self._ended) & 0xFFFF > REMEMBERED:
+            # A start that is older than this end would be a stray.
+            self._ended = None
 
     def _take(self, frame: Frame, crc: bytes, message: m.Command, now: float) -> None:
         token = frame.sequence

@@ -24,7 +24,9 @@ class Impairment:
     reorder: float = 0.0
     corrupt: float = 0.0
     cut_after_s: float | None = None
-    """After this long nothing passes any more."""
+    """After this long nothing passes any more..."""
+    cut_for_s: float = float("inf")
+    """...for this long."""
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -47,8 +49,10 @@ class Disturber:
     def pass_on(self, datagram: bytes, deliver: Callable[[bytes], None]) -> None:
         """Call `deliver` with the datagram: later, twice, altered, or never."""
         bad = self._impairment
-        if bad.cut_after_s is not None and self._loop.time() - self._began >= bad.cut_after_s:
-            return
+        if bad.cut_after_s is not None:
+            cut_s = self._loop.time() - self._began - bad.cut_after_s
+            if 0 <= cut_s < bad.cut_for_s:
+                return
         copies = 2 if self._random.random() < bad.duplicate else 1
         for _ in range(copies):
             if self._random.random() < bad.loss:

@@ -23,6 +23,7 @@ class MemoryPort:
         self._disturber = Disturber(impairment) if impairment else None
         self._clients: dict[Address, Receiver] = {}
         self._numbers = count(1)
+        self._closed = False
 
     def connect(self, receive: Receiver) -> Link:
         """Return a client's link to this port."""
@@ -35,8 +36,9 @@ class MemoryPort:
         self._pass_on(datagram, lambda arriving: self._to_client(arriving, address))
 
     def close(self) -> None:
-        """Let go of all clients."""
+        """Let go of all clients; nothing arrives any more."""
         self._clients.clear()
+        self._closed = True
 
     def take(self, datagram: bytes, address: Address) -> None:
         """Send one datagram from a client to the robot."""
@@ -58,7 +60,8 @@ class MemoryPort:
             receive(datagram)
 
     def _to_robot(self, datagram: bytes, address: Address) -> None:
-        self._receive(datagram, address)
+        if not self._closed:
+            self._receive(datagram, address)
 
 
 class _MemoryLink:

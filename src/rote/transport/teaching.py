@@ -21,7 +21,7 @@ from rote.session.teaching import (
 from rote.transport import Link, Receiver
 
 _T = TypeVar("_T")
-StateListener = Callable[[m.RobotState], None]
+StateListener = Callable[[m.RobotState], object]
 LossListener = Callable[[RoteError], None]
 
 ABILITIES = frozenset({"list", "teach", "play", "stop", "mode", "states", "hand"})

@@ -134,7 +134,8 @@ def decode(datagram: bytes) -> Frame:
     if size != length + OVERHEAD:
         if size < length + OVERHEAD:
             raise TruncatedError(length + OVERHEAD, size, _dtls_hint(datagram))
-        raise DecodeError(f"{size - length - OVERHEAD} bytes follow the end of the frame")
+        surplus = size - length - OVERHEAD
+        raise DecodeError(f"{surplus} bytes follow the end of the frame" + _dtls_hint(datagram))
     end = size - 4
     (stated,) = _CRC.unpack_from(datagram, end)
     computed = zlib.crc32(datagram[:end])
@@ -261,6 +262,8 @@ def _decode_teaching(payload: bytes) -> m.Command:
 
 
 def _encode_keep(message: m.KeepTeaching) -> bytes:
+    if not math.isfinite(sum(message.compensation)):
+        raise BadRequestError("a compensation that is not a number")
     return _COMPENSATION.pack(*message.compensation)
 
 
@@ -308,11 +311,12 @@ def _decode_save(payload: bytes) -> m.Command:
 def _encode_play(message: m.PlayAction) -> bytes:
     if message.action < 1:
         raise BadRequestError(f"actions are numbered from 1, so there is no {message.action}")
-    if message.keyframes and message.keyframes[-1] == m.Keyframe(joint=0, time_ms=0, value_rad=0):
+    keyframes = _pack_keyframes(message.keyframes)
+    if keyframes and not any(keyframes[-_KEYFRAME.size :]):
         raise BadRequestError("an all-zero keyframe at the end reads as an unused slot")
     how = message.interpolation | (_LOOP_BIT if message.loop else 0)
     head = _PLAY.pack(message.action, message.frames, message.duration_ms, how)
-    return (head + _pack_keyframes(message.keyframes)).ljust(PLAY, b"\0")
+    return (head + keyframes).ljust(PLAY, b"\0")
 
 
 def _decode_play(payload: bytes) -> m.Command:
@@ -391,12 +395,15 @@ def _unpack_keyframes(slots: bytes, used: int) -> tuple[m.Keyframe, ...]:
 
 def encode_reply(reply: m.Reply) -> bytes:
     """Return the payload of a reply."""
-    if isinstance(reply, m.Status):
-        return _short(_U32.pack(reply.code))
-    if len(reply.actions) > m.MAX_ACTIONS:
-        raise BadRequestError(f"{len(reply.actions)} actions; at most {m.MAX_ACTIONS} fit")
-    entries = (_ENTRY.pack(_pack_name(a.name), a.duration_ms) for a in reply.actions)
-    return (struct.pack(">H", len(reply.actions)) + b"".join(entries)).ljust(SAVE, b"\0")
+    try:
+        if isinstance(reply, m.Status):
+            return _short(_U32.pack(reply.code))
+        if len(reply.actions) > m.MAX_ACTIONS:
+            raise BadRequestError(f"{len(reply.actions)} actions; at most {m.MAX_ACTIONS} fit")
+        entries = (_ENTRY.pack(_pack_name(a.name), a.duration_ms) for a in reply.actions)
+        return (struct.pack(">H", len(reply.actions)) + b"".join(entries)).ljust(SAVE, b"\0")
+    except struct.error as error:
+        raise BadRequestError(f"{reply} cannot be written: {error}") from None
 
 
 def decode_reply(command: int, payload: bytes) -> m.Reply:

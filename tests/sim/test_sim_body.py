@@ -1,0 +1,406 @@
+"""The simulated body: true weights, soft and holding joints, and nothing that jumps or bursts."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rote.model import G1_JOINTS, HAND_COM_M, HAND_MASS_KG, LEFT_ARM, RIGHT_ARM
+from rote.motion.track import Array
+from rote.sim.body import (
+    EFFORT_NM,
+    GRAVITY_M_S2,
+    HOLDING_CANCELS,
+    LOWER_RAD,
+    MOST_RAD_S,
+    REST_RAD,
+    SOFT_CANCELS,
+    STEP_S,
+    UPPER_RAD,
+    Body,
+    arm_weight_nm,
+)
+
+ARMS = (*LEFT_ARM, *RIGHT_ARM)
+STILL = np.zeros(29)
+FORWARD = REST_RAD.copy()
+FORWARD[[15, 22]], FORWARD[[18, 25]] = -1.57, 1.57
+"""Both arms stretched out to the front, where they are heaviest."""
+
+
+class Puller:
+    """A hand that wants certain joints in certain places, for good or for a time."""
+
+    def __init__(self, wants: dict[int, float], seconds: float = np.inf) -> None:
+        self.wants = wants
+        self.seconds = seconds
+        self.asked_s: list[float] = []
+
+    def grip(self, time_s: float) -> Array | None:
+        self.asked_s.append(time_s)
+        if time_s > self.seconds:
+            return None
+        grip = np.full(29, np.nan)
+        for joint, angle in self.wants.items():
+            grip[joint] = angle
+        return grip
+
+
+class Clock:
+    """Steps a body and watches it: it never moves by a jump."""
+
+    def __init__(self, body: Body) -> None:
+        self.body = body
+        self.steps = 0
+        self.largest_move_rad = 0.0
+
+    @property
+    def now_s(self) -> float:
+        return self.steps * STEP_S
+
+    def run(self, seconds: float, target: Array | Callable[[float], Array] = REST_RAD) -> None:
+        for _ in range(round(seconds / STEP_S)):
+            before = self.body.positions_rad.copy()
+            self.steps += 1
+            wanted = target(self.now_s) if callable(target) else target
+            self.body.step(self.now_s, wanted, STILL)
+            moved = float(np.abs(self.body.positions_rad - before).max())
+            self.largest_move_rad = max(self.largest_move_rad, moved)
+
+
+@pytest.fixture
+def body() -> Body:
+    return Body()
+
+
+@pytest.fixture
+def clock(body: Body) -> Clock:
+    return Clock(body)
+
+
+# ---- weight -------------------------------------------------------------------------------------
+
+
+def turn(axis: tuple[float, float, float], angle: float) -> Array:
+    """Return the rotation about an axis, by Rodrigues' formula."""
+    x, y, z = axis
+    cross = np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
+    turned: Array = np.eye(3) + np.sin(angle) * cross + (1 - np.cos(angle)) * (cross @ cross)
+    return turned
+
+
+def potential_energy(positions_rad: Array) -> float:
+    """Return the energy of all masses in the field of gravity, by forward kinematics.
+
+    Written from the model's table alone, link by link from the pelvis, as a check on the body's
+    own arithmetic, which goes another way.
+    """
+    frames = {"pelvis": (np.zeros(3), np.eye(3))}
+    energy = 0.0
+    for joint in G1_JOINTS:
+        place, frame = frames[joint.parent]
+        roll, pitch, yaw = joint.origin_rpy_rad
+        place = place + frame @ np.array(joint.origin_m)
+        frame = frame @ turn((0.0, 0.0, 1.0), yaw) @ turn((0.0, 1.0, 0.0), pitch)
+        frame = frame @ turn((1.0, 0.0, 0.0), roll)
+        frame = frame @ turn(joint.axis, float(positions_rad[joint.index]))
+        is_torso = joint.name == "waist_pitch_joint"
+        link = "torso_link" if is_torso else joint.name.replace("_joint", "_link")
+        frames[link] = (place, frame)
+        masses = [(joint.mass_kg, joint.com_m)]
+        if "wrist_yaw" in joint.name:
+            masses.append((HAND_MASS_KG, HAND_COM_M))
+        for mass_kg, centre_m in masses:
+            height_m = (place + frame @ np.array(centre_m))[2]
+            energy += mass_kg * GRAVITY_M_S2 * float(height_m)
+    return energy
+
+
+def slopes_of_energy(positions_rad: Array, joints: tuple[int, ...], by_rad: float = 1e-5) -> Array:
+    """Return the derivative of the potential energy by each of these joints."""
+    slopes = []
+    for joint in joints:
+        more, less = positions_rad.copy(), positions_rad.copy()
+        more[joint] += by_rad
+        less[joint] -= by_rad
+        slopes.append((potential_energy(more) - potential_energy(less)) / (2 * by_rad))
+    return np.array(slopes)
+
+
+FRACTIONS = st.lists(st.floats(0.0, 1.0), min_size=14, max_size=14)
+
+
+def arms_at(fractions: list[float]) -> Array:
+    """Return a pose with the arms anywhere within their limits."""
+    pose = REST_RAD.copy()
+    arms = list(ARMS)
+    pose[arms] = LOWER_RAD[arms] + np.array(fractions) * (UPPER_RAD - LOWER_RAD)[arms]
+    return pose
+
+
+@settings(max_examples=60)
+@given(FRACTIONS)
+def test_the_arms_weight_is_the_slope_of_their_potential_energy(fractions: list[float]) -> None:
+    pose = arms_at(fractions)
+    np.testing.assert_allclose(
+        arm_weight_nm(pose[list(ARMS)]), -slopes_of_energy(pose, ARMS), rtol=0, atol=1e-6
+    )
+
+
+@given(FRACTIONS)
+def test_a_mirrored_pose_has_mirrored_weights(fractions: list[float]) -> None:
+    left = arms_at(fractions)[list(LEFT_ARM)]
+    # Seen in a mirror, pitch stays what it is; roll and yaw turn the other way.
+    signs = np.array([1.0 if G1_JOINTS[j].axis == (0.0, 1.0, 0.0) else -1.0 for j in LEFT_ARM])
+    weight = arm_weight_nm(np.concatenate([left, signs * left]))
+    np.testing.assert_allclose(weight[7:], signs * weight[:7], rtol=0, atol=1e-6)
+
+
+def test_a_stretched_arm_is_as_heavy_as_one_would_guess() -> None:
+    # Some 3 kg, centred some 20 cm before the shoulder: 6 N.m. The motor's limit is 25.
+    assert arm_weight_nm(FORWARD[list(ARMS)])[0] == pytest.approx(6.0, abs=1.0)
+
+
+def test_one_arm_does_not_weigh_on_the_other() -> None:
+    pose = REST_RAD[list(ARMS)]
+    raised = pose.copy()
+    raised[:7] = FORWARD[list(LEFT_ARM)]
+    np.testing.assert_array_equal(arm_weight_nm(raised)[7:], arm_weight_nm(pose)[7:])
+
+
+# ---- soft and holding ---------------------------------------------------------------------------
+
+
+def test_a_held_arm_sags_a_little_under_its_weight(body: Body, clock: Clock) -> None:
+    clock.run(5.0, FORWARD)
+    sag = body.positions_rad - FORWARD
+    weight = arm_weight_nm(body.positions_rad[list(ARMS)])
+    heavy = [joint for joint, torque in zip(ARMS, weight, strict=True) if abs(torque) > 1.0]
+    assert {15, 18, 22, 25} <= set(heavy)
+    for joint in heavy:
+        assert np.sign(sag[joint]) == np.sign(weight[ARMS.index(joint)])
+        assert 0.002 < abs(sag[joint]) < 0.05
+    # In balance the motor gives just what the weight takes.
+    np.testing.assert_allclose(body.torques_nm[list(ARMS)], -weight, atol=0.02)
+
+
+def test_soft_arms_sink_far_further_than_held_ones(body: Body, clock: Clock) -> None:
+    clock.run(4.0, FORWARD)
+    held = body.positions_rad.copy()
+    body.soften(ARMS)
+    clock.run(4.0, FORWARD)
+    assert body.positions_rad[15] - held[15] > 0.5
+    assert body.positions_rad[22] - held[22] > 0.5
+    assert potential_energy(body.positions_rad) < potential_energy(held) - 1.0
+
+
+def test_soft_arms_sink_slowly(body: Body, clock: Clock) -> None:
+    clock.run(4.0, FORWARD)
+    body.soften(ARMS)
+    for _ in range(200):
+        clock.run(0.01, FORWARD)
+        assert np.abs(body.speeds_rad_s).max() < 1.5
+
+
+def test_both_arms_sink_alike(body: Body, clock: Clock) -> None:
+    clock.run(4.0, FORWARD)
+    body.soften(ARMS)
+    clock.run(2.0, FORWARD)
+    np.testing.assert_allclose(body.positions_rad[15], body.positions_rad[22], atol=1e-3)
+    np.testing.assert_allclose(body.positions_rad[16], -body.positions_rad[23], atol=1e-3)
+
+
+def test_the_controller_carries_more_of_a_soft_arm_than_of_a_held_one() -> None:
+    assert 0 < HOLDING_CANCELS < SOFT_CANCELS < 1
+
+
+def test_legs_and_waist_do_not_sag(body: Body, clock: Clock) -> None:
+    clock.run(3.0)
+    np.testing.assert_allclose(body.positions_rad[:15], REST_RAD[:15], atol=1e-12)
+
+
+def test_softening_and_hardening_never_make_a_jump(body: Body, clock: Clock) -> None:
+    clock.run(2.0, FORWARD)
+    clock.largest_move_rad = 0.0
+    for _ in range(4):
+        body.soften(ARMS)
+        clock.run(0.5, FORWARD)
+        sunk = body.positions_rad.copy()
+        body.soften(())
+        np.testing.assert_array_equal(body.setpoint_rad[list(ARMS)], sunk[list(ARMS)])
+        clock.run(0.5, body.setpoint_rad)
+        assert np.abs(body.positions_rad - sunk).max() < 0.05, "it holds where it was let go"
+    # At 0.002 s a step, 0.004 rad is 2 rad/s: as fast as an arm sinks, and no faster.
+    assert clock.largest_move_rad < 0.004
+
+
+def test_softening_again_does_not_move_what_holds(body: Body, clock: Clock) -> None:
+    clock.run(0.1, FORWARD)
+    setpoint = body.setpoint_rad
+    body.soften(LEFT_ARM)
+    body.soften(LEFT_ARM)
+    np.testing.assert_array_equal(body.setpoint_rad, setpoint)
+    assert body.soft == LEFT_ARM
+    body.soften(np.array(RIGHT_ARM))
+    assert body.soft == RIGHT_ARM
+    body.soften(())
+    assert body.soft == ()
+
+
+def test_soft_joints_ignore_the_target(body: Body, clock: Clock) -> None:
+    body.soften((12,))
+    clock.run(1.0, np.full(29, 0.3))
+    assert body.positions_rad[12] == 0.0
+    assert body.positions_rad[13] == pytest.approx(0.3, abs=1e-3)
+
+
+def test_the_setpoint_given_out_is_a_copy(body: Body) -> None:
+    body.setpoint_rad[:] = 9.0
+    np.testing.assert_array_equal(body.setpoint_rad, REST_RAD)
+
+
+# ---- limits -------------------------------------------------------------------------------------
+
+
+def test_the_setpoint_moves_no_faster_than_its_limit(body: Body) -> None:
+    target = UPPER_RAD
+    for step in range(200):
+        before = body.setpoint_rad
+        body.step(step * STEP_S, target, STILL)
+        moved = np.abs(body.setpoint_rad - before)
+        assert (moved <= MOST_RAD_S * STEP_S + 1e-12).all()
+        if step == 0:
+            np.testing.assert_allclose(moved[target != before], (MOST_RAD_S * STEP_S)[0])
+    np.testing.assert_allclose(body.setpoint_rad, target)
+
+
+def test_the_setpoint_limit_is_below_what_every_joint_can_do() -> None:
+    able = np.array([joint.velocity_rad_s for joint in G1_JOINTS])
+    assert (able >= MOST_RAD_S).all()
+    assert MOST_RAD_S.max() == 12.0
+
+
+def test_no_motor_gives_more_than_its_torque(body: Body) -> None:
+    far = np.where(REST_RAD > (LOWER_RAD + UPPER_RAD) / 2, LOWER_RAD, UPPER_RAD)
+    body.positions_rad[:] = far
+    body.step(STEP_S, REST_RAD, STILL)
+    assert (np.abs(body.torques_nm) <= EFFORT_NM).all()
+    for joint in (15, 18, 20, 21, 28):
+        assert abs(body.torques_nm[joint]) == EFFORT_NM[joint]
+    for step in range(2, 1000):
+        body.step(step * STEP_S, REST_RAD, STILL)
+        assert (np.abs(body.torques_nm) <= EFFORT_NM).all()
+
+
+@pytest.mark.parametrize("side", [LOWER_RAD, UPPER_RAD], ids=["lower", "upper"])
+def test_a_target_beyond_the_mechanical_stops_leaves_the_joints_at_them(
+    body: Body, side: Array
+) -> None:
+    beyond = side + 0.5 * np.sign(side - REST_RAD)
+    for step in range(1500):
+        body.step(step * STEP_S, beyond, STILL)
+        assert (body.positions_rad >= LOWER_RAD).all()
+        assert (body.positions_rad <= UPPER_RAD).all()
+    np.testing.assert_allclose(body.positions_rad, side)
+    assert not body.speeds_rad_s.any()
+
+
+@pytest.mark.parametrize("far_rad", [-9.0, 9.0])
+def test_a_hand_cannot_push_a_joint_beyond_its_stop(
+    body: Body, clock: Clock, far_rad: float
+) -> None:
+    body.soften(ARMS)
+    body.attach(Puller(dict.fromkeys(ARMS, far_rad)), 0.0)
+    clock.run(3.0)
+    wanted = np.clip(far_rad, LOWER_RAD, UPPER_RAD)
+    np.testing.assert_allclose(body.positions_rad[list(ARMS)], wanted[list(ARMS)])
+
+
+# ---- hands --------------------------------------------------------------------------------------
+
+
+def test_a_hand_brings_soft_joints_where_it_wants_them(body: Body, clock: Clock) -> None:
+    body.soften(ARMS)
+    body.attach(Puller({15: -1.0, 18: 0.4, 27: 0.5}), 0.0)
+    clock.run(2.0)
+    for joint, angle in ((15, -1.0), (18, 0.4), (27, 0.5)):
+        assert body.positions_rad[joint] == pytest.approx(angle, abs=0.02)
+
+
+def test_a_hand_moves_soft_joints_only(body: Body, clock: Clock) -> None:
+    alone = Body()
+    Clock(alone).run(1.0)
+    body.attach(Puller(dict.fromkeys(range(29), 0.7)), 0.0)
+    clock.run(1.0)
+    np.testing.assert_array_equal(body.positions_rad, alone.positions_rad)
+    body.soften((25,))
+    clock.run(1.0)
+    assert body.positions_rad[25] == pytest.approx(0.7, abs=0.02)
+    assert body.positions_rad[24] == pytest.approx(0.0, abs=0.02)
+
+
+def test_a_hand_leaves_alone_the_joints_it_does_not_hold(body: Body, clock: Clock) -> None:
+    other = Body()
+    other.soften(ARMS)
+    Clock(other).run(0.5)
+    body.soften(ARMS)
+    body.attach(Puller({18: 0.2}), 0.0)
+    clock.run(0.5)
+    np.testing.assert_allclose(
+        body.positions_rad[list(RIGHT_ARM)], other.positions_rad[list(RIGHT_ARM)], atol=1e-12
+    )
+    assert np.isfinite(body.positions_rad).all()
+
+
+def test_a_hand_counts_time_from_when_it_took_hold_and_lets_go_for_good(
+    body: Body, clock: Clock
+) -> None:
+    body.soften(ARMS)
+    clock.run(1.0)
+    hand = Puller({18: 0.2}, seconds=0.5)
+    body.attach(hand, clock.now_s)
+    clock.run(0.4)
+    held = [body.held_by_hand]
+    clock.run(0.6)
+    held.append(body.held_by_hand)
+    assert held == [True, False]
+    assert hand.asked_s[0] == pytest.approx(STEP_S)
+    assert hand.asked_s[-1] == pytest.approx(0.5 + STEP_S)
+
+
+def test_a_hand_can_be_taken_away(body: Body, clock: Clock) -> None:
+    body.soften(ARMS)
+    hand = Puller({18: 0.2})
+    body.attach(hand, 0.0)
+    clock.run(0.1)
+    body.attach(None, clock.now_s)
+    asked = len(hand.asked_s)
+    clock.run(0.1)
+    assert len(hand.asked_s) == asked
+    assert not body.held_by_hand
+
+
+# ---- for long -----------------------------------------------------------------------------------
+
+
+def test_a_minute_of_pulling_softening_and_hardening_stays_calm_and_finite(
+    body: Body, clock: Clock
+) -> None:
+    random = np.random.default_rng(1)
+    target = REST_RAD
+    for second in range(50):
+        soft = (ARMS, tuple(range(29)), (), LEFT_ARM)[second % 4]
+        body.soften(soft)
+        wild = random.uniform(LOWER_RAD, UPPER_RAD)
+        body.attach(Puller({j: float(wild[j]) for j in ARMS}, seconds=0.8), clock.now_s)
+        target = random.uniform(LOWER_RAD, UPPER_RAD) if second % 5 == 0 else REST_RAD
+        clock.run(1.0, target)
+        assert np.isfinite(body.positions_rad).all()
+        assert np.abs(body.speeds_rad_s).max() < 60.0
+    body.soften(())
+    clock.run(10.0)
+    assert clock.now_s == pytest.approx(60.0)
+    assert np.abs(body.speeds_rad_s).max() < 1e-6
+    np.testing.assert_allclose(body.positions_rad, REST_RAD, atol=0.02)

@@ -1,0 +1,782 @@
+"""The simulated robot as a whole: teach, save, list, play, and every way it says no."""
+
+import resource
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from rote import messages as m
+from rote.messages import Code, Mode, Phase
+from rote.model import G1_29, TAUGHT_JOINTS
+from rote.motion.compare import deviation
+from rote.motion.record import Recorder
+from rote.motion.track import Array, Track
+from rote.sim.body import LOWER_RAD, REST_RAD, STEP_S, UPPER_RAD
+from rote.sim.fsm import Activity
+from rote.sim.store import Store
+from rote.sim.world import KEEP_ALIVE_S, World
+
+ANN, BOB = "ann", "bob"
+KEYS = (m.Keyframe(joint=25, time_ms=400, value_rad=0.6),)
+UNBALANCED = [mode for mode in Mode if not m.MODES[mode].balanced]
+TAUGHT_NAMES = [G1_29.names[joint] for joint in TAUGHT_JOINTS]
+MakeWorld = Callable[..., World]
+
+
+@pytest.fixture
+def make_world() -> Iterator[MakeWorld]:
+    stores: list[Store] = []
+
+    def make(mode: Mode = Mode.WALK, path: Path | str = ":memory:") -> World:
+        stores.append(Store(path))
+        return World(stores[-1], mode=mode)
+
+    yield make
+    for store in stores:
+        store.close()
+
+
+@pytest.fixture
+def world(make_world: MakeWorld) -> World:
+    return make_world()
+
+
+def ask(world: World, command: m.Command, client: str = ANN) -> int:
+    """Return the code the robot answers with."""
+    reply = world.obey(client, command)
+    assert isinstance(reply, m.Status)
+    return reply.code
+
+
+def tell(world: World, *commands: m.Command, client: str = ANN) -> None:
+    """Ask for what must succeed."""
+    for command in commands:
+        assert ask(world, command, client) == Code.OK, command
+
+
+def listed(world: World) -> list[tuple[str, int]]:
+    reply = world.obey(BOB, m.ListActions())
+    assert isinstance(reply, m.ActionList)
+    return [(entry.name, entry.duration_ms) for entry in reply.actions]
+
+
+def saving(
+    name: str = "wave",
+    duration_ms: int = 1000,
+    frames: int = 0,
+    keyframes: tuple[m.Keyframe, ...] = (),
+    save: bool = True,
+    loop: bool = False,
+) -> m.SaveAction:
+    return m.SaveAction(
+        name=name,
+        created_s=1,
+        duration_ms=duration_ms,
+        frames=frames,
+        keyframes=keyframes,
+        save=save,
+        loop=loop,
+    )
+
+
+def record(world: World, script: str = "wave", seconds: float = 1.0) -> None:
+    """Record a hand at work, and leave teaching."""
+    tell(world, m.EnterTeaching(), m.Record(on=True))
+    tell(world, m.MoveByHand(script, round(seconds * 1000)))
+    world.advance(seconds)
+    tell(world, m.Record(on=False), m.ExitTeaching())
+
+
+def advance_keeping(world: World, seconds: float, client: str = ANN) -> None:
+    """Let time pass as a client does that keeps teaching alive."""
+    while seconds > 0:
+        world.advance(min(4.5, seconds))
+        world.obey(client, m.KeepTeaching())
+        seconds -= 4.5
+
+
+def settle(world: World, most_s: float = 30.0) -> None:
+    """Let time pass until nothing plays or returns any more."""
+    for _ in range(round(most_s / 0.1)):
+        if not world.state().playing:
+            return
+        world.advance(0.1)
+    pytest.fail("the robot did not come to rest")
+
+
+def watch(world: World, seconds: float, phase: Phase | None = None) -> Track:
+    """Return the joints over time, of one phase or of all."""
+    recorder = Recorder()
+    for _ in range(round(seconds / 0.01)):
+        world.advance(0.01)
+        state = world.state()
+        if phase in (None, state.phase):
+            recorder.add(state)
+    return recorder.track()
+
+
+@contextmanager
+def full_disk(most_bytes: int) -> Iterator[None]:
+    """Let no file of this process grow beyond `most_bytes`, as a full disk would not."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (most_bytes, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+# ---- the whole cycle ----------------------------------------------------------------------------
+
+
+def test_what_a_hand_teaches_is_recorded_saved_listed_and_played(world: World) -> None:
+    tell(world, m.EnterTeaching(), m.Record(on=True), m.MoveByHand("wave", 4000))
+    taught = watch(world, 4.0)
+    tell(world, m.Record(on=False), m.ExitTeaching(), saving("wave", 4000))
+    assert listed(world) == [("wave", 3990)]
+    settle(world)
+    tell(world, m.PlayAction(action=1))
+    played = watch(world, 8.0, Phase.PLAYING)
+    assert world.state().phase is Phase.NONE
+    assert played.duration_s == pytest.approx(taught.duration_s, abs=0.03)
+    found = deviation(taught, played, TAUGHT_NAMES)
+    assert found.rms_rad < 0.02
+    assert found.max_rad < 0.1
+    assert np.ptp(taught.joints_rad, axis=0).max() > 1.0, "the hand really moved it"
+
+
+def test_the_robot_reports_what_it_does_at_every_stage(world: World) -> None:
+    def seen() -> tuple[bool, bool, Phase]:
+        state = world.state()
+        return state.arms_soft, state.recording, state.phase
+
+    assert seen() == (False, False, Phase.NONE)
+    tell(world, m.EnterTeaching())
+    assert seen() == (True, False, Phase.NONE)
+    tell(world, m.Record(on=True), m.MoveByHand("clap", 1000))
+    assert seen() == (True, True, Phase.NONE)
+    world.advance(1.0)
+    tell(world, m.Record(on=False))
+    assert seen() == (True, False, Phase.NONE)
+    tell(world, m.ExitTeaching())
+    assert seen() == (False, False, Phase.RETURN)
+    settle(world)
+    tell(world, saving(), m.PlayAction(action=1))
+    phases = []
+    for _ in range(500):
+        world.advance(0.01)
+        phases.append(world.state().phase)
+    changes = [
+        phase for phase, before in zip(phases, [None, *phases], strict=False) if phase != before
+    ]
+    assert changes == [Phase.APPROACH, Phase.PLAYING, Phase.RETURN, Phase.NONE]
+
+
+def test_nothing_in_the_cycle_makes_the_body_jump(world: World) -> None:
+    steps: list[Array] = [world.body.positions_rad.copy()]
+
+    def advance(seconds: float) -> None:
+        for _ in range(round(seconds / STEP_S)):
+            world.advance(STEP_S)
+            steps.append(world.body.positions_rad.copy())
+
+    tell(world, m.EnterTeaching(), m.Record(on=True), m.MoveByHand("drum", 2000))
+    advance(1.5)
+    tell(world, m.Record(on=False), m.ExitTeaching())
+    advance(0.3)
+    tell(world, saving("drum", 1500), m.PlayAction(action=1))
+    advance(1.5)
+    tell(world, m.StopMotion())
+    advance(0.3)
+    tell(world, m.EnterTeaching())
+    advance(0.3)
+    tell(world, m.StopMotion())
+    advance(3.0)
+    speeds = np.abs(np.diff(steps, axis=0)) / STEP_S
+    assert speeds.max() < 8.0
+    np.testing.assert_allclose(world.body.positions_rad, REST_RAD, atol=0.02)
+
+
+def test_a_save_keeps_only_the_frames_asked_for(world: World) -> None:
+    record(world, seconds=1.0)
+    tell(world, saving(duration_ms=490, frames=50))
+    action = world.store.load(1)
+    assert action is not None
+    assert (action.frames, action.duration_ms) == (50, 490)
+
+
+@pytest.mark.parametrize(
+    ("asked_ms", "stored_ms"), [(745, 990), (1235, 990), (700, 700), (3000, 3000)]
+)
+def test_a_duration_near_the_recordings_own_means_its_own(
+    world: World, asked_ms: int, stored_ms: int
+) -> None:
+    record(world, seconds=1.0)
+    tell(world, saving(duration_ms=asked_ms))
+    assert listed(world) == [("wave", stored_ms)]
+
+
+def test_an_action_can_be_stored_to_loop(world: World) -> None:
+    tell(world, saving(keyframes=KEYS, loop=True), m.PlayAction(action=1))
+    world.advance(12.0)
+    assert world.state().phase is Phase.PLAYING
+
+
+def test_keyframes_are_saved_and_played_without_teaching(world: World) -> None:
+    tell(world, saving("nod", 500, keyframes=KEYS))
+    assert listed(world) == [("nod", 500)]
+    tell(world, m.PlayAction(action=1))
+    track = watch(world, 3.0)
+    assert track.joints_rad[:, 25].min() == pytest.approx(0.6, abs=0.02)
+
+
+def test_saving_keyframes_leaves_a_recording_alone(world: World) -> None:
+    record(world)
+    tell(world, saving("keys", keyframes=KEYS), saving("mine"))
+    assert [name for name, _ in listed(world)] == ["keys", "mine"]
+
+
+def test_two_worlds_with_one_seed_report_the_same_and_a_standing_robot(
+    make_world: MakeWorld,
+) -> None:
+    first, second = make_world(), make_world()
+    for world in (first, second):
+        world.advance(0.5)
+    state = first.state()
+    assert state == second.state()
+    assert state.time_us == 500_000
+    assert state.mode == 500
+    assert state.accelerometer_m_s2[2] == pytest.approx(9.81, abs=0.2)
+    assert sum(state.foot_force_n) == pytest.approx(33.34 * 9.81, rel=0.02)
+    assert len(state.positions_rad) == len(state.velocities_rad_s) == 29
+
+
+def test_only_the_newest_hundred_notices_are_kept(world: World) -> None:
+    for _ in range(80):
+        tell(world, m.EnterTeaching(), m.ExitTeaching())
+    assert len(world.notices) == 100
+    assert world.notices[-1].words == "teaching ended: the arms hold"
+
+
+# ---- refused ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mode", UNBALANCED)
+def test_without_balance_nothing_is_taught_or_played(make_world: MakeWorld, mode: Mode) -> None:
+    world = make_world(mode)
+    tell(world, saving(keyframes=KEYS))
+    assert ask(world, m.EnterTeaching()) == 7404
+    assert ask(world, m.PlayAction(action=1)) == 7404
+    assert world.machine.activity is Activity.IDLE
+
+
+@pytest.mark.parametrize("mode", [Mode.WALK, Mode.WALK_WAIST])
+def test_with_balance_both_are_possible(make_world: MakeWorld, mode: Mode) -> None:
+    world = make_world(mode)
+    tell(world, m.EnterTeaching(), m.ExitTeaching(), saving(keyframes=KEYS))
+    tell(world, m.PlayAction(action=1))
+
+
+def test_while_the_mode_changes_nothing_is_taught_or_played(world: World) -> None:
+    tell(world, saving(keyframes=KEYS), m.ChangeMode(Mode.WALK_WAIST))
+    assert ask(world, m.EnterTeaching()) == Code.WRONG_STATE
+    assert ask(world, m.PlayAction(action=1)) == Code.WRONG_STATE
+    world.advance(0.6)
+    tell(world, m.EnterTeaching())
+
+
+def test_a_second_teacher_is_busy_and_the_first_goes_on(world: World) -> None:
+    tell(world, m.EnterTeaching())
+    assert ask(world, m.EnterTeaching(), BOB) == Code.BUSY
+    assert ask(world, m.ExitTeaching(), BOB) == Code.BUSY
+    assert ask(world, m.KeepTeaching(), BOB) == Code.NOT_TEACHING
+    assert ask(world, m.Record(on=True), BOB) == Code.NOT_TEACHING
+    tell(world, m.Record(on=True))
+    assert ask(world, m.Record(on=False), BOB) == Code.NOT_TEACHING
+    assert world.recording
+    assert world.state().arms_soft
+
+
+def test_a_teacher_may_enter_again(world: World) -> None:
+    tell(world, m.EnterTeaching(), m.Record(on=True))
+    world.advance(0.2)
+    tell(world, m.EnterTeaching())
+    assert world.recording
+
+
+def test_only_one_motion_at_a_time(world: World) -> None:
+    tell(world, saving(duration_ms=3000, keyframes=KEYS), m.EnterTeaching())
+    assert ask(world, m.PlayAction(action=1)) == Code.BUSY
+    tell(world, m.ExitTeaching(), m.PlayAction(action=1))
+    assert ask(world, m.PlayAction(action=1), BOB) == Code.BUSY
+    assert ask(world, m.EnterTeaching()) == Code.BUSY
+    assert ask(world, m.ExitTeaching()) == Code.OK, "leaving what one is not in does no harm"
+    assert world.state().phase is Phase.APPROACH
+
+
+def test_a_recording_cannot_be_started_twice_or_saved_before_its_end(world: World) -> None:
+    tell(world, m.EnterTeaching(), m.Record(on=True))
+    world.advance(0.1)
+    assert ask(world, m.Record(on=True)) == Code.BUSY
+    assert ask(world, saving()) == Code.BUSY
+    tell(world, m.Record(on=False), saving())
+
+
+def test_a_name_that_exists_is_refused_and_the_recording_kept(world: World) -> None:
+    tell(world, saving("wave", keyframes=KEYS))
+    record(world)
+    assert ask(world, saving("wave")) == Code.NAME_EXISTS
+    tell(world, saving("wave again"))
+
+
+def test_a_full_store_is_refused_and_the_recording_kept(world: World) -> None:
+    for number in range(15):
+        tell(world, saving(f"action {number}", keyframes=KEYS))
+    record(world)
+    assert ask(world, saving("one more")) == Code.STORE_FULL
+    assert ask(world, saving("one more", keyframes=KEYS)) == Code.STORE_FULL
+    assert len(listed(world)) == 15
+
+
+@pytest.mark.parametrize("number", [0, 2, 15, 16, 2**32 - 1])
+def test_an_action_that_does_not_exist_is_not_played(world: World, number: int) -> None:
+    tell(world, saving(keyframes=KEYS))
+    assert ask(world, m.PlayAction(action=number)) == Code.NO_SUCH_ACTION
+    assert not world.state().playing
+
+
+@pytest.mark.parametrize("samples", [0, 1])
+def test_less_than_two_samples_are_no_recording(world: World, samples: int) -> None:
+    tell(world, m.EnterTeaching(), m.Record(on=True))
+    world.advance(0.01 * samples)
+    tell(world, m.Record(on=False), m.ExitTeaching())
+    assert ask(world, saving()) == Code.NOTHING_RECORDED
+    assert listed(world) == []
+
+
+def test_without_teaching_there_is_nothing_to_save(world: World) -> None:
+    assert ask(world, saving()) == Code.NOTHING_RECORDED
+
+
+@pytest.mark.parametrize(
+    "save",
+    [
+        saving(duration_ms=0),
+        saving(duration_ms=180_001),
+        saving(duration_ms=2**32 - 1),
+        saving(frames=102),
+        saving(frames=2**32 - 1),
+        saving(save=False),
+        saving(duration_ms=399, keyframes=KEYS),
+        saving(duration_ms=0, keyframes=KEYS),
+    ],
+    ids=str,
+)
+def test_a_save_that_makes_no_sense_is_refused_and_the_recording_kept(
+    world: World, save: m.SaveAction
+) -> None:
+    record(world, seconds=1.0)
+    assert ask(world, save) == Code.BAD_PAYLOAD
+    assert listed(world) == []
+    tell(world, saving(frames=100))
+
+
+@pytest.mark.parametrize(
+    "play",
+    [
+        m.PlayAction(action=1, frames=101),
+        m.PlayAction(action=1, frames=2**32 - 1),
+        m.PlayAction(action=1, duration_ms=180_001),
+        m.PlayAction(action=1, duration_ms=2**32 - 1),
+        m.PlayAction(action=1, frames=2, keyframes=KEYS),
+    ],
+    ids=str,
+)
+def test_a_play_that_makes_no_sense_is_refused(world: World, play: m.PlayAction) -> None:
+    record(world, seconds=1.0)
+    tell(world, saving())
+    settle(world)
+    assert ask(world, play) == Code.BAD_PAYLOAD
+    assert not world.state().playing
+    tell(world, m.PlayAction(action=1, frames=100))
+
+
+@pytest.mark.parametrize(
+    "keyframe",
+    [
+        m.Keyframe(joint=25, time_ms=900, value_rad=2.2),
+        m.Keyframe(joint=25, time_ms=50, value_rad=0.0),
+    ],
+    ids=["too far", "too fast"],
+)
+def test_an_unsafe_motion_is_refused_and_the_reason_noted(
+    world: World, keyframe: m.Keyframe
+) -> None:
+    tell(world, saving("wild", keyframes=(keyframe,)))
+    assert ask(world, m.PlayAction(action=1)) == Code.UNSAFE
+    assert "right_elbow_joint" in world.notices[-1].words
+    assert world.machine.activity is Activity.IDLE
+    world.advance(1.0)
+    np.testing.assert_allclose(world.body.positions_rad, REST_RAD, atol=0.02)
+    tell(world, m.EnterTeaching())
+
+
+def test_what_needs_a_teacher_is_refused_without_one(world: World) -> None:
+    assert ask(world, m.KeepTeaching()) == Code.NOT_TEACHING
+    assert ask(world, m.Record(on=True)) == Code.NOT_TEACHING
+    assert ask(world, m.MoveByHand("wave", 1000)) == Code.NOT_TEACHING
+    assert ask(world, m.Record(on=False)) == Code.OK, "stopping is always allowed"
+    assert ask(world, m.ExitTeaching()) == Code.OK
+
+
+@pytest.mark.parametrize(
+    "move",
+    [
+        m.MoveByHand("moonwalk", 1000),
+        m.MoveByHand("", 1000),
+        m.MoveByHand("wave", 0),
+        m.MoveByHand("wave", 180_001),
+    ],
+    ids=str,
+)
+def test_a_hand_that_makes_no_sense_is_refused(world: World, move: m.MoveByHand) -> None:
+    tell(world, m.EnterTeaching())
+    assert ask(world, move) == Code.BAD_PAYLOAD
+    assert not world.body.held_by_hand
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        m.TakeControl(),
+        m.ReleaseControl(),
+        m.SyncParameters(b"abc"),
+        m.Subscribe(all_joints=True),
+        m.SignalReady(),
+    ],
+    ids=lambda command: type(command).__name__,
+)
+def test_what_belongs_to_the_wire_is_unknown_to_the_robot(world: World, command: m.Command) -> None:
+    assert ask(world, command) == Code.UNKNOWN_COMMAND
+
+
+@pytest.mark.parametrize(
+    ("mode", "code"),
+    [(Mode.ZERO_TORQUE, Code.WRONG_STATE), (2, Code.BAD_PAYLOAD), (801, Code.BAD_PAYLOAD)],
+)
+def test_a_mode_out_of_reach_is_refused(world: World, mode: int, code: Code) -> None:
+    assert ask(world, m.ChangeMode(mode)) == code
+    world.advance(3.0)
+    assert world.state().mode == Mode.WALK
+
+
+def test_a_store_that_fails_is_told_apart_from_all_else(world: World) -> None:
+    world.store.close()
+    for command in (m.ListActions(), saving(keyframes=KEYS), m.PlayAction(action=1)):
+        assert ask(world, command) == Code.STORE_FAILED
+    assert "closed" in world.notices[-1].words
+
+
+def test_a_save_that_finds_the_disk_full_can_be_made_good_later(
+    make_world: MakeWorld, tmp_path: Path
+) -> None:
+    world = make_world(path=tmp_path / "g1.sqlite")
+    record(world, seconds=5.0)
+    largest = max(file.stat().st_size for file in tmp_path.iterdir())
+    with full_disk(largest + 10_000):
+        assert ask(world, saving(duration_ms=5000)) == Code.STORE_FAILED
+    assert listed(world) == []
+    tell(world, saving(duration_ms=5000))
+    assert listed(world) == [("wave", 4990)]
+
+
+# ---- the recording ------------------------------------------------------------------------------
+
+
+def test_a_recording_outlives_leaving_teaching_and_other_motions(world: World) -> None:
+    record(world)
+    tell(world, saving("keys", keyframes=KEYS), m.PlayAction(action=1))
+    world.advance(1.0)
+    tell(world, m.StopMotion())
+    settle(world)
+    tell(world, saving("mine"), client=BOB)
+    assert listed(world)[-1] == ("mine", 990)
+
+
+def test_a_recording_is_consumed_by_its_save(world: World) -> None:
+    record(world)
+    tell(world, saving("first"))
+    assert ask(world, saving("second")) == Code.NOTHING_RECORDED
+
+
+def test_a_recording_is_replaced_by_a_new_one(world: World) -> None:
+    record(world, seconds=2.0)
+    record(world, seconds=0.5)
+    tell(world, saving(duration_ms=500))
+    assert listed(world) == [("wave", 490)]
+
+
+def test_leaving_teaching_ends_the_recording_and_keeps_it(world: World) -> None:
+    tell(world, m.EnterTeaching(), m.Record(on=True))
+    world.advance(1.0)
+    tell(world, m.ExitTeaching())
+    world.advance(1.0)
+    tell(world, saving(duration_ms=1000))
+    assert listed(world) == [("wave", 990)]
+
+
+def test_a_recording_ends_by_itself_after_three_minutes(world: World) -> None:
+    tell(world, m.EnterTeaching(), m.Record(on=True))
+    advance_keeping(world, 179.9)
+    still_on = world.recording
+    advance_keeping(world, 0.5)
+    assert (still_on, world.recording) == (True, False)
+    assert world.state().arms_soft, "teaching goes on"
+    assert any("full" in notice.words for notice in world.notices)
+    tell(world, m.ExitTeaching(), saving(duration_ms=180_000))
+    action = world.store.load(1)
+    assert action is not None
+    assert (action.frames, action.duration_ms) == (18_000, 179_990)
+    settle(world)
+    assert ask(world, m.PlayAction(action=1, frames=18_001)) == Code.BAD_PAYLOAD
+    tell(world, m.PlayAction(action=1))
+
+
+# ---- who is there, and who is gone --------------------------------------------------------------
+
+
+def test_without_a_keep_alive_the_arms_hold_again_after_three_periods(world: World) -> None:
+    tell(world, m.EnterTeaching(), m.Record(on=True))
+    world.advance(KEEP_ALIVE_S - 0.01)
+    soft = [world.state().arms_soft]
+    world.advance(0.01)
+    soft.append(world.state().arms_soft)
+    assert KEEP_ALIVE_S == 13.5
+    assert soft == [True, False]
+    assert not world.recording
+    assert ask(world, m.KeepTeaching()) == Code.NOT_TEACHING
+    tell(world, saving(duration_ms=13_490))
+
+
+@pytest.mark.parametrize("sign", [m.KeepTeaching(), m.EnterTeaching()], ids=["keep", "enter"])
+def test_a_keep_alive_prolongs_teaching(world: World, sign: m.Command) -> None:
+    tell(world, m.EnterTeaching())
+    world.advance(13.0)
+    tell(world, sign)
+    world.advance(13.0)
+    soft = [world.state().arms_soft]
+    world.advance(0.6)
+    soft.append(world.state().arms_soft)
+    assert soft == [True, False]
+
+
+def test_when_the_teacher_is_gone_the_arms_hold(world: World) -> None:
+    tell(world, m.EnterTeaching(), m.Record(on=True))
+    world.advance(0.5)
+    world.forget(BOB)
+    soft = [world.state().arms_soft]
+    world.forget(ANN)
+    soft.append(world.state().arms_soft)
+    assert soft == [True, False]
+    tell(world, saving(duration_ms=490), client=BOB)
+    tell(world, m.EnterTeaching(), client=BOB)
+
+
+def test_when_the_player_of_a_loop_is_gone_it_stops(world: World) -> None:
+    tell(world, saving(keyframes=KEYS), m.PlayAction(action=1, loop=True))
+    world.advance(5.0)
+    world.forget(BOB)
+    phases = [world.state().phase]
+    world.forget(ANN)
+    phases.append(world.state().phase)
+    assert phases == [Phase.PLAYING, Phase.RETURN]
+    assert world.state().stopped_early
+    settle(world)
+
+
+def test_when_the_player_of_a_plain_action_is_gone_it_plays_to_its_end(world: World) -> None:
+    tell(world, saving(keyframes=KEYS), m.PlayAction(action=1))
+    world.advance(0.6)
+    world.forget(ANN)
+    world.advance(0.2)
+    assert world.state().phase is Phase.PLAYING
+    settle(world)
+    assert not world.state().stopped_early
+
+
+def test_forgetting_a_stranger_changes_nothing(world: World) -> None:
+    before = world.state()
+    world.forget("nobody")
+    assert world.notices == []
+    assert world.state().arms_soft == before.arms_soft
+
+
+# ---- hands --------------------------------------------------------------------------------------
+
+
+class Still:
+    """A hand that holds an elbow for good."""
+
+    def grip(self, time_s: float) -> Array | None:
+        grip = np.full(29, np.nan)
+        grip[25] = 0.4
+        return grip
+
+
+def test_a_hand_of_ones_own_moves_the_soft_arms_and_is_let_go_after_teaching(world: World) -> None:
+    tell(world, m.EnterTeaching())
+    world.attach(Still())
+    world.advance(1.0)
+    assert world.body.positions_rad[25] == pytest.approx(0.4, abs=0.02)
+    tell(world, m.ExitTeaching())
+    assert not world.body.held_by_hand
+    settle(world)
+    assert world.body.positions_rad[25] == pytest.approx(REST_RAD[25], abs=0.02)
+
+
+def test_a_hand_can_be_taken_away(world: World) -> None:
+    tell(world, m.EnterTeaching(), m.MoveByHand("wave", 5000))
+    world.attach(None)
+    assert not world.body.held_by_hand
+
+
+# ---- modes --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mode", list(Mode))
+def test_a_robot_is_soft_from_the_start_where_its_mode_is(
+    make_world: MakeWorld, mode: Mode
+) -> None:
+    state = make_world(mode).state()
+    assert state.mode == mode
+    assert state.arms_soft is not m.MODES[mode].stiff
+
+
+def test_damping_lets_everything_sink_and_ends_teaching(world: World) -> None:
+    tell(world, m.EnterTeaching(), m.Record(on=True))
+    world.advance(0.5)
+    tell(world, m.ChangeMode(Mode.DAMP))
+    world.advance(0.3)
+    assert world.machine.activity is Activity.IDLE
+    assert not world.recording
+    assert len(world.body.soft) == 29
+    assert ask(world, m.KeepTeaching()) == Code.NOT_TEACHING
+
+
+def test_damping_ends_a_playback(world: World) -> None:
+    tell(world, saving(duration_ms=3000, keyframes=KEYS), m.PlayAction(action=1))
+    world.advance(1.0)
+    tell(world, m.ChangeMode(Mode.DAMP))
+    world.advance(0.3)
+    assert world.machine.activity is Activity.IDLE
+    assert not world.state().playing
+
+
+def test_rising_from_damping_the_joints_hold_where_they_are_and_return_softly(
+    make_world: MakeWorld,
+) -> None:
+    world = make_world(Mode.DAMP)
+    world.advance(3.0)
+    sunk = world.body.positions_rad.copy()
+    assert np.abs(sunk - REST_RAD).max() > 0.05
+    tell(world, m.ChangeMode(Mode.LOCK_STAND))
+    fastest = 0.0
+    for _ in range(2500):
+        before = world.body.positions_rad.copy()
+        world.advance(STEP_S)
+        moved = float(np.abs(world.body.positions_rad - before).max())
+        fastest = max(fastest, moved / STEP_S)
+    assert world.state().mode == Mode.LOCK_STAND
+    assert fastest < 1.5
+    np.testing.assert_allclose(world.body.positions_rad, REST_RAD, atol=0.02)
+
+
+def test_the_way_from_power_on_to_a_taught_action(make_world: MakeWorld) -> None:
+    world = make_world(Mode.ZERO_TORQUE)
+    for mode in (Mode.DAMP, Mode.LOCK_STAND, Mode.WALK):
+        tell(world, m.ChangeMode(mode))
+        world.advance(2.1)
+        assert world.state().mode == mode
+    record(world)
+    tell(world, saving())
+    settle(world)
+    tell(world, m.PlayAction(action=1))
+
+
+# ---- stopping -----------------------------------------------------------------------------------
+
+
+def test_a_stop_during_a_playback_returns_softly_and_says_it_was_early(world: World) -> None:
+    tell(world, saving(duration_ms=3000, keyframes=KEYS), m.PlayAction(action=1))
+    world.advance(1.5)
+    tell(world, m.StopMotion(), client=BOB)
+    state = world.state()
+    assert (state.phase, state.stopped_early) == (Phase.RETURN, True)
+    settle(world)
+    np.testing.assert_allclose(world.body.positions_rad, REST_RAD, atol=0.02)
+    tell(world, m.PlayAction(action=1))
+    assert not world.state().stopped_early
+
+
+def test_a_stop_ends_teaching_whoever_teaches(world: World) -> None:
+    tell(world, m.EnterTeaching(), m.Record(on=True))
+    world.advance(0.5)
+    tell(world, m.StopMotion(), client=BOB)
+    assert not world.state().arms_soft
+    assert not world.recording
+    tell(world, m.EnterTeaching(), client=BOB)
+
+
+def test_stopping_again_changes_nothing(make_world: MakeWorld) -> None:
+    once, often = make_world(), make_world()
+    for world in (once, often):
+        tell(world, saving(duration_ms=3000, keyframes=KEYS), m.PlayAction(action=1))
+        world.advance(1.0)
+        tell(world, m.StopMotion())
+    for _ in range(10):
+        once.advance(0.05)
+        often.advance(0.05)
+        tell(often, m.StopMotion(), client=BOB)
+    assert once.state() == often.state()
+
+
+@pytest.mark.parametrize("mode", list(Mode))
+def test_stopping_when_nothing_moves_is_fine_in_every_mode(
+    make_world: MakeWorld, mode: Mode
+) -> None:
+    world = make_world(mode)
+    before = world.state().arms_soft
+    tell(world, m.StopMotion(), m.StopMotion())
+    assert world.state().arms_soft == before
+    assert not world.state().stopped_early
+
+
+def test_a_playback_may_begin_while_the_arms_still_return(world: World) -> None:
+    tell(world, saving(keyframes=KEYS), m.EnterTeaching(), m.MoveByHand("wave", 3000))
+    world.advance(1.5)
+    tell(world, m.ExitTeaching())
+    world.advance(0.3)
+    assert world.state().phase is Phase.RETURN
+    before = world.body.setpoint_rad
+    tell(world, m.PlayAction(action=1))
+    world.advance(STEP_S)
+    assert np.abs(world.body.setpoint_rad - before).max() <= 1.0 * STEP_S
+    settle(world)
+
+
+def test_joints_stay_within_their_limits_while_a_hand_pulls_at_its_worst(world: World) -> None:
+    class Wild:
+        def grip(self, time_s: float) -> Array | None:
+            return np.where(np.arange(29) % 2 == int(time_s * 3) % 2, 9.0, -9.0)
+
+    tell(world, m.EnterTeaching(), m.Record(on=True))
+    world.attach(Wild())
+    world.advance(3.0)
+    assert (world.body.positions_rad >= LOWER_RAD).all()
+    assert (world.body.positions_rad <= UPPER_RAD).all()
+    tell(world, m.StopMotion())
+    settle(world)
+    np.testing.assert_allclose(world.body.positions_rad, REST_RAD, atol=0.02)

@@ -1,0 +1,630 @@
+"""What a person relies on, over every wire. Time is virtual; sockets are real."""
+
+import asyncio
+import itertools
+from collections.abc import Awaitable, Callable
+
+import numpy as np
+import pytest
+
+import virtual
+from rig import WIRES, Rig, rig
+from rote.errors import (
+    BadRequestError,
+    NoAnswerError,
+    PeerLostError,
+    RefusedError,
+    UnsupportedError,
+)
+from rote.messages import Code, Interpolation, Mode, Phase, RobotState
+from rote.model import G1_JOINTS, TAUGHT_JOINTS
+from rote.motion.compare import deviation
+from rote.motion.record import Recorder
+from rote.robot.base import PlayReport, Severity
+from rote.robot.g1 import G1
+from rote.transport.impair import Impairment
+
+Story = Callable[[Rig], Awaitable[None]]
+NAMES = [G1_JOINTS[index].name for index in TAUGHT_JOINTS]
+
+
+@pytest.fixture(params=WIRES)
+def wire(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+def tell(
+    wire: str, story: Story, mode: Mode = Mode.WALK, impairment: Impairment | None = None
+) -> None:
+    """Run a story against a simulated robot on a wire."""
+
+    async def run() -> None:
+        async with rig(wire, mode=mode, impairment=impairment) as one:
+            await story(one)
+
+    virtual.run(run())
+
+
+async def teach(robot: G1, name: str, seconds: float = 1.0, hand: str = "wave") -> None:
+    async with robot.teach(name):
+        await robot.move_by_hand(hand, seconds)
+        await asyncio.sleep(seconds)
+
+
+# ---- the main job -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("hand", ["wave", "bow", "clap", "drum"])
+def test_a_motion_taught_by_hand_is_listed_and_played_back_closely(wire: str, hand: str) -> None:
+    async def story(one: Rig) -> None:
+        async with one.connect() as robot:
+            async with robot.teach("mine") as take:
+                await robot.move_by_hand(hand, 3.0)
+                await asyncio.sleep(3.0)
+            assert take.saved
+            assert take.track.rate_hz == pytest.approx(100.0, rel=0.02)
+            assert np.ptp(take.track.joints_rad, axis=0).max() > 0.3
+            (action,) = (await robot.actions()).taught
+            assert (action.name, action.position) == ("mine", 1)
+            assert action.duration_s == pytest.approx(3.0, abs=0.1)
+            played = Recorder()
+            forget = robot.on_state(lambda s: played.add(s) if s.phase is Phase.PLAYING else None)
+            report = await robot.play("mine")
+            forget()
+            assert report.completed
+            apart = deviation(take.track, played.track(), NAMES)
+            assert apart.rms_rad < 0.02
+            assert apart.max_rad < 0.1
+
+    tell(wire, story)
+
+
+def test_teaching_lasts_as_long_as_the_block_because_keep_alives_are_sent(wire: str) -> None:
+    async def story(one: Rig) -> None:
+        async with one.connect() as robot:
+            async with robot.teach("long"):
+                await asyncio.sleep(60)
+                assert robot.state is not None
+                assert robot.state.arms_soft
+            assert (await robot.actions()).taught[0].duration_s == pytest.approx(60, abs=0.1)
+
+    tell(wire, story)
+
+
+def test_the_robot_starts_without_a_jump_and_ends_at_rest(wire: str) -> None:
+    async def story(one: Rig) -> None:
+        async with one.connect() as robot:
+            rest = np.array((await anext(aiter(robot.states()))).positions_rad)
+            await teach(robot, "mine", 2.0, "clap")
+            poses: list[tuple[float, ...]] = []
+            forget = robot.on_state(lambda state: poses.append(state.positions_rad))
+            await robot.play("mine")
+            forget()
+            steps = np.abs(np.diff(np.array(poses), axis=0)).max()
+            assert steps < 0.2  # 10 rad/s at 50 Hz
+            assert np.abs(np.array(poses[-1]) - rest).max() < 0.1
+
+    tell(wire, story)
+
+
+@pytest.mark.parametrize("interpolation", ["linear", "cubic", "smooth", Interpolation.CUBIC])
+def test_every_interpolation_plays(wire: str, interpolation: str | Interpolation) -> None:
+    async def story(one: Rig) -> None:
+        async with one.connect() as robot:
+            await teach(robot, "mine")
+            assert (await robot.play("mine", interpolation=interpolation)).completed
+
+    tell(wire, story)
+
+
+def test_speed_and_duration_change_how_long_it_takes(wire: str) -> None:
+    async def story(one: Rig) -> None:
+        async with one.connect() as robot:
+            await teach(robot, "mine", 2.0)
+            await asyncio.sleep(5.0)  # the arms are at rest
+            plain = (await robot.play("mine")).seconds
+            slow = (await robot.play("mine", speed=0.5)).seconds
+            long = (await robot.play("mine", duration=6.0)).seconds
+            assert slow - plain == pytest.approx(2.0, abs=0.1)
+            assert long - plain == pytest.approx(4.0, abs=0.1)
+
+    tell(wire, story)
+
+
+def test_a_playback_can_be_watched_to_its_end(wire: str) -> None:
+    async def story(one: Rig) -> None:
+        async with one.connect() as robot:
+            await teach(robot, "mine", 2.0)
+            playing = robot.play("mine")
+            seen = [progress async for progress in playing]
+            phases = [phase for phase, _ in itertools.groupby(p.phase for p in seen)]
+            assert [p for p in phases if p is not Phase.NONE][-3:] == [
+                Phase.APPROACH,
+                Phase.PLAYING,
+                Phase.RETURN,
+            ]
+            playing_part = [p.fraction for p in seen if p.phase is Phase.PLAYING]
+            assert playing_part == sorted(playing_part)
+            assert playing_part[-1] > 0.95
+            assert playing.done
+
+    tell(wire, story)
+
+
+# ---- stopping -----------------------------------------------------------------------------------
+
+
+def test_stop_during_a_loop_leaves_a_usable_robot(wire: str) -> None:
+    async def story(one: Rig) -> None:
+        async with one.connect() as robot:
+            await teach(robot, "mine")
+            playing = await robot.start("mine", loop=True)
+            await asyncio.sleep(7.0)
+            assert not playing.done
+            await playing.stop()
+            assert not (await playing).completed
+            assert robot.state is not None
+            assert robot.state.phase is Phase.NONE
+            await teach(robot, "again")
+            assert (await robot.play("again")).completed
+
+    tell(wire, story)
+
+
+def test_stop_is_allowed_at_any_time_and_any_number_of_times(wire: str) -> None:
+    async def story(one: Rig) -> None:
+        async with one.connect() as robot:
+            for _ in range(3):
+                await robot.stop()
+            await teach(robot, "mine")
+            playing = await robot.start("mine")
+            await asyncio.gather(robot.stop(), robot.stop(), robot.stop())
+            assert not (await playing).completed
+            await robot.stop()
+
+    tell(wire, story)
+
+
+def test_anybody_may_stop_a_teaching_and_the_arms_hold(wire: str) -> None:
+    async def story(one: Rig) -> None:
+        async with one.connect() as teacher, one.connect() as bystander:
+            async with teacher.teach("mine"):
+                await asyncio.sleep(1.0)
+                await bystander.stop()
+                assert not one.world.body.soft
+
+    tell(wire, story)
+
+
+def test_a_play_overtaken_by_a_stop_does_not_start(wire: str) -> None:
+    async def story(one: Rig) -> None:
+        async with one.connect() as robot:
+            await teach(robot, "mine")
+            playing = robot.play("mine")
+            await asyncio.sleep(0)
+            await robot.stop()
+            (outcome,) = await asyncio.gather(playing, return_exceptions=True)
+            if isinstance(outcome, RefusedError):
+                assert outcome.code == Code.SUPERSEDED
+            else:
+                assert isinstance(outcome, PlayReport)
+                assert not outcome.completed
+            assert one.world.state().phase in (Phase.NONE, Phase.RETURN)
+
+    tell(wire, story)
+
+
+# ---- however a teaching block ends --------------------------------------------------------------
+
+
+def test_a_failed_block_saves_nothing_and_the_arms_hold(wire: str) -> None:
+    async def story(one: Rig) -> None:
+        async with one.connect() as robot:
+            with pytest.raises(KeyError):
+                async with robot.teach("mine"):
+                    await asyncio.sleep(0.5)
+                    raise KeyError("the teacher's own bug")
+            assert not one.world.body.soft
+            assert (await robot.actions()).taught == ()
+
+    tell(wire, story)
+
+
+def test_a_cancelled_block_saves_nothing_and_the_arms_hold(wire: str) -> None:
+    async def story(one: Rig) -> None:
+        async with one.connect() as robot:
+
+            async def teaching() -> None:
+                async with robot.teach("mine"):
+                    await asyncio.sleep(3600)
+
+            task = asyncio.create_task(teaching())
+            await asyncio.sleep(1.0)
+            assert one.world.body.soft
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            assert not one.world.body.soft
+            assert (await robot.actions()).taught == ()
+
+    tell(wire, story)
+
+
+@pytest.mark.parametrize("turns", range(12))
+def test_a_block_cancelled_twice_at_any_moment_still_ends_with_holding_arms(
+    wire: str, turns: int
+) -> None:
+    async def story(one: Rig) -> None:
+        async with one.connect() as robot:
+
+            async def teaching() -> None:
+                async with robot.teach("mine"):
+                    await asyncio.sleep(0.2)
+
+            task = asyncio.create_task(teaching())
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            task.cancel()
+            await asyncio.sleep(0)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            await asyncio.sleep(0.5)
+            assert not one.world.body.soft
+
+    tell(wire, story)
+
+
+def test_a_discarded_take_is_not_saved_but_stays_on_our_side(wire: str) -> None:
+    async def story(one: Rig) -> None:
+        async with one.connect() as robot:
+            async with robot.teach("mine") as take:
+                await asyncio.sleep(0.5)
+                take.discard()
+            assert not take.saved
+            assert len(take.track) > 40
+            assert (await robot.actions()).taught == ()
+
+    tell(wire, story)
+
+
+def test_when_the_network_is_cut_while_teaching_the_arms_hold_again_by_themselves(
+    wire: str,
+) -> None:
+    async def story(one: Rig) -> None:
+        with pytest.raises(PeerLostError):
+            async with one.connect() as robot, robot.teach("mine"):
+                await asyncio.sleep(3600)
+        assert one.world.body.soft  # nobody could tell the robot
+        await asyncio.sleep(9.0)
+        assert one.world.body.soft
+        await asyncio.sleep(2.0)
+        assert not one.world.body.soft
+        async with one.connect() as robot:
+            assert (await robot.actions()).taught == ()
+
+    tell(wire, story, impairment=Impairment(cut_after_s=1.0, cut_for_s=14.0))
+
+
+# ---- a robot that dies --------------------------------------------------------------------------
+
+
+def test_a_robot_that_dies_while_teaching_interrupts_the_block_within_three_seconds(
+    wire: str,
+) -> None:
+    async def story(one: Rig) -> None:
+        loop = asyncio.get_running_loop()
+        async with one.connect() as robot:
+            with pytest.raises(PeerLostError, match="state is unknown") as caught:
+                async with robot.teach("mine") as take:
+                    await asyncio.sleep(1.0)
+                    died = loop.time()
+                    await one.simulator.close()
+                    await asyncio.sleep(3600)
+            assert loop.time() - died <= 3.0
+            assert "Look at the robot" in caught.value.remedy
+            assert len(take.track) > 80  # what came until then is not lost
+            current = asyncio.current_task()
+            assert current is not None
+            assert current.cancelling() == 0
+
+    tell(wire, story)
+
+
+def test_a_robot_that_dies_just_before_the_block_ends_is_reported(wire: str) -> None:
+    async def story(one: Rig) -> None:
+        loop = asyncio.get_running_loop()
+        async with one.connect() as robot:
+            with pytest.raises(PeerLostError):
+                async with robot.teach("mine"):
+                    await asyncio.sleep(1.0)
+                    died = loop.time()
+                    await one.simulator.close()
+            assert loop.time() - died <= 3.0
+
+    tell(wire, story)
+
+
+def test_a_robot_that_dies_fails_playbacks_requests_and_state_streams(wire: str) -> None:
+    async def story(one: Rig) -> None:
+        loop = asyncio.get_running_loop()
+        async with one.connect() as robot:
+            await teach(robot, "mine")
+            playing = await robot.start("mine", loop=True)
+
+            async def watch() -> None:
+                async for _ in robot.states():
+                    pass
+
+            died = loop.time()
+            await one.simulator.close()
+            outcomes = await asyncio.gather(
+                playing.wait(), robot.actions(), watch(), return_exceptions=True
+            )
+            assert [type(outcome) for outcome in outcomes] == [PeerLostError] * 3
+            assert loop.time() - died <= 3.0
+            with pytest.raises(PeerLostError):
+                await robot.actions()
+            with pytest.raises(PeerLostError):
+                await anext(aiter(robot.states()))
+
+    tell(wire, story)
+
+
+def test_connecting_to_nobody_gives_up_in_time_and_says_what_to_do(wire: str) -> None:
+    async def story(one: Rig) -> None:
+        loop = asyncio.get_running_loop()
+        await one.simulator.close()
+        began = loop.time()
+        with pytest.raises(NoAnswerError, match="no robot answered") as caught:
+            async with one.connect(timeout=2.0):
+                pass
+        assert loop.time() - began == pytest.approx(2.0, abs=0.1)
+        assert "rote sim" in caught.value.remedy
+
+    tell(wire, story)
+
+
+# ---- refusals -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "name", ["", "  ", "x" * 32, "é" * 16, "a\0b", "tab\there", " edge", "\x7f"]
+)
+def test_a_bad_name_is_refused_before_anything_is_sent(wire: str, name: str) -> None:
+    async def story(one: Rig) -> None:
+        async with one.connect() as robot:
+            with pytest.raises(BadRequestError, match="name"):
+                robot.teach(name)
+            with pytest.raises(BadRequestError, match="name"):
+                robot.play(name)
+
+    tell(wire, story)
+
+
+@pytest.mark.parametrize("name", ["é" * 15 + "x", "手" * 10, "x" * 31, "touch me not", "a/b'c\"d"])
+def test_any_other_name_of_31_bytes_works(wire: str, name: str) -> None:
+    async def story(one: Rig) -> None:
+        async with one.connect() as robot:
+            await teach(robot, name, 0.3)
+            assert (await robot.actions()).taught[0].name == name
+            assert (await robot.play(name)).completed
+
+    tell(wire, story)
+
+
+def test_a_taken_name_and_a_full_store_are_refused_before_the_arms_get_soft(wire: str) -> None:
+    async def story(one: Rig) -> None:
+        one.fill(15)
+        async with one.connect() as robot:
+            for name, code in (("stored 3", Code.NAME_EXISTS), ("sixteenth", Code.STORE_FULL)):
+                with pytest.raises(RefusedError) as caught:
+                    async with robot.teach(name):
+                        raise AssertionError("the block must not be entered")
+                assert caught.value.code == code
+                assert caught.value.remedy
+            assert "arms are soft" not in " ".join(n.words for n in one.world.notices)
+            assert len((await robot.actions()).taught) == 15
+
+    tell(wire, story)
+
+
+def test_a_save_that_fails_at_the_end_can_be_repeated_and_loses_nothing(wire: str) -> None:
+    async def story(one: Rig) -> None:
+        async with one.connect() as robot:
+            with pytest.raises(RefusedError) as caught:
+                async with robot.teach("stored 0") as take:
+                    await asyncio.sleep(1.0)
+                    one.fill(1)  # somebody else was quicker
+            assert caught.value.code == Code.NAME_EXISTS
+            assert not take.saved
+            assert len(take.track) > 90
+            await robot.save("other", take.track.duration_s)
+            assert [a.name for a in (await robot.actions()).taught] == ["stored 0", "other"]
+
+    tell(wire, story)
+
+
+@pytest.mark.parametrize("mode", [Mode.ZERO_TORQUE, Mode.DAMP, Mode.LOCK_STAND])
+def test_without_a_balanced_standing_nothing_is_taught_or_played(wire: str, mode: Mode) -> None:
+    async def story(one: Rig) -> None:
+        one.fill(1)
+        async with one.connect() as robot:
+            for attempt in (teach(robot, "mine"), robot.play("stored 0")):
+                with pytest.raises(RefusedError) as caught:
+                    await attempt
+                assert caught.value.code == Code.WRONG_STATE
+            findings = await robot.preflight()
+            assert findings[0].severity is Severity.ERROR
+            assert "rote modes stand" in findings[0].remedy
+            assert (await robot.stand()).balanced
+            assert await robot.preflight() == []
+            await teach(robot, "mine")
+
+    tell(wire, story, mode)
+
+
+def test_damp_interrupts_everything(wire: str) -> None:
+    async def story(one: Rig) -> None:
+        one.fill(1)
+        async with one.connect() as robot:
+            playing = await robot.start("stored 0", loop=True)
+            assert (await robot.damp()).id == Mode.DAMP
+            await playing
+            assert not (await robot.mode()).balanced
+
+    tell(wire, story)
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        {"speed": 0.0},
+        {"speed": -1.0},
+        {"speed": float("nan")},
+        {"speed": 100.0},
+        {"duration": 0.0},
+        {"duration": -1.0},
+        {"duration": 180.5},
+        {"duration": float("nan")},
+        {"duration": float("inf")},
+        {"speed": 1.0, "duration": 1.0},
+        {"interpolation": "wavy"},
+    ],
+)
+def test_an_impossible_tempo_is_refused(wire: str, how: dict[str, float]) -> None:
+    async def story(one: Rig) -> None:
+        one.fill(1)
+        async with one.connect() as robot:
+            with pytest.raises(BadRequestError):
+                robot.play("stored 0", **how)  # type: ignore[arg-type]
+            assert one.world.state().phase is Phase.NONE
+
+    tell(wire, story)
+
+
+def test_a_playback_that_would_be_too_fast_is_refused_and_nothing_moves(wire: str) -> None:
+    async def story(one: Rig) -> None:
+        async with one.connect() as robot:
+            await teach(robot, "mine", 3.0)
+            await asyncio.sleep(3.0)
+            with pytest.raises(RefusedError) as caught:
+                await robot.play("mine", duration=0.05)
+            assert caught.value.code == Code.UNSAFE
+            assert one.world.state().phase is Phase.NONE
+
+    tell(wire, story)
+
+
+def test_an_unknown_action_is_refused(wire: str) -> None:
+    async def story(one: Rig) -> None:
+        async with one.connect() as robot:
+            with pytest.raises(RefusedError) as caught:
+                await robot.play("nothing")
+            assert caught.value.code == Code.NO_SUCH_ACTION
+
+    tell(wire, story)
+
+
+def test_what_the_wire_cannot_do_says_so(wire: str) -> None:
+    async def story(one: Rig) -> None:
+        async with one.connect() as robot:
+            assert "rename" not in robot.abilities
+            assert {"list", "teach", "play", "stop", "mode", "states"} <= robot.abilities
+            with pytest.raises(UnsupportedError, match="cannot rename"):
+                await robot.rename("a", "b")
+            with pytest.raises(UnsupportedError, match="cannot delete"):
+                await robot.delete("a")
+
+    tell(wire, story)
+
+
+# ---- two clients at once ------------------------------------------------------------------------
+
+
+def test_while_one_client_teaches_another_may_look_but_not_touch(wire: str) -> None:
+    async def story(one: Rig) -> None:
+        one.fill(1)
+        async with one.connect() as teacher, one.connect() as other:
+            async with teacher.teach("mine"):
+                await asyncio.sleep(0.5)
+                assert len((await other.actions()).taught) == 1
+                for attempt in (teach(other, "theirs"), other.play("stored 0")):
+                    with pytest.raises(RefusedError) as caught:
+                        await attempt
+                    assert caught.value.code == Code.BUSY
+                assert one.world.body.soft
+                assert [f.severity for f in await other.preflight()] == [Severity.WARNING]
+            assert [a.name for a in (await other.actions()).taught] == ["stored 0", "mine"]
+
+    tell(wire, story)
+
+
+def test_a_seventeenth_client_is_turned_away_with_words(wire: str) -> None:
+    async def story(one: Rig) -> None:
+        async with asyncio.TaskGroup() as group:
+            leave = asyncio.Event()
+
+            async def stay() -> None:
+                async with one.connect():
+                    await leave.wait()
+
+            for _ in range(16):
+                group.create_task(stay())
+            while one.simulator.clients < 16:
+                await asyncio.sleep(0.01)
+            with pytest.raises(RefusedError) as caught:
+                async with one.connect():
+                    pass
+            assert caught.value.code == Code.BUSY
+            leave.set()
+        await asyncio.sleep(0.1)
+        async with one.connect() as robot:
+            assert await robot.preflight() == []
+
+    tell(wire, story)
+
+
+def test_a_client_that_leaves_frees_its_place_at_once(wire: str) -> None:
+    async def story(one: Rig) -> None:
+        for _ in range(40):
+            async with one.connect() as robot:
+                await robot.actions()
+        await asyncio.sleep(0.1)
+        assert one.simulator.clients == 0
+
+    tell(wire, story)
+
+
+# ---- looking ------------------------------------------------------------------------------------
+
+
+def test_states_arrive_fifty_times_a_second_and_twice_as_often_while_recording(wire: str) -> None:
+    async def count(robot: G1) -> int:
+        seen: list[RobotState] = []
+        forget = robot.on_state(seen.append)
+        await asyncio.sleep(2.0)
+        forget()
+        assert all(len(state.positions_rad) == 29 for state in seen)
+        return len(seen)
+
+    async def story(one: Rig) -> None:
+        async with one.connect() as robot:
+            assert await count(robot) == pytest.approx(100, abs=2)
+            async with robot.teach("mine"):
+                assert await count(robot) == pytest.approx(200, abs=3)
+
+    tell(wire, story)
+
+
+def test_a_slow_reader_of_states_misses_the_oldest_and_gets_the_newest(wire: str) -> None:
+    async def story(one: Rig) -> None:
+        async with one.connect() as robot:
+            states = robot.states()
+            first = await anext(states)
+            await asyncio.sleep(60.0)
+            second = await anext(states)
+            assert second.time_us - first.time_us > 50_000_000
+            await states.aclose()  # type: ignore[attr-defined]
+
+    tell(wire, story)
