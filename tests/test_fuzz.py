@@ -20,15 +20,9 @@ import pytest
 
 from rote import messages as m
 from rote.errors import DecodeError
-from rote.session.teaching import (
-    MOST_PENDING,
-    REMEMBERED,
-    Event,
-    Requested,
-    Role,
-    State,
-    TeachingSession,
-)
+from rote.session.events import Event, Requested
+from rote.session.memory import REMEMBERED
+from rote.session.teaching import MOST_PENDING, Role, State, TeachingSession
 from rote.wire import teaching as wire
 from rote.wire.teaching import CommandId, Frame, MessageType
 
@@ -263,7 +257,9 @@ class Campaign:
             return rng.randrange(65_536)
         if chance < 0.3 and self.client._pending:
             return rng.choice(list(self.client._pending)) + rng.randrange(2) & 0xFFFF
-        return (self.robot._newest or 0) + rng.choice([1, 1, 1, 2, 0, -1, -127, -129]) & 0xFFFF
+        return (self.robot._memory.newest or 0) + rng.choice(
+            [1, 1, 1, 2, 0, -1, -127, -129]
+        ) & 0xFFFF
 
     def decode(self, datagram: bytes) -> None:
         """Let every decoder read it; an error that is no DecodeError ends the test."""
@@ -308,7 +304,7 @@ class Campaign:
     def check_bounds(self, session: TeachingSession) -> None:
         assert len(session._pending) <= MOST_PENDING + 4
         assert len(session._own) <= 4
-        assert len(session._seen) <= REMEMBERED
+        assert len(session._memory) <= REMEMBERED
         assert len(session.dropped) <= 16
 
     def live_on(self) -> None:

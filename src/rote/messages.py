@@ -140,8 +140,8 @@ WORDS: dict[int, tuple[str, str]] = {
         "Enter teaching first: recording and hands need soft arms.",
     ),
     Code.STORE_FAILED: (
-        "its store could not be written",
-        "Look at the robot's own messages; the recording is still in its memory, so save again.",
+        "its store failed",
+        "Look at the robot's own messages. A recording not saved is still there: save it again.",
     ),
 }
 

@@ -23,6 +23,7 @@ from rote.connection import EMBEDDED
 from rote.connection import connect as _connect
 from rote.robot.g1 import G1
 from rote.robot.playing import Playing
+from rote.transport.loop import new_loop
 
 _PROXIED = (G1, Playing)
 
@@ -31,7 +32,7 @@ class _LoopThread:
     """An event loop in a daemon thread."""
 
     def __init__(self) -> None:
-        self._loop = asyncio.new_event_loop()
+        self._loop = new_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="rote", daemon=True)
         self._thread.start()
 

@@ -19,10 +19,7 @@ from hypothesis.stateful import (
 
 from rote import messages as m
 from rote.errors import BadRequestError, LocalProtocolError
-from rote.session.teaching import (
-    INITIALISATION,
-    MOST_PENDING,
-    REMEMBERED,
+from rote.session.events import (
     Event,
     Opened,
     OpenRefused,
@@ -31,11 +28,16 @@ from rote.session.teaching import (
     Replied,
     Reported,
     Requested,
+    Unanswered,
+)
+from rote.session.memory import REMEMBERED
+from rote.session.teaching import (
+    INITIALISATION,
+    MOST_PENDING,
     Role,
     State,
     TeachingSession,
     Timing,
-    Unanswered,
 )
 from rote.wire import teaching as wire
 from rote.wire.teaching import CommandId, Frame, MessageType
@@ -831,7 +833,18 @@ def flooded(robot: TeachingSession, first: int, last: int) -> None:
     robot.outgoing()
 
 
-@pytest.mark.parametrize("message", OTHERS, ids=called)
+@pytest.mark.parametrize("message", [m.ExitTeaching(), m.StopMotion()], ids=called)
+def test_a_stop_is_heard_however_late_it_comes(message: m.Command) -> None:
+    robot = ready_robot()
+    flooded(robot, 5, 4 + REMEMBERED + 500)
+    robot.receive(asking(message, 4), START)
+    assert robot.events() == [Requested(4, message)]
+
+
+NOT_ENDS = [c for c in OTHERS if not isinstance(c, m.ExitTeaching | m.StopMotion)]
+
+
+@pytest.mark.parametrize("message", NOT_ENDS, ids=called)
 @pytest.mark.parametrize("age", [1, REMEMBERED - 1, REMEMBERED, REMEMBERED + 1, 1000])
 def test_a_request_of_any_age_is_never_handed_out_twice(message: m.Command, age: int) -> None:
     robot = ready_robot()
@@ -870,7 +883,7 @@ def test_requests_that_overtook_each_other_are_remembered_all_the_same() -> None
 
 def test_the_age_of_a_request_is_counted_across_the_wrap() -> None:
     robot = ready_robot()
-    robot._newest = None  # as if the client had begun at 65500
+    robot._memory.newest = None  # as if the client had begun at 65500
     flooded(robot, 65_500, 65_536 + 100)
     robot.receive(asking(m.PlayAction(action=1), 65_480), START)
     assert robot.events() == []

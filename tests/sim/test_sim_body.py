@@ -243,7 +243,7 @@ def test_softening_again_does_not_move_what_holds(body: Body, clock: Clock) -> N
     body.soften(LEFT_ARM)
     np.testing.assert_array_equal(body.setpoint_rad, setpoint)
     assert body.soft == LEFT_ARM
-    body.soften(np.array(RIGHT_ARM))
+    body.soften(RIGHT_ARM)
     assert body.soft == RIGHT_ARM
     body.soften(())
     assert body.soft == ()

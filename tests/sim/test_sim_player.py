@@ -423,7 +423,7 @@ ROW = st.tuples(
 @given(
     rows=st.lists(ROW, min_size=1, max_size=8),
     how=st.sampled_from(EVERY),
-    duration_ms=st.integers(0, 9000),
+    duration_ms=st.integers(0, 20_000),
 )
 def test_any_playback_that_is_not_refused_never_jumps(
     rows: list[tuple[int, int, float]], how: Interpolation, duration_ms: int

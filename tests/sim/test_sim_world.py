@@ -607,6 +607,17 @@ def test_when_the_player_of_a_plain_action_is_gone_it_plays_to_its_end(world: Wo
     assert not world.state().stopped_early
 
 
+@pytest.mark.parametrize("end", [m.ExitTeaching(), m.StopMotion()], ids=["exit", "stop"])
+def test_a_former_teacher_who_goes_does_not_disturb_a_playback(
+    world: World, end: m.Command
+) -> None:
+    tell(world, saving(duration_ms=3000, keyframes=KEYS), m.EnterTeaching(), end)
+    tell(world, m.PlayAction(action=1), client=BOB)
+    world.advance(0.6)
+    world.forget(ANN)
+    assert world.state().phase is Phase.PLAYING
+
+
 def test_forgetting_a_stranger_changes_nothing(world: World) -> None:
     before = world.state()
     world.forget("nobody")
@@ -653,6 +664,14 @@ def test_a_robot_is_soft_from_the_start_where_its_mode_is(
     state = make_world(mode).state()
     assert state.mode == mode
     assert state.arms_soft is not m.MODES[mode].stiff
+
+
+def test_teaching_goes_on_from_one_balanced_mode_to_the_other(world: World) -> None:
+    tell(world, m.EnterTeaching(), m.Record(on=True), m.ChangeMode(Mode.WALK_WAIST))
+    world.advance(1.0)
+    assert world.state().mode == Mode.WALK_WAIST
+    assert world.state().arms_soft
+    tell(world, m.Record(on=False), m.ExitTeaching(), saving(duration_ms=990))
 
 
 def test_damping_lets_everything_sink_and_ends_teaching(world: World) -> None:

@@ -1,6 +1,5 @@
 """Options that several commands share."""
 
-import asyncio
 import json
 from collections.abc import Coroutine
 from typing import Annotated, Any
@@ -22,7 +21,12 @@ EMBEDDED = "sim://g1"
 
 def run(work: Coroutine[Any, Any, int | None]) -> int:
     """Run a command to its end and return its exit code."""
-    return asyncio.run(work) or 0
+    import asyncio
+
+    from rote.transport.loop import new_loop
+
+    with asyncio.Runner(loop_factory=new_loop) as runner:
+        return runner.run(work) or 0
 
 
 def print_json(document: object) -> None:

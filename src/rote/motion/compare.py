@@ -31,6 +31,9 @@ def deviation(reference: Track, other: Track, joints: Sequence[str]) -> Deviatio
     """Compare two tracks joint by joint, after shifting the second one to fit best in time."""
     if len(reference) < 2 or len(other) < 2:
         raise BadRequestError("a comparison needs two samples of each track")
+    unknown = [name for name in joints if name not in reference.names or name not in other.names]
+    if unknown or not joints:
+        raise BadRequestError(f"these joints cannot be compared: {unknown or 'none were named'}")
     columns = [reference.names.index(name) for name in joints]
     others = [other.names.index(name) for name in joints]
     times_s = other.times_s - other.times_s[0]

@@ -20,7 +20,8 @@ def check_positions(times_s: Array, joints_rad: Array, joints: Sequence[Joint]) 
     lower = np.array([joint.lower_rad for joint in joints])
     upper = np.array([joint.upper_rad for joint in joints])
     excess = np.maximum(lower - joints_rad, joints_rad - upper) - TOLERANCE_RAD
-    if excess.size == 0 or not excess.max() > 0:
+    # Asked this way round, a value that is not a number is not safe either.
+    if excess.size == 0 or excess.max() <= 0:
         return
     step, column = divmod(int(excess.argmax()), excess.shape[1])
     raise UnsafeMotionError(
@@ -37,7 +38,8 @@ def check_speeds(
     """Raise `UnsafeMotionError` for the worst joint faster than `most_rad_s`, if any is."""
     speeds = np.abs(np.diff(joints_rad, axis=0)) / np.diff(times_s)[:, None]
     excess = speeds - most_rad_s
-    if excess.size == 0 or not excess.max() > 0:
+    # Asked this way round, a value that is not a number is not safe either.
+    if excess.size == 0 or excess.max() <= 0:
         return
     step, column = divmod(int(excess.argmax()), excess.shape[1])
     raise UnsafeMotionError(

@@ -22,7 +22,9 @@ def plot_pair(taught: Track, played: Track, path: Path, *, title: str, lag_s: fl
     figure = Figure(figsize=(11, 6.2), dpi=110, layout="constrained")
     FigureCanvasAgg(figure)
     axes = figure.subplots(2, 3, sharex=True).ravel()
-    for axis, joint in zip(axes, sorted(moved), strict=True):
+    for axis in axes[moved.size :]:
+        axis.set_visible(False)
+    for axis, joint in zip(axes, sorted(moved), strict=False):
         axis.plot(taught.times_s, taught.joints_rad[:, joint], color=_TAUGHT, lw=4, alpha=0.35)
         axis.plot(played.times_s - lag_s, played.joints_rad[:, joint], color=_PLAYED, lw=1.4)
         axis.set_title(taught.names[joint].removesuffix("_joint").replace("_", " "), fontsize=10)

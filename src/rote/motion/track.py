@@ -30,7 +30,7 @@ class Track:
         self._check()
 
     def _check(self) -> None:
-        if self.joints_rad.shape != (self.times_s.size, len(self.names)):
+        if self.times_s.ndim != 1 or self.joints_rad.shape != (len(self), len(self.names)):
             raise BadRequestError(
                 f"a track of {self.times_s.size} times and {len(self.names)} names "
                 f"cannot have joints of shape {self.joints_rad.shape}"

@@ -31,6 +31,8 @@ class Playing:
         self._changed = asyncio.Event()
         self._progress: Progress | None = None
         self._task = self._loop.create_task(self._run(), name=f"rote play {name}")
+        # Who does not await the handle has chosen not to hear how it ended.
+        self._task.add_done_callback(lambda task: task.cancelled() or task.exception())
 
     def __await__(self) -> Generator[Any, None, PlayReport]:
         return self._task.__await__()

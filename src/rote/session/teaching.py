@@ -17,6 +17,18 @@ from enum import Enum, IntEnum, auto
 
 from rote import messages as m
 from rote.errors import DecodeError, LocalProtocolError
+from rote.session.events import (
+    Event,
+    Opened,
+    OpenRefused,
+    PeerLeft,
+    PeerLost,
+    Replied,
+    Reported,
+    Requested,
+    Unanswered,
+)
+from rote.session.memory import REMEMBERED, Memory, is_older
 from rote.wire import teaching as wire
 from rote.wire.teaching import CommandId, Frame, MessageType
 
@@ -72,70 +84,7 @@ class Timing:
     """How long a robot remembers what it answered; longer than `answer_s`."""
 
 
-REMEMBERED = 128
-"""Requests a robot remembers; one older than that is a stray of the network."""
 MOST_PENDING = 64
-
-
-# ---- events -------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Opened:
-    """Initialisation is over, on either end."""
-
-
-@dataclass(frozen=True, slots=True)
-class OpenRefused:
-    """The robot did not let the client in. The conversation is over."""
-
-    code: int
-
-
-@dataclass(frozen=True, slots=True)
-class Replied:
-    """The robot answered the request `token`."""
-
-    token: int
-    reply: m.Reply
-
-
-@dataclass(frozen=True, slots=True)
-class Unanswered:
-    """The request `token` was given up."""
-
-    token: int
-    waited_s: float
-
-
-@dataclass(frozen=True, slots=True)
-class Reported:
-    """The robot sent its state."""
-
-    state: m.RobotState
-
-
-@dataclass(frozen=True, slots=True)
-class PeerLost:
-    """Nothing was heard for too long. The conversation is over."""
-
-    silence_s: float
-
-
-@dataclass(frozen=True, slots=True)
-class PeerLeft:
-    """The client said goodbye, or began anew from the same address."""
-
-
-@dataclass(frozen=True, slots=True)
-class Requested:
-    """The client asks for `command`; answer with `reply(token, ...)`."""
-
-    token: int
-    command: m.Command
-
-
-Event = Opened | OpenRefused | Replied | Unanswered | Reported | PeerLost | PeerLeft | Requested
 
 
 @dataclass(slots=True)
@@ -150,30 +99,15 @@ class _Pending:
     wait_s: float
 
 
-@dataclass(slots=True)
-class _Answered:
-    """A request a robot has seen, told from others by its CRC."""
-
-    crc: bytes
-    command: int
-    at: float
-    reply: bytes | None = None
-
-
 _STARTS = (m.EnterTeaching, m.PlayAction)
 _ENDS = (m.ExitTeaching, m.StopMotion)
-
-
-_BEGINNING = wire.encode_command(m.TakeControl())
+_GREETING = (m.TakeControl, m.ReleaseControl, m.SyncParameters, m.Subscribe, m.SignalReady)
+# Plain numbers: looking a member up in its enumeration costs more than comparing it.
+_COMMAND, _HEARTBEAT, _STATE = (int(kind) for kind in MessageType)
 
 
 def _is_start(message: m.Command) -> bool:
     return isinstance(message, _STARTS) or (isinstance(message, m.Record) and message.on)
-
-
-def _is_older(sequence: int, than: int) -> bool:
-    """Compare two sequence numbers that wrap after 65535."""
-    return 0 < (than - sequence) & 0xFFFF < 0x8000
 
 
 class TeachingSession:
@@ -207,8 +141,7 @@ class TeachingSession:
         self._keep_teaching_at = float("inf")
         self._newest_us = -1
         # ROBOT
-        self._seen: dict[int, _Answered] = {}
-        self._newest: int | None = None
+        self._memory = Memory(self.timing.memory_s)
         self._ended: int | None = None
         self._opening: tuple[int, bytes, float] | None = None
 
@@ -227,9 +160,12 @@ class TeachingSession:
     @property
     def due(self) -> float:
         """When to call `tick` next, at the latest; infinity when there is nothing to wait for."""
-        if self.state in (State.LOST, State.CLOSED):
+        if not self.live:
             return float("inf")
-        due = min(self._heartbeat_at, self._keep_teaching_at, self._lost_at())
+        # Written out, because it is asked after every datagram.
+        due = self._lost_at()
+        due = min(due, self._heartbeat_at)
+        due = min(due, self._keep_teaching_at)
         for pending in self._pending.values():
             due = min(due, pending.retry_at)
         return due
@@ -355,9 +291,9 @@ class TeachingSession:
         self._outgoing.append(pending.datagram)
 
     def _receive_as_client(self, frame: Frame, now: float) -> None:
-        if frame.type == MessageType.STATE:
+        if frame.type == _STATE:
             self._receive_state(wire.decode_state(frame.payload))
-        elif frame.type == MessageType.COMMAND:
+        elif frame.type == _COMMAND:
             self._receive_reply(frame, now)
 
     def _receive_state(self, state: m.RobotState) -> None:
@@ -419,7 +355,7 @@ class TeachingSession:
         """Answer the request `token`; whom the client no longer hears, is not told."""
         if self.role is Role.ROBOT and not self.live:
             return
-        answered = self._seen.get(token)
+        answered = self._memory.get(token)
         if self.role is Role.CLIENT or answered is None or answered.reply is not None:
             raise LocalProtocolError(f"there is no unanswered request {token}")
         frame = Frame(command=answered.command, sequence=token, payload=wire.encode_reply(reply))
@@ -433,16 +369,17 @@ class TeachingSession:
             self._send(MessageType.STATE, CommandId.NONE, payload)
 
     def _receive_as_robot(self, frame: Frame, crc: bytes, now: float) -> None:
-        if frame.type == MessageType.STATE:
+        if frame.type == _STATE:
             self.dropped["state from a client"] += 1
             return
-        if frame.type == MessageType.HEARTBEAT:
-            if self._newest is not None:
+        if frame.type == _HEARTBEAT:
+            if self.state is not State.NEW:
                 self._move_on(frame.sequence)
             return
         if self._is_repeated(frame, crc, now):
             return
-        self._remember(frame, crc, now)
+        self._memory.add(frame, crc, now)
+        self._move_on(frame.sequence)
         try:
             message = wire.decode_command(frame.command, frame.payload)
         except DecodeError as error:
@@ -455,60 +392,33 @@ class TeachingSession:
 
     def _is_repeated(self, frame: Frame, crc: bytes, now: float) -> bool:
         """Answer again what was answered before; drop what is too old to be known."""
-        known = self._seen.get(frame.sequence)
-        if known is not None and known.crc == crc and now - known.at < self.timing.memory_s:
+        known = self._memory.repeated(frame.sequence, crc, now)
+        if known is not None:
             self.dropped["repeated request"] += 1
             if known.reply is not None:
                 self._outgoing.append(known.reply)
             return True
         opening = self._opening
-        if opening is not None and opening[:2] == (frame.sequence, crc):
+        if opening is not None and opening[0] == frame.sequence and opening[1] == crc:
             if now - opening[2] < self.timing.memory_s:
                 self.dropped["repeated opening"] += 1
                 return True
-        elif self._is_stray(frame):
+        elif self._memory.is_stray(frame):
             self.dropped["stray request"] += 1
             return True
         return False
 
-    def _is_stray(self, frame: Frame) -> bool:
-        """Whether it is older than memory reaches; a client that begins anew is never a stray."""
-        if self._newest is None or not _is_older(frame.sequence, self._newest):
-            return False
-        old = (self._newest - frame.sequence) & 0xFFFF >= REMEMBERED
-        return old and (frame.command, frame.payload) != _BEGINNING
-
-    def _remember(self, frame: Frame, crc: bytes, now: float) -> None:
-        self._seen[frame.sequence] = _Answered(crc, frame.command, now)
-        self._move_on(frame.sequence)
-
     def _move_on(self, sequence: int) -> None:
-        """Note the newest number heard, and forget what lies too far behind it."""
-        if self._newest is None:
-            self._newest = sequence
-        if _is_older(sequence, self._newest):
-            return
-        ahead = (sequence - self._newest) & 0xFFFF
-        if ahead >= REMEMBERED:
-            kept = self._seen.get(sequence)
-            self._seen = {} if kept is None else {sequence: kept}
-        for step in range(1, min(ahead, REMEMBERED) + 1):
-            self._seen.pop((self._newest + step - REMEMBERED) & 0xFFFF, None)
-        self._newest = sequence
-        if self._ended is not None and (sequence - self._ended) & 0xFFFF > REMEMBERED:
+        self._memory.move_on(sequence)
+        newest = self._memory.newest or 0
+        if self._ended is not None and (newest - self._ended) & 0xFFFF > REMEMBERED:
             # A start that is older than this end would be a stray.
             self._ended = None
 
     def _take(self, frame: Frame, crc: bytes, message: m.Command, now: float) -> None:
         token = frame.sequence
-        if isinstance(message, m.TakeControl):
-            self._begin(frame, crc, now)
-        elif isinstance(message, m.ReleaseControl):
-            self.reply(token, m.Status())
-            self._events.append(PeerLeft())
-            self.state = State.CLOSED
-        elif isinstance(message, m.SyncParameters | m.Subscribe | m.SignalReady):
-            self._initialise(token, frame.command, message)
+        if isinstance(message, _GREETING):
+            self._take_greeting(frame, crc, message, now)
         elif self.state is not State.READY:
             self.reply(token, m.Status(m.Code.NOT_INITIALISED))
         elif _is_start(message) and self._has_ended_after(token):
@@ -518,16 +428,24 @@ class TeachingSession:
                 self._ended = token
             self._events.append(Requested(token, message))
 
+    def _take_greeting(self, frame: Frame, crc: bytes, message: m.Command, now: float) -> None:
+        if isinstance(message, m.TakeControl):
+            self._begin(frame, crc, now)
+        elif isinstance(message, m.ReleaseControl):
+            self.reply(frame.sequence, m.Status())
+            self._events.append(PeerLeft())
+            self.state = State.CLOSED
+        else:
+            self._initialise(frame.sequence, frame.command, message)
+
     def _has_ended_after(self, token: int) -> bool:
-        return self._ended is not None and _is_older(token, self._ended)
+        return self._ended is not None and is_older(token, self._ended)
 
     def _begin(self, frame: Frame, crc: bytes, now: float) -> None:
         if self.state is not State.NEW:
             # The same address begins anew: whatever the old client was doing is over.
             self._events.append(PeerLeft())
-            self._seen.clear()
-            self._remember(frame, crc, now)
-        self._newest = frame.sequence
+        self._memory.begin(frame, crc, now)
         self._ended = None
         self._opening = (frame.sequence, crc, now)
         self._heartbeat_at = now + self.timing.heartbeat_s

@@ -86,7 +86,10 @@ class Machine:
         if target not in known:
             raise RefusalError(Code.BAD_PAYLOAD)
         mode = known[target]
-        if mode is (self._target or self.mode):
+        if mode is self.mode:
+            self._target = None  # a change that had begun is called off
+            return
+        if mode is self._target:
             return
         if (self.mode, mode) not in MOVES:
             raise RefusalError(Code.WRONG_STATE)

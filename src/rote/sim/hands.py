@@ -3,13 +3,13 @@
 A hand goes through poses by minimum-jerk moves and trembles a little, as hands do.
 """
 
+from bisect import bisect_right
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from rote.errors import BadRequestError
 from rote.model import G1_JOINTS
-from rote.motion.interpolate import minimum_jerk
 from rote.motion.track import Array
 from rote.sim.body import REST_RAD
 
@@ -88,6 +88,7 @@ class ScriptedHand:
         self.seconds = seconds
         self._held = np.array(sorted({_INDEX[j] for j in (*script.pose, *script.swing)}))
         self._times_s, self._poses = _via_points(script, seconds)
+        self._moments = self._times_s.tolist()
         random = np.random.default_rng(seed)
         self._phases = random.uniform(0, 2 * np.pi, (3, self._held.size))
 
@@ -103,12 +104,15 @@ class ScriptedHand:
 
     def pose(self, time_s: float) -> Array:
         """Return the pose the script is in, without the tremor."""
-        last = self._times_s.size - 2
-        left = int(np.clip(np.searchsorted(self._times_s, time_s, side="right") - 1, 0, last))
-        begin, end = self._times_s[left], self._times_s[left + 1]
-        fraction = np.array([(time_s - begin) / (end - begin)])
-        poses = minimum_jerk(self._poses[left], self._poses[left + 1], fraction)
-        return poses.reshape(-1)
+        last = len(self._moments) - 2
+        left = min(max(bisect_right(self._moments, time_s) - 1, 0), last)
+        begin, end = self._moments[left], self._moments[left + 1]
+        u = min(max((time_s - begin) / (end - begin), 0.0), 1.0)
+        start = self._poses[left]
+        pose: Array = start + (self._poses[left + 1] - start) * (
+            u**3 * (10.0 - 15.0 * u + 6.0 * u * u)
+        )
+        return pose
 
 
 def _via_points(script: Script, seconds: float) -> tuple[Array, Array]:

@@ -74,9 +74,8 @@ class Playback:
 
     def stop(self) -> None:
         """Slow down from here, then go softly back to rest."""
-        slowing = _brake(self._last.pose_rad, self._last.speed_rad_s)
-        returning = soft_move(slowing[-1], REST_RAD)
-        self._parts = [(Phase.RETURN, np.vstack([slowing, returning]))]
+        home = _come_home(self._last.pose_rad, self._last.speed_rad_s)
+        self._parts = [(Phase.RETURN, home)]
         self._loop, self._part, self._row = False, 0, 0
 
     @property
@@ -106,11 +105,11 @@ class Playback:
         return self._last
 
 
-def _brake(pose_rad: Array, speed_rad_s: Array) -> Array:
-    """Return poses that slow down evenly to a halt within `BRAKE_S`."""
+def _come_home(pose_rad: Array, speed_rad_s: Array) -> Array:
+    """Return poses that slow down evenly to a halt within `BRAKE_S`, then go softly to rest."""
     t = np.arange(1, round(BRAKE_S / STEP_S) + 1)[:, None] * STEP_S
-    poses: Array = pose_rad + speed_rad_s * (t - t * t / (2 * BRAKE_S))
-    return np.clip(poses, LOWER_RAD, UPPER_RAD)
+    slowing = np.clip(pose_rad + speed_rad_s * (t - t * t / (2 * BRAKE_S)), LOWER_RAD, UPPER_RAD)
+    return np.vstack([slowing, soft_move(slowing[-1], REST_RAD)])
 
 
 def _motion(action: StoredAction, play: PlayAction, pose_rad: Array) -> Array:

@@ -3,19 +3,12 @@
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from rote import messages as m
 from rote.errors import DecodeError
-from rote.session.teaching import (
-    Event,
-    PeerLeft,
-    PeerLost,
-    Requested,
-    Role,
-    State,
-    TeachingSession,
-    Timing,
-)
+from rote.session.events import Event, PeerLeft, PeerLost, Requested
+from rote.session.teaching import Role, TeachingSession, Timing
 from rote.sim.world import World
 from rote.transport.impair import Disturber, Impairment
 from rote.transport.memory import MemoryPort
@@ -27,14 +20,16 @@ MOST_CATCH_UP_S = 0.25
 """If the process was held up longer than this, the robot's time stood still meanwhile."""
 MOST_CLIENTS = 16
 
-Send = Callable[[bytes], None]
-Key = tuple[str, object]
+# Clients are known by their addresses: a host and port, or a name in memory.
+Address = Any
+Send = Callable[[bytes, Address], None]
 
 
 @dataclass(slots=True)
 class _Client:
     session: TeachingSession
     send: Send
+    address: Address
 
 
 class Simulator:
@@ -53,7 +48,7 @@ class Simulator:
         self._impairment = impairment
         self._timing = timing
         self._loop = asyncio.get_running_loop()
-        self._clients: dict[Key, _Client] = {}
+        self._clients: dict[Address, _Client] = {}
         self._ports: list[UdpPort | MemoryPort] = []
         self._ticks = 0
         self._next_at = self._loop.time() + TICK_S
@@ -66,23 +61,18 @@ class Simulator:
 
     async def serve_udp(self, host: str, port: int) -> str:
         """Answer on a UDP port; returns its URL."""
-        disturber = Disturber(self._impairment) if self._impairment else None
+        if self._impairment is None:
+            udp = await open_port(host, port, lambda d, a: self._receive(d, a, udp.send))
+        else:
+            disturber = Disturber(self._impairment)
 
-        def receive(datagram: bytes, address: tuple[str, int]) -> None:
-            key = ("udp", address)
+            def send(answer: bytes, address: Address) -> None:
+                disturber.pass_on(answer, lambda arriving: udp.send(arriving, address))
 
-            def send(answer: bytes) -> None:
-                if disturber is None:
-                    udp.send(answer, address)
-                else:
-                    disturber.pass_on(answer, lambda arriving: udp.send(arriving, address))
+            def receive(datagram: bytes, address: Address) -> None:
+                disturber.pass_on(datagram, lambda d: self._receive(d, address, send))
 
-            if disturber is None:
-                self._receive(datagram, key, send)
-            else:
-                disturber.pass_on(datagram, lambda arriving: self._receive(arriving, key, send))
-
-        udp = await open_port(host, port, receive)
+            udp = await open_port(host, port, receive)
         self._ports.append(udp)
         shown = f"[{udp.address[0]}]" if ":" in udp.address[0] else udp.address[0]
         return f"udp://{shown}:{udp.address[1]}"
@@ -91,7 +81,7 @@ class Simulator:
         """Answer clients in this process."""
 
         def receive(datagram: bytes, address: str) -> None:
-            self._receive(datagram, ("memory", address), lambda a: port.send(a, address))
+            self._receive(datagram, address, port.send)
 
         port = MemoryPort(receive, self._impairment)
         self._ports.append(port)
@@ -120,9 +110,9 @@ class Simulator:
             self._ticks += 1
             if self.world.recording or self._ticks % 2 == 0:
                 self._report()
-        for key, client in list(self._clients.items()):
+        for client in list(self._clients.values()):
             client.session.tick(now)
-            self._settle(key, client)
+            self._settle(client)
         self._timer = self._loop.call_at(self._next_at, self._tick)
 
     def _report(self) -> None:
@@ -134,16 +124,16 @@ class Simulator:
 
     # ---- clients --------------------------------------------------------------------------------
 
-    def _receive(self, datagram: bytes, key: Key, send: Send) -> None:
-        client = self._clients.get(key)
+    def _receive(self, datagram: bytes, address: Address, send: Send) -> None:
+        client = self._clients.get(address)
         if client is None:
-            client = self._admit(datagram, key, send)
+            client = self._admit(datagram, address, send)
             if client is None:
                 return
         client.session.receive(datagram, self._loop.time())
-        self._settle(key, client)
+        self._settle(client)
 
-    def _admit(self, datagram: bytes, key: Key, send: Send) -> _Client | None:
+    def _admit(self, datagram: bytes, address: Address, send: Send) -> _Client | None:
         """Make a session for a new address; bytes that are no frame leave nothing behind."""
         try:
             frame = wire.decode(datagram)
@@ -154,23 +144,24 @@ class Simulator:
         if len(self._clients) >= MOST_CLIENTS:
             self.refused += 1
             payload = wire.encode_reply(m.Status(m.Code.BUSY))
-            send(wire.encode(frame._replace(payload=payload)))
+            send(wire.encode(frame._replace(payload=payload)), address)
             return None
         session = TeachingSession(Role.ROBOT, timing=self._timing, now=self._loop.time())
-        client = self._clients[key] = _Client(session, send)
+        client = self._clients[address] = _Client(session, send, address)
         return client
 
-    def _settle(self, key: Key, client: _Client) -> None:
+    def _settle(self, client: _Client) -> None:
         """Act on what a session reports, and send what it wants sent."""
-        for event in client.session.events():
-            self._handle(event, key, client)
-        for datagram in client.session.outgoing():
-            client.send(datagram)
-        if client.session.state in (State.LOST, State.CLOSED):
-            self._clients.pop(key, None)
+        session = client.session
+        for event in session.events():
+            self._handle(event, client)
+        for datagram in session.outgoing():
+            client.send(datagram, client.address)
+        if not session.live:
+            self._clients.pop(client.address, None)
 
-    def _handle(self, event: Event, key: Key, client: _Client) -> None:
+    def _handle(self, event: Event, client: _Client) -> None:
         if isinstance(event, Requested):
-            client.session.reply(event.token, self.world.obey(key, event.command))
-        elif isinstance(event, PeerLost | PeerLeft):
-            self.world.forget(key)
+            client.session.reply(event.token, self.world.obey(client.address, event.command))
+        elif isinstance(event, (PeerLost, PeerLeft)):
+            self.world.forget(client.address)

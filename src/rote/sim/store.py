@@ -33,6 +33,7 @@ CREATE TABLE IF NOT EXISTS actions (
 _APPLICATION_ID = 0x726F7465
 _KEYFRAME = struct.Struct("<HHf")
 _COLUMNS = 30
+_MAGIC = b"SQLite format 3\0"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -60,16 +61,17 @@ class Store:
 
     def __init__(self, path: str | Path) -> None:
         self.path = str(path)
-        if self.path != ":memory:":
-            Path(self.path).parent.mkdir(parents=True, exist_ok=True)
+        self._entries: tuple[int, tuple[ActionEntry, ...]] | None = None
         try:
+            if self.path != ":memory:":
+                _check_file(Path(self.path))
             self._db = sqlite3.connect(self.path, isolation_level=None, timeout=5.0)
             try:
                 self._prepare()
             except BaseException:
                 self._db.close()
                 raise
-        except sqlite3.Error as error:
+        except (sqlite3.Error, OSError) as error:
             raise StoreError(
                 f"the store {self.path} cannot be opened: {error}",
                 "Name another file with --store, or move this one away; it was not changed.",
@@ -92,8 +94,19 @@ class Store:
 
     def entries(self) -> tuple[ActionEntry, ...]:
         """Return what is stored, in the order of the numbers."""
-        rows = self._query("SELECT name, duration_ms FROM actions ORDER BY number")
-        return tuple(ActionEntry(name, duration_ms) for name, duration_ms in rows)
+        # The list is asked for far more often than it changes. The version tells when another
+        # process has written; our own writing forgets the list.
+        version = self._version()
+        if self._entries is None or self._entries[0] != version:
+            rows = self._query("SELECT name, duration_ms FROM actions ORDER BY number")
+            self._entries = (version, tuple(ActionEntry(name, ms) for name, ms in rows))
+        return self._entries[1]
+
+    def _version(self) -> int:
+        if self.path == ":memory:":  # nobody else can write there
+            return 0
+        ((version,),) = self._query("PRAGMA data_version")
+        return int(version)
 
     def save(self, action: StoredAction) -> None:
         """Store an action for good, or raise and change nothing."""
@@ -122,6 +135,7 @@ class Store:
         except BaseException:
             self._db.rollback()
             raise
+        self._entries = None
         self._query("COMMIT")
 
     def load(self, position: int) -> StoredAction | None:
@@ -156,6 +170,15 @@ class Store:
             raise StoreError(
                 f"the store {self.path} failed: {error}", "Check the disk and its free space."
             ) from error
+
+
+def _check_file(path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    # SQLite itself would take a file of one byte for an empty database.
+    if path.exists() and path.stat().st_size:
+        with path.open("rb") as file:
+            if file.read(len(_MAGIC)) != _MAGIC:
+                raise sqlite3.DatabaseError("it is not a database")
 
 
 def _pack(action: StoredAction) -> tuple[str, bytes]:

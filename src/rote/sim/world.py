@@ -3,6 +3,7 @@
 It knows clients by a key alone and has no sockets; its clock is advanced by whoever runs it.
 """
 
+import math
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 
@@ -57,7 +58,7 @@ class World:
         self._playback: Playback | None = None
         self._player: Hashable | None = None
         self._stopped_early = False
-        self._rest = REST_RAD.copy()
+        self._hold = REST_RAD
         self._still = np.zeros(len(G1_JOINTS))
         self._follow_mode()
 
@@ -77,11 +78,11 @@ class World:
         if self.machine.activity is Activity.TEACHING and self.time_s >= self._keep_until_s:
             self._note("no keep-alive: teaching ends, the arms hold")
             self._end_teaching(Input.EXIT)
-        target, speed = self._rest, self._still
+        target, speed = self._hold, self._still
         if self._playback is not None:
             setpoint = self._playback.step()
             if setpoint is None:
-                self._playback = None
+                self._playback, self._hold = None, REST_RAD
             else:
                 target, speed = setpoint.pose_rad, setpoint.speed_rad_s
             self._follow_playback()
@@ -104,14 +105,23 @@ class World:
     def _follow_mode(self) -> None:
         """Make soft or stiff what the mode asks for; leave nothing running that it forbids."""
         if not self.machine.stiff:
-            self._recording, self._teacher, self._playback = False, None, None
-            self.machine.act(Input.STOP)
-            self.body.soften(_ALL)
-        elif self.machine.activity is not Activity.TEACHING:
+            self._give_way()
+            return
+        if not self.machine.balanced and self.machine.activity is not Activity.IDLE:
+            self._stop(None, m.StopMotion())
+        if self.machine.activity is not Activity.TEACHING:
             was_soft = bool(self.body.soft)
             self.body.soften(())
             if was_soft:
                 self._playback = Playback.returning(self.body.positions_rad)
+
+    def _give_way(self) -> None:
+        if self.machine.activity is Activity.TEACHING:
+            self.body.attach(None, self.time_s)
+        self._stopped_early |= self.machine.activity is Activity.PLAYING
+        self._recording, self._teacher, self._playback = False, None, None
+        self.machine.act(Input.STOP)
+        self.body.soften(_ALL, cancels=0.0, damped=self.machine.mode is Mode.DAMP)
 
     # ---- what a client can ask ------------------------------------------------------------------
 
@@ -146,9 +156,8 @@ class World:
     def _change_mode(self, _: Hashable, command: m.ChangeMode) -> None:
         self.machine.change_mode(command.mode, self.time_s)
 
-    def _move_by_hand(self, _: Hashable, command: m.MoveByHand) -> None:
-        if self.machine.activity is not Activity.TEACHING:
-            raise RefusalError(Code.NOT_TEACHING)
+    def _move_by_hand(self, client: Hashable, command: m.MoveByHand) -> None:
+        self._need_teacher(client)
         try:
             hand = ScriptedHand(command.script, command.duration_ms / 1000.0)
         except BadRequestError as error:
@@ -164,7 +173,8 @@ class World:
         if self.machine.activity is Activity.TEACHING and self._teacher != client:
             raise RefusalError(Code.BUSY)
         self.machine.act(Input.TEACH)
-        self._teacher, self._playback = client, None
+        # What is not taught stays where it is, even in the middle of a return.
+        self._teacher, self._playback, self._hold = client, None, self.body.setpoint_rad
         self._keep_until_s = self.time_s + KEEP_ALIVE_S
         self.body.soften(TAUGHT_JOINTS)
         self._note("teaching: the arms are soft")
@@ -205,6 +215,9 @@ class World:
     def _save(self, _: Hashable, command: m.SaveAction) -> None:
         if not command.save or not 1 <= command.duration_ms <= m.MAX_DURATION_MS:
             raise RefusalError(Code.BAD_PAYLOAD)
+        if m.name_problem(command.name):
+            raise RefusalError(Code.BAD_PAYLOAD)
+        _check_keyframes(command.keyframes)
         if command.keyframes:
             if any(k.time_ms > command.duration_ms for k in command.keyframes):
                 raise RefusalError(Code.BAD_PAYLOAD)
@@ -248,6 +261,7 @@ class World:
         )
 
     def _play(self, client: Hashable, command: m.PlayAction) -> None:
+        _check_keyframes(command.keyframes)
         action = self.store.load(command.action)
         if action is None:
             raise RefusalError(Code.NO_SUCH_ACTION)
@@ -296,6 +310,13 @@ class World:
     def _note(self, words: str) -> None:
         self.notices.append(Notice(self.time_s, words))
         del self.notices[:-100]
+
+
+def _check_keyframes(keyframes: tuple[m.Keyframe, ...]) -> None:
+    """Every number that reaches the joints is checked here too, whichever wire brought it."""
+    for keyframe in keyframes:
+        if not 0 <= keyframe.joint < len(G1_JOINTS) or not math.isfinite(keyframe.value_rad):
+            raise RefusalError(Code.BAD_PAYLOAD)
 
 
 _HANDLERS: dict[type, Callable[..., None]] = {

@@ -6,18 +6,16 @@ from typing import TypeVar
 
 from rote import messages as m
 from rote.errors import LinkError, NoAnswerError, PeerLostError, RefusedError, RoteError
-from rote.session.teaching import (
+from rote.session.events import (
     Event,
     Opened,
     OpenRefused,
     PeerLost,
     Replied,
     Reported,
-    Role,
-    TeachingSession,
-    Timing,
     Unanswered,
 )
+from rote.session.teaching import Role, TeachingSession, Timing
 from rote.transport import Link, Receiver
 
 _T = TypeVar("_T")
@@ -110,15 +108,22 @@ class TeachingClient:
         """Send what is to be sent, hand out what has happened, and be back in time."""
         for event in self.session.events():
             self._handle(event)
+        datagrams = self.session.outgoing()
         if self._link is not None:
-            for datagram in self.session.outgoing():
+            for datagram in datagrams:
                 self._link.send(datagram)
-        # A timer that fires too early costs one idle tick; re-arming on every request costs more.
+        # Only what was sent can fall due earlier than the timer stands. A timer that fires too
+        # early costs one idle tick; re-arming it on every datagram costs more.
+        if datagrams or self._timer is None:
+            self._arm()
+
+    def _arm(self) -> None:
         due = self.session.due
-        if due != float("inf") and (self._timer is None or due < self._timer.when()):
-            if self._timer is not None:
-                self._timer.cancel()
-            self._timer = self._loop.call_at(due, self._tick)
+        if due == float("inf") or (self._timer is not None and self._timer.when() <= due):
+            return
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = self._loop.call_at(due, self._tick)
 
     def _handle(self, event: Event) -> None:
         if isinstance(event, Reported):

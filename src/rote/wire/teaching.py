@@ -24,21 +24,24 @@ import struct
 import zlib
 from collections.abc import Callable
 from enum import IntEnum
-from functools import cache
+from functools import lru_cache
 from typing import NamedTuple
 
 from rote import messages as m
 from rote.errors import BadRequestError, ChecksumError, DecodeError, PayloadError, TruncatedError
+from rote.wire.teaching_state import FULL_STATE, finite
+from rote.wire.teaching_state import UNKNOWN_MODE as UNKNOWN_MODE
+from rote.wire.teaching_state import decode_state as decode_state
+from rote.wire.teaching_state import encode_state as encode_state
 
 HEADER_SIZE = 15
 OVERHEAD = HEADER_SIZE + 4
 MAX_PAYLOAD = 65_507 - OVERHEAD
 """What fits into one UDP datagram over IPv4."""
 
-SHORT, FULL_STATE, PLAY, SAVE = 44, 148, 184, 220
+SHORT, PLAY, SAVE = 44, 184, 220
 """The usual payload lengths."""
 SUBSCRIBE_MAX = 112
-LEGACY_JOINTS = 12
 NAME_BYTES = 32
 
 _FIXED = bytes.fromhex("fefd00 0100")
@@ -52,7 +55,6 @@ _SAVE = struct.Struct(">32sIIII")
 _PLAY = struct.Struct(">IIII")
 _KEYFRAME = struct.Struct(">HHf")
 _ENTRY = struct.Struct(">32sI")
-_LEGACY_STATE = struct.Struct(">I34fQ")
 _COMPENSATION = struct.Struct(">11f")
 _KEYFRAME_BYTES = m.MAX_KEYFRAMES * _KEYFRAME.size
 _HAND_TAG = b"HAND"
@@ -185,13 +187,6 @@ def _first_word(payload: bytes, what: str) -> int:
     return word
 
 
-def _finite(values: tuple[float, ...], what: str) -> tuple[float, ...]:
-    # A sum is finite only if every addend is; float32 values cannot overflow a double.
-    if not math.isfinite(sum(values)):
-        raise PayloadError(f"{what} holds a value that is not a number")
-    return values
-
-
 def _decode_control(payload: bytes) -> m.Command:
     mode, target = _CONTROL.unpack_from(_sized(payload, SHORT, "control mode set"))
     if mode == 1:
@@ -253,7 +248,7 @@ def _encode_enter(message: m.EnterTeaching) -> bytes:
 
 def _decode_teaching(payload: bytes) -> m.Command:
     if len(payload) == SHORT:
-        return m.KeepTeaching(_finite(_COMPENSATION.unpack(payload), "the compensation"))
+        return m.KeepTeaching(finite(_COMPENSATION.unpack(payload), "the compensation"))
     _sized(payload, FULL_STATE, "enter teaching")
     state = decode_state(payload)
     if not state.arms_soft:
@@ -393,6 +388,7 @@ def _unpack_keyframes(slots: bytes, used: int) -> tuple[m.Keyframe, ...]:
 # ---- replies ------------------------------------------------------------------------------------
 
 
+@lru_cache(maxsize=16)  # most replies are the same few
 def encode_reply(reply: m.Reply) -> bytes:
     """Return the payload of a reply."""
     try:
@@ -418,84 +414,6 @@ def decode_reply(command: int, payload: bytes) -> m.Reply:
         raise PayloadError(f"a list of {count} actions in {len(payload)} bytes")
     entries = _ENTRY.iter_unpack(payload[2:end])
     return m.ActionList(tuple(m.ActionEntry(_unpack_name(name), ms) for name, ms in entries))
-
-
-# ---- state --------------------------------------------------------------------------------------
-
-# The documents give bit 0; the others are this project's choice.
-_SOFT, _RECORDING, _STOPPED, _MODE_KNOWN = 1, 2, 1 << 4, 1 << 5
-_PHASE_SHIFT, _MODE_SHIFT = 2, 16
-UNKNOWN_MODE = -1
-
-
-@cache
-def _all_joints_struct(count: int) -> struct.Struct:
-    return struct.Struct(f">IHH{2 * count + 10}fQ")
-
-
-def encode_state(state: m.RobotState, *, all_joints: bool) -> bytes:
-    """Return the payload of a state frame, in the layout with all joints or with the first 12."""
-    count = len(state.positions_rad) if all_joints else LEGACY_JOINTS
-    floats = (
-        *state.positions_rad[:count],
-        *state.velocities_rad_s[:count],
-        *state.accelerometer_m_s2,
-        *state.gyroscope_rad_s,
-        *state.foot_force_n,
-    )
-    if not math.isfinite(sum(floats)):
-        raise BadRequestError("a state with a value that is not a number")
-    try:
-        if all_joints:
-            layout = _all_joints_struct(count)
-            return layout.pack(_flags(state), count, 0, *floats, state.time_us)
-        return _LEGACY_STATE.pack(_flags(state), *floats, state.time_us)
-    except (struct.error, OverflowError) as error:
-        raise BadRequestError(f"this state cannot be written: {error}") from None
-
-
-def decode_state(payload: bytes) -> m.RobotState:
-    """Return the state in either layout; they differ in length."""
-    if len(payload) == FULL_STATE:
-        flags, *floats, time_us = _LEGACY_STATE.unpack(payload)
-        return _state(flags, LEGACY_JOINTS, tuple(floats), time_us)
-    if len(payload) < 8:
-        raise PayloadError(f"a state of {len(payload)} bytes")
-    flags, count, zero = struct.unpack_from(">IHH", payload)
-    if zero or count > 1000 or len(payload) != _all_joints_struct(count).size:
-        raise PayloadError(f"a state of {len(payload)} bytes for {count} joints")
-    _, _, _, *floats, time_us = _all_joints_struct(count).unpack(payload)
-    return _state(flags, count, tuple(floats), time_us)
-
-
-def _flags(state: m.RobotState) -> int:
-    known = state.mode != UNKNOWN_MODE
-    return (
-        _SOFT * state.arms_soft
-        | _RECORDING * state.recording
-        | state.phase << _PHASE_SHIFT
-        | _STOPPED * state.stopped_early
-        | _MODE_KNOWN * known
-        | (state.mode if known else 0) << _MODE_SHIFT
-    )
-
-
-def _state(flags: int, count: int, floats: tuple[float, ...], time_us: int) -> m.RobotState:
-    _finite(floats, "a state")
-    rest = floats[2 * count :]
-    return m.RobotState(
-        mode=flags >> _MODE_SHIFT if flags & _MODE_KNOWN else UNKNOWN_MODE,
-        arms_soft=bool(flags & _SOFT),
-        recording=bool(flags & _RECORDING),
-        phase=m.Phase(flags >> _PHASE_SHIFT & 3),
-        stopped_early=bool(flags & _STOPPED),
-        positions_rad=floats[:count],
-        velocities_rad_s=floats[count : 2 * count],
-        accelerometer_m_s2=rest[:3],
-        gyroscope_rad_s=rest[3:6],
-        foot_force_n=rest[6:],
-        time_us=time_us,
-    )
 
 
 # ---- tables -------------------------------------------------------------------------------------

@@ -1,0 +1,104 @@
+"""The robot's state in teaching frames: the documented layout of 12 joints, and all of them.
+
+documented, 148 bytes                 all joints, 56 + 8n bytes (our choice)
+0    4   mode flags                   0     4    mode flags
+4    48  12 positions, rad            4     2+2  joint count n, zero
+52   48  12 velocities, rad/s         8     4n   positions, rad
+100  24  accelerometer, gyroscope     8+4n  4n   velocities, rad/s
+124  16  foot force, N                ...   24   accelerometer, gyroscope
+140  8   robot time, microseconds     ...   16   foot force, then 8 of robot time
+"""
+
+import math
+import struct
+from functools import cache
+
+from rote import messages as m
+from rote.errors import BadRequestError, PayloadError
+
+FULL_STATE = 148
+LEGACY_JOINTS = 12
+_LEGACY_STATE = struct.Struct(">I34fQ")
+
+# The documents give bit 0; the others are this project's choice.
+_SOFT, _RECORDING, _STOPPED, _MODE_KNOWN = 1, 2, 1 << 4, 1 << 5
+_PHASE_SHIFT, _MODE_SHIFT = 2, 16
+UNKNOWN_MODE = -1
+
+
+@cache
+def _all_joints_struct(count: int) -> struct.Struct:
+    return struct.Struct(f">IHH{2 * count + 10}fQ")
+
+
+def encode_state(state: m.RobotState, *, all_joints: bool) -> bytes:
+    """Return the payload of a state frame, in the layout with all joints or with the first 12."""
+    count = len(state.positions_rad) if all_joints else LEGACY_JOINTS
+    floats = (
+        *state.positions_rad[:count],
+        *state.velocities_rad_s[:count],
+        *state.accelerometer_m_s2,
+        *state.gyroscope_rad_s,
+        *state.foot_force_n,
+    )
+    if not math.isfinite(sum(floats)):
+        raise BadRequestError("a state with a value that is not a number")
+    try:
+        if all_joints:
+            layout = _all_joints_struct(count)
+            return layout.pack(_flags(state), count, 0, *floats, state.time_us)
+        return _LEGACY_STATE.pack(_flags(state), *floats, state.time_us)
+    except (struct.error, OverflowError) as error:
+        raise BadRequestError(f"this state cannot be written: {error}") from None
+
+
+def decode_state(payload: bytes) -> m.RobotState:
+    """Return the state in either layout; they differ in length."""
+    if len(payload) == FULL_STATE:
+        flags, *floats, time_us = _LEGACY_STATE.unpack(payload)
+        return _state(flags, LEGACY_JOINTS, tuple(floats), time_us)
+    if len(payload) < 8:
+        raise PayloadError(f"a state of {len(payload)} bytes")
+    flags, count, zero = struct.unpack_from(">IHH", payload)
+    if zero or count > 1000 or len(payload) != _all_joints_struct(count).size:
+        raise PayloadError(f"a state of {len(payload)} bytes for {count} joints")
+    _, _, _, *floats, time_us = _all_joints_struct(count).unpack(payload)
+    return _state(flags, count, tuple(floats), time_us)
+
+
+def _flags(state: m.RobotState) -> int:
+    known = state.mode != UNKNOWN_MODE
+    return (
+        _SOFT * state.arms_soft
+        | _RECORDING * state.recording
+        | state.phase << _PHASE_SHIFT
+        | _STOPPED * state.stopped_early
+        | _MODE_KNOWN * known
+        | (state.mode if known else 0) << _MODE_SHIFT
+    )
+
+
+def _state(flags: int, count: int, floats: tuple[float, ...], time_us: int) -> m.RobotState:
+    finite(floats, "a state")
+    rest = floats[2 * count :]
+    return m.RobotState(
+        mode=flags >> _MODE_SHIFT if flags & _MODE_KNOWN else UNKNOWN_MODE,
+        arms_soft=bool(flags & _SOFT),
+        recording=bool(flags & _RECORDING),
+        phase=m.Phase(flags >> _PHASE_SHIFT & 3),
+        stopped_early=bool(flags & _STOPPED),
+        positions_rad=floats[:count],
+        velocities_rad_s=floats[count : 2 * count],
+        accelerometer_m_s2=rest[:3],
+        gyroscope_rad_s=rest[3:6],
+        foot_force_n=rest[6:],
+        time_us=time_us,
+    )
+
+
+def finite(values: tuple[float, ...], what: str) -> tuple[float, ...]:
+    """Return the values, or raise `PayloadError` where one is not a number."""
+    # A sum is finite only if every addend is; float32 values cannot overflow a double.
+    if not math.isfinite(sum(values)):
+        raise PayloadError(f"{what} holds a value that is not a number")
+    return values

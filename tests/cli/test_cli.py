@@ -1,0 +1,356 @@
+"""The command line as a script and as a person meet it."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import rote
+from rote.cli import main
+
+
+def ask(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    code = main(arguments)
+    out, err = capsys.readouterr()
+    return code, out, err
+
+
+@pytest.fixture
+def taught(capsys: pytest.CaptureFixture[str]) -> str:
+    """Teach the embedded robot one short action."""
+    code, _, err = ask(capsys, "teach", "mine", "--hand", "wave", "--seconds", "0.3")
+    assert (code, err) == (0, "")
+    return "mine"
+
+
+class Sim:
+    """A `rote sim` process."""
+
+    def __init__(self, *arguments: str, store: Path) -> None:
+        command = [sys.executable, "-m", "rote", "sim", "--udp", "127.0.0.1:0", "--json"]
+        self.process = subprocess.Popen(
+            [*command, "--store", str(store), *arguments],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline()
+        assert line, self.process.communicate()[1]
+        self.ready = json.loads(line)
+        self.url: str = self.ready["url"]
+
+    def end(self, number: int = signal.SIGTERM) -> tuple[int, str, str]:
+        self.process.send_signal(number)
+        out, err = self.process.communicate(timeout=10)
+        return self.process.returncode, out, err
+
+
+@pytest.fixture
+def sim(tmp_path: Path) -> Iterator[Sim]:
+    running = Sim("--factory", store=tmp_path / "sim.sqlite")
+    yield running
+    running.process.kill()
+    running.process.communicate()
+
+
+def test_without_arguments_it_shows_what_it_can_do(capsys: pytest.CaptureFixture[str]) -> None:
+    _, out, err = ask(capsys)
+    for command in ("demo", "sim", "status", "list", "teach", "play", "stop", "modes"):
+        assert re.search(rf"^\s+{command}\s", out + err, re.MULTILINE)
+
+
+@pytest.mark.parametrize(
+    "command", ["demo", "sim", "status", "list", "teach", "play", "stop", "modes"]
+)
+def test_every_command_explains_itself(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = ask(capsys, command, "--help")
+    assert code == 0
+    assert "--json" in out
+
+
+def test_the_version_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    assert ask(capsys, "--version") == (0, f"rote {rote.__version__}\n", "")
+
+
+def test_what_one_command_taught_the_next_lists_and_plays(
+    taught: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, out, _ = ask(capsys, "list", "--json")
+    document = json.loads(out)
+    assert code == 0
+    assert document["presets"] == []
+    assert [set(action) for action in document["taught"]] == [{"name", "duration_s"}]
+    assert document["taught"][0]["name"] == taught
+    assert document["taught"][0]["duration_s"] == pytest.approx(0.3, abs=0.1)
+    code, out, _ = ask(capsys, "play", taught, "--json")
+    report = json.loads(out)
+    assert (code, report["name"], report["completed"]) == (0, taught, True)
+    code, out, _ = ask(capsys, "list")
+    assert re.search(r"1\s+mine\s+0\.", out)
+    assert "1 of 15 places" in out
+
+
+def test_teaching_writes_the_take_and_reports_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "new" / "take.csv"
+    code, out, _ = ask(
+        capsys, "teach", "mine", "--hand", "drum", "--seconds", "0.3", "--out", str(file), "--json"
+    )
+    report = json.loads(out)
+    assert (code, report["saved"], report["file"]) == (0, True, str(file))
+    assert report["rate_hz"] == pytest.approx(100, rel=0.1)
+    header, *rows = file.read_text().splitlines()
+    assert header.split(",")[:2] == ["t", "left_hip_pitch_joint"]
+    assert len(rows) == report["samples"]
+
+
+def test_playing_shows_what_it_did(taught: str, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = ask(capsys, "play", taught, "--interpolation", "cubic")
+    assert code == 0
+    assert out.startswith("Played mine in ")
+
+
+def test_status_says_ready_or_what_to_do(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = ask(capsys, "status")
+    assert code == 0
+    assert "Ready to teach and to play." in out
+    code, out, _ = ask(capsys, "status", "--json")
+    document = json.loads(out)
+    assert document["mode"] == {"id": 500, "name": "walk", "balanced": True}
+    assert document["findings"] == []
+    assert document["free_places"] == 15
+
+
+def test_stop_says_that_nothing_was_moving(capsys: pytest.CaptureFixture[str]) -> None:
+    assert ask(capsys, "stop")[:2] == (0, "Nothing was moving; the robot confirmed the stop.\n")
+    assert json.loads(ask(capsys, "stop", "--json")[1]) == {"stopped": True, "was": "nothing"}
+
+
+def test_modes_are_shown_and_changed(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = ask(capsys, "modes")
+    assert code == 0
+    assert "> 500  walk" in out
+    code, out, _ = ask(capsys, "modes", "damp", "--json")
+    assert json.loads(out) == {"id": 1, "name": "damp", "balanced": False}
+    assert ask(capsys, "modes", "fly")[0] == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "kind", "code"),
+    [
+        (["teach", "", "--seconds", "1"], "bad-request", 2),
+        (["teach", "x" * 32, "--seconds", "1"], "bad-request", 2),
+        (["teach", "a\nb", "--seconds", "1"], "bad-request", 2),
+        (["teach", "mine", "--seconds", "0"], "bad-request", 2),
+        (["teach", "mine", "--seconds", "-3"], "bad-request", 2),
+        (["teach", "mine", "--seconds", "181"], "bad-request", 2),
+        (["teach", "mine", "--seconds", "nan"], "bad-request", 2),
+        (["teach", "mine", "--hand", "tickle", "--seconds", "0.2"], "refused", 4),
+        (["teach", "mine"], "bad-request", 2),
+        (["play", "nothing"], "refused", 4),
+        (["play", "nothing", "--speed", "nan"], "refused", 4),
+        (["list", "--robot", "gopher://x"], "bad-request", 2),
+        (["list", "--robot", "sim://spot"], "bad-request", 2),
+        (["sim", "--udp", "nonsense:port"], "bad-request", 2),
+        (["sim", "--loss", "2"], "bad-request", 2),
+        (["sim", "--delay", "soon"], "bad-request", 2),
+        (["sim", "--mode", "fly"], "bad-request", 2),
+        (["demo", "--seconds", "0"], "bad-request", 2),
+        (["dance"], "usage", 2),
+        (["list", "--wavy"], "usage", 2),
+        (["teach"], "usage", 2),
+        (["teach", "mine", "--seconds", "many"], "usage", 2),
+    ],
+)
+def test_errors_are_json_on_standard_error_with_what_to_do(
+    arguments: list[str], kind: str, code: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    got, out, err = ask(capsys, *arguments, "--json")
+    document = json.loads(err)
+    assert (got, out, document["error"]) == (code, "", kind)
+    assert set(document) == {"error", "message", "remedy"}
+    assert document["message"]
+
+
+def test_an_error_for_a_person_has_a_remedy_on_its_own_line(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    code, out, err = ask(capsys, "play", "nothing")
+    assert (code, out) == (4, "")
+    assert err.startswith("rote: the robot refused: there is no action 'nothing'")
+    assert err.splitlines()[1].strip() == "On the robot: nothing yet."
+
+
+def test_nobody_at_the_address_is_its_own_exit_code(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Port 9 (discard) on loopback: nobody listens. The environment names the robot.
+    monkeypatch.setenv("ROTE_ROBOT", "udp://127.0.0.1:9")
+    code, _, err = ask(capsys, "list", "--json")
+    document = json.loads(err)
+    assert (code, document["error"]) == (3, "no-answer")
+    assert "rote sim" in document["remedy"]
+
+
+def test_a_store_of_another_kind_is_refused_and_left_alone(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "notes.txt"
+    file.write_text("not a database" * 100)
+    code, _, err = ask(capsys, "sim", "--store", str(file), "--udp", "127.0.0.1:0", "--json")
+    assert (code, json.loads(err)["error"]) == (1, "store")
+    assert file.read_text() == "not a database" * 100
+
+
+def test_a_simulator_process_serves_other_processes(
+    sim: Sim, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    there = ("--robot", sim.url)
+    assert ask(capsys, "teach", "mine", "--hand", "clap", "--seconds", "0.5", *there)[0] == 0
+    names = [a["name"] for a in json.loads(ask(capsys, "list", "--json", *there)[1])["taught"]]
+    factory = ["Waist_Drum_Dance", "Spin_discs", "Scratch_head", "Throw_money"]
+    assert names == [*factory, "mine"]
+    assert ask(capsys, "play", "mine", *there)[0] == 0
+    code, out, err = sim.end()
+    assert (code, err) == (0, "")
+    words = [json.loads(line)["words"] for line in out.splitlines()]
+    assert "saved 'mine'" in words
+    again = Sim(store=tmp_path / "sim.sqlite")
+    try:
+        document = json.loads(ask(capsys, "list", "--json", "--robot", again.url)[1])
+        assert [a["name"] for a in document["taught"]] == names
+    finally:
+        assert again.end(signal.SIGINT)[0] == 0
+
+
+def test_ctrl_c_stops_a_playback_softly(sim: Sim, capsys: pytest.CaptureFixture[str]) -> None:
+    command = [sys.executable, "-m", "rote", "play", "Waist_Drum_Dance", "--robot", sim.url]
+    player = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        assert sim.process.stdout is not None
+        for line in sim.process.stdout:
+            if json.loads(line)["words"].startswith("playing"):
+                break
+        player.send_signal(signal.SIGINT)
+        out, err = player.communicate(timeout=10)
+        assert (player.returncode, err) == (130, "")
+        assert "Stopped softly." in out
+        for line in sim.process.stdout:
+            if json.loads(line)["words"].startswith("stopped"):
+                break
+    finally:
+        player.kill()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_a_signal_while_teaching_leaves_the_arms_holding_and_saves_nothing(
+    sim: Sim, number: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = [sys.executable, "-m", "rote", "teach", "mine", "--seconds", "60"]
+    teacher = subprocess.Popen(
+        [*command, "--robot", sim.url, "--json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    try:
+        assert sim.process.stdout is not None
+        for line in sim.process.stdout:
+            if json.loads(line)["words"] == "recording":
+                break
+        teacher.send_signal(number)
+        teacher.communicate(timeout=10)
+        assert teacher.returncode == 128 + number
+        document = json.loads(ask(capsys, "status", "--json", "--robot", sim.url)[1])
+        assert (document["arms"], document["taught"]) == ("holding", 4)
+    finally:
+        teacher.kill()
+
+
+def test_a_person_ends_a_recording_with_enter(tmp_path: Path) -> None:
+    master, slave = os.openpty()
+    environment = os.environ | {"ROTE_HOME": str(tmp_path), "TERM": "xterm", "COLUMNS": "100"}
+    process = subprocess.Popen(
+        [sys.executable, "-m", "rote", "teach", "mine"],
+        stdin=slave,
+        stdout=slave,
+        stderr=slave,
+        env=environment,
+    )
+    os.close(slave)
+    seen = ""
+    try:
+        while "Press Enter" not in seen:
+            seen += os.read(master, 4096).decode()
+        while not re.search(r"[1-9]\d samples", seen):
+            seen += os.read(master, 4096).decode()
+        os.write(master, b"\n")
+        while "Saved" not in seen:
+            seen += os.read(master, 4096).decode()
+        assert process.wait(10) == 0
+    finally:
+        process.kill()
+        process.wait()
+        os.close(master)
+    assert "Hold its arms now" in seen
+
+
+def test_the_demo_does_the_whole_job_and_writes_its_files(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, out, _ = ask(
+        capsys, "demo", "--seconds", "1", "--out", str(tmp_path / "d"), "--svg",
+        str(tmp_path / "demo.svg"),
+    )  # fmt: skip
+    assert code == 0
+    for step in ("start", "connect", "look", "teach", "list", "play", "compare"):
+        assert re.search(rf"^\d/7 {step}", out, re.MULTILINE)
+    assert (tmp_path / "d" / "taught-and-played.png").read_bytes().startswith(b"\x89PNG")
+    assert (tmp_path / "d" / "taught.csv").exists()
+    assert "<svg" in (tmp_path / "demo.svg").read_text()
+    assert "Try next" in out
+
+
+def test_the_demo_in_json_states_its_error(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    code, out, _ = ask(capsys, "demo", "--seconds", "1", "--out", str(tmp_path), "--json")
+    document = json.loads(out)
+    assert code == 0
+    assert document["rms_error_rad"] < 0.05
+    assert len(document["files"]) == 2  # without the extra there is no picture
+
+
+def test_a_simulator_on_a_cut_network_is_lost_with_words(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sim = Sim("--drop-after", "1500ms", "--loss", "0.1", store=tmp_path / "s.sqlite")
+    try:
+        code, _, err = ask(capsys, "teach", "mine", "--seconds", "30", "--robot", sim.url, "--json")
+        document = json.loads(err)
+        assert (code, document["error"]) == (3, "peer-lost")
+        assert "state is unknown" in document["message"]
+    finally:
+        sim.process.kill()
+        sim.process.communicate()
+
+
+def test_output_into_a_closed_pipe_is_no_error() -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "rote", "--help"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    assert process.stdout is not None
+    assert process.stderr is not None
+    process.stdout.close()
+    reader = threading.Thread(target=process.stderr.read)
+    reader.start()
+    assert process.wait(10) in (0, 1)
+    reader.join()
+    process.stderr.close()

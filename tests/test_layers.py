@@ -1,0 +1,99 @@
+"""The rooms of the house and who may import whom, read from the imports."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1] / "src" / "rote"
+MODULES = sorted(ROOT.rglob("*.py"))
+
+BASE = {"errors", "model", "messages"}
+MAY_IMPORT: dict[str, set[str]] = {
+    "errors": set(),
+    "model": set(),
+    "messages": set(),
+    "wire": BASE,
+    "motion": BASE,
+    "session": BASE | {"wire"},
+    "transport": BASE | {"wire", "session"},
+    "robot": BASE | {"motion", "session", "transport"},
+    "sim": BASE | {"motion", "wire", "session", "transport"},
+    "connection": BASE | {"robot", "session", "sim", "transport"},
+    "sync": BASE | {"connection", "robot", "transport"},
+    "cli": BASE | {"motion", "robot", "sim", "transport", "connection", "sync", "__init__"},
+    "__main__": {"cli"},
+    "__init__": BASE | {"connection", "motion", "robot", "sim", "sync"},
+}
+
+# What pure code may not touch: it gets bytes and the time as arguments.
+PURE = {"errors", "model", "messages", "wire", "session", "motion"}
+IMPURE = {"asyncio", "socket", "time", "random", "logging", "threading", "subprocess"}
+FILES_MAY = {"motion/files.py": {"os", "tempfile", "pathlib"}, "motion/plot.py": {"pathlib"}}
+DISK = {"os", "tempfile", "pathlib", "shutil", "io"}
+
+# A carrier or heavy library has one home.
+HOMES = {
+    "matplotlib": "motion/plot.py",
+    "sqlite3": "sim/store.py",
+    "uvloop": "transport/loop.py",
+}
+
+
+def part_of(path: Path) -> str:
+    relative = path.relative_to(ROOT)
+    return relative.parts[0].removesuffix(".py")
+
+
+def imports(path: Path) -> set[str]:
+    """Every module a file imports, with `from rote import x` read as `rote.x`."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: relative imports hide an arrow"
+            module = node.module or ""
+            if module == "rote":
+                found |= {f"rote.{alias.name}" for alias in node.names}
+            else:
+                found.add(module)
+    return found
+
+
+def ids(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+@pytest.mark.parametrize("path", MODULES, ids=ids)
+def test_a_module_imports_only_what_its_room_may(path: Path) -> None:
+    part = part_of(path)
+    inner = {name.split(".")[1] for name in imports(path) if name.startswith("rote.")}
+    if "__version__" in inner:
+        inner = inner - {"__version__"} | {"__init__"}
+    assert inner - {part} <= MAY_IMPORT[part]
+
+
+@pytest.mark.parametrize("path", [p for p in MODULES if part_of(p) in PURE], ids=ids)
+def test_pure_code_has_no_clock_no_socket_and_no_disk(path: Path) -> None:
+    allowed = FILES_MAY.get(ids(path), set())
+    outer = {name.split(".")[0] for name in imports(path)}
+    assert not outer & (IMPURE | (DISK - allowed))
+
+
+@pytest.mark.parametrize("path", MODULES, ids=ids)
+def test_a_heavy_library_has_one_home(path: Path) -> None:
+    outer = {name.split(".")[0] for name in imports(path)}
+    for library, home in HOMES.items():
+        assert library not in outer or ids(path) == home
+
+
+@pytest.mark.parametrize("path", MODULES, ids=ids)
+def test_a_module_says_what_it_is_for_and_keeps_its_size(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    assert ast.get_docstring(ast.parse(text)), "a module's first line says what it is for"
+    assert text.count("\n") <= 500, "is there a room in there?"
+
+
+def test_there_is_no_room_for_leftovers() -> None:
+    assert not [p for p in MODULES if p.stem in {"utils", "util", "helpers", "common", "misc"}]

@@ -1,0 +1,108 @@
+"""The blocking API: the same words, usable in scripts, in threads and inside a running loop."""
+
+import asyncio
+import signal
+import threading
+
+import pytest
+
+import rote
+from rote.errors import BadRequestError, RefusedError
+
+URL = "sim://g1?store=:memory:"
+
+
+def test_teach_list_and_play_without_await() -> None:
+    with rote.sync.connect(URL) as robot:
+        assert robot.actions().taught == ()
+        assert robot.mode().balanced
+        assert robot.preflight() == []
+        with robot.teach("mine") as take:
+            robot.move_by_hand("wave", 0.3)
+            while take.samples < 30:
+                next(robot.states())
+        assert take.saved
+        assert take.track.rate_hz == pytest.approx(100, rel=0.05)
+        assert [action.name for action in robot.actions().taught] == ["mine"]
+        assert robot.play("mine").completed
+
+
+def test_a_started_playback_can_be_watched_and_stopped() -> None:
+    with rote.sync.connect(URL) as robot:
+        with robot.teach("mine"):
+            robot.move_by_hand("drum", 0.2)
+            for _ in zip(range(30), robot.states(), strict=False):
+                pass
+        playing = robot.start("mine", loop=True)
+        phases = set()
+        for progress in playing:
+            phases.add(progress.phase)
+            if progress.phase is rote.Phase.PLAYING:
+                break
+        assert not playing.done
+        playing.stop()
+        assert playing.done
+        assert not playing.wait().completed
+        assert "blocking" in repr(playing)
+        assert "stop" in dir(playing)
+
+
+def test_errors_come_through_as_they_are() -> None:
+    with rote.sync.connect(URL) as robot:
+        with pytest.raises(RefusedError):
+            robot.play("nothing")
+        with pytest.raises(BadRequestError):
+            robot.teach("")
+        with pytest.raises(AttributeError):
+            robot.dance()
+        with pytest.raises(TypeError, match="iterated"):
+            iter(robot)
+    with pytest.raises(BadRequestError):
+        rote.sync.connect("sim://spot").__enter__()
+
+
+def test_a_failed_block_leaves_the_arms_holding_and_nothing_saved() -> None:
+    with rote.sync.connect(URL) as robot:
+        with pytest.raises(KeyError):
+            with robot.teach("mine"):
+                raise KeyError
+        assert not next(robot.states()).arms_soft
+        assert robot.actions().taught == ()
+
+
+def test_it_works_inside_a_running_loop_as_in_jupyter() -> None:
+    async def cell() -> int:
+        count: list[int] = []
+        with rote.sync.connect(URL) as robot:
+            count.append(len(robot.actions().taught))
+        return sum(count)
+
+    assert asyncio.run(cell()) == 0
+
+
+def test_no_thread_is_left_behind() -> None:
+    before = threading.active_count()
+    for _ in range(3):
+        with rote.sync.connect(URL) as robot:
+            robot.mode()
+    assert threading.active_count() == before
+
+
+def test_a_signal_unwinds_a_blocking_teach_block() -> None:
+    with rote.sync.connect(URL) as robot:
+        with pytest.raises(SystemExit) as caught:
+            with robot.teach("mine"):
+                signal.raise_signal(signal.SIGTERM)
+        assert caught.value.code == 128 + signal.SIGTERM
+        assert not next(robot.states()).arms_soft
+        assert robot.actions().taught == ()
+    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+
+
+def test_two_robots_fit_in_one_process() -> None:
+    with rote.sync.connect(URL) as one, rote.sync.connect(URL) as other:
+        with one.teach("mine") as take:
+            take.discard()
+            next(one.states())
+            assert not next(other.states()).arms_soft
+        assert other.actions().taught == ()
