@@ -232,7 +232,8 @@ def test_a_simulator_process_serves_other_processes(
         assert again.end(signal.SIGINT)[0] == 0
 
 
-def test_ctrl_c_stops_a_playback_softly(sim: Sim, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_stops_a_playback_softly(sim: Sim, number: int) -> None:
     command = [sys.executable, "-m", "rote", "play", "Waist_Drum_Dance", "--robot", sim.url]
     player = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
@@ -240,9 +241,9 @@ def test_ctrl_c_stops_a_playback_softly(sim: Sim, capsys: pytest.CaptureFixture[
         for line in sim.process.stdout:
             if json.loads(line)["words"].startswith("playing"):
                 break
-        player.send_signal(signal.SIGINT)
+        player.send_signal(number)
         out, err = player.communicate(timeout=10)
-        assert (player.returncode, err) == (130, "")
+        assert (player.returncode, err) == (128 + number, "")
         assert "Stopped softly." in out
         for line in sim.process.stdout:
             if json.loads(line)["words"].startswith("stopped"):
@@ -313,7 +314,9 @@ def test_the_demo_does_the_whole_job_and_writes_its_files(
         assert re.search(rf"^\d/7 {step}", out, re.MULTILINE)
     assert (tmp_path / "d" / "taught-and-played.png").read_bytes().startswith(b"\x89PNG")
     assert (tmp_path / "d" / "taught.csv").exists()
-    assert "<svg" in (tmp_path / "demo.svg").read_text()
+    picture = (tmp_path / "demo.svg").read_text()
+    assert picture.startswith("<svg")
+    assert "url(http" not in picture
     assert "Try next" in out
 
 

@@ -1,5 +1,6 @@
 """rote demo: the whole job in half a minute, on a simulated robot behind a real UDP socket."""
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -27,7 +28,10 @@ def demo(
     ] = None,
     as_json: Json = False,
 ) -> int:
-    """Teach, save, list and play a motion on a simulated robot, and measure how well it did."""
+    """Show the whole job on a simulated robot.
+
+    Teach, save, list and play a motion over UDP, and measure how well it did.
+    """
     return run(_Demo(out, hand, seconds, svg, as_json).run())
 
 
@@ -149,7 +153,10 @@ class _Demo:
             style="dim",
         )
         if self._svg is not None:
-            self._screen.save_svg(str(self._svg), title="rote demo")
+            # Without the fonts it would fetch from elsewhere: a picture does not call home.
+            picture = self._screen.export_svg(title="rote demo")
+            picture = re.sub(r"@font-face \{[^}]*\}\s*|<!--.*?-->\s*", "", picture, flags=re.DOTALL)
+            self._svg.write_text(picture, encoding="utf-8")
         if self._as_json:
             print_json(
                 {

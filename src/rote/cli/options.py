@@ -1,6 +1,7 @@
 """Options that several commands share."""
 
 import json
+import signal
 from collections.abc import Coroutine
 from typing import Annotated, Any
 
@@ -20,13 +21,35 @@ EMBEDDED = "sim://g1"
 
 
 def run(work: Coroutine[Any, Any, int | None]) -> int:
-    """Run a command to its end and return its exit code."""
+    """Run a command to its end and return its exit code; signals that ask to end unwind it."""
     import asyncio
 
     from rote.transport.loop import new_loop
 
     with asyncio.Runner(loop_factory=new_loop) as runner:
-        return runner.run(work) or 0
+        return runner.run(_unwound_by_signals(work)) or 0
+
+
+async def _unwound_by_signals(work: Coroutine[Any, Any, int | None]) -> int | None:
+    import asyncio
+
+    task = asyncio.current_task()
+    assert task is not None
+    heard: list[int] = []
+
+    def unwind(number: int) -> None:
+        heard.append(number)
+        task.cancel()
+
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        loop.add_signal_handler(number, unwind, number)
+    try:
+        return await work
+    except asyncio.CancelledError:
+        if not heard:
+            raise
+        return 128 + heard[0]
 
 
 def print_json(document: object) -> None:

@@ -98,7 +98,10 @@ def teach(
     robot: Robot = EMBEDDED,
     as_json: Json = False,
 ) -> int:
-    """Teach a motion by hand: the arms get soft, you move them, the robot stores it."""
+    """Teach a motion by hand.
+
+    The arms get soft, you move them, and the robot stores what you showed.
+    """
     return run(_teach(robot, name, (seconds, hand, out), as_json))
 
 
@@ -268,7 +271,10 @@ async def _watch(screen: "Console", playing: "Playing") -> None:
 
 
 def stop(robot: Robot = EMBEDDED, as_json: Json = False) -> int:
-    """Stop what plays or is being taught, softly. A software stop, not an emergency stop."""
+    """Stop what plays or is being taught, softly.
+
+    This is a software stop, not an emergency stop.
+    """
     return run(_stop(robot, as_json))
 
 
@@ -302,7 +308,10 @@ def modes(
     robot: Robot = EMBEDDED,
     as_json: Json = False,
 ) -> int:
-    """Show the robot's modes, or bring it into one: rote modes stand."""
+    """Show the robot's modes, or change to one.
+
+    `rote modes stand` brings it into a balanced standing, `rote modes damp` damps all joints.
+    """
     return run(_modes(robot, target, as_json))
 
 
@@ -313,15 +322,16 @@ async def _modes(url: str, target: str | None, as_json: bool) -> None:
 
     if target not in (None, "stand", "damp"):
         raise BadRequestError(f"there is no mode {target!r} to go to", "Use stand or damp.")
+    out = show.console()
     async with connect(url) as robot:
         if target is None:
             mode = await robot.mode()
         else:
-            mode = await (robot.stand() if target == "stand" else robot.damp())
+            with show.waiting(out, "changing the mode"):
+                mode = await (robot.stand() if target == "stand" else robot.damp())
     if as_json:
         print_json({"id": mode.id, "name": mode.name, "balanced": mode.balanced})
         return
-    out = show.console()
     for known, facts in MODES.items():
         here = "[bold green]>[/]" if known == mode.id else " "
         name = known.name.lower().replace("_", " ")

@@ -27,6 +27,16 @@ class Bar(Protocol):
 
 
 @contextmanager
+def waiting(out: Console, words: str) -> Iterator[None]:
+    """Show that something takes its time while the block runs; on a terminal only."""
+    if not out.is_terminal:
+        yield
+        return
+    with out.status(words):
+        yield
+
+
+@contextmanager
 def bar(out: Console, title: str) -> Iterator[Bar]:
     """Show a progress bar while the block runs; on a terminal only."""
     if not out.is_terminal:

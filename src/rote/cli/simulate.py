@@ -40,7 +40,10 @@ def sim(
     seed: Annotated[int, typer.Option(help="Makes a bad network repeatable.")] = 0,
     as_json: Json = False,
 ) -> int:
-    """Run a simulated G1 that any client of the UDP frames can teach."""
+    """Run a simulated G1 for other programs.
+
+    Any client of the documented UDP frames can teach it. Ctrl-C ends it.
+    """
     from rote.sim.faults import seconds
     from rote.transport.impair import Impairment
 
