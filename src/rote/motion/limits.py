@@ -19,15 +19,14 @@ def check_positions(times_s: Array, joints_rad: Array, joints: Sequence[Joint]) 
     """
     lower = np.array([joint.lower_rad for joint in joints])
     upper = np.array([joint.upper_rad for joint in joints])
-    excess = np.maximum(lower - joints_rad, joints_rad - upper) - TOLERANCE_RAD
-    # Asked this way round, a value that is not a number is not safe either.
-    if excess.size == 0 or excess.max() <= 0:
+    worst = _worst(np.maximum(lower - joints_rad, joints_rad - upper) - TOLERANCE_RAD)
+    if worst is None:
         return
-    step, column = divmod(int(excess.argmax()), excess.shape[1])
+    row, column = worst
     raise UnsafeMotionError(
         joints[column].name,
-        float(times_s[step]),
-        f"{joints_rad[step, column]:.2f} rad, "
+        float(times_s[row]),
+        f"{joints_rad[row, column]:.2f} rad, "
         f"allowed {lower[column]:.2f} to {upper[column]:.2f} rad",
     )
 
@@ -37,13 +36,21 @@ def check_speeds(
 ) -> None:
     """Raise `UnsafeMotionError` for the worst joint faster than `most_rad_s`, if any is."""
     speeds = np.abs(np.diff(joints_rad, axis=0)) / np.diff(times_s)[:, None]
-    excess = speeds - most_rad_s
-    # Asked this way round, a value that is not a number is not safe either.
-    if excess.size == 0 or excess.max() <= 0:
+    worst = _worst(speeds - most_rad_s)
+    if worst is None:
         return
-    step, column = divmod(int(excess.argmax()), excess.shape[1])
+    row, column = worst
     raise UnsafeMotionError(
         joints[column].name,
-        float(times_s[step]),
-        f"{speeds[step, column]:.1f} rad/s, allowed {most_rad_s[column]:.1f} rad/s",
+        float(times_s[row]),
+        f"{speeds[row, column]:.1f} rad/s, allowed {most_rad_s[column]:.1f} rad/s",
     )
+
+
+def _worst(excess: Array) -> tuple[int, int] | None:
+    """Return where a limit is exceeded most, or None where none is."""
+    # Asked this way round, a value that is not a number is not safe either.
+    if excess.size == 0 or excess.max() <= 0:
+        return None
+    row, column = divmod(int(excess.argmax()), excess.shape[1])
+    return row, column
