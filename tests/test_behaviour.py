@@ -531,6 +531,7 @@ def test_what_the_wire_cannot_do_says_so(wire: str) -> None:
         async with one.connect() as robot:
             assert "rename" not in robot.abilities
             assert {"list", "teach", "play", "stop", "mode", "states"} <= robot.abilities
+            assert "tempo" in robot.abilities
             with pytest.raises(UnsupportedError, match="cannot rename"):
                 await robot.rename("a", "b")
             with pytest.raises(UnsupportedError, match="cannot delete"):

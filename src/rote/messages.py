@@ -210,6 +210,8 @@ class EnterTeaching:
     """Make the arms soft."""
 
     state: "RobotState | None" = None
+    name: str = ""
+    """What the recording will be called, for wires that want to know at the start."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,6 +231,35 @@ class Record:
     """Start or stop recording."""
 
     on: bool
+
+
+@dataclass(frozen=True, slots=True)
+class DiscardRecording:
+    """Forget the recording `name`; where leaving teaching has stored it, remove it again."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class RenameAction:
+    """Give a taught action another name."""
+
+    old: str
+    new: str
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteAction:
+    """Remove a taught action for good."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class PlayPreset:
+    """Play a factory action."""
+
+    id: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,6 +296,8 @@ class PlayAction:
     loop: bool = False
     keyframes: tuple[Keyframe, ...] = ()
     """Instead of what is stored."""
+    name: str = ""
+    """The same action by its name, for wires that know it so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -284,6 +317,10 @@ Command = (
     | KeepTeaching
     | ExitTeaching
     | Record
+    | DiscardRecording
+    | RenameAction
+    | DeleteAction
+    | PlayPreset
     | ListActions
     | SaveAction
     | PlayAction
@@ -309,10 +346,19 @@ class ActionEntry:
 
 
 @dataclass(frozen=True, slots=True)
+class PresetEntry:
+    """A factory action, as the robot lists it."""
+
+    id: int
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
 class ActionList:
-    """The taught actions, in the order of their numbers."""
+    """The taught actions in the order of their numbers, and presets where the wire has them."""
 
     actions: tuple[ActionEntry, ...] = ()
+    presets: tuple[PresetEntry, ...] = ()
 
 
 Reply = Status | ActionList

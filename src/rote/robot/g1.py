@@ -13,6 +13,7 @@ from rote.robot.base import (
     Finding,
     ModeReport,
     Port,
+    Preset,
     TaughtAction,
     check_name,
     check_seconds,
@@ -22,8 +23,8 @@ from rote.robot.teaching import Teaching
 
 MODE_CHANGE_S = 10.0
 _TO_STAND = {Mode.ZERO_TORQUE: Mode.DAMP, Mode.DAMP: Mode.LOCK_STAND, Mode.LOCK_STAND: Mode.WALK}
-_OTHER_WIRES: dict[str, tuple[str, ...]] = {}
-"""For what this wire cannot do: the wires that can. Empty until there are others."""
+_OTHER_WIRES: dict[str, tuple[str, ...]] = {"tempo": ("udp://", "sim://")}
+"""For what this wire cannot do: the wires that can."""
 
 
 class G1:
@@ -58,7 +59,8 @@ class G1:
             TaughtAction(entry.name, entry.duration_ms / 1000, position)
             for position, entry in enumerate(reply.actions, start=1)
         )
-        return Actions(presets=(), taught=tuple(taught))
+        presets = tuple(Preset(entry.id, entry.name) for entry in reply.presets)
+        return Actions(presets=presets, taught=tuple(taught))
 
     def teach(self, name: str) -> Teaching:
         """Teach a motion: the arms are soft inside the `async with` block.
@@ -105,6 +107,8 @@ class G1:
         check_name(name)
         how = _interpolation(interpolation)
         _check_tempo(speed, duration)
+        if speed is not None or duration is not None or loop or how:
+            self._need("tempo", "change how an action is played")
         stops = self._stops
 
         async def begin() -> float:
@@ -119,6 +123,7 @@ class G1:
                 duration_ms=round(wanted_s * 1000),
                 interpolation=how,
                 loop=loop,
+                name=name,
             )
             self._check_not_stopped_since(stops)
             await self._ask(play)
@@ -147,12 +152,22 @@ class G1:
         await self._ask(m.StopMotion())
 
     async def rename(self, old: str, new: str) -> None:
-        """Rename a taught action, on wires that can."""
-        raise self._unsupported("rename actions", "rename")
+        """Rename a taught action, on wires that can; a name that is taken is refused."""
+        self._need("rename", "rename actions")
+        check_name(new)
+        actions = await self.actions()
+        if actions.find(old) is None:
+            raise _refused(Code.NO_SUCH_ACTION)
+        if actions.find(new) is not None:
+            raise _refused(Code.NAME_EXISTS)
+        await self._ask(m.RenameAction(old, new))
 
     async def delete(self, name: str) -> None:
-        """Delete a taught action, on wires that can."""
-        raise self._unsupported("delete actions", "delete")
+        """Delete a taught action, on wires that can. There is no way back."""
+        self._need("delete", "delete actions")
+        if (await self.actions()).find(name) is None:
+            raise _refused(Code.NO_SUCH_ACTION)
+        await self._ask(m.DeleteAction(name))
 
     # ---- the robot itself -----------------------------------------------------------------------
 
@@ -251,8 +266,9 @@ class G1:
             ) from None
         return ModeReport.of(mode)
 
-    def _unsupported(self, what: str, ability: str) -> UnsupportedError:
-        return UnsupportedError(what, f"{self._port.wire}://", _OTHER_WIRES.get(ability, ()))
+    def _need(self, ability: str, what: str) -> None:
+        if ability not in self.abilities:
+            raise UnsupportedError(what, f"{self._port.wire}://", _OTHER_WIRES.get(ability, ()))
 
 
 def _refused(code: int) -> RefusedError:

@@ -86,7 +86,7 @@ class Teaching:
         self._catch_signals()
         try:
             # Inside the try: if only the answer is lost, the arms are soft all the same.
-            await self._ask(m.EnterTeaching(self._port.latest))
+            await self._ask(m.EnterTeaching(self._port.latest, self._take.name))
             self._undo.append(self._port.on_state(self._take._add))
             await self._ask(m.Record(on=True))
             self._began_s = asyncio.get_running_loop().time()
@@ -111,6 +111,8 @@ class Teaching:
         try:
             if self._loss is None:
                 await _to_the_end(self._ask(m.ExitTeaching()))
+                if error is not None or self._take.discarded:
+                    await _to_the_end(self._ask(m.DiscardRecording(self._take.name)))
         except RefusedError:
             # It is there and was not ours to end; what went wrong first matters more.
             if error is None:

@@ -22,7 +22,7 @@ _T = TypeVar("_T")
 StateListener = Callable[[m.RobotState], object]
 LossListener = Callable[[RoteError], None]
 
-ABILITIES = frozenset({"list", "teach", "play", "stop", "mode", "states", "hand"})
+ABILITIES = frozenset({"list", "teach", "play", "tempo", "stop", "mode", "states", "hand"})
 """What can be said in teaching frames."""
 
 
@@ -61,6 +61,8 @@ class TeachingClient:
         """Send a command and return the robot's reply."""
         if self._failure is not None:
             raise self._failure
+        if isinstance(command, m.DiscardRecording):
+            return m.Status()  # leaving teaching stored nothing, so there is nothing to remove
         token = self.session.request(command, self._loop.time())
         answer: asyncio.Future[m.Reply] = self._loop.create_future()
         self._answers[token] = answer

@@ -157,6 +157,8 @@ def _dtls_hint(datagram: bytes) -> str:
 
 def encode_command(message: m.Command) -> tuple[CommandId, bytes]:
     """Return the command byte and the payload that say `message`."""
+    if type(message) not in _ENCODERS:
+        raise BadRequestError(f"teaching frames cannot say {type(message).__name__}")
     command, build = _ENCODERS[type(message)]
     try:
         return command, build(message)
