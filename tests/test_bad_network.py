@@ -27,6 +27,8 @@ async def cycle(wire: str, seed: int) -> None:
                     await asyncio.sleep(0.5)
                 assert take.saved
                 assert len(take.track) > 10
+                (action,) = (a for a in (await robot.actions()).taught if a.name == take.name)
+                assert action.duration_s == pytest.approx(take.track.duration_s, abs=0.25)
             names = [action.name for action in (await robot.actions()).taught]
             assert names == [f"take {number}" for number in range(ACTIONS)]
             assert (await robot.play("take 1")).completed
@@ -39,7 +41,8 @@ async def cycle(wire: str, seed: int) -> None:
 
 
 @pytest.mark.parametrize("wire", WIRES)
-@pytest.mark.parametrize("seed", range(12))
+# Among them those whose late answers once made the client state a wrong duration.
+@pytest.mark.parametrize("seed", [*range(8), 62, 73, 102, 119])
 def test_the_whole_cycle_survives_thirty_percent_loss(wire: str, seed: int) -> None:
     virtual.run(cycle(wire, seed))
 

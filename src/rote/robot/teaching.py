@@ -130,7 +130,9 @@ class Teaching:
             await self._save()
 
     async def _save(self) -> None:
-        duration_ms = min(max(1, round(self._lasted_s * 1000)), m.MAX_DURATION_MS)
+        # By the robot's clock where it was heard: on a bad network our own began much too late.
+        lasted_s = self._take.track.duration_s or self._lasted_s
+        duration_ms = min(max(1, round(lasted_s * 1000)), m.MAX_DURATION_MS)
         save = m.SaveAction(
             name=self._take.name, created_s=int(time.time()), duration_ms=duration_ms
         )

@@ -60,6 +60,9 @@ REST_RAD: Array = np.array([_REST.get(index, 0.0) for index in range(len(G1_JOIN
 
 _MOST_A_STEP = (-MOST_RAD_S * STEP_S, MOST_RAD_S * STEP_S)
 _EFFORT = (-EFFORT_NM, EFFORT_NM)
+# A gearbox turns no faster than its motor, however hard somebody pulls.
+_MOTOR_RAD_S = np.array([joint.velocity_rad_s for joint in G1_JOINTS])
+_FASTEST = (-_MOTOR_RAD_S, _MOTOR_RAD_S)
 _HAND_MOST = (-_HAND_MOST_NM, _HAND_MOST_NM)
 
 
@@ -145,7 +148,7 @@ class Body:
         total = torque + self._weight - _FRICTION * self.speeds_rad_s
         if self._hand is not None:
             total = total + self._pull(now_s)
-        self.speeds_rad_s += total / _INERTIA * STEP_S
+        self.speeds_rad_s = _within(self.speeds_rad_s + total / _INERTIA * STEP_S, _FASTEST)
         self.positions_rad += self.speeds_rad_s * STEP_S
         # A joint at its mechanical stop stays there.
         stopped = (self.positions_rad < LOWER_RAD) | (self.positions_rad > UPPER_RAD)
