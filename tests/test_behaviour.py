@@ -171,6 +171,33 @@ def test_stop_during_a_loop_leaves_a_usable_robot(wire: str) -> None:
     tell(wire, story)
 
 
+def test_giving_up_waiting_for_a_playback_stops_the_robot(wire: str) -> None:
+    async def story(one: Rig) -> None:
+        async with one.connect() as robot:
+            await teach(robot, "mine", 2.0)
+            with pytest.raises(TimeoutError):
+                async with asyncio.timeout(1.5):
+                    await robot.play("mine", loop=True)
+            await asyncio.sleep(3.0)
+            assert one.world.state().phase is Phase.NONE
+
+    tell(wire, story)
+
+
+def test_a_loop_counts_its_rounds(wire: str) -> None:
+    async def story(one: Rig) -> None:
+        async with one.connect() as robot:
+            await teach(robot, "mine", 1.0)
+            playing = robot.play("mine", loop=True)
+            async for progress in playing:
+                if progress.round == 3:
+                    break
+            assert 0.0 <= progress.fraction <= 1.0
+            await playing.stop()
+
+    tell(wire, story)
+
+
 def test_stop_is_allowed_at_any_time_and_any_number_of_times(wire: str) -> None:
     async def story(one: Rig) -> None:
         async with one.connect() as robot:
@@ -188,10 +215,15 @@ def test_stop_is_allowed_at_any_time_and_any_number_of_times(wire: str) -> None:
 def test_anybody_may_stop_a_teaching_and_the_arms_hold(wire: str) -> None:
     async def story(one: Rig) -> None:
         async with one.connect() as teacher, one.connect() as bystander:
-            async with teacher.teach("mine"):
-                await asyncio.sleep(1.0)
-                await bystander.stop()
-                assert not one.world.body.soft
+            with pytest.raises(RefusedError, match="ended by another client") as caught:
+                async with teacher.teach("mine") as take:
+                    await asyncio.sleep(1.0)
+                    await bystander.stop()
+                    assert not one.world.body.soft
+                    await asyncio.sleep(3600)  # the teacher is told at once
+            assert caught.value.code == Code.NOT_TEACHING
+            assert (await teacher.actions()).taught == ()
+            await teacher.save("kept", take.track.duration_s)
 
     tell(wire, story)
 

@@ -1,6 +1,7 @@
 """The blocking API: the same words, usable in scripts, in threads and inside a running loop."""
 
 import asyncio
+import inspect
 import signal
 import threading
 
@@ -59,6 +60,11 @@ def test_errors_come_through_as_they_are() -> None:
             iter(robot)
     with pytest.raises(BadRequestError):
         rote.sync.connect("sim://spot").__enter__()
+    connection = rote.sync.connect(URL)
+    with pytest.raises(AttributeError, match=r"with rote\.sync\.connect"):
+        connection.actions()
+    with connection as robot:
+        assert "speed" in str(inspect.signature(robot.play))
 
 
 def test_a_failed_block_leaves_the_arms_holding_and_nothing_saved() -> None:

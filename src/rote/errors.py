@@ -36,6 +36,11 @@ class RoteError(Exception):
         """What to do next, in one sentence; empty where there is nothing to say."""
         return ""
 
+    def _note_remedy(self) -> None:
+        """Show the remedy under an uncaught error's traceback too."""
+        if self.remedy:
+            self.add_note(self.remedy)
+
 
 class _ExplainedError(RoteError):
     """An error made of a message and a remedy."""
@@ -46,6 +51,7 @@ class _ExplainedError(RoteError):
         self.args = (message, remedy)
         self.message = message
         self._remedy = remedy
+        self._note_remedy()
 
     def __str__(self) -> str:
         return self.message
@@ -140,6 +146,7 @@ class RefusedError(RoteError):
         self.code = code
         self.words = words
         self._remedy = remedy
+        self._note_remedy()
 
     def __str__(self) -> str:
         return f"the robot refused: {self.words} (code {self.code})"
@@ -182,6 +189,7 @@ class UnsupportedError(RoteError):
         self.what = what
         self.wire = wire
         self.wires_that_can = wires_that_can
+        self._note_remedy()
 
     def __str__(self) -> str:
         return f"{self.wire} cannot {self.what}"
@@ -203,6 +211,7 @@ class MissingExtraError(RoteError, ImportError):
         super().__init__(what, extra)
         self.what = what
         self.extra = extra
+        self._note_remedy()
 
     def __str__(self) -> str:
         return f"{self.what} needs an optional package"

@@ -121,7 +121,8 @@ WORDS: dict[int, tuple[str, str]] = {
     ),
     Code.STORE_FULL: (
         f"all {MAX_ACTIONS} places for taught actions are taken",
-        "Delete one first, on a wire that can; a simulated robot takes another --store FILE.",
+        "This wire cannot delete. A simulated robot can begin anew with another store: "
+        "rote sim --store FILE, or --robot 'sim://g1?store=FILE'.",
     ),
     Code.NOTHING_RECORDED: (
         "nothing was recorded",

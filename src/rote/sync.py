@@ -11,6 +11,7 @@ inside a program that runs a loop already. `robot.play` blocks until the motion 
 """
 
 import asyncio
+import functools
 import inspect
 import signal
 import threading
@@ -86,8 +87,7 @@ class Blocking:
         def wrapper(*args: Any, **kwargs: Any) -> Any:
             return _wrap(self._thread, self._thread.run(call(*args, **kwargs)))
 
-        wrapper.__doc__ = method.__doc__
-        wrapper.__name__ = method.__name__
+        functools.update_wrapper(wrapper, method)
         return wrapper
 
 
@@ -173,6 +173,11 @@ def _unwind(number: int, frame: FrameType | None) -> None:
 
 class _Connection(_BlockingContext):
     """A connection together with the thread it lives in."""
+
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError(
+            f"this is not connected yet; write `with rote.sync.connect(...) as robot: robot.{name}`"
+        )
 
     def __exit__(
         self,

@@ -30,6 +30,11 @@ def taught(capsys: pytest.CaptureFixture[str]) -> str:
     return "mine"
 
 
+def plain(shown: str) -> str:
+    """What a terminal was sent, without colours and cursor movements."""
+    return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", shown).replace("\r", "")
+
+
 class Sim:
     """A `rote sim` process."""
 
@@ -101,7 +106,7 @@ def test_what_one_command_taught_the_next_lists_and_plays(
 def test_teaching_writes_the_take_and_reports_it(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    file = tmp_path / "new" / "take.csv"
+    file = tmp_path / "take.csv"
     code, out, _ = ask(
         capsys, "teach", "mine", "--hand", "drum", "--seconds", "0.3", "--out", str(file), "--json"
     )
@@ -131,14 +136,17 @@ def test_status_says_ready_or_what_to_do(capsys: pytest.CaptureFixture[str]) -> 
 
 
 def test_stop_says_that_nothing_was_moving(capsys: pytest.CaptureFixture[str]) -> None:
-    assert ask(capsys, "stop")[:2] == (0, "Nothing was moving; the robot confirmed the stop.\n")
+    code, out, _ = ask(capsys, "stop")
+    assert code == 0
+    assert out.startswith("Nothing was moving; the robot confirmed the stop.\n")
+    assert "press Ctrl-C there" in out  # the embedded robot is of this command alone
     assert json.loads(ask(capsys, "stop", "--json")[1]) == {"stopped": True, "was": "nothing"}
 
 
 def test_modes_are_shown_and_changed(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = ask(capsys, "modes")
     assert code == 0
-    assert "> 500  walk" in out
+    assert re.search(r"^>\s+500\s+walk\s", out, re.MULTILINE)
     code, out, _ = ask(capsys, "modes", "damp", "--json")
     assert json.loads(out) == {"id": 1, "name": "damp", "balanced": False}
     assert ask(capsys, "modes", "fly")[0] == 2
@@ -154,10 +162,14 @@ def test_modes_are_shown_and_changed(capsys: pytest.CaptureFixture[str]) -> None
         (["teach", "mine", "--seconds", "-3"], "bad-request", 2),
         (["teach", "mine", "--seconds", "181"], "bad-request", 2),
         (["teach", "mine", "--seconds", "nan"], "bad-request", 2),
-        (["teach", "mine", "--hand", "tickle", "--seconds", "0.2"], "refused", 4),
+        (["teach", "mine", "--hand", "tickle", "--seconds", "0.2"], "bad-request", 2),
+        (["teach", "mine", "--seconds", "0.2", "--out", "/"], "bad-request", 2),
+        (["teach", "mine", "--seconds", "0.2", "--out", "/nowhere/x.csv"], "bad-request", 2),
+        (["demo", "--out", "/proc/nowhere"], "bad-request", 2),
+        (["demo", "--hand", "tickle"], "bad-request", 2),
         (["teach", "mine"], "bad-request", 2),
         (["play", "nothing"], "refused", 4),
-        (["play", "nothing", "--speed", "nan"], "refused", 4),
+        (["play", "nothing", "--speed", "nan"], "bad-request", 2),
         (["list", "--robot", "gopher://x"], "bad-request", 2),
         (["list", "--robot", "sim://spot"], "bad-request", 2),
         (["sim", "--udp", "nonsense:port"], "bad-request", 2),
@@ -287,7 +299,10 @@ def test_a_person_ends_a_recording_with_enter(tmp_path: Path) -> None:
     os.close(slave)
     seen = ""
     try:
-        while "Press Enter" not in seen:
+        while "Press Enter when you hold the arms" not in seen:
+            seen += os.read(master, 4096).decode()
+        os.write(master, b"\n")
+        while "Press Enter to end" not in seen:
             seen += os.read(master, 4096).decode()
         while not re.search(r"[1-9]\d samples", seen):
             seen += os.read(master, 4096).decode()
@@ -299,7 +314,7 @@ def test_a_person_ends_a_recording_with_enter(tmp_path: Path) -> None:
         process.kill()
         process.wait()
         os.close(master)
-    assert "Hold its arms now" in seen
+    assert "are about to get soft: hold them" in " ".join(plain(seen).split())
 
 
 def test_the_demo_does_the_whole_job_and_writes_its_files(
@@ -343,6 +358,40 @@ def test_a_simulator_on_a_cut_network_is_lost_with_words(
     finally:
         sim.process.kill()
         sim.process.communicate()
+
+
+def test_errors_on_a_terminal_are_broken_between_words(tmp_path: Path) -> None:
+    master, slave = os.openpty()
+    environment = os.environ | {"ROTE_HOME": str(tmp_path), "COLUMNS": "40"}
+    process = subprocess.Popen(
+        [sys.executable, "-m", "rote", "play", "nothing"],
+        stdin=slave,
+        stdout=slave,
+        stderr=slave,
+        env=environment,
+    )
+    os.close(slave)
+    seen = b""
+    while b"yet." not in seen:
+        seen += os.read(master, 4096)
+    assert process.wait(10) == 4
+    os.close(master)
+    lines = plain(seen.decode()).splitlines()
+    lines = [line for line in lines if line.startswith(("rote:", "      "))]
+    assert len(lines) >= 3
+    assert max(map(len, lines)) <= 40
+
+
+def test_a_closed_standard_output_is_no_crash(tmp_path: Path) -> None:
+    environment = os.environ | {"ROTE_HOME": str(tmp_path)}
+    done = subprocess.run(
+        ["/bin/sh", "-c", f"{sys.executable} -m rote modes >&-"],
+        env=environment,
+        check=False,
+        capture_output=True,
+    )
+    assert done.returncode in (0, 1)
+    assert b"Traceback" not in done.stderr
 
 
 def test_output_into_a_closed_pipe_is_no_error() -> None:

@@ -4,12 +4,14 @@ Heavy modules are imported inside the commands, so that `rote --help` answers at
 """
 
 import json
+import shutil
 import sys
+import textwrap
 from collections.abc import Sequence
 
 import typer
 
-from rote.cli import demo, robot, simulate
+from rote.cli import demo, play, robot, simulate, teach
 from rote.errors import RoteError
 
 EXIT_INTERRUPTED = 130
@@ -27,8 +29,8 @@ app.command("demo")(demo.demo)
 app.command("sim")(simulate.sim)
 app.command("status")(robot.status)
 app.command("list")(robot.list_actions)
-app.command("teach")(robot.teach)
-app.command("play")(robot.play)
+app.command("teach")(teach.teach)
+app.command("play")(play.play)
 app.command("stop")(robot.stop)
 app.command("modes")(robot.modes)
 
@@ -52,19 +54,23 @@ def _root(
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code."""
-    arguments = list(sys.argv[1:] if argv is None else argv)
+    arguments = list(sys.argv[1:] if argv is None else argv) or ["--help"]
     try:
         result = app(arguments, prog_name="rote", standalone_mode=False)
     except RoteError as error:
         return _fail(arguments, error.kind, str(error), error.remedy, error.exit_code)
     except typer.TyperException as error:
-        remedy = "See: rote --help"
+        known = {command.name for command in app.registered_commands}
+        about = f" {arguments[0]}" if arguments[0] in known else ""
+        remedy = f"See: rote{about} --help"
         return _fail(arguments, "usage", error.format_message(), remedy, 2)
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
     except BrokenPipeError:  # who read us has seen enough
         sys.stderr.close()
         return 0
+    except OSError as error:
+        return _fail(arguments, "system", str(error), "", 1)
     return result if isinstance(result, int) else 0
 
 
@@ -73,7 +79,15 @@ def _fail(arguments: list[str], kind: str, message: str, remedy: str, exit_code:
         document = {"error": kind, "message": message, "remedy": remedy}
         print(json.dumps(document, ensure_ascii=False), file=sys.stderr)
     else:
-        print(f"rote: {message}", file=sys.stderr)
-        if remedy:
-            print(f"      {remedy}", file=sys.stderr)
+        for start, text in (("rote: ", message), ("      ", remedy)):
+            if text:
+                print(_folded(start, text), file=sys.stderr)
     return exit_code
+
+
+def _folded(start: str, text: str) -> str:
+    """Break a line between words on a terminal; a pipe gets it whole."""
+    if not sys.stderr.isatty():
+        return start + text
+    width = max(30, shutil.get_terminal_size().columns)
+    return textwrap.fill(text, width, initial_indent=start, subsequent_indent="      ")

@@ -1,12 +1,14 @@
 """rote demo: the whole job in half a minute, on a simulated robot behind a real UDP socket."""
 
 import re
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from rote.cli.options import Json, print_json, run
+from rote.errors import BadRequestError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -35,6 +37,15 @@ def demo(
     return run(_Demo(out, hand, seconds, svg, as_json).run())
 
 
+def _make(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise BadRequestError(
+            f"{folder} cannot be made: {error.strerror}", "Choose another folder with --out."
+        ) from None
+
+
 class _Demo:
     """The steps, each shown as it happens."""
 
@@ -42,15 +53,19 @@ class _Demo:
         self, folder: Path, hand: str, seconds: float, svg: Path | None, as_json: bool
     ) -> None:
         from rote.cli import show
+        from rote.cli.teach import check_hand
         from rote.robot.base import check_seconds
 
+        check_hand(hand)
+        _make(folder)
         self._folder = folder
         self._hand = hand
         self._seconds = check_seconds(seconds, "a recording")
         self._svg = svg
         self._as_json = as_json
-        self._screen: Console = show.console(record=svg is not None, width=92 if svg else None)
-        self._screen.quiet = as_json
+        self._screen: Console = show.console(
+            quiet=as_json, record=svg is not None, width=92 if svg else None
+        )
         self._step = 0
 
     async def run(self) -> None:
@@ -89,12 +104,12 @@ class _Demo:
         self._say("look", f"mode {mode.id}, {mode.words}; {listed} taught actions; {ready}")
 
     async def _teach(self, robot: "G1") -> "Take":
-        from rote.cli.robot import _for_seconds
+        from rote.cli.teach import for_seconds
 
         self._say("teach", f"the arms are soft; a hand makes a {self._hand} and is recorded")
         async with robot.teach(self._hand) as take:
             await robot.move_by_hand(self._hand, self._seconds)
-            await _for_seconds(self._screen, take, self._seconds, quiet=self._as_json)
+            await for_seconds(self._screen, take, self._seconds)
         track = take.track
         self._screen.print(
             f"             the arms hold; saved as [bold]{take.name}[/]: {track.duration_s:.2f} s, "
@@ -107,7 +122,7 @@ class _Demo:
         self._say("list", "on the robot now: " + ", ".join(names))
 
     async def _play(self, robot: "G1") -> "Track":
-        from rote.cli.robot import _watch
+        from rote.cli.play import watch
         from rote.messages import Phase, RobotState
         from rote.motion.record import Recorder
 
@@ -120,13 +135,14 @@ class _Demo:
 
         forget = robot.on_state(keep)
         playing = robot.play(self._hand)
-        await _watch(self._screen, playing)
+        await watch(self._screen, playing)
         report = await playing
         forget()
         self._screen.print(f"             played in {report.seconds:.1f} s, completed")
         return recorder.track()
 
     def _finish(self, taught: "Track", played: "Track") -> None:
+        from rote.cli import show
         from rote.model import G1_JOINTS, TAUGHT_JOINTS
         from rote.motion.compare import deviation
         from rote.motion.files import save_csv
@@ -144,12 +160,13 @@ class _Demo:
             f"{measured.max_rad:.3f} rad at most",
         )
         self._screen.print("\nWritten: " + ", ".join(str(file) for file in files))
+        rote = "rote" if self._svg else show.command(sys.argv[0])
         self._screen.print(
-            "\nTry next:\n"
-            "  rote teach hello --hand drum --seconds 4    on the embedded simulated robot\n"
-            "  rote play hello --speed 0.5\n"
-            "  rote sim --loss 0.3                          a robot on a bad network\n"
-            "  rote --help",
+            f"\nTry next:\n"
+            f"  {rote} teach hello --hand drum --seconds 4\n"
+            f"  {rote} play hello --speed 0.5\n"
+            f"  {rote} sim --loss 0.3\n"
+            f"  {rote} --help",
             style="dim",
         )
         if self._svg is not None:

@@ -2,10 +2,14 @@
 
 import json
 import signal
-from collections.abc import Coroutine
-from typing import Annotated, Any
+from collections.abc import AsyncIterator, Coroutine
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+if TYPE_CHECKING:
+    from rote.robot.g1 import G1
 
 Robot = Annotated[
     str,
@@ -16,6 +20,7 @@ Robot = Annotated[
         help="udp://HOST[:49504], or sim://g1 for the embedded simulated robot.",
     ),
 ]
+Name = Annotated[str, typer.Argument(help="The action's name.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for scripts.")]
 EMBEDDED = "sim://g1"
 
@@ -50,6 +55,21 @@ async def _unwound_by_signals(work: Coroutine[Any, Any, int | None]) -> int | No
         if not heard:
             raise
         return 128 + heard[0]
+    finally:
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            loop.remove_signal_handler(number)
+
+
+@asynccontextmanager
+async def reach(url: str) -> "AsyncIterator[G1]":
+    """Connect to a robot; on a terminal it shows that it is waiting."""
+    from rote.cli import show
+    from rote.connection import connect
+
+    async with AsyncExitStack() as stack:
+        with show.waiting(f"connecting to {url}"):
+            robot = await stack.enter_async_context(connect(url))
+        yield robot
 
 
 def print_json(document: object) -> None:

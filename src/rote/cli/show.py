@@ -1,5 +1,8 @@
 """What commands print for people: lines, tables and progress bars."""
 
+import asyncio
+import os
+import shutil
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,14 +12,15 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
 from rich.table import Table
 
+from rote.messages import MODES
 from rote.robot.base import Actions, Finding, Severity
 
 _STYLES = {Severity.ERROR: "bold red", Severity.WARNING: "yellow", Severity.NOTE: "cyan"}
 
 
-def console(*, record: bool = False, width: int | None = None) -> Console:
+def console(*, quiet: bool = False, record: bool = False, width: int | None = None) -> Console:
     """Return a console on standard output."""
-    return Console(highlight=False, record=record, width=width)
+    return Console(highlight=False, quiet=quiet, record=record, width=width)
 
 
 class Bar(Protocol):
@@ -27,8 +31,9 @@ class Bar(Protocol):
 
 
 @contextmanager
-def waiting(out: Console, words: str) -> Iterator[None]:
-    """Show that something takes its time while the block runs; on a terminal only."""
+def waiting(words: str) -> Iterator[None]:
+    """Show on standard error that something takes its time; on a terminal only."""
+    out = Console(stderr=True)
     if not out.is_terminal:
         yield
         return
@@ -75,6 +80,43 @@ def actions(out: Console, listed: Actions) -> None:
         out.print(table)
     used = len(listed.taught)
     out.print(f"{used} of {used + listed.free_places} places taken.", style="dim")
+
+
+def modes(out: Console, current: int) -> None:
+    """Print the robot's modes, the current one marked."""
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    for column in ("", "id", "mode", "what it is", "remote"):
+        table.add_column(column, justify="right" if column == "id" else "left")
+    for known, facts in MODES.items():
+        words = f"{facts.words}{' (teach, play)' if facts.balanced else ''}"
+        name = known.name.lower().replace("_", " ")
+        mark = "[bold green]>[/]" if known == current else ""
+        table.add_row(mark, str(known.value), name, words, facts.buttons)
+    out.print(table)
+    if current not in {known.value for known in MODES}:
+        out.print(f"The robot is in mode {current}, which rote does not know.")
+
+
+def command(called: str) -> str:
+    """Return how a person here calls rote: by its name, or by the path that was used."""
+    return "rote" if shutil.which("rote") else os.path.relpath(called)
+
+
+async def enter_pressed() -> None:
+    """Wait until a person presses Enter."""
+    loop = asyncio.get_running_loop()
+    pressed: asyncio.Future[None] = loop.create_future()
+
+    def read() -> None:
+        sys.stdin.readline()
+        if not pressed.done():
+            pressed.set_result(None)
+
+    loop.add_reader(sys.stdin, read)
+    try:
+        await pressed
+    finally:
+        loop.remove_reader(sys.stdin)
 
 
 def stdin_is_terminal() -> bool:

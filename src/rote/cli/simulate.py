@@ -27,7 +27,7 @@ def sim(
         bool, typer.Option("--factory", help="Come with the four actions of a real G1.")
     ] = False,
     mode: Annotated[
-        str, typer.Option(help="Mode to begin in: walk, lock-stand, damp or zero-torque.")
+        str, typer.Option(help="Mode to begin in: walk, walk-waist, lock-stand, damp, zero-torque.")
     ] = "walk",
     loss: Annotated[float, typer.Option(help="Lose this share of datagrams, 0 to 1.")] = 0.0,
     delay: Annotated[str, typer.Option(help="Delay each datagram, like 50ms.")] = "0",
@@ -98,6 +98,8 @@ async def _sim(
                 print(f"The network: {describe(bad)}.")
             print(f"Try: rote teach wave --hand wave --robot {url}\nCtrl-C ends it.", flush=True)
         await _show_notices(simulator, as_json)
+        if not as_json:
+            print("\nThe simulated robot has ended; its store is kept.")
     finally:
         await simulator.close()
         store.close()

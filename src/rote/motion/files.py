@@ -3,6 +3,7 @@
 import csv
 import math
 import os
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -13,18 +14,22 @@ from rote.motion.track import Track
 
 def save_csv(track: Track, path: Path) -> None:
     """Write `track`; the file appears only when it is complete."""
-    path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
+        path.parent.mkdir(parents=True, exist_ok=True)
         with part.open("w", newline="", encoding="utf-8") as file:
             writer = csv.writer(file, lineterminator="\n")
             writer.writerow(["t", *track.names])
             for time_s, row in zip(track.times_s, track.joints_rad, strict=True):
                 writer.writerow([f"{time_s:.6f}", *(f"{value:.9g}" for value in row)])
         part.replace(path)
-    except BaseException:
-        part.unlink(missing_ok=True)
-        raise
+    except OSError as error:
+        raise BadRequestError(
+            f"{path} cannot be written: {error.strerror}", "Name another file."
+        ) from error
+    finally:
+        with suppress(OSError):
+            part.unlink(missing_ok=True)
 
 
 def load_csv(path: Path) -> Track:

@@ -113,6 +113,8 @@ class Progress:
     fraction: float
     """Of the motion itself, 0 to 1; the approach counts as 0, the return as 1."""
     remaining_s: float
+    round: int
+    """1, and counting up where the motion is played in a loop."""
     state: RobotState
 
 

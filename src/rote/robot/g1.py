@@ -73,14 +73,21 @@ class G1:
         stops = self._stops
 
         async def check() -> None:
-            actions = await self.actions()
+            await self.check_teachable(name)
             self._check_not_stopped_since(stops)
-            if actions.find(name) is not None:
-                raise _refused(Code.NAME_EXISTS)
-            if actions.free_places <= 0:
-                raise _refused(Code.STORE_FULL)
 
         return Teaching(self._port, self._ask, check, name)
+
+    async def check_teachable(self, name: str) -> None:
+        """Raise what `teach` would: for the name, the places left, or the mode."""
+        check_name(name)
+        actions = await self.actions()
+        if actions.find(name) is not None:
+            raise _refused(Code.NAME_EXISTS)
+        if actions.free_places <= 0:
+            raise _refused(Code.STORE_FULL)
+        if not (await self.mode()).balanced:
+            raise _refused(Code.WRONG_STATE)
 
     async def save(self, name: str, duration_s: float) -> None:
         """Save the recording the robot still holds, after a save at the end of `teach` failed."""
@@ -112,9 +119,12 @@ class G1:
         stops = self._stops
 
         async def begin() -> float:
-            action = (await self.actions()).find(name)
+            actions = await self.actions()
+            action = actions.find(name)
             if action is None:
-                raise _refused(Code.NO_SUCH_ACTION)
+                known = ", ".join(each.name for each in actions.taught) or "nothing yet"
+                words = f"there is no action {name!r}"
+                raise RefusedError(Code.NO_SUCH_ACTION, words, f"On the robot: {known}.")
             wanted_s = duration if duration is not None else 0.0
             if speed is not None:
                 wanted_s = check_seconds(action.duration_s / speed, "a playback")
@@ -129,7 +139,7 @@ class G1:
             await self._ask(play)
             return wanted_s or action.duration_s
 
-        return Playing(self._port, name, begin, self.stop)
+        return Playing(self._port, name, begin, self.stop, loop=loop)
 
     async def start(
         self,
@@ -225,7 +235,16 @@ class G1:
         """Let the simulated robot's scripted hand (wave, bow, clap, drum) move the soft arms."""
         if not script or len(script.encode()) > m.MAX_NAME_BYTES:
             raise BadRequestError(f"there is no hand {script!r}")
-        await self._ask(m.MoveByHand(script, round(check_seconds(seconds, "a hand") * 1000)))
+        move = m.MoveByHand(script, round(check_seconds(seconds, "a hand") * 1000))
+        try:
+            await self._ask(move)
+        except RefusedError as refused:
+            if refused.code != Code.BAD_PAYLOAD:
+                raise
+            raise BadRequestError(
+                f"the robot knows no hand {script!r}",
+                "Simulated robots know wave, bow, clap and drum.",
+            ) from None
 
     async def close(self) -> None:
         """Let go of the robot. `async with` does it for you."""

@@ -2,18 +2,23 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Generator
+from contextlib import suppress
 from typing import Any
 
 from rote.errors import RoteError
 from rote.messages import Phase, RobotState
 from rote.robot.base import PlayReport, Port, Progress
+from rote.robot.teaching import to_the_end
 
 _SETTLE_US = 500_000
 """A robot that reports this long after accepting that nothing plays, has nothing playing."""
 
 
 class Playing:
-    """What `robot.play` returns: await it for the end, iterate it to watch, `stop` it softly."""
+    """What `robot.play` returns: await it for the end, iterate it to watch, `stop` it softly.
+
+    If the awaiting task is cancelled, the robot stops softly too.
+    """
 
     def __init__(
         self,
@@ -21,8 +26,11 @@ class Playing:
         name: str,
         begin: Callable[[], Awaitable[float]],
         stop: Callable[[], Awaitable[None]],
+        *,
+        loop: bool = False,
     ) -> None:
         self.name = name
+        self._loops = loop
         self._port = port
         self._begin = begin
         self._stop = stop
@@ -76,7 +84,7 @@ class Playing:
 
     async def _run(self) -> PlayReport:
         ended: asyncio.Future[bool] = self._loop.create_future()
-        watch = _Watch(self, ended)
+        watch = _Watch(self, ended, loops=self._loops)
         forget_loss = self._port.on_loss(lambda error: _fail(ended, error))
         try:
             watch.duration_s = await self._begin()
@@ -87,6 +95,11 @@ class Playing:
             forget_state = self._port.on_state(watch.see)
             try:
                 completed = await ended
+            except asyncio.CancelledError:
+                # Whoever gives up waiting wants the arms to rest, not to move on unwatched.
+                with suppress(RoteError):
+                    await to_the_end(self._stop())
+                raise
             finally:
                 forget_state()
             return PlayReport(self.name, completed, self._loop.time() - began)
@@ -98,8 +111,9 @@ class Playing:
 class _Watch:
     """Reads from the state stream how far a playback is, and when it is over."""
 
-    def __init__(self, playing: Playing, ended: "asyncio.Future[bool]") -> None:
+    def __init__(self, playing: Playing, ended: "asyncio.Future[bool]", *, loops: bool) -> None:
         self.duration_s = 0.0
+        self._loops = loops
         self.accepted_us = 0
         self._playing = playing
         self._ended = ended
@@ -119,13 +133,22 @@ class _Watch:
             self._ended.set_result(not state.stopped_early)
 
     def _measure(self, state: RobotState) -> Progress:
-        elapsed_s = 0.0
+        elapsed_s, rounds = 0.0, 0.0
+        if self._motion_began_us is not None:
+            elapsed_s = (state.time_us - self._motion_began_us) / 1e6
+        if self._loops and self.duration_s:
+            rounds, elapsed_s = divmod(elapsed_s, self.duration_s)
         if state.phase is Phase.RETURN:
             elapsed_s = self.duration_s
-        elif self._motion_began_us is not None:
-            elapsed_s = min((state.time_us - self._motion_began_us) / 1e6, self.duration_s)
+        elapsed_s = min(elapsed_s, self.duration_s)
         fraction = elapsed_s / self.duration_s if self.duration_s else 0.0
-        return Progress(state.phase, fraction, self.duration_s - elapsed_s, state)
+        return Progress(
+            phase=state.phase,
+            fraction=fraction,
+            remaining_s=self.duration_s - elapsed_s,
+            round=int(rounds) + 1,
+            state=state,
+        )
 
 
 def _fail(ended: "asyncio.Future[bool]", error: RoteError) -> None:

@@ -75,6 +75,7 @@ class Teaching:
         self._task: asyncio.Task[object] | None = None
         self._undo: list[Callable[[], object]] = []
         self._signal: int | None = None
+        self._was_soft = False
         self._ending = False
         self._began_s = 0.0
         self._lasted_s = 0.0
@@ -87,7 +88,7 @@ class Teaching:
         try:
             # Inside the try: if only the answer is lost, the arms are soft all the same.
             await self._ask(m.EnterTeaching(self._port.latest, self._take.name))
-            self._undo.append(self._port.on_state(self._take._add))
+            self._undo.append(self._port.on_state(self._see))
             await self._ask(m.Record(on=True))
             self._began_s = asyncio.get_running_loop().time()
         except BaseException as error:
@@ -110,9 +111,9 @@ class Teaching:
         interruption = error
         try:
             if self._loss is None:
-                await _to_the_end(self._ask(m.ExitTeaching()))
+                await to_the_end(self._ask(m.ExitTeaching()))
                 if error is not None or self._take.discarded:
-                    await _to_the_end(self._ask(m.DiscardRecording(self._take.name)))
+                    await to_the_end(self._ask(m.DiscardRecording(self._take.name)))
         except RefusedError:
             # It is there and was not ours to end; what went wrong first matters more.
             if error is None:
@@ -140,6 +141,20 @@ class Teaching:
         self._take.saved = True
 
     # ---- interruptions --------------------------------------------------------------------------
+
+    def _see(self, state: RobotState) -> None:
+        self._take._add(state)
+        if self._was_soft and not state.arms_soft and self._loss is None and not self._ending:
+            # Somebody stopped it, or the robot itself did: the person must not go on unrecorded.
+            self._on_loss(
+                RefusedError(
+                    m.Code.NOT_TEACHING,
+                    "the teaching was ended by another client, or by the robot itself",
+                    "Nothing was saved. The robot still holds the recording until then: "
+                    "robot.save keeps it. Or teach again.",
+                )
+            )
+        self._was_soft = state.arms_soft
 
     def _on_loss(self, error: RoteError) -> None:
         self._loss = error
@@ -173,7 +188,7 @@ class Teaching:
             raise SystemExit(128 + self._signal) from error
 
 
-async def _to_the_end(work: Awaitable[object]) -> None:
+async def to_the_end(work: Awaitable[object]) -> None:
     """Wait for `work` even through cancellations, which are raised afterwards."""
     task = asyncio.ensure_future(work)
     cancelled: asyncio.CancelledError | None = None

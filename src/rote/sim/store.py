@@ -74,7 +74,8 @@ class Store:
         except (sqlite3.Error, OSError) as error:
             raise StoreError(
                 f"the store {self.path} cannot be opened: {error}",
-                "Name another file with --store, or move this one away; it was not changed.",
+                "It was not changed. Move it away, or name another: rote sim --store FILE, "
+                "--robot 'sim://g1?store=FILE', or the folder in ROTE_HOME.",
             ) from error
 
     def _prepare(self) -> None:

@@ -36,7 +36,8 @@ async def open_link(url: str, receive: Receiver) -> Link:
     except KeyError:
         known = ", ".join(f"{scheme}://" for scheme in sorted({*TRANSPORTS, "sim"}))
         raise BadRequestError(
-            f"{url!r} does not name a wire that rote knows", f"Begin it with one of: {known}."
+            f"{url!r} does not name a wire that rote knows",
+            f"Begin it with one of: {known} (webrtc:// and dds:// are planned).",
         ) from None
     try:
         module = import_module(module_name)

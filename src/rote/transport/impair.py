@@ -32,9 +32,11 @@ class Impairment:
     def __post_init__(self) -> None:
         for what in ("loss", "duplicate", "reorder", "corrupt"):
             if not 0.0 <= getattr(self, what) <= 1.0:
-                raise BadRequestError(f"{what} is a probability from 0 to 1")
+                raise BadRequestError(f"{what} is a share from 0 to 1", "0.1 is one in ten.")
         if not 0.0 <= self.delay_s <= 10.0:
-            raise BadRequestError("a delay is 0 to 10 s")
+            raise BadRequestError(
+                f"a delay is 0 to 10 s, not {self.delay_s:g} s", "Write 50ms for milliseconds."
+            )
 
 
 class Disturber:

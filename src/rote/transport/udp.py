@@ -1,6 +1,8 @@
 """UDP sockets: a link to one robot, and a port that many clients talk to."""
 
 import asyncio
+import errno
+import os
 from collections.abc import Callable
 from urllib.parse import SplitResult
 
@@ -23,6 +25,13 @@ def host_and_port(text: str, default_port: int = DEFAULT_PORT) -> Address:
             f"{text!r} is not a host and port", "Write HOST or HOST:PORT, like 127.0.0.1:49504."
         )
     return host, default_port if port is None else port
+
+
+def _plain(error: OSError) -> str:
+    """Return the system's own words, without the event loop's wrapping."""
+    if error.errno is None or error.errno <= 0:  # the resolver has numbers of its own
+        return str(error.strerror or error)
+    return os.strerror(error.errno).lower()
 
 
 class _ClientProtocol(asyncio.DatagramProtocol):
@@ -66,7 +75,7 @@ async def open_link(parts: SplitResult, receive: Receiver) -> Link:
         )
     except OSError as error:
         raise LinkError(
-            f"{address[0]!r} cannot be reached: {error.strerror or error}",
+            f"{address[0]!r} cannot be reached: {_plain(error)}",
             "Check the address, and that this computer is on the robot's network.",
         ) from error
     return UdpLink(transport)
@@ -110,7 +119,9 @@ async def open_port(host: str, port: int, receive: Callable[[bytes, Address], No
         )
     except OSError as error:
         raise LinkError(
-            f"{host}:{port} cannot be used: {error.strerror or error}",
-            "Another program may hold the port; choose another one.",
+            f"{host}:{port} cannot be used: {_plain(error)}",
+            "Another program holds the port: choose another one."
+            if error.errno == errno.EADDRINUSE
+            else "Use an address of this computer, like 127.0.0.1, or 0.0.0.0 for all.",
         ) from error
     return UdpPort(transport)

@@ -1,0 +1,69 @@
+"""rote play: play a taught action and watch it; Ctrl-C stops it softly."""
+
+import asyncio
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from rote.cli.options import EMBEDDED, Json, Name, Robot, print_json, reach, run
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from rote.robot.playing import Playing
+
+
+def play(
+    name: Name,
+    speed: Annotated[
+        float | None, typer.Option(help="0.05 to 4; 0.5 is half as fast. Not with --duration.")
+    ] = None,
+    duration: Annotated[float | None, typer.Option(help="Seconds it is to take.")] = None,
+    loop: Annotated[bool, typer.Option("--loop", help="Again and again, until Ctrl-C.")] = False,
+    interpolation: Annotated[str, typer.Option(help="linear, cubic or smooth.")] = "linear",
+    robot: Robot = EMBEDDED,
+    as_json: Json = False,
+) -> int:
+    """Play a taught action; Ctrl-C stops it softly."""
+    how = {"speed": speed, "duration": duration, "loop": loop, "interpolation": interpolation}
+    return run(_play(robot, name, how, as_json))
+
+
+async def _play(url: str, name: str, how: Mapping[str, object], as_json: bool) -> int:
+    from rote.cli import show
+
+    screen = show.console(quiet=as_json)
+    async with reach(url) as robot:
+        playing = robot.play(name, **how)  # type: ignore[arg-type] # checked by play itself
+        try:
+            await playing.started()
+            await watch(screen, playing)
+            report = await playing
+        except asyncio.CancelledError:
+            await asyncio.shield(robot.stop())
+            screen.print("[yellow]Stopped softly.[/]")
+            raise
+    if as_json:
+        print_json(
+            {"name": name, "completed": report.completed, "seconds": round(report.seconds, 3)}
+        )
+    elif report.completed:
+        screen.print(f"[green]Played[/] [bold]{name}[/] in {report.seconds:.1f} s.")
+    else:
+        screen.print(f"[yellow]{name} was stopped before its end,[/] by a stop or by damping.")
+    return 0 if report.completed else 1
+
+
+async def watch(screen: "Console", playing: "Playing") -> None:
+    """Show a playback's progress until it is over."""
+    from rote.cli import show
+    from rote.messages import Phase
+
+    words = {Phase.APPROACH: "going to the start", Phase.RETURN: "returning"}
+    with show.bar(screen, playing.name) as move:
+        async for progress in playing:
+            doing = words.get(progress.phase, f"{progress.remaining_s:4.1f} s left")
+            if progress.round > 1:
+                doing = f"round {progress.round}, {doing}; Ctrl-C stops"
+            move(progress.fraction, doing)

@@ -1,0 +1,204 @@
+"""rote teach: the arms get soft, a person moves them, the robot stores it."""
+
+import asyncio
+import os
+import shlex
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from rote.cli.options import EMBEDDED, Json, Name, Robot, print_json, reach, run
+from rote.errors import BadRequestError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from rote.robot.g1 import G1
+    from rote.robot.teaching import Take
+
+_COUNTDOWN_S = 3
+_DEFAULT_HAND_S = 4.0
+
+
+def teach(
+    name: Name,
+    seconds: Annotated[
+        float | None, typer.Option(help="How long to record; else until you press Enter.")
+    ] = None,
+    hand: Annotated[
+        str | None,
+        typer.Option(help="Simulated robot only: wave, bow, clap or drum moves the arms."),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Also write the take to this CSV file.")
+    ] = None,
+    robot: Robot = EMBEDDED,
+    as_json: Json = False,
+) -> int:
+    """Teach a motion by hand.
+
+    The arms get soft, you move them, and the robot stores what you showed. Ctrl-C discards it.
+    """
+    if hand is not None and seconds is None:
+        seconds = _DEFAULT_HAND_S
+    return run(_teach(_Wish(robot, name, seconds, hand, out, as_json)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Wish:
+    """What was asked for on the command line."""
+
+    url: str
+    name: str
+    seconds: float | None
+    hand: str | None
+    out: Path | None
+    as_json: bool
+
+
+async def _teach(wish: _Wish) -> None:
+    from rote.cli import show
+    from rote.motion.files import save_csv
+
+    _check(wish)
+    screen = show.console(quiet=wish.as_json)
+    async with reach(wish.url) as robot:
+        # Everything that could refuse is asked before anybody is told to hold the arms.
+        await robot.check_teachable(wish.name)
+        show.findings(screen, await robot.preflight())
+        await _get_ready(screen, wish)
+        try:
+            async with robot.teach(wish.name) as take:
+                await _record(screen, robot, take, wish)
+        except asyncio.CancelledError:
+            screen.print("[yellow]Nothing was saved.[/] The arms hold again.")
+            raise
+    if wish.out is not None:
+        save_csv(take.track, wish.out)
+    _report(screen, wish, take)
+
+
+def _check(wish: _Wish) -> None:
+    from rote.cli import show
+    from rote.robot.base import check_name, check_seconds
+
+    check_name(wish.name)
+    if wish.seconds is not None:
+        check_seconds(wish.seconds, "a recording")
+    elif wish.as_json or not show.stdin_is_terminal():
+        raise BadRequestError("how long to record is not said", "Add --seconds 8, for example.")
+    if wish.hand is not None:
+        check_hand(wish.hand)
+    if wish.out is not None:
+        _check_writable(wish.out)
+
+
+def check_hand(hand: str) -> None:
+    """Raise `BadRequestError` where no simulated robot knows this hand."""
+    from rote.sim.hands import SCRIPTS
+
+    if hand not in SCRIPTS:
+        known = ", ".join(SCRIPTS)
+        raise BadRequestError(f"there is no hand {hand!r}", f"Use one of: {known}.")
+
+
+def _check_writable(path: Path) -> None:
+    folder = path.parent
+    if path.is_dir():
+        raise BadRequestError(f"{path} is a folder", "Name a file in it.")
+    if not folder.is_dir():
+        raise BadRequestError(f"there is no folder {folder}", "Make it first.")
+    if not os.access(folder, os.W_OK):
+        raise BadRequestError(f"{folder} cannot be written to", "Choose another folder.")
+
+
+async def _get_ready(screen: "Console", wish: _Wish) -> None:
+    """Give a person time to take hold of the arms."""
+    from rote.cli import show
+
+    if wish.hand is not None or wish.as_json or not show.stdin_is_terminal():
+        return
+    screen.print(
+        "Keep the robot standing under control, with space around it. Its arms are about to get "
+        "soft: hold them. Move smoothly, and away from its own body. Ctrl-C discards.",
+        style="yellow",
+    )
+    if wish.seconds is None:
+        screen.print("Press Enter when you hold the arms.")
+        await show.enter_pressed()
+        return
+    for left in range(_COUNTDOWN_S, 0, -1):
+        screen.print(f"{left}...")
+        await asyncio.sleep(1)
+
+
+async def _record(screen: "Console", robot: "G1", take: "Take", wish: _Wish) -> None:
+    if wish.hand is not None:
+        assert wish.seconds is not None
+        await robot.move_by_hand(wish.hand, wish.seconds)
+    if wish.seconds is None:
+        await _until_enter(screen, take)
+    else:
+        await for_seconds(screen, take, wish.seconds)
+
+
+async def for_seconds(screen: "Console", take: "Take", seconds: float) -> None:
+    """Let a recording run, with a bar."""
+    from rote.cli import show
+
+    loop = asyncio.get_running_loop()
+    end = loop.time() + seconds
+    with show.bar(screen, "recording") as move:
+        while (left := end - loop.time()) > 0:
+            move(1 - left / seconds, f"{left:4.1f} s left, {take.samples} samples")
+            await asyncio.sleep(min(0.1, left))
+
+
+async def _until_enter(screen: "Console", take: "Take") -> None:
+    from rote.cli import show
+
+    screen.print("[bold]Recording.[/] Press Enter to end.")
+    loop = asyncio.get_running_loop()
+    began = loop.time()
+    pressed = asyncio.ensure_future(show.enter_pressed())
+    try:
+        with show.bar(screen, "recording") as move:
+            while not pressed.done() and (spent := loop.time() - began) < 180:
+                move(spent / 180, f"{spent:5.1f} s of at most 180, {take.samples} samples")
+                await asyncio.wait({pressed}, timeout=0.1)
+    finally:
+        pressed.cancel()
+
+
+def _report(screen: "Console", wish: _Wish, take: "Take") -> None:
+    track = take.track
+    if wish.as_json:
+        print_json(
+            {
+                "name": wish.name,
+                "saved": take.saved,
+                "duration_s": round(track.duration_s, 3),
+                "samples": len(track),
+                "rate_hz": round(track.rate_hz, 2),
+                "file": None if wish.out is None else str(wish.out),
+            }
+        )
+        return
+    screen.print(
+        f"[green]Saved[/] [bold]{wish.name}[/]: {track.duration_s:.2f} s, recorded at "
+        f"{track.rate_hz:.0f} Hz. The arms hold again."
+    )
+    if wish.out is not None:
+        screen.print(f"The take is in {wish.out}.")
+    where = "" if wish.url == EMBEDDED or "ROTE_ROBOT" in os.environ else f" --robot {wish.url}"
+    screen.print(f"Play it: {_command()} play {shlex.quote(wish.name)}{where}", style="dim")
+
+
+def _command() -> str:
+    """How this program was called, so that a hint can be pasted."""
+    from rote.cli import show
+
+    return show.command(sys.argv[0])
