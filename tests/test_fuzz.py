@@ -328,7 +328,7 @@ def check(figures: Figures, count: int) -> None:
     assert figures.grown_bytes < MOST_GROWTH_BYTES
     # The rain went through: everything that can be said was read, and everything happened.
     assert figures.read["frame"] > count // 3
-    assert {kind.__name__ for kind in m.Command.__args__} <= figures.read.keys()
+    assert {kind.__name__ for kind in wire._ENCODERS} <= figures.read.keys()
     assert {"Status", "ActionList", "RobotState"} <= figures.read.keys()
     for error in ("DecodeError", "TruncatedError", "ChecksumError", "PayloadError"):
         assert figures.refused[error] > count // 100, error

@@ -97,3 +97,10 @@ def test_a_comparison_needs_two_samples_of_each_track(count: int) -> None:
     for reference, other in ((short, moved()), (moved(), short)):
         with pytest.raises(BadRequestError, match="two samples"):
             deviation(reference, other, NAMES)
+
+
+@pytest.mark.parametrize("joints", [[], ["no_such_joint"]])
+def test_joints_that_cannot_be_compared_are_named(joints: list[str]) -> None:
+    track = Track(times_s=np.array([0.0, 1.0]), joints_rad=np.zeros((2, 1)), names=("a_joint",))
+    with pytest.raises(BadRequestError, match="cannot be compared"):
+        deviation(track, track, joints)
