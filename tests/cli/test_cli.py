@@ -94,7 +94,7 @@ def test_what_one_command_taught_the_next_lists_and_plays(
     assert document["presets"] == []
     assert [set(action) for action in document["taught"]] == [{"name", "duration_s"}]
     assert document["taught"][0]["name"] == taught
-    assert document["taught"][0]["duration_s"] == pytest.approx(0.3, abs=0.1)
+    assert 0.25 <= document["taught"][0]["duration_s"] < 5.0  # real time, on a busy machine
     code, out, _ = ask(capsys, "play", taught, "--json")
     report = json.loads(out)
     assert (code, report["name"], report["completed"]) == (0, taught, True)

@@ -9,7 +9,7 @@ from functools import partial
 from types import TracebackType
 
 from rote import messages as m
-from rote.errors import RefusedError, RoteError
+from rote.errors import LinkError, RefusedError, RoteError
 from rote.messages import RobotState
 from rote.motion.record import Recorder
 from rote.motion.track import Track
@@ -61,7 +61,8 @@ class Teaching:
 
     They hold again however it ends: by success, an exception, cancellation, a lost answer, Ctrl-C
     or a signal that asks the process to end. The robot stores the take only if the block succeeded.
-    If the robot falls silent, the block is interrupted and `PeerLostError` is raised.
+    If the robot falls silent, or somebody else ends the teaching, the block is interrupted and
+    `PeerLostError` or `RefusedError` is raised.
     """
 
     def __init__(
@@ -110,7 +111,7 @@ class Teaching:
         self._lasted_s = asyncio.get_running_loop().time() - self._began_s
         interruption = error
         try:
-            if self._loss is None:
+            if not isinstance(self._loss, LinkError):
                 await to_the_end(self._ask(m.ExitTeaching()))
                 if error is not None or self._take.discarded:
                     await to_the_end(self._ask(m.DiscardRecording(self._take.name)))
