@@ -35,6 +35,7 @@ DISK = {"os", "tempfile", "pathlib", "shutil", "io"}
 # A carrier or heavy library has one home.
 HOMES = {
     "matplotlib": "motion/plot.py",
+    "cryptography": "wire/signalling.py",
     "sqlite3": "sim/store.py",
     "uvloop": "transport/loop.py",
 }

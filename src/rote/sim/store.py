@@ -7,6 +7,8 @@ a `kill -9` at any moment loses no acknowledged save and leaves no half-written 
 import sqlite3
 import struct
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -109,8 +111,11 @@ class Store:
         ((version,),) = self._query("PRAGMA data_version")
         return int(version)
 
-    def save(self, action: StoredAction) -> None:
-        """Store an action for good, or raise and change nothing."""
+    def save(self, action: StoredAction, *, replace: bool = False) -> None:
+        """Store an action for good, or raise and change nothing.
+
+        With `replace` an action of that name is overwritten, as a G1's own teaching service does.
+        """
         kind, data = _pack(action)
         row = (
             action.name,
@@ -121,9 +126,10 @@ class Store:
             data,
             zlib.crc32(data),
         )
-        self._query("BEGIN IMMEDIATE")
-        try:
-            if self._query("SELECT 1 FROM actions WHERE name = ?", action.name):
+        with self._transaction():
+            if replace:
+                self._query("DELETE FROM actions WHERE name = ?", action.name)
+            elif self._has(action.name):
                 raise RefusalError(Code.NAME_EXISTS)
             ((count,),) = self._query("SELECT count(*) FROM actions")
             if count >= MAX_ACTIONS:
@@ -133,11 +139,37 @@ class Store:
                 "VALUES (?, ?, ?, ?, ?, ?, ?)",
                 *row,
             )
+
+    def rename(self, old: str, new: str) -> None:
+        """Give an action another name; its number stays."""
+        with self._transaction():
+            if not self._has(old):
+                raise RefusalError(Code.NO_SUCH_ACTION)
+            if self._has(new):
+                raise RefusalError(Code.NAME_EXISTS)
+            self._query("UPDATE actions SET name = ? WHERE name = ?", new, old)
+
+    def delete(self, name: str) -> None:
+        """Remove an action for good."""
+        with self._transaction():
+            if not self._has(name):
+                raise RefusalError(Code.NO_SUCH_ACTION)
+            self._query("DELETE FROM actions WHERE name = ?", name)
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        """All or nothing, and on disk at the end."""
+        self._query("BEGIN IMMEDIATE")
+        try:
+            yield
         except BaseException:
             self._db.rollback()
             raise
         self._entries = None
         self._query("COMMIT")
+
+    def _has(self, name: str) -> bool:
+        return bool(self._query("SELECT 1 FROM actions WHERE name = ?", name))
 
     def load(self, position: int) -> StoredAction | None:
         """Return the action at `position`, counted from 1, or None."""

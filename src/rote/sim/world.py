@@ -6,6 +6,7 @@ It knows clients by a key alone and has no sockets; its clock is advanced by who
 import math
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -18,6 +19,7 @@ from rote.sim.body import GRAVITY_M_S2, REST_RAD, STEP_S, Body, Hand
 from rote.sim.fsm import Activity, Input, Machine
 from rote.sim.hands import ScriptedHand
 from rote.sim.player import Playback
+from rote.sim.presets import PRESETS, RELEASE, motion_of
 from rote.sim.refusal import RefusalError
 from rote.sim.store import Store, StoredAction
 
@@ -29,6 +31,17 @@ OWN_LENGTH_S = 0.25
 """A save whose duration is this near to the recording's own means the recording's own."""
 _ALL = tuple(range(len(G1_JOINTS)))
 _MASS_KG = 33.34
+
+
+RECORDING_ID, PLAYING_ID = -1, 100
+"""What a G1 says its arms do while it records, and while it plays a taught action."""
+
+
+class Doing(NamedTuple):
+    """What the arms do: 0 nothing, -1 recording, 100 playing, 99 returning, else a preset's id."""
+
+    id: int
+    name: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +71,7 @@ class World:
         self._playback: Playback | None = None
         self._player: Hashable | None = None
         self._stopped_early = False
+        self._doing = Doing(0, "")
         self._hold = REST_RAD
         self._still = np.zeros(len(G1_JOINTS))
         self._follow_mode()
@@ -169,12 +183,23 @@ class World:
         """Let a hand of your own take hold of the robot; None takes it away."""
         self.body.attach(hand, self.time_s)
 
-    def _enter(self, client: Hashable, _: m.EnterTeaching) -> None:
+    def _rename(self, _: Hashable, command: m.RenameAction) -> None:
+        if m.name_problem(command.new):
+            raise RefusalError(Code.BAD_PAYLOAD)
+        self.store.rename(command.old, command.new)
+        self._note(f"renamed {command.old!r} to {command.new!r}")
+
+    def _delete(self, _: Hashable, command: m.DeleteAction) -> None:
+        self.store.delete(command.name)
+        self._note(f"deleted {command.name!r}")
+
+    def _enter(self, client: Hashable, command: m.EnterTeaching) -> None:
         if self.machine.activity is Activity.TEACHING and self._teacher != client:
             raise RefusalError(Code.BUSY)
         self.machine.act(Input.TEACH)
         # What is not taught stays where it is, even in the middle of a return.
         self._teacher, self._playback, self._hold = client, None, self.body.setpoint_rad
+        self._doing = Doing(RECORDING_ID, command.name)
         self._keep_until_s = self.time_s + KEEP_ALIVE_S
         self.body.soften(TAUGHT_JOINTS)
         self._note("teaching: the arms are soft")
@@ -228,6 +253,13 @@ class World:
             self._buffer = []
         self._note(f"saved {command.name!r}")
 
+    def overwrite(self, command: m.SaveAction) -> None:
+        """Save the recording, over an older action of the same name: the services' way."""
+        if len(self._buffer) >= 2:
+            self.store.save(self._recorded(command), replace=True)
+            self._buffer = []
+            self._note(f"saved {command.name!r}")
+
     def _check_buffer(self, frames: int) -> None:
         if self._recording:
             raise RefusalError(Code.BUSY)
@@ -269,9 +301,29 @@ class World:
             raise RefusalError(Code.WRONG_STATE)
         if self.machine.activity is not Activity.IDLE:
             raise RefusalError(Code.BUSY)
+        self._begin_playing(client, action, command, Doing(PLAYING_ID, action.name))
+
+    def _play_preset(self, client: Hashable, command: m.PlayPreset) -> None:
+        preset = PRESETS.get(command.id)
+        if preset is None:
+            raise RefusalError(Code.NO_SUCH_ACTION)
+        if not self.machine.balanced or (preset.fsm and self.machine.mode not in preset.fsm):
+            raise RefusalError(Code.WRONG_STATE)
+        if self.machine.activity is not Activity.IDLE:
+            raise RefusalError(Code.BUSY)
+        if preset.id == RELEASE:
+            self._playback = Playback.returning(self.body.setpoint_rad)
+            return
+        doing = Doing(preset.id, preset.name)
+        self._begin_playing(client, motion_of(preset), m.PlayAction(action=1), doing)
+
+    def _begin_playing(
+        self, client: Hashable, action: StoredAction, command: m.PlayAction, doing: "Doing"
+    ) -> None:
         playback = Playback(action, command, self.body.setpoint_rad)
         self.machine.act(Input.PLAY)
         self._playback, self._player, self._stopped_early = playback, client, False
+        self._doing = doing
         self._note(f"playing {action.name!r}")
 
     def _stop(self, _: Hashable, __: m.StopMotion) -> None:
@@ -284,6 +336,15 @@ class World:
             self._note("stopped: the arms return softly")
 
     # ---- what a client can see ------------------------------------------------------------------
+
+    @property
+    def doing(self) -> "Doing":
+        """What the arms do, as a G1's state topic numbers it."""
+        if self.machine.activity is not Activity.IDLE:
+            return self._doing
+        if self._playback is not None:
+            return Doing(RELEASE, PRESETS[RELEASE].name)
+        return Doing(0, "")
 
     @property
     def recording(self) -> bool:
@@ -322,6 +383,9 @@ def _check_keyframes(keyframes: tuple[m.Keyframe, ...]) -> None:
 _HANDLERS: dict[type, Callable[..., None]] = {
     m.ChangeMode: World._change_mode,
     m.MoveByHand: World._move_by_hand,
+    m.RenameAction: World._rename,
+    m.DeleteAction: World._delete,
+    m.PlayPreset: World._play_preset,
     m.EnterTeaching: World._enter,
     m.KeepTeaching: World._keep,
     m.ExitTeaching: World._exit,

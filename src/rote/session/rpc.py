@@ -1,0 +1,497 @@
+"""One end of a WebRTC data channel: who may say what when, without I/O or clock.
+
+Feed it what happens (`open`, `request`, `reply`, `publish`, `receive`, `tick`, `lose`, `close`)
+with the time it happened; then send what `outgoing` returns, act on what `events` returns, and call
+`tick` again no later than `due`. The same class plays both roles:
+
+- CLIENT answers the challenge, asks, gives up what stays unanswered, notices a silent robot.
+- ROBOT challenges, hands out each request once, answers a repeated one again, echoes heartbeats.
+
+    NEW ── open ──▶ OPEN ── challenge ──▶ ANSWERED ── ok ──▶ READY ──▶ LOST, CLOSED      the client
+                    OPEN ── right answer ───────────────────▶ READY                      the robot
+"""
+
+import itertools
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum, auto
+from typing import NamedTuple
+
+from rote.errors import BadRequestError, DecodeError, LocalProtocolError
+from rote.session.events import Opened, PeerLost, Unanswered
+from rote.session.teaching import Role
+from rote.wire import channel, rpc
+from rote.wire.channel import Complaint, Heartbeat, Inner, Message, Subscription, Validation
+
+MOST_PENDING = 1024
+"""Requests that may wait for an answer at once, on either end."""
+REMEMBERED = 2 * MOST_PENDING
+"""Requests a robot remembers, to answer a repeated one again."""
+MOST_TOPICS = 256
+MOST_ANSWERS = 8
+"""How often a client answers one robot's doubts before it waits for better ones."""
+LIMITS_S: Mapping[tuple[str, int], float] = {
+    (rpc.ARM, rpc.ArmApi.EXECUTE_PRESET): 30.0,  # answered when the motion is over
+    (rpc.ARM, rpc.ArmApi.PLAY_TAUGHT): 5.0,
+    (rpc.ARM, rpc.ArmApi.TEACH): 5.0,  # its start; the rest is quick
+}
+"""How long the answer to some requests may take; `Timing.answer_s` is for all others."""
+_INTERNAL = 3202
+_QUICK = (rpc.KEEP_TEACHING, rpc.STOP_TEACHING)
+_NEVER = float("inf")
+
+
+class State(Enum):
+    """How far the conversation is."""
+
+    NEW = auto()
+    OPEN = auto()
+    ANSWERED = auto()
+    READY = auto()
+    LOST = auto()
+    CLOSED = auto()
+
+
+class Input(Enum):
+    """What moves the conversation on."""
+
+    OPEN = auto()
+    CHALLENGE = auto()
+    DOUBT = auto()
+    OK = auto()
+    RIGHT_ANSWER = auto()
+    WRONG_ANSWER = auto()
+
+
+# Every legal move. What is not here is refused to the caller, or dropped where the peer sent it.
+TRANSITIONS: dict[tuple[State, Input], State] = {
+    (State.NEW, Input.OPEN): State.OPEN,
+    (State.OPEN, Input.CHALLENGE): State.ANSWERED,
+    (State.ANSWERED, Input.CHALLENGE): State.ANSWERED,  # a newer one
+    (State.ANSWERED, Input.DOUBT): State.ANSWERED,  # the answer was lost or too early
+    (State.ANSWERED, Input.OK): State.READY,
+    (State.READY, Input.CHALLENGE): State.READY,
+    (State.READY, Input.DOUBT): State.READY,
+    (State.READY, Input.OK): State.READY,
+    (State.OPEN, Input.RIGHT_ANSWER): State.READY,
+    (State.OPEN, Input.WRONG_ANSWER): State.OPEN,
+    (State.READY, Input.RIGHT_ANSWER): State.READY,  # its ok may have been lost
+    (State.READY, Input.WRONG_ANSWER): State.READY,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timing:
+    """All waiting times, in seconds."""
+
+    connect_s: float = 5.0
+    answer_s: float = 3.0
+    limits_s: Mapping[tuple[str, int], float] = field(default_factory=lambda: dict(LIMITS_S))
+    retry_s: float = 1.0
+    """Before a read that stays unanswered is asked again."""
+    heartbeat_s: float = 2.0
+    silence_s: float = 2.5
+    """A robot not heard this long, a heartbeat included, is lost."""
+    client_silence_s: float = 10.0
+    """How long a robot waits is unknown; this is five heartbeats."""
+
+
+# ---- events -------------------------------------------------------------------------------------
+
+
+class Answered(NamedTuple):
+    """The robot answered the request `token`; its code may still say no."""
+
+    token: int
+    response: rpc.Response
+
+
+class Asked(NamedTuple):
+    """The client asks; answer with `reply(token, ...)`, which is silent if no answer is wanted."""
+
+    token: int
+    request: rpc.Request
+
+
+class Heard(NamedTuple):
+    """The peer said what the session only passes on: telemetry, faults, subscriptions, media."""
+
+    value: channel.Value
+
+
+Event = Opened | Answered | Unanswered | Asked | Heard | PeerLost
+
+
+@dataclass(slots=True)
+class _Pending:
+    """A request on its way."""
+
+    request: rpc.Request
+    asked_at: float
+    until: float
+    retry_at: float
+
+
+@dataclass(slots=True)
+class _Handed:
+    """A request a robot has seen."""
+
+    request: rpc.Request
+    reply: str | bytes | None = None
+
+
+_MAY_SEND = {Role.CLIENT: Inner | channel.Media, Role.ROBOT: Inner | channel.Faults | Complaint}
+
+
+def _key(message: rpc.Request | rpc.Response) -> tuple[str, int, int]:
+    return message.service, message.api_id, message.id
+
+
+class RpcSession:
+    """One end of one conversation."""
+
+    def __init__(
+        self, role: Role, *, timing: Timing | None = None, first_id: int = 1, now: float = 0.0
+    ) -> None:
+        if not 0 <= first_id < 2**62:
+            raise BadRequestError(f"ids are counted from 0 to 2^62, not from {first_id}")
+        self.role = role
+        self.state = State.NEW
+        self.timing = timing or Timing()
+        self.dropped: Counter[str] = Counter()
+        """What arrived and was not used, by reason."""
+        # Counted, and 64 bits never run out: two requests of a session cannot bear the same id.
+        # Where replies are broadcast the shell picks `first_id` at random.
+        self._tokens = itertools.count(first_id)
+        self._outgoing: list[str | bytes] = []
+        self._events: list[Event] = []
+        self._topics: dict[str, None] = {}
+        self._opened_at = _NEVER
+        self._heard_at = now
+        self._challenge = ""
+        # CLIENT
+        self._unix_s = 0.0
+        self._utc_offset_s = 0.0
+        self._answers = 0
+        self._heartbeat_at = _NEVER
+        self._unechoed_at = _NEVER
+        self._pending: dict[int, _Pending] = {}
+        self._chunks = channel.Assembler()
+        # ROBOT
+        self._open: dict[int, _Handed] = {}
+        self._memory: dict[tuple[str, int, int], _Handed] = {}
+
+    # ---- output ---------------------------------------------------------------------------------
+
+    def outgoing(self) -> list[str | bytes]:
+        """Return the messages to send, once."""
+        messages, self._outgoing = self._outgoing, []
+        return messages
+
+    def events(self) -> list[Event]:
+        """Return what has happened, once."""
+        events, self._events = self._events, []
+        return events
+
+    @property
+    def due(self) -> float:
+        """When to call `tick` next, at the latest; infinity when there is nothing to wait for."""
+        if not self.live:
+            return _NEVER
+        due = min(self._lost_at(), self._heartbeat_at)
+        for pending in self._pending.values():
+            due = min(due, pending.until, pending.retry_at)
+        return due
+
+    @property
+    def live(self) -> bool:
+        """Whether the conversation is neither lost nor closed."""
+        return self.state not in {State.LOST, State.CLOSED}
+
+    @property
+    def subscriptions(self) -> tuple[str, ...]:
+        """The topics the client wants, also after the end, to be asked for again on the next."""
+        return tuple(self._topics)
+
+    # ---- what either end does -------------------------------------------------------------------
+
+    def open(
+        self, now: float, *, challenge: str = "", unix_s: float = 0.0, utc_offset_s: float = 0.0
+    ) -> None:
+        """Begin, when the channel is made; `Opened` or `PeerLost` follows.
+
+        A robot needs a challenge nobody can guess. A client needs the time for its heartbeats.
+        """
+        if self.role is Role.ROBOT and not challenge:
+            raise BadRequestError("a robot opens with a challenge")
+        if not self._move(Input.OPEN):
+            raise LocalProtocolError("only a new session can be opened")
+        self._opened_at = self._heard_at = now
+        self._unix_s, self._utc_offset_s = unix_s, utc_offset_s
+        if self.role is Role.ROBOT:
+            self._challenge = challenge
+            self._say(Validation(challenge))
+
+    def receive(self, message: str | bytes, now: float) -> None:
+        """Take in one message from the peer; whatever cannot be used is counted and dropped."""
+        if self.state is State.NEW or not self.live:
+            self.dropped["before the beginning or after the end"] += 1
+            return
+        try:
+            value = channel.decode(message)
+            if self.role is Role.CLIENT:
+                self._receive_as_client(value, now)
+            else:
+                self._receive_as_robot(value)
+        except (DecodeError, BadRequestError) as error:  # not readable, or not to be echoed
+            self.dropped[type(error).__name__] += 1
+            return
+        self._heard_at, self._unechoed_at = now, _NEVER
+
+    def tick(self, now: float) -> None:
+        """Do what has fallen due by `now`."""
+        if now < self.due:
+            return
+        if now >= self._lost_at():
+            self.lose(now)
+            return
+        if now >= self._heartbeat_at:
+            self._heartbeat_at = now + self.timing.heartbeat_s
+            self._unechoed_at = min(self._unechoed_at, now)
+            unix_s = self._unix_s + now - self._opened_at
+            self._say(channel.heartbeat_at(unix_s, self._utc_offset_s))
+        for token, pending in list(self._pending.items()):
+            if now >= pending.until:
+                self._give_up(token, now)
+            elif now >= pending.retry_at:
+                pending.retry_at = now + self.timing.retry_s
+                self._say(pending.request)
+
+    def publish(self, topic: str, data: object, binary: bytes = b"") -> None:
+        """Say `data` on a topic; a robot says it only to a client that wants it."""
+        if self.role is Role.CLIENT:
+            self._check_ready()
+        elif self.state is not State.READY or topic not in self._topics:
+            return
+        self._say(Message(topic, data, binary))
+
+    def send(self, value: channel.Value) -> None:
+        """Say something that has no answer: inner requests, media, faults."""
+        self._check_ready()
+        if not isinstance(value, _MAY_SEND[self.role]):
+            raise LocalProtocolError(f"a {self.role.name} does not send a {type(value).__name__}")
+        self._say(value)
+
+    def lose(self, now: float) -> None:
+        """Note that the peer is gone, as the carrier says or its silence does."""
+        if self.live:
+            self.close(now)
+            self.state = State.LOST
+            self._events.append(PeerLost(now - self._heard_at))
+
+    def close(self, now: float) -> None:
+        """End the conversation. The channel has no word for goodbye: close it too."""
+        for token in list(self._pending):
+            self._give_up(token, now)
+        self.state = State.CLOSED
+
+    def _move(self, event: Input) -> bool:
+        state = TRANSITIONS.get((self.state, event))
+        if state is None:
+            return False
+        if state is State.READY and self.state is not State.READY:
+            self._events.append(Opened())
+        self.state = state
+        return True
+
+    def _say(self, value: channel.Value) -> None:
+        self._outgoing.append(channel.encode(value))
+
+    def _note(self, topic: str, *, wanted: bool) -> bool:
+        if not wanted:
+            self._topics.pop(topic, None)
+        elif len(self._topics) < MOST_TOPICS:
+            self._topics[topic] = None
+        return not wanted or topic in self._topics
+
+    def _check_ready(self) -> None:
+        if self.state is not State.READY:
+            raise LocalProtocolError(f"nothing can be said in a session that is {self.state.name}")
+
+    def _lost_at(self) -> float:
+        timing = self.timing
+        if self.role is Role.ROBOT:
+            return _NEVER if self.state is State.NEW else self._heard_at + timing.client_silence_s
+        if self.state is not State.READY:
+            return self._opened_at + timing.connect_s
+        # Silence proves something only after a heartbeat: if this computer slept, ask first.
+        patience_s = timing.silence_s - timing.heartbeat_s
+        return max(self._heard_at + timing.silence_s, self._unechoed_at + patience_s)
+
+    # ---- CLIENT ---------------------------------------------------------------------------------
+
+    def request(
+        self, call: rpc.Call, now: float, *, limit_s: float | None = None, read: bool = False
+    ) -> int:
+        """Ask the robot; `Answered` or `Unanswered` with the token returned follows.
+
+        Only what is marked as a `read` is asked again within its time: another call might be
+        carried out twice.
+        """
+        self._check_ready()
+        if self.role is Role.ROBOT:
+            raise LocalProtocolError("a robot asks nothing")
+        if len(self._pending) >= MOST_PENDING and call != rpc.STOP_TAUGHT:
+            raise LocalProtocolError(f"{MOST_PENDING} requests are already waiting for an answer")
+        if limit_s is None:
+            usual_s = self.timing.answer_s
+            api = (call.service, call.api_id)
+            limit_s = usual_s if call in _QUICK else self.timing.limits_s.get(api, usual_s)
+        if not limit_s > 0:
+            raise BadRequestError(f"a time limit of {limit_s} s")
+        token = next(self._tokens)
+        request = call.request(token)
+        self._say(request)
+        retry_at = now + self.timing.retry_s if read else _NEVER
+        self._pending[token] = _Pending(request, now, now + limit_s, retry_at)
+        return token
+
+    def subscribe(self, topic: str, *, wanted: bool = True) -> None:
+        """Ask for a topic, or no longer, now or as soon as the session is ready."""
+        if self.role is Role.ROBOT or not self.live:
+            raise LocalProtocolError(f"a {self.role.name} that is {self.state.name} gets no topics")
+        message = channel.encode(Subscription(topic, wanted))
+        if not self._note(topic, wanted=wanted):
+            raise LocalProtocolError(f"{MOST_TOPICS} topics are wanted already")
+        if self.state is State.READY:
+            self._outgoing.append(message)
+
+    def _give_up(self, token: int, now: float) -> None:
+        pending = self._pending.pop(token)
+        self._chunks.forget(pending.request)
+        self._events.append(Unanswered(token, now - pending.asked_at))
+
+    def _receive_as_client(self, value: channel.Value, now: float) -> None:
+        if isinstance(value, Validation):
+            is_ok = value.data == channel.VALIDATION_OK
+            self._validate(Input.OK if is_ok else Input.CHALLENGE, value.data, now)
+        elif value == Complaint(channel.VALIDATION_NEEDED):
+            self._validate(Input.DOUBT, self._challenge, now)
+        elif isinstance(value, channel.FromClient):
+            self.dropped["not for a client"] += 1
+        elif self.state is not State.READY:
+            self.dropped["before validation"] += 1
+        elif isinstance(value, rpc.Response | channel.Chunk):
+            self._receive_answer(value, now)
+        elif isinstance(value, Inner) and (echo := channel.probe_echo(value)):
+            self._say(echo)
+        elif not isinstance(value, Heartbeat):
+            self._events.append(Heard(value))
+
+    def _validate(self, event: Input, challenge: str, now: float) -> None:
+        was = self.state
+        if not self._move(event):
+            self.dropped["validation out of turn"] += 1
+        elif event is Input.OK:
+            self._answers = 0
+            if was is not State.READY:
+                self._heartbeat_at = now + self.timing.heartbeat_s
+                for topic in self._topics:
+                    self._say(Subscription(topic))
+        elif self._answers >= MOST_ANSWERS:
+            self.dropped["doubt beyond reason"] += 1
+        else:
+            self._answers += 1
+            self._challenge = challenge
+            self._say(Validation(channel.answer_to(challenge)))
+
+    def _receive_answer(self, value: rpc.Response | channel.Chunk, now: float) -> None:
+        response = value.response if isinstance(value, channel.Chunk) else value
+        pending = self._pending.get(response.id)
+        if pending is None or _key(pending.request) != _key(response):
+            self.dropped["reply to nothing"] += 1
+            return
+        if now >= pending.until:
+            self.dropped["late reply"] += 1
+            self._give_up(response.id, now)
+            return
+        if isinstance(value, channel.Chunk):
+            pending.retry_at = _NEVER  # it is on its way
+            whole = self._chunks.add(value)
+            if whole is None:
+                return
+            response = whole
+        del self._pending[response.id]
+        self._chunks.forget(pending.request)
+        self._events.append(Answered(response.id, response))
+
+    # ---- ROBOT ----------------------------------------------------------------------------------
+
+    def reply(self, token: int, code: int = 0, data: str = "", binary: bytes = b"") -> None:
+        """Answer the request `token`; whom the client no longer hears, is not told."""
+        if self.role is Role.ROBOT and not self.live:
+            return
+        if token not in self._open:
+            raise LocalProtocolError(f"there is no unanswered request {token}")
+        handed = self._open[token]
+        request = handed.request
+        response = rpc.Response(
+            service=request.service,
+            api_id=request.api_id,
+            id=request.id,
+            code=code,
+            data=data,
+            binary=binary,
+        )
+        message = channel.encode(response)
+        del self._open[token]
+        if not request.noreply:
+            handed.reply = message
+            self._outgoing.append(message)
+
+    def _receive_as_robot(self, value: channel.Value) -> None:
+        if isinstance(value, Validation):
+            self._judge(value.data)
+        elif self.state is not State.READY:
+            self.dropped["before validation"] += 1
+            self._say(Complaint(channel.VALIDATION_NEEDED))
+        elif isinstance(value, rpc.Request):
+            self._receive_request(value)
+        elif isinstance(value, Heartbeat):
+            self._say(value)
+        elif isinstance(value, Subscription) and not self._note(value.topic, wanted=value.wanted):
+            self.dropped["topic beyond measure"] += 1
+        elif isinstance(value, channel.FromRobot):
+            self.dropped["not for a robot"] += 1
+        else:
+            self._events.append(Heard(value))
+
+    def _judge(self, answer: str) -> None:
+        right = answer == channel.answer_to(self._challenge)
+        self._move(Input.RIGHT_ANSWER if right else Input.WRONG_ANSWER)
+        if right:
+            self._say(Validation(channel.VALIDATION_OK))
+        else:
+            self.dropped["wrong answer"] += 1
+            self._say(Complaint(channel.VALIDATION_NEEDED))
+
+    def _receive_request(self, request: rpc.Request) -> None:
+        known = self._memory.pop(_key(request), None)
+        # Clients there are give one id to several requests, so the same id is not enough.
+        if known is not None and known.request == request:
+            self.dropped["repeated request"] += 1
+            self._memory[_key(request)] = known
+            if known.reply is not None:
+                self._outgoing.append(known.reply)
+            return
+        handed = self._memory[_key(request)] = _Handed(request)
+        if len(self._memory) > REMEMBERED:
+            del self._memory[next(iter(self._memory))]
+        token = next(self._tokens)
+        self._open[token] = handed
+        if len(self._open) > MOST_PENDING:
+            self.dropped["request beyond measure"] += 1
+            self.reply(token, _INTERNAL)
+        else:
+            self._events.append(Asked(token, request))

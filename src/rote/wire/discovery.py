@@ -1,0 +1,190 @@
+"""Finding robots on the local network: one question by multicast, and what is said in reply.
+
+    client -> group, port 10131       {"name": "unitree_dapengche", "sn": the serial, optional}
+    robot  -> group, port 10134       {"sn": "E21D...", "key": "", "name": ..., "ip": "10.0.0.2"}
+              and/or the asker
+
+Robots also announce themselves unasked, with the reply's document, when they boot or join a Wi-Fi.
+G1 from 1.5.1 and every R1 answer only a question that names their own serial. Facts and sources:
+spec/datachannel.md, section 2.
+
+What reads raises `DecodeError` and nothing else, for any bytes at all. JSON is read and
+written here for sdp.py and signalling.py too.
+"""
+
+import json
+from dataclasses import dataclass
+from ipaddress import ip_address
+
+from rote.errors import BadRequestError, DecodeError
+
+QUERY_PORT, REPLY_PORT = 10131, 10134
+NAME = "unitree_dapengche"
+"""The same in every question and reply seen, whatever the robot."""
+GROUPS: dict[str, tuple[str, ...]] = {
+    "go2": ("231.1.1.1",),
+    "g1": ("231.1.1.2", "239.255.1.1"),
+    "r1": ("231.1.1.2", "239.255.1.1"),
+}
+MAX_BODY = 64 * 1024
+"""Our bound on any document of discovery and signalling: a real offer is 3 kB, and 5 kB sealed."""
+MAX_SERIAL = 64
+
+_NO_HOST = "255.255.255.255"
+_REPORT = (
+    "Check that it comes from a robot; if so, its firmware speaks otherwise than rote knows: "
+    "please report these words and the firmware's version."
+)
+
+
+class DocumentError(DecodeError):
+    """A document of discovery or signalling is not what it should be; `step` says which."""
+
+    def __init__(self, step: str, seen: str, remedy: str = _REPORT) -> None:
+        super().__init__(f"{step}: {seen}", remedy)
+        self.args = (step, seen, remedy)
+        self.step = step
+        self.seen = seen
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """Who is there? Or, with a serial: are you there?"""
+
+    serial: str | None = None
+
+    def concerns(self, serial: str, *, only_by_name: bool = False) -> bool:
+        """Whether the robot with `serial` answers; newer ones do so `only_by_name`."""
+        return self.serial == serial or (self.serial is None and not only_by_name)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reply:
+    """Where a robot is."""
+
+    serial: str
+    address: str
+    """An IP address in its usual writing."""
+
+
+def groups(family: str | None = None) -> tuple[str, ...]:
+    """Return the groups in which robots of a family listen, or all groups."""
+    if family is None:
+        return tuple(dict.fromkeys(group for some in GROUPS.values() for group in some))
+    try:
+        return GROUPS[family.lower()]
+    except KeyError:
+        known = ", ".join(GROUPS)
+        raise BadRequestError(f"no robots of the family {family!r}", f"Known: {known}.") from None
+
+
+def encode_query(query: Query) -> bytes:
+    """Return the datagram that asks `query`."""
+    document: dict[str, object] = {"name": NAME}
+    if query.serial is not None:
+        document["sn"] = _sendable(_why_no_serial(query.serial), query.serial)
+    return json_body(document)
+
+
+def decode_query(datagram: bytes) -> Query:
+    """Return the question in a datagram; an empty serial is none."""
+    document = json_object(datagram, "discovery query")
+    name = text_field(document, "name", "discovery query")
+    if name != NAME:
+        raise DocumentError("discovery query", f"it calls {name[:40]!r}, not {NAME!r}")
+    if document.get("sn") in (None, ""):
+        return Query()
+    return Query(_serial(document, "discovery query"))
+
+
+def encode_reply(reply: Reply) -> bytes:
+    """Return the datagram that says `reply`."""
+    serial = _sendable(_why_no_serial(reply.serial), reply.serial)
+    address = _sendable(_why_no_address(reply.address), reply.address)
+    return json_body({"sn": serial, "key": "", "name": NAME, "ip": address})
+
+
+def decode_reply(datagram: bytes) -> Reply:
+    """Return where a robot says it is. Keys other than the serial and the address are let pass."""
+    step = "discovery reply"
+    document = json_object(datagram, step)
+    serial = _serial(document, step)
+    address = text_field(document, "ip", step)
+    if reason := _why_no_address(address):
+        raise DocumentError(step, reason, "Wait until the robot has joined the network; ask again.")
+    return Reply(serial=serial, address=str(ip_address(address)))
+
+
+def json_body(document: dict[str, object]) -> bytes:
+    """Return `document` as JSON in UTF-8."""
+    try:
+        body = json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode()
+    except UnicodeEncodeError as error:
+        raise BadRequestError(f"this document is no text: {error.reason}") from None
+    return bounded(body)
+
+
+def bounded(body: bytes) -> bytes:
+    """Return `body` if it is not too long to be sent."""
+    if len(body) > MAX_BODY:
+        raise BadRequestError(f"a body of {len(body)} bytes; {MAX_BODY} are the most")
+    return body
+
+
+def json_object(body: bytes, step: str, remedy: str = _REPORT) -> dict[str, object]:
+    """Return the JSON object that `body` is; `step` and `remedy` are for the error."""
+    if len(body) > MAX_BODY:
+        raise DocumentError(step, f"{len(body)} bytes, where {MAX_BODY} are the most", remedy)
+    try:
+        document = json.loads(body.decode())
+    except (ValueError, RecursionError) as error:
+        seen = f"not JSON in UTF-8 ({error}); it begins {body[:40]!r}"
+        raise DocumentError(step, seen, remedy) from None
+    if not isinstance(document, dict):
+        seen = f"a JSON {type(document).__name__}, not an object"
+        raise DocumentError(step, seen, remedy)
+    return document
+
+
+def text_field(document: dict[str, object], key: str, step: str, default: str | None = None) -> str:
+    """Return the text under `key`, or `default` where there is none."""
+    value = document.get(key, default)
+    if not isinstance(value, str):
+        keys = ", ".join(sorted(document))[:80]
+        raise DocumentError(step, f"no text under {key!r}; the keys it has: {keys!r}")
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise DocumentError(step, f"half a character (a lone surrogate) under {key!r}") from None
+    return value
+
+
+def _serial(document: dict[str, object], step: str) -> str:
+    serial = text_field(document, "sn", step)
+    if reason := _why_no_serial(serial):
+        raise DocumentError(step, reason)
+    return serial
+
+
+def _sendable(reason: str, value: str) -> str:
+    if reason:
+        raise BadRequestError(reason)
+    return value
+
+
+def _why_no_serial(serial: str) -> str:
+    # It is shown to people: no escape sequences from the network.
+    if 0 < len(serial) <= MAX_SERIAL and serial.isascii() and serial.isprintable():
+        return ""
+    return f"{serial[:40]!r} is no serial (1 to {MAX_SERIAL} printable ASCII characters)"
+
+
+def _why_no_address(address: str) -> str:
+    try:
+        found = ip_address(address)
+    except ValueError:
+        return f"{address[:40]!r} is no IP address"
+    # A scope (fe80::1%eth0) is the name of an interface of the robot's, and any text at all.
+    if found.is_unspecified or found.is_multicast or address == _NO_HOST or "%" in address:
+        return f"{address[:40]!r} is no address of one host"
+    return ""

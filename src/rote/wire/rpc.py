@@ -1,0 +1,494 @@
+"""Requests and responses: the layer WebRTC and DDS share, and what the services of a G1 understand.
+
+    rt/api/<service>/request    identity {id, api_id}, policy {priority, noreply}, lease {id};
+                                parameter, a text: JSON or nothing
+    rt/api/<service>/response   identity {id, api_id}, status {code}; data, a text; binary
+
+An api id means something only together with its service: 7106 executes a preset of `arm` and is an
+arm task of `sport`. Decoders raise `DecodeError` and nothing else, for any input at all. Facts are
+from spec/datachannel.md and spec/dds.md; what is a guess there is called one here.
+"""
+
+import json
+from dataclasses import dataclass
+from enum import Enum, IntEnum
+from typing import Any, NoReturn, TypeVar
+
+from rote import messages as m
+from rote.errors import BadRequestError, DecodeError, PayloadError
+
+ARM, SPORT = "arm", "sport"
+MOTION_SWITCHER, ROBOT_STATE = "motion_switcher", "robot_state"
+ARM_STATE_TOPIC = "rt/arm/action/state"
+"""Where a G1 says ten times a second what its arms do; see `decode_arm_state`."""
+
+_T = TypeVar("_T")
+
+
+class ArmApi(IntEnum):
+    """What the service `arm` can be asked."""
+
+    EXECUTE_PRESET = 7106
+    LIST_ACTIONS = 7107
+    PLAY_TAUGHT = 7108
+    RENAME_TAUGHT = 7109
+    TEACH = 7110
+    PAUSE_TEACHING = 7111
+    DELETE_TAUGHT = 7112
+    STOP_TAUGHT = 7113
+
+
+class SportApi(IntEnum):
+    """What the service `sport`, the motion controller, can be asked."""
+
+    GET_FSM = 7001
+    GET_FSM_MODE = 7002
+    GET_BALANCE_MODE = 7003
+    GET_SWING_HEIGHT = 7004
+    GET_STAND_HEIGHT = 7005
+    GET_PHASE = 7006
+    SET_FSM = 7101
+    SET_BALANCE_MODE = 7102
+    SET_SWING_HEIGHT = 7103
+    SET_STAND_HEIGHT = 7104
+    SET_VELOCITY = 7105
+    SET_ARM_TASK = 7106
+    SET_SPEED_MODE = 7107
+
+
+class MotionSwitcherApi(IntEnum):
+    """What the service `motion_switcher`, which picks the controller, can be asked."""
+
+    CHECK_MODE = 1001
+    SELECT_MODE = 1002
+    RELEASE_MODE = 1003
+    SET_SILENT = 1004
+    GET_SILENT = 1005
+
+
+class RobotStateApi(IntEnum):
+    """What the service `robot_state` can be asked."""
+
+    SWITCH_SERVICE = 1001
+    SET_REPORT_FREQUENCY = 1002
+    LIST_SERVICES = 1003
+    SET_LOW_POWER = 1004  # which of these two sets and which gets is a guess
+    GET_LOW_POWER = 1005
+    GET_PACKAGE_VERSION = 1006
+
+
+APIS: dict[tuple[str, int], IntEnum] = {
+    (service, api.value): api
+    for service, apis in (
+        (ARM, ArmApi),
+        (SPORT, SportApi),
+        (MOTION_SWITCHER, MotionSwitcherApi),
+        (ROBOT_STATE, RobotStateApi),
+    )
+    for api in apis
+}
+"""What an api id means, by service and id."""
+
+# A list of what may be asked, not of what may not: robots have a service, bashrunner, that runs
+# scripts on their computer, and nothing in rote shall ever be able to reach it.
+SERVICES = frozenset(service for service, _ in APIS)
+"""The services a request can be built for."""
+
+
+# ---- JSON ---------------------------------------------------------------------------------------
+
+
+def _refuse_constant(word: str) -> NoReturn:
+    raise ValueError(f"{word} is not JSON")
+
+
+def read_json(text: str) -> object:
+    """Return what a JSON text says."""
+    try:
+        value: object = json.loads(text, parse_constant=_refuse_constant)
+    except (ValueError, RecursionError) as error:
+        raise DecodeError(f"{text[:40]!r} cannot be read as JSON: {error}") from None
+    return value
+
+
+def write_json(value: object) -> str:
+    """Return `value` as a JSON text in ASCII."""
+    try:
+        return json.dumps(value, separators=(",", ":"), allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise BadRequestError(f"this cannot be written as JSON: {error}") from None
+
+
+def read(document: object, key: str, kind: type[_T], default: _T | None = None) -> _T:
+    """Return the value of `key` in an object; it has to be of `kind`, and there unless defaulted.
+
+    Numbers have to be finite and to fit into 64 bits, as they have to in DDS.
+    """
+    if not isinstance(document, dict):
+        raise PayloadError(f"a {type(document).__name__} where an object with {key!r} belongs")
+    value = document.get(key, default)
+    if kind is float and type(value) is int and abs(value) < 2**63:
+        value = float(value)
+    if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
+        raise PayloadError(f"{key!r} is missing or not a {kind.__name__}")
+    if isinstance(value, int | float) and not -(2**63) <= value < 2**63:  # nor is NaN, nor infinity
+        raise PayloadError(f"{key!r} is too large")
+    return value
+
+
+# ---- requests and responses ---------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """One question to one service."""
+
+    service: str
+    api_id: int
+    id: int
+    """Chosen by the client; the response bears it again."""
+    parameter: str = ""
+    priority: int = 0
+    noreply: bool = False
+    lease: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Response:
+    """The answer to the request of the same service, api id and id."""
+
+    service: str
+    api_id: int
+    id: int
+    code: int = 0
+    """0 is done; `explain` says what the others mean."""
+    data: str = ""
+    binary: bytes = b""
+
+
+def topic_of(message: Request | Response) -> str:
+    """Return where a request or a response goes."""
+    return f"rt/api/{message.service}/{type(message).__name__.lower()}"
+
+
+def service_of(topic: str, kind: type[Request] | type[Response]) -> str:
+    """Return the service whose requests, or responses, go to `topic`."""
+    service = topic.removeprefix("rt/api/").removesuffix(f"/{kind.__name__.lower()}")
+    if not service or topic != f"rt/api/{service}/{kind.__name__.lower()}" or "/" in service:
+        raise PayloadError(f"{topic[:80]!r} is not a topic for a {kind.__name__.lower()}")
+    return service
+
+
+def check_service(service: str) -> None:
+    """Raise `BadRequestError` for a service rote does not ask."""
+    if service not in SERVICES:
+        known = ", ".join(sorted(SERVICES))
+        raise BadRequestError(f"rote does not ask a service {service!r}", f"It asks: {known}.")
+
+
+# ---- what a service can be asked ----------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """What a service is asked; with a number it becomes a `Request`."""
+
+    service: str
+    api_id: int
+    parameter: str = ""
+
+    def request(self, number: int, *, noreply: bool = False) -> Request:
+        """Return the request with the id `number`."""
+        check_service(self.service)
+        return Request(
+            service=self.service,
+            api_id=self.api_id,
+            id=number,
+            parameter=self.parameter,
+            noreply=noreply,
+        )
+
+
+LIST_ACTIONS = Call(ARM, ArmApi.LIST_ACTIONS)
+"""Which presets and taught actions there are; `decode_actions` reads the answer."""
+KEEP_TEACHING = Call(ARM, ArmApi.TEACH, write_json({"action_name": ""}))
+"""Somebody is still teaching. To be said every second; ten seconds without it end the teaching."""
+STOP_TEACHING = Call(ARM, ArmApi.TEACH)
+"""End the recording and keep it."""
+STOP_TAUGHT = Call(ARM, ArmApi.STOP_TAUGHT)
+"""Stop the taught action that is playing; the arms return within about four seconds."""
+GET_FSM = Call(SPORT, SportApi.GET_FSM)
+"""The state of the motion controller; `decode_value` reads the answer."""
+CHECK_MODE = Call(MOTION_SWITCHER, MotionSwitcherApi.CHECK_MODE)
+"""Which controller drives the robot; `decode_mode_check` reads the answer."""
+
+
+def execute_preset(action: int) -> Call:
+    """Do a factory action; the answer comes when it is over."""
+    # Of the vendor's clients one says "data" and one "action_id"; "data" is proven (fw 1.5.3.8).
+    return Call(ARM, ArmApi.EXECUTE_PRESET, write_json({"data": action}))
+
+
+def play_taught(name: str) -> Call:
+    """Play a taught action; the answer comes when it begins."""
+    return Call(ARM, ArmApi.PLAY_TAUGHT, write_json({"action_name": _known(name)}))
+
+
+def rename_taught(name: str, new_name: str) -> Call:
+    """Give a taught action another name."""
+    names = {"pre_name": _known(name), "new_name": _new(new_name)}
+    return Call(ARM, ArmApi.RENAME_TAUGHT, write_json(names))
+
+
+def start_teaching(name: str) -> Call:
+    """Make the arms soft and record; a taught action of that name is overwritten unasked."""
+    return Call(ARM, ArmApi.TEACH, write_json({"action_name": _new(name)}))
+
+
+def pause_teaching(*, paused: bool) -> Call:
+    """Pause the recording or go on with it. One source knows this; no capture shows it."""
+    return Call(ARM, ArmApi.PAUSE_TEACHING, write_json({"pause": paused}))
+
+
+def delete_taught(name: str) -> Call:
+    """Delete a taught action; some public projects take this api for playing one."""
+    return Call(ARM, ArmApi.DELETE_TAUGHT, write_json({"action_name": _known(name)}))
+
+
+def set_fsm(fsm: int) -> Call:
+    """Bring the motion controller into another state; code 0 does not prove it, so ask after."""
+    return Call(SPORT, SportApi.SET_FSM, encode_value(fsm))
+
+
+def _known(name: str) -> str:
+    # How long a name may be that exists is the robot's business, but without one 7110 means
+    # something else.
+    if not name:
+        raise BadRequestError("an action without a name", "Name it.")
+    return name
+
+
+def _new(name: str) -> str:
+    if problem := m.name_problem(name):
+        raise BadRequestError(f"the name {name!r} cannot be used: {problem}", "Choose another.")
+    return name
+
+
+def decode_preset(parameter: str) -> int:
+    """Return which preset is asked for, under either key or under both."""
+    document = read_json(parameter)
+    said = {read(document, key, int, -1) for key in ("data", "action_id")} - {-1}
+    if len(said) != 1:
+        raise PayloadError("a preset is not said, or two are")
+    return said.pop()
+
+
+def decode_name(parameter: str, key: str = "action_name") -> str:
+    """Return which taught action is to be played or deleted."""
+    if name := read(read_json(parameter), key, str):
+        return name
+    raise PayloadError(f"{key!r} is empty")
+
+
+def decode_rename(parameter: str) -> tuple[str, str]:
+    """Return the old and the new name."""
+    return decode_name(parameter, "pre_name"), decode_name(parameter, "new_name")
+
+
+def decode_teach(parameter: str) -> str | None:
+    """Return the name under which to start recording, "" to keep on, None to stop."""
+    return read(read_json(parameter), "action_name", str) if parameter else None
+
+
+def decode_pause(parameter: str) -> bool:
+    """Return whether the recording is to pause."""
+    return read(read_json(parameter), "pause", bool)
+
+
+# ---- what a service answers ---------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Preset:
+    """A factory action and its gates, which are empty where every robot in any state has it."""
+
+    id: int
+    name: str
+    fsm: tuple[int, ...] = ()
+    mode_machine: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Taught:
+    """A taught action."""
+
+    name: str
+    seconds: float
+
+
+def encode_actions(presets: tuple[Preset, ...], taught: tuple[Taught, ...]) -> str:
+    """Return the answer to `LIST_ACTIONS`."""
+    first: list[dict[str, Any]] = []
+    for preset in presets:
+        gates = {"fsm": preset.fsm, "mode_machine": preset.mode_machine}
+        open_gates = {key: list(values) for key, values in gates.items() if values}
+        first.append({**open_gates, "id": preset.id, "name": preset.name})
+    return write_json([first, [{"name": t.name, "time": t.seconds} for t in taught]])
+
+
+def decode_actions(data: str) -> tuple[tuple[Preset, ...], tuple[Taught, ...]]:
+    """Return the presets and the taught actions in an answer to `LIST_ACTIONS`."""
+    lists = read_json(data)
+    if not isinstance(lists, list) or [type(part) for part in lists] != [list, list]:
+        raise PayloadError("an answer that is not two lists of actions")
+    presets = tuple(
+        Preset(read(p, "id", int), read(p, "name", str), _ids(p, "fsm"), _ids(p, "mode_machine"))
+        for p in lists[0]
+    )
+    return presets, tuple(Taught(read(t, "name", str), read(t, "time", float)) for t in lists[1])
+
+
+def _ids(document: object, key: str) -> tuple[int, ...]:
+    return tuple(read({key: value}, key, int) for value in read(document, key, list, []))
+
+
+def encode_value(value: int) -> str:
+    """Return one number as `sport` takes and answers it."""
+    return write_json({"data": value})
+
+
+def decode_value(data: str) -> int:
+    """Return the one number `sport` was asked to set, or answers with."""
+    return read(read_json(data), "data", int)
+
+
+def encode_mode_check(name: str, form: str = "0") -> str:
+    """Return the answer to `CHECK_MODE`."""
+    return write_json({"form": form, "name": name})
+
+
+def decode_mode_check(data: str) -> str:
+    """Return the controller's name in an answer to `CHECK_MODE`; none means debug mode."""
+    return read(read_json(data), "name", str)
+
+
+class Activity(Enum):
+    """What arms can be doing."""
+
+    IDLE = "idle"
+    RECORDING = "recording"
+    PLAYING = "playing"
+    RELEASING = "releasing"
+    PRESET = "preset"
+
+
+_ACTIVITIES = {
+    0: Activity.IDLE,
+    -1: Activity.RECORDING,
+    100: Activity.PLAYING,
+    99: Activity.RELEASING,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ArmState:
+    """What the arms do, as `ARM_STATE_TOPIC` says it."""
+
+    holding: bool = False
+    id: int = 0
+    name: str = ""
+
+    @property
+    def activity(self) -> Activity:
+        """What the id means."""
+        return _ACTIVITIES.get(self.id, Activity.PRESET)
+
+    @property
+    def words(self) -> str:
+        """What the arms do, for a person."""
+        number = f" {self.id}" if self.activity is Activity.PRESET else ""
+        name = f" ({self.name})" if self.name else ""
+        return self.activity.value + number + name + (", holding" if self.holding else "")
+
+
+def encode_arm_state(state: ArmState) -> str:
+    """Return the text a robot publishes."""
+    return write_json({"holding": state.holding, "id": state.id, "name": state.name})
+
+
+def decode_arm_state(text: str) -> ArmState:
+    """Return what a robot has published."""
+    said = read_json(text)
+    return ArmState(read(said, "holding", bool), read(said, "id", int), read(said, "name", str))
+
+
+# ---- codes --------------------------------------------------------------------------------------
+
+# What a code means and what to do about it, by service ("" is any) and code: numbers clash, and
+# 7001 to 7009 are codes of one service and api ids of another.
+CODES: dict[tuple[str, int], tuple[str, str]] = {
+    ("", 0): ("done", ""),
+    ("", 100): ("it could not accept the values sent", "Check them against the service's limits."),
+    ("", 3001): ("something unknown went wrong", "Try again; look at the robot's own messages."),
+    ("", 3102): ("nobody took the request", "See that the service runs and is not in debug mode."),
+    ("", 3103): ("the client does not know this api", "Use a client as new as the robot."),
+    ("", 3104): (
+        "the service did not answer in time",
+        "Look at what the robot does, then ask again.",
+    ),
+    ("", 3105): ("the answer was to another question", "Ask again."),
+    ("", 3106): ("the answer could not be read", "Compare the versions of both ends."),
+    ("", 3107): ("the client's lease is not valid", "Take the lease anew."),
+    ("", 3201): ("the service could not send its answer", "Look at what the robot does."),
+    ("", 3202): ("the service failed inside", "Try again; restart the robot if it stays so."),
+    ("", 3203): (
+        "the service does not know this api",
+        "The robot's software may be older: update it.",
+    ),
+    ("", 3204): ("it could not read or accept the values sent", "Check names and numbers."),
+    ("", 3205): ("another client holds the lease", "Let the other client end first."),
+    ("", 3206): ("there is no such lease", "Take the lease anew."),
+    ("", 3207): ("there is a lease already", "Let the other client end first."),
+    (SPORT, 4101): ("the path sent is not valid", "Check its points."),
+    (SPORT, 4201): ("the motion took too long", "Try again."),
+    (SPORT, 4205): (
+        "the motion controller is not initialised",
+        "Wait until the robot has started.",
+    ),
+    (SPORT, 7301): (
+        "the controller's state is not available",
+        "Make the robot stand first: L2+UP.",
+    ),
+    (SPORT, 7302): ("there is no such controller state", "Ask the robot which it has."),
+    (SPORT, 7303): ("there is no such task", "Choose another."),
+    (SPORT, 7304): ("the controller may not return to that state", "Damp it first: L2+B."),
+    (ROBOT_STATE, 5201): ("the service could not be switched", "Ask for the list of services."),
+    (ROBOT_STATE, 5202): ("that service is protected", "It cannot be switched off."),
+    (MOTION_SWITCHER, 7001): ("it could not accept the values sent", "Check them."),
+    (MOTION_SWITCHER, 7002): ("it is switching already", "Wait a moment and ask again."),
+    (MOTION_SWITCHER, 7003): ("its event failed", "Ask again."),
+    (MOTION_SWITCHER, 7004): ("there is no controller of that name", "On a G1 it is: ai."),
+    (MOTION_SWITCHER, 7005): ("its command failed", "Ask again."),
+    (MOTION_SWITCHER, 7006): ("the check failed", "Ask again."),
+    (MOTION_SWITCHER, 7007): ("the controller could not be selected", "Damp the robot, ask again."),
+    (MOTION_SWITCHER, 7008): ("the controller could not be released", "Damp the robot, ask again."),
+    (MOTION_SWITCHER, 7009): ("customising failed", "Ask again."),
+    (ARM, 7399): ("the arm service failed", "Try again."),
+    (ARM, 7400): ("its arms are in use by another motion", "Wait until it has ended, or stop it."),
+    (ARM, 7401): ("its arms hold a pose", "Release them (preset 99), or repeat the same preset."),
+    (ARM, 7402): ("there is no such action", "List what there is; it differs from robot to robot."),
+    (ARM, 7403): ("the action's file cannot be read", "Teach it again, or delete it."),
+    (ARM, 7404): (
+        "its controller's state does not allow it",
+        "Make it stand balanced: L2+UP, R1+X.",
+    ),
+    (ARM, 7405): ("an action of that name already exists", "Choose another name."),
+    (ARM, 7406): ("its battery is low", "Charge it."),
+    (ARM, 7407): ("a motor reports an error", "Look at the robot's faults; let it cool."),
+}
+
+
+def explain(service: str, code: int) -> tuple[str, str]:
+    """Return what a service's code means and what to do about it."""
+    unknown = ("for a reason it does not explain", "Look the code up in the docs.")
+    return CODES.get((service, code)) or CODES.get(("", code), unknown)

@@ -1,0 +1,247 @@
+"""SDP: the text of offers and answers, the JSON that carries it, and how the robot reads it.
+
+    {"id": "STA_localNetwork", "sdp": "v=0...", "type": "offer", "token": ""}
+    {"type": "answer", "sdp": "v=0...", "id": "STA_localNetwork"}    busy: "sdp": "reject"
+
+The robot's stack (Amazon's KVS WebRTC SDK in C, by its answers) is strict in its own way: of all
+the ufrags, passwords and fingerprints in an offer it keeps one each, the last; and it skips the
+name of the fingerprint's hash as 8 characters, taking any for sha-256. So an offer must say the
+same in every m-line and carry sha-256 alone. Facts and sources: spec/datachannel.md, 1.1 to 1.5.
+
+What reads raises `DecodeError` and nothing else, for any text at all.
+"""
+
+import re
+import reprlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from rote.errors import BadRequestError, DecodeError
+from rote.wire.discovery import DocumentError, json_body, json_object, text_field
+
+STATION_ID = "STA_localNetwork"
+"""The offer's id where robot and client are in the same Wi-Fi; it is empty on the robot's own."""
+
+_REJECT = "reject"
+_HASH_NAME = len("sha-256 ")
+
+# SDP ends its lines with CR LF and readers take either alone; `splitlines` would split at more.
+_LINE_END = re.compile(r"\r\n|\r|\n")
+_OTHER_HASHES = re.compile(
+    r"(?i)(?<![^\r\n])a=fingerprint:(?![ \t]*sha-256[ \t])[^\r\n]*(?:\r\n|\r|\n|\Z)", re.ASCII
+)
+_STRICT_LINE = re.compile(r"(?<![^\r\n])a=(ice-ufrag|ice-pwd|fingerprint):[^\r\n]*")
+_FINGERPRINT = re.compile(r"(?i)[ \t]*(\S+)[ \t]+([0-9a-f]{2}(?::[0-9a-f]{2})*)[ \t]*")
+_CANDIDATE = re.compile(r"\S+ \d{1,3} (\S+) \d{1,10} (\S+) (\d{1,5}) typ (\S+)(?: .*)?", re.ASCII)
+
+
+# ---- documents ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Offer:
+    """What the client would like."""
+
+    sdp: str
+    id: str = STATION_ID
+    token: str = ""
+    """Empty on a local network; any value is said to be accepted."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What the robot agrees to."""
+
+    sdp: str
+    id: str = STATION_ID
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Busy:
+    """The robot has a client already; the phone app counts as one."""
+
+    id: str = STATION_ID
+
+
+def encode_offer(offer: Offer) -> bytes:
+    """Return the offer document."""
+    _check_sdp(offer.sdp)
+    return json_body({"id": offer.id, "sdp": offer.sdp, "type": "offer", "token": offer.token})
+
+
+def decode_offer(body: bytes) -> Offer:
+    """Return the offer in a document; what it leaves out but the SDP is empty."""
+    document = json_object(body, "offer")
+    token = text_field(document, "token", "offer", "")
+    return Offer(
+        sdp=_sdp(document, "offer"), id=text_field(document, "id", "offer", ""), token=token
+    )
+
+
+def encode_answer(answer: Answer | Busy) -> bytes:
+    """Return the answer document."""
+    if isinstance(answer, Busy):
+        return json_body({"type": "answer", "sdp": _REJECT, "id": answer.id})
+    _check_sdp(answer.sdp)
+    return json_body({"type": "answer", "sdp": answer.sdp, "id": answer.id})
+
+
+def decode_answer(body: bytes) -> Answer | Busy:
+    """Return the answer in a document."""
+    document = json_object(body, "answer")
+    name = text_field(document, "id", "answer", "")
+    if document.get("sdp") == _REJECT:
+        return Busy(id=name)
+    return Answer(sdp=_sdp(document, "answer"), id=name)
+
+
+def _sdp(document: dict[str, object], kind: str) -> str:
+    sdp = text_field(document, "sdp", kind)
+    if not sdp.startswith("v=0"):
+        raise DocumentError(kind, f"its SDP begins {sdp[:40]!r}, not 'v=0'")
+    if document.get("type") != kind:
+        raise DocumentError(kind, f"its type is {reprlib.repr(document.get('type'))}, not {kind!r}")
+    return sdp
+
+
+def _check_sdp(sdp: str) -> None:
+    if not sdp.startswith("v=0"):
+        raise BadRequestError(f"an SDP begins with 'v=0', not {sdp[:40]!r}")
+
+
+# ---- what the text says -------------------------------------------------------------------------
+
+
+class Fingerprint(NamedTuple):
+    """A certificate's hash."""
+
+    algorithm: str
+    """In lower case: `sha-256`."""
+    digest: str
+    """In upper case, as the robot compares it: `AB:CD:...`."""
+
+
+class Candidate(NamedTuple):
+    """Where a side can be reached."""
+
+    address: str
+    """An IP address, or a name of mDNS."""
+    port: int
+    protocol: str
+    """In lower case: `udp` or `tcp`."""
+
+
+class Media(NamedTuple):
+    """What one m-line goes by; what it does not say itself, it has from the session's lines."""
+
+    kind: str
+    """`audio`, `video` or `application`."""
+    ufrag: str | None
+    password: str | None
+    fingerprints: tuple[Fingerprint, ...]
+
+
+class StrictReading(NamedTuple):
+    """What the robot's stack keeps of an offer."""
+
+    ufrag: str
+    password: str
+    fingerprint: str
+    """Without the name of its hash, which the robot does not look at."""
+
+
+def keep_sha256(sdp: str) -> str:
+    """Return `sdp` without fingerprints of other hashes than sha-256; all else stays as it is.
+
+    Without this ICE completes and the data channel never opens: the robot would compare its sha-256
+    with the last fingerprint, and aiortc puts sha-512 last.
+    """
+    return _OTHER_HASHES.sub("", sdp)
+
+
+def read_media(sdp: str) -> tuple[Media, ...]:
+    """Return ufrag, password and fingerprints of every m-line."""
+    sections: list[tuple[str, dict[str, str], list[Fingerprint]]] = [("", {}, [])]
+    for name, value in _lines(sdp):
+        if name == "m":
+            sections.append((value.split(" ")[0], {}, []))
+        elif name == "fingerprint":
+            sections[-1][2].append(_fingerprint(value))
+        else:
+            sections[-1][1][name] = value
+    _, session, shared = sections[0]
+    return tuple(
+        Media(
+            kind,
+            own.get("ice-ufrag", session.get("ice-ufrag")),
+            own.get("ice-pwd", session.get("ice-pwd")),
+            tuple(fingerprints or shared),
+        )
+        for kind, own, fingerprints in sections[1:]
+    )
+
+
+def strict_reading(sdp: str) -> StrictReading:
+    """Return what the robot's stack keeps of `sdp`: the last of each, whatever the m-line.
+
+    It takes a fingerprint from the session's lines too, ufrag and password from m-lines only.
+    """
+    kept: dict[str, str] = {}
+    in_media = False
+    for name, value in _lines(sdp):
+        in_media = in_media or name == "m"
+        if in_media or name == "fingerprint":
+            kept[name] = value
+    kept["fingerprint"] = kept.get("fingerprint", "")[_HASH_NAME:]
+    for name in ("ice-ufrag", "ice-pwd", "fingerprint"):
+        if not kept.get(name):
+            raise DecodeError(f"the robot would find no {name} in this SDP")
+    return StrictReading(kept["ice-ufrag"], kept["ice-pwd"], kept["fingerprint"])
+
+
+def as_strictly_read(sdp: str) -> str:
+    """Return `sdp` as it looks to the robot's stack, for a simulated robot on another stack.
+
+    Every m-line has the ufrag and password of the last, and every fingerprint is the last one,
+    called sha-256 whatever it was.
+    """
+    reading = strict_reading(sdp)
+    values = {
+        "ice-ufrag": reading.ufrag,
+        "ice-pwd": reading.password,
+        "fingerprint": f"sha-256 {reading.fingerprint}",
+    }
+    return _STRICT_LINE.sub(lambda match: f"a={match[1]}:{values[match[1]]}", sdp)
+
+
+def host_candidates(sdp: str) -> tuple[Candidate, ...]:
+    """Return the host candidates in `sdp`, each once, in their order."""
+    found: dict[Candidate, None] = {}
+    for name, value in _lines(sdp):
+        if name != "candidate":
+            continue
+        match = _CANDIDATE.fullmatch(value)
+        if match is None or int(match[3]) > 65_535:
+            raise DecodeError(f"this is no ICE candidate: {value[:80]!r}")
+        if match[4] == "host":
+            found[Candidate(match[2], int(match[3]), match[1].lower())] = None
+    return tuple(found)
+
+
+def _lines(sdp: str) -> Iterator[tuple[str, str]]:
+    """Yield `m` and the attributes that matter here with their values."""
+    for line in _LINE_END.split(sdp):
+        if line.startswith("m="):
+            yield "m", line[2:]
+        elif line.startswith("a="):
+            name, _, value = line[2:].partition(":")
+            if name in {"ice-ufrag", "ice-pwd", "fingerprint", "candidate"}:
+                yield name, value
+
+
+def _fingerprint(value: str) -> Fingerprint:
+    match = _FINGERPRINT.fullmatch(value)
+    if match is None:
+        raise DecodeError(f"this is no fingerprint: {value[:80]!r}")
+    return Fingerprint(match[1].lower(), match[2].upper())
