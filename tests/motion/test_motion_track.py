@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rote.errors import BadRequestError
-from rote.motion.track import Array, Track
+from rote.motion.track import Array, Mark, Track
 
 NAMES = ("left_elbow_joint", "right_elbow_joint")
 
@@ -99,3 +99,43 @@ def test_an_even_track_has_the_rate_it_was_sampled_at(
     assert track.rate_hz == pytest.approx(rate_hz, rel=1e-4)
     assert track.longest_gap_s == pytest.approx(1 / rate_hz, rel=1e-4)
     assert track.duration_s == pytest.approx((count - 1) / rate_hz, rel=1e-4)
+
+
+# ---- marks and history --------------------------------------------------------------------------
+
+
+def marked(*times_s: float) -> Track:
+    marks = tuple(Mark(time_s, f"at {time_s}") for time_s in times_s)
+    return Track(times_s=np.arange(3.0), joints_rad=np.zeros((3, 2)), names=NAMES, marks=marks)
+
+
+def test_a_track_has_neither_marks_nor_history_unless_given() -> None:
+    track = track_at(0.0, 1.0)
+    assert (track.marks, track.history) == ((), ())
+
+
+def test_marks_are_kept_in_the_order_of_their_times() -> None:
+    assert [mark.time_s for mark in marked(2.0, 0.5, 1.0).marks] == [0.5, 1.0, 2.0]
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_a_mark_that_is_at_no_time_is_refused_by_its_words(bad: float) -> None:
+    with pytest.raises(BadRequestError, match=f"'at {bad}'"):
+        marked(1.0, bad)
+
+
+def test_a_mark_cannot_be_changed() -> None:
+    mark = Mark(1.0, "clap")
+    with pytest.raises(FrozenInstanceError):
+        mark.words = "bow"  # type: ignore[misc]  # that is the point of the test
+
+
+def test_an_edited_track_has_one_line_more_and_leaves_the_first_alone() -> None:
+    track = marked(1.0)
+    edited = track._edited("once", joints_rad=np.ones((3, 2)))._edited("twice", marks=())
+    assert (track.history, edited.history) == ((), ("once", "twice"))
+    assert not track.joints_rad.any()
+    assert edited.joints_rad.all()
+    assert (len(track.marks), len(edited.marks)) == (1, 0)
+    assert edited.names == track.names
+    assert not edited.joints_rad.flags.writeable

@@ -1,6 +1,9 @@
 """Track: one joint trajectory on our side, with times, names and where it came from."""
 
-from dataclasses import dataclass
+import math
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+from typing import TypedDict, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -8,6 +11,25 @@ from numpy.typing import ArrayLike, NDArray
 from rote.errors import BadRequestError
 
 Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A moment of a track that somebody gave words to."""
+
+    time_s: float
+    """On the clock of the track's times."""
+    words: str
+
+
+class _Changes(TypedDict, total=False):
+    """What an edit may change: fields of `Track`."""
+
+    times_s: Array
+    joints_rad: Array
+    names: tuple[str, ...]
+    variant: str
+    marks: tuple[Mark, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -23,11 +45,16 @@ class Track:
     variant: str = "g1-29"
     source: str = ""
     """Where it came from, in words: `teach wave over udp`."""
+    marks: tuple[Mark, ...] = ()
+    """In the order of their times; they may lie anywhere, but a trim drops those outside."""
+    history: tuple[str, ...] = ()
+    """How it came to be, one line per edit: `trim 0.50 to 3.20 s`."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "times_s", _frozen(self.times_s))
         object.__setattr__(self, "joints_rad", _frozen(self.joints_rad))
         self._check()
+        object.__setattr__(self, "marks", tuple(sorted(self.marks, key=lambda m: m.time_s)))
 
     def _check(self) -> None:
         if self.times_s.ndim != 1 or self.joints_rad.shape != (len(self), len(self.names)):
@@ -37,10 +64,38 @@ class Track:
             )
         if not np.isfinite(self.times_s).all() or not np.isfinite(self.joints_rad).all():
             raise BadRequestError("a track holds a value that is not a number")
+        for mark in self.marks:
+            if not math.isfinite(mark.time_s):
+                raise BadRequestError(f"the mark {mark.words!r} is at {mark.time_s}, not a time")
         steps = np.diff(self.times_s)
         if (steps <= 0).any():
             row = int(np.argmax(steps <= 0)) + 1
             raise BadRequestError(f"the time in row {row} of a track is not after the one before")
+
+    def _edited(self, line: str, **changes: Unpack[_Changes]) -> "Track":
+        """Return this track with `changes`, and `line` added to its history; for `motion` only."""
+        return replace(self, history=(*self.history, line), **changes)
+
+    def _need(self, samples: int) -> None:
+        """Refuse an edit of fewer `samples`, or of no joints."""
+        if len(self) < samples or not self.names:
+            raise BadRequestError(
+                f"this needs {samples} samples and a joint; "
+                f"the track has {len(self)} samples of {len(self.names)} joints"
+            )
+
+    def _chosen(self, joints: Collection[str]) -> tuple[str, ...]:
+        """Return these joints in the track's order; refuse none, and those it does not have."""
+        unknown = [name for name in joints if name not in self.names]
+        if unknown or not joints:
+            raise BadRequestError(
+                f"the track has no {', '.join(unknown)}" if unknown else "no joint was named",
+                f"It has {', '.join(self.names)}.",
+            )
+        return tuple(name for name in self.names if name in joints)
+
+    def _columns(self, names: Collection[str]) -> list[int]:
+        return [self.names.index(name) for name in names]
 
     def __len__(self) -> int:
         return int(self.times_s.size)

@@ -1,0 +1,347 @@
+"""Edits: from a track to a track, each with one line more in its history.
+
+Times in arguments are on the clock of the track's own `times_s`, which edits leave running: a
+track trimmed to 0.50 s begins at 0.50 s. Marks move along. Nothing here checks what a robot can
+do; `limits` does, before anything is played.
+"""
+
+from collections.abc import Collection
+from dataclasses import replace
+
+import numpy as np
+
+from rote.errors import BadRequestError
+from rote.messages import Interpolation
+from rote.model import G1_23, G1_27, G1_29
+from rote.motion.interpolate import MINIMUM_JERK_PEAK, minimum_jerk, sample
+from rote.motion.track import Array, Mark, Track
+
+MOST_BRIDGE_RAD_S = 3.0
+"""The fastest moment of a bridge or a fade that nobody taught."""
+
+_VARIANTS = {variant.name: variant for variant in (G1_29, G1_27, G1_23)}
+_MOVED_RAD = 0.05
+_TOUCHING_RAD = 1e-3  # about what an encoder's noise is: no jump
+_MOST_SAMPLES = 1_000_000
+_BRIDGE_HZ = (20.0, 1000.0)
+_MOST_BRIDGE_S = 60.0
+# Speed is measured over this long: between two samples, noise of 1 mrad looks like 0.1 rad/s.
+_IDLE_WINDOW_S = 0.1
+
+
+def trim(track: Track, start_s: float, end_s: float) -> Track:
+    """Keep the samples and marks from `start_s` to `end_s`, both included."""
+    return _trimmed(track, start_s, end_s, "trim")
+
+
+def idle_bounds(track: Track, threshold_rad_s: float = 0.05) -> tuple[float, float]:
+    """Return when movement begins and ends, each at most 0.1 s too wide.
+
+    Movement is any joint being faster than `threshold_rad_s` over a tenth of a second.
+    """
+    track._need(2)
+    _within(threshold_rad_s, "the threshold", 0.001, 10.0, "rad/s")
+    ahead = _at(track, track.times_s + _IDLE_WINDOW_S, Interpolation.LINEAR)
+    speeds_rad_s = np.abs(ahead - track.joints_rad).max(axis=1) / _IDLE_WINDOW_S
+    moving = np.flatnonzero(speeds_rad_s > threshold_rad_s)
+    if not moving.size:
+        raise BadRequestError(
+            f"nothing moves faster than {threshold_rad_s:g} rad/s: "
+            f"the fastest joint reaches {speeds_rad_s.max():.3g} rad/s",
+            "Choose a lower threshold.",
+        )
+    start_s, last_s = track.times_s[moving[0]], track.times_s[moving[-1]] + _IDLE_WINDOW_S
+    return float(start_s), float(min(last_s, track.times_s[-1]))
+
+
+def trim_idle(track: Track, threshold_rad_s: float = 0.05, margin_s: float = 0.2) -> Track:
+    """Cut what stands still at both ends, but for `margin_s`."""
+    start_s, end_s = idle_bounds(track, threshold_rad_s)
+    _within(margin_s, "the margin", 0.0, _MOST_BRIDGE_S, "s")
+    start_s = max(start_s - margin_s, float(track.times_s[0]))
+    return _trimmed(track, start_s, min(end_s + margin_s, float(track.times_s[-1])), "trim idle")
+
+
+def resample(track: Track, rate_hz: float) -> Track:
+    """Put the samples evenly, `rate_hz` of them a second, by a cubic that does not overshoot.
+
+    The last pose is kept: where the length is no whole number of steps, it is held until the next.
+    """
+    track._need(2)
+    _within(rate_hz, "the rate", 0.1, min(10_000.0, _MOST_SAMPLES / track.duration_s), "Hz")
+    steps = int(np.ceil(track.duration_s * rate_hz - 1e-6))
+    times_s = track.times_s[0] + np.arange(max(steps, 1) + 1) / rate_hz
+    joints_rad = _at(track, times_s)
+    joints_rad[-1] = track.joints_rad[-1]
+    return track._edited(f"resample at {rate_hz:g} Hz", times_s=times_s, joints_rad=joints_rad)
+
+
+def speed(track: Track, factor: float) -> Track:
+    """Make it `factor` times as fast; it begins when it did."""
+    track._need(2)
+    _within(factor, "the speed", 0.01, 100.0, "times")
+    begin_s = track.times_s[0]
+    return track._edited(
+        f"speed {factor:g} times",
+        times_s=begin_s + (track.times_s - begin_s) / factor,
+        marks=_retimed(track.marks, begin_s - begin_s / factor, 1 / factor),
+    )
+
+
+def reverse(track: Track) -> Track:
+    """Play it backwards, between the same two moments."""
+    track._need(2)
+    both_s = track.times_s[0] + track.times_s[-1]
+    return track._edited(
+        "reverse",
+        times_s=both_s - track.times_s[::-1],
+        joints_rad=track.joints_rad[::-1],
+        marks=_retimed(track.marks, both_s, -1.0),
+    )
+
+
+def jerk_rms(track: Track) -> float:
+    """Return the root mean square over time and joints of the third derivative, in rad/s3."""
+    track._need(4)
+    times_s, values = track.times_s, track.joints_rad
+    for _ in range(3):
+        values = np.diff(values, axis=0) / np.diff(times_s)[:, None]
+        times_s = (times_s[1:] + times_s[:-1]) / 2
+    return float(np.sqrt(np.square(values).mean()))
+
+
+def smooth(track: Track, cutoff_hz: float) -> Track:
+    """Take out what is faster than `cutoff_hz`, without delay; both ends stay where they are.
+
+    This is a second-order Butterworth run forwards and backwards: half of what swings at the
+    cutoff is left. The history says what became of the jerk.
+    """
+    before = jerk_rms(track)
+    _within(cutoff_hz, "the cutoff", 0.01, track.rate_hz / 2, "Hz")
+    even_s = np.linspace(track.times_s[0], track.times_s[-1], len(track))
+    calm = _butterworth(_at(track, even_s), cutoff_hz / track.rate_hz)
+    joints_rad = sample(even_s, calm, track.times_s, Interpolation.CUBIC)
+    after = jerk_rms(replace(track, joints_rad=joints_rad))
+    line = f"smooth at {cutoff_hz:g} Hz: jerk {before:.3g} to {after:.3g} rad/s3"
+    return track._edited(line, joints_rad=joints_rad)
+
+
+def _butterworth(values: Array, cutoff: float) -> Array:
+    """Filter even samples, (n, joints), with zero phase; `cutoff` is in periods per sample."""
+    # Without the line from end to end, the samples begin and end at 0. Turned about these points
+    # they go on for ever without a step, and a filter that is symmetric leaves the points at 0.
+    line = values[0] + np.linspace(0.0, 1.0, len(values))[:, None] * (values[-1] - values[0])
+    bent = values - line
+    endless = np.concatenate([bent, -bent[-2:0:-1]])
+    gain = 1.0 / (1.0 + (np.fft.rfftfreq(len(endless)) / cutoff) ** 4)
+    calm = np.fft.irfft(np.fft.rfft(endless, axis=0) * gain[:, None], len(endless), axis=0)
+    return np.asarray(line + calm[: len(values)])
+
+
+def concatenate(a: Track, b: Track, blend_s: float = 0.5) -> Track:
+    """Let `b` follow `a` after a minimum-jerk bridge of `blend_s`, at rest at both its ends.
+
+    With 0 there is no bridge: `b` must begin in the pose `a` ends in, and that sample counts once.
+    """
+    _need_same_joints(a, b)
+    _within(blend_s, "the bridge", 0.0, _MOST_BRIDGE_S, "s")
+    end_s = float(a.times_s[-1])
+    over_s, over = _bridge(a, b.joints_rad[0], blend_s)
+    shift_s = end_s + blend_s - b.times_s[0]
+    return a._edited(
+        f"concatenate {_called(b)}, bridge {blend_s:.2f} s",
+        times_s=np.concatenate([a.times_s, over_s, b.times_s[1:] + shift_s]),
+        joints_rad=np.concatenate([a.joints_rad, over, b.joints_rad[1:]]),
+        marks=_joined(a, b, shift_s),
+    )
+
+
+def close_loop(track: Track, seconds: float) -> Track:
+    """Go back to the first pose within `seconds`, so that it can be played again and again."""
+    track._need(2)
+    _within(seconds, "the way back", 0.01, _MOST_BRIDGE_S, "s")
+    over_s, over = _bridge(track, track.joints_rad[0], seconds)
+    return track._edited(
+        f"close the loop in {seconds:.2f} s",
+        times_s=np.concatenate([track.times_s, over_s]),
+        joints_rad=np.concatenate([track.joints_rad, over]),
+    )
+
+
+def cross_fade(a: Track, b: Track, overlap_s: float) -> Track:
+    """Let `b` begin `overlap_s` before `a` ends, and pass from one to the other meanwhile."""
+    _need_same_joints(a, b)
+    _within(overlap_s, "the overlap", 0.001, min(a.duration_s, b.duration_s), "s")
+    begin_s = a.times_s[-1] - overlap_s
+    shift_s = begin_s - b.times_s[0]
+    b_times_s = b.times_s + shift_s
+    other = sample(b_times_s, b.joints_rad, a.times_s, Interpolation.CUBIC)
+    fading = a.times_s >= begin_s
+    _check_bridge(a.names, (a.joints_rad - other)[fading], overlap_s)
+    share = minimum_jerk(np.zeros(1), np.ones(1), (a.times_s - begin_s) / overlap_s)
+    faded = a.joints_rad + share * (other - a.joints_rad)
+    after = b_times_s > a.times_s[-1] + 1e-6
+    return a._edited(
+        f"cross-fade into {_called(b)}, overlap {overlap_s:.2f} s",
+        times_s=np.concatenate([a.times_s, b_times_s[after]]),
+        joints_rad=np.concatenate([faded, b.joints_rad[after]]),
+        marks=_joined(a, b, shift_s),
+    )
+
+
+def blend(a: Track, b: Track, weight: float) -> Track:
+    """Mix two performances: 0 is `a`, 1 is `b`, stretched to the times of `a`."""
+    _need_same_joints(a, b)
+    _within(weight, "the weight", 0.0, 1.0, "of the whole")
+    stretch = b.duration_s / a.duration_s
+    other = _at(b, b.times_s[0] + (a.times_s - a.times_s[0]) * stretch)
+    return a._edited(
+        f"blend {weight:g} of {_called(b)}, {b.duration_s:.2f} s stretched to {a.duration_s:.2f} s",
+        joints_rad=a.joints_rad + weight * (other - a.joints_rad),
+    )
+
+
+def layer(base: Track, over: Track, joints: Collection[str]) -> Track:
+    """Take `joints` from `over` and the others from `base`, both from their beginnings.
+
+    The times are those of `base`: a longer `over` is cut, a shorter one holds its last pose.
+    """
+    base._need(2)
+    over._need(2)
+    names = base._chosen(joints)
+    over._chosen(names)
+    joints_rad = base.joints_rad.copy()
+    other = _at(over, over.times_s[0] + (base.times_s - base.times_s[0]))
+    joints_rad[:, base._columns(names)] = other[:, over._columns(names)]
+    line = f"layer {_called(over)}, {over.duration_s:.2f} s on {base.duration_s:.2f} s: "
+    return base._edited(line + ", ".join(names), joints_rad=joints_rad)
+
+
+def keep(track: Track, joints: Collection[str]) -> Track:
+    """Keep these joints, in the order of the track's columns."""
+    names = track._chosen(joints)
+    joints_rad = track.joints_rad[:, track._columns(names)]
+    return track._edited(f"keep {', '.join(names)}", joints_rad=joints_rad, names=names)
+
+
+def drop(track: Track, joints: Collection[str]) -> Track:
+    """Leave these joints out."""
+    names = track._chosen(joints)
+    kept = tuple(name for name in track.names if name not in names)
+    if not kept:
+        raise BadRequestError(f"all {len(names)} joints dropped leave no track; keep at least 1")
+    joints_rad = track.joints_rad[:, track._columns(kept)]
+    return track._edited(f"drop {', '.join(names)}", joints_rad=joints_rad, names=kept)
+
+
+def to_variant(track: Track, name: str, *, force: bool = False) -> Track:
+    """Give it the joints of another build of the robot: those it lacks stay at 0.
+
+    A joint that moved is dropped only with `force`.
+    """
+    if name not in _VARIANTS:
+        raise BadRequestError(f"there is no variant {name!r}; there are {', '.join(_VARIANTS)}")
+    names = _VARIANTS[name].names
+    lost = [joint for joint in track.names if joint not in names]
+    if not force:
+        _check_still(track, lost, name)
+    joints_rad = np.zeros((len(track), len(names)))
+    shared = [joint for joint in names if joint in track.names]
+    columns = [names.index(joint) for joint in shared]
+    joints_rad[:, columns] = track.joints_rad[:, track._columns(shared)]
+    line = f"to {name}"
+    if missing := [joint for joint in names if joint not in track.names]:
+        line += f"; at 0: {', '.join(missing)}"
+    if lost:
+        line += f"; dropped: {', '.join(lost)}"
+    return track._edited(line, joints_rad=joints_rad, names=names, variant=name)
+
+
+def _within(value: float, what: str, low: float, high: float, unit: str) -> None:
+    # Asked this way round, what is not a number is refused too. The slack lets the numbers of the
+    # message be used as they are printed, with six digits.
+    if not low - 1e-5 * abs(low) <= value <= high + 1e-5 * abs(high):
+        raise BadRequestError(f"{what} is {value:g} {unit}; possible is {low:g} to {high:g} {unit}")
+
+
+def _need_same_joints(a: Track, b: Track) -> None:
+    a._need(2)
+    b._need(2)
+    if a.names != b.names:
+        only = sorted(set(a.names) ^ set(b.names))
+        raise BadRequestError(
+            f"the tracks have different joints: {', '.join(only) or 'the same in another order'}",
+            "Keep the joints they share, or bring both to one variant.",
+        )
+
+
+def _check_still(track: Track, names: list[str], variant: str) -> None:
+    for name, column in zip(names, track._columns(names), strict=True):
+        moved_rad = float(np.ptp(track.joints_rad[:, column])) if len(track) else 0.0
+        if moved_rad > _MOVED_RAD:
+            raise BadRequestError(
+                f"{variant} has no {name}, and it moves by {moved_rad:.2f} rad; "
+                f"up to {_MOVED_RAD} rad can be dropped",
+                "Force it, if the motion can do without.",
+            )
+
+
+def _trimmed(track: Track, start_s: float, end_s: float, word: str) -> Track:
+    track._need(2)
+    first_s, last_s = float(track.times_s[0]), float(track.times_s[-1])
+    _within(start_s, "the start", first_s, last_s, "s")
+    _within(end_s, "the end", start_s, last_s, "s")
+    inside = (track.times_s >= start_s) & (track.times_s <= end_s)
+    if inside.sum() < 2:
+        raise BadRequestError(
+            f"{start_s:g} to {end_s:g} s holds {inside.sum()} samples; 2 are needed, "
+            f"and they are up to {track.longest_gap_s:.3g} s apart"
+        )
+    return track._edited(
+        f"{word} {start_s:.2f} to {end_s:.2f} s",
+        times_s=track.times_s[inside],
+        joints_rad=track.joints_rad[inside],
+        marks=tuple(mark for mark in track.marks if start_s <= mark.time_s <= end_s),
+    )
+
+
+def _at(track: Track, at_s: Array, how: Interpolation = Interpolation.CUBIC) -> Array:
+    return sample(track.times_s, track.joints_rad, at_s, how)
+
+
+def _bridge(track: Track, pose_rad: Array, seconds: float) -> tuple[Array, Array]:
+    """Return times (k,) and poses (k, joints) from after the track's end to `pose_rad`."""
+    gap = pose_rad - track.joints_rad[-1]
+    _check_bridge(track.names, gap[None, :], seconds)
+    steps = int(np.ceil(seconds * np.clip(track.rate_hz, *_BRIDGE_HZ)))
+    share = np.arange(1, steps + 1) / max(steps, 1)
+    poses = minimum_jerk(track.joints_rad[-1], pose_rad, share)
+    return track.times_s[-1] + share * seconds, poses
+
+
+def _check_bridge(names: tuple[str, ...], gaps_rad: Array, seconds: float) -> None:
+    """Refuse a passage over `gaps_rad`, (n, joints), that would be a jump or too fast."""
+    far = np.abs(gaps_rad).max(axis=0)
+    worst = int(far.argmax())
+    least_s = MINIMUM_JERK_PEAK * far[worst] / MOST_BRIDGE_RAD_S
+    if far[worst] > _TOUCHING_RAD and seconds < least_s:
+        raise BadRequestError(
+            f"{names[worst]} is {far[worst]:.2f} rad apart, too far for {seconds:g} s; "
+            f"{np.ceil(least_s * 100) / 100:g} s or more is possible"
+        )
+
+
+def _retimed(marks: tuple[Mark, ...], origin_s: float, slope: float = 1.0) -> tuple[Mark, ...]:
+    """Return the marks at `origin_s` plus `slope` times their times."""
+    return tuple(Mark(float(origin_s + slope * mark.time_s), mark.words) for mark in marks)
+
+
+def _joined(a: Track, b: Track, shift_s: float) -> tuple[Mark, ...]:
+    """Return the marks of both; one on the sample they share, as after a trim, counts once."""
+    return tuple(dict.fromkeys(a.marks + _retimed(b.marks, shift_s)))
+
+
+def _called(track: Track) -> str:
+    """Return the other track in words, with its own history, which would be lost otherwise."""
+    edits = f" ({'; '.join(track.history)})" if track.history else ""
+    return f"{track.source or 'another track'}{edits}"

@@ -1,0 +1,187 @@
+"""The API over a G1's services, both ends in one process: half of the robot's real wire."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+import virtual
+from rig import Rig, rig
+from rote import messages as m
+from rote.errors import NoAnswerError, PeerLostError, RefusedError, UnsupportedError
+from rote.messages import Mode
+from rote.robot.g1 import G1
+
+Story = Callable[[Rig, G1], Awaitable[None]]
+
+
+def tell(story: Story, mode: Mode = Mode.WALK) -> None:
+    async def run() -> None:
+        async with rig("services", mode=mode) as one, one.connect() as robot:
+            await story(one, robot)
+
+    virtual.run(run())
+
+
+async def teach(robot: G1, name: str) -> None:
+    async with robot.teach(name):
+        await robot.move_by_hand("wave", 1.0)
+        await asyncio.sleep(1.0)
+
+
+async def names(robot: G1) -> list[str]:
+    return [action.name for action in (await robot.actions()).taught]
+
+
+def test_a_motion_is_taught_listed_renamed_played_and_deleted() -> None:
+    async def story(one: Rig, robot: G1) -> None:
+        async with robot.teach("mine") as take:
+            await robot.move_by_hand("wave", 2.0)
+            await asyncio.sleep(2.0)
+        assert take.saved
+        assert take.track.rate_hz == pytest.approx(50, rel=0.02)
+        assert await names(robot) == ["mine"]
+        await robot.rename("mine", "yours")
+        assert (await robot.play("yours")).completed
+        with pytest.raises(RefusedError):
+            await robot.rename("mine", "nothing")
+        with pytest.raises(RefusedError):
+            await robot.rename("yours", "yours")
+        await robot.delete("yours")
+        assert await names(robot) == []
+        with pytest.raises(RefusedError):
+            await robot.delete("yours")
+
+    tell(story)
+
+
+def test_presets_are_listed_and_played_to_their_end() -> None:
+    async def story(one: Rig, robot: G1) -> None:
+        presets = (await robot.actions()).presets
+        assert (27, "shake_hand") in {(preset.id, preset.name) for preset in presets}
+        await robot._port.ask(m.PlayPreset(27))
+        assert one.world.doing.id == 0
+
+    tell(story)
+
+
+def test_a_long_teaching_is_kept_alive() -> None:
+    async def story(one: Rig, robot: G1) -> None:
+        async with robot.teach("long"):
+            await asyncio.sleep(40)
+            assert one.world.body.soft
+        assert (await robot.actions()).taught[0].duration_s == pytest.approx(40, abs=0.5)
+
+    tell(story)
+
+
+@pytest.mark.parametrize("how", ["fails", "discarded"])
+def test_what_is_not_wanted_is_removed_again(how: str) -> None:
+    async def story(one: Rig, robot: G1) -> None:
+        with pytest.raises(KeyError):
+            async with robot.teach("mine") as take:
+                await asyncio.sleep(0.5)
+                take.discard()
+                if how == "fails":
+                    raise KeyError
+            raise KeyError
+        assert await names(robot) == []
+        assert not one.world.body.soft
+
+    tell(story)
+
+
+def test_stop_ends_a_playback_and_a_teaching() -> None:
+    async def story(one: Rig, robot: G1) -> None:
+        await teach(robot, "mine")
+        playing = await robot.start("mine")
+        await playing.stop()
+        assert not (await playing).completed
+        with pytest.raises(RefusedError):
+            async with robot.teach("other"):
+                await asyncio.sleep(1.0)
+                await robot.stop()
+                await asyncio.sleep(3600)
+        assert not one.world.body.soft
+
+    tell(story)
+
+
+def test_refusals_carry_the_services_own_words() -> None:
+    async def story(one: Rig, robot: G1) -> None:
+        with pytest.raises(RefusedError) as caught:
+            await teach(robot, "mine")
+        assert caught.value.code == 7404
+        with pytest.raises(RefusedError) as caught:
+            await robot._port.ask(m.EnterTeaching(name="mine"))
+        assert caught.value.code == 7404
+        assert caught.value.remedy
+        assert (await robot.stand()).balanced
+        await teach(robot, "mine")
+
+    tell(story, Mode.DAMP)
+
+
+def test_how_an_action_is_played_is_the_robots_own_business() -> None:
+    async def story(one: Rig, robot: G1) -> None:
+        await teach(robot, "mine")
+        with pytest.raises(UnsupportedError, match="change how"):
+            robot.play("mine", speed=0.5)
+        with pytest.raises(UnsupportedError):
+            await robot._port.ask(m.SyncParameters())
+
+    tell(story)
+
+
+def test_a_robot_that_dies_is_reported_within_three_seconds() -> None:
+    async def story(one: Rig, robot: G1) -> None:
+        loop = asyncio.get_running_loop()
+        with pytest.raises(PeerLostError, match="state is unknown"):
+            async with robot.teach("mine"):
+                await asyncio.sleep(1.0)
+                died = loop.time()
+                await one.die()
+                await asyncio.sleep(3600)
+        assert loop.time() - died <= 3.0
+        with pytest.raises(PeerLostError):
+            await robot.actions()
+
+    tell(story)
+
+
+def test_nobody_there_is_told_in_time() -> None:
+    async def run() -> None:
+        async with rig("services") as one:
+            one.mute = True
+            with pytest.raises(NoAnswerError, match="no robot answered"):
+                async with one.connect(timeout=2.0):
+                    pass
+
+    virtual.run(run())
+
+
+def test_a_client_that_vanishes_leaves_the_arms_holding() -> None:
+    async def story(one: Rig, robot: G1) -> None:
+        task = asyncio.create_task(teach_forever(robot))
+        await asyncio.sleep(1.0)
+        assert one.world.body.soft
+        await one.die(silently_for_the_client=False)
+        await asyncio.sleep(12.0)
+        assert not one.world.body.soft
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+    async def teach_forever(robot: G1) -> None:
+        async with robot.teach("mine"):
+            await asyncio.sleep(3600)
+
+    tell(story)
+
+
+def test_many_requests_at_once_each_get_their_own_answer() -> None:
+    async def story(one: Rig, robot: G1) -> None:
+        await teach(robot, "mine")
+        answers = await asyncio.gather(*(robot.actions() for _ in range(300)))
+        assert all(len(answer.taught) == 1 for answer in answers)
+
+    tell(story)
