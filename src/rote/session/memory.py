@@ -74,6 +74,10 @@ class Memory:
         if is_older(sequence, self.newest):
             return
         ahead = (sequence - self.newest) & 0xFFFF
+        if ahead == 1:  # as nearly always
+            self._seen.pop((sequence - REMEMBERED) & 0xFFFF, None)
+            self.newest = sequence
+            return
         if ahead >= REMEMBERED:
             self._seen = {n: known for n, known in self._seen.items() if n == sequence}
         for step in range(1, min(ahead, REMEMBERED) + 1):

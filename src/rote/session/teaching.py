@@ -99,15 +99,20 @@ class _Pending:
     wait_s: float
 
 
-_STARTS = (m.EnterTeaching, m.PlayAction)
 _ENDS = (m.ExitTeaching, m.StopMotion)
-_GREETING = (m.TakeControl, m.ReleaseControl, m.SyncParameters, m.Subscribe, m.SignalReady)
+# Asked for every request by the exact type, which is quicker than by isinstance.
+_GREETING = frozenset(
+    {m.TakeControl, m.ReleaseControl, m.SyncParameters, m.Subscribe, m.SignalReady}
+)
+_MAY_START = frozenset({m.EnterTeaching, m.PlayAction, m.Record})
 # Plain numbers: looking a member up in its enumeration costs more than comparing it.
 _COMMAND, _HEARTBEAT, _STATE = (int(kind) for kind in MessageType)
 
 
 def _is_start(message: m.Command) -> bool:
-    return isinstance(message, _STARTS) or (isinstance(message, m.Record) and message.on)
+    if type(message) not in _MAY_START:
+        return False
+    return message.on if isinstance(message, m.Record) else True
 
 
 class TeachingSession:
@@ -417,7 +422,7 @@ class TeachingSession:
 
     def _take(self, frame: Frame, crc: bytes, message: m.Command, now: float) -> None:
         token = frame.sequence
-        if isinstance(message, _GREETING):
+        if type(message) in _GREETING:
             self._take_greeting(frame, crc, message, now)
         elif self.state is not State.READY:
             self.reply(token, m.Status(m.Code.NOT_INITIALISED))

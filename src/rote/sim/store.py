@@ -64,6 +64,7 @@ class Store:
     def __init__(self, path: str | Path) -> None:
         self.path = str(path)
         self._entries: tuple[int, tuple[ActionEntry, ...]] | None = None
+        self._alone = self.path == ":memory:"  # nobody else can write there
         try:
             if self.path != ":memory:":
                 _check_file(Path(self.path))
@@ -106,7 +107,7 @@ class Store:
         return self._entries[1]
 
     def _version(self) -> int:
-        if self.path == ":memory:":  # nobody else can write there
+        if self._alone:
             return 0
         ((version,),) = self._query("PRAGMA data_version")
         return int(version)

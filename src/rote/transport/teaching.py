@@ -114,9 +114,11 @@ class TeachingClient:
         if self._link is not None:
             for datagram in datagrams:
                 self._link.send(datagram)
-        # Only what was sent can fall due earlier than the timer stands. A timer that fires too
-        # early costs one idle tick; re-arming it on every datagram costs more.
-        if datagrams or self._timer is None:
+        # Only what was sent can fall due earlier than the timer stands, and not before its first
+        # repetition. A timer that fires too early costs one idle tick; re-arming costs more.
+        if self._timer is None or (
+            datagrams and self._timer.when() > self._loop.time() + self.session.timing.retry_s
+        ):
             self._arm()
 
     def _arm(self) -> None:
