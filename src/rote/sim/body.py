@@ -16,6 +16,8 @@ from rote.motion.track import Array
 STEP_S = 0.002
 GRAVITY_EVERY = 10
 """Steps between two computations of the arms' weight: 50 Hz."""
+HAND_EVERY = 5
+"""Steps between two questions to a hand where it wants the joints: 100 Hz."""
 GRAVITY_M_S2 = 9.81
 
 _ARMS = np.array([*LEFT_ARM, *RIGHT_ARM])
@@ -94,6 +96,7 @@ class Body:
         self._cancels, self._damped = SOFT_CANCELS, True
         self._hand: Hand | None = None
         self._hand_since_s = 0.0
+        self._grip: tuple[Array, Array, Array] | None = None
         self._steps = 0
 
     def soften(
@@ -109,6 +112,7 @@ class Body:
         newly_held = self._soft & ~soft
         self._setpoint[newly_held] = self.positions_rad[newly_held]
         self._soft, self._cancels, self._damped = soft, cancels, damped
+        self._grip = None
 
     @property
     def soft(self) -> tuple[int, ...]:
@@ -122,7 +126,7 @@ class Body:
 
     def attach(self, hand: Hand | None, now_s: float) -> None:
         """Let a hand take hold of the body; None takes it away."""
-        self._hand, self._hand_since_s = hand, now_s
+        self._hand, self._hand_since_s, self._grip = hand, now_s, None
 
     @property
     def held_by_hand(self) -> bool:
@@ -157,15 +161,28 @@ class Body:
             self.speeds_rad_s[stopped] = 0.0
 
     def _pull(self, now_s: float) -> Array:
-        assert self._hand is not None
-        grip = self._hand.grip(now_s - self._hand_since_s)
-        if grip is None:
-            self._hand = None
+        if self._steps % HAND_EVERY == 0 or self._grip is None:
+            self._take_grip(now_s)
+        if self._grip is None:
             return np.zeros_like(self.positions_rad)
-        pull = _HAND_STIFFNESS * (grip - self.positions_rad) - _HAND_DAMPING * self.speeds_rad_s
-        pull = _within(pull, _HAND_MOST)
+        wanted, stiffness, damping = self._grip
+        pull = stiffness * (wanted - self.positions_rad) - damping * self.speeds_rad_s
+        return _within(pull, _HAND_MOST)
+
+    def _take_grip(self, now_s: float) -> None:
+        """Ask the hand where it wants the joints; those it does not hold are not pulled."""
+        assert self._hand is not None
+        wanted = self._hand.grip(now_s - self._hand_since_s)
+        if wanted is None:
+            self._hand = self._grip = None
+            return
         # A person moves what is soft; a holding robot is not overpowered.
-        return np.where(np.isnan(pull) | ~self._soft, 0.0, pull)
+        held = ~np.isnan(wanted) & self._soft
+        self._grip = (
+            np.where(held, wanted, 0.0),
+            np.where(held, _HAND_STIFFNESS, 0.0),
+            np.where(held, _HAND_DAMPING, 0.0),
+        )
 
 
 # ---- the arms' weight ---------------------------------------------------------------------------
