@@ -45,7 +45,7 @@ picture: $(READY)
 
 lock: $(READY)
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
-	  --no-emit-index-url --no-header --all-extras --group dev pyproject.toml -o requirements.lock
+	  --no-header --all-extras --group dev pyproject.toml -o requirements.lock
 
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage* dist build rote-demo

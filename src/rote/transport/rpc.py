@@ -3,26 +3,17 @@
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
-from typing import TypeVar
 
 from rote import messages as m
-from rote.errors import (
-    DecodeError,
-    LinkError,
-    NoAnswerError,
-    PeerLostError,
-    RefusedError,
-    RoteError,
-    UnsupportedError,
-)
+from rote.errors import DecodeError, LinkError, RefusedError, UnsupportedError
 from rote.messages import Phase, RobotState
 from rote.session.events import Opened, PeerLost, Unanswered
 from rote.session.rpc import Answered, Event, Heard, RpcSession, Timing
 from rote.session.teaching import Role
+from rote.transport.shell import Shell, unanswered
 from rote.wire import channel, rpc
 from rote.wire.lowstate import LOWSTATE_TOPIC, SPORT_TOPIC, Joints, decode_fsm, decode_lowstate
 
-_T = TypeVar("_T")
 Message = str | bytes
 KEEP_TEACHING_S = 1.0
 HAND_TOPIC = "rt/rote/hand"
@@ -50,23 +41,16 @@ class Carrier:
         raise NotImplementedError
 
 
-class RpcPort:
+class RpcPort(Shell[rpc.Response]):
     """One client's conversation with one robot's services."""
 
+    arms_hold_within_s = 10
+
     def __init__(self, url: str, timing: Timing | None = None, *, simulated: bool = False) -> None:
-        self.url = url
-        self.wire = url.partition(":")[0]
+        super().__init__(url)
         self.abilities = ABILITIES | {"hand"} if simulated else ABILITIES
-        self.latest: RobotState | None = None
         self.session = RpcSession(Role.CLIENT, timing=timing)
-        self._loop = asyncio.get_running_loop()
         self._carrier: Carrier | None = None
-        self._opened: asyncio.Future[None] = self._loop.create_future()
-        self._answers: dict[int, asyncio.Future[rpc.Response]] = {}
-        self._state_listeners: list[Callable[[RobotState], object]] = []
-        self._loss_listeners: list[Callable[[RoteError], None]] = []
-        self._failure: RoteError | None = None
-        self._timer: asyncio.TimerHandle | None = None
         self._keeper: asyncio.TimerHandle | None = None
         self._arms = rpc.ArmState()
         self._mode = -1
@@ -99,37 +83,17 @@ class RpcPort:
         if self._failure is not None:
             raise self._failure
         token = self.session.request(call, self._loop.time(), read=read)
-        answer: asyncio.Future[rpc.Response] = self._loop.create_future()
-        self._answers[token] = answer
-        self._flush()
-        try:
-            response = await answer
-        finally:
-            self._answers.pop(token, None)
+        response = await self._answer_to(token)
         if response.code:
             raise RefusedError(response.code, *rpc.explain(call.service, response.code))
         return response
-
-    def on_state(self, listener: Callable[[RobotState], object]) -> Callable[[], None]:
-        """Call `listener` with every state; returns what ends that."""
-        self._state_listeners.append(listener)
-        return lambda: _drop(self._state_listeners, listener)
-
-    def on_loss(self, listener: Callable[[RoteError], None]) -> Callable[[], None]:
-        """Call `listener` when the robot is lost; returns what ends that."""
-        if self._failure is not None:
-            self._loop.call_soon(listener, self._failure)
-        self._loss_listeners.append(listener)
-        return lambda: _drop(self._loss_listeners, listener)
 
     async def close(self) -> None:
         """Let go of the robot. Safe to call twice."""
         self._keep_teaching(on=False)
         self.session.close(self._loop.time())
         self._flush()
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+        self._disarm()
         self._fail(LinkError("the connection was closed", "Connect again."))
         if self._carrier is not None:
             await self._carrier.close()
@@ -240,30 +204,22 @@ class RpcPort:
         for message in self.session.outgoing():
             if self._carrier is not None:
                 self._carrier.send(message)
-        due = self.session.due
-        if due != float("inf") and (self._timer is None or due < self._timer.when()):
-            if self._timer is not None:
-                self._timer.cancel()
-            self._timer = self._loop.call_at(due, self._tick)
+        self._arm(self.session.due)
 
     def _handle(self, event: Event) -> None:
         if isinstance(event, Heard):
             self._hear(event.value)
         elif isinstance(event, Answered):
-            answer = self._answers.get(event.token)
-            if answer is not None and not answer.done():
-                answer.set_result(event.response)
+            self._answer(event.token, event.response)
         elif isinstance(event, Unanswered):
-            answer = self._answers.get(event.token)
-            if answer is not None and not answer.done():
-                answer.set_exception(self._failure or _unanswered(event.waited_s))
+            self._answer(event.token, self._failure or unanswered(event.waited_s))
         elif isinstance(event, Opened):
             for topic in (LOWSTATE_TOPIC, SPORT_TOPIC, rpc.ARM_STATE_TOPIC):
                 self.session.subscribe(topic)
-            if not self._opened.done():
-                self._opened.set_result(None)
+            self._has_opened()
         elif isinstance(event, PeerLost):
-            self._fail(self._loss(event.silence_s))
+            self._keep_teaching(on=False)
+            self._fail(self._lost(event.silence_s))
 
     def _hear(self, value: channel.Value) -> None:
         if not isinstance(value, channel.Message):
@@ -274,14 +230,14 @@ class RpcPort:
             elif value.topic == SPORT_TOPIC:
                 self._mode = decode_fsm(value.data)
             elif value.topic == LOWSTATE_TOPIC:
-                self._report(decode_lowstate(value.data))
+                self._report(self._state(decode_lowstate(value.data)))
         except DecodeError:
             self.session.dropped["telemetry"] += 1
 
-    def _report(self, joints: Joints) -> None:
+    def _state(self, joints: Joints) -> RobotState:
         activity = self._arms.activity
         recording = activity is rpc.Activity.RECORDING
-        self.latest = RobotState(
+        return RobotState(
             mode=self._mode,
             arms_soft=recording,
             recording=recording,
@@ -293,46 +249,6 @@ class RpcPort:
             gyroscope_rad_s=joints.gyroscope_rad_s,
             time_us=joints.tick_ms * 1000,
         )
-        for listener in tuple(self._state_listeners):
-            listener(self.latest)
-
-    def _loss(self, silence_s: float) -> RoteError:
-        if not self._opened.done():
-            return NoAnswerError(
-                f"no robot answered at {self.url} within {silence_s:.0f} s",
-                "Check the address, and that no phone app holds the robot.",
-            )
-        return PeerLostError(
-            f"the robot at {self.url} has been silent for {silence_s:.1f} s; its state is unknown",
-            "Look at the robot before you touch it. If it was teaching, its arms hold again by "
-            "themselves within 10 s. Then connect again.",
-        )
-
-    def _fail(self, error: RoteError) -> None:
-        if self._failure is not None:
-            return
-        self._failure = error
-        self._keep_teaching(on=False)
-        for answer in self._answers.values():
-            if not answer.done():
-                answer.set_exception(error)
-        if not self._opened.done():
-            self._opened.set_exception(error)
-            self._opened.exception()  # whoever awaits it has it; nobody else need be told
-        for listener in tuple(self._loss_listeners):
-            listener(error)
-
-
-def _drop(listeners: list[_T], listener: _T) -> None:
-    if listener in listeners:
-        listeners.remove(listener)
-
-
-def _unanswered(waited_s: float) -> NoAnswerError:
-    return NoAnswerError(
-        f"the robot did not answer this request within {waited_s:.0f} s, though it is there",
-        "Whether it was carried out is unknown: look with `rote status`, then ask again.",
-    )
 
 
 _HANDLERS: dict[type, Callable[..., Awaitable[m.Reply]]] = {
