@@ -60,8 +60,11 @@ async def connect(
 
 @asynccontextmanager
 async def _embedded(url: str, world: World | None, timing: Timing) -> AsyncIterator[G1]:
-    store = None if world is not None else Store(_store_of(url))
-    simulator = Simulator(world if world is not None else World(_sure(store)))
+    store = None
+    if world is None:
+        store = Store(_store_of(url))
+        world = World(store)
+    simulator = Simulator(world)
     client = TeachingClient(url, timing)
     port = simulator.serve_memory()
 
@@ -76,11 +79,6 @@ async def _embedded(url: str, world: World | None, timing: Timing) -> AsyncItera
         await simulator.close()
         if store is not None:
             store.close()
-
-
-def _sure(store: Store | None) -> Store:
-    assert store is not None
-    return store
 
 
 def _store_of(url: str) -> str | Path:

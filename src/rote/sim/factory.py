@@ -3,12 +3,10 @@
 The motions are this project's own; what the factory's look like is not public.
 """
 
-import numpy as np
-
 from rote.messages import ActionEntry
-from rote.sim.hands import ScriptedHand
+from rote.sim.presets import performed
 from rote.sim.refusal import RefusalError
-from rote.sim.store import Store, StoredAction
+from rote.sim.store import Store
 
 # name, seconds as a G1 lists them, the script that stands in for it
 _FACTORY = (
@@ -27,15 +25,7 @@ def add_factory_actions(store: Store) -> tuple[ActionEntry, ...]:
     for name, length_s, script in _FACTORY:
         if name in there:
             continue
-        hand = ScriptedHand(script, length_s)
-        times_s = np.arange(round(length_s * 100) + 1) / 100.0
-        action = StoredAction(
-            name=name,
-            created_s=_CREATED_S,
-            duration_ms=round(length_s * 1000),
-            times_s=times_s,
-            joints_rad=np.array([hand.pose(float(t)) for t in times_s]),
-        )
+        action = performed(name, script, length_s, _CREATED_S)
         try:
             store.save(action)
         except RefusalError:  # no place left: what the person taught goes first

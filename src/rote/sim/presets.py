@@ -52,12 +52,17 @@ PRESETS: dict[int, Preset] = {
 
 def motion_of(preset: Preset) -> StoredAction:
     """Return a preset as an action that can be played."""
-    hand = ScriptedHand(preset.script, _PRESET_S)
-    times_s = np.arange(round(_PRESET_S * 100) + 1) / 100.0
+    return performed(preset.name, preset.script, _PRESET_S)
+
+
+def performed(name: str, script: str, seconds: float, created_s: int = 0) -> StoredAction:
+    """Return what a scripted hand shows, at 100 samples a second, as an action."""
+    hand = ScriptedHand(script, seconds)
+    times_s = np.arange(round(seconds * 100) + 1) / 100.0
     return StoredAction(
-        name=preset.name,
-        created_s=0,
-        duration_ms=round(_PRESET_S * 1000),
+        name=name,
+        created_s=created_s,
+        duration_ms=round(seconds * 1000),
         times_s=times_s,
         joints_rad=np.array([hand.pose(float(t)) for t in times_s]),
     )

@@ -10,9 +10,14 @@ from rote.session.rpc import Asked, Event, Heard, RpcSession, Timing
 from rote.session.teaching import Role
 from rote.sim.services import Answer, Services
 from rote.wire import channel, rpc
-from rote.wire.lowstate import LOWSTATE_TOPIC, SPORT_TOPIC, encode_fsm, encode_lowstate
+from rote.wire.lowstate import (
+    HAND_TOPIC,
+    LOWSTATE_TOPIC,
+    SPORT_TOPIC,
+    encode_fsm,
+    encode_lowstate,
+)
 
-HAND_TOPIC = "rt/rote/hand"
 _TICK_S = 0.02
 _ARM_STATE_EVERY = 5
 """Ticks between two arm states: 10 Hz."""

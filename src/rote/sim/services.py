@@ -15,8 +15,6 @@ from rote.sim.world import World
 from rote.wire import rpc
 from rote.wire.rpc import ArmApi, MotionSwitcherApi, Request, RobotStateApi, SportApi
 
-KEEP_ALIVE_S = 10.0
-"""How long this service's teaching lasts without a keep-alive."""
 _QUICK_S, _SLOW_S = 0.02, 0.33
 _UNKNOWN_API, _BAD_PARAMETER = 3203, 3204
 _INVALID_FSM, _NO_SUCH_ACTION = 7302, 7402

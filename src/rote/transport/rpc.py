@@ -12,12 +12,17 @@ from rote.session.rpc import Answered, Event, Heard, RpcSession, Timing
 from rote.session.teaching import Role
 from rote.transport.shell import Shell, unanswered
 from rote.wire import channel, rpc
-from rote.wire.lowstate import LOWSTATE_TOPIC, SPORT_TOPIC, Joints, decode_fsm, decode_lowstate
+from rote.wire.lowstate import (
+    HAND_TOPIC,
+    LOWSTATE_TOPIC,
+    SPORT_TOPIC,
+    Joints,
+    decode_fsm,
+    decode_lowstate,
+)
 
 Message = str | bytes
 KEEP_TEACHING_S = 1.0
-HAND_TOPIC = "rt/rote/hand"
-"""Where a simulated robot of ours is told which hand moves its arms; others do not know it."""
 
 ABILITIES = frozenset({"list", "teach", "play", "stop", "mode", "states", "rename", "delete"})
 """What a G1's services can do. How an action is played is the robot's own business."""

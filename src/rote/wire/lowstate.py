@@ -9,6 +9,8 @@ from rote.messages import RobotState
 
 LOWSTATE_TOPIC = "rt/lf/lowstate"
 SPORT_TOPIC = "rt/lf/sportmodestate"
+HAND_TOPIC = "rt/rote/hand"
+"""Where a simulated robot of ours is told which hand moves its arms; others do not know it."""
 MOST_MOTORS = 64
 
 
