@@ -17,27 +17,30 @@ from rote.sim.store import Store
 from rote.sim.world import World
 from rote.transport import Link, Receiver
 from rote.transport.impair import Impairment
-from rote.transport.memory import MemoryPort
-from rote.transport.rpc import Carrier, RpcPort
+from rote.transport.rpc import SIMULATED, Carrier
+from rote.transport.services import ServicesClient
 from rote.transport.teaching import TeachingClient
 
-WIRES = ("memory", "udp")
+FRAMES = ("memory", "udp")
 """Teaching frames, in memory and over sockets."""
+WIRES = (*FRAMES, "webrtc")
+"""Those, and a G1's services over its real wire."""
 
 
 class Pipe(Carrier):
     """Messages between a client and the simulated robot's services, through the event loop."""
 
-    def __init__(self, services: Services, receive: Callable[[str | bytes], None]) -> None:
-        loop = asyncio.get_running_loop()
-        self._loop = loop
+    def __init__(self, services: Services) -> None:
+        self._services = services
+        self._loop = asyncio.get_running_loop()
         self._cut = False
 
+    def listen(self, receive: Callable[[str | bytes], None], lost: Callable[[], None]) -> None:
         def to_client(message: str | bytes) -> None:
             if not self._cut:
-                loop.call_soon(receive, message)
+                self._loop.call_soon(receive, message)
 
-        self.robot = RpcClientSession(services, to_client, challenge="c0ffee")
+        self.robot = RpcClientSession(self._services, to_client, challenge=f"{SIMULATED}c0ffee")
 
     def send(self, message: str | bytes) -> None:
         if not self._cut:
@@ -55,11 +58,19 @@ class Pipe(Carrier):
 class Rig:
     """One simulated robot and the way to it."""
 
-    def __init__(self, simulator: Simulator, url: str, port: MemoryPort | None) -> None:
+    def __init__(self, simulator: Simulator, url: str) -> None:
         self.simulator = simulator
         self.world = simulator.world
         self.url = url
-        self._port = port
+        self.wire = url.partition(":")[0]
+        self.has_services = self.wire in ("services", "webrtc")
+        self.recording_hz = 50.0 if self.has_services else 100.0
+        """How often the robot reports while it records."""
+        self.start_s = 0.4 if self.has_services else 0.0
+        """How long the robot takes to say that it records."""
+        self.holds_after_s = 10.0 if self.has_services else 13.5
+        """How soon arms hold that nobody keeps soft."""
+        self._memory = simulator.serve_memory()
         self._services = Services(simulator.world)
         self._pipes: list[Pipe] = []
         self.mute = False
@@ -75,20 +86,23 @@ class Rig:
     @asynccontextmanager
     async def connect(self, timeout: float = 5.0) -> AsyncIterator[G1]:
         """Connect one more client."""
-        if self.url.startswith("services"):
-            async with self._connect_services(timeout) as robot:
-                yield robot
-            return
-        if self._port is None:
-            async with connect(self.url, timeout=timeout) as robot:
-                yield robot
-            return
-        port = self._port
+        if self.wire == "services":
+            way = self._connect_services(timeout)
+        elif self.wire == "memory":
+            way = self.bystander(timeout)
+        else:
+            way = connect(self.url, timeout=timeout)
+        async with way as robot:
+            yield robot
+
+    @asynccontextmanager
+    async def bystander(self, timeout: float = 5.0) -> AsyncIterator[G1]:
+        """Connect a client by memory, whatever the wire: some robots let only one in by theirs."""
 
         async def dial(receive: Receiver) -> Link:
-            return port.connect(receive)
+            return self._memory.connect(receive)
 
-        client = TeachingClient(self.url, Timing(connect_s=timeout))
+        client = TeachingClient("memory://g1", Timing(connect_s=timeout))
         await client.open(dial)
         try:
             yield G1(client)
@@ -97,15 +111,15 @@ class Rig:
 
     @asynccontextmanager
     async def _connect_services(self, timeout: float) -> AsyncIterator[G1]:
-        async def dial(receive: Callable[[str | bytes], None]) -> Carrier:
-            pipe = Pipe(self._services, receive)
+        async def dial() -> Carrier:
+            pipe = Pipe(self._services)
             self._pipes.append(pipe)
             if self.mute:
                 pipe.cut()
             return pipe
 
-        client = RpcPort(self.url, rpc_session.Timing(connect_s=timeout), simulated=True)
-        await client.open(dial)
+        client = ServicesClient(self.url, dial, rpc_session.Timing(connect_s=timeout))
+        await client.open()
         try:
             yield G1(client)
         finally:
@@ -131,12 +145,12 @@ async def rig(
     store = Store(":memory:")
     simulator = Simulator(World(store, mode=mode), impairment=impairment)
     try:
+        url = f"{wire}://g1"
         if wire == "udp":
-            yield Rig(simulator, await simulator.serve_udp("127.0.0.1", 0), None)
-        elif wire == "services":
-            yield Rig(simulator, "services://g1", None)
-        else:
-            yield Rig(simulator, "memory://g1", simulator.serve_memory())
+            url = await simulator.serve_udp("127.0.0.1", 0)
+        elif wire == "webrtc":
+            url = (await simulator.serve_webrtc("127.0.0.1", 0)).url
+        yield Rig(simulator, url)
     finally:
         await simulator.close()
         store.close()

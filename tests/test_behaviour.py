@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import virtual
-from rig import WIRES, Rig, rig
+from rig import FRAMES, WIRES, Rig, rig
 from rote.errors import (
     BadRequestError,
     NoAnswerError,
@@ -19,6 +19,7 @@ from rote.errors import (
 from rote.messages import Code, Interpolation, Mode, Phase, RobotState
 from rote.model import G1_JOINTS, TAUGHT_JOINTS
 from rote.motion.compare import deviation
+from rote.motion.edit import trim
 from rote.motion.record import Recorder
 from rote.robot.base import PlayReport, Severity
 from rote.robot.g1 import G1
@@ -30,6 +31,12 @@ NAMES = [G1_JOINTS[index].name for index in TAUGHT_JOINTS]
 
 @pytest.fixture(params=WIRES)
 def wire(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture(params=FRAMES)
+def frames(request: pytest.FixtureRequest) -> str:
+    """The wires that can change an action's tempo, and have many clients at once."""
     return str(request.param)
 
 
@@ -62,17 +69,20 @@ def test_a_motion_taught_by_hand_is_listed_and_played_back_closely(wire: str, ha
                 await robot.move_by_hand(hand, 3.0)
                 await asyncio.sleep(3.0)
             assert take.saved
-            assert take.track.rate_hz == pytest.approx(100.0, rel=0.02)
+            assert take.track.rate_hz == pytest.approx(one.recording_hz, rel=0.02)
             assert np.ptp(take.track.joints_rad, axis=0).max() > 0.3
             (action,) = (await robot.actions()).taught
             assert (action.name, action.position) == ("mine", 1)
-            assert action.duration_s == pytest.approx(3.0, abs=0.1)
+            assert action.duration_s == pytest.approx(3.0, abs=one.start_s + 0.1)
             played = Recorder()
             forget = robot.on_state(lambda s: played.add(s) if s.phase is Phase.PLAYING else None)
             report = await robot.play("mine")
             forget()
             assert report.completed
-            apart = deviation(take.track, played.track(), NAMES)
+            motion = played.track()
+            if one.has_services:  # they say "playing" during the approach, and record before us
+                motion = trim(motion, motion.duration_s - take.track.duration_s, motion.duration_s)
+            apart = deviation(take.track, motion, NAMES)
             assert apart.rms_rad < 0.02
             assert apart.max_rad < 0.1
 
@@ -86,7 +96,9 @@ def test_teaching_lasts_as_long_as_the_block_because_keep_alives_are_sent(wire: 
                 await asyncio.sleep(60)
                 assert robot.state is not None
                 assert robot.state.arms_soft
-            assert (await robot.actions()).taught[0].duration_s == pytest.approx(60, abs=0.1)
+            assert (await robot.actions()).taught[0].duration_s == pytest.approx(
+                60, abs=one.start_s + 0.1
+            )
 
     tell(wire, story)
 
@@ -108,16 +120,16 @@ def test_the_robot_starts_without_a_jump_and_ends_at_rest(wire: str) -> None:
 
 
 @pytest.mark.parametrize("interpolation", ["linear", "cubic", "smooth", Interpolation.CUBIC])
-def test_every_interpolation_plays(wire: str, interpolation: str | Interpolation) -> None:
+def test_every_interpolation_plays(frames: str, interpolation: str | Interpolation) -> None:
     async def story(one: Rig) -> None:
         async with one.connect() as robot:
             await teach(robot, "mine")
             assert (await robot.play("mine", interpolation=interpolation)).completed
 
-    tell(wire, story)
+    tell(frames, story)
 
 
-def test_speed_and_duration_change_how_long_it_takes(wire: str) -> None:
+def test_speed_and_duration_change_how_long_it_takes(frames: str) -> None:
     async def story(one: Rig) -> None:
         async with one.connect() as robot:
             await teach(robot, "mine", 2.0)
@@ -128,7 +140,7 @@ def test_speed_and_duration_change_how_long_it_takes(wire: str) -> None:
             assert slow - plain == pytest.approx(2.0, abs=0.1)
             assert long - plain == pytest.approx(4.0, abs=0.1)
 
-    tell(wire, story)
+    tell(frames, story)
 
 
 def test_a_playback_can_be_watched_to_its_end(wire: str) -> None:
@@ -138,11 +150,10 @@ def test_a_playback_can_be_watched_to_its_end(wire: str) -> None:
             playing = robot.play("mine")
             seen = [progress async for progress in playing]
             phases = [phase for phase, _ in itertools.groupby(p.phase for p in seen)]
-            assert [p for p in phases if p is not Phase.NONE][-3:] == [
-                Phase.APPROACH,
-                Phase.PLAYING,
-                Phase.RETURN,
-            ]
+            approach = [] if one.has_services else [Phase.APPROACH]  # services do not tell it
+            seen_phases = [*approach, Phase.PLAYING, Phase.RETURN]
+            shown = [p for p in phases if p is not Phase.NONE]
+            assert shown[-len(seen_phases) :] == seen_phases
             playing_part = [p.fraction for p in seen if p.phase is Phase.PLAYING]
             assert playing_part == sorted(playing_part)
             assert playing_part[-1] > 0.95
@@ -154,7 +165,7 @@ def test_a_playback_can_be_watched_to_its_end(wire: str) -> None:
 # ---- stopping -----------------------------------------------------------------------------------
 
 
-def test_stop_during_a_loop_leaves_a_usable_robot(wire: str) -> None:
+def test_stop_during_a_loop_leaves_a_usable_robot(frames: str) -> None:
     async def story(one: Rig) -> None:
         async with one.connect() as robot:
             await teach(robot, "mine")
@@ -168,7 +179,7 @@ def test_stop_during_a_loop_leaves_a_usable_robot(wire: str) -> None:
             await teach(robot, "again")
             assert (await robot.play("again")).completed
 
-    tell(wire, story)
+    tell(frames, story)
 
 
 def test_giving_up_waiting_for_a_playback_stops_the_robot(wire: str) -> None:
@@ -177,14 +188,31 @@ def test_giving_up_waiting_for_a_playback_stops_the_robot(wire: str) -> None:
             await teach(robot, "mine", 2.0)
             with pytest.raises(TimeoutError):
                 async with asyncio.timeout(1.5):
-                    await robot.play("mine", loop=True)
-            await asyncio.sleep(3.0)
+                    await robot.play("mine")
+            await asyncio.sleep(5.0)
             assert one.world.state().phase is Phase.NONE
 
     tell(wire, story)
 
 
-def test_a_loop_counts_its_rounds(wire: str) -> None:
+def test_stop_during_a_playback_leaves_a_usable_robot(wire: str) -> None:
+    async def story(one: Rig) -> None:
+        async with one.connect() as robot:
+            await teach(robot, "mine", 4.0)
+            playing = await robot.start("mine")
+            await asyncio.sleep(3.0)
+            assert not playing.done
+            await playing.stop()
+            assert not (await playing).completed
+            assert robot.state is not None
+            assert robot.state.phase is Phase.NONE
+            await teach(robot, "again")
+            assert (await robot.play("again")).completed
+
+    tell(wire, story)
+
+
+def test_a_loop_counts_its_rounds(frames: str) -> None:
     async def story(one: Rig) -> None:
         async with one.connect() as robot:
             await teach(robot, "mine", 1.0)
@@ -195,7 +223,7 @@ def test_a_loop_counts_its_rounds(wire: str) -> None:
             assert 0.0 <= progress.fraction <= 1.0
             await playing.stop()
 
-    tell(wire, story)
+    tell(frames, story)
 
 
 def test_stop_is_allowed_at_any_time_and_any_number_of_times(wire: str) -> None:
@@ -214,7 +242,7 @@ def test_stop_is_allowed_at_any_time_and_any_number_of_times(wire: str) -> None:
 
 def test_anybody_may_stop_a_teaching_and_the_arms_hold(wire: str) -> None:
     async def story(one: Rig) -> None:
-        async with one.connect() as teacher, one.connect() as bystander:
+        async with one.connect() as teacher, one.bystander() as bystander:
             with pytest.raises(RefusedError, match="ended by another client") as caught:
                 async with teacher.teach("mine") as take:
                     await asyncio.sleep(1.0)
@@ -223,7 +251,9 @@ def test_anybody_may_stop_a_teaching_and_the_arms_hold(wire: str) -> None:
                     await asyncio.sleep(3600)  # the teacher is told at once
             assert caught.value.code == Code.NOT_TEACHING
             assert (await teacher.actions()).taught == ()
-            await teacher.save("kept", take.track.duration_s)
+            if "save" in teacher.abilities:
+                assert "robot.save" in caught.value.remedy
+                await teacher.save("kept", take.track.duration_s)
 
     tell(wire, story)
 
@@ -314,7 +344,7 @@ def test_a_discarded_take_is_not_saved_but_stays_on_our_side(wire: str) -> None:
                 await asyncio.sleep(0.5)
                 take.discard()
             assert not take.saved
-            assert len(take.track) > 40
+            assert len(take.track) > 0.4 * one.recording_hz
             assert (await robot.actions()).taught == ()
 
     tell(wire, story)
@@ -328,10 +358,11 @@ def test_when_the_network_is_cut_while_teaching_the_arms_hold_again_by_themselve
             async with one.connect() as robot, robot.teach("mine"):
                 await asyncio.sleep(3600)
         assert one.world.body.soft  # nobody could tell the robot
-        await asyncio.sleep(9.0)
+        await asyncio.sleep(one.holds_after_s - 4.5)
         assert one.world.body.soft
         await asyncio.sleep(2.0)
         assert not one.world.body.soft
+        await asyncio.sleep(14.0)  # the network is back, and the robot has forgotten its client
         async with one.connect() as robot:
             assert (await robot.actions()).taught == ()
 
@@ -355,7 +386,7 @@ def test_a_robot_that_dies_while_teaching_interrupts_the_block_within_three_seco
                     await asyncio.sleep(3600)
             assert loop.time() - died <= 3.0
             assert "Look at the robot" in caught.value.remedy
-            assert len(take.track) > 80  # what came until then is not lost
+            assert len(take.track) > 0.8 * one.recording_hz  # what came until then is not lost
             current = asyncio.current_task()
             assert current is not None
             assert current.cancelling() == 0
@@ -381,8 +412,8 @@ def test_a_robot_that_dies_fails_playbacks_requests_and_state_streams(wire: str)
     async def story(one: Rig) -> None:
         loop = asyncio.get_running_loop()
         async with one.connect() as robot:
-            await teach(robot, "mine")
-            playing = await robot.start("mine", loop=True)
+            await teach(robot, "mine", 5.0)
+            playing = await robot.start("mine")
 
             async def watch() -> None:
                 async for _ in robot.states():
@@ -411,7 +442,10 @@ def test_connecting_to_nobody_gives_up_in_time_and_says_what_to_do(wire: str) ->
         with pytest.raises(NoAnswerError, match="no robot answered") as caught:
             async with one.connect(timeout=2.0):
                 pass
-        assert loop.time() - began == pytest.approx(2.0, abs=0.1)
+        if one.wire == "webrtc":  # a closed port says so at once
+            assert loop.time() - began < 2.1
+        else:
+            assert loop.time() - began == pytest.approx(2.0, abs=0.1)
         assert "rote sim" in caught.value.remedy
 
     tell(wire, story)
@@ -461,7 +495,7 @@ def test_a_taken_name_and_a_full_store_are_refused_before_the_arms_get_soft(wire
     tell(wire, story)
 
 
-def test_a_save_that_fails_at_the_end_can_be_repeated_and_loses_nothing(wire: str) -> None:
+def test_a_save_that_fails_at_the_end_can_be_repeated_and_loses_nothing(frames: str) -> None:
     async def story(one: Rig) -> None:
         async with one.connect() as robot:
             with pytest.raises(RefusedError) as caught:
@@ -474,7 +508,7 @@ def test_a_save_that_fails_at_the_end_can_be_repeated_and_loses_nothing(wire: st
             await robot.save("other", take.track.duration_s)
             assert [a.name for a in (await robot.actions()).taught] == ["stored 0", "other"]
 
-    tell(wire, story)
+    tell(frames, story)
 
 
 @pytest.mark.parametrize("mode", [Mode.ZERO_TORQUE, Mode.DAMP, Mode.LOCK_STAND])
@@ -500,7 +534,7 @@ def test_damp_interrupts_everything(wire: str) -> None:
     async def story(one: Rig) -> None:
         one.fill(1)
         async with one.connect() as robot:
-            playing = await robot.start("stored 0", loop=True)
+            playing = await robot.start("stored 0", loop="tempo" in robot.abilities)
             assert (await robot.damp()).id == Mode.DAMP
             await playing
             assert not (await robot.mode()).balanced
@@ -535,7 +569,7 @@ def test_an_impossible_tempo_is_refused(wire: str, how: dict[str, float]) -> Non
     tell(wire, story)
 
 
-def test_a_playback_that_would_be_too_fast_is_refused_and_nothing_moves(wire: str) -> None:
+def test_a_playback_that_would_be_too_fast_is_refused_and_nothing_moves(frames: str) -> None:
     async def story(one: Rig) -> None:
         async with one.connect() as robot:
             await teach(robot, "mine", 3.0)
@@ -545,7 +579,7 @@ def test_a_playback_that_would_be_too_fast_is_refused_and_nothing_moves(wire: st
             assert caught.value.code == Code.UNSAFE
             assert one.world.state().phase is Phase.NONE
 
-    tell(wire, story)
+    tell(frames, story)
 
 
 def test_an_unknown_action_is_refused(wire: str) -> None:
@@ -558,16 +592,23 @@ def test_an_unknown_action_is_refused(wire: str) -> None:
     tell(wire, story)
 
 
-def test_what_the_wire_cannot_do_says_so(wire: str) -> None:
+def test_what_the_wire_cannot_do_says_so_and_names_the_wire_that_can(wire: str) -> None:
     async def story(one: Rig) -> None:
+        one.fill(1)
         async with one.connect() as robot:
-            assert "rename" not in robot.abilities
             assert {"list", "teach", "play", "stop", "mode", "states"} <= robot.abilities
-            assert "tempo" in robot.abilities
-            with pytest.raises(UnsupportedError, match="cannot rename"):
-                await robot.rename("a", "b")
-            with pytest.raises(UnsupportedError, match="cannot delete"):
-                await robot.delete("a")
+            attempts: dict[str, Callable[[], Awaitable[object]]] = {
+                "rename": lambda: robot.rename("stored 0", "b"),
+                "delete": lambda: robot.delete("b"),
+                "presets": lambda: robot.perform(99),
+                "overwrite": lambda: robot.teach("b", overwrite=True).__aenter__(),
+                "tempo": lambda: robot.play("b", speed=0.5),
+                "save": lambda: robot.save("b", 1.0),
+            }
+            for ability in set(attempts) - robot.abilities:
+                with pytest.raises(UnsupportedError) as caught:
+                    await attempts[ability]()
+                assert "://" in caught.value.remedy or ability == "save"
 
     tell(wire, story)
 
@@ -578,7 +619,7 @@ def test_what_the_wire_cannot_do_says_so(wire: str) -> None:
 def test_while_one_client_teaches_another_may_look_but_not_touch(wire: str) -> None:
     async def story(one: Rig) -> None:
         one.fill(1)
-        async with one.connect() as teacher, one.connect() as other:
+        async with one.connect() as teacher, one.bystander() as other:
             async with teacher.teach("mine"):
                 await asyncio.sleep(0.5)
                 assert len((await other.actions()).taught) == 1
@@ -593,7 +634,7 @@ def test_while_one_client_teaches_another_may_look_but_not_touch(wire: str) -> N
     tell(wire, story)
 
 
-def test_a_seventeenth_client_is_turned_away_with_words(wire: str) -> None:
+def test_a_seventeenth_client_is_turned_away_with_words(frames: str) -> None:
     async def story(one: Rig) -> None:
         async with asyncio.TaskGroup() as group:
             leave = asyncio.Event()
@@ -615,7 +656,7 @@ def test_a_seventeenth_client_is_turned_away_with_words(wire: str) -> None:
         async with one.connect() as robot:
             assert await robot.preflight() == []
 
-    tell(wire, story)
+    tell(frames, story)
 
 
 def test_a_client_that_leaves_frees_its_place_at_once(wire: str) -> None:
@@ -645,7 +686,7 @@ def test_states_arrive_fifty_times_a_second_and_twice_as_often_while_recording(w
         async with one.connect() as robot:
             assert await count(robot) == pytest.approx(100, abs=2)
             async with robot.teach("mine"):
-                assert await count(robot) == pytest.approx(200, abs=3)
+                assert await count(robot) == pytest.approx(2 * one.recording_hz, abs=3)
 
     tell(wire, story)
 

@@ -10,6 +10,7 @@ import pytest
 from rote import errors, messages
 from rote.errors import (
     BadRequestError,
+    BusyError,
     ChecksumError,
     DecodeError,
     LinkError,
@@ -22,6 +23,8 @@ from rote.errors import (
     RefusedError,
     RemoteProtocolError,
     RoteError,
+    StageError,
+    StageTimeoutError,
     StoreError,
     TruncatedError,
     UnsafeMotionError,
@@ -42,6 +45,9 @@ EXAMPLES: list[tuple[RoteError, dict[str, object]]] = [
     (LinkError("no route", "Plug it in."), {"message": "no route"}),
     (NoAnswerError("nobody there", "Switch it on."), {"message": "nobody there"}),
     (PeerLostError("it fell silent", "Look at it."), {"message": "it fell silent"}),
+    (StageError("DTLS", "no handshake", "Restart it."), {"stage": "DTLS", "seen": "no handshake"}),
+    (StageTimeoutError("ICE", "no way", "Open the firewall."), {"stage": "ICE"}),
+    (BusyError("signal", "it talks to the app", "Close the app."), {"stage": "signal"}),
     (RefusedError(7404, "not standing", "Stand."), {"code": 7404, "words": "not standing"}),
     (
         UnsafeMotionError("left_elbow", 1.25, "9.1 rad/s"),
@@ -68,6 +74,9 @@ EXIT_CODES: dict[type[RoteError], int] = {
     LinkError: 3,
     NoAnswerError: 3,
     PeerLostError: 3,
+    StageError: 3,
+    StageTimeoutError: 3,
+    BusyError: 3,
     RefusedError: 4,
     UnsafeMotionError: 5,
     UnsupportedError: 6,
@@ -129,6 +138,7 @@ def test_the_docstring_names_the_builtin_that_an_error_also_is() -> None:
         "BadRequestError": "ValueError",
         "LinkError": "ConnectionError",
         "NoAnswerError": "TimeoutError",
+        "StageTimeoutError": "NoAnswerError",
         "MissingExtraError": "ImportError",
     }
 
@@ -140,6 +150,7 @@ def test_the_docstring_names_the_builtin_that_an_error_also_is() -> None:
         (LinkError, ConnectionError),
         (PeerLostError, ConnectionError),
         (NoAnswerError, TimeoutError),
+        (StageTimeoutError, NoAnswerError),
         (MissingExtraError, ImportError),
     ],
 )

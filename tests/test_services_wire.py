@@ -60,7 +60,7 @@ def test_presets_are_listed_and_played_to_their_end() -> None:
         presets = (await robot.actions()).presets
         assert (27, "shake_hand") in {(preset.id, preset.name) for preset in presets}
         await robot._port.ask(m.PlayPreset(27))
-        assert one.world.doing.id == 0
+        assert one.world.doing.id != 27
 
     tell(story)
 
@@ -183,5 +183,51 @@ def test_many_requests_at_once_each_get_their_own_answer() -> None:
         await teach(robot, "mine")
         answers = await asyncio.gather(*(robot.actions() for _ in range(300)))
         assert all(len(answer.taught) == 1 for answer in answers)
+
+    tell(story)
+
+
+def test_a_pose_that_is_held_is_seen_and_stop_lets_it_go() -> None:
+    async def story(one: Rig, robot: G1) -> None:
+        await robot._port.ask(m.PlayPreset(15))
+        await asyncio.sleep(0.3)
+        assert robot.state is not None
+        assert robot.state.holding
+        with pytest.raises(RefusedError) as caught:
+            await robot._port.ask(m.PlayPreset(27))
+        assert caught.value.code == 7401
+        await robot.stop()
+        assert not one.world.holding
+
+    tell(story)
+
+
+def test_battery_temperatures_and_faults_reach_the_client() -> None:
+    async def story(one: Rig, robot: G1) -> None:
+        one.world.health.low_battery()
+        one.world.health.hot_motor(16)
+        await asyncio.sleep(1.5)
+        state = robot.state
+        assert state is not None
+        assert state.battery_percent == 8
+        assert state.temperatures_c[16] > 100 > state.temperatures_c[15]
+        assert len(state.faults) == 2
+        with pytest.raises(RefusedError) as caught:
+            await robot._port.ask(m.EnterTeaching(name="mine"))
+        assert caught.value.code == 7406
+
+    tell(story)
+
+
+def test_a_pause_is_left_out_of_the_action() -> None:
+    async def story(one: Rig, robot: G1) -> None:
+        async with robot.teach("mine"):
+            await asyncio.sleep(1.0)
+            await robot._port.ask(m.PauseRecording(paused=True))
+            await asyncio.sleep(3.0)
+            await robot._port.ask(m.PauseRecording(paused=False))
+            await asyncio.sleep(1.0)
+        (mine,) = (await robot.actions()).taught
+        assert mine.duration_s == pytest.approx(2.2, abs=0.3)
 
     tell(story)

@@ -3,16 +3,20 @@
 import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
 from rote.errors import BadRequestError
 from rote.robot.g1 import G1
+from rote.session import rpc
 from rote.session.teaching import Timing
 from rote.sim.server import Simulator
 from rote.sim.store import Store
 from rote.sim.world import World
-from rote.transport import Link, Receiver, open_link
+from rote.transport import Link, Receiver, carrier_of, open_link
+from rote.transport.services import ServicesClient
 from rote.transport.teaching import TeachingClient
 
 EMBEDDED = "sim://g1"
@@ -28,30 +32,56 @@ def default_store() -> Path:
 
 @asynccontextmanager
 async def connect(
-    url: str = EMBEDDED, *, timeout: float = 5.0, world: World | None = None
+    url: str = EMBEDDED,
+    *,
+    timeout: float = 5.0,
+    key: str | None = None,
+    keylog: str | Path | None = None,
+    reconnect: bool = True,
+    world: World | None = None,
 ) -> AsyncIterator[G1]:
     """Connect to the robot at `url` for as long as the block runs.
 
-    `udp://host[:49504]` is a robot that speaks the documented frames, `sim://g1` a simulated one
-    inside this process; `sim://g1?store=FILE` names its store, `:memory:` for none. `world` is a
-    simulated robot of your own making, for `sim://`. `timeout` is how long to wait for an answer,
-    in seconds.
+    `webrtc://HOST`, `webrtc://SERIAL` or `webrtc://ap` is a G1 as it comes; `udp://HOST[:49504]` a
+    robot that speaks the documented frames; `sim://g1` a simulated one inside this process, and
+    `sim://g1?store=FILE` names its store, `:memory:` for none. `timeout` is how long to wait for an
+    answer, in seconds; over WebRTC, at most in each stage.
+
+    For WebRTC alone: `key` is the robot's own key in hex, which newer firmware wants (or set
+    ROTE_KEY, or write it into the key file); `keylog` a file to which the session's secrets are
+    added, for Wireshark; `reconnect=False` leaves a lost robot lost. For `sim://` alone: `world` is
+    a simulated robot of your own making.
     """
     if not 0 < timeout <= 600:
         raise BadRequestError(f"a timeout of {timeout} s is not possible", "Choose up to 600 s.")
-    timing = Timing(connect_s=timeout)
-    if urlsplit(url).scheme == "sim":
-        async with _embedded(url, world, timing) as robot:
+    scheme = urlsplit(url).scheme
+    if scheme != "webrtc" and (key is not None or keylog is not None):
+        raise BadRequestError("a key and a key log go with webrtc:// only", "Leave them out.")
+    if scheme != "sim" and world is not None:
+        raise BadRequestError("a world of your own goes with sim:// only")
+    client: TeachingClient | ServicesClient
+    if scheme == "sim":
+        async with _embedded(url, world, Timing(connect_s=timeout)) as robot:
             yield robot
         return
-    if world is not None:
-        raise BadRequestError("a world of your own goes with sim:// only")
-    client = TeachingClient(url, timing)
-
-    async def dial(receive: Receiver) -> Link:
-        return await open_link(url, receive)
-
-    await client.open(dial)
+    carrier = carrier_of(url)
+    if scheme == "webrtc":
+        target = replace(
+            carrier.read_url(urlsplit(url)),
+            key=key,
+            keylog=None if keylog is None else Path(keylog),
+            limit_s=timeout,
+        )
+        client = ServicesClient(
+            url,
+            partial(carrier.dial, target),
+            rpc.Timing(connect_s=min(timeout, 3.0)),
+            reconnect=reconnect,
+        )
+        await client.open()
+    else:
+        client = TeachingClient(url, Timing(connect_s=timeout))
+        await client.open(partial(open_link, url))
     try:
         yield G1(client)
     finally:

@@ -11,7 +11,10 @@
     │   └── RemoteProtocolError      the peer sent it
     ├── LinkError                the carrier failed; trying again may help  (also a ConnectionError)
     │   ├── NoAnswerError            nobody answered                        (also a TimeoutError)
-    │   └── PeerLostError            the robot answered, and then no more
+    │   ├── PeerLostError            the robot answered, and then no more
+    │   └── StageError               connecting failed, and at which stage
+    │       ├── StageTimeoutError        nothing came in that stage's time  (also a NoAnswerError)
+    │       └── BusyError                the robot talks to somebody else
     ├── RefusedError             the robot answered, and the answer was no
     ├── UnsafeMotionError        a motion failed a safety check; never retry it unchanged
     ├── UnsupportedError         this wire cannot do that, another one can
@@ -133,6 +136,30 @@ class PeerLostError(LinkError):
     """The robot was there and fell silent; its state is unknown."""
 
     kind = "peer-lost"
+
+
+class StageError(LinkError):
+    """Connecting failed at `stage`: discover, signal, key, ICE, DTLS, channel or validation."""
+
+    kind = "stage"
+
+    def __init__(self, stage: str, seen: str, remedy: str = "") -> None:
+        super().__init__(f"connecting failed at the stage {stage!r}: {seen}", remedy)
+        self.args = (stage, seen, remedy)
+        self.stage = stage
+        self.seen = seen
+
+
+class StageTimeoutError(StageError, NoAnswerError):
+    """Nothing came within the time of a stage."""
+
+    kind = "no-answer"
+
+
+class BusyError(StageError):
+    """The robot is connected to somebody else; it takes one client at a time."""
+
+    kind = "busy"
 
 
 class RefusedError(RoteError):

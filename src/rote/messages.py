@@ -25,6 +25,8 @@ class Mode(IntEnum):
     LOCK_STAND = 4
     WALK = 500
     WALK_WAIST = 501
+    RUN = 801
+    RUN_29 = 802
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +50,8 @@ MODES: dict[Mode, ModeFacts] = {
     Mode.LOCK_STAND: ModeFacts("standing with locked joints, no balance", False, True, "L2+UP"),
     Mode.WALK: ModeFacts("balanced standing and walking", True, True, "R1+X"),
     Mode.WALK_WAIST: ModeFacts("balanced, with a free waist", True, True, "R1+Y"),
+    Mode.RUN: ModeFacts("running, 23 joints", True, True, "R2+A"),
+    Mode.RUN_29: ModeFacts("running, 29 joints", True, True, "R2+A"),
 }
 
 
@@ -76,9 +80,12 @@ class Code(IntEnum):
     UNKNOWN_COMMAND = 3203
     BAD_PAYLOAD = 3204
     BUSY = 7400
+    HOLDING = 7401
     NO_SUCH_ACTION = 7402
     WRONG_STATE = 7404
     NAME_EXISTS = 7405
+    LOW_BATTERY = 7406
+    MOTOR_ERROR = 7407
     NOT_INITIALISED = 7410
     STORE_FULL = 7411
     NOTHING_RECORDED = 7412
@@ -103,6 +110,10 @@ WORDS: dict[int, tuple[str, str]] = {
         "it is busy with another motion, or another client is teaching",
         "Wait until it has ended, or stop it: rote stop.",
     ),
+    Code.HOLDING: (
+        "its arms hold the pose of a factory action",
+        "Let it go: rote stop. It lets go by itself after 20 s.",
+    ),
     Code.NO_SUCH_ACTION: (
         "there is no action of that name or number",
         "See what there is: rote list.",
@@ -115,6 +126,8 @@ WORDS: dict[int, tuple[str, str]] = {
         "an action of that name already exists",
         "Choose another name.",
     ),
+    Code.LOW_BATTERY: ("its battery is low", "Charge it."),
+    Code.MOTOR_ERROR: ("a motor reports an error", "Look at its faults; let it cool."),
     Code.NOT_INITIALISED: (
         "the connection was not initialised",
         "Connect again; the robot may have been restarted.",
@@ -235,6 +248,13 @@ class Record:
 
 
 @dataclass(frozen=True, slots=True)
+class PauseRecording:
+    """Take no samples for a while, or go on; the arms stay soft."""
+
+    paused: bool
+
+
+@dataclass(frozen=True, slots=True)
 class DiscardRecording:
     """Forget the recording `name`; where leaving teaching has stored it, remove it again."""
 
@@ -261,6 +281,11 @@ class PlayPreset:
     """Play a factory action."""
 
     id: int
+
+
+@dataclass(frozen=True, slots=True)
+class ReadController:
+    """Ask which controller drives the robot; the answer is a `Controller`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -318,10 +343,12 @@ Command = (
     | KeepTeaching
     | ExitTeaching
     | Record
+    | PauseRecording
     | DiscardRecording
     | RenameAction
     | DeleteAction
     | PlayPreset
+    | ReadController
     | ListActions
     | SaveAction
     | PlayAction
@@ -362,7 +389,19 @@ class ActionList:
     presets: tuple[PresetEntry, ...] = ()
 
 
-Reply = Status | ActionList
+@dataclass(frozen=True, slots=True)
+class Controller:
+    """Which controller drives the robot: `ai` on a G1, none in debug mode."""
+
+    name: str
+
+    @property
+    def debug(self) -> bool:
+        """Whether none does, so that nobody answers for the arms."""
+        return not self.name
+
+
+Reply = Status | ActionList | Controller
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -381,6 +420,13 @@ class RobotState:
     gyroscope_rad_s: tuple[float, ...] = (0.0, 0.0, 0.0)
     foot_force_n: tuple[float, ...] = (0.0, 0.0, 0.0, 0.0)
     time_us: int = 0
+    temperatures_c: tuple[float, ...] = ()
+    """Of the motors, where the wire tells them."""
+    battery_percent: float | None = None
+    faults: tuple[str, ...] = ()
+    """What the robot says is wrong with it, in words."""
+    holding: bool = False
+    """The arms keep the last pose of a factory action."""
 
     @property
     def playing(self) -> bool:

@@ -15,6 +15,11 @@ import pytest
 import rote
 from rote.cli import main
 
+COMMANDS = (
+    "demo", "sim", "discover", "status", "list", "teach", "play", "stop", "rename", "delete",
+    "modes",
+)  # fmt: skip
+
 
 def ask(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
     code = main(arguments)
@@ -68,13 +73,11 @@ def sim(tmp_path: Path) -> Iterator[Sim]:
 
 def test_without_arguments_it_shows_what_it_can_do(capsys: pytest.CaptureFixture[str]) -> None:
     _, out, err = ask(capsys)
-    for command in ("demo", "sim", "status", "list", "teach", "play", "stop", "modes"):
+    for command in COMMANDS:
         assert re.search(rf"^\s+{command}\s", out + err, re.MULTILINE)
 
 
-@pytest.mark.parametrize(
-    "command", ["demo", "sim", "status", "list", "teach", "play", "stop", "modes"]
-)
+@pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_explains_itself(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = ask(capsys, command, "--help")
     assert code == 0

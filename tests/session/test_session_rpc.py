@@ -24,6 +24,7 @@ from rote.session.events import Opened, PeerLost, Unanswered
 from rote.session.rpc import (
     LIMITS_S,
     MOST_ANSWERS,
+    MOST_IN_ONE,
     MOST_PENDING,
     MOST_TOPICS,
     REMEMBERED,
@@ -182,6 +183,7 @@ def test_challenge_answer_and_ok_make_both_ends_ready() -> None:
     hear(client, Validation(CHALLENGE))
     assert client.state is State.ANSWERED
     assert said(client) == [ANSWER]
+    assert client.challenge == robot.challenge == CHALLENGE
     hear(robot, ANSWER)
     assert said(robot) == [OK]
     assert robot.events() == [Opened()]
@@ -815,7 +817,7 @@ def test_an_answer_that_cannot_be_sent_can_be_given_again() -> None:
     hear(robot, READ.request(7))
     (event,) = asked(robot)
     with pytest.raises(BadRequestError):
-        robot.reply(event.token, data="x" * channel.MAX_MESSAGE)
+        robot.reply(event.token, data="x" * (channel.MAX_ASSEMBLED + 1))
     robot.reply(event.token, 3202)
     assert len(robot.outgoing()) == 1
 
@@ -1186,3 +1188,67 @@ def test_whatever_happens_between_the_ends_each_request_gets_its_own_answer_or_n
     run_state_machine_as_test(
         Crowd, settings=settings(deadline=None, max_examples=100, stateful_step_count=40)
     )
+
+
+# ---- long answers, and none ---------------------------------------------------------------------
+
+
+@given(st.text(max_size=400), st.integers(1, 120))
+def test_an_answer_of_any_length_arrives_whole(text: str, most: int) -> None:
+    ends = Ends(robot=RpcSession(Role.ROBOT, most_in_one=most))
+    ends.client.open(START)
+    ends.robot.open(START, challenge=CHALLENGE)
+    ends.exchange()
+    token = ends.client.request(READ, START)
+    ends.exchange()
+    (question,) = asked(ends.robot)
+    ends.robot.reply(question.token, 0, text)
+    ends.exchange()
+    (got,) = answers(ends.client)
+    assert (got.token, got.response.data) == (token, text)
+
+
+def test_a_long_answer_goes_in_parts_and_in_parts_again_when_the_request_is_repeated() -> None:
+    robot = ready_robot()
+    request = READ.request(7)
+    hear(robot, request)
+    (question,) = asked(robot)
+    robot.reply(question.token, 0, "x" * (2 * MOST_IN_ONE + 1))
+    parts = said(robot)
+    assert [(p.index, p.count) for p in parts if isinstance(p, Chunk)] == [
+        (1, 3),
+        (2, 3),
+        (3, 3),
+    ]
+    assert all(len(channel.encode(part)) < 65_536 for part in parts)
+    hear(robot, request)
+    assert said(robot) == parts
+
+
+def test_a_message_that_holds_nothing_is_refused() -> None:
+    with pytest.raises(BadRequestError):
+        RpcSession(Role.ROBOT, most_in_one=0)
+
+
+def test_an_ignored_request_is_never_answered_and_not_kept() -> None:
+    robot = ready_robot()
+    request = READ.request(7)
+    hear(robot, request)
+    (question,) = asked(robot)
+    robot.ignore(question.token)
+    robot.ignore(question.token)
+    hear(robot, request)
+    assert idle(robot)
+    with pytest.raises(LocalProtocolError):
+        robot.reply(question.token)
+
+
+def test_a_robot_knows_what_its_client_wants() -> None:
+    robot = new_robot()
+    hear(robot, Subscription("rt/x"))
+    assert not robot.wants("rt/x")
+    hear(robot, ANSWER, Subscription("rt/x"))
+    assert robot.wants("rt/x")
+    assert not robot.wants("rt/y")
+    hear(robot, Subscription("rt/x", wanted=False))
+    assert not robot.wants("rt/x")

@@ -5,17 +5,19 @@ import itertools
 import pytest
 
 from rote.messages import MODES, Code, Mode
-from rote.sim.fsm import ACTIVITIES, MOVES, Activity, Input, Machine
+from rote.sim.fsm import ACTIVITIES, MOVES, RUNNING, WALKING, Activity, Input, Machine
 from rote.sim.refusal import RefusalError
 
 # The tables once more, drawn by hand: a row is where the robot is, a column where it is to go.
 DRAWN_MOVES = """
-              zero_torque  damp  lock_stand  walk  walk_waist
-zero_torque   -            0.2   no          no    no
-damp          0.2          -     2.0         no    no
-lock_stand    no           0.2   -           1.0   1.0
-walk          no           0.2   1.0         -     0.5
-walk_waist    no           0.2   1.0         0.5   -
+              zero_torque  damp  lock_stand  walk  walk_waist  run  run_29
+zero_torque   -            0.2   no          no    no          no   no
+damp          0.2          -     2.0         no    no          no   no
+lock_stand    no           0.2   -           1.0   1.0         1.0  1.0
+walk          no           0.2   1.0         -     0.5         0.5  0.5
+walk_waist    no           0.2   1.0         0.5   -           0.5  0.5
+run           no           0.2   no          0.5   0.5         -    no
+run_29        no           0.2   no          0.5   0.5         no   -
 """
 DRAWN_ACTIVITIES = """
           teach     exit     play     end   stop
@@ -54,12 +56,14 @@ def test_modes_have_the_ids_a_g1_reports() -> None:
         "LOCK_STAND": 4,
         "WALK": 500,
         "WALK_WAIST": 501,
+        "RUN": 801,
+        "RUN_29": 802,
     }
 
 
-def test_only_the_walking_modes_balance_and_only_the_lowest_two_are_limp() -> None:
+def test_only_walking_and_running_balance_and_only_the_lowest_two_are_limp() -> None:
     assert set(MODES) == set(Mode)
-    assert {mode for mode in Mode if MODES[mode].balanced} == {Mode.WALK, Mode.WALK_WAIST}
+    assert {mode for mode in Mode if MODES[mode].balanced} == {*WALKING, *RUNNING}
     assert {mode for mode in Mode if not MODES[mode].stiff} == {Mode.ZERO_TORQUE, Mode.DAMP}
 
 
@@ -99,7 +103,7 @@ def test_damping_is_reached_from_every_other_mode_at_once(here: Mode) -> None:
     assert machine.mode is Mode.DAMP
 
 
-@pytest.mark.parametrize("stranger", [-1, 2, 3, 5, 499, 502, 702, 706, 801, 802, 2**32 - 1])
+@pytest.mark.parametrize("stranger", [-1, 2, 3, 5, 499, 502, 702, 706, 800, 803, 2**32 - 1])
 def test_a_mode_nobody_knows_is_a_bad_payload_and_changes_nothing(stranger: int) -> None:
     machine = Machine(Mode.LOCK_STAND)
     with pytest.raises(RefusalError) as caught:
@@ -122,6 +126,14 @@ def test_damping_overtakes_a_change_under_way() -> None:
     assert machine.advance(0.7)
     assert machine.mode is Mode.DAMP
     assert not machine.advance(1e9), "the first change is forgotten"
+
+
+def test_a_robot_nobody_controls_falls_at_once_and_forgets_where_it_was_going() -> None:
+    machine = Machine(Mode.LOCK_STAND)
+    machine.change_mode(Mode.WALK, 0.0)
+    machine.fall()
+    assert machine.mode is Mode.DAMP
+    assert not machine.advance(1e9)
 
 
 def test_a_refused_change_leaves_the_one_under_way_alone() -> None:

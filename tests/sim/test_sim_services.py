@@ -1,13 +1,16 @@
 """A G1's services on the simulated robot: the same world in other words."""
 
 import json
+import sqlite3
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from rote import messages as m
 from rote.messages import Mode
-from rote.sim.presets import PRESETS
+from rote.sim.firmware import PROFILES
+from rote.sim.presets import PRESETS, presets_of
 from rote.sim.services import Answer, Services
 from rote.sim.store import Store
 from rote.sim.world import World
@@ -50,7 +53,7 @@ def test_a_motion_is_taught_listed_played_renamed_and_deleted(services: Services
     assert (play.code, play.delay_s) == (0, 0.33)
     services.world.advance(1.0)
     assert doing(services).words == "playing (mine)"
-    services.world.advance(6.0)
+    services.world.advance(8.0)
     assert doing(services).words == "idle"
     assert ask(services, rpc.rename_taught("mine", "yours")).code == 0
     assert taught(services) == ["yours"]
@@ -92,20 +95,73 @@ def test_a_stop_without_a_teaching_is_answered_zero_and_saves_nothing(services: 
 
 def test_a_preset_is_answered_when_it_is_over_and_shows_its_id(services: Services) -> None:
     answer = ask(services, rpc.execute_preset(27))
-    assert (answer.code, answer.when_over) == (0, True)
-    services.world.advance(1.0)
+    assert (answer.code, answer.after) == (0, 27)
+    services.world.advance(4.0)
+    assert not services.is_over(answer)
     assert doing(services).words == "preset 27 (shake_hand)"
     assert ask(services, rpc.execute_preset(26)).code == 7400
-    services.world.advance(8.0)
+    services.world.advance(0.3)
+    assert services.is_over(answer)
+    services.world.advance(1.0)
     assert doing(services).words == "idle"
-    assert ask(services, rpc.execute_preset(99)).code == 0
+    release = ask(services, rpc.execute_preset(99))
+    assert (release.code, release.after) == (0, 99)
     assert doing(services).words == "releasing (release_arm)"
+    services.world.advance(4.0)
+    assert not services.is_over(release)
+    services.world.advance(0.2)
+    assert services.is_over(release)
 
 
-def test_every_preset_can_be_played(services: Services) -> None:
+def test_a_preset_that_holds_is_answered_when_its_pose_is_reached(services: Services) -> None:
+    answer = ask(services, rpc.execute_preset(15))
+    services.world.advance(2.0)
+    assert not services.is_over(answer)
+    services.world.advance(2.0)
+    assert services.is_over(answer)
+    assert doing(services).words == "preset 15 (both_hands_up), holding"
+    assert ask(services, rpc.execute_preset(27)).code == 7401
+    assert ask(services, rpc.start_teaching("mine")).code == 7401
+    again = ask(services, rpc.execute_preset(15))
+    assert again.code == 0
+    assert services.is_over(again)
+    assert ask(services, rpc.execute_preset(99)).after == 99
+
+
+def test_a_release_during_a_preset_is_answered_at_once_and_comes_after_it(
+    services: Services,
+) -> None:
+    ask(services, rpc.execute_preset(27))
+    services.world.advance(1.0)
+    release = ask(services, rpc.execute_preset(99))
+    assert (release.code, release.after) == (0, 0)
+    assert doing(services).id == 27
+    services.world.advance(4.0)
+    assert doing(services).id == 99
+
+
+@pytest.mark.parametrize("version", PROFILES)
+def test_every_preset_that_is_listed_can_be_played_and_no_other(version: str) -> None:
+    store = Store(":memory:")
+    services = Services(World(store, firmware=PROFILES[version]))
+    listed, _ = rpc.decode_actions(ask(services, rpc.LIST_ACTIONS).data)
+    machine = PROFILES[version].mode_machine
+    assert {preset.id for preset in listed} == {preset.id for preset in presets_of(machine)}
     for preset in PRESETS:
-        assert ask(services, rpc.execute_preset(preset)).code == 0
-        services.world.advance(12.0)
+        possible = preset in {one.id for one in listed}
+        assert ask(services, rpc.execute_preset(preset)).code == (0 if possible else 7402)
+        services.world.advance(5.0)
+        ask(services, rpc.execute_preset(99))
+        services.world.advance(4.2)
+    store.close()
+
+
+def test_the_list_has_the_gates_of_the_hardware(services: Services) -> None:
+    listed, _ = rpc.decode_actions(ask(services, rpc.LIST_ACTIONS).data)
+    presets = {preset.id: preset for preset in listed}
+    assert presets[1].fsm == (500, 501)
+    assert presets[31].mode_machine == (4,)
+    assert not {20, 21, 28, 29, 30, 36} & presets.keys()
 
 
 def test_stop_ends_what_plays(services: Services) -> None:
@@ -122,12 +178,24 @@ def test_stop_ends_what_plays(services: Services) -> None:
         (rpc.delete_taught("nothing"), 7402),
         (rpc.rename_taught("nothing", "else"), 7402),
         (rpc.execute_preset(77), 7402),
-        (rpc.KEEP_TEACHING, 7416),
+        (rpc.KEEP_TEACHING, 7399),
+        (rpc.execute_preset(20), 7402),
+        (rpc.set_fsm(802), 7302),
         (rpc.set_fsm(77), 7302),
         (rpc.Call("arm", 7106, "no json"), 3204),
         (rpc.Call("arm", 7110, '{"action_name":"' + "x" * 32 + '"}'), 3204),
         (rpc.Call("arm", 7114), 3203),
-        (rpc.Call("sport", 7107), 3203),
+        (rpc.Call("arm", 7111, "{}"), 3204),
+        (rpc.Call("sport", 7107, '{"data":4}'), 3204),
+        (rpc.Call("sport", 7105, '{"velocity":[0,0]}'), 3204),
+        (rpc.Call("sport", 7105, '{"velocity":[0,0,"fast"]}'), 3204),
+        (rpc.Call("sport", 7105, '{"velocity":[0,0,0],"duration":-1}'), 3204),
+        (rpc.Call("sport", 7106), 3203),
+        (rpc.Call("motion_switcher", 1002, '{"name":"normal"}'), 7004),
+        (rpc.Call("motion_switcher", 1004), 3203),
+        (rpc.Call("robot_state", 1001, '{"name":"basic_service","switch":0}'), 5202),
+        (rpc.Call("robot_state", 1001, '{"name":"nothing","switch":0}'), 5201),
+        (rpc.Call("robot_state", 1001, '{"name":"ai_sport","switch":2}'), 5201),
     ],
 )
 def test_what_cannot_be_done_is_refused_by_its_code(
@@ -155,8 +223,46 @@ def test_the_other_services_answer(services: Services) -> None:
 
 def test_a_broken_store_is_a_code_and_no_crash(services: Services) -> None:
     services.world.store.close()
-    assert ask(services, rpc.LIST_ACTIONS).code == m.Code.STORE_FAILED
-    assert ask(services, rpc.play_taught("mine")).code == 7402
+    assert ask(services, rpc.LIST_ACTIONS).code == 7399
+    assert ask(services, rpc.play_taught("mine")).code == 7403
+    assert ask(services, rpc.delete_taught("mine")).code == 7399
+
+
+def test_an_action_that_cannot_be_read_is_told_as_such(tmp_path: Path) -> None:
+    path = tmp_path / "store.db"
+    store = Store(path)
+    services = Services(World(store))
+    teach(services, "mine")
+    services.world.advance(5.0)
+    with sqlite3.connect(path) as other:
+        other.execute("UPDATE actions SET crc = crc + 1")
+    other.close()
+    assert ask(services, rpc.play_taught("mine")).code == 7403
+    store.close()
+
+
+def test_a_full_store_keeps_what_it_has_and_stop_still_answers_zero(services: Services) -> None:
+    for number in range(m.MAX_ACTIONS):
+        teach(services, f"action {number}", 0.1)
+    teach(services, "one more", 0.1)
+    assert "one more" not in taught(services)
+    assert any("places" in notice.words for notice in services.world.notices)
+    teach(services, "action 0", 0.1)
+    assert len(taught(services)) == m.MAX_ACTIONS
+
+
+def test_what_is_too_fast_is_refused_with_a_number_of_the_services(services: Services) -> None:
+    wild = m.SaveAction(
+        name="wild",
+        created_s=0,
+        duration_ms=100,
+        keyframes=tuple(
+            m.Keyframe(joint=15, time_ms=ms, value_rad=2.0 * (-1) ** (ms // 10))
+            for ms in range(0, 100, 10)
+        ),
+    )
+    assert services.world.obey("app", wild) == m.Status()
+    assert ask(services, rpc.play_taught("wild")).code == 7399
 
 
 def test_a_bad_new_name_is_refused_by_the_robot_too(services: Services) -> None:
@@ -166,3 +272,122 @@ def test_a_bad_new_name_is_refused_by_the_robot_too(services: Services) -> None:
     teach(services, "other")
     taken = services.world.obey("app", m.RenameAction("mine", "other"))
     assert taken == m.Status(m.Code.NAME_EXISTS)
+
+
+# ---- teaching by the services' rules ------------------------------------------------------------
+
+
+def test_a_teaching_without_a_keep_alive_ends_after_ten_seconds(services: Services) -> None:
+    ask(services, rpc.start_teaching("mine"))
+    services.world.advance(9.0)
+    assert ask(services, rpc.KEEP_TEACHING).code == 0
+    services.world.advance(9.9)
+    assert doing(services).id == -1
+    services.world.advance(0.2)
+    assert doing(services).id == 99
+    assert ask(services, rpc.KEEP_TEACHING).code == 7399
+    assert ask(services, rpc.STOP_TEACHING).code == 0
+
+
+def test_a_pause_is_always_answered_zero_and_leaves_a_gap(services: Services) -> None:
+    assert ask(services, rpc.pause_teaching(paused=True)).code == 0
+    ask(services, rpc.start_teaching("mine"))
+    services.world.advance(1.0)
+    assert ask(services, rpc.pause_teaching(paused=True)).code == 0
+    services.world.advance(3.0)
+    assert doing(services).words == "recording (mine)"
+    assert ask(services, rpc.pause_teaching(paused=False)).code == 0
+    services.world.advance(1.0)
+    ask(services, rpc.STOP_TEACHING)
+    _, (mine,) = rpc.decode_actions(ask(services, rpc.LIST_ACTIONS).data)
+    assert mine.seconds == pytest.approx(2.0, abs=0.1)
+
+
+def test_a_second_client_cannot_end_or_take_over_a_teaching(services: Services) -> None:
+    ask(services, rpc.start_teaching("mine"))
+    assert ask(services, rpc.start_teaching("yours"), "other").code == 7400
+    assert ask(services, rpc.KEEP_TEACHING, "other").code == 7399
+    assert ask(services, rpc.STOP_TEACHING, "other").code == 0
+    assert doing(services).words == "recording (mine)"
+
+
+@pytest.mark.parametrize(("fault", "code"), [((600, 0x8), 7406), ((3016, 0x10), 7407)])
+def test_an_unwell_robot_neither_teaches_nor_plays(
+    services: Services, fault: tuple[int, int], code: int
+) -> None:
+    teach(services, "mine")
+    services.world.advance(5.0)
+    services.world.health.add_fault(*fault)
+    for call in (rpc.start_teaching("x"), rpc.play_taught("mine"), rpc.execute_preset(27)):
+        assert ask(services, call).code == code
+    assert [(one.source, one.code) for one in services.faults()] == [fault]
+    services.world.health.clear_fault(*fault)
+    assert ask(services, rpc.play_taught("mine")).code == 0
+
+
+# ---- the other services -------------------------------------------------------------------------
+
+
+def test_in_debug_mode_arms_and_legs_do_not_answer_at_all(services: Services) -> None:
+    assert ask(services, rpc.Call("motion_switcher", 1003)).code == 0
+    assert rpc.decode_mode_check(ask(services, rpc.CHECK_MODE).data) == ""
+    assert ask(services, rpc.LIST_ACTIONS).silent
+    assert ask(services, rpc.GET_FSM).silent
+    select = rpc.Call("motion_switcher", 1002, '{"name":"ai"}')
+    assert ask(services, select).code == 0
+    assert ask(services, select).code == 0
+    assert rpc.decode_mode_check(ask(services, rpc.CHECK_MODE).data) == "ai"
+    assert rpc.decode_value(ask(services, rpc.GET_FSM).data) == Mode.DAMP
+
+
+def test_a_service_that_is_switched_off_does_not_answer(services: Services) -> None:
+    def switch(on: int) -> str:
+        parameter = json.dumps({"name": "g1_arm_example", "switch": on})
+        return ask(services, rpc.Call("robot_state", 1001, parameter)).data
+
+    def status() -> int:
+        listed = json.loads(ask(services, rpc.Call("robot_state", 1003)).data)
+        return {one["name"]: int(one["status"]) for one in listed}["g1_arm_example"]
+
+    assert json.loads(switch(0)) == {"name": "g1_arm_example", "status": 1}
+    assert ask(services, rpc.LIST_ACTIONS).silent
+    assert not ask(services, rpc.GET_FSM).silent
+    assert status() == 1
+    switch(1)
+    assert not ask(services, rpc.LIST_ACTIONS).silent
+    assert status() == 0
+
+
+def test_the_legs_take_numbers_and_stay(services: Services) -> None:
+    for getter, setter, value in ((7003, 7102, 1), (7004, 7103, 0.1), (7005, 7104, -0.05)):
+        parameter = json.dumps({"data": value})
+        assert ask(services, rpc.Call("sport", setter, parameter)).code == 0
+        assert json.loads(ask(services, rpc.Call("sport", getter)).data) == {"data": value}
+    before = services.world.body.positions_rad.copy()
+    walk = rpc.Call("sport", 7105, '{"velocity":[0.3,0,0],"duration":1.0}')
+    assert ask(services, walk).code == 0
+    services.world.advance(1.0)
+    assert abs(services.world.body.positions_rad - before).max() < 0.1
+    assert ask(services, rpc.Call("sport", 7107, '{"data":3}')).code == 0
+    assert ask(services, rpc.Call("robot_state", 1002, '{"interval":2}')).code == 0
+
+
+def test_of_all_scripts_only_the_version_is_told(services: Services) -> None:
+    def run(script: str, api: int = 1001) -> Answer:
+        parameter = json.dumps({"script": script})
+        request = rpc.Request(service="bashrunner", api_id=api, id=1, parameter=parameter)
+        return services.answer("app", request)
+
+    told = json.loads(run("get_software_version.sh").data)
+    assert told == {"type": "content acquisition", "info": "1.4.7"}
+    assert run("get_software_version.sh; reboot").code == 3204
+    assert run("get_hardware_version.sh").code == 3204
+    assert run("get_software_version.sh", 1002).code == 3203
+
+
+def test_without_latency_every_answer_is_at_once() -> None:
+    store = Store(":memory:")
+    services = Services(World(store), latency=False)
+    for call in (rpc.LIST_ACTIONS, rpc.CHECK_MODE, rpc.start_teaching("x"), rpc.Call("arm", 1)):
+        assert ask(services, call).delay_s == 0.0
+    store.close()

@@ -15,9 +15,11 @@ from rote.motion.compare import deviation
 from rote.motion.record import Recorder
 from rote.motion.track import Array, Track
 from rote.sim.body import LOWER_RAD, REST_RAD, STEP_S, UPPER_RAD
+from rote.sim.firmware import PROFILES, Firmware
 from rote.sim.fsm import Activity
+from rote.sim.health import parse_fault
 from rote.sim.store import Store
-from rote.sim.world import KEEP_ALIVE_S, World
+from rote.sim.world import KEEP_ALIVE_S, KEEP_NAMED_S, RELEASE_S, World
 
 ANN, BOB = "ann", "bob"
 KEYS = (m.Keyframe(joint=25, time_ms=400, value_rad=0.6),)
@@ -42,6 +44,13 @@ def make_world() -> Iterator[MakeWorld]:
 @pytest.fixture
 def world(make_world: MakeWorld) -> World:
     return make_world()
+
+
+@pytest.fixture
+def store() -> Iterator[Store]:
+    store = Store(":memory:")
+    yield store
+    store.close()
 
 
 def ask(world: World, command: m.Command, client: str = ANN) -> int:
@@ -465,7 +474,7 @@ def test_what_belongs_to_the_wire_is_unknown_to_the_robot(world: World, command:
 
 @pytest.mark.parametrize(
     ("mode", "code"),
-    [(Mode.ZERO_TORQUE, Code.WRONG_STATE), (2, Code.BAD_PAYLOAD), (801, Code.BAD_PAYLOAD)],
+    [(Mode.ZERO_TORQUE, Code.WRONG_STATE), (2, Code.BAD_PAYLOAD), (802, Code.BAD_PAYLOAD)],
 )
 def test_a_mode_out_of_reach_is_refused(world: World, mode: int, code: Code) -> None:
     assert ask(world, m.ChangeMode(mode)) == code
@@ -799,3 +808,217 @@ def test_joints_stay_within_their_limits_while_a_hand_pulls_at_its_worst(world: 
     tell(world, m.StopMotion())
     settle(world)
     np.testing.assert_allclose(world.body.positions_rad, REST_RAD, atol=0.02)
+
+
+# ---- by name, with pauses -----------------------------------------------------------------------
+
+
+def test_a_teaching_named_at_its_start_records_at_once_and_is_stored_at_its_end(
+    world: World,
+) -> None:
+    tell(world, m.EnterTeaching(name="mine"))
+    assert world.state().recording
+    world.advance(1.0)
+    assert ask(world, m.EnterTeaching(name="other")) == Code.BUSY
+    tell(world, m.ExitTeaching())
+    assert listed(world) == [("mine", 990)]
+
+
+@pytest.mark.parametrize("end", ["keep-alive", "stop", "gone", "damp"])
+def test_a_named_teaching_that_ends_in_another_way_stores_nothing(world: World, end: str) -> None:
+    tell(world, m.EnterTeaching(name="mine"))
+    world.advance(1.0)
+    if end == "keep-alive":
+        world.advance(KEEP_NAMED_S - 1.1)
+        assert world.state().arms_soft
+        world.advance(0.2)
+    elif end == "stop":
+        tell(world, m.StopMotion(), client=BOB)
+    elif end == "gone":
+        world.forget(ANN)
+    else:
+        tell(world, m.ChangeMode(Mode.DAMP))
+        world.advance(1.0)
+    assert world.machine.activity is Activity.IDLE
+    tell(world, m.ExitTeaching())
+    assert listed(world) == []
+
+
+def test_a_named_teaching_ends_after_three_minutes_and_is_stored(world: World) -> None:
+    tell(world, m.EnterTeaching(name="long"))
+    advance_keeping(world, 179.5)
+    assert world.state().arms_soft
+    world.advance(1.0)
+    assert not world.state().arms_soft
+    ((name, duration_ms),) = listed(world)
+    assert name == "long"
+    assert 179_000 <= duration_ms <= 180_000
+
+
+def test_a_named_teaching_that_cannot_be_stored_is_noted(world: World) -> None:
+    tell(world, m.EnterTeaching(name="mine"))
+    world.advance(0.5)
+    world.store.close()
+    tell(world, m.ExitTeaching())
+    assert "could not be saved" in world.notices[-2].words
+    assert not world.state().arms_soft
+
+
+def test_a_pause_takes_no_samples_and_keeps_the_arms_soft(world: World) -> None:
+    assert ask(world, m.PauseRecording(paused=True)) == Code.NOT_TEACHING
+    tell(world, m.EnterTeaching(name="mine"))
+    world.advance(1.0)
+    tell(world, m.PauseRecording(paused=True))
+    world.advance(2.0)
+    assert not world.recording
+    assert world.state().arms_soft
+    assert world.doing.id == -1
+    tell(world, m.PauseRecording(paused=False))
+    world.advance(1.0)
+    tell(world, m.ExitTeaching())
+    ((_, duration_ms),) = listed(world)
+    assert duration_ms == pytest.approx(1990, abs=20)
+
+
+# ---- presets that hold --------------------------------------------------------------------------
+
+
+def hold(world: World) -> None:
+    tell(world, m.PlayPreset(15))
+    world.advance(4.0)
+    assert world.state().holding
+    assert world.doing == (15, "both_hands_up")
+
+
+def test_a_preset_that_holds_keeps_its_last_pose_and_refuses_all_else(world: World) -> None:
+    tell(world, saving(keyframes=KEYS))
+    hold(world)
+    held = world.body.positions_rad.copy()
+    assert held[15] < -1.5, "the left arm is up"
+    world.advance(5.0)
+    assert np.abs(world.body.positions_rad - held).max() < 0.05
+    for command in (m.PlayPreset(27), m.PlayAction(action=1), m.EnterTeaching()):
+        assert ask(world, command) == Code.HOLDING
+    assert world.state().holding
+
+
+def test_a_pose_is_let_go_after_twenty_seconds_or_when_asked_again_later(world: World) -> None:
+    hold(world)
+    world.advance(15.0)
+    tell(world, m.PlayPreset(15))
+    world.advance(19.9)
+    assert world.state().holding
+    world.advance(0.2)
+    assert not world.state().holding
+    assert world.doing.id == 99
+    settle(world)
+    assert np.abs(world.body.positions_rad - REST_RAD).max() < 0.15
+
+
+@pytest.mark.parametrize(
+    "command", [m.StopMotion(), m.PlayPreset(99), m.ChangeMode(Mode.LOCK_STAND)]
+)
+def test_a_pose_is_let_go_by_stop_release_and_a_mode_without_balance(
+    world: World, command: m.Command
+) -> None:
+    hold(world)
+    tell(world, command, client=BOB)
+    world.advance(1.2)
+    assert not world.holding
+    assert world.doing.id == 99
+    settle(world)
+    assert np.abs(world.body.positions_rad - REST_RAD).max() < 0.15
+
+
+def test_a_robot_that_is_damped_forgets_the_pose(world: World) -> None:
+    hold(world)
+    tell(world, m.ChangeMode(Mode.DAMP))
+    world.advance(1.0)
+    assert not world.holding
+    assert world.doing.id == 0
+
+
+def test_a_release_waits_for_the_preset_that_is_played(world: World) -> None:
+    tell(world, m.PlayPreset(15))
+    world.advance(1.0)
+    tell(world, m.PlayPreset(99))
+    assert world.doing.id == 15
+    world.advance(3.0)
+    assert not world.holding
+    assert world.doing.id == 99
+    world.advance(4.2)
+    assert world.doing.id == 0
+
+
+def test_a_release_does_not_interrupt_a_teaching(world: World) -> None:
+    tell(world, m.EnterTeaching())
+    assert ask(world, m.PlayPreset(99)) == Code.BUSY
+
+
+def test_the_arms_say_for_four_seconds_that_they_return(world: World) -> None:
+    tell(world, m.EnterTeaching(name="mine"))
+    world.advance(1.0)
+    tell(world, m.ExitTeaching())
+    world.advance(RELEASE_S - 0.05)
+    assert world.doing == (99, "release_arm")
+    assert not world.state().playing, "the arms themselves are there already"
+    world.advance(0.1)
+    assert world.doing.id == 0
+
+
+# ---- firmware, health, debug mode ---------------------------------------------------------------
+
+
+def test_newer_firmware_says_yes_to_mode_500_and_stays_where_it_is(store: Store) -> None:
+    world = World(store, mode=Mode.LOCK_STAND, firmware=PROFILES["1.5.3"])
+    tell(world, m.ChangeMode(Mode.WALK))
+    world.advance(3.0)
+    assert world.state().mode == Mode.LOCK_STAND
+    tell(world, m.ChangeMode(Mode.WALK_WAIST))
+    world.advance(3.0)
+    assert world.state().mode == Mode.WALK_WAIST
+    assert ask(world, m.ChangeMode(Mode.RUN)) == Code.BAD_PAYLOAD
+    tell(world, m.ChangeMode(Mode.RUN_29))
+
+
+@pytest.mark.parametrize("firmware", PROFILES.values(), ids=lambda f: f.version)
+def test_a_robot_stands_balanced_after_a_usual_start(store: Store, firmware: Firmware) -> None:
+    world = World(store, firmware=firmware)
+    assert world.machine.balanced
+    assert world.machine.mode not in firmware.ignored
+
+
+@pytest.mark.parametrize(
+    ("fault", "code"), [("low-battery", Code.LOW_BATTERY), ("hot-motor:16", Code.MOTOR_ERROR)]
+)
+def test_an_unwell_robot_refuses_to_move_its_arms(world: World, fault: str, code: Code) -> None:
+    tell(world, saving(keyframes=KEYS))
+    world.health.plan(parse_fault(f"{fault}@1"))
+    world.advance(0.9)
+    tell(world, m.EnterTeaching(), m.ExitTeaching())
+    world.advance(0.2)
+    for command in (m.EnterTeaching(), m.PlayAction(action=1), m.PlayPreset(27)):
+        assert ask(world, command) == code
+    tell(world, m.StopMotion(), m.PlayPreset(99))
+    assert world.state().faults
+
+
+def test_a_state_tells_battery_and_temperatures(world: World) -> None:
+    world.advance(10.0)
+    state = world.state()
+    assert state.battery_percent == pytest.approx(100 - 10 / 72, abs=0.01)
+    assert len(state.temperatures_c) == 29
+    assert state.faults == ()
+
+
+def test_in_debug_mode_the_joints_give_way_and_the_mode_stays(world: World) -> None:
+    assert world.obey(ANN, m.ReadController()) == m.Controller("ai")
+    tell(world, m.EnterTeaching())
+    world.drive("")
+    reply = world.obey(ANN, m.ReadController())
+    assert isinstance(reply, m.Controller)
+    assert reply.debug
+    assert world.state().mode == Mode.DAMP
+    assert ask(world, m.ChangeMode(Mode.LOCK_STAND)) == Code.WRONG_STATE
+    world.drive("ai")
+    tell(world, m.ChangeMode(Mode.LOCK_STAND))

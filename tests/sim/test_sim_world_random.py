@@ -61,7 +61,8 @@ PLAYS = st.builds(
     loop=st.booleans(),
     keyframes=st.one_of(st.just(()), KEYFRAMES),
 )
-MODE_CHANGES = st.builds(m.ChangeMode, st.sampled_from([*Mode, 2, 801, 2**32 - 1]))
+MODE_CHANGES = st.builds(m.ChangeMode, st.sampled_from([*Mode, 2, 2**32 - 1]))
+PRESET_IDS = st.sampled_from([15, 15, 27, 1, 20, 99, 99, 77])
 HANDS = st.builds(
     m.MoveByHand,
     st.sampled_from([*SCRIPTS, "moonwalk"]),
@@ -74,6 +75,8 @@ OTHERS = st.sampled_from(
         m.Record(on=False),
         m.ListActions(),
         m.StopMotion(),
+        m.PauseRecording(True),
+        m.PauseRecording(False),
         m.TakeControl(),
         m.SyncParameters(b"?"),
     ]
@@ -115,6 +118,8 @@ class Visitors(RuleBasedStateMachine):
         if isinstance(reply, m.ActionList):
             assert len(reply.actions) <= 15
             return Code.OK
+        assert isinstance(reply, m.Status)
+        assert isinstance(reply, m.Status)
         assert reply.code in CODES
         return reply.code
 
@@ -131,6 +136,17 @@ class Visitors(RuleBasedStateMachine):
     def play(self, client: str, play: m.PlayAction) -> None:
         if self.ask(client, play) == Code.OK:
             assert self.world.state().playing
+
+    @rule(client=CLIENTS, preset=PRESET_IDS)
+    def play_preset(self, client: str, preset: int) -> None:
+        if self.ask(client, m.PlayPreset(preset)) == Code.OK:
+            assert self.world.doing.id != 0
+
+    @rule(client=CLIENTS)
+    def teach_by_name(self, client: str) -> None:
+        if self.ask(client, m.EnterTeaching(name="a")) == Code.OK:
+            assert self.world.recording
+            assert self.world.doing == (-1, "a")
 
     @rule(client=CLIENTS, save=SAVES)
     def save(self, client: str, save: m.SaveAction) -> None:
@@ -181,6 +197,13 @@ class Visitors(RuleBasedStateMachine):
         assert np.isfinite(body.speeds_rad_s).all()
         assert np.abs(body.speeds_rad_s).max() < 40.0
         assert np.isfinite(body.torques_nm).all()
+
+    @invariant()
+    def arms_that_hold_a_pose_do_nothing_else(self) -> None:
+        if self.world.holding:
+            assert self.world.machine.activity is Activity.IDLE
+            assert self.world.machine.stiff
+            assert self.world.doing.id == 15
 
     @invariant()
     def the_store_holds_what_it_can(self) -> None:

@@ -644,3 +644,33 @@ def test_what_is_forgotten_begins_anew() -> None:
     assembler.forget(Request(service="arm", api_id=7107, id=99))
     assert len(assembler) == 0
     assert assembler.add(part(2, 2)) is None
+
+
+@given(
+    st.text() | st.text('"\\\n\U0001f916x', max_size=300),
+    st.integers(1, 100),
+    st.binary(max_size=3),
+)
+def test_a_split_response_is_put_together_again(text: str, most: int, binary: bytes) -> None:
+    whole = Response(service="arm", api_id=7107, id=9, code=3, data=text, binary=binary)
+    parts = channel.split(whole, most)
+    if len(parts) == 1:
+        assert parts == (whole,)
+        return
+    assembler = Assembler()
+    results = []
+    for part in parts:
+        sent = channel.decode(channel.encode(part))
+        assert isinstance(sent, Chunk)
+        written = len(json.dumps(sent.response.data)) - 2
+        assert written <= most or len(sent.response.data) == 1
+        results.append(assembler.add(sent))
+    assert results == [None] * (len(parts) - 1) + [whole]
+    assert len(assembler) == 0
+
+
+def test_a_response_in_too_many_parts_is_not_sent() -> None:
+    long = Response(service="arm", api_id=7107, id=9, data="x" * (channel.MAX_CHUNKS + 1))
+    assert len(channel.split(long, 2)) == channel.MAX_CHUNKS // 2 + 1
+    with pytest.raises(BadRequestError, match="parts"):
+        channel.split(long, 1)

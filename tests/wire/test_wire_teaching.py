@@ -192,6 +192,8 @@ UNSAYABLE = (
     m.RenameAction("wave", "hello"),
     m.DeleteAction("wave"),
     m.PlayPreset(27),
+    m.PauseRecording(paused=True),
+    m.ReadController(),
 )
 
 
@@ -997,3 +999,8 @@ def test_a_reply_that_holds_what_it_may_not_is_refused(
 def test_a_state_that_holds_what_it_may_not_is_refused(payload: bytes, words: str) -> None:
     with pytest.raises(PayloadError, match=words):
         wire.decode_state(payload)
+
+
+def test_a_reply_of_another_wire_cannot_be_said() -> None:
+    with pytest.raises(BadRequestError, match="cannot be said"):
+        wire.encode_reply(m.Controller("ai"))

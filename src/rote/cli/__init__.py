@@ -11,8 +11,8 @@ from collections.abc import Sequence
 
 import typer
 
-from rote.cli import demo, play, robot, simulate, teach
-from rote.errors import RoteError
+from rote.cli import demo, discover, play, robot, simulate, teach
+from rote.errors import RoteError, StageError
 
 EXIT_INTERRUPTED = 130
 
@@ -27,11 +27,14 @@ app = typer.Typer(
 )
 app.command("demo")(demo.demo)
 app.command("sim")(simulate.sim)
+app.command("discover")(discover.discover)
 app.command("status")(robot.status)
 app.command("list")(robot.list_actions)
 app.command("teach")(teach.teach)
 app.command("play")(play.play)
 app.command("stop")(robot.stop)
+app.command("rename")(robot.rename)
+app.command("delete")(robot.delete)
 app.command("modes")(robot.modes)
 
 
@@ -58,7 +61,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         result = app(arguments, prog_name="rote", standalone_mode=False)
     except RoteError as error:
-        return _fail(arguments, error.kind, str(error), error.remedy, error.exit_code)
+        stage = {"stage": error.stage} if isinstance(error, StageError) else {}
+        return _fail(arguments, error.kind, str(error), error.remedy, error.exit_code, **stage)
     except typer.TyperException as error:
         known = {command.name for command in app.registered_commands}
         about = f" {arguments[0]}" if arguments[0] in known else ""
@@ -74,9 +78,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     return result if isinstance(result, int) else 0
 
 
-def _fail(arguments: list[str], kind: str, message: str, remedy: str, exit_code: int) -> int:
+def _fail(
+    arguments: list[str], kind: str, message: str, remedy: str, exit_code: int, **more: str
+) -> int:
     if "--json" in arguments:
-        document = {"error": kind, "message": message, "remedy": remedy}
+        document = {"error": kind, "message": message, "remedy": remedy, **more}
         print(json.dumps(document, ensure_ascii=False), file=sys.stderr)
     else:
         for start, text in (("rote: ", message), ("      ", remedy)):

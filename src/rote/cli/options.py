@@ -1,9 +1,12 @@
 """Options that several commands share."""
 
 import json
+import os
 import signal
 from collections.abc import AsyncIterator, Coroutine
 from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -17,7 +20,26 @@ Robot = Annotated[
         "--robot",
         envvar="ROTE_ROBOT",
         metavar="URL",
-        help="udp://HOST[:49504], or sim://g1 for the embedded simulated robot.",
+        help="webrtc://HOST, webrtc://SERIAL, webrtc://ap, udp://HOST[:49504], or sim://g1 "
+        "for the embedded simulated robot.",
+    ),
+]
+Key = Annotated[
+    str | None,
+    typer.Option(
+        "--key",
+        envvar="ROTE_KEY",
+        metavar="HEX",
+        help="webrtc:// only: the robot's own key, for firmware from 1.5.1.",
+        show_envvar=True,
+    ),
+]
+Keylog = Annotated[
+    Path | None,
+    typer.Option(
+        "--keylog",
+        metavar="FILE",
+        help="webrtc:// only: add the session's secrets to FILE, so that Wireshark can read it.",
     ),
 ]
 Name = Annotated[str, typer.Argument(help="The action's name.")]
@@ -60,15 +82,35 @@ async def _unwound_by_signals(work: Coroutine[Any, Any, int | None]) -> int | No
             loop.remove_signal_handler(number)
 
 
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Which robot, and what it takes to be let in."""
+
+    url: str
+    key: str | None = None
+    keylog: Path | None = None
+
+    @property
+    def words(self) -> str:
+        """What to add to a command so that it reaches the same robot; the key stays unsaid."""
+        if self.url == EMBEDDED or "ROTE_ROBOT" in os.environ:
+            return ""
+        return f" --robot {self.url}"
+
+
 @asynccontextmanager
-async def reach(url: str) -> "AsyncIterator[G1]":
+async def reach(target: Target) -> "AsyncIterator[G1]":
     """Connect to a robot; on a terminal it shows that it is waiting."""
     from rote.cli import show
     from rote.connection import connect
 
+    # In the environment a key is for whichever robot wants one; given by hand, for this one.
+    wanted = target.key if target.url.startswith("webrtc:") else None
     async with AsyncExitStack() as stack:
-        with show.waiting(f"connecting to {url}"):
-            robot = await stack.enter_async_context(connect(url))
+        with show.waiting(f"connecting to {target.url}"):
+            robot = await stack.enter_async_context(
+                connect(target.url, key=wanted, keylog=target.keylog, reconnect=False)
+            )
         yield robot
 
 

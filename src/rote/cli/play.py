@@ -6,7 +6,18 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rote.cli.options import EMBEDDED, Json, Name, Robot, print_json, reach, run
+from rote.cli.options import (
+    EMBEDDED,
+    Json,
+    Key,
+    Keylog,
+    Name,
+    Robot,
+    Target,
+    print_json,
+    reach,
+    run,
+)
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -22,19 +33,46 @@ def play(
     duration: Annotated[float | None, typer.Option(help="Seconds it is to take.")] = None,
     loop: Annotated[bool, typer.Option("--loop", help="Again and again, until Ctrl-C.")] = False,
     interpolation: Annotated[str, typer.Option(help="linear, cubic or smooth.")] = "linear",
+    preset: Annotated[
+        bool, typer.Option("--preset", help="NAME is a factory action, by its name or id.")
+    ] = False,
     robot: Robot = EMBEDDED,
+    key: Key = None,
+    keylog: Keylog = None,
     as_json: Json = False,
 ) -> int:
     """Play a taught action; Ctrl-C stops it softly."""
+    target = Target(robot, key, keylog)
+    if preset:
+        return run(_perform(target, name, as_json))
     how = {"speed": speed, "duration": duration, "loop": loop, "interpolation": interpolation}
-    return run(_play(robot, name, how, as_json))
+    return run(_play(target, name, how, as_json))
 
 
-async def _play(url: str, name: str, how: Mapping[str, object], as_json: bool) -> int:
+async def _perform(target: Target, name: str, as_json: bool) -> None:
+    from rote.cli import show
+
+    loop = asyncio.get_running_loop()
+    async with reach(target) as robot:
+        began = loop.time()
+        try:
+            with show.waiting(f"performing {name}"):
+                await robot.perform(int(name) if name.isdecimal() else name)
+        except asyncio.CancelledError:
+            await asyncio.shield(robot.stop())
+            raise
+        seconds = loop.time() - began
+    if as_json:
+        print_json({"preset": name, "seconds": round(seconds, 3)})
+    else:
+        print(f"Performed {name} in {seconds:.1f} s.")
+
+
+async def _play(target: Target, name: str, how: Mapping[str, object], as_json: bool) -> int:
     from rote.cli import show
 
     screen = show.console(quiet=as_json)
-    async with reach(url) as robot:
+    async with reach(target) as robot:
         playing = robot.play(name, **how)  # type: ignore[arg-type] # checked by play itself
         try:
             await playing.started()

@@ -1,35 +1,51 @@
-"""Commands that ask a robot one thing: status, list, stop, modes."""
+"""Commands that ask a robot one thing: status, list, rename, delete, stop, modes."""
 
 from typing import Annotated
 
 import typer
 
-from rote.cli.options import EMBEDDED, Json, Robot, print_json, reach, run
+from rote.cli.options import (
+    EMBEDDED,
+    Json,
+    Key,
+    Keylog,
+    Name,
+    Robot,
+    Target,
+    print_json,
+    reach,
+    run,
+)
 from rote.errors import BadRequestError
 
 
-def status(robot: Robot = EMBEDDED, as_json: Json = False) -> int:
+def status(
+    robot: Robot = EMBEDDED, key: Key = None, keylog: Keylog = None, as_json: Json = False
+) -> int:
     """Say how the robot is and what to do before it moves."""
-    return run(_status(robot, as_json))
+    return run(_status(Target(robot, key, keylog), as_json))
 
 
-async def _status(url: str, as_json: bool) -> None:
+async def _status(target: Target, as_json: bool) -> None:
     from rote.cli import show
 
-    async with reach(url) as robot:
+    async with reach(target) as robot:
         mode, found, actions = await robot.mode(), await robot.preflight(), await robot.actions()
         state = robot.state
         assert state is not None
     if as_json:
         print_json(
             {
-                "robot": url,
+                "robot": target.url,
                 "mode": {"id": mode.id, "name": mode.name, "balanced": mode.balanced},
                 "arms": "soft" if state.arms_soft else "holding",
                 "recording": state.recording,
                 "playing": state.playing,
                 "taught": len(actions.taught),
                 "free_places": actions.free_places,
+                "battery_percent": state.battery_percent,
+                "hottest_c": max(state.temperatures_c, default=None),
+                "faults": list(state.faults),
                 "findings": [
                     {"severity": f.severity.value, "message": f.words, "remedy": f.remedy}
                     for f in found
@@ -38,24 +54,28 @@ async def _status(url: str, as_json: bool) -> None:
         )
         return
     out = show.console()
-    out.print(f"[bold]{url}[/]  mode {mode.id}, {mode.name}: {mode.words}")
+    out.print(f"[bold]{target.url}[/]  mode {mode.id}, {mode.name}: {mode.words}")
     arms = "soft" if state.arms_soft else "moving" if state.playing else "holding"
     used = len(actions.taught)
     out.print(f"arms {arms}; {used} of {used + actions.free_places} places for actions taken")
+    if health := show.health(state):
+        out.print(health)
     show.findings(out, found)
     if not found:
         out.print("[green]Ready to teach and to play.[/]")
 
 
-def list_actions(robot: Robot = EMBEDDED, as_json: Json = False) -> int:
+def list_actions(
+    robot: Robot = EMBEDDED, key: Key = None, keylog: Keylog = None, as_json: Json = False
+) -> int:
     """List the presets and the taught actions on the robot."""
-    return run(_list(robot, as_json))
+    return run(_list(Target(robot, key, keylog), as_json))
 
 
-async def _list(url: str, as_json: bool) -> None:
+async def _list(target: Target, as_json: bool) -> None:
     from rote.cli import show
 
-    async with reach(url) as robot:
+    async with reach(target) as robot:
         actions = await robot.actions()
     if as_json:
         print_json(
@@ -68,17 +88,77 @@ async def _list(url: str, as_json: bool) -> None:
     show.actions(show.console(), actions)
 
 
-def stop(robot: Robot = EMBEDDED, as_json: Json = False) -> int:
+def rename(
+    old: Name,
+    new: Annotated[str, typer.Argument(help="Its new name.")],
+    robot: Robot = EMBEDDED,
+    key: Key = None,
+    keylog: Keylog = None,
+    as_json: Json = False,
+) -> int:
+    """Rename a taught action; a name that is taken is refused."""
+    return run(_rename(Target(robot, key, keylog), (old, new), as_json))
+
+
+async def _rename(target: Target, names: tuple[str, str], as_json: bool) -> None:
+    async with reach(target) as robot:
+        await robot.rename(*names)
+    if as_json:
+        print_json({"renamed": names[0], "to": names[1]})
+    else:
+        print(f"Renamed {names[0]} to {names[1]}.")
+
+
+def delete(
+    name: Name,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    robot: Robot = EMBEDDED,
+    key: Key = None,
+    keylog: Keylog = None,
+    as_json: Json = False,
+) -> int:
+    """Delete a taught action for good. It asks first."""
+    return run(_delete(Target(robot, key, keylog), name, yes, as_json))
+
+
+async def _delete(target: Target, name: str, sure: bool, as_json: bool) -> int:
+    from rote.cli import show
+
+    if not sure and (as_json or not show.stdin_is_terminal()):
+        raise BadRequestError(
+            "nobody can be asked whether to delete it", "Add --yes if you mean it."
+        )
+    async with reach(target) as robot:
+        robot.check_can_delete()
+        action = (await robot.actions()).find(name)
+        if action is not None and not sure:
+            print(
+                f"Delete {name!r} ({action.duration_s:.1f} s) from the robot? There is no way back."
+            )
+            if not await show.agreed():
+                print("Nothing was deleted.")
+                return 1
+        await robot.delete(name)
+    if as_json:
+        print_json({"deleted": name})
+    else:
+        print(f"Deleted {name}.")
+    return 0
+
+
+def stop(
+    robot: Robot = EMBEDDED, key: Key = None, keylog: Keylog = None, as_json: Json = False
+) -> int:
     """Stop what plays or is being taught, softly.
 
     This is a software stop, not an emergency stop.
     """
-    return run(_stop(robot, as_json))
+    return run(_stop(Target(robot, key, keylog), as_json))
 
 
-async def _stop(url: str, as_json: bool) -> None:
+async def _stop(target: Target, as_json: bool) -> None:
 
-    async with reach(url) as robot:
+    async with reach(target) as robot:
         await robot.mode()
         before = robot.state
         await robot.stop()
@@ -96,7 +176,7 @@ async def _stop(url: str, as_json: bool) -> None:
         "teaching": "Ended the teaching; the arms hold.",
     }
     print(words[was])
-    if url.startswith("sim:"):
+    if target.url.startswith("sim:"):
         print(
             "This embedded robot lived in this command alone. To stop a motion of another "
             "terminal, press Ctrl-C there; for one robot in several terminals, run: rote sim."
@@ -108,22 +188,24 @@ def modes(
         str | None, typer.Argument(help="stand or damp; leave it out to see all modes.")
     ] = None,
     robot: Robot = EMBEDDED,
+    key: Key = None,
+    keylog: Keylog = None,
     as_json: Json = False,
 ) -> int:
     """Show the robot's modes, or change to one.
 
     `rote modes stand` brings it into a balanced standing, `rote modes damp` damps all joints.
     """
-    return run(_modes(robot, target, as_json))
+    return run(_modes(Target(robot, key, keylog), target, as_json))
 
 
-async def _modes(url: str, target: str | None, as_json: bool) -> None:
+async def _modes(at: Target, target: str | None, as_json: bool) -> None:
     from rote.cli import show
 
     if target not in (None, "stand", "damp"):
         raise BadRequestError(f"there is no mode {target!r} to go to", "Use stand or damp.")
     out = show.console()
-    async with reach(url) as robot:
+    async with reach(at) as robot:
         if target is None:
             mode = await robot.mode()
         else:

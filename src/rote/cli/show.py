@@ -12,7 +12,8 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
 from rich.table import Table
 
-from rote.messages import MODES
+from rote.messages import MODES, RobotState
+from rote.model import G1_JOINTS
 from rote.robot.base import Actions, Finding, Severity
 
 _STYLES = {Severity.ERROR: "bold red", Severity.WARNING: "yellow", Severity.NOTE: "cyan"}
@@ -78,8 +79,25 @@ def actions(out: Console, listed: Actions) -> None:
         table.add_row(str(action.position), action.name, f"{action.duration_s:.2f}")
     if listed.taught:
         out.print(table)
+    if listed.presets:
+        presets = ", ".join(
+            f"{preset.id}\N{NO-BREAK SPACE}{preset.name}" for preset in listed.presets
+        )
+        out.print(f"presets: {presets}", style="dim")
     used = len(listed.taught)
     out.print(f"{used} of {used + listed.free_places} places taken.", style="dim")
+
+
+def health(state: RobotState) -> str:
+    """Say how the robot itself is, where its wire tells; empty where it does not."""
+    parts = []
+    if state.battery_percent is not None:
+        parts.append(f"battery {state.battery_percent:.0f} %")
+    if state.temperatures_c:
+        hottest = max(range(len(state.temperatures_c)), key=state.temperatures_c.__getitem__)
+        joint = G1_JOINTS[hottest].name if hottest < len(G1_JOINTS) else f"motor {hottest}"
+        parts.append(f"hottest motor {state.temperatures_c[hottest]:.0f} °C ({joint})")
+    return "; ".join(parts)
 
 
 def modes(out: Console, current: int) -> None:
@@ -102,19 +120,25 @@ def command(called: str) -> str:
     return "rote" if shutil.which("rote") else os.path.relpath(called)
 
 
-async def enter_pressed() -> None:
-    """Wait until a person presses Enter."""
+async def agreed() -> bool:
+    """Wait for a person's yes or no; Enter alone is no."""
+    print("Type yes to delete it: ", end="", flush=True)
+    return (await enter_pressed()).strip().lower() in {"y", "yes"}
+
+
+async def enter_pressed() -> str:
+    """Wait until a person presses Enter, and return what was typed."""
     loop = asyncio.get_running_loop()
-    pressed: asyncio.Future[None] = loop.create_future()
+    pressed: asyncio.Future[str] = loop.create_future()
 
     def read() -> None:
-        sys.stdin.readline()
+        line = sys.stdin.readline()
         if not pressed.done():
-            pressed.set_result(None)
+            pressed.set_result(line)
 
     loop.add_reader(sys.stdin, read)
     try:
-        await pressed
+        return await pressed
     finally:
         loop.remove_reader(sys.stdin)
 

@@ -2,8 +2,9 @@
 
 import asyncio
 import signal
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -12,23 +13,66 @@ from rote.errors import BadRequestError
 
 if TYPE_CHECKING:
     from rote.sim.server import Simulator
+    from rote.sim.store import Store
+    from rote.sim.world import World
     from rote.transport.impair import Impairment
+
+_DEFAULT_UDP = "127.0.0.1:49504"
+_SERIAL = "E2100SIMULATED01"
 
 
 def sim(
     udp: Annotated[
-        str, typer.Option("--udp", metavar="HOST:PORT", help="Where to listen.")
-    ] = "127.0.0.1:49504",
+        str | None,
+        typer.Option(
+            "--udp",
+            metavar="HOST:PORT",
+            help=f"Speak the documented frames there; {_DEFAULT_UDP} if nothing else is said.",
+        ),
+    ] = None,
+    webrtc: Annotated[
+        str | None,
+        typer.Option(
+            "--webrtc",
+            metavar="HOST",
+            help="Be a G1 as it comes: WebRTC at this address, and found by discovery.",
+        ),
+    ] = None,
+    signalling: Annotated[
+        str,
+        typer.Option(help="legacy, none, 1, 2 or 3 (wants --key); else as the firmware does."),
+    ] = "",
+    key: Annotated[
+        str | None, typer.Option("--key", metavar="HEX", help="The robot's own key, 32 digits.")
+    ] = None,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Read offers like the robot's own stack, no better.")
+    ] = False,
+    firmware: Annotated[str, typer.Option(help="1.4.7 or 1.5.3.")] = "1.4.7",
+    serial: Annotated[
+        str, typer.Option(help="Answer discovery under this serial; empty for not at all.")
+    ] = _SERIAL,
+    fault: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="low-battery, hot-motor:16 or SOURCE:CODE like 600:0x8; @5 after it is when, in "
+            "seconds. May be repeated.",
+        ),
+    ] = None,
     store: Annotated[
-        Path | None,
+        str | None,
         typer.Option("--store", metavar="FILE", help="Where taught actions are kept."),
     ] = None,
     factory: Annotated[
         bool, typer.Option("--factory", help="Come with the four actions of a real G1.")
     ] = False,
     mode: Annotated[
-        str, typer.Option(help="Mode to begin in: walk, walk-waist, lock-stand, damp, zero-torque.")
-    ] = "walk",
+        str,
+        typer.Option(
+            help="Mode to begin in: walk, walk-waist, run, run-29, lock-stand, damp, zero-torque; "
+            "else the one in which the firmware stands."
+        ),
+    ] = "",
     loss: Annotated[float, typer.Option(help="Lose this share of datagrams, 0 to 1.")] = 0.0,
     delay: Annotated[str, typer.Option(help="Delay each datagram, like 50ms.")] = "0",
     duplicate: Annotated[float, typer.Option(help="Double this share.")] = 0.0,
@@ -42,7 +86,8 @@ def sim(
 ) -> int:
     """Run a simulated G1 for other programs.
 
-    Any client of the documented UDP frames can teach it. Ctrl-C ends it.
+    Any client of the documented UDP frames can teach it, and with --webrtc any client of a real G1:
+    both see the same robot. Ctrl-C ends it.
     """
     from rote.sim.faults import seconds
     from rote.transport.impair import Impairment
@@ -56,53 +101,129 @@ def sim(
         cut_after_s=None if drop_after is None else seconds(drop_after),
         seed=seed,
     )
-    return run(_sim(udp, store, (factory, mode, seed), impairment, as_json))
+    wish = _Wish(
+        udp=udp if udp or webrtc else _DEFAULT_UDP,
+        webrtc=webrtc,
+        signalling=signalling,
+        key=key,
+        strict=strict,
+        serial=serial,
+        impairment=impairment if impairment != Impairment(seed=seed) else None,
+        as_json=as_json,
+    )
+    return run(_sim(wish, _robot(store, (factory, mode, firmware, seed), fault or ())))
 
 
-async def _sim(
-    udp: str,
-    path: Path | None,
-    how: tuple[bool, str, int],
-    impairment: "Impairment",
-    as_json: bool,
-) -> None:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Wish:
+    """How the robot is to be reached."""
+
+    udp: str | None
+    webrtc: str | None
+    signalling: str
+    key: str | None
+    strict: bool
+    serial: str
+    impairment: "Impairment | None"
+    as_json: bool
+
+
+def _robot(
+    path: str | None, how: tuple[bool, str, str, int], faults: Sequence[str]
+) -> "tuple[World, Store]":
+    """Make the robot, or say what cannot be."""
     from rote.connection import default_store
     from rote.messages import Mode
     from rote.sim.factory import add_factory_actions
-    from rote.sim.faults import describe
-    from rote.sim.server import Simulator
+    from rote.sim.firmware import PROFILES
+    from rote.sim.health import parse_fault
     from rote.sim.store import Store
     from rote.sim.world import World
-    from rote.transport.impair import Impairment
-    from rote.transport.udp import host_and_port
 
-    factory, mode_name, seed = how
+    factory, mode_name, firmware, seed = how
     try:
-        mode = Mode[mode_name.upper().replace("-", "_")]
+        mode = Mode[mode_name.upper().replace("-", "_")] if mode_name else None
     except KeyError:
         known = ", ".join(m.name.lower().replace("_", "-") for m in Mode)
         raise BadRequestError(f"there is no mode {mode_name!r}", f"Use: {known}.") from None
-    host, port = host_and_port(udp)
+    if firmware not in PROFILES:
+        known = ", ".join(PROFILES)
+        raise BadRequestError(f"there is no firmware {firmware!r}", f"Use: {known}.")
+    planned = [parse_fault(fault) for fault in faults]
     store = Store(path or default_store())
     if factory:
         add_factory_actions(store)
-    bad = impairment if impairment != Impairment(seed=seed) else None
-    simulator = Simulator(World(store, mode=mode, seed=seed), impairment=bad)
+    world = World(store, mode=mode, seed=seed, firmware=PROFILES[firmware])
+    for each in planned:
+        world.health.plan(each)
+    return world, store
+
+
+async def _sim(wish: _Wish, robot: "tuple[World, Store]") -> None:
+    from rote.sim.server import Simulator
+
+    world, store = robot
+    simulator = Simulator(world, impairment=wish.impairment)
     try:
-        url = await simulator.serve_udp(host, port)
-        if as_json:
-            print_json({"event": "ready", "url": url, "store": store.path})
+        ready = await _serve(simulator, wish)
+        if wish.as_json:
+            print_json({"event": "ready", **ready, "store": store.path})
         else:
-            print(f"A simulated G1 listens at {url}; its store is {store.path}.")
-            if bad is not None:
-                print(f"The network: {describe(bad)}.")
-            print(f"Try: rote teach wave --hand wave --robot {url}\nCtrl-C ends it.", flush=True)
-        await _show_notices(simulator, as_json)
-        if not as_json:
+            _introduce(ready, store.path, wish.impairment)
+        await _show_notices(simulator, wish.as_json)
+        if not wish.as_json:
             print("\nThe simulated robot has ended; its store is kept.")
     finally:
         await simulator.close()
         store.close()
+
+
+async def _serve(simulator: "Simulator", wish: _Wish) -> dict[str, Any]:
+    """Open every wire that is wished for; returns what a person or script must know."""
+    from rote.transport.udp import host_and_port
+    from rote.wire.signalling import parse_device_key
+
+    ready: dict[str, Any] = {"urls": []}
+    if wish.udp is not None:
+        ready["urls"].append(await simulator.serve_udp(*host_and_port(wish.udp)))
+    if wish.webrtc is not None:
+        door = await simulator.serve_webrtc(
+            *_host_and_maybe_port(wish.webrtc),
+            signalling=wish.signalling,
+            key=None if wish.key is None else parse_device_key(wish.key),
+            strict=wish.strict,
+        )
+        ready["urls"].append(door.url)
+        if door.needs_key:
+            ready["key"] = door.key
+        if wish.serial:
+            await simulator.serve_discovery(wish.serial, door.host)
+            ready["serial"] = wish.serial
+    ready["url"] = ready["urls"][0]
+    return ready
+
+
+def _host_and_maybe_port(text: str) -> tuple[str, int | None]:
+    from rote.transport.udp import host_and_port
+
+    host, port = host_and_port(text, 0)
+    return host, port or None
+
+
+def _introduce(ready: dict[str, Any], store: str, bad: "Impairment | None") -> None:
+    from rote.sim.faults import describe
+
+    print(f"A simulated G1 listens at {' and '.join(ready['urls'])}; its store is {store}.")
+    if "serial" in ready:
+        print(f"Those who look for robots find it as {ready['serial']}.")
+    key = ""
+    if "key" in ready:
+        key = f" --key {ready['key']}"
+    if bad is not None:
+        print(f"The network: {describe(bad)}.")
+    print(
+        f"Try: rote teach wave --hand wave --robot {ready['url']}{key}\nCtrl-C ends it.", flush=True
+    )
 
 
 async def _show_notices(simulator: "Simulator", as_json: bool) -> None:

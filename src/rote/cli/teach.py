@@ -10,7 +10,18 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rote.cli.options import EMBEDDED, Json, Name, Robot, print_json, reach, run
+from rote.cli.options import (
+    EMBEDDED,
+    Json,
+    Key,
+    Keylog,
+    Name,
+    Robot,
+    Target,
+    print_json,
+    reach,
+    run,
+)
 from rote.errors import BadRequestError
 
 if TYPE_CHECKING:
@@ -35,7 +46,13 @@ def teach(
     out: Annotated[
         Path | None, typer.Option("--out", help="Also write the take to this CSV file.")
     ] = None,
+    overwrite: Annotated[
+        bool,
+        typer.Option("--overwrite", help="Replace an action of that name, where there is one."),
+    ] = False,
     robot: Robot = EMBEDDED,
+    key: Key = None,
+    keylog: Keylog = None,
     as_json: Json = False,
 ) -> int:
     """Teach a motion by hand.
@@ -44,18 +61,20 @@ def teach(
     """
     if hand is not None and seconds is None:
         seconds = _DEFAULT_HAND_S
-    return run(_teach(_Wish(robot, name, seconds, hand, out, as_json)))
+    target = Target(robot, key, keylog)
+    return run(_teach(_Wish(target, name, seconds, hand, out, overwrite, as_json)))
 
 
 @dataclass(frozen=True, slots=True)
 class _Wish:
     """What was asked for on the command line."""
 
-    url: str
+    target: Target
     name: str
     seconds: float | None
     hand: str | None
     out: Path | None
+    overwrite: bool
     as_json: bool
 
 
@@ -65,13 +84,13 @@ async def _teach(wish: _Wish) -> None:
 
     _check(wish)
     screen = show.console(quiet=wish.as_json)
-    async with reach(wish.url) as robot:
+    async with reach(wish.target) as robot:
         # Everything that could refuse is asked before anybody is told to hold the arms.
-        await robot.check_teachable(wish.name)
+        await robot.check_teachable(wish.name, overwrite=wish.overwrite)
         show.findings(screen, await robot.preflight())
         await _get_ready(screen, wish)
         try:
-            async with robot.teach(wish.name) as take:
+            async with robot.teach(wish.name, overwrite=wish.overwrite) as take:
                 await _record(screen, robot, take, wish)
         except asyncio.CancelledError:
             screen.print("[yellow]Nothing was saved.[/] The arms hold again.")
@@ -193,8 +212,8 @@ def _report(screen: "Console", wish: _Wish, take: "Take") -> None:
     )
     if wish.out is not None:
         screen.print(f"The take is in {wish.out}.")
-    where = "" if wish.url == EMBEDDED or "ROTE_ROBOT" in os.environ else f" --robot {wish.url}"
-    screen.print(f"Play it: {_command()} play {shlex.quote(wish.name)}{where}", style="dim")
+    called = f"{_command()} play {shlex.quote(wish.name)}{wish.target.words}"
+    screen.print(f"Play it: {called}", style="dim")
 
 
 def _command() -> str:

@@ -31,6 +31,18 @@ class Port(Protocol):
         """Let go."""
 
 
+class TopicMessage(Protocol):
+    """What a robot publishes on a topic."""
+
+    @property
+    def topic(self) -> str:
+        """Where."""
+
+    @property
+    def data(self) -> object:
+        """What: JSON of any kind."""
+
+
 @dataclass(frozen=True, slots=True)
 class Preset:
     """A factory action."""

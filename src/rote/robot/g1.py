@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
 
 from rote import messages as m
 from rote.errors import BadRequestError, NoAnswerError, RefusedError, RoteError, UnsupportedError
@@ -15,6 +16,7 @@ from rote.robot.base import (
     Port,
     Preset,
     TaughtAction,
+    TopicMessage,
     check_name,
     check_seconds,
 )
@@ -22,8 +24,23 @@ from rote.robot.playing import Playing
 from rote.robot.teaching import Teaching
 
 MODE_CHANGE_S = 10.0
-_TO_STAND = {Mode.ZERO_TORQUE: Mode.DAMP, Mode.DAMP: Mode.LOCK_STAND, Mode.LOCK_STAND: Mode.WALK}
-_OTHER_WIRES: dict[str, tuple[str, ...]] = {"tempo": ("udp://", "sim://")}
+_CONTROLLER_S = 3.0
+_HEALTH_S = 1.5
+_TO_STAND: dict[Mode, tuple[Mode, ...]] = {
+    Mode.ZERO_TORQUE: (Mode.DAMP,),
+    Mode.DAMP: (Mode.LOCK_STAND,),
+    Mode.LOCK_STAND: (Mode.WALK, Mode.WALK_WAIST),
+}
+"""From where to where on the way to a balanced standing; newer robots know only the second way."""
+_OTHER_WIRES: dict[str, tuple[str, ...]] = {
+    "tempo": ("udp://", "sim://"),
+    "rename": ("webrtc://",),
+    "delete": ("webrtc://",),
+    "presets": ("webrtc://",),
+    "pause": ("webrtc://",),
+    "overwrite": ("webrtc://",),
+    "topics": ("webrtc://",),
+}
 """For what this wire cannot do: the wires that can."""
 
 
@@ -62,35 +79,40 @@ class G1:
         presets = tuple(Preset(entry.id, entry.name) for entry in reply.presets)
         return Actions(presets=presets, taught=tuple(taught))
 
-    def teach(self, name: str) -> Teaching:
+    def teach(self, name: str, *, overwrite: bool = False) -> Teaching:
         """Teach a motion: the arms are soft inside the `async with` block.
 
         They hold again however the block ends. On success the robot stores the motion as `name`,
         and the block's value, a `Take`, holds its track on our side. A name that exists is refused
-        before anything gets soft.
+        before anything gets soft, unless `overwrite` allows to lose the older motion, on wires that
+        can; it is lost then even if the block fails.
         """
         check_name(name)
+        if overwrite:
+            self._need("overwrite", "overwrite actions")
         stops = self._stops
 
         async def check() -> None:
-            await self.check_teachable(name)
+            await self.check_teachable(name, overwrite=overwrite)
             self._check_not_stopped_since(stops)
 
         return Teaching(self._port, self._ask, check, name)
 
-    async def check_teachable(self, name: str) -> None:
+    async def check_teachable(self, name: str, *, overwrite: bool = False) -> None:
         """Raise what `teach` would: for the name, the places left, or the mode."""
         check_name(name)
         actions = await self.actions()
-        if actions.find(name) is not None:
+        exists = actions.find(name) is not None
+        if exists and not overwrite:
             raise _refused(Code.NAME_EXISTS)
-        if actions.free_places <= 0:
-            raise _refused(Code.STORE_FULL)
+        if not exists and actions.free_places <= 0:
+            raise self._store_full()
         if not (await self.mode()).balanced:
             raise _refused(Code.WRONG_STATE)
 
     async def save(self, name: str, duration_s: float) -> None:
         """Save the recording the robot still holds, after a save at the end of `teach` failed."""
+        self._need("save", "save a recording afterwards")
         check_name(name)
         duration_ms = round(check_seconds(duration_s, "a recording") * 1000)
         created_s = int(time.time())
@@ -161,6 +183,23 @@ class G1:
         self._stops += 1
         await self._ask(m.StopMotion())
 
+    async def perform(self, preset: int | str) -> None:
+        """Perform a factory action, by its id or name, and wait for its end, on wires that can.
+
+        Some keep their last pose; `stop`, or leaving the robot, lets go of it, and after 20 s the
+        robot itself does.
+        """
+        self._need("presets", "perform factory actions")
+        stops = self._stops
+        presets = (await self.actions()).presets
+        found = next((p for p in presets if preset in (p.id, p.name)), None)
+        if found is None:
+            known = ", ".join(f"{each.id} {each.name}" for each in presets) or "none"
+            words = f"there is no preset {preset!r}"
+            raise RefusedError(Code.NO_SUCH_ACTION, words, f"This robot has: {known}.")
+        self._check_not_stopped_since(stops)
+        await self._ask(m.PlayPreset(found.id))
+
     async def rename(self, old: str, new: str) -> None:
         """Rename a taught action, on wires that can; a name that is taken is refused."""
         self._need("rename", "rename actions")
@@ -174,10 +213,14 @@ class G1:
 
     async def delete(self, name: str) -> None:
         """Delete a taught action, on wires that can. There is no way back."""
-        self._need("delete", "delete actions")
+        self.check_can_delete()
         if (await self.actions()).find(name) is None:
             raise _refused(Code.NO_SUCH_ACTION)
         await self._ask(m.DeleteAction(name))
+
+    def check_can_delete(self) -> None:
+        """Raise `UnsupportedError` where this wire cannot delete, before anybody is asked."""
+        self._need("delete", "delete actions")
 
     # ---- the robot itself -----------------------------------------------------------------------
 
@@ -208,23 +251,51 @@ class G1:
         """Call `listener` with every state, at once and missing none; returns what ends that."""
         return self._port.on_state(listener)
 
+    def on_topic(self, topic: str, listener: Callable[[TopicMessage], None]) -> Callable[[], None]:
+        """Call `listener` with all that is published on one of the robot's topics, on wires that
+        have them; returns what ends that. Any number may listen."""
+        self._need("topics", "listen to topics")
+        listen: Callable[[str, Callable[[TopicMessage], None]], Callable[[], None]]
+        listen = self._port.on_topic  # type: ignore[attr-defined] # the ability says it is there
+        return listen(topic, listener)
+
+    async def controller(self) -> str | None:
+        """Return which controller drives the robot; "" in debug mode, None where it is not said."""
+        if "controller" not in self.abilities:
+            return None
+        try:
+            async with asyncio.timeout(_CONTROLLER_S):
+                reply = await self._ask(m.ReadController())
+        except (TimeoutError, RefusedError):
+            return None  # older firmware does not know the question
+        assert isinstance(reply, m.Controller)
+        return reply.name
+
     async def mode(self) -> ModeReport:
         """Return the mode the robot is in."""
         return ModeReport.of((await self._newest()).mode)
 
     async def preflight(self) -> list[Finding]:
         """Return what a person should know before the robot moves, the worst first."""
-        await self._newest()
-        return preflight.findings(self._port.latest, await self.actions())
+        state = await self._newest()
+        if state.battery_percent is None and "health" in self.abilities:
+            await self._first_health()
+        actions, controller = await self.actions(), await self.controller()
+        return preflight.findings(self._port.latest, actions, controller)
 
     async def stand(self) -> ModeReport:
         """Bring the robot into a balanced standing, step by step, and wait until it is there."""
         while not (mode := await self.mode()).balanced:
             try:
-                following = _TO_STAND[Mode(mode.id)]
+                *others, last = _TO_STAND[Mode(mode.id)]
             except (ValueError, KeyError):
                 raise _refused(Code.WRONG_STATE) from None
-            await self._change_mode(following)
+            for following in others:
+                with suppress(NoAnswerError):
+                    await self._change_mode(following)
+                    break
+            else:
+                await self._change_mode(last)
         return mode
 
     async def damp(self) -> ModeReport:
@@ -270,6 +341,14 @@ class G1:
                 return state
         raise AssertionError("states() ends by raising")  # pragma: no cover - it never just ends
 
+    async def _first_health(self) -> None:
+        """Wait a moment for the battery, of which robots speak but once a second."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_HEALTH_S):
+                async for state in self.states():
+                    if state.battery_percent is not None:
+                        return
+
     async def _change_mode(self, mode: Mode) -> ModeReport:
         await self._ask(m.ChangeMode(mode))
         # Accepted is not done: the robot is asked until it says it is there.
@@ -284,6 +363,12 @@ class G1:
                 "Look at the robot; try the buttons of its remote.",
             ) from None
         return ModeReport.of(mode)
+
+    def _store_full(self) -> RefusedError:
+        words, remedy = m.words_for(Code.STORE_FULL)
+        if "delete" in self.abilities:
+            remedy = "Delete one that is not needed: rote delete NAME."
+        return RefusedError(Code.STORE_FULL, words, remedy)
 
     def _need(self, ability: str, what: str) -> None:
         if ability not in self.abilities:

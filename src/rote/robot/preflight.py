@@ -8,10 +8,14 @@ from rote.motion.limits import TOLERANCE_RAD
 from rote.robot.base import Actions, Finding, ModeReport, Severity
 
 MOST_TILT_DEG = 15.0
+LOW_BATTERY, EMPTY_BATTERY = 25.0, 10.0
+WARM_C, HOT_C = 70.0, 90.0
 _LEAST_WEIGHT_N = 100.0
 
 
-def findings(state: RobotState | None, actions: Actions) -> list[Finding]:
+def findings(
+    state: RobotState | None, actions: Actions, controller: str | None = None
+) -> list[Finding]:
     """Return everything worth saying, the worst first."""
     if state is None:
         return [
@@ -26,8 +30,17 @@ def findings(state: RobotState | None, actions: Actions) -> list[Finding]:
         *_arms(state),
         *_posture(state),
         *_joints(state),
+        *_health(state),
         *_store(actions),
     ]
+    if controller == "":
+        found.append(
+            Finding(
+                Severity.ERROR,
+                "the robot is in debug mode: its arm service does nothing",
+                "Leave debug mode: switch the robot off and on.",
+            )
+        )
     order = list(Severity)
     return sorted(found, key=lambda finding: order.index(finding.severity))
 
@@ -72,7 +85,7 @@ def _posture(state: RobotState) -> list[Finding]:
                 "Stand it upright before it moves.",
             )
         )
-    if sum(state.foot_force_n) < _LEAST_WEIGHT_N:
+    if state.foot_force_n and sum(state.foot_force_n) < _LEAST_WEIGHT_N:
         found.append(
             Finding(
                 Severity.WARNING,
@@ -95,6 +108,24 @@ def _joints(state: RobotState) -> list[Finding]:
                     "Move it back by hand in damping mode.",
                 )
             )
+    return found
+
+
+def _health(state: RobotState) -> list[Finding]:
+    found = []
+    battery = state.battery_percent
+    if battery is not None and battery < LOW_BATTERY:
+        grave = Severity.ERROR if battery < EMPTY_BATTERY else Severity.WARNING
+        found.append(Finding(grave, f"the battery is at {battery:.0f} %", "Charge it first."))
+    for joint, celsius in zip(G1_JOINTS, state.temperatures_c, strict=False):
+        if celsius >= WARM_C:
+            grave = Severity.ERROR if celsius >= HOT_C else Severity.WARNING
+            words = f"the motor of {joint.name} is at {celsius:.0f} degrees Celsius"
+            found.append(Finding(grave, words, "Let the robot rest until it has cooled."))
+    found += [
+        Finding(Severity.WARNING, f"the robot reports a fault: {fault}", "Look at the robot.")
+        for fault in state.faults
+    ]
     return found
 
 

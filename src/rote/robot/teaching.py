@@ -9,7 +9,7 @@ from functools import partial
 from types import TracebackType
 
 from rote import messages as m
-from rote.errors import LinkError, RefusedError, RoteError
+from rote.errors import LinkError, RefusedError, RoteError, UnsupportedError
 from rote.messages import RobotState
 from rote.motion.record import Recorder
 from rote.motion.track import Track
@@ -17,15 +17,24 @@ from rote.robot.base import Port
 
 Asker = Callable[[m.Command], Awaitable[m.Reply]]
 
+_STILL_THERE = (
+    "Nothing was saved. The robot holds the recording until the next one: robot.save keeps it. "
+    "Or teach again."
+)
+_TEACH_AGAIN = "Look what the robot has kept: rote list. Then teach again."
+
 
 class Take:
     """One recording: being made inside the block, and here on our side after it."""
 
-    def __init__(self, name: str, source: str) -> None:
+    def __init__(self, name: str, port: Port, ask: Asker) -> None:
         self.name = name
+        self._port = port
+        self._ask = ask
+        self._paused = False
         self.saved = False
         """Whether the robot has stored it under its name."""
-        self._recorder = Recorder(source)
+        self._recorder = Recorder(f"teach {name} over {port.wire}")
         self._track: Track | None = None
         self._discarded = False
 
@@ -48,8 +57,22 @@ class Take:
         """Do not save this take on the robot when the block ends."""
         self._discarded = True
 
+    async def pause(self) -> None:
+        """Leave out what happens from now on, on wires that can; the arms stay soft."""
+        await self._pause(paused=True)
+
+    async def resume(self) -> None:
+        """Record again."""
+        await self._pause(paused=False)
+
+    async def _pause(self, *, paused: bool) -> None:
+        if "pause" not in self._port.abilities:
+            raise UnsupportedError("pause a recording", f"{self._port.wire}://", ("webrtc://",))
+        await self._ask(m.PauseRecording(paused))
+        self._paused = paused
+
     def _add(self, state: RobotState) -> None:
-        if state.recording:
+        if state.recording and not self._paused:
             self._recorder.add(state)
 
     def _finish(self) -> None:
@@ -71,7 +94,7 @@ class Teaching:
         self._port = port
         self._ask = ask
         self._check = check
-        self._take = Take(name, f"teach {name} over {port.wire}")
+        self._take = Take(name, port, ask)
         self._loss: RoteError | None = None
         self._task: asyncio.Task[object] | None = None
         self._undo: list[Callable[[], object]] = []
@@ -151,8 +174,7 @@ class Teaching:
                 RefusedError(
                     m.Code.NOT_TEACHING,
                     "the teaching was ended by another client, or by the robot itself",
-                    "Nothing was saved. The robot still holds the recording until then: "
-                    "robot.save keeps it. Or teach again.",
+                    _STILL_THERE if "save" in self._port.abilities else _TEACH_AGAIN,
                 )
             )
         self._was_soft = state.arms_soft

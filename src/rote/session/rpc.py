@@ -13,114 +13,35 @@ with the time it happened; then send what `outgoing` returns, act on what `event
 
 import itertools
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from enum import Enum, auto
-from typing import NamedTuple
+from dataclasses import dataclass
 
 from rote.errors import BadRequestError, DecodeError, LocalProtocolError
 from rote.session.events import Opened, PeerLost, Unanswered
+from rote.session.rpc_rules import LIMITS_S as LIMITS_S
+from rote.session.rpc_rules import TRANSITIONS as TRANSITIONS
+from rote.session.rpc_rules import Answered as Answered
+from rote.session.rpc_rules import Asked as Asked
+from rote.session.rpc_rules import Event as Event
+from rote.session.rpc_rules import Heard as Heard
+from rote.session.rpc_rules import Input as Input
+from rote.session.rpc_rules import State as State
+from rote.session.rpc_rules import Timing as Timing
 from rote.session.teaching import Role
 from rote.wire import channel, rpc
 from rote.wire.channel import Complaint, Heartbeat, Inner, Message, Subscription, Validation
 
 MOST_PENDING = 1024
 """Requests that may wait for an answer at once, on either end."""
+MOST_IN_ONE = 48 * 1024
+"""Characters of an answer's text in one message; a longer one goes in parts."""
 REMEMBERED = 2 * MOST_PENDING
 """Requests a robot remembers, to answer a repeated one again."""
 MOST_TOPICS = 256
 MOST_ANSWERS = 8
 """How often a client answers one robot's doubts before it waits for better ones."""
-LIMITS_S: Mapping[tuple[str, int], float] = {
-    (rpc.ARM, rpc.ArmApi.EXECUTE_PRESET): 30.0,  # answered when the motion is over
-    (rpc.ARM, rpc.ArmApi.PLAY_TAUGHT): 5.0,
-    (rpc.ARM, rpc.ArmApi.TEACH): 5.0,  # its start; the rest is quick
-}
-"""How long the answer to some requests may take; `Timing.answer_s` is for all others."""
 _INTERNAL = 3202
 _QUICK = (rpc.KEEP_TEACHING, rpc.STOP_TEACHING)
 _NEVER = float("inf")
-
-
-class State(Enum):
-    """How far the conversation is."""
-
-    NEW = auto()
-    OPEN = auto()
-    ANSWERED = auto()
-    READY = auto()
-    LOST = auto()
-    CLOSED = auto()
-
-
-class Input(Enum):
-    """What moves the conversation on."""
-
-    OPEN = auto()
-    CHALLENGE = auto()
-    DOUBT = auto()
-    OK = auto()
-    RIGHT_ANSWER = auto()
-    WRONG_ANSWER = auto()
-
-
-# Every legal move. What is not here is refused to the caller, or dropped where the peer sent it.
-TRANSITIONS: dict[tuple[State, Input], State] = {
-    (State.NEW, Input.OPEN): State.OPEN,
-    (State.OPEN, Input.CHALLENGE): State.ANSWERED,
-    (State.ANSWERED, Input.CHALLENGE): State.ANSWERED,  # a newer one
-    (State.ANSWERED, Input.DOUBT): State.ANSWERED,  # the answer was lost or too early
-    (State.ANSWERED, Input.OK): State.READY,
-    (State.READY, Input.CHALLENGE): State.READY,
-    (State.READY, Input.DOUBT): State.READY,
-    (State.READY, Input.OK): State.READY,
-    (State.OPEN, Input.RIGHT_ANSWER): State.READY,
-    (State.OPEN, Input.WRONG_ANSWER): State.OPEN,
-    (State.READY, Input.RIGHT_ANSWER): State.READY,  # its ok may have been lost
-    (State.READY, Input.WRONG_ANSWER): State.READY,
-}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Timing:
-    """All waiting times, in seconds."""
-
-    connect_s: float = 5.0
-    answer_s: float = 3.0
-    limits_s: Mapping[tuple[str, int], float] = field(default_factory=lambda: dict(LIMITS_S))
-    retry_s: float = 1.0
-    """Before a read that stays unanswered is asked again."""
-    heartbeat_s: float = 2.0
-    silence_s: float = 2.5
-    """A robot not heard this long, a heartbeat included, is lost."""
-    client_silence_s: float = 10.0
-    """How long a robot waits is unknown; this is five heartbeats."""
-
-
-# ---- events -------------------------------------------------------------------------------------
-
-
-class Answered(NamedTuple):
-    """The robot answered the request `token`; its code may still say no."""
-
-    token: int
-    response: rpc.Response
-
-
-class Asked(NamedTuple):
-    """The client asks; answer with `reply(token, ...)`, which is silent if no answer is wanted."""
-
-    token: int
-    request: rpc.Request
-
-
-class Heard(NamedTuple):
-    """The peer said what the session only passes on: telemetry, faults, subscriptions, media."""
-
-    value: channel.Value
-
-
-Event = Opened | Answered | Unanswered | Asked | Heard | PeerLost
 
 
 @dataclass(slots=True)
@@ -138,7 +59,7 @@ class _Handed:
     """A request a robot has seen."""
 
     request: rpc.Request
-    reply: str | bytes | None = None
+    reply: tuple[str | bytes, ...] = ()
 
 
 _MAY_SEND = {Role.CLIENT: Inner | channel.Media, Role.ROBOT: Inner | channel.Faults | Complaint}
@@ -152,10 +73,18 @@ class RpcSession:
     """One end of one conversation."""
 
     def __init__(
-        self, role: Role, *, timing: Timing | None = None, first_id: int = 1, now: float = 0.0
+        self,
+        role: Role,
+        *,
+        timing: Timing | None = None,
+        first_id: int = 1,
+        now: float = 0.0,
+        most_in_one: int = MOST_IN_ONE,
     ) -> None:
         if not 0 <= first_id < 2**62:
             raise BadRequestError(f"ids are counted from 0 to 2^62, not from {first_id}")
+        if most_in_one < 1:
+            raise BadRequestError(f"a message holds at least one character, not {most_in_one}")
         self.role = role
         self.state = State.NEW
         self.timing = timing or Timing()
@@ -179,6 +108,7 @@ class RpcSession:
         self._pending: dict[int, _Pending] = {}
         self._chunks = channel.Assembler()
         # ROBOT
+        self._most_in_one = most_in_one
         self._open: dict[int, _Handed] = {}
         self._memory: dict[tuple[str, int, int], _Handed] = {}
 
@@ -213,6 +143,15 @@ class RpcSession:
     def subscriptions(self) -> tuple[str, ...]:
         """The topics the client wants, also after the end, to be asked for again on the next."""
         return tuple(self._topics)
+
+    @property
+    def challenge(self) -> str:
+        """The robot's last challenge; of a robot, its own."""
+        return self._challenge
+
+    def wants(self, topic: str) -> bool:
+        """Whether the client wants a topic and may have it now."""
+        return self.state is State.READY and topic in self._topics
 
     # ---- what either end does -------------------------------------------------------------------
 
@@ -272,7 +211,7 @@ class RpcSession:
         """Say `data` on a topic; a robot says it only to a client that wants it."""
         if self.role is Role.CLIENT:
             self._check_ready()
-        elif self.state is not State.READY or topic not in self._topics:
+        elif not self.wants(topic):
             return
         self._say(Message(topic, data, binary))
 
@@ -444,11 +383,15 @@ class RpcSession:
             data=data,
             binary=binary,
         )
-        message = channel.encode(response)
+        messages = tuple(map(channel.encode, channel.split(response, self._most_in_one)))
         del self._open[token]
         if not request.noreply:
-            handed.reply = message
-            self._outgoing.append(message)
+            handed.reply = messages
+            self._outgoing.extend(messages)
+
+    def ignore(self, token: int) -> None:
+        """Never answer the request `token`, as a service does that is not there."""
+        self._open.pop(token, None)
 
     def _receive_as_robot(self, value: channel.Value) -> None:
         if isinstance(value, Validation):
@@ -482,8 +425,7 @@ class RpcSession:
         if known is not None and known.request == request:
             self.dropped["repeated request"] += 1
             self._memory[_key(request)] = known
-            if known.reply is not None:
-                self._outgoing.append(known.reply)
+            self._outgoing.extend(known.reply)
             return
         handed = self._memory[_key(request)] = _Handed(request)
         if len(self._memory) > REMEMBERED:

@@ -9,6 +9,10 @@ from enum import Enum
 from rote.messages import MODES, Code, Mode
 from rote.sim.refusal import RefusalError
 
+WALKING = (Mode.WALK, Mode.WALK_WAIST)
+RUNNING = (Mode.RUN, Mode.RUN_29)
+"""Running for robots of 23 and of 29 joints; which of them a robot knows, its firmware says."""
+
 # Every move and the seconds it takes.
 MOVES: dict[tuple[Mode, Mode], float] = {
     (Mode.ZERO_TORQUE, Mode.DAMP): 0.2,
@@ -23,6 +27,10 @@ MOVES: dict[tuple[Mode, Mode], float] = {
     (Mode.WALK_WAIST, Mode.LOCK_STAND): 1.0,
     (Mode.WALK_WAIST, Mode.WALK): 0.5,
     (Mode.WALK_WAIST, Mode.DAMP): 0.2,
+    **{(Mode.LOCK_STAND, run): 1.0 for run in RUNNING},
+    **{(walk, run): 0.5 for walk in WALKING for run in RUNNING},
+    **{(run, walk): 0.5 for walk in WALKING for run in RUNNING},
+    **{(run, Mode.DAMP): 0.2 for run in RUNNING},
 }
 
 
@@ -94,6 +102,10 @@ class Machine:
         if (self.mode, mode) not in MOVES:
             raise RefusalError(Code.WRONG_STATE)
         self._target, self._arrival_s = mode, now_s + MOVES[self.mode, mode]
+
+    def fall(self) -> None:
+        """Be damped at once, because nobody controls the robot any more."""
+        self.mode, self._target = Mode.DAMP, None
 
     def advance(self, now_s: float) -> bool:
         """Complete a change of mode that has fallen due; True where one was."""

@@ -8,11 +8,19 @@ from typing import NamedTuple
 
 import numpy as np
 
+from rote.model import G1_JOINTS
+from rote.motion.interpolate import minimum_jerk
+from rote.sim.body import REST_RAD
 from rote.sim.hands import ScriptedHand
 from rote.sim.store import StoredAction
 
 RELEASE = 99
-_PRESET_S = 4.0
+HOLD_S = 20.0
+"""A pose that is held is let go after this."""
+_PRESET_S = 3.8
+"""With the way to its first pose a wave then takes 4.2 s, as on a real robot."""
+_RISE_S = 2.4
+_INDEX = {joint.name.removesuffix("_joint"): joint.index for joint in G1_JOINTS}
 
 
 class Preset(NamedTuple):
@@ -21,10 +29,17 @@ class Preset(NamedTuple):
     id: int
     name: str
     script: str
-    """The hand that stands in for the motion."""
+    """The hand that stands in for the motion; none where it is a pose of `POSES` that is held."""
     fsm: tuple[int, ...] = ()
     """The only modes it is allowed in, where there are such."""
+    mode_machine: tuple[int, ...] = ()
+    """The only hardware that has it, where not all have."""
 
+
+_WAIST = (5, 6)
+"""Hardware with 29 joints, and with 27."""
+_AIR = (4,)
+"""Hardware with 23 joints."""
 
 PRESETS: dict[int, Preset] = {
     preset.id: preset
@@ -34,25 +49,74 @@ PRESETS: dict[int, Preset] = {
         Preset(11, "blow_kiss_with_both_hands", "clap"),
         Preset(12, "blow_kiss_with_left_hand", "bow"),
         Preset(13, "blow_kiss_with_right_hand", "wave"),
-        Preset(15, "both_hands_up", "clap"),
+        Preset(15, "both_hands_up", ""),
         Preset(17, "clamp", "clap"),
         Preset(18, "high_five", "wave"),
         Preset(19, "hug", "clap"),
+        Preset(20, "heart", "", (), _WAIST),
+        Preset(21, "right_heart", "", (), _WAIST),
         Preset(22, "refuse", "bow"),
         Preset(23, "right_hand_up", "wave"),
         Preset(24, "ultraman_ray", "clap"),
         Preset(25, "wave_under_head", "wave"),
         Preset(26, "wave_above_head", "wave"),
         Preset(27, "shake_hand", "wave"),
+        Preset(28, "box_left_hand_win", "bow", (), _WAIST),
+        Preset(29, "box_right_hand_win", "wave", (), _WAIST),
+        Preset(30, "box_both_hand_win", "clap", (), _WAIST),
+        Preset(31, "extend_right_arm_forward", "wave", (), _AIR),
+        Preset(32, "right_hand_on_mouth", "bow", (), _AIR),
         Preset(33, "right_hand_on_heart", "bow"),
         Preset(34, "both_hands_up_deviate_right", "clap"),
+        Preset(35, "emphasize", "bow", (), _AIR),
+        Preset(36, "forward_push", "clap", (), _WAIST),
     )
 }
+# How a robot spells 20 and 21 is a guess: only what they mean is documented.
+
+# What is held at the end, where something is: until it is released, or for `HOLD_S`.
+POSES: dict[int, dict[str, float]] = {
+    15: {
+        "left_shoulder_pitch": -1.8, "right_shoulder_pitch": -1.8,
+        "left_shoulder_roll": 0.3, "right_shoulder_roll": -0.3,
+        "left_elbow": 0.0, "right_elbow": 0.0,
+    },
+    20: {
+        "left_shoulder_pitch": -1.4, "right_shoulder_pitch": -1.4,
+        "left_shoulder_roll": 0.5, "right_shoulder_roll": -0.5,
+        "left_shoulder_yaw": -0.6, "right_shoulder_yaw": 0.6,
+        "left_elbow": -0.3, "right_elbow": -0.3,
+    },
+    21: {
+        "right_shoulder_pitch": -1.4, "right_shoulder_roll": -0.5,
+        "right_shoulder_yaw": 0.6, "right_elbow": -0.3,
+    },
+}  # fmt: skip
+
+
+def presets_of(mode_machine: int) -> tuple[Preset, ...]:
+    """Return the factory actions that a kind of hardware has."""
+    return tuple(
+        p for p in PRESETS.values() if not p.mode_machine or mode_machine in p.mode_machine
+    )
 
 
 def motion_of(preset: Preset) -> StoredAction:
-    """Return a preset as an action that can be played."""
-    return performed(preset.name, preset.script, _PRESET_S)
+    """Return a preset as an action that can be played; one that is held ends in its pose."""
+    pose = POSES.get(preset.id)
+    if pose is None:
+        return performed(preset.name, preset.script, _PRESET_S)
+    end = REST_RAD.copy()
+    for joint, value in pose.items():
+        end[_INDEX[joint]] = value
+    times_s = np.arange(round(_RISE_S * 100) + 1) / 100.0
+    return StoredAction(
+        name=preset.name,
+        created_s=0,
+        duration_ms=round(_RISE_S * 1000),
+        times_s=times_s,
+        joints_rad=minimum_jerk(REST_RAD, end, times_s / _RISE_S),
+    )
 
 
 def performed(name: str, script: str, seconds: float, created_s: int = 0) -> StoredAction:

@@ -5,15 +5,18 @@ from collections.abc import Callable
 
 from rote import messages as m
 from rote.errors import DecodeError
-from rote.session.events import PeerLost
+from rote.session.events import Opened, PeerLost
 from rote.session.rpc import Asked, Event, Heard, RpcSession, Timing
 from rote.session.teaching import Role
 from rote.sim.services import Answer, Services
 from rote.wire import channel, rpc
+from rote.wire.faults import Change, Faults
 from rote.wire.lowstate import (
+    BMS_TOPIC,
     HAND_TOPIC,
     LOWSTATE_TOPIC,
     SPORT_TOPIC,
+    encode_battery,
     encode_fsm,
     encode_lowstate,
 )
@@ -21,25 +24,40 @@ from rote.wire.lowstate import (
 _TICK_S = 0.02
 _ARM_STATE_EVERY = 5
 """Ticks between two arm states: 10 Hz."""
+_BATTERY_EVERY = 50
+_FAULTS_EVERY = 250
 
 Send = Callable[[str | bytes], None]
 
 
 class RpcClientSession:
-    """One client of the simulated robot's services."""
+    """One client of the simulated robot's services.
+
+    `on_close` is called once, when the client has gone or been silent too long: the carrier can go.
+    """
 
     def __init__(
-        self, services: Services, send: Send, *, challenge: str, timing: Timing | None = None
+        self,
+        services: Services,
+        send: Send,
+        *,
+        challenge: str,
+        timing: Timing | None = None,
+        on_close: Callable[[], None] | None = None,
     ) -> None:
         self._services = services
         self._world = services.world
         self._send = send
+        self._on_close = on_close
         self._loop = asyncio.get_running_loop()
         self.session = RpcSession(Role.ROBOT, timing=timing, now=self._loop.time())
         self.session.open(self._loop.time(), challenge=challenge)
-        self._over: list[int] = []
+        self._waiting: dict[int, Answer] = {}
         self._ticks = 0
-        self._timer: asyncio.TimerHandle | None = self._loop.call_later(_TICK_S, self._tick)
+        self._told: dict[tuple[int, int], channel.Fault] = {}
+        self._told_changes = -1
+        self._next_at = self._loop.time() + _TICK_S
+        self._timer: asyncio.TimerHandle | None = self._loop.call_at(self._next_at, self._tick)
         self._settle()
 
     def receive(self, message: str | bytes) -> None:
@@ -49,26 +67,69 @@ class RpcClientSession:
 
     def close(self) -> None:
         """The client is gone, or the robot ends. Safe to call twice."""
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+        if self._timer is None:
+            return
+        self._timer.cancel()
+        self._timer = None
         if self.session.live:
             self.session.close(self._loop.time())
         self._world.forget(self)
+        if self._on_close is not None:
+            self._on_close()
+
+    # ---- what is published ----------------------------------------------------------------------
 
     def _tick(self) -> None:
-        self._timer = self._loop.call_later(_TICK_S, self._tick)
+        now = self._loop.time()
+        # By the clock, so that the rate holds; what a busy process has missed is not made up for.
+        self._next_at = max(self._next_at + _TICK_S, now)
+        self._timer = self._loop.call_at(self._next_at, self._tick)
         self._ticks += 1
-        self.session.tick(self._loop.time())
-        self.session.publish(LOWSTATE_TOPIC, encode_lowstate(self._world.state()))
-        if self._ticks % _ARM_STATE_EVERY == 0:
-            self.session.publish(rpc.ARM_STATE_TOPIC, self._services.arm_state())
-            self.session.publish(SPORT_TOPIC, encode_fsm(self._world.machine.mode))
-        if self._over and self._world.doing.id == 0:
-            for token in self._over:
-                self.session.reply(token)
-            self._over.clear()
+        self.session.tick(now)
+        self._publish()
+        self._tell_faults()
+        for token, answer in list(self._waiting.items()):
+            if self._services.is_over(answer):
+                del self._waiting[token]
+                self.session.reply(token, answer.code, answer.data)
         self._settle()
+
+    def _publish(self) -> None:
+        session, world = self.session, self._world
+        if session.wants(LOWSTATE_TOPIC):
+            machine = world.firmware.mode_machine
+            session.publish(LOWSTATE_TOPIC, encode_lowstate(world.state(), mode_machine=machine))
+        if self._ticks % _ARM_STATE_EVERY == 0:
+            if self._services.alive(rpc.ARM):
+                session.publish(rpc.ARM_STATE_TOPIC, self._services.arm_state())
+            if self._services.alive(rpc.SPORT):
+                session.publish(SPORT_TOPIC, encode_fsm(world.machine.mode))
+        if self._ticks % _BATTERY_EVERY == 0:
+            session.publish(BMS_TOPIC, encode_battery(world.health.battery_percent))
+
+    def _tell_faults(self) -> None:
+        """Say what is new, and everything from time to time."""
+        if self._told_changes < 0 or not self.session.live:
+            return
+        if self._told_changes != self._world.health.changes:
+            now = {(fault.source, fault.code): fault for fault in self._services.faults()}
+            for key in self._told.keys() - now.keys():
+                self.session.send(Faults(Change.REMOVED, (self._told[key],)))
+            for key in now.keys() - self._told.keys():
+                self.session.send(Faults(Change.ADDED, (now[key],)))
+            self._remember_faults()
+        if self._ticks % _FAULTS_EVERY == 0:
+            self._tell_all_faults()
+
+    def _tell_all_faults(self) -> None:
+        self.session.send(Faults(Change.ALL, self._services.faults()))
+        self._remember_faults()
+
+    def _remember_faults(self) -> None:
+        self._told = {(fault.source, fault.code): fault for fault in self._services.faults()}
+        self._told_changes = self._world.health.changes
+
+    # ---- what is asked --------------------------------------------------------------------------
 
     def _settle(self) -> None:
         for event in self.session.events():
@@ -81,26 +142,48 @@ class RpcClientSession:
             self._answer(event.token, self._services.answer(self, event.request))
         elif isinstance(event, Heard):
             self._hear(event.value)
+        elif isinstance(event, Opened):
+            self._tell_all_faults()
         elif isinstance(event, PeerLost):
             self.close()
 
     def _answer(self, token: int, answer: Answer) -> None:
-        if answer.when_over:
-            self._over.append(token)
-        else:
+        if answer.silent:
+            self.session.ignore(token)
+        elif answer.after:
+            self._waiting[token] = answer
+        elif answer.delay_s > 0:
             self._loop.call_later(answer.delay_s, self._reply, token, answer)
+        else:
+            self.session.reply(token, answer.code, answer.data)
 
     def _reply(self, token: int, answer: Answer) -> None:
         self.session.reply(token, answer.code, answer.data)
         self._settle()
 
     def _hear(self, value: channel.Value) -> None:
-        """Let the scripted hand take hold, where a client of ours asks for it."""
-        if not isinstance(value, channel.Message) or value.topic != HAND_TOPIC:
+        if isinstance(value, channel.Inner):
+            self._answer_inner(value.data)
+        elif isinstance(value, channel.Message) and value.topic == HAND_TOPIC:
+            self._take_hand(value)
+
+    def _answer_inner(self, asked: dict[str, object]) -> None:
+        """Answer for the robot's WebRTC service; what it does not know, it does not answer."""
+        kind = asked.get("req_type")
+        if kind == "public_network_status":
+            status = "NetworkStatus.ON_WIFI_CONNECTED"
+            said = {"req_type": kind, "uuid": asked.get("uuid"), "status": status}
+        elif kind == "disable_traffic_saving":
+            said = {"req_type": kind, "execution": "ok"}
+        else:
             return
+        self.session.send(channel.Inner(said, answer=True))
+
+    def _take_hand(self, message: channel.Message) -> None:
+        """Let the scripted hand take hold, where a client of ours asks for it."""
         try:
-            script = rpc.read(value.data, "script", str)
-            duration_ms = rpc.read(value.data, "duration_ms", int)
+            script = rpc.read(message.data, "script", str)
+            duration_ms = rpc.read(message.data, "duration_ms", int)
         except DecodeError:
             return
         self._world.obey(self, m.MoveByHand(script, duration_ms))

@@ -3,17 +3,23 @@
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from ipaddress import ip_address
+from typing import TYPE_CHECKING, Any
 
 from rote import messages as m
 from rote.errors import DecodeError
 from rote.session.events import Event, PeerLeft, PeerLost, Requested
 from rote.session.teaching import Role, TeachingSession, Timing
+from rote.sim.services import Services
 from rote.sim.world import World
 from rote.transport.impair import Disturber, Impairment
 from rote.transport.memory import MemoryPort
 from rote.transport.udp import UdpPort, open_port
 from rote.wire import teaching as wire
+
+if TYPE_CHECKING:
+    from rote.sim.webrtc import WebRtcDoor
+    from rote.transport.discovery import Responder
 
 TICK_S = 0.01
 MOST_CATCH_UP_S = 0.25
@@ -49,7 +55,8 @@ class Simulator:
         self._timing = timing
         self._loop = asyncio.get_running_loop()
         self._clients: dict[Address, _Client] = {}
-        self._ports: list[UdpPort | MemoryPort] = []
+        self._ports: list[UdpPort | MemoryPort | Responder] = []
+        self._doors: list[WebRtcDoor] = []
         self._ticks = 0
         self._next_at = self._loop.time() + TICK_S
         self._timer: asyncio.TimerHandle | None = self._loop.call_at(self._next_at, self._tick)
@@ -57,7 +64,7 @@ class Simulator:
     @property
     def clients(self) -> int:
         """How many clients are talking to the robot."""
-        return len(self._clients)
+        return len(self._clients) + sum(door.clients for door in self._doors)
 
     async def serve_udp(self, host: str, port: int) -> str:
         """Answer on a UDP port; returns its URL."""
@@ -87,6 +94,44 @@ class Simulator:
         self._ports.append(port)
         return port
 
+    async def serve_webrtc(
+        self,
+        host: str,
+        port: int | None = None,
+        *,
+        signalling: str = "",
+        key: bytes | None = None,
+        strict: bool = False,
+        latency: bool = True,
+    ) -> "WebRtcDoor":
+        """Answer WebRTC clients; without a `signalling`, as the robot's firmware does."""
+        from rote.sim.webrtc import Signalling, WebRtcDoor  # noqa: PLC0415 # brings aiortc
+
+        door = WebRtcDoor(
+            Services(self.world, latency=latency),
+            Signalling.of(signalling or str(self.world.firmware.signalling)),
+            key=key,
+            strict=strict,
+            disturber=None if self._impairment is None else Disturber(self._impairment),
+        )
+        await door.open(host, port)
+        self._doors.append(door)
+        return door
+
+    async def serve_discovery(self, serial: str, host: str) -> None:
+        """Let those who look for robots find this one at `host`, as the robot's firmware does."""
+        from rote.transport import discovery  # noqa: PLC0415 # brings ifaddr
+
+        everywhere = ip_address(host).is_unspecified
+        own = [one for one in discovery.interfaces() if _reaches(one.address, host)]
+        responder = await discovery.open_responder(
+            serial,
+            discovery.own_address if everywhere else lambda _: host,
+            only_by_name=not self.world.firmware.answers_everybody,
+            interfaces=None if everywhere else own,
+        )
+        self._ports.append(responder)
+
     async def close(self) -> None:
         """Stop time and close all ports. Safe to call twice."""
         if self._timer is not None:
@@ -95,6 +140,9 @@ class Simulator:
         for port in self._ports:
             port.close()
         self._ports.clear()
+        for door in self._doors:
+            await door.close()
+        self._doors.clear()
         self._clients.clear()
         # A socket closes in the next turn of the loop; who comes back may bind its port again.
         await asyncio.sleep(0)
@@ -165,3 +213,9 @@ class Simulator:
             client.session.reply(event.token, self.world.obey(client.address, event.command))
         elif isinstance(event, (PeerLost, PeerLeft)):
             self.world.forget(client.address)
+
+
+def _reaches(interface: str, host: str) -> bool:
+    """Whether who comes by the interface with that address finds `host` there."""
+    one, other = ip_address(interface), ip_address(host)
+    return one == other or (one.is_loopback and other.is_loopback)

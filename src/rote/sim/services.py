@@ -1,23 +1,37 @@
 """The services of a G1 (arm, sport, motion_switcher, robot_state) on the simulated robot.
 
 The same world as on the UDP frames, asked in other words: an action taught on one wire plays on the
-other. Answers come with the delay a real robot was seen to take.
+other. Answers come with the delay a real robot was seen to take, and in its numbers: codes that are
+this project's own stay inside.
 """
 
 from collections.abc import Callable, Hashable
 from typing import NamedTuple
 
 from rote import messages as m
-from rote.errors import DecodeError
+from rote.errors import DecodeError, PayloadError
 from rote.messages import Code
-from rote.sim.presets import PRESETS
-from rote.sim.world import World
+from rote.sim.presets import presets_of
+from rote.sim.world import CONTROLLER, World
 from rote.wire import rpc
+from rote.wire.faults import Fault
 from rote.wire.rpc import ArmApi, MotionSwitcherApi, Request, RobotStateApi, SportApi
 
-_QUICK_S, _SLOW_S = 0.02, 0.33
+_QUICK_S, _CHANGE_S, _SLOW_S, _SCRIPT_S = 0.02, 0.035, 0.33, 0.23
 _UNKNOWN_API, _BAD_PARAMETER = 3203, 3204
-_INVALID_FSM, _NO_SUCH_ACTION = 7302, 7402
+_SWITCH_FAILED, _PROTECTED = 5201, 5202
+_NO_SUCH_CONTROLLER, _INVALID_FSM = 7004, 7302
+_FAILED, _NO_SUCH_ACTION, _UNREADABLE = 7399, 7402, 7403
+_OURS = range(7410, 7420)
+"""Codes a real robot does not know."""
+
+_BASH = "bashrunner"
+# Robots run scripts on request. Nothing in rote asks for it, others ask for this one.
+_VERSION_SCRIPT = "get_software_version.sh"
+
+_PROCESSES = {rpc.SPORT: "ai_sport", rpc.ARM: "g1_arm_example"}
+"""What has to run for a service to answer."""
+_BASICS = "basic_service"
 
 
 class Answer(NamedTuple):
@@ -26,126 +40,228 @@ class Answer(NamedTuple):
     code: int = 0
     data: str = ""
     delay_s: float = _QUICK_S
-    when_over: bool = False
-    """Answer only when the arms have come to rest, as presets do."""
+    after: int = 0
+    """Answer only when the arms no longer do the preset of this id; 0 is at once."""
+    silent: bool = False
+    """Answer never, as a service does that is not there."""
 
 
 class Services:
-    """Answers requests by asking the world."""
+    """Answers requests by asking the world; without `latency`, as fast as it can."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: World, *, latency: bool = True) -> None:
         self.world = world
-        self._teaching = ""
-        self._began_s = 0.0
+        self._latency = latency
+        self._off: set[str] = set()
+        self._sport: dict[int, float] = {
+            SportApi.GET_BALANCE_MODE: 0,
+            SportApi.GET_SWING_HEIGHT: 0.08,
+            SportApi.GET_STAND_HEIGHT: 0.0,
+        }
 
     def answer(self, client: Hashable, request: Request) -> Answer:
         """Carry out a request, or refuse it; never raises."""
+        if not self.alive(request.service):
+            return Answer(silent=True)
         handler = _HANDLERS.get((request.service, request.api_id))
-        if handler is None:
-            return Answer(_UNKNOWN_API)
         try:
-            return handler(self, client, request.parameter)
+            answer = Answer(_UNKNOWN_API) if handler is None else handler(self, client, request)
         except DecodeError:
-            return Answer(_BAD_PARAMETER)
+            answer = Answer(_BAD_PARAMETER)
+        return answer if self._latency else answer._replace(delay_s=0.0)
+
+    def alive(self, service: str) -> bool:
+        """Whether a service answers at all: some do not in debug mode or switched off."""
+        process = _PROCESSES.get(service)
+        return process is None or bool(self.world.controller and process not in self._off)
+
+    def is_over(self, answer: Answer) -> bool:
+        """Whether an answer that waits for the arms can be given."""
+        return self.world.doing.id != answer.after or self.world.holding
 
     def arm_state(self) -> str:
         """Return what the arms do, as it is published ten times a second."""
         doing = self.world.doing
-        return rpc.encode_arm_state(rpc.ArmState(id=doing.id, name=doing.name))
+        state = rpc.ArmState(holding=self.world.holding, id=doing.id, name=doing.name)
+        return rpc.encode_arm_state(state)
 
-    def _obey(self, client: Hashable, command: m.Command) -> int:
+    def faults(self) -> tuple[Fault, ...]:
+        """Return what is wrong with the robot."""
+        return self.world.health.faults
+
+    def _obey(self, client: Hashable, command: m.Command, *, store_failed: int = _FAILED) -> int:
+        """Return the world's code in the numbers of the services."""
         reply = self.world.obey(client, command)
         assert isinstance(reply, m.Status)
-        return reply.code
+        if reply.code == Code.STORE_FAILED:
+            return store_failed
+        return _FAILED if reply.code in _OURS else reply.code
 
     # ---- arm ------------------------------------------------------------------------------------
 
-    def _list(self, client: Hashable, _: str) -> Answer:
+    def _names(self, client: Hashable) -> tuple[m.ActionEntry, ...] | None:
         reply = self.world.obey(client, m.ListActions())
-        if isinstance(reply, m.Status):
-            return Answer(reply.code)
-        presets = tuple(rpc.Preset(p.id, p.name, p.fsm) for p in PRESETS.values())
-        taught = tuple(rpc.Taught(a.name, round(a.duration_ms / 1000, 1)) for a in reply.actions)
+        return reply.actions if isinstance(reply, m.ActionList) else None
+
+    def _list(self, client: Hashable, _: Request) -> Answer:
+        actions = self._names(client)
+        if actions is None:
+            return Answer(_FAILED)
+        presets = tuple(
+            rpc.Preset(p.id, p.name, p.fsm, p.mode_machine)
+            for p in presets_of(self.world.firmware.mode_machine)
+        )
+        taught = tuple(rpc.Taught(a.name, round(a.duration_ms / 1000, 1)) for a in actions)
         return Answer(data=rpc.encode_actions(presets, taught))
 
-    def _preset(self, client: Hashable, parameter: str) -> Answer:
-        code = self._obey(client, m.PlayPreset(rpc.decode_preset(parameter)))
-        return Answer(code, when_over=code == Code.OK)
+    def _preset(self, client: Hashable, request: Request) -> Answer:
+        preset = rpc.decode_preset(request.parameter)
+        code = self._obey(client, m.PlayPreset(preset))
+        # A release that waits for another preset's end is answered at once.
+        waits = code == Code.OK and self.world.doing.id == preset
+        return Answer(code, after=preset if waits else 0)
 
-    def _play(self, client: Hashable, parameter: str) -> Answer:
-        name = rpc.decode_name(parameter)
-        reply = self.world.obey(client, m.ListActions())
-        names = [a.name for a in reply.actions] if isinstance(reply, m.ActionList) else []
+    def _play(self, client: Hashable, request: Request) -> Answer:
+        name = rpc.decode_name(request.parameter)
+        actions = self._names(client)
+        if actions is None:
+            return Answer(_UNREADABLE)
+        names = [action.name for action in actions]
         if name not in names:
             return Answer(_NO_SUCH_ACTION)
         play = m.PlayAction(action=names.index(name) + 1, name=name)
-        return Answer(self._obey(client, play), delay_s=_SLOW_S)
+        return Answer(self._obey(client, play, store_failed=_UNREADABLE), delay_s=_SLOW_S)
 
-    def _rename(self, client: Hashable, parameter: str) -> Answer:
-        return Answer(self._obey(client, m.RenameAction(*rpc.decode_rename(parameter))))
+    def _rename(self, client: Hashable, request: Request) -> Answer:
+        command = m.RenameAction(*rpc.decode_rename(request.parameter))
+        return Answer(self._obey(client, command), delay_s=_CHANGE_S)
 
-    def _delete(self, client: Hashable, parameter: str) -> Answer:
-        return Answer(self._obey(client, m.DeleteAction(rpc.decode_name(parameter))))
+    def _delete(self, client: Hashable, request: Request) -> Answer:
+        command = m.DeleteAction(rpc.decode_name(request.parameter))
+        return Answer(self._obey(client, command), delay_s=_CHANGE_S)
 
-    def _stop(self, client: Hashable, _: str) -> Answer:
+    def _stop(self, client: Hashable, _: Request) -> Answer:
         return Answer(self._obey(client, m.StopMotion()))
 
-    def _teach(self, client: Hashable, parameter: str) -> Answer:
-        name = rpc.decode_teach(parameter)
+    def _teach(self, client: Hashable, request: Request) -> Answer:
+        name = rpc.decode_teach(request.parameter)
         if name is None:
-            self._keep(client)
+            self._obey(client, m.ExitTeaching())
             return Answer()  # the real one always answers 0
         if name == "":
             return Answer(self._obey(client, m.KeepTeaching()))
         if m.name_problem(name):
             return Answer(_BAD_PARAMETER)
-        code = self._obey(client, m.EnterTeaching(name=name))
-        if code == Code.OK:
-            code = self._obey(client, m.Record(on=True))
-            self._teaching, self._began_s = name, self.world.time_s
-        return Answer(code, delay_s=_SLOW_S)
+        return Answer(self._obey(client, m.EnterTeaching(name=name)), delay_s=_SLOW_S)
 
-    def _keep(self, client: Hashable) -> None:
-        """End a teaching and store it, over an older action of the same name."""
-        self._obey(client, m.ExitTeaching())
-        name, self._teaching = self._teaching, ""
-        lasted_ms = round((self.world.time_s - self._began_s) * 1000)
-        if name:
-            duration_ms = min(max(1, lasted_ms), m.MAX_DURATION_MS)
-            save = m.SaveAction(name=name, created_s=0, duration_ms=duration_ms)
-            self.world.overwrite(save)
+    def _pause(self, client: Hashable, request: Request) -> Answer:
+        self._obey(client, m.PauseRecording(rpc.decode_pause(request.parameter)))
+        return Answer()  # here too
+
+    # ---- sport ----------------------------------------------------------------------------------
+
+    def _get_fsm(self, _: Hashable, __: Request) -> Answer:
+        return Answer(data=rpc.encode_value(self.world.machine.mode))
+
+    def _get_fsm_mode(self, _: Hashable, __: Request) -> Answer:
+        return Answer(data=rpc.encode_value(0))  # it never walks
+
+    def _set_fsm(self, client: Hashable, request: Request) -> Answer:
+        code = self._obey(client, m.ChangeMode(rpc.decode_value(request.parameter)))
+        return Answer(_INVALID_FSM if code == Code.BAD_PAYLOAD else code)
+
+    def _get_number(self, _: Hashable, request: Request) -> Answer:
+        return Answer(data=rpc.write_json({"data": self._sport[request.api_id]}))
+
+    def _set_number(self, _: Hashable, request: Request) -> Answer:
+        value = rpc.read(rpc.read_json(request.parameter), "data", float)
+        self._sport[_GETTERS[request.api_id]] = value
+        return Answer()
+
+    def _move(self, _: Hashable, request: Request) -> Answer:
+        """Accept a velocity and stay: the legs of this robot are not simulated."""
+        said = rpc.read_json(request.parameter)
+        velocity = rpc.read(said, "velocity", list)
+        for part in velocity:
+            rpc.read({"velocity": part}, "velocity", float)
+        if len(velocity) != 3 or rpc.read(said, "duration", float, 1.0) < 0:
+            raise PayloadError("a velocity has three numbers, and lasts a while")
+        return Answer()
+
+    def _set_speed(self, _: Hashable, request: Request) -> Answer:
+        return Answer(0 if rpc.decode_value(request.parameter) in range(4) else _BAD_PARAMETER)
 
     # ---- the others -----------------------------------------------------------------------------
 
-    def _get_fsm(self, _: Hashable, __: str) -> Answer:
-        return Answer(data=rpc.encode_value(self.world.machine.mode))
+    def _check_mode(self, _: Hashable, __: Request) -> Answer:
+        data = rpc.encode_mode_check(self.world.controller)
+        return Answer(data=data, delay_s=_CHANGE_S)
 
-    def _get_fsm_mode(self, _: Hashable, __: str) -> Answer:
-        return Answer(data=rpc.encode_value(0))  # it never walks
+    def _select_mode(self, _: Hashable, request: Request) -> Answer:
+        if rpc.decode_name(request.parameter, "name") != CONTROLLER:
+            return Answer(_NO_SUCH_CONTROLLER)
+        if not self.world.controller:
+            self.world.drive(CONTROLLER)
+        return Answer(delay_s=_CHANGE_S)
 
-    def _set_fsm(self, client: Hashable, parameter: str) -> Answer:
-        code = self._obey(client, m.ChangeMode(rpc.decode_value(parameter)))
-        return Answer(_INVALID_FSM if code == Code.BAD_PAYLOAD else code)
+    def _release_mode(self, _: Hashable, __: Request) -> Answer:
+        self.world.drive("")
+        return Answer(delay_s=_CHANGE_S)
 
-    def _check_mode(self, _: Hashable, __: str) -> Answer:
-        return Answer(data=rpc.encode_mode_check("ai"))
+    def _switch(self, _: Hashable, request: Request) -> Answer:
+        said = rpc.read_json(request.parameter)
+        name, on = rpc.read(said, "name", str), rpc.read(said, "switch", int)
+        if name == _BASICS:
+            return Answer(_PROTECTED)
+        if name not in _PROCESSES.values() or on not in (0, 1):
+            return Answer(_SWITCH_FAILED)
+        (self._off.discard if on else self._off.add)(name)
+        return Answer(data=rpc.write_json({"name": name, "status": 1 - on}))
 
-    def _list_services(self, _: Hashable, __: str) -> Answer:
-        names = ("ai_sport", "g1_arm_example", "basic_service")
-        return Answer(data=rpc.write_json([{"name": n, "status": 0, "protect": 0} for n in names]))
+    def _set_report(self, _: Hashable, __: Request) -> Answer:
+        return Answer()
+
+    def _list_services(self, _: Hashable, __: Request) -> Answer:
+        services = [
+            {"name": name, "status": int(name in self._off), "protect": int(name == _BASICS)}
+            for name in (*_PROCESSES.values(), _BASICS)
+        ]
+        return Answer(data=rpc.write_json(services))
+
+    def _run(self, _: Hashable, request: Request) -> Answer:
+        """Tell the version; no other script is there, and none is run."""
+        if rpc.read(rpc.read_json(request.parameter), "script", str) != _VERSION_SCRIPT:
+            return Answer(_BAD_PARAMETER)
+        said = {"type": "content acquisition", "info": self.world.firmware.version}
+        return Answer(data=rpc.write_json(said), delay_s=_SCRIPT_S)
 
 
-_HANDLERS: dict[tuple[str, int], Callable[[Services, Hashable, str], Answer]] = {
+_GETTERS: dict[int, int] = {
+    SportApi.SET_BALANCE_MODE: SportApi.GET_BALANCE_MODE,
+    SportApi.SET_SWING_HEIGHT: SportApi.GET_SWING_HEIGHT,
+    SportApi.SET_STAND_HEIGHT: SportApi.GET_STAND_HEIGHT,
+}
+_HANDLERS: dict[tuple[str, int], Callable[[Services, Hashable, Request], Answer]] = {
     (rpc.ARM, ArmApi.EXECUTE_PRESET): Services._preset,
     (rpc.ARM, ArmApi.LIST_ACTIONS): Services._list,
     (rpc.ARM, ArmApi.PLAY_TAUGHT): Services._play,
     (rpc.ARM, ArmApi.RENAME_TAUGHT): Services._rename,
     (rpc.ARM, ArmApi.TEACH): Services._teach,
+    (rpc.ARM, ArmApi.PAUSE_TEACHING): Services._pause,
     (rpc.ARM, ArmApi.DELETE_TAUGHT): Services._delete,
     (rpc.ARM, ArmApi.STOP_TAUGHT): Services._stop,
     (rpc.SPORT, SportApi.GET_FSM): Services._get_fsm,
     (rpc.SPORT, SportApi.GET_FSM_MODE): Services._get_fsm_mode,
     (rpc.SPORT, SportApi.SET_FSM): Services._set_fsm,
+    (rpc.SPORT, SportApi.SET_VELOCITY): Services._move,
+    (rpc.SPORT, SportApi.SET_SPEED_MODE): Services._set_speed,
+    **{(rpc.SPORT, setter): Services._set_number for setter in _GETTERS},
+    **{(rpc.SPORT, getter): Services._get_number for getter in _GETTERS.values()},
     (rpc.MOTION_SWITCHER, MotionSwitcherApi.CHECK_MODE): Services._check_mode,
+    (rpc.MOTION_SWITCHER, MotionSwitcherApi.SELECT_MODE): Services._select_mode,
+    (rpc.MOTION_SWITCHER, MotionSwitcherApi.RELEASE_MODE): Services._release_mode,
+    (rpc.ROBOT_STATE, RobotStateApi.SWITCH_SERVICE): Services._switch,
+    (rpc.ROBOT_STATE, RobotStateApi.SET_REPORT_FREQUENCY): Services._set_report,
     (rpc.ROBOT_STATE, RobotStateApi.LIST_SERVICES): Services._list_services,
+    (_BASH, 1001): Services._run,
 }

@@ -3,7 +3,7 @@
 It knows clients by a key alone and has no sockets; its clock is advanced by whoever runs it.
 """
 
-import math
+import time
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -16,19 +16,26 @@ from rote.messages import Code, Mode, Phase
 from rote.model import G1_JOINTS, TAUGHT_JOINTS
 from rote.motion.track import Array
 from rote.sim.body import GRAVITY_M_S2, REST_RAD, STEP_S, Body, Hand
-from rote.sim.fsm import Activity, Input, Machine
+from rote.sim.firmware import DEFAULT, Firmware
+from rote.sim.fsm import RUNNING, Activity, Input, Machine
 from rote.sim.hands import ScriptedHand
+from rote.sim.health import Health
 from rote.sim.player import Playback
-from rote.sim.presets import PRESETS, RELEASE, motion_of
+from rote.sim.presets import HOLD_S, POSES, PRESETS, RELEASE, Preset, motion_of
 from rote.sim.refusal import RefusalError
+from rote.sim.saving import RECORD_EVERY, check_keyframes, keyframed, recorded
 from rote.sim.store import Store, StoredAction
 
-RECORD_EVERY = 5
-"""Steps between two samples of a recording: 100 Hz."""
 KEEP_ALIVE_S = 13.5
 """Three periods without a keep-alive, and the arms hold again."""
-OWN_LENGTH_S = 0.25
-"""A save whose duration is this near to the recording's own means the recording's own."""
+KEEP_NAMED_S = 10.0
+"""The same for a teaching that was named at its start, which is the way of a G1's services."""
+RELEASE_S = 4.1
+"""So long a G1 says that its arms return, after a teaching, a playback or a stop."""
+HEALTH_EVERY = 50
+"""Steps between two looks at battery and motors: 10 Hz."""
+CONTROLLER = "ai"
+"""What drives a G1."""
 _ALL = tuple(range(len(G1_JOINTS)))
 _MASS_KG = 33.34
 
@@ -55,23 +62,39 @@ class Notice:
 class World:
     """One simulated G1."""
 
-    def __init__(self, store: Store, *, mode: Mode = Mode.WALK, seed: int = 0) -> None:
+    def __init__(
+        self,
+        store: Store,
+        *,
+        mode: Mode | None = None,
+        seed: int = 0,
+        firmware: Firmware = DEFAULT,
+    ) -> None:
         self.store = store
+        self.firmware = firmware
         self.body = Body()
-        self.machine = Machine(mode)
+        self.health = Health(time.time())
+        self.machine = Machine(firmware.standing if mode is None else mode)
+        self.controller = CONTROLLER
+        """What drives the robot; nothing does in debug mode. See `drive`."""
         self.time_s = 0.0
         self.notices: list[Notice] = []
         """The newest hundred; whoever shows them clears them."""
         self._random = np.random.default_rng(seed)
         self._steps = 0
         self._buffer: list[Array] = []
-        self._recording = False
+        self._recording = self._paused = False
         self._teacher: Hashable | None = None
-        self._keep_until_s = 0.0
+        self._title = ""
+        self._taught_since_s = self._kept_s = 0.0
         self._playback: Playback | None = None
         self._player: Hashable | None = None
         self._stopped_early = False
         self._doing = Doing(0, "")
+        self._performed: Preset | None = None
+        self._held: Preset | None = None
+        self._let_go_at_s = self._released_s = 0.0
+        self._release_wanted = False
         self._hold = REST_RAD
         self._still = np.zeros(len(G1_JOINTS))
         self._follow_mode()
@@ -87,11 +110,14 @@ class World:
         self._steps += 1
         self.time_s = self._steps * STEP_S
         if self.machine.advance(self.time_s):
-            self._note(f"mode is now {self.machine.mode.name.lower()}")
+            self.note(f"mode is now {self.machine.mode.name.lower()}")
             self._follow_mode()
-        if self.machine.activity is Activity.TEACHING and self.time_s >= self._keep_until_s:
-            self._note("no keep-alive: teaching ends, the arms hold")
-            self._end_teaching(Input.EXIT)
+        if self.machine.activity is Activity.TEACHING:
+            self._watch_teaching()
+        if self._held is not None and self.time_s >= self._let_go_at_s:
+            self._release()
+        if self._steps % HEALTH_EVERY == 0:
+            self.health.advance(self.time_s, HEALTH_EVERY * STEP_S, self.body.torques_nm)
         target, speed = self._hold, self._still
         if self._playback is not None:
             setpoint = self._playback.step()
@@ -101,27 +127,54 @@ class World:
                 target, speed = setpoint.pose_rad, setpoint.speed_rad_s
             self._follow_playback()
         self.body.step(self.time_s, target, speed)
-        if self._recording and self._steps % RECORD_EVERY == 0:
+        if self.recording and self._steps % RECORD_EVERY == 0:
             self._sample()
+
+    def _watch_teaching(self) -> None:
+        """End a teaching nobody keeps alive; and one of the services' kind when it is full."""
+        if self.time_s >= self._kept_s + (KEEP_NAMED_S if self._title else KEEP_ALIVE_S):
+            self.note("no keep-alive: teaching ends, the arms hold")
+            self._end_teaching(Input.EXIT)
+        elif self._title and self.time_s >= self._taught_since_s + m.MAX_DURATION_MS / 1000.0:
+            self.note("teaching ends after 180 s")
+            self._end_teaching(Input.EXIT, keep=True)
 
     def _sample(self) -> None:
         self._buffer.append(self.body.positions_rad.copy())
         if len(self._buffer) * STEP_S * RECORD_EVERY >= m.MAX_DURATION_MS / 1000.0:
-            self._note("the recording is full (180 s)")
+            self.note("the recording is full (180 s)")
             self._recording = False
 
     def _follow_playback(self) -> None:
         phase = Phase.NONE if self._playback is None else self._playback.phase
         if self.machine.activity is Activity.PLAYING and phase in (Phase.RETURN, Phase.NONE):
             self.machine.act(Input.END)
-            self._note("playback ended")
+            self.note("playback ended")
+            self._after_playing()
+
+    def _after_playing(self) -> None:
+        """Let the arms return, or keep the last pose of a preset that holds."""
+        preset, self._performed = self._performed, None
+        if preset is None:
+            self._released_s = self.time_s + RELEASE_S
+        elif self._release_wanted:
+            self._release()
+        elif preset.id in POSES:
+            self._held, self._let_go_at_s = preset, self.time_s + HOLD_S
+            self._playback, self._hold = None, self.body.setpoint_rad
+
+    def _release(self) -> None:
+        """Go softly back to rest, as the preset of that name does."""
+        self._held, self._release_wanted = None, False
+        self._released_s = self.time_s + RELEASE_S
+        self._playback = Playback.returning(self.body.setpoint_rad)
 
     def _follow_mode(self) -> None:
         """Make soft or stiff what the mode asks for; leave nothing running that it forbids."""
         if not self.machine.stiff:
             self._give_way()
             return
-        if not self.machine.balanced and self.machine.activity is not Activity.IDLE:
+        if not self.machine.balanced:
             self._stop(None, m.StopMotion())
         if self.machine.activity is not Activity.TEACHING:
             was_soft = bool(self.body.soft)
@@ -134,6 +187,7 @@ class World:
             self.body.attach(None, self.time_s)
         self._stopped_early |= self.machine.activity is Activity.PLAYING
         self._recording, self._teacher, self._playback = False, None, None
+        self._title, self._performed, self._held, self._released_s = "", None, None, 0.0
         self.machine.act(Input.STOP)
         self.body.soften(_ALL, cancels=0.0, damped=self.machine.mode is Mode.DAMP)
 
@@ -144,6 +198,8 @@ class World:
         try:
             if isinstance(command, m.ListActions):
                 return m.ActionList(self.store.entries())
+            if isinstance(command, m.ReadController):
+                return m.Controller(self.controller)
             handler = _HANDLERS.get(type(command))
             if handler is None:
                 raise RefusalError(Code.UNKNOWN_COMMAND)
@@ -151,23 +207,41 @@ class World:
         except RefusalError as refusal:
             return m.Status(refusal.code)
         except UnsafeMotionError as error:
-            self._note(f"refused: {error}")
+            self.note(f"refused: {error}")
             return m.Status(Code.UNSAFE)
         except StoreError as error:
-            self._note(str(error))
+            self.note(str(error))
             return m.Status(Code.STORE_FAILED)
         return m.Status(Code.OK)
 
     def forget(self, client: Hashable) -> None:
         """The client is gone: what only it could end, ends safely."""
         if self._teacher == client:
-            self._note("the teacher is gone: the arms hold")
+            self.note("the teacher is gone: the arms hold")
             self._end_teaching(Input.EXIT)
         if self._player == client and self._playback is not None and self._playback.loops:
-            self._note("nobody watches the loop any more: it stops")
+            self.note("nobody watches the loop any more: it stops")
             self._stop(client, m.StopMotion())
 
+    def drive(self, controller: str) -> None:
+        """Let a controller drive the robot, or none: then the joints give way, in debug mode."""
+        self.controller = controller
+        self.note(f"{controller!r} drives the robot" if controller else "debug mode")
+        if not controller:
+            self.machine.fall()
+            self._follow_mode()
+
     def _change_mode(self, _: Hashable, command: m.ChangeMode) -> None:
+        if not self.controller:
+            raise RefusalError(Code.WRONG_STATE)
+        if command.mode in RUNNING and command.mode != self.firmware.running:
+            raise RefusalError(Code.BAD_PAYLOAD)
+        if command.mode in self.firmware.ignored:
+            self.note(
+                f"mode {command.mode} is answered and not entered, as firmware "
+                f"{self.firmware.version} does"
+            )
+            return
         self.machine.change_mode(command.mode, self.time_s)
 
     def _move_by_hand(self, client: Hashable, command: m.MoveByHand) -> None:
@@ -175,7 +249,7 @@ class World:
         try:
             hand = ScriptedHand(command.script, command.duration_ms / 1000.0)
         except BadRequestError as error:
-            self._note(str(error))
+            self.note(str(error))
             raise RefusalError(Code.BAD_PAYLOAD) from None
         self.attach(hand)
 
@@ -187,22 +261,34 @@ class World:
         if m.name_problem(command.new):
             raise RefusalError(Code.BAD_PAYLOAD)
         self.store.rename(command.old, command.new)
-        self._note(f"renamed {command.old!r} to {command.new!r}")
+        self.note(f"renamed {command.old!r} to {command.new!r}")
 
     def _delete(self, _: Hashable, command: m.DeleteAction) -> None:
         self.store.delete(command.name)
-        self._note(f"deleted {command.name!r}")
+        self.note(f"deleted {command.name!r}")
 
     def _enter(self, client: Hashable, command: m.EnterTeaching) -> None:
-        if self.machine.activity is Activity.TEACHING and self._teacher != client:
+        if self.machine.activity is Activity.TEACHING and (self._teacher != client or command.name):
             raise RefusalError(Code.BUSY)
+        self._need_able_arms()
         self.machine.act(Input.TEACH)
         # What is not taught stays where it is, even in the middle of a return.
         self._teacher, self._playback, self._hold = client, None, self.body.setpoint_rad
         self._doing = Doing(RECORDING_ID, command.name)
-        self._keep_until_s = self.time_s + KEEP_ALIVE_S
+        self._kept_s = self._taught_since_s = self.time_s
+        self._title, self._paused, self._released_s = command.name, False, 0.0
         self.body.soften(TAUGHT_JOINTS)
-        self._note("teaching: the arms are soft")
+        self.note("teaching: the arms are soft")
+        if command.name:  # whoever names it at the start means to record at once
+            self._record(client, m.Record(on=True))
+
+    def _need_able_arms(self) -> None:
+        if self._held is not None:
+            raise RefusalError(Code.HOLDING)
+        if self.health.weak:
+            raise RefusalError(Code.LOW_BATTERY)
+        if self.health.motor_error:
+            raise RefusalError(Code.MOTOR_ERROR)
 
     def _need_teacher(self, client: Hashable) -> None:
         if self.machine.activity is not Activity.TEACHING or self._teacher != client:
@@ -210,29 +296,51 @@ class World:
 
     def _keep(self, client: Hashable, _: m.KeepTeaching) -> None:
         self._need_teacher(client)
-        self._keep_until_s = self.time_s + KEEP_ALIVE_S
+        self._kept_s = self.time_s
 
     def _exit(self, client: Hashable, _: m.ExitTeaching) -> None:
         if self.machine.activity is Activity.TEACHING:
             if self._teacher != client:
                 raise RefusalError(Code.BUSY)
-            self._end_teaching(Input.EXIT)
+            self._end_teaching(Input.EXIT, keep=True)
 
-    def _end_teaching(self, event: Input) -> None:
+    def _end_teaching(self, event: Input, *, keep: bool = False) -> None:
+        """Make the arms hold; `keep` what was recorded if it was named at the start."""
         self.machine.act(event)
-        self._recording, self._teacher = False, None
+        if keep and self._title:
+            self._keep_take(self._title)
+        self._recording, self._teacher, self._title = False, None, ""
+        self._released_s = self.time_s + RELEASE_S
         self.body.attach(None, self.time_s)
         self.body.soften(())
         self._playback = Playback.returning(self.body.positions_rad)
-        self._note("teaching ended: the arms hold")
+        self.note("teaching ended: the arms hold")
+
+    def _keep_take(self, name: str) -> None:
+        """Store what was recorded, over an older action of that name: the services' way."""
+        own_ms = round(1000 * STEP_S * RECORD_EVERY * (len(self._buffer) - 1))
+        save = m.SaveAction(name=name, created_s=0, duration_ms=own_ms)
+        try:
+            if own_ms > 0:
+                self.store.save(recorded(self._buffer, save), replace=True)
+                self._buffer = []
+                self.note(f"saved {name!r}")
+        except RefusalError as refusal:
+            self.note(f"{name!r} could not be saved: {m.words_for(refusal.code)[0]}")
+        except StoreError as error:
+            self.note(f"{name!r} could not be saved: {error}")
+
+    def _pause(self, client: Hashable, command: m.PauseRecording) -> None:
+        self._need_teacher(client)
+        self._paused = command.paused
 
     def _record(self, client: Hashable, command: m.Record) -> None:
         if command.on:
             self._need_teacher(client)
             if self._recording:
                 raise RefusalError(Code.BUSY)
-            self._buffer, self._recording = [], True
-            self._note("recording")
+            self._buffer, self._recording, self._paused = [], True, False
+            self.note("recording")
         elif self._recording:
             self._need_teacher(client)
             self._recording = False
@@ -242,23 +350,16 @@ class World:
             raise RefusalError(Code.BAD_PAYLOAD)
         if m.name_problem(command.name):
             raise RefusalError(Code.BAD_PAYLOAD)
-        _check_keyframes(command.keyframes)
+        check_keyframes(command.keyframes)
         if command.keyframes:
             if any(k.time_ms > command.duration_ms for k in command.keyframes):
                 raise RefusalError(Code.BAD_PAYLOAD)
-            self.store.save(self._keyframed(command))
+            self.store.save(keyframed(command))
         else:
             self._check_buffer(command.frames)
-            self.store.save(self._recorded(command))
+            self.store.save(recorded(self._buffer, command))
             self._buffer = []
-        self._note(f"saved {command.name!r}")
-
-    def overwrite(self, command: m.SaveAction) -> None:
-        """Save the recording, over an older action of the same name: the services' way."""
-        if len(self._buffer) >= 2:
-            self.store.save(self._recorded(command), replace=True)
-            self._buffer = []
-            self._note(f"saved {command.name!r}")
+        self.note(f"saved {command.name!r}")
 
     def _check_buffer(self, frames: int) -> None:
         if self._recording:
@@ -268,54 +369,45 @@ class World:
         if frames > len(self._buffer):
             raise RefusalError(Code.BAD_PAYLOAD)
 
-    def _keyframed(self, command: m.SaveAction) -> StoredAction:
-        return StoredAction(
-            name=command.name,
-            created_s=command.created_s,
-            duration_ms=command.duration_ms,
-            loop=command.loop,
-            keyframes=command.keyframes,
-        )
-
-    def _recorded(self, command: m.SaveAction) -> StoredAction:
-        joints = np.array(self._buffer[: command.frames or None])
-        times_s = np.arange(len(joints), dtype=np.float64) * (STEP_S * RECORD_EVERY)
-        own_ms = max(1, round(float(times_s[-1]) * 1000))
-        # The client's clock is not the robot's: nearly the recording's length means just that.
-        meant_own = abs(own_ms - command.duration_ms) <= OWN_LENGTH_S * 1000
-        return StoredAction(
-            name=command.name,
-            created_s=command.created_s,
-            duration_ms=own_ms if meant_own else command.duration_ms,
-            loop=command.loop,
-            times_s=times_s,
-            joints_rad=joints,
-        )
-
     def _play(self, client: Hashable, command: m.PlayAction) -> None:
-        _check_keyframes(command.keyframes)
+        check_keyframes(command.keyframes)
         action = self.store.load(command.action)
         if action is None:
             raise RefusalError(Code.NO_SUCH_ACTION)
         if not self.machine.balanced:
             raise RefusalError(Code.WRONG_STATE)
-        if self.machine.activity is not Activity.IDLE:
-            raise RefusalError(Code.BUSY)
+        self._need_idle_arms()
         self._begin_playing(client, action, command, Doing(PLAYING_ID, action.name))
 
     def _play_preset(self, client: Hashable, command: m.PlayPreset) -> None:
         preset = PRESETS.get(command.id)
-        if preset is None:
+        machines = preset.mode_machine if preset else ()
+        if preset is None or (machines and self.firmware.mode_machine not in machines):
             raise RefusalError(Code.NO_SUCH_ACTION)
         if not self.machine.balanced or (preset.fsm and self.machine.mode not in preset.fsm):
             raise RefusalError(Code.WRONG_STATE)
+        if preset.id == RELEASE:
+            self._ask_release()
+        elif preset is self._held:
+            self._let_go_at_s = self.time_s + HOLD_S
+        else:
+            self._need_idle_arms()
+            doing = Doing(preset.id, preset.name)
+            self._begin_playing(client, motion_of(preset), m.PlayAction(action=1), doing)
+            self._performed = preset
+
+    def _ask_release(self) -> None:
+        if self._performed is not None:
+            self._release_wanted = True  # it does not interrupt
+        elif self.machine.activity is not Activity.IDLE:
+            raise RefusalError(Code.BUSY)
+        else:
+            self._release()
+
+    def _need_idle_arms(self) -> None:
         if self.machine.activity is not Activity.IDLE:
             raise RefusalError(Code.BUSY)
-        if preset.id == RELEASE:
-            self._playback = Playback.returning(self.body.setpoint_rad)
-            return
-        doing = Doing(preset.id, preset.name)
-        self._begin_playing(client, motion_of(preset), m.PlayAction(action=1), doing)
+        self._need_able_arms()
 
     def _begin_playing(
         self, client: Hashable, action: StoredAction, command: m.PlayAction, doing: "Doing"
@@ -323,17 +415,22 @@ class World:
         playback = Playback(action, command, self.body.setpoint_rad)
         self.machine.act(Input.PLAY)
         self._playback, self._player, self._stopped_early = playback, client, False
-        self._doing = doing
-        self._note(f"playing {action.name!r}")
+        self._doing, self._performed = doing, None
+        self._released_s, self._release_wanted = 0.0, False
+        self.note(f"playing {action.name!r}")
 
     def _stop(self, _: Hashable, __: m.StopMotion) -> None:
         if self.machine.activity is Activity.TEACHING:
             self._end_teaching(Input.STOP)
         elif self.machine.activity is Activity.PLAYING and self._playback is not None:
             self._playback.stop()
-            self._stopped_early = True
+            self._stopped_early, self._performed = True, None
+            self._released_s = self.time_s + RELEASE_S
             self.machine.act(Input.STOP)
-            self._note("stopped: the arms return softly")
+            self.note("stopped: the arms return softly")
+        elif self._held is not None:
+            self._release()
+            self.note("stopped: the arms let go of their pose")
 
     # ---- what a client can see ------------------------------------------------------------------
 
@@ -342,14 +439,21 @@ class World:
         """What the arms do, as a G1's state topic numbers it."""
         if self.machine.activity is not Activity.IDLE:
             return self._doing
-        if self._playback is not None:
+        if self._held is not None:
+            return Doing(self._held.id, self._held.name)
+        if self._playback is not None or self.time_s < self._released_s:
             return Doing(RELEASE, PRESETS[RELEASE].name)
         return Doing(0, "")
 
     @property
+    def holding(self) -> bool:
+        """Whether the arms keep the last pose of a preset."""
+        return self._held is not None
+
+    @property
     def recording(self) -> bool:
         """Whether samples are being taken."""
-        return self._recording
+        return self._recording and not self._paused
 
     def state(self) -> m.RobotState:
         """Return what the robot reports now, with a sensor's noise."""
@@ -357,7 +461,7 @@ class World:
         return m.RobotState(
             mode=self.machine.mode,
             arms_soft=bool(self.body.soft),
-            recording=self._recording,
+            recording=self.recording,
             phase=Phase.NONE if self._playback is None else self._playback.phase,
             stopped_early=self._stopped_early,
             positions_rad=tuple(self.body.positions_rad.tolist()),
@@ -366,18 +470,16 @@ class World:
             gyroscope_rad_s=tuple((noise[3:6] * 0.002).tolist()),
             foot_force_n=tuple((_MASS_KG * GRAVITY_M_S2 / 4 + noise[6:] * 0.5).tolist()),
             time_us=round(self.time_s * 1e6),
+            temperatures_c=tuple(self.health.temperatures_c.tolist()),
+            battery_percent=self.health.battery_percent,
+            faults=self.health.words,
+            holding=self.holding,
         )
 
-    def _note(self, words: str) -> None:
+    def note(self, words: str) -> None:
+        """Tell whoever watches the robot."""
         self.notices.append(Notice(self.time_s, words))
         del self.notices[:-100]
-
-
-def _check_keyframes(keyframes: tuple[m.Keyframe, ...]) -> None:
-    """Every number that reaches the joints is checked here too, whichever wire brought it."""
-    for keyframe in keyframes:
-        if not 0 <= keyframe.joint < len(G1_JOINTS) or not math.isfinite(keyframe.value_rad):
-            raise RefusalError(Code.BAD_PAYLOAD)
 
 
 _HANDLERS: dict[type, Callable[..., None]] = {
@@ -390,6 +492,7 @@ _HANDLERS: dict[type, Callable[..., None]] = {
     m.KeepTeaching: World._keep,
     m.ExitTeaching: World._exit,
     m.Record: World._record,
+    m.PauseRecording: World._pause,
     m.SaveAction: World._save,
     m.PlayAction: World._play,
     m.StopMotion: World._stop,

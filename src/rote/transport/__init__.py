@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable
 from importlib import import_module
+from types import ModuleType
 from typing import Protocol, cast
 from urllib.parse import SplitResult, urlsplit
 
@@ -25,24 +26,29 @@ Opener = Callable[[SplitResult, Receiver], Awaitable[Link]]
 # scheme: (module, the extra that brings its dependencies)
 TRANSPORTS: dict[str, tuple[str, str | None]] = {
     "udp": ("rote.transport.udp", None),
+    "webrtc": ("rote.transport.webrtc", "webrtc"),
 }
 
 
-async def open_link(url: str, receive: Receiver) -> Link:
-    """Open the carrier that `url` names, for example `udp://192.168.123.161:49504`."""
-    parts = urlsplit(url)
+def carrier_of(url: str) -> ModuleType:
+    """Return the module for the wire that `url` names, imported when it is first needed."""
+    scheme = urlsplit(url).scheme
     try:
-        module_name, extra = TRANSPORTS[parts.scheme]
+        module_name, extra = TRANSPORTS[scheme]
     except KeyError:
         known = ", ".join(f"{scheme}://" for scheme in sorted({*TRANSPORTS, "sim"}))
         raise BadRequestError(
             f"{url!r} does not name a wire that rote knows",
-            f"Begin it with one of: {known} (webrtc:// and dds:// are planned).",
+            f"Begin it with one of: {known} (dds:// is planned).",
         ) from None
     try:
-        module = import_module(module_name)
+        return import_module(module_name)
     except ImportError as error:
-        if extra is None:
+        if extra is None or isinstance(error, MissingExtraError):
             raise
-        raise MissingExtraError(f"the wire {parts.scheme}://", extra) from error
-    return await cast("Opener", module.open_link)(parts, receive)
+        raise MissingExtraError(f"the wire {scheme}://", extra) from error
+
+
+async def open_link(url: str, receive: Receiver) -> Link:
+    """Open the carrier of datagrams that `url` names, for example `udp://192.168.123.161:49504`."""
+    return await cast("Opener", carrier_of(url).open_link)(urlsplit(url), receive)

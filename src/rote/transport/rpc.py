@@ -1,41 +1,52 @@
-"""The asyncio shell of a client's conversation with a G1's services, over any message carrier."""
+"""The asyncio shell of a client's conversation with a robot's services, over any message carrier.
+
+A robot that falls silent is reported at once: what waits for an answer fails, and so does what is
+asked meanwhile. Then the shell connects anew by itself, more and more patiently, and asks again for
+the topics that were wanted. Nothing is kept back to be sent later: what would move a robot is asked
+by a person who knows that it is there.
+"""
 
 import asyncio
+import itertools
 import time
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 
-from rote import messages as m
-from rote.errors import DecodeError, LinkError, RefusedError, UnsupportedError
-from rote.messages import Phase, RobotState
+from rote.errors import (
+    BadRequestError,
+    DecodeError,
+    LinkError,
+    RefusedError,
+    RoteError,
+    StageTimeoutError,
+)
 from rote.session.events import Opened, PeerLost, Unanswered
 from rote.session.rpc import Answered, Event, Heard, RpcSession, Timing
 from rote.session.teaching import Role
 from rote.transport.shell import Shell, unanswered
 from rote.wire import channel, rpc
-from rote.wire.lowstate import (
-    HAND_TOPIC,
-    LOWSTATE_TOPIC,
-    SPORT_TOPIC,
-    Joints,
-    decode_fsm,
-    decode_lowstate,
-)
 
 Message = str | bytes
-KEEP_TEACHING_S = 1.0
+TopicListener = Callable[[channel.Message], None]
 
-ABILITIES = frozenset({"list", "teach", "play", "stop", "mode", "states", "rename", "delete"})
-"""What a G1's services can do. How an action is played is the robot's own business."""
-
-_PHASES = {
-    rpc.Activity.PLAYING: Phase.PLAYING,
-    rpc.Activity.PRESET: Phase.PLAYING,
-    rpc.Activity.RELEASING: Phase.RETURN,
-}
+SIMULATED = b"rote".hex()
+"""How a simulated robot's challenge begins, so that our client offers what only such a one can."""
+BACK_OFF_S = (0.5, 1.0, 2.0, 4.0, 8.0, 15.0)
+"""How long to wait before each attempt to connect anew; the last is repeated."""
+MOST_ASKED = 30_000
+"""Characters of a request's parameter: with all its quotes escaped, 64 KiB still hold it."""
+_VALIDATION = (
+    "The channel is open and the robot does not let us in: its software may be newer than rote "
+    "knows. Switch the robot off and on, and try again."
+)
 
 
 class Carrier:
-    """A way to one robot for messages: what a shell sends with, and closes."""
+    """A way to one robot for messages."""
+
+    def listen(self, receive: Callable[[Message], None], lost: Callable[[], None]) -> None:
+        """Hand on every message, and say when the way is gone."""
+        raise NotImplementedError
 
     def send(self, message: Message) -> None:
         """Send one message."""
@@ -46,156 +57,137 @@ class Carrier:
         raise NotImplementedError
 
 
+Dial = Callable[[], Awaitable[Carrier]]
+
+
 class RpcPort(Shell[rpc.Response]):
     """One client's conversation with one robot's services."""
 
     arms_hold_within_s = 10
 
-    def __init__(self, url: str, timing: Timing | None = None, *, simulated: bool = False) -> None:
+    def __init__(
+        self, url: str, dial: Dial, timing: Timing | None = None, *, reconnect: bool = True
+    ) -> None:
         super().__init__(url)
-        self.abilities = ABILITIES | {"hand"} if simulated else ABILITIES
+        self.reconnects = 0
+        """How often it has connected anew."""
+        self._dial = dial
+        self._timing = timing
+        self._reconnect = reconnect
         self.session = RpcSession(Role.CLIENT, timing=timing)
         self._carrier: Carrier | None = None
-        self._keeper: asyncio.TimerHandle | None = None
-        self._arms = rpc.ArmState()
-        self._mode = -1
-        self._teaching = ""
-        self._stopped = False
+        self._closed = False
+        self._again: asyncio.Task[None] | None = None
+        self._topics: dict[str, list[TopicListener]] = {}
 
-    # ---- what a robot needs of a wire -----------------------------------------------------------
+    # ---- opening, losing, opening again ---------------------------------------------------------
 
-    async def open(self, dial: Callable[[Callable[[Message], None]], Awaitable[Carrier]]) -> None:
-        """Open the carrier and the conversation; raises `NoAnswerError` when nobody answers."""
+    async def open(self) -> None:
+        """Open the carrier and the conversation; raises what went wrong, and at which stage."""
         try:
-            self.session.open(self._loop.time(), unix_s=time.time())
-            self._carrier = await dial(self._receive)
-            self._flush()
-            await self._opened
-            self._mode = rpc.decode_value((await self.call(rpc.GET_FSM, read=True)).data)
+            await self._connect()
         except BaseException:
             await self.close()
             raise
 
-    async def ask(self, command: m.Command) -> m.Reply:
-        """Carry out a command in the words of the services."""
-        handler = _HANDLERS.get(type(command))
-        if handler is None:
-            raise UnsupportedError(f"do {type(command).__name__}", f"{self.wire}://")
-        return await handler(self, command)
+    async def _connect(self) -> None:
+        carrier = await self._dial()
+        self._carrier = carrier
+        self.session = RpcSession(Role.CLIENT, timing=self._timing)
+        self.session.open(
+            self._loop.time(), unix_s=time.time(), utc_offset_s=time.localtime().tm_gmtoff
+        )
+        for topic in self._topics:
+            self.session.subscribe(topic)
+        carrier.listen(self._receive, self._gone)
+        self._flush()
+        await self._opened
+        await self._greet()
+
+    async def _greet(self) -> None:
+        """Say and ask what every new conversation needs."""
+
+    async def _connect_again(self) -> None:
+        for pause_s in itertools.chain(BACK_OFF_S, itertools.repeat(BACK_OFF_S[-1])):
+            await self._let_go()
+            await asyncio.sleep(pause_s)
+            self._opened = self._loop.create_future()
+            with suppress(RoteError):
+                await self._connect()
+                if self.session.live:  # and not lost again in the same turn of the loop
+                    self._failure = None
+                    self.reconnects += 1
+                    return
+
+    async def close(self) -> None:
+        """Let go of the robot. Safe to call twice."""
+        self._closed = True
+        if self._again is not None:
+            self._again.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._again
+        self.session.close(self._loop.time())
+        self._flush()
+        self._disarm()
+        self._fail(LinkError("the connection was closed", "Connect again."))
+        await self._let_go()
+
+    async def _let_go(self) -> None:
+        carrier, self._carrier = self._carrier, None
+        if carrier is not None:
+            await carrier.close()
+
+    # ---- asking and listening -------------------------------------------------------------------
 
     async def call(self, call: rpc.Call, *, read: bool = False) -> rpc.Response:
         """Ask a service; its refusal is raised with words and remedy."""
         if self._failure is not None:
             raise self._failure
+        return await self._request(call, read=read)
+
+    async def _request(self, call: rpc.Call, *, read: bool = False) -> rpc.Response:
+        if len(call.parameter) > MOST_ASKED:
+            seen = f"a request of {len(call.parameter)} characters; robots take {MOST_ASKED}"
+            raise BadRequestError(seen, "Say it in fewer: is the name of an action so long?")
         token = self.session.request(call, self._loop.time(), read=read)
         response = await self._answer_to(token)
         if response.code:
             raise RefusedError(response.code, *rpc.explain(call.service, response.code))
         return response
 
-    async def close(self) -> None:
-        """Let go of the robot. Safe to call twice."""
-        self._keep_teaching(on=False)
-        self.session.close(self._loop.time())
-        self._flush()
-        self._disarm()
-        self._fail(LinkError("the connection was closed", "Connect again."))
-        if self._carrier is not None:
-            await self._carrier.close()
+    def on_topic(self, topic: str, listener: TopicListener) -> Callable[[], None]:
+        """Call `listener` with what is published on `topic`; returns what ends that.
 
-    # ---- commands in the words of the services --------------------------------------------------
-
-    async def _list(self, _: m.ListActions) -> m.Reply:
-        response = await self.call(rpc.LIST_ACTIONS, read=True)
-        presets, taught = rpc.decode_actions(response.data)
-        return m.ActionList(
-            tuple(m.ActionEntry(t.name, round(t.seconds * 1000)) for t in taught),
-            tuple(m.PresetEntry(p.id, p.name) for p in presets),
-        )
-
-    async def _enter(self, command: m.EnterTeaching) -> m.Reply:
-        self._teaching = command.name
-        # Before the answer: if only that is lost, the arms are soft all the same.
-        self._keep_teaching(on=True)
-        try:
-            await self.call(rpc.start_teaching(command.name))
-        except RefusedError:
-            self._keep_teaching(on=False)
-            self._teaching = ""
-            raise
-        return m.Status()
-
-    async def _nothing(self, _: m.Command) -> m.Reply:
-        """Recording and saving are one with teaching on this wire."""
-        return m.Status()
-
-    async def _exit(self, _: m.ExitTeaching) -> m.Reply:
-        self._keep_teaching(on=False)
-        if self._teaching:
-            self._teaching = ""
-            await self.call(rpc.STOP_TEACHING)
-        return m.Status()
-
-    async def _discard(self, command: m.DiscardRecording) -> m.Reply:
-        await self.call(rpc.delete_taught(command.name))
-        return m.Status()
-
-    async def _play(self, command: m.PlayAction) -> m.Reply:
-        self._stopped = False
-        await self.call(rpc.play_taught(command.name))
-        return m.Status()
-
-    async def _play_preset(self, command: m.PlayPreset) -> m.Reply:
-        await self.call(rpc.execute_preset(command.id))
-        return m.Status()
-
-    async def _stop(self, _: m.StopMotion) -> m.Reply:
-        self._stopped = True
-        if self._teaching:
-            await self._exit(m.ExitTeaching())
-        await self.call(rpc.STOP_TAUGHT)
-        return m.Status()
-
-    async def _rename(self, command: m.RenameAction) -> m.Reply:
-        await self.call(rpc.rename_taught(command.old, command.new))
-        return m.Status()
-
-    async def _delete(self, command: m.DeleteAction) -> m.Reply:
-        await self.call(rpc.delete_taught(command.name))
-        return m.Status()
-
-    async def _change_mode(self, command: m.ChangeMode) -> m.Reply:
-        await self.call(rpc.set_fsm(command.mode))
-        return m.Status()
-
-    async def _hand(self, command: m.MoveByHand) -> m.Reply:
-        if "hand" not in self.abilities:
-            raise UnsupportedError(
-                "move a robot's arms by a script", f"{self.wire}://", ("sim://",)
-            )
-        self.session.publish(
-            HAND_TOPIC, {"script": command.script, "duration_ms": command.duration_ms}
-        )
-        self._flush()
-        return m.Status()
-
-    def _keep_teaching(self, *, on: bool) -> None:
-        if self._keeper is not None:
-            self._keeper.cancel()
-            self._keeper = None
-        if on and self.session.live:
-            self._keeper = self._loop.call_later(KEEP_TEACHING_S, self._keep)
-
-    def _keep(self) -> None:
-        if self.session.live and self._teaching:
-            self.session.request(rpc.KEEP_TEACHING, self._loop.time())
+        Any number may listen, and a topic is asked for again after a reconnect.
+        """
+        channel.encode(channel.Subscription(topic))  # raises for one that cannot be asked for
+        if topic not in self._topics and self.session.live:
+            self.session.subscribe(topic)
             self._flush()
-            self._keep_teaching(on=True)
+        listeners = self._topics.setdefault(topic, [])
+        listeners.append(listener)
+
+        def forget() -> None:
+            if listener in listeners:
+                listeners.remove(listener)
+            if listeners or self._topics.get(topic) is not listeners:
+                return  # others listen still, or again
+            del self._topics[topic]
+            if self.session.live:
+                self.session.subscribe(topic, wanted=False)
+                self._flush()
+
+        return forget
 
     # ---- the loop around the session ------------------------------------------------------------
 
     def _receive(self, message: Message) -> None:
         self.session.receive(message, self._loop.time())
+        self._flush()
+
+    def _gone(self) -> None:
+        """The carrier says that there is no way to the robot any more."""
+        self.session.lose(self._loop.time())
         self._flush()
 
     def _tick(self) -> None:
@@ -219,55 +211,33 @@ class RpcPort(Shell[rpc.Response]):
         elif isinstance(event, Unanswered):
             self._answer(event.token, self._failure or unanswered(event.waited_s))
         elif isinstance(event, Opened):
-            for topic in (LOWSTATE_TOPIC, SPORT_TOPIC, rpc.ARM_STATE_TOPIC):
-                self.session.subscribe(topic)
             self._has_opened()
         elif isinstance(event, PeerLost):
-            self._keep_teaching(on=False)
-            self._fail(self._lost(event.silence_s))
+            self._lose(event.silence_s)
+
+    def _lose(self, silence_s: float) -> None:
+        if not self._opened.done():
+            seen = (
+                f"no robot answered at {self.url} within {silence_s:.0f} s of its channel's opening"
+            )
+            self._opened.set_exception(StageTimeoutError("validation", seen, _VALIDATION))
+            return
+        self._fail(self._lost(silence_s))
+        at_it = self._again is not None and not self._again.done()
+        if self._reconnect and not self._closed and not at_it:
+            self._again = self._loop.create_task(self._connect_again(), name="rote reconnect")
 
     def _hear(self, value: channel.Value) -> None:
-        if not isinstance(value, channel.Message):
-            return
+        if isinstance(value, channel.Message):
+            for listener in tuple(self._topics.get(value.topic, ())):
+                self._tell(listener, value)
+
+    def _tell(self, listener: TopicListener, message: channel.Message) -> None:
+        """Tell one listener; its mistakes are its own, and reported as the loop reports them."""
         try:
-            if value.topic == rpc.ARM_STATE_TOPIC and isinstance(value.data, str):
-                self._arms = rpc.decode_arm_state(value.data)
-            elif value.topic == SPORT_TOPIC:
-                self._mode = decode_fsm(value.data)
-            elif value.topic == LOWSTATE_TOPIC:
-                self._report(self._state(decode_lowstate(value.data)))
+            listener(message)
         except DecodeError:
             self.session.dropped["telemetry"] += 1
-
-    def _state(self, joints: Joints) -> RobotState:
-        activity = self._arms.activity
-        recording = activity is rpc.Activity.RECORDING
-        return RobotState(
-            mode=self._mode,
-            arms_soft=recording,
-            recording=recording,
-            phase=_PHASES.get(activity, Phase.NONE),
-            stopped_early=self._stopped,
-            positions_rad=joints.positions_rad,
-            velocities_rad_s=joints.velocities_rad_s,
-            accelerometer_m_s2=joints.accelerometer_m_s2,
-            gyroscope_rad_s=joints.gyroscope_rad_s,
-            time_us=joints.tick_ms * 1000,
-        )
-
-
-_HANDLERS: dict[type, Callable[..., Awaitable[m.Reply]]] = {
-    m.ListActions: RpcPort._list,
-    m.EnterTeaching: RpcPort._enter,
-    m.Record: RpcPort._nothing,
-    m.SaveAction: RpcPort._nothing,
-    m.ExitTeaching: RpcPort._exit,
-    m.DiscardRecording: RpcPort._discard,
-    m.PlayAction: RpcPort._play,
-    m.PlayPreset: RpcPort._play_preset,
-    m.StopMotion: RpcPort._stop,
-    m.RenameAction: RpcPort._rename,
-    m.DeleteAction: RpcPort._delete,
-    m.ChangeMode: RpcPort._change_mode,
-    m.MoveByHand: RpcPort._hand,
-}
+        except Exception as error:
+            seen = f"a listener to {message.topic} failed"
+            self._loop.call_exception_handler({"message": seen, "exception": error})

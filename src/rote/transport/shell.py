@@ -111,8 +111,9 @@ class Shell(Generic[_Answer]):
                 f"no robot answered at {self.url} within {silence_s:.0f} s",
                 "Check the address and that the robot is on; for a simulated one run: rote sim.",
             )
+        how = f"been silent for {silence_s:.1f} s" if silence_s > 1.0 else "closed the connection"
         return PeerLostError(
-            f"the robot at {self.url} has been silent for {silence_s:.1f} s; its state is unknown",
+            f"the robot at {self.url} has {how}; its state is unknown",
             "Look at the robot before you touch it. If it was teaching, its arms hold again by "
             f"themselves within {self.arms_hold_within_s} s. Then connect again.",
         )

@@ -17,7 +17,7 @@ from rote.session.teaching import Role, TeachingSession, Timing
 from rote.transport import Link, Receiver
 from rote.transport.shell import Shell, unanswered
 
-ABILITIES = frozenset({"list", "teach", "play", "tempo", "stop", "mode", "states", "hand"})
+ABILITIES = frozenset({"list", "teach", "save", "play", "tempo", "stop", "mode", "states", "hand"})
 """What can be said in teaching frames."""
 
 

@@ -28,6 +28,11 @@ from typing import Any
 
 from rote.errors import BadRequestError, DecodeError, PayloadError, TruncatedError
 from rote.wire import rpc
+from rote.wire.faults import FAULTS as FAULTS
+from rote.wire.faults import SOURCES as SOURCES
+from rote.wire.faults import Change as Change
+from rote.wire.faults import Fault as Fault
+from rote.wire.faults import Faults as Faults
 from rote.wire.rpc import Request, Response, read
 
 MAX_MESSAGE = 8 * 2**20
@@ -114,42 +119,6 @@ class Complaint:
     info: str
 
 
-class Change(Enum):
-    """What a robot says about its faults."""
-
-    ALL = "errors"
-    ADDED = "add_error"
-    REMOVED = "rm_error"
-
-
-@dataclass(frozen=True, slots=True)
-class Fault:
-    """Something is wrong with the robot since `unix_s`."""
-
-    unix_s: int
-    source: int
-    code: int
-
-    @property
-    def words(self) -> str:
-        """What is wrong, for a person; with its numbers, because few of them are documented."""
-        motor = self.source - (3000 if self.source >= 3000 else 300)
-        is_motor = 300 < self.source < 400 or 3000 <= self.source < 4000
-        source = f"motor {motor}" if is_motor else SOURCES.get(self.source, "an unknown part")
-        table = FAULTS.get(300 if is_motor else self.source, {})
-        bits = [1 << n for n in range(self.code.bit_length()) if self.code >> n & 1]
-        what = " and ".join(table.get(bit, "an unknown fault") for bit in bits)
-        return f"{source}: {what or 'no fault'} ({self.source}/0x{self.code:x})"
-
-
-@dataclass(frozen=True, slots=True)
-class Faults:
-    """All faults there are, or the one that came or went."""
-
-    change: Change
-    faults: tuple[Fault, ...] = ()
-
-
 class Track(Enum):
     """A media track."""
 
@@ -178,24 +147,6 @@ FromEither = Validation | Heartbeat | Message | Inner | Unknown
 FromClient = Subscription | Request | Media
 FromRobot = Response | Chunk | Complaint | Faults
 Value = FromEither | FromClient | FromRobot
-
-SOURCES: dict[int, str] = {
-    100: "communication",
-    200: "fans",
-    300: "motors",
-    400: "lidar",
-    500: "UWB",
-    600: "motion control",
-    700: "battery management",
-    800: "chassis",
-    900: "power switch",
-    1000: "emergency stop",
-}
-# One bit each, few of them documented. What is said of motors is said of motor N too.
-FAULTS: dict[int, dict[int, str]] = {
-    300: {0x10: "winding overheating", 0x10000000: "winding almost overheating"},
-    600: {0x8: "low battery"},
-}
 
 
 # ---- small talk ---------------------------------------------------------------------------------
@@ -454,6 +405,39 @@ _ENCODERS: dict[type, Callable[..., dict[str, Any]]] = {
 
 
 # ---- chunks -------------------------------------------------------------------------------------
+
+
+def split(response: Response, most: int) -> tuple[Response | Chunk, ...]:
+    """Return a response in parts whose texts, as JSON writes them, have at most `most` characters.
+
+    A response that is short enough stays whole; bytes go with the last part.
+    """
+    size = len(response.data) + len(response.binary)
+    if size > MAX_ASSEMBLED:
+        raise BadRequestError(f"a response of {size}; at most {MAX_ASSEMBLED} are put together")
+    texts = _pieces(response.data, most)
+    if len(texts) > MAX_CHUNKS:
+        raise BadRequestError(f"a response in {len(texts)} parts; at most {MAX_CHUNKS} are read")
+    if len(texts) <= 1:
+        return (response,)
+    last = len(texts)
+    return tuple(
+        Chunk(replace(response, data=text, binary=response.binary if n == last else b""), n, last)
+        for n, text in enumerate(texts, 1)
+    )
+
+
+def _pieces(text: str, most: int) -> list[str]:
+    pieces: list[str] = []
+    start = 0
+    while start < len(text):
+        piece = text[start : start + most]
+        # Written as JSON a character may take up to twelve.
+        while len(piece) > 1 and (written := len(rpc.write_json(piece)) - 2) > most:
+            piece = piece[: max(1, len(piece) * most // written)]
+        pieces.append(piece)
+        start += len(piece)
+    return pieces
 
 
 @dataclass(slots=True)

@@ -1,4 +1,7 @@
-"""What a G1 tells of its joints and its mode on the data channel's topics, as JSON values."""
+"""What a G1 tells of its joints, its mode and its battery on the data channel's topics, as JSON.
+
+Temperatures are said as unsigned bytes that hold signed values, two for each motor of a G1.
+"""
 
 import math
 from collections.abc import Sequence
@@ -9,9 +12,15 @@ from rote.messages import RobotState
 
 LOWSTATE_TOPIC = "rt/lf/lowstate"
 SPORT_TOPIC = "rt/lf/sportmodestate"
+BMS_TOPIC = "rt/lf/bmsstate"
 HAND_TOPIC = "rt/rote/hand"
 """Where a simulated robot of ours is told which hand moves its arms; others do not know it."""
 MOST_MOTORS = 64
+MACHINES: dict[int, int] = {4: 23, 5: 29, 6: 27}
+"""The joints of a G1 by its `mode_machine`, the byte that says which hardware it is."""
+_CELLS = 13
+_CELL_MV = (3_400, 4_150)
+"""A lithium cell, empty and full; between them its voltage is taken for a straight line."""
 
 
 class Joints(NamedTuple):
@@ -22,20 +31,29 @@ class Joints(NamedTuple):
     velocities_rad_s: tuple[float, ...]
     accelerometer_m_s2: tuple[float, ...]
     gyroscope_rad_s: tuple[float, ...]
+    temperatures_c: tuple[float, ...] = ()
+    """Of the motors, the hotter of two where two are told; empty where none are."""
+    mode_machine: int = 0
+    """See `MACHINES`; 0 where it is not told."""
 
 
-def encode_lowstate(state: RobotState) -> dict[str, Any]:
+def encode_lowstate(state: RobotState, *, mode_machine: int = 5) -> dict[str, Any]:
     """Return what a robot publishes on `LOWSTATE_TOPIC`."""
+    motors: list[dict[str, Any]] = [
+        {"q": q, "dq": dq}
+        for q, dq in zip(state.positions_rad, state.velocities_rad_s, strict=True)
+    ]
+    # Without a temperature for each motor there are none.
+    for motor, celsius in zip(motors, state.temperatures_c, strict=bool(state.temperatures_c)):
+        motor["temperature"] = [_byte(celsius - 2.0), _byte(celsius)]
     return {
+        "mode_machine": mode_machine,
         "tick": state.time_us // 1000,
         "imu_state": {
             "accelerometer": list(state.accelerometer_m_s2),
             "gyroscope": list(state.gyroscope_rad_s),
         },
-        "motor_state": [
-            {"q": q, "dq": dq}
-            for q, dq in zip(state.positions_rad, state.velocities_rad_s, strict=True)
-        ],
+        "motor_state": motors,
     }
 
 
@@ -50,8 +68,10 @@ def decode_lowstate(data: object) -> Joints:
             velocities_rad_s=_numbers([motor["dq"] for motor in motors[:MOST_MOTORS]]),
             accelerometer_m_s2=_numbers(imu["accelerometer"][:3]),
             gyroscope_rad_s=_numbers(imu["gyroscope"][:3]),
+            temperatures_c=_temperatures(motors[:MOST_MOTORS]),
+            mode_machine=int(data.get("mode_machine", 0)),  # type: ignore[attr-defined]
         )
-    except (KeyError, TypeError, ValueError, OverflowError) as error:
+    except (AttributeError, KeyError, TypeError, ValueError, OverflowError) as error:
         raise PayloadError(f"a lowstate that cannot be read: {error!r}") from None
     if len(joints.accelerometer_m_s2) != 3 or len(joints.gyroscope_rad_s) != 3:
         raise PayloadError("a lowstate with half an inertial sensor")
@@ -69,6 +89,42 @@ def decode_fsm(data: object) -> int:
     if not isinstance(mode, int) or isinstance(mode, bool):
         raise PayloadError("a mode that is not a number")
     return mode
+
+
+def encode_battery(percent: float) -> dict[str, Any]:
+    """Return what a robot publishes on `BMS_TOPIC`."""
+    empty_mv, full_mv = _CELL_MV
+    cell_mv = round(empty_mv + (full_mv - empty_mv) * percent / 100.0)
+    return {
+        "soc": round(percent),
+        "current": -2_000,
+        "cycle": 12,
+        "bmsvoltage": [cell_mv * _CELLS, cell_mv * _CELLS],
+        "cell_vol": [cell_mv] * _CELLS,
+        "temperature": [_byte(30.0), _byte(31.0)],
+    }
+
+
+def decode_battery(data: object) -> float:
+    """Return how full the battery is in percent, from `BMS_TOPIC`, or raise `PayloadError`."""
+    percent = data.get("soc") if isinstance(data, dict) else None
+    if not isinstance(percent, int | float) or isinstance(percent, bool):
+        raise PayloadError("a battery that does not say how full it is")
+    if not 0 <= percent <= 100:
+        raise PayloadError(f"a battery that is full to {percent} %")
+    return float(percent)
+
+
+def _byte(celsius: float) -> int:
+    return round(min(max(celsius, -128.0), 127.0)) & 0xFF
+
+
+def _temperatures(motors: Sequence[Any]) -> tuple[float, ...]:
+    said = [motor["temperature"] for motor in motors if "temperature" in motor]
+    if len(said) != len(motors):
+        return ()
+    pairs = [_numbers(one) if isinstance(one, list) else _numbers([one]) for one in said]
+    return tuple(max(n - 256.0 if 128 <= n <= 255 else n for n in pair) for pair in pairs)
 
 
 def _numbers(values: Sequence[Any]) -> tuple[float, ...]:

@@ -37,6 +37,7 @@ from rote.errors import BadRequestError, MissingExtraError
 from rote.wire.discovery import MAX_BODY as MAX_BODY
 from rote.wire.discovery import DocumentError as DocumentError
 from rote.wire.discovery import bounded, json_body, json_object, text_field
+from rote.wire.sdp import STATION_ID as STATION_ID
 from rote.wire.sdp import Answer as Answer
 from rote.wire.sdp import Busy as Busy
 from rote.wire.sdp import Offer as Offer

@@ -396,6 +396,8 @@ def encode_reply(reply: m.Reply) -> bytes:
     try:
         if isinstance(reply, m.Status):
             return _short(_U32.pack(reply.code))
+        if not isinstance(reply, m.ActionList):
+            raise BadRequestError(f"{reply} cannot be said in teaching frames")
         if len(reply.actions) > m.MAX_ACTIONS:
             raise BadRequestError(f"{len(reply.actions)} actions; at most {m.MAX_ACTIONS} fit")
         entries = (_ENTRY.pack(_pack_name(a.name), a.duration_ms) for a in reply.actions)

@@ -1,0 +1,124 @@
+"""rote discover: which robots are on the local network, and how to reach them."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from rote.cli.options import Json, print_json, run
+from rote.errors import NoAnswerError
+
+if TYPE_CHECKING:
+    from rote.transport.discovery import Found, Search
+
+_COLUMNS = ("serial", "address", "interface", "seconds", "url")
+_NAME_IT = (
+    "A G1 with firmware from 1.5.1 on, and every R1, answers only a question that names "
+    "its serial: rote discover SERIAL. "
+)
+
+
+def discover(
+    serials: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[SERIAL]...", help="Ask for these robots too, and end when all have answered."
+        ),
+    ] = None,
+    family: Annotated[
+        str | None, typer.Option("--family", help="Ask only these robots: g1, r1 or go2.")
+    ] = None,
+    seconds: Annotated[
+        float, typer.Option("--seconds", help="How long to wait for answers.")
+    ] = 2.0,
+    as_json: Json = False,
+) -> int:
+    """Find robots on the local network.
+
+    Newer firmware answers only a question that names its serial: rote discover SERIAL.
+    """
+    return run(_discover(serials or [], family, seconds, as_json))
+
+
+async def _discover(serials: list[str], family: str | None, seconds: float, as_json: bool) -> None:
+    from rote.transport.discovery import Search
+
+    robots: list[Found] = []
+    with (
+        _nothing() if as_json else _listed() as show,
+        Search(serials=serials, family=family, seconds=seconds) as search,
+    ):
+        async for robot in search:
+            robots.append(robot)
+            show(robot)
+    if as_json:
+        print_json({"robots": [_document(robot) for robot in robots], "seconds": seconds})
+    if search.missing or not robots:
+        raise _silence(search, seconds)
+
+
+def _url(robot: "Found") -> str:
+    host = f"[{robot.address}]" if ":" in robot.address else robot.address
+    return f"webrtc://{host}"
+
+
+def _document(robot: "Found") -> dict[str, object]:
+    return robot._asdict() | {"after_s": round(robot.after_s, 3), "url": _url(robot)}
+
+
+def _row(robot: "Found") -> tuple[str, ...]:
+    return (*robot[:3], f"{robot.after_s:.2f}", _url(robot))
+
+
+@contextmanager
+def _nothing() -> "Iterator[Callable[[Found], None]]":
+    yield lambda robot: None
+
+
+@contextmanager
+def _listed() -> "Iterator[Callable[[Found], None]]":
+    """Show robots as they answer, in a table that grows; lines at the end where nobody watches."""
+    from rich.live import Live
+    from rich.table import Table
+
+    from rote.cli import show
+
+    out = show.console()
+    if not out.is_terminal:
+        rows: list[tuple[str, ...]] = []
+        yield lambda robot: rows.append(_row(robot))
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        for row in rows:
+            print("  ".join(map(str.ljust, row, widths)).rstrip())
+        return
+    table = Table(box=None, pad_edge=False, header_style="dim", caption_justify="left")
+    for column in _COLUMNS:
+        table.add_column(
+            column, justify="right" if column == "seconds" else "left", overflow="fold"
+        )
+    table.caption = "asking ..."
+    try:
+        with Live(table, console=out, auto_refresh=False, transient=True) as live:
+
+            def add(robot: "Found") -> None:
+                table.add_row(*_row(robot))
+                live.refresh()
+
+            yield add
+    finally:
+        table.caption = None
+        if table.row_count:
+            out.print(table)
+
+
+def _silence(search: "Search", seconds: float) -> NoAnswerError:
+    """Return what to say when nobody answered, or not all who were named."""
+    from rote.transport.discovery import REMEDY
+
+    who = ", ".join(sorted(search.missing))
+    words = [f"no answer from {who or 'any robot'} in {seconds:g} s"]
+    words += [f"{interface.name}: {trouble}" for interface, trouble in search.troubles.items()]
+    if search.ignored:
+        words.append(f"{search.ignored} datagrams came that were no answers")
+    return NoAnswerError("; ".join(words), REMEDY if who else _NAME_IT + REMEDY)

@@ -1,0 +1,159 @@
+"""The simulated robot's health: its battery, its motors' warmth, and what is wrong with it.
+
+Faults are told as a G1 tells them, by source and code. They come on request, for whoever wants to
+see what happens then; a motor that is heated also cools down again by itself.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from rote.errors import BadRequestError
+from rote.model import G1_JOINTS
+from rote.motion.track import Array
+from rote.sim.faults import seconds
+from rote.wire.faults import Fault
+
+BATTERY_S = 7200.0
+"""From full to empty, if it went on."""
+RESERVE_PERCENT = 20.0
+"""It does not drain below this by itself, so that a simulator left alone is of use next morning."""
+LOW_PERCENT = 8.0
+AMBIENT_C, FULL_TORQUE_C = 28.0, 70.0
+"""A motor at rest, and how much warmer one gets in the end that gives all it can."""
+THERMAL_S = 300.0
+HOT_C, TOO_HOT_C, COOLED_C = 110.0, 90.0, 70.0
+
+LOW_BATTERY = (600, 0x8)
+MOTORS = 3000
+"""The source of motor 0's faults. Robots number motors from 301 or from 3000; which, is a guess."""
+OVERHEATED = 0x10
+_EFFORT_NM = np.array([joint.effort_nm for joint in G1_JOINTS])
+
+
+class Health:
+    """Battery, temperatures and faults of one robot."""
+
+    def __init__(self, began_unix_s: float = 0.0) -> None:
+        self.battery_percent = 100.0
+        self.temperatures_c: Array = np.full(len(G1_JOINTS), AMBIENT_C)
+        self.changes = 0
+        """Counts up whenever a fault comes or goes."""
+        self.words: tuple[str, ...] = ()
+        """The faults, for a person."""
+        self._unix_s = self._began_unix_s = began_unix_s
+        self._faults: dict[tuple[int, int], Fault] = {}
+        self._planned: list[PlannedFault] = []
+
+    @property
+    def faults(self) -> tuple[Fault, ...]:
+        """What is wrong now, the oldest first."""
+        return tuple(self._faults.values())
+
+    @property
+    def weak(self) -> bool:
+        """Whether the battery is too low to move the arms."""
+        return LOW_BATTERY in self._faults
+
+    @property
+    def motor_error(self) -> bool:
+        """Whether a motor reports an error."""
+        return any(300 <= source < 400 or 3000 <= source < 4000 for source, _ in self._faults)
+
+    def add_fault(self, source: int, code: int) -> None:
+        """Something breaks."""
+        if (source, code) not in self._faults:
+            self._faults[source, code] = Fault(int(self._unix_s), source, code)
+            self._changed()
+
+    def clear_fault(self, source: int, code: int) -> None:
+        """Something is whole again; what was not broken stays so."""
+        if self._faults.pop((source, code), None) is not None:
+            self._changed()
+
+    def low_battery(self) -> None:
+        """Let the battery run low."""
+        self.battery_percent = min(self.battery_percent, LOW_PERCENT)
+        self.add_fault(*LOW_BATTERY)
+
+    def hot_motor(self, index: int) -> None:
+        """Let a motor overheat; it needs minutes to cool."""
+        self.temperatures_c[_joint(index)] = HOT_C
+        self.add_fault(MOTORS + index, OVERHEATED)
+
+    def plan(self, fault: "PlannedFault") -> None:
+        """Let something happen later."""
+        self._planned.append(fault)
+
+    def advance(self, time_s: float, elapsed_s: float, torques_nm: Array) -> None:
+        """Let time pass: drain the battery, warm and cool the motors, do what was planned."""
+        self._unix_s = self._began_unix_s + time_s
+        if self.battery_percent > RESERVE_PERCENT:
+            drained = self.battery_percent - 100.0 * elapsed_s / BATTERY_S
+            self.battery_percent = max(RESERVE_PERCENT, drained)
+        final_c = AMBIENT_C + FULL_TORQUE_C * np.abs(torques_nm) / _EFFORT_NM
+        self.temperatures_c += (final_c - self.temperatures_c) * (elapsed_s / THERMAL_S)
+        self._judge_motors()
+        for fault in [fault for fault in self._planned if fault.when_s <= time_s]:
+            self._planned.remove(fault)
+            fault.apply(self)
+
+    def _judge_motors(self) -> None:
+        for index in np.flatnonzero(self.temperatures_c >= TOO_HOT_C).tolist():
+            self.add_fault(MOTORS + index, OVERHEATED)
+        for source, code in list(self._faults):
+            index = source - MOTORS
+            is_heat = 0 <= index < len(G1_JOINTS) and code == OVERHEATED
+            if is_heat and self.temperatures_c[index] < COOLED_C:
+                self.clear_fault(source, code)
+
+    def _changed(self) -> None:
+        self.changes += 1
+        self.words = tuple(fault.words for fault in self._faults.values())
+
+
+# ---- faults asked for in words ------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedFault:
+    """Something that is to happen when the robot has run for `when_s`."""
+
+    when_s: float
+    apply: Callable[[Health], None]
+
+
+def parse_fault(text: str) -> PlannedFault:
+    """Read `low-battery`, `hot-motor:16` or `600:0x8`, each with `@SECONDS` if not at once."""
+    what, _, when = text.strip().partition("@")
+    when_s = seconds(when) if "@" in text else 0.0
+    name, _, number = what.strip().partition(":")
+    if what.strip() == "low-battery":
+        return PlannedFault(when_s, Health.low_battery)
+    try:
+        source = MOTORS if name == "hot-motor" else int(name)
+        value = int(number, 0)
+    except ValueError:
+        raise _unreadable(text) from None
+    if name == "hot-motor":
+        _joint(value)
+        return PlannedFault(when_s, lambda health: health.hot_motor(value))
+    if source < 0 or value <= 0:
+        raise _unreadable(text)
+    return PlannedFault(when_s, lambda health: health.add_fault(source, value))
+
+
+def _unreadable(text: str) -> BadRequestError:
+    return BadRequestError(
+        f"{text!r} is not a fault",
+        "Write low-battery, hot-motor:16 or SOURCE:CODE like 600:0x8, "
+        "and when, if not at once: low-battery@5.",
+    )
+
+
+def _joint(index: int) -> int:
+    if not 0 <= index < len(G1_JOINTS):
+        most = len(G1_JOINTS) - 1
+        raise BadRequestError(f"there is no motor {index}", f"They are numbered from 0 to {most}.")
+    return index

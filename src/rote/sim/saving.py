@@ -1,0 +1,53 @@
+"""From what was recorded, or sent as keyframes, to an action the store can keep."""
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from rote.messages import Code, Keyframe, SaveAction
+from rote.model import G1_JOINTS
+from rote.motion.track import Array
+from rote.sim.body import STEP_S
+from rote.sim.refusal import RefusalError
+from rote.sim.store import StoredAction
+
+RECORD_EVERY = 5
+"""Steps between two samples of a recording: 100 Hz."""
+OWN_LENGTH_S = 0.25
+"""A save whose duration is this near to the recording's own means the recording's own."""
+
+
+def recorded(samples: Sequence[Array], command: SaveAction) -> StoredAction:
+    """Return the recording, or as much of it as is asked for, as an action."""
+    joints = np.array(samples[: command.frames or None])
+    times_s = np.arange(len(joints), dtype=np.float64) * (STEP_S * RECORD_EVERY)
+    own_ms = max(1, round(float(times_s[-1]) * 1000))
+    # The client's clock is not the robot's: nearly the recording's length means just that.
+    meant_own = abs(own_ms - command.duration_ms) <= OWN_LENGTH_S * 1000
+    return StoredAction(
+        name=command.name,
+        created_s=command.created_s,
+        duration_ms=own_ms if meant_own else command.duration_ms,
+        loop=command.loop,
+        times_s=times_s,
+        joints_rad=joints,
+    )
+
+
+def keyframed(command: SaveAction) -> StoredAction:
+    """Return the keyframes of a save as an action."""
+    return StoredAction(
+        name=command.name,
+        created_s=command.created_s,
+        duration_ms=command.duration_ms,
+        loop=command.loop,
+        keyframes=command.keyframes,
+    )
+
+
+def check_keyframes(keyframes: tuple[Keyframe, ...]) -> None:
+    """Every number that reaches the joints is checked here too, whichever wire brought it."""
+    for keyframe in keyframes:
+        if not 0 <= keyframe.joint < len(G1_JOINTS) or not math.isfinite(keyframe.value_rad):
+            raise RefusalError(Code.BAD_PAYLOAD)

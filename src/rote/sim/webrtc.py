@@ -1,0 +1,174 @@
+"""The simulated robot's door on the WebRTC wire: all signalling, and one client at a time."""
+
+import asyncio
+import secrets
+from enum import Enum
+
+from rote.errors import BadRequestError, RoteError
+from rote.sim.rpc_server import RpcClientSession
+from rote.sim.services import Services
+from rote.transport.http import Request, Response, Server
+from rote.transport.impair import Disturber
+from rote.transport.rpc import SIMULATED
+from rote.transport.webrtc import RobotEnd
+from rote.wire import signalling as wire
+
+_MOST_NOTICES = 16
+"""Paths that were given out and not used are forgotten after so many newer ones."""
+
+
+class Signalling(Enum):
+    """How offer and answer are exchanged, by firmware."""
+
+    LEGACY = "legacy"
+    UNMARKED = "none"
+    PLAIN = "1"
+    STATIC_KEY = "2"
+    DEVICE_KEY = "3"
+
+    @classmethod
+    def of(cls, text: str) -> "Signalling":
+        """Read a variant's name."""
+        try:
+            return cls(text)
+        except ValueError:
+            known = ", ".join(variant.value for variant in cls)
+            raise BadRequestError(f"there is no signalling {text!r}", f"Use: {known}.") from None
+
+    @property
+    def port(self) -> int:
+        """The port it is spoken on."""
+        return wire.LEGACY_PORT if self is Signalling.LEGACY else wire.PORT
+
+
+class WebRtcDoor:
+    """Lets one client after the other in to the robot's services."""
+
+    def __init__(
+        self,
+        services: Services,
+        signalling: Signalling,
+        *,
+        key: bytes | None = None,
+        strict: bool = False,
+        disturber: Disturber | None = None,
+    ) -> None:
+        self._services = services
+        self._signalling = signalling
+        self._key = key or secrets.token_bytes(16)
+        self._strict = strict
+        self._disturber = disturber
+        self._robot_key = wire.RobotKey.generate()
+        self._notices: dict[str, wire.Notice] = {}
+        self._server = Server(self._answer)
+        self._guest: RobotEnd | None = None
+        self._serving: asyncio.Task[None] | None = None
+
+    @property
+    def key(self) -> str:
+        """The robot's own key, in hex, as a client needs it where signalling is 3."""
+        return self._key.hex()
+
+    @property
+    def needs_key(self) -> bool:
+        """Whether a client must know the robot's own key."""
+        return self._signalling is Signalling.DEVICE_KEY
+
+    @property
+    def clients(self) -> int:
+        """How many clients are in: none or one."""
+        return int(self._guest is not None)
+
+    async def open(self, host: str, port: int | None = None) -> None:
+        """Listen; a port other than the usual one is for clients that can be told."""
+        await self._server.open(host, self._signalling.port if port is None else port)
+
+    @property
+    def host(self) -> str:
+        """The address it listens at."""
+        return self._server.address[0]
+
+    @property
+    def url(self) -> str:
+        """Where clients find it."""
+        host, port = self._server.address
+        shown = f"[{host}]" if ":" in host else host
+        return f"webrtc://{shown}" if port == self._signalling.port else f"webrtc://{shown}:{port}"
+
+    async def close(self) -> None:
+        """Shut the door; whoever is in hears no more. Safe to call twice."""
+        await self._server.close()
+        if self._serving is not None:
+            self._serving.cancel()
+            await asyncio.gather(self._serving, return_exceptions=True)
+
+    # ---- signalling -----------------------------------------------------------------------------
+
+    async def _answer(self, request: Request) -> Response:
+        try:
+            if self._signalling is Signalling.LEGACY:
+                return await self._answer_old(request)
+            return await self._answer_new(request)
+        except RoteError as error:
+            return Response(400, f"{error}\n".encode())
+
+    async def _answer_old(self, request: Request) -> Response:
+        if request.path != wire.LEGACY_PATH:
+            return Response(404)
+        offer = wire.decode_offer(request.body)
+        return Response(200, wire.encode_answer(await self._admit(offer)))
+
+    async def _answer_new(self, request: Request) -> Response:
+        if request.path == wire.NOTICE_PATH:
+            return Response(200, self._notify())
+        if self._notices.pop(request.path, None) is None:
+            return Response(404)
+        opened = wire.open_offer(request.body, self._robot_key)
+        return Response(200, wire.seal_answer(await self._admit(opened.offer), opened.session_key))
+
+    def _notify(self) -> bytes:
+        wrapping = wire.Wrapping[self._signalling.name]
+        digits = f"{secrets.randbelow(100_000):05}"
+        notice = wire.Notice(public_key=self._robot_key.public, digits=digits, wrapping=wrapping)
+        self._notices[notice.path] = notice
+        while len(self._notices) > _MOST_NOTICES:
+            del self._notices[next(iter(self._notices))]
+        return wire.seal_notice(notice, secrets.token_bytes(wire.NOTICE_ENTROPY), self._key)
+
+    # ---- the client -----------------------------------------------------------------------------
+
+    async def _admit(self, offer: wire.Offer) -> wire.Answer | wire.Busy:
+        if self._guest is not None:
+            self._services.world.note("a second client was told that the robot is busy")
+            return wire.Busy(id=offer.id)
+        end = self._guest = RobotEnd(strict=self._strict, disturber=self._disturber)
+        try:
+            sdp = await end.answer(offer.sdp)
+        except BaseException:
+            self._guest = None
+            await end.close()
+            raise
+        self._serving = asyncio.create_task(self._serve(end), name="rote sim client")
+        return wire.Answer(sdp=sdp, id=offer.id)
+
+    async def _serve(self, end: RobotEnd) -> None:
+        """Serve one client until it is gone."""
+        gone = asyncio.Event()
+        session: RpcClientSession | None = None
+        try:
+            await end.open()
+            challenge = SIMULATED + secrets.token_hex(12)
+            session = RpcClientSession(
+                self._services, end.send, challenge=challenge, on_close=gone.set
+            )
+            self._services.world.note("a client has connected by WebRTC")
+            end.listen(session.receive, gone.set)
+            await gone.wait()
+        except RoteError:
+            self._services.world.note("a client signalled and did not come")
+        finally:
+            if session is not None:
+                session.close()
+                self._services.world.note("the WebRTC client is gone")
+            await end.close()
+            self._guest = None

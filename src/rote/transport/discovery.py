@@ -1,0 +1,447 @@
+"""Finding robots on the local network, and being found: multicast sockets on every interface.
+
+Who asks opens three sockets per interface: one to ask from, which hears replies to the question's
+sender; one in the groups, on the port of replies; one on that port, for replies to this computer.
+Who is asked opens one per interface and group, and so knows where a question came from.
+
+Which datagrams are sent, and to whom: wire/discovery.py.
+"""
+
+import asyncio
+import errno
+import math
+import socket
+import sys
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import ExitStack, aclosing
+from ipaddress import ip_address
+from types import TracebackType
+from typing import NamedTuple, Self
+
+from rote.errors import (
+    BadRequestError,
+    DecodeError,
+    LinkError,
+    MissingExtraError,
+    StageTimeoutError,
+)
+from rote.wire import discovery as wire
+
+Address = tuple[str, int]
+
+REMEDY = (
+    "Turn the robot on and put this computer on the same network. Some routers block multicast: "
+    "then give the robot's address, webrtc://HOST (192.168.12.1 on the robot's own Wi-Fi)."
+)
+"""What to try when nobody answers."""
+MAX_ROBOTS = 256
+"""Our bound on what one search remembers: anybody on the network can invent robots."""
+
+_PAUSES_S = (0.2, 0.4, 0.6)
+"""Between the first questions; a real G1 takes 0.1 to 1.7 s to answer one."""
+_LAST_PAUSE_S = 1.0
+_IP_MULTICAST_ALL = 49  # of linux/in.h; Python has no name for it
+
+
+class Interface(NamedTuple):
+    """One IPv4 address of this computer, and the interface that has it."""
+
+    name: str
+    address: str
+
+
+class Found(NamedTuple):
+    """A robot that answered, or announced itself."""
+
+    serial: str
+    address: str
+    interface: str
+    """The name of the interface on which it was heard."""
+    after_s: float
+
+
+def interfaces() -> tuple[Interface, ...]:
+    """Return the IPv4 addresses of this computer, loopback last."""
+    try:
+        import ifaddr  # noqa: PLC0415 - optional, the extra `webrtc`
+    except ImportError:
+        raise MissingExtraError("finding robots", "webrtc") from None
+    known = {
+        str(ip.ip): Interface(adapter.nice_name, str(ip.ip))
+        for adapter in ifaddr.get_adapters()
+        for ip in adapter.ips
+        if ip.is_IPv4
+    }
+    return tuple(sorted(known.values(), key=lambda one: ip_address(one.address).is_loopback))
+
+
+async def discover(
+    *,
+    serials: Sequence[str] = (),
+    family: str | None = None,
+    seconds: float = 2.0,
+    addresses: Sequence[str] | None = None,
+) -> AsyncGenerator[Found, None]:
+    """Yield every robot that answers, as soon as it does; see `Search`."""
+    with Search(serials=serials, family=family, seconds=seconds, addresses=addresses) as search:
+        async for found in search:
+            yield found
+
+
+async def find(serial: str, *, limit_s: float = 3.0) -> str:
+    """Return the address of one robot as soon as it answers."""
+    async with aclosing(discover(serials=(serial,), seconds=limit_s)) as robots:
+        async for robot in robots:
+            if robot.serial == serial:
+                return robot.address
+    seen = f"no robot with the serial {serial} answered in {limit_s:g} s"
+    raise StageTimeoutError("discover", seen, REMEDY)
+
+
+class _Sockets:
+    """Datagram sockets that the running loop reads, closed together."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._open = ExitStack()
+
+    def open(
+        self,
+        own: Address,
+        interface: Interface,
+        hear: Callable[[socket.socket, bytes, Address], None],
+        *,
+        groups: Sequence[str] = (),
+    ) -> socket.socket:
+        """Open a socket on one interface, in `groups` if any; ports are shared with others."""
+        with ExitStack() as undo:
+            one = undo.enter_context(socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
+            one.setblocking(False)
+            here = socket.inet_aton(interface.address)
+            one.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_IF, here)
+            if sys.platform == "linux":  # else it hears what any socket of this computer joined
+                one.setsockopt(socket.IPPROTO_IP, _IP_MULTICAST_ALL, 0)
+            _bind(one, own)
+            for group in groups:
+                joined = socket.inet_aton(group) + here
+                one.setsockopt(socket.IPPROTO_IP, socket.IP_ADD_MEMBERSHIP, joined)
+            self._loop.add_reader(one, _read, one, hear)
+            undo.callback(self._loop.remove_reader, one)
+            self._open.enter_context(undo.pop_all())
+        return one
+
+    def close(self) -> None:
+        self._open.close()
+
+
+def _bind(one: socket.socket, own: Address) -> None:
+    """Take a port, and share it with whoever else listens there."""
+    if own[1]:  # a port that the system chooses is ours alone
+        one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        one.bind(own)
+    except OSError as error:
+        if error.errno != errno.EADDRINUSE:
+            raise
+        # Somebody shares it by this option alone. It is the second choice: among sockets that
+        # have it Linux (6.18) draws lots even for what is sent to a group, so that the socket
+        # on one interface hears what came in on another. Seen between two network namespaces.
+        one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        one.bind(own)
+
+
+def _read(one: socket.socket, hear: Callable[[socket.socket, bytes, Address], None]) -> None:
+    try:
+        datagram, source = one.recvfrom(wire.MAX_BODY)
+    except OSError:  # an earlier datagram's fate, or a false alarm
+        return
+    hear(one, datagram, source)
+
+
+def _words(error: OSError) -> str:
+    return (error.strerror or str(error)).lower()
+
+
+class Search:
+    """Asks all robots, and those named by `serials`, again and again; iterate it for who replies.
+
+    A robot comes once for each address it says. The search ends after `seconds`, or when all that
+    were named have replied. `addresses` are those of this computer to ask from, if not all.
+    """
+
+    def __init__(
+        self,
+        *,
+        serials: Sequence[str] = (),
+        family: str | None = None,
+        seconds: float = 2.0,
+        addresses: Sequence[str] | None = None,
+    ) -> None:
+        if not (math.isfinite(seconds) and seconds > 0):
+            raise BadRequestError(f"robots cannot be searched for {seconds:g} s", "2 is usual.")
+        self.asked = 0
+        """Questions sent, each to one group on one interface."""
+        self.ignored = 0
+        """Datagrams that were no reply."""
+        self.troubles: dict[Interface, str] = {}
+        """Interfaces that cannot be used, or not fully, and what went wrong first."""
+        self.missing = set(serials)
+        """The serials that were named and have not replied."""
+        self._named = bool(serials)
+        self._groups = wire.groups(family)
+        named = [wire.Query(serial) for serial in dict.fromkeys(serials)]
+        self._questions = [wire.encode_query(query) for query in (wire.Query(), *named)]
+        self._seen: set[tuple[str, str]] = set()
+        self._replies: asyncio.Queue[Found | None] = asyncio.Queue()
+        self._loop = asyncio.get_running_loop()
+        self._began = self._loop.time()
+        self._end = self._loop.call_later(seconds, self._over)
+        self._pauses = iter(_PAUSES_S)
+        self._next: asyncio.TimerHandle | None = None
+        self._askers: dict[Interface, socket.socket] = {}
+        self._sockets = _Sockets()
+        try:
+            for interface in _chosen(addresses):
+                self._open(interface)
+            self._ask()
+            if not self.asked:
+                raise _no_interface("asked", self.troubles)
+        except BaseException:
+            self.close()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        at: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Found:
+        found = await self._replies.get()
+        if found is None:
+            self._over()  # for good
+            raise StopAsyncIteration
+        return found
+
+    def close(self) -> None:
+        """Ask no more and hear no more."""
+        self._end.cancel()
+        if self._next is not None:
+            self._next.cancel()
+        self._sockets.close()
+        self._over()
+
+    def _over(self) -> None:
+        self._replies.put_nowait(None)
+
+    def _open(self, interface: Interface) -> None:
+        def hear(one: socket.socket, datagram: bytes, source: Address) -> None:
+            self._hear(interface, datagram)
+
+        own, opened = interface.address, self._sockets.open
+        try:
+            self._askers[interface] = opened((own, 0), interface, hear)
+        except OSError as error:
+            self.troubles[interface] = _words(error)
+            return
+        try:
+            opened(("", wire.REPLY_PORT), interface, hear, groups=self._groups)
+            opened((own, wire.REPLY_PORT), interface, hear)
+        except OSError as error:
+            self.troubles[interface] = f"port {wire.REPLY_PORT} cannot be heard: {_words(error)}"
+
+    def _ask(self) -> None:
+        for interface, one in self._askers.items():
+            for question in self._questions:
+                for group in self._groups:
+                    try:
+                        one.sendto(question, (group, wire.QUERY_PORT))
+                    except OSError as error:
+                        self.troubles.setdefault(interface, _words(error))
+                    else:
+                        self.asked += 1
+        self._next = self._loop.call_later(next(self._pauses, _LAST_PAUSE_S), self._ask)
+
+    def _hear(self, interface: Interface, datagram: bytes) -> None:
+        try:
+            reply = wire.decode_reply(datagram)
+        except DecodeError:
+            self.ignored += 1
+            return
+        robot = reply.serial, reply.address
+        if robot in self._seen or len(self._seen) >= MAX_ROBOTS:
+            return
+        self._seen.add(robot)
+        self.missing.discard(reply.serial)
+        self._replies.put_nowait(Found(*robot, interface.name, self._loop.time() - self._began))
+        if self._named and not self.missing:
+            self._over()
+
+
+def _chosen(addresses: Sequence[str] | None) -> Sequence[Interface]:
+    known = {one.address: one for one in interfaces()}
+    if addresses is None:
+        return tuple(known.values())
+    for address in addresses:
+        if address not in known:
+            raise BadRequestError(
+                f"{address!r} is no address of this computer",
+                f"It has: {', '.join(known) or 'none'}.",
+            )
+    return [known[address] for address in dict.fromkeys(addresses)]
+
+
+def _no_interface(used: str, troubles: dict[Interface, str]) -> LinkError:
+    why = "; ".join(f"{interface.name}: {words}" for interface, words in troubles.items())
+    return LinkError(
+        f"no network interface can be {used} ({why or 'there is none'})",
+        "Join the robot's Wi-Fi or plug in its cable, and try again.",
+    )
+
+
+def own_address(interface: Interface) -> str:
+    """Return the interface's address: where a robot is, unless it knows better."""
+    return interface.address
+
+
+class Responder:
+    """A robot's end: replies to the questions that concern it. Made by `open_responder`."""
+
+    def __init__(
+        self,
+        concerned: Callable[[wire.Query], bool],
+        reply_on: Callable[[Interface], bytes],
+        delay_s: float,
+    ) -> None:
+        self.heard = 0
+        """Questions to anybody."""
+        self.answered = 0
+        """Questions that concerned this robot."""
+        self.ignored = 0
+        """Datagrams that were no question."""
+        self.troubles: dict[Interface, str] = {}
+        """Interfaces on which this robot cannot be found, and why."""
+        self._concerned = concerned
+        self._reply_on = reply_on
+        self._delay_s = delay_s
+        self._loop = asyncio.get_running_loop()
+        self._sockets = _Sockets()
+        self._rooms: list[tuple[socket.socket, str, Interface]] = []
+
+    def listen(self, device: Sequence[Interface], group: str) -> None:
+        """Hear the questions in one group on one device, whatever addresses it has."""
+
+        def hear(one: socket.socket, datagram: bytes, asker: Address) -> None:
+            self._hear(one, datagram, asker, _facing(device, asker[0]), group)
+
+        first = device[0]
+        try:
+            one = self._sockets.open((group, wire.QUERY_PORT), first, hear, groups=(group,))
+        except OSError as error:
+            self.troubles[first] = f"port {wire.QUERY_PORT} cannot be heard: {_words(error)}"
+        else:
+            self._rooms.append((one, group, first))
+
+    def announce(self) -> None:
+        """Say unasked where this robot is, in all groups on all interfaces."""
+        for one, group, interface in self._rooms:
+            self._say(one, self._reply_on(interface), [(group, wire.REPLY_PORT)])
+
+    @property
+    def listening(self) -> bool:
+        """Whether there is any group on any interface in which this robot can be asked."""
+        return bool(self._rooms)
+
+    def close(self) -> None:
+        """Hear no more; replies that are still due are not sent."""
+        self._sockets.close()
+        self._rooms.clear()
+
+    def _hear(
+        self, one: socket.socket, datagram: bytes, asker: Address, interface: Interface, group: str
+    ) -> None:
+        try:
+            query = wire.decode_query(datagram)
+        except DecodeError:
+            self.ignored += 1
+            return
+        self.heard += 1
+        if not self._concerned(query):
+            return
+        self.answered += 1
+        reply, to = self._reply_on(interface), [(group, wire.REPLY_PORT), asker]
+        if self._delay_s:
+            self._loop.call_later(self._delay_s, self._say, one, reply, to)
+        else:
+            self._say(one, reply, to)
+
+    def _say(self, one: socket.socket, reply: bytes, to: Sequence[Address]) -> None:
+        for address in to:
+            try:
+                one.sendto(reply, address)
+            except OSError:  # closed meanwhile, or the asker is gone: it asks again
+                continue
+
+
+async def open_responder(
+    serial: str,
+    address_for: Callable[[Interface], str] = own_address,
+    *,
+    only_by_name: bool = False,
+    announce: bool = True,
+    interfaces: Sequence[Interface] | None = None,
+    delay_s: float = 0.0,
+) -> Responder:
+    """Let a robot be found, on all interfaces or on those given, until the responder is closed.
+
+    `address_for` says where the robot is, to somebody who reaches it by the given interface.
+    With `only_by_name` it answers only questions that name its serial, as newer firmware does.
+    """
+
+    def reply_on(interface: Interface) -> bytes:
+        return wire.encode_reply(wire.Reply(serial=serial, address=address_for(interface)))
+
+    def concerned(query: wire.Query) -> bool:
+        return query.concerns(serial, only_by_name=only_by_name)
+
+    devices = _devices(interfaces)
+    for device in devices:
+        reply_on(device[0])  # what cannot be said is refused now, not when somebody asks
+    responder = Responder(concerned, reply_on, delay_s)
+    for device in devices:
+        for group in wire.groups("g1"):
+            responder.listen(device, group)
+    if not responder.listening:
+        raise _no_interface("listened on", responder.troubles)
+    if announce:
+        responder.announce()
+    return responder
+
+
+def _devices(chosen: Sequence[Interface] | None) -> list[list[Interface]]:
+    """Return the addresses by device: a device with two is still asked once."""
+    devices: dict[str, list[Interface]] = {}
+    for interface in interfaces() if chosen is None else chosen:
+        devices.setdefault(interface.name, []).append(interface)
+    return list(devices.values())
+
+
+def _facing(device: Sequence[Interface], asker: str) -> Interface:
+    """Return the one of a device's addresses from which the system would talk to `asker`."""
+    if len(device) == 1:
+        return device[0]
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect((asker, wire.REPLY_PORT))  # chooses an address and sends nothing
+            own = probe.getsockname()[0]
+        except OSError:
+            own = device[0].address
+    return next((one for one in device if one.address == own), device[0])

@@ -1,0 +1,173 @@
+"""Just enough HTTP for signalling: one bounded question or answer per connection, by h11."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from typing import Any, NamedTuple
+
+from rote.errors import LinkError, MissingExtraError, RemoteProtocolError
+from rote.wire.signalling import MAX_BODY
+
+_CHUNK = 16 * 1024
+_PATIENCE_S = 10.0
+_MOST_CONNECTIONS = 64
+_BAD_REQUEST, _TOO_LARGE = 400, 413
+
+
+class Request(NamedTuple):
+    """What a client asks."""
+
+    method: str
+    path: str
+    body: bytes
+
+
+class Response(NamedTuple):
+    """What a server answers."""
+
+    status: int
+    body: bytes = b""
+
+
+Handler = Callable[[Request], Awaitable[Response]]
+
+
+def _h11() -> Any:
+    try:
+        import h11  # noqa: PLC0415
+    except ImportError as error:
+        raise MissingExtraError("signalling with the robot", "webrtc") from error
+    return h11
+
+
+async def post(host: str, port: int, path: str, body: bytes, content_type: str = "") -> Response:
+    """Post `body` and return the answer. Raises `OSError` where nobody is, else `RoteError`."""
+    h11 = _h11()
+    try:
+        reader, writer = await asyncio.open_connection(host, port)
+    except UnicodeError as error:
+        raise OSError(f"no name of a computer ({error})") from None
+    try:
+        shown = f"[{host}]" if ":" in host else host
+        headers = [("Host", f"{shown}:{port}"), ("Content-Length", str(len(body)))]
+        if content_type:
+            headers.append(("Content-Type", content_type))
+        connection = h11.Connection(h11.CLIENT)
+        request = h11.Request(method="POST", target=path, headers=headers)
+        writer.write(
+            connection.send(request)
+            + connection.send(h11.Data(data=body))
+            + connection.send(h11.EndOfMessage())
+        )
+        return await _read_response(h11, connection, reader)
+    finally:
+        writer.close()
+
+
+async def _read_response(h11: Any, connection: Any, reader: asyncio.StreamReader) -> Response:
+    status, body = 0, bytearray()
+    while True:
+        try:
+            event = connection.next_event()
+        except h11.RemoteProtocolError as error:
+            raise RemoteProtocolError(f"the answer is no HTTP: {error}") from None
+        if event is h11.NEED_DATA:
+            connection.receive_data(await reader.read(_CHUNK))
+        elif isinstance(event, h11.Response):
+            status = event.status_code
+        elif isinstance(event, h11.Data):
+            body += event.data
+            if len(body) > MAX_BODY:
+                raise RemoteProtocolError(f"the answer is longer than {MAX_BODY} bytes")
+        elif isinstance(event, h11.EndOfMessage):
+            return Response(status, bytes(body))
+        elif isinstance(event, h11.ConnectionClosed):
+            raise RemoteProtocolError("the connection was closed before an answer came")
+
+
+class Server:
+    """A port that answers each request by `handler`."""
+
+    def __init__(self, handler: Handler) -> None:
+        self._h11 = _h11()
+        self._handler = handler
+        self._server: asyncio.Server | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+        self.address: tuple[str, int] = ("", 0)
+
+    async def open(self, host: str, port: int) -> None:
+        """Listen; port 0 lets the system choose."""
+        try:
+            self._server = await asyncio.start_server(self._accept, host, port)
+        except OSError as error:
+            raise LinkError(
+                f"{host}:{port} cannot be used: {error.strerror or error}",
+                "Another program holds the port, or the address is not this computer's.",
+            ) from error
+        self.address = self._server.sockets[0].getsockname()[:2]
+
+    async def close(self) -> None:
+        """Stop listening and drop whoever is being answered. Safe to call twice."""
+        if self._server is not None:
+            self._server.close()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._tasks.add(task)
+        try:
+            if len(self._tasks) <= _MOST_CONNECTIONS:
+                with suppress(TimeoutError, OSError):
+                    async with asyncio.timeout(_PATIENCE_S):
+                        await self._serve(reader, writer)
+        except asyncio.CancelledError:
+            pass  # the server is closing
+        finally:
+            self._tasks.discard(task)
+            writer.close()
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        h11 = self._h11
+        connection = h11.Connection(h11.SERVER)
+        asked = await _read_request(h11, connection, reader)
+        if asked is None:
+            return  # a probe, which only looks whether somebody listens
+        response = await self._handler(asked) if isinstance(asked, Request) else asked
+        headers = [
+            ("Content-Length", str(len(response.body))),
+            ("Content-Type", "text/plain"),
+            ("Connection", "close"),
+        ]
+        head = h11.Response(status_code=response.status, headers=headers)
+        writer.write(connection.send(head) + connection.send(h11.Data(data=response.body)))
+        writer.write(connection.send(h11.EndOfMessage()) or b"")
+        await writer.drain()
+
+
+async def _read_request(
+    h11: Any, connection: Any, reader: asyncio.StreamReader
+) -> Request | Response | None:
+    method, path, body = "", "", bytearray()
+    while True:
+        try:
+            event = connection.next_event()
+        except h11.RemoteProtocolError as error:
+            return Response(error.error_status_hint or _BAD_REQUEST)
+        if event is h11.NEED_DATA:
+            data = await reader.read(_CHUNK)
+            if not data and not method:
+                return None
+            connection.receive_data(data)
+        elif isinstance(event, h11.Request):
+            method, path = event.method.decode(), event.target.decode("latin-1")
+        elif isinstance(event, h11.Data):
+            body += event.data
+            if len(body) > MAX_BODY:
+                return Response(_TOO_LARGE)
+        elif isinstance(event, h11.EndOfMessage):
+            return Request(method, path, bytes(body))
+        else:
+            return None
