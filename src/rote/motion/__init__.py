@@ -1,1 +1,1 @@
-"""Trajectories: arrays in, arrays out. Only `files` touches the disk."""
+"""Trajectories: arrays in, arrays out. Only the room `files`, and a plot, touch the disk."""

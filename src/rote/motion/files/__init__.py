@@ -1,67 +1,95 @@
-"""Tracks on disk. CSV: a first column `t` in seconds, then one column per joint name in rad."""
+"""Tracks on disk, whatever the format: the file's ending says which.
 
-import csv
-import math
-import os
-from contextlib import suppress
+| ending | what is lost |
+|---|---|
+| `.mcap` | nothing; the native format |
+| `.npz`, `.json` | nothing |
+| `.csv` | variant, source, marks and history |
+
+A file that is there is whole; the one that is read is never changed. A LeRobot dataset is a folder
+and one way only: see `lerobot`.
+"""
+
+from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
 from rote.errors import BadRequestError
+from rote.motion.files import csv_file, json_file, mcap_file, npz_file
+from rote.motion.files.csv_file import load_csv as load_csv
+from rote.motion.files.csv_file import save_csv as save_csv
+from rote.motion.files.document import (
+    MOST_SAMPLES,
+    Place,
+    check,
+    check_joints,
+    check_unit,
+    too_long,
+)
 from rote.motion.track import Track
 
 
-def save_csv(track: Track, path: Path) -> None:
-    """Write `track`; the file appears only when it is complete."""
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+class Format(NamedTuple):
+    """One way to write a track down."""
+
+    load: Callable[[Path], Track]
+    save: Callable[[Track, Path], None]
+    place_in: Callable[[Path], Place]
+    loss: str
+    """What does not survive, in words; empty where everything does."""
+
+
+FORMATS: dict[str, Format] = {
+    ".mcap": Format(mcap_file.load_mcap, mcap_file.save_mcap, mcap_file.place_in, mcap_file.LOSS),
+    ".npz": Format(npz_file.load_npz, npz_file.save_npz, npz_file.place_in, npz_file.LOSS),
+    ".json": Format(json_file.load_json, json_file.save_json, json_file.place_in, json_file.LOSS),
+    ".csv": Format(load_csv, save_csv, csv_file.place_in, csv_file.LOSS),
+}
+
+
+def save(track: Track, path: Path) -> str:
+    """Write a track in the format its file name asks for; return what is lost, in words."""
+    found = format_of(path)
+    check_writable(track, path)
+    found.save(track, path)
+    return found.loss
+
+
+def check_writable(track: Track, path: Path) -> None:
+    """Refuse a track that could not be loaded again."""
+    place = Place(f"{path} cannot be written")
+    check(track, place)
+    if len(track) > MOST_SAMPLES:
+        raise too_long(place)
+    check_unit(track, place)
+
+
+def load(path: Path, *, degrees: bool = False, any_joints: bool = False) -> Track:
+    """Read a track that could be played; a `BadRequestError` names the row that cannot be used.
+
+    Angles are in rad. A file that holds degrees is refused as such, and converted with `degrees`.
+    Joints must be the robot's own, unless `any_joints` lets others in.
+    """
+    found = format_of(path)
+    track = found.load(path)
+    place = found.place_in(path)
+    check(track, place)
+    if not any_joints:
+        check_joints(track, place)
+    if degrees:
+        track = track._edited("degrees to rad", joints_rad=np.radians(track.joints_rad))
+    check_unit(track, place)
+    return track
+
+
+def format_of(path: Path) -> Format:
+    """Return the format that a file's ending names."""
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with part.open("w", newline="", encoding="utf-8") as file:
-            writer = csv.writer(file, lineterminator="\n")
-            writer.writerow(["t", *track.names])
-            for time_s, row in zip(track.times_s, track.joints_rad, strict=True):
-                writer.writerow([f"{time_s:.6f}", *(f"{value:.9g}" for value in row)])
-        part.replace(path)
-    except OSError as error:
+        return FORMATS[path.suffix.lower()]
+    except KeyError:
         raise BadRequestError(
-            f"{path} cannot be written: {error.strerror}", "Name another file."
-        ) from error
-    finally:
-        with suppress(OSError):
-            part.unlink(missing_ok=True)
-
-
-def load_csv(path: Path) -> Track:
-    """Read a track; a `BadRequestError` names the row that cannot be used."""
-    try:
-        with path.open(newline="", encoding="utf-8") as file:
-            rows = list(csv.reader(file))
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise BadRequestError(f"{path} cannot be read as CSV: {error}") from None
-    if not rows or rows[0][:1] != ["t"] or len(rows[0]) < 2:
-        raise BadRequestError(f"{path}: the first row must be 't' and the joints' names")
-    values: list[list[float]] = []
-    for number, row in enumerate(rows[1:], start=2):
-        try:
-            values.append(_read_row(row, len(rows[0]), values))
-        except ValueError as error:
-            raise BadRequestError(f"{path}: row {number} cannot be read: {error}") from None
-    table = np.array(values).reshape(len(values), len(rows[0]))
-    return Track(
-        times_s=table[:, 0],
-        joints_rad=table[:, 1:],
-        names=tuple(rows[0][1:]),
-        source=f"file {path.name}",
-    )
-
-
-def _read_row(row: list[str], width: int, before: list[list[float]]) -> list[float]:
-    if len(row) != width:
-        raise ValueError(f"it has {len(row)} cells, the first row has {width}")
-    values = [float(cell) for cell in row]
-    if not all(map(math.isfinite, values)):
-        raise ValueError("it holds a value that is not a number")
-    if before and values[0] <= before[-1][0]:
-        raise ValueError(f"its time {values[0]} is not after the one before")
-    return values
+            f"{path} has no ending that is known here",
+            f"Name a file that ends in {', '.join(FORMATS)}.",
+        ) from None

@@ -1,0 +1,85 @@
+"""Tracks as CSV: a first column `t` in seconds, then one column per joint name in rad.
+
+The numbers survive exactly. There is no room for the words: variant (told from the joints' names
+where they are those of one build), source, marks and history are lost.
+"""
+
+import codecs
+import csv
+import io
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+from rote.errors import BadRequestError
+from rote.motion.files import disk
+from rote.motion.files.document import (
+    MOST_SAMPLES,
+    Place,
+    Words,
+    assemble,
+    too_long,
+    variant_with,
+    words_of,
+)
+from rote.motion.track import Track
+
+LOSS = "variant, source, marks and history are lost"
+
+
+def place_in(path: Path) -> Place:
+    """Return how rows are counted: the header is row 1."""
+    return Place(str(path), "row", 2)
+
+
+def save_csv(track: Track, path: Path) -> None:
+    """Write `track`; the file appears only when it is complete."""
+    words_of(track)
+    with disk.whole(path) as file:
+        writer = csv.writer(codecs.getwriter("utf-8")(file), lineterminator="\n")
+        writer.writerow(["t", *track.names])
+        for time_s, row in zip(track.times_s.tolist(), track.joints_rad.tolist(), strict=True):
+            writer.writerow([_time(time_s), *map(repr, row)])
+
+
+def load_csv(path: Path) -> Track:
+    """Read a track; a `BadRequestError` names the row that cannot be used."""
+    place = place_in(path)
+    try:
+        text = disk.contents(path).decode("utf-8-sig")
+        rows = csv.reader(io.StringIO(text, newline=""))
+        names = _header(next(rows, []), place)
+        values = _numbers(rows, len(names) + 1, place)
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise BadRequestError(f"{path} cannot be read as CSV: {error}") from None
+    table = np.array(values, dtype=np.float64).reshape(-1, len(names) + 1)
+    words = Words(names=names, variant=variant_with(names), source=place.source)
+    return assemble(words, table[:, 0], table[:, 1:], place)
+
+
+def _time(time_s: float) -> str:
+    """Write a time in microseconds where they say it all, in as many digits as it takes else."""
+    text = f"{time_s:.6f}"
+    return text if float(text) == time_s else repr(time_s)
+
+
+def _header(row: list[str], place: Place) -> tuple[str, ...]:
+    if row[:1] != ["t"] or len(row) < 2:
+        raise place.refuse("the first row must be 't' and the joints' names")
+    return tuple(row[1:])
+
+
+def _numbers(rows: Iterator[list[str]], width: int, place: Place) -> list[list[float]]:
+    values: list[list[float]] = []
+    for row in rows:
+        if len(values) >= MOST_SAMPLES:
+            raise too_long(place)
+        if len(row) != width:
+            problem = f"it has {len(row)} cells, the first row has {width}"
+            raise place.refuse_row(len(values), problem)
+        try:
+            values.append([float(cell) for cell in row])
+        except ValueError as error:
+            raise place.refuse_row(len(values), str(error)) from None
+    return values

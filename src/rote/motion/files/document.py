@@ -1,0 +1,224 @@
+"""What a file says about a track besides its numbers, and a track put together from both.
+
+JSON, NPZ and MCAP hold the same words. Whatever cannot be used is refused here, once, with the file
+and the row in the error.
+"""
+
+import difflib
+import math
+import sys
+from dataclasses import dataclass
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+
+from rote.errors import BadRequestError
+from rote.model import G1_23, G1_27, G1_29
+from rote.motion.track import Array, Mark, Track
+
+MOST_SAMPLES = 1_000_000
+"""Longer tracks are not read: this is half an hour at 500 Hz."""
+
+MOST_ANGLE_RAD = 2 * math.pi
+"""No joint of a robot goes here, so a number beyond it is not an angle in rad."""
+
+_VARIANTS = {variant.name: variant for variant in (G1_29, G1_27, G1_23)}
+_LISTS = ("names", "marks", "history", "tags")
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Words:
+    """Everything about a track but its times and angles, and the tags a library gave it."""
+
+    names: tuple[str, ...]
+    variant: str = G1_29.name
+    source: str = ""
+    marks: tuple[Mark, ...] = ()
+    history: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
+
+
+class Summary(NamedTuple):
+    """What a file says of itself at a glance."""
+
+    words: Words
+    samples: int
+    duration_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where in a file something is: which file, and what a sample is called there."""
+
+    file: str
+    row: str = "row"
+    first: int = 1
+    """The number of the first sample's row."""
+
+    @property
+    def source(self) -> str:
+        """Where a track came from whose file does not say."""
+        return f"file {self.file.rpartition('/')[2]}"
+
+    def refuse(self, problem: str, remedy: str = "") -> BadRequestError:
+        """Return an error about the file."""
+        return BadRequestError(f"{self.file}: {problem}", remedy)
+
+    def refuse_row(self, sample: int, problem: str, remedy: str = "") -> BadRequestError:
+        """Return an error about one sample, counted from 0."""
+        return self.refuse(f"{self.row} {sample + self.first} cannot be read: {problem}", remedy)
+
+
+def words_of(track: Track, tags: tuple[str, ...] = ()) -> Words:
+    """Return a track's words; refuse characters that no file can hold."""
+    words = Words(
+        names=track.names,
+        variant=track.variant,
+        source=track.source,
+        marks=track.marks,
+        history=track.history,
+        tags=tags,
+    )
+    texts = (*track.names, track.variant, track.source, *track.history, *tags)
+    for text in (*texts, *(mark.words for mark in track.marks)):
+        try:
+            text.encode("utf-8")
+        except UnicodeEncodeError:
+            raise BadRequestError(f"{text!r} cannot be written as UTF-8") from None
+    return words
+
+
+def to_document(words: Words) -> dict[str, Any]:
+    """Return words as what JSON can hold."""
+    return {
+        "variant": words.variant,
+        "source": words.source,
+        "names": list(words.names),
+        "marks": [{"time_s": mark.time_s, "words": mark.words} for mark in words.marks],
+        "history": list(words.history),
+        "tags": list(words.tags),
+    }
+
+
+def from_document(document: object, place: Place) -> Words:
+    """Read words again. Only the names must be there."""
+    if not isinstance(document, dict):
+        raise place.refuse("it does not hold a track")
+    given = {name: _listed(document, name, place) for name in _LISTS}
+    return Words(
+        names=tuple(_texts(given["names"], "names", place)),
+        variant=_as(str, document.get("variant", G1_29.name), "variant", place),
+        source=_as(str, document.get("source", place.source), "source", place),
+        marks=tuple(_mark(mark, place) for mark in given["marks"]),
+        history=tuple(_texts(given["history"], "history", place)),
+        tags=tuple(_texts(given["tags"], "tags", place)),
+    )
+
+
+def _listed(document: dict[str, Any], name: str, place: Place) -> list[Any]:
+    return _as(list, document.get(name, []), name, place)
+
+
+def _texts(values: list[Any], what: str, place: Place) -> list[str]:
+    return [_as(str, value, what, place) for value in values]
+
+
+def _mark(value: object, place: Place) -> Mark:
+    mark = _as(dict, value, "marks", place)
+    time_s: Any = mark.get("time_s")
+    if type(time_s) not in {int, float} or not abs(time_s) <= sys.float_info.max:
+        raise place.refuse(f"the mark {mark} has no time")
+    return Mark(float(time_s), _as(str, mark.get("words"), "marks", place))
+
+
+def _as(kind: type[T], value: object, what: str, place: Place) -> T:
+    if not isinstance(value, kind):
+        raise place.refuse(f"its {what} cannot be read: {value!r:.60} is no {kind.__name__}")
+    return value
+
+
+def assemble(words: Words, times_s: Array, joints_rad: Array, place: Place) -> Track:
+    """Put a track together, (n,) times and (n, joints) angles; refuse the first row that is bad."""
+    width = len(words.names)
+    if times_s.ndim != 1 or joints_rad.shape != (times_s.size, width):
+        raise place.refuse(
+            f"{width} joint names and {times_s.size} times cannot go "
+            f"with angles of shape {joints_rad.shape}"
+        )
+    if times_s.size > MOST_SAMPLES:
+        raise too_long(place)
+    if (sample := first_unsound(times_s, joints_rad)) is not None:
+        raise place.refuse_row(sample, _problem(times_s, joints_rad, sample))
+    return Track(
+        times_s=times_s,
+        joints_rad=joints_rad,
+        names=words.names,
+        variant=words.variant,
+        source=words.source,
+        marks=words.marks,
+        history=words.history,
+    )
+
+
+def too_long(place: Place) -> BadRequestError:
+    """Return the error for more samples than are read."""
+    return place.refuse(
+        f"it holds more than {MOST_SAMPLES:,} samples", "Cut it into pieces, or resample it."
+    )
+
+
+def first_unsound(times_s: Array, joints_rad: Array) -> int | None:
+    """Return the first sample that is not finite or not after the one before."""
+    sound = np.isfinite(times_s) & np.isfinite(joints_rad).all(axis=1)
+    with np.errstate(invalid="ignore"):
+        sound[1:] &= np.diff(times_s) > 0
+    return None if sound.all() else int(np.argmin(sound))
+
+
+def _problem(times_s: Array, joints_rad: Array, sample: int) -> str:
+    if np.isfinite(times_s[sample]) and np.isfinite(joints_rad[sample]).all():
+        return f"its time {times_s[sample]} is not after the one before"
+    return "it holds a value that is not a number"
+
+
+def variant_with(names: tuple[str, ...]) -> str:
+    """Return the build of the robot that has exactly these joints, else the full one."""
+    return next((v.name for v in _VARIANTS.values() if v.names == names), G1_29.name)
+
+
+def check(track: Track, place: Place) -> None:
+    """Refuse what could never be played, whoever wrote it."""
+    if len(track) < 2:
+        raise place.refuse(f"a motion needs 2 samples, here {'is 1' if len(track) else 'are none'}")
+    if not track.names or not all(track.names) or len(set(track.names)) < len(track.names):
+        raise place.refuse(f"a motion needs joints with one name each, not {list(track.names)}")
+
+
+def check_joints(track: Track, place: Place) -> None:
+    """Refuse joints that the robot does not have; a robot unknown here is not judged."""
+    variant = _VARIANTS.get(track.variant)
+    strangers = [name for name in track.names if variant and name not in variant.names]
+    if variant and strangers:
+        close = difflib.get_close_matches(strangers[0], variant.names, n=1)
+        raise place.refuse(
+            f"{variant.name} has no joint {strangers[0]!r}"
+            + (f" (and {len(strangers) - 1} more are wrong)" if len(strangers) > 1 else ""),
+            f"Did you mean {close[0]}?" if close else f"It has {', '.join(variant.names)}.",
+        )
+
+
+def check_unit(track: Track, place: Place) -> None:
+    """Refuse angles that no joint reaches: they are in degrees, most likely."""
+    beyond = np.abs(track.joints_rad) > MOST_ANGLE_RAD
+    if not beyond.any():
+        return
+    sample, joint = divmod(int(np.argmax(beyond)), len(track.names))
+    value = track.joints_rad[sample, joint]
+    raise place.refuse_row(
+        sample,
+        f"{track.names[joint]} is {value:g}, and no joint goes beyond {MOST_ANGLE_RAD:.2f} rad; "
+        "these look like degrees",
+        "If they are degrees, load them with degrees=True.",
+    )

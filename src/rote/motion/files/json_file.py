@@ -1,0 +1,79 @@
+"""Tracks as JSON: `times_s`, `joints_rad` with a list per sample, `names`, and the other words.
+
+Nothing is lost. For files of others, `times_s`, `joints_rad` and `names` are enough.
+"""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rote.motion.files import disk
+from rote.motion.files.document import (
+    MOST_SAMPLES,
+    Place,
+    assemble,
+    from_document,
+    to_document,
+    too_long,
+    words_of,
+)
+from rote.motion.track import Array, Track
+
+LOSS = ""
+
+
+def place_in(path: Path) -> Place:
+    """Return how samples are counted: from 1."""
+    return Place(str(path), "sample")
+
+
+def save_json(track: Track, path: Path) -> None:
+    """Write `track`; the file appears only when it is complete."""
+    document = to_document(words_of(track))
+    del document["tags"]
+    document["times_s"] = track.times_s.tolist()
+    document["joints_rad"] = track.joints_rad.tolist()
+    with disk.whole(path) as file:
+        file.write(json.dumps(document, ensure_ascii=False).encode("utf-8"))
+
+
+def load_json(path: Path) -> Track:
+    """Read a track; a `BadRequestError` names the sample that cannot be used."""
+    place = place_in(path)
+    try:
+        document = json.loads(disk.contents(path))
+    except (ValueError, RecursionError) as error:
+        raise place.refuse(f"it cannot be read as JSON: {error}") from None
+    words = from_document(document, place)
+    times = _numbers(document, "times_s", place)
+    rows = _numbers(document, "joints_rad", place)
+    if len(times) != len(rows):
+        raise place.refuse(f"it holds {len(times)} times and {len(rows)} samples of angles")
+    if len(times) > MOST_SAMPLES:
+        raise too_long(place)
+    width = len(words.names)
+    table = np.empty((len(times), width + 1))
+    for sample, (time_s, row) in enumerate(zip(times, rows, strict=True)):
+        table[sample] = _row(time_s, row, width, sample, place)
+    return assemble(words, table[:, 0], table[:, 1:], place)
+
+
+def _numbers(document: dict[str, Any], name: str, place: Place) -> list[Any]:
+    values = document.get(name)
+    if not isinstance(values, list):
+        raise place.refuse(f"it has no list {name!r}")
+    return values
+
+
+def _row(time_s: object, row: object, width: int, sample: int, place: Place) -> Array:
+    if not isinstance(row, list) or len(row) != width:
+        found = f"{len(row)} angles" if isinstance(row, list) else "no list of angles"
+        raise place.refuse_row(sample, f"it has {found}, and there are {width} names")
+    if not all(type(value) in {int, float} for value in (time_s, *row)):
+        raise place.refuse_row(sample, "it holds something that is not a number")
+    try:
+        return np.array([time_s, *row], dtype=np.float64)
+    except OverflowError:
+        raise place.refuse_row(sample, "it holds a number that is too large") from None

@@ -1,0 +1,258 @@
+"""A folder of takes: names, tags, search, versions and a trash, all told by the files themselves.
+
+    wave.mcap               the newest take of that name
+    versions/wave/1.mcap    what it was before; the number is the version's
+    trash/wave/...          what was deleted; nothing here is ever removed
+    bow.mcap.part           a recording that is going on, or was cut off
+
+There is no index beside the files, so none can be wrong: copy, move or remove them as you like.
+Without the `mcap` extra, takes are saved as `.npz`.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from rote.errors import BadRequestError, MissingExtraError
+from rote.messages import name_problem
+from rote.motion import files
+from rote.motion.files import disk, mcap_file, mcap_records, npz_file
+from rote.motion.files.take_writer import TakeWriter, unfinished
+from rote.motion.track import Track
+
+_SUFFIXES = (".mcap", ".npz")
+_VERSIONS, _TRASH = "versions", "trash"
+_CUT_OFF = ".mcap.part"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """One take of the library."""
+
+    name: str
+    path: Path
+    version: int
+    """1 for one that was saved once."""
+    samples: int = 0
+    duration_s: float = 0.0
+    joints: int = 0
+    variant: str = ""
+    source: str = ""
+    tags: tuple[str, ...] = ()
+    problem: str = ""
+    """Why the file cannot be read; empty where it can."""
+
+
+class Library:
+    """The takes in a folder, which is made when the first one is saved."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def list(self, search: str = "") -> tuple[Entry, ...]:
+        """Return the takes by name: those with each word of `search` in name, tags or source."""
+        wanted = search.casefold().split()
+        entries = (self._entry(name) for name in self._names())
+        return tuple(entry for entry in entries if _matches(entry, wanted))
+
+    def load(self, name: str, version: int | None = None) -> Track:
+        """Read a take, the newest version unless told otherwise."""
+        return files.load(self._file(name, version), any_joints=True)
+
+    def versions(self, name: str) -> tuple[int, ...]:
+        """Return the versions that can be loaded, the oldest first."""
+        return tuple(sorted(self._files(name)))
+
+    def save(self, track: Track, name: str, tags: Iterable[str] = ()) -> Entry:
+        """Keep a take; one that has the name already becomes an older version."""
+        _check_name(name)
+        suffix = _SUFFIXES[0 if mcap_records.available() else 1]
+        path = self.folder / f"{name}{suffix}"
+        draft = self.folder / f".{name}.draft{suffix}"
+        with disk.alone(self.folder):
+            try:
+                _write(track, draft, _clean(tags))
+                self._keep(name)
+                disk.settle(draft, path)
+            finally:
+                draft.unlink(missing_ok=True)
+        return self._entry(name)
+
+    def record(
+        self, name: str, joints: Sequence[str], *, variant: str = "g1-29", source: str = ""
+    ) -> TakeWriter:
+        """Begin a take that is on disk while it is recorded, and in the library when finished."""
+        _check_name(name)
+
+        def settle(part: Path, path: Path) -> None:
+            with disk.alone(self.folder):
+                self._keep(name)
+                disk.settle(part, path)
+
+        path = self.folder / f"{name}.mcap"
+        return TakeWriter(path, joints, variant=variant, source=source, settle=settle)
+
+    def tag(self, name: str, add: Iterable[str] = (), remove: Iterable[str] = ()) -> Entry:
+        """Add tags to a take's newest version, and take others away."""
+        added, removed = _clean(add), _clean(remove)
+        with disk.alone(self.folder):
+            path = self._file(name, None)
+            kept = tuple(tag for tag in self._entry(name).tags if tag not in removed)
+            _write(files.load(path, any_joints=True), path, tuple(dict.fromkeys(kept + added)))
+        return self._entry(name)
+
+    def rename(self, name: str, to: str) -> Entry:
+        """Give a take and all its versions another name."""
+        _check_name(to)
+        with disk.alone(self.folder):
+            self._file(name, None)
+            if self._files(to):
+                raise BadRequestError(f"there is a take {to!r} already", "Choose another name.")
+            _move(self.folder / _VERSIONS / name, self.folder / _VERSIONS / to)
+            for suffix in _SUFFIXES:
+                _move(self.folder / f"{name}{suffix}", self.folder / f"{to}{suffix}")
+        return self._entry(to)
+
+    def delete(self, name: str) -> Path:
+        """Move a take and all its versions to the trash; return where they are."""
+        with disk.alone(self.folder):
+            self._file(name, None)
+            grave = self._grave(name)
+            for suffix in _SUFFIXES:
+                _move(self.folder / f"{name}{suffix}", grave / f"{name}{suffix}")
+            _move(self.folder / _VERSIONS / name, grave / _VERSIONS)
+        return grave
+
+    def unfinished(self) -> tuple[Path, ...]:
+        """Return the recordings that were cut off, by a crash most likely."""
+        return tuple(unfinished(self.folder))
+
+    def recover(self, part: Path) -> Entry:
+        """Save what a recording that was cut off holds; the file itself goes to the trash."""
+        name = part.name.removesuffix(_CUT_OFF)
+        if part not in self.unfinished():
+            raise BadRequestError(f"{part} is no recording that was cut off here")
+        try:
+            track = mcap_file.recover(part)
+        except BadRequestError:
+            self._bury(part, name)
+            raise
+        entry = self.save(track, name)
+        self._bury(part, name)
+        return entry
+
+    def _bury(self, part: Path, name: str) -> None:
+        with disk.alone(self.folder):
+            _move(part, self._grave(name) / part.name)
+
+    def _names(self) -> tuple[str, ...]:
+        current = (path for path in self.folder.glob("*") if path.suffix in _SUFFIXES)
+        named = {path.stem for path in current if not path.name.startswith(".")}
+        older = {path.name for path in self.folder.glob(f"{_VERSIONS}/*") if self._files(path.name)}
+        return tuple(sorted(named | older))
+
+    def _files(self, name: str) -> dict[int, Path]:
+        """Return the file of each version."""
+        kept = sorted((self.folder / _VERSIONS / name).glob("*"))
+        files_by_version = {
+            int(path.stem): path
+            for path in kept
+            if path.suffix in _SUFFIXES and path.stem.isdecimal()
+        }
+        # A crash between keeping the old one and naming the new one leaves no current file: the
+        # newest that was kept is the take then, and nothing is lost.
+        current = [self.folder / f"{name}{suffix}" for suffix in _SUFFIXES]
+        there = [path for path in current if path.is_file()]
+        for path in sorted(there, key=lambda path: path.stat().st_mtime_ns):
+            files_by_version[max(files_by_version, default=0) + 1] = path
+        return files_by_version
+
+    def _file(self, name: str, version: int | None) -> Path:
+        _check_name(name)
+        found = self._files(name)
+        if not found:
+            raise BadRequestError(
+                f"there is no take {name!r} in {self.folder}",
+                f"There are {', '.join(self._names()) or 'none'}.",
+            )
+        if version is None:
+            return found[max(found)]
+        if version not in found:
+            raise BadRequestError(
+                f"the take {name!r} has no version {version}",
+                f"It has {', '.join(map(str, sorted(found)))}.",
+            )
+        return found[version]
+
+    def _keep(self, name: str) -> None:
+        """Move the current file of a name to its versions."""
+        for version, path in sorted(self._files(name).items()):
+            if path.parent == self.folder:
+                _move(path, self.folder / _VERSIONS / name / f"{version}{path.suffix}")
+
+    def _grave(self, name: str) -> Path:
+        """Return a place in the trash that is free."""
+        trash = self.folder / _TRASH
+        number = 1
+        while (grave := trash / (name if number == 1 else f"{name} {number}")).exists():
+            number += 1
+        return grave
+
+    def _entry(self, name: str) -> Entry:
+        found = self._files(name)
+        version = max(found)
+        path = found[version]
+        try:
+            summary = (mcap_file if path.suffix == ".mcap" else npz_file).summary(path)
+        except (BadRequestError, MissingExtraError) as error:
+            return Entry(name=name, path=path, version=version, problem=str(error))
+        return Entry(
+            name=name,
+            path=path,
+            version=version,
+            samples=summary.samples,
+            duration_s=summary.duration_s,
+            joints=len(summary.words.names),
+            variant=summary.words.variant,
+            source=summary.words.source,
+            tags=summary.words.tags,
+        )
+
+
+def _write(track: Track, path: Path, tags: tuple[str, ...]) -> None:
+    files.check_writable(track, path)
+    write = mcap_file.save_mcap if path.suffix == ".mcap" else npz_file.save_npz
+    write(track, path, tags)
+
+
+def _matches(entry: Entry, wanted: Sequence[str]) -> bool:
+    text = " ".join((entry.name, entry.source, *entry.tags)).casefold()
+    return all(word in text for word in wanted)
+
+
+def _check_name(name: str) -> None:
+    problem = name_problem(name)
+    if not problem and (name.startswith(".") or "/" in name or name in {_VERSIONS, _TRASH}):
+        problem = "it cannot be the name of a file here"
+    if problem:
+        raise BadRequestError(
+            f"the name {name!r} cannot be used: {problem}",
+            "Choose a short one of letters, digits, spaces, - and _.",
+        )
+
+
+def _clean(tags: Iterable[str]) -> tuple[str, ...]:
+    cleaned = tuple(dict.fromkeys(tag.strip().casefold() for tag in tags))
+    if not all(cleaned):
+        raise BadRequestError("a tag is empty", "Give each tag a word.")
+    return cleaned
+
+
+def _move(path: Path, to: Path) -> None:
+    if not path.exists():
+        return
+    try:
+        to.parent.mkdir(parents=True, exist_ok=True)
+        path.rename(to)
+    except OSError as error:
+        raise disk.unwritable(to, error) from error

@@ -1,0 +1,306 @@
+"""Takes as MCAP: the native format, written so that a crash loses at most the last second.
+
+A take is one topic, `/joint_states`, of ROS 2 joint states: Foxglove, PlotJuggler and rerun open
+it without a plugin. What a track says besides is in the metadata record `rote.take`. A message's
+time is a whole number of nanoseconds; where that is not exactly the track's time, the exact times
+are in an attachment, so that a finished file loses nothing.
+
+A recording in progress is `NAME.mcap.part`. It gets its name when it is finished; after a crash,
+`recover` reads it up to its last whole chunk.
+"""
+
+import json
+import struct
+from collections.abc import Sequence
+from pathlib import Path
+from typing import BinaryIO
+
+import numpy as np
+
+from rote.errors import BadRequestError, DecodeError
+from rote.motion.files import disk
+from rote.motion.files import mcap_records as records
+from rote.motion.files.document import (
+    MOST_SAMPLES,
+    Place,
+    Summary,
+    Words,
+    assemble,
+    first_unsound,
+    from_document,
+    to_document,
+    words_of,
+)
+from rote.motion.files.joint_state import (
+    MOST_STAMP_S,
+    SCHEMA,
+    SCHEMA_NAME,
+    Decoder,
+    Encoder,
+    JointState,
+)
+from rote.motion.track import Array, Track
+
+LOSS = ""
+TOPIC = "/joint_states"
+
+_MESSAGE = struct.Struct("<HIQQ")
+_IN_CHUNKS = frozenset({records.SCHEMA, records.CHANNEL, records.MESSAGE})
+_NOT_SUMMARY = frozenset({records.CHUNK, records.MESSAGE_INDEX, records.ATTACHMENT})
+_WORDS = "rote.take"
+_TIMES = "times_s.f64"
+_TEXTS = ("variant", "source")
+_OURS = f"{SCHEMA_NAME} (ros2msg)"
+
+
+def place_in(path: Path) -> Place:
+    """Return how messages are counted: from 1, joint states only."""
+    return Place(str(path), "message")
+
+
+# ---- writing ------------------------------------------------------------------------------------
+
+
+def save_mcap(track: Track, path: Path, tags: tuple[str, ...] = ()) -> None:
+    """Write `track`; the file appears only when it is complete."""
+    words = words_of(track, tags)
+    times_ns = nanoseconds(track.times_s, path)
+    with disk.whole(path) as file:
+        stream = Stream(file, words)
+        for time_ns, row in zip(times_ns, track.joints_rad.tolist(), strict=True):
+            stream.add(time_ns, row)
+        stream.finish(words, track.times_s, times_ns)
+
+
+class Stream:
+    """A take's records on their way into an open file, in the order they have there."""
+
+    def __init__(self, file: BinaryIO, words: Words) -> None:
+        self._encoder = Encoder(words.names)
+        self._writer = records.writer(file)
+        self._first_ns: int | None = None
+        self._count = 0
+        self._writer.start(profile="ros2", library="rote")
+        self._writer.add_metadata(_WORDS, _to_metadata(words))
+        schema = self._writer.register_schema(SCHEMA_NAME, "ros2msg", SCHEMA.encode())
+        qos = {"offered_qos_profiles": ""}
+        self._channel = self._writer.register_channel(TOPIC, "cdr", schema, qos)
+
+    def add(self, time_ns: int, row: Sequence[float]) -> None:
+        """Write one sample."""
+        if self._first_ns is None:
+            self._first_ns = time_ns
+        # The stamp inside the message has a sign, the time of its record has none.
+        log_ns = time_ns - min(self._first_ns, 0)
+        data = self._encoder.encode(time_ns, row)
+        self._writer.add_message(self._channel, log_ns, data, log_ns, self._count)
+        self._count += 1
+
+    def flush(self) -> None:
+        """End the chunk, so that what was added can be read again."""
+        self._writer.flush()
+
+    def finish(self, words: Words, times_s: Array, times_ns: list[int]) -> None:
+        """Write what comes last: the final words, the exact times, the indexes."""
+        self._writer.flush()
+        self._writer.add_metadata(_WORDS, _to_metadata(words))
+        if not np.array_equal(_seconds(times_ns), times_s):
+            data = times_s.astype("<f8").tobytes()
+            self._writer.add_attachment(0, 0, _TIMES, "application/octet-stream", data)
+        self._writer.finish()
+
+
+def _to_metadata(words: Words) -> dict[str, str]:
+    document = to_document(words)
+    texts = {name: document.pop(name) for name in _TEXTS}
+    return texts | {name: json.dumps(value) for name, value in document.items()}
+
+
+def nanoseconds(times_s: Array, path: Path) -> list[int]:
+    """Return times as the message's stamp can hold them."""
+    # Whole seconds apart from the rest: together they would overflow before they are refused.
+    whole = np.floor(times_s)
+    if times_s.size and not (abs(whole) < MOST_STAMP_S).all():
+        raise BadRequestError(
+            f"{path} cannot be written: MCAP holds times up to 68 years, not {times_s[-1]:g} s",
+            "Let the track begin at 0.",
+        )
+    rest = np.rint((times_s - whole) * 1e9)
+    return [int(a) * 10**9 + int(b) for a, b in zip(whole, rest, strict=True)]
+
+
+def _seconds(times_ns: list[int]) -> Array:
+    return np.array([time_ns / 10**9 for time_ns in times_ns], dtype=np.float64)
+
+
+# ---- reading ------------------------------------------------------------------------------------
+
+
+def load_mcap(path: Path) -> Track:
+    """Read a finished take; a `BadRequestError` names the message that cannot be used."""
+    reading = _read(path, mend=False)
+    if not reading.finished:
+        raise place_in(path).refuse(
+            f"it is cut off after {reading.samples} samples",
+            "Recover what it holds, or record again.",
+        )
+    return reading.track()
+
+
+def recover(path: Path) -> Track:
+    """Read a recording that was cut off, up to the last chunk that is whole."""
+    reading = _read(path, mend=True)
+    track = reading.track() if reading.samples else None
+    if track is None or len(track) < 2:
+        raise place_in(path).refuse("nothing in it can be recovered")
+    return track if reading.finished else track._edited("recover a recording that was cut off")
+
+
+def summary(path: Path) -> Summary:
+    """Return what a take says of itself; quickly, where it is one of ours and finished."""
+    reading = _read(path, mend=False, skip=_NOT_SUMMARY)
+    if reading.words and reading.counted and reading.finished:
+        return Summary(reading.words, *reading.counted)
+    track = load_mcap(path)
+    return Summary(words_of(track), len(track), track.duration_s)
+
+
+def _read(path: Path, *, mend: bool, skip: frozenset[int] = frozenset()) -> "_Reading":
+    records.need_mcap()
+    reading = _Reading(path, mend=mend)
+    with disk.opened(path) as file:
+        reading.read(file, skip)
+    return reading
+
+
+class _Reading:
+    """What was found in a file so far. With `mend`, the first fault is where the file ends."""
+
+    def __init__(self, path: Path, *, mend: bool) -> None:
+        self.place = place_in(path)
+        self.words: Words | None = None
+        self.finished = False
+        self.counted: tuple[int, float] | None = None
+        self._mend = mend
+        self._schemas: dict[int, str] = {}
+        self._topics: dict[int, str] = {}
+        self._states: dict[str, list[JointState]] = {}
+        self._decoder = Decoder()
+        self._exact: bytes | None = None
+        self._unpacked = 0
+
+    @property
+    def samples(self) -> int:
+        return max(map(len, self._states.values()), default=0)
+
+    def read(self, file: BinaryIO, skip: frozenset[int]) -> None:
+        if file.read(len(records.MAGIC)) != records.MAGIC:
+            raise self.place.refuse("it is not an MCAP file")
+        try:
+            for code, content in records.records(file, skip):
+                self._take(code, content)
+                if self.finished:
+                    self.finished = file.read(len(records.MAGIC)) == records.MAGIC
+                    return
+        except BadRequestError:
+            if not self._mend:
+                raise
+
+    def _take(self, code: int, content: bytes) -> None:
+        try:
+            self._take_record(code, content)
+        except BadRequestError:
+            raise
+        except records.faults() as error:
+            number = self.samples + 1
+            raise self.place.refuse(
+                f"it cannot be read from message {number} on: {error}"
+            ) from None
+
+    def _take_record(self, code: int, content: bytes) -> None:
+        if code == records.MESSAGE:
+            self._take_message(content)
+        elif code == records.CHUNK:
+            self._take_chunk(content)
+        elif code == records.SCHEMA:
+            record = records.parsed("Schema", content)
+            self._schemas[record.id] = f"{record.name} ({record.encoding})"
+        elif code == records.CHANNEL:
+            channel = records.parsed("Channel", content)
+            schema = self._schemas.get(channel.schema_id)
+            if (schema, channel.message_encoding) == (_OURS, "cdr"):
+                self._topics[channel.id] = channel.topic
+        elif code == records.METADATA:
+            self._take_words(content)
+        elif code == records.ATTACHMENT:
+            attachment = records.parsed("Attachment", content)
+            self._exact = attachment.data if attachment.name == _TIMES else self._exact
+        elif code == records.STATISTICS:
+            said = records.parsed("Statistics", content)
+            lasted_ns = said.message_end_time - said.message_start_time
+            self.counted = said.message_count, lasted_ns / 1e9
+        elif code == records.FOOTER:
+            self.finished = True
+
+    def _take_chunk(self, content: bytes) -> None:
+        chunk = records.parsed("Chunk", content)
+        data = records.unpacked(chunk, disk.MOST_BYTES - self._unpacked)
+        self._unpacked += len(data)
+        for code, inside in records.inner(data):
+            if code in _IN_CHUNKS:
+                self._take_record(code, inside)
+
+    def _take_message(self, content: bytes) -> None:
+        topic = self._topics.get(_MESSAGE.unpack_from(content)[0])
+        if topic is None:
+            return
+        state = self._decoder.decode(content[_MESSAGE.size :])
+        states = self._states.setdefault(topic, [])
+        if states and state.names != states[0].names:
+            raise DecodeError("its joints are not those of the first message")
+        if len(states) >= MOST_SAMPLES:
+            raise DecodeError(f"more than {MOST_SAMPLES:,} samples are not read")
+        states.append(state)
+
+    def _take_words(self, content: bytes) -> None:
+        metadata = records.parsed("Metadata", content)
+        if metadata.name == _WORDS:
+            found = metadata.metadata
+            texts = {name: found.pop(name) for name in _TEXTS if name in found}
+            lists = {name: json.loads(value) for name, value in found.items()}
+            self.words = from_document(texts | lists, self.place)
+
+    def track(self) -> Track:
+        states = self._chosen()
+        times_ns = [state.time_ns for state in states]
+        joints_rad = np.array([state.positions_rad for state in states])
+        times_s = self._exactly(times_ns)
+        if self._mend and (bad := first_unsound(times_s, joints_rad)) is not None:
+            times_s, joints_rad = times_s[:bad], joints_rad[:bad]
+        names = states[0].names
+        words = self.words or Words(names=names, source=self.place.source)
+        if words.names != names:
+            raise self.place.refuse("its metadata and its messages name different joints")
+        return assemble(words, times_s, joints_rad, self.place)
+
+    def _chosen(self) -> list[JointState]:
+        topics = sorted(self._states)
+        if TOPIC in topics or len(topics) == 1:
+            return self._states[TOPIC if TOPIC in topics else topics[0]]
+        if topics:
+            problem = f"it holds several topics with joints: {', '.join(topics)}"
+            raise self.place.refuse(problem, f"Keep one of them, or name one {TOPIC}.")
+        held = ", ".join(sorted(set(self._schemas.values()))) or "none"
+        raise self.place.refuse(
+            f"it holds no joint states; its messages: {held}",
+            f"A track needs {_OURS}, encoded as cdr.",
+        )
+
+    def _exactly(self, times_ns: list[int]) -> Array:
+        """Return the times in seconds, exact where the attachment is about these messages."""
+        times_s = _seconds(times_ns)
+        if self._exact is not None and len(self._exact) == times_s.nbytes:
+            exact = np.frombuffer(self._exact, "<f8").astype(np.float64)
+            if (np.abs(exact - times_s) <= 1e-9 + np.spacing(np.abs(times_s))).all():
+                return exact
+        return times_s

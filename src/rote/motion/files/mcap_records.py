@@ -1,0 +1,103 @@
+"""The records of an MCAP file, walked one by one; the only home of the `mcap` library.
+
+Its own reader takes a record that is cut off for a short one, and unpacks whatever a chunk
+promises. Here a record is whole or not there, and a chunk is as large as is allowed.
+"""
+
+import os
+import struct
+import zlib
+from collections.abc import Iterator
+from importlib.util import find_spec
+from io import BytesIO
+from typing import Any, BinaryIO
+
+from rote.errors import DecodeError, MissingExtraError
+
+MAGIC = b"\x89MCAP0\r\n"
+FOOTER, SCHEMA, CHANNEL, MESSAGE, CHUNK, MESSAGE_INDEX = 2, 3, 4, 5, 6, 7
+ATTACHMENT, STATISTICS, METADATA = 9, 11, 12
+
+_HEAD = struct.Struct("<BQ")
+
+
+def available() -> bool:
+    """Tell whether MCAP files can be used here."""
+    return find_spec("mcap") is not None
+
+
+def need_mcap() -> None:
+    """Refuse to go on without the library."""
+    if not available():
+        raise MissingExtraError("the MCAP format", "mcap")
+
+
+def writer(file: BinaryIO) -> Any:
+    """Return the library's writer into an open file."""
+    need_mcap()
+    from mcap.writer import Writer  # noqa: PLC0415 - optional
+
+    return Writer(file)
+
+
+def records(file: BinaryIO, skip: frozenset[int]) -> Iterator[tuple[int, bytes]]:
+    """Yield kind and content of every record that is whole, but for those to skip."""
+    size = os.fstat(file.fileno()).st_size
+    while len(head := file.read(_HEAD.size)) == _HEAD.size:
+        code, length = _HEAD.unpack(head)
+        if length > size - file.tell():
+            return
+        if code in skip:
+            file.seek(length, os.SEEK_CUR)
+        else:
+            yield code, file.read(length)
+
+
+def inner(data: bytes) -> Iterator[tuple[int, bytes]]:
+    """Yield kind and content of the records of a chunk."""
+    place = 0
+    while place < len(data):
+        code, size = _HEAD.unpack_from(data, place)
+        begin, place = place + _HEAD.size, place + _HEAD.size + size
+        yield code, data[begin:place]
+
+
+def faults() -> tuple[type[Exception], ...]:
+    """Return what the libraries raise for bytes that are not what they seem."""
+    from mcap.exceptions import McapError  # noqa: PLC0415 - optional
+    from zstandard import ZstdError  # noqa: PLC0415 - comes with mcap
+
+    wrong = (struct.error, ValueError, KeyError, RecursionError, OverflowError, RuntimeError)
+    return (DecodeError, McapError, ZstdError, *wrong)
+
+
+def parsed(kind: str, content: bytes) -> Any:
+    """Return a record as the library reads it."""
+    import mcap.data_stream  # noqa: PLC0415 - optional
+    import mcap.records  # noqa: PLC0415 - optional
+
+    stream = mcap.data_stream.ReadDataStream(BytesIO(content))
+    return getattr(mcap.records, kind).read(stream)
+
+
+def unpacked(chunk: Any, most: int) -> bytes:
+    """Return what a chunk holds; never more than `most` bytes, whatever it promises."""
+    if chunk.uncompressed_size > most:
+        raise DecodeError(f"a chunk of {chunk.uncompressed_size >> 20} MB is too large")
+    if chunk.compression == "zstd":
+        import zstandard  # noqa: PLC0415 - comes with mcap
+
+        with zstandard.ZstdDecompressor().stream_reader(chunk.data) as reader:
+            data = reader.read(chunk.uncompressed_size + 1)
+    elif chunk.compression == "lz4":
+        import lz4.frame  # type: ignore[import-untyped]  # noqa: PLC0415 - comes with mcap
+
+        data = lz4.frame.LZ4FrameDecompressor().decompress(chunk.data, chunk.uncompressed_size + 1)
+    elif chunk.compression:
+        raise DecodeError(f"chunks compressed by {chunk.compression!r} are not read")
+    else:
+        data = chunk.data
+    crc = chunk.uncompressed_crc
+    if len(data) != chunk.uncompressed_size or (crc and crc != zlib.crc32(data)):
+        raise DecodeError("a chunk is damaged")
+    return data

@@ -1,0 +1,160 @@
+"""A take on its way to the disk while it is recorded, so that a crash loses at most a second."""
+
+import math
+import os
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import BinaryIO
+
+import numpy as np
+
+from rote.errors import BadRequestError
+from rote.motion.files import disk
+from rote.motion.files.document import MOST_SAMPLES, Place, too_long, words_of
+from rote.motion.files.mcap_file import Stream, nanoseconds
+from rote.motion.files.mcap_records import need_mcap
+from rote.motion.track import Mark, Track
+
+FLUSH_S = 0.5
+"""How much of a recording is in memory at most, by the times of its samples."""
+
+_PART = ".part"
+
+
+def unfinished(folder: Path) -> list[Path]:
+    """Return the recordings here that were cut off; not those that somebody is writing now."""
+    return [path for path in sorted(folder.glob(f"*.mcap{_PART}")) if disk.left(path)]
+
+
+class TakeWriter:
+    """A take that is being recorded: opened before the first sample, on disk while it grows.
+
+        with TakeWriter(Path("wave.mcap"), names) as take:
+            take.add(0.01, positions_rad)
+
+    The block's end gives the file its name. Where the block fails, or the process dies, what was
+    recorded stays in `wave.mcap.part` for `recover`. A flush waits for the disk, every half second
+    of samples.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        names: Sequence[str],
+        *,
+        variant: str = "g1-29",
+        source: str = "",
+        settle: Callable[[Path, Path], None] = disk.settle,
+    ) -> None:
+        empty = Track(
+            times_s=np.empty(0),
+            joints_rad=np.empty((0, len(names))),
+            names=tuple(names),
+            variant=variant,
+            source=source,
+        )
+        self.path = path
+        self._settle = settle
+        self.part = path.with_name(path.name + _PART)
+        self._words = words_of(empty)
+        self._times_s: list[float] = []
+        self._times_ns: list[int] = []
+        self._flushed_s = -np.inf
+        need_mcap()
+        self._file = self._open()
+        try:
+            self._stream = Stream(self._file, self._words)
+            self._sync()
+        except BaseException:
+            self.discard()
+            raise
+
+    def _open(self) -> BinaryIO:
+        try:
+            self.part.parent.mkdir(parents=True, exist_ok=True)
+            file = self.part.open("xb")
+        except OSError as error:
+            if self.part.exists():
+                raise BadRequestError(
+                    f"{self.part} is there already: another recording, or one that was cut off",
+                    "Recover or remove it, or record under another name.",
+                ) from None
+            raise disk.unwritable(self.part, error) from error
+        disk.claim(file)
+        return file
+
+    def __len__(self) -> int:
+        return len(self._times_s)
+
+    def __enter__(self) -> "TakeWriter":
+        return self
+
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
+        if self._file.closed:
+            return
+        if kind is None:
+            self.finish()
+            return
+        with suppress(BadRequestError):
+            self._sync()
+        self._close()
+
+    def _close(self) -> None:
+        # A full disk is told of by whoever wrote; closing can only say it again.
+        with suppress(OSError):
+            self._file.close()
+
+    def add(self, time_s: float, positions_rad: Sequence[float]) -> None:
+        """Take in one sample; refuse one that no track can hold."""
+        row = [float(value) for value in positions_rad]
+        place = Place(str(self.part), "sample")
+        if len(row) != len(self._words.names):
+            problem = f"it has {len(row)} angles for {len(self._words.names)} joints"
+            raise place.refuse_row(len(self), problem)
+        if not all(map(math.isfinite, (time_s, *row))):
+            raise place.refuse_row(len(self), "it holds a value that is not a number")
+        (time_ns,) = nanoseconds(np.array([time_s]), self.part)
+        if self._times_ns and time_ns <= self._times_ns[-1]:
+            raise place.refuse_row(len(self), f"its time {time_s} is not after the one before")
+        if len(self) >= MOST_SAMPLES:
+            raise too_long(place)
+        self._stream.add(time_ns, row)
+        self._times_s.append(float(time_s))
+        self._times_ns.append(time_ns)
+        if time_s - self._flushed_s >= FLUSH_S:
+            self._sync()
+            self._flushed_s = time_s
+
+    def _sync(self) -> None:
+        try:
+            self._stream.flush()
+            os.fsync(self._file.fileno())
+        except OSError as error:
+            raise disk.unwritable(self.part, error) from error
+
+    def finish(
+        self, *, marks: Sequence[Mark] = (), history: Sequence[str] = (), tags: Sequence[str] = ()
+    ) -> Path:
+        """Complete the file and give it its name; where nothing was recorded, there is none."""
+        if len(self) < 2:
+            self.discard()
+            raise BadRequestError(f"{self.path}: a take needs 2 samples, this one has {len(self)}")
+        words = replace(self._words, marks=tuple(marks), history=tuple(history), tags=tuple(tags))
+        try:
+            self._stream.finish(words, np.array(self._times_s), self._times_ns)
+            self._file.flush()
+            os.fsync(self._file.fileno())
+            self._settle(self.part, self.path)
+        except OSError as error:
+            raise disk.unwritable(self.path, error) from error
+        finally:
+            self._close()
+        return self.path
+
+    def discard(self) -> None:
+        """Throw the recording away."""
+        self._close()
+        with suppress(OSError):
+            self.part.unlink(missing_ok=True)

@@ -1,0 +1,54 @@
+"""A track at a glance: a small SVG of the joints that move most."""
+
+import numpy as np
+
+from rote.motion.track import Array, Track
+
+_WIDTH, _HEIGHT, _EDGE = 160, 48, 3
+_MOST_LINES = 4
+_MOST_POINTS = 80
+_COLOURS = ("#1f6feb", "#e8590c", "#2b8a3e", "#862e9c")
+
+
+def thumbnail(track: Track) -> str:
+    """Return an SVG picture as text: up to four lines over time, all on one scale.
+
+    Lines are drawn from where each joint begins, so that a pose is flat and a motion is not.
+    """
+    chosen = _most_moving(track)
+    at = np.unique(np.linspace(0, len(track) - 1, min(len(track), _MOST_POINTS)).astype(int))
+    moved = track.joints_rad[at][:, chosen] - track.joints_rad[:1, chosen]
+    x = _spread(track.times_s[at], _WIDTH)
+    y = _HEIGHT - _spread(moved, _HEIGHT)
+    lines = [
+        _line(x, y[:, column], colour, track.names[joint])
+        for column, (joint, colour) in enumerate(zip(chosen, _COLOURS, strict=False))
+    ]
+    size = f'width="{_WIDTH}" height="{_HEIGHT}" viewBox="0 0 {_WIDTH} {_HEIGHT}"'
+    return f'<svg xmlns="http://www.w3.org/2000/svg" {size}>{"".join(lines)}</svg>'
+
+
+def _most_moving(track: Track) -> list[int]:
+    """Return the columns that move most, the one that moves most first."""
+    if not len(track):
+        return []
+    ranges = np.ptp(track.joints_rad, axis=0)
+    return [int(joint) for joint in np.argsort(-ranges, kind="stable")[:_MOST_LINES]]
+
+
+def _spread(values: Array, size: int) -> Array:
+    """Put values between the edges of a picture `size` wide; equal ones into the middle."""
+    if not values.size:
+        return values
+    low, high = float(values.min()), float(values.max())
+    share = (values - low) / (high - low) if high > low else np.full(values.shape, 0.5)
+    return np.asarray(_EDGE + share * (size - 2 * _EDGE))
+
+
+def _line(x: Array, y: Array, colour: str, name: str) -> str:
+    points = " ".join(f"{a:.1f},{b:.1f}" for a, b in zip(x, y, strict=True))
+    title = name.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return (
+        f'<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="1.5" '
+        f'stroke-linejoin="round"><title>{title}</title></polyline>'
+    )
