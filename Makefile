@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help demo test check bench soak picture lock clean
+.PHONY: help demo test check peers bench soak picture lock clean
 
 help:
 	@echo "make demo     teach, save, list and play a motion on the simulated robot (under 2 minutes)"
@@ -29,11 +29,15 @@ check: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 
-test: check
+test: check peers
 	$(BIN)/pytest -n 2 --dist worksteal --cov --cov-report=
 	$(BIN)/python scripts/coverage_gate.py
 
-bench: $(READY)
+# Other people's clients, for the tests of interoperability; without them those are skipped.
+peers: $(READY)
+	-@VENV="$(VENV)" scripts/peers
+
+bench: $(READY) peers
 	$(BIN)/python -m benchmarks
 
 soak: $(READY)
@@ -46,7 +50,8 @@ picture: $(READY)
 lock: $(READY)
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 	  --no-header --all-extras --group dev pyproject.toml -o requirements.lock
+	VENV="$(VENV)" scripts/peers --lock
 
 clean:
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage* dist build rote-demo
+	rm -rf $(VENV) .peers .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage* dist build rote-demo
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

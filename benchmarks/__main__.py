@@ -12,7 +12,7 @@ from importlib import import_module
 
 from benchmarks.table import Row, show
 
-CLAIMS = ("codec", "round_trip", "start_up", "simulator")
+CLAIMS = ("codec", "round_trip", "start_up", "simulator", "webrtc")
 
 
 def measure(claim: str) -> list[Row]:

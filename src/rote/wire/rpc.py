@@ -106,10 +106,15 @@ def _refuse_constant(word: str) -> NoReturn:
     raise ValueError(f"{word} is not JSON")
 
 
+# Made once: `json.loads` and `json.dumps` with arguments make one for every text.
+_READER = json.JSONDecoder(parse_constant=_refuse_constant)
+_WRITER = json.JSONEncoder(separators=(",", ":"), allow_nan=False)
+
+
 def read_json(text: str) -> object:
     """Return what a JSON text says."""
     try:
-        value: object = json.loads(text, parse_constant=_refuse_constant)
+        value: object = _READER.decode(text)
     except (ValueError, RecursionError) as error:
         raise DecodeError(f"{text[:40]!r} cannot be read as JSON: {error}") from None
     return value
@@ -118,7 +123,7 @@ def read_json(text: str) -> object:
 def write_json(value: object) -> str:
     """Return `value` as a JSON text in ASCII."""
     try:
-        return json.dumps(value, separators=(",", ":"), allow_nan=False)
+        return _WRITER.encode(value)
     except (TypeError, ValueError, RecursionError) as error:
         raise BadRequestError(f"this cannot be written as JSON: {error}") from None
 
