@@ -40,6 +40,7 @@ HOMES = {
     "lz4": "motion/files/mcap_records.py",
     "matplotlib": "motion/plot.py",
     "mcap": "motion/files/mcap_records.py",
+    "mujoco": "motion/contact.py",
     "pyarrow": "motion/files/lerobot.py",
     "zstandard": "motion/files/mcap_records.py",
     "cryptography": "wire/signalling.py",

@@ -167,3 +167,27 @@ keeps the legs; of the waist a real G1 records the yaw alone."""
 HAND_MASS_KG = 0.17
 HAND_COM_M: Vector = (0.0951, 0.0, 0.0022)
 """The rubber hand's centre of mass in the frame of the wrist-yaw link."""
+G1_REST_RAD: tuple[float, ...] = (
+    -0.1, 0.0, 0.0, 0.3, -0.2, 0.0,
+    -0.1, 0.0, 0.0, 0.3, -0.2, 0.0,
+    0.0, 0.0, 0.0,
+    0.2, 0.2, 0.0, 1.0, 0.0, 0.0, 0.0,
+    0.2, -0.2, 0.0, 1.0, 0.0, 0.0, 0.0,
+)  # fmt: skip
+"""Standing at ease: knees a little bent, arms hanging; in the order of `G1_JOINTS`."""
+
+PELVIS_MASS_KG = 3.814
+PELVIS_COM_M: Vector = (0.0, 0.0, -0.07603)
+HEAD_MASS_KG = 1.036
+HEAD_COM_M: Vector = (0.0092305, 0.000299, 0.405869)
+"""The head is fixed to the torso link, in whose frame this is; the pelvis is the root."""
+
+FOOT_CORNERS_M: tuple[Vector, ...] = (
+    (-0.05, 0.025, -0.035), (-0.05, -0.025, -0.035), (0.12, 0.03, -0.035), (0.12, -0.03, -0.035),
+)  # fmt: skip
+"""Where a sole carries weight, in the frame of the ankle-roll link; left and right are alike."""
+
+
+def link_of(joint: Joint) -> str:
+    """Return the name of the link that hangs on a joint."""
+    return "torso_link" if joint.name == "waist_pitch_joint" else joint.name[:-5] + "link"

@@ -1,5 +1,7 @@
 """A person acts on what a safety check says: it must name the right joint, moment and number."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import assume, given
@@ -7,7 +9,13 @@ from hypothesis import strategies as st
 
 from rote.errors import UnsafeMotionError
 from rote.model import G1_JOINTS
-from rote.motion.limits import TOLERANCE_RAD, check_positions, check_speeds
+from rote.motion.limits import (
+    MOST_PLAYED_RAD_S,
+    TOLERANCE_RAD,
+    check_positions,
+    check_speeds,
+    most_played_rad_s,
+)
 
 ELBOWS = (G1_JOINTS[18], G1_JOINTS[25])
 """Both reach from -1.0472 to 2.0944 rad."""
@@ -116,3 +124,9 @@ def test_a_motion_is_refused_exactly_when_some_joint_leaves_its_range(
         check_positions(times_s, poses, ELBOWS)
     column = [joint.name for joint in ELBOWS].index(caught.value.joint)
     assert outside[int(caught.value.time_s), column]
+
+
+def test_nothing_is_played_faster_than_its_motor_or_than_is_wise() -> None:
+    slow = replace(G1_JOINTS[18], velocity_rad_s=3.0)
+    assert most_played_rad_s([slow, G1_JOINTS[25]]).tolist() == [3.0, MOST_PLAYED_RAD_S]
+    assert most_played_rad_s(G1_JOINTS).max() == MOST_PLAYED_RAD_S

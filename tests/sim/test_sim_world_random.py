@@ -119,7 +119,6 @@ class Visitors(RuleBasedStateMachine):
             assert len(reply.actions) <= 15
             return Code.OK
         assert isinstance(reply, m.Status)
-        assert isinstance(reply, m.Status)
         assert reply.code in CODES
         return reply.code
 

@@ -1,16 +1,20 @@
-"""How far one track is from another."""
+"""How far one track is from another, which of several takes is the best, and their average."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import combinations
 
 import numpy as np
 
 from rote.errors import BadRequestError
 from rote.messages import Interpolation
+from rote.motion.align import Alignment, align, shared_joints, warping_path
 from rote.motion.interpolate import sample
-from rote.motion.track import Array, Track
+from rote.motion.track import Array, Mark, Track
 
 _MOST_LAG_S = 0.15
+_AVERAGINGS = 3
+_CALM_TIME_S = 0.2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,3 +62,140 @@ def _differences(reference: Track, columns: list[int], at_s: Array, joints: Arra
     origin_s = reference.times_s - reference.times_s[0]
     wanted = sample(origin_s, reference.joints_rad[:, columns], at_s, Interpolation.LINEAR)
     return joints - wanted
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JointComparison:
+    """One joint of two takes, once they are aligned in time."""
+
+    joint: str
+    rms_rad: float
+    max_rad: float
+    time_s: float
+    """When it deviates most, on the first take's clock."""
+    jerk_rad_s3: float
+    other_jerk_rad_s3: float
+    """Root mean square of the third derivative, of each take as it is."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """Two takes, aligned in time."""
+
+    joints: tuple[JointComparison, ...]
+    rms_rad: float
+    max_rad: float
+    duration_s: float
+    other_duration_s: float
+    lag_s: float
+    """How much later the second take is, in the median."""
+    warp_s: float
+    """How much their timing differs at most beside that."""
+
+    @property
+    def worst(self) -> JointComparison:
+        """The joint that deviates most."""
+        return max(self.joints, key=lambda joint: joint.max_rad)
+
+
+def compare(track: Track, other: Track, joints: Sequence[str] | None = None) -> Comparison:
+    """Compare two takes joint by joint, after aligning them in time.
+
+    Without `joints`, all that both have are compared.
+    """
+    track._need(4)
+    other._need(4)
+    names = shared_joints((track, other), joints)
+    alignment = align(track, other, names)
+    values = track.joints_rad[:, track._columns(names)]
+    errors = np.abs(_warped(other, alignment, names) - values)
+    jerks, other_jerks = _jerks(track, names), _jerks(other, names)
+    return Comparison(
+        joints=tuple(
+            JointComparison(
+                joint=name,
+                rms_rad=float(np.sqrt(np.square(errors[:, column]).mean())),
+                max_rad=float(errors[:, column].max()),
+                time_s=float(track.times_s[errors[:, column].argmax()]),
+                jerk_rad_s3=float(jerks[column]),
+                other_jerk_rad_s3=float(other_jerks[column]),
+            )
+            for column, name in enumerate(names)
+        ),
+        rms_rad=float(np.sqrt(np.square(errors).mean())),
+        max_rad=float(errors.max()),
+        duration_s=track.duration_s,
+        other_duration_s=other.duration_s,
+        lag_s=alignment.lag_s,
+        warp_s=alignment.warp_s,
+    )
+
+
+def best_of(takes: Sequence[Track]) -> int:
+    """Return the index of the take that is nearest to all others, aligned in time."""
+    if not takes:
+        raise BadRequestError("there is no best of no takes", "Give one at least.")
+    names = shared_joints(takes)
+    values = [take.joints_rad[:, take._columns(names)] for take in takes]
+    far = np.zeros((len(takes), len(takes)))
+    for i, k in combinations(range(len(takes)), 2):
+        rows, others = warping_path(values[i], values[k])
+        errors = values[i][rows] - values[k][others]
+        far[i, k] = far[k, i] = np.sqrt(np.square(errors).mean())
+    return int(far.sum(axis=1).argmin())
+
+
+def average(takes: Sequence[Track]) -> Track:
+    """Return the mean of several takes: of their poses, and of when they are in them.
+
+    It begins as the take nearest to all others, and is drawn to the middle of all, a few times.
+    """
+    best = best_of(takes)
+    if any(set(take.names) != set(takes[best].names) for take in takes):
+        raise BadRequestError(
+            "takes of different joints have no average", "Keep the joints they share."
+        )
+    first = mean = takes[best]
+    for _ in range(_AVERAGINGS):
+        found = [align(mean, take) for take in takes]
+        poses = [_warped(take, a, mean.names) for take, a in zip(takes, found, strict=True)]
+        late_s = np.mean([_calm(a.late_s, mean.rate_hz) for a in found], axis=0)
+        times_s = _rising(mean.times_s, mean.times_s + late_s)
+        mean = replace(mean, times_s=times_s, joints_rad=np.mean(poses, axis=0))
+    marked_s = np.interp([mark.time_s for mark in first.marks], first.times_s, mean.times_s)
+    marks = zip(marked_s.tolist(), first.marks, strict=True)
+    return first._edited(
+        f"average of {len(takes)} takes, beginning from the {best + 1}. of them",
+        times_s=mean.times_s,
+        joints_rad=mean.joints_rad,
+        marks=tuple(Mark(time_s, mark.words) for time_s, mark in marks),
+    )
+
+
+def _warped(track: Track, alignment: Alignment, names: Sequence[str]) -> Array:
+    """Return the track's poses at the moments found for another, (n, joints)."""
+    values = track.joints_rad[:, track._columns(names)]
+    return sample(track.times_s, values, alignment.other_s, Interpolation.LINEAR)
+
+
+def _jerks(track: Track, names: Sequence[str]) -> Array:
+    """Return the root mean square of each joint's third derivative, (joints,)."""
+    times_s, values = track.times_s, track.joints_rad[:, track._columns(names)]
+    for _ in range(3):
+        values = np.diff(values, axis=0) / np.diff(times_s)[:, None]
+        times_s = (times_s[1:] + times_s[:-1]) / 2
+    return np.asarray(np.sqrt(np.square(values).mean(axis=0)))
+
+
+def _calm(values: Array, rate_hz: float) -> Array:
+    """Average over a short window: alignment goes in steps, time does not."""
+    half = int(_CALM_TIME_S / 2 * rate_hz)
+    padded = np.pad(values, half, mode="edge")
+    return np.convolve(padded, np.full(2 * half + 1, 1.0 / (2 * half + 1)), mode="valid")
+
+
+def _rising(before_s: Array, times_s: Array) -> Array:
+    """Return times that never stand still: each step is about a tenth of what it was, at least."""
+    steps = np.maximum(np.diff(times_s), np.diff(before_s) / 10)
+    steps *= (times_s[-1] - times_s[0]) / steps.sum()
+    return np.concatenate([times_s[:1], times_s[0] + np.cumsum(steps)])

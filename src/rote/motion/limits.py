@@ -11,6 +11,20 @@ from rote.motion.track import Array
 TOLERANCE_RAD = 0.02
 """A joint pushed against its stop reads a little beyond the limit; that much is no error."""
 
+MOST_PLAYED_RAD_S = 10.0
+"""Nothing is played faster, though most motors could turn three times as fast."""
+MOST_PLAYED_RAD_S2 = 100.0
+"""What the arms' motors can do with the arm's own weight; this project's estimate."""
+
+RETIME_RAD_S2 = 40.0
+RETIME_RAD_S3 = 800.0
+"""What retiming aims at unless told: a brisk arm that does not shake; this project's choice."""
+
+
+def most_played_rad_s(joints: Sequence[Joint]) -> Array:
+    """Return how fast each joint may be played, (joints,)."""
+    return np.minimum([joint.velocity_rad_s for joint in joints], MOST_PLAYED_RAD_S)
+
 
 def check_positions(times_s: Array, joints_rad: Array, joints: Sequence[Joint]) -> None:
     """Raise `UnsafeMotionError` for the worst joint outside its range, if any is.

@@ -10,7 +10,7 @@ from typing import Protocol
 
 import numpy as np
 
-from rote.model import G1_JOINTS, HAND_COM_M, HAND_MASS_KG, LEFT_ARM, RIGHT_ARM
+from rote.model import G1_JOINTS, G1_REST_RAD, HAND_COM_M, HAND_MASS_KG, LEFT_ARM, RIGHT_ARM
 from rote.motion.track import Array
 
 STEP_S = 0.002
@@ -50,14 +50,7 @@ HOLDING_CANCELS = 0.7
 SOFT_CANCELS = 0.85
 """How much of the arms' weight the controller carries, holding and soft."""
 
-_REST = {
-    0: -0.1, 3: 0.3, 4: -0.2,
-    6: -0.1, 9: 0.3, 10: -0.2,
-    15: 0.2, 16: 0.2, 18: 1.0,
-    22: 0.2, 23: -0.2, 25: 1.0,
-}  # fmt: skip
-REST_RAD: Array = np.array([_REST.get(index, 0.0) for index in range(len(G1_JOINTS))])
-"""Standing at ease: knees a little bent, arms hanging."""
+REST_RAD: Array = np.array(G1_REST_RAD)
 
 
 _MOST_A_STEP = (-MOST_RAD_S * STEP_S, MOST_RAD_S * STEP_S)

@@ -10,7 +10,7 @@ import numpy as np
 from rote.messages import MAX_DURATION_MS, Code, Phase, PlayAction
 from rote.model import G1_JOINTS, TAUGHT_JOINTS
 from rote.motion.interpolate import MINIMUM_JERK_PEAK, minimum_jerk, sample, sample_keyframes
-from rote.motion.limits import check_positions, check_speeds
+from rote.motion.limits import check_positions, check_speeds, most_played_rad_s
 from rote.motion.track import Array
 from rote.sim.body import LOWER_RAD, REST_RAD, STEP_S, UPPER_RAD
 from rote.sim.refusal import RefusalError
@@ -21,8 +21,8 @@ SOFT_RAD_S = 1.0
 SOFT_LEAST_S = 0.4
 BRAKE_S = 0.2
 """A stop takes this long to halt, and then returns."""
-_MOST_PLAYED_RAD_S = np.minimum([G1_JOINTS[i].velocity_rad_s for i in TAUGHT_JOINTS], 10.0)
 _JOINTS = [G1_JOINTS[i] for i in TAUGHT_JOINTS]
+_MOST_PLAYED_RAD_S = most_played_rad_s(_JOINTS)
 _COLUMNS = np.array(TAUGHT_JOINTS)
 
 

@@ -1,0 +1,188 @@
+"""Which moment of one take is which moment of another: dynamic time warping.
+
+The path is found on coarse samples first and then, near it, on all. Between samples it is refined
+to where the other take is really nearest.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rote.errors import BadRequestError
+from rote.messages import Interpolation
+from rote.motion.interpolate import sample
+from rote.motion.track import Array, Track
+
+_COARSE = 600
+"""A path over all pairs of this many samples is searched without a band."""
+_MOST_SAMPLES = 60_000
+_REACH = 4  # coarse samples to both sides of the coarse path
+_NUDGES = 3
+_STILL_RAD_S = 0.01
+
+Rows = NDArray[np.intp]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Alignment:
+    """For each sample of one track, the moment of another that fits."""
+
+    times_s: Array
+    """The first track's own times, (n,)."""
+    other_s: Array
+    """Those of the other track, (n,), never running back."""
+    other_begin_s: float
+    """When the other track begins."""
+
+    @property
+    def lag_s(self) -> float:
+        """How much later the other track is, counted from both beginnings; the median."""
+        return float(np.median(self.late_s))
+
+    @property
+    def warp_s(self) -> float:
+        """The largest difference in time between the two, once the lag is taken out."""
+        return float(np.abs(self.late_s - self.lag_s).max())
+
+    @property
+    def late_s(self) -> Array:
+        """How much later the other track is at each sample, (n,)."""
+        late_s: Array = (self.other_s - self.other_begin_s) - (self.times_s - self.times_s[0])
+        return late_s
+
+
+def shared_joints(tracks: Sequence[Track], joints: Sequence[str] | None = None) -> tuple[str, ...]:
+    """Return the joints to compare: those asked for, or those all tracks have."""
+    for track in tracks:
+        track._need(2)
+    names = tuple(tracks[0].names if joints is None else joints)
+    common = tuple(name for name in names if all(name in track.names for track in tracks))
+    if not common or (joints is not None and common != names):
+        missing = sorted(set(names) - set(common))
+        raise BadRequestError(
+            f"these joints cannot be compared: {', '.join(missing) or 'none were named'}",
+            "Choose joints that all tracks have.",
+        )
+    return common
+
+
+def align(track: Track, other: Track, joints: Sequence[str] | None = None) -> Alignment:
+    """Find, for each sample of `track`, the moment of `other` that fits it best."""
+    names = shared_joints((track, other), joints)
+    for one in (track, other):
+        if len(one) > _MOST_SAMPLES:
+            raise BadRequestError(
+                f"{len(one)} samples are too many to align; {_MOST_SAMPLES} are possible",
+                "Resample both at a lower rate first.",
+            )
+    values = track.joints_rad[:, track._columns(names)]
+    others = other.joints_rad[:, other._columns(names)]
+    rows, columns = warping_path(values, others)
+    # A sample that fits several of the other's is at their middle.
+    counts = np.bincount(rows, minlength=len(values))
+    places = np.bincount(rows, weights=columns, minlength=len(values)) / counts
+    other_s = np.interp(places, np.arange(len(others)), other.times_s)
+    return Alignment(
+        times_s=track.times_s,
+        other_s=_nudged(values, other.times_s, others, other_s),
+        other_begin_s=float(other.times_s[0]),
+    )
+
+
+def warping_path(a: Array, b: Array) -> tuple[Rows, Rows]:
+    """Return the rows of `a` and `b`, (n, joints) and (m, joints), that belong together.
+
+    The path goes from both first rows to both last, a row at a time in either or both, with the
+    least sum of squared distances there is (within a band, for more than a few hundred rows).
+    """
+    every = int(np.ceil(max(len(a), len(b)) / _COARSE))
+    if every == 1:
+        return _best_path(a, b, _Band.all(len(a), len(b)))
+    coarse_a, coarse_b = a[::every], b[::every]
+    path = _best_path(coarse_a, coarse_b, _Band.all(len(coarse_a), len(coarse_b)))
+    return _best_path(a, b, _Band.around(path, every, (len(a), len(b))))
+
+
+class _Band(NamedTuple):
+    """Which columns are looked at in each row: from `low` to before `high`."""
+
+    low: Rows
+    high: Rows
+
+    @classmethod
+    def all(cls, rows: int, columns: int) -> "_Band":
+        return cls(np.zeros(rows, dtype=np.intp), np.full(rows, columns, dtype=np.intp))
+
+    @classmethod
+    def around(cls, path: tuple[Rows, Rows], every: int, shape: tuple[int, int]) -> "_Band":
+        """Return the band around a path on every so many rows and columns."""
+        rows, columns = path
+        first = np.searchsorted(rows, np.arange(rows[-1] + 1))
+        last = np.append(first[1:], len(rows)) - 1
+        # A row looks as far as its neighbours' columns, and a little further.
+        low = columns[np.append(first[:1], first[:-1])] - _REACH
+        high = columns[np.append(last[1:], last[-1:])] + _REACH + 1
+        coarse = np.minimum(np.arange(shape[0]) // every, len(low) - 1)
+        band = cls(
+            np.clip(low[coarse] * every, 0, shape[1] - 1),
+            np.clip(high[coarse] * every, 1, shape[1]),
+        )
+        band.high[-1] = shape[1]
+        return band
+
+
+def _best_path(a: Array, b: Array, band: _Band) -> tuple[Rows, Rows]:
+    """Return the cheapest path inside the band, found row by row and then walked back."""
+    costs = np.full(len(b) + 1, np.inf)  # of the row before, shifted by one: column j is at j + 1
+    costs[0] = 0.0
+    left: list[NDArray[np.bool_]] = []
+    above: list[NDArray[np.bool_]] = []
+    for row in range(len(a)):
+        low, high = int(band.low[row]), int(band.high[row])
+        own = np.square(b[low:high] - a[row]).sum(axis=1)
+        up, diagonal = costs[low + 1 : high + 1], costs[low:high]
+        best = np.minimum(up, diagonal)
+        # Walking along the row costs the sum of its own costs, so the best place to enter it is
+        # a running minimum.
+        walked = np.cumsum(own)
+        found = walked + np.minimum.accumulate(best - (walked - own))
+        above.append(up < diagonal)
+        left.append(np.append(False, found[:-1] < best[1:] - 1e-12))
+        costs[:] = np.inf
+        costs[low + 1 : high + 1] = found
+    return _walked_back(band, left, above, len(b))
+
+
+def _walked_back(
+    band: _Band, left: list[NDArray[np.bool_]], above: list[NDArray[np.bool_]], columns: int
+) -> tuple[Rows, Rows]:
+    row, column = len(left) - 1, columns - 1
+    path = [(row, column)]
+    while row or column:
+        place = column - int(band.low[row])
+        if row == 0 or left[row][place]:
+            column -= 1
+        else:
+            column -= 0 if above[row][place] else 1
+            row -= 1
+        path.append((row, column))
+    rows, others = np.array(path[::-1], dtype=np.intp).T
+    return rows, others
+
+
+def _nudged(values: Array, times_s: Array, others: Array, at_s: Array) -> Array:
+    """Move each moment to where the other track is nearest, by at most a sample, in order."""
+    step_s = float(np.median(np.diff(times_s)))
+    begin_s, end_s = at_s - step_s, at_s + step_s
+    for _ in range(_NUDGES):
+        here = sample(times_s, others, at_s, Interpolation.LINEAR)
+        ahead = sample(times_s, others, at_s + step_s / 4, Interpolation.LINEAR)
+        behind = sample(times_s, others, at_s - step_s / 4, Interpolation.LINEAR)
+        slopes = (ahead - behind) / (step_s / 2)
+        steep = np.square(slopes).sum(axis=1)
+        wanted = ((values - here) * slopes).sum(axis=1) / np.maximum(steep, _STILL_RAD_S**2)
+        at_s = np.clip(np.clip(at_s + wanted, begin_s, end_s), times_s[0], times_s[-1])
+    return np.maximum.accumulate(at_s)

@@ -1,0 +1,394 @@
+"""Is this track fit to be played? Everything that speaks against it, with a number and a remedy.
+
+Each kind of finding is reported once per joint, at its worst moment. Position, speed, gaps and
+the variant are facts; acceleration, torque, heat, balance and contact are estimates, of a robot
+that stands upright and carries only `payload_kg` in each hand.
+"""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from rote.errors import BadRequestError, MissingExtraError
+from rote.messages import Interpolation
+from rote.model import FOOT_CORNERS_M, G1_23, G1_27, G1_29, G1_JOINTS, LEGS, Joint
+from rote.motion.contact import Contact, ContactModel
+from rote.motion.findings import CheckReport, Finding, Kind, Severity
+from rote.motion.interpolate import MINIMUM_JERK_PEAK, sample
+from rote.motion.kinematics import (
+    LINKS,
+    Frames,
+    Pose,
+    centre_of_mass_m,
+    forward,
+    poses,
+    weight_nm,
+    weights,
+    whole_pose,
+)
+from rote.motion.limits import MOST_PLAYED_RAD_S2, TOLERANCE_RAD, most_played_rad_s
+from rote.motion.track import Array, Track
+
+SOFT_RAD_S = 1.0
+"""How fast a player goes to a first pose."""
+JUMP_RAD = 0.05
+"""A first pose so near needs no approach."""
+CLEARANCE_M = 0.015
+"""Nearer than this, a hand may touch: the shapes are good to about a centimetre."""
+HANDS_MEET_M = 0.03
+"""Hands may meet, as in a clap: the shapes are thicker than two palms by this."""
+BALANCE_M = 0.02
+"""The centre of mass should stay so far inside the feet. The legs' own balancing is not known
+here: only so far outside them is it an error."""
+NEAR_TORQUE, LASTING_TORQUE = 0.7, 0.4
+"""Parts of a motor's greatest torque: for a moment, and on average. This project's estimate."""
+
+_VARIANTS = {variant.name: variant for variant in (G1_29, G1_27, G1_23)}
+_KNOWN = {joint.name: joint for joint in G1_JOINTS}
+_GAP_S, _GAP_STEPS = 0.1, 3.0
+_HOLE_S, _HOLE_STEPS = 0.5, 10.0
+_MOVED_RAD = 0.05
+# Between two samples, noise of 2 mrad looks like 50 rad/s2; over this long like 2.
+_ACCELERATION_WINDOW_S = 0.05
+_SLOW_HZ = 25.0  # weight and balance change no faster than a body does
+_FEET = (LINKS.index("left_ankle_roll_link"), LINKS.index("right_ankle_roll_link"))
+_ANGLES = np.arange(72) * (2 * np.pi / 72)
+_AROUND = np.stack([np.cos(_ANGLES), np.sin(_ANGLES)])
+_ORDER = tuple(Severity)
+
+_HAND = "wrist"  # all links from the wrist on count as the hand
+
+
+class _Subject(NamedTuple):
+    """A track, as far as the robot knows its joints."""
+
+    track: Track
+    joints: tuple[Joint, ...]
+    times_s: Array
+    values: Array
+    """(n, known joints)."""
+
+
+def check(
+    track: Track,
+    *,
+    start_pose: Pose | None = None,
+    variant: str | None = None,
+    contact: bool = True,
+    payload_kg: float = 0.0,
+) -> CheckReport:
+    """Return everything that speaks against playing `track`, the worst first.
+
+    `start_pose` is where the robot's 29 joints are now; without it, it stands at ease. `variant`
+    is the robot's build, else the track's own. Without `contact` nothing is asked of mujoco.
+    """
+    track._need(1)
+    if not 0.0 <= payload_kg <= 20.0:
+        raise BadRequestError(f"a payload is 0 to 20 kg, not {payload_kg:g}")
+    joints = tuple(_KNOWN[name] for name in track.names if name in _KNOWN)
+    columns = track._columns([joint.name for joint in joints])
+    subject = _Subject(track, joints, track.times_s, track.joints_rad[:, columns])
+    full = poses(track, start_pose)
+    found = [*_variant(track, variant or track.variant), *_gaps(track)]
+    if joints:
+        found += [*_positions(subject), *_speeds(subject), *_accelerations(subject)]
+        found += [*_jump(subject, start_pose), *_loads(track, full, payload_kg)]
+    if contact and joints:
+        found += _touching(track, start_pose)
+    return CheckReport(tuple(sorted(found, key=lambda finding: _ORDER.index(finding.severity))))
+
+
+# ---- what the recording says --------------------------------------------------------------------
+
+
+def _variant(track: Track, name: str) -> Iterator[Finding]:
+    if name not in _VARIANTS:
+        yield Finding(
+            severity=Severity.ERROR,
+            kind=Kind.VARIANT,
+            words=f"there is no robot {name!r}",
+            remedy=f"Known are {', '.join(_VARIANTS)}.",
+        )
+        return
+    names = _VARIANTS[name].names
+    for joint, column in zip(track.names, track.joints_rad.T, strict=True):
+        moved = float(np.ptp(column))
+        if joint not in names:
+            still = joint in _KNOWN and moved <= _MOVED_RAD
+            yield Finding(
+                severity=Severity.WARNING if still else Severity.ERROR,
+                kind=Kind.VARIANT,
+                joint=joint,
+                value=moved,
+                limit=_MOVED_RAD if joint in _KNOWN else 0.0,
+                margin=(_MOVED_RAD if joint in _KNOWN else 0.0) - moved,
+                words=f"{name} has no {joint}, and the track moves it by {moved:.2f} rad",
+                remedy=f"Drop it, or map the track: rote motion convert to {name}.",
+            )
+    if missing := [joint for joint in names if joint not in track.names]:
+        yield Finding(
+            severity=Severity.NOTE,
+            kind=Kind.VARIANT,
+            value=float(len(missing)),
+            words=f"the track leaves {len(missing)} joints of {name} alone: {', '.join(missing)}",
+            remedy="Nothing to do: they stay where they are.",
+        )
+
+
+def _gaps(track: Track) -> Iterator[Finding]:
+    steps = np.diff(track.times_s)
+    if not steps.size:
+        return
+    usual_s, row = float(np.median(steps)), int(steps.argmax())
+    worst_s = float(steps[row])
+    allowed_s = max(_GAP_S, _GAP_STEPS * usual_s)
+    if worst_s <= allowed_s:
+        return
+    hole = worst_s > max(_HOLE_S, _HOLE_STEPS * usual_s)
+    count = int((steps > allowed_s).sum())
+    yield Finding(
+        severity=Severity.ERROR if hole else Severity.WARNING,
+        kind=Kind.GAP,
+        time_s=float(track.times_s[row]),
+        value=worst_s,
+        limit=allowed_s,
+        margin=allowed_s - worst_s,
+        words=f"{count} holes in the recording, the longest of {worst_s:.2f} s; "
+        f"samples are usually {usual_s:.3f} s apart",
+        remedy="Teach it again on a better network, or resample it if the motion is still right.",
+    )
+
+
+# ---- what the joints can do ---------------------------------------------------------------------
+
+
+def _positions(subject: _Subject) -> Iterator[Finding]:
+    lower = np.array([joint.lower_rad for joint in subject.joints])
+    upper = np.array([joint.upper_rad for joint in subject.joints])
+    beyond = np.maximum(lower - subject.values, subject.values - upper)
+    for row, column in _worst(beyond, np.zeros(len(subject.joints))):
+        joint, value = subject.joints[column], float(subject.values[row, column])
+        excess = float(beyond[row, column])
+        yield Finding(
+            severity=Severity.ERROR if excess > TOLERANCE_RAD else Severity.WARNING,
+            kind=Kind.POSITION,
+            joint=joint.name,
+            time_s=float(subject.times_s[row]),
+            value=value,
+            limit=joint.upper_rad if value > joint.upper_rad else joint.lower_rad,
+            margin=-excess,
+            words=f"{joint.name} is at {value:.2f} rad; it reaches "
+            f"{joint.lower_rad:.2f} to {joint.upper_rad:.2f} rad",
+            remedy="Teach it again with this joint further from its end, or trim that part away.",
+        )
+
+
+def _speeds(subject: _Subject) -> Iterator[Finding]:
+    if len(subject.times_s) < 2:
+        return
+    speeds = np.abs(np.diff(subject.values, axis=0)) / np.diff(subject.times_s)[:, None]
+    most = most_played_rad_s(subject.joints)
+    for row, column in _worst(speeds, most):
+        name, value, limit = subject.joints[column].name, speeds[row, column], most[column]
+        yield Finding(
+            severity=Severity.ERROR,
+            kind=Kind.VELOCITY,
+            joint=name,
+            time_s=float(subject.times_s[row]),
+            value=float(value),
+            limit=float(limit),
+            margin=float(limit - value),
+            words=f"{name} moves at {value:.1f} rad/s; up to {limit:.1f} rad/s are played",
+            remedy="Play it slower, or retime it: rote motion retime.",
+        )
+
+
+def _accelerations(subject: _Subject) -> Iterator[Finding]:
+    if len(subject.times_s) < 3:
+        return
+    window_s = max(_ACCELERATION_WINDOW_S, float(np.median(np.diff(subject.times_s))))
+    before, after = (
+        sample(subject.times_s, subject.values, subject.times_s + shift_s, Interpolation.LINEAR)
+        for shift_s in (-window_s, window_s)
+    )
+    gains = np.abs(after - 2 * subject.values + before) / window_s**2
+    limit = MOST_PLAYED_RAD_S2
+    for row, column in _worst(gains, np.full(len(subject.joints), limit)):
+        name, value = subject.joints[column].name, float(gains[row, column])
+        yield Finding(
+            severity=Severity.WARNING,
+            kind=Kind.ACCELERATION,
+            joint=name,
+            time_s=float(subject.times_s[row]),
+            value=value,
+            limit=limit,
+            margin=limit - value,
+            words=f"{name} would need {value:.0f} rad/s2; about {limit:.0f} can be followed",
+            remedy="Smooth it, or retime it: rote motion retime.",
+        )
+
+
+def _jump(subject: _Subject, start_pose: Pose | None) -> Iterator[Finding]:
+    start = whole_pose(start_pose)[[joint.index for joint in subject.joints]]
+    far = np.abs(subject.values[0] - start)
+    column = int(far.argmax())
+    value = float(far[column])
+    if value <= JUMP_RAD:
+        return
+    name, needed_s = subject.joints[column].name, MINIMUM_JERK_PEAK * value / SOFT_RAD_S
+    where = "where the robot stands at ease" if start_pose is None else "where the robot is"
+    yield Finding(
+        severity=Severity.NOTE if start_pose is None else Severity.WARNING,
+        kind=Kind.JUMP,
+        joint=name,
+        time_s=float(subject.times_s[0]),
+        value=value,
+        limit=JUMP_RAD,
+        margin=JUMP_RAD - value,
+        words=f"{name} begins {value:.2f} rad from {where}",
+        remedy=f"Let the player go there softly first; that takes {needed_s:.1f} s.",
+    )
+
+
+def _worst(values: Array, limits: Array) -> Iterator[tuple[int, int]]:
+    """Yield, for each column above its limit, its worst row and itself."""
+    for column, row in enumerate(values.argmax(axis=0).tolist()):
+        if values[row, column] > limits[column]:
+            yield row, column
+
+
+# ---- what the body can bear ---------------------------------------------------------------------
+
+
+def _loads(track: Track, full: Array, payload_kg: float) -> Iterator[Finding]:
+    """Yield what weight does: to the motors of arms and waist, and to the balance."""
+    every = max(1, int(track.rate_hz / _SLOW_HZ))
+    rows = np.unique(np.append(np.arange(0, len(full), every), len(full) - 1))
+    frames, load = forward(full[rows]), weights(payload_kg)
+    torques = np.abs(weight_nm(frames, load))
+    torques[:, LEGS] = 0.0
+    times_s = track.times_s[rows]
+    yield from _torques(times_s, torques)
+    yield from _heat(times_s, torques)
+    yield from _balance(times_s, frames, centre_of_mass_m(frames, load))
+
+
+def _torques(times_s: Array, torques: Array) -> Iterator[Finding]:
+    effort = np.array([joint.effort_nm for joint in G1_JOINTS])
+    for row, column in _worst(torques, NEAR_TORQUE * effort):
+        value, limit = float(torques[row, column]), float(effort[column])
+        yield Finding(
+            severity=Severity.ERROR if value > limit else Severity.WARNING,
+            kind=Kind.TORQUE,
+            joint=G1_JOINTS[column].name,
+            time_s=float(times_s[row]),
+            value=value,
+            limit=limit,
+            margin=limit - value,
+            words=f"{G1_JOINTS[column].name} holds about {value:.0f} N.m; it can {limit:.0f} N.m",
+            remedy="Carry less, or teach it with the arm closer to the body.",
+        )
+
+
+def _heat(times_s: Array, torques: Array) -> Iterator[Finding]:
+    mean = np.sqrt(np.square(torques).mean(axis=0, keepdims=True))
+    lasting = LASTING_TORQUE * np.array([joint.effort_nm for joint in G1_JOINTS])
+    for _, column in _worst(mean, lasting):
+        value, limit = float(mean[0, column]), float(lasting[column])
+        yield Finding(
+            severity=Severity.WARNING,
+            kind=Kind.THERMAL,
+            joint=G1_JOINTS[column].name,
+            time_s=float(times_s[torques[:, column].argmax()]),
+            value=value,
+            limit=limit,
+            margin=limit - value,
+            words=f"{G1_JOINTS[column].name} holds about {value:.1f} N.m on average; "
+            f"for long it should stay below {limit:.1f} N.m",
+            remedy="Do not loop it, and let the motor cool between two runs.",
+        )
+
+
+def _balance(times_s: Array, frames: Frames, centres_m: Array) -> Iterator[Finding]:
+    inside_m = feet_margin_m(frames, centres_m)
+    row = int(inside_m.argmin())
+    value = float(inside_m[row])
+    if value >= BALANCE_M:
+        return
+    side = "outside the feet by" if value < 0 else "inside the feet by only"
+    yield Finding(
+        severity=Severity.ERROR if value < -BALANCE_M else Severity.WARNING,
+        kind=Kind.BALANCE,
+        time_s=float(times_s[row]),
+        value=value,
+        limit=BALANCE_M,
+        margin=value - BALANCE_M,
+        words=f"the centre of mass is {side} {abs(value) * 100:.1f} cm",
+        remedy="Carry less, or teach it with the arms closer to the body.",
+    )
+
+
+def feet_margin_m(frames: Frames, centres_m: Array) -> Array:
+    """Return how far the centre of mass is inside the feet's outline, (n,); below 0 outside.
+
+    Down is where the soles look: the robot stands on both.
+    """
+    up = frames.turns[_FEET[0], :, 2] + frames.turns[_FEET[1], :, 2]
+    up = up / np.linalg.norm(up, axis=0)
+    ahead = np.array([[1.0], [0.0], [0.0]]) - up[:1] * up
+    ahead = ahead / np.linalg.norm(ahead, axis=0)
+    ground = np.stack([ahead, np.cross(up, ahead, axis=0)])
+    corners = np.stack([frames.points_m(foot, at) for foot in _FEET for at in FOOT_CORNERS_M])
+    away = np.einsum("gin,cin->gcn", ground, corners - centres_m.T[None])
+    # The distance to a convex outline is the least over all directions of how far it reaches there.
+    return np.asarray(np.einsum("gd,gcn->dcn", _AROUND, away).max(axis=1).min(axis=0))
+
+
+# ---- what touches what --------------------------------------------------------------------------
+
+
+def _touching(track: Track, start_pose: Pose | None) -> Iterator[Finding]:
+    try:
+        model = ContactModel(CLEARANCE_M)
+    except MissingExtraError as error:
+        yield Finding(
+            severity=Severity.NOTE,
+            kind=Kind.COLLISION,
+            words=f"nobody looked whether the robot touches itself: {error}",
+            remedy=error.remedy,
+        )
+        return
+    for contact in model.contacts(track, start_pose):
+        if (finding := _met(contact)) is not None:
+            yield finding
+
+
+def _met(contact: Contact) -> Finding | None:
+    """Return what two links so near each other mean, if anything."""
+    hands = [_HAND in link for link in (contact.a, contact.b)]
+    touching = contact.distance_m < 0
+    if not touching and not any(hands):
+        return None
+    clap = all(hands) and contact.distance_m >= -HANDS_MEET_M
+    limit = 0.0 if touching else CLEARANCE_M
+    # The outermost of the two is the one a person would move.
+    link = max((contact.a, contact.b), key=lambda name: (_HAND in name, _outward(name)))
+    return Finding(
+        severity=Severity.ERROR if touching and not clap else Severity.WARNING,
+        kind=Kind.COLLISION if touching else Kind.CLEARANCE,
+        joint=G1_JOINTS[LINKS.index(link)].name,
+        time_s=contact.time_s,
+        value=contact.distance_m,
+        limit=limit,
+        margin=contact.distance_m - limit,
+        words=f"{contact.a} and {contact.b} are {contact.distance_m * 100:.1f} cm apart"
+        if not touching
+        else f"{contact.a} meets {contact.b}, {-contact.distance_m * 100:.1f} cm deep",
+        remedy="Look at it: rote motion show. Teach it again with more room between the two.",
+    )
+
+
+def _outward(link: str) -> int:
+    """Return a link's place in its chain; the pelvis, which has no joint, is innermost."""
+    return LINKS.index(link) if link in LINKS else -1

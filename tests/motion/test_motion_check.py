@@ -1,0 +1,389 @@
+"""A check finds what was put in: the kind, the joint, the moment and the number; and nothing in a
+sound track."""
+
+import json
+import sys
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rote.errors import BadRequestError
+from rote.model import FOOT_CORNERS_M, G1_23, G1_29, G1_JOINTS, TAUGHT_JOINTS, Joint
+from rote.motion import kinematics
+from rote.motion.check import BALANCE_M, CLEARANCE_M, HANDS_MEET_M, check, feet_margin_m
+from rote.motion.contact import ContactModel
+from rote.motion.findings import CheckReport, Finding, Kind, Severity
+from rote.motion.track import Array, Track
+from rote.sim.body import REST_RAD
+from rote.sim.hands import SCRIPTS, ScriptedHand
+
+INDEX = {joint.name: joint.index for joint in G1_JOINTS}
+ARM = [G1_JOINTS[index] for index in TAUGHT_JOINTS]
+
+
+def calm(seconds: float = 2.0, rate_hz: float = 100.0) -> Track:
+    """Return arms that swing a little about where they rest, as a hand would lead them."""
+    times_s = 5.0 + np.arange(round(seconds * rate_hz) + 1) / rate_hz
+    joints_rad = np.repeat(REST_RAD[None, :], times_s.size, axis=0)
+    swing = np.sin(2 * np.pi * (times_s - 5.0) / seconds)
+    joints_rad[:, [15, 22]] -= 0.3 * np.abs(swing)[:, None] ** 2
+    joints_rad[:, 18] -= 0.4 * swing**2
+    return Track(times_s=times_s, joints_rad=joints_rad, names=G1_29.names)
+
+
+def changed(track: Track, joint: str, rows: slice | int, by_rad: float | Array) -> Track:
+    joints_rad = track.joints_rad.copy()
+    joints_rad[rows, INDEX[joint]] += by_rad
+    return replace(track, joints_rad=joints_rad)
+
+
+def posed(**angles_rad: float) -> Track:
+    """Return a second of standing still, at ease but for these joints."""
+    pose = REST_RAD.copy()
+    for name, value in angles_rad.items():
+        pose[INDEX[f"{name}_joint"]] = value
+    joints_rad = np.repeat(pose[None, :], 101, axis=0)
+    return Track(times_s=np.arange(101) / 100, joints_rad=joints_rad, names=G1_29.names)
+
+
+def of_kind(report: CheckReport, kind: Kind) -> list[Finding]:
+    return [finding for finding in report.findings if finding.kind is kind]
+
+
+def the(report: CheckReport, kind: Kind, joint: str | None = None) -> Finding:
+    (found,) = [f for f in of_kind(report, kind) if joint is None or f.joint == joint]
+    return found
+
+
+# ---- sound tracks -------------------------------------------------------------------------------
+
+
+def test_a_calm_motion_has_nothing_against_it() -> None:
+    assert check(calm()).findings == ()
+
+
+@pytest.mark.parametrize("name", sorted(set(SCRIPTS) - {"clap"}))
+def test_what_the_scripted_hands_teach_may_be_played(name: str) -> None:
+    hand = ScriptedHand(name, 6.0)
+    times_s = np.arange(0.0, 6.0, 0.02)
+    poses: Array = np.array([hand.pose(time_s) for time_s in times_s.tolist()])
+    assert check(Track(times_s=times_s, joints_rad=poses, names=G1_29.names)).findings == ()
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 2**32 - 1), st.floats(0.0, 0.002))
+def test_a_trembling_hand_gives_no_errors(seed: int, noise_rad: float) -> None:
+    track = calm()
+    tremor = np.random.default_rng(seed).standard_normal(track.joints_rad.shape) * noise_rad
+    report = check(replace(track, joints_rad=track.joints_rad + tremor), contact=False)
+    assert report.ok
+    assert not report.warnings
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_one_pose_or_two_are_checked_too(count: int) -> None:
+    track = calm()
+    short = replace(track, times_s=track.times_s[:count], joints_rad=track.joints_rad[:count])
+    assert check(short, contact=False).ok
+    far = changed(short, "left_elbow_joint", 0, 5.0)
+    assert not check(far, contact=False).ok
+
+
+def test_no_pose_cannot_be_checked() -> None:
+    empty = Track(times_s=np.zeros(0), joints_rad=np.zeros((0, 29)), names=G1_29.names)
+    with pytest.raises(BadRequestError, match="1 samples"):
+        check(empty)
+
+
+# ---- what was put in is found -------------------------------------------------------------------
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.sampled_from(ARM), st.integers(20, 180), st.booleans(), st.floats(0.03, 1.0))
+def test_a_position_beyond_its_limit_is_found_with_its_moment_and_number(
+    joint: Joint, row: int, above: bool, excess: float
+) -> None:
+    track = calm()
+    limit = joint.upper_rad if above else joint.lower_rad
+    value = limit + (excess if above else -excess)
+    track = changed(track, joint.name, row, value - float(track.joints_rad[row, joint.index]))
+    found = the(check(track, contact=False), Kind.POSITION)
+    assert found.severity is Severity.ERROR
+    assert (found.joint, found.time_s) == (joint.name, track.times_s[row])
+    assert found.value == pytest.approx(value)
+    assert found.limit == limit
+    assert found.margin == pytest.approx(-excess)
+
+
+def test_a_joint_pushed_against_its_stop_is_a_warning() -> None:
+    report = check(posed(left_wrist_roll=1.98), contact=False)
+    found = the(report, Kind.POSITION)
+    assert found.severity is Severity.WARNING
+    assert report.ok
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.sampled_from(ARM), st.integers(20, 180), st.floats(0.12, 0.4))
+def test_a_joint_that_is_too_fast_is_found_with_its_moment_and_number(
+    joint: Joint, row: int, step_rad: float
+) -> None:
+    track = calm()
+    track = changed(track, joint.name, slice(row, None), step_rad)
+    found = the(check(track, contact=False), Kind.VELOCITY)
+    assert found.severity is Severity.ERROR
+    assert (found.joint, found.time_s) == (joint.name, track.times_s[row - 1])
+    assert found.value == pytest.approx(step_rad * 100, abs=4.0)
+    assert found.limit == 10.0
+    assert found.margin is not None
+    assert found.margin < 0
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.sampled_from(ARM), st.integers(50, 150))
+def test_a_joint_that_turns_too_sharply_is_found(joint: Joint, row: int) -> None:
+    track = calm()
+    # From 4 rad/s one way to 4 rad/s the other within a sample: a corner.
+    corner = -4.0 * np.abs(track.times_s - track.times_s[row])
+    corner = np.maximum(corner, -0.2)
+    track = changed(track, joint.name, slice(None), corner + 0.2)
+    report = check(track, contact=False)
+    found = the(report, Kind.ACCELERATION, joint.name)
+    assert found.severity is Severity.WARNING
+    assert found.time_s == pytest.approx(track.times_s[row], abs=0.02)
+    assert found.value == pytest.approx(2 * 4.0 / 0.05, rel=0.1)
+
+
+def test_a_hole_in_the_recording_is_found_where_it_begins() -> None:
+    track = calm()
+    keep = (track.times_s <= 6.0) | (track.times_s >= 6.2)
+    short = replace(track, times_s=track.times_s[keep], joints_rad=track.joints_rad[keep])
+    found = the(check(short, contact=False), Kind.GAP)
+    assert found.severity is Severity.WARNING
+    assert found.time_s == pytest.approx(6.0)
+    assert found.value == pytest.approx(0.2)
+    keep = (track.times_s <= 6.0) | (track.times_s >= 6.8)
+    long = replace(track, times_s=track.times_s[keep], joints_rad=track.joints_rad[keep])
+    assert the(check(long, contact=False), Kind.GAP).severity is Severity.ERROR
+
+
+def test_keyframes_far_apart_are_no_holes() -> None:
+    slow = Track(
+        times_s=np.arange(5.0), joints_rad=np.repeat(REST_RAD[None], 5, 0), names=G1_29.names
+    )
+    assert check(slow, contact=False).findings == ()
+
+
+def test_a_first_pose_far_from_where_the_robot_is_needs_an_approach() -> None:
+    start = REST_RAD.copy()
+    start[INDEX["right_elbow_joint"]] -= 0.8
+    report = check(calm(), start_pose=start, contact=False)
+    found = the(report, Kind.JUMP)
+    assert found.severity is Severity.WARNING
+    assert (found.joint, found.time_s) == ("right_elbow_joint", 5.0)
+    assert found.value == pytest.approx(0.8)
+    assert "1.5 s" in found.remedy
+    assert report.ok
+
+
+def test_a_first_pose_far_from_standing_at_ease_is_only_noted() -> None:
+    found = the(check(posed(left_elbow=0.0), contact=False), Kind.JUMP)
+    assert found.severity is Severity.NOTE
+
+
+def test_joints_the_robot_does_not_have_are_errors_where_they_move() -> None:
+    track = changed(calm(), "left_wrist_yaw_joint", slice(100, 150), 0.2 * np.ones(50))
+    found = of_kind(check(track, variant=G1_23.name, contact=False), Kind.VARIANT)
+    by_joint = {finding.joint: finding.severity for finding in found}
+    assert by_joint.pop("left_wrist_yaw_joint") is Severity.ERROR
+    assert set(by_joint.values()) == {Severity.WARNING}
+    assert set(by_joint) == {
+        "right_wrist_yaw_joint", "left_wrist_pitch_joint", "right_wrist_pitch_joint",
+        "waist_roll_joint", "waist_pitch_joint",
+    }  # fmt: skip
+
+
+def test_a_joint_nobody_knows_is_an_error_and_the_others_are_still_checked() -> None:
+    names = ("nose_joint", "left_elbow_joint")
+    track = Track(
+        times_s=np.arange(2.0), joints_rad=np.array([[0.0, 1.0], [0.0, 9.0]]), names=names
+    )
+    report = check(track, contact=False)
+    assert {(f.kind, f.joint) for f in report.errors} >= {
+        (Kind.VARIANT, "nose_joint"),
+        (Kind.POSITION, "left_elbow_joint"),
+    }
+    assert check(replace(track, names=("nose_joint", "ear_joint"))).errors[0].kind is Kind.VARIANT
+
+
+def test_joints_the_track_leaves_alone_are_noted() -> None:
+    track = Track(times_s=np.zeros(1), joints_rad=np.ones((1, 1)), names=("left_elbow_joint",))
+    (found,) = check(track, contact=False).findings
+    assert (found.severity, found.kind, found.value) == (Severity.NOTE, Kind.VARIANT, 28.0)
+
+
+def test_a_robot_nobody_knows_is_an_error() -> None:
+    assert check(calm(), variant="g2-99", contact=False).errors[0].kind is Kind.VARIANT
+
+
+# ---- weight -------------------------------------------------------------------------------------
+
+
+def test_too_much_in_a_stretched_hand_is_an_error_of_the_shoulder() -> None:
+    stretched = posed(left_shoulder_pitch=-1.5, left_elbow=1.5)
+    assert not of_kind(check(stretched, contact=False), Kind.TORQUE)
+    report = check(stretched, payload_kg=6.0, contact=False)
+    found = the(report, Kind.TORQUE, "left_shoulder_pitch_joint")
+    assert found.severity is Severity.ERROR
+    assert found.limit == 25.0
+    assert found.value is not None
+    assert 25.0 < found.value < 60.0
+    less = the(
+        check(stretched, payload_kg=4.0, contact=False), Kind.TORQUE, "left_shoulder_pitch_joint"
+    )
+    assert less.severity is Severity.WARNING
+
+
+def test_holding_for_long_what_is_heavy_makes_a_motor_hot() -> None:
+    stretched = posed(left_shoulder_pitch=-1.5, left_elbow=1.5)
+    report = check(stretched, payload_kg=2.0, contact=False)
+    found = the(report, Kind.THERMAL, "left_shoulder_pitch_joint")
+    assert found.severity is Severity.WARNING
+    assert found.limit == 10.0
+    assert report.ok
+
+
+def test_legs_are_the_balance_controllers_business() -> None:
+    joints = {f.joint for f in check(posed(), payload_kg=20.0, contact=False).findings}
+    assert not any(name and ("hip" in name or "knee" in name) for name in joints)
+
+
+@pytest.mark.parametrize("payload_kg", [-1.0, 21.0, float("nan")])
+def test_a_payload_out_of_reason_is_refused(payload_kg: float) -> None:
+    with pytest.raises(BadRequestError, match="0 to 20 kg"):
+        check(calm(), payload_kg=payload_kg)
+
+
+def test_leaning_with_full_hands_tips_the_robot_over() -> None:
+    bowed = posed(
+        waist_pitch=0.5, left_shoulder_pitch=-1.5, right_shoulder_pitch=-1.5,
+        left_elbow=1.5, right_elbow=1.5,
+    )  # fmt: skip
+    found = the(check(bowed, payload_kg=6.0, contact=False), Kind.BALANCE)
+    assert found.severity is Severity.ERROR
+    assert found.value is not None
+    assert found.value < -BALANCE_M
+    near = the(check(bowed, contact=False), Kind.BALANCE)
+    assert near.severity is Severity.WARNING
+    assert near.value is not None
+    assert -BALANCE_M <= near.value < BALANCE_M
+    assert not of_kind(check(posed(), contact=False), Kind.BALANCE)
+
+
+def test_the_distance_inside_the_feet_is_that_to_their_outline() -> None:
+    frames = kinematics.forward(np.zeros((1, 29)))
+    corners = np.array(
+        [frames.points_m(foot, corner)[:, 0] for foot in (5, 11) for corner in FOOT_CORNERS_M]
+    )
+    middle = corners.mean(axis=0)
+    ahead = corners[:, 0].max() - middle[0]
+    behind = middle[0] - corners[:, 0].min()
+    assert feet_margin_m(frames, middle[None, :])[0] == pytest.approx(min(ahead, behind), rel=0.01)
+    outside = middle + np.array([0.3, 0.0, 1.0])
+    assert feet_margin_m(frames, outside[None, :])[0] == pytest.approx(ahead - 0.3, abs=1e-3)
+
+
+# ---- contact ------------------------------------------------------------------------------------
+
+
+def test_a_hand_in_the_chest_is_an_error_with_its_joint_and_moment() -> None:
+    pytest.importorskip("mujoco")
+    track = posed(right_shoulder_pitch=0.0, right_shoulder_yaw=1.5, right_elbow=-0.3)
+    report = check(track)
+    assert any(
+        finding.joint in {"right_wrist_yaw_joint", "right_wrist_pitch_joint"}
+        and "torso_link" in finding.words
+        and finding.time_s == 0.0
+        for finding in report.errors
+    )
+    assert check(track, contact=False).ok
+
+
+def test_a_hand_close_to_the_thigh_is_a_warning() -> None:
+    pytest.importorskip("mujoco")
+    for roll in np.arange(0.2, 0.0, -0.005):
+        report = check(posed(left_shoulder_roll=float(roll)))
+        if found := of_kind(report, Kind.CLEARANCE):
+            break
+    assert found[0].severity is Severity.WARNING
+    assert found[0].joint is not None
+    assert found[0].joint.startswith("left_wrist")
+    assert found[0].value is not None
+    assert 0.0 <= found[0].value < CLEARANCE_M
+    assert report.ok
+
+
+def test_an_elbow_close_to_the_body_is_nothing_to_say() -> None:
+    pytest.importorskip("mujoco")
+    track = posed(left_shoulder_pitch=-0.4, left_shoulder_yaw=-1.2, left_elbow=0.0)
+    near = ContactModel(CLEARANCE_M).contacts(track)
+    assert ("left_elbow_link", "torso_link") in {(contact.a, contact.b) for contact in near}
+    assert not of_kind(check(track), Kind.CLEARANCE)
+
+
+def test_hands_may_meet_but_not_pass_through_each_other() -> None:
+    pytest.importorskip("mujoco")
+    severities = {}
+    for yaw in np.arange(0.2, 0.5, 0.02):
+        track = posed(
+            left_shoulder_pitch=-0.7, right_shoulder_pitch=-0.7, left_shoulder_roll=0.1,
+            right_shoulder_roll=-0.1, left_elbow=0.4, right_elbow=0.4,
+            left_shoulder_yaw=-float(yaw), right_shoulder_yaw=float(yaw),
+        )  # fmt: skip
+        for finding in of_kind(check(track), Kind.COLLISION):
+            assert finding.value is not None
+            severities[finding.value] = finding.severity
+    assert {value < -HANDS_MEET_M for value in severities} == {True, False}
+    for value, severity in severities.items():
+        assert severity is (Severity.ERROR if value < -HANDS_MEET_M else Severity.WARNING)
+
+
+def test_without_mujoco_the_report_says_what_was_not_looked_at(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, "mujoco", None)
+    report = check(calm())
+    (found,) = report.findings
+    assert (found.severity, found.kind) == (Severity.NOTE, Kind.COLLISION)
+    assert "rote[physics]" in found.remedy
+    assert report.ok
+
+
+# ---- the report ---------------------------------------------------------------------------------
+
+
+def test_a_report_has_the_worst_first_and_each_kind_once_per_joint() -> None:
+    track = changed(calm(), "left_elbow_joint", slice(50, None), 0.3)
+    track = changed(track, "left_elbow_joint", slice(90, None), 0.2)
+    track = changed(track, "right_elbow_joint", slice(90, None), 3.0)
+    report = check(track, start_pose=REST_RAD + 0.1, contact=False)
+    order = [list(Severity).index(finding.severity) for finding in report.findings]
+    assert order == sorted(order)
+    named = [(finding.kind, finding.joint) for finding in report.findings]
+    assert len(named) == len(set(named))
+    assert the(report, Kind.VELOCITY, "left_elbow_joint").time_s == track.times_s[49]
+
+
+def test_a_report_is_json_as_the_command_line_promises() -> None:
+    report = check(changed(calm(), "left_elbow_joint", 70, 4.0), contact=False)
+    told = json.loads(json.dumps(report.as_json()))
+    assert told["ok"] is False
+    assert {"severity", "kind", "joint", "time_s", "value", "limit", "margin", "remedy"} <= set(
+        told["findings"][0]
+    )
+    assert all(finding["remedy"] for finding in told["findings"])
+    assert ("error", "position", "left_elbow_joint") in {
+        (f["severity"], f["kind"], f["joint"]) for f in told["findings"]
+    }

@@ -1,0 +1,167 @@
+"""The body of capsules: free where a person would see it free, touching where it would touch."""
+
+import sys
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+
+from rote.errors import MissingExtraError
+from rote.model import G1_29, G1_JOINTS
+from rote.motion.contact import SHAPES, Contact, ContactModel, body_xml, contacts
+from rote.motion.kinematics import LINKS, forward
+from rote.motion.track import Array, Track
+from rote.sim.body import REST_RAD
+from rote.sim.hands import SCRIPTS, ScriptedHand
+
+pytest.importorskip("mujoco")
+
+INDEX = {joint.name: joint.index for joint in G1_JOINTS}
+
+
+@pytest.fixture(scope="module")
+def body() -> ContactModel:
+    return ContactModel()
+
+
+def held(**angles_rad: float) -> Track:
+    """Return one pose: at ease but for these joints."""
+    return through(angles_rad)
+
+
+def through(*poses: dict[str, float]) -> Track:
+    """Return a second from pose to pose, with nothing between."""
+    rows = np.repeat(REST_RAD[None, :], len(poses), axis=0)
+    for row, pose in zip(rows, poses, strict=True):
+        for name, value in pose.items():
+            row[INDEX[f"{name}_joint"]] = value
+    return Track(times_s=np.arange(float(len(poses))), joints_rad=rows, names=G1_29.names)
+
+
+def pairs(found: list[Contact]) -> set[tuple[str, str]]:
+    return {(contact.a, contact.b) for contact in found}
+
+
+def performed(name: str) -> Track:
+    hand = ScriptedHand(name, 6.0)
+    times_s = np.arange(0.0, 6.0, 0.02)
+    poses: Array = np.array([hand.pose(time_s) for time_s in times_s.tolist()])
+    return Track(times_s=times_s, joints_rad=poses, names=G1_29.names)
+
+
+def test_a_robot_at_ease_and_one_with_all_joints_at_0_touch_nothing(body: ContactModel) -> None:
+    zero = Track(times_s=np.zeros(1), joints_rad=np.zeros((1, 29)), names=G1_29.names)
+    assert body.contacts(held()) == []
+    assert body.contacts(zero) == []
+
+
+@pytest.mark.parametrize("name", sorted(SCRIPTS))
+def test_what_the_scripted_hands_do_touches_nothing_but_hand_to_hand(
+    name: str, body: ContactModel
+) -> None:
+    met = pairs(body.contacts(performed(name)))
+    assert met <= ({("left_wrist_yaw_link", "right_wrist_yaw_link")} if name == "clap" else set())
+
+
+def test_an_arm_led_through_the_chest_is_found(body: ContactModel) -> None:
+    track = held(right_shoulder_pitch=0.0, right_shoulder_yaw=1.5, right_elbow=-0.3)
+    found = body.contacts(track)
+    assert ("right_wrist_yaw_link", "torso_link") in pairs(found) or (
+        "right_wrist_pitch_link",
+        "torso_link",
+    ) in pairs(found)
+    assert found[0].distance_m < -0.01
+    assert found == sorted(found, key=lambda contact: contact.distance_m)
+
+
+def test_crossed_arms_meet_each_other(body: ContactModel) -> None:
+    track = held(
+        left_shoulder_pitch=-0.5, left_shoulder_yaw=-1.2, left_elbow=0.0,
+        right_shoulder_pitch=-0.5, right_shoulder_yaw=1.2, right_elbow=0.0,
+    )  # fmt: skip
+    sides = {(a.partition("_")[0], b.partition("_")[0]) for a, b in pairs(body.contacts(track))}
+    assert ("left", "right") in sides
+
+
+def test_a_hand_at_the_head_is_found(body: ContactModel) -> None:
+    found = body.contacts(
+        held(
+            right_shoulder_pitch=-1.5,
+            right_shoulder_roll=-0.4,
+            right_shoulder_yaw=0.56,
+            right_elbow=-0.94,
+        )
+    )
+    assert any("torso_link" in pair for pair in pairs(found))
+
+
+def test_a_touch_between_two_far_samples_does_not_slip_through(body: ContactModel) -> None:
+    inside = {"right_shoulder_pitch": 0.0, "right_shoulder_yaw": 1.5, "right_elbow": -0.3}
+    before = inside | {"right_shoulder_yaw": 0.0}
+    found = body.contacts(through(before, inside, before))
+    assert found[0].time_s == pytest.approx(1.0, abs=0.05)
+    assert body.contacts(through(before, before)) == []
+
+
+def test_a_margin_finds_what_is_near_with_its_distance() -> None:
+    near = ContactModel(0.05).contacts(held())
+    arm = next(c for c in near if (c.a, c.b) == ("left_shoulder_yaw_link", "torso_link"))
+    assert 0.0 < arm.distance_m < 0.05
+    assert not {("left_shoulder_yaw_link", "torso_link")} & pairs(contacts(held(), 0.01))
+
+
+def test_links_of_one_joint_are_never_asked_about(body: ContactModel) -> None:
+    ends = {joint.name.removesuffix("_joint"): joint.upper_rad for joint in G1_JOINTS}
+    met = pairs(body.contacts(held(**ends)))
+    assert not {tuple(sorted((joint.parent, LINKS[joint.index]))) for joint in G1_JOINTS} & met
+
+
+def test_no_poses_touch_nothing(body: ContactModel) -> None:
+    empty = Track(times_s=np.zeros(0), joints_rad=np.zeros((0, 29)), names=G1_29.names)
+    assert body.contacts(empty) == []
+
+
+def test_joints_a_track_lacks_are_where_the_robot_is(body: ContactModel) -> None:
+    pose = held(right_shoulder_pitch=0.0, right_shoulder_yaw=1.5, right_elbow=-0.3).joints_rad[0]
+    track = Track(times_s=np.zeros(1), joints_rad=np.zeros((1, 1)), names=("waist_yaw_joint",))
+    assert body.contacts(track) == []
+    assert body.contacts(track, pose)
+
+
+def test_mujoco_has_every_link_where_we_have_it() -> None:
+    import mujoco
+
+    model = mujoco.MjModel.from_xml_string(body_xml())
+    data = mujoco.MjData(model)
+    poses = np.random.default_rng(1).uniform(-1.0, 1.0, (4, 29))
+    frames = forward(poses)
+    for row, pose in enumerate(poses):
+        for joint in G1_JOINTS:
+            data.joint(joint.name).qpos[0] = pose[joint.index]
+        mujoco.mj_kinematics(model, data)
+        for index, link in enumerate(LINKS):
+            assert data.body(link).xpos == pytest.approx(frames.places_m[index, :, row], abs=1e-9)
+
+
+def test_left_and_right_have_the_same_shapes() -> None:
+    left = [shape for shape in SHAPES if shape.link.startswith("left_")]
+    right = [shape for shape in SHAPES if shape.link.startswith("right_")]
+    for one, other in zip(left, right, strict=True):
+        assert other.link == one.link.replace("left", "right")
+        assert other.start_m[1] == -one.start_m[1]
+        assert other.radius_m == one.radius_m
+
+
+def test_the_body_is_sound_xml_with_every_joint() -> None:
+    root = ElementTree.fromstring(body_xml(0.02, [("pelvis", "torso_link")]))
+    assert {joint.get("name") for joint in root.iter("joint")} == {j.name for j in G1_JOINTS}
+    assert [(e.get("body1"), e.get("body2")) for e in root.iter("exclude")] == [
+        ("pelvis", "torso_link")
+    ]
+
+
+def test_without_mujoco_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "mujoco", None)
+    with pytest.raises(MissingExtraError) as caught:
+        ContactModel()
+    assert "rote[physics]" in caught.value.remedy

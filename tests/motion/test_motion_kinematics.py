@@ -1,0 +1,163 @@
+"""Where links are and what they weigh: against what can be worked out by hand, and by the sim."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rote.errors import BadRequestError
+from rote.model import (
+    FOOT_CORNERS_M,
+    G1_29,
+    G1_JOINTS,
+    G1_REST_RAD,
+    HAND_COM_M,
+    LEFT_ARM,
+    PELVIS_MASS_KG,
+    RIGHT_ARM,
+    Vector,
+    link_of,
+)
+from rote.motion import kinematics
+from rote.motion.kinematics import LINKS
+from rote.motion.mirror import mirror
+from rote.motion.track import Array, Track
+from rote.sim.body import REST_RAD, arm_weight_nm
+
+POSES = st.integers(0, 2**32 - 1).map(
+    lambda seed: np.random.default_rng(seed).uniform(-1.5, 1.5, (3, len(G1_JOINTS)))
+)
+
+
+def turned(angle_rad: float, axis: Vector) -> Array:
+    """Return the matrix of a turn about any axis, by Rodrigues' formula."""
+    x, y, z = axis
+    cross = np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
+    matrix = np.eye(3) + np.sin(angle_rad) * cross + (1 - np.cos(angle_rad)) * cross @ cross
+    return np.asarray(matrix)
+
+
+def walked(pose: Array, link: str) -> tuple[Array, Array]:
+    """Return place and turn of a link, by walking from it to the pelvis."""
+    place, turn = np.zeros(3), np.eye(3)
+    while link != "pelvis":
+        joint = next(joint for joint in G1_JOINTS if link_of(joint) == link)
+        roll, pitch, yaw = joint.origin_rpy_rad
+        base = turned(yaw, (0, 0, 1)) @ turned(pitch, (0, 1, 0)) @ turned(roll, (1, 0, 0))
+        base = base @ turned(float(pose[joint.index]), joint.axis)
+        place, turn = np.array(joint.origin_m) + base @ place, base @ turn
+        link = joint.parent
+    return place, turn
+
+
+@given(POSES)
+def test_all_links_are_where_a_walk_along_the_chain_finds_them(poses: Array) -> None:
+    frames = kinematics.forward(poses)
+    for index, link in enumerate(LINKS):
+        place, turn = walked(poses[1], link)
+        assert frames.places_m[index, :, 1] == pytest.approx(place, abs=1e-12)
+        assert frames.turns[index, :, :, 1] == pytest.approx(turn, abs=1e-12)
+
+
+def test_hanging_arms_have_the_hands_beside_the_hips() -> None:
+    left, right = kinematics.hands_m(kinematics.forward(REST_RAD[None, :]))[0]
+    assert left == pytest.approx([0.07, 0.24, -0.15], abs=0.01)
+    assert right == pytest.approx(left * [1, -1, 1], abs=1e-4)
+
+
+def test_a_hand_is_a_point_of_the_wrist() -> None:
+    frames = kinematics.forward(REST_RAD[None, :])
+    hands = kinematics.hands_m(frames)
+    for hand, arm in enumerate((LEFT_ARM, RIGHT_ARM)):
+        place, turn = walked(REST_RAD, LINKS[arm[-1]])
+        assert hands[0, hand] == pytest.approx(place + turn @ np.array(HAND_COM_M))
+
+
+@given(POSES)
+def test_a_mirrored_pose_has_mirrored_hands_and_a_mirrored_centre_of_mass(poses: Array) -> None:
+    joints_rad = REST_RAD + poses / 6
+    track = Track(times_s=np.arange(3.0), joints_rad=joints_rad, names=G1_29.names)
+    other = mirror(track)
+    frames, others = kinematics.forward(track.joints_rad), kinematics.forward(other.joints_rad)
+    hands, mirrored = kinematics.hands_m(frames), kinematics.hands_m(others)
+    assert mirrored[:, 0] == pytest.approx(hands[:, 1] * [1, -1, 1], abs=1e-3)
+    load = kinematics.weights()
+    centre = kinematics.centre_of_mass_m(frames, load)
+    assert kinematics.centre_of_mass_m(others, load) == pytest.approx(centre * [1, -1, 1], abs=1e-3)
+
+
+def test_the_whole_robot_weighs_what_its_maker_says() -> None:
+    assert kinematics.weights().masses_kg.sum() + PELVIS_MASS_KG == pytest.approx(33.341, abs=0.002)
+
+
+def test_what_hands_carry_is_weighed_where_they_are() -> None:
+    frames = kinematics.forward(REST_RAD[None, :])
+    empty, loaded = kinematics.weights(), kinematics.weights(2.0)
+    assert loaded.masses_kg.sum() - empty.masses_kg.sum() == pytest.approx(4.0)
+    total = empty.masses_kg.sum() + PELVIS_MASS_KG
+    hands = kinematics.hands_m(frames)[0].mean(axis=0)
+    before = kinematics.centre_of_mass_m(frames, empty)[0]
+    after = kinematics.centre_of_mass_m(frames, loaded)[0]
+    assert after == pytest.approx((total * before + 4.0 * hands) / (total + 4.0))
+
+
+@given(POSES)
+def test_the_arms_weigh_on_their_joints_as_the_simulated_body_has_it(poses: Array) -> None:
+    poses[:, :15] = 0.0
+    torques = kinematics.weight_nm(kinematics.forward(poses), kinematics.weights())
+    arms = np.array([*LEFT_ARM, *RIGHT_ARM])
+    for pose, torque in zip(poses, torques, strict=True):
+        assert torque[arms] == pytest.approx(arm_weight_nm(pose[arms]), abs=1e-9)
+
+
+@given(POSES)
+def test_torque_is_how_much_height_a_joint_costs(poses: Array) -> None:
+    load, step = kinematics.weights(), 1e-5
+    total = load.masses_kg.sum() + PELVIS_MASS_KG
+
+    def energy(pose: Array) -> float:
+        centre = kinematics.centre_of_mass_m(kinematics.forward(pose[None, :]), load)
+        return float(centre[0, 2] * total * kinematics.GRAVITY_M_S2)
+
+    pose = poses[0]
+    torques = kinematics.weight_nm(kinematics.forward(pose[None, :]), load)[0]
+    for joint in (12, 13, 14, 15, 18, 23):
+        ahead, behind = pose.copy(), pose.copy()
+        ahead[joint] += step
+        behind[joint] -= step
+        slope = (energy(ahead) - energy(behind)) / (2 * step)
+        assert torques[joint] == pytest.approx(-slope, abs=1e-5)
+
+
+def test_joints_a_track_does_not_have_stay_at_ease_or_where_they_are() -> None:
+    names = ("left_elbow_joint", "nose_joint")
+    track = Track(
+        times_s=np.arange(2.0), joints_rad=np.array([[0.5, 9.0], [0.6, 9.0]]), names=names
+    )
+    at_ease = kinematics.poses(track)
+    assert at_ease[:, 18].tolist() == [0.5, 0.6]
+    assert np.delete(at_ease, 18, axis=1) == pytest.approx(
+        np.repeat(np.delete(REST_RAD, 18)[None, :], 2, axis=0)
+    )
+    start = np.arange(29) / 100
+    assert kinematics.poses(track, start)[1, 25] == 0.25
+
+
+@pytest.mark.parametrize("pose", [[], [0.0] * 28, [float("nan")] * 29])
+def test_half_a_pose_is_refused(pose: list[float]) -> None:
+    with pytest.raises(BadRequestError, match="a pose is 29 angles"):
+        kinematics.whole_pose(pose)
+
+
+def test_the_simulated_body_rests_where_the_model_says() -> None:
+    assert pytest.approx(G1_REST_RAD) == REST_RAD
+
+
+def test_at_rest_both_soles_are_level() -> None:
+    frames = kinematics.forward(REST_RAD[None, :])
+    soles = [
+        frames.points_m(LINKS.index(f"{side}_ankle_roll_link"), corner)[2, 0]
+        for side in ("left", "right")
+        for corner in FOOT_CORNERS_M
+    ]
+    assert np.ptp(soles) < 1e-3
