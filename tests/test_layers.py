@@ -30,7 +30,11 @@ MAY_IMPORT: dict[str, set[str]] = {
 PURE = {"errors", "model", "messages", "wire", "session", "motion"}
 IMPURE = {"asyncio", "socket", "time", "random", "logging", "threading", "subprocess"}
 DISK = {"os", "tempfile", "pathlib", "shutil", "io", "fcntl"}
-FILES_MAY = {"motion/files": DISK, "motion/plot.py": {"pathlib"}}
+FILES_MAY = {
+    "motion/files": DISK,
+    "motion/plot.py": {"pathlib"},
+    "motion/figure.py": {"pathlib"},
+}
 
 # A carrier or heavy library has one home.
 HOMES = {
@@ -41,6 +45,7 @@ HOMES = {
     "matplotlib": "motion/plot.py",
     "mcap": "motion/files/mcap_records.py",
     "mujoco": "motion/contact.py",
+    "PIL": "motion/figure.py",
     "pyarrow": "motion/files/lerobot.py",
     "zstandard": "motion/files/mcap_records.py",
     "cryptography": "wire/signalling.py",

@@ -1,16 +1,26 @@
-"""A picture of two tracks, or word of what is missing to draw one."""
+"""Pictures of tracks: what is on them, and word of what is missing to draw one."""
 
 import struct
 import sys
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 
-from rote.errors import MissingExtraError
-from rote.model import G1_29
-from rote.motion.plot import plot_pair
-from rote.motion.track import Track
+from motion.motion_tracks import waving
+from rote.errors import BadRequestError, MissingExtraError
+from rote.model import G1_29, G1_JOINTS
+from rote.motion.findings import Finding, Kind, Severity
+from rote.motion.plot import drawn_track, plain, plot_pair, plot_track
+from rote.motion.track import Mark, Track
+
+pytest.importorskip("matplotlib")
+
+LIMITS = {joint.name: (joint.lower_rad, joint.upper_rad) for joint in G1_JOINTS}
+ELBOW = "right_elbow_joint"
 
 
 def moving(size: float) -> Track:
@@ -18,6 +28,33 @@ def moving(size: float) -> Track:
     joints = np.zeros((times_s.size, 29))
     joints[:, 22:28] = size * np.sin(3 * times_s)[:, None] * np.arange(1, 7)
     return Track(times_s=times_s, joints_rad=joints, names=G1_29.names)
+
+
+def finding(joint: str | None, time_s: float | None, severity: Severity) -> Finding:
+    return Finding(
+        severity=severity, kind=Kind.TORQUE, words="", remedy="", joint=joint, time_s=time_s
+    )
+
+
+def panels(figure: Any) -> dict[str, Any]:
+    return {axis.get_title(): axis for axis in figure.axes if axis.get_visible()}
+
+
+def lines(axis: Any, gid: str) -> list[Any]:
+    return [line for line in axis.get_lines() if line.get_gid() == gid]
+
+
+def out_of_reach(axis: Any) -> list[tuple[float, float]]:
+    """Return the heights of the shaded parts, lowest first."""
+    shades = [patch.get_bbox() for patch in axis.patches if patch.get_gid() == "out of reach"]
+    return sorted((box.y0, box.y1) for box in shades)
+
+
+def legend(figure: Any) -> list[str]:
+    return [text.get_text() for text in figure.legends[0].get_texts()]
+
+
+# ---- taught against played ----------------------------------------------------------------------
 
 
 def test_a_plot_is_a_png_of_a_sensible_size_in_a_new_folder(tmp_path: Path) -> None:
@@ -37,6 +74,12 @@ def test_another_motion_makes_another_picture(tmp_path: Path) -> None:
     assert first.read_bytes() != second.read_bytes()
 
 
+def test_tracks_of_few_joints_make_a_picture_too(tmp_path: Path) -> None:
+    plot_pair(waving(), waving(), tmp_path / "wave.svg", title="$wave_$")
+    text = (tmp_path / "wave.svg").read_text()
+    assert text.count("<!-- left shoulder") == 3
+
+
 @pytest.mark.parametrize("module", ["matplotlib.figure", "matplotlib.backends.backend_agg"])
 def test_without_matplotlib_the_error_names_the_extra(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, module: str
@@ -47,3 +90,149 @@ def test_without_matplotlib_the_error_names_the_extra(
     assert caught.value.extra == "plot"
     assert "rote[plot]" in caught.value.remedy
     assert list(tmp_path.iterdir()) == []
+
+
+# ---- one take, or two ---------------------------------------------------------------------------
+
+
+def test_the_joints_that_move_are_drawn_as_they_moved() -> None:
+    track = moving(0.1)
+    shown = panels(drawn_track(track))
+    assert list(shown) == [name[:-6].replace("_", " ") for name in G1_29.names[22:28]]
+    (line,) = lines(shown["right elbow"], "take")
+    assert line.get_xdata().tolist() == track.times_s.tolist()
+    assert line.get_ydata().tolist() == track.joints_rad[:, 25].tolist()
+
+
+def test_joints_at_rest_are_left_out_unless_all_are() -> None:
+    joints = np.zeros((5, 29))
+    joints[:, 3] = np.arange(5) / 10
+    track = Track(times_s=np.arange(5.0), joints_rad=joints, names=G1_29.names)
+    assert list(panels(drawn_track(track))) == ["left knee"]
+    still = replace(track, joints_rad=np.zeros((5, 29)))
+    assert len(panels(drawn_track(still))) == 6
+
+
+def test_named_joints_are_drawn_in_the_tracks_order_and_others_refused() -> None:
+    shown = panels(drawn_track(moving(0.1), joints=[ELBOW, "left_knee_joint"]))
+    assert list(shown) == ["left knee", "right elbow"]
+    four = drawn_track(moving(0.1), joints=G1_29.names[22:26])
+    assert (len(panels(four)), len(four.axes)) == (4, 6), "the rest of the grid stays empty"
+    with pytest.raises(BadRequestError, match="no tail"):
+        drawn_track(moving(0.1), joints=["tail"])
+
+
+def test_what_is_out_of_reach_is_shaded_from_the_limit_on() -> None:
+    axis = panels(drawn_track(moving(0.7), joints=[ELBOW]))["right elbow"]
+    (_, below), (above, top) = out_of_reach(axis)
+    assert (below, above) == pytest.approx(LIMITS[ELBOW])
+    bottom, upmost = axis.get_ylim()
+    assert bottom < below
+    assert above < upmost < top
+
+
+def test_limits_far_away_do_not_flatten_the_motion() -> None:
+    axis = panels(drawn_track(moving(0.05), joints=[ELBOW]))["right elbow"]
+    bottom, top = axis.get_ylim()
+    assert bottom > LIMITS[ELBOW][0]
+    assert top - bottom < 0.6
+
+
+def test_the_bar_beside_a_panel_shows_the_part_of_the_range_that_is_used() -> None:
+    calm, wild = (
+        panels(drawn_track(moving(size), joints=[ELBOW]))["right elbow"] for size in (0.1, 0.7)
+    )
+    (bar,) = calm.child_axes
+    assert bar.get_ylim() == pytest.approx(LIMITS[ELBOW])
+    used = bar.patches[0].get_bbox()
+    assert (used.y0, used.y1) == pytest.approx((-0.4, 0.4), abs=0.05)
+    assert bar.patches[0].get_facecolor() != wild.child_axes[0].patches[0].get_facecolor()
+
+
+def test_a_joint_nobody_knows_is_drawn_without_limits() -> None:
+    track = Track(times_s=np.arange(3.0), joints_rad=np.zeros((3, 1)), names=("tail",))
+    (axis,) = panels(drawn_track(track)).values()
+    assert out_of_reach(axis) == []
+    assert axis.child_axes == []
+
+
+def test_a_second_take_begins_where_the_first_does() -> None:
+    track = moving(0.1)
+    other = replace(moving(0.2), times_s=track.times_s + 100.0, source="again")
+    figure = drawn_track(track, other=other, joints=[ELBOW])
+    (line,) = lines(panels(figure)["right elbow"], "other take")
+    assert line.get_xdata() == pytest.approx(track.times_s)
+    assert line.get_ydata().tolist() == other.joints_rad[:, 25].tolist()
+    assert legend(figure)[:2] == ["first take", "again"]
+    assert legend(drawn_track(other, other=other))[:2] == ["first take", "second take"]
+
+
+def test_a_second_take_without_the_joint_or_without_samples_adds_no_line() -> None:
+    empty = Track(times_s=np.zeros(0), joints_rad=np.zeros((0, 29)), names=G1_29.names)
+    for other in (waving(), empty):
+        figure = drawn_track(moving(0.1), other=other, joints=[ELBOW])
+        assert lines(panels(figure)["right elbow"], "other take") == []
+
+
+def test_marks_are_lines_with_words_and_those_outside_do_not_stretch_the_picture() -> None:
+    marks = (Mark(0.5, "up\n\x00 $x_$"), Mark(1e6, "long after"))
+    axis = panels(drawn_track(replace(moving(0.1), marks=marks), joints=[ELBOW]))["right elbow"]
+    assert [line.get_xdata()[0] for line in lines(axis, "mark")] == [0.5]
+    assert [text.get_text() for text in axis.texts] == ["up $x_$"]
+    assert axis.get_xlim()[1] < 2.1
+
+
+def test_findings_are_marked_on_their_joint_at_their_moment() -> None:
+    track = moving(0.1)
+    found = [
+        finding(ELBOW, 0.5, Severity.ERROR),
+        finding("left_knee_joint", 0.7, Severity.WARNING),
+        finding(None, 1.0, Severity.NOTE),
+        finding(None, None, Severity.NOTE),
+    ]
+    figure = drawn_track(track, findings=found)
+    shown = panels(figure)
+    assert next(iter(shown)) == "left knee", "a joint with a finding is drawn though it rests"
+    sign, everywhere = lines(shown["right elbow"], "torque")
+    assert (sign.get_xdata()[0], sign.get_ydata()[0]) == pytest.approx(
+        (0.5, 0.4 * np.sin(1.5)), abs=1e-3
+    )
+    assert everywhere.get_xdata() == [1.0, 1.0]
+    assert len(lines(shown["right wrist roll"], "torque")) == 1
+    assert legend(figure) == ["range used", "error", "warning", "note"]
+
+
+def test_a_single_sample_is_a_dot_and_none_is_refused() -> None:
+    one = Track(times_s=np.zeros(1), joints_rad=np.ones((1, 1)), names=(ELBOW,))
+    (line,) = lines(panels(drawn_track(one))["right elbow"], "take")
+    assert line.get_marker() == "o"
+    none = Track(times_s=np.zeros(0), joints_rad=np.zeros((0, 1)), names=(ELBOW,))
+    with pytest.raises(BadRequestError, match="1 samples"):
+        drawn_track(none)
+
+
+def test_a_track_is_saved_as_the_file_is_called_and_always_the_same(tmp_path: Path) -> None:
+    track = replace(moving(0.1), marks=(Mark(0.5, "\U0001f44b"),))
+    for name in ("a.PNG", "a.svg"):
+        first, second = tmp_path / name, tmp_path / "again" / name
+        for path in (first, second):
+            plot_track(track, path, joints=[ELBOW], title="wave $_$")
+        assert first.read_bytes() == second.read_bytes()
+    assert (tmp_path / "a.PNG").read_bytes().startswith(b"\x89PNG")
+    root = ElementTree.parse(tmp_path / "a.svg").getroot()
+    assert root.tag.endswith("svg")
+    assert {"take", "mark", "out of reach"} <= {node.get("id", "") for node in root.iter()}
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.PNG", "a.svg", "again"]
+
+
+def test_another_ending_is_refused_before_anything_is_drawn(tmp_path: Path) -> None:
+    with pytest.raises(BadRequestError) as caught:
+        plot_track(moving(0.1), tmp_path / "wave.bmp")
+    assert ".png, .svg" in caught.value.remedy
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_words_are_cut_to_what_can_be_drawn() -> None:
+    assert plain("up\x1b[1m") == "up[1m"
+    assert plain("a" * 60) == "a" * 60
+    assert plain("a" * 61) == "a" * 59 + "…"

@@ -1,42 +1,259 @@
-"""Pictures of tracks, as PNG. Needs the extra `plot`."""
+"""Pictures of tracks over time, as PNG or SVG. Needs the extra `plot`.
 
+The only home of matplotlib: `blank` gives a figure to draw on and `save` writes it, for `figure`
+too.
+"""
+
+import warnings
+from collections.abc import Collection, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from rote.errors import MissingExtraError
-from rote.motion.track import Track
+from rote.errors import BadRequestError, MissingExtraError
+from rote.model import G1_JOINTS, Joint
+from rote.motion.files.disk import whole
+from rote.motion.findings import Finding, Severity
+from rote.motion.track import Mark, Track
 
-_PANELS = 6
-_TAUGHT, _PLAYED = "#1f6feb", "#e8590c"
+PICTURES = (".png", ".svg")
+FIRST, SECOND, INK, PALE = "#1f6feb", "#e8590c", "#343a40", "#adb5bd"
+
+_PANELS, _COLUMNS = 6, 3
+_BEYOND = "#c92a2a"
+_SIGNS = {
+    Severity.ERROR: ("X", "#c92a2a"),
+    Severity.WARNING: ("^", "#f08c00"),
+    Severity.NOTE: ("o", "#868e96"),
+}
+_ROOM = 0.12  # of what is shown, above and below
+_LEAST_RANGE_RAD = 0.2  # a joint at rest is not blown up to its noise
+_STILL_RAD = 0.01  # a joint that moves less is not drawn of itself
+_MOST_SIGNS = 60
+_JOINTS = {joint.name: joint for joint in G1_JOINTS}
 
 
-def plot_pair(taught: Track, played: Track, path: Path, *, title: str, lag_s: float = 0.0) -> None:
-    """Draw the joints that moved most, taught against played, into a PNG file."""
+def blank(width_in: float, height_in: float, dpi: int, what: str = "drawing a plot") -> Any:
+    """Return a figure with nothing on it, that needs no screen."""
     try:
         from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: PLC0415 - optional
         from matplotlib.figure import Figure  # noqa: PLC0415 - optional
     except ImportError as error:
-        raise MissingExtraError("drawing a plot", "plot") from error
-    moved = np.argsort(np.ptp(taught.joints_rad, axis=0))[::-1][:_PANELS]
-    figure = Figure(figsize=(11, 6.2), dpi=110, layout="constrained")
+        raise MissingExtraError(what, "plot") from error
+    figure = Figure(figsize=(width_in, height_in), dpi=dpi, layout="constrained")
     FigureCanvasAgg(figure)
+    return figure
+
+
+def save(figure: Any, path: Path) -> None:
+    """Write a figure in the format its file name asks for; the same figure gives the same file."""
+    from matplotlib import rc_context  # noqa: PLC0415 - optional
+
+    ending = picture_format(path)
+    when = {"Date": None} if ending == "svg" else {}
+    with rc_context({"svg.hashsalt": "rote"}), warnings.catch_warnings(), whole(path) as file:
+        # A sign that the font lacks is drawn as a box; that is no news to a person.
+        warnings.filterwarnings("ignore", message="Glyph", category=UserWarning)
+        figure.savefig(file, format=ending, metadata=when)
+
+
+def plain(words: str) -> str:
+    """Return words that can be drawn: short, and without what no font has."""
+    drawable = "".join(sign for sign in words if sign.isprintable())
+    return drawable if len(drawable) <= _MOST_SIGNS else drawable[: _MOST_SIGNS - 1] + "…"
+
+
+def picture_format(path: Path) -> str:
+    """Return `png` or `svg`, as the file is called."""
+    ending = path.suffix.lower()
+    if ending not in PICTURES:
+        raise BadRequestError(
+            f"{path} has no ending of a picture", f"Name a file that ends in {', '.join(PICTURES)}."
+        )
+    return ending[1:]
+
+
+def plot_pair(taught: Track, played: Track, path: Path, *, title: str, lag_s: float = 0.0) -> None:
+    """Draw the joints that moved most, taught against played, into a picture file."""
+    figure = blank(11, 6.2, 110)
+    moved = np.argsort(np.ptp(taught.joints_rad, axis=0))[::-1][:_PANELS]
     axes = figure.subplots(2, 3, sharex=True).ravel()
     for axis in axes[moved.size :]:
         axis.set_visible(False)
     for axis, joint in zip(axes, sorted(moved), strict=False):
-        axis.plot(taught.times_s, taught.joints_rad[:, joint], color=_TAUGHT, lw=4, alpha=0.35)
-        axis.plot(played.times_s - lag_s, played.joints_rad[:, joint], color=_PLAYED, lw=1.4)
-        axis.set_title(taught.names[joint].removesuffix("_joint").replace("_", " "), fontsize=10)
-        axis.grid(alpha=0.25)
-        axis.spines[["top", "right"]].set_visible(False)
-        axis.margins(x=0.01)
+        axis.plot(taught.times_s, taught.joints_rad[:, joint], color=FIRST, lw=4, alpha=0.35)
+        axis.plot(played.times_s - lag_s, played.joints_rad[:, joint], color=SECOND, lw=1.4)
+        _dress(axis, taught.names[joint])
     for axis in axes[3:]:
         axis.set_xlabel("time, s")
     for axis in axes[::3]:
         axis.set_ylabel("angle, rad")
     lines = [*axes[0].get_lines()]
     figure.legend(lines, ["taught by hand", "played back"], loc="outside lower center", ncols=2)
-    figure.suptitle(title, fontsize=12)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path)
+    figure.suptitle(title, fontsize=12, parse_math=False)
+    save(figure, path)
+
+
+def plot_track(
+    track: Track,
+    path: Path,
+    *,
+    other: Track | None = None,
+    joints: Collection[str] | None = None,
+    title: str = "",
+    findings: Sequence[Finding] = (),
+) -> None:
+    """Draw joints over time into a picture file: those named, or those that move most.
+
+    What is out of a joint's reach is shaded, and the bar beside each panel shows how much of its
+    range is used. Times are the track's own; the `other` take begins where it does. `findings` of
+    a check are marked where they are, and their joints are drawn before those that move more.
+    """
+    picture_format(path)
+    figure = drawn_track(track, other=other, joints=joints, title=title, findings=findings)
+    save(figure, path)
+
+
+def drawn_track(
+    track: Track,
+    *,
+    other: Track | None = None,
+    joints: Collection[str] | None = None,
+    title: str = "",
+    findings: Sequence[Finding] = (),
+) -> Any:
+    """Return the picture that `plot_track` saves, as a matplotlib figure."""
+    track._need(1)
+    names = _worth_seeing(track, findings) if joints is None else track._chosen(joints)
+    columns = min(len(names), _COLUMNS)
+    rows = -(-len(names) // columns)
+    figure = blank(max(3.8 * columns, 5.5), 2.5 * rows + 1.1, 110)
+    axes = figure.subplots(rows, columns, sharex=True, squeeze=False)
+    for axis, name in zip(axes.ravel(), names, strict=False):
+        _draw_joint(axis, track, other, name)
+        _draw_findings(axis, track, name, findings)
+        for mark in _marks_within(track):
+            axis.axvline(mark.time_s, color=INK, lw=0.8, ls=(0, (4, 3)), alpha=0.6, gid="mark")
+    for axis in axes.ravel()[len(names) :]:
+        axis.set_visible(False)
+    _label(axes, track, len(names))
+    _legend(figure, track, other, findings)
+    figure.suptitle(plain(title), fontsize=12, color=INK, parse_math=False)
+    return figure
+
+
+def _marks_within(track: Track) -> list[Mark]:
+    """Return the marks that lie in the track; one far outside would stretch the picture."""
+    first_s, last_s = track.times_s[0], track.times_s[-1]
+    return [mark for mark in track.marks if first_s <= mark.time_s <= last_s]
+
+
+def _worth_seeing(track: Track, findings: Sequence[Finding]) -> tuple[str, ...]:
+    """Return the names of up to six joints, in the track's order."""
+    ranges = np.ptp(track.joints_rad, axis=0)
+    found = {f.joint for f in findings if f.severity is not Severity.NOTE}
+    order = sorted(range(len(track.names)), key=lambda i: (track.names[i] in found, ranges[i]))
+    chosen = [i for i in order if track.names[i] in found or ranges[i] > _STILL_RAD] or order
+    return tuple(track.names[column] for column in sorted(chosen[-_PANELS:]))
+
+
+def _draw_joint(axis: Any, track: Track, other: Track | None, name: str) -> None:
+    values = track.joints_rad[:, track.names.index(name)]
+    shown = [values]
+    dot = "o" if len(track) == 1 else None
+    wide = {"lw": 4, "alpha": 0.35} if other else {"lw": 1.8}
+    axis.plot(track.times_s, values, color=FIRST, marker=dot, gid="take", **wide)
+    if other is not None and len(other) and name in other.names:
+        shown.append(other.joints_rad[:, other.names.index(name)])
+        times_s = other.times_s - other.times_s[0] + track.times_s[0]
+        axis.plot(times_s, shown[-1], color=SECOND, lw=1.4, gid="other take")
+    low, high = (float(f([f(part) for part in shown])) for f in (np.min, np.max))
+    spare = max(_LEAST_RANGE_RAD - (high - low), 0.0) / 2
+    room = _ROOM * max(high - low, _LEAST_RANGE_RAD) + spare
+    axis.set_ylim(low - room, high + room)
+    _dress(axis, name)
+    if name in _JOINTS:
+        _draw_limits(axis, _JOINTS[name], low, high)
+
+
+def _draw_limits(axis: Any, joint: Joint, low: float, high: float) -> None:
+    """Shade what is out of reach, and show beside the panel how much of the reach is used."""
+    bottom, top = axis.get_ylim()
+    for start, end in ((min(bottom, joint.lower_rad) - 1.0, joint.lower_rad),
+                       (joint.upper_rad, max(top, joint.upper_rad) + 1.0)):  # fmt: skip
+        axis.axhspan(start, end, color=_BEYOND, alpha=0.1, lw=0, zorder=0, gid="out of reach")
+    axis.set_ylim(bottom, top)
+    bar = axis.inset_axes((1.02, 0.0, 0.022, 1.0))
+    bar.set(ylim=(joint.lower_rad, joint.upper_rad), xticks=[], yticks=[], facecolor="#eef1f4")
+    bar.spines[:].set_visible(False)
+    within = joint.lower_rad <= low and high <= joint.upper_rad
+    thin = (joint.upper_rad - joint.lower_rad) / 100
+    bar.axhspan(low - thin, high + thin, color=FIRST if within else _BEYOND, alpha=0.55, lw=0)
+    for y, limit in ((0.0, joint.lower_rad), (1.0, joint.upper_rad)):
+        bar.text(1.6, y, f"{limit:.1f}", transform=bar.transAxes, fontsize=7, color="#868e96",
+                 va="bottom" if y == 0.0 else "top")  # fmt: skip
+
+
+def _draw_findings(axis: Any, track: Track, name: str, findings: Sequence[Finding]) -> None:
+    """Put a sign where a finding of this joint is, and a line where one is of no joint."""
+    values = track.joints_rad[:, track.names.index(name)]
+    for finding in findings:
+        if finding.time_s is None:
+            continue
+        sign, colour = _SIGNS[finding.severity]
+        if finding.joint is None:
+            axis.axvline(finding.time_s, color=colour, lw=1.2, ls=":", gid=str(finding.kind))
+        elif finding.joint == name:
+            value = np.interp(finding.time_s, track.times_s, values)
+            axis.plot(finding.time_s, value, sign, color=colour, ms=8, mec="white", mew=0.8,
+                      zorder=5, gid=str(finding.kind))  # fmt: skip
+
+
+def _dress(axis: Any, name: str) -> None:
+    axis.set_title(name.removesuffix("_joint").replace("_", " "), fontsize=10, parse_math=False)
+    axis.grid(alpha=0.25)
+    axis.spines[["top", "right"]].set_visible(False)
+    axis.margins(x=0.01)
+
+
+def _label(axes: Any, track: Track, count: int) -> None:
+    """Name the axes and the marks; time stands under the lowest panel of each column."""
+    columns = axes.shape[1]
+    for place, axis in enumerate(axes.ravel()[:count]):
+        if place + columns >= count:
+            axis.set_xlabel("time, s")
+            axis.tick_params(labelbottom=True)
+        if place % columns == 0:
+            axis.set_ylabel("angle, rad")
+        if place < columns:
+            for mark in _marks_within(track):
+                axis.annotate(
+                    plain(mark.words), (mark.time_s, 1.0), xycoords=axis.get_xaxis_transform(),
+                    xytext=(2, -2), textcoords="offset points", fontsize=7, color=INK,
+                    rotation=90, va="top", ha="left", in_layout=False, clip_on=True,
+                    parse_math=False,
+                )  # fmt: skip
+
+
+def _legend(figure: Any, track: Track, other: Track | None, findings: Sequence[Finding]) -> None:
+    """Say below the panels what the lines, bars and signs are."""
+    empty = figure.axes[0]
+    entries = []
+    if other is not None:
+        sources = track.source or "first take", other.source or "second take"
+        if sources[0] == sources[1]:
+            sources = "first take", "second take"
+        entries.append((empty.plot([], [], color=FIRST, lw=4, alpha=0.35)[0], sources[0]))
+        entries.append((empty.plot([], [], color=SECOND, lw=1.4)[0], sources[1]))
+    entries.append((empty.plot([], [], color=FIRST, lw=7, alpha=0.55)[0], "range used"))
+    for severity in Severity:
+        if any(f.severity is severity and f.time_s is not None for f in findings):
+            sign, colour = _SIGNS[severity]
+            entries.append((empty.plot([], [], sign, color=colour, ms=8)[0], str(severity)))
+    lines, words = [line for line, _ in entries], [plain(text) for _, text in entries]
+    legend = figure.legend(
+        lines, words, loc="outside lower center", ncols=3, frameon=False, fontsize=9
+    )
+    for text in legend.get_texts():
+        text.set_parse_math(False)

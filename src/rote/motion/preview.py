@@ -1,0 +1,396 @@
+"""What would the robot do with this track? It is run on a mujoco body. Needs the extra `physics`.
+
+The track drives 29 servos with the motors' real torque. With a fixed base the pelvis is held, as
+on a gantry; with a free one the robot stands on its own feet, its legs stiff: the controller that
+balances a real robot is not simulated, so one that stays upright here needs no balancing at all.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from typing import Any, Literal, NamedTuple, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rote.errors import BadRequestError
+from rote.messages import Interpolation
+from rote.model import G1_23, G1_27, G1_29, G1_JOINTS, G1_REST_RAD, LEGS
+from rote.motion.findings import Finding, Kind, Severity
+from rote.motion.interpolate import sample
+from rote.motion.kinematics import LINKS, forward, poses, weight_nm, weights
+from rote.motion.preview_body import CANCELS, FEET, FLOOR, STEP_S, Body, build, gains
+from rote.motion.track import Array, Track
+
+Base = Literal["fixed", "free"]
+
+FOLLOWS_RAD, LOST_RAD = 0.1, 0.5
+"""Further from where it should be, a joint does not follow well, or not at all."""
+MOST_SATURATED = 0.1
+"""A motor may be at its limit for a moment, but not for a larger part of the time."""
+FALLEN_RAD = 0.6
+"""A robot that leans further does not come back."""
+MOST_S = 600.0
+
+_BEFORE_S, _AFTER_S = 1.0, 1.0  # time to settle in the first pose, and to fall after the last
+_ACHIEVED_EVERY = 5  # steps: 100 Hz
+_WEIGHT_EVERY = 10  # steps: a weight changes no faster than a body moves
+_EFFORT_NM = np.array([joint.effort_nm for joint in G1_JOINTS])
+_LOWER_RAD = np.array([joint.lower_rad for joint in G1_JOINTS])
+_UPPER_RAD = np.array([joint.upper_rad for joint in G1_JOINTS])
+_AT_LIMIT = 1.0 - 1e-6
+_ORDER = tuple(Severity)
+_NAMES = {variant.name: variant.names for variant in (G1_29, G1_27, G1_23)}
+_LEG_NAMES = frozenset(G1_JOINTS[index].name for index in LEGS)
+_HAND = "wrist"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JointPreview:
+    """How one joint fared."""
+
+    joint: str
+    rms_error_rad: float
+    max_error_rad: float
+    max_error_at_s: float
+    saturated_share: float
+    """For what part of the time the motor gave all it has, 0 to 1."""
+    saturated_at_s: float | None
+    """When it first did."""
+    peak_torque_nm: float
+    effort_nm: float
+    """The most it can."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Touch:
+    """Two links that met, or a link and the floor."""
+
+    a: str
+    b: str
+    first_s: float
+    depth_m: float
+    """How far one was pressed into the other at most; real ones are hard."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Preview:
+    """What happened. All times are on the clock of the track, whatever the speed."""
+
+    base: Base
+    speed: float
+    payload_kg: float
+    duration_s: float
+    """How long the motion took at this speed."""
+    joints: tuple[JointPreview, ...]
+    contacts: tuple[Touch, ...]
+    """In the order they happened."""
+    upright: bool | None
+    """Whether it never fell; None where the base is fixed."""
+    most_tilt_rad: float
+    fell_at_s: float | None
+    real_time_factor: float | None
+    """Seconds of motion per second of computing; None where no clock was given."""
+    findings: tuple[Finding, ...]
+    achieved: Track
+    """What the body did, at 100 Hz."""
+
+    @property
+    def ok(self) -> bool:
+        """Whether it went as asked: without errors, and without a fall."""
+        errors = [finding for finding in self.findings if finding.severity is Severity.ERROR]
+        return not errors and self.upright is not False
+
+    @property
+    def worst(self) -> JointPreview:
+        """The joint that was furthest from where it should be."""
+        return max(self.joints, key=lambda joint: joint.max_error_rad)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return what `rote preview --json` prints: all but the achieved track."""
+        return {
+            "ok": self.ok,
+            "base": self.base,
+            "speed": self.speed,
+            "payload_kg": self.payload_kg,
+            "duration_s": self.duration_s,
+            "upright": self.upright,
+            "most_tilt_rad": self.most_tilt_rad,
+            "fell_at_s": self.fell_at_s,
+            "real_time_factor": self.real_time_factor,
+            "joints": [asdict(joint) for joint in self.joints],
+            "contacts": [asdict(touch) for touch in self.contacts],
+            "findings": [finding.as_json() for finding in self.findings],
+        }
+
+
+class _Plan(NamedTuple):
+    """What the servos are told, step by step."""
+
+    times_s: Array
+    """On the clock of the track, (n,); at its ends while the body settles before and after."""
+    targets_rad: Array
+    """Where the joints should be, (n, 29), be it out of their reach."""
+    controls: Array
+    counts: NDArray[np.bool_]
+    """Whether a step belongs to the motion, and not to settling or what comes after."""
+
+
+class _Run(NamedTuple):
+    """What the body did, up to the end or to its fall."""
+
+    positions_rad: Array
+    torques_nm: Array
+    tilts_rad: Array
+    touches: dict[tuple[str, str], tuple[int, float]]
+    """Of each pair, the first step and the greatest depth."""
+
+
+def preview(
+    track: Track,
+    *,
+    base: Base = "fixed",
+    speed: float = 1.0,
+    payload_kg: float = 0.0,
+    clock: Callable[[], float] | None = None,
+) -> Preview:
+    """Run a track on a body and tell how it went; the same track gives the same answer.
+
+    Each hand carries `payload_kg`, of which the controller knows nothing. Joints the track does
+    not have stay at ease; so do all joints of the legs when the base is free. `clock`, such as
+    `time.perf_counter`, is asked only to tell how fast the computing was.
+    """
+    _check(track, base, speed, payload_kg)
+    plan = _plan(track, speed, free=base == "free")
+    start = np.clip(plan.targets_rad[0], _LOWER_RAD, _UPPER_RAD)
+    body = build(start, free=base == "free", payload_kg=payload_kg)
+    begun_s = clock() if clock else 0.0
+    run = _run(body, plan.controls, free=base == "free")
+    took_s = clock() - begun_s if clock else 0.0
+    duration_s = track.duration_s / speed
+    steps = len(run.positions_rad)
+    fell_at_s = float(plan.times_s[steps - 1]) if steps < len(plan.controls) else None
+    joints, contacts = _joints(track, plan, run), _contacts(plan, run)
+    return Preview(
+        base=base,
+        speed=speed,
+        payload_kg=payload_kg,
+        duration_s=duration_s,
+        joints=joints,
+        contacts=contacts,
+        upright=fell_at_s is None if base == "free" else None,
+        most_tilt_rad=float(run.tilts_rad.max()),
+        fell_at_s=fell_at_s,
+        real_time_factor=duration_s / took_s if took_s else None,
+        findings=_findings(joints, contacts, fell_at_s, free=base == "free"),
+        achieved=_achieved(track, plan, run),
+    )
+
+
+def _check(track: Track, base: str, speed: float, payload_kg: float) -> None:
+    track._need(1)
+    if base not in get_args(Base):
+        raise BadRequestError(f"a base is {' or '.join(get_args(Base))}, not {base!r}")
+    if not 0.05 <= speed <= 10.0:
+        raise BadRequestError(f"a speed is 0.05 to 10 times the taught one, not {speed:g}")
+    if not 0.0 <= payload_kg <= 20.0:
+        raise BadRequestError(f"a payload is 0 to 20 kg, not {payload_kg:g}")
+    if not set(track.names) & {joint.name for joint in G1_JOINTS}:
+        raise BadRequestError("none of the track's joints is one of the robot's")
+    if track.duration_s / speed > MOST_S:
+        raise BadRequestError(
+            f"the motion takes {track.duration_s / speed:.0f} s, and up to {MOST_S:.0f} s are run",
+            "Trim it, or run it faster.",
+        )
+
+
+def _plan(track: Track, speed: float, *, free: bool) -> _Plan:
+    """Return what is asked of the servos: to be there, at that speed, with part of the weight."""
+    duration_s = track.duration_s / speed
+    steps = np.arange(-round(_BEFORE_S / STEP_S), round((duration_s + _AFTER_S) / STEP_S))
+    at_s: Array = np.multiply(steps, STEP_S, dtype=np.float64)
+    times_s: Array = track.times_s[0] + np.clip(at_s, 0.0, duration_s) * speed
+    targets = sample(track.times_s, poses(track), times_s, Interpolation.LINEAR)
+    if free:
+        targets[:, LEGS] = np.array(G1_REST_RAD)[list(LEGS)]
+    reached = np.clip(targets, _LOWER_RAD, _UPPER_RAD)
+    speeds = np.gradient(reached, STEP_S, axis=0)
+    few = np.unique(np.append(np.arange(0, at_s.size, _WEIGHT_EVERY), at_s.size - 1))
+    weight = weight_nm(forward(reached[few]), weights())
+    weight[:, LEGS] = 0.0
+    weight = sample(at_s[few], weight, at_s, Interpolation.LINEAR)
+    # A servo's force is stiffness * (control - angle) - damping * speed, so what else it shall
+    # give is put into the control, divided by the stiffness.
+    servos = gains(free=free)
+    controls = reached + (servos.damping * speeds - CANCELS * weight) / servos.stiffness
+    return _Plan(times_s, targets, controls, (at_s >= 0.0) & (at_s <= duration_s))
+
+
+def _run(body: Body, controls: Array, *, free: bool) -> _Run:
+    model, data, step = body.model, body.data, body.mujoco.mj_step
+    positions, torques = np.empty_like(controls), np.empty_like(controls)
+    tilts = np.zeros(len(controls))
+    touches: dict[tuple[str, str], tuple[int, float]] = {}
+    for row, control in enumerate(controls):
+        positions[row] = data.qpos[body.first :]
+        if free:
+            x, y = data.qpos[4], data.qpos[5]
+            tilts[row] = np.arccos(max(-1.0, 1.0 - 2.0 * (x * x + y * y)))
+        data.ctrl[:] = control
+        step(model, data)
+        torques[row] = data.actuator_force
+        for pair, depth_m in _touching(body):
+            first, deepest_m = touches.get(pair, (row, 0.0))
+            touches[pair] = (first, max(deepest_m, depth_m))
+        if tilts[row] > FALLEN_RAD:
+            return _Run(positions[: row + 1], torques[: row + 1], tilts[: row + 1], touches)
+    return _Run(positions, torques, tilts, touches)
+
+
+def _touching(body: Body) -> Iterator[tuple[tuple[str, str], float]]:
+    """Yield every pair of links that touch now, and how deep; feet may stand on the floor."""
+    if not body.data.ncon:
+        return
+    pairs, distances = body.of_shape[body.data.contact.geom], body.data.contact.dist
+    for (one, other), distance_m in zip(pairs.tolist(), distances.tolist(), strict=True):
+        a, b = sorted((body.links[one], body.links[other]))
+        if FLOOR not in {a, b} or not {a, b} & set(FEET):
+            yield (a, b), -distance_m
+
+
+def _counted(plan: _Plan, run: _Run) -> NDArray[np.intp]:
+    """Return the steps of the motion; the last of all if the robot fell before it began."""
+    last = len(run.positions_rad) - 1
+    rows = np.flatnonzero(plan.counts[: last + 1])
+    return rows if rows.size else np.array([last])
+
+
+def _joints(track: Track, plan: _Plan, run: _Run) -> tuple[JointPreview, ...]:
+    """Return how each joint of the track fared, and each other one of its robot."""
+    rows = _counted(plan, run)
+    times_s = plan.times_s[rows]
+    errors = np.abs(run.positions_rad[rows] - plan.targets_rad[rows])
+    torques = np.abs(run.torques_nm[rows])
+    saturated = torques >= _AT_LIMIT * _EFFORT_NM
+    wanted = {*track.names, *_NAMES.get(track.variant, G1_29.names)}
+    return tuple(
+        JointPreview(
+            joint=joint.name,
+            rms_error_rad=float(np.sqrt(np.square(errors[:, column]).mean())),
+            max_error_rad=float(errors[:, column].max()),
+            max_error_at_s=float(times_s[errors[:, column].argmax()]),
+            saturated_share=float(saturated[:, column].mean()),
+            saturated_at_s=float(times_s[saturated[:, column].argmax()])
+            if saturated[:, column].any()
+            else None,
+            peak_torque_nm=float(torques[:, column].max()),
+            effort_nm=joint.effort_nm,
+        )
+        for column, joint in enumerate(G1_JOINTS)
+        if joint.name in wanted
+    )
+
+
+def _contacts(plan: _Plan, run: _Run) -> tuple[Touch, ...]:
+    return tuple(
+        Touch(a=a, b=b, first_s=float(plan.times_s[row]), depth_m=depth_m)
+        for (a, b), (row, depth_m) in sorted(run.touches.items(), key=lambda item: item[1][0])
+    )
+
+
+def _achieved(track: Track, plan: _Plan, run: _Run) -> Track:
+    rows = _counted(plan, run)[::_ACHIEVED_EVERY]
+    joints = [joint for joint in G1_JOINTS if joint.name in track.names]
+    return Track(
+        times_s=plan.times_s[rows],
+        joints_rad=run.positions_rad[rows][:, [joint.index for joint in joints]],
+        names=tuple(joint.name for joint in joints),
+        variant=track.variant,
+        source="physics preview",
+        marks=track.marks,
+        history=(*track.history, "run on a simulated body"),
+    )
+
+
+# ---- what a person should know of it ------------------------------------------------------------
+
+
+def _findings(
+    joints: tuple[JointPreview, ...],
+    contacts: tuple[Touch, ...],
+    fell_at_s: float | None,
+    *,
+    free: bool,
+) -> tuple[Finding, ...]:
+    """Return what speaks against playing it, the worst first.
+
+    Legs that stand do it here by stiffness alone, so what their motors give is no finding.
+    """
+    found = [*_fall(fell_at_s), *map(_met, contacts)]
+    for joint in joints:
+        if not free or joint.joint not in _LEG_NAMES:
+            found += [*_saturated(joint), *_behind(joint)]
+    return tuple(sorted(found, key=lambda finding: _ORDER.index(finding.severity)))
+
+
+def _fall(fell_at_s: float | None) -> Iterator[Finding]:
+    if fell_at_s is not None:
+        yield Finding(
+            severity=Severity.WARNING,  # a real one balances
+            kind=Kind.BALANCE,
+            time_s=fell_at_s,
+            value=FALLEN_RAD,
+            limit=FALLEN_RAD,
+            margin=0.0,
+            words=f"without its balance controller the robot falls over at {fell_at_s:.2f} s",
+            remedy="Play it slower, carry less, or teach it with the arms closer to the body.",
+        )
+
+
+def _met(touch: Touch) -> Finding:
+    # The outermost of the two is the one a person would move.
+    links = [link for link in (touch.a, touch.b) if link in LINKS]
+    link = max(links, key=lambda name: (_HAND in name, LINKS.index(name)))
+    hands = all(_HAND in name for name in (touch.a, touch.b))
+    return Finding(
+        severity=Severity.WARNING if hands else Severity.ERROR,
+        kind=Kind.COLLISION,
+        joint=G1_JOINTS[LINKS.index(link)].name,
+        time_s=touch.first_s,
+        value=-touch.depth_m,
+        limit=0.0,
+        margin=-touch.depth_m,
+        words=f"{touch.a} runs against {touch.b}",
+        remedy="Look at it: rote motion show. Teach it again with more room between the two.",
+    )
+
+
+def _saturated(joint: JointPreview) -> Iterator[Finding]:
+    if joint.saturated_at_s is not None:
+        yield Finding(
+            severity=Severity.ERROR if joint.saturated_share > MOST_SATURATED else Severity.WARNING,
+            kind=Kind.TORQUE,
+            joint=joint.joint,
+            time_s=joint.saturated_at_s,
+            value=joint.peak_torque_nm,
+            limit=joint.effort_nm,
+            margin=joint.effort_nm - joint.peak_torque_nm,
+            words=f"{joint.joint} gives all its {joint.effort_nm:g} N.m "
+            f"for {joint.saturated_share:.0%} of the time",
+            remedy="Play it slower, smooth it, or retime it: rote motion retime.",
+        )
+
+
+def _behind(joint: JointPreview) -> Iterator[Finding]:
+    if joint.max_error_rad > FOLLOWS_RAD:
+        limit = LOST_RAD if joint.max_error_rad > LOST_RAD else FOLLOWS_RAD
+        yield Finding(
+            severity=Severity.ERROR if limit == LOST_RAD else Severity.WARNING,
+            kind=Kind.POSITION,
+            joint=joint.joint,
+            time_s=joint.max_error_at_s,
+            value=joint.max_error_rad,
+            limit=limit,
+            margin=limit - joint.max_error_rad,
+            words=f"{joint.joint} is up to {joint.max_error_rad:.2f} rad from where it should be",
+            remedy="Play it slower, carry less, or retime it: rote motion retime.",
+        )
