@@ -6,7 +6,7 @@ import time
 import pytest
 
 import virtual
-from rig import WIRES, rig
+from rig import FRAMES, rig
 from rote.transport.impair import Impairment
 
 ACTIONS = 2
@@ -40,7 +40,7 @@ async def cycle(wire: str, seed: int) -> None:
         assert not one.world.body.soft
 
 
-@pytest.mark.parametrize("wire", WIRES)
+@pytest.mark.parametrize("wire", FRAMES)
 # Among them those whose late answers once made the client state a wrong duration.
 @pytest.mark.parametrize("seed", [*range(8), 62, 73, 102, 119])
 def test_the_whole_cycle_survives_thirty_percent_loss(wire: str, seed: int) -> None:
@@ -48,7 +48,7 @@ def test_the_whole_cycle_survives_thirty_percent_loss(wire: str, seed: int) -> N
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("wire", WIRES)
+@pytest.mark.parametrize("wire", FRAMES)
 def test_two_hundred_cycles_survive_thirty_percent_loss(wire: str) -> None:
     began = time.perf_counter()
     for seed in range(200):

@@ -105,6 +105,8 @@ class WebRtcDoor:
     # ---- signalling -----------------------------------------------------------------------------
 
     async def _answer(self, request: Request) -> Response:
+        if request.method not in {"POST", "GET"}:
+            return Response(405)
         try:
             if self._signalling is Signalling.LEGACY:
                 return await self._answer_old(request)

@@ -126,10 +126,10 @@ class RpcPort(Shell[rpc.Response]):
             self._again.cancel()
             with suppress(asyncio.CancelledError):
                 await self._again
+        self._fail(LinkError("the connection was closed", "Connect again."))
         self.session.close(self._loop.time())
         self._flush()
         self._disarm()
-        self._fail(LinkError("the connection was closed", "Connect again."))
         await self._let_go()
 
     async def _let_go(self) -> None:
@@ -196,7 +196,8 @@ class RpcPort(Shell[rpc.Response]):
         self._flush()
 
     def _flush(self) -> None:
-        for event in self.session.events():
+        # A loss first, so that what it leaves unanswered fails by it.
+        for event in sorted(self.session.events(), key=lambda e: not isinstance(e, PeerLost)):
             self._handle(event)
         for message in self.session.outgoing():
             if self._carrier is not None:

@@ -74,7 +74,11 @@ class Shell(Generic[_Answer]):
     def _report(self, state: RobotState) -> None:
         self.latest = state
         for listener in tuple(self._state_listeners):
-            listener(state)
+            try:
+                listener(state)
+            except Exception as error:  # a listener's bug is its own alone
+                context = {"message": "a listener of states failed", "exception": error}
+                self._loop.call_exception_handler(context)
 
     def _has_opened(self) -> None:
         if not self._opened.done():

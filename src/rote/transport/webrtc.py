@@ -1,4 +1,4 @@
-"""WebRTC: one data channel between a client and a robot, and both ends of it. aiortc's only home.
+"""WebRTC: one data channel between a client and a robot, and both ends of it.
 
 aiortc's transports are used one by one (ICE, DTLS, SCTP) and not through its peer connection, so
 that every stage has a name, a time limit and an error of its own, the certificate can log its keys,
@@ -6,18 +6,17 @@ and the description holds what a robot reads and nothing else.
 """
 
 import asyncio
-import os
 import re
 import secrets
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 from urllib.parse import SplitResult
 
 from aiortc import (
-    RTCCertificate,
     RTCDataChannel,
     RTCDataChannelParameters,
     RTCDtlsFingerprint,
@@ -25,17 +24,22 @@ from aiortc import (
     RTCDtlsTransport,
     RTCIceGatherer,
     RTCIceParameters,
-    RTCIceTransport,
     RTCSctpCapabilities,
     RTCSctpTransport,
 )
-from aiortc.rtcsctptransport import SCTP_DATA_LAST_FRAG, DataChunk, InboundStream
 from aiortc.sdp import candidate_from_sdp, candidate_to_sdp
 
-from rote.errors import BadRequestError, DecodeError, StageError, StageTimeoutError
+from rote.errors import (
+    BadRequestError,
+    BusyError,
+    DecodeError,
+    StageError,
+    StageTimeoutError,
+)
 from rote.transport.discovery import find
 from rote.transport.impair import Disturber
 from rote.transport.rpc import Carrier, Message
+from rote.transport.rtc_parts import Certificate, DisturbedIce, Ice, Sctp, Unacknowledging
 from rote.transport.signalling import exchange, find_key
 from rote.wire.description import Peer, Side, read_peer, write_answer, write_offer
 from rote.wire.sdp import as_strictly_read
@@ -44,12 +48,12 @@ AP_ADDRESS = "192.168.12.1"
 LABEL = "data"
 LIMITS_S = {"discover": 3.0, "signal": 5.0, "ICE": 5.0, "DTLS": 5.0, "channel": 5.0}
 """How long each stage may take; validation has its limit in the session."""
+BUSY_PAUSES_S = (0.2, 0.6)
+"""Before a busy robot is asked once more."""
 MOST_UNSENT = 4 * 2**20
 """A robot's telemetry is dropped while this many bytes wait to be sent."""
 _SERIAL = re.compile(r"(?=[A-Z]*[0-9])[A-Z0-9]{12,64}")
 _QUERIES = {"": False, "media=0": False, "media=1": True}
-_TEXT, _BINARY = 51, 53
-_DCEP, _ACK = 50, b"\x02"
 
 _T = TypeVar("_T")
 _FIREWALL = (
@@ -108,126 +112,6 @@ def read_url(parts: SplitResult) -> Target:
 # ---- one stack of transports --------------------------------------------------------------------
 
 
-class _Certificate(RTCCertificate):
-    """A certificate whose sessions can be read by whoever has the key log."""
-
-    keylog: Path | None = None
-
-    def _create_ssl_context(self, *args: Any, **kwargs: Any) -> Any:
-        context = super()._create_ssl_context(*args, **kwargs)
-        if self.keylog is not None:
-            path = self.keylog
-            context.set_keylog_callback(lambda _, line: _append(path, line))
-        return context
-
-
-def _append(path: Path, line: bytes) -> None:
-    """Add a line to a file only its owner may read: it opens the conversation to its reader."""
-    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-    try:
-        os.write(handle, line + b"\n")
-    finally:
-        os.close(handle)
-
-
-class _Ice(RTCIceTransport):
-    """ICE that is not led astray: anybody can send an empty datagram, and aiortc dies of one."""
-
-    def __init__(self, gatherer: RTCIceGatherer) -> None:
-        super().__init__(gatherer)
-        self._recv = self._receive
-
-    async def _receive(self) -> bytes:
-        while not (data := await self._connection.recv()):
-            pass
-        return data
-
-
-class _Inbound(InboundStream):
-    """What arrives in pieces, put together when there is an end: aiortc tries at every piece.
-
-    So a message of 10 MB, which is dropped all the same, costs 3 seconds and not 20.
-    """
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._ends = 0
-
-    def add_chunk(self, chunk: DataChunk) -> None:
-        super().add_chunk(chunk)
-        self._ends += bool(chunk.flags & SCTP_DATA_LAST_FRAG)
-
-    def pop_messages(self) -> Iterator[tuple[int, int, bytes]]:
-        if self._ends:
-            for message in super().pop_messages():
-                self._ends -= 1
-                yield message
-
-
-class _Sctp(RTCSctpTransport):
-    """SCTP that is not led astray: aiortc dies of a text that is not UTF-8."""
-
-    async def _data_channel_receive(self, stream_id: int, pp_id: int, data: bytes) -> None:
-        if pp_id == _TEXT:
-            try:
-                data.decode()
-            except UnicodeDecodeError:
-                pp_id = _BINARY  # to be dropped, and counted, as a bad binary frame
-        await super()._data_channel_receive(stream_id, pp_id, data)
-
-    def _get_inbound_stream(self, stream_id: int) -> InboundStream:
-        return self._inbound_streams.setdefault(stream_id, _Inbound())
-
-
-class _Unacknowledging(_Sctp):
-    """SCTP as a robot has it: it opens channels and never says so."""
-
-    async def _data_channel_flush(self) -> None:
-        unwanted = [item for item in self._data_channel_queue if item[1:] == (_DCEP, _ACK)]
-        for item in unwanted:
-            self._data_channel_queue.remove(item)
-        await super()._data_channel_flush()
-
-
-class _DisturbedIce(_Ice):
-    """ICE over a bad network."""
-
-    def __init__(self, gatherer: RTCIceGatherer, disturber: Disturber) -> None:
-        super().__init__(gatherer)
-        self._disturber = disturber
-        self._arrived: asyncio.Queue[bytes | ConnectionError] = asyncio.Queue()
-        self._pump: asyncio.Task[None] | None = None
-        self._sending: set[asyncio.Task[None]] = set()
-        self._send, self._recv = self._send_badly, self._receive_badly
-
-    async def _send_badly(self, data: bytes) -> None:
-        self._disturber.pass_on(data, self._pass_on)
-
-    def _pass_on(self, data: bytes) -> None:
-        async def send() -> None:
-            with suppress(ConnectionError):
-                await self._connection.send(data)
-
-        task = asyncio.ensure_future(send())
-        self._sending.add(task)
-        task.add_done_callback(self._sending.discard)
-
-    async def _receive_badly(self) -> bytes:
-        if self._pump is None:
-            self._pump = asyncio.ensure_future(self._receive_all())
-        arrived = await self._arrived.get()
-        if isinstance(arrived, ConnectionError):
-            raise arrived
-        return arrived
-
-    async def _receive_all(self) -> None:
-        try:
-            while True:
-                self._disturber.pass_on(await self._receive(), self._arrived.put_nowait)
-        except ConnectionError as error:
-            self._arrived.put_nowait(error)
-
-
 class Stack:
     """ICE, DTLS and SCTP to one peer, and the data channel on top."""
 
@@ -241,13 +125,13 @@ class Stack:
     ) -> None:
         self._gatherer = RTCIceGatherer(iceServers=[])
         self._ice = (
-            _Ice(self._gatherer) if disturber is None else _DisturbedIce(self._gatherer, disturber)
+            Ice(self._gatherer) if disturber is None else DisturbedIce(self._gatherer, disturber)
         )
         self._ice._connection.ice_controlling = offering
-        self._certificate = _Certificate.generateCertificate()
+        self._certificate = Certificate.generateCertificate()
         self._certificate.keylog = keylog
         self._dtls = RTCDtlsTransport(self._ice, [self._certificate])
-        sctp = _Sctp if acknowledges else _Unacknowledging
+        sctp = Sctp if acknowledges else Unacknowledging
         self._sctp = sctp(self._dtls)
         self._channel: RTCDataChannel | None = None
         self._early: list[Message] = []
@@ -303,10 +187,7 @@ class Stack:
         if self._dtls.state != "connected":
             seen = "the handshake failed, or the certificate is not the one that was announced"
             raise StageError("DTLS", seen, _NO_DTLS)
-        try:
-            await self._sctp.start(RTCSctpCapabilities(peer.message_size), peer.sctp_port)
-        except ConnectionError:
-            raise StageError("channel", _CLOSED, _NO_CHANNEL) from None
+        await self._sctp.start(RTCSctpCapabilities(peer.message_size), peer.sctp_port)
 
     def make_channel(self) -> None:
         """Make the one channel there is, as clients do."""
@@ -418,6 +299,16 @@ class ClientCarrier(Carrier):
         await self._stack.close()
 
 
+async def _patiently(ask: Callable[[], Awaitable[str]]) -> str:
+    """Ask again where the robot is busy: its last client may be leaving at this moment."""
+    for pause_s in BUSY_PAUSES_S:
+        try:
+            return await ask()
+        except BusyError:
+            await asyncio.sleep(pause_s)
+    return await ask()
+
+
 async def dial(target: Target) -> Carrier:
     """Open a channel to a robot, stage by stage; a failure says at which."""
     limits_s = {stage: min(limit_s, target.limit_s) for stage, limit_s in LIMITS_S.items()}
@@ -427,13 +318,16 @@ async def dial(target: Target) -> Carrier:
     try:
         stack.make_channel()
         offer = write_offer(await stack.gather(), secrets.randbits(62), media=target.media)
-        answer = await exchange(
-            host,
-            target.port,
-            offer,
-            key=key,
-            limit_s=limits_s["signal"],
-            own_wifi=host == AP_ADDRESS,
+        answer = await _patiently(
+            partial(
+                exchange,
+                host,
+                target.port,
+                offer,
+                key=key,
+                limit_s=limits_s["signal"],
+                own_wifi=host == AP_ADDRESS,
+            )
         )
         try:
             peer = read_peer(answer)

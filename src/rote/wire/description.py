@@ -70,9 +70,12 @@ def write_answer(offer: str, side: Side, session: int, *, message_size: int | No
     mids = tuple(_value(lines, "mid") or str(index) for index, lines in enumerate(sections))
     parts = []
     for lines, mid in zip(sections, mids, strict=True):
-        kind, _, protocol, *formats = lines[0][2:].split(" ") + [""] * 3
+        words = lines[0][2:].split(" ")
+        if len(words) < 4:
+            raise DecodeError(f"this m-line has too few words: {lines[0][:80]!r}")
+        kind, _, protocol, *formats = words
         if kind == "application":
-            line = lines[0].replace(lines[0].split(" ")[1], "9", 1) + "\r\n"
+            line = f"m={kind} 9 {' '.join(words[2:])}\r\n"
             if protocol == "DTLS/SCTP":  # as clients wrote it before RFC 8841
                 line += f"a=sctpmap:{formats[0]} webrtc-datachannel 65535\r\n"
         else:

@@ -1,0 +1,251 @@
+"""The WebRTC wire over and over, for long, and with robots that really die."""
+
+import asyncio
+import gc
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import tracemalloc
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import NamedTuple
+
+import pytest
+
+from rig import rig
+from rote import connect
+from rote.errors import PeerLostError, StageTimeoutError
+from rote.session.rpc import Asked, RpcSession
+from rote.session.teaching import Role
+from rote.transport.rpc import Carrier, RpcPort
+from rote.transport.services import ServicesClient
+from transport.webrtc_ends import Channel, census, on_channel, own_address, run
+
+# ---- over and over, and for long ----------------------------------------------------------------
+
+
+def test_100_connects_and_disconnects_leave_no_task_no_socket_and_no_thread() -> None:
+    async def story() -> None:
+        async with rig("webrtc") as one:
+            async with one.connect() as robot:
+                await robot.actions()
+            before = await census()
+            for _ in range(100):
+                async with one.connect() as robot:
+                    await robot.actions()
+            assert await census() == before
+
+    run(story())
+
+
+def test_connects_that_fail_leave_nothing_either() -> None:
+    async def story() -> None:
+        async with rig("webrtc") as one, one.connect():
+            before = await census()
+            for _ in range(30):
+                with pytest.raises(ConnectionError):
+                    async with one.connect():
+                        pass
+            assert await census() == before
+
+    run(story())
+
+
+EVERY_S = 15.0
+Send = Callable[[str | bytes], object]
+
+
+class Mind:
+    """A robot of nothing but a session: it answers everything and publishes one topic."""
+
+    def __init__(self, send: Send) -> None:
+        self._send = send
+        self._loop = asyncio.get_running_loop()
+        self.session = RpcSession(Role.ROBOT, now=self._loop.time())
+        self.session.open(self._loop.time(), challenge="c0ffee")
+        self._settle()
+        self._timer = self._loop.call_later(EVERY_S, self._tick)
+
+    def hear(self, message: str | bytes) -> None:
+        self.session.receive(message, self._loop.time())
+        self._settle()
+
+    def rest(self) -> None:
+        self._timer.cancel()
+
+    def _tick(self) -> None:
+        self.session.publish("rt/x", {"time_s": self._loop.time()})
+        self.session.tick(self._loop.time())
+        self._settle()
+        self._timer = self._loop.call_later(EVERY_S, self._tick)
+
+    def _settle(self) -> None:
+        for event in self.session.events():
+            if isinstance(event, Asked):
+                self.session.reply(event.token, data='{"data":500}')
+        for message in self.session.outgoing():
+            self._send(message)
+
+
+class Near(Carrier):
+    """Such a robot in this process."""
+
+    def listen(self, receive: Callable[[str | bytes], None], lost: Callable[[], None]) -> None:
+        self._soon = soon = asyncio.get_running_loop().call_soon
+        self.mind = Mind(lambda message: soon(receive, message))
+
+    def send(self, message: str | bytes) -> None:
+        self._soon(self.mind.hear, message)
+
+    async def close(self) -> None:
+        self.mind.rest()
+
+
+class Far(Channel):
+    """Such a robot behind the real wire."""
+
+    def speak(self) -> None:
+        self.mind = Mind(self.end.send)
+
+    def _hear(self, message: str | bytes) -> None:
+        self.mind.hear(message)
+
+    async def close(self) -> None:
+        self.mind.rest()
+        await super().close()
+
+
+def traced() -> int:
+    gc.collect()
+    return tracemalloc.get_traced_memory()[0]
+
+
+def blocks() -> int:
+    gc.collect()
+    return sys.getallocatedblocks()
+
+
+def containers(*sessions: RpcSession) -> list[dict[str, int]]:
+    return [
+        {name: len(value) for name, value in vars(session).items() if hasattr(value, "__len__")}
+        for session in sessions
+    ]
+
+
+async def spend_an_hour(port: RpcPort, robot: Near | Far, memory: Callable[[], int]) -> int:
+    """Let an hour pass; return how much more memory is held at its end than after 10 minutes."""
+    heard: Counter[str] = Counter()
+    port.on_topic("rt/x", lambda message: heard.update([message.topic]))
+    await asyncio.sleep(10 * 60)
+    early, held = memory(), containers(port.session, robot.mind.session)
+    await asyncio.sleep(50 * 60)
+    more = memory() - early
+    assert containers(port.session, robot.mind.session) == held
+    assert heard["rt/x"] == pytest.approx(60 * 60 / EVERY_S, abs=1)
+    assert port.session.dropped == robot.mind.session.dropped == {}
+    assert port.reconnects == 0
+    return more
+
+
+def test_an_hour_of_heartbeats_leaves_memory_flat() -> None:
+    async def story() -> None:
+        robot = Near()
+
+        async def dial() -> Carrier:
+            return robot
+
+        port = ServicesClient("services://robot", dial)
+        await port.open()
+        tracemalloc.start()
+        try:
+            assert await spend_an_hour(port, robot, traced) < 32 * 1024
+        finally:
+            tracemalloc.stop()
+        await port.close()
+
+    run(story())
+
+
+def test_an_hour_on_the_real_wire_leaves_memory_flat() -> None:
+    async def story() -> None:
+        robot = Far()
+        async with on_channel(robot) as url, connect(url) as g1:
+            port = g1._port
+            assert isinstance(port, RpcPort)
+            assert await spend_an_hour(port, robot, blocks) < 500  # of 1800 heartbeats
+
+    run(story())
+
+
+# ---- real processes, in real time ---------------------------------------------------------------
+
+# The process dies with this one (PR_SET_PDEATHSIG), so that none is left behind.
+LAUNCH = """
+import ctypes, os, signal, sys
+ctypes.CDLL(None).prctl(1, signal.SIGKILL)
+os.execv(sys.executable, [sys.executable, *sys.argv[1:]])
+"""
+
+
+class RobotProcess(NamedTuple):
+    """A simulated robot in a process of its own."""
+
+    process: subprocess.Popen[str]
+
+    def ready(self) -> tuple[int, str]:
+        """Wait until it can be reached; return the process's id and the robot's URL."""
+        assert self.process.stdout is not None
+        return self.process.pid, json.loads(self.process.stdout.readline())["url"]
+
+
+@contextmanager
+def robot_process() -> Iterator[RobotProcess]:
+    """Start a simulated robot; it ends with the block."""
+    where = ("--webrtc", own_address(), "--serial", "", "--store", ":memory:", "--json")
+    command = [sys.executable, "-c", LAUNCH, "-m", "rote", "sim", *where]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            yield RobotProcess(process)
+        finally:
+            process.kill()
+
+
+async def measure_loss(pid: int, url: str, how: signal.Signals) -> float:
+    """Do something to a robot, and return after how many seconds a waiting call failed."""
+    async with connect(url, reconnect=False) as robot:
+        waiting = asyncio.create_task(robot.perform("hug"))
+        await asyncio.sleep(0.3)
+        os.kill(pid, how)
+        began = time.monotonic()
+        with pytest.raises(PeerLostError, match="silent"):
+            await waiting
+        return time.monotonic() - began
+
+
+def test_a_robot_that_is_killed_or_frozen_is_reported_in_time() -> None:
+    async def story(killed: tuple[int, str], frozen: tuple[int, str]) -> None:
+        killed_s, frozen_s = await asyncio.gather(
+            measure_loss(*killed, signal.SIGKILL), measure_loss(*frozen, signal.SIGSTOP)
+        )
+        assert killed_s <= 3.0
+        assert frozen_s <= 5.0
+
+    with robot_process() as one, robot_process() as other:
+        asyncio.run(story(one.ready(), other.ready()))
+
+
+def test_a_silent_port_is_given_up_at_the_limit_in_real_time() -> None:
+    async def story(url: str) -> None:
+        async with connect(url, timeout=1.0):
+            pass
+
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        began = time.monotonic()
+        with pytest.raises(StageTimeoutError):
+            asyncio.run(story(f"webrtc://127.0.0.1:{silent.getsockname()[1]}"))
+        assert 0.9 < time.monotonic() - began < 2.5
