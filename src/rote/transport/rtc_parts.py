@@ -88,20 +88,25 @@ class Sctp(RTCSctpTransport):
     _catching_up: "asyncio.Future[None] | None" = None
 
     async def _send_sack(self) -> None:
-        if self._later is None and not self._sack_misordered and not self._sack_duplicates:
-            self._sack_needed = False
-            self._later = asyncio.get_running_loop().call_later(ACKNOWLEDGE_S, self._catch_up)
-            return
+        second = self._later is not None
         self._forget()
-        await super()._send_sack()
+        if self._sack_misordered or self._sack_duplicates:
+            await super()._send_sack()
+            return
+        self._sack_needed = False
+        # The second too can wait until whoever waited for its message has gone on.
+        wait_s = 0.0 if second else ACKNOWLEDGE_S
+        self._later = asyncio.get_running_loop().call_later(wait_s, self._catch_up)
 
     def _catch_up(self) -> None:
         self._later = None
         self._catching_up = asyncio.ensure_future(self._acknowledge())
 
     async def _acknowledge(self) -> None:
-        with suppress(ConnectionError):
-            await super()._send_sack()
+        # Between the timer and this turn of the loop the association may have ended.
+        if self._association_state == self.State.ESTABLISHED:
+            with suppress(ConnectionError):
+                await super()._send_sack()
 
     def _forget(self) -> None:
         if self._later is not None:
@@ -111,6 +116,8 @@ class Sctp(RTCSctpTransport):
     async def stop(self) -> None:
         """Stop the transport."""
         self._forget()
+        if self._catching_up is not None:
+            self._catching_up.cancel()
         await super().stop()
 
     async def _data_channel_receive(self, stream_id: int, pp_id: int, data: bytes) -> None:
