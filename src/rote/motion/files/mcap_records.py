@@ -90,7 +90,7 @@ def unpacked(chunk: Any, most: int) -> bytes:
         with zstandard.ZstdDecompressor().stream_reader(chunk.data) as reader:
             data = reader.read(chunk.uncompressed_size + 1)
     elif chunk.compression == "lz4":
-        import lz4.frame  # type: ignore[import-untyped]  # noqa: PLC0415 - comes with mcap
+        import lz4.frame  # noqa: PLC0415 - comes with mcap
 
         data = lz4.frame.LZ4FrameDecompressor().decompress(chunk.data, chunk.uncompressed_size + 1)
     elif chunk.compression:

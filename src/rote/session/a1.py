@@ -1,0 +1,402 @@
+"""One end of a conversation with an A1 or a Go1: who may say what when, without I/O or clock.
+
+Feed it what happens (`open`, `command`, `report`, `receive`, `tick`, `close`) with the time it
+happened; then send what `outgoing` returns, act on what `events` returns, and call `tick` again no
+later than `due`. The same class plays both roles:
+
+- CLIENT says its command again and again, learns the dialect from the first state, notices when
+  states stop, jump in time or are no numbers.
+- ROBOT hands out commands, answers each with a state, and notices when commands stop.
+
+    NEW ── open ──▶ SEEKING ── state ──▶ LIVE ◀──▶ STALE ──▶ LOST, CLOSED          the client
+    NEW ── command ────────────────────▶ LIVE ◀──▶ STALE ──▶ NEW                   the robot
+
+There is no greeting and no goodbye, and nothing is numbered: the robot sends states to whoever
+sends it commands. That there is one for each command is a guess; of a Go1 it is reported that the
+high level sends 50 states a second, and `paced` lets a robot do that.
+"""
+
+from collections import Counter
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import NamedTuple, TypeAlias
+
+from rote.errors import BadRequestError, DecodeError, LocalProtocolError
+from rote.session.events import PeerLost
+from rote.session.teaching import Role
+from rote.wire import a1 as wire
+from rote.wire.a1 import BRAKE as BRAKE
+from rote.wire.a1 import LEG_MOTORS as LEG_MOTORS
+from rote.wire.a1 import POSITION_OFF_RAD as POSITION_OFF_RAD
+from rote.wire.a1 import SERVO as SERVO
+from rote.wire.a1 import VELOCITY_OFF_RAD_S as VELOCITY_OFF_RAD_S
+from rote.wire.a1 import Command as Command
+from rote.wire.a1 import Dialect as Dialect
+from rote.wire.a1 import HighCmd as HighCmd
+from rote.wire.a1 import HighState as HighState
+from rote.wire.a1 import Imu as Imu
+from rote.wire.a1 import Kind as Kind
+from rote.wire.a1 import Led as Led
+from rote.wire.a1 import LowCmd as LowCmd
+from rote.wire.a1 import LowState as LowState
+from rote.wire.a1 import MotorCmd as MotorCmd
+from rote.wire.a1 import MotorCmds as MotorCmds
+from rote.wire.a1 import MotorState as MotorState
+from rote.wire.a1 import MotorStates as MotorStates
+from rote.wire.a1 import Remote as Remote
+from rote.wire.a1 import ScaledHighCmd as ScaledHighCmd
+from rote.wire.a1 import Seal as Seal
+from rote.wire.a1 import State as RobotState
+
+_NEVER = float("inf")
+_BEHIND_IN_A_ROW = 3
+"""So many states in a row that are older than one before them are no accident of the network."""
+
+
+class Level(Enum):
+    """Whom one talks to: the walking controller, or the motors."""
+
+    HIGH = "high"
+    LOW = "low"
+
+
+class State(Enum):
+    """How far the conversation is."""
+
+    NEW = auto()
+    SEEKING = auto()
+    LIVE = auto()
+    STALE = auto()
+    LOST = auto()
+    CLOSED = auto()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timing:
+    """All waiting times, in seconds."""
+
+    period_s: float = 0.002
+    """How often a client says its command, if its user does not say a new one before."""
+    connect_s: float = 5.0
+    stale_s: float = 0.05
+    lost_s: float = 1.0
+    watchdog_s: float = 0.03
+    """A robot not told anything this long looks after itself; by reports, an A1 does so then."""
+    forget_s: float = 1.0
+    """...and after this long no longer sends states to that client."""
+    jump_s: float = 0.5
+    """How far a robot's clock may run ahead of ours between two states."""
+    ticks_per_s: float = 1e6
+    """Of the robot's clock, by the maker's header."""
+
+
+# ---- events -------------------------------------------------------------------------------------
+
+
+class Learned(NamedTuple):
+    """The first state came; these dialects have such a state."""
+
+    dialects: tuple[Dialect, ...]
+
+
+class Reported(NamedTuple):
+    """The robot sent its state."""
+
+    state: RobotState
+
+
+class Commanded(NamedTuple):
+    """The client sent a command; answer with `report`."""
+
+    command: Command
+
+
+class WentStale(NamedTuple):
+    """Nothing was heard for a while. A client should make the robot safe; a robot, itself."""
+
+    silence_s: float
+
+
+class Recovered(NamedTuple):
+    """The peer is heard again after such a silence."""
+
+    silence_s: float
+
+
+class Jumped(NamedTuple):
+    """The robot's clock went from `before` to `after` as no running clock does."""
+
+    before: int
+    after: int
+
+
+class Mismatched(NamedTuple):
+    """Frames of other dialects arrive than the one that was asked for; told once for each."""
+
+    dialects: tuple[Dialect, ...]
+
+
+Event: TypeAlias = (
+    Learned | Reported | Commanded | WentStale | Recovered | Jumped | Mismatched | PeerLost
+)
+
+_COMMANDS = {Level.HIGH: Kind.HIGH_CMD, Level.LOW: Kind.LOW_CMD}
+_STATES = {Level.HIGH: Kind.HIGH_STATE, Level.LOW: Kind.LOW_STATE}
+_SOUGHT = {
+    Level.HIGH: (Dialect.A1_3_3_4, Dialect.A1_3_2, Dialect.GO1),
+    Level.LOW: (Dialect.A1_3_3_4, Dialect.GO1),
+}
+"""One dialect for each form a command has."""
+
+
+def neutral(level: Level, dialect: Dialect) -> Command:
+    """Return the command that asks for nothing: stand idle, or brake all motors."""
+    if level is Level.LOW:
+        return LowCmd(motors=MotorCmds.servo(mode=BRAKE))
+    return ScaledHighCmd() if dialect is Dialect.A1_3_2 else HighCmd()
+
+
+class A1Session:
+    """One end of one conversation."""
+
+    def __init__(
+        self,
+        role: Role,
+        level: Level,
+        *,
+        dialect: Dialect | None = None,
+        timing: Timing | None = None,
+        seal: Seal | None = None,
+        paced: bool = False,
+    ) -> None:
+        if role is Role.ROBOT and dialect is None:
+            raise BadRequestError("a robot knows its dialect")
+        self.role = role
+        self.level = level
+        self.dialect = dialect
+        """CLIENT: None until it is learned."""
+        self.state = State.NEW
+        self.timing = timing or Timing()
+        self.seal = seal
+        """The form of the checksums one sends a Go1, or as one; None is the usual one."""
+        self.paced = paced
+        """ROBOT: send states when they are reported, not once for each command."""
+        self.sent = 0
+        self.heard = 0
+        self.late = 0
+        """CLIENT: periods in which nothing was said, because `tick` came too late."""
+        self.dropped: Counter[str] = Counter()
+        """What arrived and was not used, by reason."""
+        self._outgoing: list[bytes] = []
+        self._events: list[Event] = []
+        self._opened_at = _NEVER
+        self._heard_at = _NEVER
+        self._mismatched: set[tuple[Dialect, ...]] = set()
+        # CLIENT
+        self._saying: tuple[bytes, ...] = ()
+        self._say_at = _NEVER
+        self._tick: int | None = None
+        self._behind = 0
+        # ROBOT
+        self._owes_state = False
+
+    # ---- output ---------------------------------------------------------------------------------
+
+    def outgoing(self) -> list[bytes]:
+        """Return the datagrams to send, once."""
+        datagrams, self._outgoing = self._outgoing, []
+        return datagrams
+
+    def events(self) -> list[Event]:
+        """Return what has happened, once."""
+        events, self._events = self._events, []
+        return events
+
+    @property
+    def live(self) -> bool:
+        """Whether the conversation is neither lost nor closed."""
+        return self.state not in (State.LOST, State.CLOSED)
+
+    @property
+    def due(self) -> float:
+        """When to call `tick` next, at the latest; infinity when there is nothing to wait for."""
+        if not self.live:
+            return _NEVER
+        return min(self._say_at, self._stale_at(), self._lost_at())
+
+    # ---- what either end does -------------------------------------------------------------------
+
+    def receive(self, datagram: bytes, now: float) -> None:
+        """Take in one datagram from the peer; whatever cannot be used is counted and dropped."""
+        if not self.live or (self.role is Role.CLIENT and self.state is State.NEW):
+            self.dropped["after the end" if not self.live else "before the beginning"] += 1
+            return
+        frame = self._sound(datagram)
+        if frame is None:
+            return
+        if isinstance(frame.value, HighState | LowState):
+            self._take_state(frame.value, frame.dialects, now)
+        else:
+            self._take_command(frame.value, now)
+
+    def tick(self, now: float) -> None:
+        """Do what has fallen due by `now`."""
+        if not self.live:
+            return
+        if now >= self._lost_at():
+            self._lose(now)
+            return
+        if now >= self._stale_at():
+            self.state = State.STALE
+            self._events.append(WentStale(now - self._heard_at))
+        if now >= self._say_at:
+            missed = int((now - self._say_at) / self.timing.period_s)
+            self.late += missed
+            self._say(self._say_at + (missed + 1) * self.timing.period_s)
+
+    def close(self) -> None:
+        """End the conversation. A client leaves the robot idle, or its motors braked."""
+        if self.role is Role.CLIENT and self.dialect and self.state in (State.LIVE, State.STALE):
+            self._saying = (self._encoded(neutral(self.level, self.dialect)),)
+            self._say(_NEVER)
+        self.state = State.CLOSED
+
+    def _sound(self, datagram: bytes) -> wire.Frame | None:
+        try:
+            frame = wire.inspect(datagram)
+        except DecodeError:
+            self.dropped["unknown length"] += 1
+            return None
+        kinds = _STATES if self.role is Role.CLIENT else _COMMANDS
+        if frame.fault is not None:
+            self.dropped[frame.fault.value] += 1
+        elif frame.kind is not kinds[self.level]:
+            self.dropped["another kind"] += 1
+        elif self.dialect is not None and self.dialect not in frame.dialects:
+            self.dropped["another dialect"] += 1
+            if frame.dialects not in self._mismatched:
+                self._mismatched.add(frame.dialects)
+                self._events.append(Mismatched(frame.dialects))
+        elif not wire.is_finite(frame.value):
+            self.dropped["not a number"] += 1
+        else:
+            return frame
+        return None
+
+    def _hear(self, now: float) -> None:
+        if self.state is State.STALE:
+            self._events.append(Recovered(now - self._heard_at))
+        self.state = State.LIVE
+        self.heard += 1
+        self._heard_at = now
+
+    def _stale_at(self) -> float:
+        if self.state is not State.LIVE:
+            return _NEVER
+        is_client = self.role is Role.CLIENT
+        return self._heard_at + (self.timing.stale_s if is_client else self.timing.watchdog_s)
+
+    def _lost_at(self) -> float:
+        if self.state is State.SEEKING:
+            return self._opened_at + self.timing.connect_s
+        if self.state is State.NEW:
+            return _NEVER
+        is_client = self.role is Role.CLIENT
+        return self._heard_at + (self.timing.lost_s if is_client else self.timing.forget_s)
+
+    def _lose(self, now: float) -> None:
+        since = self._opened_at if self.state is State.SEEKING else self._heard_at
+        # A robot is there for the next client too.
+        self.state = State.LOST if self.role is Role.CLIENT else State.NEW
+        self._owes_state = False
+        self._say_at = _NEVER
+        self._events.append(PeerLost(now - since))
+
+    def _encoded(self, value: wire.Value) -> bytes:
+        assert self.dialect is not None
+        return wire.encode(value, self.dialect, seal=self._seal_in(self.dialect))
+
+    def _seal_in(self, dialect: Dialect) -> Seal | None:
+        return self.seal if dialect is Dialect.GO1 else None
+
+    # ---- CLIENT ---------------------------------------------------------------------------------
+
+    def open(self, now: float) -> None:
+        """Begin to ask for nothing, in every form where the dialect is unknown; `Learned` or
+        `PeerLost` follows."""
+        if self.role is Role.ROBOT or self.state is not State.NEW:
+            raise LocalProtocolError("only a new client session can be opened")
+        self.state = State.SEEKING
+        self._opened_at = now
+        dialects = (self.dialect,) if self.dialect else _SOUGHT[self.level]
+        self._saying = tuple(
+            wire.encode(neutral(self.level, dialect), dialect, seal=self._seal_in(dialect))
+            for dialect in dialects
+        )
+        self._say(now + self.timing.period_s)
+
+    def command(self, command: Command, now: float) -> None:
+        """Say `command` now, and then every period until another one."""
+        if self.role is Role.ROBOT or self.state not in (State.LIVE, State.STALE):
+            raise LocalProtocolError(
+                f"nothing can be commanded by a {self.role.name} that is {self.state.name}",
+                "Wait until the robot was heard.",
+            )
+        if isinstance(command, LowCmd) is not (self.level is Level.LOW):
+            raise BadRequestError(
+                f"a {type(command).__name__} is not for the {self.level.value} level"
+            )
+        self._saying = (self._encoded(command),)
+        self._say(now + self.timing.period_s)
+
+    def _say(self, next_at: float) -> None:
+        self._outgoing += self._saying
+        self.sent += len(self._saying)
+        self._say_at = next_at
+
+    def _take_state(self, state: RobotState, dialects: tuple[Dialect, ...], now: float) -> None:
+        if self.state is State.SEEKING:
+            if self.dialect is None:
+                # The low level is the same in all dialects of an A1.
+                self.dialect = dialects[-1]
+            self._saying = (self._encoded(neutral(self.level, self.dialect)),)
+            self._events.append(Learned(dialects))
+        elif not self._in_time(state.tick, now):
+            self.dropped["overtaken"] += 1
+            return
+        self._tick = state.tick
+        self._hear(now)
+        self._events.append(Reported(state))
+
+    def _in_time(self, tick: int | None, now: float) -> bool:
+        if tick is None or self._tick is None:
+            return True
+        ahead = (tick - self._tick) % 2**32
+        is_behind = ahead >= 2**31
+        self._behind = self._behind + 1 if is_behind else 0
+        if is_behind and self._behind < _BEHIND_IN_A_ROW:
+            return False
+        most_s = now - self._heard_at + self.timing.jump_s
+        if is_behind or ahead / self.timing.ticks_per_s > most_s:
+            self._behind = 0
+            self._events.append(Jumped(self._tick, tick))
+        return True
+
+    # ---- ROBOT ----------------------------------------------------------------------------------
+
+    def report(self, state: RobotState) -> bool:
+        """Send the robot's state, if a client is to have it; return whether it is."""
+        if self.role is Role.CLIENT:
+            raise LocalProtocolError("a client reports nothing")
+        datagram = self._encoded(state)
+        wanted = self.state in (State.LIVE, State.STALE) and (self.paced or self._owes_state)
+        if wanted:
+            self._owes_state = False
+            self._outgoing.append(datagram)
+            self.sent += 1
+        return wanted
+
+    def _take_command(self, command: Command, now: float) -> None:
+        self._owes_state = True
+        self._hear(now)
+        self._events.append(Commanded(command))

@@ -1,0 +1,207 @@
+"""How a frame of the A1 is laid out: parts in a row, little-endian, without holes, and a CRC.
+
+A `Layout` is written down once, part by part, and reads and writes the frame by it. Nothing here
+knows a particular frame; those are in `a1_high` and `a1_low`.
+"""
+
+import struct
+import zlib
+from array import array
+from collections.abc import Callable, Iterable, Sequence
+from itertools import chain
+from typing import Any, NamedTuple
+
+from rote.errors import BadRequestError
+
+_MIRRORED = bytes(int(f"{byte:08b}"[::-1], 2) for byte in range(256))
+_GO1_MASK = 0xEDCAB9DE
+FLOAT32_MOST = 3.4028234663852886e38
+_SPANS: dict[str, tuple[float, float]] = {
+    "B": (0, 2**8 - 1),
+    "b": (-(2**7), 2**7 - 1),
+    "H": (0, 2**16 - 1),
+    "h": (-(2**15), 2**15 - 1),
+    "I": (0, 2**32 - 1),
+    "i": (-(2**31), 2**31 - 1),
+    "f": (-FLOAT32_MOST, FLOAT32_MOST),
+}
+
+
+def crc(body: bytes) -> bytes:
+    """Return the four bytes that seal a frame, of all that goes before them.
+
+    CRC-32/MPEG-2 over as many little-endian words as are full: up to three bytes before the CRC are
+    not covered. It is zlib's CRC with every bit order turned round.
+    """
+    words = array("I", body[: len(body) & ~3])
+    words.byteswap()
+    mirrored = zlib.crc32(words.tobytes().translate(_MIRRORED)) ^ 0xFFFFFFFF
+    return mirrored.to_bytes(4, "big").translate(_MIRRORED)
+
+
+def encrypted(plain: bytes) -> bytes:
+    """Return the form in which a Go1 sends the CRC of its high-level states."""
+    masked = (int.from_bytes(plain, "little") ^ _GO1_MASK).to_bytes(4, "little")
+    return masked[1:] + masked[:1]
+
+
+class Part(NamedTuple):
+    """A run of numbers on the wire that is one field of a value."""
+
+    name: str
+    codes: str
+    """One `struct` code for each number; or one like "40s" for bytes."""
+    labels: tuple[str, ...]
+    """What to call each number in an error."""
+    make: Callable[[Any], Any] | None = None
+    """Makes the field of the tuple of numbers, or of the only one; else that is the field."""
+    flat: Callable[[Any], Iterable[Any]] | None = None
+    """The way back."""
+    span: tuple[float, float] | None = None
+    """What the numbers may be, where that is less than they could."""
+    is_one: bool = False
+
+
+def one(name: str, code: str, span: tuple[float, float] | None = None) -> Part:
+    """Return a part of a single number."""
+    return Part(name, code, (name,), None, lambda value: (value,), span, is_one=True)
+
+
+def several(name: str, code: str, count: int, span: tuple[float, float] | None = None) -> Part:
+    """Return a part of `count` numbers."""
+    return Part(name, code * count, tuple(f"{name}[{i}]" for i in range(count)), span=span)
+
+
+def raw(name: str, size: int, make: Callable[[bytes], Any] | None = None) -> Part:
+    """Return a part of bytes that are kept, or understood elsewhere."""
+    return Part(name, f"{size}s", (name,), make, lambda value: (value,), is_one=True)
+
+
+def record(name: str, make: type[Any], codes: str) -> Part:
+    """Return a part that is a named tuple of plain numbers."""
+    labels = tuple(f"{name}.{field}" for field in make._fields)
+    return Part(name, codes, labels, make._make, tuple)
+
+
+def records(name: str, make: type[Any], codes: str, count: int) -> Part:
+    """Return a part that is a tuple of `count` named tuples."""
+    size = len(codes)
+    return Part(
+        name,
+        codes * count,
+        tuple(f"{name}[{i}].{field}" for i in range(count) for field in make._fields),
+        lambda n: tuple([make(*n[i : i + size]) for i in range(0, size * count, size)]),
+        chain.from_iterable,
+    )
+
+
+class _Span(NamedTuple):
+    label: str
+    low: float
+    high: float
+    is_bytes: bool
+
+    def refuse(self, value: object) -> BadRequestError:
+        if self.is_bytes:
+            return BadRequestError(f"{self.label} needs {self.low:g} bytes")
+        return BadRequestError(
+            f"{self.label} is {value}; the frame can hold {self.low:g} to {self.high:g}"
+        )
+
+
+def _span(part: Part, label: str, code: str) -> _Span:
+    if part.codes.endswith("s"):
+        size = int(part.codes[:-1])
+        return _Span(label, size, size, is_bytes=True)
+    low, high = part.span or _SPANS[code]
+    return _Span(label, low, high, is_bytes=False)
+
+
+class Layout:
+    """The parts of a frame in their order, for a class of named tuples; a CRC follows."""
+
+    def __init__(self, make: type[Any], *parts: Part) -> None:
+        self.make = make
+        self.parts = {part.name: part for part in parts}
+        codes = [list(part.codes) if part.codes[-1] != "s" else [part.codes] for part in parts]
+        self._struct = struct.Struct("<" + "".join(chain.from_iterable(codes)))
+        self.size = self._struct.size + 4
+        self.offsets: dict[str, int] = {}
+        places: dict[str, slice | int] = {}
+        offset = index = 0
+        for part, its in zip(parts, codes, strict=True):
+            self.offsets[part.name] = offset
+            places[part.name] = index if part.is_one else slice(index, index + len(its))
+            offset += struct.calcsize("<" + "".join(its))
+            index += len(its)
+        self._spans = [
+            _span(part, label, code)
+            for part, its in zip(parts, codes, strict=True)
+            for label, code in zip(part.labels, its, strict=True)
+        ]
+        # In the order of the class; what the frame does not have is the class's default.
+        self._reading = [
+            (places.get(name), self.parts[name].make if name in places else None, default)
+            for name, default in make._field_defaults.items()
+        ]
+        self._absent = {
+            name: default
+            for name, default in make._field_defaults.items()
+            if name not in self.parts
+        }
+
+    def unpack(self, frame: bytes) -> Any:
+        """Return the value in a frame of the right size."""
+        numbers = self._struct.unpack_from(frame)
+        return self.make._make(
+            [
+                default if place is None else make(numbers[place]) if make else numbers[place]
+                for place, make, default in self._reading
+            ]
+        )
+
+    def pack(self, value: Any, *, verbatim: bool = False) -> bytes:
+        """Return the frame without its CRC, or raise `BadRequestError` naming what does not fit.
+
+        With `verbatim` whatever the numbers' types can hold is written, for what was read before.
+        """
+        for name, default in self._absent.items():
+            if getattr(value, name) != default:
+                raise BadRequestError(
+                    f"this dialect's {self.make.__name__} has no {name}",
+                    "Leave it out, or use `fit` to drop what the dialect cannot say.",
+                )
+        numbers: list[Any] = []
+        for part in self.parts.values():
+            numbers += self._numbers(part, getattr(value, part.name))
+        for span, number in zip(self._spans, numbers, strict=True):
+            if span.is_bytes:
+                if len(number) != span.low:
+                    raise span.refuse(number)
+            elif not verbatim and not span.low <= number <= span.high:
+                raise span.refuse(number)
+        try:
+            return self._struct.pack(*numbers)
+        except (struct.error, OverflowError) as error:
+            raise BadRequestError(f"this frame cannot be written: {error}") from None
+
+    def fit(self, value: Any) -> Any:
+        """Return `value` less what the frame has no place for; rows of numbers get their length."""
+        said = {name: getattr(value, name) for name in self.parts}
+        for name, part in self.parts.items():
+            field = said[name]
+            if part.flat is None and field is not None:
+                count = len(part.labels)
+                said[name] = (*field, *(0,) * count)[:count]
+        return self.make(**said)
+
+    @staticmethod
+    def _numbers(part: Part, field: Any) -> Sequence[Any]:
+        if field is None:
+            return [bytes(int(part.codes[:-1]))] if part.codes[-1] == "s" else [0] * len(part.codes)
+        numbers = list(part.flat(field) if part.flat else field)
+        if len(numbers) != len(part.labels):
+            raise BadRequestError(
+                f"{part.name} is {len(part.labels)} numbers in this dialect, not {len(numbers)}"
+            )
+        return numbers
