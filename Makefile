@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help demo test check peers bench soak picture lock clean
+.PHONY: help demo test check peers system bench soak picture lock clean
 
 help:
 	@echo "make demo     teach, save, list and play a motion on the simulated robot (under 2 minutes)"
@@ -29,13 +29,17 @@ check: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 
-test: check peers
+test: check peers system
 	$(BIN)/pytest -n 2 --dist worksteal --cov --cov-report=
 	$(BIN)/python scripts/coverage_gate.py
 
 # Other people's clients, for the tests of interoperability; without them those are skipped.
 peers: $(READY)
 	-@VENV="$(VENV)" scripts/peers
+
+# tshark, tcpdump and Chromium, where they may be installed.
+system:
+	@scripts/system
 
 bench: $(READY) peers
 	$(BIN)/python -m benchmarks

@@ -14,13 +14,15 @@ from rote.errors import (
     NoAnswerError,
     PeerLostError,
     RefusedError,
+    UnsafeMotionError,
     UnsupportedError,
 )
 from rote.messages import Code, Interpolation, Mode, Phase, RobotState
-from rote.model import G1_JOINTS, TAUGHT_JOINTS
+from rote.model import G1_29, G1_JOINTS, G1_REST_RAD, TAUGHT_JOINTS
 from rote.motion.compare import deviation
 from rote.motion.edit import trim
 from rote.motion.record import Recorder
+from rote.motion.track import Track
 from rote.robot.base import PlayReport, Severity
 from rote.robot.g1 import G1
 from rote.transport.impair import Impairment
@@ -274,6 +276,244 @@ def test_a_play_overtaken_by_a_stop_does_not_start(wire: str) -> None:
             assert one.world.state().phase in (Phase.NONE, Phase.RETURN)
 
     tell(wire, story)
+
+
+# ---- tracks that are on our side ----------------------------------------------------------------
+
+
+async def take_of(robot: G1, hand: str = "wave", seconds: float = 3.0) -> Track:
+    """Teach by hand, and return what was recorded here; the arms are at rest again."""
+    async with robot.teach(hand) as take:
+        await robot.move_by_hand(hand, seconds)
+        await asyncio.sleep(seconds)
+    await asyncio.sleep(5.0)
+    return take.track
+
+
+def raised(seconds: float = 4.0) -> Track:
+    """Both elbows go up and down once."""
+    times_s = np.arange(round(seconds * 100) + 1) / 100.0
+    elbow = 1.0 - 0.6 * np.sin(np.pi * times_s / seconds)
+    names = ("left_elbow_joint", "right_elbow_joint")
+    return Track(times_s=times_s, joints_rad=np.column_stack([elbow, elbow]), names=names)
+
+
+@pytest.mark.parametrize(("hand", "rate_hz"), [("wave", 250.0), ("clap", 50.0), ("drum", 500.0)])
+def test_a_take_is_streamed_back_closely(frames: str, hand: str, rate_hz: float) -> None:
+    async def story(one: Rig) -> None:
+        async with one.connect() as robot:
+            take = await take_of(robot, hand)
+            played = Recorder()
+            forget = robot.on_state(lambda s: played.add(s) if s.phase is Phase.PLAYING else None)
+            report = await robot.play_track(take, rate_hz=rate_hz)
+            forget()
+            assert report.completed
+            assert report.rate_hz == pytest.approx(rate_hz)
+            assert report.missed == 0
+            apart = deviation(take, played.track(), NAMES)
+            assert apart.rms_rad < 0.02
+            assert apart.max_rad < 0.1
+            assert not one.world.state().playing
+
+    tell(frames, story)
+
+
+def test_a_stream_can_be_watched_and_slowed_down(frames: str) -> None:
+    async def story(one: Rig) -> None:
+        async with one.connect() as robot:
+            streaming = robot.play_track(raised(2.0), speed=0.5)
+            seen = [progress async for progress in streaming]
+            phases = [phase for phase, _ in itertools.groupby(p.phase for p in seen)]
+            shown = [phase for phase in phases if phase is not Phase.NONE]
+            assert shown == [Phase.APPROACH, Phase.PLAYING, Phase.RETURN]
+            during = [p.fraction for p in seen if p.phase is Phase.PLAYING]
+            assert during == sorted(during)
+            assert during[-1] > 0.95
+            lasted_s = [p.state.time_us / 1e6 for p in seen if p.phase is Phase.PLAYING]
+            assert lasted_s[-1] - lasted_s[0] == pytest.approx(4.0, abs=0.1)
+            assert (await streaming.wait()).completed
+
+    tell(frames, story)
+
+
+def test_a_stream_starts_without_a_jump_wherever_the_arms_are(frames: str) -> None:
+    async def story(one: Rig) -> None:
+        async with one.connect() as robot:
+            first = robot.play_track(raised(1.0))
+            async for progress in first:
+                if progress.phase is Phase.PLAYING and progress.fraction > 0.5:
+                    break
+            await robot.stop()  # in the middle, and no waiting for the arms to come home
+            poses: list[tuple[float, ...]] = []
+            forget = robot.on_state(lambda state: poses.append(state.positions_rad))
+            assert (await robot.play_track(raised(4.0))).completed
+            forget()
+            assert np.abs(np.diff(poses, axis=0)).max() < 0.04  # 2 rad/s at 50 Hz
+            assert np.abs(np.array(poses[-1]) - G1_REST_RAD).max() < 0.1
+            assert not (await first).completed
+
+    tell(frames, story)
+
+
+@pytest.mark.parametrize("how", ["handle", "robot", "bystander", "cancel"])
+def test_a_stream_that_is_stopped_leaves_a_usable_robot(frames: str, how: str) -> None:
+    async def story(one: Rig) -> None:
+        async with one.connect() as robot, one.bystander() as other:
+            streaming = robot.play_track(raised())
+            await streaming.started()
+            await asyncio.sleep(2.0)
+            assert one.world.state().phase is Phase.PLAYING
+            if how == "cancel":
+                with pytest.raises(TimeoutError):
+                    async with asyncio.timeout(0.1):
+                        await streaming
+            else:
+                stops = {"handle": streaming.stop, "robot": robot.stop, "bystander": other.stop}
+                await stops[how]()
+                assert not (await streaming).completed
+            await asyncio.sleep(5.0)
+            assert one.world.state().phase is Phase.NONE
+            assert one.world.state().stopped_early
+            await teach(other, "again")
+            assert (await robot.play("again")).completed
+            assert (await robot.play_track(raised())).completed
+
+    tell(frames, story)
+
+
+def test_when_the_network_is_cut_the_arms_go_home_and_the_client_is_told(frames: str) -> None:
+    async def story(one: Rig) -> None:
+        async with one.connect() as robot:
+            with pytest.raises(PeerLostError):
+                await robot.play_track(raised(10.0))
+            assert one.world.stopped_early
+            await asyncio.sleep(3.0)
+            assert one.world.phase is Phase.NONE
+            assert np.abs(one.world.body.setpoint_rad - G1_REST_RAD).max() < 1e-6
+
+    tell(frames, story, impairment=Impairment(cut_after_s=3.0))
+
+
+def test_a_stream_over_a_bad_network_arrives_and_ends_well(frames: str) -> None:
+    bad = Impairment(loss=0.05, duplicate=0.05, reorder=0.1, corrupt=0.01, delay_s=0.01, seed=3)
+
+    async def story(one: Rig) -> None:
+        async with one.connect() as robot:
+            poses: list[tuple[float, ...]] = []
+            robot.on_state(lambda state: poses.append(state.positions_rad))
+            assert (await robot.play_track(raised())).completed
+            lowest = np.array(poses)[:, G1_29.names.index("left_elbow_joint")].min()
+            assert lowest == pytest.approx(0.4, abs=0.1)
+            assert np.abs(np.diff(poses, axis=0)).max() < 0.1
+
+    tell(frames, story, impairment=bad)
+
+
+def test_an_unsafe_track_is_refused_before_anything_is_sent(frames: str) -> None:
+    async def story(one: Rig) -> None:
+        async with one.connect() as robot:
+            jump = Track(
+                times_s=np.array([0.0, 0.02, 1.0]),
+                joints_rad=np.array([[1.0], [0.0], [0.0]]),
+                names=("left_elbow_joint",),
+            )
+            notices = len(one.world.notices)
+            with pytest.raises(UnsafeMotionError):
+                robot.play_track(jump)
+            with pytest.raises(UnsafeMotionError):
+                await robot.store_track(jump, "jump")
+            for speed in (0.0, float("nan"), 5.0):
+                with pytest.raises(BadRequestError):
+                    robot.play_track(raised(), speed=speed)
+            await asyncio.sleep(1.0)
+            assert len(one.world.notices) == notices
+            assert (await robot.actions()).taught == ()
+
+    tell(frames, story)
+
+
+@pytest.mark.parametrize("mode", [Mode.DAMP, Mode.LOCK_STAND])
+def test_without_a_balanced_standing_nothing_is_streamed(frames: str, mode: Mode) -> None:
+    async def story(one: Rig) -> None:
+        async with one.connect() as robot:
+            with pytest.raises(RefusedError) as caught:
+                await robot.play_track(raised())
+            assert caught.value.code == Code.WRONG_STATE
+
+    tell(frames, story, mode)
+
+
+def test_while_one_client_streams_another_is_busy_and_does_not_disturb(frames: str) -> None:
+    async def story(one: Rig) -> None:
+        one.fill(1)
+        async with one.connect() as robot, one.bystander() as other:
+            streaming = robot.play_track(raised())
+            await streaming.started()
+            attempts = (
+                other.play_track(raised()),
+                robot.play_track(raised()),
+                other.play("stored 0"),
+                teach(other, "theirs"),
+                teach(robot, "mine"),
+            )
+            for attempt in attempts:
+                with pytest.raises(RefusedError) as caught:
+                    await attempt
+                assert caught.value.code == Code.BUSY
+            assert (await streaming).completed
+
+    tell(frames, story)
+
+
+def test_a_stream_overtaken_by_a_stop_does_not_start(frames: str) -> None:
+    async def story(one: Rig) -> None:
+        async with one.connect() as robot:
+            streaming = robot.play_track(raised())
+            await asyncio.sleep(0)
+            await robot.stop()
+            (outcome,) = await asyncio.gather(streaming, return_exceptions=True)
+            assert isinstance(outcome, RefusedError)
+            assert outcome.code == Code.SUPERSEDED
+            assert one.world.phase is Phase.NONE
+
+    tell(frames, story)
+
+
+def test_a_stored_track_is_listed_and_played_as_closely_as_it_says(frames: str) -> None:
+    async def story(one: Rig) -> None:
+        async with one.connect() as robot:
+            compressed = await robot.store_track(raised(), "raise")
+            (action,) = (await robot.actions()).taught
+            assert action.name == "raise"
+            assert action.duration_s == pytest.approx(4.0, abs=0.01)
+            assert len(compressed.keyframes) <= 20
+            assert compressed.max_error_rad < 0.05
+            played = Recorder()
+            forget = robot.on_state(lambda s: played.add(s) if s.phase is Phase.PLAYING else None)
+            assert (await robot.play("raise")).completed
+            forget()
+            apart = deviation(raised(), played.track(), ["left_elbow_joint", "right_elbow_joint"])
+            assert apart.rms_rad < 0.05
+            with pytest.raises(RefusedError) as caught:
+                await robot.store_track(raised(), "raise")
+            assert caught.value.code == Code.NAME_EXISTS
+            with pytest.raises(BadRequestError):
+                await robot.store_track(raised(), "")
+
+    tell(frames, story)
+
+
+def test_a_wire_that_cannot_stream_or_store_a_track_says_which_can() -> None:
+    async def story(one: Rig) -> None:
+        async with one.connect() as robot:
+            with pytest.raises(UnsupportedError, match="stream") as caught:
+                robot.play_track(raised())
+            assert "udp://" in caught.value.remedy
+            with pytest.raises(UnsupportedError, match="store") as caught:
+                await robot.store_track(raised(), "raise")
+            assert "udp://" in caught.value.remedy
+
+    tell("services", story)
 
 
 # ---- however a teaching block ends --------------------------------------------------------------

@@ -53,6 +53,7 @@ EXAMPLES: list[tuple[RoteError, dict[str, object]]] = [
         UnsafeMotionError("left_elbow", 1.25, "9.1 rad/s"),
         {"joint": "left_elbow", "time_s": 1.25, "reason": "9.1 rad/s"},
     ),
+    (UnsafeMotionError("waist", 0.0, "tight", "Give room."), {"joint": "waist"}),
     (
         UnsupportedError("delete an action", "udp", ("memory", "webrtc")),
         {"what": "delete an action", "wire": "udp", "wires_that_can": ("memory", "webrtc")},

@@ -190,11 +190,12 @@ class UnsafeMotionError(RoteError):
     kind = "unsafe-motion"
     exit_code = 5
 
-    def __init__(self, joint: str, time_s: float, reason: str) -> None:
-        super().__init__(joint, time_s, reason)
+    def __init__(self, joint: str, time_s: float, reason: str, remedy: str = "") -> None:
+        super().__init__(joint, time_s, reason, remedy)
         self.joint = joint
         self.time_s = time_s
         self.reason = reason
+        self._remedy = remedy
 
     def __str__(self) -> str:
         return f"unsafe motion: {self.joint} at {self.time_s:.2f} s: {self.reason}"
@@ -202,7 +203,7 @@ class UnsafeMotionError(RoteError):
     @property
     def remedy(self) -> str:
         """What to do next."""
-        return "Play it slower, or teach it again within the joint's limits."
+        return self._remedy or "Play it slower, or teach it again within the joint's limits."
 
 
 class UnsupportedError(RoteError):

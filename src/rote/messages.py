@@ -327,6 +327,27 @@ class PlayAction:
 
 
 @dataclass(frozen=True, slots=True)
+class BeginStream:
+    """Let the arms follow poses that this client will send; refused as a play would be."""
+
+
+@dataclass(frozen=True, slots=True)
+class StreamPose:
+    """Follow this from now on. It is not answered: the next one comes soon.
+
+    The arms go to (1 - weight) of the robot's own pose and `weight` of this one. A stream ends well
+    when its weight comes back to 0.
+    """
+
+    number: int
+    """Counting up within a stream, so that one that was overtaken is not followed."""
+    weight: float
+    """From 0 to 1."""
+    positions_rad: tuple[float, ...]
+    """Of the joints that are taught, in the order of `model.TAUGHT_JOINTS`."""
+
+
+@dataclass(frozen=True, slots=True)
 class StopMotion:
     """Stop what is playing, with a soft return. Always allowed."""
 
@@ -352,6 +373,8 @@ Command = (
     | ListActions
     | SaveAction
     | PlayAction
+    | BeginStream
+    | StreamPose
     | StopMotion
 )
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import pytest
-from hypothesis import Phase, settings
+from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     RuleBasedStateMachine,
@@ -31,6 +31,7 @@ from rote.session.events import (
     Unanswered,
 )
 from rote.session.memory import REMEMBERED
+from rote.session.stream import Told
 from rote.session.teaching import (
     INITIALISATION,
     MOST_PENDING,
@@ -62,6 +63,7 @@ OTHERS: list[m.Command] = [
     m.ListActions(),
     m.SaveAction(name="bow", created_s=0, duration_ms=1000),
     m.PlayAction(action=1),
+    m.BeginStream(),
     m.StopMotion(),
 ]
 PAIRS_OF_START_AND_END: list[tuple[m.Command, m.Command]] = [
@@ -70,6 +72,8 @@ PAIRS_OF_START_AND_END: list[tuple[m.Command, m.Command]] = [
     (m.Record(on=True), m.ExitTeaching()),
     (m.PlayAction(action=1), m.ExitTeaching()),
     (m.EnterTeaching(), m.StopMotion()),
+    (m.BeginStream(), m.StopMotion()),
+    (m.BeginStream(), m.ExitTeaching()),
 ]
 
 
@@ -972,6 +976,140 @@ def test_a_client_keeps_what_starts_nothing_when_it_asks_for_an_end() -> None:
     assert commands_of(ends.client.outgoing()) == [0x1A, 0x0F, 0x41]
 
 
+# ---- streamed poses -----------------------------------------------------------------------------
+
+
+def pose(number: int, weight: float = 1.0) -> m.StreamPose:
+    return m.StreamPose(number, weight, (0.25,) * 15)
+
+
+def test_poses_of_a_stream_are_handed_out_in_order_and_never_answered() -> None:
+    ends = connected()
+    token = ends.ask(m.BeginStream())
+    assert ends.client.stream == token
+    for number in range(300):
+        ends.robot.receive(wire.encode_pose(pose(number), token), ends.now)
+    assert ends.robot.events() == [Told(pose(number)) for number in range(300)]
+    assert idle(ends.robot)
+    assert idle(ends.client)
+
+
+def test_a_pose_that_was_repeated_or_overtaken_is_not_followed() -> None:
+    ends = connected()
+    token = ends.ask(m.BeginStream())
+    for number in (3, 3, 1, 7, 6, 7, 8):
+        ends.robot.receive(wire.encode_pose(pose(number), token), ends.now)
+    assert ends.robot.events() == [Told(pose(3)), Told(pose(7)), Told(pose(8))]
+    assert ends.robot.dropped["stale pose"] == 4
+
+
+@pytest.mark.parametrize("state", [*INITIALISATION, State.READY])
+def test_a_pose_without_a_stream_starts_nothing_and_is_not_answered(state: State) -> None:
+    robot = robot_in(state)
+    robot.receive(wire.encode_pose(pose(0), 3), START)
+    assert idle(robot)
+    assert robot.dropped["pose of no stream"] == 1
+
+
+def test_a_pose_that_cannot_be_read_is_dropped_without_an_answer() -> None:
+    robot = ready_robot()
+    robot.receive(wire.encode(Frame(CommandId.PARAMETER_SYNC, 9, b"POSE")), START)
+    assert idle(robot)
+    assert robot.dropped["PayloadError"] == 1
+
+
+def test_after_a_stop_neither_end_knows_the_stream() -> None:
+    ends = connected()
+    token = ends.ask(m.BeginStream())
+    ends.client.request(m.StopMotion(), ends.now)
+    assert ends.client.stream is None, "from the asking on"
+    ends.robot.receive(wire.encode_pose(pose(0), token), ends.now)
+    assert ends.robot.events() == [Told(pose(0))], "the stop has not arrived"
+    ends.exchange()
+    ends.robot.events()
+    ends.robot.receive(wire.encode_pose(pose(1), token), ends.now)
+    assert ends.robot.events() == []
+
+
+def test_leaving_teaching_does_not_end_the_stream() -> None:
+    ends = connected()
+    token = ends.ask(m.BeginStream())
+    ends.ask(m.ExitTeaching())  # as a client does whose teaching was refused
+    assert ends.client.stream == token
+    ends.robot.receive(wire.encode_pose(pose(0), token), ends.now)
+    assert ends.robot.events() == [Told(pose(0))]
+
+
+def test_a_second_stream_that_is_refused_leaves_the_first_alone() -> None:
+    ends = connected()
+    token = ends.ask(m.BeginStream())
+    ends.ask(m.BeginStream(), m.Status(m.Code.BUSY))
+    assert ends.client.stream == token
+    ends.robot.receive(wire.encode_pose(pose(0), token), ends.now)
+    assert ends.robot.events() == [Told(pose(0))]
+
+
+def test_poses_of_an_earlier_stream_are_not_taken_for_those_of_the_next() -> None:
+    ends = connected()
+    first, second = ends.ask(m.BeginStream()), ends.ask(m.BeginStream())
+    assert ends.client.stream == second
+    ends.robot.receive(wire.encode_pose(pose(9), first), ends.now)
+    ends.robot.receive(wire.encode_pose(pose(0), second), ends.now)
+    assert ends.robot.events() == [Told(pose(0))]
+
+
+def test_a_client_that_begins_anew_has_no_stream() -> None:
+    ends = connected()
+    token = ends.ask(m.BeginStream())
+    for sequence, step in enumerate(STEPS, 200):
+        ends.robot.receive(asking(step, sequence), ends.now)
+    ends.robot.events()
+    ends.robot.receive(wire.encode_pose(pose(0), token), ends.now)
+    assert ends.robot.events() == []
+
+
+def test_a_request_is_still_repeated_and_answered_among_thousands_of_poses() -> None:
+    ends = connected()
+    stream = ends.ask(m.BeginStream())
+    token = ends.client.request(m.ListActions(), ends.now)
+    (lost,) = ends.client.outgoing()
+    for number in range(2000):
+        ends.robot.receive(wire.encode_pose(pose(number), stream), ends.now)
+    ends.robot.events()
+    ends.robot.receive(lost, ends.now)
+    assert ends.robot.events() == [Requested(token, m.ListActions())]
+
+
+def test_poses_keep_a_client_alive() -> None:
+    ends = connected()
+    token = ends.ask(m.BeginStream())
+    for second in range(60):
+        ends.robot.receive(wire.encode_pose(pose(second), token), ends.now + second)
+        ends.robot.tick(ends.now + second)
+    assert ends.robot.live
+
+
+@settings(deadline=None, max_examples=200)
+@given(st.data())
+def test_however_poses_arrive_they_count_up_and_none_follows_a_stop(data: st.DataObject) -> None:
+    robot = ready_robot()
+    datagrams = [asking(m.BeginStream(), 4), asking(m.StopMotion(), 5), asking(m.BeginStream(), 6)]
+    datagrams += [wire.encode_pose(pose(number), s) for s in (4, 6) for number in range(4)]
+    moving, newest = False, -1
+    for datagram in data.draw(st.lists(st.sampled_from(datagrams), max_size=40)):
+        robot.receive(datagram, START)
+        for event in robot.events():
+            if isinstance(event, Told):
+                assert isinstance(event.command, m.StreamPose)
+                assert moving, "a pose was followed without a stream, or behind its stop"
+                assert event.command.number > newest
+                newest = event.command.number
+            else:
+                assert isinstance(event, Requested)
+                robot.reply(event.token, OK)
+                moving, newest = event.command == m.BeginStream(), -1
+
+
 # ---- beginning anew -----------------------------------------------------------------------------
 
 
@@ -1270,7 +1408,7 @@ def own_answer(token: int, message: m.Command) -> m.Reply:
 
 
 def is_start(message: m.Command) -> bool:
-    started = isinstance(message, m.EnterTeaching | m.PlayAction)
+    started = isinstance(message, m.EnterTeaching | m.PlayAction | m.BeginStream)
     return started or message == m.Record(on=True)
 
 
@@ -1290,7 +1428,7 @@ class Ledger:
     open: list[int] = field(default_factory=list)
     answered: set[int] = field(default_factory=set)
 
-    def from_robot(self, events: Sequence[Event]) -> None:
+    def from_robot(self, events: Sequence[Event | Told]) -> None:
         for event in events:
             assert isinstance(event, Requested), event
             token, command = event.token, event.command
@@ -1305,7 +1443,7 @@ class Ledger:
             self.handed_out[token] = command
             self.open.append(token)
 
-    def from_client(self, events: Sequence[Event]) -> None:
+    def from_client(self, events: Sequence[Event | Told]) -> None:
         for event in events:
             assert isinstance(event, Replied), event
             token = event.token

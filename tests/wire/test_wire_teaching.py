@@ -6,6 +6,7 @@ import math
 import random
 import struct
 import zlib
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -89,6 +90,9 @@ KEYFRAMES = (
     m.Keyframe(joint=0, time_ms=10, value_rad=0.25),
 )
 
+POSE_UNITS = (-32_768, 32_767, 0, 1, -1, *range(100, 110))
+POSE_RAD = tuple(units / 10_000 for units in POSE_UNITS)
+
 GOLDEN: dict[str, tuple[m.Command, int, bytes]] = {
     "take control": (m.TakeControl(), 0x09, word(1)),
     "release control": (m.ReleaseControl(), 0x09, bytes(44)),
@@ -99,6 +103,12 @@ GOLDEN: dict[str, tuple[m.Command, int, bytes]] = {
         m.MoveByHand("wave", 2500),
         0x0A,
         b"HAND" + struct.pack(">I", 2500) + b"wave".ljust(32, b"\0") + bytes(4),
+    ),
+    "begin stream": (m.BeginStream(), 0x0A, b"STRM" + bytes(40)),
+    "pose": (
+        m.StreamPose(0x01020304, 1.0, POSE_RAD),
+        0x0A,
+        b"POSE\x01\x02\x03\x04\xff\xff" + struct.pack(">15h", *POSE_UNITS) + bytes(4),
     ),
     "subscribe": (m.Subscribe(), 0x0B, bytes(44)),
     "subscribe to all": (m.Subscribe(all_joints=True), 0x0B, word(1)),
@@ -419,15 +429,25 @@ def without_tail(data: bytes) -> bytes:
     return data.rstrip(b"\0")
 
 
+poses = st.builds(
+    m.StreamPose,
+    u32,
+    st.integers(0, 65_535).map(lambda units: units / 65_535),
+    st.lists(
+        st.integers(-32_768, 32_767).map(lambda units: units / 10_000), min_size=15, max_size=15
+    ).map(tuple),
+)
 commands: st.SearchStrategy[m.Command] = st.one_of(
     st.just(m.TakeControl()),
     st.just(m.ReleaseControl()),
     st.builds(m.ChangeMode, u32),
     st.binary(max_size=44)
-    .filter(lambda data: not data.startswith(b"HAND"))
+    .filter(lambda data: not data.startswith((b"HAND", b"STRM", b"POSE")))
     .map(without_tail)
     .map(m.SyncParameters),
     st.builds(m.MoveByHand, names, u32),
+    st.just(m.BeginStream()),
+    poses,
     st.builds(
         m.Subscribe,
         all_joints=st.booleans(),
@@ -475,6 +495,39 @@ def test_any_frame_comes_back_as_it_was(frame: Frame) -> None:
 def test_any_command_comes_back_as_it_was(message: m.Command) -> None:
     command, payload = wire.encode_command(message)
     assert wire.decode_command(command, payload) == message
+
+
+@relaxed
+@given(poses, st.integers(0, 65_535))
+def test_a_pose_bears_the_number_of_its_stream_and_is_known_as_one(
+    pose: m.StreamPose, stream: int
+) -> None:
+    frame = wire.decode(wire.encode_pose(pose, stream))
+    assert frame.sequence == stream
+    assert wire.is_pose(frame)
+    assert wire.decode_command(frame.command, frame.payload) == pose
+
+
+@golden
+def test_nothing_but_a_pose_is_taken_for_one(
+    message: m.Command, command: int, payload: bytes
+) -> None:
+    assert wire.is_pose(Frame(command, 0, payload)) == isinstance(message, m.StreamPose)
+
+
+def test_a_pose_is_exact_to_half_a_unit() -> None:
+    pose = m.StreamPose(0, 0.123_456_7, (1.234_567,) * 15)
+    read = wire.decode_command(*wire.encode_command(pose))
+    assert isinstance(read, m.StreamPose)
+    assert read.weight == pytest.approx(pose.weight, abs=0.5 / 65_535)
+    assert read.positions_rad == pytest.approx(pose.positions_rad, abs=0.5e-4)
+
+
+def test_the_page_lists_every_code_with_its_words_and_remedy() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "protocol" / "frames.md").read_text("utf-8")
+    rows = [[cell.strip() for cell in line.split("|")[1:5]] for line in page.splitlines()]
+    for code, (words, remedy) in m.WORDS.items():
+        assert [str(int(code)), m.Code(code).name, words, remedy] in rows
 
 
 @relaxed
@@ -700,6 +753,19 @@ DO_NOT_FIT: dict[str, m.Command] = {
     "negative mode": m.ChangeMode(-1),
     "parameters too long": m.SyncParameters(bytes(range(45))),
     "parameters that read as a hand": m.SyncParameters(b"HAND over"),
+    "parameters that read as a stream": m.SyncParameters(b"STRM"),
+    "parameters that read as a pose": m.SyncParameters(b"POSE"),
+    "pose beyond i16": m.StreamPose(0, 1.0, (3.2768,) * 15),
+    "pose below i16": m.StreamPose(0, 1.0, (-3.2769,) * 15),
+    "pose of NaN": m.StreamPose(0, 1.0, (math.nan,) * 15),
+    "pose of infinity": m.StreamPose(0, 1.0, (math.inf,) * 15),
+    "pose of fourteen joints": m.StreamPose(0, 1.0, (0.0,) * 14),
+    "pose of sixteen joints": m.StreamPose(0, 1.0, (0.0,) * 16),
+    "weight above 1": m.StreamPose(0, 1.001, (0.0,) * 15),
+    "weight below 0": m.StreamPose(0, -0.001, (0.0,) * 15),
+    "weight of NaN": m.StreamPose(0, math.nan, (0.0,) * 15),
+    "negative pose number": m.StreamPose(-1, 0.0, (0.0,) * 15),
+    "pose number over u32": m.StreamPose(2**32, 0.0, (0.0,) * 15),
     "negative hand duration": m.MoveByHand("wave", -1),
     "hand without name": m.MoveByHand("", 1),
     "subscription too long": m.Subscribe(opaque=bytes(109)),

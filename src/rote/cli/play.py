@@ -2,31 +2,39 @@
 
 import asyncio
 from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from rote.cli import takes
 from rote.cli.options import (
     EMBEDDED,
     Json,
     Key,
     Keylog,
-    Name,
     Robot,
     Target,
     print_json,
     reach,
     run,
 )
+from rote.errors import BadRequestError, UnsafeMotionError
 
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from rote.motion.track import Track
     from rote.robot.playing import Playing
+
+_SUFFIXES = (".mcap", ".npz", ".json", ".csv")
 
 
 def play(
-    name: Name,
+    name: Annotated[
+        str, typer.Argument(help="The action's name, or a file with a motion, like wave.mcap.")
+    ],
     speed: Annotated[
         float | None, typer.Option(help="0.05 to 4; 0.5 is half as fast. Not with --duration.")
     ] = None,
@@ -36,17 +44,72 @@ def play(
     preset: Annotated[
         bool, typer.Option("--preset", help="NAME is a factory action, by its name or id.")
     ] = False,
+    take: Annotated[
+        bool, typer.Option("--take", help="NAME is a take on this computer: rote takes list.")
+    ] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Play a file or take in spite of warnings.")
+    ] = False,
     robot: Robot = EMBEDDED,
     key: Key = None,
     keylog: Keylog = None,
     as_json: Json = False,
 ) -> int:
-    """Play a taught action; Ctrl-C stops it softly."""
+    """Play a taught action, or a motion that is on this computer; Ctrl-C stops it softly."""
     target = Target(robot, key, keylog)
     if preset:
         return run(_perform(target, name, as_json))
+    if take or Path(name).suffix.lower() in _SUFFIXES:
+        if duration is not None or loop or interpolation != "linear":
+            raise BadRequestError("a motion of this computer has --speed only")
+        track = _checked(name, take, force, as_json)
+        return run(_stream(target, track, 1.0 if speed is None else speed, as_json))
     how = {"speed": speed, "duration": duration, "loop": loop, "interpolation": interpolation}
     return run(_play(target, name, how, as_json))
+
+
+def _checked(name: str, is_take: bool, force: bool, as_json: bool) -> "Track":
+    """Read a motion and see that it may be played."""
+    from rote.cli import show
+    from rote.motion.check import check
+    from rote.motion.files import load
+
+    with show.waiting("checking"):
+        track = takes.library().load(name) if is_take else load(Path(name))
+        report = check(track)
+    if not as_json:
+        show.checked(show.console(), report.findings)
+    for finding in report.errors or (() if force else report.warnings):
+        remedy = finding.remedy if report.errors else f"{finding.remedy} Or add --force."
+        raise UnsafeMotionError(
+            finding.joint or "the motion", finding.time_s or 0.0, finding.words, remedy
+        )
+    return track
+
+
+async def _stream(target: Target, track: "Track", speed: float, as_json: bool) -> int:
+    from rote.cli import show
+
+    screen = show.console(quiet=as_json)
+    async with reach(target) as robot:
+        playing = robot.play_track(track, speed=speed)
+        try:
+            await playing.started()
+            await watch(screen, playing)
+            report = await playing
+        except asyncio.CancelledError:
+            await asyncio.shield(robot.stop())
+            screen.print("[yellow]Stopped softly.[/]")
+            raise
+    if as_json:
+        print_json(asdict(report))
+    else:
+        verb = "Played" if report.completed else "Stopped"
+        screen.print(
+            f"{verb} in {report.seconds:.1f} s, at {report.rate_hz:.1f} poses a second, "
+            f"late by {report.late_p99_ms:.1f} ms (p99), {report.missed} missed."
+        )
+    return 0 if report.completed else 1
 
 
 async def _perform(target: Target, name: str, as_json: bool) -> None:

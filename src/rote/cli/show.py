@@ -4,7 +4,7 @@ import asyncio
 import os
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Protocol
 
@@ -14,9 +14,10 @@ from rich.table import Table
 
 from rote.messages import MODES, RobotState
 from rote.model import G1_JOINTS
-from rote.robot.base import Actions, Finding, Severity
+from rote.motion import findings as checks
+from rote.robot.base import Actions, Finding
 
-_STYLES = {Severity.ERROR: "bold red", Severity.WARNING: "yellow", Severity.NOTE: "cyan"}
+SEVERITIES = {"error": "bold red", "warning": "yellow", "note": "cyan"}
 
 
 def console(*, quiet: bool = False, record: bool = False, width: int | None = None) -> Console:
@@ -65,7 +66,16 @@ def bar(out: Console, title: str) -> Iterator[Bar]:
 def findings(out: Console, found: list[Finding]) -> None:
     """Print what a preflight found."""
     for finding in found:
-        out.print(f"[{_STYLES[finding.severity]}]{finding.severity.value}[/] {finding.words}")
+        severity = finding.severity.value
+        out.print(f"[{SEVERITIES[severity]}]{severity}[/] {finding.words}")
+        if finding.remedy:
+            out.print(f"      {finding.remedy}", style="dim")
+
+
+def checked(out: Console, found: Sequence[checks.Finding]) -> None:
+    """Print what a check of a motion found."""
+    for finding in found:
+        out.print(f"[{SEVERITIES[finding.severity]}]{finding.severity}[/] {finding.words}")
         if finding.remedy:
             out.print(f"      {finding.remedy}", style="dim")
 
@@ -86,6 +96,16 @@ def actions(out: Console, listed: Actions) -> None:
         out.print(f"presets: {presets}", style="dim")
     used = len(listed.taught)
     out.print(f"{used} of {used + listed.free_places} places taken.", style="dim")
+
+
+def joints(out: Console, titles: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Print numbers by joint, names to the left and numbers to the right."""
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    for number, title in enumerate(titles):
+        table.add_column(title, justify="right" if number else "left")
+    for row in rows:
+        table.add_row(*row)
+    out.print(table)
 
 
 def health(state: RobotState) -> str:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from rote.cli import takes
 from rote.cli.options import (
     EMBEDDED,
     Json,
@@ -22,11 +23,12 @@ from rote.cli.options import (
     reach,
     run,
 )
-from rote.errors import BadRequestError
+from rote.errors import BadRequestError, MissingExtraError
 
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from rote.motion.files.library import Library
     from rote.robot.g1 import G1
     from rote.robot.teaching import Take
 
@@ -44,7 +46,8 @@ def teach(
         typer.Option(help="Simulated robot only: wave, bow, clap or drum moves the arms."),
     ] = None,
     out: Annotated[
-        Path | None, typer.Option("--out", help="Also write the take to this CSV file.")
+        Path | None,
+        typer.Option("--out", help="Also write the take here: .csv, .mcap, .npz or .json."),
     ] = None,
     overwrite: Annotated[
         bool,
@@ -80,9 +83,10 @@ class _Wish:
 
 async def _teach(wish: _Wish) -> None:
     from rote.cli import show
-    from rote.motion.files import save_csv
+    from rote.motion.files import save
 
     _check(wish)
+    takes.rescue()
     screen = show.console(quiet=wish.as_json)
     async with reach(wish.target) as robot:
         # Everything that could refuse is asked before anybody is told to hold the arms.
@@ -90,14 +94,27 @@ async def _teach(wish: _Wish) -> None:
         show.findings(screen, await robot.preflight())
         await _get_ready(screen, wish)
         try:
-            async with robot.teach(wish.name, overwrite=wish.overwrite) as take:
+            shelf = _library(screen)
+            async with robot.teach(wish.name, overwrite=wish.overwrite, library=shelf) as take:
                 await _record(screen, robot, take, wish)
         except asyncio.CancelledError:
             screen.print("[yellow]Nothing was saved.[/] The arms hold again.")
             raise
     if wish.out is not None:
-        save_csv(take.track, wish.out)
+        save(take.track, wish.out)
     _report(screen, wish, take)
+
+
+def _library(screen: "Console") -> "Library | None":
+    """Return where the take is kept on this computer; nowhere where the format is missing."""
+    from rote.motion.files.mcap_records import need_mcap
+
+    try:
+        need_mcap()
+    except MissingExtraError as error:
+        screen.print(f"The take is not kept on this computer: {error.remedy}", style="yellow")
+        return None
+    return takes.library()
 
 
 def _check(wish: _Wish) -> None:
@@ -126,6 +143,9 @@ def check_hand(hand: str) -> None:
 
 def _check_writable(path: Path) -> None:
     folder = path.parent
+    from rote.motion.files import format_of
+
+    format_of(path)
     if path.is_dir():
         raise BadRequestError(f"{path} is a folder", "Name a file in it.")
     if not folder.is_dir():
@@ -203,6 +223,7 @@ def _report(screen: "Console", wish: _Wish, take: "Take") -> None:
                 "samples": len(track),
                 "rate_hz": round(track.rate_hz, 2),
                 "file": None if wish.out is None else str(wish.out),
+                "take": None if take.file is None else str(take.file),
             }
         )
         return
@@ -212,6 +233,10 @@ def _report(screen: "Console", wish: _Wish, take: "Take") -> None:
     )
     if wish.out is not None:
         screen.print(f"The take is in {wish.out}.")
+    elif take.file is not None:
+        screen.print(f"The take is in {take.file}.", style="dim")
+    if take.file_problem is not None:
+        screen.print(f"The take is not on this computer: {take.file_problem}", style="yellow")
     called = f"{_command()} play {shlex.quote(wish.name)}{wish.target.words}"
     screen.print(f"Play it: {called}", style="dim")
 

@@ -36,6 +36,8 @@ JUMP_RAD = 0.05
 """A first pose so near needs no approach."""
 CLEARANCE_M = 0.015
 """Nearer than this, a hand may touch: the shapes are good to about a centimetre."""
+SLIGHT_M = 0.015
+"""Links that meet so little may not meet at all, which a person has to look at."""
 HANDS_MEET_M = 0.03
 """Hands may meet, as in a clap: the shapes are thicker than two palms by this."""
 BALANCE_M = 0.02
@@ -370,12 +372,13 @@ def _met(contact: Contact) -> Finding | None:
     touching = contact.distance_m < 0
     if not touching and not any(hands):
         return None
-    clap = all(hands) and contact.distance_m >= -HANDS_MEET_M
+    # The shapes are good to about a centimetre: so little may be none.
+    slight = contact.distance_m >= -(HANDS_MEET_M if all(hands) else SLIGHT_M)
     limit = 0.0 if touching else CLEARANCE_M
     # The outermost of the two is the one a person would move.
     link = max((contact.a, contact.b), key=lambda name: (_HAND in name, _outward(name)))
     return Finding(
-        severity=Severity.ERROR if touching and not clap else Severity.WARNING,
+        severity=Severity.WARNING if slight else Severity.ERROR,
         kind=Kind.COLLISION if touching else Kind.CLEARANCE,
         joint=G1_JOINTS[LINKS.index(link)].name,
         time_s=contact.time_s,

@@ -1,6 +1,6 @@
 """The words of the API: what a robot can do, what it has, and what it says about itself."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol
@@ -29,6 +29,14 @@ class Port(Protocol):
 
     async def close(self) -> None:
         """Let go."""
+
+
+class StreamingPort(Port, Protocol):
+    """What a robot needs of a wire that can also stream, as its ability "stream" says."""
+
+    def ready(self, poses: Iterable[m.StreamPose]) -> Callable[[int], bool]:
+        """Make the poses of the stream that was begun ready; returns what sends one by its place,
+        unanswered. That returns False, and sends nothing, once the stream was ended."""
 
 
 class TopicMessage(Protocol):
@@ -139,6 +147,19 @@ class PlayReport:
     """False where it was stopped before its end."""
     seconds: float
     """From the robot's acceptance to the end of the soft return."""
+
+
+@dataclass(frozen=True, slots=True)
+class StreamReport(PlayReport):
+    """How a streamed playback ended, and how well its poses kept their deadlines."""
+
+    rate_hz: float
+    """How many poses a second were sent."""
+    late_p99_ms: float
+    late_max_ms: float
+    """How late poses were sent: 99 in 100 less than the first, none more than the second."""
+    missed: int
+    """Poses that were so late that the next one was sent instead."""
 
 
 def check_name(name: str) -> str:

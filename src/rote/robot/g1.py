@@ -4,24 +4,32 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
+from typing import TYPE_CHECKING, cast
 
 from rote import messages as m
 from rote.errors import BadRequestError, NoAnswerError, RefusedError, RoteError, UnsupportedError
 from rote.messages import Code, Interpolation, Mode, RobotState
-from rote.robot import preflight
+from rote.motion.keyframes import Compressed
+from rote.motion.track import Track
+from rote.robot import preflight, storing, streaming
 from rote.robot.base import (
     Actions,
     Finding,
     ModeReport,
     Port,
     Preset,
+    StreamingPort,
     TaughtAction,
     TopicMessage,
     check_name,
     check_seconds,
 )
 from rote.robot.playing import Playing
+from rote.robot.streaming import Streaming
 from rote.robot.teaching import Teaching
+
+if TYPE_CHECKING:
+    from rote.motion.files.library import Library
 
 MODE_CHANGE_S = 10.0
 _CONTROLLER_S = 3.0
@@ -34,6 +42,8 @@ _TO_STAND: dict[Mode, tuple[Mode, ...]] = {
 """From where to where on the way to a balanced standing; newer robots know only the second way."""
 _OTHER_WIRES: dict[str, tuple[str, ...]] = {
     "tempo": ("udp://", "sim://"),
+    "stream": ("udp://", "sim://"),
+    "store": ("udp://", "sim://"),
     "rename": ("webrtc://",),
     "delete": ("webrtc://",),
     "presets": ("webrtc://",),
@@ -79,13 +89,16 @@ class G1:
         presets = tuple(Preset(entry.id, entry.name) for entry in reply.presets)
         return Actions(presets=presets, taught=tuple(taught))
 
-    def teach(self, name: str, *, overwrite: bool = False) -> Teaching:
+    def teach(
+        self, name: str, *, overwrite: bool = False, library: "Library | None" = None
+    ) -> Teaching:
         """Teach a motion: the arms are soft inside the `async with` block.
 
         They hold again however the block ends. On success the robot stores the motion as `name`,
         and the block's value, a `Take`, holds its track on our side. A name that exists is refused
         before anything gets soft, unless `overwrite` allows to lose the older motion, on wires that
-        can; it is lost then even if the block fails.
+        can; it is lost then even if the block fails. With a `library` the take is also written to
+        our own disk while it is made, so that a crash loses at most a second of it.
         """
         check_name(name)
         if overwrite:
@@ -96,7 +109,7 @@ class G1:
             await self.check_teachable(name, overwrite=overwrite)
             self._check_not_stopped_since(stops)
 
-        return Teaching(self._port, self._ask, check, name)
+        return Teaching(self._port, self._ask, check, name, library)
 
     async def check_teachable(self, name: str, *, overwrite: bool = False) -> None:
         """Raise what `teach` would: for the name, the places left, or the mode."""
@@ -177,6 +190,52 @@ class G1:
             name, speed=speed, duration=duration, loop=loop, interpolation=interpolation
         )
         return await playing.started()
+
+    def play_track(self, track: Track, *, rate_hz: float = 250.0, speed: float = 1.0) -> Streaming:
+        """Play a track that is on our side, by telling the robot `rate_hz` times a second where its
+        arms are to be, on wires that can; use what is returned like that of `play`.
+
+        The track is checked first: one that is not safe raises `UnsafeMotionError` and nothing is
+        sent. It begins softly from wherever the arms are and ends softly at rest, also when it is
+        stopped, when this program is held up, or when the connection is cut.
+        """
+        self._need("stream", "stream a motion")
+        _check_tempo(speed, None)
+        motion = streaming.prepare(track, rate_hz, speed)
+        port = cast("StreamingPort", self._port)  # the ability says so
+        ticker = streaming.Ticker(rate_hz)
+        stops = self._stops
+
+        async def begin() -> float:
+            poses = motion.poses(await self._newest())
+            self._check_not_stopped_since(stops)
+            await self._ask(m.BeginStream())
+            ticker.start(port.ready(poses), len(poses))
+            return motion.seconds
+
+        return Streaming(self._port, motion.name, begin, self.stop, ticker)
+
+    async def store_track(
+        self, track: Track, name: str, *, budget: int = m.MAX_KEYFRAMES
+    ) -> Compressed:
+        """Store a track that is on our side as a taught action, on wires that can.
+
+        The robot gets the `budget` keyframes that come closest to it, and plays straight lines
+        between them; how close, the result says. Where that would be another motion, it raises
+        `UnsafeMotionError` and stores nothing: `play_track` plays the track as it is.
+        """
+        self._need("store", "store a motion that it was not taught")
+        check_name(name)
+        whole = storing.storable(track)
+        compressed = await asyncio.to_thread(storing.compress, whole, budget)
+        save = m.SaveAction(
+            name=name,
+            created_s=int(time.time()),
+            duration_ms=round(whole.duration_s * 1000),
+            keyframes=compressed.keyframes,
+        )
+        await self._ask(save)
+        return compressed
 
     async def stop(self) -> None:
         """Stop whatever plays or is being taught, softly. Always allowed, and safe to repeat."""

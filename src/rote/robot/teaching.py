@@ -6,14 +6,21 @@ import threading
 import time
 from collections.abc import Awaitable, Callable
 from functools import partial
+from pathlib import Path
 from types import TracebackType
+from typing import TYPE_CHECKING
 
 from rote import messages as m
 from rote.errors import LinkError, RefusedError, RoteError, UnsupportedError
 from rote.messages import RobotState
+from rote.model import G1_29
 from rote.motion.record import Recorder
 from rote.motion.track import Track
 from rote.robot.base import Port
+from rote.robot.keeping import Keeper
+
+if TYPE_CHECKING:
+    from rote.motion.files.library import Library  # who keeps no takes need not load it
 
 Asker = Callable[[m.Command], Awaitable[m.Reply]]
 
@@ -34,6 +41,10 @@ class Take:
         self._paused = False
         self.saved = False
         """Whether the robot has stored it under its name."""
+        self.file: Path | None = None
+        """Where it is on our own disk, once the block is over, if it was to be kept."""
+        self.file_problem: RoteError | None = None
+        """Why it is not there."""
         self._recorder = Recorder(f"teach {name} over {port.wire}")
         self._track: Track | None = None
         self._discarded = False
@@ -71,9 +82,8 @@ class Take:
         await self._ask(m.PauseRecording(paused))
         self._paused = paused
 
-    def _add(self, state: RobotState) -> None:
-        if state.recording and not self._paused:
-            self._recorder.add(state)
+    def _add(self, state: RobotState) -> bool:
+        return state.recording and not self._paused and self._recorder.add(state)
 
     def _finish(self) -> None:
         self._track = self._recorder.track()
@@ -89,11 +99,18 @@ class Teaching:
     """
 
     def __init__(
-        self, port: Port, ask: Asker, check: Callable[[], Awaitable[None]], name: str
+        self,
+        port: Port,
+        ask: Asker,
+        check: Callable[[], Awaitable[None]],
+        name: str,
+        library: "Library | None" = None,
     ) -> None:
         self._port = port
         self._ask = ask
         self._check = check
+        self._library = library
+        self._keeper: Keeper | None = None
         self._take = Take(name, port, ask)
         self._loss: RoteError | None = None
         self._task: asyncio.Task[object] | None = None
@@ -106,6 +123,7 @@ class Teaching:
 
     async def __aenter__(self) -> Take:
         await self._check()
+        self._keep()
         self._task = asyncio.current_task()
         self._undo.append(self._port.on_loss(self._on_loss))
         self._catch_signals()
@@ -148,11 +166,30 @@ class Teaching:
             for undo in self._undo:
                 undo()
             self._take._finish()
+            await to_the_end(self._settle(wanted=error is None or self._loss is not None))
         self._raise_interruption(interruption)
         if interruption is not error:
             raise interruption or AssertionError
         if error is None and not self._take.discarded:
             await self._save()
+
+    def _keep(self) -> None:
+        """Begin to write the take to disk; what the disk refuses is told before arms get soft."""
+        if self._library is not None:
+            source = f"teach {self._take.name} over {self._port.wire}"
+            width = len(self._port.latest.positions_rad) if self._port.latest else len(G1_29.names)
+            writer = self._library.record(self._take.name, G1_29.names[:width], source=source)
+            self._keeper = Keeper(writer)
+
+    async def _settle(self, *, wanted: bool) -> None:
+        """Complete the file, or throw it away. What came before a loss is worth keeping."""
+        if self._keeper is None:
+            return
+        if wanted and not self._take.discarded:
+            self._take.file = await self._keeper.finish()
+            self._take.file_problem = self._keeper.problem
+        else:
+            await self._keeper.discard()
 
     async def _save(self) -> None:
         # By the robot's clock where it was heard: on a bad network our own began much too late.
@@ -167,7 +204,8 @@ class Teaching:
     # ---- interruptions --------------------------------------------------------------------------
 
     def _see(self, state: RobotState) -> None:
-        self._take._add(state)
+        if self._take._add(state) and self._keeper is not None:
+            self._keeper.add(state)
         if self._was_soft and not state.arms_soft and self._loss is None and not self._ending:
             # Somebody stopped it, or the robot itself did: the person must not go on unrecorded.
             self._on_loss(

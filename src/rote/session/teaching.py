@@ -6,7 +6,7 @@ again no later than `due`. The same class plays both roles:
 
 - CLIENT opens, asks, repeats what stays unanswered, keeps teaching alive, notices a silent robot.
 - ROBOT answers; a repeated request is answered again but handed out only once, and a start that
-  arrives after a newer stop is refused.
+  arrives after a newer stop is refused. Streamed poses are handed out and not answered.
 
     NEW ── 09 ──▶ CONTROLLED ── 0A ──▶ SYNCED ── 0B ──▶ SUBSCRIBED ── 0C ──▶ READY ──▶ LOST, CLOSED
 """
@@ -29,6 +29,7 @@ from rote.session.events import (
     Unanswered,
 )
 from rote.session.memory import REMEMBERED, Memory, is_older
+from rote.session.stream import Stream, Told
 from rote.wire import teaching as wire
 from rote.wire.teaching import CommandId, Frame, MessageType
 
@@ -104,7 +105,7 @@ _ENDS = (m.ExitTeaching, m.StopMotion)
 _GREETING = frozenset(
     {m.TakeControl, m.ReleaseControl, m.SyncParameters, m.Subscribe, m.SignalReady}
 )
-_MAY_START = frozenset({m.EnterTeaching, m.PlayAction, m.Record})
+_MAY_START = frozenset({m.EnterTeaching, m.PlayAction, m.Record, m.BeginStream})
 # Plain numbers: looking a member up in its enumeration costs more than comparing it.
 _COMMAND, _HEARTBEAT, _STATE = (int(kind) for kind in MessageType)
 
@@ -135,7 +136,8 @@ class TeachingSession:
         """What arrived and was not used, by reason."""
         self._sequence = 0
         self._outgoing: list[bytes] = []
-        self._events: list[Event] = []
+        self._events: list[Event | Told] = []
+        self._stream = Stream()
         self._heard_at = now
         self._heartbeat_at = float("inf")
         # CLIENT
@@ -157,7 +159,7 @@ class TeachingSession:
         datagrams, self._outgoing = self._outgoing, []
         return datagrams
 
-    def events(self) -> list[Event]:
+    def events(self) -> list[Event | Told]:
         """Return what has happened, once."""
         events, self._events = self._events, []
         return events
@@ -263,7 +265,17 @@ class TeachingSession:
             self._keep_teaching_at = now + self.timing.keep_teaching_s
         elif isinstance(message, _ENDS):
             self._keep_teaching_at = float("inf")
+        self._stream.heed(token, message)
         return token
+
+    @property
+    def stream(self) -> int | None:
+        """The stream that was begun; None without one, and once a stop was asked for.
+
+        Its poses are `wire.encode_pose`d with this number, and sent when it is time: they bear no
+        number of their own, since so many would push all requests out of the robot's memory.
+        """
+        return self._stream.begun
 
     def _ask(self, message: m.Command, now: float) -> int:
         command, payload = wire.encode_command(message)
@@ -332,6 +344,7 @@ class TeachingSession:
         else:
             if isinstance(pending.message, m.EnterTeaching) and reply != m.Status():
                 self._keep_teaching_at = float("inf")
+            self._stream.answer(token, reply)
             self._events.append(Replied(token, reply))
 
     def _advance(self, reply: m.Reply, now: float) -> None:
@@ -366,6 +379,7 @@ class TeachingSession:
         frame = Frame(command=answered.command, sequence=token, payload=wire.encode_reply(reply))
         answered.reply = wire.encode(frame)
         self._outgoing.append(answered.reply)
+        self._stream.answer(token, reply)
 
     def report(self, state: m.RobotState) -> None:
         """Send the robot's state to a client that subscribed to it."""
@@ -381,6 +395,9 @@ class TeachingSession:
             if self.state is not State.NEW:
                 self._move_on(frame.sequence)
             return
+        if wire.is_pose(frame):
+            self._receive_pose(frame)
+            return
         if self._is_repeated(frame, crc, now):
             return
         self._memory.add(frame, crc, now)
@@ -394,6 +411,14 @@ class TeachingSession:
             self.reply(frame.sequence, m.Status(code))
             return
         self._take(frame, crc, message, now)
+
+    def _receive_pose(self, frame: Frame) -> None:
+        pose = wire.decode_command(frame.command, frame.payload)
+        assert isinstance(pose, m.StreamPose)
+        if problem := self._stream.problem(frame.sequence, pose.number):
+            self.dropped[problem] += 1
+        else:
+            self._events.append(Told(pose))
 
     def _is_repeated(self, frame: Frame, crc: bytes, now: float) -> bool:
         """Answer again what was answered before; drop what is too old to be known."""
@@ -431,6 +456,7 @@ class TeachingSession:
         else:
             if isinstance(message, _ENDS) and not self._has_ended_after(token):
                 self._ended = token
+            self._stream.heed(token, message)
             self._events.append(Requested(token, message))
 
     def _take_greeting(self, frame: Frame, crc: bytes, message: m.Command, now: float) -> None:
@@ -452,6 +478,7 @@ class TeachingSession:
             self._events.append(PeerLeft())
         self._memory.begin(frame, crc, now)
         self._ended = None
+        self._stream = Stream()
         self._opening = (frame.sequence, crc, now)
         self._heartbeat_at = now + self.timing.heartbeat_s
         self.state = State.CONTROLLED

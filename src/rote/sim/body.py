@@ -53,6 +53,9 @@ SOFT_CANCELS = 0.85
 REST_RAD: Array = np.array(G1_REST_RAD)
 
 
+# Pitch and roll of each shoulder, and the sign of a roll away from the body.
+_HANGING = ((LEFT_ARM[0], LEFT_ARM[1], 1.0), (RIGHT_ARM[0], RIGHT_ARM[1], -1.0))
+_HANGS_RAD, _HIP_RAD, _HIP_NM_RAD = 0.6, 0.2, 60.0
 _MOST_A_STEP = (-MOST_RAD_S * STEP_S, MOST_RAD_S * STEP_S)
 _EFFORT = (-EFFORT_NM, EFFORT_NM)
 # A gearbox turns no faster than its motor, however hard somebody pulls.
@@ -145,6 +148,7 @@ class Body:
         total = torque + self._weight - _FRICTION * self.speeds_rad_s
         if self._hand is not None:
             total = total + self._pull(now_s)
+        self._lean(total)
         self.speeds_rad_s = _within(self.speeds_rad_s + total / _INERTIA * STEP_S, _FASTEST)
         self.positions_rad += self.speeds_rad_s * STEP_S
         # A joint at its mechanical stop stays there.
@@ -152,6 +156,14 @@ class Body:
         if stopped.any():
             np.clip(self.positions_rad, LOWER_RAD, UPPER_RAD, out=self.positions_rad)
             self.speeds_rad_s[stopped] = 0.0
+
+    def _lean(self, total_nm: Array) -> None:
+        """Let a soft arm that hangs down lean against the hip, instead of falling through it."""
+        for pitch, roll, outwards in _HANGING:
+            if self._soft[roll] and abs(self.positions_rad[pitch]) < _HANGS_RAD:
+                inside = _HIP_RAD - outwards * self.positions_rad[roll]
+                if inside > 0.0:
+                    total_nm[roll] += outwards * _HIP_NM_RAD * inside
 
     def _pull(self, now_s: float) -> Array:
         if self._steps % HAND_EVERY == 0 or self._grip is None:

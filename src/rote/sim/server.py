@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from rote import messages as m
 from rote.errors import DecodeError
 from rote.session.events import Event, PeerLeft, PeerLost, Requested
+from rote.session.stream import Told
 from rote.session.teaching import Role, TeachingSession, Timing
 from rote.sim.services import Services
 from rote.sim.world import World
@@ -152,7 +153,7 @@ class Simulator:
     def _tick(self) -> None:
         now = self._loop.time()
         self._next_at = max(self._next_at, now - MOST_CATCH_UP_S)
-        while self._next_at <= now:
+        if self._next_at <= now:
             self.world.advance(TICK_S)
             self._next_at += TICK_S
             self._ticks += 1
@@ -161,6 +162,7 @@ class Simulator:
         for client in list(self._clients.values()):
             client.session.tick(now)
             self._settle(client)
+        # One at a time, even to catch up: what clients have sent meanwhile is heard in between.
         self._timer = self._loop.call_at(self._next_at, self._tick)
 
     def _report(self) -> None:
@@ -208,9 +210,11 @@ class Simulator:
         if not session.live:
             self._clients.pop(client.address, None)
 
-    def _handle(self, event: Event, client: _Client) -> None:
+    def _handle(self, event: Event | Told, client: _Client) -> None:
         if isinstance(event, Requested):
             client.session.reply(event.token, self.world.obey(client.address, event.command))
+        elif isinstance(event, Told):
+            self.world.obey(client.address, event.command)
         elif isinstance(event, (PeerLost, PeerLeft)):
             self.world.forget(client.address)
 

@@ -6,7 +6,6 @@ It knows clients by a key alone and has no sockets; its clock is advanced by who
 import time
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 
@@ -15,7 +14,7 @@ from rote.errors import BadRequestError, StoreError, UnsafeMotionError
 from rote.messages import Code, Mode, Phase
 from rote.model import G1_JOINTS, TAUGHT_JOINTS
 from rote.motion.track import Array
-from rote.sim.body import GRAVITY_M_S2, REST_RAD, STEP_S, Body, Hand
+from rote.sim.body import REST_RAD, STEP_S, Body, Hand
 from rote.sim.firmware import DEFAULT, Firmware
 from rote.sim.fsm import RUNNING, Activity, Input, Machine
 from rote.sim.hands import ScriptedHand
@@ -24,7 +23,9 @@ from rote.sim.player import Playback
 from rote.sim.presets import HOLD_S, POSES, PRESETS, RELEASE, Preset, motion_of
 from rote.sim.refusal import RefusalError
 from rote.sim.saving import RECORD_EVERY, check_keyframes, keyframed, recorded
-from rote.sim.store import Store, StoredAction
+from rote.sim.sensors import PLAYING_ID, RECORDING_ID, Doing, Sensors
+from rote.sim.store import Store
+from rote.sim.streaming import Streamed
 
 KEEP_ALIVE_S = 13.5
 """Three periods without a keep-alive, and the arms hold again."""
@@ -37,18 +38,6 @@ HEALTH_EVERY = 50
 CONTROLLER = "ai"
 """What drives a G1."""
 _ALL = tuple(range(len(G1_JOINTS)))
-_MASS_KG = 33.34
-
-
-RECORDING_ID, PLAYING_ID = -1, 100
-"""What a G1 says its arms do while it records, and while it plays a taught action."""
-
-
-class Doing(NamedTuple):
-    """What the arms do: 0 nothing, -1 recording, 100 playing, 99 returning, else a preset's id."""
-
-    id: int
-    name: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +69,9 @@ class World:
         self.time_s = 0.0
         self.notices: list[Notice] = []
         """The newest hundred; whoever shows them clears them."""
-        self._random = np.random.default_rng(seed)
+        self.stopped_early = False
+        """Whether the last playback did not run to its end."""
+        self._sensors = Sensors(seed)
         self._steps = 0
         self._buffer: list[Array] = []
         self._recording = self._paused = False
@@ -89,7 +80,6 @@ class World:
         self._taught_since_s = self._kept_s = 0.0
         self._playback: Playback | None = None
         self._player: Hashable | None = None
-        self._stopped_early = False
         self._doing = Doing(0, "")
         self._performed: Preset | None = None
         self._held: Preset | None = None
@@ -146,8 +136,10 @@ class World:
             self._recording = False
 
     def _follow_playback(self) -> None:
-        phase = Phase.NONE if self._playback is None else self._playback.phase
-        if self.machine.activity is Activity.PLAYING and phase in (Phase.RETURN, Phase.NONE):
+        over = self.phase in (Phase.RETURN, Phase.NONE)
+        if isinstance(self._playback, Streamed):
+            over = not self._playback.following
+        if self.machine.activity is Activity.PLAYING and over:
             self.machine.act(Input.END)
             self.note("playback ended")
             self._after_playing()
@@ -185,7 +177,7 @@ class World:
     def _give_way(self) -> None:
         if self.machine.activity is Activity.TEACHING:
             self.body.attach(None, self.time_s)
-        self._stopped_early |= self.machine.activity is Activity.PLAYING
+        self.stopped_early |= self.machine.activity is Activity.PLAYING
         self._recording, self._teacher, self._playback = False, None, None
         self._title, self._performed, self._held, self._released_s = "", None, None, 0.0
         self.machine.act(Input.STOP)
@@ -377,7 +369,22 @@ class World:
         if not self.machine.balanced:
             raise RefusalError(Code.WRONG_STATE)
         self._need_idle_arms()
-        self._begin_playing(client, action, command, Doing(PLAYING_ID, action.name))
+        playback = Playback(action, command, self.body.setpoint_rad)
+        self._begin_playing(client, playback, Doing(PLAYING_ID, action.name))
+
+    def _begin_stream(self, client: Hashable, _: m.BeginStream) -> None:
+        self._need_idle_arms()
+        streamed = Streamed(self.body.setpoint_rad, self._stream_failed)
+        self._begin_playing(client, streamed, Doing(PLAYING_ID, "a stream"))
+
+    def _stream_failed(self, words: str) -> None:
+        self.stopped_early = True
+        self.note(words)
+
+    def _follow_pose(self, client: Hashable, pose: m.StreamPose) -> None:
+        if not isinstance(self._playback, Streamed) or self._player != client:
+            raise RefusalError(Code.SUPERSEDED)
+        self._playback.follow(pose)
 
     def _play_preset(self, client: Hashable, command: m.PlayPreset) -> None:
         preset = PRESETS.get(command.id)
@@ -392,8 +399,9 @@ class World:
             self._let_go_at_s = self.time_s + HOLD_S
         else:
             self._need_idle_arms()
-            doing = Doing(preset.id, preset.name)
-            self._begin_playing(client, motion_of(preset), m.PlayAction(action=1), doing)
+            motion = m.PlayAction(action=1)
+            playback = Playback(motion_of(preset), motion, self.body.setpoint_rad)
+            self._begin_playing(client, playback, Doing(preset.id, preset.name))
             self._performed = preset
 
     def _ask_release(self) -> None:
@@ -409,22 +417,19 @@ class World:
             raise RefusalError(Code.BUSY)
         self._need_able_arms()
 
-    def _begin_playing(
-        self, client: Hashable, action: StoredAction, command: m.PlayAction, doing: "Doing"
-    ) -> None:
-        playback = Playback(action, command, self.body.setpoint_rad)
+    def _begin_playing(self, client: Hashable, playback: Playback, doing: Doing) -> None:
         self.machine.act(Input.PLAY)
-        self._playback, self._player, self._stopped_early = playback, client, False
+        self._playback, self._player, self.stopped_early = playback, client, False
         self._doing, self._performed = doing, None
         self._released_s, self._release_wanted = 0.0, False
-        self.note(f"playing {action.name!r}")
+        self.note(f"playing {doing.name!r}")
 
     def _stop(self, _: Hashable, __: m.StopMotion) -> None:
         if self.machine.activity is Activity.TEACHING:
             self._end_teaching(Input.STOP)
         elif self.machine.activity is Activity.PLAYING and self._playback is not None:
             self._playback.stop()
-            self._stopped_early, self._performed = True, None
+            self.stopped_early, self._performed = True, None
             self._released_s = self.time_s + RELEASE_S
             self.machine.act(Input.STOP)
             self.note("stopped: the arms return softly")
@@ -435,7 +440,7 @@ class World:
     # ---- what a client can see ------------------------------------------------------------------
 
     @property
-    def doing(self) -> "Doing":
+    def doing(self) -> Doing:
         """What the arms do, as a G1's state topic numbers it."""
         if self.machine.activity is not Activity.IDLE:
             return self._doing
@@ -444,6 +449,11 @@ class World:
         if self._playback is not None or self.time_s < self._released_s:
             return Doing(RELEASE, PRESETS[RELEASE].name)
         return Doing(0, "")
+
+    @property
+    def phase(self) -> Phase:
+        """How far a playback is."""
+        return Phase.NONE if self._playback is None else self._playback.phase
 
     @property
     def holding(self) -> bool:
@@ -457,24 +467,7 @@ class World:
 
     def state(self) -> m.RobotState:
         """Return what the robot reports now, with a sensor's noise."""
-        noise = self._random.standard_normal(10)
-        return m.RobotState(
-            mode=self.machine.mode,
-            arms_soft=bool(self.body.soft),
-            recording=self.recording,
-            phase=Phase.NONE if self._playback is None else self._playback.phase,
-            stopped_early=self._stopped_early,
-            positions_rad=tuple(self.body.positions_rad.tolist()),
-            velocities_rad_s=tuple(self.body.speeds_rad_s.tolist()),
-            accelerometer_m_s2=tuple((noise[:3] * 0.02 + (0, 0, GRAVITY_M_S2)).tolist()),
-            gyroscope_rad_s=tuple((noise[3:6] * 0.002).tolist()),
-            foot_force_n=tuple((_MASS_KG * GRAVITY_M_S2 / 4 + noise[6:] * 0.5).tolist()),
-            time_us=round(self.time_s * 1e6),
-            temperatures_c=tuple(self.health.temperatures_c.tolist()),
-            battery_percent=self.health.battery_percent,
-            faults=self.health.words,
-            holding=self.holding,
-        )
+        return self._sensors.read(self)
 
     def note(self, words: str) -> None:
         """Tell whoever watches the robot."""
@@ -495,5 +488,7 @@ _HANDLERS: dict[type, Callable[..., None]] = {
     m.PauseRecording: World._pause,
     m.SaveAction: World._save,
     m.PlayAction: World._play,
+    m.BeginStream: World._begin_stream,
+    m.StreamPose: World._follow_pose,
     m.StopMotion: World._stop,
 }

@@ -1,6 +1,6 @@
 """The asyncio shell of a client's teaching session: datagrams in, timers, answers out."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 
 from rote import messages as m
 from rote.errors import LinkError, RefusedError
@@ -13,11 +13,15 @@ from rote.session.events import (
     Reported,
     Unanswered,
 )
+from rote.session.stream import Told
 from rote.session.teaching import Role, TeachingSession, Timing
 from rote.transport import Link, Receiver
 from rote.transport.shell import Shell, unanswered
+from rote.wire.teaching import encode_pose
 
-ABILITIES = frozenset({"list", "teach", "save", "play", "tempo", "stop", "mode", "states", "hand"})
+ABILITIES = frozenset(
+    {"list", "teach", "save", "store", "play", "tempo", "stream", "stop", "mode", "states", "hand"}
+)
 """What can be said in teaching frames."""
 
 
@@ -51,6 +55,24 @@ class TeachingClient(Shell[m.Reply]):
             return m.Status()  # leaving teaching stored nothing, so there is nothing to remove
         token = self.session.request(command, self._loop.time())
         return await self._answer_to(token)
+
+    def ready(self, poses: Iterable[m.StreamPose]) -> Callable[[int], bool]:
+        """Encode the poses of the stream that was begun; returns what sends one, by its place.
+
+        That returns False, and sends nothing, after a stop was asked for or the robot was lost.
+        """
+        session, stream, link = self.session, self.session.stream, self._link
+        if stream is None or link is None:
+            return lambda _: False
+        datagrams = [encode_pose(pose, stream) for pose in poses]
+
+        def tell(place: int) -> bool:
+            if session.stream != stream or self._failure is not None:
+                return False
+            link.send(datagrams[place])
+            return True
+
+        return tell
 
     async def close(self) -> None:
         """Say goodbye and let go of the link. Safe to call twice."""
@@ -86,7 +108,7 @@ class TeachingClient(Shell[m.Reply]):
         ):
             self._arm(self.session.due)
 
-    def _handle(self, event: Event) -> None:
+    def _handle(self, event: Event | Told) -> None:
         if isinstance(event, Reported):
             self._report(event.state)
         elif isinstance(event, Replied):

@@ -29,6 +29,7 @@ from typing import NamedTuple
 
 from rote import messages as m
 from rote.errors import BadRequestError, ChecksumError, DecodeError, PayloadError, TruncatedError
+from rote.model import TAUGHT_JOINTS
 from rote.wire.teaching_state import FULL_STATE, finite
 from rote.wire.teaching_state import UNKNOWN_MODE as UNKNOWN_MODE
 from rote.wire.teaching_state import decode_state as decode_state
@@ -57,7 +58,11 @@ _KEYFRAME = struct.Struct(">HHf")
 _ENTRY = struct.Struct(">32sI")
 _COMPENSATION = struct.Struct(">11f")
 _KEYFRAME_BYTES = m.MAX_KEYFRAMES * _KEYFRAME.size
-_HAND_TAG = b"HAND"
+_POSE = struct.Struct(f">4sIH{len(TAUGHT_JOINTS)}h")
+_HAND_TAG, _STREAM_TAG, _POSE_TAG = _TAGS = (b"HAND", b"STRM", b"POSE")
+"""What may begin a parameter sync that is none: extensions of ours."""
+_WHOLE_WEIGHT = 0xFFFF
+_PER_RAD = 10_000
 _LOOP_BIT = 1 << 8
 
 
@@ -204,17 +209,45 @@ def _encode_hand(message: m.MoveByHand) -> bytes:
     return _short(_HAND.pack(_HAND_TAG, message.duration_ms, _pack_name(message.script)))
 
 
+def _pose_payload(message: m.StreamPose) -> bytes:
+    try:
+        weight = round(message.weight * _WHOLE_WEIGHT)
+        joints = [round(position * _PER_RAD) for position in message.positions_rad]
+        return _short(_POSE.pack(_POSE_TAG, message.number, weight, *joints))
+    except ValueError:
+        raise BadRequestError("a streamed pose holds a value that is not a number") from None
+
+
+def encode_pose(pose: m.StreamPose, stream: int) -> bytes:
+    """Return the datagram for a pose of the stream that the request of that number began."""
+    command, payload = encode_command(pose)
+    return encode(Frame(command, stream, payload))
+
+
+def is_pose(frame: Frame) -> bool:
+    """Whether a command frame holds a streamed pose: it is not answered, and has no number of its
+    own but that of the request which began its stream."""
+    return frame.command == CommandId.PARAMETER_SYNC and frame.payload.startswith(_POSE_TAG)
+
+
 def _decode_parameters(payload: bytes) -> m.Command:
     _sized(payload, SHORT, "parameter sync")
-    if not payload.startswith(_HAND_TAG):
+    if not payload.startswith(_TAGS):
         return m.SyncParameters(payload.rstrip(b"\0"))
+    if payload.startswith(_STREAM_TAG):
+        return m.BeginStream()
+    if payload.startswith(_POSE_TAG):
+        _, number, weight, *joints = _POSE.unpack_from(payload)
+        positions = tuple(joint / _PER_RAD for joint in joints)
+        return m.StreamPose(number, weight / _WHOLE_WEIGHT, positions)
     _, duration_ms, name = _HAND.unpack_from(payload)
     return m.MoveByHand(_unpack_name(name), duration_ms)
 
 
 def _encode_parameters(message: m.SyncParameters) -> bytes:
-    if len(message.data) > SHORT or message.data.startswith(_HAND_TAG):
-        raise BadRequestError(f"parameters are at most {SHORT} bytes and do not begin with HAND")
+    if len(message.data) > SHORT or message.data.startswith(_TAGS):
+        words = ", ".join(tag.decode() for tag in _TAGS)
+        raise BadRequestError(f"parameters are up to {SHORT} bytes and begin with none of {words}")
     return _short(message.data)
 
 
@@ -428,6 +461,8 @@ _ENCODERS: dict[type, tuple[CommandId, Callable[..., bytes]]] = {
     m.ChangeMode: (CommandId.CONTROL_MODE, lambda c: _short(_CONTROL.pack(2, c.mode))),
     m.SyncParameters: (CommandId.PARAMETER_SYNC, _encode_parameters),
     m.MoveByHand: (CommandId.PARAMETER_SYNC, _encode_hand),
+    m.BeginStream: (CommandId.PARAMETER_SYNC, lambda _: _short(_STREAM_TAG)),
+    m.StreamPose: (CommandId.PARAMETER_SYNC, _pose_payload),
     m.Subscribe: (CommandId.STATUS_SUBSCRIBE, _encode_subscribe),
     m.SignalReady: (CommandId.READY_SIGNAL, lambda _: _short(_U32.pack(1))),
     m.EnterTeaching: (CommandId.TEACHING, _encode_enter),

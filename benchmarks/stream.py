@@ -1,0 +1,120 @@
+"""Claim: streaming a prepared track at 500 Hz costs less than 5 % of a core, and keeps its time.
+
+A track of 10 s for both arms goes over UDP on this machine to the simulated robot, which runs in a
+process of its own on the other core, does its physics, and reports its state 50 times a second. The
+share is this process's own processor time, states read included, by the time that passed from the
+robot's acceptance to its rest. The peer is a bare asyncio timer that sends as many bytes as often,
+made from scratch each time. How late poses are is by their deadlines, told by the report itself.
+"""
+
+import asyncio
+import math
+import os
+import time
+from collections.abc import Callable, Coroutine
+from statistics import median
+from typing import Any, TypeVar
+
+import numpy as np
+
+from benchmarks.round_trip import run_on, server
+from benchmarks.table import Row
+from rote.connection import connect
+from rote.model import G1_29, G1_REST_RAD, TAUGHT_JOINTS
+from rote.motion.track import Track
+from rote.robot.base import StreamReport
+
+ROUNDS = 3
+RATE_HZ = 500.0
+SECONDS = 10.0
+SIZE = 63
+MOST_PERCENT = 5.0
+
+T = TypeVar("T")
+
+
+def swinging() -> Track:
+    """Return a track in which all joints that are taught swing."""
+    times_s = np.arange(round(100 * SECONDS) + 1) / 100.0
+    joints = np.repeat(np.array(G1_REST_RAD)[None, :], times_s.size, axis=0)
+    swing = 0.3 * np.sin(2 * math.pi * 0.5 * times_s)[:, None]
+    joints[:, list(TAUGHT_JOINTS)] += swing
+    return Track(times_s=times_s, joints_rad=joints, names=G1_29.names)
+
+
+async def stream(url: str) -> tuple[float, StreamReport]:
+    """Return the share of a core in percent, and the report."""
+    async with connect(url) as robot:
+        playing = robot.play_track(swinging(), rate_hz=RATE_HZ)
+        await playing.started()
+        began_s, cpu_s = time.perf_counter(), time.process_time()
+        report = await playing
+        share = (time.process_time() - cpu_s) / (time.perf_counter() - began_s)
+        if not report.completed:
+            raise RuntimeError(f"this machine is too busy to stream: {report}")
+        return 100.0 * share, report
+
+
+async def send_bare(url: str) -> float:
+    """Return the share of a core in percent for a timer that sends the same bytes as often."""
+    loop = asyncio.get_running_loop()
+    host, port = url.removeprefix("udp://").split(":")
+    transport, _ = await loop.create_datagram_endpoint(
+        asyncio.DatagramProtocol, remote_addr=(host, int(port))
+    )
+    done: asyncio.Future[None] = loop.create_future()
+    first_s, sent = loop.time(), 0
+
+    def tick() -> None:
+        nonlocal sent
+        transport.sendto(bytes(SIZE))
+        sent += 1
+        if sent < RATE_HZ * SECONDS:
+            loop.call_at(first_s + sent / RATE_HZ, tick)
+        else:
+            done.set_result(None)
+
+    began_s, cpu_s = time.perf_counter(), time.process_time()
+    tick()
+    await done
+    share = (time.process_time() - cpu_s) / (time.perf_counter() - began_s)
+    transport.close()
+    return 100.0 * share
+
+
+def on_two_cores(loop: str, work: Callable[[str], Coroutine[Any, Any, T]]) -> T:
+    """Run `work` with a fresh robot's address, each on a core of its own."""
+    cores = sorted(os.sched_getaffinity(0))
+    os.sched_setaffinity(0, {cores[0]})
+    try:
+        with server("simulator", loop, cores[-1]) as url:
+            return run_on(loop, work(url))
+    finally:
+        os.sched_setaffinity(0, set(cores))
+
+
+def run() -> list[Row]:
+    rows = []
+    for loop in ("rote's loop", "asyncio"):
+        streamed, bare = [], []
+        for _ in range(ROUNDS):
+            streamed.append(on_two_cores(loop, stream))
+            bare.append(on_two_cores(loop, send_bare))
+        reports = [report for _, report in streamed]
+        share, timer = median(share for share, _ in streamed), median(bare)
+        rate = median(report.rate_hz for report in reports)
+        p99, most = (
+            median(getattr(report, late) for report in reports)
+            for late in ("late_p99_ms", "late_max_ms")
+        )
+        missed = median(report.missed for report in reports)
+        period_ms = 1000.0 / RATE_HZ
+        rows += [
+            Row(f"stream: core at 500 Hz, {loop}", "%", share, MOST_PERCENT, "limit", at_most=1),
+            Row("  beside a bare timer", "%", share, timer, "the same loop's timer"),
+            Row("  rate achieved", "Hz", rate, RATE_HZ, "asked", at_least=0.99),
+            Row("  late, p99", "ms", p99, period_ms, "one period", at_most=1),
+            Row("  late, most", "ms", most, period_ms, "one period"),
+            Row("  poses skipped", "poses", missed, RATE_HZ * SECONDS, "all poses"),
+        ]
+    return rows

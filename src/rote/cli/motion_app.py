@@ -1,0 +1,28 @@
+"""What the commands of `rote motion` share: the group, their arguments, and reading a file."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from rote.motion.track import Track
+
+app = typer.Typer(
+    name="motion",
+    help="Look at, mend, check and convert motions. Files end in .mcap, .npz, .json or .csv.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+
+Source = Annotated[Path, typer.Argument(metavar="FILE", help="The motion to begin with.")]
+Second = Annotated[Path, typer.Argument(metavar="OTHER", help="The second motion.")]
+Out = Annotated[Path, typer.Argument(metavar="OUT", help="Where to write; its ending says how.")]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace OUT if it is there.")]
+
+
+def load(path: Path, *, degrees: bool = False) -> "Track":
+    """Read a motion."""
+    from rote.motion.files import load as load_file
+
+    return load_file(path, degrees=degrees)

@@ -1,0 +1,173 @@
+"""rote takes: the recordings on this computer."""
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from rote.cli.options import Json, print_json
+from rote.errors import BadRequestError
+
+if TYPE_CHECKING:
+    from rote.motion.files.library import Entry, Library
+
+app = typer.Typer(
+    name="takes",
+    help="The recordings on this computer: every `rote teach` leaves one here.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+Name = Annotated[str, typer.Argument(help="The take's name.")]
+
+
+def folder() -> Path:
+    """Where takes are kept: ROTE_HOME, or the user's data folder."""
+    if home := os.environ.get("ROTE_HOME"):
+        return Path(home) / "takes"
+    data = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
+    return Path(data) / "rote" / "takes"
+
+
+def library() -> "Library":
+    """Return the user's library."""
+    from rote.motion.files.library import Library
+
+    return Library(folder())
+
+
+def rescue() -> list["Entry"]:
+    """Recover what a crash cut off, and say so on standard error."""
+    import sys
+
+    shelf = library()
+    rescued = []
+    for part in shelf.unfinished():
+        try:
+            entry = shelf.recover(part)
+        except BadRequestError as error:
+            print(f"rote: {error}", file=sys.stderr)
+            continue
+        rescued.append(entry)
+        print(
+            f"rote: a recording was cut off; {entry.duration_s:.1f} s of it are kept as the take "
+            f"{entry.name!r}",
+            file=sys.stderr,
+        )
+    return rescued
+
+
+@app.command("list")
+def list_takes(
+    search: Annotated[list[str] | None, typer.Argument(help="Words in name, tags, source.")] = None,
+    as_json: Json = False,
+) -> None:
+    """List the takes, all or those that fit."""
+    from rote.cli import show
+
+    rescue()
+    entries = library().list(" ".join(search or ()))
+    if as_json:
+        print_json({"folder": str(folder()), "takes": [_document(entry) for entry in entries]})
+        return
+    if not entries:
+        print(f"No takes in {folder()}. Every `rote teach` leaves one.")
+        return
+    rows = [
+        (
+            entry.name,
+            f"{entry.duration_s:.2f}",
+            f"{entry.samples}",
+            f"{entry.version}",
+            ", ".join(entry.tags) or entry.problem,
+        )
+        for entry in entries
+    ]
+    show.joints(show.console(), ("take", "seconds", "samples", "version", "tags"), rows)
+
+
+@app.command()
+def tag(
+    name: Name,
+    add: Annotated[list[str] | None, typer.Option("--add", help="A tag. May be repeated.")] = None,
+    remove: Annotated[list[str] | None, typer.Option("--remove", help="Take it away.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Add tags to a take, or take them away."""
+    entry = library().tag(name, add or (), remove or ())
+    _tell(entry, f"{entry.name}: {', '.join(entry.tags) or 'no tags'}", as_json)
+
+
+@app.command()
+def rename(
+    name: Name,
+    to: Annotated[str, typer.Argument(help="Its new name.")],
+    as_json: Json = False,
+) -> None:
+    """Rename a take."""
+    entry = library().rename(name, to)
+    _tell(entry, f"Renamed {name} to {entry.name}.", as_json)
+
+
+@app.command()
+def delete(name: Name, as_json: Json = False) -> None:
+    """Put a take into the trash beside the library."""
+    buried = library().delete(name)
+    if as_json:
+        print_json({"deleted": name, "trash": str(buried)})
+    else:
+        print(f"Deleted {name}; it lies in {buried} until you remove it.")
+
+
+@app.command("import")
+def import_take(
+    file: Annotated[Path, typer.Argument(help="A .mcap, .npz, .json or .csv file.")],
+    name: Annotated[str | None, typer.Option(help="Its name here; else the file's.")] = None,
+    degrees: Annotated[bool, typer.Option("--degrees", help="It holds degrees.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Add a file to the library."""
+    from rote.motion.files import load
+
+    entry = library().save(load(file, degrees=degrees), name or file.stem)
+    _tell(entry, f"{entry.name}: {entry.duration_s:.2f} s, version {entry.version}", as_json)
+
+
+@app.command("export")
+def export_take(
+    name: Name,
+    out: Annotated[Path, typer.Argument(help="Where to; its ending says in which format.")],
+    version: Annotated[int | None, typer.Option(help="An older version of it.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Copy a take to a file, in any format."""
+    from rote.motion.files import save
+
+    if out.exists():
+        raise BadRequestError(f"{out} is there already", "Choose another name.")
+    lost = save(library().load(name, version), out)
+    if as_json:
+        print_json({"file": str(out), "lost": lost})
+    else:
+        print(f"Written: {out}" + (f". Not in this format: {lost}." if lost else ""))
+
+
+def _document(entry: "Entry") -> dict[str, object]:
+    return {
+        "name": entry.name,
+        "file": str(entry.path),
+        "version": entry.version,
+        "duration_s": entry.duration_s,
+        "samples": entry.samples,
+        "variant": entry.variant,
+        "source": entry.source,
+        "tags": list(entry.tags),
+        "problem": entry.problem,
+    }
+
+
+def _tell(entry: "Entry", words: str, as_json: bool) -> None:
+    if as_json:
+        print_json(_document(entry))
+    else:
+        print(words)

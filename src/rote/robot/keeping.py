@@ -1,0 +1,69 @@
+"""A take on our own disk while it is made: written by a thread, because disks make one wait."""
+
+import asyncio
+import threading
+from pathlib import Path
+from queue import SimpleQueue
+from typing import Protocol
+
+from rote.errors import RoteError
+from rote.messages import RobotState
+
+
+class Writer(Protocol):
+    """What a take is written with; see `rote.motion.files.take_writer`."""
+
+    def add(self, time_s: float, positions_rad: tuple[float, ...]) -> None:
+        """Take in one sample."""
+
+    def finish(self) -> Path:
+        """Complete the file."""
+
+    def discard(self) -> None:
+        """Throw it away."""
+
+
+class Keeper:
+    """Hands the samples of one recording to a writer in another thread."""
+
+    def __init__(self, writer: Writer) -> None:
+        self.problem: RoteError | None = None
+        """Why the file could not be written; the robot's own recording does not suffer from it."""
+        self._writer = writer
+        self._samples: SimpleQueue[tuple[float, tuple[float, ...]] | None] = SimpleQueue()
+        self._first_us: int | None = None
+        self._thread = threading.Thread(target=self._write, name="rote take", daemon=True)
+        self._thread.start()
+
+    def add(self, state: RobotState) -> None:
+        """Take in one state; this never waits."""
+        if self._first_us is None:
+            self._first_us = state.time_us
+        self._samples.put(((state.time_us - self._first_us) / 1e6, state.positions_rad))
+
+    async def finish(self) -> Path | None:
+        """Complete the file and return where it is; None where there is a problem."""
+        await self._written()
+        if self.problem is None:
+            try:
+                return await asyncio.to_thread(self._writer.finish)
+            except RoteError as error:
+                self.problem = error
+        return None
+
+    async def discard(self) -> None:
+        """Throw away what was written."""
+        await self._written()
+        await asyncio.to_thread(self._writer.discard)
+
+    async def _written(self) -> None:
+        self._samples.put(None)
+        await asyncio.to_thread(self._thread.join)
+
+    def _write(self) -> None:
+        while (sample := self._samples.get()) is not None:
+            if self.problem is None:
+                try:
+                    self._writer.add(*sample)
+                except RoteError as error:
+                    self.problem = error

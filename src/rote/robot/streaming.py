@@ -1,0 +1,235 @@
+"""Streaming a track: prepared and checked before anything is sent, then one pose per tick.
+
+The robot is told where its arms are to be many times a second. A motion that was prepared begins
+with a soft move from where the arms are and ends with one back to rest; meanwhile its weight rises
+from 0 to 1 and falls again, so that the robot's own pose fades out and in.
+"""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Generator
+from dataclasses import dataclass
+from typing import Any, cast
+
+import numpy as np
+
+from rote.errors import BadRequestError
+from rote.messages import Interpolation, RobotState, StreamPose
+from rote.model import G1_29, G1_JOINTS, G1_REST_RAD, TAUGHT_JOINTS
+from rote.motion.interpolate import minimum_jerk, sample
+from rote.motion.limits import check_positions, check_speeds, most_played_rad_s
+from rote.motion.track import Array, Track
+from rote.robot.base import Port, StreamReport, check_seconds
+from rote.robot.playing import Playing
+
+SOFT_RAD_S = 1.0
+"""No joint moves faster than this on the way to the first pose and back from the last."""
+SOFT_LEAST_S = 0.5
+MOVED_RAD = 0.05
+"""A leg that moves by more than this in a track is meant to move, and no stream moves legs."""
+RATES_HZ = (50.0, 1000.0)
+
+# The pose goes by minimum jerk while the weight does too. Together they are its square, whose
+# fastest moment is this many times the mean speed.
+_SQUARED_PEAK = 2.39
+_SENT_ON_S = 0.2  # so long the last pose is repeated: a lost one must not look like a silence
+_JOINTS = [G1_JOINTS[index] for index in TAUGHT_JOINTS]
+_NAMES = [joint.name for joint in _JOINTS]
+_COLUMNS = np.array(TAUGHT_JOINTS)
+REST_RAD: Array = np.array(G1_REST_RAD)[_COLUMNS]
+
+
+# ---- preparing ----------------------------------------------------------------------------------
+
+
+def taught_joints(track: Track) -> Array:
+    """Return a track's poses of the joints that are taught, (n, 15); those it lacks keep rest.
+
+    Refuses one that moves other joints: legs belong to the balance controller.
+    """
+    unknown = [name for name in track.names if name not in G1_29.names]
+    if unknown or len(set(track.names)) != len(track.names):
+        what = ", ".join(unknown) or "a joint that the track has twice"
+        raise BadRequestError(f"a G1 has no {what}", "Bring the track to the variant g1-29 first.")
+    shared = [name for name in track.names if name in _NAMES]
+    if len(track) < 2 or not shared:
+        raise BadRequestError(
+            f"this track has {len(track)} samples and {len(shared)} joints of arms or waist yaw",
+            "A motion needs 2 samples of one such joint at least.",
+        )
+    for column, name in enumerate(track.names):
+        moved_rad = float(np.ptp(track.joints_rad[:, column]))
+        if name not in _NAMES and moved_rad > MOVED_RAD:
+            raise BadRequestError(
+                f"{name} moves by {moved_rad:.2f} rad, and only arms and waist yaw can be played",
+                "Drop that joint from the track, if the motion can do without.",
+            )
+    poses = np.repeat(REST_RAD[None, :], len(track), axis=0)
+    columns = [track.names.index(name) for name in shared]
+    poses[:, [_NAMES.index(name) for name in shared]] = track.joints_rad[:, columns]
+    return poses
+
+
+def check_playable(times_s: Array, poses_rad: Array) -> Array:
+    """Return poses of the taught joints within the limits, or raise `UnsafeMotionError`."""
+    check_positions(times_s, poses_rad, _JOINTS)
+    check_speeds(times_s, poses_rad, _JOINTS, most_played_rad_s(_JOINTS))
+    lower, upper = ([getattr(j, end) for j in _JOINTS] for end in ("lower_rad", "upper_rad"))
+    return np.asarray(np.clip(poses_rad, lower, upper))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Motion:
+    """A track that was found safe, one pose per tick."""
+
+    name: str
+    rate_hz: float
+    poses_rad: Array
+    """(n, 15), of the taught joints."""
+
+    @property
+    def seconds(self) -> float:
+        """How long it takes, without its soft ends."""
+        return (len(self.poses_rad) - 1) / self.rate_hz
+
+    def poses(self, state: RobotState) -> list[StreamPose]:
+        """Return all that is to be sent, from where the arms are now to their rest."""
+        now_rad = np.array(state.positions_rad)[_COLUMNS]
+        first, last = self.poses_rad[0], self.poses_rad[-1]
+        rise = self._ramp(first - now_rad)[:-1]
+        # Rest is a guess: the robot's own pose may as well be that of the beginning.
+        fall = self._ramp(np.maximum(np.abs(last - REST_RAD), np.abs(last - now_rad)))[1:]
+        fall = np.concatenate([fall, np.ones(round(_SENT_ON_S * self.rate_hz))])
+        weights = [_eased(rise), np.ones(len(self.poses_rad)), 1.0 - _eased(fall)]
+        approach, away = minimum_jerk(now_rad, first, rise), minimum_jerk(last, REST_RAD, fall)
+        rows = np.vstack([approach, self.poses_rad, away]).tolist()
+        return [
+            StreamPose(number, weight, tuple(row))
+            for number, (weight, row) in enumerate(
+                zip(np.concatenate(weights).tolist(), rows, strict=True)
+            )
+        ]
+
+    def _ramp(self, far_rad: Array) -> Array:
+        """Return the fractions of a soft move over that distance, tick by tick from 0 to 1."""
+        seconds = max(SOFT_LEAST_S, _SQUARED_PEAK * float(np.abs(far_rad).max()) / SOFT_RAD_S)
+        return np.linspace(0.0, 1.0, int(np.ceil(seconds * self.rate_hz)) + 1)
+
+
+def _eased(fractions: Array) -> Array:
+    return minimum_jerk(np.zeros(1), np.ones(1), fractions)[:, 0]
+
+
+def prepare(track: Track, rate_hz: float, speed: float) -> Motion:
+    """Make a track ready to be streamed; raises `UnsafeMotionError` where it must not be."""
+    if not RATES_HZ[0] <= rate_hz <= RATES_HZ[1]:
+        raise BadRequestError(
+            f"a rate of {rate_hz} Hz is not possible",
+            f"Choose {RATES_HZ[0]:g} to {RATES_HZ[1]:g} Hz.",
+        )
+    poses = taught_joints(track)
+    check_seconds(track.duration_s / speed, "a playback")
+    ticks = max(1, int(np.ceil(track.duration_s / speed * rate_hz - 1e-6)))
+    times_s = np.arange(ticks + 1) / rate_hz
+    at_s = track.times_s[0] + times_s * speed
+    even = sample(track.times_s, poses, at_s, Interpolation.CUBIC)  # holds after the last
+    return Motion(track.source or "a track", rate_hz, check_playable(times_s, even))
+
+
+# ---- sending ------------------------------------------------------------------------------------
+
+
+class Ticker:
+    """Has one pose sent per tick, each by a deadline of its own; those missed are skipped."""
+
+    def __init__(self, rate_hz: float) -> None:
+        self._period_s = 1.0 / rate_hz
+        self._loop = asyncio.get_running_loop()
+        self._clock = _clock(self._loop)
+        self._timer: asyncio.TimerHandle | None = None
+        self._tell: Callable[[int], bool] = lambda _: False
+        self._count = self._next = 0
+        self._began_s = self._newest_s = 0.0
+        self._late_s: list[float] = []
+        self._missed = 0
+        self.cut_off = False
+        """Whether the stream was ended before its last pose was sent."""
+
+    def start(self, tell: Callable[[int], bool], count: int) -> None:
+        """Begin now, and call `tell` with the places of `count` poses, until it returns False."""
+        self._tell, self._count = tell, count
+        self._began_s = self._clock()
+        self._tick()
+
+    def stop(self) -> None:
+        """Say no more. Safe to call twice."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _tick(self) -> None:
+        now_s = self._clock()
+        late_s = now_s - self._began_s - self._next * self._period_s
+        self._late_s.append(late_s)
+        if late_s >= self._period_s:
+            skipped = min(int(late_s / self._period_s), self._count - 1 - self._next)
+            self._next, self._missed = self._next + skipped, self._missed + skipped
+        self.cut_off = not self._tell(self._next)
+        self._newest_s = now_s
+        self._next += 1
+        if self._next < self._count and not self.cut_off:
+            due_s = self._began_s + self._next * self._period_s
+            self._timer = self._loop.call_at(due_s, self._tick)
+
+    def report(self, name: str, *, completed: bool, seconds: float) -> StreamReport:
+        """Return how well the deadlines were kept."""
+        late_ms = 1000.0 * np.maximum(self._late_s or [0.0], 0.0)
+        took_s = self._newest_s - self._began_s
+        return StreamReport(
+            name=name,
+            completed=completed,
+            seconds=seconds,
+            rate_hz=(len(self._late_s) - 1) / took_s if took_s > 0 else 0.0,
+            late_p99_ms=float(np.percentile(late_ms, 99)),
+            late_max_ms=float(late_ms.max()),
+            missed=self._missed,
+        )
+
+
+def _clock(loop: asyncio.AbstractEventLoop) -> Callable[[], float]:
+    """Return the clock to time ticks with: uvloop's own stands still for a millisecond at a time,
+    and otherwise shows what `time.monotonic` does."""
+    return time.monotonic if type(loop).__module__.startswith("uvloop") else loop.time
+
+
+class Streaming(Playing):
+    """What `robot.play_track` returns: await it for the end, iterate it to watch, `stop` it softly.
+
+    If the awaiting task is cancelled, the robot stops softly too.
+    """
+
+    def __init__(
+        self,
+        port: Port,
+        name: str,
+        begin: Callable[[], Awaitable[float]],
+        stop: Callable[[], Awaitable[None]],
+        ticker: Ticker,
+    ) -> None:
+        self._ticker = ticker
+        super().__init__(port, name, begin, stop)
+
+    def __await__(self) -> Generator[Any, None, StreamReport]:
+        return cast("Generator[Any, None, StreamReport]", super().__await__())
+
+    async def wait(self) -> StreamReport:
+        """Wait for the end, soft return included. Cancelling the wait does not stop the robot."""
+        return cast("StreamReport", await super().wait())
+
+    async def _run(self) -> StreamReport:
+        try:
+            played = await super()._run()
+        finally:
+            self._ticker.stop()
+        completed = played.completed and not self._ticker.cut_off
+        return self._ticker.report(played.name, completed=completed, seconds=played.seconds)

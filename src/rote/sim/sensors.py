@@ -1,0 +1,50 @@
+"""What the simulated robot says about itself: what its arms do, and its state with noise."""
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from rote.messages import RobotState
+from rote.sim.body import GRAVITY_M_S2
+
+if TYPE_CHECKING:
+    from rote.sim.world import World
+
+RECORDING_ID, PLAYING_ID = -1, 100
+"""What a G1 says its arms do while it records, and while it plays a taught action."""
+_MASS_KG = 33.34
+
+
+class Doing(NamedTuple):
+    """What the arms do: 0 nothing, -1 recording, 100 playing, 99 returning, else a preset's id."""
+
+    id: int
+    name: str
+
+
+class Sensors:
+    """The sensors of one robot; two with one seed read the same."""
+
+    def __init__(self, seed: int = 0) -> None:
+        self._random = np.random.default_rng(seed)
+
+    def read(self, world: "World") -> RobotState:
+        """Return what the robot reports now."""
+        noise = self._random.standard_normal(10)
+        return RobotState(
+            mode=world.machine.mode,
+            arms_soft=bool(world.body.soft),
+            recording=world.recording,
+            phase=world.phase,
+            stopped_early=world.stopped_early,
+            positions_rad=tuple(world.body.positions_rad.tolist()),
+            velocities_rad_s=tuple(world.body.speeds_rad_s.tolist()),
+            accelerometer_m_s2=tuple((noise[:3] * 0.02 + (0, 0, GRAVITY_M_S2)).tolist()),
+            gyroscope_rad_s=tuple((noise[3:6] * 0.002).tolist()),
+            foot_force_n=tuple((_MASS_KG * GRAVITY_M_S2 / 4 + noise[6:] * 0.5).tolist()),
+            time_us=round(world.time_s * 1e6),
+            temperatures_c=tuple(world.health.temperatures_c.tolist()),
+            battery_percent=world.health.battery_percent,
+            faults=world.health.words,
+            holding=world.holding,
+        )

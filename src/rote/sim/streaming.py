@@ -1,0 +1,115 @@
+"""Arms that follow poses as they arrive: bounded in place and speed, and home by themselves.
+
+Whatever a client streams, no setpoint leaves the joints' limits or outruns a playback. When the
+poses cease, or one is not safe, the arms brake and go softly back to rest.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from rote.errors import UnsafeMotionError
+from rote.messages import Code, Phase, StreamPose
+from rote.model import G1_JOINTS, TAUGHT_JOINTS
+from rote.motion.limits import TOLERANCE_RAD, most_played_rad_s
+from rote.motion.track import Array
+from rote.sim.body import LOWER_RAD, REST_RAD, STEP_S, UPPER_RAD
+from rote.sim.player import Playback, Setpoint, soft_move
+from rote.sim.refusal import RefusalError
+
+SILENCE_S = 0.1
+"""So long without a pose, and the arms return."""
+FIRST_S = 2.0
+"""The first pose may take longer: the answer that calls for it may be lost and repeated."""
+_FOLLOWS = 0.2
+"""How much of what is left to its target a setpoint goes in a step. Poses come in bursts; straight
+to each of them, the arms would shake."""
+_COLUMNS = np.array(TAUGHT_JOINTS)
+_LOWER, _UPPER = LOWER_RAD[_COLUMNS], UPPER_RAD[_COLUMNS]
+_LEAST, _MOST = _LOWER - TOLERANCE_RAD, _UPPER + TOLERANCE_RAD
+_MOST_A_STEP = most_played_rad_s(G1_JOINTS) * STEP_S
+
+
+class Streamed(Playback):
+    """A playback whose motion comes pose by pose."""
+
+    def __init__(self, pose_rad: Array, failed: Callable[[str], None]) -> None:
+        self._loop = False
+        self._parts: list[tuple[Phase, Array]] = []
+        self._begin(pose_rad)
+        self.following = True
+        """Whether poses are still taken; afterwards it only goes home."""
+        self._failed = failed
+        self._own = soft_move(pose_rad, REST_RAD)  # where the robot would be of its own accord
+        self._pose = pose_rad[_COLUMNS]
+        self._weight = 0.0
+        self._reached = False
+        self._steps = 0
+        self._silent_at = round(FIRST_S / STEP_S)
+
+    @property
+    def phase(self) -> Phase:
+        """How far it is, by the weight: rising, whole, or falling again."""
+        if not self.following:
+            return super().phase
+        if not self._reached:
+            return Phase.APPROACH
+        return Phase.PLAYING if self._weight == 1.0 else Phase.RETURN
+
+    def follow(self, pose: StreamPose) -> None:
+        """Go to this pose from now on; if it is not safe, home instead, with an error."""
+        if not self.following:
+            raise RefusalError(Code.SUPERSEDED)
+        try:
+            positions = _checked(pose, self._steps * STEP_S)
+        except UnsafeMotionError:
+            self._fail("an unsafe pose was streamed: the arms return")
+            raise
+        ended = pose.weight == 0.0 < self._weight
+        self._pose, self._weight = positions, pose.weight
+        self._reached |= pose.weight == 1.0
+        self._silent_at = self._steps + round(SILENCE_S / STEP_S)
+        if ended:
+            self.stop()
+
+    def stop(self) -> None:
+        """Take no more poses; slow down from here, then go softly back to rest."""
+        self.following = False
+        super().stop()
+
+    def step(self) -> Setpoint | None:
+        """Return the next setpoint, or None when it is over."""
+        if self.following and self._steps >= self._silent_at:
+            self._fail(f"no pose for {SILENCE_S:g} s: the arms return")
+        if not self.following:
+            return super().step()
+        target = self._own[min(self._steps, len(self._own) - 1)].copy()
+        target[_COLUMNS] += self._weight * (self._pose - target[_COLUMNS])
+        self._steps += 1
+        step = _FOLLOWS * (target - self._last.pose_rad)
+        step = np.minimum(np.maximum(step, -_MOST_A_STEP), _MOST_A_STEP)
+        self._last = Setpoint(self.phase, self._last.pose_rad + step, step / STEP_S)
+        return self._last
+
+    def _fail(self, words: str) -> None:
+        self.stop()
+        self._failed(words)
+
+
+def _checked(pose: StreamPose, time_s: float) -> Array:
+    """Return the positions of a pose within the joints' limits, or refuse it."""
+    # Asked this way round, what is not a number is refused too.
+    if not 0.0 <= pose.weight <= 1.0:
+        raise UnsafeMotionError("every joint", time_s, f"a weight of {pose.weight}, allowed 0 to 1")
+    if (count := len(pose.positions_rad)) != len(TAUGHT_JOINTS):
+        raise UnsafeMotionError("every joint", time_s, f"{count} positions, not {len(_COLUMNS)}")
+    positions = np.array(pose.positions_rad)
+    safe = (positions >= _LEAST) & (positions <= _MOST)
+    if not safe.all():
+        joint = G1_JOINTS[TAUGHT_JOINTS[int(np.argmin(safe))]]
+        reason = (
+            f"{positions[int(np.argmin(safe))]:.2f} rad, "
+            f"allowed {joint.lower_rad:.2f} to {joint.upper_rad:.2f} rad"
+        )
+        raise UnsafeMotionError(joint.name, time_s, reason)
+    return np.asarray(np.minimum(np.maximum(positions, _LOWER), _UPPER))

@@ -1,0 +1,349 @@
+"""rote motion and rote takes: files in, files out, and words or JSON beside them."""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from rote.cli import main
+from rote.model import G1_29
+from rote.motion.files import load, save
+from rote.motion.track import Track
+from rote.sim.presets import performed
+
+
+def ask(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, str, str]:
+    code = main([str(argument) for argument in arguments])
+    return (code, *capsys.readouterr())
+
+
+def ask_json(capsys: pytest.CaptureFixture[str], *arguments: object) -> dict[str, Any]:
+    code, out, err = ask(capsys, *arguments, "--json")
+    assert code in (0, 5), err
+    found: dict[str, Any] = json.loads(out)
+    return found
+
+
+def played(script: str, seconds: float = 3.0) -> Track:
+    """A scripted hand's motion, as a track."""
+    action = performed(script, script, seconds)
+    assert action.times_s is not None
+    assert action.joints_rad is not None
+    return Track(times_s=action.times_s, joints_rad=action.joints_rad, names=G1_29.names)
+
+
+@pytest.fixture
+def wave(tmp_path: Path) -> Path:
+    path = tmp_path / "wave.mcap"
+    save(played("wave"), path)
+    return path
+
+
+@pytest.fixture
+def drum(tmp_path: Path) -> Path:
+    path = tmp_path / "drum.npz"
+    save(played("drum"), path)
+    return path
+
+
+EDITS: dict[str, tuple[tuple[str, ...], float]] = {
+    "trim": (("--start", "0.5", "--end", "2.5"), 2.0),
+    "smooth": ((), 3.0),
+    "resample": (("--rate", "50"), 3.0),
+    "speed": (("--factor", "2"), 1.5),
+    "reverse": ((), 3.0),
+    "mirror": ((), 3.0),
+    "loop": (("--seconds", "1.5"), 4.5),
+    "keep": (("--joint", "right_arm"), 3.0),
+    "drop": (("--joint", "left_arm", "--joint", "waist_yaw_joint"), 3.0),
+    "convert": ((), 3.0),
+}
+
+
+@pytest.mark.parametrize("suffix", [".mcap", ".csv", ".npz", ".json"])
+@pytest.mark.parametrize("edit", EDITS)
+def test_an_edit_writes_a_new_file_and_says_what_it_did(
+    edit: str, suffix: str, wave: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    options, seconds = EDITS[edit]
+    before = wave.read_bytes()
+    out = tmp_path / f"out{suffix}"
+    said = ask_json(capsys, "motion", edit, wave, out, *options)
+    assert said["duration_s"] == pytest.approx(seconds, abs=0.03)
+    track = load(out)
+    assert track.duration_s == pytest.approx(seconds, abs=0.03)
+    assert said["samples"] == len(track)
+    assert bool(said["lost"]) == (suffix == ".csv")
+    assert wave.read_bytes() == before
+    if edit != "convert":
+        assert edit[:4] in said["done"]
+
+
+def test_retiming_meets_its_limit(
+    wave: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "calm.mcap"
+    ask_json(capsys, "motion", "retime", wave, out, "--velocity", 1.0, "--calmer")
+    track = load(out)
+    speeds = np.abs(np.diff(track.joints_rad, axis=0)) / np.diff(track.times_s)[:, None]
+    assert speeds.max() <= 1.001
+    assert track.duration_s > 3.0
+
+
+@pytest.mark.parametrize(
+    ("edit", "seconds"), [("blend", 3.0), ("concat", 6.5), ("fade", 5.0), ("layer", 3.0)]
+)
+def test_two_motions_become_one(
+    edit: str,
+    seconds: float,
+    wave: Path,
+    drum: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    out = tmp_path / "both.mcap"
+    more = {"layer": ("--joint", "left_arm"), "fade": ("--overlap", "1.0")}.get(edit, ())
+    said = ask_json(capsys, "motion", edit, wave, drum, out, *more)
+    assert said["duration_s"] == pytest.approx(seconds, abs=0.03)
+
+
+def test_the_average_of_takes_lies_between_them(
+    wave: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    twin = tmp_path / "twin.mcap"
+    shutil.copy(wave, twin)
+    out = tmp_path / "mean.mcap"
+    ask_json(capsys, "motion", "average", wave, twin, "--out", out)
+    assert np.allclose(load(out).joints_rad, load(wave).joints_rad, atol=1e-6)
+    assert ask_json(capsys, "motion", "best", wave, twin)["best"] == str(wave)
+
+
+def test_info_tells_how_a_file_came_to_be(
+    wave: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "cut.mcap"
+    ask(capsys, "motion", "trim", wave, out, "--auto")
+    said = ask_json(capsys, "motion", "info", out)
+    assert said["history"][0].startswith("trim idle")
+    assert len(said["joints"]) == 29
+    _, shown, _ = ask(capsys, "motion", "info", out)
+    assert "trim idle" in shown
+    assert "most moved: right_" in shown
+
+
+def test_a_check_says_whether_it_may_be_played(
+    wave: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert ask_json(capsys, "motion", "check", wave)["ok"] is True
+    fast = tmp_path / "fast.mcap"
+    ask(capsys, "motion", "speed", wave, fast, "--factor", "20")
+    report = ask_json(capsys, "motion", "check", fast)
+    assert report["ok"] is False
+    finding = report["findings"][0]
+    assert finding["severity"] == "error"
+    assert set(finding) >= {"severity", "kind", "joint", "time_s", "value", "limit", "remedy"}
+    code, shown, _ = ask(capsys, "motion", "check", fast)
+    assert code == 5
+    assert "Do not play this." in shown
+
+
+def test_compressing_states_its_error_and_refuses_what_is_absurd(
+    wave: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    by_bound = ask_json(capsys, "motion", "compress", wave, "--bound", 0.05)
+    assert by_bound["max_error_rad"] <= 0.05
+    by_budget = ask_json(capsys, "motion", "compress", wave, "--budget", 60, "--keyframes")
+    assert by_budget["keyframes"] == len(by_budget["frames"]) <= 60
+    both = tmp_path / "both.mcap"
+    ask(capsys, "motion", "layer", wave, wave, both, "--joint", "right_arm")
+    code, _, err = ask(capsys, "motion", "compress", both, "--budget", 5)
+    assert code == 5
+    assert "store it at full rate" in err
+    assert ask(capsys, "motion", "compress", both, "--budget", 5, "--force")[0] == 0
+    assert ask(capsys, "motion", "compress", wave)[0] == 2
+    assert ask(capsys, "motion", "compress", wave, "--bound", 1, "--interpolation", "x")[0] == 2
+
+
+def test_two_takes_are_compared(wave: Path, drum: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert ask_json(capsys, "motion", "compare", wave, wave)["max_rad"] < 1e-6
+    code, shown, _ = ask(capsys, "motion", "compare", wave, drum)
+    assert code == 0
+    assert "right_shoulder_pitch_joint" in shown
+
+
+def test_a_dataset_is_written(
+    wave: Path, drum: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "set"
+    said = ask_json(
+        capsys, "motion", "lerobot", wave, drum, "--out", folder, "--task", "wave and drum"
+    )
+    assert said["episodes"] == 2
+    assert (folder / "meta" / "info.json").is_file()
+
+
+@pytest.mark.parametrize("what", ["plot", "show"])
+def test_pictures_are_drawn(
+    what: str, wave: Path, drum: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    picture = tmp_path / "picture.png"
+    more = ("--other", drum, "--findings") if what == "plot" else ("--frames", "3")
+    assert ask_json(capsys, "motion", what, wave, "--out", picture, *more)["file"] == str(picture)
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    code, _, err = ask(capsys, "motion", what, wave, "--out", picture)
+    assert code == 2
+    assert "--overwrite" in err
+
+
+def test_a_preview_tells_how_a_body_would_follow(
+    wave: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "body.mcap"
+    said = ask_json(capsys, "preview", wave, "--out", out)
+    assert said["ok"] is True
+    assert load(out).duration_s == pytest.approx(3.0, abs=0.05)
+    code, shown, _ = ask(capsys, "preview", wave, "--speed", "8")
+    assert code == 5
+    assert "would not follow" in shown
+    assert ask(capsys, "preview", wave, "--base", "floating")[0] == 2
+
+
+def test_a_moving_picture_is_drawn(
+    wave: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    moving = tmp_path / "wave.gif"
+    assert ask(capsys, "motion", "show", wave, "--out", moving)[0] == 0
+    assert moving.read_bytes().startswith(b"GIF8")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("trim", "{wave}", "{out}"), "not said"),
+        (("trim", "{wave}", "{wave}", "--auto"), "in place"),
+        (("mirror", "{wave}", "{drum}"), "there already"),
+        (("mirror", "{nowhere}", "{out}"), "cannot be read"),
+        (("mirror", "{wave}", "{out}.txt"), "ending"),
+        (("trim", "{wave}", "{out}", "--start", "9", "--end", "10"), ""),
+        (("keep", "{wave}", "{out}", "--joint", "tail"), "has no tail"),
+        (("convert", "{wave}", "{out}", "--variant", "g1-99"), "no variant"),
+    ],
+)
+def test_what_cannot_be_done_is_said_and_leaves_nothing_behind(
+    arguments: tuple[str, ...],
+    words: str,
+    wave: Path,
+    drum: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    places = {"wave": wave, "drum": drum, "out": tmp_path / "o.mcap", "nowhere": tmp_path / "n.csv"}
+    before = sorted(tmp_path.iterdir())
+    code, _, err = ask(capsys, "motion", *(argument.format(**places) for argument in arguments))
+    assert code == 2
+    assert words in err
+    assert sorted(tmp_path.iterdir()) == before
+
+
+def test_degrees_are_noticed_and_converted(
+    wave: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    track = load(wave)
+    rows = np.column_stack([track.times_s, np.degrees(track.joints_rad)])
+    degrees = tmp_path / "degrees.csv"
+    header = ",".join(("t", *track.names))
+    np.savetxt(degrees, rows, delimiter=",", header=header, comments="")
+    out = tmp_path / "rad.csv"
+    code, _, err = ask(capsys, "motion", "convert", degrees, out)
+    assert code == 2
+    assert "degrees" in err
+    assert ask(capsys, "motion", "convert", degrees, out, "--degrees")[0] == 0
+    assert np.allclose(load(out).joints_rad, track.joints_rad, atol=1e-9)
+
+
+# ---- playing a file -----------------------------------------------------------------------------
+
+
+def test_a_file_is_checked_and_streamed_to_the_robot(
+    wave: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    short = tmp_path / "short.mcap"
+    ask(capsys, "motion", "trim", wave, short, "--start", 1.0, "--end", 1.5)
+    said = ask_json(capsys, "play", short)
+    assert said["completed"] is True
+    assert said["rate_hz"] == pytest.approx(250, rel=0.2)
+    code, shown, _ = ask(capsys, "play", short, "--speed", "0.5")
+    assert code == 0
+    assert "poses a second" in shown
+
+
+def test_what_a_check_forbids_is_not_played_and_warnings_want_force(
+    wave: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fast, clap = tmp_path / "fast.mcap", tmp_path / "clap.mcap"
+    ask(capsys, "motion", "speed", wave, fast, "--factor", "20")
+    for more in ((), ("--force",)):
+        code, _, err = ask(capsys, "play", fast, *more)
+        assert code == 5
+        assert "unsafe motion" in err
+    save(played("clap", 4.0), clap)
+    code, _, err = ask(capsys, "play", clap)
+    assert code == 5
+    assert "--force" in err
+    assert ask(capsys, "play", clap, "--loop")[0] == 2
+
+
+def test_a_take_is_played_by_its_name(capsys: pytest.CaptureFixture[str]) -> None:
+    ask(capsys, "teach", "mine", "--hand", "wave", "--seconds", "0.5")
+    assert ask_json(capsys, "play", "mine", "--take", "--force")["completed"] is True
+    assert ask(capsys, "play", "nothing", "--take")[0] == 2
+
+
+# ---- takes --------------------------------------------------------------------------------------
+
+
+def test_every_teaching_leaves_a_take_that_can_be_named_tagged_and_deleted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, _, err = ask(capsys, "teach", "mine", "--hand", "wave", "--seconds", "0.5")
+    assert (code, err) == (0, "")
+    (take,) = ask_json(capsys, "takes", "list")["takes"]
+    assert (take["name"], take["version"]) == ("mine", 1)
+    assert take["duration_s"] == pytest.approx(0.5, abs=0.2)
+    assert ask_json(capsys, "takes", "tag", "mine", "--add", "Stage")["tags"] == ["stage"]
+    assert ask_json(capsys, "takes", "rename", "mine", "yours")["name"] == "yours"
+    assert "stage" in ask(capsys, "takes", "list", "stage")[1]
+    assert ask_json(capsys, "takes", "list", "nothing")["takes"] == []
+    out = tmp_path / "copy.csv"
+    assert ask_json(capsys, "takes", "export", "yours", out)["lost"]
+    assert ask_json(capsys, "takes", "import", out)["name"] == "copy"
+    assert ask_json(capsys, "takes", "import", out, "--name", "yours")["version"] == 2
+    trash = Path(ask_json(capsys, "takes", "delete", "yours")["trash"])
+    assert trash.exists()
+    assert [t["name"] for t in ask_json(capsys, "takes", "list")["takes"]] == ["copy"]
+
+
+def test_a_discarded_teaching_leaves_no_take(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "No takes" in ask(capsys, "takes", "list")[1]
+    ask(capsys, "teach", "taken", "--hand", "wave", "--seconds", "0.3")
+    code, _, _ = ask(capsys, "teach", "taken", "--hand", "wave", "--seconds", "0.3")
+    assert code == 4
+    assert len(ask_json(capsys, "takes", "list")["takes"]) == 1
+
+
+def test_what_a_crash_cut_off_is_kept_on_the_next_start(
+    wave: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from rote.cli.takes import library
+
+    writer = library().record("lost", G1_29.names)
+    for row in range(200):
+        writer.add(row / 100, [0.0] * 29)
+    writer._file.close()  # as if the process had died
+    code, out, err = ask(capsys, "takes", "list")
+    assert code == 0
+    assert "cut off" in err
+    assert "lost" in out

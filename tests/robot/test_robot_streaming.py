@@ -1,0 +1,338 @@
+"""Preparing a track for streaming, its soft ends, and the ticks that send it."""
+
+import asyncio
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import virtual
+from rote.errors import BadRequestError, UnsafeMotionError
+from rote.messages import RobotState, StreamPose
+from rote.model import G1_23, G1_29, G1_JOINTS, G1_REST_RAD, TAUGHT_JOINTS
+from rote.motion.track import Array, Track
+from rote.robot.streaming import (
+    RATES_HZ,
+    REST_RAD,
+    SOFT_RAD_S,
+    Ticker,
+    check_playable,
+    prepare,
+    taught_joints,
+)
+
+TAUGHT = [G1_JOINTS[index] for index in TAUGHT_JOINTS]
+NAMES = tuple(joint.name for joint in TAUGHT)
+ELBOW = NAMES.index("right_elbow_joint")
+STILL = RobotState(positions_rad=G1_REST_RAD, velocities_rad_s=(0.0,) * 29)
+
+
+def track(values: Array, names: tuple[str, ...] = NAMES, rate_hz: float = 100.0) -> Track:
+    times_s = 5.0 + np.arange(len(values)) / rate_hz  # a track may begin anywhere
+    return Track(times_s=times_s, joints_rad=values, names=names)
+
+
+def swing(size_rad: float = 0.3, seconds: float = 2.0) -> Array:
+    """Return poses in which every taught joint swings about its rest."""
+    t = np.arange(round(100 * seconds) + 1) / 100.0
+    return REST_RAD + size_rad * np.sin(np.pi * t)[:, None]
+
+
+def one_joint(name: str, *values: float) -> Track:
+    return track(np.array(values)[:, None], (name,), rate_hz=1.0)
+
+
+# ---- from a track to the joints that are taught -------------------------------------------------
+
+
+def test_the_joints_are_found_by_name_in_whatever_order() -> None:
+    poses = swing()
+    order = np.random.default_rng(0).permutation(len(NAMES))
+    shuffled = track(poses[:, order], tuple(NAMES[index] for index in order))
+    assert np.array_equal(taught_joints(shuffled), poses)
+
+
+def test_joints_that_a_track_lacks_keep_their_rest() -> None:
+    poses = taught_joints(one_joint("right_elbow_joint", 0.5, 0.7))
+    assert poses[:, ELBOW].tolist() == [0.5, 0.7]
+    assert np.array_equal(np.delete(poses, ELBOW, axis=1), np.delete([REST_RAD] * 2, ELBOW, axis=1))
+
+
+def test_a_track_of_another_build_plays_with_the_wrists_it_lacks_at_rest() -> None:
+    values = np.repeat(np.array([[0.1] * 23]), 3, axis=0)
+    poses = taught_joints(track(values, G1_23.names))
+    lacking = [NAMES.index(name) for name in NAMES if name not in G1_23.names]
+    assert len(lacking) == 4
+    assert np.array_equal(poses[:, lacking], [REST_RAD[lacking]] * 3)
+
+
+def test_legs_that_stand_still_are_ignored_wherever_they_stand() -> None:
+    values = np.repeat(np.array([G1_REST_RAD]), 2, axis=0)
+    values[:, 3] = [0.9, 0.93]
+    assert taught_joints(track(values, G1_29.names)).shape == (2, 15)
+
+
+@pytest.mark.parametrize(
+    ("bad", "words"),
+    [
+        (one_joint("left_knee_joint", 0.0, 0.3), "0 joints of arms"),
+        (one_joint("right_elbow_joint", 0.5), "1 samples"),
+        (one_joint("tail_joint", 0.0, 0.1), "no tail_joint"),
+        (track(np.zeros((2, 2)), ("waist_yaw_joint",) * 2), "twice"),
+        (
+            track(np.array([[0.0, 0.0], [0.0, 0.3]]), ("waist_yaw_joint", "left_knee_joint")),
+            "left_knee_joint moves by 0.30 rad",
+        ),
+        (
+            track(np.array([[0.0, 0.0], [0.0, 0.3]]), ("waist_yaw_joint", "waist_roll_joint")),
+            "waist_roll_joint moves by 0.30 rad",
+        ),
+    ],
+    ids=[
+        "no arm",
+        "one sample",
+        "unknown joint",
+        "a joint twice",
+        "a leg moves",
+        "the waist rolls",
+    ],
+)
+def test_a_track_that_cannot_be_played_as_it_is_is_refused(bad: Track, words: str) -> None:
+    with pytest.raises(BadRequestError, match=words) as caught:
+        taught_joints(bad)
+    assert caught.value.remedy
+
+
+# ---- prepared -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("rate_hz", [50.0, 100.0, 250.0, 333.3, 1000.0])
+def test_a_prepared_track_passes_through_its_samples_at_its_speed(rate_hz: float) -> None:
+    motion = prepare(track(swing(seconds=2.0)), rate_hz, 0.5)
+    assert motion.seconds == pytest.approx(4.0, abs=1.01 / rate_hz)
+    at = np.round(np.linspace(0, 4.0, 9) * rate_hz).astype(int)
+    at = np.minimum(at, len(motion.poses_rad) - 1)
+    wanted = REST_RAD + 0.3 * np.sin(np.pi * np.minimum(at / rate_hz, 4.0) / 2)[:, None]
+    assert np.abs(motion.poses_rad[at] - wanted).max() < 1e-3
+    assert np.allclose(motion.poses_rad[-1], swing(seconds=2.0)[-1])
+
+
+def test_a_prepared_track_has_the_name_of_where_it_came_from() -> None:
+    named = replace(track(swing()), source="teach wave")
+    assert prepare(named, 250.0, 1.0).name == "teach wave"
+    assert prepare(track(swing()), 250.0, 1.0).name == "a track"
+
+
+@pytest.mark.parametrize("rate_hz", [0.0, 49.9, 1001.0, -250.0, float("nan"), float("inf")])
+def test_an_impossible_rate_is_refused(rate_hz: float) -> None:
+    with pytest.raises(BadRequestError, match="rate"):
+        prepare(track(swing()), rate_hz, 1.0)
+
+
+def test_a_playback_beyond_three_minutes_is_refused() -> None:
+    long = one_joint("right_elbow_joint", *np.linspace(0.5, 1.0, 100))
+    prepare(long, 50.0, 1.0)
+    with pytest.raises(BadRequestError, match="playback"):
+        prepare(long, 50.0, 0.5)
+
+
+@pytest.mark.parametrize(
+    ("bad", "reason"),
+    [
+        (one_joint("right_elbow_joint", 0.5, 3.0), "3.00 rad, allowed"),
+        (one_joint("right_elbow_joint", 0.5, -1.2), "-1.20 rad, allowed"),
+        (track(np.array([[0.0], [0.5], [0.0]]), ("right_elbow_joint",), 10.0), None),
+        (track(np.array([[0.0], [0.5], [0.0]]), ("right_elbow_joint",), 25.0), "rad/s, allowed"),
+    ],
+    ids=["too high", "too low", "just slow enough", "too fast"],
+)
+def test_a_track_beyond_a_limit_is_unsafe(bad: Track, reason: str | None) -> None:
+    if reason is None:
+        prepare(bad, 250.0, 1.0)
+        return
+    with pytest.raises(UnsafeMotionError, match=reason) as caught:
+        prepare(bad, 250.0, 1.0)
+    assert caught.value.joint == "right_elbow_joint"
+
+
+def test_a_safe_track_is_unsafe_at_four_times_its_speed() -> None:
+    quick = track(REST_RAD + 0.3 * np.sin(12.0 * np.arange(101) / 100.0)[:, None])
+    prepare(quick, 250.0, 1.0)
+    with pytest.raises(UnsafeMotionError):
+        prepare(quick, 250.0, 4.0)
+
+
+def test_what_is_a_little_beyond_a_stop_is_played_to_the_stop() -> None:
+    upper = np.array([joint.upper_rad for joint in TAUGHT])
+    poses = check_playable(np.array([0.0, 1.0]), np.array([upper + 0.01, upper]))
+    assert np.array_equal(poses, [upper, upper])
+
+
+# ---- soft ends ----------------------------------------------------------------------------------
+
+POSES = st.tuples(*(st.floats(joint.lower_rad, joint.upper_rad) for joint in TAUGHT))
+
+
+def at(pose: Array | tuple[float, ...]) -> RobotState:
+    positions = np.array(G1_REST_RAD)
+    positions[list(TAUGHT_JOINTS)] = pose
+    return RobotState(positions_rad=tuple(positions.tolist()), velocities_rad_s=(0.0,) * 29)
+
+
+def followed(poses: list[StreamPose], own: Array) -> Array:
+    """Return where the arms are sent, by the weights, if the robot's own pose is `own`."""
+    weights = np.array([pose.weight for pose in poses])[:, None]
+    return np.asarray((1 - weights) * own + weights * [pose.positions_rad for pose in poses])
+
+
+@settings(max_examples=25)
+@given(start=POSES, pose=POSES)
+def test_the_ends_are_soft_from_wherever_to_wherever(
+    start: tuple[float, ...], pose: tuple[float, ...]
+) -> None:
+    rate_hz = 50.0
+    motion = prepare(track(np.array([pose] * 2)), rate_hz, 1.0)
+    poses = motion.poses(at(start))
+    there = next(place for place, one in enumerate(poses) if one.weight == 1.0)
+    out = followed(poses[: there + 1], np.array(start))
+    back = followed(motion.poses(at(REST_RAD)), REST_RAD)
+    assert np.allclose(out[0], start)
+    assert np.allclose(out[-1], pose)
+    assert np.abs(np.diff(out, axis=0)).max() * rate_hz <= SOFT_RAD_S * 1.01
+    assert np.abs(np.diff(back, axis=0)).max() * rate_hz <= SOFT_RAD_S * 1.01
+    assert np.allclose(back[-1], REST_RAD)
+
+
+def test_weights_rise_to_1_stay_for_the_motion_and_fall_to_0() -> None:
+    motion = prepare(track(swing()), 250.0, 1.0)
+    poses = motion.poses(STILL)
+    weights = np.array([pose.weight for pose in poses])
+    whole = np.flatnonzero(weights == 1.0)
+    assert weights[0] == 0.0
+    assert (np.diff(weights[: whole[0] + 1]) > 0).all()
+    assert (np.diff(whole) == 1).all()
+    assert len(whole) == len(motion.poses_rad)
+    assert (np.diff(weights[whole[-1] :]) <= 0).all()
+    assert (weights[-round(0.2 * 250) :] == 0.0).all(), "the last one is repeated"
+    assert [pose.number for pose in poses] == list(range(len(poses)))
+    played = np.array([poses[index].positions_rad for index in whole])
+    assert np.array_equal(played, motion.poses_rad)
+
+
+# ---- ticks --------------------------------------------------------------------------------------
+
+
+def test_poses_are_sent_at_their_deadlines_in_order() -> None:
+    async def story() -> None:
+        loop = asyncio.get_running_loop()
+        sent: list[tuple[int, float]] = []
+        ticker = Ticker(250.0)
+        began = loop.time()
+
+        def tell(place: int) -> bool:
+            sent.append((place, loop.time() - began))
+            return True
+
+        ticker.start(tell, 500)
+        await asyncio.sleep(5.0)
+        assert [place for place, _ in sent] == list(range(500))
+        assert np.allclose([at_s for _, at_s in sent], np.arange(500) / 250.0)
+        report = ticker.report("wave", completed=True, seconds=2.0)
+        assert report.rate_hz == pytest.approx(250.0)
+        assert report.late_max_ms == pytest.approx(0.0, abs=1e-6)
+        assert report.missed == 0
+
+    virtual.run(story())
+
+
+def test_a_tick_held_up_is_skipped_counted_and_not_made_up_for() -> None:
+    async def story() -> None:
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, virtual.VirtualLoop)
+        sent: list[tuple[int, float]] = []
+        ticker = Ticker(100.0)
+        began = loop.time()
+
+        def tell(place: int) -> bool:
+            sent.append((place, loop.time() - began))
+            return True
+
+        ticker.start(tell, 100)
+
+        def hold_up() -> None:
+            loop._jumping.now += 0.055
+
+        loop.call_at(began + 0.201, hold_up)
+        await asyncio.sleep(2.0)
+        places = [place for place, _ in sent]
+        assert places == [*range(21), *range(25, 100)], "at 0.256 s it is 25's turn"
+        assert all(at_s - place / 100.0 < 0.0101 for place, at_s in sent), (
+            "none is a whole tick old"
+        )
+        report = ticker.report("wave", completed=True, seconds=1.0)
+        assert report.missed == 4
+        assert report.late_max_ms == pytest.approx(46.0, abs=0.1)
+        assert report.rate_hz == pytest.approx(95 / 0.99, rel=0.01)
+
+    virtual.run(story())
+
+
+def test_a_hold_up_beyond_the_end_still_sends_the_last_pose() -> None:
+    async def story() -> None:
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, virtual.VirtualLoop)
+        sent: list[int] = []
+        ticker = Ticker(100.0)
+        ticker.start(lambda place: not sent.append(place), 10)  # type: ignore[func-returns-value]
+        loop._jumping.now += 5.0
+        await asyncio.sleep(1.0)
+        assert sent == [0, 9]
+
+    virtual.run(story())
+
+
+def test_a_stopped_ticker_is_silent_and_may_be_stopped_again() -> None:
+    async def story() -> None:
+        sent: list[int] = []
+        ticker = Ticker(100.0)
+        ticker.stop()
+        ticker.start(lambda place: not sent.append(place), 100)  # type: ignore[func-returns-value]
+        await asyncio.sleep(0.105)
+        ticker.stop()
+        ticker.stop()
+        await asyncio.sleep(1.0)
+        assert sent == list(range(11))
+
+    virtual.run(story())
+
+
+def test_a_stream_that_was_ended_by_a_stop_sends_nothing_more() -> None:
+    async def story() -> None:
+        tried: list[int] = []
+
+        def tell(place: int) -> bool:
+            tried.append(place)
+            return place < 5
+
+        ticker = Ticker(100.0)
+        ticker.start(tell, 100)
+        assert not ticker.cut_off
+        await asyncio.sleep(2.0)
+        assert tried == list(range(6))
+        assert ticker.cut_off
+
+    virtual.run(story())
+
+
+def test_a_ticker_that_never_began_has_nothing_to_report() -> None:
+    async def story() -> None:
+        report = Ticker(100.0).report("wave", completed=False, seconds=0.0)
+        assert (report.rate_hz, report.late_max_ms, report.missed) == (0.0, 0.0, 0)
+
+    virtual.run(story())
+
+
+def test_the_slowest_rate_is_well_within_the_robots_patience() -> None:
+    assert 1.0 / RATES_HZ[0] <= 0.1 / 5
