@@ -17,7 +17,7 @@ from rote.cli import main
 
 COMMANDS = (
     "demo", "sim", "discover", "status", "list", "teach", "play", "stop", "rename", "delete",
-    "modes",
+    "modes", "preview", "motion", "takes", "a1",
 )  # fmt: skip
 
 

@@ -11,10 +11,23 @@ from collections.abc import Sequence
 
 import typer
 
-from rote.cli import demo, discover, play, robot, simulate, teach
+from rote.cli import (
+    a1,
+    demo,
+    discover,
+    motion_app,
+    motion_look,
+    play,
+    robot,
+    simulate,
+    takes,
+    teach,
+)
+from rote.cli import motion as motion  # adds its commands to the group
 from rote.errors import RoteError, StageError
 
 EXIT_INTERRUPTED = 130
+_GROUPS = {"motion", "takes", "a1"}
 
 app = typer.Typer(
     name="rote",
@@ -36,6 +49,10 @@ app.command("stop")(robot.stop)
 app.command("rename")(robot.rename)
 app.command("delete")(robot.delete)
 app.command("modes")(robot.modes)
+app.command("preview")(motion_look.preview)
+app.add_typer(motion_app.app)
+app.add_typer(takes.app)
+app.add_typer(a1.app)
 
 
 def _version(wanted: bool) -> None:
@@ -65,7 +82,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _fail(arguments, error.kind, str(error), error.remedy, error.exit_code, **stage)
     except typer.TyperException as error:
         known = {command.name for command in app.registered_commands}
-        about = f" {arguments[0]}" if arguments[0] in known else ""
+        about = f" {arguments[0]}" if arguments[0] in known | {"motion", "takes", "a1"} else ""
         remedy = f"See: rote{about} --help"
         return _fail(arguments, "usage", error.format_message(), remedy, 2)
     except KeyboardInterrupt:
