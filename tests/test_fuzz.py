@@ -22,6 +22,7 @@ from rote import messages as m
 from rote.errors import DecodeError
 from rote.session.events import Event, Requested
 from rote.session.memory import REMEMBERED
+from rote.session.stream import Told
 from rote.session.teaching import MOST_PENDING, Role, State, TeachingSession
 from rote.wire import teaching as wire
 from rote.wire.teaching import CommandId, Frame, MessageType
@@ -295,7 +296,7 @@ class Campaign:
             wire.decode(datagram)  # what a session sends can always be read
         return sent
 
-    def note(self, session: TeachingSession, event: Event) -> None:
+    def note(self, session: TeachingSession, event: Event | Told) -> None:
         self.figures.events[type(event).__name__] += 1
         if isinstance(event, Requested) and self.rng.random() < 0.8:
             listed = isinstance(event.command, m.ListActions)

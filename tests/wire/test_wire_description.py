@@ -22,8 +22,8 @@ def test_an_offer_is_read_by_another_implementation_and_by_ours(media: bool) -> 
     text = write_offer(SIDE, 7, media=media)
     theirs = SessionDescription.parse(text)
     assert [m.kind for m in theirs.media] == ["audio", "video", "application"][-1 - 2 * media :]
-    assert {m.ice.usernameFragment for m in theirs.media} == {"ufrg"}
-    assert {m.dtls.fingerprints[0].value for m in theirs.media} == {PRINT}
+    assert {m.ice.usernameFragment for m in theirs.media if m.ice} == {"ufrg"}
+    assert {m.dtls.fingerprints[0].value for m in theirs.media if m.dtls} == {PRINT}
     assert all(len(m.ice_candidates) == 1 and m.ice_candidates_complete for m in theirs.media)
     assert theirs.group[0].items == [str(i) for i in range(len(theirs.media))]
     assert read_peer(text) == Peer(
