@@ -764,6 +764,7 @@ def test_without_a_balanced_standing_nothing_is_taught_or_played(wire: str, mode
             assert findings[0].severity is Severity.ERROR
             assert "rote modes stand" in findings[0].remedy
             assert (await robot.stand()).balanced
+            await asyncio.sleep(5.0)  # arms that hung free go back to rest
             assert await robot.preflight() == []
             await teach(robot, "mine")
 

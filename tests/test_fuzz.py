@@ -49,6 +49,8 @@ COMMANDS: list[m.Command] = [
     m.PlayAction(action=1),
     m.PlayAction(action=2, interpolation=m.Interpolation.SMOOTH, keyframes=KEYFRAMES),
     m.StopMotion(),
+    m.BeginStream(),
+    m.StreamPose(1, 0.5, (0.1,) * 15),
     m.SyncParameters(b"parameters"),
     m.Subscribe(all_joints=True, flags=6, opaque=b"\x01" * 60),
     m.Subscribe(),

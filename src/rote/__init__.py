@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from rote.connection import connect
     from rote.errors import (
         BadRequestError,
+        BusyError,
         DecodeError,
         LinkError,
         MissingExtraError,
@@ -25,15 +26,17 @@ if TYPE_CHECKING:
         ProtocolError,
         RefusedError,
         RoteError,
+        StageError,
         StoreError,
         UnsafeMotionError,
         UnsupportedError,
     )
     from rote.messages import Code, Interpolation, Keyframe, Mode, Phase, RobotState
     from rote.motion.track import Track
-    from rote.robot.base import Actions, Finding, PlayReport, Progress, Severity
+    from rote.robot.base import Actions, Finding, PlayReport, Progress, Severity, StreamReport
     from rote.robot.g1 import G1
     from rote.robot.playing import Playing
+    from rote.robot.streaming import Streaming
     from rote.robot.teaching import Take
     from rote.sim.server import Simulator
     from rote.sim.store import Store
@@ -45,14 +48,15 @@ _HOMES: dict[str, tuple[str, ...]] = {
     "rote.connection": ("connect",),
     "rote.errors": (
         "RoteError", "BadRequestError", "DecodeError", "ProtocolError", "LinkError",
-        "NoAnswerError", "PeerLostError", "RefusedError", "UnsafeMotionError", "UnsupportedError",
-        "MissingExtraError", "StoreError",
+        "NoAnswerError", "PeerLostError", "StageError", "BusyError", "RefusedError",
+        "UnsafeMotionError", "UnsupportedError", "MissingExtraError", "StoreError",
     ),
     "rote.messages": ("Code", "Interpolation", "Keyframe", "Mode", "Phase", "RobotState"),
     "rote.motion.track": ("Track",),
-    "rote.robot.base": ("Actions", "Finding", "PlayReport", "Progress", "Severity"),
+    "rote.robot.base": ("Actions", "Finding", "PlayReport", "Progress", "Severity", "StreamReport"),
     "rote.robot.g1": ("G1",),
     "rote.robot.playing": ("Playing",),
+    "rote.robot.streaming": ("Streaming",),
     "rote.robot.teaching": ("Take",),
     "rote.sim.server": ("Simulator",),
     "rote.sim.store": ("Store",),
@@ -62,12 +66,13 @@ _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
     "connect", "sync",
-    "G1", "Playing", "PlayReport", "Progress", "Take", "Track", "Actions", "Finding", "Severity",
+    "G1", "Playing", "PlayReport", "Streaming", "StreamReport", "Progress", "Take", "Track",
+    "Actions", "Finding", "Severity",
     "Code", "Interpolation", "Keyframe", "Mode", "Phase", "RobotState",
     "Simulator", "Store", "World",
     "RoteError", "BadRequestError", "DecodeError", "ProtocolError", "LinkError", "NoAnswerError",
-    "PeerLostError", "RefusedError", "UnsafeMotionError", "UnsupportedError", "MissingExtraError",
-    "StoreError",
+    "PeerLostError", "StageError", "BusyError", "RefusedError", "UnsafeMotionError",
+    "UnsupportedError", "MissingExtraError", "StoreError",
     "__version__",
 ]  # fmt: skip
 

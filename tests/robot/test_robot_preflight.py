@@ -26,7 +26,7 @@ def test_a_healthy_robot_has_no_findings() -> None:
     ("change", "severity", "words"),
     [
         ({"mode": Mode.DAMP}, Severity.ERROR, "not in a balanced standing (mode 1, damp)"),
-        ({"mode": 801}, Severity.ERROR, "mode 801, unknown"),
+        ({"mode": 706}, Severity.ERROR, "mode 706, unknown"),
         ({"arms_soft": True}, Severity.WARNING, "somebody is teaching"),
         ({"phase": Phase.PLAYING}, Severity.WARNING, "the arms are moving"),
         ({"accelerometer_m_s2": (5.0, 0.0, 8.4)}, Severity.ERROR, "leans by 31 degrees"),

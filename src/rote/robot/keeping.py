@@ -22,6 +22,9 @@ class Writer(Protocol):
     def discard(self) -> None:
         """Throw it away."""
 
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
+        """Let go of the file; after an error, with what it has."""
+
 
 class Keeper:
     """Hands the samples of one recording to a writer in another thread."""
@@ -49,6 +52,7 @@ class Keeper:
                 return await asyncio.to_thread(self._writer.finish)
             except RoteError as error:
                 self.problem = error
+        await asyncio.to_thread(self._writer.__exit__, RoteError, self.problem, None)
         return None
 
     async def discard(self) -> None:
