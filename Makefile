@@ -30,7 +30,7 @@ check: $(READY)
 	$(BIN)/mypy
 
 test: check peers system
-	$(BIN)/pytest -n 2 --dist worksteal --cov --cov-report=
+	$(BIN)/pytest -n 3 --dist worksteal --cov --cov-report=
 	$(BIN)/python scripts/coverage_gate.py
 
 # Other people's clients, for the tests of interoperability; without them those are skipped.
