@@ -187,6 +187,10 @@ def test_many_requests_at_once_each_get_their_own_answer() -> None:
     tell(story)
 
 
+def held(one: Rig) -> bool:
+    return one.world.holding
+
+
 def test_a_pose_that_is_held_is_seen_and_stop_lets_it_go() -> None:
     async def story(one: Rig, robot: G1) -> None:
         await robot._port.ask(m.PlayPreset(15))
@@ -231,3 +235,48 @@ def test_a_pause_is_left_out_of_the_action() -> None:
         assert mine.duration_s == pytest.approx(2.2, abs=0.3)
 
     tell(story)
+
+
+def test_a_pose_that_is_held_is_let_go_of_on_leaving_and_by_a_stop() -> None:
+    async def run() -> None:
+        async with rig("services") as one:
+            async with one.connect() as robot:
+                await robot.perform("both_hands_up")
+                await asyncio.sleep(0.5)
+                assert held(one)
+                assert robot.state is not None
+                assert robot.state.holding
+                await robot.stop()
+                assert not held(one)
+                await asyncio.sleep(5.0)
+                await robot.perform(15)
+                await asyncio.sleep(0.5)
+                assert held(one)
+            assert not held(one)
+
+    virtual.run(run())
+
+
+def test_what_happens_in_a_pause_is_left_out() -> None:
+    async def story(one: Rig, robot: G1) -> None:
+        async with robot.teach("mine") as take:
+            await asyncio.sleep(1.0)
+            await take.pause()
+            await asyncio.sleep(5.0)
+            await take.resume()
+            await asyncio.sleep(1.0)
+        (action,) = (await robot.actions()).taught
+        assert action.duration_s == pytest.approx(2.4, abs=0.3)
+        assert len(take.track) == pytest.approx(100, abs=10)
+
+    tell(story)
+
+
+def test_a_robot_in_debug_mode_can_be_reached_and_says_so() -> None:
+    async def run() -> None:
+        async with rig("services") as one:
+            one.world.drive("")
+            async with one.connect() as robot:
+                assert await robot.controller() == ""
+
+    virtual.run(run())
