@@ -12,7 +12,16 @@ from importlib import import_module
 
 from benchmarks.table import Row, show
 
-CLAIMS = ("codec", "round_trip", "start_up", "simulator", "webrtc", "stream", "a1")
+CLAIMS = (
+    "codec",
+    "round_trip",
+    "start_up",
+    "simulator",
+    "webrtc",
+    "stream",
+    "a1",
+    "capture",
+)
 
 
 def measure(claim: str) -> list[Row]:

@@ -17,10 +17,10 @@ from rote.cli import main
 
 COMMANDS = (
     "demo", "sim", "discover", "status", "list", "teach", "play", "stop", "rename", "delete",
-    "modes", "preview", "motion", "takes", "a1",
+    "modes", "preview", "applog", "motion", "takes", "a1", "capture",
 )  # fmt: skip
 
-GROUPS = {"motion", "takes", "a1"}
+GROUPS = {"motion", "takes", "a1", "capture"}
 
 
 def ask(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:

@@ -13,6 +13,8 @@ import typer
 
 from rote.cli import (
     a1,
+    capture,
+    capture_tools,
     demo,
     discover,
     motion_app,
@@ -27,7 +29,7 @@ from rote.cli import motion as motion  # adds its commands to the group
 from rote.errors import RoteError, StageError
 
 EXIT_INTERRUPTED = 130
-_GROUPS = {"motion", "takes", "a1"}
+_GROUPS = {"motion", "takes", "a1", "capture"}
 
 app = typer.Typer(
     name="rote",
@@ -53,6 +55,8 @@ app.command("preview")(motion_look.preview)
 app.add_typer(motion_app.app)
 app.add_typer(takes.app)
 app.add_typer(a1.app)
+app.add_typer(capture.app)
+app.command("applog")(capture_tools.applog)
 
 
 def _version(wanted: bool) -> None:
@@ -76,13 +80,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code."""
     arguments = list(sys.argv[1:] if argv is None else argv) or ["--help"]
     try:
-        result = app(arguments, prog_name="rote", standalone_mode=False)
+        result = capture.direct(arguments[1:]) if arguments[0] == "capture" else None
+        if result is None:
+            result = app(arguments, prog_name="rote", standalone_mode=False)
     except RoteError as error:
         stage = {"stage": error.stage} if isinstance(error, StageError) else {}
         return _fail(arguments, error.kind, str(error), error.remedy, error.exit_code, **stage)
     except typer.TyperException as error:
         known = {command.name for command in app.registered_commands}
-        about = f" {arguments[0]}" if arguments[0] in known | {"motion", "takes", "a1"} else ""
+        about = f" {arguments[0]}" if arguments[0] in known | _GROUPS else ""
         remedy = f"See: rote{about} --help"
         return _fail(arguments, "usage", error.format_message(), remedy, 2)
     except KeyboardInterrupt:

@@ -1,0 +1,110 @@
+"""Other names for everything that says who and where: the same one every time, and as long.
+
+An address keeps its kind and its neighbours: two hosts of one network are in one network
+afterwards, multicast stays as it is, and every number keeps its count of digits, so that text which
+holds an address keeps its length. Nobody can go back without the key, which is not kept.
+"""
+
+import hmac
+from functools import lru_cache
+from ipaddress import IPv6Address
+
+_DIGITS = ((0, 10), (10, 100), (100, 256))
+_UPPER = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+
+
+class Pseudonyms:
+    """Gives out names; one key, one set of names."""
+
+    def __init__(self, key: bytes) -> None:
+        self._key = key
+        self._words: dict[str, str] = {}
+        self._taken: set[str] = set()
+        self.ipv4 = lru_cache(65_536)(self._ipv4)
+        self.ipv6 = lru_cache(65_536)(self._ipv6)
+        self.hardware = lru_cache(65_536)(self._hardware)
+
+    def _bytes(self, about: str, data: bytes) -> bytes:
+        return hmac.digest(self._key, about.encode() + b"\0" + data, "sha256")
+
+    # ---- addresses ------------------------------------------------------------------------------
+
+    def _ipv4(self, packed: bytes) -> bytes:
+        """Return another address of the same kind and the same length as text."""
+        if packed[0] >= 224 or packed[0] in (0, 127):  # multicast, broadcast, none, loopback
+            return packed
+        keep = 0
+        if packed[0] == 10:
+            keep = 1
+        elif packed[:2] in (b"\xc0\xa8", b"\xa9\xfe") or (
+            packed[0] == 172 and 16 <= packed[1] < 32
+        ):
+            keep = 2
+        result = packed[:keep]
+        for index in range(keep, 4):
+            result += bytes((self._octet(packed[:index], packed[index], first=index == 0),))
+        return result
+
+    def _octet(self, before: bytes, octet: int, *, first: bool) -> int:
+        """Return another octet: a shuffle of those with as many digits, one for each network."""
+        if not first and octet in (0, 255):  # networks and broadcasts stay what they are
+            return octet
+        low, high = _DIGITS[len(str(octet)) - 1]
+        kept = {0, 10, 127, 169, 172, 192} | set(range(224, 256)) if first else {0, 255}
+        candidates = [number for number in range(low, high) if number not in kept]
+        if octet not in candidates:  # 192.0.2.1 begins like a private network and is none
+            return octet
+        order = sorted(candidates, key=lambda n: self._bytes("octet", before + bytes((n,))))
+        return order[candidates.index(octet)]
+
+    def _ipv6(self, packed: bytes) -> bytes:
+        if packed[:2] == b"\xff\x02" and packed[11:13] == b"\x01\xff":
+            # Who is asked for here is the end of his address.
+            return packed[:13] + self._bytes("solicited", packed[13:])[:3]
+        address = IPv6Address(packed)
+        if address.is_multicast or address.is_loopback or address.is_unspecified:
+            return packed
+        if address.ipv4_mapped is not None:
+            return packed[:12] + self._ipv4(packed[12:])
+        if address.is_link_local:
+            return packed[:8] + self._bytes("host", packed[8:])[:8]
+        network = self._bytes("network", packed[:8])
+        start = packed[:1] if address.is_private else b"\x20"
+        return (start + network)[:8] + self._bytes("host", packed[8:])[:8]
+
+    def _hardware(self, packed: bytes) -> bytes:
+        if packed[:3] == b"\x33\x33\xff":
+            return packed[:3] + self._bytes("solicited", packed[3:])[:3]
+        if packed[0] & 1 or not any(packed):
+            return packed
+        return b"\x02" + self._bytes("hardware", packed)[: len(packed) - 1]
+
+    # ---- words ----------------------------------------------------------------------------------
+
+    def word(self, text: str) -> str:
+        """Return another word: letters for letters, digits for digits, and as many."""
+        if text not in self._words:
+            self._words[text] = self._new(text)
+        return self._words[text]
+
+    def _new(self, text: str) -> str:
+        word = text
+        for attempt in range(16):
+            stream = b"".join(
+                self._bytes(f"word {attempt} {block}", text.encode(errors="replace"))
+                for block in range(len(text) // 32 + 1)
+            )
+            word = "".join(map(_other, text, stream))
+            if word != text and word not in self._taken:
+                break
+        self._taken.add(word)
+        return word
+
+
+def _other(character: str, chance: int) -> str:
+    if character.isdigit():
+        return str(chance % 10) if character.isascii() else character
+    if not character.isascii() or not character.isalpha():
+        return character
+    letter = _UPPER[chance % 26]
+    return letter if character.isupper() else letter.lower()

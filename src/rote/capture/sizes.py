@@ -1,0 +1,92 @@
+"""What the sizes of encrypted records tell: acknowledgements from data, and which cipher.
+
+A record holds an SCTP packet and what the cipher adds. SCTP has 12 bytes of header; an
+acknowledgement without gaps has 16 more, a piece of a message 16 more and then the message, padded
+to four. So sizes say much about what is in a record, and never prove it.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from rote.capture.chain import Ints
+
+HEADER, SACK, DATA = 12, 16, 16
+_CHACHA, _GCM = 16, 24
+CIPHERS = {_CHACHA: "ChaCha20-Poly1305", _GCM: "AES-GCM"}
+
+
+class Cipher(NamedTuple):
+    """How many bytes the cipher adds to each record, and how that is known."""
+
+    overhead: int
+    name: str
+    known: bool
+    """Whether the handshake said so; else it is inferred from the sizes."""
+    why: str
+
+
+class Reading(NamedTuple):
+    """What records of one size are likely to be."""
+
+    record_bytes: int
+    """Header of 13 included, as the seeds and Wireshark count."""
+    records: int
+    plain_bytes: int
+    words: str
+
+
+def infer(lengths: Ints) -> Cipher | None:
+    """Guess the cipher from the lengths of one direction's records; None where nothing fits."""
+    if not lengths.size:
+        return None
+    shares = {}
+    for overhead in (_CHACHA, _GCM):
+        plain = lengths - overhead
+        fits = float(((plain >= HEADER + 4) & (plain % 4 == 0)).mean())
+        acknowledgements = float((plain == HEADER + SACK).mean())
+        shares[overhead] = fits, acknowledgements
+    overhead = max(shares, key=lambda key: (shares[key][1], -key))
+    fits, acknowledgements = shares[overhead]
+    if fits < 0.95 or acknowledgements < 0.02:
+        return None
+    why = (
+        f"inferred: {acknowledgements:.0%} of the records have exactly the {overhead + 28} bytes "
+        f"of an SCTP acknowledgement under {CIPHERS[overhead]}, {fits:.0%} leave a multiple of 4"
+    )
+    return Cipher(overhead, CIPHERS[overhead], False, why)
+
+
+def is_acknowledgement(lengths: Ints, overhead: int) -> np.ndarray:
+    """Tell which records hold an acknowledgement without gaps, and nothing else."""
+    found: np.ndarray = lengths == overhead + HEADER + SACK
+    return found
+
+
+def readings(lengths: Ints, cipher: Cipher | None) -> list[Reading]:
+    """Return what the records of each size are likely to be, the commonest size first."""
+    counts = np.bincount(lengths)
+    sizes = np.flatnonzero(counts)
+    counts = counts[sizes]
+    order = np.argsort(-counts, kind="stable")
+    found = []
+    for size, count in zip(sizes[order].tolist(), counts[order].tolist(), strict=True):
+        plain = size - cipher.overhead if cipher else 0
+        found.append(Reading(size + 13, count, plain, _words(plain, cipher)))
+    return found
+
+
+def _words(plain: int, cipher: Cipher | None) -> str:
+    if cipher is None:
+        return "unknown: no cipher fits the sizes"
+    rest = plain - HEADER
+    under = f"under {cipher.name}"
+    if rest == SACK:
+        return f"SCTP acknowledgement (SACK), {under}"
+    if plain % 4 or rest < 4:
+        return f"no SCTP packet {under}"
+    if rest < DATA:
+        return f"SCTP control, {under}"
+    if rest <= SACK + 12:
+        return f"SCTP acknowledgement with gaps, or a message of {rest - DATA} bytes, {under}"
+    return f"SCTP data: a message of up to {rest - DATA} bytes, {under}"

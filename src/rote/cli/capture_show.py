@@ -1,0 +1,150 @@
+"""What `rote capture` prints for people: the report, and the walk through two readings of it."""
+
+import csv
+import io
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+if TYPE_CHECKING:
+    from rote.capture.conversations import Conversation
+    from rote.capture.explain import Explanation
+    from rote.capture.report import FieldTest, Report
+    from rote.capture.timeline import Entry
+
+_MOST_FLOWS, _MOST_LINES, _MOST_SIZES = 20, 40, 6
+
+
+def _table(*columns: str, right: tuple[str, ...] = ()) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    for column in columns:
+        justify = "right" if column in right else "left"
+        table.add_column(column, justify=justify, overflow="fold")  # type: ignore[arg-type]
+    return table
+
+
+def show(out: Console, report: "Report") -> None:
+    """Print a report."""
+    document = report.document()
+    out.print(f"[bold]{escape(report.name)}[/]  {report.format}")
+    seconds = document["seconds"]
+    span = "" if seconds is None else f", {seconds:,.1f} s from {document['start']}"
+    out.print(f"{document['packets']:,} packets, {document['udp_packets']:,} of UDP{span}")
+    kinds = ", ".join(f"{count:,} {words}" for words, count in document["kinds"].items())
+    out.print(kinds or "nothing that rote reads")
+    records, frames = document["dtls_records"], document["teaching_frames"]
+    out.print(f"{records:,} DTLS records; {frames or 'no'} documented teaching frames", end="\n\n")
+    for words in report.warnings:
+        out.print(f"[yellow]warning[/] {escape(words)}")
+    _flows(out, report)
+    for one in report.conversations[:_MOST_FLOWS]:
+        _inside(out, one)
+    _timeline(out, report.timeline)
+    _tests(out, report.tests)
+    _decrypted(out, report)
+
+
+def _flows(out: Console, report: "Report") -> None:
+    table = _table("from", "to", "what", "packets", "bytes", "why", right=("packets", "bytes"))
+    for one in sorted(report.conversations, key=lambda one: -one.packets)[:_MOST_FLOWS]:
+        a = one.sides[0]
+        ends = escape(a.source), escape(a.destination)
+        table.add_row(*ends, one.name, f"{one.packets:,}", f"{one.wire_bytes:,}", escape(one.why))
+    out.print(table)
+    if len(report.conversations) > _MOST_FLOWS:
+        out.print(f"... and {len(report.conversations) - _MOST_FLOWS:,} more flows", style="dim")
+
+
+def _inside(out: Console, one: "Conversation") -> None:
+    """Print what can be told of an encrypted conversation."""
+    if not any(side.tracks for side in one.sides):
+        return
+    out.print(f"\n[bold]{escape(one.sides[0].words)}[/]")
+    for side in one.sides:
+        for track in side.tracks:
+            gaps = f"with {track.missing:,} missing" if track.missing else "without a gap"
+            again = f", {track.repeated:,} repeated" if track.repeated else ""
+            out.print(
+                f"  {escape(side.words)}: {track.records:,} records of epoch {track.epoch}, "
+                f"numbered {track.lowest:,} to {track.highest:,} {gaps}{again}"
+            )
+        if side.facts.fingerprint:
+            out.print(
+                f"  {escape(side.source)} has the certificate sha-256 {side.facts.fingerprint}"
+            )
+    if one.cipher is not None:
+        out.print(f"  {one.cipher.name}: {one.cipher.why}")
+    for reading in one.sizes[:_MOST_SIZES]:
+        out.print(
+            f"  {reading.records:>8,} records of {reading.record_bytes:,} bytes: {reading.words}"
+        )
+
+
+def _timeline(out: Console, lines: "list[Entry]") -> None:
+    if not lines:
+        return
+    out.print("\n[bold]What probably happened[/]")
+    table = _table("from", "to", "what", "sure", "evidence", right=("sure",))
+    for line in lines[:_MOST_LINES]:
+        document = line.document()
+        start, end = str(document["start"]), str(document["end"] or "")
+        table.add_row(
+            start[11:23], end[11:23], line.kind, f"{line.confidence:.0%}", escape(line.evidence)
+        )
+    out.print(table)
+    if len(lines) > _MOST_LINES:
+        out.print(f"... and {len(lines) - _MOST_LINES:,} more lines", style="dim")
+
+
+def _tests(out: Console, tests: "list[FieldTest]") -> None:
+    if not tests:
+        return
+    out.print("\n[bold]Bytes offered as commands[/]")
+    for test in tests[:_MOST_SIZES]:
+        out.print(f"  {escape(test.direction)}, {test.field}: [bold]{test.verdict.kind}[/]")
+        out.print(f"    {test.verdict.why}", style="dim")
+
+
+def _decrypted(out: Console, report: "Report") -> None:
+    if report.decrypted is None:
+        return
+    from rote.capture.packets import harmless
+
+    out.print("\n[bold]What was said[/]")
+    for pair in report.decrypted.pairs[:_MOST_LINES]:
+        wait = "" if pair.latency_s is None else f" after {pair.latency_s * 1000:.0f} ms"
+        said = harmless(f"  {pair.name} {pair.request.parameter}: {pair.outcome}{wait}")
+        out.print(said, markup=False)
+    out.print(f"  {len(report.decrypted.messages):,} messages in all", style="dim")
+
+
+def as_csv(report: "Report") -> str:
+    """Return the flows as CSV, one a line."""
+    columns = (
+        "a", "b", "protocol", "name", "packets", "bytes", "packets_a_to_b", "packets_b_to_a",
+        "start", "end", "why",
+    )  # fmt: skip
+    text = io.StringIO()
+    writer = csv.DictWriter(text, columns, extrasaction="ignore", lineterminator="\n")
+    writer.writeheader()
+    for one in report.conversations:
+        writer.writerow(one.document())
+    return text.getvalue()
+
+
+def explain(out: Console, explanation: "Explanation") -> None:
+    """Print the walk, step by step."""
+    out.print(f"[bold]{escape(explanation.title)}[/]\n")
+    for step in explanation.steps:
+        out.print(f"[bold]{step.question}[/]")
+        table = _table("the seed documents read", "what it is")
+        table.columns[0].ratio = table.columns[1].ratio = 1
+        table.expand = True
+        table.add_row(step.seeds, step.truth)
+        out.print(table)
+        if step.counted:
+            out.print(f"counted here: {escape(step.counted)}", style="green")
+        out.print()
+    out.print(explanation.conclusion)

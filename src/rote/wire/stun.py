@@ -1,0 +1,210 @@
+"""STUN as ICE uses it: is this way open, who decides, and from where was I heard?
+
+    u16 type, u16 n, magic cookie 2112A442, 12 bytes transaction, n bytes attributes
+    attribute: u16 type, u16 n, n bytes, padding to four
+
+All integers are big-endian. The cookie and the lengths make STUN recognisable by structure; a
+fingerprint, where there is one, proves it. What reads raises `DecodeError` and nothing else, for
+any bytes at all. RFC 8489 and 8445.
+"""
+
+import hashlib
+import hmac
+import struct
+import zlib
+from enum import IntEnum
+from ipaddress import IPv4Address, IPv6Address
+from typing import NamedTuple
+
+from rote.errors import DecodeError, TruncatedError
+
+MAGIC = 0x2112A442
+HEADER = 20
+_HEAD = struct.Struct(">HHI12s")
+_PAIR = struct.Struct(">HH")
+_FINGERPRINT_XOR = 0x5354554E
+
+
+class Class(IntEnum):
+    """What a message is to the other side."""
+
+    REQUEST = 0
+    INDICATION = 1
+    SUCCESS = 2
+    ERROR = 3
+
+
+class Method(IntEnum):
+    """What is asked for; the ones above 1 are those of relays (TURN)."""
+
+    BINDING = 1
+    ALLOCATE = 3
+    REFRESH = 4
+    SEND = 6
+    DATA = 7
+    CREATE_PERMISSION = 8
+    CHANNEL_BIND = 9
+
+
+class Attribute(IntEnum):
+    """The attributes that are read here."""
+
+    MAPPED_ADDRESS = 0x0001
+    USERNAME = 0x0006
+    MESSAGE_INTEGRITY = 0x0008
+    ERROR_CODE = 0x0009
+    REALM = 0x0014
+    NONCE = 0x0015
+    XOR_MAPPED_ADDRESS = 0x0020
+    PRIORITY = 0x0024
+    USE_CANDIDATE = 0x0025
+    SOFTWARE = 0x8022
+    FINGERPRINT = 0x8028
+    ICE_CONTROLLED = 0x8029
+    ICE_CONTROLLING = 0x802A
+
+
+class Message(NamedTuple):
+    """One message, with its attributes as they came."""
+
+    class_: int
+    transaction: bytes
+    attributes: tuple[tuple[int, bytes], ...] = ()
+    method: int = Method.BINDING
+
+    def attribute(self, kind: int) -> bytes | None:
+        """Return what an attribute holds, or None where it is not there."""
+        return next((value for number, value in self.attributes if number == kind), None)
+
+    @property
+    def words(self) -> str:
+        """What kind of message this is, for a person."""
+        known = self.method in _METHODS
+        method = Method(self.method).name if known else f"method {self.method:#x}"
+        return f"{method} {Class(self.class_).name}".lower().replace("_", " ")
+
+    @property
+    def username(self) -> str:
+        """Whose password protects this, `RECEIVER:SENDER` in ICE; empty where it is not said."""
+        return (self.attribute(Attribute.USERNAME) or b"").decode(errors="replace")
+
+    @property
+    def priority(self) -> int | None:
+        """How much the sender likes this way."""
+        value = self.attribute(Attribute.PRIORITY)
+        return int.from_bytes(value) if value is not None and len(value) == 4 else None
+
+    @property
+    def controlling(self) -> bool | None:
+        """Whether the sender decides which way is used; None where it does not say."""
+        if self.attribute(Attribute.ICE_CONTROLLING) is not None:
+            return True
+        return None if self.attribute(Attribute.ICE_CONTROLLED) is None else False
+
+    @property
+    def nominates(self) -> bool:
+        """Whether this way is the one to use from now on."""
+        return self.attribute(Attribute.USE_CANDIDATE) is not None
+
+    @property
+    def has_integrity(self) -> bool:
+        """Whether a password protects this."""
+        return self.attribute(Attribute.MESSAGE_INTEGRITY) is not None
+
+    @property
+    def mapped(self) -> tuple[str, int] | None:
+        """From where the receiver of this was heard."""
+        value = self.attribute(Attribute.XOR_MAPPED_ADDRESS)
+        return None if value is None else _unxored(value, self.transaction)
+
+    @property
+    def error(self) -> tuple[int, str] | None:
+        """Why not: a number and a reason."""
+        value = self.attribute(Attribute.ERROR_CODE)
+        if value is None or len(value) < 4:
+            return None
+        return value[2] % 8 * 100 + value[3], value[4:].decode(errors="replace")
+
+
+_METHODS = frozenset(method.value for method in Method)
+
+
+def _pad(size: int) -> int:
+    return -size % 4
+
+
+def xored(address: tuple[str, int], transaction: bytes) -> bytes:
+    """Return the value of XOR-MAPPED-ADDRESS."""
+    host, port = address
+    ip = IPv6Address(host) if ":" in host else IPv4Address(host)
+    mask = (MAGIC.to_bytes(4) + transaction)[: len(ip.packed)]
+    hidden = bytes(a ^ b for a, b in zip(ip.packed, mask, strict=True))
+    return _PAIR.pack(1 if ip.version == 4 else 2, port ^ MAGIC >> 16) + hidden
+
+
+def _unxored(value: bytes, transaction: bytes) -> tuple[str, int] | None:
+    if len(value) not in (8, 20) or value[1] != (1 if len(value) == 8 else 2):
+        return None
+    port = int.from_bytes(value[2:4]) ^ MAGIC >> 16
+    mask = MAGIC.to_bytes(4) + transaction
+    packed = bytes(a ^ b for a, b in zip(value[4:], mask, strict=False))
+    ip = IPv4Address(packed) if len(packed) == 4 else IPv6Address(packed)
+    return str(ip), port
+
+
+def decode(datagram: bytes) -> Message:
+    """Return the message that a datagram is."""
+    if len(datagram) < HEADER:
+        raise TruncatedError(HEADER, len(datagram))
+    kind, length, magic, transaction = _HEAD.unpack_from(datagram)
+    if kind >> 14 or magic != MAGIC:
+        raise DecodeError(f"{datagram[:8].hex(' ')} is not how a STUN message begins")
+    if length % 4 or len(datagram) != HEADER + length:
+        raise DecodeError(f"a STUN message that says {HEADER + length} and has {len(datagram)}")
+    attributes: list[tuple[int, bytes]] = []
+    at = HEADER
+    while at < len(datagram):
+        number, size = _PAIR.unpack_from(datagram, at)
+        at += 4
+        if at + size > len(datagram):
+            raise TruncatedError(at + size, len(datagram))
+        attributes.append((number, datagram[at : at + size]))
+        at += size + _pad(size)
+    class_ = kind >> 7 & 2 | kind >> 4 & 1
+    method = kind & 0xF | kind >> 1 & 0x70 | kind >> 2 & 0xF80
+    return Message(class_, transaction, tuple(attributes), method)
+
+
+def encode(message: Message, *, password: str | None = None, fingerprint: bool = False) -> bytes:
+    """Return the datagram for `message`; protected by a password, and with a fingerprint, if asked.
+
+    Both are attributes, so what was read already has them, and they need not be asked for again.
+    """
+    method, class_ = message.method, message.class_
+    kind = method & 0xF | (method & 0x70) << 1 | (method & 0xF80) << 2
+    kind |= (class_ & 1) << 4 | (class_ & 2) << 7
+    body = b"".join(_attribute(number, value) for number, value in message.attributes)
+    if password is not None:
+        covered = _HEAD.pack(kind, len(body) + 24, MAGIC, message.transaction) + body
+        tag = hmac.new(password.encode(), covered, hashlib.sha1).digest()
+        body += _attribute(Attribute.MESSAGE_INTEGRITY, tag)
+    if fingerprint:
+        covered = _HEAD.pack(kind, len(body) + 8, MAGIC, message.transaction) + body
+        crc = zlib.crc32(covered) ^ _FINGERPRINT_XOR
+        body += _attribute(Attribute.FINGERPRINT, crc.to_bytes(4))
+    return _HEAD.pack(kind, len(body), MAGIC, message.transaction) + body
+
+
+def _attribute(number: int, value: bytes) -> bytes:
+    return _PAIR.pack(number, len(value)) + value + bytes(_pad(len(value)))
+
+
+def fingerprint_holds(datagram: bytes) -> bool | None:
+    """Whether the fingerprint of a message is right; None where it has none as its last word."""
+    if len(datagram) < HEADER + 8:
+        return None
+    number, size = _PAIR.unpack_from(datagram, len(datagram) - 8)
+    if (number, size) != (Attribute.FINGERPRINT, 4):
+        return None
+    crc = zlib.crc32(datagram[:-8]) ^ _FINGERPRINT_XOR
+    return crc == int.from_bytes(datagram[-4:])

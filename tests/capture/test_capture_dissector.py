@@ -1,0 +1,127 @@
+"""The dissector for Wireshark, through tshark, on captures whose every byte is known."""
+
+from pathlib import Path
+
+import pytest
+
+from capture.recorded import needs, tshark
+from rote.capture import dissector, ethernet, make, story
+from rote.capture.datagram import Datagram
+from rote.capture.decrypt import decrypt
+from rote.wire import a1, rpc, teaching
+
+pytestmark = needs("tshark")
+ENDS = (("10.0.0.1", 1000), ("10.0.0.2", 2000))
+
+
+@pytest.fixture(name="lua")
+def _lua(tmp_path: Path) -> tuple[str, str]:
+    path = tmp_path / "rote.lua"
+    path.write_text(dissector.lua(), encoding="utf-8")
+    return ("-X", f"lua_script:{path}")
+
+
+def capture(folder: Path, *payloads: bytes) -> Path:
+    path = folder / "a.pcap"
+    ethernet.write(path, (Datagram(n, *ENDS, one) for n, one in enumerate(payloads)))
+    return path
+
+
+def test_no_table_is_missing() -> None:
+    assert "@" not in dissector.lua()
+
+
+def test_teaching_frames_are_shown_as_our_codec_reads_them(
+    lua: tuple[str, str], tmp_path: Path
+) -> None:
+    path = tmp_path / "frames.pcap"
+    make.make(path, "frames")
+    names = ("type", "sequence", "command", "length", "crc")
+    rows = tshark(path, *lua, fields=tuple(f"rote_teaching.{name}" for name in names))
+    assert len(rows) == len(story.frames())
+    for row, made in zip(rows, story.frames(), strict=True):
+        frame = teaching.decode(made.payload)
+        crc = int.from_bytes(made.payload[-4:])
+        size = len(frame.payload)
+        assert [int(n, 0) for n in row] == [frame.type, frame.sequence, frame.command, size, crc]
+
+
+def test_what_is_in_a_teaching_frame_is_shown(lua: tuple[str, str], tmp_path: Path) -> None:
+    path = tmp_path / "frames.pcap"
+    make.make(path, "frames")
+    fields = ("rote_teaching.name", "rote_teaching.duration_ms", "rote_teaching.action")
+    rows = tshark(path, *lua, "-Y", "rote_teaching.name || rote_teaching.action", fields=fields)
+    assert [story.NEW_NAME, str(int(story.TEACH_S * 1000)), ""] in rows
+    assert ["", "0", "1"] in rows
+    states = tshark(
+        path, *lua, "-Y", "rote_teaching.type == 0x81", fields=("rote_teaching.state.position_0",)
+    )
+    frames = [teaching.decode(f.payload) for f in story.frames()]
+    ours = [teaching.decode_state(f.payload) for f in frames if f.type == 0x81]
+    for row, state in zip(states, ours, strict=True):
+        assert float(row[0]) == pytest.approx(state.positions_rad[0], abs=1e-5)
+
+
+def test_a_record_of_dtls_and_a_damaged_frame_are_no_teaching_frames(
+    lua: tuple[str, str], tmp_path: Path
+) -> None:
+    misread = bytes.fromhex("17fefd0001 00000000010d 002c") + bytes(44)
+    good = story.frames()[0].payload
+    bad = good[:-1] + bytes((good[-1] ^ 1,))
+    rows = tshark(capture(tmp_path, misread, bad, good), *lua, fields=("rote_teaching.command",))
+    assert [bool(row[0]) for row in rows] == [False, False, True]
+
+
+@pytest.mark.parametrize("dialect", list(a1.Dialect))
+def test_frames_of_every_dialect_of_the_a1_are_recognised_by_their_crc(
+    dialect: a1.Dialect, lua: tuple[str, str], tmp_path: Path
+) -> None:
+    command = a1.ScaledHighCmd() if dialect is a1.Dialect.A1_3_2 else a1.HighCmd()
+    values: list[a1.Value] = [command, a1.HighState(), a1.LowCmd(), a1.LowState()]
+    frames = [a1.encode(a1.fit(value, dialect), dialect) for value in values]
+    damaged = [frame[:20] + bytes((frame[20] ^ 1,)) + frame[21:] for frame in frames]
+    path = capture(tmp_path, *frames, *damaged)
+    rows = tshark(path, *lua, fields=("rote_a1.kind", "rote_a1.dialects", "rote_a1.crc"))
+    for row, frame in zip(rows, frames, strict=False):
+        read = a1.decode(frame)
+        assert row[:2] == [read.kind.value, ", ".join(d.value for d in read.dialects)]
+        assert int(row[2], 0) == int.from_bytes(frame[-4:], "little")
+    assert rows[len(frames) :] == [["", "", ""]] * len(frames)
+
+
+def test_fields_of_the_a1_are_where_our_codec_has_them(
+    lua: tuple[str, str], tmp_path: Path
+) -> None:
+    command = a1.HighCmd(mode=2, gait=1, velocity_m_s=(0.25, -0.5), yaw_speed_rad_s=1.5)
+    path = capture(tmp_path, a1.encode(command, a1.Dialect.A1_3_3))
+    fields = ("mode", "gait", "velocity_m_s_0", "velocity_m_s_1", "yaw_speed_rad_s")
+    (row,) = tshark(path, *lua, fields=tuple(f"rote_a1.{name}" for name in fields))
+    assert [float(n) for n in row] == [2, 1, 0.25, -0.5, 1.5]
+
+
+def test_the_data_channel_is_shown_as_our_decryption_reads_it(
+    lua: tuple[str, str], tmp_path: Path
+) -> None:
+    path, keys = tmp_path / "a.pcap", tmp_path / "keys.log"
+    make.make(path, "webrtc", cipher="aes128", keylog=keys)
+    made = make.webrtc(story.webrtc(), cipher="aes128")
+    found = decrypt(made.datagrams, made.keylog)
+    names = ("type", "topic", "api_id", "name", "id", "code", "json")
+    rows = tshark(
+        path,
+        *lua,
+        "-o",
+        f"tls.keylog_file:{keys}",
+        "-Y",
+        "rote_channel",
+        fields=tuple(f"rote_channel.{name}" for name in names),
+    )
+    assert len(rows) == len(found.messages)
+    for row, message in zip(rows, found.messages, strict=True):
+        if isinstance(message.value, rpc.Request | rpc.Response):
+            asked = message.value
+            api = rpc.APIS[asked.service, asked.api_id].name.lower().replace("_", " ")
+            assert row[:5] == [row[0], rpc.topic_of(asked), str(asked.api_id), api, str(asked.id)]
+        if isinstance(message.value, rpc.Response):
+            assert row[5] == str(message.value.code)
+        assert row[6].replace("\\\\", "\\") == message.text
