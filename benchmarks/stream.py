@@ -39,6 +39,10 @@ def swinging() -> Track:
     joints = np.repeat(np.array(G1_REST_RAD)[None, :], times_s.size, axis=0)
     swing = 0.3 * np.sin(2 * math.pi * 0.5 * times_s)[:, None]
     joints[:, list(TAUGHT_JOINTS)] += swing
+    joints[:, [G1_29.names.index(f"{side}_shoulder_roll_joint") for side in ("left", "right")]] += (
+        0.6,
+        -0.6,
+    )  # away from the hips
     return Track(times_s=times_s, joints_rad=joints, names=G1_29.names)
 
 

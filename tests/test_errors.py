@@ -19,6 +19,7 @@ from rote.errors import (
     NoAnswerError,
     PayloadError,
     PeerLostError,
+    ProtectionError,
     ProtocolError,
     RefusedError,
     RemoteProtocolError,
@@ -26,12 +27,23 @@ from rote.errors import (
     StageError,
     StageTimeoutError,
     StoreError,
+    TimeLimitError,
     TruncatedError,
     UnsafeMotionError,
     UnsupportedError,
+    WarnedMotionError,
 )
 
 EXAMPLES: list[tuple[RoteError, dict[str, object]]] = [
+    (
+        ProtectionError("tilt", "1.2 rad", "Set it up."),
+        {"protection": "tilt", "reason": "1.2 rad"},
+    ),
+    (
+        WarnedMotionError("left elbow", 1.5, "hands meet", "Look at it."),
+        {"joint": "left elbow", "time_s": 1.5},
+    ),
+    (TimeLimitError("too late", "Allow more."), {"message": "too late"}),
     (RoteError("something"), {}),
     (BadRequestError("too long", "Shorten it."), {"message": "too long"}),
     (DecodeError("no frame", "Look again."), {"message": "no frame"}),
@@ -63,6 +75,9 @@ EXAMPLES: list[tuple[RoteError, dict[str, object]]] = [
 ]
 
 EXIT_CODES: dict[type[RoteError], int] = {
+    ProtectionError: 7,
+    TimeLimitError: 8,
+    WarnedMotionError: 5,
     RoteError: 1,
     BadRequestError: 2,
     DecodeError: 1,
@@ -139,6 +154,7 @@ def test_the_docstring_names_the_builtin_that_an_error_also_is() -> None:
         "BadRequestError": "ValueError",
         "LinkError": "ConnectionError",
         "NoAnswerError": "TimeoutError",
+        "TimeLimitError": "TimeoutError",
         "StageTimeoutError": "NoAnswerError",
         "MissingExtraError": "ImportError",
     }
@@ -151,6 +167,7 @@ def test_the_docstring_names_the_builtin_that_an_error_also_is() -> None:
         (LinkError, ConnectionError),
         (PeerLostError, ConnectionError),
         (NoAnswerError, TimeoutError),
+        (TimeLimitError, TimeoutError),
         (StageTimeoutError, NoAnswerError),
         (MissingExtraError, ImportError),
     ],

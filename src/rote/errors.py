@@ -17,6 +17,9 @@
     │       └── BusyError                the robot talks to somebody else
     ├── RefusedError             the robot answered, and the answer was no
     ├── UnsafeMotionError        a motion failed a safety check; never retry it unchanged
+    │   └── WarnedMotionError        a check only warns: look at it, then play it by force
+    ├── ProtectionError          a protection tripped while the robot moved; it is damped now
+    ├── TimeLimitError           what was asked for did not come about in time (also a TimeoutError)
     ├── UnsupportedError         this wire cannot do that, another one can
     ├── MissingExtraError        an optional package is not installed       (also an ImportError)
     └── StoreError               the simulated robot's store cannot be used
@@ -204,6 +207,43 @@ class UnsafeMotionError(RoteError):
     def remedy(self) -> str:
         """What to do next."""
         return self._remedy or "Play it slower, or teach it again within the joint's limits."
+
+
+class WarnedMotionError(UnsafeMotionError):
+    """A check warns of something that a person may decide to play all the same."""
+
+    kind = "warned-motion"
+
+
+class ProtectionError(RoteError):
+    """A protection tripped while the robot moved. It was made safe first, then this was raised."""
+
+    kind = "protection"
+    exit_code = 7
+
+    def __init__(self, protection: str, reason: str, remedy: str = "") -> None:
+        super().__init__(protection, reason, remedy)
+        self.protection = protection
+        """Which one: position, power, velocity, torque, temperature, tilt, stale, clock, control,
+        command."""
+        self.reason = reason
+        self._remedy = remedy
+        self._note_remedy()
+
+    def __str__(self) -> str:
+        return f"the {self.protection} protection tripped: {self.reason}"
+
+    @property
+    def remedy(self) -> str:
+        """What to do next."""
+        return self._remedy
+
+
+class TimeLimitError(_ExplainedError, TimeoutError):
+    """What was asked for did not come about in its time; the robot was told to stop."""
+
+    kind = "time-limit"
+    exit_code = 8
 
 
 class UnsupportedError(RoteError):

@@ -10,10 +10,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rote.errors import BadRequestError
+from rote.errors import BadRequestError, UnsafeMotionError, WarnedMotionError
 from rote.model import FOOT_CORNERS_M, G1_23, G1_29, G1_JOINTS, TAUGHT_JOINTS, Joint
 from rote.motion import kinematics
-from rote.motion.check import BALANCE_M, CLEARANCE_M, HANDS_MEET_M, check, feet_margin_m
+from rote.motion.check import (
+    BALANCE_M,
+    CLEARANCE_M,
+    HANDS_MEET_M,
+    SLIGHT_M,
+    check,
+    check_contact,
+    check_gaps,
+    feet_margin_m,
+)
 from rote.motion.contact import ContactModel
 from rote.motion.findings import CheckReport, Finding, Kind, Severity
 from rote.motion.track import Array, Track
@@ -350,6 +359,23 @@ def test_hands_may_meet_but_not_pass_through_each_other() -> None:
         assert severity is (Severity.ERROR if value < -HANDS_MEET_M else Severity.WARNING)
 
 
+def test_links_that_meet_slightly_are_a_warning_and_deeper_an_error() -> None:
+    pytest.importorskip("mujoco")
+    severities = {}
+    for roll in np.arange(0.0, -0.35, -0.05):
+        for finding in of_kind(check(posed(left_shoulder_roll=float(roll))), Kind.COLLISION):
+            assert finding.value is not None
+            severities[finding.value] = finding.severity
+    slight = [value for value in severities if -SLIGHT_M <= value < 0.0]
+    assert slight
+    assert min(severities) < -SLIGHT_M
+    # Near the edge on both sides, or any number between them would pass as well.
+    assert min(slight) < -SLIGHT_M + 0.002
+    assert max(value for value in severities if value < -SLIGHT_M) > -SLIGHT_M - 0.002
+    for value, severity in severities.items():
+        assert severity is (Severity.WARNING if value in slight else Severity.ERROR)
+
+
 def test_without_mujoco_the_report_says_what_was_not_looked_at(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -374,6 +400,42 @@ def test_a_report_has_the_worst_first_and_each_kind_once_per_joint() -> None:
     named = [(finding.kind, finding.joint) for finding in report.findings]
     assert len(named) == len(set(named))
     assert the(report, Kind.VELOCITY, "left_elbow_joint").time_s == track.times_s[49]
+
+
+def test_errors_forbid_whatever_is_forced_and_warnings_want_force() -> None:
+    fast = check(changed(calm(), "left_elbow_joint", 70, 4.0), contact=False)
+    for force in (False, True):
+        with pytest.raises(UnsafeMotionError, match="left_elbow_joint") as caught:
+            fast.permit(force=force)
+        assert "--force" not in caught.value.remedy
+    doubtful = check(calm(), start_pose=REST_RAD + 0.1, contact=False)
+    assert doubtful.ok
+    assert doubtful.warnings
+    with pytest.raises(WarnedMotionError) as caught:
+        doubtful.permit()
+    assert caught.value.reason == doubtful.warnings[0].words
+    assert caught.value.remedy.endswith("--force.")
+    doubtful.permit(force=True)
+    check(calm(), contact=False).permit()
+
+
+def test_a_finding_about_no_joint_and_no_moment_forbids_too() -> None:
+    stranger = check(replace(calm(), variant="g1-99"), contact=False)
+    with pytest.raises(UnsafeMotionError) as caught:
+        stranger.permit()
+    assert (caught.value.joint, caught.value.time_s) == ("the motion", 0.0)
+
+
+def test_parts_of_a_check_say_what_the_whole_says_of_them() -> None:
+    pytest.importorskip("mujoco")
+    track = posed(left_shoulder_roll=-0.2)
+    contact = check_contact(track)
+    assert contact.findings
+    assert set(contact.findings) <= set(check(track).findings)
+    times_s = np.array([0.0, 0.01, 0.02, 0.9, 0.91])
+    (gap,) = check_gaps(times_s).findings
+    assert (gap.kind, gap.severity, gap.time_s) == (Kind.GAP, Severity.ERROR, 0.02)
+    assert check_gaps(np.arange(9) / 100).findings == ()
 
 
 def test_a_report_is_json_as_the_command_line_promises() -> None:

@@ -16,9 +16,10 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from motion.motion_tracks import assert_same, waving
 from rote.errors import BadRequestError
+from rote.motion.files import library as library_module
 from rote.motion.files.library import Library
 from rote.motion.files.mcap_file import save_mcap
-from rote.motion.files.thumbnail import thumbnail
+from rote.motion.files.thumbnail import sketch, thumbnail
 from rote.motion.track import Track
 
 NAMES = waving().names
@@ -380,3 +381,42 @@ def test_a_pose_is_a_flat_line_and_nothing_is_an_empty_picture() -> None:
     assert {y for _, y in points} == {24.0}
     assert lines_of(thumbnail(waving(0))) == {}
     assert set(lines_of(thumbnail(waving(1)))) == set(NAMES)
+
+
+def test_a_sketch_rises_and_falls_as_the_joint_does_that_moves_most() -> None:
+    ((joint, line),) = sketch(waving(100)).items()
+    assert joint == NAMES[-1]
+    assert len(line) == 20
+    assert (max(line), min(line)) == ("█", "▁")
+    assert line.index("█") < line.index("▁")  # a sine goes up first
+    both = sketch(waving(100), width=10, most=2)
+    assert list(both) == [NAMES[-1], NAMES[-2]]
+    # On one scale: who moves less is lower at the top.
+    assert max(both[NAMES[-2]]) < max(both[NAMES[-1]])
+
+
+def test_a_sketch_of_little_is_short_and_of_rest_is_flat() -> None:
+    assert sketch(waving(0)) == {}
+    assert [len(line) for line in sketch(waving(3), most=9).values()] == [3, 3, 3]
+    still = replace(waving(50), joints_rad=np.full((50, 3), 0.4))
+    assert set("".join(sketch(still).values())) == {"▅"}
+
+
+def test_takes_are_sketched_until_enough_was_read(
+    library: Library, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, count in (("a", 60), ("b", 50), ("c", 40)):
+        library.save(waving(count), name)
+    assert set(library.sketches(library.list())) == {"a", "b", "c"}
+    monkeypatch.setattr(library_module, "MOST_SKETCHED", 100)
+    assert set(library.sketches(library.list())) == {"a", "c"}
+
+
+def test_a_take_that_cannot_be_read_has_no_sketch(library: Library) -> None:
+    library.save(waving(30), "good")
+    listed = library.save(waving(30), "gone since")
+    (library.folder / "bad.mcap").write_bytes(b"nothing")
+    entries = library.list()
+    listed.path.unlink()
+    assert [entry.name for entry in entries] == ["bad", "gone since", "good"]
+    assert set(library.sketches(entries)) == {"good"}

@@ -428,6 +428,56 @@ def test_recovering_a_damaged_take_gives_its_first_samples_or_a_bad_request(
             summary(path)
 
 
+def spans_of(data: bytes) -> list[tuple[int, int]]:
+    """Return where each record begins and ends, from the file's beginning."""
+    spans, place = [], 8
+    while place < len(data) - 8:
+        end = place + 9 + struct.unpack_from("<Q", data, place + 1)[0]
+        spans.append((place, end))
+        place = end
+    return spans
+
+
+@pytest.mark.parametrize("how", ["another kind", "as long as two", "as long as three"])
+def test_no_wrong_byte_outside_the_chunks_joins_samples_over_a_hole(
+    tmp_path: Path, how: str
+) -> None:
+    track = replace(waving(120, NAMES[:1]), marks=())
+    path = recorded(tmp_path / "wave.mcap", track)
+    whole = path.read_bytes()
+    spans = spans_of(whole)
+    counts, loaded = set(), 0
+    for number, (begin, _) in enumerate(spans):
+        data = bytearray(whole)
+        if how == "another kind":
+            data[begin] = 0x7F  # a reader passes over kinds it does not know
+        else:
+            _, end = spans[min(number + (1 if how == "as long as two" else 2), len(spans) - 1)]
+            data[begin + 1 : begin + 9] = struct.pack("<Q", end - begin - 9)
+        path.write_bytes(data)
+        with suppress(BadRequestError):
+            found = recover(path)
+            assert_prefix(replace(found, source=track.source), track)
+            counts.add(len(found))
+        with suppress(BadRequestError):
+            assert len(load_mcap(path)) == len(track)
+            loaded += 1
+    assert counts >= {51, 101, 120}
+    assert loaded
+
+
+def test_a_finished_take_that_lost_its_last_samples_is_known_to_be_damaged(tmp_path: Path) -> None:
+    track = replace(waving(56, NAMES[:1]), marks=())
+    path = recorded(tmp_path / "wave.mcap", track)
+    data = bytearray(path.read_bytes())
+    last = [begin for begin, _ in spans_of(bytes(data)) if data[begin] == mcap_records.CHUNK][-1]
+    data[last] = 0x7F
+    path.write_bytes(data)
+    with pytest.raises(BadRequestError, match="damaged after 51 samples"):
+        load_mcap(path)
+    assert recover(path).history[-1] == "recover a recording that was cut off"
+
+
 def test_a_finished_take_is_recovered_as_it_is(take: Path) -> None:
     assert_same(recover(take), waving())
 

@@ -138,6 +138,9 @@ def compress(
     bound: Annotated[
         float | None, typer.Option(help="As few as stay within this many rad.")
     ] = None,
+    hand_mm: Annotated[
+        float | None, typer.Option(help="With --bound: the hands within so many mm too.")
+    ] = None,
     interpolation: Annotated[str, typer.Option(help="linear or smooth.")] = "linear",
     measure: Annotated[str, typer.Option(help="For a budget: max or rms.")] = "max",
     force: Annotated[bool, typer.Option("--force", help="Also where the error is absurd.")] = False,
@@ -154,13 +157,17 @@ def compress(
         raise BadRequestError(
             "how far to compress is not said, or twice", "Use --budget or --bound."
         )
+    if budget is not None and hand_mm is not None:
+        raise BadRequestError(
+            "a budget leaves no choice of --hand-mm", "Use it with --bound; both state the error."
+        )
     try:
         how = Interpolation[interpolation.upper()]
     except KeyError:
         raise BadRequestError(f"there is no interpolation {interpolation!r}") from None
     track = load(source)
     if bound is not None:
-        result = k.compress_to_bound(track, bound, how)
+        result = k.compress_to_bound(track, bound, how, hand_mm=hand_mm)
     else:
         assert budget is not None
         result = k.compress_to_budget(track, budget, how, measure)  # type: ignore[arg-type]
@@ -173,6 +180,8 @@ def compress(
         f"{len(result.keyframes)} keyframes, {result.max_error_rad:.4f} rad off at most "
         f"({result.worst_joint} at {result.worst_time_s:.2f} s), {result.rms_error_rad:.4f} rad rms"
     )
+    if (hand := result.hand) is not None:
+        print(f"The {hand.hand} hand is {hand.error_mm:.1f} mm off at most.")
 
 
 def _compressed(result: "Compressed", with_keyframes: bool) -> dict[str, Any]:
@@ -183,6 +192,8 @@ def _compressed(result: "Compressed", with_keyframes: bool) -> dict[str, Any]:
         "interpolation": result.interpolation.name.lower(),
         "worst_joint": result.worst_joint,
         "worst_time_s": result.worst_time_s,
+        "hand_error_mm": None if result.hand is None else result.hand.error_mm,
+        "worst_hand": None if result.hand is None else result.hand.hand,
     }
     if with_keyframes:
         document["frames"] = [

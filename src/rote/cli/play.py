@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rote.cli import takes
+from rote.cli import a1_motion, takes
 from rote.cli.options import (
     EMBEDDED,
     Json,
@@ -20,7 +20,7 @@ from rote.cli.options import (
     reach,
     run,
 )
-from rote.errors import BadRequestError, UnsafeMotionError
+from rote.errors import BadRequestError, UnsupportedError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -57,42 +57,45 @@ def play(
 ) -> int:
     """Play a taught action, or a motion that is on this computer; Ctrl-C stops it softly."""
     target = Target(robot, key, keylog)
+    if robot.startswith(a1_motion.SCHEME):
+        if preset or duration is not None or loop or interpolation != "linear":
+            raise UnsupportedError("do that with a motion", "a1://")
+        tempo = 1.0 if speed is None else speed
+        return run(a1_motion.play(robot, a1_motion.load(name, take), tempo, as_json))
     if preset:
         return run(_perform(target, name, as_json))
     if take or Path(name).suffix.lower() in _SUFFIXES:
         if duration is not None or loop or interpolation != "linear":
             raise BadRequestError("a motion of this computer has --speed only")
-        track = _checked(name, take, force, as_json)
-        return run(_stream(target, track, 1.0 if speed is None else speed, as_json))
+        tempo = 1.0 if speed is None else speed
+        track = _checked(name, take, tempo, force, as_json)
+        return run(_stream(target, track, (tempo, force), as_json))
     how = {"speed": speed, "duration": duration, "loop": loop, "interpolation": interpolation}
     return run(_play(target, name, how, as_json))
 
 
-def _checked(name: str, is_take: bool, force: bool, as_json: bool) -> "Track":
-    """Read a motion and see that it may be played."""
+def _checked(name: str, is_take: bool, speed: float, force: bool, as_json: bool) -> "Track":
+    """Read a motion and see that it may be played, before a robot is asked for."""
     from rote.cli import show
-    from rote.motion.check import check
     from rote.motion.files import load
+    from rote.robot.streaming import checked
 
     with show.waiting("checking"):
         track = takes.library().load(name) if is_take else load(Path(name))
-        report = check(track)
+        report = checked(track, speed)
     if not as_json:
         show.checked(show.console(), report.findings)
-    for finding in report.errors or (() if force else report.warnings):
-        remedy = finding.remedy if report.errors else f"{finding.remedy} Or add --force."
-        raise UnsafeMotionError(
-            finding.joint or "the motion", finding.time_s or 0.0, finding.words, remedy
-        )
+    report.permit(force=force)
     return track
 
 
-async def _stream(target: Target, track: "Track", speed: float, as_json: bool) -> int:
+async def _stream(target: Target, track: "Track", how: tuple[float, bool], as_json: bool) -> int:
     from rote.cli import show
 
+    speed, force = how
     screen = show.console(quiet=as_json)
     async with reach(target) as robot:
-        playing = robot.play_track(track, speed=speed)
+        playing = robot.play_track(track, speed=speed, force=force)
         try:
             await playing.started()
             await watch(screen, playing)

@@ -66,16 +66,19 @@ def list_takes(
     from rote.cli import show
 
     rescue()
-    entries = library().list(" ".join(search or ()))
+    shelf = library()
+    entries = shelf.list(" ".join(search or ()))
     if as_json:
         print_json({"folder": str(folder()), "takes": [_document(entry) for entry in entries]})
         return
     if not entries:
         print(f"No takes in {folder()}. Every `rote teach` leaves one.")
         return
+    lines = shelf.sketches(entries)
     rows = [
         (
             entry.name,
+            lines.get(entry.name, ""),
             f"{entry.duration_s:.2f}",
             f"{entry.samples}",
             f"{entry.version}",
@@ -83,7 +86,37 @@ def list_takes(
         )
         for entry in entries
     ]
-    show.joints(show.console(), ("take", "seconds", "samples", "version", "tags"), rows)
+    show.joints(show.console(), ("take", "motion", "seconds", "samples", "version", "tags"), rows)
+
+
+@app.command("show")
+def show_take(
+    name: Name,
+    version: Annotated[int | None, typer.Option(help="An older version of it.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Show a take at a glance: its joints that move most."""
+    from rote.cli import show
+    from rote.motion.files.thumbnail import sketch
+
+    shelf = library()
+    track = shelf.load(name, version)
+    drawn = sketch(track, width=48, most=6)
+    versions = shelf.versions(name)
+    if as_json:
+        print_json(
+            {
+                "name": name,
+                "versions": list(versions),
+                "duration_s": track.duration_s,
+                "source": track.source,
+                "motion": drawn,
+            }
+        )
+        return
+    print(f"{name}: {track.duration_s:.2f} s, {len(track)} samples; {track.source or 'no source'}")
+    print(f"versions: {', '.join(map(str, versions))}")
+    show.joints(show.console(), ("joint", "motion"), list(drawn.items()))
 
 
 @app.command()

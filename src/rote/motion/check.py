@@ -92,12 +92,27 @@ def check(
     columns = track._columns([joint.name for joint in joints])
     subject = _Subject(track, joints, track.times_s, track.joints_rad[:, columns])
     full = poses(track, start_pose)
-    found = [*_variant(track, variant or track.variant), *_gaps(track)]
+    found = [*_variant(track, variant or track.variant), *_gaps(track.times_s)]
     if joints:
         found += [*_positions(subject), *_speeds(subject), *_accelerations(subject)]
         found += [*_jump(subject, start_pose), *_loads(track, full, payload_kg)]
     if contact and joints:
         found += _touching(track, start_pose)
+    return _report(found)
+
+
+def check_contact(track: Track, start_pose: Pose | None = None) -> CheckReport:
+    """Return what `check` says of contact alone, which is the part that takes longest."""
+    track._need(1)
+    return _report(list(_touching(track, start_pose)))
+
+
+def check_gaps(times_s: Array) -> CheckReport:
+    """Return what `check` says of holes in a recording alone."""
+    return _report(list(_gaps(times_s)))
+
+
+def _report(found: list[Finding]) -> CheckReport:
     return CheckReport(tuple(sorted(found, key=lambda finding: _ORDER.index(finding.severity))))
 
 
@@ -138,8 +153,8 @@ def _variant(track: Track, name: str) -> Iterator[Finding]:
         )
 
 
-def _gaps(track: Track) -> Iterator[Finding]:
-    steps = np.diff(track.times_s)
+def _gaps(times_s: Array) -> Iterator[Finding]:
+    steps = np.diff(times_s)
     if not steps.size:
         return
     usual_s, row = float(np.median(steps)), int(steps.argmax())
@@ -152,7 +167,7 @@ def _gaps(track: Track) -> Iterator[Finding]:
     yield Finding(
         severity=Severity.ERROR if hole else Severity.WARNING,
         kind=Kind.GAP,
-        time_s=float(track.times_s[row]),
+        time_s=float(times_s[row]),
         value=worst_s,
         limit=allowed_s,
         margin=allowed_s - worst_s,
@@ -201,7 +216,7 @@ def _speeds(subject: _Subject) -> Iterator[Finding]:
             value=float(value),
             limit=float(limit),
             margin=float(limit - value),
-            words=f"{name} moves at {value:.1f} rad/s; up to {limit:.1f} rad/s are played",
+            words=f"{name} moves at {value:.1f} rad/s, allowed {limit:.1f} rad/s",
             remedy="Play it slower, or retime it: rote motion retime.",
         )
 

@@ -4,6 +4,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from rote.errors import UnsafeMotionError, WarnedMotionError
+
 
 class Severity(StrEnum):
     """How bad a finding is."""
@@ -86,6 +88,18 @@ class CheckReport:
     def warnings(self) -> tuple[Finding, ...]:
         """What a person should look at first."""
         return self._of(Severity.WARNING)
+
+    def permit(self, *, force: bool = False) -> None:
+        """Raise `UnsafeMotionError` for what forbids to play it.
+
+        A mere warning raises `WarnedMotionError`, unless forced. This is where it is decided, for
+        the command line, the page and the API alike. Nothing forces errors.
+        """
+        for finding in self.errors or (() if force else self.warnings):
+            kind, remedy = UnsafeMotionError, finding.remedy
+            if not self.errors:
+                kind, remedy = WarnedMotionError, f"{remedy} Or play it all the same, with --force."
+            raise kind(finding.joint or "the motion", finding.time_s or 0.0, finding.words, remedy)
 
     def _of(self, severity: Severity) -> tuple[Finding, ...]:
         return tuple(finding for finding in self.findings if finding.severity is severity)

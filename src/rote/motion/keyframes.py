@@ -9,17 +9,19 @@ A joint is a graph: its samples are the nodes, the stretch between two keyframes
 what is left after the last keyframe is the hold. Both modes are shortest paths in it.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import product
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rote.errors import BadRequestError, UnsafeMotionError
 from rote.messages import Interpolation, Keyframe
+from rote.motion.hands import HandError, hand_error, levers_m
 from rote.motion.interpolate import sample_keyframes
+from rote.motion.stretches import BLENDS, Blend, JointGraph, Path
 from rote.motion.track import Array, Track
 
 ABSURD_RAD = 0.15
@@ -29,29 +31,14 @@ LONGEST_MS = 65_535
 SEARCHED_SAMPLES = 600
 """A budget is spent exactly on tracks up to this long; of longer ones every n-th sample is used."""
 
-_ROUNDING_RAD = 1e-12  # start + (end - start) is not always end, so a bound of 0 needs this much
+LEAST_HAND_MM = 0.01
+"""The tightest bound for the hands: what a joint of 32 bits can say is a tenth of that."""
+
+_SHARINGS = 5  # tries to give the joints more, after one that keeps the hands was found
 _RESOLUTION_RAD = 1e-9  # a budget's error is the smallest to within this; an f32 rounds by 1e-7
-_PROBES = (0.5, 0.25, 0.75)
-_CHUNK = 1 << 20  # numbers in one temporary array, which bounds the memory of a long track
 
 Measure = Literal["max", "rms"]
 Times = NDArray[np.int64]
-Indices = NDArray[np.intp]
-Path = list[int]
-
-
-class _Blend(NamedTuple):
-    """The fraction of the rise at a fraction of the time: monotone from 0 to 1."""
-
-    at: Callable[[Array], Array]
-    terms: tuple[tuple[int, float], ...]
-    """The same as powers of the time and their factors."""
-
-
-_BLENDS = {
-    Interpolation.LINEAR: _Blend(lambda u: u, ((1, 1.0),)),
-    Interpolation.SMOOTH: _Blend(lambda u: u * u * (3.0 - 2.0 * u), ((2, 3.0), (3, -2.0))),
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,6 +54,8 @@ class Compressed:
     worst_joint: str
     worst_time_s: float
     """From the start of the track."""
+    hand: HandError | None = None
+    """Where a hand is furthest off; None where no joint of the track moves one."""
 
     @property
     def absurd(self) -> bool:
@@ -89,17 +78,71 @@ def check_faithful(compressed: Compressed, limit_rad: float = ABSURD_RAD) -> Non
     raise UnsafeMotionError(compressed.worst_joint, compressed.worst_time_s, reason)
 
 
-def compress_to_bound(track: Track, bound_rad: float, interpolation: Interpolation) -> Compressed:
-    """Return the fewest keyframes that keep every joint within `bound_rad` of every sample."""
+def compress_to_bound(
+    track: Track, bound_rad: float, interpolation: Interpolation, *, hand_mm: float | None = None
+) -> Compressed:
+    """Return the fewest keyframes that keep every joint within `bound_rad` of every sample.
+
+    With `hand_mm` the hands stay within so many millimetres too. Then the keyframes are few, and
+    the fewest where the joints' bound alone keeps the hands: how the error is best shared among
+    the joints of an arm is not searched in full.
+    """
     blend, times_ms = _blend(interpolation), _whole_ms(track)
     if not (np.isfinite(bound_rad) and bound_rad >= 0):
         raise BadRequestError(f"an error bound of {bound_rad} rad is not a number from 0 up")
-    paths = []
-    for values in track.joints_rad.T:
-        path = _Joint(times_ms / 1000.0, values, blend).fewest(bound_rad)
-        assert path is not None  # every sample a keyframe: no error at all
-        paths.append(path)
-    return _compressed(track, times_ms, paths, interpolation)
+    joints = [JointGraph(times_ms / 1000.0, values, blend) for values in track.joints_rad.T]
+
+    def within(bounds_rad: Array) -> Compressed:
+        paths = []
+        for joint, joint_rad in zip(joints, bounds_rad.tolist(), strict=True):
+            path = joint.fewest_again(joint_rad, len(track))
+            assert path is not None  # every sample a keyframe: no error at all
+            paths.append(path)
+        return _compressed(track, times_ms, paths, interpolation)
+
+    found = within(np.full(len(joints), bound_rad))
+    return found if hand_mm is None else _hold_hands(track, found, within, (bound_rad, hand_mm))
+
+
+def _hold_hands(
+    track: Track,
+    found: Compressed,
+    within: Callable[[Array], Compressed],
+    limits: tuple[float, float],
+) -> Compressed:
+    """Tighten the joints' bounds until the hands are where they should be, and no more than that.
+
+    A joint may move a hand by `share_mm` and not more, whatever its lever, and that share is what
+    is searched. Where a solution keeps the hands is measured, not concluded.
+    """
+    bound_rad, hand_mm = limits
+    if found.hand is None:
+        raise BadRequestError("no joint of this track moves a hand", "Leave the hands' bound out.")
+    if not (np.isfinite(hand_mm) and hand_mm >= LEAST_HAND_MM):
+        raise BadRequestError(f"a hand's bound of {hand_mm} mm is not one from {LEAST_HAND_MM} up")
+    if found.hand.error_mm <= hand_mm:
+        return found
+    levers_mm = 1000.0 * np.maximum(levers_m(track), 1e-9)
+
+    def sharing(share_mm: float) -> tuple[Compressed, bool]:
+        tried = within(np.minimum(bound_rad, share_mm / levers_mm))
+        return tried, tried.hand is not None and tried.hand.error_mm <= hand_mm
+
+    high = bound_rad * float(levers_mm.max())
+    low = min(high, hand_mm)
+    found, fits = sharing(low)
+    while not fits:
+        low, high = low / 2, low
+        found, fits = sharing(low)
+    for _ in range(_SHARINGS):
+        middle = float(np.sqrt(low * high))
+        tried, fits = sharing(middle)
+        if fits:
+            low = middle
+            found = min(tried, found, key=lambda each: len(each.keyframes))
+        else:
+            high = middle
+    return found
 
 
 def compress_to_budget(
@@ -124,15 +167,15 @@ def compress_to_budget(
     return _compressed(track, times_ms, paths, interpolation)
 
 
-def _blend(interpolation: Interpolation) -> _Blend:
+def _blend(interpolation: Interpolation) -> Blend:
     if interpolation == Interpolation.CUBIC:
         # A plain cubic through 20 keyframes of a wave missed by 1.3 to 1.6 rad. Also, its slope at
         # a keyframe depends on the neighbours, so no stretch can be judged by itself.
         words = "no keyframes for cubic interpolation: between few of them a cubic overshoots"
         raise BadRequestError(words, "Choose smooth step or linear.")
-    if interpolation not in _BLENDS:
+    if interpolation not in BLENDS:
         raise BadRequestError(f"no interpolation {interpolation!r}; known: linear, smooth")
-    return _BLENDS[interpolation]
+    return BLENDS[interpolation]
 
 
 def _whole_ms(track: Track) -> Times:
@@ -166,142 +209,17 @@ def _compressed(track: Track, times_ms: Times, paths: list[Path], how: Interpola
         rms_error_rad=float(np.sqrt(np.mean(errors**2))),
         worst_joint=track.names[joint],
         worst_time_s=float(times_ms[row] / 1000.0),
+        hand=hand_error(track, played),
     )
 
 
-class _Joint:
-    """One joint's graph for the greatest error: which stretch stays within a bound.
-
-    Going as far as possible is not optimal here: with values fixed to the samples a long stretch
-    can be within the bound while a shorter one is not, and the furthest sample can be a bad one to
-    start from. Breadth first is: a node is reached at the level of its fewest keyframes.
-    """
-
-    def __init__(self, times_s: Array, values: Array, blend: _Blend, *, keep: bool = False) -> None:
-        self.times_s, self.values, self.blend = times_s, values, blend
-        highest = np.maximum.accumulate(values[::-1])[::-1]
-        lowest = np.minimum.accumulate(values[::-1])[::-1]
-        self.held = np.maximum(highest - values, values - lowest)  # if held from here to the end
-        size = values.size if keep else 0
-        # With `keep`, what is known about each stretch's error from below, for the next bound.
-        self.known = np.zeros((size, size))
-        self.seen = np.zeros(size, dtype=bool)
-        self.found: tuple[float, float, Path] = (0.0, np.inf, [])
-
-    def fewest_again(self, bound_rad: float, most: int) -> Path | None:
-        """Like `fewest`, for bound after bound; `found` is (bound, its error, path)."""
-        asked_rad, error_rad, path = self.found
-        # A tighter bound never needs fewer, so a path that happens to keep it is still the answer.
-        if error_rad <= bound_rad <= asked_rad:
-            return path if len(path) <= most else None
-        fewest = self.fewest(bound_rad, most)
-        if fewest is not None:
-            nodes = np.array([0, *fewest])
-            worst = self._errors(nodes[:-1], nodes[1:]).max(initial=self.held[nodes[-1]])
-            self.found = (bound_rad, float(worst), fewest)
-        return fewest
-
-    def fewest(self, bound_rad: float, most: int | None = None) -> Path | None:
-        """Return the nodes of the fewest keyframes within the bound; None if beyond `most`."""
-        bound_rad += _ROUNDING_RAD
-        parents = np.full(self.values.size, -1)
-        frontier, parents[0], level = np.array([0]), 0, 0
-        while not (self.held[frontier] <= bound_rad).any():
-            if level == most:
-                return None
-            frontier = self._expand(frontier, parents, bound_rad)
-            level += 1
-        node = int(frontier[np.argmin(self.held[frontier])])
-        path: Path = []
-        while node:
-            path.append(node)
-            node = int(parents[node])
-        return path[::-1]
-
-    def _expand(self, frontier: Indices, parents: Indices, bound_rad: float) -> Indices:
-        """Note the parents of all nodes one stretch further, and return those nodes."""
-        unreached = np.nonzero(parents < 0)[0]
-        # Latest first: a stretch from there is short, so it is cheap to judge and likely good.
-        rows = max(1, _CHUNK // (8 * self.values.size))
-        for first in range(frontier.size, 0, -rows):
-            part = frontier[max(0, first - rows) : first]
-            waiting = unreached[parents[unreached] < 0]
-            starts, ends = np.nonzero(self._floors(part, waiting) <= bound_rad)
-            self._judge(part[starts], waiting[ends], parents, bound_rad)
-        return unreached[parents[unreached] >= 0]
-
-    def _judge(self, starts: Indices, ends: Indices, parents: Indices, bound_rad: float) -> None:
-        """Measure the stretches, the shortest to each end first, until its parent is found."""
-        order = np.lexsort((ends - starts, ends))
-        starts, ends, tries = starts[order], ends[order], 1  # tries double: most ends need one
-        while ends.size:
-            rank = np.arange(ends.size) - np.searchsorted(ends, ends)
-            now = rank < tries
-            first, last = starts[now], ends[now]
-            errors = self._errors(first, last)
-            if self.seen.size:
-                self.known[first, last] = errors
-            good = errors <= bound_rad
-            parents[last[good]] = first[good]
-            later = ~now & (parents[ends] < 0)
-            starts, ends = starts[later], ends[later]
-            tries *= 2
-
-    def _floors(self, starts: Indices, ends: Indices) -> Array:
-        """Return what each stretch errs by at least, shape (starts, ends); inf if it runs back."""
-        if not self.seen.size:
-            return self._probe(starts, ends)
-        fresh = starts[~self.seen[starts]]
-        self.known[fresh] = self._probe(fresh, np.arange(self.values.size))
-        self.seen[fresh] = True
-        return self.known[np.ix_(starts, ends)]
-
-    def _probe(self, starts: Indices, ends: Indices) -> Array:
-        """Return the greatest error at a few samples on the way, a cheap bound from below."""
-        left, right = starts[:, None], ends[None, :]
-        length = np.maximum(right - left, 1)
-        span_s = self.times_s[right] - self.times_s[left]
-        rise = self.values[right] - self.values[left]
-        floors = np.where(right > left, 0.0, np.inf)
-        for fraction in _PROBES:
-            middle = left + (length * fraction).astype(np.intp)
-            u = (self.times_s[middle] - self.times_s[left]) / np.where(right > left, span_s, 1.0)
-            there = self.values[left] + self.blend.at(u) * rise
-            np.maximum(floors, np.abs(there - self.values[middle]), out=floors)
-        return floors
-
-    def _errors(self, starts: Indices, ends: Indices) -> Array:
-        """Return the greatest error of each stretch, pair by pair."""
-        errors = np.zeros(starts.size)
-        for part, inner in _chunks(ends - starts):
-            left, right = starts[part, None], ends[part, None]
-            at = np.minimum(left + inner, right)  # past its end a short stretch repeats the end
-            u = (self.times_s[at] - self.times_s[left]) / (self.times_s[right] - self.times_s[left])
-            there = self.values[left] + self.blend.at(u) * (self.values[right] - self.values[left])
-            errors[part] = np.abs(there - self.values[at]).max(axis=1)
-        return errors
-
-
-def _chunks(lengths: Indices) -> Iterator[tuple[Indices, Indices]]:
-    """Yield rows of about equal length, and the steps within them, in pieces of bounded size."""
-    order = np.argsort(lengths, kind="stable")
-    last = order.size
-    while last:
-        longest = int(lengths[order[last - 1]])
-        # No row shorter than three quarters of the longest, or most of the work would be padding.
-        similar = int(np.searchsorted(lengths[order], 0.75 * longest))
-        first = max(similar, last - max(1, _CHUNK // longest))
-        yield order[first:last], np.arange(1, longest + 1)
-        last = first
-
-
-def _least_max(times_s: Array, joints_rad: Array, count: int, blend: _Blend) -> list[Path]:
+def _least_max(times_s: Array, joints_rad: Array, count: int, blend: Blend) -> list[Path]:
     """Return the paths with the smallest greatest error, by halving the bound in question.
 
     The fewest keyframes for a bound never rise with the bound, so the smallest bound that the
     budget affords is the optimum. What a solution really errs by is the next upper end.
     """
-    joints = [_Joint(times_s, values, blend, keep=True) for values in joints_rad.T]
+    joints = [JointGraph(times_s, values, blend, keep=True) for values in joints_rad.T]
     paths: list[Path] = [[] for _ in joints]
     low, high, halve = 0.0, max(float(joint.held[0]) for joint in joints), True
     while high - low > _RESOLUTION_RAD:
@@ -316,7 +234,7 @@ def _least_max(times_s: Array, joints_rad: Array, count: int, blend: _Blend) -> 
     return paths
 
 
-def _afford(joints: list[_Joint], bound_rad: float, count: int) -> list[Path] | None:
+def _afford(joints: list[JointGraph], bound_rad: float, count: int) -> list[Path] | None:
     """Return each joint's fewest keyframes within the bound, or None if they exceed `count`."""
     paths: list[Path] = []
     for joint in joints:
@@ -327,7 +245,7 @@ def _afford(joints: list[_Joint], bound_rad: float, count: int) -> list[Path] | 
     return paths
 
 
-def _least_squares(times_s: Array, joints_rad: Array, count: int, blend: _Blend) -> list[Path]:
+def _least_squares(times_s: Array, joints_rad: Array, count: int, blend: Blend) -> list[Path]:
     """Return the paths with the smallest sum of squares, by dynamic programming."""
     stretches = _square_sums(times_s, joints_rad, blend)
     # best[k, j]: the least sum up to sample j with the k-th keyframe there, for all joints at once.
@@ -350,7 +268,7 @@ def _least_squares(times_s: Array, joints_rad: Array, count: int, blend: _Blend)
     return paths
 
 
-def _square_sums(times_s: Array, joints_rad: Array, blend: _Blend) -> list[Array]:
+def _square_sums(times_s: Array, joints_rad: Array, blend: Blend) -> list[Array]:
     """Return for each start the sums of squared errors, shape (ends after it, joints).
 
     The blend is a polynomial, so all ends of a start share the running sums of its powers. They

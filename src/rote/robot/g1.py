@@ -42,13 +42,13 @@ _TO_STAND: dict[Mode, tuple[Mode, ...]] = {
 """From where to where on the way to a balanced standing; newer robots know only the second way."""
 _OTHER_WIRES: dict[str, tuple[str, ...]] = {
     "tempo": ("udp://", "sim://"),
-    "stream": ("udp://", "sim://"),
+    "stream": ("udp://", "sim://", "dds://"),
     "store": ("udp://", "sim://"),
-    "rename": ("webrtc://",),
-    "delete": ("webrtc://",),
-    "presets": ("webrtc://",),
-    "pause": ("webrtc://",),
-    "overwrite": ("webrtc://",),
+    "rename": ("webrtc://", "dds://"),
+    "delete": ("webrtc://", "dds://"),
+    "presets": ("webrtc://", "dds://"),
+    "pause": ("webrtc://", "dds://"),
+    "overwrite": ("webrtc://", "dds://"),
     "topics": ("webrtc://",),
 }
 """For what this wire cannot do: the wires that can."""
@@ -191,22 +191,26 @@ class G1:
         )
         return await playing.started()
 
-    def play_track(self, track: Track, *, rate_hz: float = 250.0, speed: float = 1.0) -> Streaming:
+    def play_track(
+        self, track: Track, *, rate_hz: float = 250.0, speed: float = 1.0, force: bool = False
+    ) -> Streaming:
         """Play a track that is on our side, by telling the robot `rate_hz` times a second where its
         arms are to be, on wires that can; use what is returned like that of `play`.
 
-        The track is checked first: one that is not safe raises `UnsafeMotionError` and nothing is
-        sent. It begins softly from wherever the arms are and ends softly at rest, also when it is
-        stopped, when this program is held up, or when the connection is cut.
+        The track is checked first, as by `rote motion check`: what forbids to play it, and without
+        `force` a warning too, raises `UnsafeMotionError` and nothing is sent. It begins softly from
+        wherever the arms are and ends softly at rest, also when it is stopped, when this program is
+        held up, or when the connection is cut.
         """
         self._need("stream", "stream a motion")
         _check_tempo(speed, None)
-        motion = streaming.prepare(track, rate_hz, speed)
+        motion = streaming.prepare(track, rate_hz, speed, force=force)
         port = cast("StreamingPort", self._port)  # the ability says so
         ticker = streaming.Ticker(rate_hz)
         stops = self._stops
 
         async def begin() -> float:
+            await motion.check_contact(await self._newest())
             poses = motion.poses(await self._newest())
             self._check_not_stopped_since(stops)
             await self._ask(m.BeginStream())
@@ -453,5 +457,5 @@ def _check_tempo(speed: float | None, duration: float | None) -> None:
         raise BadRequestError("speed and duration exclude each other", "Give one of them.")
     if duration is not None:
         check_seconds(duration, "a playback")
-    if speed is not None and not 0.05 <= speed <= 4.0:
-        raise BadRequestError(f"a speed of {speed} is not possible", "Choose 0.05 to 4.")
+    if speed is not None:
+        streaming.check_speed(speed)

@@ -7,6 +7,7 @@ import numpy as np
 from rote.errors import BadRequestError
 from rote.messages import MAX_KEYFRAMES, Interpolation
 from rote.model import G1_JOINTS, TAUGHT_JOINTS
+from rote.motion.check import check
 from rote.motion.interpolate import MINIMUM_JERK_PEAK, minimum_jerk
 from rote.motion.keyframes import Compressed, check_faithful, compress_to_budget
 from rote.motion.track import Track
@@ -37,11 +38,15 @@ def storable(track: Track) -> Track:
 
 
 def compress(track: Track, budget: int) -> Compressed:
-    """Return the keyframes of a `storable` track, or refuse where they would be another motion."""
+    """Return the keyframes of a `storable` track, or refuse where they would be another motion.
+
+    The track is checked for all that forbids to play it. Warnings are for whoever plays it.
+    """
     if not 1 <= budget <= MAX_KEYFRAMES:
         raise BadRequestError(
             f"{budget} keyframes cannot be stored", f"Choose 1 to {MAX_KEYFRAMES}."
         )
+    check(track).permit(force=True)
     compressed = compress_to_budget(track, budget, Interpolation.LINEAR)
     check_faithful(compressed)
     if not compressed.keyframes:

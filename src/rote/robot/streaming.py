@@ -8,7 +8,7 @@ from 0 to 1 and falls again, so that the robot's own pose fades out and in.
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Generator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 import numpy as np
@@ -16,6 +16,8 @@ import numpy as np
 from rote.errors import BadRequestError
 from rote.messages import Interpolation, RobotState, StreamPose
 from rote.model import G1_29, G1_JOINTS, G1_REST_RAD, TAUGHT_JOINTS
+from rote.motion.check import check, check_contact
+from rote.motion.findings import CheckReport
 from rote.motion.interpolate import minimum_jerk, sample
 from rote.motion.limits import check_positions, check_speeds, most_played_rad_s
 from rote.motion.track import Array, Track
@@ -28,6 +30,7 @@ SOFT_LEAST_S = 0.5
 MOVED_RAD = 0.05
 """A leg that moves by more than this in a track is meant to move, and no stream moves legs."""
 RATES_HZ = (50.0, 1000.0)
+SPEEDS = (0.05, 4.0)
 
 # The pose goes by minimum jerk while the weight does too. Together they are its square, whose
 # fastest moment is this many times the mean speed.
@@ -86,11 +89,23 @@ class Motion:
     rate_hz: float
     poses_rad: Array
     """(n, 15), of the taught joints."""
+    track: Track
+    """What it was made of, as fast as it is to be played."""
+    forced: bool = False
+    """Whether it is played in spite of warnings."""
 
     @property
     def seconds(self) -> float:
         """How long it takes, without its soft ends."""
         return (len(self.poses_rad) - 1) / self.rate_hz
+
+    async def check_contact(self, state: RobotState) -> None:
+        """Raise `UnsafeMotionError` where the robot, as it stands now, would touch itself.
+
+        It may take a while the first time, so it is done beside the loop.
+        """
+        report = await asyncio.to_thread(check_contact, self.track, state.positions_rad)
+        report.permit(force=self.forced)
 
     def poses(self, state: RobotState) -> list[StreamPose]:
         """Return all that is to be sent, from where the arms are now to their rest."""
@@ -120,8 +135,32 @@ def _eased(fractions: Array) -> Array:
     return minimum_jerk(np.zeros(1), np.ones(1), fractions)[:, 0]
 
 
-def prepare(track: Track, rate_hz: float, speed: float) -> Motion:
-    """Make a track ready to be streamed; raises `UnsafeMotionError` where it must not be."""
+def checked(track: Track, speed: float = 1.0) -> CheckReport:
+    """Return all that a check says of a track at that speed; its `permit` decides."""
+    return check(_at_speed(track, speed))
+
+
+def check_speed(speed: float) -> None:
+    """Refuse a speed that nothing is played at."""
+    if not SPEEDS[0] <= speed <= SPEEDS[1]:
+        raise BadRequestError(
+            f"a speed of {speed} is not possible", f"Choose {SPEEDS[0]:g} to {SPEEDS[1]:g}."
+        )
+
+
+def _at_speed(track: Track, speed: float) -> Track:
+    check_speed(speed)
+    if not len(track) or speed == 1.0:
+        return track
+    first_s = track.times_s[0]
+    return replace(track, times_s=first_s + (track.times_s - first_s) / speed)
+
+
+def prepare(track: Track, rate_hz: float, speed: float, *, force: bool = False) -> Motion:
+    """Make a track ready to be streamed; raises `UnsafeMotionError` where it must not be.
+
+    All is checked but contact, which wants the robot's state: see `Motion.check_contact`.
+    """
     if not RATES_HZ[0] <= rate_hz <= RATES_HZ[1]:
         raise BadRequestError(
             f"a rate of {rate_hz} Hz is not possible",
@@ -133,7 +172,10 @@ def prepare(track: Track, rate_hz: float, speed: float) -> Motion:
     times_s = np.arange(ticks + 1) / rate_hz
     at_s = track.times_s[0] + times_s * speed
     even = sample(track.times_s, poses, at_s, Interpolation.CUBIC)  # holds after the last
-    return Motion(track.source or "a track", rate_hz, check_playable(times_s, even))
+    safe = check_playable(times_s, even)
+    whole = _at_speed(track, speed)
+    check(whole, contact=False).permit(force=force)
+    return Motion(track.source or "a track", rate_hz, safe, whole, force)
 
 
 # ---- sending ------------------------------------------------------------------------------------

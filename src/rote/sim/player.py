@@ -8,12 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from rote.messages import MAX_DURATION_MS, Code, Phase, PlayAction
-from rote.model import G1_JOINTS, TAUGHT_JOINTS
+from rote.model import TAUGHT_JOINTS
+from rote.motion.findings import CheckReport
 from rote.motion.interpolate import MINIMUM_JERK_PEAK, minimum_jerk, sample, sample_keyframes
-from rote.motion.limits import check_positions, check_speeds, most_played_rad_s
 from rote.motion.track import Array
 from rote.sim.body import LOWER_RAD, REST_RAD, STEP_S, UPPER_RAD
 from rote.sim.refusal import RefusalError
+from rote.sim.safety import check_motion
 from rote.sim.store import StoredAction
 
 SOFT_RAD_S = 1.0
@@ -21,8 +22,6 @@ SOFT_RAD_S = 1.0
 SOFT_LEAST_S = 0.4
 BRAKE_S = 0.2
 """A stop takes this long to halt, and then returns."""
-_JOINTS = [G1_JOINTS[i] for i in TAUGHT_JOINTS]
-_MOST_PLAYED_RAD_S = most_played_rad_s(_JOINTS)
 _COLUMNS = np.array(TAUGHT_JOINTS)
 
 
@@ -46,8 +45,12 @@ def soft_move(start_rad: Array, end_rad: Array) -> Array:
 class Playback:
     """Setpoints, one per step of the body; begin with `pose_rad` as it is now."""
 
+    warnings: tuple[str, ...] = ()
+    """What a person who watches should know."""
+
     def __init__(self, action: StoredAction, play: PlayAction, pose_rad: Array) -> None:
-        motion = _motion(action, play, pose_rad)
+        motion, report = _motion(action, play, pose_rad)
+        self.warnings = tuple(finding.words for finding in report.warnings)
         self._loop = play.loop or action.loop
         self._parts: list[tuple[Phase, Array]] = [
             (Phase.APPROACH, soft_move(pose_rad, motion[0])),
@@ -112,17 +115,16 @@ def _come_home(pose_rad: Array, speed_rad_s: Array) -> Array:
     return np.vstack([slowing, soft_move(slowing[-1], REST_RAD)])
 
 
-def _motion(action: StoredAction, play: PlayAction, pose_rad: Array) -> Array:
-    """Return the motion itself, one pose per step, checked against the joints' limits."""
+def _motion(action: StoredAction, play: PlayAction, pose_rad: Array) -> tuple[Array, CheckReport]:
+    """Return the motion itself, one pose per step, and what a check says of it; refuse it first."""
     if play.frames > (len(play.keyframes) or action.frames):
         raise RefusalError(Code.BAD_PAYLOAD)
     times_s, poses = _poses(action, play, pose_rad)
     # What is not taught stays where rest has it: the legs belong to the balance controller.
     full = np.repeat(REST_RAD[None, :], len(poses), axis=0)
     full[:, _COLUMNS] = poses[:, _COLUMNS]
-    check_positions(times_s, full[:, _COLUMNS], _JOINTS)
-    check_speeds(times_s, full[:, _COLUMNS], _JOINTS, _MOST_PLAYED_RAD_S)
-    return np.clip(full, LOWER_RAD, UPPER_RAD)
+    report = check_motion(times_s, full, None if play.keyframes else action.times_s)
+    return np.clip(full, LOWER_RAD, UPPER_RAD), report
 
 
 def _poses(action: StoredAction, play: PlayAction, pose_rad: Array) -> tuple[Array, Array]:

@@ -423,6 +423,8 @@ class World:
         self._doing, self._performed = doing, None
         self._released_s, self._release_wanted = 0.0, False
         self.note(f"playing {doing.name!r}")
+        for words in playback.warnings:
+            self.note(f"a warning: {words}")
 
     def _stop(self, _: Hashable, __: m.StopMotion) -> None:
         if self.machine.activity is Activity.TEACHING:

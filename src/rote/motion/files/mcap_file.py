@@ -139,9 +139,10 @@ def _seconds(times_ns: list[int]) -> Array:
 def load_mcap(path: Path) -> Track:
     """Read a finished take; a `BadRequestError` names the message that cannot be used."""
     reading = _read(path, mend=False)
-    if not reading.finished:
+    if not reading.whole:
+        lost = "damaged" if reading.finished else "cut off"
         raise place_in(path).refuse(
-            f"it is cut off after {reading.samples} samples",
+            f"it is {lost} after {reading.samples} samples",
             "Recover what it holds, or record again.",
         )
     return reading.track()
@@ -153,7 +154,7 @@ def recover(path: Path) -> Track:
     track = reading.track() if reading.samples else None
     if track is None or len(track) < 2:
         raise place_in(path).refuse("nothing in it can be recovered")
-    return track if reading.finished else track._edited("recover a recording that was cut off")
+    return track if reading.whole else track._edited("recover a recording that was cut off")
 
 
 def summary(path: Path) -> Summary:
@@ -185,6 +186,7 @@ class _Reading:
         self._schemas: dict[int, str] = {}
         self._topics: dict[int, str] = {}
         self._states: dict[str, list[JointState]] = {}
+        self._sequences: dict[str, int] = {}
         self._decoder = Decoder()
         self._exact: bytes | None = None
         self._unpacked = 0
@@ -192,6 +194,12 @@ class _Reading:
     @property
     def samples(self) -> int:
         return max(map(len, self._states.values()), default=0)
+
+    @property
+    def whole(self) -> bool:
+        """Whether the end is there, and as many samples before it as it says."""
+        counted = self.counted if self.words else None
+        return self.finished and (counted is None or counted[0] == self.samples)
 
     def read(self, file: BinaryIO, skip: frozenset[int]) -> None:
         if file.read(len(records.MAGIC)) != records.MAGIC:
@@ -251,9 +259,11 @@ class _Reading:
                 self._take_record(code, inside)
 
     def _take_message(self, content: bytes) -> None:
-        topic = self._topics.get(_MESSAGE.unpack_from(content)[0])
+        channel, sequence, _, _ = _MESSAGE.unpack_from(content)
+        topic = self._topics.get(channel)
         if topic is None:
             return
+        self._check_next(topic, sequence)
         state = self._decoder.decode(content[_MESSAGE.size :])
         states = self._states.setdefault(topic, [])
         if states and state.names != states[0].names:
@@ -261,6 +271,17 @@ class _Reading:
         if len(states) >= MOST_SAMPLES:
             raise DecodeError(f"more than {MOST_SAMPLES:,} samples are not read")
         states.append(state)
+
+    def _check_next(self, topic: str, sequence: int) -> None:
+        """Refuse a message after some that are lost: a take's own are numbered one by one.
+
+        A chunk has a checksum, but what kind of record it is and where it ends do not: one wrong
+        byte there, and the samples before a hole would be joined to those after it.
+        """
+        before = self._sequences.get(topic, sequence)
+        if self.words and sequence > before + 1:
+            raise DecodeError(f"{sequence - before - 1} messages before the next one are missing")
+        self._sequences[topic] = sequence
 
     def _take_words(self, content: bytes) -> None:
         metadata = records.parsed("Metadata", content)

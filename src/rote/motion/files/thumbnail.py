@@ -1,4 +1,4 @@
-"""A track at a glance: a small SVG of the joints that move most."""
+"""A track at a glance: a small SVG of the joints that move most, or a line of text."""
 
 import numpy as np
 
@@ -7,6 +7,8 @@ from rote.motion.track import Array, Track
 _WIDTH, _HEIGHT, _EDGE = 160, 48, 3
 _MOST_LINES = 4
 _MOST_POINTS = 80
+_STILL_RAD = 0.01
+_BARS = "▁▂▃▄▅▆▇█"
 _COLOURS = ("#1f6feb", "#e8590c", "#2b8a3e", "#862e9c")
 
 
@@ -26,6 +28,29 @@ def thumbnail(track: Track) -> str:
     ]
     size = f'width="{_WIDTH}" height="{_HEIGHT}" viewBox="0 0 {_WIDTH} {_HEIGHT}"'
     return f'<svg xmlns="http://www.w3.org/2000/svg" {size}>{"".join(lines)}</svg>'
+
+
+def sketch(track: Track, width: int = 20, most: int = 1) -> dict[str, str]:
+    """Return a line of bars for each of the joints that move most, by its name.
+
+    Bars are averages over equal parts of the time, all on one scale, from where the lowest is to
+    where the highest is. A joint that rests is a flat line in the middle.
+    """
+    chosen = _most_moving(track)[:most]
+    if not chosen:
+        return {}
+    # A track of few samples has fewer bars than the width, rather than bars of nothing.
+    edges = np.linspace(0, len(track), min(width, len(track)) + 1).astype(int)
+    moved = track.joints_rad[:, chosen] - track.joints_rad[:1, chosen]
+    means = np.add.reduceat(moved, edges[:-1], axis=0) / np.diff(edges)[:, None]
+    low, high = float(means.min()), float(means.max())
+    # Less than what a sensor trembles by is no motion.
+    share = (means - low) / (high - low) if high - low > _STILL_RAD else np.full(means.shape, 0.5)
+    bars = np.minimum((share * len(_BARS)).astype(int), len(_BARS) - 1)
+    return {
+        track.names[joint]: "".join(_BARS[bar] for bar in column)
+        for joint, column in zip(chosen, bars.T.tolist(), strict=True)
+    }
 
 
 def _most_moving(track: Track) -> list[int]:

@@ -1,0 +1,109 @@
+"""Claim: shaping and checking a motion takes less time than a person notices.
+
+All in processor time, 29 joints at 100 Hz, the median of a few rounds. The motions are generated:
+five joints of an arm, or both arms and the waist, raised and lowered every five seconds, every
+third of them waving meanwhile, with 2 mrad of noise on all 29, as a sensor has it. The goals for
+keyframes are for the arm; both arms are shown beside it. A budget on 60 s is spent on every n-th
+sample (`SEARCHED_SAMPLES` says which), a bound on all of them. What playing a track costs is
+measured by `stream`.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from benchmarks.table import Row, cpu_s, take_turns
+from rote.messages import Interpolation
+from rote.model import G1_29, G1_REST_RAD, RIGHT_ARM, TAUGHT_JOINTS
+from rote.motion.check import check
+from rote.motion.contact import ContactModel
+from rote.motion.keyframes import SEARCHED_SAMPLES, compress_to_bound, compress_to_budget
+from rote.motion.retime import retime
+from rote.motion.track import Array, Track
+
+ROUNDS = 3
+BOUND_RAD = 0.05
+HAND_MM = 10.0
+BUDGET = 20
+EVERY_S = 5.0
+BOTH = (Interpolation.LINEAR, Interpolation.SMOOTH)
+
+
+def waving(
+    seconds: float, moved: Sequence[int] = RIGHT_ARM[:5], *, noise_rad: float = 0.002
+) -> Track:
+    """Return joints that are raised, wave and are lowered, again and again."""
+    chance = np.random.default_rng(1)
+    times_s = np.arange(round(100 * seconds) + 1) / 100.0
+    joints = np.repeat(np.array(G1_REST_RAD)[None, :], times_s.size, axis=0)
+    within_s = times_s % EVERY_S
+    raised = _eased((within_s - 0.5) / 1.0) - _eased((within_s - 3.5) / 1.0)
+    for place, index in enumerate(moved):
+        by_rad = chance.uniform(-0.35, 0.35) * raised
+        waves = 0.15 * (place % 3 == 0) * np.sin(2 * math.pi * chance.uniform(0.8, 1.4) * times_s)
+        joints[:, index] += by_rad + waves * raised
+    joints[:, _rolls()] += np.outer(raised, (0.6, -0.6))  # away from the hips
+    joints += chance.normal(0.0, noise_rad, joints.shape)
+    return Track(times_s=times_s, joints_rad=joints, names=G1_29.names, source="a benchmark")
+
+
+def _eased(fractions: Array) -> Array:
+    u = np.clip(fractions, 0.0, 1.0)
+    return np.asarray(u * u * (3.0 - 2.0 * u))
+
+
+def _rolls() -> list[int]:
+    return [G1_29.names.index(f"{side}_shoulder_roll_joint") for side in ("left", "right")]
+
+
+def slowest(work: Callable[[Interpolation], object]) -> Callable[[], float]:
+    """Return a measure: milliseconds for the slower of both ways to interpolate."""
+    return lambda: 1000.0 * max(cpu_s(lambda how=how: work(how)) for how in BOTH)  # type: ignore[misc]
+
+
+def run() -> list[Row]:
+    short, long = waving(5.0), waving(60.0)
+    both, both_long = waving(5.0, TAUGHT_JOINTS), waving(60.0, TAUGHT_JOINTS)
+    ten = waving(10.0, TAUGHT_JOINTS, noise_rad=0.0)
+    grid = -(-len(long) // SEARCHED_SAMPLES)
+    ContactModel()  # its library is imported once
+
+    def bound(track: Track) -> Callable[[], float]:
+        return slowest(lambda how: compress_to_bound(track, BOUND_RAD, how))
+
+    def budget(track: Track) -> Callable[[], float]:
+        return slowest(lambda how: compress_to_budget(track, BUDGET, how))
+
+    to_bound, to_budget = f"to {BOUND_RAD} rad", f"to {BUDGET} keyframes"
+    claims: dict[str, tuple[float, Callable[[], float]]] = {
+        f"motion: compress 5 s {to_bound}, an arm": (50.0, bound(short)),
+        f"motion: compress 5 s {to_budget}, an arm": (600.0, budget(short)),
+        f"motion: compress 5 s {to_budget}, both arms": (600.0, budget(both)),
+        f"motion: compress 60 s {to_bound}, an arm": (1000.0, bound(long)),
+        f"motion: compress 60 s {to_budget}, 1 of {grid} samples": (2000.0, budget(both_long)),
+        "motion: check 60 s, without contact": (
+            100.0,
+            lambda: 1000.0 * cpu_s(lambda: check(both_long, contact=False)),
+        ),
+        "motion: check 60 s, with contact": (
+            3000.0,
+            lambda: 1000.0 * cpu_s(lambda: check(both_long)),
+        ),
+        "motion: retime 10 s": (2000.0, lambda: 1000.0 * cpu_s(lambda: retime(ten))),
+    }
+    beside = {
+        f"motion: compress 5 s {to_bound}, both arms": bound(both),
+        f"motion: compress 60 s {to_bound}, both arms": bound(both_long),
+        f"motion: compress 5 s {to_bound}, hands within {HAND_MM:g} mm": slowest(
+            lambda how: compress_to_bound(short, BOUND_RAD, how, hand_mm=HAND_MM)
+        ),
+    }
+    taken = take_turns(ROUNDS, {name: measure for name, (_, measure) in claims.items()})
+    rows = [
+        Row(name, "ms", taken[name], most, "limit", at_most=1) for name, (most, _) in claims.items()
+    ]
+    return rows + [
+        Row(name, "ms", measure(), rows[0].ours, "5 s of an arm")
+        for name, measure in beside.items()
+    ]

@@ -1,0 +1,335 @@
+"""One joint as a graph: its samples are the nodes, what is played between two keyframes an edge.
+
+Which edges stay within a bound is asked of the cheapest test first: most stretches are refused by
+a look at a few of their samples, most blocks of stretches by a look at the ranges they lie in.
+"""
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rote.messages import Interpolation
+from rote.motion.track import Array
+
+Indices = NDArray[np.intp]
+Path = list[int]
+
+_ROUNDING_RAD = 1e-12  # start + (end - start) is not always end, so a bound of 0 needs this much
+_PROBES = (0.5, 0.25, 0.75)
+_GLANCES = np.arange(1, 32) / 32
+_STEP = 8  # samples that are looked at as one
+_BLOCK = 16  # samples that are judged together
+_LITTLE = 1 << 15  # numbers that are not worth being sorted into pieces
+_LONG = 1000  # samples from which on blocks and ranges pay
+_BLOCK_PROBES = np.arange(1, 8) / 8
+_ROWS = 128  # starts that are judged together
+_CHUNK = 1 << 18  # numbers in one temporary array: bounds the memory, and stays in the cache
+
+
+class Blend(NamedTuple):
+    """The fraction of the rise at a fraction of the time: monotone from 0 to 1."""
+
+    at: Callable[[Array], Array]
+    terms: tuple[tuple[int, float], ...]
+    """The same as powers of the time and their factors."""
+
+
+BLENDS = {
+    Interpolation.LINEAR: Blend(lambda u: u, ((1, 1.0),)),
+    Interpolation.SMOOTH: Blend(lambda u: u * u * (3.0 - 2.0 * u), ((2, 3.0), (3, -2.0))),
+}
+
+
+class JointGraph:
+    """One joint's graph for the greatest error: which stretch stays within a bound.
+
+    Going as far as possible is not optimal here: with values fixed to the samples a long stretch
+    can be within the bound while a shorter one is not, and the furthest sample can be a bad one to
+    start from. Breadth first is: a node is reached at the level of its fewest keyframes.
+    """
+
+    def __init__(self, times_s: Array, values: Array, blend: Blend, *, keep: bool = False) -> None:
+        self.times_s, self.values, self.blend = times_s, values, blend
+        highest = np.maximum.accumulate(values[::-1])[::-1]
+        lowest = np.minimum.accumulate(values[::-1])[::-1]
+        self.held = np.maximum(highest - values, values - lowest)  # if held from here to the end
+        size = values.size if keep else 0
+        # With `keep`, what is known about each stretch's error from below, for the next bound.
+        self.known = np.zeros((size, size))
+        self.seen = np.zeros(size, dtype=bool)
+        self.found: tuple[float, float, Path] = (0.0, np.inf, [])
+        self._open: NDArray[np.bool_] = np.ones((0, 0), dtype=bool)
+        self._reach: Indices = np.zeros(0, dtype=np.intp)
+        here = np.arange(values.size)
+        # The range of a sample and the few after it.
+        self._low, self._high = _Ranges(values).over(
+            here, np.minimum(here + _STEP, values.size - 1)
+        )
+
+    def fewest_again(self, bound_rad: float, most: int) -> Path | None:
+        """Like `fewest`, for bound after bound; `found` is (bound, its error, path)."""
+        asked_rad, error_rad, path = self.found
+        # A tighter bound never needs fewer, so a path that happens to keep it is still the answer.
+        if error_rad <= bound_rad <= asked_rad:
+            return path if len(path) <= most else None
+        fewest = self.fewest(bound_rad, most)
+        if fewest is not None:
+            nodes = np.array([0, *fewest])
+            worst = self._errors(nodes[:-1], nodes[1:]).max(initial=self.held[nodes[-1]])
+            self.found = (bound_rad, float(worst), fewest)
+        return fewest
+
+    def fewest(self, bound_rad: float, most: int | None = None) -> Path | None:
+        """Return the nodes of the fewest keyframes within the bound; None if beyond `most`."""
+        bound_rad += _ROUNDING_RAD
+        parents = np.full(self.values.size, -1)
+        frontier, parents[0], level = np.array([0]), 0, 0
+        self._open, self._reach = np.ones((0, 0), dtype=bool), np.zeros(0, dtype=np.intp)
+        while not (self.held[frontier] <= bound_rad).any():
+            if level == most:
+                return None
+            frontier = self._expand(frontier, parents, bound_rad)
+            level += 1
+        node = int(frontier[np.argmin(self.held[frontier])])
+        path: Path = []
+        while node:
+            path.append(node)
+            node = int(parents[node])
+        return path[::-1]
+
+    def _expand(self, frontier: Indices, parents: Indices, bound_rad: float) -> Indices:
+        """Note the parents of all nodes one stretch further, and return those nodes."""
+        unreached = np.nonzero(parents < 0)[0]
+        # Latest first: a stretch from there is short, so it is cheap to judge and likely good.
+        rows = min(_ROWS, max(1, 8 * _CHUNK // self.values.size))
+        for first in range(frontier.size, 0, -rows):
+            part = frontier[max(0, first - rows) : first]
+            waiting = self._within_reach(part, unreached[parents[unreached] < 0], bound_rad)
+            starts, ends = np.nonzero(self._floors(part, waiting) <= bound_rad)
+            self._judge(part[starts], waiting[ends], parents, bound_rad)
+        return unreached[parents[unreached] >= 0]
+
+    def _within_reach(self, starts: Indices, ends: Indices, bound_rad: float) -> Indices:
+        """Return the ends that some start may go to, by the blocks that both lie in."""
+        if self.values.size < _LONG:
+            if self.seen.size:  # kept for other bounds too
+                return ends
+            if not self._reach.size:
+                self._reach = reaches(self.values, 2.0 * bound_rad)
+            return ends[: np.searchsorted(ends, self._reach[starts[-1]], side="right")]
+        if not self._open.size:
+            self._open = open_blocks(self.times_s, self.values, self.blend, bound_rad)
+        blocks = np.asarray(self._open[np.unique(starts // _BLOCK)].any(axis=0))
+        return ends[blocks[ends // _BLOCK]]
+
+    def _judge(self, starts: Indices, ends: Indices, parents: Indices, bound_rad: float) -> None:
+        """Measure the stretches, the shortest to each end first, until its parent is found."""
+        order = np.lexsort((ends - starts, ends))
+        starts, ends, tries = starts[order], ends[order], 1  # tries double: most ends need one
+        while ends.size:
+            rank = np.arange(ends.size) - np.searchsorted(ends, ends)
+            now = rank < tries
+            first, last = starts[now], ends[now]
+            errors = self._measure(first, last, bound_rad)
+            if self.seen.size:
+                self.known[first, last] = errors
+            good = errors <= bound_rad
+            parents[last[good]] = first[good]
+            later = ~now & (parents[ends] < 0)
+            starts, ends = starts[later], ends[later]
+            tries *= 2
+
+    def _measure(self, starts: Indices, ends: Indices, bound_rad: float) -> Array:
+        """Return the errors pair by pair: those within the bound, of others a part of them.
+
+        Where nothing is kept, also those within the bound are only not greater than said.
+        """
+        errors = self._glances(starts, ends)
+        maybe = np.nonzero(errors <= bound_rad)[0]
+        if self.values.size >= _LONG:
+            least, most = self._ranges(starts[maybe], ends[maybe])
+            errors[maybe] = least
+            maybe = maybe[(least <= bound_rad) & (most > bound_rad)]
+        errors[maybe] = self._errors(starts[maybe], ends[maybe])
+        return errors
+
+    def _floors(self, starts: Indices, ends: Indices) -> Array:
+        """Return what each stretch errs by at least, shape (starts, ends); inf if it runs back."""
+        if not self.seen.size:
+            return self._probe(starts, ends)
+        fresh = starts[~self.seen[starts]]
+        self.known[fresh] = self._probe(fresh, np.arange(self.values.size))
+        self.seen[fresh] = True
+        return self.known[np.ix_(starts, ends)]
+
+    def _probe(self, starts: Indices, ends: Indices) -> Array:
+        """Return the greatest error at a few samples on the way, a cheap bound from below."""
+        left, right = starts[:, None], ends[None, :]
+        length = np.maximum(right - left, 1)
+        span_s = self.times_s[right] - self.times_s[left]
+        rise = self.values[right] - self.values[left]
+        floors = np.where(right > left, 0.0, np.inf)
+        for fraction in _PROBES:
+            middle = left + (length * fraction).astype(np.intp)
+            u = (self.times_s[middle] - self.times_s[left]) / np.where(right > left, span_s, 1.0)
+            there = self.values[left] + self.blend.at(u) * rise
+            np.maximum(floors, np.abs(there - self.values[middle]), out=floors)
+        return floors
+
+    def _glances(self, starts: Indices, ends: Indices) -> Array:
+        """Return what each stretch errs by at least, pair by pair, at more samples on the way."""
+        errors = np.zeros(starts.size)
+        rows = _CHUNK // _GLANCES.size
+        for first in range(0, starts.size, rows):
+            part = slice(first, first + rows)
+            left, right = starts[part, None], ends[part, None]
+            at = left + ((right - left) * _GLANCES).astype(np.intp)
+            errors[part] = self._worst(left, right, at)
+        return errors
+
+    def _ranges(self, starts: Indices, ends: Indices) -> tuple[Array, Array]:
+        """Return between what each stretch's greatest error lies, by the ranges of few samples."""
+        least, most = np.zeros(starts.size), np.zeros(starts.size)
+        for part, inner in _chunks((ends - starts) // _STEP + 1):
+            left, right = starts[part, None], ends[part, None]
+            at = np.minimum(left + _STEP * np.append(0, inner), right)
+            there = self._played(left, right, at)
+            # In between it is played between the two: the blend never turns back.
+            low, high = self._low[at[:, :-1]], self._high[at[:, :-1]]
+            lower, upper = (
+                np.minimum(there[:, :-1], there[:, 1:]),
+                np.maximum(there[:, :-1], there[:, 1:]),
+            )
+            most[part] = np.maximum(high - lower, upper - low).max(axis=1)
+            # What lies after the end is another stretch's.
+            whole = at[:, :-1] + _STEP <= right
+            least[part] = (np.maximum(high - upper, lower - low) * whole).max(axis=1)
+        return least, most
+
+    def _played(self, left: Indices, right: Indices, at: Indices) -> Array:
+        """Return what is played at the samples `at` of each row's stretch."""
+        begin_s, begin = self.times_s[left], self.values[left]
+        u = (self.times_s[at] - begin_s) / (self.times_s[right] - begin_s)
+        there: Array = begin + self.blend.at(u) * (self.values[right] - begin)
+        return there
+
+    def _worst(self, left: Indices, right: Indices, at: Indices) -> Array:
+        """Return the greatest error of each row's stretch at its samples `at`."""
+        worst: Array = np.abs(self._played(left, right, at) - self.values[at]).max(axis=1)
+        return worst
+
+    def _errors(self, starts: Indices, ends: Indices) -> Array:
+        """Return the greatest error of each stretch, pair by pair."""
+        errors = np.zeros(starts.size)
+        for part, inner in _chunks(ends - starts):
+            left, right = starts[part, None], ends[part, None]
+            # Past its end a short stretch repeats the end.
+            errors[part] = self._worst(left, right, np.minimum(left + inner, right))
+        return errors
+
+
+def _chunks(lengths: Indices) -> Iterator[tuple[Indices, Indices]]:
+    """Yield rows of about equal length, and the steps within them, in pieces of bounded size."""
+    order = np.argsort(lengths, kind="stable")
+    last = order.size
+    while last:
+        longest = int(lengths[order[last - 1]])
+        # No row shorter than three quarters of the longest, or most of the work would be padding;
+        # but a little work is done at once.
+        little = last * longest <= _LITTLE
+        similar = 0 if little else int(np.searchsorted(lengths[order], 0.75 * longest))
+        first = max(similar, last - max(1, _CHUNK // longest))
+        yield order[first:last], np.arange(1, longest + 1)
+        last = first
+
+
+# ---- blocks of stretches ------------------------------------------------------------------------
+
+
+def open_blocks(times_s: Array, values: Array, blend: Blend, bound_rad: float) -> NDArray[np.bool_]:
+    """Return which blocks of starts have a stretch within the bound to which blocks of ends.
+
+    Wrong only to the safe side: (blocks, blocks), True where it cannot be ruled out.
+    """
+    size = values.size
+    first = np.arange(0, size, _BLOCK)
+    last = np.minimum(first + _BLOCK, size) - 1
+    reach = reaches(values, 2.0 * bound_rad)[last]
+    open_to: NDArray[np.bool_] = (last[None, :] >= first[:, None]) & (first <= reach[:, None])
+    ranges = _Ranges(values)
+    low, high = ranges.over(first, last)
+    # Only of blocks apart from each other it is sure what lies between them.
+    i, j = np.nonzero(open_to & (first[None, :] > last[:, None]))
+    hopeless = np.zeros(i.size, dtype=bool)
+    for fraction in _BLOCK_PROBES.tolist():
+        near = first[i] + ((first[j] - first[i]) * fraction).astype(np.intp)
+        far = last[i] + ((last[j] - last[i]) * fraction).astype(np.intp)
+        least, most = ranges.over(near, far)
+        longest_s, shortest_s = (
+            times_s[last[j]] - times_s[first[i]],
+            times_s[first[j]] - times_s[last[i]],
+        )
+        # However early and late the sample at that fraction of the stretch comes in its time.
+        early = blend.at(np.clip((times_s[near] - times_s[last[i]]) / longest_s, 0.0, 1.0))
+        late = blend.at(np.clip((times_s[far] - times_s[first[i]]) / shortest_s, 0.0, 1.0))
+        lowest = low[i] + np.minimum(early * (low[j] - low[i]), late * (low[j] - low[i]))
+        highest = high[i] + np.maximum(early * (high[j] - high[i]), late * (high[j] - high[i]))
+        hopeless |= (lowest - most > bound_rad) | (least - highest > bound_rad)
+    open_to[i[hopeless], j[hopeless]] = False
+    return open_to
+
+
+def reaches(values: Array, by: float) -> Indices:
+    """Return for each sample the last that a stretch from it can go to.
+
+    What is played goes up or goes down and never both, so values that first rise by more than
+    twice the bound and then fall as much, or the other way round, are never within it.
+    """
+    ends = [_first_rises(way, by) for way in (values, -values)]
+    return np.maximum(*(np.minimum.accumulate(end[::-1])[::-1] for end in ends))
+
+
+def _first_rises(values: Array, by: float) -> Indices:
+    """Return for each sample the first later one that is higher by more than `by`, or the end."""
+    found = np.full(values.size, values.size)
+    # The samples not yet exceeded by one between, the nearest last; their heights with a minus.
+    places: list[int] = []
+    depths: list[float] = []
+    for place, value in zip(range(values.size - 1, -1, -1), values[::-1].tolist(), strict=True):
+        higher = bisect_left(depths, -(value + by))
+        if higher:
+            found[place] = places[higher - 1]
+        while depths and depths[-1] >= -value:
+            del depths[-1], places[-1]
+        depths.append(-value)
+        places.append(place)
+    return found
+
+
+class _Ranges:
+    """The least and the greatest value between any two samples, at once for many."""
+
+    def __init__(self, values: Array) -> None:
+        self._tables: list[tuple[Array, Array]] = [(values, values)]
+        width = 1
+        while 2 * width <= values.size:
+            low, high = self._tables[-1]
+            self._tables.append(
+                (np.minimum(low[:-width], low[width:]), np.maximum(high[:-width], high[width:]))
+            )
+            width *= 2
+
+    def over(self, first: Indices, last: Indices) -> tuple[Array, Array]:
+        """Return both, from `first` to `last` inclusive, pair by pair."""
+        low, high = np.empty(first.size), np.empty(first.size)
+        levels = np.log2(last - first + 1).astype(np.intp)
+        for level in np.unique(levels).tolist():
+            chosen = levels == level
+            begin, end = first[chosen], last[chosen] + 1 - 2**level
+            lows, highs = self._tables[level]
+            low[chosen] = np.minimum(lows[begin], lows[end])
+            high[chosen] = np.maximum(highs[begin], highs[end])
+        return low, high
