@@ -6,14 +6,20 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help demo test check peers system bench soak picture lock clean
+# Each test and each tool starts many a Python: let them keep what they compile.
+export PYTHONDONTWRITEBYTECODE :=
+
+.PHONY: help demo test coverage check peers system page bench soak picture screens lock clean
 
 help:
 	@echo "make demo     teach, save, list and play a motion on the simulated robot (under 2 minutes)"
 	@echo "make test     formatting, lint, types and all tests (under 8 minutes)"
 	@echo "make check    the fast part of make test"
+	@echo "make coverage the same tests, and whether they reach what they must"
 	@echo "make bench    measured speed, as ratios against a peer run beside it"
 	@echo "make soak     the long campaigns: crashes, losses, a million broken datagrams"
+	@echo "make page     build the pendant's page for this checkout; the set-up does it by itself"
+	@echo "make screens  take the pictures of the pendant in docs/pictures anew"
 	@echo "make picture  draw docs/demo.svg and docs/demo.png anew"
 	@echo "make lock     renew requirements.lock after pyproject.toml changed"
 	@echo "make clean    remove .venv and everything made"
@@ -29,17 +35,27 @@ check: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 
-test: check peers system
+test: check peers system page
+	$(BIN)/pytest -n 3 --dist worksteal
+
+# The same tests, counted line by line and branch by branch, which takes twice as long.
+coverage: $(READY) peers system page
 	$(BIN)/pytest -n 3 --dist worksteal --cov --cov-report=
 	$(BIN)/python scripts/coverage_gate.py
 
 # Other people's clients, for the tests of interoperability; without them those are skipped.
 peers: $(READY)
 	-@VENV="$(VENV)" scripts/peers
+	-@VENV="$(VENV)" scripts/dds_peer
 
 # tshark, tcpdump and Chromium, where they may be installed.
 system:
 	@scripts/system
+
+# The page that `rote web` serves, from page/; without npm it says so, and the API has no page.
+page: $(READY)
+	-@scripts/page
+	-@VENV="$(VENV)" scripts/model
 
 bench: $(READY) peers
 	$(BIN)/python -m benchmarks
@@ -51,11 +67,15 @@ picture: $(READY)
 	$(BIN)/rote demo --out rote-demo --svg docs/demo.svg
 	cp rote-demo/taught-and-played.png docs/demo.png
 
+screens: $(READY) page
+	VENV="$(VENV)" scripts/screens
+
 lock: $(READY)
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 	  --no-header --all-extras --group dev pyproject.toml -o requirements.lock
 	VENV="$(VENV)" scripts/peers --lock
 
 clean:
-	rm -rf $(VENV) .peers .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage* dist build rote-demo
+	rm -rf $(VENV) .peers .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage* dist build rote-demo \
+	  page/node_modules src/rote/web/static src/rote/web/model
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

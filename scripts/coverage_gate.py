@@ -11,8 +11,17 @@ PROMISES = {
         ("errors.py", "messages.py", "model*.py", "wire/*", "session/*", "motion/*"),
         100.0,
     ),
-    "shells (transport, robot, sim, capture, connection, sync, cli)": (
-        ("transport/*", "robot/*", "sim/*", "capture/*", "connection.py", "sync.py", "cli/*"),
+    "shells (transport, robot, sim, capture, web, connection, sync, cli)": (
+        (
+            "transport/*",
+            "robot/*",
+            "sim/*",
+            "capture/*",
+            "web/*",
+            "connection.py",
+            "sync.py",
+            "cli/*",
+        ),
         90.0,
     ),
 }

@@ -11,6 +11,7 @@ EXPECTED = {
     "teach_and_play": "done",
     "blocking": "completed: False",
     "own_hand": "the elbow moved 0.",
+    "drive_pendant": "fit to be played: True",
 }
 
 

@@ -166,7 +166,8 @@ class _Demo:
             f"  {rote} teach hello --hand drum --seconds 4\n"
             f"  {rote} play hello --speed 0.5\n"
             f"  {rote} sim --loss 0.3\n"
-            f"  {rote} --help",
+            f"  {rote} --help\n"
+            f"  {rote} web       the same in a web page: teach, edit, check, play",
             style="dim",
         )
         if self._svg is not None:

@@ -1,0 +1,82 @@
+/** Asking the server. Every refusal becomes an `ApiError` with words and a remedy. */
+
+import { TEXTS } from "./texts";
+import type { Actions, Curves, Edited, Finding, Found, Motion, RobotModel, Status, Step, Stopped, Take, Taught } from "./types";
+
+export class ApiError extends Error {
+  constructor(
+    readonly kind: string,
+    message: string,
+    readonly remedy: string,
+  ) {
+    super(message);
+  }
+}
+
+/** Who we are to the server; told by its first message. */
+export const identity = { client: "" };
+
+async function problem(response: Response): Promise<ApiError> {
+  try {
+    const body = (await response.json()) as { error?: string; message?: string; remedy?: string };
+    return new ApiError(body.error ?? String(response.status), body.message ?? response.statusText, body.remedy ?? "");
+  } catch {
+    if (response.status === 413) return new ApiError("too-large", TEXTS.errors.tooLarge, TEXTS.errors.tooLargeRemedy);
+    return new ApiError(String(response.status), response.statusText || TEXTS.errors.network, "");
+  }
+}
+
+async function ask<Answer>(path: string, how: RequestInit = {}): Promise<Answer> {
+  let response: Response;
+  try {
+    response = await fetch(`/api/${path}`, { ...how, headers: { "X-Rote-Client": identity.client, ...how.headers } });
+  } catch {
+    throw new ApiError("network", TEXTS.errors.network, TEXTS.errors.networkRemedy);
+  }
+  if (!response.ok) throw await problem(response);
+  return (await response.json()) as Answer;
+}
+
+function tell<Answer>(path: string, body: object = {}): Promise<Answer> {
+  return ask(path, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) });
+}
+
+const part = encodeURIComponent;
+
+export const api = {
+  status: () => ask<Status>("status"),
+  joints: () => ask<RobotModel & { model?: boolean }>("robot/joints"),
+  preflight: () => ask<{ findings: Finding[] }>("preflight"),
+  takeCommand: () => tell("command/take"),
+  connect: (url: string, key: string) => tell<Status>("connect", key ? { url, key } : { url }),
+  disconnect: () => tell("disconnect"),
+  discover: () => ask<{ robots: Found[] }>("discover?seconds=2"),
+  mode: (target: "stand" | "damp") => tell("mode", { target }),
+  actions: () => ask<Actions>("actions"),
+  teachStart: (name: string, overwrite: boolean) => tell("teach/start", overwrite ? { name, overwrite } : { name }),
+  teachFinish: (save: boolean, name: string) => tell<Taught>("teach/finish", save ? { save, name } : { save }),
+  teachHand: (script: string, seconds: number) => tell("teach/hand", { script, seconds }),
+  teachDrag: (joint: string | null, value_rad: number) => tell("teach/drag", joint ? { joint, value_rad } : { joint: null }),
+  teachCurve: (from: number) => ask<Curves>(`teach/curve?from=${from}`),
+  play: (name: string, how: { speed?: number; loop?: boolean }) => tell("play", { name, ...how }),
+  perform: (preset: number) => tell("perform", { preset }),
+  playTake: (take: string, steps: readonly Step[], speed: number | undefined, force: boolean) =>
+    tell("play/take", { take, steps, ...(speed ? { speed } : {}), ...(force ? { force } : {}) }),
+  pause: (paused: boolean) => tell("pause", { paused }),
+  stop: () => tell<Stopped>("stop"),
+  renameAction: (old: string, name: string) => tell("actions/rename", { old, new: name }),
+  deleteAction: (name: string) => tell("actions/delete", { name }),
+  takes: () => ask<{ takes: Take[] }>("takes"),
+  take: (name: string) => ask<Motion>(`takes/${part(name)}`),
+  takeFile: (name: string, format: string) => `/api/takes/${part(name)}/file?format=${part(format)}`,
+  renameTake: (old: string, name: string) => tell("takes/rename", { old, new: name }),
+  deleteTake: (name: string) => tell("takes/delete", { name }),
+  tagTake: (name: string, add: string[], remove: string[]) => tell("takes/tag", { name, add, remove }),
+  upload: (file: File) => {
+    const body = new FormData();
+    body.append("file", file, file.name);
+    return ask<Take>("takes/upload", { method: "POST", body });
+  },
+  edit: (take: string, steps: readonly Step[]) => tell<Edited>("edit", { take, steps }),
+  saveEdit: (take: string, steps: readonly Step[], name: string) => tell<Take>("edit/save", { take, steps, name }),
+};

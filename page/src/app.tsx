@@ -1,0 +1,139 @@
+/** The frame around the four screens. */
+
+import { useEffect, useState } from "preact/hooks";
+import { api } from "./api";
+import { focusOf, stops } from "./keys";
+import { stop } from "./live";
+import { Bar } from "./parts/bar";
+import { Dialog, Notices } from "./parts/dialog";
+import { Icon } from "./parts/icons";
+import { View } from "./parts/view";
+import { EditDock, EditScreen } from "./screens/edit";
+import { edited, opened } from "./screens/editing";
+import { LibraryScreen } from "./screens/library";
+import { RobotScreen } from "./screens/robot";
+import { TeachScreen } from "./screens/teach";
+import {
+  attempt, connection, countdown, link, mayCommand, moving, QUALITIES, quality, question, type Screen, SCREENS, screen, status, theme, THEMES,
+} from "./store";
+import { TEXTS } from "./texts";
+
+const CONTENT: Record<Screen, () => preact.JSX.Element> = {
+  robot: RobotScreen,
+  teach: TeachScreen,
+  library: LibraryScreen,
+  edit: EditScreen,
+};
+
+function Nav() {
+  return (
+    <nav class="nav" aria-label={TEXTS.nav}>
+      {SCREENS.map((name) => (
+        <a key={name} href={`#/${name}`} aria-current={screen.value === name ? "page" : undefined}>
+          <Icon name={name} /><span>{TEXTS.screens[name]}</span>
+        </a>
+      ))}
+    </nav>
+  );
+}
+
+function Choice<Value extends string>({ label, values, words, chosen, onChoose }: {
+  label: string; values: readonly Value[]; words: Record<Value, string>; chosen: Value; onChoose: (value: Value) => void;
+}) {
+  return (
+    <fieldset class="choice">
+      <legend>{label}</legend>
+      <div class="segments">
+        {values.map((value) => <button key={value} class="toggle" aria-pressed={chosen === value} onClick={() => onChoose(value)}>{words[value]}</button>)}
+      </div>
+    </fieldset>
+  );
+}
+
+function Settings() {
+  const [open, setOpen] = useState(false);
+  return (
+    <div class="settings">
+      <button class="icon-button" aria-label={TEXTS.settings} title={TEXTS.settings} aria-expanded={open} onClick={() => setOpen(!open)}><Icon name="gear" /></button>
+      {open && (
+        <div class="popover">
+          <Choice label={TEXTS.theme.label} values={THEMES} words={TEXTS.theme} chosen={theme.value} onChoose={(value) => (theme.value = value)} />
+          <Choice label={TEXTS.quality.label} values={QUALITIES} words={TEXTS.quality} chosen={quality.value} onChoose={(value) => (quality.value = value)} />
+        </div>
+      )}
+    </div>
+  );
+}
+
+function Pill() {
+  const state = link.value === "open" ? (connection.value?.state ?? "off") : "lost";
+  const words = link.value === "open" ? TEXTS.connection[state] : link.value === "closed" ? TEXTS.link.closed : TEXTS.link.opening;
+  const battery = status.value?.battery_percent;
+  return (
+    <a class="pill" href="#/robot" data-testid="pill" data-state={state}>
+      <span class={`dot ${state}`} aria-hidden="true" />
+      <span>{words}</span>
+      {battery != null && state === "connected" && <span class="muted wide-only">{Math.round(battery)} %</span>}
+    </a>
+  );
+}
+
+function Banner() {
+  if (link.value === "closed") {
+    return <div class="banner bad" role="alert"><Icon name="warn" /><p><strong>{TEXTS.link.closed}.</strong> {TEXTS.link.closedRemedy}</p></div>;
+  }
+  const there = connection.value;
+  if (there?.state === "lost") {
+    return <div class="banner bad" role="alert" data-testid="lost"><Icon name="warn" /><p><strong>{TEXTS.connection.lost}.</strong> {there.words} {there.remedy}</p></div>;
+  }
+  if (status.value && !mayCommand.value) {
+    const take = (): void => {
+      question.value = { title: TEXTS.commander.question, words: TEXTS.commander.words, confirm: TEXTS.commander.take, then: () => attempt(() => api.takeCommand()) };
+    };
+    return (
+      <div class="banner" role="status" data-testid="watching"><Icon name="info" /><p>{TEXTS.commander.other}</p>
+        <button class="button" onClick={take}>{TEXTS.commander.take}</button></div>
+    );
+  }
+  return null;
+}
+
+function onKey(event: KeyboardEvent): void {
+  if (event.repeat || event.ctrlKey || event.metaKey || event.altKey) return;
+  const active = moving.peek() || countdown.peek() !== null;
+  if (!stops(event.key, focusOf(document.activeElement, active))) return;
+  // Escape in a question at rest only closes it.
+  const closes = event.key === "Escape" && question.peek() !== null && !active;
+  event.preventDefault();
+  question.value = null;
+  if (!closes) void stop();
+}
+
+export function App() {
+  useEffect(() => {
+    // Before everything else on the page, so that nothing can swallow a stop.
+    addEventListener("keydown", onKey, { capture: true });
+    return () => removeEventListener("keydown", onKey, { capture: true });
+  }, []);
+  useEffect(() => scrollTo({ top: 0 }), [screen.value]);
+  const Content = CONTENT[screen.value];
+  const behind = question.value !== null;
+  const docked = screen.value === "edit" && opened.value !== null && edited.value !== null;
+  return (
+    <div class={`app on-${screen.value}${docked ? " docked" : ""}`}>
+      <button class="skip" onClick={() => document.getElementById("panel")?.focus()}>{TEXTS.skip}</button>
+      <header class="top" inert={behind}>
+        <a class="brand" href="#/robot"><img src="./icon.svg" alt="" width={28} height={28} /><b>{TEXTS.brand}</b> <span>{TEXTS.product}</span></a>
+        <Nav />
+        <div class="top-end"><Pill /><Settings /></div>
+      </header>
+      <div class="banners" inert={behind}><Banner /></div>
+      <View />
+      {docked && <EditDock inert={behind} />}
+      <main class="panel" inert={behind} id="panel" tabIndex={-1} aria-label={TEXTS.screens[screen.value]} data-screen={screen.value} key={screen.value}><Content /></main>
+      <Bar />
+      <Dialog />
+      <Notices />
+    </div>
+  );
+}

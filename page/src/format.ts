@@ -1,0 +1,51 @@
+/** Numbers and names as a person reads them. */
+
+const DEGREES = 180 / Math.PI;
+
+/** `8.2 s`, and `1:05.0` from a minute on. */
+export function seconds(value: number): string {
+  const tenths = Math.max(0, Math.round(value * 10));
+  if (tenths < 600) return `${(tenths / 10).toFixed(1)} s`;
+  const rest = ((tenths % 600) / 10).toFixed(1).padStart(4, "0");
+  return `${Math.floor(tenths / 600)}:${rest}`;
+}
+
+export function degrees(rad: number): string {
+  const value = Math.round(rad * DEGREES);
+  return `${value === 0 ? 0 : value}°`.replace("-", "\u2212");
+}
+
+/** `left_shoulder_pitch_joint` as `Left shoulder pitch`. */
+export function joint(name: string): string {
+  const words = name.replace(/_joint$/, "").replaceAll("_", " ");
+  return words.charAt(0).toUpperCase() + words.slice(1);
+}
+
+/** `left_shoulder_pitch_joint` as `L shoulder pitch`, where there is little room. */
+export function shortJoint(name: string): string {
+  return joint(name).replace(/^Left /, "L ").replace(/^Right /, "R ");
+}
+
+/** Return a name that is not taken: `wave`, `wave 2`, `wave 3`... */
+export function freeName(wanted: string, taken: readonly string[]): string {
+  const used = new Set(taken);
+  if (!used.has(wanted)) return wanted;
+  const stem = wanted.replace(/ \d+$/, "");
+  for (let number = 2; ; number += 1) {
+    const name = `${stem} ${number}`;
+    if (!used.has(name)) return name;
+  }
+}
+
+/** Return the text with a capital first letter and a full stop, and parts of the robot in words. */
+export function sentence(words: string): string {
+  const text = words.trim().replace(/\b[a-z]+(?:_[a-z]+)*_(?:link|joint)\b/g, (part) => part.replace(/_(link|joint)$/, "").replaceAll("_", " "));
+  if (!text) return "";
+  const closed = /[.!?…]$/.test(text) ? text : `${text}.`;
+  return closed.charAt(0).toUpperCase() + closed.slice(1);
+}
+
+/** Return an SVG text as an address an `<img>` can show; scripts in it never run there. */
+export function picture(svg: string): string {
+  return `data:image/svg+xml;charset=utf-8,${encodeURIComponent(svg)}`;
+}

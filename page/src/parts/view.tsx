@@ -1,0 +1,105 @@
+/** The 3D view, kept for all screens: it draws the live pose, the ghost and the countdown. */
+
+import { useEffect, useRef, useState } from "preact/hooks";
+import { effect } from "@preact/signals";
+import type { Stage } from "../scene/stage";
+import { activity, connected, connection, countdown, dark, ghost, model, now, onTurn, pointed, poses, quality } from "../store";
+import { TEXTS } from "../texts";
+import { Icon } from "./icons";
+
+function mood(): "idle" | "teaching" | "playing" | "lost" {
+  if (!connected.value) return "lost";
+  const kind = activity.value?.kind ?? "idle";
+  if (kind === "teaching") return "teaching";
+  return kind === "idle" ? "idle" : "playing";
+}
+
+export function View() {
+  const host = useRef<HTMLDivElement>(null);
+  const stage = useRef<Stage | null>(null);
+  const [tooSlow, setTooSlow] = useState(false);
+  const [state, setState] = useState<"loading" | "shown" | "missing">("loading");
+  const known = model.value;
+  const wanted = quality.value;
+
+  useEffect(() => {
+    if (!known || !host.current) return;
+    const box = host.current;
+    let over = false;
+    let ends: (() => void)[] = [];
+    void import("../scene/stage").then(({ Stage: Made, easel }) => {
+      if (over) return;
+      try {
+        const made = easel(() => newCanvas(box), wanted === "auto" ? (tooSlow ? "low" : null) : wanted);
+        const shown = new Made(made, known, () => wanted === "auto" && setTooSlow(true));
+        stage.current = shown;
+        made.canvas.dataset["quality"] = made.quality;
+        ends = [...follow(shown, made.canvas, () => setState("shown")), () => shown.dispose()];
+        // Until they are there, and where they are not, it has shapes of its own.
+        if (known.model) void shown.wear("/api/robot/model").then(() => (made.canvas.dataset["shapes"] = "real"), () => undefined);
+      } catch {
+        setState("missing");
+      }
+    });
+    return () => {
+      over = true;
+      stage.current = null;
+      for (const end of ends) end();
+    };
+  }, [known, wanted, tooSlow]);
+
+  const turnable = onTurn.value !== null;
+  return (
+    <section class="view" aria-label={TEXTS.stageTitle}>
+      <div ref={host} class="host" data-state={state} data-testid="stage" />
+      {state === "loading" && <p class="view-note">{TEXTS.stageLoading}</p>}
+      {state === "missing" && <p class="view-note">{TEXTS.stageMissing}</p>}
+      <div class="view-corner">
+        {connection.value?.simulated && <span class="chip">{TEXTS.connection.simulated}</span>}
+        {ghost.value && <span class="chip ghost">{TEXTS.ghostLabel}</span>}
+        {turnable && <span class="chip turn">{TEXTS.stageTurn}</span>}
+      </div>
+      <button class="icon-button view-home" aria-label={TEXTS.stageHome} title={TEXTS.stageHome} onClick={() => stage.current?.home()}>
+        <Icon name="home" />
+      </button>
+      {countdown.value !== null && (
+        <div class="countdown" role="alert" data-testid="countdown">
+          <span class="countdown-number" key={countdown.value}>{countdown.value}</span>
+          <span>{TEXTS.teach.countdown}</span>
+        </div>
+      )}
+    </section>
+  );
+}
+
+/** Put a new canvas into the box: a used one keeps its context, which cannot change its mind. */
+function newCanvas(box: HTMLElement): HTMLCanvasElement {
+  const canvas = document.createElement("canvas");
+  canvas.className = "canvas";
+  canvas.setAttribute("role", "img");
+  canvas.setAttribute("aria-label", TEXTS.stage);
+  box.replaceChildren(canvas);
+  return canvas;
+}
+
+/** Let the stage follow the page; returns what ends that. */
+function follow(made: Stage, element: HTMLCanvasElement, shown: () => void): (() => void)[] {
+  let frame = 0;
+  const draw = (at: number): void => {
+    const pose = poses.at(now());
+    if (pose) made.show(pose);
+    made.frame(at);
+    element.dataset["frames"] = String(made.frames);
+    if (made.frames > 0) shown();
+    frame = requestAnimationFrame(draw);
+  };
+  frame = requestAnimationFrame(draw);
+  return [
+    () => cancelAnimationFrame(frame),
+    effect(() => made.theme(dark.value)),
+    effect(() => made.mood(mood())),
+    effect(() => made.preview(ghost.value)),
+    effect(() => made.point(pointed.value)),
+    effect(() => made.turnable(onTurn.value)),
+  ];
+}

@@ -1,0 +1,494 @@
+/** The 3D view: light, ground, camera, the robot and its ghost. Draws only when something changed. */
+
+import {
+  AmbientLight, BufferAttribute, CanvasTexture, Color, DirectionalLight, HemisphereLight, LinearFilter, Material, Mesh,
+  MeshBasicMaterial, MeshLambertMaterial, MeshPhysicalMaterial, MeshStandardMaterial, Object3D, PCFShadowMap,
+  PerspectiveCamera, Plane, PlaneGeometry, PMREMGenerator, Raycaster, Scene, ShadowMaterial, SRGBColorSpace,
+  Vector2, Vector3, WebGLRenderer, ACESFilmicToneMapping,
+} from "three";
+import { OrbitControls } from "three/examples/jsm/controls/OrbitControls.js";
+import { RoomEnvironment } from "three/examples/jsm/environments/RoomEnvironment.js";
+import type { RobotModel } from "../types";
+import { face, Figure, type Materials, type RealPart, Wardrobe } from "./figure";
+
+Object3D.DEFAULT_UP.set(0, 0, 1);
+
+export type Quality = "high" | "low";
+export type Mood = "idle" | "teaching" | "playing" | "lost";
+
+/** Called while a person turns a joint in the view; null when they let go. */
+export type OnTurn = (joint: string | null, value_rad: number) => void;
+
+const MOODS: Record<Mood, number> = { idle: 0x5ecbe8, teaching: 0xffb454, playing: 0x6ee7a0, lost: 0x6b7480 };
+const LOOK_AT = new Vector3(0, 0, 0.74);
+const FROM = new Vector3(2.35, 0.95, 0.42).normalize();
+const TALL_M = 1.68; // with an arm raised
+const WIDE_M = 0.95;
+const SLOW_FRAME_MS = 55;
+const SLOW_FRAMES = 30;
+/** Pixels per point without a graphics card: while things move, and when they have come to rest. */
+const COARSE = 0.75;
+const COARSEST = 0.5;
+const FINE = 1.5;
+const REST_MS = 450;
+/** Without a graphics card the processor draws, and the page waits for it: it shall have at least
+    this much time for other things between two frames, and as long as the last one took. */
+const PAUSE_MS = 35;
+const HEAVY_FRAME_MS = 90;
+/** The least turn worth a new frame; reports from a robot at rest tremble by less. */
+const LEAST_RAD = 1.2e-3;
+
+/** A canvas to draw on, and how well. */
+export interface Easel {
+  canvas: HTMLCanvasElement;
+  gl: WebGL2RenderingContext;
+  quality: Quality;
+}
+
+function context(canvas: HTMLCanvasElement, antialias: boolean): WebGL2RenderingContext {
+  const gl = canvas.getContext("webgl2", { alpha: true, antialias, powerPreference: "high-performance" });
+  if (!gl) throw new Error("no WebGL");
+  return gl;
+}
+
+/**
+ * Return what to draw on. Where no quality is wanted, a browser without a graphics card gets the
+ * low one; the canvas that was asked about it is used, since making another takes it long.
+ */
+export function easel(make: () => HTMLCanvasElement, wanted: Quality | null): Easel {
+  const canvas = make();
+  if (wanted === "high") return { canvas, gl: context(canvas, true), quality: "high" };
+  const gl = context(canvas, false);
+  const info = gl.getExtension("WEBGL_debug_renderer_info");
+  const name = String(gl.getParameter(info ? info.UNMASKED_RENDERER_WEBGL : gl.RENDERER));
+  if (wanted === "low" || /swiftshader|llvmpipe|software|basic render/i.test(name)) return { canvas, gl, quality: "low" };
+  gl.getExtension("WEBGL_lose_context")?.loseContext();
+  const better = make();
+  return { canvas: better, gl: context(better, true), quality: "high" };
+}
+
+function materials(quality: Quality): Materials {
+  if (quality === "low") {
+    return {
+      shell: new MeshLambertMaterial({ color: 0xf2f4f7, vertexColors: true }),
+      core: new MeshLambertMaterial({ color: 0x3a414c, vertexColors: true }),
+      visor: new MeshLambertMaterial({ color: 0x14181e, emissive: 0x0a0e14, vertexColors: true }),
+      light: new MeshBasicMaterial({ color: MOODS.idle }),
+    };
+  }
+  return {
+    shell: new MeshPhysicalMaterial({ color: 0xdde1e6, roughness: 0.42, clearcoat: 0.55, clearcoatRoughness: 0.3, vertexColors: true }),
+    core: new MeshStandardMaterial({ color: 0x30363f, roughness: 0.48, metalness: 0.55, vertexColors: true }),
+    visor: new MeshPhysicalMaterial({ color: 0x0a0d12, roughness: 0.12, metalness: 0.2, clearcoat: 1, vertexColors: true }),
+    light: new MeshBasicMaterial({ color: MOODS.idle, toneMapped: false }),
+  };
+}
+
+function ghostly(colour: number): Materials {
+  const made = (opacity: number): Material =>
+    new MeshLambertMaterial({ color: colour, emissive: colour, emissiveIntensity: 0.25, transparent: true, opacity, depthWrite: false });
+  const [shell, core] = [made(0.42), made(0.3)];
+  return { shell, core, visor: core, light: core };
+}
+
+/** A round patch of floor with a grid that fades outward. */
+function floorTexture(dark: boolean, quality: Quality): CanvasTexture {
+  const size = 1024;
+  const canvas = document.createElement("canvas");
+  canvas.width = canvas.height = size;
+  const draw = canvas.getContext("2d") as CanvasRenderingContext2D;
+  const glow = draw.createRadialGradient(size / 2, size / 2, 0, size / 2, size / 2, size / 2);
+  const [near, far] = dark ? ["rgba(58,70,86,0.85)", "rgba(28,34,43,0)"] : ["rgba(255,255,255,0.95)", "rgba(226,231,238,0)"];
+  glow.addColorStop(0, near);
+  glow.addColorStop(1, far);
+  draw.fillStyle = glow;
+  draw.fillRect(0, 0, size, size);
+  const cells = 24;
+  for (let line = 0; line <= cells; line += 1) {
+    const at = (line * size) / cells;
+    const strong = line % 4 === 0;
+    draw.strokeStyle = dark ? `rgba(150,175,205,${strong ? 0.34 : 0.15})` : `rgba(60,80,105,${strong ? 0.3 : 0.13})`;
+    draw.lineWidth = strong ? 2 : 1.2;
+    draw.beginPath();
+    draw.moveTo(at, 0);
+    draw.lineTo(at, size);
+    draw.moveTo(0, at);
+    draw.lineTo(size, at);
+    draw.stroke();
+  }
+  const fade = draw.createRadialGradient(size / 2, size / 2, size * 0.08, size / 2, size / 2, size / 2);
+  fade.addColorStop(0, "rgba(0,0,0,1)");
+  fade.addColorStop(1, "rgba(0,0,0,0)");
+  draw.globalCompositeOperation = "destination-in";
+  draw.fillStyle = fade;
+  draw.fillRect(0, 0, size, size);
+  const texture = new CanvasTexture(canvas);
+  texture.colorSpace = SRGBColorSpace;
+  texture.anisotropy = quality === "high" ? 4 : 1; // the processor would draw it four times
+  return texture;
+}
+
+/** A soft dark spot, for what stands on the floor. */
+function spotTexture(): CanvasTexture {
+  const canvas = document.createElement("canvas");
+  canvas.width = canvas.height = 128;
+  const draw = canvas.getContext("2d") as CanvasRenderingContext2D;
+  const glow = draw.createRadialGradient(64, 64, 0, 64, 64, 64);
+  glow.addColorStop(0, "rgba(0,0,0,0.62)");
+  glow.addColorStop(0.45, "rgba(0,0,0,0.28)");
+  glow.addColorStop(1, "rgba(0,0,0,0)");
+  draw.fillStyle = glow;
+  draw.fillRect(0, 0, 128, 128);
+  const texture = new CanvasTexture(canvas);
+  texture.minFilter = LinearFilter;
+  return texture;
+}
+
+function unshaded(part: Object3D): void {
+  part.castShadow = part.receiveShadow = false;
+}
+
+/** The meshes below a node of a file; ours are shaded by a colour at every corner, so they get one. */
+function realParts(node: Object3D | undefined): RealPart[] {
+  const parts: RealPart[] = [];
+  node?.traverse((part) => {
+    if (!(part instanceof Mesh)) return;
+    const geometry = part.geometry;
+    const white = new Uint8Array(3 * geometry.getAttribute("position").count).fill(255);
+    geometry.setAttribute("color", new BufferAttribute(white, 3, true));
+    parts.push({ stuff: part.material.name === "core" ? "core" : "shell", geometry, scale: part.scale.x });
+  });
+  return parts;
+}
+
+export class Stage {
+  private readonly renderer: WebGLRenderer;
+  private readonly scene = new Scene();
+  private readonly camera = new PerspectiveCamera(30, 1, 0.1, 40);
+  private readonly controls: OrbitControls;
+  private readonly wardrobe = new Wardrobe();
+  private readonly worn: Materials;
+  private readonly robot: Figure;
+  private readonly ghost: Figure;
+  private readonly spirit = ghostly(0x5ecbe8);
+  private readonly glow: MeshLambertMaterial;
+  private readonly floor: Mesh<PlaneGeometry, MeshBasicMaterial>;
+  private readonly spots: Mesh[] = [];
+  private readonly watch: ResizeObserver;
+  private dirty = true;
+  private pose: number[];
+  private lastPose: number[] = [];
+  private framing = true;
+  private lastFrame = 0;
+  private slow = 0;
+  private changed = 0;
+  private coarse = COARSE;
+  private resting = true;
+  /** How long the last frame held up the page, and whether that is still to be seen. */
+  private took = 0;
+  private drawn = false;
+  private fine = false;
+  private onTurn: OnTurn | null = null;
+  /** Frames drawn so far; the tests look at it. */
+  frames = 0;
+
+  private readonly canvas: HTMLCanvasElement;
+  private readonly quality: Quality;
+
+  constructor(
+    { canvas, gl, quality }: Easel,
+    private readonly model: RobotModel,
+    private readonly onSlow: () => void,
+  ) {
+    this.canvas = canvas;
+    this.quality = quality;
+    const high = quality === "high";
+    this.renderer = new WebGLRenderer({ canvas, context: gl, alpha: true });
+    this.renderer.setPixelRatio(high ? Math.min(2, window.devicePixelRatio) : COARSE);
+    this.renderer.setClearAlpha(0);
+    if (high) {
+      this.renderer.toneMapping = ACESFilmicToneMapping;
+      this.renderer.toneMappingExposure = 0.9;
+      this.renderer.shadowMap.enabled = true;
+      this.renderer.shadowMap.type = PCFShadowMap;
+      const maker = new PMREMGenerator(this.renderer);
+      this.scene.environment = maker.fromScene(new RoomEnvironment(), 0.04).texture;
+      this.scene.environmentIntensity = 0.42;
+      maker.dispose();
+    }
+    this.lights(high);
+    this.worn = materials(quality);
+    this.glow = new MeshLambertMaterial({ color: 0x5ecbe8, emissive: 0x2a90ad, vertexColors: true });
+    this.robot = new Figure(model, this.wardrobe, this.worn);
+    this.ghost = new Figure(model, this.wardrobe, this.spirit);
+    this.ghost.root.visible = false;
+    this.ghost.root.traverse(unshaded);
+    this.floor = new Mesh(new PlaneGeometry(6, 6), new MeshBasicMaterial({ transparent: true, depthWrite: false, toneMapped: false }));
+    this.scene.add(this.floor, this.robot.root, this.ghost.root);
+    this.shadows(high);
+    this.pose = [...model.rest_rad];
+    this.controls = new OrbitControls(this.camera, canvas);
+    this.controls.target.copy(LOOK_AT);
+    this.controls.enableDamping = high;
+    this.controls.maxPolarAngle = Math.PI * 0.53;
+    this.controls.minDistance = 0.6;
+    this.controls.maxDistance = 8;
+    this.controls.addEventListener("start", () => {
+      this.framing = false;
+    });
+    this.controls.addEventListener("change", () => {
+      this.dirty = true;
+    });
+    this.watch = new ResizeObserver(() => this.fit());
+    this.watch.observe(canvas.parentElement as HTMLElement);
+    canvas.addEventListener("pointerdown", this.grab, { capture: true });
+    this.fit();
+  }
+
+  private lights(high: boolean): void {
+    const sky = new HemisphereLight(0xffffff, 0x5a6575, high ? 0.75 : 1.75);
+    sky.position.set(0, 0, 1);
+    const sun = new DirectionalLight(0xfff6ea, high ? 1.9 : 1.7);
+    sun.position.set(1.8, 1.6, 3.2);
+    sun.target.position.set(0, 0, 0.6);
+    const rim = new DirectionalLight(0xbfe4ff, high ? 1.1 : 0.8);
+    rim.position.set(-2.5, -1.6, 1.8);
+    if (high) {
+      sun.castShadow = true;
+      sun.shadow.mapSize.set(2048, 2048);
+      sun.shadow.radius = 5;
+      sun.shadow.bias = -0.0004;
+      sun.shadow.normalBias = 0.012;
+      Object.assign(sun.shadow.camera, { left: -1.1, right: 1.1, top: 1.3, bottom: -1.1, near: 1, far: 7 });
+    }
+    this.scene.add(sky, sun, sun.target, rim, new AmbientLight(0xffffff, high ? 0.1 : 0.15));
+  }
+
+  private shadows(high: boolean): void {
+    if (high) {
+      const catcher = new Mesh(new PlaneGeometry(6, 6), new ShadowMaterial({ opacity: 0.34 }));
+      catcher.position.z = 0.001;
+      catcher.receiveShadow = true;
+      this.scene.add(catcher);
+    }
+    const spot = spotTexture();
+    for (const size of [0.34, 0.34, 0.95]) {
+      const material = new MeshBasicMaterial({ map: spot, transparent: true, depthWrite: false, opacity: high ? 0.45 : 0.85 });
+      const mesh = new Mesh(new PlaneGeometry(size, size * 0.8), material);
+      mesh.position.z = 0.002;
+      mesh.renderOrder = 1;
+      this.spots.push(mesh);
+      this.scene.add(mesh);
+    }
+  }
+
+  /** Suit the floor to the page's colours. */
+  theme(dark: boolean): void {
+    this.floor.material.map?.dispose();
+    this.floor.material.map = floorTexture(dark, this.quality);
+    this.floor.material.needsUpdate = true;
+    this.dirty = true;
+  }
+
+  mood(mood: Mood): void {
+    (this.worn.light as MeshBasicMaterial).color = new Color(MOODS[mood]);
+    this.dirty = true;
+  }
+
+  /** Show the robot in this pose from the next frame on. */
+  show(pose: readonly number[]): void {
+    this.pose = [...pose];
+  }
+
+  /** Show where it would be, as a ghost; null shows none. */
+  preview(pose: readonly number[] | null): void {
+    this.ghost.root.visible = pose !== null;
+    if (pose) this.ghost.pose(pose);
+    this.dirty = true;
+  }
+
+  /** Light up the link a joint moves. */
+  point(joint: string | null): void {
+    const link = this.model.joints.find((each) => each.name === joint)?.link ?? null;
+    this.robot.light(link, this.glow, this.worn);
+    this.dirty = true;
+  }
+
+  /** Let a person turn joints in the view, or not. */
+  turnable(onTurn: OnTurn | null): void {
+    this.onTurn = onTurn;
+    this.canvas.classList.toggle("turnable", onTurn !== null);
+  }
+
+  /** Wear real shapes instead of our own, where the server has them and a graphics card draws. */
+  async wear(url: string): Promise<void> {
+    if (this.quality === "low") return;
+    const { GLTFLoader } = await import("three/examples/jsm/loaders/GLTFLoader.js");
+    const { scene } = await new GLTFLoader().loadAsync(url);
+    for (const link of this.robot.links.keys()) {
+      const parts = realParts(scene.getObjectByName(link));
+      if (!parts.length) continue;
+      if (link === "torso_link") parts.push(...face());
+      this.robot.wear(link, parts, this.worn);
+      this.ghost.wear(link, parts, this.spirit);
+    }
+    this.ghost.root.traverse(unshaded);
+    this.dirty = true;
+  }
+
+  home(): void {
+    this.framing = true;
+    this.controls.target.copy(LOOK_AT);
+    this.fit();
+  }
+
+  private fit(): void {
+    const box = (this.canvas.parentElement as HTMLElement).getBoundingClientRect();
+    const [width, height] = [Math.max(1, box.width), Math.max(1, box.height)];
+    this.renderer.setSize(width, height, false);
+    this.camera.aspect = width / height;
+    this.camera.updateProjectionMatrix();
+    if (this.framing) {
+      const half = Math.tan((this.camera.fov * Math.PI) / 360);
+      const away = Math.max(TALL_M / 2 / half, WIDE_M / 2 / half / this.camera.aspect);
+      this.camera.position.copy(LOOK_AT).addScaledVector(FROM, away);
+      this.controls.update();
+    }
+    this.dirty = true;
+    // A canvas that changed its size is empty until it is drawn again.
+    if (this.frames > 0) this.draw();
+  }
+
+  /** Draw, if anything is new; called once per frame of the screen. */
+  frame(now: number): void {
+    if (this.drawn) {
+      this.took = now - this.lastFrame;
+      this.drawn = false;
+    }
+    if (this.quality === "low" && now - this.lastFrame < this.took + Math.max(PAUSE_MS, this.took)) return;
+    if (this.controls.enableDamping) this.controls.update();
+    const moved = this.pose.some((angle, index) => Math.abs(angle - (this.lastPose[index] ?? 9)) > LEAST_RAD);
+    if (!moved && !this.dirty) {
+      this.resting = true;
+      if (this.quality === "low" && !this.fine && now - this.changed > REST_MS) this.refine(FINE);
+      return;
+    }
+    this.changed = now;
+    if (this.fine) this.refine(this.coarse);
+    if (moved) {
+      this.robot.pose(this.pose);
+      this.lastPose = this.pose;
+      ["left_ankle_roll_link", "right_ankle_roll_link"].forEach((link, index) => {
+        const at = this.robot.links.get(link)?.localToWorld(new Vector3(0.03, 0, 0));
+        if (at) this.spots[index]?.position.set(at.x, at.y, 0.002);
+      });
+    }
+    this.draw();
+    if (!this.resting) this.judge(this.quality === "low" ? this.took : now - this.lastFrame);
+    this.lastFrame = now;
+    this.resting = false;
+    this.drawn = true;
+  }
+
+  /** Draw with so many pixels per point from now on. */
+  private refine(ratio: number): void {
+    this.fine = ratio === FINE;
+    this.renderer.setPixelRatio(ratio);
+    this.draw();
+  }
+
+  private draw(): void {
+    if (this.ghost.root.visible) {
+      this.robot.root.updateMatrixWorld();
+      this.ghost.root.updateMatrixWorld();
+      this.ghost.differFrom(this.robot);
+    }
+    this.renderer.render(this.scene, this.camera);
+    this.dirty = false;
+    this.frames += 1;
+  }
+
+  /** Draw less where frames take long: fewer pixels, or in low quality altogether. */
+  private judge(took: number): void {
+    this.slow = took > (this.quality === "low" ? HEAVY_FRAME_MS : SLOW_FRAME_MS) ? this.slow + 1 : 0;
+    if (this.quality === "low" && this.slow > 3 && this.coarse > COARSEST) {
+      this.slow = 0;
+      this.coarse = Math.max(COARSEST, this.coarse - 0.12);
+      this.renderer.setPixelRatio(this.coarse);
+    } else if (this.quality === "high" && this.slow > SLOW_FRAMES) {
+      this.slow = 0;
+      this.onSlow();
+    }
+  }
+
+  private readonly grab = (event: PointerEvent): void => {
+    const onTurn = this.onTurn;
+    if (!onTurn || event.button !== 0) return;
+    const hit = this.ray(event).intersectObject(this.robot.root).find(({ object }) => object.userData["link"]);
+    const hinge = hit ? this.movable(hit.object.userData["link"] as string) : null;
+    if (!hit || !hinge) return;
+    event.stopPropagation();
+    this.controls.enabled = false;
+    this.canvas.setPointerCapture(event.pointerId);
+    const { joint, origin, axis } = hinge;
+    this.point(joint.name);
+    const start = this.pose[joint.index] ?? 0;
+    const turned = this.turning(event, origin, axis);
+    const move = (next: PointerEvent): void => {
+      const value = Math.min(joint.upper_rad, Math.max(joint.lower_rad, start + turned(next)));
+      onTurn(joint.name, value);
+    };
+    const end = (): void => {
+      this.canvas.removeEventListener("pointermove", move);
+      this.controls.enabled = true;
+      this.point(null);
+      onTurn(null, 0);
+    };
+    this.canvas.addEventListener("pointermove", move);
+    this.canvas.addEventListener("pointerup", end, { once: true });
+    this.canvas.addEventListener("pointercancel", end, { once: true });
+  };
+
+  /** The nearest taught joint that moves a link: the link's own, or one nearer to the body. */
+  private movable(link: string): ReturnType<Figure["hinge"]> {
+    let hinge = this.robot.hinge(link);
+    while (hinge && !hinge.joint.taught) hinge = this.robot.hinge(hinge.joint.parent);
+    return hinge;
+  }
+
+  private ray(event: PointerEvent): Raycaster {
+    const box = this.canvas.getBoundingClientRect();
+    const at = new Vector2(((event.clientX - box.left) / box.width) * 2 - 1, 1 - ((event.clientY - box.top) / box.height) * 2);
+    const ray = new Raycaster();
+    ray.setFromCamera(at, this.camera);
+    return ray;
+  }
+
+  /** Return how far a pointer has turned about an axis since it went down. */
+  private turning(down: PointerEvent, origin: Vector3, axis: Vector3): (event: PointerEvent) => number {
+    const plane = new Plane().setFromNormalAndCoplanarPoint(axis, origin);
+    const arm = (event: PointerEvent): Vector3 | null => this.ray(event).ray.intersectPlane(plane, new Vector3())?.sub(origin) ?? null;
+    const first = arm(down);
+    const facing = Math.abs(this.camera.getWorldDirection(new Vector3()).dot(axis));
+    if (!first || facing < 0.35) return (event) => (down.clientY - event.clientY) / 120;
+    let last = first;
+    let sum = 0;
+    return (event) => {
+      const now = arm(event);
+      if (now) {
+        sum += Math.atan2(new Vector3().crossVectors(last, now).dot(axis), last.dot(now));
+        last = now;
+      }
+      return sum;
+    };
+  }
+
+  dispose(): void {
+    this.watch.disconnect();
+    this.canvas.removeEventListener("pointerdown", this.grab, { capture: true });
+    this.controls.dispose();
+    this.wardrobe.dispose();
+    this.renderer.dispose();
+    this.renderer.forceContextLoss();
+  }
+}

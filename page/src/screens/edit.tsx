@@ -1,0 +1,224 @@
+/** Screen 4: a take on a time line, tools, checks, and a preview before anything moves. */
+
+import { useEffect, useMemo, useState } from "preact/hooks";
+import { freeName, joint as jointName, picture, seconds, sentence } from "../format";
+import { Chart } from "../parts/chart";
+import { Icon } from "../parts/icons";
+import { can, go, loadTakes, playTake, pointed, question, ready, takes } from "../store";
+import { TEXTS } from "../texts";
+import type { Curves, Edited, Mark } from "../types";
+import {
+  describe, edited, history, opened, playhead, preview, previewing, redoStep, save, selection, step, stopPreview, undoStep, working,
+} from "./editing";
+
+const T = TEXTS.edit;
+const MOST_FINDINGS = 6;
+
+function Choose() {
+  useEffect(() => void loadTakes(), []);
+  const usable = takes.value.filter((take) => !take.problem);
+  return (
+    <section class="card" aria-labelledby="choose-title">
+      <h2 id="choose-title">{T.choose}</h2>
+      <p class="muted">{usable.length ? T.chooseWords : T.none}</p>
+      <ul class="list">
+        {usable.map((take) => (
+          <li key={take.name} class="item">
+            <button class="item-main pick" onClick={() => go("edit", take.name)}>
+              <img class="thumb" src={picture(take.thumbnail)} alt="" width={112} height={34} />
+              <span class="item-words"><span class="item-name">{take.name}</span> <span class="muted">{seconds(take.duration_s)}</span></span>
+            </button>
+          </li>
+        ))}
+      </ul>
+    </section>
+  );
+}
+
+/** A tool with a number: pick it, press the button. */
+function Tool({ label, hint, unit, low, high, by, first, onApply }: {
+  label: string; hint: string; unit: string; low: number; high: number; by: number; first: number; onApply: (value: number) => void;
+}) {
+  const [value, setValue] = useState(first);
+  return (
+    <div class="tool" title={hint}>
+      <span class="tool-label">{label}</span>
+      <input type="range" min={low} max={high} step={by} value={value} aria-label={`${label}: ${hint}`} onInput={(event) => setValue(Number(event.currentTarget.value))} />
+      <output>{value}{unit}</output>
+      <button class="button" disabled={working.value} aria-label={`${T.apply}: ${label}`} onClick={() => onApply(value)}>{T.apply}</button>
+    </div>
+  );
+}
+
+function Join() {
+  const others = takes.value.filter((take) => !take.problem);
+  const [chosen, setChosen] = useState("");
+  const [overlap, setOverlap] = useState(1.5);
+  const other = chosen || others[0]?.name || "";
+  return (
+    <div class="join">
+      <label class="field">
+        <span>{T.blend}</span>
+        <select value={other} onChange={(event) => setChosen(event.currentTarget.value)}>
+          {others.map((take) => <option key={take.name} value={take.name}>{take.name}</option>)}
+        </select>
+      </label>
+      <div class="row wrap">
+        <label class="inline"><span>{T.overlap}</span>
+          <input type="number" min={0.1} max={5} step={0.1} value={overlap} onInput={(event) => setOverlap(Number(event.currentTarget.value) || 1.5)} /> s</label>
+        <button class="button" disabled={working.value || !other} onClick={() => step({ op: "cross_fade", other, overlap_s: overlap })}>{T.crossFade}</button>
+        <button class="button" disabled={working.value || !other} onClick={() => step({ op: "concatenate", other, bridge_s: overlap })}>{T.append}</button>
+      </div>
+    </div>
+  );
+}
+
+function Tools() {
+  const { from, to } = selection.value;
+  const whole = from <= 0.001 && to >= (edited.value?.duration_s ?? 0) - 0.001;
+  return (
+    <section class="card" aria-labelledby="tools-title">
+      <h2 id="tools-title">{T.tools}</h2>
+      <div class="row wrap tool-buttons">
+        <button class={whole ? "button" : "button primary"} disabled={working.value || whole} title={T.hints.trim} data-testid="trim"
+          onClick={() => step({ op: "trim", start_s: from, end_s: to })}>{T.trim}</button>
+        <button class="button" disabled={working.value} title={T.hints.trimIdle} onClick={() => step({ op: "trim_idle" })}>{T.trimIdle}</button>
+        <button class="button" disabled={working.value} title={T.hints.mirror} onClick={() => step({ op: "mirror" })}>{T.mirror}</button>
+        <button class="button" disabled={working.value} title={T.hints.reverse} onClick={() => step({ op: "reverse" })}>{T.reverse}</button>
+        <button class="button" disabled={working.value} title={T.hints.retime} onClick={() => step({ op: "retime" })}>{T.retime}</button>
+        <button class="button" disabled={working.value} title={T.hints.closeLoop} onClick={() => step({ op: "close_loop", seconds: 1 })}>{T.closeLoop}</button>
+      </div>
+      <Tool label={T.smooth} hint={T.hints.smooth} unit=" Hz" low={1} high={12} by={0.5} first={5} onApply={(cutoff_hz) => step({ op: "smooth", cutoff_hz })} />
+      <Tool label={T.speed} hint={T.hints.speed} unit=" ×" low={0.25} high={2} by={0.05} first={0.8} onApply={(factor) => step({ op: "speed", factor })} />
+      <Join />
+    </section>
+  );
+}
+
+function MarkRow({ mark }: { mark: Mark }) {
+  const show = (): void => {
+    if (mark.time_s !== null) playhead.value = mark.time_s;
+  };
+  return (
+    <li class={`finding ${mark.severity}`} onPointerEnter={() => (pointed.value = mark.joint)} onPointerLeave={() => (pointed.value = null)}>
+      <Icon name={mark.severity === "note" ? "info" : "warn"} />
+      <div>
+        <p>{sentence(mark.words)} {mark.time_s !== null && <button class="link" onClick={show}>{T.at(seconds(mark.time_s))}</button>}</p>
+        {mark.remedy && <p class="remedy">{sentence(mark.remedy)}</p>}
+        {mark.joint && <span class="hidden">{jointName(mark.joint)}</span>}
+      </div>
+    </li>
+  );
+}
+
+function Checks() {
+  const made = edited.value;
+  if (!made) return null;
+  const found = made.findings.filter(({ severity }) => severity !== "note");
+  const notes = made.findings.filter(({ severity }) => severity === "note");
+  return (
+    <section class="card" aria-labelledby="checks-title" data-testid="checks">
+      <div class="row spread">
+        <h2 id="checks-title">{T.findings}</h2>
+        {!made.ok && <span class="chip bad">{T.cannot}</span>}
+      </div>
+      {found.length === 0 && <p class="fine"><Icon name="check" /><span>{T.fine}</span></p>}
+      <ul class="findings">{[...found, ...notes].slice(0, MOST_FINDINGS).map((mark) => <MarkRow key={mark.words} mark={mark} />)}</ul>
+    </section>
+  );
+}
+
+function Steps() {
+  const { steps } = history.value;
+  return (
+    <section class="card" aria-labelledby="steps-title">
+      <h2 id="steps-title">{T.steps}</h2>
+      {steps.length === 0 ? <p class="muted">{T.noSteps}</p> : (
+        <ol class="steps" data-testid="steps">{steps.map((each, index) => <li key={index}>{describe(each)}</li>)}</ol>
+      )}
+    </section>
+  );
+}
+
+export function EditScreen() {
+  if (!opened.value || !edited.value) {
+    return working.value ? <section class="card"><p class="muted">{T.working}</p></section> : <Choose />;
+  }
+  return (
+    <>
+      <Tools />
+      <Checks />
+      <Steps />
+    </>
+  );
+}
+
+/** Ctrl+Z and its friends, while no text is being typed. */
+function useKeys(): void {
+  useEffect(() => {
+    const press = (event: KeyboardEvent): void => {
+      if (!(event.ctrlKey || event.metaKey) || event.key.toLowerCase() !== "z") return;
+      if (event.target instanceof HTMLInputElement && event.target.type === "text") return;
+      event.preventDefault();
+      if (event.shiftKey) redoStep();
+      else undoStep();
+    };
+    addEventListener("keydown", press);
+    return () => removeEventListener("keydown", press);
+  }, []);
+}
+
+/** What the time line draws of a take: its curves from 0 s on, and what a person must look at. */
+function timeline(made: Edited): { curves: Curves; marks: Mark[] } {
+  const first = made.times_s[0] ?? 0;
+  return {
+    curves: { names: made.names, joints_rad: made.joints_rad, times_s: made.times_s.map((time) => time - first) },
+    marks: made.findings.filter(({ severity }) => severity !== "note"),
+  };
+}
+
+export function EditDock({ inert }: { inert: boolean }) {
+  useKeys();
+  const made = edited.value;
+  const take = opened.value;
+  const shown = useMemo(() => made && timeline(made), [made]);
+  if (!made || !take || !shown) return null;
+  const { steps, undone } = history.value;
+  const ask = (): void => {
+    question.value = {
+      title: T.saveTitle,
+      words: "",
+      confirm: T.save,
+      field: { label: TEXTS.library.newName, value: freeName(take, takes.value.map((each) => each.name)) },
+      then: save,
+    };
+  };
+  return (
+    <section class="dock" inert={inert} aria-label={T.timeline} data-testid="dock" data-duration={made.duration_s.toFixed(3)} data-steps={steps.length} aria-busy={working.value}>
+      <div class="dock-head">
+        <div class="dock-title">
+          <h1>{take}</h1>
+          <span class="muted numbers">{seconds(playhead.value)} / {seconds(made.duration_s)}</span>
+        </div>
+        <div class="row">
+          <button class="icon-button" aria-label={T.undo} title={T.undo} disabled={working.value || !steps.length} onClick={undoStep}><Icon name="undo" /></button>
+          <button class="icon-button" aria-label={T.redo} title={T.redo} disabled={working.value || !undone.length} onClick={redoStep}><Icon name="redo" /></button>
+          <button class="button" onClick={() => (previewing.value ? stopPreview() : preview())} data-testid="preview" aria-pressed={previewing.value}>
+            <Icon name={previewing.value ? "pause" : "play"} />{previewing.value ? T.stopPreview : T.preview}
+          </button>
+          {can("stream") && (
+            <button class="button" disabled={!ready.value || working.value || !made.ok} title={made.ok ? TEXTS.library.playTip : T.cannot} data-testid="edit-play"
+              onClick={() => playTake(take, steps)}>{T.play}</button>
+          )}
+          <button class="button primary" disabled={working.value} onClick={ask} data-testid="save-as">{T.save}</button>
+        </div>
+      </div>
+      <Chart
+        curves={shown.curves} label={T.timelineHelp} span={made.duration_s}
+        playhead={playhead.value} onSeek={(time) => { stopPreview(); playhead.value = time; }}
+        selection={selection.value} onSelect={(chosen) => (selection.value = chosen)}
+        marks={shown.marks}
+      />
+    </section>
+  );
+}

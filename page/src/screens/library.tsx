@@ -1,0 +1,215 @@
+/** Screen 3: what can be played: on the robot, from the factory, and on this computer. */
+
+import { useEffect, useRef, useState } from "preact/hooks";
+import { api } from "../api";
+import { picture, seconds, sentence } from "../format";
+import { Icon } from "../parts/icons";
+import { actions, attempt, can, connected, go, loadActions, loadTakes, loop, playTake, question, ready, report, say, speed, takes } from "../store";
+import { TEXTS } from "../texts";
+import type { Take } from "../types";
+
+const T = TEXTS.library;
+const FORMATS = ["mcap", "csv", "npz", "json"];
+const LARGEST = 32 * 1024 * 1024;
+
+async function send(files: Iterable<File>): Promise<void> {
+  for (const file of files) {
+    if (file.size > LARGEST) {
+      say(TEXTS.errors.tooLarge, "bad", TEXTS.errors.tooLargeRemedy);
+      continue;
+    }
+    try {
+      const entry = await api.upload(file);
+      say(T.uploaded(entry.name), "good");
+    } catch (error) {
+      report(error);
+    }
+  }
+  void loadTakes();
+}
+
+function renameAsk(old: string, rename: (name: string) => Promise<unknown>): void {
+  question.value = {
+    title: T.renameTitle,
+    words: "",
+    confirm: T.rename,
+    field: { label: T.newName, value: old },
+    then: (name) => attempt(() => rename(name)).then((well) => {
+      if (well) say(T.renamed(name), "good");
+      void loadActions();
+      void loadTakes();
+    }),
+  };
+}
+
+function deleteAsk(name: string, words: string, remove: () => Promise<unknown>): void {
+  question.value = {
+    title: T.deleteQuestion(name),
+    words,
+    confirm: T.remove,
+    danger: true,
+    then: () => attempt(remove).then((well) => {
+      if (well) say(T.deleted(name), "good");
+      void loadActions();
+      void loadTakes();
+    }),
+  };
+}
+
+function Taught({ wanted }: { wanted: (text: string) => boolean }) {
+  const listed = actions.value;
+  const shown = listed?.taught.filter((action) => wanted(action.name)) ?? [];
+  const how = can("tempo") ? { speed: speed.value, loop: loop.value } : {};
+  return (
+    <section class="card" aria-labelledby="taught-title">
+      <div class="row spread">
+        <h2 id="taught-title">{T.robot}</h2>
+        {listed && <span class="muted">{T.places(listed.taught.length)}</span>}
+      </div>
+      {listed && <div class="places" aria-hidden="true">{Array.from({ length: 15 }, (_, place) => <i key={place} class={place < listed.taught.length ? "used" : ""} />)}</div>}
+      {connected.value && listed?.taught.length === 0 && <p class="muted">{T.noTaught}</p>}
+      {listed && listed.taught.length > 0 && shown.length === 0 && <p class="muted">{T.noMatch}</p>}
+      <ul class="list">
+        {shown.map(({ name, duration_s }) => (
+          <li key={name} class="item" data-testid="action" data-name={name}>
+            <div class="item-main wraps">
+              <div class="item-words"><p class="item-name">{name}</p><p class="muted">{seconds(duration_s)}</p></div>
+              <button class="button primary" disabled={!ready.value} onClick={() => attempt(() => api.play(name, how))} aria-label={`${T.play} ${name}`} title={T.playTip}>
+                <Icon name="play" /><span class="wide-only">{T.play}</span>
+              </button>
+              {can("rename") && (
+                <button class="button quiet" disabled={!ready.value} onClick={() => renameAsk(name, (text) => api.renameAction(name, text))} aria-label={`${T.rename} ${name}`}>{T.rename}</button>
+              )}
+              {can("delete") && (
+                <button class="button quiet" disabled={!ready.value} onClick={() => deleteAsk(name, T.deleteAction, () => api.deleteAction(name))} aria-label={`${T.remove} ${name}`}>{T.remove}</button>
+              )}
+            </div>
+          </li>
+        ))}
+      </ul>
+      {connected.value && shown.length > 0 && !can("delete") && <p class="muted">{T.noRename}</p>}
+    </section>
+  );
+}
+
+function Presets({ wanted }: { wanted: (text: string) => boolean }) {
+  const presets = actions.value?.presets.filter((preset) => wanted(preset.name)) ?? [];
+  if (!can("presets") || !actions.value?.presets.length) return null;
+  return (
+    <section class="card" aria-labelledby="presets-title">
+      <h2 id="presets-title">{T.presets}</h2>
+      <div class="row wrap">
+        {presets.map(({ id, name }) => (
+          <button key={id} class="button" disabled={!ready.value} onClick={() => attempt(() => api.perform(id))} aria-label={`${T.perform} ${name}`}>
+            <Icon name="play" />{name}
+          </button>
+        ))}
+      </div>
+    </section>
+  );
+}
+
+function Tags({ take }: { take: Take }) {
+  const [text, setText] = useState("");
+  const change = (add: string[], remove: string[]): Promise<unknown> => attempt(() => api.tagTake(take.name, add, remove)).then(loadTakes);
+  return (
+    <form class="row wrap" onSubmit={(event) => { event.preventDefault(); if (text.trim()) void change([text.trim()], []); setText(""); }}>
+      <span class="muted">{T.tags}</span>
+      {take.tags.map((tag) => <button type="button" key={tag} class="chip" onClick={() => change([], [tag])} aria-label={`${T.remove} ${tag}`}>{tag} ×</button>)}
+      <input class="small-input" type="text" aria-label={T.addTag} placeholder={T.addTag} value={text} onInput={(event) => setText(event.currentTarget.value)} />
+    </form>
+  );
+}
+
+function TakeRow({ take }: { take: Take }) {
+  const [open, setOpen] = useState(false);
+  const facts = [seconds(take.duration_s), take.version > 1 ? T.version(take.version) : "", take.source, ...take.tags].filter(Boolean);
+  return (
+    <li class="item" data-testid="take" data-name={take.name}>
+      <div class="item-main">
+        {take.thumbnail ? <img class="thumb" src={picture(take.thumbnail)} alt="" width={112} height={34} loading="lazy" /> : <span class="thumb" />}
+        <div class="item-words">
+          <p class="item-name">{take.name}</p>
+          {take.problem ? <p class="bad-words">{sentence(take.problem)}</p> : <p class="muted">{facts.join(" · ")}</p>}
+        </div>
+        {!take.problem && can("stream") && (
+          <button class="button primary" disabled={!ready.value} onClick={() => playTake(take.name)} aria-label={`${T.play} ${take.name}`} title={T.playTip}>
+            <Icon name="play" /><span class="wide-only">{T.play}</span>
+          </button>
+        )}
+        {!take.problem && (
+          <button class="button" onClick={() => go("edit", take.name)} aria-label={`${T.edit} ${take.name}`}><Icon name="edit" /><span class="wide-only">{T.edit}</span></button>
+        )}
+        <button class="icon-button" aria-expanded={open} aria-label={`${T.more}: ${take.name}`} title={T.more} onClick={() => setOpen(!open)}><Icon name="more" /></button>
+      </div>
+      {open && (
+        <div class="item-more">
+          <div class="row wrap">
+            <button class="button quiet" onClick={() => renameAsk(take.name, (text) => api.renameTake(take.name, text))} aria-label={`${T.rename} ${take.name}`}>{T.rename}</button>
+            <button class="button quiet" onClick={() => deleteAsk(take.name, T.deleteTake, () => api.deleteTake(take.name))} aria-label={`${T.remove} ${take.name}`}>{T.remove}</button>
+            {!take.problem && (
+              <>
+                <span class="muted">{T.download}</span>
+                {FORMATS.map((format) => <a key={format} class="chip" href={api.takeFile(take.name, format)} download>{format.toUpperCase()}</a>)}
+              </>
+            )}
+          </div>
+          <Tags take={take} />
+        </div>
+      )}
+    </li>
+  );
+}
+
+function Takes({ wanted }: { wanted: (text: string) => boolean }) {
+  const picker = useRef<HTMLInputElement>(null);
+  const shown = takes.value.filter((take) => wanted(`${take.name} ${take.tags.join(" ")} ${take.source}`));
+  return (
+    <section class="card" aria-labelledby="takes-title">
+      <div class="row spread">
+        <h2 id="takes-title">{T.laptop}</h2>
+        <button class="button" onClick={() => picker.current?.click()}><Icon name="upload" />{T.upload}</button>
+        <input ref={picker} type="file" class="hidden" multiple accept=".mcap,.csv,.npz,.json" data-testid="upload" tabIndex={-1} aria-hidden="true"
+          onChange={(event) => {
+            const chosen = [...(event.currentTarget.files ?? [])];
+            event.currentTarget.value = "";
+            void send(chosen);
+          }} />
+      </div>
+      {takes.value.length === 0 && <p class="muted">{T.noTakes}</p>}
+      {takes.value.length > 0 && shown.length === 0 && <p class="muted">{T.noMatch}</p>}
+      <ul class="list">{shown.map((take) => <TakeRow key={take.name} take={take} />)}</ul>
+      <p class="muted drop-note">{T.drop} · {T.dropNote}</p>
+    </section>
+  );
+}
+
+export function LibraryScreen() {
+  const [search, setSearch] = useState("");
+  const [over, setOver] = useState(false);
+  useEffect(() => {
+    void loadActions();
+    void loadTakes();
+  }, []);
+  const words = search.toLowerCase().split(/\s+/).filter(Boolean);
+  const wanted = (text: string): boolean => words.every((word) => text.toLowerCase().includes(word));
+  const drag = (event: DragEvent): void => {
+    if (!event.dataTransfer?.types.includes("Files")) return;
+    event.preventDefault();
+    setOver(event.type === "dragover");
+    if (event.type === "drop") void send([...event.dataTransfer.files]);
+  };
+  return (
+    <div class={over ? "library over" : "library"} onDragOver={drag} onDragLeave={() => setOver(false)} onDrop={drag} data-testid="dropzone">
+      <label class="search">
+        <Icon name="search" />
+        <span class="hidden">{T.search}</span>
+        <input type="search" placeholder={T.search} value={search} onInput={(event) => setSearch(event.currentTarget.value)} />
+      </label>
+      <Taught wanted={wanted} />
+      <Takes wanted={wanted} />
+      <Presets wanted={wanted} />
+      {over && <div class="drop-here">{T.drop}</div>}
+    </div>
+  );
+}

@@ -1,0 +1,202 @@
+/** Screen 1: the robot, how it is, and which one. */
+
+import { useEffect, useRef, useState } from "preact/hooks";
+import { api } from "../api";
+import { degrees, joint as jointName, sentence } from "../format";
+import { Findings } from "../parts/findings";
+import { Icon } from "../parts/icons";
+import { attempt, connected, connection, mayCommand, model, now, pointed, poses, question, ready, report, status } from "../store";
+import { TEXTS } from "../texts";
+import type { Found, Joint } from "../types";
+
+const T = TEXTS.connection;
+const EMBEDDED = "sim://g1";
+
+/** Where connecting has failed, on a wire that has stages. */
+function Stages({ failed }: { failed: string }) {
+  const stages = Object.entries(T.stages);
+  const at = stages.findIndex(([stage]) => stage === failed);
+  if (at < 0) return <p class="muted">{failed}</p>;
+  return (
+    <ol class="stages" aria-label={T.stagesLabel} data-testid="stages">
+      {stages.map(([stage, words], index) => {
+        const [how, said] = index < at ? (["done", T.stageDone] as const) : index === at ? (["failed", T.stageFailed] as const) : (["open", T.stageOpen] as const);
+        return <li key={stage} class={how}><Icon name={how === "done" ? "check" : how === "failed" ? "close" : "more"} /><span>{words}</span><span class="hidden">, {said}</span></li>;
+      })}
+    </ol>
+  );
+}
+
+function Connection() {
+  const there = connection.value;
+  const [url, setUrl] = useState("");
+  const [key, setKey] = useState("");
+  const [found, setFound] = useState<Found[] | null>(null);
+  const [looking, setLooking] = useState(false);
+  const free = mayCommand.value;
+  const connect = (to: string, secret = ""): void => void attempt(() => api.connect(to, secret));
+  const look = async (): Promise<void> => {
+    setLooking(true);
+    try {
+      setFound((await api.discover()).robots);
+    } catch (error) {
+      report(error);
+    }
+    setLooking(false);
+  };
+  const state = there?.state ?? "off";
+  return (
+    <section class="card" aria-labelledby="connection-title">
+      <h2 id="connection-title">{T.title}</h2>
+      <div class="connection" data-testid="connection" data-state={state}>
+        <p class="big"><span class={`dot ${state}`} aria-hidden="true" />{T[state]}
+          {there?.simulated && <span class="chip">{T.simulated}</span>}</p>
+        {there?.url && <p class="mono">{there.url}</p>}
+        {there?.words && state !== "connected" && <p>{sentence(there.words)}</p>}
+        {there?.stage && state !== "connected" && <Stages failed={there.stage} />}
+        {there?.remedy && <p class="remedy">{sentence(there.remedy)}</p>}
+      </div>
+      <details class="more">
+        <summary>{T.change}</summary>
+        <form class="stack" onSubmit={(event) => { event.preventDefault(); connect(url.trim(), key.trim()); }}>
+          <div class="row wrap">
+            <button type="button" class="button" disabled={!free} onClick={() => connect(EMBEDDED)}>{T.useSimulated}</button>
+            <button type="button" class="button" disabled={looking} onClick={look}>{looking ? T.discovering : T.discover}</button>
+          </div>
+          {found && <p class="muted">{T.found(found.length)}</p>}
+          {found?.map((robot) => (
+            <button type="button" key={robot.url} class="button wide" onClick={() => connect(robot.url, key.trim())}>
+              {robot.serial || robot.address} <span class="mono">{robot.url}</span>
+            </button>
+          ))}
+          <label class="field">
+            <span>{T.address}</span>
+            <input type="text" value={url} placeholder={T.addressHint} autoComplete="off" spellcheck={false} required
+              onInput={(event) => setUrl(event.currentTarget.value)} />
+          </label>
+          <label class="field">
+            <span>{T.key}</span>
+            <input type="password" value={key} placeholder={T.keyHint} autoComplete="off"
+              onInput={(event) => setKey(event.currentTarget.value)} />
+          </label>
+          <div class="row">
+            <button type="submit" class="button primary" disabled={!free}>{T.connect}</button>
+            <button type="button" class="button" disabled={!free || state === "off"} onClick={() => attempt(() => api.disconnect())}>{T.disconnect}</button>
+          </div>
+        </form>
+      </details>
+    </section>
+  );
+}
+
+function Health() {
+  const told = status.value;
+  const words = TEXTS.health;
+  const heats = told?.temperatures_c ?? [];
+  const heat = heats.length ? Math.max(...heats) : null;
+  const warmest = model.value?.joints.find((joint) => heat !== null && joint.index === heats.indexOf(heat));
+  const damp = (): void => {
+    question.value = { title: words.dampQuestion, words: words.dampWords, confirm: words.damp, danger: true, then: () => attempt(() => api.mode("damp")) };
+  };
+  return (
+    <section class="card" aria-labelledby="health-title">
+      <h2 id="health-title">{words.title}</h2>
+      <dl class="facts">
+        <div>
+          <dt>{words.mode}</dt>
+          <dd data-testid="mode">{told?.mode ? <>{told.mode.name} <span class={told.mode.balanced ? "chip good" : "chip warn"}>{told.mode.balanced ? words.balanced : words.notBalanced}</span></> : words.unknown}</dd>
+        </div>
+        <div>
+          <dt>{words.battery}</dt>
+          <dd>{told?.battery_percent == null ? words.unknown : `${Math.round(told.battery_percent)} %`}</dd>
+        </div>
+        <div>
+          <dt>{words.heat}</dt>
+          <dd>{heat === null ? words.unknown : <>{Math.round(heat)} °C {warmest && <span class="muted small">{jointName(warmest.name)}</span>}</>}</dd>
+        </div>
+        <div>
+          <dt>{words.faults}</dt>
+          <dd>{told?.faults.length ? told.faults.map((fault) => (typeof fault === "string" ? fault : fault.words)).join("; ") : words.none}</dd>
+        </div>
+      </dl>
+      <div class="row">
+        <button class="button" disabled={!ready.value} onClick={() => attempt(() => api.mode("stand"))}>{words.stand}</button>
+        <button class="button" disabled={!ready.value} onClick={damp}>{words.damp}</button>
+      </div>
+    </section>
+  );
+}
+
+const GROUPS = ["left_arm", "right_arm", "waist", "legs"] as const;
+
+function group({ name }: Joint): (typeof GROUPS)[number] {
+  if (name.startsWith("waist")) return "waist";
+  if (/hip|knee|ankle/.test(name)) return "legs";
+  return name.startsWith("left") ? "left_arm" : "right_arm";
+}
+
+/** One joint's angle between its limits; drawn by hand, ten times a second. */
+function Row({ joint }: { joint: Joint }) {
+  const mark = useRef<HTMLElement>(null);
+  const text = useRef<HTMLTableCellElement>(null);
+  useEffect(() => {
+    const draw = (): void => {
+      const angle = poses.at(now())?.[joint.index];
+      if (angle === undefined) return;
+      const share = (angle - joint.lower_rad) / (joint.upper_rad - joint.lower_rad);
+      mark.current?.style.setProperty("--share", String(Math.min(1, Math.max(0, share))));
+      mark.current?.classList.toggle("near", share < 0.04 || share > 0.96);
+      const words = degrees(angle);
+      if (text.current && text.current.textContent !== words) text.current.textContent = words;
+    };
+    const timer = setInterval(draw, 100);
+    draw();
+    return () => clearInterval(timer);
+  }, [joint]);
+  return (
+    <tr onPointerEnter={() => (pointed.value = joint.name)} onPointerLeave={() => (pointed.value = null)}>
+      <th scope="row">{jointName(joint.name)}</th>
+      <td class="angle" ref={text} />
+      <td class="limits">
+        <span>{degrees(joint.lower_rad)}</span>
+        <i class="gauge" ref={mark} aria-hidden="true" />
+        <span>{degrees(joint.upper_rad)}</span>
+      </td>
+    </tr>
+  );
+}
+
+function Joints() {
+  const known = model.value;
+  if (!known) return null;
+  return (
+    <section class="card" aria-labelledby="joints-title">
+      <h2 id="joints-title">{TEXTS.joints.title}</h2>
+      {GROUPS.map((name) => (
+        <details key={name} class="more" open={name === "right_arm"}>
+          <summary>{TEXTS.joints.groups[name]}</summary>
+          <table class="joints">
+            <thead class="hidden">
+              <tr><th scope="col">{TEXTS.joints.name}</th><th scope="col">{TEXTS.joints.angle}</th><th scope="col">{TEXTS.joints.limits}</th></tr>
+            </thead>
+            <tbody>{known.joints.filter((joint) => group(joint) === name).map((joint) => <Row key={joint.name} joint={joint} />)}</tbody>
+          </table>
+        </details>
+      ))}
+    </section>
+  );
+}
+
+export function RobotScreen() {
+  return (
+    <>
+      <Connection />
+      <section class="card" aria-labelledby="preflight-title">
+        <h2 id="preflight-title">{TEXTS.preflight.title}</h2>
+        {connected.value ? <Findings findings={status.value?.findings ?? []} fine={TEXTS.preflight.fine} /> : <p class="muted">{TEXTS.preflight.unknown}</p>}
+      </section>
+      <Health />
+      <Joints />
+    </>
+  );
+}

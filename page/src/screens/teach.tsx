@@ -1,0 +1,348 @@
+/** Screen 2: teach. Tips, countdown, recording with live curves, and what came of it. */
+
+import { useEffect, useState } from "preact/hooks";
+import { signal } from "@preact/signals";
+import { api } from "../api";
+import { degrees, freeName, joint as jointName, seconds } from "../format";
+import { stopping } from "../live";
+import { Chart } from "../parts/chart";
+import { Findings } from "../parts/findings";
+import { Icon } from "../parts/icons";
+import {
+  actions, activity, attempt, can, countdown, go, loadActions, loadTakes, loop, model, now, onTurn, playTake, pointed, poses, ready, report, say, speed,
+  status, statusAt, takes, tipsRead,
+} from "../store";
+import { TEXTS } from "../texts";
+import type { Curves, Taught } from "../types";
+
+const T = TEXTS.teach;
+const COUNT_S = 3;
+const MOST_S = 180;
+const CURVE_MS = 250;
+const DRAG_MS = 60;
+const HANDS = ["wave", "bow", "clap", "drum"] as const;
+const NO_CURVES: Curves = { names: [], times_s: [], joints_rad: [] };
+
+// Kept while a person looks at another screen.
+const name = signal("");
+const hand = signal<string>("");
+const handSeconds = signal(6);
+const result = signal<{ taught: Taught; name: string } | null>(null);
+const busy = signal(false);
+const recorded = signal<Curves>(NO_CURVES);
+const paused = signal(false);
+/** The question for new samples that is under way, if any; and whether more may be asked. */
+let curveAsked: Promise<void> = Promise.resolve();
+let curveOver = false;
+
+const recording = (): boolean => activity.value?.kind === "teaching";
+
+function Tips() {
+  return (
+    <section class="card tips" aria-labelledby="tips-title" data-testid="tips">
+      <h2 id="tips-title">{T.tipsTitle}</h2>
+      <ol>
+        {T.tips.map(([title, words]) => <li key={title}><strong>{title}</strong><span>{words}</span></li>)}
+      </ol>
+      <button class="button primary big-button" onClick={() => (tipsRead.value = "yes")}>{T.tipsDone}</button>
+    </section>
+  );
+}
+
+function suggestion(): string {
+  const taken = [...(actions.value?.taught ?? []), ...takes.value].map((each) => each.name);
+  return freeName(hand.value || "motion 1", taken);
+}
+
+async function count(): Promise<boolean> {
+  for (let left = COUNT_S; left > 0; left -= 1) {
+    countdown.value = left;
+    await new Promise((resolve) => setTimeout(resolve, 1000));
+    if (countdown.peek() === null) return false;
+  }
+  countdown.value = null;
+  return true;
+}
+
+async function start(overwrite = false): Promise<void> {
+  const wanted = name.peek().trim() || suggestion();
+  name.value = wanted;
+  result.value = null;
+  recorded.value = NO_CURVES;
+  paused.value = false;
+  busy.value = true;
+  try {
+    if (!(await count())) return;
+    await api.teachStart(wanted, overwrite);
+    if (hand.peek()) await api.teachHand(hand.peek(), handSeconds.peek());
+  } catch (error) {
+    report(error);
+  } finally {
+    countdown.value = null;
+    busy.value = false;
+  }
+}
+
+async function finish(save: boolean): Promise<void> {
+  busy.value = true;
+  try {
+    curveOver = true;
+    await curveAsked;
+    // A page that was opened in the middle of a recording has no name of its own for it.
+    const wanted = name.peek().trim() || (activity.peek()?.name ?? "");
+    const taught = await api.teachFinish(save, wanted);
+    if (save) {
+      result.value = { taught, name: taught.take ?? wanted };
+      name.value = "";
+      hand.value = "";
+    } else say(T.discarded);
+  } catch (error) {
+    report(error);
+  } finally {
+    busy.value = false;
+    void loadActions();
+    void loadTakes();
+  }
+}
+
+function Hand() {
+  if (!can("hand")) return null;
+  return (
+    <fieldset class="hand">
+      <legend>{T.hand}</legend>
+      <p class="muted">{T.handWords}</p>
+      <div class="row wrap">
+        {["", ...HANDS].map((each) => (
+          <button key={each} type="button" class="toggle" aria-pressed={hand.value === each} onClick={() => (hand.value = each)}>
+            {each ? T.hands[each as (typeof HANDS)[number]] : T.handNone}
+          </button>
+        ))}
+      </div>
+      {hand.value && (
+        <label class="inline">
+          <span>{T.handSeconds}</span>
+          <input type="number" min={1} max={60} value={handSeconds.value} onInput={(event) => (handSeconds.value = Number(event.currentTarget.value) || 6)} /> s
+        </label>
+      )}
+    </fieldset>
+  );
+}
+
+function Name({ overwrites }: { overwrites: boolean }) {
+  return (
+    <label class="field">
+      <span>{T.name}</span>
+      <input type="text" value={name.value} maxLength={31} placeholder={recording() ? activity.value?.name : suggestion()} autoComplete="off" data-testid="teach-name"
+        onInput={(event) => (name.value = event.currentTarget.value)} />
+      <small class={overwrites ? "bad-words" : "muted"}>{overwrites ? T.taken : T.nameHint}</small>
+    </label>
+  );
+}
+
+function Ready() {
+  const free = actions.value?.free_places ?? 15;
+  const wrong = (status.value?.findings ?? []).filter(({ severity }) => severity === "error");
+  const exists = actions.value?.taught.some((action) => action.name === name.value.trim()) ?? false;
+  return (
+    <section class="card" aria-labelledby="ready-title">
+      <div class="row spread">
+        <h2 id="ready-title">{T.title}</h2>
+        <button class="link" onClick={() => (tipsRead.value = "no")}>{T.tipsAgain}</button>
+      </div>
+      {wrong.length > 0 && <Findings findings={wrong} fine="" />}
+      {wrong.length > 0 && <button class="button" disabled={!ready.value} onClick={() => attempt(() => api.mode("stand"))}>{TEXTS.health.stand}</button>}
+      <Name overwrites={exists} />
+      <Hand />
+      <button class="button primary big-button" disabled={!ready.value || busy.value || free <= 0} onClick={() => start(exists && can("overwrite"))} data-testid="teach-start">
+        <span class="record" aria-hidden="true" />{T.start}
+      </button>
+      <p class="muted">{free > 0 ? `${T.startNote(COUNT_S)} ${T.places(free)}.` : T.full}</p>
+    </section>
+  );
+}
+
+
+async function askCurve(): Promise<void> {
+  const all = recorded.peek();
+  try {
+    const more = await api.teachCurve(all.times_s.length);
+    if (!more.times_s.length || recorded.peek() !== all) return;
+    recorded.value = { names: more.names, times_s: [...all.times_s, ...more.times_s], joints_rad: [...all.joints_rad, ...more.joints_rad] };
+  } catch {
+    // The recording may have ended meanwhile; the status says so.
+  }
+}
+
+/** Ask for the samples that are new, while the recording goes on. */
+function useRecording(on: boolean): void {
+  useEffect(() => {
+    if (!on) return undefined;
+    // A phone shows the recording from its top, wherever the person had scrolled to.
+    scrollTo({ top: 0 });
+    curveOver = false;
+    let over = false;
+    const ask = async (): Promise<void> => {
+      if (!curveOver && !stopping.peek()) await (curveAsked = askCurve());
+      if (!over) setTimeout(ask, CURVE_MS);
+    };
+    void ask();
+    return () => {
+      over = true;
+      scrollTo({ top: 0 });
+    };
+  }, [on]);
+}
+
+/** Send where a joint is dragged to, the newest value only and not too often. */
+function dragger(): (joint: string | null, value: number) => void {
+  let waiting: [string | null, number] | null = null;
+  let running = false;
+  const run = async (): Promise<void> => {
+    running = true;
+    while (waiting) {
+      const [joint, value] = waiting;
+      waiting = null;
+      if (!(await attempt(() => api.teachDrag(joint, value)))) break;
+      await new Promise((resolve) => setTimeout(resolve, DRAG_MS));
+    }
+    running = false;
+  };
+  return (joint, value) => {
+    waiting = [joint, value];
+    if (!running) void run();
+  };
+}
+
+function Drag() {
+  const joints = model.value?.joints.filter((joint) => joint.taught) ?? [];
+  const [chosen, setChosen] = useState("right_shoulder_pitch_joint");
+  const [send] = useState(dragger);
+  const joint = joints.find((each) => each.name === chosen) ?? joints[0];
+  const [value, setValue] = useState<number | null>(null);
+  useEffect(() => {
+    // The hand keeps hold of an arm that was dragged, or it would sink before the next one is led.
+    onTurn.value = (turned, wanted) => void (turned && send(turned, wanted));
+    return () => {
+      onTurn.value = null;
+    };
+  }, []);
+  if (!joint) return null;
+  const angle = value ?? poses.at(now())?.[joint.index] ?? 0;
+  const letGo = (): void => {
+    setValue(null);
+    send(null, 0);
+  };
+  return (
+    <fieldset class="hand">
+      <legend class="hidden">{T.dragPick}</legend>
+      <p class="muted">{T.dragWords}</p>
+      <div class="row drag">
+        <select aria-label={T.dragPick} value={joint.name} onChange={(event) => { setChosen(event.currentTarget.value); setValue(null); }}>
+          {joints.map((each) => <option key={each.name} value={each.name}>{jointName(each.name)}</option>)}
+        </select>
+        <input type="range" aria-label={jointName(joint.name)} min={joint.lower_rad} max={joint.upper_rad} step={0.01} value={angle}
+          onInput={(event) => {
+            const wanted = Number(event.currentTarget.value);
+            setValue(wanted);
+            pointed.value = joint.name;
+            send(joint.name, wanted);
+          }}
+          onChange={() => (pointed.value = null)} />
+        <output data-testid="drag-angle">{degrees(angle)}</output>
+      </div>
+      <button type="button" class="button" onClick={letGo}>{T.letGo}</button>
+    </fieldset>
+  );
+}
+
+/** The numbers of a recording; they alone are drawn anew ten times a second. */
+function Elapsed() {
+  const [, tick] = useState(0);
+  useEffect(() => {
+    const timer = setInterval(() => tick((count) => count + 1), 100);
+    return () => clearInterval(timer);
+  }, []);
+  const doing = activity.value;
+  const since = paused.value ? 0 : Math.min(1.5, now() - statusAt.value);
+  const elapsed = (doing?.elapsed_s ?? 0) + since;
+  return (
+    <dl class="facts three">
+      <div><dt>{T.elapsed}</dt><dd class="number">{seconds(elapsed)}</dd></div>
+      <div><dt>{T.left}</dt><dd class="number">{seconds(MOST_S - elapsed)}</dd></div>
+      <div><dt>{T.samples}</dt><dd class="number">{doing?.samples ?? 0}</dd></div>
+    </dl>
+  );
+}
+
+function LiveCurves() {
+  const curves = recorded.value;
+  return <Chart curves={curves} label={T.curves} span={Math.max(6, curves.times_s.at(-1) ?? 0)} />;
+}
+
+function Recording() {
+  return (
+    <section class="card recording" aria-labelledby="recording-title" data-testid="recording">
+      <h2 id="recording-title" class="live"><span class="record live" aria-hidden="true" />{paused.value ? T.paused : T.recording}</h2>
+      <p class="muted">{T.soft}</p>
+      <Elapsed />
+      <div class="row fill">
+        <button class="button primary big-button" disabled={!ready.value || busy.value} onClick={() => finish(true)} data-testid="teach-end">
+          {busy.value ? T.saving : T.end}
+        </button>
+        {can("pause") && (
+          <button class="button big-button" disabled={!ready.value} onClick={() => attempt(() => api.pause(!paused.value)).then((well) => well && (paused.value = !paused.value))}>
+            {paused.value ? T.resume : T.pause}
+          </button>
+        )}
+        <button class="button big-button" disabled={!ready.value || busy.value} onClick={() => finish(false)}>{T.discard}</button>
+      </div>
+      <LiveCurves />
+      <Name overwrites={false} />
+      {can("hand") && (
+        <div class="row wrap" role="group" aria-label={T.hand}>
+          {HANDS.map((each) => (
+            <button key={each} class="toggle" disabled={!ready.value} onClick={() => attempt(() => api.teachHand(each, handSeconds.value))}>{T.hands[each]}</button>
+          ))}
+        </div>
+      )}
+      {can("drag") && <Drag />}
+    </section>
+  );
+}
+
+function Result({ taught, saved }: { taught: Taught; saved: string }) {
+  const curves = recorded.value;
+  const onRobot = actions.value?.taught.some((action) => action.name === saved) ?? false;
+  const how = can("tempo") ? { speed: speed.value, loop: loop.value } : {};
+  const play = (): Promise<unknown> => (onRobot ? attempt(() => api.play(saved, how)) : playTake(saved));
+  const again = (): void => {
+    name.value = freeName(saved, [...(actions.value?.taught ?? []), ...takes.value].map((each) => each.name));
+    void start();
+  };
+  return (
+    <section class="card" aria-labelledby="result-title" data-testid="result">
+      <h2 id="result-title" class="good-words"><Icon name="check" />{T.savedTitle}</h2>
+      <p class="big">{T.saved(saved, seconds(taught.duration_s))}</p>
+      <p class="muted">{T.rate(taught.rate_hz.toFixed(0), taught.samples)}</p>
+      <div class="row fill">
+        <button class="button primary big-button" disabled={!ready.value} onClick={play} data-testid="result-play"><Icon name="play" />{T.play}</button>
+        {taught.take && <button class="button big-button" onClick={() => go("edit", taught.take as string)}><Icon name="edit" />{T.edit}</button>}
+      </div>
+      <div class="row fill">
+        <button class="button" disabled={!ready.value} onClick={again}>{T.again}</button>
+        <button class="button" onClick={() => (result.value = null)} data-testid="teach-another">{T.another}</button>
+      </div>
+      {curves.times_s.length > 1 && <Chart curves={curves} label={T.curves} span={curves.times_s.at(-1) ?? 1} />}
+    </section>
+  );
+}
+
+export function TeachScreen() {
+  const on = recording();
+  // Before the first sample there is nothing to ask for.
+  useRecording(on && (activity.value?.samples ?? 0) > 0);
+  if (on) return <Recording />;
+  if (tipsRead.value === "no") return <Tips />;
+  if (result.value) return <Result taught={result.value.taught} saved={result.value.name} />;
+  return <Ready />;
+}

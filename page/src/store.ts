@@ -1,0 +1,184 @@
+/** What the page knows, as signals: a part that reads one is drawn anew when it changes. */
+
+import { computed, effect, signal } from "@preact/signals";
+import { ApiError, api } from "./api";
+import { sentence } from "./format";
+import { PoseStream } from "./interpolate";
+import { TEXTS } from "./texts";
+import type { Actions, RobotModel, Status, Step, Take } from "./types";
+
+export type Screen = "robot" | "teach" | "library" | "edit";
+export const SCREENS: Screen[] = ["robot", "teach", "library", "edit"];
+
+// ---- the server and the robot ---------------------------------------------------------------
+
+export const link = signal<"opening" | "open" | "closed">("opening");
+export const status = signal<Status | null>(null);
+/** When the status came, on the page's clock in seconds. */
+export const statusAt = signal(0);
+export const soft = signal(false);
+export const model = signal<(RobotModel & { model?: boolean }) | null>(null);
+export const poses = new PoseStream();
+
+export const now = (): number => performance.now() / 1000;
+
+export const connection = computed(() => status.value?.connection ?? null);
+export const activity = computed(() => status.value?.activity ?? null);
+export const moving = computed(() => (activity.value?.kind ?? "idle") !== "idle");
+export const connected = computed(() => link.value === "open" && connection.value?.state === "connected");
+/** Whether this browser may command: it does already, or nobody does. */
+export const mayCommand = computed(() => {
+  const commander = status.value?.commander;
+  return link.value === "open" && (!commander || commander.you || commander.client === null);
+});
+export const ready = computed(() => connected.value && mayCommand.value);
+
+export function can(ability: string): boolean {
+  return status.value?.abilities.includes(ability) ?? false;
+}
+
+// ---- motions --------------------------------------------------------------------------------
+
+export const actions = signal<Actions | null>(null);
+export const takes = signal<Take[]>([]);
+
+export async function loadActions(): Promise<void> {
+  if (!connected.peek()) return;
+  try {
+    actions.value = await api.actions();
+  } catch (error) {
+    report(error);
+  }
+}
+
+export async function loadTakes(): Promise<void> {
+  try {
+    takes.value = (await api.takes()).takes;
+  } catch (error) {
+    report(error);
+  }
+}
+
+/** How the next action is played. */
+export const speed = signal(1);
+export const loop = signal(false);
+
+// ---- the page itself ------------------------------------------------------------------------
+
+function screenOf(hash: string): Screen {
+  const name = hash.replace(/^#\/?/, "").split("/")[0];
+  return SCREENS.find((each) => each === name) ?? "robot";
+}
+
+function takeOf(hash: string): string | null {
+  const name = /^#\/edit\/(.+)$/.exec(hash)?.[1];
+  return name ? decodeURIComponent(name) : null;
+}
+
+export const screen = signal<Screen>(screenOf(location.hash));
+export const editing = signal<string | null>(takeOf(location.hash));
+
+addEventListener("hashchange", () => {
+  screen.value = screenOf(location.hash);
+  if (screen.value === "edit") editing.value = takeOf(location.hash) ?? editing.peek();
+});
+
+export function go(to: Screen, take?: string): void {
+  location.hash = take ? `#/${to}/${encodeURIComponent(take)}` : `#/${to}`;
+}
+
+function kept<Value extends string>(key: string, values: readonly Value[], first: Value) {
+  const stored = localStorage.getItem(`rote.${key}`) as Value | null;
+  const made = signal<Value>(stored && values.includes(stored) ? stored : first);
+  effect(() => localStorage.setItem(`rote.${key}`, made.value));
+  return made;
+}
+
+export const THEMES = ["auto", "dark", "light"] as const;
+export const QUALITIES = ["auto", "high", "low"] as const;
+export const theme = kept("theme", THEMES, "auto");
+export const quality = kept("quality", QUALITIES, "auto");
+export const tipsRead = kept("tips", ["no", "yes"] as const, "no");
+
+const systemDark = matchMedia("(prefers-color-scheme: dark)");
+const systemIsDark = signal(systemDark.matches);
+systemDark.addEventListener("change", (event) => {
+  systemIsDark.value = event.matches;
+});
+export const dark = computed(() => (theme.value === "auto" ? systemIsDark.value : theme.value === "dark"));
+effect(() => {
+  document.documentElement.dataset["theme"] = dark.value ? "dark" : "light";
+});
+
+// ---- what the 3D view shows besides the robot -----------------------------------------------
+
+export const ghost = signal<number[] | null>(null);
+export const pointed = signal<string | null>(null);
+export const onTurn = signal<((joint: string | null, value_rad: number) => void) | null>(null);
+export const countdown = signal<number | null>(null);
+
+// ---- words for the person -------------------------------------------------------------------
+
+export interface Notice {
+  id: number;
+  tone: "good" | "bad" | "plain";
+  words: string;
+  remedy: string;
+}
+
+export const notices = signal<Notice[]>([]);
+let count = 0;
+
+export function say(words: string, tone: Notice["tone"] = "plain", remedy = ""): void {
+  count += 1;
+  const notice = { id: count, tone, words: sentence(words), remedy: sentence(remedy) };
+  notices.value = [...notices.value.slice(-2), notice];
+  setTimeout(() => dismiss(notice.id), tone === "bad" ? 14000 : 6000);
+}
+
+export function dismiss(id: number): void {
+  notices.value = notices.value.filter((notice) => notice.id !== id);
+}
+
+export function report(error: unknown): void {
+  if (error instanceof ApiError) say(error.message, "bad", error.remedy);
+  else say(String(error), "bad");
+}
+
+/** Do something that may be refused; returns whether it went well. */
+export async function attempt(work: () => Promise<unknown>): Promise<boolean> {
+  try {
+    await work();
+    return true;
+  } catch (error) {
+    report(error);
+    return false;
+  }
+}
+
+export interface Question {
+  title: string;
+  words: string;
+  confirm: string;
+  danger?: boolean;
+  /** Where a text is asked for: its label and first value. */
+  field?: { label: string; value: string };
+  then: (text: string) => unknown;
+}
+
+export const question = signal<Question | null>(null);
+
+/** Play a take of this computer. Where a check only warns, the person decides. */
+export function playTake(take: string, steps: readonly Step[] = [], force = false): Promise<boolean> {
+  return attempt(async () => {
+    try {
+      await api.playTake(take, steps, speed.value, force);
+    } catch (error) {
+      if (!(error instanceof ApiError && error.kind === "warned-motion")) throw error;
+      const { title, confirm } = TEXTS.warned;
+      question.value = { title, words: sentence(error.message), confirm, danger: true, then: () => playTake(take, steps, true) };
+    }
+  });
+}
+
+export { TEXTS };

@@ -1,0 +1,111 @@
+import { describe, expect, it } from "vitest";
+import { extent, movers, ranges, thinned, ticks } from "../src/curves";
+import { degrees, freeName, joint, picture, seconds, sentence, shortJoint } from "../src/format";
+import { done, NOTHING_DONE, redo, undo } from "../src/history";
+import { focusOf, stops } from "../src/keys";
+import { TEXTS } from "../src/texts";
+
+const REST = { typing: false, onControl: false, moving: false };
+
+describe("stopping by key", () => {
+  it("works with Escape from everywhere", () => {
+    for (const typing of [true, false]) for (const moving of [true, false]) expect(stops("Escape", { typing, onControl: !typing, moving })).toBe(true);
+  });
+  it("works with a space, but not in a text", () => {
+    expect(stops(" ", REST)).toBe(true);
+    expect(stops(" ", { ...REST, typing: true, moving: true })).toBe(false);
+  });
+  it("leaves a space to a focused button while the robot is at rest, and not while it moves", () => {
+    expect(stops(" ", { ...REST, onControl: true })).toBe(false);
+    expect(stops(" ", { ...REST, onControl: true, moving: true })).toBe(true);
+  });
+  it("does not stop for any other key", () => {
+    for (const key of ["a", "Enter", "Tab", "s"]) expect(stops(key, { ...REST, moving: true })).toBe(false);
+  });
+  it("knows a text from a slider", () => {
+    const fake = (tagName: string, type: string) =>
+      ({ tagName, getAttribute: (name: string) => (name === "type" ? type : null), hasAttribute: () => false }) as unknown as Element;
+    expect(focusOf(fake("INPUT", "text"), true).typing).toBe(true);
+    expect(focusOf(fake("INPUT", "range"), true)).toEqual({ typing: false, onControl: true, moving: true });
+    expect(focusOf(null, false)).toEqual(REST);
+  });
+});
+
+describe("history", () => {
+  const mirrored = done(NOTHING_DONE, { op: "mirror" });
+  const both = done(mirrored, { op: "reverse" });
+  it("undoes and redoes in order", () => {
+    expect(undo(both).steps).toEqual(mirrored.steps);
+    expect(redo(undo(both))).toEqual(both);
+    expect(redo(redo(undo(undo(both))))).toEqual(both);
+  });
+  it("forgets what was undone when something new is done", () => {
+    const other = done(undo(both), { op: "retime" });
+    expect(other.steps.map(({ op }) => op)).toEqual(["mirror", "retime"]);
+    expect(redo(other)).toBe(other);
+  });
+  it("has an end on both sides", () => {
+    expect(undo(NOTHING_DONE)).toBe(NOTHING_DONE);
+    expect(redo(both)).toBe(both);
+  });
+});
+
+describe("curves", () => {
+  const rows = [[0, 1, 5], [1, 1, 2], [0.5, 1.01, 8]];
+  it("are ranked by how far they move", () => {
+    expect(ranges(rows)[2]).toBe(6);
+    expect(movers(rows, 8)).toEqual([2, 0]);
+    expect(movers(rows, 1)).toEqual([2]);
+  });
+  it("are never none where there is a joint", () => {
+    expect(movers([[1, 1]], 8)).toEqual([0]);
+    expect(movers([], 8)).toEqual([]);
+  });
+  it("fit into their extent, and a still one is not blown up", () => {
+    const { low, high } = extent(rows, [0, 2]);
+    expect(low).toBeLessThan(0);
+    expect(high).toBeGreaterThan(8);
+    const still = extent([[1], [1.001]], [0]);
+    expect(still.high - still.low).toBeGreaterThan(0.4);
+    expect(extent([], [0]).high).toBeGreaterThan(0);
+  });
+  it("have round numbers on their axes", () => {
+    expect(ticks(0, 10, 5)).toEqual([0, 2, 4, 6, 8, 10]);
+    expect(ticks(-0.3, 0.3, 4)).toEqual([-0.2, 0, 0.2]);
+    expect(ticks(1, 1, 4)).toEqual([]);
+  });
+  it("are thinned from the first to the last", () => {
+    expect(thinned(3, 10)).toEqual([0, 1, 2]);
+    const few = thinned(1000, 5);
+    expect(few).toHaveLength(5);
+    expect([few[0], few.at(-1)]).toEqual([0, 999]);
+  });
+});
+
+describe("words and numbers", () => {
+  it("tell times", () => {
+    expect([0, 8.249, 59.94, 59.96, 65, -1].map(seconds)).toEqual(["0.0 s", "8.2 s", "59.9 s", "1:00.0", "1:05.0", "0.0 s"]);
+  });
+  it("tell angles and joints", () => {
+    expect([Math.PI / 2, -0.001, -0.5].map(degrees)).toEqual(["90°", "0°", "\u221229°"]);
+    expect(joint("left_shoulder_pitch_joint")).toBe("Left shoulder pitch");
+    expect(shortJoint("right_elbow_joint")).toBe("R elbow");
+  });
+  it("make sentences, with the robot's parts in words", () => {
+    expect(sentence("right_hip_roll_link meets left_elbow_joint")).toBe("Right hip roll meets left elbow.");
+    expect(sentence("Done!")).toBe("Done!");
+    expect(sentence(" ")).toBe("");
+  });
+  it("find a name that is free", () => {
+    expect(freeName("wave", [])).toBe("wave");
+    expect(freeName("wave", ["wave", "wave 2"])).toBe("wave 3");
+    expect(freeName("motion 1", ["motion 1"])).toBe("motion 2");
+  });
+  it("make a picture that cannot break out of its address", () => {
+    expect(picture('<svg onload="x"/>')).not.toMatch(/["<>]/);
+  });
+  it("always say that STOP is a software stop", () => {
+    expect(TEXTS.stop.note).toMatch(/not an emergency stop/);
+    expect(TEXTS.stop.noteLong).toMatch(/not an emergency stop/);
+  });
+});

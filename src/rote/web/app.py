@@ -1,0 +1,121 @@
+"""The application: the page, the API, its documentation, and the guard before them all."""
+
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from fastapi import FastAPI, Request, Response, WebSocket
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import HTMLResponse
+from fastapi.staticfiles import StaticFiles
+from starlette.exceptions import HTTPException
+
+from rote import __version__
+from rote.errors import RoteError
+from rote.web import robot_routes, take_routes
+from rote.web.hub import Hub, Start
+from rote.web.live import live
+from rote.web.problems import ProblemError, document_of, status_of, to_json
+from rote.web.security import Gate, Guard
+
+STATIC = Path(__file__).parent / "static"
+
+_log = logging.getLogger("rote")
+_ABOUT = """Teach a robot by hand and play it back.
+
+Open the WebSocket `/api/live` first: it says `{"type":"hello","client":ID}`, then the robot's
+state 30 times a second and the status whenever it changes. Send `{"type":"alive"}` every second,
+and the id as `X-Rote-Client` with each request that moves the robot or changes something. One
+client commands; everybody may watch, and everybody may stop.
+"""
+_NOT_BUILT = """<!doctype html><html lang="en"><meta charset="utf-8"><title>rote</title>
+<h1>The page is not built</h1>
+<p>This server works; its page has to be made once in this checkout: <code>make page</code>.
+Then start <code>rote web</code> again.</p>
+<p>The API is described in <a href="/openapi.json">/openapi.json</a>.</p></html>
+"""
+
+
+def create_app(start: Start, gate: Gate, static: Path = STATIC) -> Guard:
+    """Return the whole server, to be run by any ASGI server."""
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        hub = app.state.hub = Hub(start)
+        try:
+            await hub.open()
+            yield
+        finally:
+            await hub.close()
+
+    app = FastAPI(
+        title="rote pendant",
+        description=_ABOUT,
+        version=__version__,
+        lifespan=lifespan,
+        docs_url=None,  # both would load scripts from elsewhere
+        redoc_url=None,
+    )
+    app.include_router(robot_routes.router)
+    app.include_router(take_routes.router)
+    _add_errors(app)
+
+    @app.websocket("/api/live")
+    async def _live(socket: WebSocket) -> None:
+        await live(socket, app.state.hub)
+
+    if (static / "index.html").is_file():
+        app.mount("/", StaticFiles(directory=static, html=True))
+    else:
+        app.get("/", include_in_schema=False, response_class=HTMLResponse)(_not_built)
+    return Guard(app, gate)
+
+
+async def _not_built() -> str:
+    return _NOT_BUILT
+
+
+def _add_errors(app: FastAPI) -> None:
+    """Answer everything that goes wrong with words and a remedy."""
+    for kind in (ProblemError, RoteError, TimeoutError):
+        app.add_exception_handler(kind, _explain)
+    app.add_exception_handler(RequestValidationError, _explain_schema)
+    app.add_exception_handler(HTTPException, _explain_http)
+    app.add_exception_handler(Exception, _apologise)
+
+
+async def _explain(_: Request, error: Exception) -> Response:
+    if isinstance(error, ProblemError):
+        return _answer(error.status, error.document())
+    return _answer(status_of(error), document_of(error))
+
+
+async def _explain_schema(_: Request, error: Exception) -> Response:
+    assert isinstance(error, RequestValidationError)
+    words = "; ".join(
+        f"{'.'.join(str(part) for part in one['loc'])}: {one['msg']}" for one in error.errors()
+    )
+    remedy = "Compare with /openapi.json."
+    return _answer(422, {"error": "schema", "message": words[:2000], "remedy": remedy})
+
+
+async def _explain_http(_: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    kinds = {404: "not-found", 405: "not-allowed", 413: "too-large"}
+    kind = kinds.get(error.status_code, "bad-request")
+    document = {"error": kind, "message": str(error.detail), "remedy": ""}
+    return _answer(error.status_code, document, dict(error.headers or {}))
+
+
+async def _apologise(request: Request, error: Exception) -> Response:
+    _log.error("%s %s failed", request.method, request.url.path, exc_info=error)
+    remedy = "This is a defect of rote; its log has more."
+    return _answer(500, {"error": "defect", "message": type(error).__name__, "remedy": remedy})
+
+
+def _answer(status: int, document: Any, headers: dict[str, str] | None = None) -> Response:
+    if status == 413:
+        headers = {**(headers or {}), "connection": "close"}
+    return Response(to_json(document), status, headers, media_type="application/json")

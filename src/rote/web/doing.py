@@ -1,0 +1,375 @@
+"""What the robot is doing on our behalf: one thing at a time, and a stop that waits for nothing."""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple
+
+from rote import messages as m
+from rote.errors import LinkError, RefusedError, RoteError, UnsupportedError
+from rote.messages import Code, Phase, RobotState
+from rote.motion.track import Track
+from rote.robot.base import ModeReport, check_name
+from rote.robot.g1 import G1
+from rote.robot.playing import Playing
+from rote.robot.teaching import Take, Teaching
+from rote.web.line import Line
+from rote.web.problems import NotConnectedError, busy
+from rote.web.takes import Shelf
+
+MOST_TEACHING_S = m.MAX_DURATION_MS / 1000
+_ACCEPTED_S = 0.5
+_END_S = 3.0
+_SEEN_S = 1.0
+
+Kind = Literal["idle", "teaching", "playing", "performing"]
+
+
+class Ending(NamedTuple):
+    """How a teaching is to end."""
+
+    save: bool
+    name: str
+
+
+class Taught(NamedTuple):
+    """How it did end."""
+
+    take: str | None
+    saved: bool
+    duration_s: float
+    samples: int
+    rate_hz: float
+
+
+class Stopped(NamedTuple):
+    """What a stop did."""
+
+    stopped: Literal["playing", "teaching", "holding", "nothing"]
+    words: str
+
+
+@dataclass(slots=True, eq=False)
+class Activity:
+    """One thing the robot does."""
+
+    kind: Kind
+    name: str
+    began_s: float
+    duration_s: float | None = None
+    playing: Playing | None = None
+    take: Take | None = None
+    rows: list[tuple[int, tuple[float, ...]]] = field(default_factory=list)
+    """While teaching: the robot's time in us and the joints, for the page's curves."""
+    ending: "asyncio.Future[Ending] | None" = None
+    taught: Taught | None = None
+    problem: Exception | None = None
+    task: "asyncio.Task[None] | None" = None
+    stopped: bool = False
+    """Whether somebody has asked for its end."""
+
+
+class Doing:
+    """Teaches, plays, performs and stops, on the robot that is connected."""
+
+    def __init__(self, line: Line, shelf: Shelf, notify: Callable[[str], None]) -> None:
+        self._line = line
+        self._shelf = shelf
+        self._notify = notify
+        self._loop = asyncio.get_running_loop()
+        self.activity: Activity | None = None
+
+    @property
+    def busy(self) -> bool:
+        """Whether something is going on that was begun here."""
+        return self.activity is not None
+
+    # ---- teaching -------------------------------------------------------------------------------
+
+    async def teach(self, name: str, *, overwrite: bool = False) -> None:
+        """Begin to teach; returns when the arms are soft."""
+        robot = self._line.robot
+        known = self._shelf.has(name)
+        activity = self._claim("teaching", name)
+        activity.ending = self._loop.create_future()
+        activity.duration_s = MOST_TEACHING_S
+        soft: asyncio.Future[None] = self._loop.create_future()
+        lesson = robot.teach(name, overwrite=overwrite, library=self._shelf.library)
+        task = self._run(activity, self._teaching(robot, activity, lesson, soft, known))
+        await asyncio.wait({task, soft}, return_when=asyncio.FIRST_COMPLETED)
+        if not soft.done():
+            task.result()
+            raise activity.problem or AssertionError
+
+    async def finish(self, *, save: bool, name: str | None = None) -> Taught:
+        """End the teaching: the arms hold, and the take is kept or thrown away."""
+        activity = self._need_teaching()
+        assert activity.ending is not None
+        wanted = name if save and name else activity.name
+        if wanted != activity.name:
+            # Whatever forbids the name is told while nothing has ended yet.
+            self._shelf.check_name(check_name(wanted))
+            await self._line.robot.check_teachable(wanted)
+        if not activity.ending.done():
+            activity.ending.set_result(Ending(save, wanted))
+        assert activity.task is not None
+        await asyncio.wait({activity.task})
+        activity.task.result()
+        if activity.taught is None:
+            raise activity.problem or AssertionError
+        return activity.taught
+
+    async def move_by_hand(self, script: str, seconds: float) -> None:
+        """Let a scripted hand move a simulated robot's arms."""
+        self._need_teaching()
+        if "hand" not in self._line.abilities:
+            raise UnsupportedError("move its own arms", f"{self._line.wire}://", ("sim://",))
+        if self._line.embedded is not None:
+            self._line.embedded.let_go()
+        await self._line.robot.move_by_hand(script, seconds)
+
+    def drag(self, joint: str | None, value_rad: float) -> None:
+        """Pull a joint of the embedded robot, or let go."""
+        self._need_teaching()
+        if self._line.embedded is None:
+            raise UnsupportedError("be dragged", f"{self._line.wire}://", ("sim://",))
+        self._line.embedded.drag(joint, value_rad)
+
+    async def pause(self, *, paused: bool) -> None:
+        """Leave out what happens from now on, or record again."""
+        if self.activity is None or self.activity.take is None:
+            raise UnsupportedError("pause a playback", f"{self._line.wire}://")
+        take = self.activity.take
+        await (take.pause() if paused else take.resume())
+
+    def curve(self, first: int) -> list[tuple[int, tuple[float, ...]]]:
+        """Return what was recorded from sample number `first` on; all with times from the first."""
+        rows = self.activity.rows if self.activity is not None else []
+        zero_us = rows[0][0] if rows else 0
+        return [(time_us - zero_us, joints) for time_us, joints in rows[first:]]
+
+    def _need_teaching(self) -> Activity:
+        activity = self.activity
+        if activity is None or activity.kind != "teaching" or activity.take is None:
+            raise RefusedError(Code.NOT_TEACHING, *m.words_for(Code.NOT_TEACHING))
+        return activity
+
+    async def _teaching(
+        self,
+        robot: G1,
+        activity: Activity,
+        lesson: Teaching,
+        soft: "asyncio.Future[None]",
+        known: bool,
+    ) -> None:
+        assert activity.ending is not None
+        forget = robot.on_state(lambda state: _collect(activity, state))
+        ending = Ending(True, activity.name)
+        try:
+            async with lesson as take:
+                activity.take, activity.began_s = take, self._loop.time()
+                soft.set_result(None)
+                if (await asyncio.wait({activity.ending}, timeout=MOST_TEACHING_S))[0]:
+                    ending = activity.ending.result()
+                renamed = ending.name != activity.name
+                if not ending.save or (renamed and "save" in robot.abilities):
+                    take.discard()
+            if ending.save and renamed:
+                await self._give_name(robot, take, ending.name, known=known)
+            activity.taught = _taught(take, ending, renamed)
+            if not activity.ending.done():
+                self._notify(f"{MOST_TEACHING_S:.0f} s are full: saved as {ending.name!r}.")
+            if take.file_problem is not None:
+                self._notify(f"The take is not on this computer: {take.file_problem}.")
+        except (RoteError, TimeoutError) as error:
+            activity.problem = error
+            if soft.done():
+                self._notify(_how_it_ended(activity, error))
+        finally:
+            forget()
+            if self._line.embedded is not None:
+                self._line.embedded.let_go()
+
+    async def _give_name(self, robot: G1, take: Take, name: str, *, known: bool) -> None:
+        """Keep a take under another name than it was begun with, on the robot and here."""
+        track = take.track
+        if "save" in robot.abilities:
+            await self._shelf.save(track, name)
+            await robot.save(name, max(track.duration_s, 0.001))
+            return
+        if known:
+            await self._shelf.save(track, name)
+        elif take.file is not None:
+            await self._shelf.rename(take.name, name)
+        await robot.rename(take.name, name)
+
+    # ---- playing --------------------------------------------------------------------------------
+
+    async def play(self, name: str, *, speed: float | None, loop: bool, taught_s: float) -> None:
+        """Play a taught action; returns when the robot has accepted."""
+        robot = self._line.robot
+        activity = self._claim("playing", name)
+        wanted = None if speed == 1.0 else speed
+        await self._follow(activity, lambda: robot.play(name, speed=wanted, loop=loop))
+        activity.duration_s = taught_s / (wanted or 1.0) or None
+
+    async def play_track(self, track: Track, name: str) -> None:
+        """Play a checked track that is not on the robot, pose by pose, on wires that can."""
+        robot = self._line.robot
+        activity = self._claim("playing", name)
+        activity.duration_s = track.duration_s
+        await self._follow(activity, lambda: robot.play_track(track, force=True))
+
+    async def perform(self, preset: int) -> None:
+        """Perform a factory action; returns when it has begun, or was refused."""
+        robot = self._line.robot
+        if "presets" not in self._line.abilities:
+            raise UnsupportedError("perform factory actions", f"{self._line.wire}://")
+        activity = self._claim("performing", str(preset))
+        task = self._run(activity, self._performing(robot, activity, preset))
+        await asyncio.wait({task}, timeout=_ACCEPTED_S)
+        if task.done() and activity.problem is not None:
+            raise activity.problem
+        if not task.done():
+            task.add_done_callback(lambda _: self._tell(activity))
+
+    async def _performing(self, robot: G1, activity: Activity, preset: int) -> None:
+        embedded = self._line.embedded
+        try:
+            if embedded is None:
+                await robot.perform(preset)
+            else:
+                embedded.obey(m.PlayPreset(preset))
+                await _until_still(robot)
+        except (RoteError, TimeoutError) as error:
+            activity.problem = error
+
+    async def _follow(self, activity: Activity, begin: Callable[[], Playing]) -> None:
+        """Begin a playback, and see it to its end; one stopped before it began is no error."""
+        try:
+            activity.playing = begin()
+            await activity.playing.started()
+        except BaseException as error:
+            self._release(activity)
+            if activity.stopped and isinstance(error, RoteError | TimeoutError):
+                return
+            raise
+        self._run(activity, self._watching(activity, activity.playing))
+
+    async def _watching(self, activity: Activity, playing: Playing) -> None:
+        try:
+            await playing.wait()
+        except (RoteError, TimeoutError) as error:
+            activity.problem = error
+            self._tell(activity)
+
+    # ---- stopping -------------------------------------------------------------------------------
+
+    async def stop(self) -> Stopped:
+        """Stop the robot at once, whatever else is pending; say what that did."""
+        robot = self._line.connected
+        if robot is None:
+            try:
+                robot = self._line.robot
+            except NotConnectedError:
+                return Stopped("nothing", "No robot is connected.")
+        was, activity = self._what_stops(self._line.state), self.activity
+        if activity is not None:
+            activity.stopped = True
+        await robot.stop()
+        if activity is not None and activity.ending is not None:
+            # A teaching sees by itself that the arms hold, unless it never saw them soft.
+            self._loop.call_later(_SEEN_S, _give_up, activity)
+        return was
+
+    def _what_stops(self, state: RobotState | None) -> Stopped:
+        kind = self.activity.kind if self.activity is not None else "idle"
+        if kind == "teaching" or (state is not None and _soft(state)):
+            return Stopped("teaching", "Teaching has been stopped: the arms hold.")
+        if kind != "idle" or (state is not None and state.playing):
+            return Stopped("playing", "Stopped: the arms return softly.")
+        if state is not None and state.holding:
+            return Stopped("holding", "Stopped: the arms let go of their pose.")
+        return Stopped("nothing", "Nothing was moving; the robot was told to stop all the same.")
+
+    async def end(self) -> None:
+        """Bring whatever goes on to a safe end, and wait for it; for leaving a robot."""
+        activity = self.activity
+        if activity is None:
+            return
+        with suppress(RoteError, TimeoutError):
+            async with asyncio.timeout(_END_S):
+                await self.stop()
+        if activity.task is not None:
+            done, _ = await asyncio.wait({activity.task}, timeout=_END_S)
+            if not done:
+                activity.task.cancel()
+                await asyncio.wait({activity.task})
+
+    # ---- inside ---------------------------------------------------------------------------------
+
+    def _claim(self, kind: Kind, name: str) -> Activity:
+        if self.activity is not None:
+            raise busy(f"the robot is busy: {self.activity.kind} {self.activity.name!r}")
+        self.activity = Activity(kind, name, self._loop.time())
+        return self.activity
+
+    def _release(self, activity: Activity) -> None:
+        if self.activity is activity:
+            self.activity = None
+
+    def _run(self, activity: Activity, work: Coroutine[Any, Any, None]) -> "asyncio.Task[None]":
+        task = asyncio.create_task(work, name=f"rote {activity.kind} {activity.name}")
+        task.add_done_callback(lambda _: self._release(activity))
+        activity.task = task
+        return task
+
+    def _tell(self, activity: Activity) -> None:
+        if activity.problem is not None and not isinstance(activity.problem, LinkError):
+            self._notify(f"{activity.kind.capitalize()} has ended: {activity.problem}.")
+
+
+def _collect(activity: Activity, state: RobotState) -> None:
+    rows = activity.rows
+    if state.recording and activity.take is not None and (not rows or state.time_us > rows[-1][0]):
+        rows.append((state.time_us, state.positions_rad))
+
+
+def _give_up(activity: Activity) -> None:
+    """End a teaching that was stopped so early that it has not noticed."""
+    assert activity.ending is not None
+    if not activity.ending.done():
+        activity.ending.set_result(Ending(False, activity.name))
+
+
+def _how_it_ended(activity: Activity, error: Exception) -> str:
+    words = f"The teaching has ended: {error}."
+    if activity.take is not None and activity.take.file is not None:
+        words += f" What was recorded is kept as the take {activity.name!r}."
+    return words
+
+
+def _soft(state: RobotState) -> bool:
+    """Whether somebody teaches: joints that give way in damping mode are nobody's teaching."""
+    return state.arms_soft and ModeReport.of(state.mode).balanced
+
+
+def _taught(take: Take, ending: Ending, renamed: bool) -> Taught:
+    track = take.track
+    return Taught(
+        take=ending.name if ending.save else None,
+        saved=ending.save and (take.saved or renamed),
+        duration_s=round(track.duration_s, 4),
+        samples=len(track),
+        rate_hz=round(track.rate_hz, 3),
+    )
+
+
+async def _until_still(robot: G1) -> None:
+    """Wait until the arms have moved, and do so no more."""
+    moved = False
+    async for state in robot.states():
+        moved |= state.phase is not Phase.NONE
+        if moved and (state.phase is Phase.NONE or state.holding):
+            return

@@ -1,0 +1,122 @@
+"""The simulated robot inside this process, and what a page can do to it beyond any wire."""
+
+import math
+from dataclasses import replace
+from urllib.parse import parse_qs, urlsplit
+
+import numpy as np
+
+from rote import messages as m
+from rote.connection import EMBEDDED, default_store
+from rote.errors import BadRequestError, RefusedError
+from rote.messages import Code, RobotState
+from rote.model import G1_JOINTS, TAUGHT_JOINTS
+from rote.motion.track import Array
+from rote.robot.base import Preset
+from rote.sim.presets import PRESETS
+from rote.sim.store import Store
+from rote.sim.world import World
+
+ABILITIES = frozenset({"drag", "rename", "delete", "presets"})
+_PULL_RAD_S = 2.5
+_MARGIN_RAD = 0.02
+_CALLER = "the pendant"
+
+
+class DragHand:
+    """A person who pulls one joint after the other, softly, and keeps hold of those let go of.
+
+    Where a joint is wanted may jump with a finger on a screen; the hand goes there at a calm speed.
+    """
+
+    def __init__(self) -> None:
+        self._pose: dict[int, float] = {}
+        self._wanted: dict[int, float] = {}
+        self._last_s = 0.0
+
+    def pull(self, joint: int, value_rad: float, now_rad: float) -> None:
+        """Go on to pull `joint`, which is at `now_rad`, to `value_rad`, as far as it reaches."""
+        self._pose.setdefault(joint, now_rad)
+        limits = G1_JOINTS[joint]
+        low, high = limits.lower_rad + _MARGIN_RAD, limits.upper_rad - _MARGIN_RAD
+        self._wanted[joint] = min(max(value_rad, low), high)
+
+    def grip(self, time_s: float) -> Array | None:
+        """Return where the hand wants the joints it holds, NaN for the others."""
+        most = _PULL_RAD_S * max(time_s - self._last_s, 0.0)
+        self._last_s = time_s
+        grip: Array = np.full(len(G1_JOINTS), np.nan)
+        for joint, wanted in self._wanted.items():
+            self._pose[joint] += min(max(wanted - self._pose[joint], -most), most)
+            grip[joint] = self._pose[joint]
+        return grip
+
+
+class Embedded:
+    """One simulated robot and its store."""
+
+    def __init__(self, url: str) -> None:
+        self.store = Store(_store_of(url))
+        self.world = World(self.store)
+        self._hand: DragHand | None = None
+
+    def close(self) -> None:
+        """Close the store."""
+        self.store.close()
+
+    def drag(self, name: str | None, value_rad: float) -> None:
+        """Pull a joint by its name; None lets go of all."""
+        if name is None:
+            self._hand = None
+            self.world.attach(None)
+            return
+        joint = next((i for i in TAUGHT_JOINTS if G1_JOINTS[i].name == name), None)
+        if joint is None or not math.isfinite(value_rad):
+            raise BadRequestError(
+                f"{name!r} cannot be pulled",
+                f"Soft are {', '.join(G1_JOINTS[i].name for i in TAUGHT_JOINTS)}.",
+            )
+        if self._hand is None:
+            self._hand = DragHand()
+            self.world.attach(self._hand)
+        self._hand.pull(joint, value_rad, float(self.world.body.positions_rad[joint]))
+
+    def let_go(self) -> None:
+        """Forget the hand: the end of the teaching, or another hand, has taken its place."""
+        self._hand = None
+
+    def with_health(self, state: RobotState) -> RobotState:
+        """Return a state with what its own wire leaves out: health, and whether a pose is held."""
+        health = self.world.health
+        return replace(
+            state,
+            battery_percent=round(health.battery_percent, 1),
+            temperatures_c=tuple(health.temperatures_c.tolist()),
+            faults=health.words,
+            holding=self.world.holding,
+        )
+
+    @property
+    def presets(self) -> tuple[Preset, ...]:
+        """The factory actions, which the embedded robot's own wire does not list."""
+        hardware = self.world.firmware.mode_machine
+        return tuple(
+            Preset(preset.id, preset.name)
+            for preset in PRESETS.values()
+            if not preset.mode_machine or hardware in preset.mode_machine
+        )
+
+    def obey(self, command: m.RenameAction | m.DeleteAction | m.PlayPreset) -> None:
+        """Carry out what the embedded robot's own wire cannot say, or raise `RefusedError`."""
+        reply = self.world.obey(_CALLER, command)
+        assert isinstance(reply, m.Status)
+        if reply.code != Code.OK:
+            raise RefusedError(reply.code, *m.words_for(reply.code))
+
+
+def _store_of(url: str) -> str:
+    parts = urlsplit(url)
+    query = parse_qs(parts.query)
+    if parts.netloc != "g1" or parts.path.strip("/") or set(query) - {"store"}:
+        raise BadRequestError(f"{url!r} is not a simulated robot rote knows", f"Use {EMBEDDED}.")
+    return query.get("store", [str(default_store())])[0]

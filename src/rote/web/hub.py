@@ -1,0 +1,279 @@
+"""The hub: one robot, one activity, one who commands, and everybody who watches."""
+
+import asyncio
+from collections.abc import Coroutine
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from rote import messages as m
+from rote.connection import EMBEDDED
+from rote.errors import RoteError
+from rote.messages import Phase
+from rote.motion.files.library import Library
+from rote.robot import preflight
+from rote.robot.base import Actions, Finding, ModeReport
+from rote.robot.g1 import G1
+from rote.web.clients import Client, Clients, Outbox
+from rote.web.doing import Activity, Doing, Stopped
+from rote.web.edits import Desk
+from rote.web.line import Line, check_url
+from rote.web.problems import busy, to_json
+from rote.web.takes import Shelf
+
+STATE_HZ = 30
+_LOOK_EVERY = 3  # states between two looks whether the status has changed
+_BUSY_STATUS_S, _STATUS_S = 0.2, 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """Which robot to begin with, and where takes are kept."""
+
+    library: Library
+    url: str = EMBEDDED
+    key: str | None = None
+
+
+class Hub:
+    """Everything behind the API. All calls are made in one event loop."""
+
+    def __init__(self, start: Start) -> None:
+        self._start = start
+        self._loop = asyncio.get_running_loop()
+        self.clients = Clients(self._loop.time)
+        self.shelf = Shelf(start.library)
+        self.desk = Desk(self.shelf)
+        self.line = Line(self._greet, self.notify)
+        self.doing = Doing(self.line, self.shelf, self.notify)
+        self._actions = Actions((), ())
+        self._controller: str | None = None
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._told: tuple[object, ...] = ()
+        self._told_s = 0.0
+
+    async def open(self) -> None:
+        """Begin."""
+        await self.line.open(self._start.url, self._start.key)
+        self._spawn(self._pulse())
+
+    async def close(self) -> None:
+        """Bring the robot to rest and let go of it."""
+        await self.doing.end()
+        for task in tuple(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self.line.close()
+        self.desk.close()
+        self.shelf.close()
+
+    # ---- the connection -------------------------------------------------------------------------
+
+    async def connect(self, url: str, key: str | None) -> None:
+        """Turn to another robot; what goes on with this one must have ended."""
+        check_url(url)
+        if self.doing.busy:
+            raise busy("the robot is busy")
+        await self.line.open(url, key)
+
+    async def disconnect(self) -> None:
+        """Let go of the robot, after a safe end of whatever goes on."""
+        await self.doing.end()
+        await self.line.close()
+
+    async def _greet(self, robot: G1) -> None:
+        self._controller = await robot.controller()
+        self._actions = await robot.actions()
+
+    # ---- the robot ------------------------------------------------------------------------------
+
+    async def actions(self) -> Actions:
+        """Ask the robot what it can play."""
+        actions = await self.line.robot.actions()
+        embedded = self.line.embedded
+        if embedded is not None:
+            actions = Actions(embedded.presets, actions.taught)
+        self._actions = actions
+        return actions
+
+    async def play(self, name: str, *, speed: float | None, loop: bool) -> None:
+        """Play a taught action."""
+        found = (await self.actions()).find(name)
+        length_s = 0.0 if found is None else found.duration_s
+        await self.doing.play(name, speed=speed, loop=loop, taught_s=length_s)
+
+    async def rename_action(self, old: str, new: str) -> None:
+        """Rename a taught action."""
+        if self.line.embedded is not None:
+            self.line.embedded.obey(m.RenameAction(old, new))
+        else:
+            await self.line.robot.rename(old, new)
+
+    async def delete_action(self, name: str) -> None:
+        """Delete a taught action."""
+        if self.line.embedded is not None:
+            self.line.embedded.obey(m.DeleteAction(name))
+        else:
+            await self.line.robot.delete(name)
+
+    async def stop(self) -> Stopped:
+        """Stop; from anybody, at any time."""
+        return await self.doing.stop()
+
+    def stop_soon(self, why: str = "", answer: Outbox | None = None) -> None:
+        """Stop, tell everybody what that did, and whoever asked for it first of all."""
+        self._spawn(self._stop_and_tell(why, answer))
+
+    async def _stop_and_tell(self, why: str, answer: Outbox | None) -> None:
+        try:
+            did = await self.stop()
+        except (RoteError, TimeoutError) as error:
+            words = f"The robot could not be told to stop: {error}. Use its own remote."
+            did = Stopped("nothing", words)
+        if answer is not None:
+            answer.say(_message("stopped", did._asdict()))
+        self.notify(f"{why} {did.words}".strip())
+
+    # ---- those who watch ------------------------------------------------------------------------
+
+    def join(self, old: str | None, version: str) -> Client:
+        """Let a browser in and tell it who it is, and how things are."""
+        client = self.clients.join(old)
+        assert client.outbox is not None
+        hello = {"type": "hello", "client": client.id, "version": version}
+        client.outbox.say(to_json(hello).decode())
+        client.outbox.say(_message("status", self.status(client.id)))
+        return client
+
+    def notify(self, words: str) -> None:
+        """Tell everybody."""
+        text = _message("notice", {"words": words})
+        for client in self.clients:
+            if client.outbox is not None:
+                client.outbox.say(text)
+
+    async def _pulse(self) -> None:
+        """Send states and statuses, and look after the one that commands."""
+        due, beat = self._loop.time(), 0
+        while True:
+            self._show_state()
+            if beat % _LOOK_EVERY == 0:
+                self._show_status()
+                if self.clients.commander_lost(busy=self.doing.busy) and self.doing.busy:
+                    self.stop_soon("The browser that commanded is gone.")
+            beat += 1
+            due = max(due + 1 / STATE_HZ, self._loop.time() - 0.1)
+            await asyncio.sleep(due - self._loop.time())
+
+    def _show_state(self) -> None:
+        robot = self.line.connected
+        state = None if robot is None else robot.state
+        outboxes = [client.outbox for client in self.clients if client.outbox is not None]
+        if state is None or not outboxes:
+            return
+        joints = ",".join([f"{value:.4f}" for value in state.positions_rad])
+        # The one text of which there are many: written by hand, once for all who watch.
+        text = (
+            f'{{"type":"state","t":{state.time_us / 1e6:.4f},"q":[{joints}],"mode":{state.mode},'
+            f'"phase":"{state.phase.name.lower()}","soft":{str(state.arms_soft).lower()}}}'
+        )
+        for outbox in outboxes:
+            outbox.show(text)
+
+    def _show_status(self) -> None:
+        state, activity = self.line.state, self.doing.activity
+        now = self._loop.time()
+        told = (
+            self.line.report,
+            self.clients.commander,
+            None if activity is None else (activity, activity.kind, activity.take is None),
+            None if state is None else (state.mode, state.phase, state.holding, state.faults),
+        )
+        pause_s = _BUSY_STATUS_S if activity is not None else _STATUS_S
+        if told == self._told and now - self._told_s < pause_s:
+            return
+        self._told, self._told_s = told, now
+        # Two texts for all: one for the client that commands, one for the others.
+        texts = {you: _message("status", self._status(you=you)) for you in (True, False)}
+        for client in self.clients:
+            if client.outbox is not None:
+                client.outbox.say(texts[client.id == self.clients.commander])
+
+    # ---- how things are -------------------------------------------------------------------------
+
+    def status(self, client: str | None) -> dict[str, Any]:
+        """Return everything a page shows at a glance."""
+        return self._status(you=client is not None and client == self.clients.commander)
+
+    def _status(self, *, you: bool) -> dict[str, Any]:
+        state = self.line.state
+        connected = self.line.connected is not None
+        found = preflight.findings(state, self._actions, self._controller) if connected else []
+        return {
+            "connection": {
+                **asdict(self.line.report),
+                "url": self.line.url or None,
+                "wire": self.line.wire or None,
+                "simulated": "hand" in self.line.abilities,
+            },
+            "mode": None if state is None else asdict(ModeReport.of(state.mode)),
+            "battery_percent": None if state is None else state.battery_percent,
+            "temperatures_c": [] if state is None else [round(c, 1) for c in state.temperatures_c],
+            "faults": [] if state is None else list(state.faults),
+            "findings": [finding_document(one) for one in found],
+            "abilities": sorted(self.line.abilities),
+            "activity": self._activity(),
+            "commander": {"client": self.clients.commander, "you": you},
+            "holding": state is not None and state.holding,
+        }
+
+    def _activity(self) -> dict[str, Any]:
+        robot, activity = self.line.connected, self.doing.activity
+        state = None if robot is None else robot.state
+        phase = Phase.NONE if state is None else state.phase
+        document = {
+            "kind": "idle",
+            "name": "",
+            "phase": phase.name.lower(),
+            "elapsed_s": 0.0,
+            "duration_s": None,
+            "fraction": 0.0,
+            "round": 1,
+            "samples": 0,
+        }
+        if activity is None:
+            # Somebody else's doing, by another client or the robot's own remote.
+            if phase in {Phase.APPROACH, Phase.PLAYING}:
+                document["kind"] = "playing"
+            return document
+        elapsed_s = self._loop.time() - activity.began_s
+        document |= {"kind": activity.kind, "name": activity.name}
+        document |= {"elapsed_s": round(elapsed_s, 2), "duration_s": activity.duration_s}
+        return document | _progress(activity, elapsed_s)
+
+    def _spawn(self, work: Coroutine[Any, Any, Any]) -> None:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+
+def _progress(activity: Activity, elapsed_s: float) -> dict[str, Any]:
+    if activity.playing is not None and activity.playing.progress is not None:
+        progress = activity.playing.progress
+        return {"fraction": round(progress.fraction, 4), "round": progress.round}
+    if activity.kind == "teaching" and activity.duration_s:
+        fraction = min(elapsed_s / activity.duration_s, 1.0)
+        return {"fraction": round(fraction, 4), "samples": len(activity.rows)}
+    return {}
+
+
+def finding_document(finding: Finding) -> dict[str, str]:
+    """Return a finding about the robot as the page is told it."""
+    return {
+        "severity": finding.severity.value,
+        "words": finding.words,
+        "remedy": finding.remedy,
+    }
+
+
+def _message(kind: str, document: dict[str, Any]) -> str:
+    return to_json({"type": kind} | document).decode()

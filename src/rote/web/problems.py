@@ -1,0 +1,71 @@
+"""What the API answers when something cannot be done: a status, a kind, words and a remedy."""
+
+import json
+from typing import Any
+
+from rote.errors import (
+    BadRequestError,
+    DecodeError,
+    LinkError,
+    ProtocolError,
+    RoteError,
+    StageError,
+)
+
+_STATUSES: tuple[tuple[type[Exception], int], ...] = (
+    (BadRequestError, 400),
+    (DecodeError, 400),
+    (LinkError, 502),
+    (ProtocolError, 502),
+    (TimeoutError, 502),
+    (RoteError, 409),
+)
+
+
+class ProblemError(Exception):
+    """A request that is refused here, before any robot hears of it."""
+
+    def __init__(self, status: int, kind: str, message: str, remedy: str = "") -> None:
+        super().__init__(message)
+        self.status = status
+        self.kind = kind
+        self.message = message
+        self.remedy = remedy
+
+    def document(self) -> dict[str, str]:
+        """Return what the page is told."""
+        return {"error": self.kind, "message": self.message, "remedy": self.remedy}
+
+
+class NotConnectedError(ProblemError):
+    """There is no robot to ask."""
+
+    def __init__(self) -> None:
+        super().__init__(409, "not-connected", "no robot is connected", "Connect to one first.")
+
+
+def busy(words: str) -> ProblemError:
+    """Return the refusal of what has to wait."""
+    return ProblemError(409, "busy", words, "Wait until it has ended, or stop it.")
+
+
+def status_of(error: Exception) -> int:
+    """Return the HTTP status for an error that was raised on purpose."""
+    return next((status for kind, status in _STATUSES if isinstance(error, kind)), 500)
+
+
+def document_of(error: Exception) -> dict[str, str]:
+    """Return what the page is told about an error that was raised on purpose."""
+    if isinstance(error, RoteError):
+        told = {"error": error.kind, "message": str(error), "remedy": error.remedy}
+        return told | ({"stage": error.stage} if isinstance(error, StageError) else {})
+    return {
+        "error": "no-answer",
+        "message": str(error) or "the robot did not report its state in time",
+        "remedy": "Look at the connection, then ask again.",
+    }
+
+
+def to_json(document: Any) -> bytes:
+    """Write JSON in ASCII, so that no text, however odd, fails on its way out."""
+    return json.dumps(document, separators=(",", ":"), allow_nan=False).encode("ascii")

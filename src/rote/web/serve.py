@@ -1,0 +1,126 @@
+"""The server as a program runs it: a port, an address to open, and an end with arms at rest."""
+
+import asyncio
+import contextlib
+import errno
+import io
+import logging
+import os
+import socket
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from typing import NamedTuple
+
+import uvicorn
+
+from rote.errors import LinkError
+from rote.web.app import create_app
+from rote.web.hub import Start
+from rote.web.security import Gate
+
+_ELSEWHERE = ("192.0.2.1", 9)  # an address of documentation: nothing is sent there
+
+
+class _Server(uvicorn.Server):
+    """Leaves signals to whoever runs it, and says when it listens."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self.listening = asyncio.Event()
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Begin to listen."""
+        await super().startup(sockets)
+        self.listening.set()
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Capture none."""
+        yield
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """Bind a port; 0 lets the system choose one."""
+    try:
+        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
+        return socket.create_server((host, port), family=family, backlog=128)
+    except OSError as error:
+        number = error.errno or 0  # below 0: the resolver has numbers of its own
+        words = os.strerror(number).lower() if number > 0 else str(error.strerror)
+        raise LinkError(
+            f"{host}:{port} cannot be used: {words}",
+            "Another program holds the port: choose another with --port."
+            if number == errno.EADDRINUSE
+            else "Use an address of this computer, like 127.0.0.1, or 0.0.0.0 for all.",
+        ) from error
+
+
+class Serving(NamedTuple):
+    """A server that runs."""
+
+    port: int
+    task: "asyncio.Task[None]"
+    """Ends when the server does."""
+
+
+@asynccontextmanager
+async def serving(start: Start, gate: Gate, port: int) -> AsyncIterator[Serving]:
+    """Run the server in the block."""
+    opened = listen(gate.host, port)
+    config = uvicorn.Config(
+        create_app(start, gate),
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        ws="websockets-sansio",
+        ws_max_size=4096,
+        ws_per_message_deflate=False,
+        timeout_graceful_shutdown=1,
+        timeout_keep_alive=30,
+    )
+    logging.getLogger("python_multipart").setLevel(logging.ERROR)  # the answer says it all
+    server = _Server(config)
+    task = asyncio.create_task(server.serve([opened]))
+    listening = asyncio.create_task(server.listening.wait())
+    try:
+        await asyncio.wait({task, listening}, return_when=asyncio.FIRST_COMPLETED)
+        yield Serving(opened.getsockname()[1], task)
+    finally:
+        listening.cancel()
+        # Requests that still wait for a robot are cut off at the end: nobody needs their traces.
+        logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)
+        server.should_exit = True
+        await asyncio.wait({task})
+        opened.close()
+
+
+def link(gate: Gate, port: int) -> str:
+    """Return the address to open, with the token where one is needed."""
+    host = gate.host
+    if host in {"0.0.0.0", "::", ""}:  # noqa: S104 # it is compared, not bound
+        host = _own_address()
+    shown = f"[{host}]" if ":" in host else host
+    return f"http://{shown}:{port}/" + (f"?token={gate.token}" if gate.token else "")
+
+
+def picture(text: str) -> str:
+    """Return a text as a QR code for a terminal; empty where the package for it is missing."""
+    try:
+        import qrcode  # type: ignore[import-untyped] # noqa: PLC0415 - loopback needs none
+    except ImportError:
+        return ""
+    code = qrcode.QRCode(border=2)
+    code.add_data(text)
+    drawn = io.StringIO()
+    code.print_ascii(out=drawn, invert=True)
+    return drawn.getvalue()
+
+
+def _own_address() -> str:
+    """Return the address by which others on the network reach this computer."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as one:
+        try:
+            one.connect(_ELSEWHERE)
+        except OSError:
+            return "127.0.0.1"
+        return str(one.getsockname()[0])

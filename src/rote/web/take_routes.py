@@ -1,0 +1,86 @@
+"""The API's requests about the takes on this computer: list, edit, copy to and from files."""
+
+from typing import Annotated, Literal
+from urllib.parse import quote
+
+from fastapi import APIRouter, File, Query, Request, Response, UploadFile
+
+from rote.web import schemas as s
+from rote.web.robot_routes import Caller, answer, commanding, hub_of
+from rote.web.takes import whole
+
+router = APIRouter(prefix="/api", responses={"4XX": {"model": s.Problem}}, tags=["takes"])
+
+_KINDS = {
+    "mcap": "application/octet-stream",
+    "npz": "application/octet-stream",
+    "csv": "text/csv; charset=utf-8",
+    "json": "application/json",
+}
+
+
+@router.get("/takes", response_model=s.Takes)
+async def takes(request: Request, search: Annotated[str, Query(max_length=200)] = "") -> Response:
+    """The takes: all, or those with each word of a search in name, tags or source."""
+    return answer({"takes": await hub_of(request).shelf.entries(search)})
+
+
+@router.post("/takes/upload", response_model=s.TakeEntry)
+async def upload(
+    request: Request, file: Annotated[UploadFile, File()], caller: Caller = None
+) -> Response:
+    """Add a .mcap, .npz, .json or .csv file of up to 32 MB."""
+    hub = commanding(request, caller)
+    return answer(await hub.shelf.import_file(file.filename or "", file.file))
+
+
+@router.post("/takes/rename", response_model=s.TakeEntry)
+async def rename(request: Request, body: s.Rename, caller: Caller = None) -> Response:
+    """Rename a take."""
+    return answer(await commanding(request, caller).shelf.rename(body.old, body.new))
+
+
+@router.post("/takes/delete", response_model=s.Done)
+async def delete(request: Request, body: s.Delete, caller: Caller = None) -> Response:
+    """Move a take to the trash beside the library."""
+    await commanding(request, caller).shelf.delete(body.name)
+    return answer({"done": True})
+
+
+@router.post("/takes/tag", response_model=s.TakeEntry)
+async def tag(request: Request, body: s.TagTake, caller: Caller = None) -> Response:
+    """Add tags to a take, or take them away."""
+    return answer(await commanding(request, caller).shelf.tag(body.name, body.add, body.remove))
+
+
+@router.get("/takes/{name}", response_model=s.Motion)
+async def take(request: Request, name: str) -> Response:
+    """One take, with its curves."""
+    return answer(whole(name, await hub_of(request).shelf.load(name)))
+
+
+@router.get("/takes/{name}/file", response_class=Response)
+async def download(
+    request: Request,
+    name: str,
+    ending: Annotated[Literal["mcap", "csv", "npz", "json"], Query(alias="format")] = "mcap",
+) -> Response:
+    """A take as a file."""
+    content = await hub_of(request).shelf.export_file(name, ending)
+    headers = {"content-disposition": f"attachment; filename*=UTF-8''{quote(name)}.{ending}"}
+    return Response(content, media_type=_KINDS[ending], headers=headers)
+
+
+@router.post("/edit", response_model=s.Edited)
+async def edit(request: Request, body: s.Edit) -> Response:
+    """What a take would be after some steps, and what speaks against playing it."""
+    return answer(await hub_of(request).desk.look(body.take, body.steps))
+
+
+@router.post("/edit/save", response_model=s.TakeEntry)
+async def edit_save(request: Request, body: s.EditSave, caller: Caller = None) -> Response:
+    """Keep an edited take under another name."""
+    hub = commanding(request, caller)
+    hub.shelf.check_name(body.name)
+    track = await hub.desk.edited(body.take, body.steps)
+    return answer(await hub.shelf.save(track, body.name))

@@ -1,0 +1,142 @@
+"""rote web: what it prints, what it refuses, and how it ends."""
+
+import json
+import os
+import signal
+import socket
+import sys
+import threading
+import time
+import webbrowser
+from collections.abc import Callable
+
+import httpx
+import pytest
+
+from rote.cli import main
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as one:
+        return int(one.getsockname()[1])
+
+
+def serve(arguments: list[str], port: int, ask: Callable[[httpx.Client], None]) -> int:
+    """Run `rote web` here, ask it something from a thread, and end it by a signal."""
+    failures: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            with httpx.Client(base_url=f"http://127.0.0.1:{port}", trust_env=False) as http:
+                until = time.monotonic() + 20
+                while True:
+                    try:
+                        http.get("/")
+                        break
+                    except httpx.ConnectError:
+                        assert time.monotonic() < until, "the server does not listen"
+                ask(http)
+        except BaseException as error:
+            failures.append(error)
+        finally:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    code = main(["web", "--port", str(port), *arguments])
+    thread.join(20)
+    assert not failures, failures
+    return code
+
+
+def test_it_says_where_it_is_serves_its_robot_and_ends_when_asked_to(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    port = free_port()
+
+    def ask(http: httpx.Client) -> None:
+        assert http.get("/openapi.json").json()["openapi"].startswith("3.")
+        assert http.post("/api/stop", json={}).json()["stopped"] == "nothing"
+
+    assert serve(["--no-browser"], port, ask) == 128 + signal.SIGTERM
+    out, err = capsys.readouterr()
+    assert f"http://127.0.0.1:{port}/" in out
+    assert "sim://g1" in out
+    assert err == ""
+
+
+def test_a_script_reads_the_address_and_the_token(capsys: pytest.CaptureFixture[str]) -> None:
+    port = free_port()
+
+    def ask(http: httpx.Client) -> None:
+        assert http.get("/api/status").status_code == 403
+
+    assert serve(["--host", "0.0.0.0", "--json"], port, ask) == 128 + signal.SIGTERM
+    out, _ = capsys.readouterr()
+    ready = json.loads(out)
+    assert ready["event"] == "ready"
+    assert len(ready["url"].partition("?token=")[2]) > 20
+
+
+class Shown:
+    """A browser that remembers what it was to open."""
+
+    def __init__(self) -> None:
+        self.opened: list[str] = []
+
+    def open(self, address: str) -> bool:
+        self.opened.append(address)
+        return True
+
+
+def test_it_opens_a_browser_where_there_is_one_and_shows_a_token_it_was_given(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    port, browser = free_port(), Shown()
+    monkeypatch.setattr(webbrowser, "get", lambda: browser)
+    token = "a-token-of-my-own"
+
+    def ask(http: httpx.Client) -> None:
+        until = time.monotonic() + 20
+        while not browser.opened and time.monotonic() < until:
+            http.get("/")
+
+    assert serve(["--token", token], port, ask) == 128 + signal.SIGTERM
+    assert browser.opened == [f"http://127.0.0.1:{port}/?token={token}"]
+    assert "can move the robot" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--token", "short"], "guessed"),
+        (["--host", ""], "empty"),
+        (["--host", "203.0.113.7", "--port", "0"], "cannot be used"),
+    ],
+)
+def test_what_cannot_be_served_is_refused_in_words(
+    capsys: pytest.CaptureFixture[str], arguments: list[str], words: str
+) -> None:
+    assert main(["web", "--no-browser", *arguments]) in {2, 3}
+    assert words in capsys.readouterr().err
+
+
+def test_without_its_packages_it_names_the_extra(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "rote.web.hub", None)
+    assert main(["web"]) == 1
+    assert "rote[web]" in capsys.readouterr().err
+
+
+def test_a_terminal_is_shown_a_code_and_nothing_is_opened_without_a_browser(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def none() -> None:
+        raise webbrowser.Error("there is no browser")
+
+    monkeypatch.setattr(webbrowser, "get", none)
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
+    port = free_port()
+    assert serve(["--token", "a-token-of-my-own"], port, lambda _: None) == 128 + signal.SIGTERM
+    assert "\u2588" in capsys.readouterr().out

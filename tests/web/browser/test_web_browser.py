@@ -1,0 +1,105 @@
+"""The pendant in a real browser: what a person does, at a desk and on a phone."""
+
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[3]
+PAGE = ROOT / "page"
+BUILT = ROOT / "src" / "rote" / "web" / "static" / "index.html"
+STORY = Path(__file__).with_name("story.mjs")
+PATIENCE_S = 400
+
+
+def _missing() -> str:
+    """Return why there is nothing to test with; empty where there is."""
+    if shutil.which("node") is None:
+        return "node is not installed"
+    if shutil.which("chromium") is None:
+        return "chromium is not installed: apt-get install chromium"
+    if not (PAGE / "node_modules" / "playwright-core").is_dir():
+        return "the page's tools are not there: scripts/page --tools"
+    if not BUILT.is_file():
+        return "the page is not built: scripts/page"
+    return ""
+
+
+pytestmark = [
+    pytest.mark.skipif(bool(_missing()), reason=_missing()),
+    pytest.mark.timeout(PATIENCE_S + 60),
+]
+
+
+@pytest.fixture
+def pendant(tmp_path: Path) -> Iterator[str]:
+    """The address of a pendant with an empty library."""
+    serve = [sys.executable, "-m", "rote", "web", "--no-browser", "--port", "0", "--json"]
+    environment = {**os.environ, "ROTE_HOME": str(tmp_path)}
+    with subprocess.Popen(serve, stdout=subprocess.PIPE, text=True, env=environment) as server:
+        assert server.stdout is not None
+        ready = server.stdout.readline()
+        assert ready, "rote web did not start"
+        yield json.loads(ready)["url"]
+        server.send_signal(signal.SIGINT)
+
+
+def _free_port() -> int:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def _told(task: dict[str, Any]) -> dict[str, Any]:
+    """Let the browser live the story, and return its report."""
+    done = subprocess.run(
+        ["node", str(STORY)],
+        input=json.dumps(task),
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    report: dict[str, Any] = json.loads(done.stdout)
+    return report
+
+
+@pytest.mark.parametrize(
+    ("width", "height", "scheme"),
+    [(1440, 900, "dark"), (360, 740, "light")],
+    ids=["desk", "phone"],
+)
+def test_a_person_teaches_edits_plays_and_stops_with_no_error_on_the_console(
+    pendant: str, tmp_path: Path, width: int, height: int, scheme: str
+) -> None:
+    port = _free_port()
+    picture = tmp_path / "failed.png"
+    task = {
+        "url": pendant,
+        "width": width,
+        "height": height,
+        "scheme": scheme,
+        "page": str(PAGE),
+        "chromium": shutil.which("chromium"),
+        "picture": str(picture),
+        "sim": [sys.executable, "-m", "rote", "sim", "--udp", f"127.0.0.1:{port}", "--serial", ""],
+        "simUrl": f"udp://127.0.0.1:{port}",
+    }
+    report = _told(task)
+    for step in report["steps"]:
+        print(f"{step['ms']} ms  {step['name']}")
+    last = report["steps"][-1]["name"]
+    assert report["failure"] is None, (
+        f"{last}: {report['failure']} {report.get('said')} (see {picture})"
+    )
+    assert report["console"] == []
+    assert len(report["steps"]) == 16

@@ -1,0 +1,282 @@
+"""Who watches, who commands, and what happens when that one falls silent."""
+
+import asyncio
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from websockets.exceptions import InvalidStatus
+
+from rote.web import clients as clients_module
+from rote.web.clients import IDLE_SILENCE_S, MOST_CLIENTS, SILENCE_S, Client, Clients, Outbox
+from rote.web.problems import ProblemError
+from virtual import run
+from web.pendant import one_browser, pendant, teach
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+# ---- the rules ----------------------------------------------------------------------------------
+
+
+def test_the_first_commands_and_another_takes_over_only_on_purpose() -> None:
+    clients = Clients(Clock())
+    first, second = clients.join(), clients.join()
+    clients.need(first.id)
+    with pytest.raises(ProblemError, match="another browser"):
+        clients.need(second.id)
+    with pytest.raises(ProblemError, match="another browser"):
+        clients.release(second.id)
+    clients.take(second.id)
+    clients.need(second.id)
+    with pytest.raises(ProblemError):
+        clients.need(first.id)
+    clients.release(second.id)
+    clients.need(first.id)  # nobody commanded, so who asks does
+    assert clients.commander == first.id
+
+
+@pytest.mark.parametrize("name", [None, "", "somebody"])
+def test_who_is_not_known_commands_nothing(name: str | None) -> None:
+    clients = Clients(Clock())
+    for ask in (clients.need, clients.take, clients.release):
+        with pytest.raises(ProblemError, match="does not know"):
+            ask(name)
+    assert clients.commander is None
+
+
+@pytest.mark.parametrize(("busy", "patience_s"), [(True, SILENCE_S), (False, IDLE_SILENCE_S)])
+def test_silence_ends_a_command_sooner_while_the_robot_moves(busy: bool, patience_s: float) -> None:
+    clock = Clock()
+    clients = Clients(clock)
+    client = clients.join()
+    clock.now += 5
+    clients.alive(client.id)
+    clock.now += patience_s
+    assert not clients.commander_lost(busy=busy)
+    clock.now += 0.01
+    assert clients.commander_lost(busy=busy)
+    assert clients.commander is None
+    assert not clients.commander_lost(busy=busy)  # it is told once
+
+
+def test_who_reloads_is_who_it_was_and_who_stays_away_is_forgotten() -> None:
+    clock = Clock()
+    clients = Clients(clock)
+    first, second = clients.join(), clients.join()
+    assert clients.join(first.id) is not first  # it is still here: nobody else can be it
+    clients.leave(first)
+    clock.now += 2
+    assert clients.join(first.id) is first
+    clients.need(first.id)
+    clients.leave(second)
+    clock.now += IDLE_SILENCE_S + 0.1
+    clients.alive(first.id)
+    assert clients.join(second.id).id != second.id
+
+
+def test_there_is_room_for_many_and_not_for_all() -> None:
+    clients = Clients(Clock())
+    for _ in range(MOST_CLIENTS):
+        clients.join()
+    with pytest.raises(ProblemError, match=str(MOST_CLIENTS)):
+        clients.join()
+
+
+Move = st.tuples(
+    st.sampled_from(["join", "leave", "back", "take", "release", "need", "alive", "wait", "look"]),
+    st.integers(0, 4),
+)
+
+
+@given(st.lists(Move, max_size=60))
+def test_whatever_happens_at_most_one_commands_and_it_has_been_heard(
+    moves: list[tuple[str, int]],
+) -> None:
+    clock = Clock()
+    clients = Clients(clock)
+    known: list[Client] = []
+    for move, which in moves:
+        client = known[which % len(known)] if known else None
+        if move == "join":
+            known.append(clients.join())
+        elif move == "wait":
+            clock.now += which
+        elif move == "look":
+            clients.commander_lost(busy=bool(which % 2))
+        elif client is not None:
+            _do(clients, move, client)
+        there = {each.id: each for each in clients}
+        if move == "look" and clients.commander is not None:
+            silent_s = clock.now - there[clients.commander].seen_s
+            assert silent_s <= (SILENCE_S if which % 2 else IDLE_SILENCE_S)
+
+
+def _do(clients: Clients, move: str, client: Client) -> None:
+    try:
+        match move:
+            case "leave":
+                clients.leave(client)
+            case "back":
+                clients.join(client.id)
+            case "alive":
+                clients.alive(client.id)
+            case _:
+                getattr(clients, move)(client.id)
+                assert (clients.commander == client.id) == (move != "release")
+    except ProblemError:
+        # Only one who does not command, or who has left for long, is refused.
+        there = {each.id for each in clients}
+        assert clients.commander != client.id or client.id not in there
+
+
+def test_a_slow_browser_misses_states_and_no_words() -> None:
+    async def story() -> None:
+        outbox = Outbox()
+        for number in range(5):
+            outbox.show(f"state {number}")
+            outbox.say(f"word {number}")
+        heard = [await outbox.next() for _ in range(6)]
+        assert heard == [*(f"word {number}" for number in range(5)), "state 4"]
+        waiting = asyncio.create_task(outbox.next())
+        await asyncio.sleep(1)
+        assert not waiting.done()
+        outbox.show("state 5")
+        assert await waiting == "state 5"
+
+    run(story())
+
+
+# ---- with a robot -------------------------------------------------------------------------------
+
+
+def test_two_browsers_watch_one_commands_and_both_may_stop(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with one_browser(tmp_path) as (server, first):
+            await teach(first, "wave")
+            second = await server.browser()
+            await second.connected()
+            assert first.id != second.id
+            assert first.latest["status"]["commander"]["you"] is True
+            assert second.latest["status"]["commander"] == {"client": first.id, "you": False}
+            refusal = await second.refused("/play", 403, name="wave")
+            assert refusal["error"] == "not-commanding"
+            await first.post("/play", name="wave", loop=True)
+            await second.status(lambda s: s["activity"]["kind"] == "playing")
+            states = second.latest["state"]["t"]
+            await second.socket.send('{"type":"stop"}')
+            await first.notice("Stopped")
+            await second.until(lambda: "stopped" in second.latest)
+            assert second.latest["stopped"]["stopped"] == "playing"
+            assert "stopped" not in first.latest
+            await first.status(lambda s: s["activity"]["kind"] == "idle")
+            await second.until(lambda: second.latest["state"]["t"] > states)
+            assert (await second.post("/command/take"))["client"] == second.id
+            await second.post("/play", name="wave")
+            assert (await second.refused("/command/release", 409))["error"] == "busy"
+            assert (await first.post("/stop"))["stopped"] == "playing"
+            await second.status(lambda s: s["activity"]["kind"] == "idle")
+            await second.post("/command/release")
+            await first.status(lambda s: s["commander"]["client"] is None)
+
+    run(story())
+
+
+@pytest.mark.parametrize("how", ["silent", "closed"])
+@pytest.mark.parametrize("doing", ["teaching", "playing"])
+def test_a_lost_commander_stops_the_robot_within_three_seconds(
+    tmp_path: Path, doing: str, how: str
+) -> None:
+    async def story() -> None:
+        async with one_browser(tmp_path) as (server, page):
+            await teach(page, "wave")
+            watcher = await server.browser()
+            if doing == "teaching":
+                await page.post("/teach/start", name="lost")
+            else:
+                await page.post("/play", name="wave", loop=True)
+            await asyncio.sleep(1)
+            loop = asyncio.get_running_loop()
+            page.silent, gone_s = True, loop.time()
+            if how == "closed":
+                await page.leave()
+            await watcher.notice("is gone")
+            assert loop.time() - gone_s < 3
+            await watcher.status(lambda s: s["activity"]["kind"] == "idle")
+            await watcher.until(lambda: watcher.latest["state"]["soft"] is False)
+            if doing == "teaching":
+                # The robot has not stored it, and what was recorded is not lost.
+                names = [action["name"] for action in (await watcher.get("/actions"))["taught"]]
+                assert names == ["wave"]
+                assert len(server.library.load("lost")) > 50
+            await watcher.post("/play", name="wave")  # the command was free to take
+
+    run(story())
+
+
+def test_a_page_that_is_reloaded_goes_on_commanding(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with one_browser(tmp_path) as (server, page):
+            await page.post("/teach/start", name="wave")
+            await page.leave()
+            await asyncio.sleep(1.5)
+            again = await server.browser(old=page.id)
+            assert again.id == page.id
+            await asyncio.sleep(4)
+            assert again.latest["status"]["activity"]["kind"] == "teaching"
+            assert (await again.post("/teach/finish", save=True))["saved"]
+
+    run(story())
+
+
+def test_states_come_thirty_times_a_second_and_statuses_each_second(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with one_browser(tmp_path) as (_, page):
+            page.heard.clear()
+            before = page.states
+            await asyncio.sleep(4)
+            assert page.states - before == pytest.approx(4 * 30, abs=10)
+            assert 3 <= sum(message["type"] == "status" for message in page.heard) <= 6
+            state = page.latest["state"]
+            assert set(state) == {"type", "t", "q", "mode", "phase", "soft"}
+            assert len(state["q"]) == 29
+
+    run(story())
+
+
+@pytest.mark.parametrize("text", ["", "{", "[1]", '{"type":5}', '"stop"', b"\x00\xff"])
+def test_nonsense_on_the_socket_is_no_stop_and_no_end(tmp_path: Path, text: str | bytes) -> None:
+    async def story() -> None:
+        async with pendant(tmp_path) as server:
+            page = await server.browser()
+            await page.socket.send(text)
+            before = page.latest.get("state", {}).get("t", 0)
+            await page.until(lambda: page.latest.get("state", {}).get("t", 0) > before + 1)
+            assert page.notices() == []
+            assert json.dumps(page.latest["hello"])
+
+    run(story())
+
+
+def test_one_browser_too_many_is_turned_away(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(clients_module, "MOST_CLIENTS", 2)
+
+    async def story() -> None:
+        async with pendant(tmp_path) as server:
+            first = await server.browser()
+            await server.browser()
+            with pytest.raises(InvalidStatus):
+                await server.browser()
+            assert (await first.get("/status"))["commander"]["you"]
+
+    run(story())

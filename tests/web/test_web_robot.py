@@ -1,0 +1,264 @@
+"""The one connection: lost and back, changed, refused; and the end of the server."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from rote.messages import Mode
+from rote.motion.files.library import Library
+from rote.sim.server import Simulator
+from rote.sim.store import Store
+from rote.sim.world import World
+from rote.web import doing
+from virtual import run
+from web.pendant import MEMORY, one_browser, pendant, teach
+
+
+def test_a_lost_robot_is_told_of_and_comes_back_by_itself(tmp_path: Path) -> None:
+    async def story() -> None:
+        store = Store(":memory:")
+        simulator = Simulator(World(store))
+        url = await simulator.serve_udp("127.0.0.1", 0)
+        port = int(url.rpartition(":")[2])
+        async with one_browser(tmp_path, url) as (_, page):
+            await teach(page, "wave")
+            await page.post("/play", name="wave", loop=True)
+            await simulator.close()
+            lost = await page.status(lambda s: s["connection"]["state"] == "lost")
+            assert lost["connection"]["words"]
+            assert lost["connection"]["remedy"]
+            assert lost["mode"] is None
+            await page.notice("The robot is lost")
+            assert (await page.refused("/play", 502, name="wave"))["remedy"]
+            assert (await page.refused("/stop", 502))["message"]
+            await page.socket.send('{"type":"stop"}')
+            await page.notice("could not be told to stop")
+            again = Simulator(World(store))
+            await again.serve_udp("127.0.0.1", port)
+            back = await page.status(lambda s: s["connection"]["state"] == "connected", 60)
+            assert back["activity"]["kind"] == "idle"
+            await page.notice("The robot is back.")
+            await page.post("/play", name="wave")
+            await again.close()
+        store.close()
+
+    run(story())
+
+
+def test_a_page_turns_to_another_robot_and_lets_go(tmp_path: Path) -> None:
+    async def story() -> None:
+        store = Store(":memory:")
+        simulator = Simulator(World(store))
+        url = await simulator.serve_udp("127.0.0.1", 0)
+        async with one_browser(tmp_path) as (_, page):
+            await page.post("/teach/start", name="wave")
+            assert (await page.refused("/connect", 409, url=url))["error"] == "busy"
+            await page.post("/teach/finish", save=False)
+            assert (await page.post("/connect", url=url))["connection"]["state"] == "connecting"
+            there = await page.status(
+                lambda s: (s["connection"]["state"], s["connection"]["url"]) == ("connected", url)
+            )
+            assert "drag" not in there["abilities"]
+            assert there["connection"]["simulated"]
+            await page.post("/teach/start", name="cut off")
+            off = await page.post("/disconnect")
+            assert off["connection"]["state"] == "off"
+            assert not simulator.world.body.soft
+            assert (await page.refused("/play", 409, name="x"))["error"] == "not-connected"
+            assert (await page.post("/stop"))["stopped"] == "nothing"
+            assert (await page.ask("GET", "/preflight")).status_code == 409
+            await page.post("/connect", url="sim://g1")
+            await page.status(lambda s: s["connection"]["state"] == "connected")
+        await simulator.close()
+        store.close()
+
+    run(story())
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "sim://g1?store=/tmp/evil.sqlite", "sim://../../etc", "file:///etc/passwd", "", "g1",
+        "udp://", "udp://[", "http://127.0.0.1/", "webrtc://x?keylog=/tmp/x", "sim://g1/../x",
+    ],
+)  # fmt: skip
+def test_a_page_names_no_file_of_this_computer(tmp_path: Path, url: str) -> None:
+    async def story() -> None:
+        async with one_browser(tmp_path) as (_, page):
+            assert (await page.refused("/connect", 400, url=url))["error"] == "bad-request"
+            assert (await page.get("/status"))["connection"]["state"] == "connected"
+
+    run(story())
+
+
+def test_a_robot_that_is_not_there_is_tried_again_and_a_wrong_wire_is_not(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with pendant(tmp_path, "udp://127.0.0.1:9") as server:
+            page = await server.browser()
+            lost = await page.status(lambda s: s["connection"]["state"] == "lost", 60)
+            assert "no robot answered" in lost["connection"]["words"]
+        async with pendant(tmp_path, "sim://nobody") as server:
+            page = await server.browser()
+            off = await page.status(lambda s: s["connection"]["words"].startswith("'sim"))
+            assert off["connection"]["state"] == "off"
+            assert off["connection"]["remedy"]
+
+    run(story())
+
+
+def test_the_robot_stands_damps_and_says_what_is_wrong(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with one_browser(tmp_path) as (_, page):
+            status = page.latest["status"]
+            assert status["battery_percent"] > 50
+            assert len(status["temperatures_c"]) == 29
+            assert (await page.get("/preflight"))["findings"] == []
+            await page.post("/mode", target="damp")
+            damped = await page.status(lambda s: s["mode"] and s["mode"]["id"] == Mode.DAMP)
+            assert not damped["mode"]["balanced"]
+            (finding, *_) = (await page.get("/preflight"))["findings"]
+            assert finding["severity"] == "error"
+            refusal = await page.refused("/teach/start", 409, name="wave")
+            assert "balanced" in refusal["message"]
+            assert (await page.post("/mode", target="stand"))["mode"]["balanced"]
+            await page.post("/teach/start", name="wave")
+            assert (await page.refused("/mode", 409, target="stand"))["error"] == "busy"
+            assert (await page.refused("/teach/start", 409, name="b"))["error"] == "busy"
+            await asyncio.sleep(1)
+            assert (await page.post("/stop"))["stopped"] == "teaching"
+            await page.status(lambda s: s["activity"]["kind"] == "idle")
+            await page.notice("kept as the take 'wave'")
+
+    run(story())
+
+
+def test_a_stop_right_after_the_start_of_a_teaching_ends_it_too(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with one_browser(tmp_path) as (_, page):
+            for number in range(3):
+                await page.post("/teach/start", name=f"short {number}")
+                assert (await page.post("/stop"))["stopped"] == "teaching"
+                await page.status(lambda s: s["activity"]["kind"] == "idle", 3)
+                await page.until(lambda: page.latest["state"]["soft"] is False)
+
+    run(story())
+
+
+def test_a_stop_before_a_playback_has_begun_is_no_error_to_who_asked_for_it(
+    tmp_path: Path,
+) -> None:
+    async def story() -> None:
+        async with one_browser(tmp_path) as (_, page):
+            await teach(page, "wave", seconds=1)
+            for path, body in (
+                ("/play", {"name": "wave"}),
+                ("/play/take", {"take": "wave", "steps": []}),
+            ):
+                for pause_s in (0.0, 0.005, 0.02):
+                    asked = asyncio.create_task(page.ask("POST", path, json=body))
+                    await asyncio.sleep(pause_s)
+                    await page.status(lambda s: s["activity"]["kind"] == "playing")
+                    assert (await page.post("/stop"))["stopped"] == "playing"
+                    assert (await asked).status_code == 200, (await asked).text
+                    await page.status(lambda s: s["activity"]["kind"] == "idle")
+
+    run(story())
+
+
+def test_a_held_pose_is_let_go_by_a_stop(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with one_browser(tmp_path) as (_, page):
+            await page.post("/perform", preset=15)
+            await page.status(lambda s: s["holding"])
+            await page.status(lambda s: s["activity"]["kind"] == "idle")
+            assert (await page.post("/stop"))["stopped"] == "holding"
+            await page.status(lambda s: not s["holding"])
+
+    run(story())
+
+
+def test_a_recording_that_is_full_ends_and_is_saved(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(doing, "MOST_TEACHING_S", 3.0)
+
+    async def story() -> None:
+        async with one_browser(tmp_path) as (server, page):
+            await page.post("/teach/start", name="long")
+            await page.notice("3 s are full")
+            await page.status(lambda s: s["activity"]["kind"] == "idle")
+            assert server.library.load("long").duration_s > 2.5
+            assert [action["name"] for action in (await page.get("/actions"))["taught"]] == ["long"]
+
+    run(story())
+
+
+def test_a_server_that_ends_leaves_the_arms_holding_and_the_take_kept(tmp_path: Path) -> None:
+    async def story() -> None:
+        store = Store(":memory:")
+        simulator = Simulator(World(store))
+        url = await simulator.serve_udp("127.0.0.1", 0)
+        async with one_browser(tmp_path, url) as (server, page):
+            await page.post("/teach/start", name="wave")
+            await asyncio.sleep(1)
+            assert simulator.world.body.soft
+        assert not simulator.world.body.soft
+        assert len(server.library.load("wave")) > 50
+        await simulator.close()
+        store.close()
+
+    run(story())
+
+
+def test_the_joints_describe_a_tree_from_the_pelvis(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with pendant(tmp_path, MEMORY) as server:
+            page = await server.browser()
+            document = await page.get("/robot/joints")
+            links = {"pelvis"} | {joint["link"] for joint in document["joints"]}
+            assert all(joint["parent"] in links for joint in document["joints"])
+            assert len(document["joints"]) == len(document["rest_rad"]) == 29
+            assert sum(joint["taught"] for joint in document["joints"]) == 15
+            model = await page.ask("GET", "/robot/model")
+            assert model.status_code in {200, 404}
+
+    run(story())
+
+
+def test_robots_on_the_network_are_found(tmp_path: Path) -> None:
+    async def story() -> None:
+        store = Store(":memory:")
+        simulator = Simulator(World(store))
+        async with one_browser(tmp_path) as (_, page):
+            await simulator.serve_discovery("E2100TEST0000001", "127.0.0.1")
+            found = await page.get("/discover?serial=E2100TEST0000001&seconds=1")
+            assert {
+                "serial": "E2100TEST0000001",
+                "address": "127.0.0.1",
+                "url": "webrtc://127.0.0.1",
+            } in found["robots"]
+            assert (await page.ask("GET", "/discover?seconds=99")).status_code == 422
+        await simulator.close()
+        store.close()
+
+    run(story())
+
+
+def test_a_defect_is_admitted_and_the_server_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def break_down(*_: object) -> None:
+        raise RuntimeError("a secret of the inside")
+
+    async def story() -> None:
+        async with one_browser(tmp_path) as (_, page):
+            monkeypatch.setattr(Library, "list", break_down)
+            answer = await page.ask("GET", "/takes")
+            assert (answer.status_code, answer.json()["error"]) == (500, "defect")
+            assert "secret" not in answer.text
+            monkeypatch.undo()
+            assert (await page.get("/takes"))["takes"] == []
+
+    run(story())
+    assert "/api/takes failed" in caplog.text
