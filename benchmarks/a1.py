@@ -22,6 +22,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
+from benchmarks import a1_loop
 from benchmarks.table import Row, cpu_s, take_turns
 from rote.wire import a1
 
@@ -192,4 +193,5 @@ def run() -> list[Row]:
     return [
         *rows,
         Row("a1: LowState, checked and unpacked", "/s", rates["state"], LIMIT, "limit", at_least=1),
+        *a1_loop.run(),
     ]

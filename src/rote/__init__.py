@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from rote import sync
-    from rote.connection import connect
+    from rote.connection import connect, connect_a1
     from rote.errors import (
         BadRequestError,
         BusyError,
@@ -23,19 +23,26 @@ if TYPE_CHECKING:
         MissingExtraError,
         NoAnswerError,
         PeerLostError,
+        ProtectionError,
         ProtocolError,
         RefusedError,
         RoteError,
         StageError,
         StoreError,
+        TimeLimitError,
         UnsafeMotionError,
         UnsupportedError,
+        WarnedMotionError,
     )
     from rote.messages import Code, Interpolation, Keyframe, Mode, Phase, RobotState
     from rote.motion.track import Track
+    from rote.robot.a1 import A1
     from rote.robot.base import Actions, Finding, PlayReport, Progress, Severity, StreamReport
+    from rote.robot.bot import Bot
     from rote.robot.g1 import G1
+    from rote.robot.loop import LoopFunc
     from rote.robot.playing import Playing
+    from rote.robot.safety import Safety
     from rote.robot.streaming import Streaming
     from rote.robot.teaching import Take
     from rote.sim.server import Simulator
@@ -45,17 +52,22 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES: dict[str, tuple[str, ...]] = {
-    "rote.connection": ("connect",),
+    "rote.connection": ("connect", "connect_a1"),
     "rote.errors": (
         "RoteError", "BadRequestError", "DecodeError", "ProtocolError", "LinkError",
         "NoAnswerError", "PeerLostError", "StageError", "BusyError", "RefusedError",
         "UnsafeMotionError", "UnsupportedError", "MissingExtraError", "StoreError",
+        "ProtectionError", "TimeLimitError", "WarnedMotionError",
     ),
     "rote.messages": ("Code", "Interpolation", "Keyframe", "Mode", "Phase", "RobotState"),
     "rote.motion.track": ("Track",),
+    "rote.robot.a1": ("A1",),
     "rote.robot.base": ("Actions", "Finding", "PlayReport", "Progress", "Severity", "StreamReport"),
+    "rote.robot.bot": ("Bot",),
     "rote.robot.g1": ("G1",),
+    "rote.robot.loop": ("LoopFunc",),
     "rote.robot.playing": ("Playing",),
+    "rote.robot.safety": ("Safety",),
     "rote.robot.streaming": ("Streaming",),
     "rote.robot.teaching": ("Take",),
     "rote.sim.server": ("Simulator",),
@@ -65,15 +77,16 @@ _HOMES: dict[str, tuple[str, ...]] = {
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
-    "connect", "sync",
+    "connect", "connect_a1", "sync",
     "G1", "Playing", "PlayReport", "Streaming", "StreamReport", "Progress", "Take", "Track",
+    "A1", "Bot", "LoopFunc", "Safety",
     "Actions", "Finding", "Severity",
     "Code", "Interpolation", "Keyframe", "Mode", "Phase", "RobotState",
     "Simulator", "Store", "World",
     "RoteError", "BadRequestError", "DecodeError", "ProtocolError", "LinkError", "NoAnswerError",
     "PeerLostError", "StageError", "BusyError", "RefusedError", "UnsafeMotionError",
-    "UnsupportedError", "MissingExtraError", "StoreError",
-    "__version__",
+    "UnsupportedError", "MissingExtraError", "StoreError", "ProtectionError", "TimeLimitError",
+    "WarnedMotionError", "__version__",
 ]  # fmt: skip
 
 

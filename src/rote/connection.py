@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import parse_qs, urlsplit
 
 from rote.errors import BadRequestError
@@ -18,6 +19,10 @@ from rote.sim.world import World
 from rote.transport import Link, Receiver, carrier_of, open_link
 from rote.transport.services import ServicesClient
 from rote.transport.teaching import TeachingClient
+
+if TYPE_CHECKING:
+    from rote.robot.a1 import A1
+    from rote.robot.safety import Safety
 
 EMBEDDED = "sim://g1"
 
@@ -42,8 +47,9 @@ async def connect(
 ) -> AsyncIterator[G1]:
     """Connect to the robot at `url` for as long as the block runs.
 
-    `webrtc://HOST`, `webrtc://SERIAL` or `webrtc://ap` is a G1 as it comes; `udp://HOST[:49504]` a
-    robot that speaks the documented frames; `sim://g1` a simulated one inside this process, and
+    `webrtc://HOST`, `webrtc://SERIAL` or `webrtc://ap` is a G1 as it comes; `dds://INTERFACE` a G1
+    EDU on that network interface, and `?domain=N` names its domain; `udp://HOST[:49504]` a robot
+    that speaks the documented frames; `sim://g1` a simulated one inside this process, and
     `sim://g1?store=FILE` names its store, `:memory:` for none. `timeout` is how long to wait for an
     answer, in seconds; over WebRTC, at most in each stage.
 
@@ -51,6 +57,9 @@ async def connect(
     ROTE_KEY, or write it into the key file); `keylog` a file to which the session's secrets are
     added, for Wireshark; `reconnect=False` leaves a lost robot lost. For `sim://` alone: `world` is
     a simulated robot of your own making.
+
+    `a1://HOST[:PORT]?level=high|low` is an A1 or Go1; the block's value is then an `A1`. Type
+    checkers want `connect_a1` for it, which is the same.
     """
     if not 0 < timeout <= 600:
         raise BadRequestError(f"a timeout of {timeout} s is not possible", "Choose up to 600 s.")
@@ -59,6 +68,10 @@ async def connect(
         raise BadRequestError("a key and a key log go with webrtc:// only", "Leave them out.")
     if scheme != "sim" and world is not None:
         raise BadRequestError("a world of your own goes with sim:// only")
+    if scheme == "a1":
+        async with connect_a1(url, timeout=timeout) as quadruped:
+            yield cast("Any", quadruped)
+        return
     client: TeachingClient | ServicesClient
     if scheme == "sim":
         async with _embedded(url, world, Timing(connect_s=timeout)) as robot:
@@ -79,11 +92,36 @@ async def connect(
             reconnect=reconnect,
         )
         await client.open()
+    elif scheme == "dds":
+        timing = rpc.Timing(connect_s=timeout)
+        target = carrier.read_url(urlsplit(url))
+        edu: ServicesClient = carrier.DdsClient(url, target, timing, reconnect=reconnect)
+        client = edu
+        await edu.open()
     else:
         client = TeachingClient(url, Timing(connect_s=timeout))
         await client.open(partial(open_link, url))
     try:
         yield G1(client)
+    finally:
+        await client.close()
+
+
+@asynccontextmanager
+async def connect_a1(
+    url: str, *, timeout: float = 5.0, safety: "Safety | None" = None
+) -> "AsyncIterator[A1]":
+    """Connect to the A1 or Go1 at `a1://HOST[:PORT][?level=high|low&dialect=...]`.
+
+    Without a port, those of the level and dialect are tried; without a dialect, it is learned from
+    the first state. `safety` is what guards the robot; without it, a `Safety` as it comes.
+    """
+    from rote.robot.a1 import A1  # noqa: PLC0415 - who has a G1 need not load it
+    from rote.transport.a1 import open_client  # noqa: PLC0415
+
+    client = await open_client(url, timeout=timeout)
+    try:
+        yield A1(client, safety)
     finally:
         await client.close()
 

@@ -22,11 +22,12 @@ from typing import Any
 
 from rote.connection import EMBEDDED
 from rote.connection import connect as _connect
+from rote.robot.a1 import A1
 from rote.robot.g1 import G1
 from rote.robot.playing import Playing
 from rote.transport.loop import new_loop
 
-_PROXIED = (G1, Playing)
+_PROXIED = (A1, G1, Playing)
 
 
 class _LoopThread:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from rote.cli import a1_drive
 from rote.cli.options import Json, print_json
 from rote.errors import BadRequestError
 
@@ -26,6 +27,15 @@ _WHY = {
     "crc": "its checksum is not as it must be",
 }
 _PUNCTUATION = str.maketrans("", "", " \t\r\n:,_-")
+_NEGATIVE = {"ignore_unknown_options": True}
+"""So that -1 is a number and no option."""
+
+app.command("status")(a1_drive.status)
+app.command("monitor")(a1_drive.monitor)
+app.command("walk", context_settings=_NEGATIVE)(a1_drive.walk)
+app.command("turn", context_settings=_NEGATIVE)(a1_drive.turn)
+app.command("stand")(a1_drive.stand)
+app.command("pose", context_settings=_NEGATIVE)(a1_drive.pose)
 
 
 @app.callback()

@@ -9,89 +9,158 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rote.cli.options import Json, print_json, run
+from rote.cli.simulate_dds import Dds, DdsWish, Domain, serve_dds
 from rote.errors import BadRequestError
 
 if TYPE_CHECKING:
     from rote.sim.server import Simulator
     from rote.sim.store import Store
-    from rote.sim.world import World
+    from rote.sim.world import Notice, World
     from rote.transport.impair import Impairment
 
 _DEFAULT_UDP = "127.0.0.1:49504"
 _SERIAL = "E2100SIMULATED01"
 
 
+Udp = Annotated[
+    str | None,
+    typer.Option(
+        "--udp",
+        metavar="HOST:PORT",
+        help=f"Speak the documented frames there; {_DEFAULT_UDP} if nothing else is said.",
+    ),
+]
+WebRtc = Annotated[
+    str | None,
+    typer.Option(
+        "--webrtc",
+        metavar="HOST",
+        help="Be a G1 as it comes: WebRTC at this address, and found by discovery.",
+    ),
+]
+Signalling = Annotated[
+    str, typer.Option(help="legacy, none, 1, 2 or 3 (wants --key); else as the firmware does.")
+]
+DeviceKey = Annotated[
+    str | None, typer.Option("--key", metavar="HEX", help="The robot's own key, 32 digits.")
+]
+Strict = Annotated[
+    bool, typer.Option("--strict", help="Read offers like the robot's own stack, no better.")
+]
+FirmwareName = Annotated[str, typer.Option(help="1.4.7 or 1.5.3.")]
+Serial = Annotated[
+    str, typer.Option(help="Answer discovery under this serial; empty for not at all.")
+]
+A1 = Annotated[
+    str | None,
+    typer.Option(
+        "--a1",
+        metavar="HOST",
+        help="Be an A1 or Go1 at this address instead, on the ports such a robot has; "
+        "HOST:0 takes free ones.",
+    ),
+]
+DialectName = Annotated[
+    str, typer.Option(help="How an A1 speaks: 3.2, 3.3 or 3.3.4; or go1.", metavar="DIALECT")
+]
+HandName = Annotated[
+    str | None,
+    typer.Option(
+        "--hand",
+        help="Somebody moves the A1's legs whenever they are soft: paw, stretch or wag; "
+        "paw:6s takes six seconds.",
+    ),
+]
+Faults = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="low-battery, hot-motor:16 or SOURCE:CODE like 600:0x8, of an A1 silent, clock:-2s or "
+        "nan:imu; @5 after it is when, in seconds. May be repeated.",
+    ),
+]
+StoreFile = Annotated[
+    str | None, typer.Option("--store", metavar="FILE", help="Where taught actions are kept.")
+]
+Factory = Annotated[
+    bool, typer.Option("--factory", help="Come with the four actions of a real G1.")
+]
+Start = Annotated[
+    str,
+    typer.Option(
+        help="Mode to begin in: walk, walk-waist, run, run-29, lock-stand, damp, zero-torque; "
+        "else the one in which the firmware stands. An A1's: stand, lie, damp or hung."
+    ),
+]
+Loss = Annotated[float, typer.Option(help="Lose this share of datagrams, 0 to 1.")]
+Delay = Annotated[str, typer.Option(help="Delay each datagram, like 50ms.")]
+Duplicate = Annotated[float, typer.Option(help="Double this share.")]
+Reorder = Annotated[float, typer.Option(help="Let this share be overtaken.")]
+Corrupt = Annotated[float, typer.Option(help="Damage this share.")]
+DropAfter = Annotated[str | None, typer.Option(help="Cut the network after this long, like 3.2s.")]
+Seed = Annotated[int, typer.Option(help="Makes a bad network repeatable.")]
+
+
 def sim(
-    udp: Annotated[
-        str | None,
-        typer.Option(
-            "--udp",
-            metavar="HOST:PORT",
-            help=f"Speak the documented frames there; {_DEFAULT_UDP} if nothing else is said.",
-        ),
-    ] = None,
-    webrtc: Annotated[
-        str | None,
-        typer.Option(
-            "--webrtc",
-            metavar="HOST",
-            help="Be a G1 as it comes: WebRTC at this address, and found by discovery.",
-        ),
-    ] = None,
-    signalling: Annotated[
-        str,
-        typer.Option(help="legacy, none, 1, 2 or 3 (wants --key); else as the firmware does."),
-    ] = "",
-    key: Annotated[
-        str | None, typer.Option("--key", metavar="HEX", help="The robot's own key, 32 digits.")
-    ] = None,
-    strict: Annotated[
-        bool, typer.Option("--strict", help="Read offers like the robot's own stack, no better.")
-    ] = False,
-    firmware: Annotated[str, typer.Option(help="1.4.7 or 1.5.3.")] = "1.4.7",
-    serial: Annotated[
-        str, typer.Option(help="Answer discovery under this serial; empty for not at all.")
-    ] = _SERIAL,
-    fault: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="low-battery, hot-motor:16 or SOURCE:CODE like 600:0x8; @5 after it is when, in "
-            "seconds. May be repeated.",
-        ),
-    ] = None,
-    store: Annotated[
-        str | None,
-        typer.Option("--store", metavar="FILE", help="Where taught actions are kept."),
-    ] = None,
-    factory: Annotated[
-        bool, typer.Option("--factory", help="Come with the four actions of a real G1.")
-    ] = False,
-    mode: Annotated[
-        str,
-        typer.Option(
-            help="Mode to begin in: walk, walk-waist, run, run-29, lock-stand, damp, zero-torque; "
-            "else the one in which the firmware stands."
-        ),
-    ] = "",
-    loss: Annotated[float, typer.Option(help="Lose this share of datagrams, 0 to 1.")] = 0.0,
-    delay: Annotated[str, typer.Option(help="Delay each datagram, like 50ms.")] = "0",
-    duplicate: Annotated[float, typer.Option(help="Double this share.")] = 0.0,
-    reorder: Annotated[float, typer.Option(help="Let this share be overtaken.")] = 0.0,
-    corrupt: Annotated[float, typer.Option(help="Damage this share.")] = 0.0,
-    drop_after: Annotated[
-        str | None, typer.Option(help="Cut the network after this long, like 3.2s.")
-    ] = None,
-    seed: Annotated[int, typer.Option(help="Makes a bad network repeatable.")] = 0,
+    udp: Udp = None,
+    webrtc: WebRtc = None,
+    signalling: Signalling = "",
+    key: DeviceKey = None,
+    strict: Strict = False,
+    firmware: FirmwareName = "1.4.7",
+    serial: Serial = _SERIAL,
+    dds: Dds = None,
+    domain: Domain = 0,
+    a1: A1 = None,
+    dialect: DialectName = "3.3.4",
+    hand: HandName = None,
+    fault: Faults = None,
+    store: StoreFile = None,
+    factory: Factory = False,
+    mode: Start = "",
+    loss: Loss = 0.0,
+    delay: Delay = "0",
+    duplicate: Duplicate = 0.0,
+    reorder: Reorder = 0.0,
+    corrupt: Corrupt = 0.0,
+    drop_after: DropAfter = None,
+    seed: Seed = 0,
     as_json: Json = False,
 ) -> int:
-    """Run a simulated G1 for other programs.
+    """Run a simulated robot for other programs: a G1, or with --a1 an A1 or Go1.
 
-    Any client of the documented UDP frames can teach it, and with --webrtc any client of a real G1:
-    both see the same robot. Ctrl-C ends it.
+    Any client of the documented UDP frames can teach the G1, and with --webrtc or --dds any client
+    of a real one: all see the same robot. Ctrl-C ends it.
     """
+    network = _network((loss, duplicate, reorder, corrupt), delay, drop_after, seed)
+    if a1 is not None:
+        from rote.cli.simulate_a1 import A1Wish, simulate_a1
+
+        if udp or webrtc or dds:
+            raise BadRequestError("--a1 is another robot than --udp, --webrtc and --dds are for")
+        robot = A1Wish(a1, dialect, mode or "stand", hand, tuple(fault or ()), seed)
+        return run(simulate_a1(robot, network, as_json))
+    wish = _Wish(
+        udp=udp if udp or webrtc or dds else _DEFAULT_UDP,
+        webrtc=webrtc,
+        dds=None if dds is None else DdsWish(dds, domain),
+        signalling=signalling,
+        key=key,
+        strict=strict,
+        serial=serial,
+        impairment=network,
+        as_json=as_json,
+    )
+    return run(_sim(wish, _robot(store, (factory, mode, firmware, seed), fault or ())))
+
+
+def _network(
+    shares: tuple[float, float, float, float], delay: str, drop_after: str | None, seed: int
+) -> "Impairment | None":
+    """Return how bad the network is to be; None where it is good."""
     from rote.sim.faults import seconds
     from rote.transport.impair import Impairment
 
+    loss, duplicate, reorder, corrupt = shares
     impairment = Impairment(
         loss=loss,
         delay_s=seconds(delay),
@@ -101,17 +170,7 @@ def sim(
         cut_after_s=None if drop_after is None else seconds(drop_after),
         seed=seed,
     )
-    wish = _Wish(
-        udp=udp if udp or webrtc else _DEFAULT_UDP,
-        webrtc=webrtc,
-        signalling=signalling,
-        key=key,
-        strict=strict,
-        serial=serial,
-        impairment=impairment if impairment != Impairment(seed=seed) else None,
-        as_json=as_json,
-    )
-    return run(_sim(wish, _robot(store, (factory, mode, firmware, seed), fault or ())))
+    return impairment if impairment != Impairment(seed=seed) else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,6 +179,7 @@ class _Wish:
 
     udp: str | None
     webrtc: str | None
+    dds: DdsWish | None
     signalling: str
     key: str | None
     strict: bool
@@ -170,7 +230,7 @@ async def _sim(wish: _Wish, robot: "tuple[World, Store]") -> None:
             print_json({"event": "ready", **ready, "store": store.path})
         else:
             _introduce(ready, store.path, wish.impairment)
-        await _show_notices(simulator, wish.as_json)
+        await show_notices(world.notices, wish.as_json)
         if not wish.as_json:
             print("\nThe simulated robot has ended; its store is kept.")
     finally:
@@ -199,6 +259,8 @@ async def _serve(simulator: "Simulator", wish: _Wish) -> dict[str, Any]:
         if wish.serial:
             await simulator.serve_discovery(wish.serial, door.host)
             ready["serial"] = wish.serial
+    if wish.dds is not None:
+        ready["urls"].append(await serve_dds(simulator, wish.dds))
     ready["url"] = ready["urls"][0]
     return ready
 
@@ -226,19 +288,19 @@ def _introduce(ready: dict[str, Any], store: str, bad: "Impairment | None") -> N
     )
 
 
-async def _show_notices(simulator: "Simulator", as_json: bool) -> None:
-    """Print what happens until somebody asks the process to end."""
+async def show_notices(notices: "list[Notice]", as_json: bool) -> None:
+    """Print what a robot notes, and clear it, until somebody asks the process to end."""
     ended = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, ended.set)
     while not ended.is_set():
-        for notice in simulator.world.notices:
+        for notice in notices:
             if as_json:
                 print_json({"event": "notice", "time_s": notice.time_s, "words": notice.words})
             else:
                 print(f"{notice.time_s:9.2f} s  {notice.words}", flush=True)
-        simulator.world.notices.clear()
+        notices.clear()
         try:
             await asyncio.wait_for(ended.wait(), 0.1)
         except TimeoutError:

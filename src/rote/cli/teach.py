@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rote.cli import takes
+from rote.cli import a1_motion, takes
 from rote.cli.options import (
     EMBEDDED,
     Json,
@@ -29,9 +29,18 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from rote.motion.files.library import Library
+    from rote.robot.a1_teaching import LegTake
     from rote.robot.g1 import G1
     from rote.robot.teaching import Take
 
+_ARMS_READY = (
+    "Keep the robot standing under control, with space around it. Its arms are about to get "
+    "soft: hold them. Move smoothly, and away from its own body. Ctrl-C discards."
+)
+_LEGS_READY = (
+    "The robot must lie or hang: its legs are about to get soft and carry nothing. "
+    "Move them smoothly. Ctrl-C discards."
+)
 _COUNTDOWN_S = 3
 _DEFAULT_HAND_S = 4.0
 
@@ -65,7 +74,8 @@ def teach(
     if hand is not None and seconds is None:
         seconds = _DEFAULT_HAND_S
     target = Target(robot, key, keylog)
-    return run(_teach(_Wish(target, name, seconds, hand, out, overwrite, as_json)))
+    wish = _Wish(target, name, seconds, hand, out, overwrite, as_json)
+    return run(_teach_legs(wish) if robot.startswith(a1_motion.SCHEME) else _teach(wish))
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +113,30 @@ async def _teach(wish: _Wish) -> None:
     if wish.out is not None:
         save(take.track, wish.out)
     _report(screen, wish, take)
+
+
+async def _teach_legs(wish: _Wish) -> None:
+    """Teach an A1, which keeps nothing itself: the take is on this computer alone."""
+    from rote.cli import show
+    from rote.motion.files import save
+
+    a1_motion.check_teachable(wish.hand, wish.overwrite)
+    _check(wish)
+    takes.rescue()
+    screen = show.console(quiet=wish.as_json)
+    shelf = _library(screen)
+
+    async def record(take: "LegTake") -> None:
+        if wish.seconds is None:
+            await _until_enter(screen, take)
+        else:
+            await for_seconds(screen, take, wish.seconds)
+
+    await _get_ready(screen, wish, _LEGS_READY)
+    take = await a1_motion.teach(wish.target.url, wish.name, shelf, record)
+    if wish.out is not None:
+        save(take.track, wish.out)
+    a1_motion.report(screen, take, wish.out, wish.as_json)
 
 
 def _library(screen: "Console") -> "Library | None":
@@ -154,19 +188,15 @@ def _check_writable(path: Path) -> None:
         raise BadRequestError(f"{folder} cannot be written to", "Choose another folder.")
 
 
-async def _get_ready(screen: "Console", wish: _Wish) -> None:
-    """Give a person time to take hold of the arms."""
+async def _get_ready(screen: "Console", wish: _Wish, words: str = _ARMS_READY) -> None:
+    """Give a person time to take hold of the arms, or legs."""
     from rote.cli import show
 
     if wish.hand is not None or wish.as_json or not show.stdin_is_terminal():
         return
-    screen.print(
-        "Keep the robot standing under control, with space around it. Its arms are about to get "
-        "soft: hold them. Move smoothly, and away from its own body. Ctrl-C discards.",
-        style="yellow",
-    )
+    screen.print(words, style="yellow")
     if wish.seconds is None:
-        screen.print("Press Enter when you hold the arms.")
+        screen.print(f"Press Enter when you hold the {'legs' if words is _LEGS_READY else 'arms'}.")
         await show.enter_pressed()
         return
     for left in range(_COUNTDOWN_S, 0, -1):
@@ -184,7 +214,7 @@ async def _record(screen: "Console", robot: "G1", take: "Take", wish: _Wish) -> 
         await for_seconds(screen, take, wish.seconds)
 
 
-async def for_seconds(screen: "Console", take: "Take", seconds: float) -> None:
+async def for_seconds(screen: "Console", take: "Take | LegTake", seconds: float) -> None:
     """Let a recording run, with a bar."""
     from rote.cli import show
 
@@ -196,7 +226,7 @@ async def for_seconds(screen: "Console", take: "Take", seconds: float) -> None:
             await asyncio.sleep(min(0.1, left))
 
 
-async def _until_enter(screen: "Console", take: "Take") -> None:
+async def _until_enter(screen: "Console", take: "Take | LegTake") -> None:
     from rote.cli import show
 
     screen.print("[bold]Recording.[/] Press Enter to end.")

@@ -1,0 +1,257 @@
+"""What stands between a person and a robot, in words: software, network, DDS, and the robot itself.
+
+Every look returns what it found out and what is wrong, with what to do about it. Nothing here moves
+a robot.
+"""
+
+import asyncio
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import urlsplit
+
+from rote.errors import MissingExtraError, RoteError
+from rote.robot.base import Finding, Severity
+from rote.robot.g1 import G1
+from rote.transport import carrier_of
+from rote.transport import surroundings as around
+from rote.transport.surroundings import Interface
+
+ROBOT_NETWORK = "192.168.123."
+"""Where a G1's cable leads."""
+VENDORS_PACKAGES = ("unitree_sdk2py", "unitree-sdk2", "unitree_dds_wrapper")
+_SAFE_DDS = (11, 0, 1)
+_LOOK_S = 2.0
+_SERVICE = ("rt/api/", "/request")
+_EXPECTED = {"arm": "1.0.0.14", "sport": "1.0.0.0", "motion_switcher": "1.0.0.1"}
+
+
+@dataclass(slots=True)
+class Examination:
+    """What was found out, and what is wrong."""
+
+    facts: dict[str, Any] = field(default_factory=dict)
+    findings: list[Finding] = field(default_factory=list)
+
+    @property
+    def well(self) -> bool:
+        """Whether nothing stands in the way."""
+        return all(finding.severity is not Severity.ERROR for finding in self.findings)
+
+    def add(self, other: "Examination") -> None:
+        """Take over what another look has found."""
+        self.facts |= other.facts
+        self.findings += other.findings
+
+
+# ---- this computer ------------------------------------------------------------------------------
+
+
+def look_at_software(scheme: str = "") -> Examination:
+    """Look which wires' packages are here, and whether any of them is a danger to a robot."""
+    versions = {name: around.installed(name) for name in ("cyclonedds", "aiortc")}
+    seen = Examination({"packages": {name: found or None for name, found in versions.items()}})
+    extras = {"dds": "cyclonedds", "webrtc": "aiortc"}
+    for wire, package in extras.items():
+        if not versions[package]:
+            severity = Severity.ERROR if wire == scheme else Severity.NOTE
+            missing = MissingExtraError(f"the wire {wire}://", wire)
+            seen.findings.append(Finding(severity, str(missing), missing.remedy))
+    dds = versions["cyclonedds"]
+    if dds and not _SAFE_DDS <= _numbers(dds) < (12,):
+        seen.findings.append(
+            Finding(
+                Severity.ERROR if scheme == "dds" else Severity.WARNING,
+                f"CycloneDDS {dds} is installed; rote is proven with 11.0.1 and newer 11s alone",
+                "Install what rote asks for: pip install 'rote[dds]'.",
+            )
+        )
+    vendors = [name for name in VENDORS_PACKAGES if around.installed(name)]
+    if vendors and dds and _numbers(dds) >= (11,):
+        seen.findings.append(
+            Finding(
+                Severity.ERROR,
+                f"{vendors[0]} beside CycloneDDS {dds} crashes programs on the robot: it describes "
+                "its types in a way that the robot's CycloneDDS 0.10.2 cannot read",
+                "Keep them in environments of their own; that package needs cyclonedds 0.10.2.",
+            )
+        )
+    return seen
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in version.split(".") if part.isdecimal())
+
+
+def look_at_network(url: str = "") -> Examination:
+    """Look at the interfaces, their addresses and multicast, and at the firewall."""
+    found = around.interfaces()
+    facts = [
+        {"name": i.name, "address": i.address or None, "up": i.up, "multicast": i.multicast}
+        for i in found
+    ]
+    seen = Examination({"interfaces": facts, "firewall": around.firewall() or None})
+    if not any(i.usable and not i.loopback for i in found):
+        seen.findings.append(
+            Finding(
+                Severity.WARNING,
+                "this computer is in no network: only robots on itself can be reached",
+                "Join the robot's Wi-Fi, or plug its cable in.",
+            )
+        )
+    if around.firewall():
+        seen.findings.append(
+            Finding(
+                Severity.WARNING,
+                f"the firewall {around.firewall()} is on: it drops a robot's answers and the "
+                "fragments of its states",
+                f"Allow the robot's network: sudo ufw allow from {ROBOT_NETWORK}0/24.",
+            )
+        )
+    if urlsplit(url).scheme == "dds":
+        wanted = [i for i in found if i.name == urlsplit(url).netloc]
+        for interface in wanted:
+            seen.findings += _about(interface)
+    return seen
+
+
+def _about(interface: Interface) -> list[Finding]:
+    """Say what keeps an interface from a robot's DDS."""
+    name = interface.name
+    if not interface.up:
+        return [Finding(Severity.ERROR, f"{name} is down", f"sudo ip link set {name} up")]
+    if not interface.address:
+        return [
+            Finding(
+                Severity.ERROR,
+                f"{name} has no IPv4 address",
+                f"Give it one in the robot's network: sudo ip address add {ROBOT_NETWORK}222/24 "
+                f"dev {name}",
+            )
+        ]
+    if interface.loopback:
+        return []
+    findings = []
+    if not interface.multicast:
+        findings.append(
+            Finding(
+                Severity.ERROR,
+                f"{name} does no multicast, by which DDS finds robots",
+                f"sudo ip link set {name} multicast on",
+            )
+        )
+    if not interface.address.startswith(ROBOT_NETWORK):
+        findings.append(
+            Finding(
+                Severity.WARNING,
+                f"{name} has the address {interface.address}; a G1's cable is in {ROBOT_NETWORK}x",
+                f"If it leads to a robot: sudo ip address add {ROBOT_NETWORK}222/24 dev {name}",
+            )
+        )
+    return findings
+
+
+# ---- a robot ------------------------------------------------------------------------------------
+
+
+async def look_at_dds(url: str, look_s: float = _LOOK_S) -> Examination:
+    """Look who speaks DDS there, and which of a G1's services are offered."""
+    carrier = carrier_of(url)
+    target = carrier.read_url(urlsplit(url))
+    bus = carrier.Bus(target)
+    written: set[str] = set()
+    read: set[str] = set()
+    try:
+        async with asyncio.timeout(look_s):
+            while not {"rt/lowstate"} <= written:
+                await asyncio.sleep(0.05)
+                written, read = bus.seen()
+            await asyncio.sleep(0.2)
+            written, read = bus.seen()
+    except TimeoutError:
+        pass
+    finally:
+        bus.close()
+    start, end = _SERVICE
+    services = sorted(
+        topic.removeprefix(start).removesuffix(end)
+        for topic in read
+        if topic.startswith(start) and topic.endswith(end)
+    )
+    facts = {"robot": "rt/lowstate" in written, "services": services, "topics": len(written | read)}
+    seen = Examination({"dds": {"url": url, **facts}})
+    if not written | read:
+        seen.findings.append(Finding(Severity.NOTE, f"nobody speaks DDS at {url}"))
+    elif "rt/lowstate" in written:
+        seen.findings += _about_services(services)
+    return seen
+
+
+def _about_services(services: list[str]) -> list[Finding]:
+    if "sport" not in services and "loco" in services:
+        return [
+            Finding(
+                Severity.ERROR,
+                "the robot has the service 'loco' where newer ones have 'sport'",
+                "Update its software: rote needs ai_sport 8.2.0.0 or newer.",
+            )
+        ]
+    missing = [name for name in ("arm", "sport") if name not in services]
+    if not missing:
+        return []
+    return [
+        Finding(
+            Severity.ERROR,
+            f"the robot does not offer {' and '.join(missing)}: it is in debug mode, or they "
+            "are switched off",
+            "Leave debug mode (switch the robot off and on), or select the controller 'ai'.",
+        )
+    ]
+
+
+async def look_for_robots(look_s: float = _LOOK_S) -> Examination:
+    """Look who answers a search, which is how robots with WebRTC are found."""
+    try:
+        from rote.transport import discovery  # noqa: PLC0415 # brings ifaddr
+
+        found = [one async for one in discovery.discover(seconds=look_s)]
+    except (ImportError, RoteError):
+        return Examination({"found": []})
+    return Examination({"found": [f"{one.serial} at {one.address}" for one in found]})
+
+
+async def look_at_robot(robot: G1) -> Examination:
+    """Ask a connected robot for its mode, its controller and its own findings."""
+    seen = Examination({"url": robot.url, "abilities": sorted(robot.abilities)})
+    try:
+        mode = await robot.mode()
+        seen.facts |= {"mode": {"id": mode.id, "name": mode.name}}
+        seen.facts |= {"controller": await robot.controller()}
+        seen.findings += await robot.preflight()
+    except RoteError as error:
+        seen.findings.append(from_error(error))
+    seen.facts |= {"versions": await _versions(robot)}
+    for service, said in seen.facts["versions"].items():
+        if said.split(".")[:3] != _EXPECTED[service].split(".")[:3]:
+            words = f"{service} has version {said}, and rote was written for {_EXPECTED[service]}"
+            seen.findings.append(
+                Finding(Severity.WARNING, words, "Compare what it does with care.")
+            )
+    return seen
+
+
+async def _versions(robot: G1) -> dict[str, str]:
+    """Return what the services say of their interfaces, on wires where they can be asked."""
+    ask = getattr(robot._port, "version", None)
+    said: dict[str, str] = {}
+    if ask is not None:
+        for service in _EXPECTED:
+            try:
+                said[service] = await ask(service)
+            except RoteError:
+                continue
+    return said
+
+
+def from_error(error: RoteError) -> Finding:
+    """Return an error as something that stands in the way."""
+    return Finding(Severity.ERROR, str(error), error.remedy)

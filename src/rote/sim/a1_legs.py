@@ -1,0 +1,217 @@
+"""The legs of a simulated A1 or Go1: what they measure, where a foot is, and how to put it there.
+
+All by leg is in the order of the wire (FR, FL, RR, RL), all by joint the same, hip, thigh, calf.
+Feet are in the trunk's frame: x forward, y left, z up. Plain numbers throughout: for four legs they
+are several times quicker than arrays.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import acos, atan2, cos, hypot, pi, sin, sqrt, tau
+from typing import NamedTuple, TypeAlias
+
+from rote.model_a1 import (
+    A1_JOINTS,
+    CALF_MASS_KG,
+    FOOT_MASS_KG,
+    HIP_LENGTH_M,
+    HIP_X_M,
+    HIP_Y_M,
+    MASS_KG,
+    SDK_LIMITS_RAD,
+    THIGH_LENGTH_M,
+    THIGH_MASS_KG,
+)
+
+LEGS, JOINTS = 4, 12
+GRAVITY_M_S2 = 9.81
+Three: TypeAlias = tuple[float, float, float]
+Row: TypeAlias = Sequence[float]
+"""A number for each joint."""
+
+_FRONT, _LEFT = (1.0, 1.0, -1.0, -1.0), (-1.0, 1.0, -1.0, 1.0)
+_THIGH_COM_M, _CALF_COM_M = 0.027326, 0.107388
+_SHANK_KG = CALF_MASS_KG + FOOT_MASS_KG
+"""A calf and its foot are one weight."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Build:
+    """What one kind of robot measures."""
+
+    name: str
+    hip_x_m: float
+    hip_y_m: float
+    hip_length_m: float
+    link_m: float
+    """Thigh and calf, each."""
+    mass_kg: float
+    lower_rad: tuple[float, ...]
+    upper_rad: tuple[float, ...]
+    effort_nm: tuple[float, ...]
+    speed_rad_s: tuple[float, ...]
+
+    def hip(self, leg: int) -> tuple[float, float, float]:
+        """Return where a leg's hip joint is, forward and left, and how far left of it the thigh."""
+        left = _LEFT[leg]
+        return _FRONT[leg] * self.hip_x_m, left * self.hip_y_m, left * self.hip_length_m
+
+    def under(self, leg: int) -> tuple[float, float]:
+        """Return the place on the ground straight below a thigh."""
+        x, y, aside = self.hip(leg)
+        return x, y + aside
+
+
+A1_BUILD = Build(
+    name="a1",
+    hip_x_m=HIP_X_M,
+    hip_y_m=HIP_Y_M,
+    hip_length_m=HIP_LENGTH_M,
+    link_m=THIGH_LENGTH_M,
+    mass_kg=MASS_KG,
+    lower_rad=tuple(joint.lower_rad for joint in A1_JOINTS),
+    upper_rad=tuple(joint.upper_rad for joint in A1_JOINTS),
+    effort_nm=tuple(joint.effort_nm for joint in A1_JOINTS),
+    speed_rad_s=tuple(joint.velocity_rad_s for joint in A1_JOINTS),
+)
+GO1_BUILD = Build(
+    name="go1",
+    # The manufacturer's published description of the Go1 (go1_description, BSD-3-Clause).
+    hip_x_m=0.1881,
+    hip_y_m=0.04675,
+    hip_length_m=0.08,
+    link_m=0.213,
+    mass_kg=12.74,
+    lower_rad=tuple(lower for lower, _ in SDK_LIMITS_RAD["go1"]) * LEGS,
+    upper_rad=tuple(upper for _, upper in SDK_LIMITS_RAD["go1"]) * LEGS,
+    effort_nm=(23.7, 23.7, 35.55) * LEGS,
+    speed_rad_s=(30.1, 30.1, 20.06) * LEGS,
+)
+
+
+class Foot(NamedTuple):
+    """A foot, and how it goes with the joints of its leg."""
+
+    x: float
+    y: float
+    z: float
+    reach: Three
+    """From the hip joint: forward, and in the world's directions left and up."""
+    down: float
+    """The thigh joint to the foot, upwards in the leg's own plane; so it is negative."""
+    calf_x: float
+    calf_z: float
+    """The knee to the foot, in the same plane."""
+    sine: float
+    cosine: float
+    """Of the hip's angle."""
+    weight_nm: Three
+    """What the leg's own weight does to its joints, on a level robot."""
+
+    def speed(self, hip: float, thigh: float, calf: float) -> Three:
+        """Return how fast the foot goes when the joints turn that fast."""
+        forward, left, up = self.reach
+        swing = forward * thigh + self.calf_x * calf
+        return (
+            self.down * thigh + self.calf_z * calf,
+            self.sine * swing - up * hip,
+            left * hip - self.cosine * swing,
+        )
+
+    def torques(self, x: float, y: float, z: float) -> Three:
+        """Return what a force on the foot does to the joints."""
+        forward, left, up = self.reach
+        lifts = self.sine * y - self.cosine * z
+        return (
+            left * z - up * y,
+            self.down * x + forward * lifts,
+            self.calf_z * x + self.calf_x * lifts,
+        )
+
+
+def foot_at(build: Build, leg: int, hip: float, thigh: float, calf: float) -> Foot:
+    """Return where a leg's foot is with its joints at these angles."""
+    link = build.link_m
+    hip_x, hip_y, aside = build.hip(leg)
+    sine, cosine = sin(hip), cos(hip)
+    thigh_x, bend = -link * sin(thigh), thigh + calf
+    calf_x, calf_z = -link * sin(bend), -link * cos(bend)
+    forward, down = thigh_x + calf_x, calf_z - link * cos(thigh)
+    left, up = aside * cosine - down * sine, aside * sine + down * cosine
+    return Foot(
+        hip_x + forward,
+        hip_y + left,
+        up,
+        (forward, left, up),
+        down,
+        calf_x,
+        calf_z,
+        sine,
+        cosine,
+        _weight(link, thigh_x, calf_x, left, cosine),
+    )
+
+
+def _weight(link: float, thigh_x: float, calf_x: float, left: float, cosine: float) -> Three:
+    """Return what thigh and shank, as a point each, do to the joints of a leg by their weight."""
+    arm = (CALF_MASS_KG * _CALF_COM_M + FOOT_MASS_KG * link) / link
+    calf = GRAVITY_M_S2 * cosine * arm * calf_x
+    thigh = GRAVITY_M_S2 * cosine * (_SHANK_KG + THIGH_MASS_KG * _THIGH_COM_M / link) * thigh_x
+    return -GRAVITY_M_S2 * (_SHANK_KG + THIGH_MASS_KG) * left, thigh + calf, calf
+
+
+def joints_for(build: Build, leg: int, x: float, y: float, z: float) -> Three:
+    """Return the joints that put a foot there, or as near as the leg reaches."""
+    link = build.link_m
+    hip_x, hip_y, aside = build.hip(leg)
+    x, y = x - hip_x, y - hip_y
+    down = -sqrt(max(y * y + z * z - aside * aside, 1e-4))
+    hip = atan2(z, y) - atan2(down, aside)
+    calf = -2.0 * acos(min(hypot(x, down), 1.999 * link) / (2.0 * link))
+    thigh = atan2(-x, -down) - calf / 2.0
+    hip = (hip + pi) % tau - pi
+    return (
+        within(build, 3 * leg, hip),
+        within(build, 3 * leg + 1, thigh),
+        within(build, 3 * leg + 2, calf),
+    )
+
+
+def within(build: Build, joint: int, angle: float) -> float:
+    """Return the angle, or the nearest one the joint can have."""
+    return bounded(angle, build.lower_rad[joint], build.upper_rad[joint])
+
+
+def bounded(value: float, low: float, high: float) -> float:
+    """Return the number, or the nearest one within bounds."""
+    return low if value < low else min(value, high)
+
+
+def tilted(roll: float, pitch: float, yaw: float = 0.0) -> tuple[Three, Three, Three]:
+    """Return the rows of the matrix that turns the trunk's directions into the world's."""
+    cr, sr, cp, sp = cos(roll), sin(roll), cos(pitch), sin(pitch)
+    cy, sy = cos(yaw), sin(yaw)
+    return (
+        (cy * cp, cy * sp * sr - sy * cr, cy * sp * cr + sy * sr),
+        (sy * cp, sy * sp * sr + cy * cr, sy * sp * cr - cy * sr),
+        (-sp, cp * sr, cp * cr),
+    )
+
+
+def quaternion(roll: float, pitch: float, yaw: float) -> tuple[float, float, float, float]:
+    """Return the same turn as w, x, y, z."""
+    cr, sr = cos(roll / 2), sin(roll / 2)
+    cp, sp = cos(pitch / 2), sin(pitch / 2)
+    cy, sy = cos(yaw / 2), sin(yaw / 2)
+    return (
+        cr * cp * cy + sr * sp * sy,
+        sr * cp * cy - cr * sp * sy,
+        cr * sp * cy + sr * cp * sy,
+        cr * cp * sy - sr * sp * cy,
+    )
+
+
+def wrapped(angle: float) -> float:
+    """Return the same direction as an angle from minus to plus half a turn."""
+    return math.remainder(angle, tau)

@@ -1,0 +1,46 @@
+"""What the system can do for a thread that must be in time: precise timers, a CPU, a priority."""
+
+import ctypes
+import os
+import threading
+
+from rote.errors import BadRequestError
+
+_SET_TIMER_SLACK = 29  # PR_SET_TIMERSLACK
+FIFO_PRIORITY = 60
+"""Above all ordinary work, below the kernel's own threads."""
+
+
+def precise_timers() -> bool:
+    """Have this thread woken when it asked, not up to 50 us later; whether the system can."""
+    try:
+        return bool(ctypes.CDLL(None).prctl(_SET_TIMER_SLACK, 1, 0, 0, 0) == 0)
+    except (AttributeError, OSError):  # not a Linux
+        return False
+
+
+def check_cpu(cpu: int) -> int:
+    """Return the number of a CPU this process may use, or raise `BadRequestError`."""
+    allowed = sorted(os.sched_getaffinity(0))
+    if cpu not in allowed:
+        raise BadRequestError(
+            f"there is no CPU {cpu} for this process",
+            f"Choose one of {', '.join(map(str, allowed))}, or none.",
+        )
+    return cpu
+
+
+def pin(cpu: int) -> None:
+    """Keep this thread on one CPU."""
+    os.sched_setaffinity(threading.get_native_id(), {check_cpu(cpu)})
+
+
+def real_time() -> bool:
+    """Put this thread before all ordinary work; whether that was permitted."""
+    try:
+        os.sched_setscheduler(
+            threading.get_native_id(), os.SCHED_FIFO, os.sched_param(FIFO_PRIORITY)
+        )
+    except (OSError, AttributeError):
+        return False
+    return True

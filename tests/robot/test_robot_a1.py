@@ -1,0 +1,545 @@
+"""An A1: walking in SI units, motors under guard, legs taught by hand and played."""
+
+import asyncio
+import math
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import virtual
+from a1_hand import Hand
+from a1_rig import LoggedWorld, is_damping, pair
+from rote.connection import connect, connect_a1
+from rote.errors import (
+    BadRequestError,
+    PeerLostError,
+    ProtectionError,
+    TimeLimitError,
+    UnsafeMotionError,
+    UnsupportedError,
+)
+from rote.model_a1 import A1 as A1_VARIANT
+from rote.motion.files.library import Library
+from rote.motion.track import Track
+from rote.robot import a1_motion, a1_words
+from rote.robot.a1 import Gait, mode_words
+from rote.robot.safety import Limits, Safety
+from rote.session.a1 import (
+    LEG_MOTORS,
+    Dialect,
+    HighCmd,
+    Level,
+    LowCmd,
+    LowState,
+    MotorCmds,
+    ScaledHighCmd,
+)
+from rote.sim.a1 import A1Simulator
+
+STAND = [0.0, 0.8, -1.6] * 4
+SERVO = MotorCmds.servo(q_rad=STAND, dq_rad_s=0.0, kp_nm_rad=20.0, kd_nm_s_rad=1.0)
+
+
+def swing(seconds: float = 1.0, rate_hz: float = 100.0) -> Track:
+    times = np.arange(int(seconds * rate_hz) + 1) / rate_hz
+    poses = np.tile(STAND, (len(times), 1))
+    poses[:, 1] += 0.2 * np.sin(2 * np.pi * times / seconds)
+    return Track(
+        times_s=times, joints_rad=poses, names=A1_VARIANT.names, variant="a1", source="swing"
+    )
+
+
+# ---- in SI units --------------------------------------------------------------------------------
+
+
+def test_dialect_3_2_gets_shares_of_the_most() -> None:
+    asked = a1_words.walking(Dialect.A1_3_2, (0.5, -0.2, math.pi / 3), body_height_m=0.05)
+    assert asked == ScaledHighCmd(mode=2, forward=0.5, left=-0.5, turn=0.5, body_height=0.5)
+    back = a1_words.walking(Dialect.A1_3_2, (-0.35, 0.0, 0.0))
+    assert isinstance(back, ScaledHighCmd)
+    assert back.forward == pytest.approx(-0.5)
+    posed = a1_words.posing(Dialect.A1_3_2, roll_rad=0.1, pitch_rad=0.2, yaw_rad=0.3)
+    assert posed == ScaledHighCmd(mode=1, roll_rad=0.1, pitch_rad=0.2, yaw_rad=0.3)
+    assert a1_words.mode(Dialect.A1_3_2, a1_words.HighMode.IDLE) == ScaledHighCmd()
+
+
+def test_later_dialects_get_si_units() -> None:
+    asked = a1_words.walking(Dialect.GO1, (0.5, -0.2, 1.0), gait=Gait.RUN, foot_raise_m=0.02)
+    assert asked == HighCmd(
+        mode=2, gait=2, velocity_m_s=(0.5, -0.2), yaw_speed_rad_s=1.0, foot_raise_height_m=0.02
+    )
+    assert a1_words.posing(Dialect.A1_3_3, roll_rad=0.1) == HighCmd(mode=1, euler_rad=(0.1, 0, 0))
+
+
+def test_what_a_dialect_has_no_word_for_is_refused() -> None:
+    with pytest.raises(UnsupportedError, match="lie down"):
+        a1_words.mode(Dialect.A1_3_2, a1_words.HighMode.LIE_DOWN)
+    with pytest.raises(UnsupportedError, match="gait"):
+        a1_words.walking(Dialect.A1_3_2, (0.1, 0.0, 0.0), gait=Gait.STAIRS)
+
+
+@pytest.mark.parametrize("velocity", [(1.1, 0, 0), (-0.8, 0, 0), (0, 0.5, 0), (0, 0, 2.2),
+                                      (math.nan, 0, 0)])  # fmt: skip
+def test_a_speed_out_of_range_is_refused(velocity: tuple[float, float, float]) -> None:
+    with pytest.raises(BadRequestError, match="is not possible"):
+        a1_words.walking(Dialect.A1_3_3_4, velocity)
+
+
+def test_it_walks_stands_lies_and_gets_up() -> None:
+    async def main() -> None:
+        async with pair() as (world, _, robot):
+            assert "walk" in robot.abilities
+            robot.walk(0.3, body_height_m=-0.02)
+            await asyncio.sleep(0.5)
+            assert robot.status().mode == "walk"
+            robot.lie_down()
+            await asyncio.sleep(2.5)
+            lying = robot.status().height_m
+            await robot.get_up()
+            await asyncio.sleep(1.5)
+            standing = robot.status().height_m
+            assert lying is not None
+            assert standing is not None
+            assert lying < 0.15
+            assert standing > 0.25
+            robot.damp()
+            await asyncio.sleep(0.1)
+            assert is_damping(world.newest)
+            with pytest.raises(ProtectionError, match="somebody asked for damping"):
+                robot.stand()
+            await robot.stop()
+            await asyncio.sleep(0.1)
+            assert is_damping(world.newest), "a stop does not end damping"
+
+    virtual.run(main())
+
+
+def test_a_robot_that_cannot_get_up_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rote.robot.a1._GET_UP_S", 0.3)
+
+    async def main() -> None:
+        async with pair(start="lie") as (world, _, robot):
+            world.walker.follow = lambda wish: None  # type: ignore[method-assign]
+            with pytest.raises(TimeLimitError, match="did not get up"):
+                await robot.get_up()
+
+    virtual.run(main())
+
+
+def test_each_level_refuses_what_the_other_does() -> None:
+    async def main() -> None:
+        async with pair() as (_, _, robot):
+            for ask in (robot.control(lambda *_: None), robot.move_to(STAND)):
+                with pytest.raises(UnsupportedError, match="high level"):
+                    await ask
+            with pytest.raises(UnsupportedError):
+                robot.set_motors(SERVO)
+            with pytest.raises(UnsupportedError):
+                robot.teach("sit")
+        async with pair(Level.LOW) as (_, _, robot):
+            with pytest.raises(UnsupportedError, match="low level") as raised:
+                robot.walk(0.1)
+            assert "level=high" in raised.value.remedy
+            assert "teach" in robot.abilities
+
+    virtual.run(main())
+
+
+def test_states_are_streamed_until_the_robot_is_lost() -> None:
+    async def main() -> None:
+        async with pair(Level.LOW) as (world, _, robot):
+            seen = 0
+            with pytest.raises(PeerLostError):
+                async for state in robot.states():
+                    assert isinstance(state, LowState)
+                    seen += 1
+                    if seen == 20:
+                        world.health.silent = True
+            assert seen == 20
+            assert robot.status().trouble
+        assert mode_words(99) == "mode 99"
+
+    virtual.run(main())
+
+
+def test_connect_takes_the_url_of_an_a1() -> None:
+    async def main() -> None:
+        async with pair() as (_, simulator, _):
+            async with connect(simulator.url(Level.LOW) + "&sender=loop") as robot:
+                assert robot.level is Level.LOW  # type: ignore[attr-defined]
+        with pytest.raises(BadRequestError, match="key"):
+            async with connect("a1://dog", key="00"):
+                pass
+
+    virtual.run(main())
+
+
+# ---- motors -------------------------------------------------------------------------------------
+
+
+def test_a_control_function_drives_the_motors_until_it_is_done_and_they_hold() -> None:
+    async def main() -> None:
+        async with pair(Level.LOW, start="hung") as (world, _, robot):
+            seen: list[tuple[LowState, float]] = []
+
+            def step(state: LowState, time_s: float) -> MotorCmds | LowCmd | None:
+                seen.append((state, time_s))
+                if time_s > 0.2:
+                    return None
+                return LowCmd(motors=SERVO) if time_s > 0.1 else SERVO
+
+            stats = await robot.control(step)
+            assert stats.rate_hz == pytest.approx(500.0, rel=0.02)
+            assert len(seen) == stats.ticks
+            await asyncio.sleep(0.6)
+            assert isinstance(world.newest, LowCmd)
+            assert world.newest.motors == SERVO
+            assert not robot.trouble
+            await robot.move_to([0.1, 0.9, -1.5] * 4, seconds=0.5)
+            await asyncio.sleep(0.3)
+            joints = robot.status().joints_rad
+            assert joints == pytest.approx([0.1, 0.9, -1.5] * 4, abs=0.12)
+
+    virtual.run(main())
+
+
+def bug(state: LowState, time_s: float) -> MotorCmds:
+    raise ZeroDivisionError("in the user's function")
+
+
+@pytest.mark.parametrize(
+    ("step", "error", "words"),
+    [
+        (bug, ZeroDivisionError, "user's"),
+        (lambda *_: MotorCmds.servo(tau_nm=50.0), ProtectionError, "torque of 50"),
+        (lambda *_: MotorCmds.servo(tau_nm=200.0), ProtectionError, "200"),
+        (lambda *_: MotorCmds.servo(q_rad=math.nan), ProtectionError, "nan"),
+        (lambda *_: "forward", TypeError, "returns MotorCmds"),
+    ],
+)
+def test_a_function_that_fails_ends_in_damping(step, error, words) -> None:  # type: ignore[no-untyped-def]
+    async def main() -> None:
+        async with pair(Level.LOW, start="hung") as (world, _, robot):
+            robot.set_motors(SERVO)
+            await asyncio.sleep(0.1)
+            with pytest.raises(error, match=words):
+                await robot.control(step)
+            await asyncio.sleep(0.05)
+            assert world.damped_for_s() > 0.04
+            with pytest.raises(ProtectionError):
+                robot.set_motors(SERVO)
+            robot.arm()
+            robot.set_motors(SERVO)
+            await asyncio.sleep(0.05)
+            assert not is_damping(world.newest)
+
+    virtual.run(main())
+
+
+def test_closing_right_after_a_trip_still_damps_for_a_second() -> None:
+    async def main() -> None:
+        async with pair(Level.LOW, start="hung") as (world, _, robot):
+            with pytest.raises(ZeroDivisionError):
+                await robot.control(bug)
+            await robot._port.close()  # type: ignore[attr-defined]
+            assert world.damped_for_s() > 0.95
+
+    virtual.run(main())
+
+
+def test_a_protection_trips_while_a_function_drives() -> None:
+    async def main() -> None:
+        async with pair(Level.LOW, start="hung") as (world, _, robot):
+
+            def step(state: LowState, time_s: float) -> MotorCmds:
+                if time_s > 0.2:
+                    world.health.heat(4)
+                return SERVO
+
+            with pytest.raises(ProtectionError, match="temperature"):
+                await robot.control(step)
+            await asyncio.sleep(1.2)
+            assert world.damped_for_s() > 1.0
+
+    virtual.run(main())
+
+
+def test_a_dead_robot_ends_the_control_in_damping() -> None:
+    async def main() -> None:
+        async with pair(Level.LOW, start="hung") as (world, _, robot):
+
+            def step(state: LowState, time_s: float) -> MotorCmds:
+                if time_s > 0.2:
+                    world.health.silent = True
+                return SERVO
+
+            with pytest.raises(ProtectionError, match="stale"):
+                await robot.control(step)
+            assert isinstance(robot.trouble, ProtectionError)
+            await asyncio.sleep(1.2)
+            assert world.damped_for_s() > 1.0
+
+    virtual.run(main())
+
+
+def test_a_held_pose_is_watched_too() -> None:
+    async def main() -> None:
+        async with pair(Level.LOW, start="hung") as (world, _, robot):
+            robot.set_motors(SERVO)
+            await asyncio.sleep(0.1)
+            world.health.heat(1)
+            await asyncio.sleep(0.3)
+            assert isinstance(robot.trouble, ProtectionError)
+            assert is_damping(world.newest)
+
+    virtual.run(main())
+
+
+def test_stop_ends_a_control_and_only_one_may_drive() -> None:
+    async def main() -> None:
+        async with pair(Level.LOW, start="hung") as (world, _, robot):
+            running = asyncio.create_task(robot.control(lambda *_: SERVO))
+            await asyncio.sleep(0.2)
+            with pytest.raises(BadRequestError, match="drives the motors"):
+                robot.set_motors(SERVO)
+            await robot.stop()
+            await robot.stop()
+            await running
+            await asyncio.sleep(0.7)
+            assert not is_damping(world.newest), "the last command is kept"
+            cancelled = asyncio.create_task(robot.control(lambda *_: SERVO))
+            await asyncio.sleep(0.1)
+            cancelled.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await cancelled
+            await asyncio.sleep(0.05)
+            assert is_damping(world.newest)
+            with pytest.raises(BadRequestError, match="period"):
+                await robot.control(lambda *_: None, period_s=0.05)
+
+    virtual.run(main())
+
+
+@pytest.mark.parametrize("pose", [[0.0] * 11, [math.nan] * 12, [2.0, *STAND[1:]]])
+def test_a_pose_that_is_none_is_refused(pose: list[float]) -> None:
+    async def main() -> None:
+        async with pair(Level.LOW) as (_, _, robot):
+            with pytest.raises(BadRequestError):
+                await robot.move_to(pose)
+
+    virtual.run(main())
+
+
+class BlockedStep:
+    """A control function that answers once, and then waits for what does not come."""
+
+    def __init__(self) -> None:
+        self.release = threading.Event()
+        self._is_first = True
+
+    def __call__(self, state: LowState, time_s: float) -> MotorCmds:
+        if not self._is_first:
+            self.release.wait(30)
+        self._is_first = False
+        return SERVO
+
+
+def test_a_blocked_control_function_ends_in_damping_within_20_ms() -> None:
+    """In real time: the function blocks its own thread, and the sending process goes on."""
+
+    async def main() -> None:
+        async with pair(Level.LOW, start="hung", sender="process") as (world, _, robot):
+            for _ in range(20):
+                step = BlockedStep()
+                world.told.clear()
+                with pytest.raises(ProtectionError) as raised:
+                    await robot.control(step)
+                step.release.set()
+                count = len(world.told)
+                while len(world.told) < count + 20:
+                    await asyncio.sleep(0.01)
+                assert is_damping(world.newest)
+                # By the sender's clock: one datagram every 2 ms, none made up for.
+                held = [c for _, c in world.told if isinstance(c, LowCmd) and c.motors == SERVO]
+                assert len(held) <= 10
+                robot.arm()
+                # On a busy machine the robot may not have been heard in time, which trips as well.
+                if raised.value.protection == "control" and held:
+                    return
+        raise AssertionError("it never was the function that was waited for")
+
+    asyncio.run(main())
+
+
+# ---- teaching and playing -----------------------------------------------------------------------
+
+
+def test_legs_are_soft_while_taught_and_what_was_shown_is_played(tmp_path: Path) -> None:
+    async def main() -> None:
+        library = Library(tmp_path)
+        safety = Safety(limits=Limits(margin_rad=0.0))
+        async with pair(Level.LOW, start="hung", safety=safety) as (world, _, robot):
+            await asyncio.sleep(1.0)
+            world.attach(Hand(np.array(robot.status().joints_rad)))
+            async with robot.teach("sit", library=library) as take:
+                await asyncio.sleep(0.05)
+                assert isinstance(world.newest, LowCmd)
+                assert (world.newest.motors.kp_nm_rad[:12] == 0).all()
+                assert not is_damping(world.newest)
+                await asyncio.sleep(2.0)
+            world.attach(None)
+            await asyncio.sleep(0.05)
+            assert is_damping(world.newest)
+            track = take.track
+            assert track.variant == "a1"
+            assert track.names == A1_VARIANT.names
+            assert track.duration_s == pytest.approx(2.05, abs=0.1)
+            assert track.rate_hz == pytest.approx(500.0, rel=0.05)
+            assert np.ptp(track.joints_rad[:, 1]) > 0.1, "the hand moved a thigh"
+            assert take.file is not None
+            assert library.load("sit").joints_rad.shape == track.joints_rad.shape
+            report = await robot.play_track(track)
+            assert report.completed
+            assert report.rate_hz == pytest.approx(500.0, rel=0.05)
+            await asyncio.sleep(0.3)
+            joints = np.array(robot.status().joints_rad)
+            assert np.abs(joints - track.joints_rad[-1]).max() < 0.25
+
+    virtual.run(main())
+
+
+def test_a_playback_begins_softly_from_where_the_legs_are() -> None:
+    motion = a1_motion.prepare(swing(), Safety(), [0.0, 1.2, -2.2] * 4)
+    speeds = np.abs(np.diff(motion.poses_rad[: motion.approach + 1], axis=0)) * a1_motion.RATE_HZ
+    assert speeds.max() <= a1_motion.SOFT_RAD_S + 1e-6
+    assert motion.poses_rad[0] == pytest.approx([0.0, 1.2, -2.2] * 4)
+    first, later = motion.motors(0.0), motion.motors(motion.approach / a1_motion.RATE_HZ)
+    assert first is not None
+    assert later is not None
+    assert first.kp_nm_rad[0] < 0.3 * later.kp_nm_rad[0]
+    assert motion.motors(motion.seconds + 0.01) is None
+
+
+def test_a_stopped_playback_says_so_and_the_legs_hold() -> None:
+    async def main() -> None:
+        async with pair(Level.LOW, start="hung") as (world, _, robot):
+            running = asyncio.create_task(robot.play_track(swing(2.0)))
+            await asyncio.sleep(0.5)
+            await robot.stop()
+            report = await running
+            assert not report.completed
+            await asyncio.sleep(0.1)
+            assert not is_damping(world.newest)
+
+    virtual.run(main())
+
+
+def test_a_failed_block_keeps_nothing_and_a_lost_robot_keeps_what_there_was(tmp_path: Path) -> None:
+    async def main() -> None:
+        library = Library(tmp_path)
+        async with pair(Level.LOW, start="hung") as (world, _, robot):
+            with pytest.raises(KeyError):
+                async with robot.teach("never", library=library):
+                    raise KeyError("the teacher's own bug")
+            await asyncio.sleep(0.05)
+            assert is_damping(world.newest)
+            with pytest.raises(ProtectionError, match="stale"):
+                async with robot.teach("half", library=library) as take:
+                    await asyncio.sleep(0.2)
+                    world.health.silent = True
+                    await asyncio.sleep(60)
+            assert take.samples > 50
+            assert [entry.name for entry in library.list()] == ["half"]
+            with pytest.raises(ProtectionError):
+                robot.teach("more")
+
+    virtual.run(main())
+
+
+class MillisecondWorld(LoggedWorld):
+    def _tick(self) -> int:
+        return round(self.time_s * 1e3)
+
+
+def test_a_robot_with_another_clock_is_kept_with_the_right_times(tmp_path: Path) -> None:
+    async def main() -> None:
+        library = Library(tmp_path)
+        async with A1Simulator(MillisecondWorld(start="hung")) as simulator:
+            async with connect_a1(simulator.url(Level.LOW) + "&sender=loop") as robot:
+                async with robot.teach("slow", library=library) as take:
+                    await asyncio.sleep(0.5)
+        assert take.track.duration_s == pytest.approx(0.5, abs=0.05)
+        assert library.load("slow").duration_s == pytest.approx(0.5, abs=0.05)
+
+    virtual.run(main())
+
+
+def test_a_teaching_that_cannot_begin_leaves_no_file(tmp_path: Path) -> None:
+    async def main() -> None:
+        library = Library(tmp_path)
+        async with pair(Level.LOW, start="hung") as (_, _, robot):
+            teaching = robot.teach("late", library=library)
+            robot.damp()
+            with pytest.raises(ProtectionError):
+                async with teaching:
+                    pass
+            assert library.list() == ()
+
+    virtual.run(main())
+    assert not list(tmp_path.glob("late*"))
+
+
+def broken(**changes: object) -> Track:
+    track = swing()
+    fields = {"times_s": track.times_s, "joints_rad": track.joints_rad, "names": track.names}
+    return Track(**{**fields, **changes})  # type: ignore[arg-type]
+
+
+def with_joint(joint: int, angle: float) -> Track:
+    poses = swing().joints_rad.copy()
+    poses[50:, joint] = np.linspace(poses[50, joint], angle, 51)
+    return broken(joints_rad=poses)
+
+
+@pytest.mark.parametrize(
+    ("track", "error", "words"),
+    [
+        (broken(names=tuple(f"{n}x" for n in A1_VARIANT.names)), BadRequestError, "lacks FR_hip"),
+        (
+            broken(times_s=np.array([0.0]), joints_rad=np.array([STAND])),
+            BadRequestError,
+            "1 sample",
+        ),
+        (broken(times_s=swing().times_s * 30), UnsafeMotionError, "nothing is known"),
+        (with_joint(0, 0.9), UnsafeMotionError, "FR_hip_joint"),
+        (with_joint(0, 0.75), UnsafeMotionError, "position protection"),
+        (broken(times_s=swing().times_s / 20), UnsafeMotionError, "rad/s"),
+    ],
+)
+def test_a_track_that_must_not_be_played_is_refused_before_anything_moves(
+    track: Track, error: type[Exception], words: str
+) -> None:
+    with pytest.raises(error, match=words):
+        a1_motion.prepare(track, Safety(), STAND)
+
+
+def test_a_speed_or_a_length_out_of_range_is_refused() -> None:
+    with pytest.raises(BadRequestError, match="speed"):
+        a1_motion.check_track(swing(), Safety(), 5.0)
+    a1_motion.check_track(with_joint(0, 0.75), Safety(limits=Limits(margin_rad=None)))
+
+
+def test_a_clock_that_does_not_count_microseconds_is_measured_by_ours() -> None:
+    recorder = a1_motion.LegRecorder("test")
+    for number in range(101):
+        recorder.add(STAND, number * 2, now=10.0 + number * 0.002)  # in milliseconds
+    assert recorder.track().duration_s == pytest.approx(0.2)
+    exact = a1_motion.LegRecorder("test")
+    for number in range(101):
+        exact.add(STAND, (2**32 - 1000 + number * 2000) % 2**32, now=10.0 + number * 0.0021)
+    assert exact.track().duration_s == pytest.approx(0.2)
+    assert not exact.add(STAND, 2**32 - 5, now=11.0), "a state overtaken by another"
+    assert len(a1_motion.LegRecorder().track()) == 0
+    assert exact.track().joints_rad.shape[1] == LEG_MOTORS
