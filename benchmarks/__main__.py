@@ -19,8 +19,11 @@ CLAIMS = (
     "simulator",
     "webrtc",
     "stream",
+    "dds",
     "a1",
+    "motion",
     "capture",
+    "web",
 )
 
 

@@ -55,6 +55,7 @@ FILES_MAY = {
 # A carrier or heavy library has one home.
 HOMES: dict[str, str | tuple[str, ...]] = {
     "aiortc": ("transport/webrtc.py", "transport/rtc_parts.py"),
+    "cyclonedds": ("transport/dds.py", "transport/dds_types.py"),
     "h11": "transport/http.py",
     "ifaddr": "transport/discovery.py",
     "lz4": "motion/files/mcap_records.py",

@@ -16,8 +16,8 @@ import rote
 from rote.cli import main
 
 COMMANDS = (
-    "demo", "sim", "discover", "status", "list", "teach", "play", "stop", "rename", "delete",
-    "modes", "preview", "applog", "motion", "takes", "a1", "capture",
+    "demo", "sim", "discover", "doctor", "status", "list", "teach", "play", "stop", "rename",
+    "delete", "modes", "preview", "web", "applog", "motion", "takes", "a1", "capture",
 )  # fmt: skip
 
 GROUPS = {"motion", "takes", "a1", "capture"}

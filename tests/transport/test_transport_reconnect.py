@@ -34,7 +34,9 @@ class House:
         self.one = one
         self.world = one.world
         self.url = one.url
-        (self._door,) = one.simulator._doors
+        (door,) = one.simulator._doors
+        assert isinstance(door, WebRtcDoor)
+        self._door = door
         self._address = self._door._server.address
 
     async def shut(self) -> None:

@@ -17,6 +17,7 @@ from rote.cli import (
     capture_tools,
     demo,
     discover,
+    doctor,
     motion_app,
     motion_look,
     play,
@@ -24,6 +25,7 @@ from rote.cli import (
     simulate,
     takes,
     teach,
+    web,
 )
 from rote.cli import motion as motion  # adds its commands to the group
 from rote.errors import RoteError, StageError
@@ -43,6 +45,7 @@ app = typer.Typer(
 app.command("demo")(demo.demo)
 app.command("sim")(simulate.sim)
 app.command("discover")(discover.discover)
+app.command("doctor")(doctor.doctor)
 app.command("status")(robot.status)
 app.command("list")(robot.list_actions)
 app.command("teach")(teach.teach)
@@ -52,6 +55,7 @@ app.command("rename")(robot.rename)
 app.command("delete")(robot.delete)
 app.command("modes")(robot.modes)
 app.command("preview")(motion_look.preview)
+app.command("web")(web.web)
 app.add_typer(motion_app.app)
 app.add_typer(takes.app)
 app.add_typer(a1.app)

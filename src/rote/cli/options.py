@@ -20,8 +20,8 @@ Robot = Annotated[
         "--robot",
         envvar="ROTE_ROBOT",
         metavar="URL",
-        help="webrtc://HOST, webrtc://SERIAL, webrtc://ap, udp://HOST[:49504], or sim://g1 "
-        "for the embedded simulated robot.",
+        help="webrtc://HOST, webrtc://SERIAL, webrtc://ap, dds://INTERFACE, udp://HOST[:49504], "
+        "a1://HOST, or sim://g1 for the embedded simulated robot.",
     ),
 ]
 Key = Annotated[

@@ -19,6 +19,7 @@ from rote.transport.udp import UdpPort, open_port
 from rote.wire import teaching as wire
 
 if TYPE_CHECKING:
+    from rote.sim.dds import DdsDoor
     from rote.sim.webrtc import WebRtcDoor
     from rote.transport.discovery import Responder
 
@@ -57,7 +58,9 @@ class Simulator:
         self._loop = asyncio.get_running_loop()
         self._clients: dict[Address, _Client] = {}
         self._ports: list[UdpPort | MemoryPort | Responder] = []
-        self._doors: list[WebRtcDoor] = []
+        self._doors: list[WebRtcDoor | DdsDoor] = []
+        self._publishers: list[DdsDoor] = []
+        self._tick_s = TICK_S
         self._ticks = 0
         self._next_at = self._loop.time() + TICK_S
         self._timer: asyncio.TimerHandle | None = self._loop.call_at(self._next_at, self._tick)
@@ -119,6 +122,29 @@ class Simulator:
         self._doors.append(door)
         return door
 
+    async def serve_dds(
+        self,
+        interface: str,
+        domain: int = 0,
+        *,
+        lowstate_hz: float | None = None,
+        latency: bool = True,
+    ) -> "DdsDoor":
+        """Be a G1 EDU: answer on DDS. From now on time passes in steps of its states."""
+        from rote.sim.dds import LOWSTATE_HZ, DdsDoor  # noqa: PLC0415 # brings cyclonedds
+        from rote.transport.dds import Target  # noqa: PLC0415
+
+        door = DdsDoor(
+            Services(self.world, latency=latency),
+            Target(interface, domain),
+            lowstate_hz=lowstate_hz or LOWSTATE_HZ,
+            impairment=self._impairment,
+        )
+        self._doors.append(door)
+        self._publishers.append(door)
+        self._tick_s = min(self._tick_s, door.period_s)
+        return door
+
     async def serve_discovery(self, serial: str, host: str) -> None:
         """Let those who look for robots find this one at `host`, as the robot's firmware does."""
         from rote.transport import discovery  # noqa: PLC0415 # brings ifaddr
@@ -144,6 +170,7 @@ class Simulator:
         for door in self._doors:
             await door.close()
         self._doors.clear()
+        self._publishers.clear()
         self._clients.clear()
         # A socket closes in the next turn of the loop; who comes back may bind its port again.
         await asyncio.sleep(0)
@@ -154,10 +181,13 @@ class Simulator:
         now = self._loop.time()
         self._next_at = max(self._next_at, now - MOST_CATCH_UP_S)
         if self._next_at <= now:
-            self.world.advance(TICK_S)
-            self._next_at += TICK_S
+            self.world.advance(self._tick_s)
+            self._next_at += self._tick_s
             self._ticks += 1
-            if self.world.recording or self._ticks % 2 == 0:
+            for publisher in self._publishers:
+                publisher.publish()
+            every = round(TICK_S / self._tick_s)
+            if self._ticks % (every if self.world.recording else 2 * every) == 0:
                 self._report()
         for client in list(self._clients.values()):
             client.session.tick(now)

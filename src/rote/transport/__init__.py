@@ -27,6 +27,7 @@ Opener = Callable[[SplitResult, Receiver], Awaitable[Link]]
 TRANSPORTS: dict[str, tuple[str, str | None]] = {
     "udp": ("rote.transport.udp", None),
     "webrtc": ("rote.transport.webrtc", "webrtc"),
+    "dds": ("rote.transport.dds_client", "dds"),
 }
 
 
@@ -36,10 +37,10 @@ def carrier_of(url: str) -> ModuleType:
     try:
         module_name, extra = TRANSPORTS[scheme]
     except KeyError:
-        known = ", ".join(f"{scheme}://" for scheme in sorted({*TRANSPORTS, "sim"}))
+        known = ", ".join(f"{scheme}://" for scheme in sorted({*TRANSPORTS, "a1", "sim"}))
         raise BadRequestError(
             f"{url!r} does not name a wire that rote knows",
-            f"Begin it with one of: {known} (dds:// is planned).",
+            f"Begin it with one of: {known}.",
         ) from None
     try:
         return import_module(module_name)

@@ -1,0 +1,250 @@
+"""Claim: over DDS, asking costs what DDS costs, reading joints next to nothing, streaming little.
+
+Asking: rote asks the simulated robot for its mode; the peer is an echo in plain cyclonedds-python,
+a request of the same type written and its response awaited by a waitset, as its own examples do.
+The robot meanwhile does its physics and tells its joints 500 times a second, which rote reads; the
+echo does nothing else. Servers are processes of their own, on another core.
+
+Reading: a `LowState_` to the positions and speeds of all joints, by rote's view and by the
+library's own deserialiser.
+
+Streaming: a track of 30 s at 500 Hz to the simulated robot. The share of a core is this process's,
+states read included.
+"""
+
+import asyncio
+import multiprocessing
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from multiprocessing.connection import Connection
+from statistics import median
+from typing import Any
+
+from benchmarks.stream import swinging
+from benchmarks.table import Row, cpu_s
+from rote.connection import connect
+from rote.messages import RobotState
+from rote.motion.track import Track
+from rote.robot.base import StreamReport
+from rote.sim.server import Simulator
+from rote.sim.store import Store
+from rote.sim.world import World
+from rote.transport import dds_types
+from rote.transport.dds import Target, _configured
+from rote.transport.dds_client import DdsClient
+from rote.transport.loop import new_loop
+from rote.wire import hg, rpc
+
+ROUNDS, WARM_UP, REQUESTS = 5, 100, 400
+P50_MOST = 1.2
+DECODE_LEAST = 100.0
+RATE_HZ, SECONDS, MOST_PERCENT = 500.0, 30.0, 25.0
+ROBOT, ECHO = 96, 97
+"""Domains of their own, far from a real robot's 0."""
+
+
+# ---- the servers --------------------------------------------------------------------------------
+
+
+async def _serve_robot(ready: Connection) -> None:
+    simulator = Simulator(World(Store(":memory:")))
+    await simulator.serve_dds("lo", ROBOT, latency=False)
+    ready.send("ready")
+    await asyncio.Event().wait()
+
+
+def serve_robot(ready: Connection) -> None:
+    with asyncio.Runner(loop_factory=new_loop) as runner:
+        runner.run(_serve_robot(ready))
+
+
+class Bare:
+    """Plain cyclonedds-python: one topic to write, one to read, a waitset in between."""
+
+    def __init__(self, written: str, read: str) -> None:
+        from cyclonedds.core import Policy, Qos, ReadCondition, WaitSet
+        from cyclonedds.domain import DomainParticipant
+        from cyclonedds.pub import DataWriter
+        from cyclonedds.sub import DataReader
+        from cyclonedds.topic import Topic
+        from cyclonedds.util import duration
+
+        kinds: dict[str, Any] = {"request": dds_types.REQUEST, "response": dds_types.RESPONSE}
+        with _configured("lo"):
+            participant = DomainParticipant(ECHO)
+        reliable = Qos(Policy.Reliability.Reliable(duration(seconds=1)), Policy.History.KeepLast(8))
+        self.writer: Any = DataWriter(participant, Topic(participant, written, kinds[written]))
+        self.reader: Any = DataReader(participant, Topic(participant, read, kinds[read]), reliable)
+        self.waitset = WaitSet(participant)
+        self.waitset.attach(ReadCondition(self.reader, 0x7F))
+        self.patience = duration(seconds=1)
+
+    def take(self) -> list[Any]:
+        """Wait for samples."""
+        self.waitset.wait(self.patience)
+        return [sample for sample in self.reader.take(8) if hasattr(sample, "header")]
+
+
+def serve_echo(ready: Connection) -> None:
+    response: Any = dds_types.RESPONSE
+    header = response.__annotations__["header"]
+    status = header.__annotations__["status"]
+    bare = Bare("response", "request")
+    ready.send("ready")
+    while True:
+        for asked in bare.take():
+            head = header(identity=asked.header.identity, status=status(code=0))
+            bare.writer.write(response(header=head, data='{"data":500}', binary=[]))
+
+
+@contextmanager
+def server(serve: Callable[[Connection], None]) -> Iterator[None]:
+    """Run a server on the last core, and this process on the first."""
+    cores = sorted(os.sched_getaffinity(0))
+    spawn = multiprocessing.get_context("spawn")
+    ours, theirs = spawn.Pipe()
+    process = spawn.Process(target=serve, args=(theirs,), daemon=True)
+    process.start()
+    assert process.pid is not None
+    try:
+        os.sched_setaffinity(process.pid, {cores[-1]})
+        os.sched_setaffinity(0, {cores[0]})
+        assert ours.recv() == "ready"
+        yield
+    finally:
+        os.sched_setaffinity(0, set(cores))
+        process.kill()
+        process.join()
+
+
+# ---- asking -------------------------------------------------------------------------------------
+
+
+async def ask_robot() -> float:
+    client = DdsClient(f"dds://lo?domain={ROBOT}", Target("lo", ROBOT))
+    await client.open()
+    try:
+        taken = []
+        for number in range(WARM_UP + REQUESTS):
+            start = time.perf_counter()
+            await client.call(rpc.GET_FSM)
+            if number >= WARM_UP:
+                taken.append(time.perf_counter() - start)
+        return median(taken)
+    finally:
+        await client.close()
+
+
+def ask_echo() -> float:
+    request: Any = dds_types.REQUEST
+    header = request.__annotations__["header"]
+    parts = header.__annotations__
+    bare = Bare("request", "response")
+
+    def ask(number: int) -> bool:
+        head = header(
+            identity=parts["identity"](id=number, api_id=7001),
+            lease=parts["lease"](id=0),
+            policy=parts["policy"](priority=0, noreply=False),
+        )
+        bare.writer.write(request(header=head, parameter="", binary=[]))
+        return any(answer.header.identity.id == number for answer in bare.take())
+
+    number = 1
+    while not ask(number):  # until both have found each other
+        number += 1
+    taken = []
+    for each in range(WARM_UP + REQUESTS):
+        start = time.perf_counter()
+        assert ask(number + 1 + each)
+        if each >= WARM_UP:
+            taken.append(time.perf_counter() - start)
+    return median(taken)
+
+
+def run_robot() -> float:
+    with server(serve_robot), asyncio.Runner(loop_factory=new_loop) as runner:
+        return runner.run(ask_robot())
+
+
+def run_echo() -> float:
+    with server(serve_echo):
+        return ask_echo()
+
+
+# ---- reading ------------------------------------------------------------------------------------
+
+
+def read_joints() -> tuple[float, float]:
+    """Return how long one `LowState_` takes to read, by rote and by the library."""
+    state = RobotState(positions_rad=(0.1,) * 29, velocities_rad_s=(0.2,) * 29)
+    data = hg.encode_lowstate(state, mode_machine=5)
+
+    def ours() -> None:
+        for _ in range(5000):
+            motors = hg.view(data)["motors"]
+            motors["q"], motors["dq"]
+
+    def theirs() -> None:
+        for _ in range(100):
+            read: Any = dds_types.LOWSTATE.deserialize(data)
+            [(motor.q, motor.dq) for motor in read.motor_state]
+
+    theirs()
+    pairs = [(cpu_s(ours) / 5000, cpu_s(theirs) / 100) for _ in range(5)]
+    return median(pair[0] for pair in pairs), median(pair[1] for pair in pairs)
+
+
+# ---- streaming ----------------------------------------------------------------------------------
+
+
+def long_track() -> Track:
+    """Return the swinging track, at the speed that makes it last 30 s."""
+    track = swinging()
+    return Track(
+        times_s=track.times_s * (SECONDS / track.duration_s),
+        joints_rad=track.joints_rad,
+        names=track.names,
+    )
+
+
+async def _stream() -> tuple[float, StreamReport]:
+    async with connect(f"dds://lo?domain={ROBOT}", timeout=20.0) as robot:
+        playing = robot.play_track(long_track(), rate_hz=RATE_HZ)
+        await playing.started()
+        began_s, used_s = time.perf_counter(), time.process_time()
+        report = await playing
+        share = (time.process_time() - used_s) / (time.perf_counter() - began_s)
+        return 100.0 * share, report
+
+
+def stream() -> tuple[float, StreamReport]:
+    with server(serve_robot), asyncio.Runner(loop_factory=new_loop) as runner:
+        return runner.run(_stream())
+
+
+def run() -> list[Row]:
+    pairs = [(run_robot(), run_echo()) for _ in range(ROUNDS)]
+    ours, theirs = (1000.0 * median(pair[side] for pair in pairs) for side in (0, 1))
+    view_us, library_us = (1e6 * each for each in read_joints())
+    share, report = stream()
+    if not report.completed:
+        share, report = stream()  # somebody else needed the core
+    off = 100.0 * abs(report.rate_hz / RATE_HZ - 1.0)
+    return [
+        Row("dds: a request, median", "ms", ours, theirs, "a bare echo", at_most=P50_MOST),
+        Row(
+            "dds: joints read a second",
+            "k",
+            1000.0 / view_us,
+            1000.0 / library_us,
+            "cyclonedds-python",
+            at_least=DECODE_LEAST,
+        ),
+        Row("dds: stream at 500 Hz, core", "%", share, MOST_PERCENT, "limit", at_most=1),
+        Row("  rate off by", "%", off, 0.1, "limit", at_most=1),
+        Row("  poses skipped", "poses", report.missed, RATE_HZ * SECONDS, "all poses"),
+        Row("  seconds played", "s", report.seconds, SECONDS, "asked", at_least=1),
+    ]

@@ -1,0 +1,116 @@
+"""A client's stream of poses to `rt/arm_sdk`: what is told, and the way out of it from anywhere.
+
+The robot obeys as far as the weight goes, which rises and falls with the poses. Whoever ends a
+stream early may not just fall silent: the arms would stay as stiff as they are told last, or drop.
+They are braked, and then the weight goes softly to nothing.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from rote.messages import Phase, StreamPose
+from rote.model import G1_JOINTS, G1_REST_RAD, TAUGHT_JOINTS
+from rote.wire.hg import UPPER_BODY
+
+FADE_HZ = 250.0
+SOFT_RAD_S = 1.0
+"""No joint moves faster than this while the weight falls, if the robot's own pose is rest."""
+FADE_LEAST_S, FADE_MOST_S = 0.5, 5.0
+ASTRAY_RAD, ASTRAY_S = 0.5, 0.5
+"""Arms that are so far from where they are told to be, for so long, do not follow."""
+_BRAKE_S = 0.3
+_MOST_RAD_S = 4.0
+_PEAK = 1.875
+"""How much faster than its mean a move by minimum jerk is, at most."""
+_PLACES = [UPPER_BODY.index(joint) for joint in TAUGHT_JOINTS]
+_LOWER = np.array([G1_JOINTS[motor].lower_rad for motor in UPPER_BODY])
+_UPPER = np.array([G1_JOINTS[motor].upper_rad for motor in UPPER_BODY])
+_REST = np.array(G1_REST_RAD)[list(UPPER_BODY)]
+
+
+class Setpoint(NamedTuple):
+    """What the robot is told at one moment."""
+
+    positions_rad: tuple[float, ...]
+    """Of waist and arms, in the order of `UPPER_BODY`."""
+    weight: float
+
+
+class ArmStream:
+    """One stream, from its beginning to the last it tells."""
+
+    def __init__(self, positions_rad: tuple[float, ...]) -> None:
+        """Begin where the robot's 29 joints are; what is not streamed stays there."""
+        here = tuple(positions_rad[motor] for motor in UPPER_BODY)
+        self.last = Setpoint(here, 0.0)
+        self.following = True
+        """Whether poses are taken; no longer after `fade`."""
+        self._before = self.last
+        self._last_at = self._before_at = float("-inf")
+        self._risen = False
+        self._astray_since: float | None = None
+
+    @property
+    def phase(self) -> Phase:
+        """How far it is, by the weight."""
+        if not self.following:
+            return Phase.RETURN
+        if not self._risen:
+            return Phase.APPROACH
+        return Phase.PLAYING if self.last.weight == 1.0 else Phase.RETURN
+
+    def follow(self, pose: StreamPose, now: float) -> Setpoint:
+        """Return what to tell for the next pose."""
+        positions = list(self.last.positions_rad)
+        for place, position in zip(_PLACES, pose.positions_rad, strict=True):
+            positions[place] = position
+        self._before, self._before_at = self.last, self._last_at
+        self.last, self._last_at = Setpoint(tuple(positions), pose.weight), now
+        self._risen |= pose.weight == 1.0
+        return self.last
+
+    def astray(self, positions_rad: tuple[float, ...], now: float) -> bool:
+        """Whether the robot's 29 joints have long not been where they are told to be.
+
+        Something holds them, or the robot does not obey: what it would do next nobody knows.
+        """
+        told = self.last.positions_rad
+        apart = max(
+            abs(positions_rad[m] - told[p]) for m, p in zip(TAUGHT_JOINTS, _PLACES, strict=True)
+        )
+        if self.phase is not Phase.PLAYING or apart < ASTRAY_RAD:
+            self._astray_since = None
+        elif self._astray_since is None:
+            self._astray_since = now
+        return self._astray_since is not None and now - self._astray_since >= ASTRAY_S
+
+    def fade(self) -> list[Setpoint]:
+        """Take no more poses; return what to tell, `FADE_HZ` times a second, to let go softly."""
+        self.following = False
+        positions = np.array(self.last.positions_rad)
+        far = float(np.abs(positions - _REST).max()) * self.last.weight
+        seconds = min(max(FADE_LEAST_S, _PEAK * far / SOFT_RAD_S), FADE_MOST_S)
+        count = int(np.ceil(seconds * FADE_HZ))
+        times = np.arange(1, count + 1) / FADE_HZ
+        # From its speed to a stand: the way is the area under a line that falls to nothing.
+        left = np.minimum(times, _BRAKE_S)
+        coasted = np.outer(left - left**2 / (2 * _BRAKE_S), self._speed())
+        lowest, highest = np.minimum(_LOWER, positions), np.maximum(_UPPER, positions)
+        braked = np.clip(positions + coasted, lowest, highest)
+        share = times / times[-1]
+        weights = self.last.weight * (1.0 - share**3 * (10.0 - 15.0 * share + 6.0 * share**2))
+        weights[-1] = 0.0
+        return [
+            Setpoint(tuple(row), weight)
+            for row, weight in zip(braked.tolist(), weights.clip(0.0, 1.0).tolist(), strict=True)
+        ]
+
+    def _speed(self) -> npt.NDArray[np.float64]:
+        """Return how fast the poses went, within reason: two of them may have come at once."""
+        step = np.array(self.last.positions_rad) - np.array(self._before.positions_rad)
+        seconds = self._last_at - self._before_at
+        if not 0.0 < seconds < _BRAKE_S:
+            return np.zeros(len(UPPER_BODY))
+        return np.asarray(np.clip(step / seconds, -_MOST_RAD_S, _MOST_RAD_S))

@@ -1,0 +1,51 @@
+"""A client's conversation over DDS: the requests and answers of a data channel, and no channel.
+
+DDS has no challenge and no heartbeat. A robot is there once it is heard, and lost when it falls
+silent: it publishes its joints hundreds of times a second. Values go out as they are, for DDS packs
+them itself.
+"""
+
+from rote.session.rpc import RpcSession
+from rote.session.rpc_rules import Input, State, Timing
+from rote.session.teaching import Role
+from rote.wire import channel, rpc
+
+
+class DdsSession(RpcSession):
+    """The client's end."""
+
+    def __init__(self, *, timing: Timing | None = None, first_id: int = 1, now: float) -> None:
+        super().__init__(Role.CLIENT, timing=timing, first_id=first_id, now=now)
+        self._values: list[channel.Value] = []
+        self.open(now)
+
+    def said(self) -> list[channel.Value]:
+        """Return what is to be written, once."""
+        values, self._values = self._values, []
+        return values
+
+    def begin(self, now: float) -> None:
+        """The robot is there, and its services can be asked; `Opened` follows."""
+        self._heard_at = now
+        # Nobody is asked for a secret here, so nobody needs to know it.
+        self._move(Input.RIGHT_ANSWER)
+
+    def hear(self, now: float) -> None:
+        """The robot has said something, whatever it was."""
+        self._heard_at = now
+
+    def answer(self, response: rpc.Response, now: float) -> None:
+        """Take in a response. All clients see all responses, so most are somebody else's."""
+        if self.state is State.READY:
+            self._heard_at = now
+            self._receive_answer(response, now)
+        else:
+            self.dropped["before the beginning or after the end"] += 1
+
+    def _say(self, value: channel.Value) -> None:
+        self._values.append(value)
+
+    def _lost_at(self) -> float:
+        if self.state is State.READY:
+            return self._heard_at + self.timing.silence_s
+        return self._opened_at + self.timing.connect_s

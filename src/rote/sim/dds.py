@@ -1,0 +1,248 @@
+"""The simulated robot's door on DDS: its services, its state topics, and arms that obey a stream.
+
+A G1 cannot tell its DDS clients apart, so to the robot they are one: whoever says the next
+keep-alive keeps the arms soft. A service that is off, or dead in debug mode, is not there at all:
+its requests have no reader.
+"""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+
+from rote import messages as m
+from rote.errors import DecodeError, LinkError
+from rote.sim.body import STEP_S
+from rote.sim.services import Answer, Services
+from rote.transport import dds_types as types
+from rote.transport.dds import Bus, Inlet, Outlet, Target
+from rote.transport.impair import Disturber, Impairment
+from rote.wire import cdr, hg, rpc
+from rote.wire.lowstate import BMS_TOPIC, HAND_TOPIC
+
+LOWSTATE_HZ = 500.0
+VERSION_API = 1
+VERSIONS = {
+    rpc.ARM: "1.0.0.14",
+    rpc.SPORT: "1.0.0.0",
+    rpc.MOTION_SWITCHER: "1.0.0.1",
+    rpc.ROBOT_STATE: "1.0.0.2",
+}
+"""What the services say of their interfaces, as the vendor's clients expect it."""
+SPORT_TOPIC = "rt/sportmodestate"
+_SLOW_S, _BATTERY_S, _CEASED_S = 0.1, 1.0, 0.5
+_REQUESTS, _REPLIES, _COMMANDS = 256, 64, 16
+
+
+class _Network:
+    """A bad network as DDS lets it through: in order, and what must arrive is sent again."""
+
+    def __init__(self, bad: Impairment) -> None:
+        # UDP's checksum finds the damaged, and numbers the doubled and the overtaken.
+        lost = 1.0 - (1.0 - bad.loss) * (1.0 - bad.corrupt)
+        ordered = replace(bad, loss=lost, corrupt=0.0, duplicate=0.0, reorder=0.0)
+        self._lossy = Disturber(ordered)
+        self._sure = Disturber(replace(ordered, loss=0.0))
+
+    def pass_on(self, kind: types.Type, data: bytes, deliver: Callable[[bytes], None]) -> None:
+        """Deliver a sample: later, or not at all if it is one of many."""
+        sure = kind in (types.REQUEST, types.RESPONSE)
+        (self._sure if sure else self._lossy).pass_on(data, deliver)
+
+
+class DdsDoor:
+    """Lets everybody in a domain ask the robot's services and hear its state."""
+
+    def __init__(
+        self,
+        services: Services,
+        target: Target,
+        *,
+        lowstate_hz: float = LOWSTATE_HZ,
+        impairment: Impairment | None = None,
+    ) -> None:
+        self._services = services
+        self._world = services.world
+        self._network = None if impairment is None else _Network(impairment)
+        self._loop = asyncio.get_running_loop()
+        self.target = target
+        self.period_s = max(STEP_S, round(1.0 / lowstate_hz / STEP_S) * STEP_S)
+        """How far apart the robot's states are, in whole steps of its body."""
+        self._bus = Bus(target)
+        self._requests: dict[str, Inlet] = {}
+        self._responses = {
+            service: self._writer(f"rt/api/{service}/response", types.RESPONSE, _REPLIES)
+            for service in VERSIONS
+        }
+        self._lowstate = self._writer(hg.LOWSTATE_TOPIC, types.LOWSTATE)
+        self._mode = self._writer(SPORT_TOPIC, types.SPORT)
+        self._battery = self._writer(BMS_TOPIC, types.BATTERY)
+        self._arms = self._writer(rpc.ARM_STATE_TOPIC, types.TEXT)
+        self._reader(HAND_TOPIC, types.TEXT, self._take_hand, _COMMANDS)
+        self._reader(hg.ARM_SDK_TOPIC, types.LOWCMD, self._obey_arms, _COMMANDS)
+        self._waiting: list[tuple[rpc.Request, Answer]] = []
+        self._numbers = 0
+        self._spent = False
+        self._commanded_s = float("-inf")
+        self._watched = False
+        self._slow_at = self._battery_at = self._world.time_s
+        self._open_services()
+
+    @property
+    def url(self) -> str:
+        """Where clients find it."""
+        domain = f"?domain={self.target.domain}" if self.target.domain else ""
+        return f"dds://{self.target.interface}{domain}"
+
+    @property
+    def clients(self) -> int:
+        """How many ask the service that tells whether the others run."""
+        return self._requests[rpc.MOTION_SWITCHER].matched if not self._bus.closed else 0
+
+    async def close(self) -> None:
+        """Leave the domain. Safe to call twice."""
+        self._bus.close()
+
+    def _writer(self, topic: str, kind: types.Type, depth: int = 1) -> Outlet:
+        return self._bus.writer(topic, kind, depth=depth)
+
+    def _reader(
+        self, topic: str, kind: types.Type, take: Callable[[bytes], None], depth: int
+    ) -> Inlet:
+        def receive(data: bytes) -> None:
+            self._pass_on(kind, data, partial(self._heed, take))
+
+        return self._bus.reader(topic, kind, receive, depth=depth)
+
+    def _pass_on(self, kind: types.Type, data: bytes, deliver: Callable[[bytes], None]) -> None:
+        if self._network is None:
+            deliver(data)
+        else:
+            self._network.pass_on(kind, data, deliver)
+
+    def _heed(self, take: Callable[[bytes], None], data: bytes) -> None:
+        try:
+            take(data)
+        except DecodeError as error:
+            self._world.note(f"something on DDS could not be read: {error}")
+
+    def _say(self, kind: types.Type, outlet: Outlet, data: bytes) -> None:
+        def write(arriving: bytes) -> None:
+            if not self._bus.closed:
+                try:
+                    outlet.write(arriving)
+                except LinkError as error:
+                    self._world.note(str(error))
+
+        self._pass_on(kind, data, write)
+
+    # ---- what is published ----------------------------------------------------------------------
+
+    def publish(self) -> None:
+        """Say what the robot's time asks for; called after each of its ticks."""
+        if self._bus.closed:
+            return
+        now_s = self._world.time_s + STEP_S / 2
+        if now_s >= self._slow_at:
+            self._slow_at += _SLOW_S
+            self._publish_slowly()
+        if self._watched:
+            machine = self._world.firmware.mode_machine
+            data = hg.encode_lowstate(self._world.state(), mode_machine=machine)
+            self._say(types.LOWSTATE, self._lowstate, data)
+        if now_s >= self._battery_at:
+            self._battery_at += _BATTERY_S
+            percent = self._world.health.battery_percent
+            self._say(types.BATTERY, self._battery, cdr.encode_battery(percent))
+        self._answer_those_who_wait()
+
+    def _publish_slowly(self) -> None:
+        self._watched = self._lowstate.matched > 0
+        self._open_services()
+        if self._services.alive(rpc.ARM):
+            self._say(types.TEXT, self._arms, cdr.encode_text(self._services.arm_state()))
+        if self._services.alive(rpc.SPORT):
+            self._say(types.SPORT, self._mode, cdr.encode_mode(self._world.machine.mode))
+
+    def _open_services(self) -> None:
+        """Take requests to the services that run, and to no other."""
+        for service in VERSIONS:
+            if not self._services.alive(service):
+                inlet = self._requests.pop(service, None)
+                if inlet is not None:
+                    inlet.close()
+            elif service not in self._requests:
+                self._requests[service] = self._reader(
+                    f"rt/api/{service}/request",
+                    types.REQUEST,
+                    partial(self._take_request, service),
+                    _REQUESTS,
+                )
+
+    # ---- what is asked --------------------------------------------------------------------------
+
+    def _take_request(self, service: str, data: bytes) -> None:
+        request = cdr.decode_request(data, service)
+        if request.api_id == VERSION_API:
+            answer = Answer(data=VERSIONS[service])
+        else:
+            answer = self._services.answer(self, request)
+        if answer.silent:
+            return
+        if answer.after:
+            self._waiting.append((request, answer))
+        elif answer.delay_s > 0:
+            self._loop.call_later(answer.delay_s, self._reply, request, answer)
+        else:
+            self._reply(request, answer)
+
+    def _answer_those_who_wait(self) -> None:
+        for waiting in [w for w in self._waiting if self._services.is_over(w[1])]:
+            self._waiting.remove(waiting)
+            self._reply(*waiting)
+
+    def _reply(self, request: rpc.Request, answer: Answer) -> None:
+        if request.noreply:
+            return
+        response = rpc.Response(
+            service=request.service,
+            api_id=request.api_id,
+            id=request.id,
+            code=answer.code,
+            data=answer.data,
+        )
+        reply = cdr.encode_response(response)
+        self._say(types.RESPONSE, self._responses[request.service], reply)
+
+    def _take_hand(self, data: bytes) -> None:
+        """Let the scripted hand take hold, where a client of ours asks for it."""
+        said = rpc.read_json(cdr.decode_text(data))
+        script, duration_ms = rpc.read(said, "script", str), rpc.read(said, "duration_ms", int)
+        self._world.obey(self, m.MoveByHand(script, duration_ms))
+
+    # ---- arms that are streamed -----------------------------------------------------------------
+
+    def _obey_arms(self, data: bytes) -> None:
+        """Follow a command as far as its weight goes; the first with one begins a stream.
+
+        A stream that was refused, or ended by somebody else, does not begin again by itself: first
+        the weight has to come back to 0, or the commands to cease.
+        """
+        command = hg.decode_arm_command(data)
+        self._numbers += 1
+        positions = command.positions_rad
+        pose = m.StreamPose(self._numbers, command.weight, (positions[0], *positions[3:]))
+        if self._world.time_s - self._commanded_s > _CEASED_S or command.weight == 0.0:
+            self._spent = False
+        self._commanded_s = self._world.time_s
+        if self._world.obey(self, pose) != m.Status(m.Code.SUPERSEDED):
+            return
+        if command.weight == 0.0 or self._spent:
+            return
+        self._spent = True
+        begun = self._world.obey(self, m.BeginStream())
+        if begun == m.Status():
+            self._world.obey(self, pose)
+        elif isinstance(begun, m.Status):
+            words, _ = m.words_for(begun.code)
+            self._world.note(f"the arms do not follow {hg.ARM_SDK_TOPIC}: {words}")

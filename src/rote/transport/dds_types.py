@@ -1,0 +1,155 @@
+"""The types of a G1's DDS topics, told to CycloneDDS so that they equal the robot's byte for byte.
+
+DDS peers compare types before they talk. A peer that finds another type under a name it knows asks
+for its description; the robot's CycloneDDS 0.10.2 cannot read one that holds TK_UINT8 or TK_INT8,
+which newer versions write for `uint8` and `int8`, and crashes (a null pointer, seen on every run).
+With `byte` the description is the robot's own and nobody asks. So: octets are `byte`, always, and
+`forbidden_kinds` finds what is not.
+
+These classes only describe. What is written and read is packed in `wire.cdr` and `wire.hg`.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+from cyclonedds.idl import IdlStruct, IdlUnion, make_idl_struct
+from cyclonedds.idl import types as _types
+from cyclonedds.idl.annotations import autoid, final
+from cyclonedds.idl.types import byte, float32, int16, int32, int64, uint16, uint32
+
+TK_INT8, TK_UINT8 = 0x0C, 0x0D
+"""Kinds of a type description that kill a peer on CycloneDDS 0.10.2."""
+
+Type = type[IdlStruct]
+
+# Generic at run time alone.
+_untyped: Any = _types
+array, sequence = _untyped.array, _untyped.sequence
+
+
+def _struct(name: str, **fields: Any) -> Any:
+    described = make_idl_struct(name.rpartition(".")[2], name, fields)
+    return final(autoid("sequential")(described))
+
+
+_API, _HG = "unitree_api.msg.dds_.", "unitree_hg.msg.dds_."
+
+_IDENTITY = _struct(_API + "RequestIdentity_", id=int64, api_id=int64)
+_LEASE = _struct(_API + "RequestLease_", id=int64)
+_POLICY = _struct(_API + "RequestPolicy_", priority=int32, noreply=bool)
+_REQUEST_HEADER = _struct(_API + "RequestHeader_", identity=_IDENTITY, lease=_LEASE, policy=_POLICY)
+REQUEST: Type = _struct(
+    _API + "Request_", header=_REQUEST_HEADER, parameter=str, binary=sequence[byte]
+)
+_STATUS = _struct(_API + "ResponseStatus_", code=int32)
+_RESPONSE_HEADER = _struct(_API + "ResponseHeader_", identity=_IDENTITY, status=_STATUS)
+RESPONSE: Type = _struct(
+    _API + "Response_", header=_RESPONSE_HEADER, data=str, binary=sequence[byte]
+)
+
+TEXT: Type = _struct("std_msgs.msg.dds_.String_", data=str)
+
+_MOTOR_COMMAND = _struct(
+    _HG + "MotorCmd_",
+    mode=byte,
+    q=float32,
+    dq=float32,
+    tau=float32,
+    kp=float32,
+    kd=float32,
+    reserve=uint32,
+)
+LOWCMD: Type = _struct(
+    _HG + "LowCmd_",
+    mode_pr=byte,
+    mode_machine=byte,
+    motor_cmd=array[_MOTOR_COMMAND, 35],
+    reserve=array[uint32, 4],
+    crc=uint32,
+)
+_IMU = _struct(
+    _HG + "IMUState_",
+    quaternion=array[float32, 4],
+    gyroscope=array[float32, 3],
+    accelerometer=array[float32, 3],
+    rpy=array[float32, 3],
+    temperature=int16,
+)
+_MOTOR_STATE = _struct(
+    _HG + "MotorState_",
+    mode=byte,
+    q=float32,
+    dq=float32,
+    ddq=float32,
+    tau_est=float32,
+    temperature=array[int16, 2],
+    vol=float32,
+    sensor=array[uint32, 2],
+    motorstate=uint32,
+    reserve=array[uint32, 4],
+)
+LOWSTATE: Type = _struct(
+    _HG + "LowState_",
+    version=array[uint32, 2],
+    mode_pr=byte,
+    mode_machine=byte,
+    tick=uint32,
+    imu_state=_IMU,
+    motor_state=array[_MOTOR_STATE, 35],
+    wireless_remote=array[byte, 40],
+    reserve=array[uint32, 4],
+    crc=uint32,
+)
+SPORT: Type = _struct(
+    _HG + "SportModeState_", fsm_id=uint32, fsm_mode=uint32, task_id=uint32, task_time=float32
+)
+BATTERY: Type = _struct(
+    _HG + "BmsState_",
+    version_high=byte,
+    version_low=byte,
+    fn=byte,
+    cell_vol=array[uint16, 40],
+    bmsvoltage=array[uint32, 3],
+    current=int32,
+    soc=byte,
+    soh=byte,
+    temperature=array[int16, 12],
+    cycle=uint16,
+    manufacturer_date=uint16,
+    bmsstate=array[uint32, 5],
+    reserve=array[uint32, 3],
+)
+
+ALL: tuple[Type, ...] = (REQUEST, RESPONSE, TEXT, LOWCMD, LOWSTATE, SPORT, BATTERY)
+
+
+def description(kind: Type) -> tuple[bytes, bytes]:
+    """Return what CycloneDDS tells its peers of a type: its identity, and its description."""
+    machinery: Any = kind.__idl__
+    machinery.populate()
+    machinery.fill_type_data()
+    identity, described = machinery._xt_bytedata
+    return bytes(identity), bytes(described)
+
+
+def forbidden_kinds(kind: Type) -> int:
+    """Return in how many places a type's description holds what a peer on 0.10.2 would die of."""
+    machinery: Any = kind.__idl__
+    machinery.populate()
+    machinery.fill_type_data()
+    return sum(each in {TK_INT8, TK_UINT8} for each in _kinds(machinery._xt_data[1]))
+
+
+def _kinds(described: Any) -> Iterator[int]:
+    """Yield the kind of every member within a type's description."""
+    if isinstance(described, IdlUnion):
+        kind, value = described.get()  # type: ignore[no-untyped-call]
+        if type(described).__name__ == "TypeIdentifier" and isinstance(kind, int):
+            yield kind
+        yield from _kinds(value)
+    elif isinstance(described, IdlStruct):
+        for value in vars(described).values():
+            yield from _kinds(value)
+    elif isinstance(described, list | tuple):
+        for value in described:
+            yield from _kinds(value)

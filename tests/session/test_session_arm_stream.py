@@ -1,0 +1,99 @@
+"""A stream to the arms: what is told, and the soft way out from any moment of it."""
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rote.messages import Phase, StreamPose
+from rote.model import G1_JOINTS, G1_REST_RAD, TAUGHT_JOINTS
+from rote.session.arm_stream import FADE_HZ, FADE_MOST_S, ArmStream, Setpoint
+from rote.wire.hg import UPPER_BODY
+
+HERE = tuple(n / 100 for n in range(29))
+LOWER = [G1_JOINTS[motor].lower_rad for motor in UPPER_BODY]
+UPPER = [G1_JOINTS[motor].upper_rad for motor in UPPER_BODY]
+
+
+def pose(weight: float, positions: float = 0.2, number: int = 0) -> StreamPose:
+    return StreamPose(number, weight, (positions,) * len(TAUGHT_JOINTS))
+
+
+def test_what_is_not_streamed_stays_where_it_was() -> None:
+    stream = ArmStream(HERE)
+    told = stream.follow(pose(1.0), 0.0)
+    assert told.weight == 1.0
+    assert told.positions_rad[1:3] == HERE[13:15]  # waist roll and pitch
+    assert set(told.positions_rad[:1] + told.positions_rad[3:]) == {0.2}
+
+
+def test_the_weight_tells_how_far_it_is() -> None:
+    stream = ArmStream(HERE)
+    seen = []
+    for weight in (0.0, 0.5, 1.0, 1.0, 0.5):
+        stream.follow(pose(weight), 0.0)
+        seen.append(stream.phase)
+    assert seen == [Phase.APPROACH, Phase.APPROACH, Phase.PLAYING, Phase.PLAYING, Phase.RETURN]
+
+
+def test_a_stream_that_fades_takes_no_more_poses_and_is_on_its_way_back() -> None:
+    stream = ArmStream(HERE)
+    stream.follow(pose(1.0), 0.0)
+    seen = [(stream.following, stream.phase)]
+    stream.fade()
+    seen.append((stream.following, stream.phase))
+    assert seen == [(True, Phase.PLAYING), (False, Phase.RETURN)]
+
+
+@settings(max_examples=60)
+@given(
+    st.floats(0.0, 1.0),
+    st.floats(-1.0, 1.0),
+    st.floats(-0.05, 0.05),
+    st.sampled_from([0.0, 0.002, 0.004, 1.0]),
+)
+def test_from_anywhere_the_arms_are_let_go_of_without_a_jump(
+    weight: float, start: float, step: float, apart_s: float
+) -> None:
+    stream = ArmStream(HERE)
+    stream.follow(pose(weight, start), 0.0)
+    last = stream.follow(pose(weight, start + step), apart_s)
+    faded = stream.fade()
+    assert faded[-1].weight == 0.0
+    assert 0.5 * FADE_HZ <= len(faded) <= FADE_MOST_S * FADE_HZ
+    weights = np.array([last.weight, *(told.weight for told in faded)])
+    assert (np.diff(weights) <= 1e-9).all()
+    assert (weights >= 0.0).all()
+    assert np.abs(np.diff(weights)).max() <= 0.02
+    positions = np.array([last.positions_rad, *(told.positions_rad for told in faded)])
+    assert np.abs(np.diff(positions, axis=0)).max() <= 4.0 / FADE_HZ + 1e-9
+    within = np.clip(positions, np.minimum(LOWER, positions[0]), np.maximum(UPPER, positions[0]))
+    assert np.array_equal(within, positions)
+
+
+def test_the_further_from_rest_the_longer_it_takes() -> None:
+    lengths = []
+    for far in (0.0, 0.8, 1.6):
+        stream = ArmStream(G1_REST_RAD)
+        rest = np.array(G1_REST_RAD)[list(TAUGHT_JOINTS)]
+        stream.follow(StreamPose(0, 1.0, tuple(rest + far)), 0.0)
+        lengths.append(len(stream.fade()))
+    assert lengths == sorted(set(lengths))
+
+
+def test_a_stream_that_never_told_anything_fades_from_where_the_arms_are() -> None:
+    faded = ArmStream(HERE).fade()
+    here = tuple(HERE[motor] for motor in UPPER_BODY)
+    assert set(faded) == {Setpoint(here, 0.0)}
+
+
+def test_arms_that_long_do_not_follow_are_astray_and_those_that_lag_are_not() -> None:
+    stream = ArmStream((0.0,) * 29)
+    held = (0.0,) * 29
+    stream.follow(pose(0.5, 1.0), 0.0)
+    assert not any(stream.astray(held, now) for now in (0.0, 0.3, 0.6))  # not yet obeyed in full
+    stream.follow(pose(1.0, 1.0), 1.0)
+    assert not stream.astray(held, 1.0)
+    assert not stream.astray((0.8,) * 29, 1.4)  # there it comes
+    assert not stream.astray(held, 1.6)
+    assert not stream.astray(held, 2.0)
+    assert stream.astray(held, 2.1)
