@@ -97,7 +97,7 @@ def beside_peers(file: Path) -> list[Row]:
     claim, rows = "capture: packets of a file of a million", []
     if find_spec("dpkt"):
         rates = take_turns(
-            1, {"ours": lambda: loaded(_OURS, file), "dpkt": lambda: loaded(_DPKT, file)}
+            ROUNDS, {"ours": lambda: loaded(_OURS, file), "dpkt": lambda: loaded(_DPKT, file)}
         )
         rows.append(Row(claim, "/s", rates["ours"], rates["dpkt"], "dpkt", at_least=20))
     else:

@@ -1,6 +1,7 @@
 """Preparing a track for streaming, its soft ends, and the ticks that send it."""
 
 import asyncio
+import threading
 from dataclasses import replace
 
 import numpy as np
@@ -9,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import virtual
+from rig import rig
 from rote.errors import BadRequestError, UnsafeMotionError
 from rote.messages import RobotState, StreamPose
 from rote.model import G1_23, G1_29, G1_JOINTS, G1_REST_RAD, TAUGHT_JOINTS
@@ -22,6 +24,7 @@ from rote.robot.streaming import (
     prepare,
     taught_joints,
 )
+from rote.transport.shell import FromAnywhere
 
 TAUGHT = [G1_JOINTS[index] for index in TAUGHT_JOINTS]
 NAMES = tuple(joint.name for joint in TAUGHT)
@@ -324,6 +327,57 @@ def test_a_stream_that_was_ended_by_a_stop_sends_nothing_more() -> None:
         assert ticker.cut_off
 
     virtual.run(story())
+
+
+@pytest.mark.parametrize("ended_by", ["its end", "a stop", "the robot"])
+def test_what_may_be_sent_from_anywhere_is_sent_by_a_thread_in_real_time(ended_by: str) -> None:
+    sent: list[tuple[int, str]] = []
+    most = 10**6 if ended_by == "a stop" else 40
+
+    async def story() -> Ticker:
+        over = asyncio.Event()
+        loop = asyncio.get_running_loop()
+        ticker = Ticker(500.0)
+
+        def tell(place: int) -> bool:
+            sent.append((place, threading.current_thread().name))
+            if place >= 39 or ticker._missed > 30:  # a busy computer skips some
+                loop.call_soon_threadsafe(over.set)
+            return ended_by != "the robot" or place < 20
+
+        ticker.start(FromAnywhere(tell), most)
+        if ended_by == "the robot":
+            while not ticker.cut_off:
+                await asyncio.sleep(0.001)
+        else:
+            await over.wait()
+        ticker.stop()
+        return ticker
+
+    ticker = asyncio.run(story())
+    places = [place for place, _ in sent]
+    assert places == sorted(set(places))
+    assert {name for _, name in sent} == {"rote stream"}
+    assert ticker.cut_off is (ended_by == "the robot")
+    assert ticker.report("wave", completed=True, seconds=0.1).rate_hz > 50
+
+
+def test_over_a_socket_a_track_is_streamed_by_a_thread() -> None:
+    times_s = np.arange(51) / 100.0
+    elbow = 1.0 - 0.2 * np.sin(2 * np.pi * times_s)
+    motion = Track(times_s=times_s, joints_rad=elbow[:, None], names=("left_elbow_joint",))
+
+    async def story() -> None:
+        async with rig("udp") as one, one.connect() as robot:
+            playing = robot.play_track(motion, rate_hz=250.0)
+            await playing.started()
+            assert "rote stream" in {thread.name for thread in threading.enumerate()}
+            report = await playing
+            assert report.completed
+            assert report.rate_hz > 100.0
+        assert "rote stream" not in {thread.name for thread in threading.enumerate()}
+
+    asyncio.run(story())
 
 
 def test_a_ticker_that_never_began_has_nothing_to_report() -> None:

@@ -13,6 +13,17 @@ StateListener = Callable[[RobotState], object]
 LossListener = Callable[[RoteError], None]
 
 
+class FromAnywhere:
+    """What sends one of the poses made ready, by its place, from any thread."""
+
+    def __init__(self, tell: Callable[[int], bool]) -> None:
+        self._tell = tell
+
+    def __call__(self, place: int) -> bool:
+        """Send it; False once the stream was ended."""
+        return self._tell(place)
+
+
 class Shell(Generic[_Answer]):
     """One client's conversation with one robot, whatever the session inside."""
 

@@ -16,7 +16,8 @@ from rote.session.events import (
 from rote.session.stream import Told
 from rote.session.teaching import Role, TeachingSession, Timing
 from rote.transport import Link, Receiver
-from rote.transport.shell import Shell, unanswered
+from rote.transport.shell import FromAnywhere, Shell, unanswered
+from rote.transport.udp import UdpLink
 from rote.wire.teaching import encode_pose
 
 ABILITIES = frozenset(
@@ -66,13 +67,16 @@ class TeachingClient(Shell[m.Reply]):
             return lambda _: False
         datagrams = [encode_pose(pose, stream) for pose in poses]
 
+        # By a socket poses can be sent from any thread.
+        send = link.aside().send if isinstance(link, UdpLink) else link.send
+
         def tell(place: int) -> bool:
             if session.stream != stream or self._failure is not None:
                 return False
-            link.send(datagrams[place])
+            send(datagrams[place])
             return True
 
-        return tell
+        return FromAnywhere(tell) if isinstance(link, UdpLink) else tell
 
     async def close(self) -> None:
         """Say goodbye and let go of the link. Safe to call twice."""

@@ -4,6 +4,7 @@ import asyncio
 import errno
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from urllib.parse import SplitResult
 
 from rote.errors import BadRequestError, LinkError
@@ -47,6 +48,21 @@ class _ClientProtocol(asyncio.DatagramProtocol):
         """Ignore that nobody listens yet: the session repeats itself and gives up in time."""
 
 
+class Aside:
+    """A second hold on a link's socket, for a thread beside the loop: no one else closes it."""
+
+    def __init__(self, number: int) -> None:
+        self._file = os.dup(number)
+
+    def send(self, datagram: bytes) -> None:
+        """Send one datagram at once; it may get lost."""
+        with suppress(OSError):
+            os.write(self._file, datagram)
+
+    def __del__(self) -> None:
+        os.close(self._file)
+
+
 class UdpLink:
     """A link to one robot."""
 
@@ -57,6 +73,10 @@ class UdpLink:
         """Send one datagram."""
         if not self._transport.is_closing():
             self._transport.sendto(datagram)
+
+    def aside(self) -> Aside:
+        """Return a way to send from another thread."""
+        return Aside(self._transport.get_extra_info("socket").fileno())
 
     def close(self) -> None:
         """Close the socket."""
