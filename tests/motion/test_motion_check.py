@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from rote.errors import BadRequestError, UnsafeMotionError, WarnedMotionError
 from rote.model import FOOT_CORNERS_M, G1_23, G1_29, G1_JOINTS, TAUGHT_JOINTS, Joint
+from rote.model_a1 import A1, A1_STAND_RAD
 from rote.motion import kinematics
 from rote.motion.check import (
     BALANCE_M,
@@ -385,6 +386,47 @@ def test_without_mujoco_the_report_says_what_was_not_looked_at(
     assert (found.severity, found.kind) == (Severity.NOTE, Kind.COLLISION)
     assert "rote[physics]" in found.remedy
     assert report.ok
+
+
+# ---- an A1 --------------------------------------------------------------------------------------
+
+
+def pawing(seconds: float = 2.0, by_rad: float = 0.3) -> Track:
+    """Return an A1 that stands and lifts a paw."""
+    times_s = np.arange(round(100 * seconds) + 1) / 100.0
+    joints = np.repeat(np.array(A1_STAND_RAD)[None, :], times_s.size, axis=0)
+    joints[:, 1] += by_rad * np.sin(np.pi * times_s / seconds) ** 2
+    return Track(times_s=times_s, joints_rad=joints, names=A1.names, variant=A1.name)
+
+
+def test_an_a1s_legs_are_judged_by_its_own_joints() -> None:
+    calm_legs = check(pawing())
+    assert calm_legs.ok
+    (note,) = calm_legs.findings
+    assert note.severity is Severity.NOTE
+    assert "A1" in note.words
+    far = check(pawing(by_rad=4.0))
+    (position,) = [finding for finding in far.errors if finding.kind is Kind.POSITION]
+    assert position.joint == "FR_thigh_joint"
+    assert position.limit == pytest.approx(4.188790)
+    fast = check(pawing(seconds=0.1, by_rad=1.0))
+    assert {finding.kind for finding in fast.errors} == {Kind.VELOCITY}
+
+
+def test_an_a1s_first_pose_is_compared_with_where_it_lies() -> None:
+    lying = (0.0, 1.2, -2.6) * 4
+    (jump,) = of_kind(check(pawing(), start_pose=lying), Kind.JUMP)
+    assert jump.severity is Severity.WARNING
+    assert jump.value == pytest.approx(1.3)
+    with pytest.raises(BadRequestError, match="12 joints"):
+        check(pawing(), start_pose=REST_RAD)
+
+
+def test_the_robots_are_not_mistaken_for_each_other() -> None:
+    assert {f.kind for f in check(pawing(), variant="g1-29", contact=False).errors} == {
+        Kind.VARIANT
+    }
+    assert {f.kind for f in check(calm(), variant="a1").errors} == {Kind.VARIANT}
 
 
 # ---- the report ---------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ import numpy as np
 from rote.errors import BadRequestError, MissingExtraError
 from rote.messages import Interpolation
 from rote.model import FOOT_CORNERS_M, G1_23, G1_27, G1_29, G1_JOINTS, LEGS, Joint
+from rote.model_a1 import A1, A1_JOINTS, A1_STAND_RAD
 from rote.motion.contact import Contact, ContactModel
 from rote.motion.findings import CheckReport, Finding, Kind, Severity
 from rote.motion.interpolate import MINIMUM_JERK_PEAK, sample
@@ -46,8 +47,9 @@ here: only so far outside them is it an error."""
 NEAR_TORQUE, LASTING_TORQUE = 0.7, 0.4
 """Parts of a motor's greatest torque: for a moment, and on average. This project's estimate."""
 
-_VARIANTS = {variant.name: variant for variant in (G1_29, G1_27, G1_23)}
+_VARIANTS = {variant.name: variant for variant in (G1_29, G1_27, G1_23, A1)}
 _KNOWN = {joint.name: joint for joint in G1_JOINTS}
+_LEGS = {joint.name: joint for joint in A1_JOINTS}
 _GAP_S, _GAP_STEPS = 0.1, 3.0
 _HOLE_S, _HOLE_STEPS = 0.5, 10.0
 _MOVED_RAD = 0.05
@@ -59,6 +61,12 @@ _ANGLES = np.arange(72) * (2 * np.pi / 72)
 _AROUND = np.stack([np.cos(_ANGLES), np.sin(_ANGLES)])
 _ORDER = tuple(Severity)
 
+_NOT_LOOKED_AT = Finding(
+    severity=Severity.NOTE,
+    kind=Kind.COLLISION,
+    words="nobody looked at weight, balance and contact: of an A1 they are not known here",
+    remedy="Play it while the robot hangs or lies, slowly at first.",
+)
 _HAND = "wrist"  # all links from the wrist on count as the hand
 
 
@@ -83,22 +91,39 @@ def check(
     """Return everything that speaks against playing `track`, the worst first.
 
     `start_pose` is where the robot's 29 joints are now; without it, it stands at ease. `variant`
-    is the robot's build, else the track's own. Without `contact` nothing is asked of mujoco.
+    is the robot's build, else the track's own. Without `contact` nothing is asked of mujoco. Of an
+    A1, with its 12 joints, weight, balance and contact are not looked at.
     """
     track._need(1)
     if not 0.0 <= payload_kg <= 20.0:
         raise BadRequestError(f"a payload is 0 to 20 kg, not {payload_kg:g}")
-    joints = tuple(_KNOWN[name] for name in track.names if name in _KNOWN)
-    columns = track._columns([joint.name for joint in joints])
-    subject = _Subject(track, joints, track.times_s, track.joints_rad[:, columns])
-    full = poses(track, start_pose)
-    found = [*_variant(track, variant or track.variant), *_gaps(track.times_s)]
-    if joints:
+    wanted = variant or track.variant
+    on_legs = wanted == A1.name
+    subject = _subject(track, _LEGS if on_legs else _KNOWN)
+    found = [*_variant(track, wanted), *_gaps(track.times_s)]
+    if subject.joints:
         found += [*_positions(subject), *_speeds(subject), *_accelerations(subject)]
-        found += [*_jump(subject, start_pose), *_loads(track, full, payload_kg)]
-    if contact and joints:
-        found += _touching(track, start_pose)
+    if on_legs:
+        found += [*_jump(subject, _legs_pose(start_pose), start_pose), _NOT_LOOKED_AT]
+    elif subject.joints:
+        found += _jump(subject, whole_pose(start_pose), start_pose)
+        found += _loads(track, poses(track, start_pose), payload_kg)
+        if contact:
+            found += _touching(track, start_pose)
     return _report(found)
+
+
+def _legs_pose(start_pose: Pose | None) -> Array:
+    pose = np.asarray(A1_STAND_RAD if start_pose is None else start_pose, dtype=np.float64)
+    if pose.shape != (len(A1_JOINTS),):
+        raise BadRequestError(f"an A1 has {len(A1_JOINTS)} joints, and this pose {pose.size}")
+    return pose
+
+
+def _subject(track: Track, known: dict[str, Joint]) -> _Subject:
+    joints = tuple(known[name] for name in track.names if name in known)
+    columns = track._columns([joint.name for joint in joints])
+    return _Subject(track, joints, track.times_s, track.joints_rad[:, columns])
 
 
 def check_contact(track: Track, start_pose: Pose | None = None) -> CheckReport:
@@ -132,14 +157,15 @@ def _variant(track: Track, name: str) -> Iterator[Finding]:
     for joint, column in zip(track.names, track.joints_rad.T, strict=True):
         moved = float(np.ptp(column))
         if joint not in names:
-            still = joint in _KNOWN and moved <= _MOVED_RAD
+            known = joint in _KNOWN and name != A1.name
+            still = known and moved <= _MOVED_RAD
             yield Finding(
                 severity=Severity.WARNING if still else Severity.ERROR,
                 kind=Kind.VARIANT,
                 joint=joint,
                 value=moved,
-                limit=_MOVED_RAD if joint in _KNOWN else 0.0,
-                margin=(_MOVED_RAD if joint in _KNOWN else 0.0) - moved,
+                limit=_MOVED_RAD if known else 0.0,
+                margin=(_MOVED_RAD if known else 0.0) - moved,
                 words=f"{name} has no {joint}, and the track moves it by {moved:.2f} rad",
                 remedy=f"Drop it, or map the track: rote motion convert to {name}.",
             )
@@ -246,9 +272,10 @@ def _accelerations(subject: _Subject) -> Iterator[Finding]:
         )
 
 
-def _jump(subject: _Subject, start_pose: Pose | None) -> Iterator[Finding]:
-    start = whole_pose(start_pose)[[joint.index for joint in subject.joints]]
-    far = np.abs(subject.values[0] - start)
+def _jump(subject: _Subject, whole: Array, start_pose: Pose | None) -> Iterator[Finding]:
+    if not subject.joints:
+        return
+    far = np.abs(subject.values[0] - whole[[joint.index for joint in subject.joints]])
     column = int(far.argmax())
     value = float(far[column])
     if value <= JUMP_RAD:
