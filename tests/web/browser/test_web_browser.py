@@ -50,6 +50,11 @@ def pendant(tmp_path: Path) -> Iterator[str]:
         assert ready, "rote web did not start"
         yield json.loads(ready)["url"]
         server.send_signal(signal.SIGINT)
+        try:
+            server.wait(20)
+        except subprocess.TimeoutExpired:
+            server.kill()
+            raise
 
 
 def _free_port() -> int:
