@@ -1,6 +1,7 @@
 """Damaged captures: no exception of ours escapes, and none takes long."""
 
 import random
+import re
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -102,3 +103,6 @@ def test_damaged_captures_are_read_or_refused(tmp_path: Path) -> None:
 @pytest.mark.soak
 def test_a_hundred_thousand_damaged_captures_are_read_or_refused(tmp_path: Path) -> None:
     campaign(tmp_path, 100_000, wanted=lambda number: number % 2 == 0)
+    peak = re.search(r"VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text())
+    assert peak is not None
+    assert int(peak[1]) < 500_000, "of all of them together, and of the tests around"

@@ -30,6 +30,8 @@ def test_a_lost_robot_is_told_of_and_comes_back_by_itself(tmp_path: Path) -> Non
             assert lost["connection"]["remedy"]
             assert lost["mode"] is None
             await page.notice("The robot is lost")
+            before = await page.get("/actions")
+            assert ([one["name"] for one in before["taught"]], before["now"]) == (["wave"], False)
             assert (await page.refused("/play", 502, name="wave"))["remedy"]
             assert (await page.refused("/stop", 502))["message"]
             await page.socket.send('{"type":"stop"}')
@@ -39,6 +41,7 @@ def test_a_lost_robot_is_told_of_and_comes_back_by_itself(tmp_path: Path) -> Non
             back = await page.status(lambda s: s["connection"]["state"] == "connected", 60)
             assert back["activity"]["kind"] == "idle"
             await page.notice("The robot is back.")
+            assert (await page.get("/actions"))["now"] is True
             await page.post("/play", name="wave")
             await again.close()
         store.close()

@@ -7,7 +7,7 @@ from typing import Any
 
 from rote import messages as m
 from rote.connection import EMBEDDED
-from rote.errors import RoteError
+from rote.errors import LinkError, RoteError
 from rote.messages import Phase
 from rote.motion.files.library import Library
 from rote.robot import preflight
@@ -94,6 +94,17 @@ class Hub:
             actions = Actions(embedded.presets, actions.taught)
         self._actions = actions
         return actions
+
+    async def actions_known(self) -> tuple[Actions, bool]:
+        """Return what the robot can play, and whether it says so now.
+
+        Where it is lost meanwhile, and tried again, it is what it could play before: a page that
+        asks in that very moment has done nothing wrong.
+        """
+        try:
+            return await self.actions(), True
+        except (LinkError, TimeoutError):
+            return self._actions, False
 
     async def play(self, name: str, *, speed: float | None, loop: bool) -> None:
         """Play a taught action."""

@@ -211,8 +211,8 @@ async def teach_curve(
 @router.get("/actions", response_model=s.ActionsNow, tags=["play"])
 async def actions(request: Request) -> Response:
     """The factory's actions and the taught ones."""
-    found = await hub_of(request).actions()
-    return answer(asdict(found) | {"free_places": found.free_places})
+    found, now = await hub_of(request).actions_known()
+    return answer(asdict(found) | {"free_places": found.free_places, "now": now})
 
 
 @router.post("/actions/rename", response_model=s.Done, tags=["play"])

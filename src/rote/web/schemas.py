@@ -370,6 +370,8 @@ class ActionsNow(BaseModel):
     presets: list[PresetNow]
     taught: list[TaughtNow]
     free_places: int
+    now: bool
+    """False where the robot is lost for the moment, and this is what it had before."""
 
 
 class TaughtReport(BaseModel):
