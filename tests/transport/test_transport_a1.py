@@ -31,7 +31,7 @@ from rote.errors import (
 from rote.session.a1 import Dialect, HighCmd, Level, LowCmd, MotorCmds, Seal
 from rote.sim.a1 import A1Simulator
 from rote.transport import a1_sender
-from rote.transport.a1 import A1Client, Target, damped, open_client, read_url
+from rote.transport.a1 import KEPT_S, A1Client, Target, damped, open_client, read_url
 from rote.transport.a1_sender import LAST_WORDS_S, SAFE_S, LoopSender, ProcessSender, Steady
 from rote.wire import a1 as wire
 
@@ -415,7 +415,8 @@ def test_a_sending_process_sends_on_while_the_loop_is_held_up_and_then_makes_saf
                 troubles.clear()
                 world.told.clear()
                 sent = client.counts.sent
-                time.sleep(0.3)  # noqa: ASYNC251 - somebody's bug: nothing of ours runs meanwhile
+                # Somebody's bug: nothing of ours runs meanwhile, and the command is not renewed.
+                time.sleep(KEPT_S + 0.2)  # noqa: ASYNC251
                 client.poll()
                 while client.counts.sent < sent + 100 or not is_damping(world.newest):
                     await asyncio.sleep(0.01)
