@@ -1,8 +1,12 @@
-"""An event loop whose clock jumps: waiting costs no time, and sockets on loopback still work."""
+"""An event loop whose clock jumps: waiting costs no time, and sockets on loopback still work.
+
+While a thread works for the loop, its clock stands still: such work takes no time either.
+"""
 
 import asyncio
 import selectors
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
+from concurrent.futures import Executor
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -14,10 +18,14 @@ class _JumpingSelector(selectors.DefaultSelector):
     def __init__(self) -> None:
         super().__init__()
         self.now = 1000.0
+        self.at_work = 0
+        """How many threads work for the loop."""
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
         ready = super().select(0)
         if ready or timeout == 0:
+            return ready
+        if self.at_work and (ready := super().select(30.0)):
             return ready
         if timeout is None:  # nothing is scheduled: only another thread can go on
             ready = super().select(5.0)
@@ -36,6 +44,17 @@ class VirtualLoop(asyncio.SelectorEventLoop):
 
     def time(self) -> float:
         return self._jumping.now
+
+    def run_in_executor(  # type: ignore[override]
+        self, executor: Executor | None, func: Callable[..., T], *args: Any
+    ) -> asyncio.Future[T]:
+        result = super().run_in_executor(executor, func, *args)
+        self._jumping.at_work += 1
+        result.add_done_callback(self._has_worked)
+        return result
+
+    def _has_worked(self, _: object) -> None:
+        self._jumping.at_work -= 1
 
 
 def run(work: Coroutine[Any, Any, T]) -> T:

@@ -100,9 +100,8 @@ def test_a_disk_that_takes_nothing_is_told_before_the_arms_get_soft(tmp_path: Pa
 def test_a_disk_that_fails_later_does_not_disturb_the_teaching(tmp_path: Path) -> None:
     async def run() -> None:
         async with rig("memory") as one, one.connect() as robot:
-            async with robot.teach("mine", library=Library(tmp_path / "shelf")) as take:
-                await asyncio.sleep(0.3)
-                with full_disk(20_000):
+            with full_disk(20_000):  # enough to begin with
+                async with robot.teach("mine", library=Library(tmp_path / "shelf")) as take:
                     await asyncio.sleep(3.0)
             assert take.saved
             assert take.file is None
