@@ -159,7 +159,7 @@ class StreamReport(PlayReport):
     late_max_ms: float
     """How late poses were sent: 99 in 100 less than the first, none more than the second."""
     missed: int
-    """Poses that were so late that the next one was sent instead."""
+    """Poses that were so late that a later one was sent instead."""
 
 
 def check_name(name: str) -> str:

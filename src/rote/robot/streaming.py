@@ -39,6 +39,7 @@ SPEEDS = (0.05, 4.0)
 # fastest moment is this many times the mean speed.
 _SQUARED_PEAK = 2.39
 _SENT_ON_S = 0.2  # so long the last pose is repeated: a lost one must not look like a silence
+_BEHIND_MOST_S = 0.1  # poses later than that are skipped: this computer is too slow for the rate
 _JOINTS = [G1_JOINTS[index] for index in TAUGHT_JOINTS]
 _NAMES = [joint.name for joint in _JOINTS]
 _COLUMNS = np.array(TAUGHT_JOINTS)
@@ -185,7 +186,11 @@ def prepare(track: Track, rate_hz: float, speed: float, *, force: bool = False) 
 
 
 class Ticker:
-    """Has one pose sent per tick, each by a deadline of its own; those missed are skipped."""
+    """Has one pose sent per tick, each by a deadline of its own.
+
+    After a hold-up the poses follow each other at twice the pace until the deadlines are kept
+    again: all at once, or without those that are late, the arms would jerk.
+    """
 
     def __init__(self, rate_hz: float) -> None:
         self._period_s = 1.0 / rate_hz
@@ -195,7 +200,7 @@ class Ticker:
         self._stopped = False
         self._tell: Callable[[int], bool] = lambda _: False
         self._count = self._next = 0
-        self._began_s = self._newest_s = 0.0
+        self._began_s = self._newest_s = self._due_s = 0.0
         self._late_s: list[float] = []
         self._missed = 0
         self.cut_off = False
@@ -212,6 +217,7 @@ class Ticker:
         # A loop with a time of its own is one that is tested.
         is_real = abs(self._loop.time() - time.monotonic()) < 1.0
         if isinstance(tell, FromAnywhere) and is_real:
+            self._tell = tell.tell
             threading.Thread(target=self._beat, name="rote stream", daemon=True).start()
         else:
             self._tick()
@@ -227,25 +233,26 @@ class Ticker:
         realtime.precise_timers()
         realtime.real_time()
         while not self._stopped and self._say():
-            due_s = self._began_s + self._next * self._period_s
-            time.sleep(max(0.0, due_s - self._clock()))
+            time.sleep(max(0.0, self._due_s - self._clock()))
 
     def _tick(self) -> None:
         if self._say():
-            due_s = self._began_s + self._next * self._period_s
-            self._timer = self._loop.call_at(due_s, self._tick)
+            self._timer = self._loop.call_at(self._due_s, self._tick)
 
     def _say(self) -> bool:
         """Send what it is time for; whether there is more to come."""
         now_s = self._clock()
         late_s = now_s - self._began_s - self._next * self._period_s
         self._late_s.append(late_s)
-        if late_s >= self._period_s:
-            skipped = min(int(late_s / self._period_s), self._count - 1 - self._next)
+        if late_s > _BEHIND_MOST_S:
+            too_late = int((late_s - _BEHIND_MOST_S) / self._period_s)
+            skipped = min(too_late, self._count - 1 - self._next)
             self._next, self._missed = self._next + skipped, self._missed + skipped
         self.cut_off = not self._tell(self._next)
         self._newest_s = now_s
         self._next += 1
+        deadline_s = self._began_s + self._next * self._period_s
+        self._due_s = max(deadline_s, now_s + self._period_s / 2)
         return self._next < self._count and not self.cut_off
 
     def report(self, name: str, *, completed: bool, seconds: float) -> StreamReport:

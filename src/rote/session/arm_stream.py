@@ -5,6 +5,7 @@ stream early may not just fall silent: the arms would stay as stiff as they are 
 They are braked, and then the weight goes softly to nothing.
 """
 
+from collections import deque
 from typing import NamedTuple
 
 import numpy as np
@@ -21,6 +22,8 @@ FADE_LEAST_S, FADE_MOST_S = 0.5, 5.0
 ASTRAY_RAD, ASTRAY_S = 0.5, 0.5
 """Arms that are so far from where they are told to be, for so long, do not follow."""
 _BRAKE_S = 0.3
+_SPEED_OVER_S = 0.02
+"""So long poses are looked back at for their speed: two of them may have come at once."""
 _MOST_RAD_S = 4.0
 _PEAK = 1.875
 """How much faster than its mean a move by minimum jerk is, at most."""
@@ -47,8 +50,7 @@ class ArmStream:
         self.last = Setpoint(here, 0.0)
         self.following = True
         """Whether poses are taken; no longer after `fade`."""
-        self._before = self.last
-        self._last_at = self._before_at = float("-inf")
+        self._told: deque[tuple[float, tuple[float, ...]]] = deque()
         self._risen = False
         self._astray_since: float | None = None
 
@@ -66,8 +68,10 @@ class ArmStream:
         positions = list(self.last.positions_rad)
         for place, position in zip(_PLACES, pose.positions_rad, strict=True):
             positions[place] = position
-        self._before, self._before_at = self.last, self._last_at
-        self.last, self._last_at = Setpoint(tuple(positions), pose.weight), now
+        self.last = Setpoint(tuple(positions), pose.weight)
+        self._told.append((now, self.last.positions_rad))
+        while len(self._told) > 2 and now - self._told[1][0] >= _SPEED_OVER_S:
+            self._told.popleft()
         self._risen |= pose.weight == 1.0
         return self.last
 
@@ -108,9 +112,12 @@ class ArmStream:
         ]
 
     def _speed(self) -> npt.NDArray[np.float64]:
-        """Return how fast the poses went, within reason: two of them may have come at once."""
-        step = np.array(self.last.positions_rad) - np.array(self._before.positions_rad)
-        seconds = self._last_at - self._before_at
+        """Return how fast the poses went, within reason."""
+        if len(self._told) < 2:
+            return np.zeros(len(UPPER_BODY))
+        (first_s, first), (last_s, last) = self._told[0], self._told[-1]
+        seconds = last_s - first_s
         if not 0.0 < seconds < _BRAKE_S:
             return np.zeros(len(UPPER_BODY))
+        step = np.array(last) - np.array(first)
         return np.asarray(np.clip(step / seconds, -_MOST_RAD_S, _MOST_RAD_S))

@@ -17,11 +17,11 @@ class FromAnywhere:
     """What sends one of the poses made ready, by its place, from any thread."""
 
     def __init__(self, tell: Callable[[int], bool]) -> None:
-        self._tell = tell
+        self.tell = tell
 
     def __call__(self, place: int) -> bool:
         """Send it; False once the stream was ended."""
-        return self._tell(place)
+        return self.tell(place)
 
 
 class Shell(Generic[_Answer]):

@@ -4,7 +4,6 @@ import asyncio
 import errno
 import os
 from collections.abc import Callable
-from contextlib import suppress
 from urllib.parse import SplitResult
 
 from rote.errors import BadRequestError, LinkError
@@ -56,8 +55,10 @@ class Aside:
 
     def send(self, datagram: bytes) -> None:
         """Send one datagram at once; it may get lost."""
-        with suppress(OSError):
+        try:
             os.write(self._file, datagram)
+        except OSError:
+            return
 
     def __del__(self) -> None:
         os.close(self._file)

@@ -23,6 +23,7 @@ _LEGACY_STATE = struct.Struct(">I34fQ")
 # The documents give bit 0; the others are this project's choice.
 _SOFT, _RECORDING, _STOPPED, _MODE_KNOWN = 1, 2, 1 << 4, 1 << 5
 _PHASE_SHIFT, _MODE_SHIFT = 2, 16
+_PHASES = tuple(m.Phase)
 UNKNOWN_MODE = -1
 
 
@@ -55,15 +56,15 @@ def encode_state(state: m.RobotState, *, all_joints: bool) -> bytes:
 def decode_state(payload: bytes) -> m.RobotState:
     """Return the state in either layout; they differ in length."""
     if len(payload) == FULL_STATE:
-        flags, *floats, time_us = _LEGACY_STATE.unpack(payload)
-        return _state(flags, LEGACY_JOINTS, tuple(floats), time_us)
+        values = _LEGACY_STATE.unpack(payload)
+        return _state(values[0], LEGACY_JOINTS, values[1:-1], values[-1])
     if len(payload) < 8:
         raise PayloadError(f"a state of {len(payload)} bytes")
     flags, count, zero = struct.unpack_from(">IHH", payload)
     if zero or count > 1000 or len(payload) != _all_joints_struct(count).size:
         raise PayloadError(f"a state of {len(payload)} bytes for {count} joints")
-    _, _, _, *floats, time_us = _all_joints_struct(count).unpack(payload)
-    return _state(flags, count, tuple(floats), time_us)
+    values = _all_joints_struct(count).unpack(payload)
+    return _state(flags, count, values[3:-1], values[-1])
 
 
 def _flags(state: m.RobotState) -> int:
@@ -85,7 +86,7 @@ def _state(flags: int, count: int, floats: tuple[float, ...], time_us: int) -> m
         mode=flags >> _MODE_SHIFT if flags & _MODE_KNOWN else UNKNOWN_MODE,
         arms_soft=bool(flags & _SOFT),
         recording=bool(flags & _RECORDING),
-        phase=m.Phase(flags >> _PHASE_SHIFT & 3),
+        phase=_PHASES[flags >> _PHASE_SHIFT & 3],
         stopped_early=bool(flags & _STOPPED),
         positions_rad=floats[:count],
         velocities_rad_s=floats[count : 2 * count],
