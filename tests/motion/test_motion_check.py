@@ -22,6 +22,7 @@ from rote.motion.check import (
     check,
     check_contact,
     check_gaps,
+    check_joints,
     feet_margin_m,
 )
 from rote.motion.contact import ContactModel
@@ -478,6 +479,32 @@ def test_parts_of_a_check_say_what_the_whole_says_of_them() -> None:
     (gap,) = check_gaps(times_s).findings
     assert (gap.kind, gap.severity, gap.time_s) == (Kind.GAP, Severity.ERROR, 0.02)
     assert check_gaps(np.arange(9) / 100).findings == ()
+
+
+def test_joints_alone_are_said_to_be_what_the_whole_check_says_they_are() -> None:
+    kinds = (Kind.POSITION, Kind.VELOCITY, Kind.ACCELERATION)
+    for track in (changed(calm(), "left_elbow_joint", 70, 4.0), posed(left_elbow=9.0)):
+        whole = check(track, contact=False).findings
+        assert not check_joints(track).ok
+        assert check_joints(track).findings == tuple(each for each in whole if each.kind in kinds)
+    assert check_joints(replace(calm(), variant="a1")).findings == (), "an A1 has no such joints"
+
+
+@pytest.mark.parametrize(
+    ("steps_s", "severities"),
+    [
+        ([0.25, 0.25, 0.25], []),
+        ([0.26, 0.26, 0.26], [Severity.ERROR]),
+        ([0.01, 0.01, 0.2], [Severity.WARNING]),
+        ([0.01, 0.01, 0.26], [Severity.ERROR]),
+        ([0.2, 0.2, 0.26], [Severity.ERROR]),
+    ],
+)
+def test_who_knows_the_longest_hole_that_may_be_says_so(
+    steps_s: list[float], severities: list[Severity]
+) -> None:
+    report = check_gaps(np.cumsum([0.0, *steps_s]), most_s=0.25)
+    assert [finding.severity for finding in report.findings] == severities
 
 
 def test_a_report_is_json_as_the_command_line_promises() -> None:

@@ -4,9 +4,12 @@ import asyncio
 import math
 import threading
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import virtual
 from a1_hand import Hand
@@ -16,11 +19,13 @@ from rote.errors import (
     BadRequestError,
     PeerLostError,
     ProtectionError,
+    RoteError,
     TimeLimitError,
     UnsafeMotionError,
     UnsupportedError,
 )
 from rote.model_a1 import A1 as A1_VARIANT
+from rote.model_a1 import A1_JOINTS
 from rote.motion.files.library import Library
 from rote.motion.track import Track
 from rote.robot import a1_motion, a1_words
@@ -512,7 +517,15 @@ def with_joint(joint: int, angle: float) -> Track:
             BadRequestError,
             "1 sample",
         ),
-        (broken(times_s=swing().times_s * 30), UnsafeMotionError, "nothing is known"),
+        (
+            broken(
+                names=(*A1_VARIANT.names, A1_VARIANT.names[0]),
+                joints_rad=swing().joints_rad[:, [*range(LEG_MOTORS), 0]],
+            ),
+            BadRequestError,
+            "a joint twice",
+        ),
+        (broken(times_s=swing().times_s * 30), UnsafeMotionError, "the longest of 0.30 s"),
         (with_joint(0, 0.9), UnsafeMotionError, "FR_hip_joint"),
         (with_joint(0, 0.75), UnsafeMotionError, "position protection"),
         (broken(times_s=swing().times_s / 20), UnsafeMotionError, "rad/s"),
@@ -521,8 +534,54 @@ def with_joint(joint: int, angle: float) -> Track:
 def test_a_track_that_must_not_be_played_is_refused_before_anything_moves(
     track: Track, error: type[Exception], words: str
 ) -> None:
-    with pytest.raises(error, match=words):
+    with pytest.raises(error, match=words) as caught:
         a1_motion.prepare(track, Safety(), STAND)
+    assert cast("RoteError", caught.value).remedy
+
+
+@st.composite
+def leg_tracks(draw: st.DrawFn) -> Track:
+    """Return a track near what is allowed: of gaps, ranges and speeds, in any order of joints."""
+    steps_s = draw(st.lists(st.sampled_from([0.01, 0.1, 0.25, 0.26, 0.6]), min_size=1, max_size=6))
+    poses = np.tile(STAND, (len(steps_s) + 1, 1))
+    for column in draw(st.sets(st.integers(0, LEG_MOTORS - 1), max_size=2)):
+        joint = A1_JOINTS[column]
+        end = draw(st.sampled_from([joint.lower_rad, joint.upper_rad]))
+        poses[:, column] = end + draw(st.sampled_from([-0.021, -0.019, 0.0, 0.019, 0.021]))
+    poses[-1, draw(st.integers(0, LEG_MOTORS - 1))] += draw(st.sampled_from([0.0, 0.099, 0.3]))
+    order = draw(st.permutations(range(LEG_MOTORS)))
+    return Track(
+        times_s=7.0 + np.cumsum([0.0, *steps_s]),
+        joints_rad=poses[:, order],
+        names=tuple(A1_VARIANT.names[column] for column in order),
+        variant=draw(st.sampled_from(["a1", "g1-29"])),
+    )
+
+
+def is_beyond(track: Track, speed: float) -> bool:
+    """Whether a track has a gap, a pose or a speed that legs are not to be played with."""
+    if (np.diff(track.times_s) > a1_motion.GAP_S).any():
+        return True
+    for name, angles in zip(track.names, track.joints_rad.T, strict=True):
+        joint = A1_JOINTS[A1_VARIANT.names.index(name)]
+        if angles.min() < joint.lower_rad - 0.02 or angles.max() > joint.upper_rad + 0.02:
+            return True
+        fastest = np.abs(np.diff(angles) / np.diff(track.times_s)).max() * speed
+        if fastest > min(10.0, joint.velocity_rad_s):
+            return True
+    return False
+
+
+@given(leg_tracks(), st.sampled_from([0.05, 0.5, 1.0, 4.0]))
+def test_a_gap_a_pose_or_a_speed_beyond_the_limits_is_refused_and_nothing_else(
+    track: Track, speed: float
+) -> None:
+    unguarded = Safety(limits=Limits(margin_rad=None))
+    if is_beyond(track, speed):
+        with pytest.raises(UnsafeMotionError):
+            a1_motion.check_track(track, unguarded, speed)
+    else:
+        a1_motion.check_track(track, unguarded, speed)
 
 
 def test_a_speed_or_a_length_out_of_range_is_refused() -> None:

@@ -1,10 +1,9 @@
 """The robot's memory: 15 places that outlive the process, and no harm to anybody else's file."""
 
-import resource
 import sqlite3
 import threading
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from motion.motion_tracks import full_disk
 from rote.errors import StoreError
 from rote.messages import ActionEntry, Code, Keyframe
 from rote.sim.refusal import RefusalError
@@ -43,17 +43,6 @@ def refusal(store: Store, action: StoredAction) -> Code:
     with pytest.raises(RefusalError) as caught:
         store.save(action)
     return caught.value.code
-
-
-@contextmanager
-def full_disk(most_bytes: int) -> Iterator[None]:
-    """Let no file of this process grow beyond `most_bytes`, as a full disk would not."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (most_bytes, hard))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
 @pytest.fixture

@@ -1,13 +1,12 @@
 """The simulated robot as a whole: teach, save, list, play, and every way it says no."""
 
-import resource
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from motion.motion_tracks import full_disk
 from rote import messages as m
 from rote.messages import Code, Mode, Phase
 from rote.model import G1_29, TAUGHT_JOINTS
@@ -125,17 +124,6 @@ def watch(world: World, seconds: float, phase: Phase | None = None) -> Track:
         if phase in (None, state.phase):
             recorder.add(state)
     return recorder.track()
-
-
-@contextmanager
-def full_disk(most_bytes: int) -> Iterator[None]:
-    """Let no file of this process grow beyond `most_bytes`, as a full disk would not."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (most_bytes, hard))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
 # ---- the whole cycle ----------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rote.cli.options import Json, print_json, run
+from rote.cli.options import Json, print_json, run, stopping_softly
 from rote.errors import BadRequestError
 
 if TYPE_CHECKING:
@@ -143,11 +143,8 @@ async def _execute(
         bot = plan(Bot(robot))
         if gets_up and robot.status().mode in ("lie down", "damp"):
             await robot.get_up()
-        try:
+        async with stopping_softly(robot):
             report = await bot.execute()
-        except asyncio.CancelledError:
-            await asyncio.shield(robot.stop())
-            raise
         told = robot.status()
     if as_json:
         print_json({"completed": report.completed, **asdict(report), "status": asdict(told)})

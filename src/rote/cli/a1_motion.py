@@ -1,12 +1,11 @@
 """rote teach and rote play on an A1: its legs, moved by hand and played from this computer."""
 
-import asyncio
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rote.cli.a1_drive import reach
-from rote.cli.options import print_json
+from rote.cli.options import print_json, stopping_softly
 from rote.errors import BadRequestError, UnsupportedError
 
 if TYPE_CHECKING:
@@ -95,19 +94,12 @@ async def play(url: str, track: "Track", speed: float, as_json: bool) -> int:
     from rote.cli import show
 
     screen = show.console(quiet=as_json)
-    async with reach(low(url)) as robot:
-        try:
-            with show.waiting("playing"):
-                report = await robot.play_track(track, speed=speed)
-        except asyncio.CancelledError:
-            await asyncio.shield(robot.stop())
-            raise
+    async with reach(low(url)) as robot, stopping_softly(robot):
+        with show.waiting("playing"):
+            report = await robot.play_track(track, speed=speed)
     if as_json:
         print_json(asdict(report))
     else:
-        verb = "Played" if report.completed else "Stopped"
-        screen.print(
-            f"{verb} in {report.seconds:.1f} s, at {report.rate_hz:.1f} poses a second, "
-            f"{report.missed} missed. The legs are braked now."
-        )
+        how_well = f"{report.missed} missed. The legs are braked now."
+        show.streamed(screen, report, how_well)
     return 0 if report.completed else 1

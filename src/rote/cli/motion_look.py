@@ -77,7 +77,7 @@ def check(
         print_json(report.as_json())
     else:
         out = show.console()
-        show.checked(out, report.findings)
+        show.findings(out, report.findings)
         out.print("[green]Fit to be played.[/]" if report.ok else "[bold red]Do not play this.[/]")
     return 0 if report.ok else 5
 
@@ -316,7 +316,7 @@ def preview(
             for joint in table
         ],
     )
-    screen.checked(screen.console(), result.findings)
+    screen.findings(screen.console(), result.findings)
     print("It would follow." if result.ok else "It would not follow.")
     return 0 if result.ok else 5
 

@@ -12,6 +12,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
+    from rote.robot.a1 import A1
     from rote.robot.g1 import G1
 
 Robot = Annotated[
@@ -112,6 +115,20 @@ async def reach(target: Target) -> "AsyncIterator[G1]":
                 connect(target.url, key=wanted, keylog=target.keylog, reconnect=False)
             )
         yield robot
+
+
+@asynccontextmanager
+async def stopping_softly(robot: "A1 | G1", screen: "Console | None" = None) -> AsyncIterator[None]:
+    """Stop the robot softly where Ctrl-C or a signal ends the block, and say so on `screen`."""
+    import asyncio
+
+    try:
+        yield
+    except asyncio.CancelledError:
+        await asyncio.shield(robot.stop())
+        if screen is not None:
+            screen.print("[yellow]Stopped softly.[/]")
+        raise
 
 
 def print_json(document: object) -> None:

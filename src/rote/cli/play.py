@@ -19,6 +19,7 @@ from rote.cli.options import (
     print_json,
     reach,
     run,
+    stopping_softly,
 )
 from rote.errors import BadRequestError, UnsupportedError
 
@@ -84,7 +85,7 @@ def _checked(name: str, is_take: bool, speed: float, force: bool, as_json: bool)
         track = takes.library().load(name) if is_take else load(Path(name))
         report = checked(track, speed)
     if not as_json:
-        show.checked(show.console(), report.findings)
+        show.findings(show.console(), report.findings)
     report.permit(force=force)
     return track
 
@@ -96,22 +97,15 @@ async def _stream(target: Target, track: "Track", how: tuple[float, bool], as_js
     screen = show.console(quiet=as_json)
     async with reach(target) as robot:
         playing = robot.play_track(track, speed=speed, force=force)
-        try:
+        async with stopping_softly(robot, screen):
             await playing.started()
             await watch(screen, playing)
             report = await playing
-        except asyncio.CancelledError:
-            await asyncio.shield(robot.stop())
-            screen.print("[yellow]Stopped softly.[/]")
-            raise
     if as_json:
         print_json(asdict(report))
     else:
-        verb = "Played" if report.completed else "Stopped"
-        screen.print(
-            f"{verb} in {report.seconds:.1f} s, at {report.rate_hz:.1f} poses a second, "
-            f"late by {report.late_p99_ms:.1f} ms (p99), {report.missed} missed."
-        )
+        how_well = f"late by {report.late_p99_ms:.1f} ms (p99), {report.missed} missed."
+        show.streamed(screen, report, how_well)
     return 0 if report.completed else 1
 
 
@@ -121,12 +115,9 @@ async def _perform(target: Target, name: str, as_json: bool) -> None:
     loop = asyncio.get_running_loop()
     async with reach(target) as robot:
         began = loop.time()
-        try:
+        async with stopping_softly(robot):
             with show.waiting(f"performing {name}"):
                 await robot.perform(int(name) if name.isdecimal() else name)
-        except asyncio.CancelledError:
-            await asyncio.shield(robot.stop())
-            raise
         seconds = loop.time() - began
     if as_json:
         print_json({"preset": name, "seconds": round(seconds, 3)})
@@ -140,14 +131,10 @@ async def _play(target: Target, name: str, how: Mapping[str, object], as_json: b
     screen = show.console(quiet=as_json)
     async with reach(target) as robot:
         playing = robot.play(name, **how)  # type: ignore[arg-type] # checked by play itself
-        try:
+        async with stopping_softly(robot, screen):
             await playing.started()
             await watch(screen, playing)
             report = await playing
-        except asyncio.CancelledError:
-            await asyncio.shield(robot.stop())
-            screen.print("[yellow]Stopped softly.[/]")
-            raise
     if as_json:
         print_json(
             {"name": name, "completed": report.completed, "seconds": round(report.seconds, 3)}

@@ -15,7 +15,7 @@ from rich.table import Table
 from rote.messages import MODES, RobotState
 from rote.model import G1_JOINTS
 from rote.motion import findings as checks
-from rote.robot.base import Actions, Finding
+from rote.robot.base import Actions, Finding, StreamReport
 
 SEVERITIES = {"error": "bold red", "warning": "yellow", "note": "cyan"}
 
@@ -63,8 +63,8 @@ def bar(out: Console, title: str) -> Iterator[Bar]:
         yield move
 
 
-def findings(out: Console, found: list[Finding]) -> None:
-    """Print what a preflight found."""
+def findings(out: Console, found: Sequence[Finding | checks.Finding]) -> None:
+    """Print what a preflight, or a check of a motion, found."""
     for finding in found:
         severity = finding.severity.value
         out.print(f"[{SEVERITIES[severity]}]{severity}[/] {finding.words}")
@@ -72,12 +72,11 @@ def findings(out: Console, found: list[Finding]) -> None:
             out.print(f"      {finding.remedy}", style="dim")
 
 
-def checked(out: Console, found: Sequence[checks.Finding]) -> None:
-    """Print what a check of a motion found."""
-    for finding in found:
-        out.print(f"[{SEVERITIES[finding.severity]}]{finding.severity}[/] {finding.words}")
-        if finding.remedy:
-            out.print(f"      {finding.remedy}", style="dim")
+def streamed(out: Console, report: StreamReport, how_well: str) -> None:
+    """Print how a motion of this computer was played."""
+    verb = "Played" if report.completed else "Stopped"
+    rate = f"{report.rate_hz:.1f} poses a second"
+    out.print(f"{verb} in {report.seconds:.1f} s, at {rate}, {how_well}")
 
 
 def actions(out: Console, listed: Actions) -> None:

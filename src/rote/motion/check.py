@@ -99,10 +99,8 @@ def check(
         raise BadRequestError(f"a payload is 0 to 20 kg, not {payload_kg:g}")
     wanted = variant or track.variant
     on_legs = wanted == A1.name
-    subject = _subject(track, _LEGS if on_legs else _KNOWN)
-    found = [*_variant(track, wanted), *_gaps(track.times_s)]
-    if subject.joints:
-        found += [*_positions(subject), *_speeds(subject), *_accelerations(subject)]
+    subject = _subject(track, on_legs)
+    found = [*_variant(track, wanted), *_gaps(track.times_s), *_joints(subject)]
     if on_legs:
         found += [*_jump(subject, _legs_pose(start_pose), start_pose), _NOT_LOOKED_AT]
     elif subject.joints:
@@ -120,7 +118,8 @@ def _legs_pose(start_pose: Pose | None) -> Array:
     return pose
 
 
-def _subject(track: Track, known: dict[str, Joint]) -> _Subject:
+def _subject(track: Track, on_legs: bool) -> _Subject:
+    known = _LEGS if on_legs else _KNOWN
     joints = tuple(known[name] for name in track.names if name in known)
     columns = track._columns([joint.name for joint in joints])
     return _Subject(track, joints, track.times_s, track.joints_rad[:, columns])
@@ -132,9 +131,18 @@ def check_contact(track: Track, start_pose: Pose | None = None) -> CheckReport:
     return _report(list(_touching(track, start_pose)))
 
 
-def check_gaps(times_s: Array) -> CheckReport:
-    """Return what `check` says of holes in a recording alone."""
-    return _report(list(_gaps(times_s)))
+def check_gaps(times_s: Array, *, most_s: float | None = None) -> CheckReport:
+    """Return what `check` says of holes in a recording alone.
+
+    With `most_s`, the longer ones are errors, however far apart samples usually are.
+    """
+    return _report(list(_gaps(times_s, most_s)))
+
+
+def check_joints(track: Track) -> CheckReport:
+    """Return what `check` says of the joints' range, speed and acceleration alone."""
+    track._need(1)
+    return _report(list(_joints(_subject(track, track.variant == A1.name))))
 
 
 def _report(found: list[Finding]) -> CheckReport:
@@ -179,19 +187,19 @@ def _variant(track: Track, name: str) -> Iterator[Finding]:
         )
 
 
-def _gaps(times_s: Array) -> Iterator[Finding]:
+def _gaps(times_s: Array, most_s: float | None = None) -> Iterator[Finding]:
     steps = np.diff(times_s)
     if not steps.size:
         return
     usual_s, row = float(np.median(steps)), int(steps.argmax())
     worst_s = float(steps[row])
-    allowed_s = max(_GAP_S, _GAP_STEPS * usual_s)
+    hole_s = max(_HOLE_S, _HOLE_STEPS * usual_s) if most_s is None else most_s
+    allowed_s = min(max(_GAP_S, _GAP_STEPS * usual_s), hole_s)
     if worst_s <= allowed_s:
         return
-    hole = worst_s > max(_HOLE_S, _HOLE_STEPS * usual_s)
     count = int((steps > allowed_s).sum())
     yield Finding(
-        severity=Severity.ERROR if hole else Severity.WARNING,
+        severity=Severity.ERROR if worst_s > hole_s else Severity.WARNING,
         kind=Kind.GAP,
         time_s=float(times_s[row]),
         value=worst_s,
@@ -204,6 +212,13 @@ def _gaps(times_s: Array) -> Iterator[Finding]:
 
 
 # ---- what the joints can do ---------------------------------------------------------------------
+
+
+def _joints(subject: _Subject) -> Iterator[Finding]:
+    if subject.joints:
+        yield from _positions(subject)
+        yield from _speeds(subject)
+        yield from _accelerations(subject)
 
 
 def _positions(subject: _Subject) -> Iterator[Finding]:

@@ -34,6 +34,7 @@ from rote.robot.a1_teaching import LegTeaching
 from rote.robot.a1_words import Gait as Gait
 from rote.robot.a1_words import HighMode as HighMode
 from rote.robot.base import StreamReport, check_name, check_seconds
+from rote.robot.listening import arriving
 from rote.robot.loop import LoopStats
 from rote.robot.safety import Safety
 from rote.session.a1 import (
@@ -139,27 +140,9 @@ class A1:
             trouble="" if self.trouble is None else str(self.trouble),
         )
 
-    async def states(self) -> AsyncIterator[State]:
+    def states(self) -> AsyncIterator[State]:
         """Yield states as they arrive; raises when the robot is lost. Who is slow misses some."""
-        queue: asyncio.Queue[State | RoteError] = asyncio.Queue(maxsize=256)
-
-        def put(item: State | RoteError) -> None:
-            if queue.full():
-                queue.get_nowait()
-            queue.put_nowait(item)
-
-        undo = (self._port.on_state(put), self._port.on_trouble(put))
-        try:
-            while True:
-                item = await queue.get()
-                if isinstance(item, ProtectionError):
-                    continue  # it may be heard again
-                if isinstance(item, RoteError):
-                    raise item
-                yield item
-        finally:
-            for forget in undo:
-                forget()
+        return arriving(self._port.on_state, self._on_loss)
 
     def on_state(self, listener: Callable[[State], object]) -> Callable[[], None]:
         """Call `listener` with every state, missing none; returns what ends that."""
@@ -413,6 +396,15 @@ class A1:
             self._is_driven = False
             for listener in tuple(self._stop_listeners):
                 listener()
+
+    def _on_loss(self, listener: Callable[[RoteError], None]) -> Callable[[], None]:
+        """Call `listener` where the robot is lost; after a protection it may be heard again."""
+
+        def hear(error: RoteError) -> None:
+            if not isinstance(error, ProtectionError):
+                listener(error)
+
+        return self._port.on_trouble(hear)
 
     def _state(self) -> State:
         assert self._port.latest is not None, "a robot is heard before it is connected"

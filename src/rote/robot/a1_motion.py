@@ -1,18 +1,19 @@
 """Motions of an A1's legs: a take recorded from its states, and a track made ready to be played."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from rote.errors import BadRequestError, UnsafeMotionError
 from rote.messages import Interpolation
-from rote.model_a1 import A1, A1_JOINTS
+from rote.model_a1 import A1
+from rote.motion.check import check_gaps, check_joints
 from rote.motion.interpolate import MINIMUM_JERK_PEAK, minimum_jerk, sample
-from rote.motion.limits import check_positions, check_speeds, most_played_rad_s
 from rote.motion.track import Array, Track
 from rote.robot.base import check_seconds
 from rote.robot.safety import Safety
+from rote.robot.streaming import check_speed
 from rote.session.a1 import LEG_MOTORS, MotorCmds
 
 RATE_HZ = 500.0
@@ -22,9 +23,9 @@ KP_NM_RAD, KD_NM_S_RAD = 40.0, 2.0
 """How stiff legs are while they are played; this project's choice."""
 TEACH_KD_NM_S_RAD = 1.0
 """How damped legs are that a hand moves; this project's choice."""
-SPEEDS = (0.05, 4.0)
 _CLOCK_SHARES = (0.8, 1.25)
 GAP_S = 0.25
+"""Legs for which nothing is known any longer than this are not played."""
 
 SOFT = MotorCmds.servo(dq_rad_s=0.0, kd_nm_s_rad=TEACH_KD_NM_S_RAD)
 """Legs that a hand can move: no position is held, and what moves is braked a little."""
@@ -89,7 +90,9 @@ def legs_of(track: Track) -> Array:
     missing = [name for name in A1.names if name not in track.names]
     unknown = [name for name in track.names if name not in A1.names]
     if missing or unknown or len(track.names) != LEG_MOTORS:
-        words = f"it lacks {missing[0]}" if missing else f"an A1 has no {unknown[0]}"
+        words = "it has a joint twice"
+        if missing or unknown:
+            words = f"it lacks {missing[0]}" if missing else f"an A1 has no {unknown[0]}"
         raise BadRequestError(
             f"this track of {len(track.names)} joints is no motion of an A1: {words}",
             "An A1 plays what an A1 was taught: tracks of its twelve joints.",
@@ -102,22 +105,12 @@ def legs_of(track: Track) -> Array:
 def check_track(track: Track, safety: Safety, speed: float = 1.0) -> None:
     """Raise `UnsafeMotionError` where a track must not be played at that speed."""
     poses = legs_of(track)
-    if not SPEEDS[0] <= speed <= SPEEDS[1]:
-        raise BadRequestError(
-            f"a speed of {speed} is not possible", f"Choose {SPEEDS[0]} to {SPEEDS[1]:g}."
-        )
+    check_speed(speed)
     check_seconds(track.duration_s / speed, "a playback")
     times_s = (track.times_s - track.times_s[0]) / speed
-    gap = int(np.diff(times_s).argmax())
-    if track.longest_gap_s > GAP_S:
-        raise UnsafeMotionError(
-            "the whole robot",
-            float(times_s[gap]),
-            f"nothing is known for {track.longest_gap_s:.2f} s, allowed {GAP_S} s",
-            "Teach it again, over a better network.",
-        )
-    check_positions(times_s, poses, A1_JOINTS)
-    check_speeds(times_s, poses, A1_JOINTS, most_played_rad_s(A1_JOINTS))
+    # What is not known is not known at any speed.
+    check_gaps(track.times_s, most_s=GAP_S).permit(force=True)
+    check_joints(replace(track, times_s=times_s, variant=A1.name)).permit(force=True)
     _check_margin(times_s, poses, safety)
 
 

@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, cast
 
 from rote import messages as m
-from rote.errors import BadRequestError, NoAnswerError, RefusedError, RoteError, UnsupportedError
+from rote.errors import BadRequestError, NoAnswerError, RefusedError, UnsupportedError
 from rote.messages import Code, Interpolation, Mode, RobotState
 from rote.motion.keyframes import Compressed
 from rote.motion.track import Track
@@ -24,6 +24,7 @@ from rote.robot.base import (
     check_name,
     check_seconds,
 )
+from rote.robot.listening import arriving
 from rote.robot.playing import Playing
 from rote.robot.streaming import Streaming
 from rote.robot.teaching import Teaching
@@ -287,28 +288,12 @@ class G1:
 
     # ---- the robot itself -----------------------------------------------------------------------
 
-    async def states(self) -> AsyncIterator[RobotState]:
+    def states(self) -> AsyncIterator[RobotState]:
         """Yield the robot's states as they arrive; raises when the robot is lost.
 
         Who is too slow misses the oldest ones, never the newest.
         """
-        queue: asyncio.Queue[RobotState | RoteError] = asyncio.Queue(maxsize=256)
-
-        def put(item: RobotState | RoteError) -> None:
-            if queue.full():
-                queue.get_nowait()
-            queue.put_nowait(item)
-
-        undo = (self._port.on_state(put), self._port.on_loss(put))
-        try:
-            while True:
-                item = await queue.get()
-                if isinstance(item, RoteError):
-                    raise item
-                yield item
-        finally:
-            for forget in undo:
-                forget()
+        return arriving(self._port.on_state, self._port.on_loss)
 
     def on_state(self, listener: Callable[[RobotState], object]) -> Callable[[], None]:
         """Call `listener` with every state, at once and missing none; returns what ends that."""

@@ -1,0 +1,39 @@
+"""Listening to a robot: its states, one by one, for as long as somebody takes them."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from typing import TypeVar
+
+from rote.errors import RoteError
+
+_State = TypeVar("_State")
+
+MOST_WAITING = 256
+"""So many states wait for who is slow; then the oldest are dropped."""
+
+
+async def arriving(
+    on_state: Callable[[Callable[[_State], object]], Callable[[], None]],
+    on_loss: Callable[[Callable[[RoteError], None]], Callable[[], None]],
+) -> AsyncIterator[_State]:
+    """Yield states as they arrive; raises when the robot is lost.
+
+    Both arguments take a listener and return what ends its listening.
+    """
+    queue: asyncio.Queue[_State | RoteError] = asyncio.Queue(MOST_WAITING)
+
+    def put(item: _State | RoteError) -> None:
+        if queue.full():
+            queue.get_nowait()
+        queue.put_nowait(item)
+
+    undo = (on_state(put), on_loss(put))
+    try:
+        while True:
+            item = await queue.get()
+            if isinstance(item, RoteError):
+                raise item
+            yield item
+    finally:
+        for forget in undo:
+            forget()
