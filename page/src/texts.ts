@@ -35,7 +35,7 @@ export const TEXTS = {
     title: "Connection",
     change: "Another robot",
     address: "Address",
-    addressHint: "sim://g1, udp://HOST:PORT or webrtc://HOST",
+    addressHint: "sim://g1, webrtc://HOST, dds://INTERFACE or udp://HOST:PORT",
     key: "Key",
     keyHint: "Only for newer firmware: 32 hex digits",
     connect: "Connect",

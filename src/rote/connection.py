@@ -1,13 +1,13 @@
 """connect(): from a URL to a robot. The one place where the API and the simulated robot meet."""
 
 import os
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
-from urllib.parse import parse_qs, urlsplit
+from typing import TYPE_CHECKING, NamedTuple, cast
+from urllib.parse import parse_qs
 
 from rote.errors import BadRequestError
 from rote.robot.g1 import G1
@@ -16,7 +16,7 @@ from rote.session.teaching import Timing
 from rote.sim.server import Simulator
 from rote.sim.store import Store
 from rote.sim.world import World
-from rote.transport import Link, Receiver, carrier_of, open_link
+from rote.transport import Link, Receiver, carrier_of, open_link, split_url
 from rote.transport.services import ServicesClient
 from rote.transport.teaching import TeachingClient
 
@@ -63,48 +63,14 @@ async def connect(
     """
     if not 0 < timeout <= 600:
         raise BadRequestError(f"a timeout of {timeout} s is not possible", "Choose up to 600 s.")
-    scheme = urlsplit(url).scheme
+    scheme = split_url(url).scheme
     if scheme != "webrtc" and (key is not None or keylog is not None):
         raise BadRequestError("a key and a key log go with webrtc:// only", "Leave them out.")
     if scheme != "sim" and world is not None:
         raise BadRequestError("a world of your own goes with sim:// only")
-    if scheme == "a1":
-        async with connect_a1(url, timeout=timeout) as quadruped:
-            yield cast("Any", quadruped)
-        return
-    client: TeachingClient | ServicesClient
-    if scheme == "sim":
-        async with _embedded(url, world, Timing(connect_s=timeout)) as robot:
-            yield robot
-        return
-    carrier = carrier_of(url)
-    if scheme == "webrtc":
-        target = replace(
-            carrier.read_url(urlsplit(url)),
-            key=key,
-            keylog=None if keylog is None else Path(keylog),
-            limit_s=timeout,
-        )
-        client = ServicesClient(
-            url,
-            partial(carrier.dial, target),
-            rpc.Timing(connect_s=min(timeout, 3.0)),
-            reconnect=reconnect,
-        )
-        await client.open()
-    elif scheme == "dds":
-        timing = rpc.Timing(connect_s=timeout)
-        target = carrier.read_url(urlsplit(url))
-        edu: ServicesClient = carrier.DdsClient(url, target, timing, reconnect=reconnect)
-        client = edu
-        await edu.open()
-    else:
-        client = TeachingClient(url, Timing(connect_s=timeout))
-        await client.open(partial(open_link, url))
-    try:
-        yield G1(client)
-    finally:
-        await client.close()
+    wish = _Wish(url, timeout, key, keylog, reconnect, world)
+    async with AsyncExitStack() as stack:
+        yield cast("G1", await _OPENERS.get(scheme, _open_frames)(wish, stack))
 
 
 @asynccontextmanager
@@ -126,34 +92,92 @@ async def connect_a1(
         await client.close()
 
 
-@asynccontextmanager
-async def _embedded(url: str, world: World | None, timing: Timing) -> AsyncIterator[G1]:
-    store = None
+# ---- one opener per scheme ----------------------------------------------------------------------
+
+
+class _Wish(NamedTuple):
+    """What `connect` was asked for."""
+
+    url: str
+    timeout: float
+    key: str | None
+    keylog: str | Path | None
+    reconnect: bool
+    world: World | None
+
+
+async def _open_a1(wish: _Wish, stack: AsyncExitStack) -> "A1":
+    return await stack.enter_async_context(connect_a1(wish.url, timeout=wish.timeout))
+
+
+async def _open_webrtc(wish: _Wish, stack: AsyncExitStack) -> G1:
+    carrier = carrier_of(wish.url)
+    target = replace(
+        carrier.read_url(split_url(wish.url)),
+        key=wish.key,
+        keylog=None if wish.keylog is None else Path(wish.keylog),
+        limit_s=wish.timeout,
+    )
+    timing = rpc.Timing(connect_s=min(wish.timeout, 3.0))
+    dial = partial(carrier.dial, target)
+    client = ServicesClient(wish.url, dial, timing, reconnect=wish.reconnect)
+    await client.open()
+    stack.push_async_callback(client.close)
+    return G1(client)
+
+
+async def _open_dds(wish: _Wish, stack: AsyncExitStack) -> G1:
+    carrier = carrier_of(wish.url)
+    target = carrier.read_url(split_url(wish.url))
+    timing = rpc.Timing(connect_s=wish.timeout)
+    client: ServicesClient = carrier.DdsClient(wish.url, target, timing, reconnect=wish.reconnect)
+    await client.open()
+    stack.push_async_callback(client.close)
+    return G1(client)
+
+
+async def _open_frames(wish: _Wish, stack: AsyncExitStack) -> G1:
+    client = TeachingClient(wish.url, Timing(connect_s=wish.timeout))
+    await client.open(partial(open_link, wish.url))
+    stack.push_async_callback(client.close)
+    return G1(client)
+
+
+async def _open_sim(wish: _Wish, stack: AsyncExitStack) -> G1:
+    world = wish.world
     if world is None:
-        store = Store(_store_of(url))
+        store = Store(store_of(wish.url))
+        stack.callback(store.close)
         world = World(store)
     simulator = Simulator(world)
-    client = TeachingClient(url, timing)
+    stack.push_async_callback(simulator.close)
+    client = TeachingClient(wish.url, Timing(connect_s=wish.timeout))
+    stack.push_async_callback(client.close)
     port = simulator.serve_memory()
 
     async def dial(receive: Receiver) -> Link:
         return port.connect(receive)
 
-    try:
-        await client.open(dial)
-        yield G1(client)
-    finally:
-        await client.close()
-        await simulator.close()
-        if store is not None:
-            store.close()
+    await client.open(dial)
+    return G1(client)
 
 
-def _store_of(url: str) -> str | Path:
-    parts = urlsplit(url)
-    query = parse_qs(parts.query, strict_parsing=bool(parts.query))
-    if parts.netloc != "g1" or parts.path.strip("/") or set(query) - {"store"}:
+_OPENERS: "dict[str, Callable[[_Wish, AsyncExitStack], Awaitable[A1 | G1]]]" = {
+    "a1": _open_a1,
+    "dds": _open_dds,
+    "sim": _open_sim,
+    "webrtc": _open_webrtc,
+}
+"""By the scheme of the URL. All others speak the documented frames, over a carrier of datagrams."""
+
+
+def store_of(url: str) -> str:
+    """Return where the embedded robot keeps what it was taught, or raise `BadRequestError`."""
+    parts = split_url(url)
+    query = parse_qs(parts.query, keep_blank_values=True)
+    stores = query.pop("store", [str(default_store())])
+    if parts.netloc != "g1" or parts.path.strip("/") or query or not stores[-1]:
         raise BadRequestError(
             f"{url!r} is not a simulated robot rote knows", "Use sim://g1 or sim://g1?store=FILE."
         )
-    return query.get("store", [default_store()])[0]
+    return stores[-1]

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from rote.messages import Mode
+from rig import rig
+from rote.messages import Mode, Phase
 from rote.motion.files.library import Library
 from rote.sim.server import Simulator
 from rote.sim.store import Store
@@ -49,6 +50,32 @@ def test_a_lost_robot_is_told_of_and_comes_back_by_itself(tmp_path: Path) -> Non
     run(story())
 
 
+@pytest.mark.parametrize("wire", ["udp", "webrtc", "dds"])
+def test_the_page_teaches_plays_and_stops_over_every_wire(wire: str, tmp_path: Path) -> None:
+    async def story() -> None:
+        async with one_browser(tmp_path) as (_, page), rig(wire) as one:
+            await page.post("/connect", url=one.url)
+            there = await page.status(
+                lambda s: (
+                    (s["connection"]["state"], s["connection"]["url"]) == ("connected", one.url)
+                ),
+                60,
+            )
+            await teach(page, "wave")
+            assert [action["name"] for action in (await page.get("/actions"))["taught"]] == ["wave"]
+            await page.post("/play", name="wave")
+            await page.status(lambda s: s["activity"]["phase"] == "playing")
+            assert one.world.phase is not Phase.NONE
+            assert (await page.post("/stop"))["stopped"] == "playing"
+            await page.status(lambda s: s["activity"]["kind"] == "idle")
+            if "stream" in there["abilities"]:
+                await page.post("/play/take", take="wave")
+                await page.status(lambda s: s["activity"]["kind"] == "idle", 60)
+                assert not one.world.stopped_early
+
+    run(story())
+
+
 def test_a_page_turns_to_another_robot_and_lets_go(tmp_path: Path) -> None:
     async def story() -> None:
         store = Store(":memory:")
@@ -84,6 +111,7 @@ def test_a_page_turns_to_another_robot_and_lets_go(tmp_path: Path) -> None:
     [
         "sim://g1?store=/tmp/evil.sqlite", "sim://../../etc", "file:///etc/passwd", "", "g1",
         "udp://", "udp://[", "http://127.0.0.1/", "webrtc://x?keylog=/tmp/x", "sim://g1/../x",
+        "dds://", "dds://lo?file=/etc/passwd", "a1://127.0.0.1",
     ],
 )  # fmt: skip
 def test_a_page_names_no_file_of_this_computer(tmp_path: Path, url: str) -> None:

@@ -31,10 +31,8 @@ class DdsWish:
 
 async def serve_dds(simulator: "Simulator", wish: DdsWish) -> str:
     """Open the robot's DDS; returns its URL."""
-    from urllib.parse import urlsplit
-
-    from rote.transport import carrier_of
+    from rote.transport import carrier_of, split_url
 
     url = f"dds://{wish.interface}?domain={wish.domain}"
-    target = carrier_of(url).read_url(urlsplit(url))
+    target = carrier_of(url).read_url(split_url(url))
     return (await simulator.serve_dds(target.interface, target.domain)).url

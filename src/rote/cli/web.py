@@ -47,6 +47,10 @@ def web(
 
     if not host:
         raise BadRequestError("the host is empty", "Say 0.0.0.0 to listen everywhere.")
+    if robot.startswith("a1:"):
+        raise BadRequestError(
+            "the pendant is made for the arms of a G1", "For an A1 there are: rote a1, teach, play."
+        )
     if token is None and not is_loopback(host):
         token = new_token()
     gate = Gate(host, token)

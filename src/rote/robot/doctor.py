@@ -7,12 +7,11 @@ a robot.
 import asyncio
 from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import urlsplit
 
 from rote.errors import MissingExtraError, RoteError
 from rote.robot.base import Finding, Severity
 from rote.robot.g1 import G1
-from rote.transport import carrier_of
+from rote.transport import carrier_of, split_url
 from rote.transport import surroundings as around
 from rote.transport.surroundings import Interface
 
@@ -107,8 +106,8 @@ def look_at_network(url: str = "") -> Examination:
                 f"Allow the robot's network: sudo ufw allow from {ROBOT_NETWORK}0/24.",
             )
         )
-    if urlsplit(url).scheme == "dds":
-        wanted = [i for i in found if i.name == urlsplit(url).netloc]
+    if split_url(url).scheme == "dds":
+        wanted = [i for i in found if i.name == split_url(url).netloc]
         for interface in wanted:
             seen.findings += _about(interface)
     return seen
@@ -156,7 +155,7 @@ def _about(interface: Interface) -> list[Finding]:
 async def look_at_dds(url: str, look_s: float = _LOOK_S) -> Examination:
     """Look who speaks DDS there, and which of a G1's services are offered."""
     carrier = carrier_of(url)
-    target = carrier.read_url(urlsplit(url))
+    target = carrier.read_url(split_url(url))
     bus = carrier.Bus(target)
     written: set[str] = set()
     read: set[str] = set()

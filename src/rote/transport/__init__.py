@@ -31,9 +31,19 @@ TRANSPORTS: dict[str, tuple[str, str | None]] = {
 }
 
 
+def split_url(url: str) -> SplitResult:
+    """Return the parts of a URL, or raise `BadRequestError` where it is none."""
+    try:
+        return urlsplit(url)
+    except ValueError as error:
+        raise BadRequestError(
+            f"{url!r} is no address: {error}", "An IPv6 address stands in brackets: udp://[::1]."
+        ) from None
+
+
 def carrier_of(url: str) -> ModuleType:
     """Return the module for the wire that `url` names, imported when it is first needed."""
-    scheme = urlsplit(url).scheme
+    scheme = split_url(url).scheme
     try:
         module_name, extra = TRANSPORTS[scheme]
     except KeyError:
@@ -52,4 +62,4 @@ def carrier_of(url: str) -> ModuleType:
 
 async def open_link(url: str, receive: Receiver) -> Link:
     """Open the carrier of datagrams that `url` names, for example `udp://192.168.123.161:49504`."""
-    return await cast("Opener", carrier_of(url).open_link)(urlsplit(url), receive)
+    return await cast("Opener", carrier_of(url).open_link)(split_url(url), receive)

@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeAlias, TypeVar
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import parse_qsl
 
 from rote.errors import (
     BadRequestError,
@@ -39,6 +39,7 @@ from rote.session.a1 import (
 )
 from rote.session.events import PeerLost
 from rote.session.teaching import Role
+from rote.transport import split_url
 from rote.transport.a1_sender import Counts, LoopSender, ProcessSender, Sender
 from rote.transport.udp import host_and_port
 
@@ -77,7 +78,7 @@ class Target:
 
 def read_url(url: str) -> Target:
     """Read `a1://HOST[:PORT][?level=low|high&dialect=3.2|3.3|3.3.4|go1&sender=process|loop]`."""
-    parts = urlsplit(url)
+    parts = split_url(url)
     try:
         asked = dict(parse_qsl(parts.query, strict_parsing=bool(parts.query)))
         level = Level(asked.pop("level", "high"))

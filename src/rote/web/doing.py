@@ -284,12 +284,14 @@ class Doing:
         return was
 
     def _what_stops(self, state: RobotState | None) -> Stopped:
+        # What we do ourselves is known at once; the newest state may be of a moment before.
         kind = self.activity.kind if self.activity is not None else "idle"
-        if kind == "teaching" or (state is not None and _soft(state)):
+        seen = state if kind == "idle" else None
+        if kind == "teaching" or (seen is not None and _soft(seen)):
             return Stopped("teaching", "Teaching has been stopped: the arms hold.")
-        if kind != "idle" or (state is not None and state.playing):
+        if kind != "idle" or (seen is not None and seen.playing):
             return Stopped("playing", "Stopped: the arms return softly.")
-        if state is not None and state.holding:
+        if seen is not None and seen.holding:
             return Stopped("holding", "Stopped: the arms let go of their pose.")
         return Stopped("nothing", "Nothing was moving; the robot was told to stop all the same.")
 

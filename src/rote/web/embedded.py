@@ -2,12 +2,11 @@
 
 import math
 from dataclasses import replace
-from urllib.parse import parse_qs, urlsplit
 
 import numpy as np
 
 from rote import messages as m
-from rote.connection import EMBEDDED, default_store
+from rote.connection import store_of
 from rote.errors import BadRequestError, RefusedError
 from rote.messages import Code, RobotState
 from rote.model import G1_JOINTS, TAUGHT_JOINTS
@@ -56,7 +55,7 @@ class Embedded:
     """One simulated robot and its store."""
 
     def __init__(self, url: str) -> None:
-        self.store = Store(_store_of(url))
+        self.store = Store(store_of(url))
         self.world = World(self.store)
         self._hand: DragHand | None = None
 
@@ -112,11 +111,3 @@ class Embedded:
         assert isinstance(reply, m.Status)
         if reply.code != Code.OK:
             raise RefusedError(reply.code, *m.words_for(reply.code))
-
-
-def _store_of(url: str) -> str:
-    parts = urlsplit(url)
-    query = parse_qs(parts.query)
-    if parts.netloc != "g1" or parts.path.strip("/") or set(query) - {"store"}:
-        raise BadRequestError(f"{url!r} is not a simulated robot rote knows", f"Use {EMBEDDED}.")
-    return query.get("store", [str(default_store())])[0]

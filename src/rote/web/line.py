@@ -5,7 +5,6 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import Literal
-from urllib.parse import urlsplit
 
 from rote.connection import EMBEDDED, connect
 from rote.errors import (
@@ -19,11 +18,14 @@ from rote.errors import (
 )
 from rote.messages import RobotState
 from rote.robot.g1 import G1
+from rote.transport import split_url
 from rote.web.embedded import ABILITIES, Embedded
 from rote.web.problems import NotConnectedError
 
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.5, 5.0
 CONNECT_S = 4.0
+_WIRES = {("udp", ""), ("webrtc", ""), ("dds", ""), ("dds", "domain")}
+"""The schemes a page may use, and what it may ask for behind the question mark."""
 
 State = Literal["off", "connecting", "connected", "lost"]
 Greet = Callable[[G1], Awaitable[None]]
@@ -80,7 +82,7 @@ class Line:
     @property
     def wire(self) -> str:
         """The wire's scheme; empty where nothing is connected."""
-        return urlsplit(self.url).scheme
+        return split_url(self.url).scheme
 
     @property
     def abilities(self) -> frozenset[str]:
@@ -126,9 +128,9 @@ class Line:
     @asynccontextmanager
     async def _reached(self, url: str, key: str | None) -> AsyncIterator[G1]:
         """Connect once, and have the robot in the block."""
-        embedded = Embedded(url) if urlsplit(url).scheme == "sim" else None
+        embedded = Embedded(url) if split_url(url).scheme == "sim" else None
         world = None if embedded is None else embedded.world
-        wanted = key if urlsplit(url).scheme == "webrtc" else None
+        wanted = key if split_url(url).scheme == "webrtc" else None
         try:
             async with connect(
                 url, timeout=CONNECT_S, key=wanted, reconnect=False, world=world
@@ -160,13 +162,12 @@ class Line:
 
 def check_url(url: str) -> str:
     """Return a URL that a page may connect to; it names no file of this computer."""
-    try:
-        parts = urlsplit(url)
-    except ValueError:
-        parts = urlsplit("")
-    if url == EMBEDDED or (parts.scheme in {"udp", "webrtc"} and parts.netloc and not parts.query):
+    parts = split_url(url)
+    asks = parts.query.partition("=")[0]
+    if url == EMBEDDED or (parts.netloc and (parts.scheme, asks) in _WIRES):
         return url
     raise BadRequestError(
         f"{url!r} is not a robot that a page can connect to",
-        f"Use webrtc://HOST, webrtc://SERIAL, webrtc://ap, udp://HOST[:PORT] or {EMBEDDED}.",
+        "Use webrtc://HOST, webrtc://SERIAL, webrtc://ap, dds://INTERFACE, udp://HOST[:PORT] or "
+        f"{EMBEDDED}.",
     )

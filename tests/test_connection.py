@@ -1,0 +1,70 @@
+"""From a URL to a robot: what is no wire, or does not go with it, is refused before anything."""
+
+from typing import Any
+
+import pytest
+
+import virtual
+from rote.connection import connect
+from rote.errors import BadRequestError
+from rote.sim.store import Store
+from rote.sim.world import World
+
+
+def refusal(url: str, **how: Any) -> BadRequestError:
+    async def story() -> None:
+        async with connect(url, **how):
+            pytest.fail("there is no such robot")
+
+    with pytest.raises(BadRequestError) as caught:
+        virtual.run(story())
+    return caught.value
+
+
+@pytest.mark.parametrize("url", ["", "127.0.0.1", "ftp://host", "webrtcs://x", "memory://g1"])
+def test_what_is_no_wire_is_refused_with_those_that_are(url: str) -> None:
+    refused = refusal(url)
+    assert str(refused).startswith(f"{url!r} does not name a wire that rote knows")
+    assert refused.remedy == "Begin it with one of: a1://, dds://, sim://, udp://, webrtc://."
+
+
+@pytest.mark.parametrize("scheme", ["a1", "dds", "sim", "udp", "webrtc"])
+def test_what_is_no_address_is_refused(scheme: str) -> None:
+    assert f"'{scheme}://[::1' is no address" in str(refusal(f"{scheme}://[::1"))
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["sim://g2", "sim://g1/path", "sim://g1?shop=x", "sim://g1?x", "sim://g1?store="],
+)
+def test_another_simulated_robot_is_not_known(url: str) -> None:
+    assert "sim://g1" in refusal(url).remedy
+
+
+@pytest.mark.parametrize("timeout", [0.0, -1.0, 601.0, float("nan")])
+def test_a_wait_out_of_range_is_refused(timeout: float) -> None:
+    assert "600" in refusal("sim://g1?store=:memory:", timeout=timeout).remedy
+
+
+@pytest.mark.parametrize("url", ["a1://dog", "dds://lo", "sim://g1", "udp://127.0.0.1"])
+def test_a_key_goes_with_webrtc_only(url: str) -> None:
+    assert "webrtc://" in str(refusal(url, key="00" * 16))
+    assert "webrtc://" in str(refusal(url, keylog="keys.log"))
+
+
+@pytest.mark.parametrize("url", ["a1://dog", "dds://lo", "webrtc://ap", "udp://127.0.0.1"])
+def test_a_world_goes_with_a_simulated_robot_only(url: str) -> None:
+    store = Store(":memory:")
+    assert "sim://" in str(refusal(url, world=World(store)))
+    store.close()
+
+
+def test_the_store_of_a_world_of_ones_own_is_left_open() -> None:
+    async def story() -> None:
+        store = Store(":memory:")
+        async with connect(world=World(store)) as robot:
+            assert (await robot.actions()).taught == ()
+        assert store.entries() == ()
+        store.close()
+
+    virtual.run(story())
