@@ -6,11 +6,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rote.errors import BadRequestError, UnsafeMotionError
-from rote.model import G1_23, G1_27, G1_29, G1_JOINTS, Joint, Variant
+from rote.model import G1_23, G1_27, G1_29, Joint, Variant
+from rote.model_a1 import A1
 from rote.motion.mirror import mirror
 from rote.motion.track import Array, Mark, Track
 
-VARIANTS = [G1_29, G1_27, G1_23]
+VARIANTS = [G1_29, G1_27, G1_23, A1]
+SWAP = {"left": "right", "right": "left", "FL": "FR", "FR": "FL", "RL": "RR", "RR": "RL"}
 
 
 def ids(variant: Variant) -> str:
@@ -54,16 +56,18 @@ def fixed(joint: Joint) -> Array:
     return turn((0, 0, 1), yaw) @ turn((0, 1, 0), pitch) @ turn((1, 0, 0), roll)
 
 
-def centres_m(pose_rad: Array) -> dict[str, Array]:
+def centres_m(variant: Variant, pose_rad: Array) -> dict[str, Array]:
     """Return where each link's centre of mass is, by its name, from the joint table."""
-    frames = {"pelvis": (np.eye(3), np.zeros(3))}
+    frames = {root: (np.eye(3), np.zeros(3)) for root in ("pelvis", "trunk")}
     centres = {}
-    for joint, angle_rad in zip(G1_JOINTS, pose_rad, strict=True):
+    for joint, angle_rad in zip(variant.joints, pose_rad, strict=True):
         rotation, place = frames[joint.parent]
         place = place + rotation @ np.array(joint.origin_m)
         rotation = rotation @ fixed(joint) @ turn(joint.axis, float(angle_rad))
         name = joint.name.removesuffix("_joint")
         link = "torso_link" if name == "waist_pitch" else f"{name}_link"
+        if variant is A1:
+            link = name
         frames[link] = (rotation, place)
         centres[link] = place + rotation @ np.array(joint.com_m)
     return centres
@@ -79,16 +83,17 @@ def test_mirrored_twice_is_the_identity(variant: Variant, seed: int) -> None:
     assert (again.names, again.variant) == (track.names, track.variant)
 
 
+@pytest.mark.parametrize("variant", [G1_29, A1], ids=ids)
 @given(seed=st.integers(0, 2**32 - 1))
-def test_every_link_stands_on_the_other_side_of_the_plane(seed: int) -> None:
-    track = within_limits(G1_29, seed)
-    before, after = centres_m(track.joints_rad[0]), centres_m(mirror(track).joints_rad[0])
-    swap = {"left": "right", "right": "left"}
+def test_every_link_stands_on_the_other_side_of_the_plane(variant: Variant, seed: int) -> None:
+    track = within_limits(variant, seed)
+    before = centres_m(variant, track.joints_rad[0])
+    after = centres_m(variant, mirror(track).joints_rad[0])
     for link, centre_m in before.items():
         side, _, rest = link.partition("_")
         # The published robot is symmetric to about a millimetre.
         expected = centre_m * [1.0, -1.0, 1.0]
-        np.testing.assert_allclose(after[f"{swap.get(side, side)}_{rest}"], expected, atol=2e-3)
+        np.testing.assert_allclose(after[f"{SWAP.get(side, side)}_{rest}"], expected, atol=2e-3)
 
 
 @given(seed=st.integers(0, 2**32 - 1))

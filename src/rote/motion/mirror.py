@@ -6,10 +6,12 @@ import numpy as np
 
 from rote.errors import BadRequestError
 from rote.model import G1_JOINTS, Joint
+from rote.model_a1 import A1_JOINTS
 from rote.motion.limits import check_positions
 from rote.motion.track import Array, Track
 
-_JOINTS = {joint.name: joint for joint in G1_JOINTS}
+_JOINTS = {joint.name: joint for joint in (*G1_JOINTS, *A1_JOINTS)}
+_SIDES = {"left": "right", "right": "left", "FL": "FR", "FR": "FL", "RL": "RR", "RR": "RL"}
 # The mirror is the plane between left and right, y = 0. A turn is no arrow but a sense of
 # rotation, so it is the axis in the mirror's plane that changes sign: roll and yaw, not pitch.
 _TURNED = np.array([-1.0, 1.0, -1.0])
@@ -31,7 +33,8 @@ def mirror(track: Track) -> Track:
 def _joint(name: str) -> Joint:
     if name not in _JOINTS:
         raise BadRequestError(
-            f"{name} cannot be mirrored: it is no joint of the G1", "Drop it from the track first."
+            f"{name} cannot be mirrored: it is no joint of a G1 or A1",
+            "Drop it from the track first.",
         )
     return _JOINTS[name]
 
@@ -39,7 +42,7 @@ def _joint(name: str) -> Joint:
 def _partner(joint: Joint, names: Sequence[str]) -> str:
     """Return the joint on the other side; one in the middle is its own."""
     side, _, rest = joint.name.partition("_")
-    other = {"left": f"right_{rest}", "right": f"left_{rest}"}.get(side, joint.name)
+    other = f"{_SIDES[side]}_{rest}" if side in _SIDES else joint.name
     if other not in names:
         raise BadRequestError(
             f"{joint.name} cannot be mirrored: the track has no {other}",
