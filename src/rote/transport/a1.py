@@ -41,6 +41,7 @@ from rote.session.events import PeerLost
 from rote.session.teaching import Role
 from rote.transport import split_url
 from rote.transport.a1_sender import Counts, LoopSender, ProcessSender, Sender
+from rote.transport.alarm import Alarm
 from rote.transport.udp import host_and_port
 
 LOW_PORT, OLD_HIGH_PORT, HIGH_PORT = 8007, 8007, 8082
@@ -161,7 +162,7 @@ class A1Client:
         self._lock = threading.Lock()
         self._opened: asyncio.Future[None] = self._loop.create_future()
         self._failure: RoteError | None = None
-        self._timer: asyncio.TimerHandle | None = None
+        self._alarm = Alarm(self._tick)
         self._kept: bytes | None = None
         self._state_listeners: list[StateListener] = []
         self._trouble_listeners: list[TroubleListener] = []
@@ -256,8 +257,7 @@ class A1Client:
         self._kept = None
         with self._lock:
             self._session.close()
-        if self._timer is not None:
-            self._timer.cancel()
+        self._alarm.clear()
         sender, self._sender = self._sender, None
         carrier, self._socket = self._socket, None
         if carrier is not None:
@@ -341,7 +341,6 @@ class A1Client:
         self._flush()
 
     def _tick(self) -> None:
-        self._timer = None
         with self._lock:
             self._session.tick(self._clock())
             events = self._session.events()
@@ -357,10 +356,7 @@ class A1Client:
         if is_seeking:
             for datagram in outgoing:
                 _send(self._socket, datagram)
-        if due != math.inf and (self._timer is None or self._timer.when() > due):
-            if self._timer is not None:
-                self._timer.cancel()
-            self._timer = self._loop.call_at(due, self._tick)
+        self._alarm.set(due)
 
     def _tell(self, events: list[session.Event]) -> None:
         for event in events:

@@ -244,7 +244,7 @@ class DdsClient(ServicesClient):
                 except LinkError as error:
                     if isinstance(value, rpc.Request):
                         self._answer(value.id, error)
-        self._arm(self.session.due)
+        self._alarm.set(self.session.due)
 
     # ---- what the robot says --------------------------------------------------------------------
 

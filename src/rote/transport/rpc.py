@@ -129,7 +129,7 @@ class RpcPort(Shell[rpc.Response]):
         self._fail(LinkError("the connection was closed", "Connect again."))
         self.session.close(self._loop.time())
         self._flush()
-        self._disarm()
+        self._alarm.clear()
         await self._let_go()
 
     async def _let_go(self) -> None:
@@ -191,7 +191,6 @@ class RpcPort(Shell[rpc.Response]):
         self._flush()
 
     def _tick(self) -> None:
-        self._timer = None
         self.session.tick(self._loop.time())
         self._flush()
 
@@ -202,7 +201,7 @@ class RpcPort(Shell[rpc.Response]):
         for message in self.session.outgoing():
             if self._carrier is not None:
                 self._carrier.send(message)
-        self._arm(self.session.due)
+        self._alarm.set(self.session.due)
 
     def _handle(self, event: Event) -> None:
         if isinstance(event, Heard):

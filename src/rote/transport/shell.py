@@ -6,6 +6,7 @@ from typing import ClassVar, Generic, TypeVar
 
 from rote.errors import NoAnswerError, PeerLostError, RoteError
 from rote.messages import RobotState
+from rote.transport.alarm import Alarm
 
 _T = TypeVar("_T")
 _Answer = TypeVar("_Answer")
@@ -38,7 +39,7 @@ class Shell(Generic[_Answer]):
         self._loop = asyncio.get_running_loop()
         self._opened: asyncio.Future[None] = self._loop.create_future()
         self._failure: RoteError | None = None
-        self._timer: asyncio.TimerHandle | None = None
+        self._alarm = Alarm(self._tick)
         self._answers: dict[int, asyncio.Future[_Answer]] = {}
         self._state_listeners: list[StateListener] = []
         self._loss_listeners: list[LossListener] = []
@@ -94,18 +95,6 @@ class Shell(Generic[_Answer]):
     def _has_opened(self) -> None:
         if not self._opened.done():
             self._opened.set_result(None)
-
-    def _arm(self, due: float) -> None:
-        """Be back no later than `due`."""
-        if due == float("inf") or (self._timer is not None and self._timer.when() <= due):
-            return
-        self._disarm()
-        self._timer = self._loop.call_at(due, self._tick)
-
-    def _disarm(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
 
     def _fail(self, error: RoteError) -> None:
         """End the conversation with the first error; later ones say nothing new."""

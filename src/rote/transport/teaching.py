@@ -82,7 +82,7 @@ class TeachingClient(Shell[m.Reply]):
         """Say goodbye and let go of the link. Safe to call twice."""
         self.session.close(self._loop.time())
         self._flush()
-        self._disarm()
+        self._alarm.clear()
         self._fail(LinkError("the connection was closed", "Connect again."))
         if self._link is not None:
             self._link.close()
@@ -94,7 +94,6 @@ class TeachingClient(Shell[m.Reply]):
         self._flush()
 
     def _tick(self) -> None:
-        self._timer = None
         self.session.tick(self._loop.time())
         self._flush()
 
@@ -107,10 +106,11 @@ class TeachingClient(Shell[m.Reply]):
                 self._link.send(datagram)
         # Only what was sent can fall due earlier than the timer stands, and not before its first
         # repetition. A timer that fires too early costs one idle tick; re-arming costs more.
-        if self._timer is None or (
-            datagrams and self._timer.when() > self._loop.time() + self.session.timing.retry_s
+        alarm = self._alarm
+        if alarm.due == float("inf") or (
+            datagrams and alarm.due > self._loop.time() + self.session.timing.retry_s
         ):
-            self._arm(self.session.due)
+            alarm.set(self.session.due)
 
     def _handle(self, event: Event | Told) -> None:
         if isinstance(event, Reported):
