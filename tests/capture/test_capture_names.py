@@ -1,11 +1,15 @@
 """What datagrams are called, and what they are not called."""
 
+import io
 import json
 import random
 import struct
 from pathlib import Path
 
+import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from capture.capture_files import (
     PHONE,
@@ -18,12 +22,15 @@ from capture.capture_files import (
     udp,
     write,
 )
+from rote.capture.analysis import Analysis
 from rote.capture.dtls_records import Followed
-from rote.capture.interner import Interner, distinct
-from rote.capture.names import A1_SIZES
+from rote.capture.interner import Interner, among, by_number, distinct, run_starts
+from rote.capture.names import A1_SIZES, Kind
+from rote.capture.pcap import Capture
 from rote.capture.report import Report, report
+from rote.errors import DecodeError
 from rote.wire import a1, a1_frames, discovery
-from rote.wire.teaching import Frame, encode
+from rote.wire.teaching import Frame, MessageType, decode, encode
 
 RNG = random.Random(3)
 
@@ -161,6 +168,31 @@ def test_text_from_the_network_cannot_act_on_a_terminal(tmp_path: Path) -> None:
     assert words == ["GET /?[2Jx HTTP/1.1"]
 
 
+@given(
+    st.binary(max_size=60),
+    st.sampled_from((*MessageType, 0x18)),
+    st.lists(st.tuples(st.integers(0, 78), st.integers(0, 255)), max_size=1),
+    st.sampled_from((-1, 0, 1)),
+)
+@settings(max_examples=60)
+def test_a_teaching_frame_is_what_the_codec_reads(
+    payload: bytes, kind: int, changed: list[tuple[int, int]], more: int
+) -> None:
+    frame = bytearray(encode(Frame(0x0D, 7, payload, kind)))
+    for at, value in changed:
+        frame[at % len(frame)] = value
+    datagram = (bytes(frame) + b"x")[: len(frame) + more]
+    try:
+        decode(datagram)
+        reads = True
+    except DecodeError:
+        reads = False
+    file = io.BytesIO(pcap([(1, udp(PHONE, ROBOT, datagram))]))
+    with Capture(io.BufferedReader(file), "", 1 << 16) as capture:
+        found = Analysis().run(capture)
+    assert (Kind.TEACHING in found.flows.kind_totals()) == reads
+
+
 def test_the_lengths_of_a1_frames_are_those_of_the_codec() -> None:
     assert sorted(a1_frames.BY_SIZE) == list(A1_SIZES)
 
@@ -174,8 +206,6 @@ def test_a_robots_answer_is_discovery_too(tmp_path: Path) -> None:
 
 
 def test_equal_keys_have_equal_numbers_in_the_order_they_came() -> None:
-    import numpy as np
-
     interner = Interner(1000)
     rng = random.Random(1)
     known: dict[tuple[int, int], int] = {}
@@ -188,8 +218,6 @@ def test_equal_keys_have_equal_numbers_in_the_order_they_came() -> None:
 
 
 def test_keys_beyond_the_limit_share_one_number() -> None:
-    import numpy as np
-
     interner = Interner(10)
     a = np.arange(100, dtype=np.uint64)
     for _ in range(2):
@@ -200,8 +228,6 @@ def test_keys_beyond_the_limit_share_one_number() -> None:
 
 
 def test_steps_are_followed_across_batches_and_streams() -> None:
-    import numpy as np
-
     followed = Followed()
     first = followed.follow(np.array([0, 1, 0, 1]), np.array([5, 100, 6, 102]))
     assert first.step.tolist() == [0, 1, 0, 2]
@@ -210,8 +236,16 @@ def test_steps_are_followed_across_batches_and_streams() -> None:
     assert dict(zip(second.stream.tolist(), second.step.tolist(), strict=True)) == {0: -2, 1: 1}
 
 
-def test_distinct_values_are_ascending() -> None:
-    import numpy as np
+def test_numbers_of_any_width_are_sorted_as_they_came() -> None:
+    for most in (200, 300, 70_000):
+        numbers = np.array([most, 3, most, 0, 3])
+        assert by_number(numbers).tolist() == [3, 1, 4, 0, 2]
+    assert by_number(np.zeros(0, np.int64)).tolist() == []
+    assert run_starts(np.array([5, 5, 2, 2, 2, 5])).tolist() == [0, 2, 5]
+    assert run_starts(np.zeros(0, np.int64)).tolist() == []
+    assert among(np.array([1, 9, 2], np.uint8), (2, 1, 300)).tolist() == [True, False, True]
 
+
+def test_distinct_values_are_ascending() -> None:
     assert distinct(np.array([3, 1, 3, 2, 1])).tolist() == [1, 2, 3]
     assert distinct(np.zeros(0, np.int64)).tolist() == []

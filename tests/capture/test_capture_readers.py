@@ -143,6 +143,46 @@ def test_ip_options_and_extension_headers_are_passed_over(tmp_path: Path) -> Non
     assert [payload for _, payload in found] == [b"four", b"six"]
 
 
+def test_a_length_of_zero_means_all_that_ip_holds(tmp_path: Path) -> None:
+    part = bytearray(udp_part(PHONE, ROBOT, b"offloaded"))
+    part[4:6] = bytes(2)
+    whole = bytearray(udp(PHONE, ROBOT, b"cut by the card"))
+    whole[2:4] = bytes(2)
+    packets = [
+        (1, ip4(PHONE[0], ROBOT[0], 17, bytes(part))),
+        (2, bytes(whole)),
+        (3, udp(PHONE, ROBOT, b"plain")),
+    ]
+    found, _ = read(write(tmp_path, pcap(packets)))
+    assert [payload for _, payload in found] == [b"offloaded", b"cut by the card", b"plain"]
+
+
+def test_links_versions_and_protocols_may_be_mixed(tmp_path: Path) -> None:
+    packets = [
+        udp(PHONE, ROBOT, b"four"),
+        tcp(PHONE, ROBOT, b"GET / HTTP/1.1\r\n"),
+        udp(PHONE6, ROBOT6, b"six"),
+        ip4(PHONE[0], ROBOT[0], 1, bytes(8)),
+        ip4(PHONE[0], ROBOT[0], 17, udp_part(PHONE, ROBOT, b"options"), options=bytes(8)),
+    ]
+    decoder = Decoder()
+    path = write(tmp_path, pcap([(at, ethernet(packet)) for at, packet in enumerate(packets)], 1))
+    with open_capture(path) as capture:
+        batches = [batch for records in capture for batch in decoder.decode(records)]
+    found = [
+        (batch.payload(at), batch.heads[at, : batch.size[at]].tobytes(), ends)
+        for batch in batches
+        for at in range(batch.size.size)
+        for ends in [decoder.ends(int(batch.flow_a[at]), int(batch.flow_b[at]))]
+    ]
+    wanted = [b"four", b"GET / HTTP/1.1\r\n", b"six", b"options"]
+    assert [payload for payload, _, _ in found] == wanted
+    assert [head for _, head, _ in found] == wanted
+    four, six = (PHONE, ROBOT), (PHONE6, ROBOT6)
+    assert [ends for _, _, ends in found] == [four, four, six, four]
+    assert decoder.other == {1: 1}
+
+
 def test_pcapdroid_says_which_app_a_packet_is_of(tmp_path: Path) -> None:
     trailer = struct.pack(">II20sI", 0x01072021, 10_222, b"Explore", 0)
     packet = ethernet(udp(PHONE, ROBOT, b"app")) + trailer
@@ -284,6 +324,43 @@ def test_lanes_find_the_same_records_as_the_loop(
     monkeypatch.setattr(chain, "WORTH_LANES", 1 << 60)
     assert quick == read(path)[0]
     assert [len(payload) for _, payload in quick] == sizes
+
+
+@pytest.mark.parametrize("claim", [0, 8, 100, 70_000, 0xFFFF_FFFF])
+@pytest.mark.parametrize(("make", "length_at"), [(pcap, 8), (pcapng, 4)])
+def test_a_length_that_lies_leads_the_lanes_to_what_the_loop_finds(
+    tmp_path: Path,
+    make: Callable[..., bytes],
+    length_at: int,
+    claim: int,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    packets = [(START_NS + at * 1000, udp(PHONE, ROBOT, bytes(272))) for at in range(4000)]
+    data = bytearray(make(packets))
+    each = (len(data) - len(make([]))) // len(packets)
+    places = [len(make([])) + number * each for number in (1700, len(packets) - 1)]
+    for number, at in enumerate(places):
+        broken = data.copy()
+        struct.pack_into("<I", broken, at + length_at, claim)
+        path = write(tmp_path, bytes(broken), f"{number}.pcap")
+        quick = read(path)
+        with monkeypatch.context() as patch:
+            patch.setattr(chain, "WORTH_LANES", 1 << 60)
+            assert quick == read(path)
+
+
+def test_a_block_that_claims_nothing_ends_the_lanes_though_the_next_one_follows() -> None:
+    blocks = np.tile(np.array((6, 12, 12), "<u4"), 100_000)
+    blocks[3 * 50_000 + 1] = 0
+    data = np.append(blocks.view(np.uint8), np.zeros(chain.GUARD, np.uint8))
+
+    def guess(_: chain.Bytes, first: int, distance: int, places: int, __: int) -> chain.Ints:
+        return (first + distance * np.arange(places)) // 12 * 12
+
+    layout = chain.Layout("<", 4, 0, 12, 1 << 24)
+    found = chain.walk(data, blocks.nbytes, layout, guess)
+    assert found.offsets.size == 50_000
+    assert found.broken
 
 
 def test_a_capture_inside_a_capture_does_not_mislead_the_lanes(tmp_path: Path) -> None:

@@ -10,8 +10,11 @@ import sys
 import textwrap
 from pathlib import Path
 
+import numpy as np
 import pytest
 import typer
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from capture.capture_files import (
     PHONE,
@@ -28,7 +31,9 @@ from capture.capture_files import (
     write,
 )
 from rote.capture.explain import explain
+from rote.capture.flows import Flows
 from rote.capture.make import make
+from rote.capture.packets import Batch
 from rote.capture.report import report
 from rote.cli.capture import app, direct
 from rote.errors import BadRequestError
@@ -246,6 +251,38 @@ def test_times_that_go_backwards_still_give_first_and_last(tmp_path: Path) -> No
     assert found.analysis.first_ns == START_NS - 5000
     assert found.conversations[0].first_ns == START_NS - 5000
     assert found.conversations[0].last_ns == START_NS
+
+
+@given(st.lists(st.integers(0, 50), min_size=1, max_size=60), st.integers(1, 8))
+@settings(max_examples=40)
+def test_each_direction_has_its_first_and_last_time(times: list[int], together: int) -> None:
+    flows, seen = Flows(), dict[int, list[int]]()
+    for begin in range(0, len(times), together):
+        part = np.array(times[begin : begin + together])
+        ports = np.array([time * 7 % 3 for time in part], np.uint64)
+        for time, port in zip(part.tolist(), ports.tolist(), strict=True):
+            seen.setdefault(port, []).append(time)
+        nothing = np.zeros(part.size, np.int64)
+        batch = Batch(
+            data=np.zeros(0, np.uint8),
+            time_ns=part,
+            flow_a=np.zeros(part.size, np.uint64),
+            flow_b=ports,
+            start=nothing,
+            size=nothing,
+            full=nothing,
+            wire=part + 1,
+            protocol=np.full(part.size, 17, np.uint8),
+            heads=np.zeros((part.size, 40), np.uint8),
+        )
+        flows.add(batch, np.zeros(part.size, np.uint8))
+    found = {
+        one.destination[2]: (one.first_ns, one.last_ns, one.packets, one.wire_bytes)
+        for one in flows.directions()
+    }
+    assert found == {
+        port: (min(its), max(its), len(its), sum(its) + len(its)) for port, its in seen.items()
+    }
 
 
 def test_moments_grow_longer_when_there_are_many(tmp_path: Path) -> None:

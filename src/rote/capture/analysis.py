@@ -1,14 +1,16 @@
 """One pass over a capture: read, decode, name, and count, in memory that does not grow with it."""
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rote.capture.chain import Ints
 from rote.capture.details import Details
 from rote.capture.dtls_records import APPLICATION, Rows, Tracks
 from rote.capture.flows import Flows
-from rote.capture.interner import Numbers, by_number
+from rote.capture.interner import Numbers, by_number, run_starts
 from rote.capture.media import Media
 from rote.capture.names import Kind, Kinds, name
 from rote.capture.packets import HEAD, UDP, Batch, Decoder
@@ -32,18 +34,18 @@ class Kept:
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self._parts: list[tuple[np.ndarray, ...]] = []
-        self._sorted: tuple[np.ndarray, ...] | None = None
+        self._runs: _Runs | None = None
         self.count = 0
         self.left_out = 0
 
     def add(self, *columns: np.ndarray) -> None:
-        """Keep rows, as far as there is room."""
+        """Keep rows, as far as there is room; the arrays are not to change any more."""
         size = columns[0].size if columns[0].ndim == 1 else columns[0].shape[0]
         room = min(size, self._limit - self.count)
         self.left_out += size - room
         self.count += room
         if room:
-            self._parts.append(tuple(column[:room].copy() for column in columns))
+            self._parts.append(tuple(column[:room] for column in columns))
 
     def columns(self) -> tuple[np.ndarray, ...] | None:
         """Return what was kept; None where nothing was."""
@@ -59,15 +61,42 @@ class Kept:
 
         To be asked when nothing more is added: the rows are sorted once.
         """
-        kept = self.columns()
-        if kept is None:
+        if not self._parts:
             return None
-        if self._sorted is None:
-            order = by_number(kept[0])
-            self._sorted = tuple(column[order] for column in kept)
-            self._parts = [self._sorted]
-        low, high = np.searchsorted(self._sorted[0], (key, key + 1)).tolist()
-        return tuple(column[low:high] for column in self._sorted[1:]) if high > low else None
+        if self._runs is None:
+            self._runs = self._sort()
+        low, high = np.searchsorted(self._runs.key, (key, key + 1)).tolist()
+        if low == high:
+            return None
+        places = (column[low:high].tolist() for column in self._runs[1:])
+        pieces = [
+            [column[begin:end] for column in self._parts[part][1:]]
+            for part, begin, end in zip(*places, strict=True)
+        ]
+        return tuple(np.concatenate(columns) for columns in zip(*pieces, strict=True))
+
+    def _sort(self) -> "_Runs":
+        """Sort each part by its first column; a part fits into the processor's cache."""
+        runs = []
+        for number, part in enumerate(self._parts):
+            order = by_number(part[0])
+            self._parts[number] = tuple(column[order] for column in part)
+            keys = self._parts[number][0]
+            begin = run_starts(keys)
+            end = np.append(begin[1:], keys.size)
+            runs.append((keys[begin], np.full(begin.size, number), begin, end))
+        columns = [np.concatenate(parts) for parts in zip(*runs, strict=True)]
+        order = by_number(columns[0])
+        return _Runs(*(column[order] for column in columns))
+
+
+class _Runs(NamedTuple):
+    """Where rows with one key stand together, sorted by the key."""
+
+    key: np.ndarray
+    part: np.ndarray
+    begin: np.ndarray
+    end: np.ndarray
 
 
 class Activity:
@@ -164,10 +193,10 @@ class Analysis:
         kinds, rows = name(batch)
         flow = self.flows.add(batch, kinds)
         udp = batch.protocol == UDP
-        count = int(udp.sum())
-        self.udp += count
-        self.tcp += udp.size - count
-        sizes = np.bincount(np.minimum(batch.full[udp], _LARGEST - 1))
+        datagrams = np.flatnonzero(udp)
+        self.udp += datagrams.size
+        self.tcp += udp.size - datagrams.size
+        sizes = np.bincount(np.minimum(batch.full[datagrams], _LARGEST - 1))
         self.sizes[: sizes.size] += sizes
         self.activity.add(batch.time_ns, kinds)
         self._add_records(flow, batch, rows)
@@ -176,8 +205,8 @@ class Analysis:
         self._add_heads(flow, batch, udp)
         frames = np.flatnonzero(kinds == Kind.TEACHING)
         if frames.size:
-            heads = batch.heads[frames]
-            self.frames.add(flow[frames], batch.time_ns[frames], heads[:, 0], heads[:, 12])
+            kind, command = (batch.heads[frames, at] for at in (0, 12))
+            self.frames.add(flow[frames], batch.time_ns[frames], kind, command)
 
     def _add_records(self, flow: Numbers, batch: Batch, rows: Rows) -> None:
         self.dtls += rows.datagram.size
@@ -185,11 +214,11 @@ class Analysis:
             return
         of = flow[rows.datagram]
         self.tracks.add(of, rows)
-        data = np.flatnonzero((rows.type == APPLICATION) & (rows.epoch > 0))
+        data = (rows.type == APPLICATION) & (rows.epoch > 0)
+        if not data.all():
+            of, rows = of[data], rows.part(data)
         self.records.add(
-            of[data].astype(np.int32),
-            batch.time_ns[rows.datagram[data]],
-            rows.length[data].astype(np.uint16),
+            of.astype(np.int32), batch.time_ns[rows.datagram], rows.length.astype(np.uint16)
         )
 
     def _add_heads(self, flow: Numbers, batch: Batch, udp: np.ndarray) -> None:
@@ -209,9 +238,9 @@ class Analysis:
         kept = self.heads.of(flow)
         return None if kept is None else (kept[1], kept[0])
 
-    def records_of(self, flow: int) -> tuple[Ints, Ints]:
+    def records_of(self, flow: int) -> tuple[Ints, NDArray[np.uint16]]:
         """Return times and lengths of a direction's encrypted records."""
         kept = self.records.of(flow)
         if kept is None:
-            return np.zeros(0, np.int64), np.zeros(0, np.int64)
-        return kept[0], kept[1].astype(np.int64)
+            return np.zeros(0, np.int64), np.zeros(0, np.uint16)
+        return kept[0], kept[1]

@@ -21,7 +21,8 @@ GUARD = 512
 """Bytes behind a window's end that may be read, and mean nothing."""
 WORTH_LANES = 1 << 20
 _SCAN = 512
-_MEAN = 64
+_SPREAD = 16
+"""A window of n bytes has as many lanes as the square root of n / _SPREAD: 512 in 4 MB."""
 
 
 class Layout(NamedTuple):
@@ -94,7 +95,7 @@ def _loop(data: Bytes, end: int, layout: Layout) -> Chain:
 
 def _lanes(data: Bytes, end: int, layout: Layout, guess: Guess) -> Chain | None:
     """Walk in step from guessed places; None where the lanes do not meet."""
-    lanes = max(8, math.isqrt(end // _MEAN))
+    lanes = max(8, math.isqrt(end // _SPREAD))
     distance = end // lanes
     guessed = guess(data, distance, distance, lanes - 1, end)
     starts = np.concatenate((np.zeros(1, np.int64), guessed))
@@ -106,20 +107,26 @@ def _lanes(data: Bytes, end: int, layout: Layout, guess: Guess) -> Chain | None:
         if step % 8 == 0 and not (position < limits).any():
             break
         rows.append(position)
-        size = lengths[position]
-        if not layout.added:
-            size = np.maximum(size, layout.smallest)
+        size = lengths[position].astype(np.int64)
+        size += layout.added
         # A length that lies leads to the end, and the proof below fails.
-        position = np.minimum(position + size + layout.added, end)
-    table = np.array(rows).T
-    offsets = table[table < limits[:, None]]
-    sizes = lengths[offsets].astype(np.int64) + layout.added
-    ends = offsets + sizes
-    if not np.array_equal(ends[:-1], offsets[1:]):
+        if not layout.added:
+            size[size < layout.smallest] = end
+        size += position
+        position = np.minimum(size, end, out=size)
+    table = np.array([*rows, position]).T
+    inside = table < limits[:, None]
+    if inside[:, -1].any():
         return None
-    if sizes.min() < layout.smallest or sizes.max() > layout.largest or ends[-1] < end:
+    # Each lane has to come to the very place where the next one began.
+    if (table[np.arange(starts.size), np.count_nonzero(inside, axis=1)] != limits).any():
         return None
-    whole = offsets.size - int(ends[-1] > end)
+    offsets = table[inside]
+    last = int(offsets[-1] + lengths[offsets[-1]]) + layout.added
+    sizes = np.diff(offsets, append=last)
+    if sizes.min() < layout.smallest or sizes.max() > layout.largest:
+        return None
+    whole = offsets.size - int(last > end)
     return Chain(offsets[:whole], sizes[:whole], False)
 
 

@@ -76,13 +76,14 @@ def records(capture: Capture, header: Header) -> Iterator[Records]:
 
 def _records(data: Bytes, offsets: Ints, sizes: Ints, header: Header) -> Records:
     heads = np.ndarray((data.size - 15,), "V16", data.data, 0, (1,))[offsets]
-    fields = heads.view(header.order + "u4").reshape(-1, 4).astype(np.int64)
+    fields = heads.view(header.order + "u4").reshape(-1, 4)
+    seconds, fraction, original = (fields[:, at].astype(np.int64) for at in (0, 1, 3))
     return Records(
         data,
         offsets + header.record_header,
         sizes - header.record_header,
-        fields[:, 3],
-        fields[:, 0] * 1_000_000_000 + fields[:, 1] * header.tick_ns,
+        original,
+        seconds * 1_000_000_000 + fraction * header.tick_ns,
         np.broadcast_to(np.int64(header.linktype), offsets.shape),
     )
 
@@ -95,14 +96,15 @@ class _guess:  # noqa: N801 - a function with the file's header in it
 
     def __call__(self, data: Bytes, first: int, distance: int, places: int, end: int) -> Ints:
         order, record_header = self.header.order, self.header.record_header
-        at = 2 if order == "<" else 0
-        high = windows(data, order + "u2", first + at, distance, places)
-        (wanted,) = struct.unpack_from(order + "H", data.data, at)
-        found = near(high == wanted, first, distance)
+        at, highest = (2, 3) if order == "<" else (0, 0)
+        highs = windows(data, "u1", first + highest, distance, places)
+        found = near(highs == data[highest], first, distance)
+        top = column(data, order + "u2", at)
+        wanted = top[0]
+        found = found[top[found] == wanted]
         words = column(data, order + "u4")
         found = found[self._likely(words, found, end)]
         behind = found + record_header + words[found + 8]
-        top = column(data, order + "u2", at)
         likely = (behind < end - record_header) & (top[np.minimum(behind, end)] == wanted)
         found, behind = found[likely], behind[likely]
         return one_each(found[self._likely(words, behind, end)], first, distance)

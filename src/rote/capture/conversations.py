@@ -18,6 +18,7 @@ from rote.capture.timeline import iso
 from rote.wire import dtls
 
 _WEBRTC = "WebRTC"
+_SAYS_NOTHING = (Kind.EMPTY, Kind.TCP)
 _MOST_READINGS = 32
 
 
@@ -67,7 +68,7 @@ class Conversation:
     """One or two; the first is the one that was seen first."""
     name: str = ""
     why: str = ""
-    kinds: Counter[Kind] = field(default_factory=Counter)
+    kinds: dict[Kind, int] = field(default_factory=dict)
     """How many packets of each kind went either way."""
     doubted: dict[Kind, int] = field(default_factory=dict)
     """Packets that begin like media and are none."""
@@ -106,32 +107,32 @@ class Conversation:
 
     def document(self) -> dict[str, Any]:
         """Return what `--json` shows."""
-        a = self.sides[0]
+        a, packets = self.sides[0], self.packets
         said: dict[str, Any] = {
             "a": a.source,
             "b": a.destination,
             "protocol": self.protocol,
             "name": self.name,
             "why": self.why,
-            "packets": self.packets,
+            "packets": packets,
             "bytes": self.wire_bytes,
             "packets_a_to_b": a.packets,
-            "packets_b_to_a": self.packets - a.packets,
+            "packets_b_to_a": packets - a.packets,
             "start": iso(self.first_ns),
             "end": iso(self.last_ns),
             "kinds": {kind.words: count for kind, count in self.kinds.items()},
         }
-        parts: dict[str, Any] = {
-            "stun": self._stun(),
-            "dtls": self._dtls(),
-            "media": self._media(),
-            "words": sorted(set().union(*(side.facts.words for side in self.sides))),
-        }
-        return said | {name: part for name, part in parts.items() if part}
+        if Kind.STUN in self.kinds:
+            said["stun"] = self._stun()
+        if Kind.DTLS in self.kinds:
+            said["dtls"] = self._dtls()
+        if media := self._media():
+            said["media"] = media
+        if words := sorted({word for side in self.sides for word in side.facts.words}):
+            said["words"] = words
+        return said
 
     def _stun(self) -> dict[str, Any]:
-        if not self.kinds[Kind.STUN]:
-            return {}
         messages: Counter[str] = Counter()
         for side in self.sides:
             messages.update(side.facts.stun)
@@ -148,8 +149,6 @@ class Conversation:
         }
 
     def _dtls(self) -> dict[str, Any]:
-        if not self.kinds[Kind.DTLS]:
-            return {}
         suite = self.suite()
         return {
             "versions": [version_words(version) for version in self.versions()],
@@ -211,11 +210,14 @@ def conversations(analysis: Analysis) -> list[Conversation]:
         one = side.direction
         low, high = sorted((one.source, one.destination))
         protocol = "tcp" if one.protocol == TCP else "udp"
-        known = found.setdefault((protocol, low, high), Conversation(protocol, []))
-        known.sides.append(side)
+        known = found.get((protocol, low, high))
+        if known is None:
+            found[protocol, low, high] = Conversation(protocol, [side])
+        else:
+            known.sides.append(side)
     for conversation in found.values():
         _name(conversation)
-        if conversation.kinds[Kind.DTLS]:
+        if Kind.DTLS in conversation.kinds:
             _read_sizes(conversation, analysis)
     return list(found.values())
 
@@ -256,49 +258,54 @@ class _Written:
 
 def _name(one: Conversation) -> None:
     """Give a conversation its name, and the reasons."""
-    raw: Counter[Kind] = Counter()
-    for side in one.sides:
+    one.kinds = kinds = dict(one.sides[0].kinds)
+    for side in one.sides[1:]:
         for kind, count in side.kinds.items():
-            raw[kind] += count
-    anchored = bool(raw[Kind.DTLS] or raw[Kind.STUN])
-    for kind, why in ((Kind.RTP, _rtp_doubt), (Kind.RTCP, _rtcp_doubt)):
-        if raw[kind] and not anchored and (doubt := why(one, raw)):
-            one.doubted[kind] = raw[kind]
-            one.why = doubt
-    for kind, count in one.doubted.items():
-        del raw[kind]
-        raw[Kind.UNKNOWN] += count
-    one.kinds = kinds = raw
-    if kinds[Kind.DTLS] and (kinds[Kind.STUN] or kinds[Kind.RTP] or kinds[Kind.RTCP]):
+            kinds[kind] = kinds.get(kind, 0) + count
+    if not (Kind.DTLS in kinds or Kind.STUN in kinds):
+        _doubt_media(one)
+    elif Kind.DTLS in kinds and (Kind.STUN in kinds or Kind.RTP in kinds or Kind.RTCP in kinds):
         one.name = _WEBRTC
         parts = (Kind.DTLS, Kind.STUN, Kind.RTP, Kind.RTCP)
-        seen = ", ".join(f"{kinds[kind]:,} of {_secure(kind)}" for kind in parts if kinds[kind])
+        seen = ", ".join(f"{kinds[kind]:,} of {_secure(kind)}" for kind in parts if kind in kinds)
         one.why = f"datagrams that share one pair of ports, as only WebRTC does: {seen}"
         return
-    named: list[Kind] = [
-        kind for kind, _ in kinds.most_common() if kind not in (Kind.EMPTY, Kind.TCP)
-    ]
-    if not named:
-        named = [Kind.TCP if one.protocol == "tcp" else Kind.EMPTY]
-    one.name = named[0].words
-    if named[0] is Kind.UNKNOWN:
+    named = [kind for kind in kinds if kind not in _SAYS_NOTHING]
+    if named:
+        commonest = max(named, key=kinds.__getitem__)
+    else:
+        commonest = Kind.TCP if one.protocol == "tcp" else Kind.EMPTY
+    one.name = commonest.words
+    if commonest is Kind.UNKNOWN:
         one.why = f"{_NOT_KNOWN}{'; ' + one.why if one.why else ''}"
     else:
-        one.why = _REASONS.get(named[0], "")
+        one.why = _REASONS.get(commonest, "")
+
+
+def _doubt_media(one: Conversation) -> None:
+    """Count as unknown what only begins like media."""
+    kinds = one.kinds
+    for kind, why in ((Kind.RTP, _rtp_doubt), (Kind.RTCP, _rtcp_doubt)):
+        if kind in kinds and (doubt := why(one)):
+            one.doubted[kind] = kinds[kind]
+            one.why = doubt
+    for kind, count in one.doubted.items():
+        del kinds[kind]
+        kinds[Kind.UNKNOWN] = kinds.get(Kind.UNKNOWN, 0) + count
 
 
 def _secure(kind: Kind) -> str:
     return {Kind.RTP: "SRTP", Kind.RTCP: "SRTCP"}.get(kind, kind.words)
 
 
-def _rtp_doubt(one: Conversation, _: Counter[Kind]) -> str:
+def _rtp_doubt(one: Conversation) -> str:
     if any(stream.believed for side in one.sides for stream in side.streams):
         return ""
     return "begins like RTP, but source and sequence numbers do not go on from packet to packet"
 
 
-def _rtcp_doubt(one: Conversation, raw: Counter[Kind]) -> str:
-    if raw[Kind.RTP] and not _rtp_doubt(one, raw):
+def _rtcp_doubt(one: Conversation) -> str:
+    if Kind.RTP in one.kinds and not _rtp_doubt(one):
         return ""
     return "begins like RTCP, but nothing else of a call goes over these ports"
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from rote.capture.dtls_records import HANDSHAKE, Rows
-from rote.capture.interner import Numbers, by_number
+from rote.capture.interner import Numbers, by_number, run_starts
 from rote.capture.names import Kind, Kinds
 from rote.capture.packets import Batch, big, harmless
 from rote.errors import DecodeError
@@ -47,12 +47,12 @@ class Facts:
     """Names asked for, lines of HTTP, dialects."""
     assembler: dtls.HandshakeAssembler | None = None
     _seen: set[tuple[int, int, int]] = field(default_factory=set)
-    _read: Counter[int] = field(default_factory=Counter)
+    _read: dict[int, int] = field(default_factory=dict)
 
     def wants(self, kind: int, most: int = _READ_EACH) -> bool:
         """Whether another packet of a kind is worth reading."""
-        self._read[kind] += 1
-        return self._read[kind] <= most
+        count = self._read[kind] = self._read.get(kind, 0) + 1
+        return count <= most
 
     def is_resent(self, piece: dtls.Fragment) -> bool:
         """Whether the same piece of a handshake has been sent before."""
@@ -102,7 +102,7 @@ class Details:
         if which.size > _READ_EACH:
             order = by_number(flow[which])
             sorted_flow = flow[which][order]
-            starts = np.flatnonzero(np.diff(sorted_flow, prepend=-1))
+            starts = run_starts(sorted_flow)
             counts = np.diff(np.append(starts, which.size))
             rank = np.arange(which.size) - np.repeat(starts, counts)
             which = which[order[rank < _READ_EACH]]

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rote.capture.chain import Ints
-from rote.capture.interner import Interner, by_number
+from rote.capture.interner import Interner, by_number, run_starts
 from rote.capture.packets import Batch, big, rows
 
 HEADER = 13
@@ -40,25 +40,27 @@ class Rows(NamedTuple):
         return Rows(*(column[which] for column in self))
 
 
-def split(batch: Batch, which: NDArray[np.intp]) -> Rows:
-    """Return the records of datagrams that are made of records to their last byte."""
+def split(batch: Batch, which: NDArray[np.intp], words: tuple[Ints, Ints]) -> Rows:
+    """Return the records of datagrams that are made of records to their last byte.
+
+    `words` are the numbers in bytes 0 to 7 and 5 to 12 of every datagram of the batch.
+    """
     index, at = which, batch.start[which]
     left, have = batch.full[which], batch.size[which]
-    table = batch.heads[which, :HEADER]
+    front, back = words[0][which], words[1][which]
     parts: list[Rows] = []
     unsound: list[NDArray[np.intp]] = []
     for _ in range(_MOST_IN_ONE):
         if not index.size:
             break
-        numbers = big(table, 3, 8)
         found = Rows(
             index,
             at + HEADER,
-            table[:, 0].astype(np.int64),
-            big(table, 1),
-            numbers >> 48 & 0xFFFF,
-            numbers & 0xFFFF_FFFF_FFFF,
-            big(table, 11),
+            front >> 56 & 0xFF,
+            front >> 40 & 0xFFFF,
+            front >> 24 & 0xFFFF,
+            back >> 16 & 0xFFFF_FFFF_FFFF,
+            back & 0xFFFF,
         )
         rest = left - HEADER - found.length
         sound = (found.type >= 20) & (found.type <= 26) & (rest >= 0) & (found.length <= _LARGEST)
@@ -76,21 +78,23 @@ def split(batch: Batch, which: NDArray[np.intp]) -> Rows:
         unsound.append(cut)
         index, at, left, have = index[seen], at[seen], left[seen], have[seen]
         table = rows(batch.data, at, HEADER)
+        front, back = big(table, 0, 8), big(table, 5, 8)
     unsound.append(index)
-    return _joined(parts, np.concatenate(unsound))
+    bad = np.zeros(batch.size.size, np.bool_)
+    bad[np.concatenate(unsound)] = True
+    return _joined(parts, bad)
 
 
-def _joined(parts: list[Rows], unsound: NDArray[np.intp]) -> Rows:
+def _joined(parts: list[Rows], bad: NDArray[np.bool_]) -> Rows:
+    """Return all records in the order of their datagrams, without those of bad datagrams."""
     if not parts:
         none = np.zeros(0, np.int64)
         return Rows(none.astype(np.intp), *(none for _ in range(6)))
-    if len(parts) == 1 and not unsound.size:
+    if len(parts) == 1 and not bad.any():
         return parts[0]
     joined = Rows(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
     order = np.argsort(joined.datagram, kind="stable")
-    if unsound.size:
-        order = order[~np.isin(joined.datagram[order], unsound)]
-    return joined.part(order)
+    return joined.part(order[~bad[joined.datagram[order]]])
 
 
 class Steps(NamedTuple):
@@ -102,6 +106,8 @@ class Steps(NamedTuple):
     """From the value before in the same stream; 0 for a stream's first."""
     fresh: NDArray[np.bool_]
     """Whether it is a stream's first."""
+    starts: NDArray[np.intp]
+    """Where each stream begins: they are sorted by it."""
 
 
 class Followed:
@@ -120,7 +126,7 @@ class Followed:
         if stream.size and not (stream == stream[0]).all():
             order = by_number(stream)
             stream, value = stream[order], value[order]
-        starts = np.flatnonzero(np.diff(stream, prepend=-1))
+        starts = run_starts(stream)
         before = np.empty_like(value)
         before[1:] = value[:-1]
         fresh = np.zeros(value.size, np.bool_)
@@ -129,7 +135,7 @@ class Followed:
         ends = np.append(starts[1:], value.size) - 1 if starts.size else starts
         self._last[stream[ends]] = value[ends]
         self._known[stream[ends]] = True
-        return Steps(stream, value, value - before, fresh)
+        return Steps(stream, value, value - before, fresh, starts)
 
 
 class Track(NamedTuple):
@@ -152,6 +158,11 @@ class Track(NamedTuple):
         return {name: getattr(self, name) for name in names}
 
 
+def _combined(track: Ints, value: Ints) -> Ints:
+    """Return 15 bits of the track and all 48 of the number: enough to know one again soon after."""
+    return (track & 0x7FFF) << 48 | value
+
+
 class Tracks:
     """Follows the numbers of all records, in bounded memory."""
 
@@ -171,23 +182,21 @@ class Tracks:
             return
         numbers = self._keys.numbers(flow.astype(np.uint64), records.epoch.astype(np.uint64))
         self._grow(len(self._keys) + 1)
-        track, value, step, fresh = self._followed.follow(numbers, records.sequence)
+        track, value, step, fresh, starts = self._followed.follow(numbers, records.sequence)
         size = self._count.size
         self._count += np.bincount(track, minlength=size)
-        starts = np.flatnonzero(np.diff(track, prepend=-1))
         which = track[starts]
         self._low[which] = np.minimum(self._low[which], np.minimum.reduceat(value, starts))
         self._high[which] = np.maximum(self._high[which], np.maximum.reduceat(value, starts))
-        if (step == 1).sum() + fresh.sum() != step.size:
+        if np.count_nonzero(step == 1) + np.count_nonzero(fresh) != step.size:
             again = self._repeats(track, value)
             self._repeated += np.bincount(track[again], minlength=size)
             self._late += np.bincount(track[(step < 0) & ~again], minlength=size)
-        # 15 bits of the track and all 48 of the number: enough to know one again soon after.
-        self._recent = ((track & 0x7FFF) << 48 | value)[-_REMEMBERED:]
+        self._recent = _combined(track[-_REMEMBERED:], value[-_REMEMBERED:])
 
     def _repeats(self, track: Ints, value: Ints) -> NDArray[np.bool_]:
         """Tell which records came before, in this batch or just before it."""
-        combined = (track & 0x7FFF) << 48 | value
+        combined = _combined(track, value)
         _, first = np.unique(combined, return_index=True)
         again = np.ones(combined.size, np.bool_)
         again[first] = np.isin(combined[first], self._recent)

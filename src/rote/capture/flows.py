@@ -36,7 +36,7 @@ class Flows:
     def __init__(self, limit: int = MAX_FLOWS) -> None:
         self._keys = Interner(limit)
         self.limit = limit
-        self._packets = np.zeros(0, np.int64)
+        self._newest_ns = -_NEVER
         self._wire = np.zeros(0, np.int64)
         self._first = np.zeros(0, np.int64)
         self._last = np.zeros(0, np.int64)
@@ -52,36 +52,36 @@ class Flows:
 
     def add(self, batch: Batch, kinds: Kinds) -> Numbers:
         """Count a batch and return the direction of each packet."""
+        known = len(self._keys)
         flow = self._keys.numbers(batch.flow_a, batch.flow_b)
         if not flow.size:
             return flow
-        self._grow(min(len(self._keys), self.limit) + 1)
-        size = self._first.size
-        self._packets += np.bincount(flow, minlength=size)
-        self._wire += np.bincount(flow, batch.wire, minlength=size).astype(np.int64)
-        self._add_times(flow, batch.time_ns)
-        pairs = np.bincount(flow * _KINDS + kinds, minlength=size * _KINDS)
-        self._kinds += pairs.reshape(size, _KINDS)
+        self._grow(len(self._keys) + 1)
+        wire = np.bincount(flow, batch.wire)
+        self._wire[: wire.size] += wire.astype(np.int64)
+        pairs = np.bincount(flow * _KINDS + kinds)
+        self._kinds.ravel()[: pairs.size] += pairs
+        self._add_times(flow, batch.time_ns, known)
         return flow
 
-    def _add_times(self, flow: Numbers, time_ns: Numbers) -> None:
-        if (time_ns[1:] < time_ns[:-1]).any():
+    def _add_times(self, flow: Numbers, time_ns: Numbers, known: int) -> None:
+        """Note the times of a batch; before it there were `known` directions."""
+        if time_ns[0] < self._newest_ns or (time_ns[1:] < time_ns[:-1]).any():
             np.minimum.at(self._first, flow, time_ns)
             np.maximum.at(self._last, flow, time_ns)
+            self._newest_ns = max(self._newest_ns, int(time_ns.max()))
             return
         # In order, as nearly always: the last assignment to a row is the one that stays.
-        first, last = np.full_like(self._first, _NEVER), np.full_like(self._last, -_NEVER)
-        first[flow[::-1]] = time_ns[::-1]
-        last[flow] = time_ns
-        np.minimum(self._first, first, out=self._first)
-        np.maximum(self._last, last, out=self._last)
+        self._last[flow] = time_ns
+        new = np.flatnonzero(flow >= known)[::-1]
+        self._first[flow[new]] = time_ns[new]
+        self._newest_ns = int(time_ns[-1])
 
     def _grow(self, need: int) -> None:
         have = self._first.size
         if need <= have:
             return
         more = min(2 * need, self.limit + 1) - have
-        self._packets = np.append(self._packets, np.zeros(more, np.int64))
         self._wire = np.append(self._wire, np.zeros(more, np.int64))
         self._first = np.append(self._first, np.full(more, _NEVER))
         self._last = np.append(self._last, np.full(more, -_NEVER))
@@ -95,7 +95,7 @@ class Flows:
     def directions(self) -> list[Direction]:
         """Return all rows, in the order of their first packets."""
         count = len(self._keys)
-        columns = (self._packets, self._wire, self._first, self._last)
+        columns = (self._kinds.sum(axis=1), self._wire, self._first, self._last)
         packets, wire, first, last = (column[:count].tolist() for column in columns)
         kinds: list[dict[Kind, int]] = [{} for _ in range(count)]
         row, kind = np.nonzero(self._kinds[:count])

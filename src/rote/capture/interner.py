@@ -39,16 +39,16 @@ class Interner:
 
     def numbers(self, a: Words, b: Words) -> Numbers:
         """Return the number of each key (a[i], b[i])."""
-        slot = (((a * _MIX_A) ^ b) * _MIX_B >> np.uint64(64 - _SLOT_BITS)).astype(np.intp)
-        found = self._number[slot]
-        known = (self._a[slot] == a) & (self._b[slot] == b) & (found >= 0)
+        slot = (((a * _MIX_A) ^ b) * _MIX_B >> np.uint64(64 - _SLOT_BITS)).view(np.int64)
+        found = self._number.take(slot)
+        known = (self._a.take(slot) == a) & (self._b.take(slot) == b) & (found >= 0)
         if known.all():
             return found
         unknown = np.flatnonzero(~known)
         found[unknown] = self._look_up(a[unknown], b[unknown], slot[unknown])
         return found
 
-    def _look_up(self, a: Words, b: Words, slot: NDArray[np.intp]) -> Numbers:
+    def _look_up(self, a: Words, b: Words, slot: Numbers) -> Numbers:
         order = np.lexsort((b, a))
         a, b = a[order], b[order]
         new = np.ones(a.size, np.bool_)
@@ -82,10 +82,19 @@ class Interner:
 def by_number(numbers: NDArray[np.integer]) -> NDArray[np.intp]:
     """Return the order that sorts numbers from 0 on, equal ones as they came.
 
-    Numbers of 16 bits are sorted several times as fast as longer ones.
+    Numbers of 8 or 16 bits are sorted several times as fast as longer ones.
     """
-    short = numbers.size == 0 or int(numbers.max()) < 1 << 16
-    return np.argsort(numbers.astype(np.uint16) if short else numbers, kind="stable")
+    most = int(numbers.max()) if numbers.size else 0
+    if most < 1 << 16:
+        numbers = numbers.astype(np.uint8 if most < 1 << 8 else np.uint16)
+    return np.argsort(numbers, kind="stable")
+
+
+def run_starts(numbers: NDArray[np.integer]) -> NDArray[np.intp]:
+    """Return where runs of equal numbers begin."""
+    new = np.ones(numbers.size, np.bool_)
+    np.not_equal(numbers[1:], numbers[:-1], out=new[1:])
+    return np.flatnonzero(new)
 
 
 def distinct(values: Numbers) -> Numbers:
@@ -94,4 +103,12 @@ def distinct(values: Numbers) -> Numbers:
     Not `np.unique`, which first loads numpy's masked arrays: half as long as all of numpy takes.
     """
     ordered = np.sort(values)
-    return ordered[np.flatnonzero(np.diff(ordered, prepend=ordered[:1] - 1))]
+    return ordered[run_starts(ordered)]
+
+
+def among(values: NDArray[np.generic], wanted: tuple[int, ...]) -> NDArray[np.bool_]:
+    """Tell which values are one of a few; `np.isin` takes longer to find out how to."""
+    found = np.zeros(values.size, np.bool_)
+    for one in wanted:
+        found |= values == one
+    return found

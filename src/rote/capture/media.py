@@ -50,7 +50,7 @@ class Media:
         numbers = self._keys.numbers(flow[which].astype(np.uint64), source)
         for pair in distinct(numbers << 7 | (heads[:, 1] & 0x7F)).tolist():
             self._types.setdefault(pair >> 7, set()).add(pair & 0x7F)
-        stream, _, step, fresh = self._followed.follow(numbers, big(heads, 2))
+        stream, _, step, fresh, _ = self._followed.follow(numbers, big(heads, 2))
         # Sequence numbers have 16 bits and wrap.
         step = (step + 0x8000 & 0xFFFF) - 0x8000
         size = self._count.size

@@ -5,6 +5,7 @@ checksum can (teaching frames, A1), the few candidates are checked one by one. W
 is only a candidate here: media.py confirms it by the numbers that go on from packet to packet.
 """
 
+import zlib
 from collections.abc import Callable
 from enum import IntEnum
 from typing import NamedTuple
@@ -12,7 +13,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from rote.capture.chain import Ints, column
 from rote.capture.dtls_records import Rows, split
+from rote.capture.interner import Words, among
 from rote.capture.packets import UDP, Batch, big
 from rote.errors import DecodeError
 from rote.wire import discovery
@@ -44,10 +47,10 @@ class Kind(IntEnum):
     @property
     def words(self) -> str:
         """The kind for a person."""
-        return _WORDS.get(self, self.name)
+        return _WORDS[self]
 
 
-_WORDS = {
+_WORDS = {kind: kind.name for kind in Kind} | {
     Kind.UNKNOWN: "unknown",
     Kind.EMPTY: "empty",
     Kind.TEACHING: "teaching frame",
@@ -61,9 +64,10 @@ _WORDS = {
 STUN_COOKIE = 0x2112A442
 _RTPS = int.from_bytes(b"RTPS")
 _HTTP = tuple(int.from_bytes(word) for word in (b"GET ", b"POST", b"HTTP", b"HEAD", b"PUT "))
-_TEACHING_OVERHEAD = 19
+_TEACHING_OVERHEAD, _TEACHING_TYPES = 19, (0x17, 0x80, 0x81)
 _TEACHING_MASK, _TEACHING_HEAD = 0xFFFFFF_FFFF, 0xFEFD00_0100
-_MDNS_GROUPS = (0xE00000FB,)
+_INDICATOR_MASK, _INDICATOR = 0xFFFF_FFFF_00, 0x0000_0001_00
+_MDNS_GROUP = np.uint64(0xE00000FB)
 _MDNS_PORT = 5353
 A1_SIZES = (113, 129, 143, 256, 265, 610, 614, 771, 807, 1025, 1087)
 _MOST_ITEMS = 64
@@ -85,12 +89,13 @@ def name(batch: Batch) -> Named:
     udp = batch.protocol == UDP
     if not udp.all():
         tcp = np.flatnonzero(~udp)
-        kinds[tcp] = _segments(batch.part(tcp), first[tcp])
-    kinds[udp & (batch.full == 0)] = Kind.EMPTY
-    kinds[_teaching(batch, first, kinds == 0)] = Kind.TEACHING
+        kinds[tcp] = _segments(first[tcp], size[tcp], batch.full[tcp])
+    kinds[np.flatnonzero(udp & (batch.full == 0))] = Kind.EMPTY
+    words = first, big(heads, 5, 8)
+    kinds[_teaching(batch, words, kinds == 0)] = Kind.TEACHING
     version = first >> 40 & 0xFFFF
     likely = ((version == 0xFEFD) | (version == 0xFEFF)) & (kinds == 0) & (size >= 13)
-    records = split(batch, np.flatnonzero(likely))
+    records = split(batch, np.flatnonzero(likely), words)
     kinds[records.datagram] = Kind.DTLS
     rest = np.flatnonzero(kinds == 0)
     if rest.size:
@@ -98,17 +103,23 @@ def name(batch: Batch) -> Named:
     return Named(kinds, records)
 
 
-def _teaching(batch: Batch, first: NDArray[np.int64], open_: Mask) -> Where:
+def _teaching(batch: Batch, words: tuple[Ints, Ints], open_: Mask) -> Where:
     """A documented frame has a matching CRC; without one it is a DTLS record."""
-    likely = np.flatnonzero(((first >> 16 & _TEACHING_MASK) == _TEACHING_HEAD) & open_)
-    likely = likely[(batch.size[likely] >= _TEACHING_OVERHEAD)]
-    lengths = big(batch.heads[likely], 13) + _TEACHING_OVERHEAD
-    likely = likely[lengths == batch.full[likely]]
-    if not likely.size:
-        return np.zeros(0, np.intp)
-    from rote.wire import teaching  # noqa: PLC0415 - it brings all messages, and is seldom needed
-
-    return _passing(batch, likely, lambda payload: _reads(teaching.decode, payload))
+    first, middle = words
+    like = ((first >> 16 & _TEACHING_MASK) == _TEACHING_HEAD) & open_
+    likely = np.flatnonzero(like & ((middle & _INDICATOR_MASK) == _INDICATOR))
+    heads, size = batch.heads[likely], batch.size[likely]
+    sound = among(heads[:, 0], _TEACHING_TYPES) & (size == batch.full[likely])
+    likely = likely[sound & (big(heads, 13) + _TEACHING_OVERHEAD == size)]
+    starts, ends = batch.start[likely], batch.start[likely] + batch.size[likely] - 4
+    stated = column(batch.data, ">u4")[ends]
+    view = batch.data.data
+    computed = [
+        zlib.crc32(view[start:end])
+        for start, end in zip(starts.tolist(), ends.tolist(), strict=True)
+    ]
+    valid: Where = likely[stated == np.array(computed, np.uint32)]
+    return valid
 
 
 def _passing(batch: Batch, likely: Where, test: Callable[[bytes], bool]) -> Where:
@@ -123,15 +134,7 @@ def _passing(batch: Batch, likely: Where, test: Callable[[bytes], bool]) -> Wher
     return np.array(good, np.intp)
 
 
-def _reads(decode: Callable[[bytes], object], payload: bytes) -> bool:
-    try:
-        decode(payload)
-    except DecodeError:
-        return False
-    return True
-
-
-def _others(batch: Batch, first: NDArray[np.int64]) -> Kinds:
+def _others(batch: Batch, first: Ints) -> Kinds:
     """Name what is neither DTLS nor a teaching frame. The surest tests come last, and win."""
     heads, size, full = batch.heads, batch.size, batch.full
     kinds = np.zeros(size.size, np.uint8)
@@ -143,8 +146,8 @@ def _others(batch: Batch, first: NDArray[np.int64]) -> Kinds:
     kinds[report] = Kind.RTCP
     named = np.flatnonzero(_is_dns(batch, first))
     kinds[named] = Kind.DNS
-    kinds[named[_is_mdns(batch.part(named))]] = Kind.MDNS
-    sized = np.isin(full, A1_SIZES) & (size == full)
+    kinds[named[_is_mdns(batch.flow_a[named], batch.flow_b[named])]] = Kind.MDNS
+    sized = among(full, A1_SIZES) & (size == full)
     kinds[_passing(batch, np.flatnonzero(sized), _is_a1)] = Kind.A1
     kinds[(first >> 32 == _RTPS) & (heads[:, 4] == 2) & (size >= 20)] = Kind.RTPS
     objects = np.flatnonzero((top == ord("{")) & (size == full))
@@ -172,7 +175,7 @@ def _is_discovery(payload: bytes) -> bool:
     return document.get("name") == discovery.NAME
 
 
-def _is_dns(batch: Batch, first: NDArray[np.int64]) -> Mask:
+def _is_dns(batch: Batch, first: Ints) -> Mask:
     """A sane header, small counts, and a name that is made of labels."""
     heads = batch.heads
     flags = first >> 32 & 0xFFFF
@@ -186,7 +189,7 @@ def _is_dns(batch: Batch, first: NDArray[np.int64]) -> Mask:
     return np.asarray(sane)
 
 
-def _has_name(heads: NDArray[np.uint8], size: NDArray[np.int64]) -> Mask:
+def _has_name(heads: NDArray[np.uint8], size: Ints) -> Mask:
     """Walk the labels behind the header, as far as the heads reach."""
     row = np.arange(heads.shape[0])
     at = np.full(heads.shape[0], 12)
@@ -206,24 +209,23 @@ def _has_name(heads: NDArray[np.uint8], size: NDArray[np.int64]) -> Mask:
     # The top bit of the class has a use of its own in mDNS.
     high = heads[row, np.minimum(ended + 3, last)] & 0x7F
     low = heads[row, np.minimum(ended + 4, last)]
-    return np.asarray(good & (~visible | ((high == 0) & np.isin(low, _CLASSES))))
+    return np.asarray(good & (~visible | ((high == 0) & among(low, _CLASSES))))
 
 
-def _is_mdns(batch: Batch) -> Mask:
+def _is_mdns(flow_a: Words, flow_b: Words) -> Mask:
     """DNS to the group for it, or between its ports."""
-    ports = batch.flow_b & np.uint64(0xFFFF), batch.flow_b >> np.uint64(16) & np.uint64(0xFFFF)
-    group = np.isin(batch.flow_a & np.uint64(0xFFFF_FFFF), _MDNS_GROUPS)
+    ports = flow_b & np.uint64(0xFFFF), flow_b >> np.uint64(16) & np.uint64(0xFFFF)
+    group = flow_a & np.uint64(0xFFFF_FFFF) == _MDNS_GROUP
     return np.asarray(group | (ports[0] == _MDNS_PORT) | (ports[1] == _MDNS_PORT))
 
 
-def _segments(batch: Batch, first: NDArray[np.int64]) -> Kinds:
+def _segments(first: Ints, size: Ints, full: Ints) -> Kinds:
     """Name TCP segments that begin with a record of TLS or a line of HTTP."""
-    kinds = np.full(batch.size.size, Kind.TCP, np.uint8)
-    head = first >> 32
-    kinds[np.isin(head, _HTTP) & (batch.size >= 4)] = Kind.HTTP
+    kinds = np.full(size.size, Kind.TCP, np.uint8)
+    kinds[among(first >> 32, _HTTP) & (size >= 4)] = Kind.HTTP
     content, version, length = first >> 56, first >> 40 & 0xFFFF, first >> 24 & 0xFFFF
     # The top byte of a signed number; types of TLS are small, so the sign does not matter.
     tls = (content >= 20) & (content <= 24) & (version >= 0x0300) & (version <= 0x0304)
-    kinds[tls & (length > 0) & (length <= 18_432) & (batch.size >= 5)] = Kind.TLS
-    kinds[batch.full == 0] = Kind.EMPTY
+    kinds[tls & (length > 0) & (length <= 18_432) & (size >= 5)] = Kind.TLS
+    kinds[full == 0] = Kind.EMPTY
     return kinds

@@ -43,6 +43,8 @@ _FRAGMENT, _AUTHENTICATION = 44, 51
 _EXTENSIONS = (0, 43, _FRAGMENT, _AUTHENTICATION, 60, 135, 139, 140)
 _MAX_ADDRESSES = 1 << 17
 _TRAILER, _TRAILER_MAGIC = 32, 0x01072021
+_PAYLOAD_AT = 28
+"""Where a payload begins behind IPv4 without options, and UDP."""
 Mask = NDArray[np.bool_]
 
 
@@ -112,6 +114,8 @@ def rows(data: Bytes, at: Ints, width: int) -> NDArray[np.uint8]:
 
 def harmless(text: str) -> str:
     """Return text from the network without what would act on a terminal."""
+    if text.isprintable():
+        return text
     return "".join(letter if letter.isprintable() else "?" for letter in text)
 
 
@@ -165,11 +169,13 @@ class Decoder:
             at[its] = _internet(records.data, records.start[its], end[its], link)
             if link == 1:
                 self._note_apps(records.data, at[its], end[its])
-        found = np.flatnonzero(at >= 0)
-        self.not_ip += at.size - found.size
-        return _Network(
-            records.data, records.time_ns[found], records.original[found], at[found], end[found]
-        )
+        found = at >= 0
+        network = _Network(records.data, records.time_ns, records.original, at, end)
+        if found.all():
+            return network
+        which = np.flatnonzero(found)
+        self.not_ip += at.size - which.size
+        return network.part(which)
 
     def _note_apps(self, data: Bytes, at: Ints, end: Ints) -> None:
         """PCAPdroid can add a trailer that says which app a packet is of."""
@@ -183,16 +189,13 @@ class Decoder:
 
     def _transport(self, network: _Network) -> tuple[Batch, list[tuple[int, Piece]]]:
         """Read the IP headers, and find what they carry."""
-        data = network.data
-        heads = rows(data, network.at, 40)
+        heads = rows(network.data, network.at, _PAYLOAD_AT + self.head)
+        at, end, protocol, fragment = _fourth(network, heads)
         version = heads[:, 0] >> 4
-        four, six = version == 4, version == 6
-        at, end, protocol = _fourth(network, heads)
-        fragment = four & ((big(heads, 6) & 0x3FFF) != 0)
-        if six.any():
-            which = np.flatnonzero(six)
-            at[which], end[which], protocol[which], fragment[which] = _sixth(
-                network.part(which), heads[which]
+        six = np.flatnonzero(version == 6)
+        if six.size:
+            at[six], end[six], protocol[six], fragment[six] = _sixth(
+                network.part(six), heads[six, :40]
             )
         pieces = [
             (int(network.time_ns[index]), piece)
@@ -201,62 +204,65 @@ class Decoder:
         ]
         sound = (at > 0) & (at + 8 <= end) & ~fragment
         ours = sound & ((protocol == UDP) | (protocol == TCP))
-        self._count_others(protocol, sound & ~ours, ~sound & ~fragment)
-        keep = np.flatnonzero(ours) if not ours.all() else slice(None)
-        flow = self._addresses_of(heads[keep], six[keep])
-        return self._batch(network, keep, flow, (at, end, protocol)), pieces
+        if not ours.all():
+            self._count_others(protocol, sound & ~ours, ~sound & ~fragment)
+            keep = np.flatnonzero(ours)
+            network, heads = network.part(keep), heads.take(keep, axis=0)
+            at, end, protocol, version = at[keep], end[keep], protocol[keep], version[keep]
+        addresses = self._addresses_of(heads, np.flatnonzero(version == 6))
+        flow_b = (version.astype(np.int64) << 8 | protocol) << 32
+        return self._batch(network, heads, (at, end, protocol), (addresses, flow_b)), pieces
 
     def _batch(
         self,
         network: _Network,
-        keep: NDArray[np.intp] | slice,
-        addresses: NDArray[np.uint64],
+        heads: NDArray[np.uint8],
         found: tuple[Ints, Ints, Ints],
+        flow: tuple[NDArray[np.uint64], Ints],
     ) -> Batch:
-        at, end, protocol = (array[keep] for array in found)
-        table = rows(network.data, at, 20 + self.head)
-        ports = big(table, 0, 4)
-        size_field = big(table, 4)
+        """Read the UDP and TCP headers; `heads` begin at the IP headers, and are written to."""
+        at, end, protocol = found
+        moved = np.flatnonzero(at != network.at + 20)
+        if moved.size:  # behind options or an IPv6 header
+            heads[moved, 20:] = rows(network.data, at[moved], heads.shape[1] - 20)
+        word = big(heads, 20, 8)
+        payloads = heads[:, _PAYLOAD_AT:]
+        start, full = at + 8, (word >> 16 & 0xFFFF) - 8
         udp = protocol == UDP
-        header = np.where(udp, 8, (table[:, 12] >> 4).astype(np.int64) * 4)
         # A UDP length of 0 means "what IP says", as in jumbograms and offloaded packets.
-        full = np.where(udp & (size_field >= 8), size_field - 8, end - at - header)
-        start = at + header
-        captured = np.minimum(end, network.end[keep])
-        size = np.clip(np.minimum(full, captured - start), 0, None)
-        flow_b = (
-            ports | protocol << 32 | (network.data[network.at[keep]] >> 4).astype(np.int64) << 40
-        )
-        payloads = table[:, 8 : 8 + self.head]
-        if not udp.all():
-            tcp = np.flatnonzero(~udp)
+        unsaid = np.flatnonzero((full < 0) | ~udp)
+        if unsaid.size:
+            tcp_header = (heads[unsaid, 32] >> 4).astype(np.int64) * 4
+            start[unsaid] = at[unsaid] + np.where(udp[unsaid], 8, tcp_header)
+            full[unsaid] = end[unsaid] - start[unsaid]
+            tcp = unsaid[~udp[unsaid]]
             payloads[tcp] = rows(network.data, start[tcp], self.head)
+        captured = np.minimum(end, network.end) - start
         return Batch(
             network.data,
-            network.time_ns[keep],
-            addresses,
-            flow_b.astype(np.uint64),
+            network.time_ns,
+            flow[0],
+            (flow[1] | word >> 32 & 0xFFFF_FFFF).view(np.uint64),
             start,
-            size,
-            np.clip(full, 0, None),
-            network.wire[keep],
+            np.maximum(np.minimum(full, captured), 0),
+            np.maximum(full, 0),
+            network.wire,
             protocol.astype(np.uint8),
             payloads,
         )
 
-    def _addresses_of(self, heads: NDArray[np.uint8], six: Mask) -> NDArray[np.uint64]:
+    def _addresses_of(self, heads: NDArray[np.uint8], six: NDArray[np.intp]) -> NDArray[np.uint64]:
         """Return both addresses in 64 bits; those of IPv6 by their numbers here."""
-        pairs = big(heads, 12, 8).astype(np.uint64)
-        if six.any():
-            which = np.flatnonzero(six)
+        pairs = big(heads, 12, 8).view(np.uint64)
+        if six.size:
+            long = heads[six, :40]
             ends = [
                 self._addresses.numbers(
-                    big(heads[which], at, 8).astype(np.uint64),
-                    big(heads[which], at + 8, 8).astype(np.uint64),
-                ).astype(np.uint64)
+                    big(long, at, 8).view(np.uint64), big(long, at + 8, 8).view(np.uint64)
+                ).view(np.uint64)
                 for at in (8, 24)
             ]
-            pairs[which] = ends[0] << np.uint64(32) | ends[1]
+            pairs[six] = ends[0] << np.uint64(32) | ends[1]
         return pairs
 
     def address(self, number: int, version: int) -> str:
@@ -311,44 +317,48 @@ def datagrams(batches: Iterator[Batch], decoder: Decoder) -> Iterator[Datagram]:
 
 def _internet(data: Bytes, start: Ints, end: Ints, link: int) -> Ints:
     """Return where IP begins behind a link's header; -1 where it does not."""
+    at, four, six = _announced(data, start, link)
+    version = data[np.minimum(at, data.size - 1)] >> 4
+    found = four & (version == 4) & (at + 20 <= end)
+    found |= six & (version == 6) & (at + 40 <= end)
+    return at if found.all() else np.where(found, at, -1)
+
+
+def _announced(data: Bytes, start: Ints, link: int) -> tuple[Ints, Mask, Mask]:
+    """Return where a link's header ends, and whether it lets IPv4 and IPv6 follow."""
     if link in (12, 14, 101, 228, 229):
-        at = start
-        kind = np.where(data[np.minimum(at, data.size - 1)] >> 4 == 6, _IPV6, _IPV4)
-    elif link in (0, 108):
-        at = start + 4
+        either = np.ones(1, np.bool_)
+        return start, either, either
+    if link in (0, 108):
         family = big(rows(data, start, 4), 0, 4)
         known = np.isin(family, _FAMILIES) | np.isin(family >> 24, _FAMILIES)
-        six = data[np.minimum(at, data.size - 1)] >> 4 == 6
-        kind = np.where(known, np.where(six, _IPV6, _IPV4), 0)
-    else:
-        type_at, header = {1: (12, 14), 113: (14, 16), 276: (0, 20)}[link]
-        at = start + header
-        kind = big(rows(data, start + type_at, 2), 0)
-        for _ in range(_MAX_VLAN):
-            tagged = (kind == _VLAN[0]) | (kind == _VLAN[1]) | (kind == _VLAN[2])
-            if not tagged.any():
-                break
-            kind = np.where(tagged, big(rows(data, at + 2, 2), 0), kind)
-            at = np.where(tagged, at + 4, at)
-    version = data[np.minimum(at, data.size - 1)] >> 4
-    four = (kind == _IPV4) & (version == 4) & (at + 20 <= end)
-    six = (kind == _IPV6) & (version == 6) & (at + 40 <= end)
-    return np.where(four | six, at, -1)
+        return start + 4, known, known
+    type_at, header = {1: (12, 14), 113: (14, 16), 276: (0, 20)}[link]
+    at = start + header
+    kind = big(rows(data, start + type_at, 2), 0)
+    for _ in range(_MAX_VLAN):
+        tagged = (kind == _VLAN[0]) | (kind == _VLAN[1]) | (kind == _VLAN[2])
+        if not tagged.any():
+            break
+        kind = np.where(tagged, big(rows(data, at + 2, 2), 0), kind)
+        at = np.where(tagged, at + 4, at)
+    return at, kind == _IPV4, kind == _IPV6
 
 
-def _fourth(network: _Network, heads: NDArray[np.uint8]) -> tuple[Ints, Ints, Ints]:
-    """Return where the payload of each IPv4 packet begins and ends, and its protocol."""
-    header = (heads[:, 0] & 15).astype(np.int64) * 4
-    total = big(heads, 2)
-    # 0 is written by network cards that cut packets themselves.
-    total = np.where(total == 0, network.end - network.at, total)
-    sound = (header >= 20) & (total >= header)
-    at = np.where(sound, network.at + header, -1)
-    return at, network.at + total, heads[:, 9].astype(np.int64)
+def _fourth(network: _Network, heads: NDArray[np.uint8]) -> tuple[Ints, Ints, Ints, Mask]:
+    """Return where IPv4 payloads begin and end, their protocols, and which are fragments."""
+    word = big(heads, 0, 8)  # version and header length, service, length, number, fragment
+    header = (word >> 56 & 15) * 4
+    total = word >> 32 & 0xFFFF
+    unsaid = np.flatnonzero(total == 0)  # as network cards write that cut packets themselves
+    total[unsaid] = network.end[unsaid] - network.at[unsaid]
+    at = network.at + header
+    at[(header < 20) | (total < header)] = -1
+    return at, network.at + total, heads[:, 9].astype(np.int64), (word & 0x3FFF) != 0
 
 
 def _sixth(network: _Network, heads: NDArray[np.uint8]) -> tuple[Ints, Ints, Ints, Mask]:
-    """The same for IPv6, behind its extension headers; and which are fragments."""
+    """The same for IPv6, behind its extension headers."""
     length = big(heads, 4)
     at = network.at + 40
     end = np.where(length == 0, network.end, at + length)

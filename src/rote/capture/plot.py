@@ -17,7 +17,7 @@ _SIGNALLING = ("/con_notify", "/con_ing", "/offer")
 def plot(analysis: Analysis, found: list[Conversation]) -> list[Entry]:
     """Return what probably happened, in its order."""
     lines: list[Entry] = []
-    encrypted = [one for one in found if one.kinds[Kind.DTLS]]
+    encrypted = [one for one in found if Kind.DTLS in one.kinds]
     encrypted.sort(key=lambda one: -one.packets)
     for one in encrypted[:_MOST_CONNECTIONS]:
         lines += _connection(analysis, one)

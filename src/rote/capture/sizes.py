@@ -8,9 +8,9 @@ to four. So sizes say much about what is in a record, and never prove it.
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from rote.capture.chain import Ints
-
+Lengths = NDArray[np.integer]
 HEADER, SACK, DATA = 12, 16, 16
 _CHACHA, _GCM = 16, 24
 CIPHERS = {_CHACHA: "ChaCha20-Poly1305", _GCM: "AES-GCM"}
@@ -36,15 +36,15 @@ class Reading(NamedTuple):
     words: str
 
 
-def infer(lengths: Ints) -> Cipher | None:
+def infer(lengths: Lengths) -> Cipher | None:
     """Guess the cipher from the lengths of one direction's records; None where nothing fits."""
     if not lengths.size:
         return None
+    counts = np.bincount(lengths, minlength=_GCM + HEADER + SACK + 1)
     shares = {}
     for overhead in (_CHACHA, _GCM):
-        plain = lengths - overhead
-        fits = float(((plain >= HEADER + 4) & (plain % 4 == 0)).mean())
-        acknowledgements = float((plain == HEADER + SACK).mean())
+        fits = int(counts[overhead + HEADER + 4 :: 4].sum()) / lengths.size
+        acknowledgements = int(counts[overhead + HEADER + SACK]) / lengths.size
         shares[overhead] = fits, acknowledgements
     overhead = max(shares, key=lambda key: (shares[key][1], -key))
     fits, acknowledgements = shares[overhead]
@@ -57,13 +57,13 @@ def infer(lengths: Ints) -> Cipher | None:
     return Cipher(overhead, CIPHERS[overhead], False, why)
 
 
-def is_acknowledgement(lengths: Ints, overhead: int) -> np.ndarray:
+def is_acknowledgement(lengths: Lengths, overhead: int) -> np.ndarray:
     """Tell which records hold an acknowledgement without gaps, and nothing else."""
     found: np.ndarray = lengths == overhead + HEADER + SACK
     return found
 
 
-def readings(lengths: Ints, cipher: Cipher | None) -> list[Reading]:
+def readings(lengths: Lengths, cipher: Cipher | None) -> list[Reading]:
     """Return what the records of each size are likely to be, the commonest size first."""
     counts = np.bincount(lengths)
     sizes = np.flatnonzero(counts)

@@ -6,12 +6,15 @@ with the name of the action; the data channel's heartbeat as one message every t
 """
 
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rote.capture.chain import Ints
+from rote.capture.interner import among
 from rote.capture.sizes import DATA, HEADER, Cipher, is_acknowledgement
 
 MOST_SURE = 0.95
@@ -24,7 +27,8 @@ _SUBSCRIBE = {
     for verb in ("subscribe", "unsubscribe")
     for topic in ("rt/arm/action/state", "rt/lf/lowstate", "rt/lf/bmsstate", "rt/lf/sportmodestate")
 }
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_EPOCH = datetime(1970, 1, 1)
+"""In UTC, as all moments here are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,18 +54,24 @@ class Entry:
 
 def iso(time_ns: int) -> str:
     """Return a moment as ISO text in UTC; one that no calendar has, at the calendar's end."""
+    second, micros = divmod(time_ns // 1000, 1_000_000)
     try:
-        moment = _EPOCH + timedelta(microseconds=time_ns // 1000)
+        return f"{_iso_second(second)}.{micros:06}Z"
     except OverflowError:
-        moment = datetime.max.replace(tzinfo=UTC) if time_ns > 0 else _EPOCH
-    return moment.isoformat(timespec="microseconds").replace("+00:00", "Z")
+        return "9999-12-31T23:59:59.999999Z" if time_ns > 0 else "1970-01-01T00:00:00.000000Z"
+
+
+@lru_cache(maxsize=4096)
+def _iso_second(second: int) -> str:
+    """Flows begin and end by the thousand within few seconds, and a calendar takes its time."""
+    return (_EPOCH + timedelta(seconds=second)).isoformat()
 
 
 class Sent(NamedTuple):
     """The encrypted records of one direction: when, and how long without the header."""
 
     time_ns: Ints
-    length: Ints
+    length: NDArray[np.integer]
 
 
 def propose(
@@ -84,9 +94,10 @@ def propose(
 
 def _messages(sent: Sent, overhead: int) -> Sent:
     """Leave out plain acknowledgements, and whatever is too short for a message."""
-    data = ~is_acknowledgement(sent.length, overhead)
-    data &= sent.length - overhead > HEADER + DATA
-    time_ns, length = sent.time_ns[data], sent.length[data]
+    data = sent.length > overhead + HEADER + DATA
+    data &= ~is_acknowledgement(sent.length, overhead)
+    which = np.flatnonzero(data)
+    time_ns, length = sent.time_ns[which], sent.length[which]
     if (time_ns[1:] < time_ns[:-1]).any():
         order = np.argsort(time_ns, kind="stable")
         time_ns, length = time_ns[order], length[order]
@@ -97,6 +108,10 @@ def _alike(said: Sent, length: int) -> np.ndarray:
     """Tell messages of one length; an acknowledgement may ride along and add 16."""
     found: np.ndarray = (said.length == length) | (said.length == length + _SACK)
     return found
+
+
+def _times_of(said: Sent, length: int) -> Ints:
+    return said.time_ns[np.flatnonzero(_alike(said, length))]
 
 
 def _lengths(said: Sent) -> list[int]:
@@ -111,25 +126,29 @@ def _lengths(said: Sent) -> list[int]:
 def _heartbeat(said: Sent) -> tuple[list[Entry], Sent]:
     """Find the message every two seconds, and return the others."""
     for length in _lengths(said):
-        which = _alike(said, length)
-        times = said.time_ns[which]
+        times = _times_of(said, length)
+        if times.size < 4 or times[-1] - times[0] < times.size * _SECOND:
+            continue  # too close together for most of them to be 2 s apart
         steps = np.diff(times) / _SECOND
-        if times.size >= 4 and float((np.abs(steps - 2.0) < 0.15).mean()) >= 0.7:
+        if float((np.abs(steps - 2.0) < 0.15).mean()) >= 0.7:
             evidence = (
                 f"{times.size} records of {length + 13} or {length + 13 + _SACK} bytes, "
                 f"{float(np.median(steps)):.2f} s apart: the data channel's heartbeat is sent "
                 "every 2 s"
             )
             entry = Entry("heartbeat", int(times[0]), int(times[-1]), 0.7, evidence)
-            return [entry], Sent(said.time_ns[~which], said.length[~which])
+            others = ~_alike(said, length)
+            return [entry], Sent(said.time_ns[others], said.length[others])
     return [], said
 
 
 def _runs(times: Ints, low_s: float, high_s: float, least: int) -> list[tuple[int, int]]:
     """Return (first, last) of stretches whose steps all lie within bounds."""
-    steps = np.diff(times) / _SECOND
-    good = np.concatenate(([False], (steps >= low_s) & (steps <= high_s), [False]))
-    edges = np.flatnonzero(np.diff(good.astype(np.int8)))
+    steps = np.diff(times)
+    good = (steps >= round(low_s * _SECOND)) & (steps <= round(high_s * _SECOND))
+    if np.count_nonzero(good) + 1 < least:
+        return []
+    edges = np.flatnonzero(np.diff(good, prepend=False, append=False))
     return [
         (int(first), int(last))
         for first, last in edges.reshape(-1, 2).tolist()
@@ -142,7 +161,7 @@ def _taught(said: Sent) -> tuple[list[Entry], int | None]:
     found: list[Entry] = []
     empty_request = None
     for length in _lengths(said):
-        times = said.time_ns[_alike(said, length)]
+        times = _times_of(said, length)
         for first, last in _runs(times, 0.8, 1.25, _LEAST_KEEP_ALIVES):
             begin, end = int(times[first]), int(times[last])
             if any(entry.start_ns <= end and begin <= (entry.end_ns or begin) for entry in found):
@@ -192,7 +211,7 @@ def _listed(said: Sent, empty_request: int | None, taught: list[Entry]) -> list[
 def _subscribed(said: Sent, overhead: int) -> list[Entry]:
     """Bursts of messages that are as long as subscribing to a topic."""
     lengths = {overhead + HEADER + DATA + size + -size % 4 for size in _SUBSCRIBE}
-    times = said.time_ns[np.isin(said.length, list(lengths | {n + _SACK for n in lengths}))]
+    times = said.time_ns[among(said.length, (*lengths, *(n + _SACK for n in lengths)))]
     if not times.size:
         return []
     starts = np.flatnonzero(np.diff(times, prepend=times[0] - 10 * _SECOND) > _SECOND // 4)
@@ -226,7 +245,7 @@ def _state_changes(said: Sent) -> tuple[list[_Stretch], int | None]:
     for length in _lengths(said):
         if length in taken:
             continue
-        times = said.time_ns[_alike(said, length)]
+        times = _times_of(said, length)
         runs = _runs(times, 0.07, 0.14, 6)
         if runs:
             taken |= {length, length + _SACK, length - _SACK}
@@ -236,8 +255,8 @@ def _state_changes(said: Sent) -> tuple[list[_Stretch], int | None]:
         return [], None
     weight: dict[int, tuple[int, int]] = {}
     for one in stretches:
-        times, total = weight.get(one.length, (0, 0))
-        weight[one.length] = times + 1, total + one.end_ns - one.start_ns
+        count, total = weight.get(one.length, (0, 0))
+        weight[one.length] = count + 1, total + one.end_ns - one.start_ns
     # Idle is what the robot comes back to.
     usual = max(weight, key=lambda length: weight[length])
     # An action that is renamed while it plays goes on playing.

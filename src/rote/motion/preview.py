@@ -195,7 +195,10 @@ def _check(track: Track, base: str, speed: float, payload_kg: float) -> None:
     if not 0.0 <= payload_kg <= 20.0:
         raise BadRequestError(f"a payload is 0 to 20 kg, not {payload_kg:g}")
     if not set(track.names) & {joint.name for joint in G1_JOINTS}:
-        raise BadRequestError("none of the track's joints is one of the robot's")
+        raise BadRequestError(
+            "none of the track's joints is one of a G1, and the body here is a G1's",
+            "For an A1: rote motion check, then play it slowly on a simulated one, rote sim --a1.",
+        )
     if track.duration_s / speed > MOST_S:
         raise BadRequestError(
             f"the motion takes {track.duration_s / speed:.0f} s, and up to {MOST_S:.0f} s are run",
