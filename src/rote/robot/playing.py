@@ -11,6 +11,7 @@ from rote.robot.base import PlayReport, Port, Progress
 from rote.robot.teaching import to_the_end
 
 _SETTLE_US = 500_000
+_MOST_OF_IT = 0.9
 """A robot that reports this long after accepting that nothing plays, has nothing playing."""
 
 
@@ -119,6 +120,7 @@ class _Watch:
         self._ended = ended
         self._seen = False
         self._motion_began_us: int | None = None
+        self._motion_ended_us: int | None = None
 
     def see(self, state: RobotState) -> None:
         """Take in one state."""
@@ -126,11 +128,21 @@ class _Watch:
         self._seen |= phase in (Phase.APPROACH, Phase.PLAYING)
         if phase is Phase.PLAYING and self._motion_began_us is None:
             self._motion_began_us = state.time_us
+        elif phase is not Phase.PLAYING and self._motion_ended_us is None:
+            self._motion_ended_us = state.time_us if self._motion_began_us is not None else None
         self._playing._progress = self._measure(state)
         self._playing._changed.set()
         over = phase is Phase.NONE and (self._seen or state.time_us > self.accepted_us + _SETTLE_US)
         if over and not self._ended.done():
-            self._ended.set_result(not state.stopped_early)
+            self._ended.set_result(not state.stopped_early and not self._cut_short)
+
+    @property
+    def _cut_short(self) -> bool:
+        """Whether it moved for much less than it takes: some wires do not tell of others' stops."""
+        if self._motion_began_us is None or self._motion_ended_us is None or self._loops:
+            return False
+        moved_s = (self._motion_ended_us - self._motion_began_us) / 1e6
+        return moved_s < _MOST_OF_IT * self.duration_s - _SETTLE_US / 1e6
 
     def _measure(self, state: RobotState) -> Progress:
         elapsed_s, rounds = 0.0, 0.0

@@ -13,7 +13,7 @@ from functools import partial
 
 from rote import messages as m
 from rote.errors import DecodeError, LinkError, NoAnswerError, RefusedError
-from rote.messages import MODES, Code, Mode, RobotState
+from rote.messages import MODES, Code, Mode, Phase, RobotState
 from rote.session.arm_stream import FADE_HZ, ArmStream, Setpoint
 from rote.session.dds import DdsSession
 from rote.session.events import PeerLost
@@ -279,6 +279,11 @@ class DdsClient(ServicesClient):
 
     def _read_arms(self, data: bytes) -> None:
         self._arms = rpc.decode_arm_state(cdr.decode_text(data))
+        stream = self._stream
+        let_go = self._arms.activity is rpc.Activity.RELEASING
+        if let_go and stream is not None and stream.phase is not Phase.RETURN:
+            self._stopped = True  # by somebody else
+            self._fade()
 
     def _state(self, joints: Joints) -> RobotState:
         self._machine = joints.mode_machine
