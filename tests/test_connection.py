@@ -1,12 +1,13 @@
 """From a URL to a robot: what is no wire, or does not go with it, is refused before anything."""
 
+import asyncio
 from typing import Any
 
 import pytest
 
 import virtual
 from rote.connection import connect
-from rote.errors import BadRequestError
+from rote.errors import BadRequestError, RefusedError
 from rote.sim.store import Store
 from rote.sim.world import World
 
@@ -66,5 +67,23 @@ def test_the_store_of_a_world_of_ones_own_is_left_open() -> None:
             assert (await robot.actions()).taught == ()
         assert store.entries() == ()
         store.close()
+
+    virtual.run(story())
+
+
+def test_the_embedded_robot_renames_and_deletes() -> None:
+    async def story() -> None:
+        async with connect("sim://g1?store=:memory:") as robot:
+            for name in ("wave", "bow"):
+                async with robot.teach(name):
+                    await robot.move_by_hand(name, 1.0)
+                    await asyncio.sleep(1.0)
+            await robot.rename("wave", "hello")
+            await robot.delete("bow")
+            assert [action.name for action in (await robot.actions()).taught] == ["hello"]
+            with pytest.raises(RefusedError):
+                await robot.rename("wave", "again")
+            with pytest.raises(RefusedError):
+                await robot.delete("bow")
 
     virtual.run(story())

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, cast
 from urllib.parse import parse_qs
 
+from rote import messages as m
 from rote.errors import BadRequestError
 from rote.robot.g1 import G1
 from rote.session import rpc
@@ -18,7 +19,7 @@ from rote.sim.store import Store
 from rote.sim.world import World
 from rote.transport import Link, Receiver, carrier_of, open_link, split_url
 from rote.transport.services import ServicesClient
-from rote.transport.teaching import TeachingClient
+from rote.transport.teaching import ABILITIES, TeachingClient
 
 if TYPE_CHECKING:
     from rote.robot.a1 import A1
@@ -143,6 +144,22 @@ async def _open_frames(wish: _Wish, stack: AsyncExitStack) -> G1:
     return G1(client)
 
 
+class _EmbeddedClient(TeachingClient):
+    """A client beside its robot, which it can tell more than the frames have words for."""
+
+    abilities = ABILITIES | {"rename", "delete"}
+
+    def __init__(self, url: str, timing: Timing, world: World) -> None:
+        super().__init__(url, timing)
+        self._world = world
+
+    async def ask(self, command: m.Command) -> m.Reply:
+        """Send a command, or carry it out here, and return the robot's reply."""
+        if isinstance(command, m.RenameAction | m.DeleteAction) and self._failure is None:
+            return self._world.obey(self, command)
+        return await super().ask(command)
+
+
 async def _open_sim(wish: _Wish, stack: AsyncExitStack) -> G1:
     world = wish.world
     if world is None:
@@ -151,7 +168,7 @@ async def _open_sim(wish: _Wish, stack: AsyncExitStack) -> G1:
         world = World(store)
     simulator = Simulator(world)
     stack.push_async_callback(simulator.close)
-    client = TeachingClient(wish.url, Timing(connect_s=wish.timeout))
+    client = _EmbeddedClient(wish.url, Timing(connect_s=wish.timeout), world)
     stack.push_async_callback(client.close)
     port = simulator.serve_memory()
 

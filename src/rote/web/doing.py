@@ -240,7 +240,7 @@ class Doing:
             if embedded is None:
                 await robot.perform(preset)
             else:
-                embedded.obey(m.PlayPreset(preset))
+                embedded.perform(preset)
                 await _until_still(robot)
         except (RoteError, TimeoutError) as error:
             activity.problem = error

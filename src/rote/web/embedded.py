@@ -16,7 +16,7 @@ from rote.sim.presets import PRESETS
 from rote.sim.store import Store
 from rote.sim.world import World
 
-ABILITIES = frozenset({"drag", "rename", "delete", "presets"})
+ABILITIES = frozenset({"drag", "presets"})
 _PULL_RAD_S = 2.5
 _MARGIN_RAD = 0.02
 _CALLER = "the pendant"
@@ -105,9 +105,9 @@ class Embedded:
             if not preset.mode_machine or hardware in preset.mode_machine
         )
 
-    def obey(self, command: m.RenameAction | m.DeleteAction | m.PlayPreset) -> None:
-        """Carry out what the embedded robot's own wire cannot say, or raise `RefusedError`."""
-        reply = self.world.obey(_CALLER, command)
+    def perform(self, preset: int) -> None:
+        """Begin a factory action, which the robot's own wire cannot, or raise `RefusedError`."""
+        reply = self.world.obey(_CALLER, m.PlayPreset(preset))
         assert isinstance(reply, m.Status)
         if reply.code != Code.OK:
             raise RefusedError(reply.code, *m.words_for(reply.code))

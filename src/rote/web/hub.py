@@ -5,7 +5,6 @@ from collections.abc import Coroutine
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from rote import messages as m
 from rote.connection import EMBEDDED
 from rote.errors import LinkError, RoteError
 from rote.messages import Phase
@@ -114,17 +113,11 @@ class Hub:
 
     async def rename_action(self, old: str, new: str) -> None:
         """Rename a taught action."""
-        if self.line.embedded is not None:
-            self.line.embedded.obey(m.RenameAction(old, new))
-        else:
-            await self.line.robot.rename(old, new)
+        await self.line.robot.rename(old, new)
 
     async def delete_action(self, name: str) -> None:
         """Delete a taught action."""
-        if self.line.embedded is not None:
-            self.line.embedded.obey(m.DeleteAction(name))
-        else:
-            await self.line.robot.delete(name)
+        await self.line.robot.delete(name)
 
     async def stop(self) -> Stopped:
         """Stop; from anybody, at any time."""
