@@ -7,7 +7,6 @@ of the time between two ticks from 2 ms. Neither is kept on a CPU: on a virtual 
 are taken away for milliseconds, a loop that cannot move to the other one misses more ticks.
 """
 
-import shutil
 import statistics
 import subprocess
 import sys
@@ -16,6 +15,7 @@ import time
 from itertools import pairwise
 from pathlib import Path
 
+from benchmarks.c_program import compiled
 from benchmarks.table import Row
 from rote.robot.loop import LoopFunc
 
@@ -63,23 +63,6 @@ def burn() -> None:
         pass
 
 
-def compiled(folder: Path) -> Path | None:
-    """Return the C loop; None, with the reason said, where it cannot be made."""
-    compiler = shutil.which("cc")
-    if compiler is None:
-        print("no C compiler: the loop is not compared", file=sys.stderr)
-        return None
-    source, program = folder / "loop.c", folder / "loop"
-    source.write_text(SOURCE, encoding="utf-8")
-    done = subprocess.run(
-        [compiler, "-O2", "-o", program, source], capture_output=True, text=True, check=False
-    )
-    if done.returncode:
-        print(f"the C loop cannot be compiled: {done.stderr.strip()}", file=sys.stderr)
-        return None
-    return program
-
-
 def p99_us(ticks: list[float]) -> float:
     """Return the p99 deviation of the time between ticks."""
     off = [abs(later - earlier - PERIOD_S) for earlier, later in pairwise(ticks)]
@@ -88,7 +71,7 @@ def p99_us(ticks: list[float]) -> float:
 
 def run() -> list[Row]:
     with tempfile.TemporaryDirectory() as folder:
-        program = compiled(Path(folder))
+        program = compiled(Path(folder), SOURCE)
         theirs = None
         if program is not None:
             command = [str(program), str(PERIOD_S), str(BURN_S), str(SECONDS)]

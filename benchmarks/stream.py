@@ -3,20 +3,26 @@
 A track of 10 s for both arms goes over UDP on this machine to the simulated robot, which runs in a
 process of its own on the other core, does its physics, and reports its state 50 times a second. The
 share is this process's own processor time, states read included, by the time that passed from the
-robot's acceptance to its rest. The peer is a bare asyncio timer that sends as many bytes as often,
-made from scratch each time. How late poses are is by their deadlines, told by the report itself.
+robot's acceptance to its rest. The peers are a bare asyncio timer that sends as many bytes as
+often, made from scratch each time, and a C loop that sleeps and sends and does nothing else: what
+waking up 500 times a second costs on this machine. How late poses are is by their deadlines, told
+by the report itself.
 """
 
 import asyncio
 import math
 import os
+import tempfile
 import time
 from collections.abc import Callable, Coroutine
+from functools import partial
+from pathlib import Path
 from statistics import median
 from typing import Any, TypeVar
 
 import numpy as np
 
+from benchmarks.c_program import compiled
 from benchmarks.round_trip import run_on, server
 from benchmarks.table import Row
 from rote.connection import connect
@@ -31,6 +37,42 @@ SIZE = 63
 MOST_PERCENT = 5.0
 
 T = TypeVar("T")
+
+SOURCE = r"""
+#include <arpa/inet.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+
+static double now(clockid_t clock) {
+  struct timespec t;
+  clock_gettime(clock, &t);
+  return t.tv_sec + t.tv_nsec * 1e-9;
+}
+
+int main(int count, char **words) {
+  if (count != 6) return 1;
+  struct sockaddr_in robot = {.sin_family = AF_INET, .sin_port = htons(atoi(words[2]))};
+  inet_pton(AF_INET, words[1], &robot.sin_addr);
+  int size = atoi(words[3]), ticks = atoi(words[5]);
+  double period = 1.0 / atof(words[4]);
+  char *bytes = calloc(1, size);
+  int file = socket(AF_INET, SOCK_DGRAM, 0);
+  if (connect(file, (struct sockaddr *)&robot, sizeof robot) != 0) return 1;
+  double begin = now(CLOCK_MONOTONIC), used = now(CLOCK_PROCESS_CPUTIME_ID);
+  for (int n = 0; n < ticks; n++) {
+    double due = begin + n * period;
+    struct timespec at = {(time_t)due, (long)((due - (time_t)due) * 1e9)};
+    clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, NULL);
+    if (send(file, bytes, size, 0) != size) return 1;
+  }
+  used = now(CLOCK_PROCESS_CPUTIME_ID) - used;
+  printf("%.9f\n", 100.0 * used / (now(CLOCK_MONOTONIC) - begin));
+  return 0;
+}
+"""
 
 
 def swinging() -> Track:
@@ -86,6 +128,15 @@ async def send_bare(url: str) -> float:
     return 100.0 * share
 
 
+async def send_in_c(program: Path, url: str) -> float:
+    """Return the share of a core in percent for a C loop that sends the same bytes as often."""
+    host, port = url.removeprefix("udp://").split(":")
+    words = (host, port, str(SIZE), str(RATE_HZ), str(round(RATE_HZ * SECONDS)))
+    process = await asyncio.create_subprocess_exec(program, *words, stdout=asyncio.subprocess.PIPE)
+    told, _ = await process.communicate()
+    return float(told)
+
+
 def on_two_cores(loop: str, work: Callable[[str], Coroutine[Any, Any, T]]) -> T:
     """Run `work` with a fresh robot's address, each on a core of its own."""
     cores = sorted(os.sched_getaffinity(0))
@@ -98,27 +149,38 @@ def on_two_cores(loop: str, work: Callable[[str], Coroutine[Any, Any, T]]) -> T:
 
 
 def run() -> list[Row]:
-    rows = []
-    for loop in ("rote's loop", "asyncio"):
-        streamed, bare = [], []
-        for _ in range(ROUNDS):
-            streamed.append(on_two_cores(loop, stream))
-            bare.append(on_two_cores(loop, send_bare))
-        reports = [report for _, report in streamed]
-        share, timer = median(share for share, _ in streamed), median(bare)
-        rate = median(report.rate_hz for report in reports)
-        p99, most = (
-            median(getattr(report, late) for report in reports)
-            for late in ("late_p99_ms", "late_max_ms")
-        )
-        missed = median(report.missed for report in reports)
-        period_ms = 1000.0 / RATE_HZ
-        rows += [
-            Row(f"stream: core at 500 Hz, {loop}", "%", share, MOST_PERCENT, "limit", at_most=1),
-            Row("  beside a bare timer", "%", share, timer, "the same loop's timer"),
-            Row("  rate achieved", "Hz", rate, RATE_HZ, "asked", at_least=0.99),
-            Row("  late, p99", "ms", p99, period_ms, "one period", at_most=1),
-            Row("  late, most", "ms", most, period_ms, "one period"),
-            Row("  poses skipped", "poses", missed, RATE_HZ * SECONDS, "all poses"),
-        ]
-    return rows
+    with tempfile.TemporaryDirectory() as folder:
+        program = compiled(Path(folder), SOURCE)
+        in_c = partial(send_in_c, program) if program is not None else None
+        return [row for loop in ("rote's loop", "asyncio") for row in run_on_loop(loop, in_c)]
+
+
+def run_on_loop(
+    loop: str, send_in_c: Callable[[str], Coroutine[Any, Any, float]] | None
+) -> list[Row]:
+    streamed, bare, in_c = [], [], []
+    for _ in range(ROUNDS):
+        streamed.append(on_two_cores(loop, stream))
+        bare.append(on_two_cores(loop, send_bare))
+        if send_in_c is not None:
+            in_c.append(on_two_cores(loop, send_in_c))
+    reports = [report for _, report in streamed]
+    share, timer = median(share for share, _ in streamed), median(bare)
+    rate, p99, most, missed = (
+        median(getattr(report, what) for report in reports)
+        for what in ("rate_hz", "late_p99_ms", "late_max_ms", "missed")
+    )
+    period_ms = 1000.0 / RATE_HZ
+    rows = [
+        Row(f"stream: core at 500 Hz, {loop}", "%", share, MOST_PERCENT, "limit", at_most=1),
+        Row("  beside a bare timer", "%", share, timer, "the same loop's timer"),
+    ]
+    if in_c:
+        rows.append(Row("  beside a C loop", "%", share, median(in_c), "sleep and send"))
+    return [
+        *rows,
+        Row("  rate achieved", "Hz", rate, RATE_HZ, "asked", at_least=0.99),
+        Row("  late, p99", "ms", p99, period_ms, "one period", at_most=1),
+        Row("  late, most", "ms", most, period_ms, "one period"),
+        Row("  poses skipped", "poses", missed, RATE_HZ * SECONDS, "all poses"),
+    ]
