@@ -79,6 +79,13 @@ def test_without_arguments_it_shows_what_it_can_do(capsys: pytest.CaptureFixture
         assert re.search(rf"^\s+{command}\s", out + err, re.MULTILINE)
 
 
+@pytest.mark.parametrize("group", sorted(GROUPS))
+def test_a_group_alone_shows_what_it_can_do(group: str, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, err = ask(capsys, group)
+    assert (code, err) == (0, "")
+    assert "Commands:" in out
+
+
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_explains_itself(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = ask(capsys, command, "--help")
@@ -143,9 +150,36 @@ def test_status_says_ready_or_what_to_do(capsys: pytest.CaptureFixture[str]) -> 
 def test_stop_says_that_nothing_was_moving(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = ask(capsys, "stop")
     assert code == 0
-    assert out.startswith("Nothing was moving; the robot confirmed the stop.\n")
+    assert out.startswith("The robot confirmed the stop; nothing moves now.\n")
     assert "press Ctrl-C there" in out  # the embedded robot is of this command alone
-    assert json.loads(ask(capsys, "stop", "--json")[1]) == {"stopped": True, "was": "nothing"}
+    assert json.loads(ask(capsys, "stop", "--json")[1]) == {"stopped": True, "was": None}
+
+
+def test_stop_says_what_it_stopped(sim: Sim, capsys: pytest.CaptureFixture[str]) -> None:
+    command = [sys.executable, "-m", "rote", "play", "Waist_Drum_Dance", "--robot", sim.url]
+    player = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    try:
+        assert sim.process.stdout is not None
+        for line in sim.process.stdout:
+            if json.loads(line)["words"].startswith("playing"):
+                break
+        assert ask(capsys, "stop", "--robot", sim.url)[1].startswith("Stopped the playback")
+    finally:
+        player.kill()
+        player.communicate()
+
+
+@pytest.mark.parametrize(
+    "command",
+    [["status"], ["list"], ["modes"], ["modes", "stand"], ["rename", "a", "b"], ["delete", "a"]],
+)
+def test_what_is_a_g1s_is_not_asked_of_an_a1(
+    command: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, _, err = ask(capsys, *command, "--robot", "a1://dog", "--json")
+    error = json.loads(err)
+    assert (code, error["error"]) == (6, "unsupported")
+    assert "rote a1" in error["remedy"] or "rote takes" in error["remedy"]
 
 
 def test_modes_are_shown_and_changed(capsys: pytest.CaptureFixture[str]) -> None:
@@ -260,8 +294,9 @@ def test_a_signal_stops_a_playback_softly(sim: Sim, number: int) -> None:
                 break
         player.send_signal(number)
         out, err = player.communicate(timeout=10)
-        assert (player.returncode, err) == (128 + number, "")
-        assert "Stopped softly." in out
+        assert player.returncode == 128 + number
+        assert err == "Stopped softly: the arms return to rest.\n"
+        assert "Played" not in out
         for line in sim.process.stdout:
             if json.loads(line)["words"].startswith("stopped"):
                 break
@@ -283,8 +318,11 @@ def test_a_signal_while_teaching_leaves_the_arms_holding_and_saves_nothing(
             if json.loads(line)["words"] == "recording":
                 break
         teacher.send_signal(number)
-        teacher.communicate(timeout=10)
+        out, _ = teacher.communicate(timeout=10)
         assert teacher.returncode == 128 + number
+        stopped = json.loads(out)
+        assert (stopped["stopped"], stopped["saved"]) == (True, False)
+        assert "the arms hold" in stopped["state"]
         document = json.loads(ask(capsys, "status", "--json", "--robot", sim.url)[1])
         assert (document["arms"], document["taught"]) == ("holding", 4)
     finally:
@@ -363,6 +401,22 @@ def test_a_simulator_on_a_cut_network_is_lost_with_words(
     finally:
         sim.process.kill()
         sim.process.communicate()
+
+
+def test_what_was_taught_before_the_robot_was_lost_is_kept_and_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ROTE_HOME", str(tmp_path))
+    sim = Sim("--drop-after", "1500ms", store=tmp_path / "s.sqlite")
+    try:
+        code, _, err = ask(capsys, "teach", "mine", "--seconds", "30", "--robot", sim.url)
+    finally:
+        sim.process.kill()
+        sim.process.communicate()
+    assert code == 3
+    assert "is kept: rote takes show mine" in err
+    code, out, _ = ask(capsys, "takes", "show", "mine")
+    assert (code, "mine" in out) == (0, True)
 
 
 def test_errors_on_a_terminal_are_broken_between_words(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """rote a1 status, walk, turn, stand, pose, monitor, and rote teach and play on an A1."""
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -13,12 +14,13 @@ from rote.cli import main
 
 PROTECTION = 7
 ROBOT = """
-import asyncio, contextlib, json, os
+import asyncio, contextlib, json, os, sys
 from rote.session.a1 import Dialect, Level
 from rote.sim.a1 import A1Simulator, A1World
 async def main():
     world, hung = A1World(dialect=Dialect.GO1), A1World(start="hung")
-    async with A1Simulator(world) as walking, A1Simulator(hung) as hanging:
+    usual = A1Simulator(hung, sys.argv[1], high_port=8082, low_port=8007)
+    async with A1Simulator(world) as walking, usual as hanging:
         print(json.dumps([walking.url(Level.HIGH), hanging.url(Level.LOW)]), flush=True)
         await asyncio.sleep(600)
 with contextlib.suppress(OSError):
@@ -34,7 +36,10 @@ class Robots(NamedTuple):
 
 @pytest.fixture(scope="module")
 def robots() -> Iterator[Robots]:
-    with subprocess.Popen([sys.executable, "-c", ROBOT], stdout=subprocess.PIPE) as process:
+    # On the ports where it is sought, beside those of other tests.
+    address = f"127.{os.getpid() >> 16 & 127 | 128}.{os.getpid() >> 8 & 255}.{os.getpid() & 255}"
+    command = [sys.executable, "-c", ROBOT, address]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         yield Robots(*json.loads(process.stdout.readline()))
         process.kill()
@@ -115,6 +120,8 @@ def test_legs_are_taught_and_played_from_this_computer(
     robots: Robots, capsys: pytest.CaptureFixture[str], home: Path
 ) -> None:
     to = ("--robot", robots.hanging)
+    assert main(["teach", "sway", "--seconds", "0.1", *to]) in (0, PROTECTION)
+    assert "must lie or hang" in capsys.readouterr().err
     file = home / "sway.json"
     taught = told(capsys, "teach", "sway", "--seconds", "0.4", "--out", str(file), *to)
     assert taught["saved"]
@@ -134,6 +141,12 @@ def test_legs_are_taught_and_played_from_this_computer(
         (["a1", "status"], "bad-request", 2),
         (["a1", "status", "--robot", "sim://g1"], "bad-request", 2),
         (["a1", "walk", "1", "--robot", "a1://"], "bad-request", 2),
+        (["a1", "walk", "1", "--robot", "a1://dog?level=low"], "unsupported", 6),
+        (["a1", "pose", "--pitch", "26", "--robot", "a1://dog"], "bad-request", 2),
+        (["a1", "turn", "721", "--robot", "a1://dog"], "bad-request", 2),
+        (["a1", "turn", "9", "--speed", "121", "--robot", "a1://dog"], "bad-request", 2),
+        (["play", "wave", "--take", "--robot", "a1://dog?level=high"], "bad-request", 2),
+        (["teach", "x", "--seconds", "1", "--robot", "a1://dog?level=high"], "unsupported", 6),
         (["a1", "monitor", "--rate", "0", "--robot", "a1://dog"], "bad-request", 2),
         (["teach", "x", "--hand", "wave", "--robot", "a1://dog"], "unsupported", 6),
         (["teach", "x", "--seconds", "1", "--overwrite", "--robot", "a1://dog"], "unsupported", 6),
@@ -151,8 +164,36 @@ def test_what_an_a1_cannot_do_is_refused_in_words(
     assert error["remedy"]
 
 
-def test_each_level_says_which_one_can(robots: Robots, capsys: pytest.CaptureFixture[str]) -> None:
-    error = told(capsys, "a1", "walk", "1", "--robot", robots.hanging, code=6)
+def test_each_level_says_which_one_can(capsys: pytest.CaptureFixture[str]) -> None:
+    error = told(capsys, "a1", "walk", "1", "--robot", "a1://dog?level=low", code=6)
     assert "level=high" in error["remedy"]
-    error = told(capsys, "teach", "x", "--seconds", "1", "--robot", robots.walking, code=6)
+    error = told(capsys, "teach", "x", "--seconds", "1", "--robot", "a1://dog?level=high", code=6)
     assert "level=low" in error["remedy"]
+
+
+def test_angles_are_refused_in_the_units_they_were_given_in(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    error = told(capsys, "a1", "pose", "--pitch", "90", "--robot", "a1://dog", code=2)
+    assert error["message"] == "a pitch of 90 degrees is not possible"
+    assert error["remedy"] == "Choose -25 to 25 degrees."
+
+
+def test_it_lies_down_is_stopped_and_stands_again(
+    robots: Robots, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ROTE_ROBOT", robots.walking)
+    assert "stands still" in words(capsys, "stop")
+    assert told(capsys, "a1", "lie")["completed"]
+    assert told(capsys, "stop")["was"] == "down"
+    assert told(capsys, "a1", "walk", "1", code=2)["remedy"].startswith("Let it get up")
+    assert told(capsys, "a1", "stand")["status"]["height_m"] > 0.25
+
+
+def test_the_doctor_looks_at_an_a1_by_its_walking_controller(
+    robots: Robots, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = words(capsys, "doctor", "--robot", robots.hanging)
+    assert "level        high" in text
+    assert "mode         damp" in text
+    assert "rote a1 stand" in text

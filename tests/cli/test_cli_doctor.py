@@ -235,11 +235,14 @@ def test_for_a_person_every_finding_has_its_remedy_below(
     assert lines[-1] == "See what is marked as an error."
 
 
-def test_without_a_robot_it_looks_around(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("robot", [True, False])
+def test_without_a_robot_it_looks_around_and_ends_with_the_truth(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, robot: bool
 ) -> None:
     async def nobody(*_: object) -> doctor.Examination:
-        return doctor.Examination({"dds": {"url": "dds://lo", "robot": False}, "found": []})
+        return doctor.Examination(
+            {"dds": {"url": "dds://lo", "robot": robot, "services": []}, "found": []}
+        )
 
     monkeypatch.setattr(doctor, "look_at_dds", nobody)
     monkeypatch.setattr(doctor, "look_for_robots", nobody)
@@ -248,4 +251,8 @@ def test_without_a_robot_it_looks_around(
     assert said["found"] == []
     assert {"interfaces", "packages", "firewall", "near"} <= set(said)
     assert main(["doctor"]) == 0
-    assert "interfaces" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert "interfaces" in out
+    assert "{" not in out
+    assert (out.splitlines()[-1] == "Nothing stands in the way.") == robot
+    assert ("No robot was found." in out) != robot

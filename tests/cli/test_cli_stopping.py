@@ -1,14 +1,15 @@
 """Ctrl-C while a robot moves: it is stopped softly before the command ends."""
 
 import asyncio
-import io
+import json
 
 import pytest
-from rich.console import Console
 
 import virtual
 from a1_rig import pair
+from rig import rig
 from rote.cli.options import stopping_softly
+from rote.cli.robot import _next_state
 from rote.connection import connect
 from rote.messages import Keyframe
 from rote.robot.a1 import A1
@@ -24,11 +25,11 @@ WAVE = StoredAction(
 )
 
 
-async def interrupted(robot: A1 | G1, screen: Console | None = None) -> None:
+async def interrupted(robot: A1 | G1, as_json: bool = False) -> None:
     """Wait beside a robot that moves, and be interrupted."""
 
     async def wait() -> None:
-        async with stopping_softly(robot, screen):
+        async with stopping_softly(robot, "it rests", as_json):
             await asyncio.sleep(3600)
 
     waiting = asyncio.create_task(wait())
@@ -38,28 +39,42 @@ async def interrupted(robot: A1 | G1, screen: Console | None = None) -> None:
         await waiting
 
 
-def test_a_g1_is_stopped_and_a_person_is_told() -> None:
+def test_a_g1_is_stopped_and_a_person_is_told(capsys: pytest.CaptureFixture[str]) -> None:
     async def story() -> None:
         store = Store(":memory:")
         store.save(WAVE)
-        screen = Console(file=io.StringIO(), force_terminal=False)
         async with connect(world=World(store)) as robot:
             playing = await robot.start("wave", loop=True)
-            await interrupted(robot, screen)
+            await interrupted(robot)
             assert not (await playing).completed
-        assert screen.file.getvalue() == "Stopped softly.\n"  # type: ignore[attr-defined]
+        assert capsys.readouterr() == ("", "Stopped softly: it rests.\n")
         store.close()
 
     virtual.run(story())
 
 
-def test_an_a1_stands() -> None:
+def test_an_a1_stands_and_a_script_is_told(capsys: pytest.CaptureFixture[str]) -> None:
     async def story() -> None:
         async with pair() as (_, _, robot):
             robot.walk(0.3)
-            await interrupted(robot)
+            await interrupted(robot, as_json=True)
             await asyncio.sleep(1.0)
             assert robot.status().mode != "walk"
+        out, err = capsys.readouterr()
+        assert json.loads(out) == {"stopped": True, "state": "it rests"}
+        assert err == ""
+
+    virtual.run(story())
+
+
+@pytest.mark.parametrize("wire", ["memory", "udp"])
+def test_a_robot_that_says_nothing_after_a_stop_was_stopped_all_the_same(wire: str) -> None:
+    async def story() -> None:
+        async with rig(wire) as one, one.connect() as g1:
+            await g1.stop()
+            assert await _next_state(g1) is not None
+            await one.die()
+            assert await _next_state(g1) is None
 
     virtual.run(story())
 
@@ -69,7 +84,7 @@ def test_what_goes_wrong_otherwise_is_left_to_others() -> None:
         async with pair() as (_, _, robot):
             robot.walk(0.3)
             with pytest.raises(KeyError):
-                async with stopping_softly(robot):
+                async with stopping_softly(robot, "it rests"):
                     raise KeyError("a bug")
             await asyncio.sleep(0.5)
             assert robot.status().mode == "walk"

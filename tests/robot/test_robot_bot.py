@@ -98,6 +98,69 @@ def test_what_never_comes_about_has_a_time_limit_and_the_robot_stands() -> None:
     virtual.run(main())
 
 
+@pytest.mark.parametrize("start", ["lie", "damp"])
+def test_what_takes_feet_is_refused_at_once_where_it_lies(start: str) -> None:
+    async def main() -> None:
+        async with pair(start=start) as robot:
+            await asyncio.sleep(1.0)
+            began = asyncio.get_running_loop().time()
+            for bot in (
+                Bot(robot.robot).walk(0.3),
+                Bot(robot.robot).turn(1.0),
+                Bot(robot.robot).pose(pitch_rad=0.1),
+                Bot(robot.robot).go(lambda _: False, forward_m_s=0.2, limit_s=5.0),
+            ):
+                with pytest.raises(BadRequestError, match=r"it lies|legs are soft") as raised:
+                    await bot.execute()
+                assert "rote a1 stand" in raised.value.remedy
+            assert asyncio.get_running_loop().time() - began < 0.1
+
+    virtual.run(main())
+
+
+@pytest.mark.parametrize("dialect", [Dialect.A1_3_2, Dialect.GO1])
+@pytest.mark.parametrize("start", ["lie", "damp"])
+def test_who_lies_gets_up_to_stand_and_that_counts(start: str, dialect: Dialect) -> None:
+    async def main() -> None:
+        async with pair(start=start, dialect=dialect) as robot:
+            await asyncio.sleep(1.0)
+            (done,) = (await Bot(robot.robot).stand().execute()).done
+            assert 1.2 < done.seconds < 3.0
+            assert robot.world.high_state().body_height_m > 0.26
+            (again,) = (await Bot(robot.robot).stand().execute()).done
+            assert again.seconds < 0.2
+
+    virtual.run(main())
+
+
+def test_it_lies_down_and_once_is_enough() -> None:
+    async def main() -> None:
+        async with pair() as robot:
+            (done,) = (await Bot(robot.robot).lie_down().execute()).done
+            assert 0.5 < done.seconds < 3.0
+            await asyncio.sleep(1.0)
+            assert robot.world.high_state().body_height_m < 0.15
+            (again,) = (await Bot(robot.robot).lie_down().execute()).done
+            assert again.seconds < 0.1
+
+    virtual.run(main())
+
+
+def test_words_say_whereto() -> None:
+    async def main() -> None:
+        async with pair() as robot:
+            bot = Bot(robot.robot).walk(-0.05).walk(0.0, -0.05).walk(0.04, 0.03)
+            report = await bot.pose(pitch_rad=math.radians(5), body_height_m=-0.02).execute()
+            assert [done.words for done in report.done] == [
+                "a walk of 0.05 m back",
+                "a walk of 0.05 m to the right",
+                "a walk of 0.04 m and 0.03 m to the left",
+                "a pose with pitch 5 degrees, height -0.02 m",
+            ]
+
+    virtual.run(main())
+
+
 @pytest.mark.parametrize("who", ["bot", "robot"])
 def test_a_stop_interrupts_everything_and_leaves_a_usable_robot(who: str) -> None:
     async def main() -> None:

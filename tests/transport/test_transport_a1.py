@@ -31,7 +31,15 @@ from rote.errors import (
 from rote.session.a1 import Dialect, HighCmd, Level, LowCmd, MotorCmds, Seal
 from rote.sim.a1 import A1Simulator
 from rote.transport import a1_sender
-from rote.transport.a1 import KEPT_S, A1Client, Target, damped, open_client, read_url
+from rote.transport.a1 import (
+    KEPT_S,
+    A1Client,
+    Target,
+    damped,
+    open_client,
+    read_url,
+    walking_url,
+)
 from rote.transport.a1_sender import LAST_WORDS_S, SAFE_S, LoopSender, ProcessSender, Steady
 from rote.wire import a1 as wire
 
@@ -66,6 +74,24 @@ def test_a_url_that_says_nothing_is_refused_with_what_to_write(url: str) -> None
     with pytest.raises(BadRequestError) as raised:
         read_url(url)
     assert raised.value.remedy
+
+
+@pytest.mark.parametrize(
+    ("url", "walking"),
+    [
+        ("a1://dog", "a1://dog"),
+        ("a1://dog:9?level=high&dialect=go1", "a1://dog:9?level=high&dialect=go1"),
+        ("a1://dog?level=low", "a1://dog?level=high"),
+        ("a1://dog:8007?level=low&dialect=go1", "a1://dog?level=high&dialect=go1"),
+        ("a1://dog:8800?level=low", "a1://dog:8800?level=high"),
+        ("a1://[::1]?level=low&sender=loop", "a1://[::1]?level=high&sender=loop"),
+    ],
+)
+def test_where_the_walking_controller_is_follows_from_where_the_motors_are(
+    url: str, walking: str
+) -> None:
+    assert walking_url(url) == walking
+    read_url(walking)
 
 
 def test_each_level_and_dialect_has_a_safe_command() -> None:
@@ -233,6 +259,8 @@ def test_nobody_there_is_told_with_what_to_check() -> None:
         with pytest.raises(NoAnswerError, match="no A1 answered") as raised:
             await open_client("a1://127.0.0.1:9?sender=loop", timeout=0.5)
         assert "rote sim --a1" in raised.value.remedy
+        with pytest.raises(NoAnswerError, match=r"within 3\.0 s"):  # at either of two ports
+            await open_client("a1://127.0.0.77?sender=loop", timeout=3.0)
         with pytest.raises(LinkError, match="cannot be reached"):
             await open_client("a1://no.such.host.invalid?sender=loop")
 

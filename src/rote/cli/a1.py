@@ -35,6 +35,7 @@ app.command("monitor")(a1_drive.monitor)
 app.command("walk", context_settings=_NEGATIVE)(a1_drive.walk)
 app.command("turn", context_settings=_NEGATIVE)(a1_drive.turn)
 app.command("stand")(a1_drive.stand)
+app.command("lie")(a1_drive.lie)
 app.command("pose", context_settings=_NEGATIVE)(a1_drive.pose)
 
 

@@ -1,16 +1,17 @@
-"""rote a1 status, monitor, walk, turn, stand, pose: a quadruped from the command line."""
+"""rote a1 status, monitor, walk, turn, stand, lie, pose: a quadruped from the command line."""
 
 import asyncio
 import math
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from rote.cli.a1_reach import checked, is_low, motors, reach
 from rote.cli.options import Json, print_json, run, stopping_softly
-from rote.errors import BadRequestError
+from rote.errors import BadRequestError, UnsupportedError
 
 if TYPE_CHECKING:
     from rote.robot.a1 import A1, A1Status
@@ -33,7 +34,7 @@ def status(robot: _Robot = None, as_json: Json = False) -> int:
     """Tell how the robot is."""
 
     async def tell() -> None:
-        async with reach(robot) as quadruped:
+        async with _listening(robot) as quadruped:
             told = quadruped.status()
         if as_json:
             print_json(asdict(told))
@@ -79,6 +80,7 @@ def turn(
     as_json: Json = False,
 ) -> int:
     """Turn on the spot by an angle, then stand."""
+    _check_turn(degrees, speed)
     angle, speed_rad_s = math.radians(degrees), math.radians(speed)
     return run(
         _execute(
@@ -89,7 +91,12 @@ def turn(
 
 def stand(robot: _Robot = None, as_json: Json = False) -> int:
     """Stand upright; a robot that lies gets up first."""
-    return run(_execute(robot, lambda bot: bot.stand(), as_json, gets_up=True))
+    return run(_execute(robot, lambda bot: bot.stand(), as_json))
+
+
+def lie(robot: _Robot = None, as_json: Json = False) -> int:
+    """Lie down, as before its legs are taught; not in dialect 3.2."""
+    return run(_execute(robot, lambda bot: bot.lie_down(), as_json, state="the robot lies down"))
 
 
 def pose(
@@ -102,6 +109,7 @@ def pose(
     as_json: Json = False,
 ) -> int:
     """Stand with the body turned or lowered for a while."""
+    _check_pose(roll=roll, pitch=pitch, yaw=yaw)
 
     def plan(bot: "Bot") -> "Bot":
         return bot.pose(
@@ -114,36 +122,54 @@ def pose(
     return run(_execute(robot, plan, as_json))
 
 
-@asynccontextmanager
-async def reach(url: str | None) -> "AsyncIterator[A1]":
-    """Connect to an A1; on a terminal it shows that it is waiting."""
-    from contextlib import AsyncExitStack
+def _check_pose(**degrees: float) -> None:
+    """Refuse in degrees what would be refused in radians."""
+    from rote.robot.a1_words import SPANS
 
-    from rote.cli import show
-    from rote.connection import connect_a1
+    for name, value in degrees.items():
+        most = math.degrees(SPANS[f"{name}_rad"][1])
+        if not abs(value) <= most:
+            raise BadRequestError(
+                f"a {name} of {value:g} degrees is not possible",
+                f"Choose -{int(most)} to {int(most)} degrees.",
+            )
 
-    if url is None or not url.startswith("a1:"):
+
+def _check_turn(degrees: float, speed: float) -> None:
+    from rote.robot.a1_words import TURN_RAD_S
+    from rote.robot.bot import MOST_ANGLE_RAD
+
+    if not abs(degrees) <= math.degrees(MOST_ANGLE_RAD):
         raise BadRequestError(
-            "which A1 is not said" if url is None else f"{url!r} is not an A1",
-            "Add --robot a1://192.168.123.161, or set ROTE_ROBOT; for a simulated one run: "
-            "rote sim --a1 127.0.0.1",
+            f"a turn of {degrees:g} degrees is not possible", "Choose at most two rounds: 720."
         )
-    async with AsyncExitStack() as stack:
-        with show.waiting(f"connecting to {url}"):
-            robot = await stack.enter_async_context(connect_a1(url))
-        yield robot
+    if not 0.0 < speed <= (most := round(math.degrees(TURN_RAD_S))):
+        raise BadRequestError(
+            f"a turning speed of {speed:g} degrees a second is not possible",
+            f"Choose up to {most}.",
+        )
+
+
+def _listening(url: str | None) -> "AbstractAsyncContextManager[A1]":
+    """Connect to see how the robot is, and not to let it sink by that."""
+    named = checked(url)
+    return motors(named, only_to_look=True) if is_low(named) else reach(named)
 
 
 async def _execute(
-    url: str | None, plan: "Callable[[Bot], Bot]", as_json: bool, *, gets_up: bool = False
+    url: str | None,
+    plan: "Callable[[Bot], Bot]",
+    as_json: bool,
+    *,
+    state: str = "the robot stands still",
 ) -> int:
     from rote.robot.bot import Bot
 
+    if is_low(checked(url)):
+        raise UnsupportedError("walk", "a1:// at the low level", ("a1://...?level=high",))
     async with reach(url) as robot:
         bot = plan(Bot(robot))
-        if gets_up and robot.status().mode in ("lie down", "damp"):
-            await robot.get_up()
-        async with stopping_softly(robot):
+        async with stopping_softly(robot, state, as_json):
             report = await bot.execute()
         told = robot.status()
     if as_json:
@@ -158,7 +184,7 @@ async def _execute(
 
 async def _monitor(url: str | None, seconds: float | None, every_s: float, as_json: bool) -> None:
     loop = asyncio.get_running_loop()
-    async with reach(url) as robot:
+    async with _listening(url) as robot:
         end = math.inf if seconds is None else loop.time() + seconds
         due = loop.time()
         async for _ in robot.states():

@@ -1,11 +1,12 @@
 """rote teach and rote play on an A1: its legs, moved by hand and played from this computer."""
 
+import asyncio
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from rote.cli.a1_drive import reach
-from rote.cli.options import print_json, stopping_softly
+from rote.cli.a1_reach import is_low, motors
+from rote.cli.options import A1_SCHEME, print_json, stopping_softly, tell_stopped
 from rote.errors import BadRequestError, UnsupportedError
 
 if TYPE_CHECKING:
@@ -17,26 +18,39 @@ if TYPE_CHECKING:
     from rote.motion.track import Track
     from rote.robot.a1_teaching import LegTake
 
-SCHEME = "a1:"
+SCHEME = A1_SCHEME
 
 
-def low(url: str) -> str:
+def low(url: str, what: str) -> str:
     """Return the URL of the motors: legs are taught and played there and nowhere else."""
-    if "level=" in url:
-        return url
-    return f"{url}{'&' if '?' in url else '?'}level=low"
+    if "level=" not in url:
+        return f"{url}{'&' if '?' in url else '?'}level=low"
+    if not is_low(url):
+        raise UnsupportedError(what, "a1:// at the high level", ("a1://...?level=low",))
+    return url
 
 
-async def teach(
-    url: str,
-    name: str,
-    library: "Library | None",
-    record: "Callable[[LegTake], Awaitable[None]]",
-) -> "LegTake":
-    """Record a take while `record` lasts."""
-    async with reach(low(url)) as robot:
-        async with robot.teach(name, library=library) as take:
-            await record(take)
+class Teaching(NamedTuple):
+    """How legs are to be taught."""
+
+    name: str
+    library: "Library | None"
+    get_ready: "Callable[[], Awaitable[None]]"
+    """What lasts until the legs may get soft."""
+    record: "Callable[[LegTake], Awaitable[None]]"
+    """What lasts as long as the recording."""
+
+
+async def teach(url: str, how: Teaching, as_json: bool) -> "LegTake":
+    """Record a take of a robot that does not stand."""
+    async with motors(low(url, "be taught by hand")) as robot:
+        try:
+            await how.get_ready()
+            async with robot.teach(how.name, library=how.library) as take:
+                await how.record(take)
+        except asyncio.CancelledError:
+            tell_stopped("nothing was saved, and the legs are braked", as_json, saved=False)
+            raise
         return take
 
 
@@ -90,11 +104,12 @@ def load(name: str, is_take: bool) -> "Track":
 
 
 async def play(url: str, track: "Track", speed: float, as_json: bool) -> int:
-    """Play a track; Ctrl-C holds the legs where they are, and then lets them sink softly."""
+    """Play a track on a robot that does not stand; Ctrl-C brakes the legs."""
     from rote.cli import show
 
     screen = show.console(quiet=as_json)
-    async with reach(low(url)) as robot, stopping_softly(robot):
+    at = low(url, "play a motion")
+    async with motors(at) as robot, stopping_softly(robot, "the legs are braked", as_json):
         with show.waiting("playing"):
             report = await robot.play_track(track, speed=speed)
     if as_json:

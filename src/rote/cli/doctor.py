@@ -1,10 +1,11 @@
 """rote doctor: what is reachable, what is not, and why, in words."""
 
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rote.cli.options import Json, Key, print_json, run
+from rote.cli.options import A1_SCHEME, Json, Key, print_json, run
 
 if TYPE_CHECKING:
     from rote.robot.doctor import Examination
@@ -20,43 +21,61 @@ Asked = Annotated[
 ]
 
 
+_NEAR_S = 1.0
+
+
 def doctor(robot: Asked = None, key: Key = None, as_json: Json = False) -> int:
     """Find out what is reachable, and say what is wrong: software, network, robot."""
     return run(_doctor(robot, key, as_json))
 
 
 async def _doctor(url: str | None, key: str | None, as_json: bool) -> int:
+    from rote.cli import show
     from rote.robot import doctor as looks
 
     scheme = (url or "").partition(":")[0]
     seen = looks.look_at_software(scheme)
     seen.add(looks.look_at_network(url or ""))
-    if url is None:
-        seen.add(await _who_is_near())
-    elif seen.well:
-        seen.add(await _reach(url, key))
+    with show.waiting("looking for robots" if url is None else f"looking at {url}"):
+        if url is None:
+            seen.add(await _who_is_near())
+        elif seen.well:
+            seen.add(await _reach(url, key))
     _show(seen, as_json)
     return 0 if seen.well else 1
 
 
 async def _who_is_near() -> "Examination":
     """Look for robots: those that answer a search, and on every interface those on DDS."""
+    import asyncio
+
+    from rote.robot.doctor import look_for_robots
+
+    searching = asyncio.ensure_future(look_for_robots())
+    try:
+        spoken = await _who_speaks_dds()
+        near = await searching
+    finally:
+        searching.cancel()
+    near.add(spoken)
+    return near
+
+
+async def _who_speaks_dds() -> "Examination":
     from rote.errors import RoteError
-    from rote.robot.doctor import look_at_dds, look_for_robots
+    from rote.robot.base import Severity
+    from rote.robot.doctor import Examination, look_at_dds
     from rote.transport.surroundings import installed, interfaces
 
-    near = await look_for_robots()
-    near.facts["near"] = []
-    if not installed("cyclonedds"):
-        return near
-    for interface in interfaces():
+    near = Examination({"near": []})
+    for interface in interfaces() if installed("cyclonedds") else ():
         if interface.usable:
             try:
-                seen = await look_at_dds(f"dds://{interface.name}")
+                seen = await look_at_dds(f"dds://{interface.name}", _NEAR_S)
             except RoteError:
                 continue
             near.facts["near"].append(seen.facts["dds"])
-            near.findings += seen.findings
+            near.findings += [f for f in seen.findings if f.severity is not Severity.NOTE]
     return near
 
 
@@ -68,6 +87,9 @@ async def _reach(url: str, key: str | None) -> "Examination":
 
     seen = Examination({"url": url})
     try:
+        if url.startswith(A1_SCHEME):
+            seen.add(await _reach_a1(url))
+            return seen
         if url.startswith("dds:"):
             seen.add(await look_at_dds(url))
         wanted = key if url.startswith("webrtc:") else None
@@ -76,6 +98,19 @@ async def _reach(url: str, key: str | None) -> "Examination":
     except RoteError as error:
         seen.findings.append(from_error(error))
     return seen
+
+
+async def _reach_a1(url: str) -> "Examination":
+    """Look at an A1 by its walking controller, whichever level is named: its motors let it sink."""
+    from rote.connection import connect_a1
+    from rote.robot.doctor import look_at_a1
+    from rote.transport.a1 import walking_url
+
+    async with connect_a1(walking_url(url)) as robot:
+        return look_at_a1(robot)
+
+
+# ---- for people ---------------------------------------------------------------------------------
 
 
 def _show(seen: "Examination", as_json: bool) -> None:
@@ -87,19 +122,76 @@ def _show(seen: "Examination", as_json: bool) -> None:
         print_json({"ok": seen.well, **seen.facts, "findings": findings})
         return
     for name, fact in seen.facts.items():
-        print(f"{name:12} {_in_words(fact)}")
+        words = _WORDS.get(name, _plainly)(fact)
+        if words:
+            print(f"{name.partition('_')[0]:12} {words}")
     for finding in seen.findings:
         print(f"{finding.severity.value:12} {finding.words}")
         if finding.remedy:
             print(f"{'':12} {finding.remedy}")
-    print("Nothing stands in the way." if seen.well else "See what is marked as an error.")
+    print(_verdict(seen))
 
 
-def _in_words(fact: object) -> str:
+def _verdict(seen: "Examination") -> str:
+    if not seen.well:
+        return "See what is marked as an error."
+    if "url" in seen.facts or _found(seen.facts):
+        return "Nothing stands in the way."
+    return (
+        "No robot was found. Switch it on and join its network, or name it: "
+        "rote doctor --robot URL. To try without one: rote demo"
+    )
+
+
+def _found(facts: Mapping[str, Any]) -> bool:
+    return bool(facts["found"]) or any(spoken["robot"] for spoken in facts["near"])
+
+
+def _packages(versions: Mapping[str, str | None]) -> str:
+    return ", ".join(f"{name} {version or 'is missing'}" for name, version in versions.items())
+
+
+def _interfaces(found: Sequence[Mapping[str, Any]]) -> str:
+    """Return the interfaces by which something can be reached."""
+    usable = [i for i in found if i["up"] and i["address"]]
+    return ", ".join(f"{i['name']} {i['address']}" for i in usable) or "none with an address"
+
+
+def _near(found: Sequence[Mapping[str, Any]]) -> str:
+    """Return who speaks DDS, by interface."""
+    robots = [spoken["url"] for spoken in found if spoken["robot"]]
+    return ", ".join(f"a G1 at {url}" for url in robots) or "nobody on DDS"
+
+
+def _dds(spoken: Mapping[str, Any]) -> str:
+    if not spoken["robot"]:
+        return "no G1"
+    return f"a G1 that offers {', '.join(spoken['services']) or 'nothing'}"
+
+
+def _mode(mode: str | Mapping[str, Any]) -> str:
+    return mode if isinstance(mode, str) else f"{mode['name']} ({mode['id']})"
+
+
+def _plainly(fact: object) -> str:
+    """Return a fact in words; nothing where nothing is known."""
+    if isinstance(fact, Mapping):
+        return ", ".join(f"{key} {value}" for key, value in fact.items())
     if isinstance(fact, list):
-        return "; ".join(map(_in_words, fact)) or "none"
-    if isinstance(fact, dict):
-        return ", ".join(f"{key} {_in_words(value)}" for key, value in fact.items())
-    if fact is None or isinstance(fact, bool):
-        return "none" if fact is None else "yes" if fact else "no"
-    return str(fact)
+        return ", ".join(map(str, fact))
+    return "" if fact is None else str(fact)
+
+
+_WORDS: dict[str, Callable[[Any], str]] = {
+    "packages": _packages,
+    "interfaces": _interfaces,
+    "firewall": lambda name: name or "none",
+    "found": lambda robots: ", ".join(robots) or "nobody answered a search",
+    "near": _near,
+    "dds": _dds,
+    "mode": _mode,
+    "height_m": lambda height: "" if height is None else f"{height:.2f} m",
+    "battery_percent": lambda percent: "" if percent is None else f"{percent} %",
+    "hottest_c": lambda celsius: "" if celsius is None else f"motor {celsius} °C",
+}
+"""How a fact is told, where it is not plain."""

@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import sys
 from collections.abc import AsyncIterator, Coroutine
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
@@ -11,9 +12,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-if TYPE_CHECKING:
-    from rich.console import Console
+from rote.errors import UnsupportedError
 
+if TYPE_CHECKING:
     from rote.robot.a1 import A1
     from rote.robot.g1 import G1
 
@@ -48,6 +49,21 @@ Keylog = Annotated[
 Name = Annotated[str, typer.Argument(help="The action's name.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for scripts.")]
 EMBEDDED = "sim://g1"
+A1_SCHEME = "a1:"
+
+
+class NotForA1Error(UnsupportedError):
+    """An A1 cannot be asked this; another command may do."""
+
+    def __init__(self, what: str, instead: str = "See: rote a1 --help") -> None:
+        self.instead = instead
+        super().__init__(what, "a1://")
+        self.args = (what, instead)
+
+    @property
+    def remedy(self) -> str:
+        """Which command to use."""
+        return self.instead
 
 
 def run(work: Coroutine[Any, Any, int | None]) -> int:
@@ -103,10 +119,12 @@ class Target:
 
 @asynccontextmanager
 async def reach(target: Target) -> "AsyncIterator[G1]":
-    """Connect to a robot; on a terminal it shows that it is waiting."""
+    """Connect to a G1; on a terminal it shows that it is waiting."""
     from rote.cli import show
     from rote.connection import connect
 
+    if target.url.startswith(A1_SCHEME):
+        raise NotForA1Error("do what this command is for: it is a G1's")
     # In the environment a key is for whichever robot wants one; given by hand, for this one.
     wanted = target.key if target.url.startswith("webrtc:") else None
     async with AsyncExitStack() as stack:
@@ -118,17 +136,26 @@ async def reach(target: Target) -> "AsyncIterator[G1]":
 
 
 @asynccontextmanager
-async def stopping_softly(robot: "A1 | G1", screen: "Console | None" = None) -> AsyncIterator[None]:
-    """Stop the robot softly where Ctrl-C or a signal ends the block, and say so on `screen`."""
+async def stopping_softly(
+    robot: "A1 | G1", state: str, as_json: bool = False
+) -> AsyncIterator[None]:
+    """Stop the robot softly where Ctrl-C or a signal ends the block, and say in which `state`."""
     import asyncio
 
     try:
         yield
     except asyncio.CancelledError:
         await asyncio.shield(robot.stop())
-        if screen is not None:
-            screen.print("[yellow]Stopped softly.[/]")
+        tell_stopped(state, as_json)
         raise
+
+
+def tell_stopped(state: str, as_json: bool, **more: object) -> None:
+    """Tell whoever interrupted a command in which state the robot was left."""
+    if as_json:
+        print_json({"stopped": True, "state": state, **more})
+    else:
+        print(f"Stopped softly: {state}.", file=sys.stderr, flush=True)
 
 
 def print_json(document: object) -> None:

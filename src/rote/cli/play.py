@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from rote.robot.playing import Playing
 
 _SUFFIXES = (".mcap", ".npz", ".json", ".csv")
+_AT_REST = "the arms return to rest"
 
 
 def play(
@@ -97,7 +98,7 @@ async def _stream(target: Target, track: "Track", how: tuple[float, bool], as_js
     screen = show.console(quiet=as_json)
     async with reach(target) as robot:
         playing = robot.play_track(track, speed=speed, force=force)
-        async with stopping_softly(robot, screen):
+        async with stopping_softly(robot, _AT_REST, as_json):
             await playing.started()
             await watch(screen, playing)
             report = await playing
@@ -115,7 +116,7 @@ async def _perform(target: Target, name: str, as_json: bool) -> None:
     loop = asyncio.get_running_loop()
     async with reach(target) as robot:
         began = loop.time()
-        async with stopping_softly(robot):
+        async with stopping_softly(robot, _AT_REST, as_json):
             with show.waiting(f"performing {name}"):
                 await robot.perform(int(name) if name.isdecimal() else name)
         seconds = loop.time() - began
@@ -131,7 +132,7 @@ async def _play(target: Target, name: str, how: Mapping[str, object], as_json: b
     screen = show.console(quiet=as_json)
     async with reach(target) as robot:
         playing = robot.play(name, **how)  # type: ignore[arg-type] # checked by play itself
-        async with stopping_softly(robot, screen):
+        async with stopping_softly(robot, _AT_REST, as_json):
             await playing.started()
             await watch(screen, playing)
             report = await playing

@@ -1,22 +1,32 @@
 """Commands that ask a robot one thing: status, list, rename, delete, stop, modes."""
 
-from typing import Annotated
+import asyncio
+from contextlib import suppress
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from rote.cli.options import (
+    A1_SCHEME,
     EMBEDDED,
     Json,
     Key,
     Keylog,
     Name,
+    NotForA1Error,
     Robot,
     Target,
     print_json,
     reach,
     run,
 )
-from rote.errors import BadRequestError
+from rote.errors import BadRequestError, RoteError
+
+if TYPE_CHECKING:
+    from rote.messages import RobotState
+    from rote.robot.g1 import G1
+
+_STATE_S = 1.0
 
 
 def status(
@@ -26,9 +36,19 @@ def status(
     return run(_status(Target(robot, key, keylog), as_json))
 
 
+def _refuse_a1(url: str, what: str, instead: str) -> None:
+    if url.startswith(A1_SCHEME):
+        raise NotForA1Error(what, instead)
+
+
+def _refuse_actions(url: str) -> None:
+    _refuse_a1(url, "keep actions", "Its motions are on this computer: rote takes list.")
+
+
 async def _status(target: Target, as_json: bool) -> None:
     from rote.cli import show
 
+    _refuse_a1(target.url, "tell a G1's status", f"Use: rote a1 status{target.words}")
     async with reach(target) as robot:
         mode, found, actions = await robot.mode(), await robot.preflight(), await robot.actions()
         state = robot.state
@@ -75,6 +95,7 @@ def list_actions(
 async def _list(target: Target, as_json: bool) -> None:
     from rote.cli import show
 
+    _refuse_actions(target.url)
     async with reach(target) as robot:
         actions = await robot.actions()
     if as_json:
@@ -101,6 +122,7 @@ def rename(
 
 
 async def _rename(target: Target, names: tuple[str, str], as_json: bool) -> None:
+    _refuse_actions(target.url)
     async with reach(target) as robot:
         await robot.rename(*names)
     if as_json:
@@ -124,6 +146,7 @@ def delete(
 async def _delete(target: Target, name: str, sure: bool, as_json: bool) -> int:
     from rote.cli import show
 
+    _refuse_actions(target.url)
     if not sure and (as_json or not show.stdin_is_terminal()):
         raise BadRequestError(
             "nobody can be asked whether to delete it", "Add --yes if you mean it."
@@ -149,28 +172,39 @@ async def _delete(target: Target, name: str, sure: bool, as_json: bool) -> int:
 def stop(
     robot: Robot = EMBEDDED, key: Key = None, keylog: Keylog = None, as_json: Json = False
 ) -> int:
-    """Stop what plays or is being taught, softly.
+    """Stop what plays or is being taught, softly. A walking A1 stands still.
 
     This is a software stop, not an emergency stop.
     """
+    if robot.startswith(A1_SCHEME):
+        return run(_stop_a1(robot, as_json))
     return run(_stop(Target(robot, key, keylog), as_json))
 
 
-async def _stop(target: Target, as_json: bool) -> None:
+async def _stop_a1(url: str, as_json: bool) -> None:
+    from rote.cli import a1_reach
 
+    stopped = await a1_reach.stop(url)
+    if as_json:
+        print_json({"stopped": True, "was": stopped.was, "state": stopped.state})
+    else:
+        print(f"Stopped: {stopped.state}.")
+
+
+async def _stop(target: Target, as_json: bool) -> None:
     async with reach(target) as robot:
-        await robot.mode()
+        # Nothing is asked before the stop; what went on is what is known anyway, or seen after it.
         before = robot.state
         await robot.stop()
-    was = "nothing"
-    if before is not None and before.playing:
-        was = "playing"
-    elif before is not None and before.arms_soft:
-        was = "teaching"
+        after = None if before is not None else await _next_state(robot)
+    was = _what_went_on(before, after)
     if as_json:
         print_json({"stopped": True, "was": was})
         return
     words = {
+        None: "The robot confirmed the stop; nothing moves now."
+        if after is not None
+        else "The robot confirmed the stop.",
         "nothing": "Nothing was moving; the robot confirmed the stop.",
         "playing": "Stopped the playback; the arms return softly.",
         "teaching": "Ended the teaching; the arms hold.",
@@ -181,6 +215,25 @@ async def _stop(target: Target, as_json: bool) -> None:
             "This embedded robot lived in this command alone. To stop a motion of another "
             "terminal, press Ctrl-C there; for one robot in several terminals, run: rote sim."
         )
+
+
+async def _next_state(robot: "G1") -> "RobotState | None":
+    """Return the next state; None where none comes, which makes a stop no less a stop."""
+    with suppress(TimeoutError, RoteError):
+        async with asyncio.timeout(_STATE_S):
+            async for state in robot.states():
+                return state
+    return None
+
+
+def _what_went_on(before: "RobotState | None", after: "RobotState | None") -> str | None:
+    """Return what was stopped; None where that is not known. Arms still return after a stop."""
+    seen = before or after
+    if seen is not None and seen.playing:
+        return "playing"
+    if before is None:
+        return None
+    return "teaching" if before.arms_soft else "nothing"
 
 
 def modes(
@@ -204,6 +257,7 @@ async def _modes(at: Target, target: str | None, as_json: bool) -> None:
 
     if target not in (None, "stand", "damp"):
         raise BadRequestError(f"there is no mode {target!r} to go to", "Use stand or damp.")
+    _refuse_a1(at.url, "change to a G1's modes", "Use: rote a1 stand, or rote a1 lie")
     out = show.console()
     async with reach(at) as robot:
         if target is None:

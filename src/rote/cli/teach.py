@@ -22,8 +22,9 @@ from rote.cli.options import (
     print_json,
     reach,
     run,
+    tell_stopped,
 )
-from rote.errors import BadRequestError, MissingExtraError
+from rote.errors import BadRequestError, MissingExtraError, RoteError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -102,13 +103,19 @@ async def _teach(wish: _Wish) -> None:
         # Everything that could refuse is asked before anybody is told to hold the arms.
         await robot.check_teachable(wish.name, overwrite=wish.overwrite)
         show.findings(screen, await robot.preflight())
-        await _get_ready(screen, wish)
+        take: Take | None = None
         try:
+            await _get_ready(screen, wish)
             shelf = _library(screen)
             async with robot.teach(wish.name, overwrite=wish.overwrite, library=shelf) as take:
                 await _record(screen, robot, take, wish)
         except asyncio.CancelledError:
-            screen.print("[yellow]Nothing was saved.[/] The arms hold again.")
+            tell_stopped("nothing was saved, and the arms hold", wish.as_json, saved=False)
+            raise
+        except RoteError:
+            if take is not None and take.file is not None and not wish.as_json:
+                kept = f"What came until then is kept: rote takes show {take.file.stem}"
+                print(kept, file=sys.stderr, flush=True)
             raise
     if wish.out is not None:
         save(take.track, wish.out)
@@ -132,8 +139,13 @@ async def _teach_legs(wish: _Wish) -> None:
         else:
             await for_seconds(screen, take, wish.seconds)
 
-    await _get_ready(screen, wish, _LEGS_READY)
-    take = await a1_motion.teach(wish.target.url, wish.name, shelf, record)
+    async def get_ready() -> None:
+        await _get_ready(screen, wish, "legs")
+
+    # Whoever runs this unattended is to find it in the log, too.
+    print(_LEGS_READY, file=sys.stderr, flush=True)
+    how = a1_motion.Teaching(wish.name, shelf, get_ready, record)
+    take = await a1_motion.teach(wish.target.url, how, wish.as_json)
     if wish.out is not None:
         save(take.track, wish.out)
     a1_motion.report(screen, take, wish.out, wish.as_json)
@@ -188,15 +200,16 @@ def _check_writable(path: Path) -> None:
         raise BadRequestError(f"{folder} cannot be written to", "Choose another folder.")
 
 
-async def _get_ready(screen: "Console", wish: _Wish, words: str = _ARMS_READY) -> None:
+async def _get_ready(screen: "Console", wish: _Wish, what: str = "arms") -> None:
     """Give a person time to take hold of the arms, or legs."""
     from rote.cli import show
 
     if wish.hand is not None or wish.as_json or not show.stdin_is_terminal():
         return
-    screen.print(words, style="yellow")
+    if what == "arms":
+        screen.print(_ARMS_READY, style="yellow")
     if wish.seconds is None:
-        screen.print(f"Press Enter when you hold the {'legs' if words is _LEGS_READY else 'arms'}.")
+        screen.print(f"Press Enter when you hold the {what}.")
         await show.enter_pressed()
         return
     for left in range(_COUNTDOWN_S, 0, -1):
@@ -259,7 +272,7 @@ def _report(screen: "Console", wish: _Wish, take: "Take") -> None:
         return
     screen.print(
         f"[green]Saved[/] [bold]{wish.name}[/]: {track.duration_s:.2f} s, recorded at "
-        f"{track.rate_hz:.0f} Hz. The arms hold again."
+        f"{track.rate_hz:.0f} Hz. The arms hold again, and may return softly."
     )
     if wish.out is not None:
         screen.print(f"The take is in {wish.out}.")

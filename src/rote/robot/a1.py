@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from rote.motion.files.library import Library
 
 _GET_UP_S = 5.0
-_UP_M = 0.2
+UP_M = 0.2
 """A body this high stands."""
 
 
@@ -238,16 +238,20 @@ class A1:
         """Lie down; not in dialect 3.2."""
         self._ask_high(a1_words.mode(self.dialect, HighMode.LIE_DOWN))
 
-    async def get_up(self) -> None:
-        """Get up from lying or from damping, and stand; waits until it does."""
+    def rise(self) -> None:
+        """Begin to get up; `get_up` waits for it as well."""
         if self.dialect is not Dialect.A1_3_2:
             self._ask_high(a1_words.mode(self.dialect, HighMode.GET_UP))
         else:
             self.stand()
+
+    async def get_up(self) -> None:
+        """Get up from lying or from damping, and stand; waits until it does."""
+        self.rise()
         try:
             async with asyncio.timeout(_GET_UP_S):
                 async for state in self.states():
-                    if isinstance(state, HighState) and state.body_height_m > _UP_M:
+                    if isinstance(state, HighState) and state.body_height_m > UP_M:
                         break
         except TimeoutError:
             raise TimeLimitError(
@@ -414,6 +418,16 @@ class A1:
         if self.level is not level:
             wanted = f"a1://...?level={level.value}"
             raise UnsupportedError(what, f"a1:// at the {self.level.value} level", (wanted,))
+
+
+def is_down(state: HighState) -> bool:
+    """Whether the walking controller says that it lies, or that its legs are soft."""
+    return state.mode in (HighMode.LIE_DOWN, HighMode.DAMP)
+
+
+def stands(state: HighState) -> bool:
+    """Whether the walking controller carries the robot on its feet."""
+    return not is_down(state) and state.body_height_m > UP_M
 
 
 def mode_words(mode: int) -> str:

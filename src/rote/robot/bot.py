@@ -16,7 +16,7 @@ from typing import Protocol
 
 from rote.errors import BadRequestError, RoteError, TimeLimitError, UnsupportedError
 from rote.robot import a1_words
-from rote.robot.a1 import A1
+from rote.robot.a1 import A1, UP_M, is_down
 from rote.session.a1 import HighState, Level
 
 Predicate = Callable[[HighState], bool]
@@ -30,6 +30,10 @@ _GAIN, _HEADING_GAIN = 1.5, 1.0
 _LEAST_M_S, _LEAST_RAD_S = 0.04, 0.08
 """Slower, legs hardly step."""
 _POSE_RAD = 0.03
+_DOWN_M = 0.15
+"""A body this low lies."""
+_RISES_M, _RISEN_S = 0.003, 0.2
+"""Who has not risen so far for so long has got up."""
 _SPARE_S = 5.0
 
 
@@ -135,8 +139,12 @@ class Bot:
         return self._add(_Pose(asked), limit_s)
 
     def stand(self, *, limit_s: float | None = None) -> "Bot":
-        """Stand upright and still."""
-        return self._add(_Pose({}), limit_s)
+        """Stand upright and still; a robot that lies gets up first."""
+        return self._add(_Stand(), limit_s)
+
+    def lie_down(self, *, limit_s: float | None = None) -> "Bot":
+        """Lie down; not in dialect 3.2."""
+        return self._add(_LieDown(), limit_s)
 
     def wait(self, seconds: float) -> "Bot":
         """Stand for a time."""
@@ -222,7 +230,7 @@ class Bot:
                 raise
             raise TimeLimitError(
                 f"{instruction.words} was not done within {instruction.limit_s:.1f} s",
-                "See what keeps the robot, or allow more time: limit_s=...",
+                "See what keeps the robot, or give it a longer limit.",
             ) from None
         return None
 
@@ -248,6 +256,32 @@ def _check_positive(value: float, most: float, what: str, unit: str) -> None:
         )
 
 
+def _check_up(state: HighState, words: str) -> None:
+    """Refuse at once what only a robot on its feet can do."""
+    if is_down(state):
+        how = "it lies" if state.mode == a1_words.HighMode.LIE_DOWN else "its legs are soft"
+        raise BadRequestError(
+            f"{words} is not possible: {how}",
+            "Let it get up first: rote a1 stand, or await robot.get_up().",
+        )
+
+
+def _distances(forward_m: float, left_m: float) -> str:
+    """Return a way in words: 0.30 m back, 0.20 m to the left."""
+    parts = []
+    if forward_m or not left_m:
+        parts.append(f"{abs(forward_m):.2f} m{' back' if forward_m < 0 else ''}")
+    if left_m:
+        parts.append(f"{abs(left_m):.2f} m to the {'left' if left_m > 0 else 'right'}")
+    return " and ".join(parts)
+
+
+def _part(name: str, value: float) -> str:
+    if name.endswith("_rad"):
+        return f"{name.removesuffix('_rad')} {math.degrees(value):.3g} degrees"
+    return f"height {value:+.3g} m"
+
+
 def _paced(left: float, gain: float, least: float, most: float) -> float:
     """Return a speed that shrinks with what is left."""
     return math.copysign(min(max(gain * abs(left), least), most), left)
@@ -261,10 +295,11 @@ class _Walk:
         self._speed = speed_m_s
         self._from = (0.0, 0.0)
         self._yaw = 0.0
-        self.words = f"a walk of {self._distance_m:.2f} m"
+        self.words = f"a walk of {_distances(forward_m, left_m)}"
         self.limit_s = 2.0 * self._distance_m / speed_m_s + _SPARE_S
 
     def begin(self, state: HighState, now: float) -> None:
+        _check_up(state, self.words)
         self._from = (state.position_m[0], state.position_m[1])
         self._yaw = state.imu.rpy_rad[2]
 
@@ -292,6 +327,7 @@ class _Turn:
         self.limit_s = 2.0 * abs(angle_rad) / speed_rad_s + _SPARE_S
 
     def begin(self, state: HighState, now: float) -> None:
+        _check_up(state, self.words)
         self._yaw = state.imu.rpy_rad[2]
 
     def step(self, state: HighState, now: float, robot: A1) -> bool:
@@ -310,11 +346,11 @@ class _Pose:
 
     def __init__(self, asked: dict[str, float]) -> None:
         self._asked = asked
-        parts = ", ".join(f"{name} {value:g}" for name, value in asked.items() if value)
+        parts = ", ".join(_part(name, value) for name, value in asked.items() if value)
         self.words = f"a pose with {parts}" if parts else "standing"
 
     def begin(self, state: HighState, now: float) -> None:
-        """There is nothing to remember."""
+        _check_up(state, self.words)
 
     def step(self, state: HighState, now: float, robot: A1) -> bool:
         robot.pose(**self._asked)
@@ -326,6 +362,40 @@ class _Pose:
         still = math.hypot(*state.velocity_m_s[:2]) < STANDS_M_S
         turns = abs(state.yaw_speed_rad_s) >= STANDS_RAD_S
         return off < _POSE_RAD and still and not turns and state.mode == a1_words.HighMode.STAND
+
+
+class _Stand(_Pose):
+    limit_s = 2.0 * _SPARE_S
+
+    def __init__(self) -> None:
+        super().__init__({})
+        self._rises = False
+        self._highest_m = self._rose_s = -math.inf
+
+    def begin(self, state: HighState, now: float) -> None:
+        self._rises = is_down(state)
+
+    def step(self, state: HighState, now: float, robot: A1) -> bool:
+        if self._rises and state.body_height_m <= UP_M:
+            robot.rise()
+            return False
+        if self._rises and state.body_height_m > self._highest_m + _RISES_M:
+            self._highest_m, self._rose_s = state.body_height_m, now
+        return super().step(state, now, robot) and now > self._rose_s + _RISEN_S
+
+
+class _LieDown:
+    limit_s = _SPARE_S
+    words = "lying down"
+
+    def begin(self, state: HighState, now: float) -> None:
+        """There is nothing to remember."""
+
+    def step(self, state: HighState, now: float, robot: A1) -> bool:
+        if not is_down(state):
+            robot.lie_down()
+            return False
+        return state.mode == a1_words.HighMode.DAMP or state.body_height_m < _DOWN_M
 
 
 class _Wait:
@@ -353,7 +423,8 @@ class _Until:
         self.words = words
 
     def begin(self, state: HighState, now: float) -> None:
-        """There is nothing to remember."""
+        if self._velocity is not None:
+            _check_up(state, self.words)
 
     def step(self, state: HighState, now: float, robot: A1) -> bool:
         if self._predicate(state):

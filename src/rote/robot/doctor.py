@@ -9,8 +9,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rote.errors import MissingExtraError, RoteError
+from rote.robot.a1 import A1, is_down
 from rote.robot.base import Finding, Severity
 from rote.robot.g1 import G1
+from rote.session.a1 import HighState
 from rote.transport import carrier_of, split_url
 from rote.transport import surroundings as around
 from rote.transport.surroundings import Interface
@@ -20,6 +22,7 @@ ROBOT_NETWORK = "192.168.123."
 VENDORS_PACKAGES = ("unitree_sdk2py", "unitree-sdk2", "unitree_dds_wrapper")
 _SAFE_DDS = (11, 0, 1)
 _LOOK_S = 2.0
+_LOW_PERCENT = 20
 _SERVICE = ("rt/api/", "/request")
 _EXPECTED = {"arm": "1.0.0.14", "sport": "1.0.0.0", "motion_switcher": "1.0.0.1"}
 
@@ -235,6 +238,31 @@ async def look_at_robot(robot: G1) -> Examination:
             seen.findings.append(
                 Finding(Severity.WARNING, words, "Compare what it does with care.")
             )
+    return seen
+
+
+def look_at_a1(robot: A1) -> Examination:
+    """Tell what the walking controller of an A1 or Go1 has said of itself."""
+    told, state = robot.status(), robot.state
+    facts = {
+        "dialect": told.dialect,
+        "level": told.level,
+        "mode": told.mode,
+        "height_m": told.height_m,
+        "battery_percent": told.battery_percent,
+        "hottest_c": told.hottest_c,
+    }
+    seen = Examination({"url": robot.url, "abilities": sorted(robot.abilities), **facts})
+    if isinstance(state, HighState) and is_down(state):
+        words = "the robot lies or hangs: it walks once it has got up"
+        seen.findings.append(Finding(Severity.NOTE, words, "Let it get up: rote a1 stand."))
+    if told.battery_percent is not None and told.battery_percent < _LOW_PERCENT:
+        words = f"the battery has {told.battery_percent} %"
+        seen.findings.append(Finding(Severity.WARNING, words, "Charge it first."))
+    hottest, most = told.hottest_c, robot.safety.limits.temperature_c
+    if hottest is not None and most is not None and hottest > most:
+        words = f"a motor has {hottest} °C, and a protection trips above {most:g} °C"
+        seen.findings.append(Finding(Severity.ERROR, words, "Let the robot lie and cool down."))
     return seen
 
 

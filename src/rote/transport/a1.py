@@ -114,6 +114,18 @@ def _ports(level: Level, dialect: Dialect | None) -> tuple[int, ...]:
     return (OLD_HIGH_PORT,) if dialect is Dialect.A1_3_2 else (HIGH_PORT,)
 
 
+def walking_url(url: str) -> str:
+    """Return where the robot's walking controller is: at the motors' port, if that is not usual."""
+    target = read_url(url)
+    if target.level is Level.HIGH:
+        return url
+    host = f"[{target.host}]" if ":" in target.host else target.host
+    port = "" if target.ports == (LOW_PORT,) else f":{target.ports[0]}"
+    more = f"&dialect={target.dialect.value}" if target.dialect else ""
+    more += "" if target.isolated else "&sender=loop"
+    return f"a1://{host}{port}?level=high{more}"
+
+
 def damped(level: Level, dialect: Dialect) -> Command:
     """Return the command that makes a robot limp but not loose: all motors damp themselves.
 
@@ -127,8 +139,9 @@ def damped(level: Level, dialect: Dialect) -> Command:
 async def open_client(url: str, *, timeout: float = 5.0) -> "A1Client":
     """Return a client that has heard the robot at `url`, or raise why there is none."""
     target = read_url(url)
-    for port in target.ports:
-        client = A1Client(url, replace(target, ports=(port,)), timeout / len(target.ports))
+    share_s = timeout / len(target.ports)
+    for place, port in enumerate(target.ports):
+        client = A1Client(url, replace(target, ports=(port,)), share_s, place * share_s)
         try:
             await client.open()
         except NoAnswerError:
@@ -142,7 +155,10 @@ async def open_client(url: str, *, timeout: float = 5.0) -> "A1Client":
 class A1Client:
     """One conversation with one robot."""
 
-    def __init__(self, url: str, target: Target, connect_s: float = 5.0) -> None:
+    def __init__(
+        self, url: str, target: Target, connect_s: float = 5.0, sought_s: float = 0.0
+    ) -> None:
+        """Wait `connect_s` for the robot, which was sought elsewhere for `sought_s` already."""
         self.url = url
         self.level = target.level
         self.isolated = target.isolated
@@ -151,6 +167,7 @@ class A1Client:
         self.heard_s = -math.inf
         """When it came, by `now`."""
         self._target = target
+        self._sought_s = sought_s
         self._loop = asyncio.get_running_loop()
         self._clock = _clock(self._loop)
         timing = Timing(period_s=_RENEW_S, connect_s=connect_s, stale_s=_STALE_S[target.level])
@@ -402,7 +419,7 @@ class A1Client:
     def _lost(self, silence_s: float) -> RoteError:
         if not self._opened.done():
             return NoAnswerError(
-                f"no A1 answered at {self.url} within {silence_s:.1f} s"
+                f"no A1 answered at {self.url} within {self._sought_s + silence_s:.1f} s"
                 + (f"; {self._dropped_words()}" if self.dropped else ""),
                 "Check the address, the level and the port, and that the robot is on; for a "
                 "simulated one run: rote sim --a1.",
