@@ -1,9 +1,15 @@
 """A session of rote with its own simulated robot by WebRTC, listened to from inside the process."""
 
 import asyncio
+import secrets
 import shutil
+import signal
+import socket
 import subprocess
+import time
 from collections import defaultdict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -119,6 +125,41 @@ def tshark(capture: Path, *options: str, fields: tuple[str, ...] = ()) -> list[l
     assert ran.returncode == 0, ran.stderr
     assert "Lua" not in ran.stderr, ran.stderr
     return [line.split("\t") for line in ran.stdout.splitlines()]
+
+
+@contextmanager
+def tcpdump_on_loopback(capture: Path) -> Iterator[None]:
+    """Record UDP on the loopback interface while the block runs, to the last packet of it."""
+    # The kernel has room for a few dozen of the longest packets, and drops what comes then: so we
+    # ask for shorter ones, and for more room.
+    options = ["-i", "lo", "-s", "4096", "-B", "16384", "--immediate-mode", "-U", "-Z", "root"]
+    command = ["tcpdump", *options, "-w", str(capture), "udp"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as one:
+        assert one.stderr is not None
+        try:
+            if "listening" not in one.stderr.readline():
+                pytest.skip("tcpdump may not listen here")
+            yield
+            _wait_for_a_marker(capture)
+        finally:
+            one.send_signal(signal.SIGINT)
+
+
+def _wait_for_a_marker(capture: Path) -> None:
+    """Send a datagram and wait until it is in the file: all that was sent before is there too."""
+    marker = secrets.token_bytes(32)
+    with socket.socket(type=socket.SOCK_DGRAM) as here:
+        here.bind(("127.0.0.1", 0))
+        here.sendto(marker, here.getsockname())
+    await_true(lambda: marker in capture.read_bytes(), "tcpdump wrote what was sent last")
+
+
+def await_true(condition: Callable[[], bool], words: str, seconds: float = 20.0) -> None:
+    """Look again and again until another process has done something, or fail."""
+    until = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < until, f"not within {seconds} s: {words}"
+        time.sleep(0.01)
 
 
 def read_datagrams(path: Path) -> list[Datagram]:

@@ -56,7 +56,7 @@ def test_the_same_session_is_told_from_every_form_of_log(form: str) -> None:
     assert log.messages == log.lines == len(story.webrtc())
     assert log.unknown == 0
     kinds = [entry.kind for entry in log.timeline]
-    assert kinds == ["connect", "list", "teach", "list", "play", "rename", "play"]
+    assert kinds == ["connect", "list", "teach", "list", "play", "rename", "refused"]
     teach = log.timeline[2]
     assert teach.start_ns // 10**6 == (START + 3) * 1000
     assert (teach.end_ns or 0) // 10**6 == (START + 11) * 1000

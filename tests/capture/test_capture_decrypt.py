@@ -3,8 +3,6 @@
 import asyncio
 import os
 import random
-import signal
-import subprocess
 from collections import Counter
 from pathlib import Path
 
@@ -19,6 +17,7 @@ from capture.recorded import (
     needs,
     read_datagrams,
     record,
+    tcpdump_on_loopback,
     tshark,
 )
 from rig import rig
@@ -141,38 +140,17 @@ def test_tshark_sees_the_same_chunks_and_payloads(session: Recorded, tmp_path: P
 @pytest.mark.parametrize("cipher", ["ECDHE-ECDSA-AES128-GCM-SHA256", CHACHA])
 def test_a_session_recorded_by_tcpdump_decrypts_whole(cipher: str, tmp_path: Path) -> None:
     capture, keys = tmp_path / "lo.pcap", tmp_path / "keys.log"
-    command = [
-        "tcpdump",
-        "-i",
-        "lo",
-        "-s",
-        "0",
-        "--immediate-mode",
-        "-Z",
-        "root",
-        "-w",
-        str(capture),
-        "udp",
-    ]
-    tcpdump = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
-    assert tcpdump.stderr is not None
-    try:
-        if "listening" not in tcpdump.stderr.readline():
-            pytest.skip("tcpdump may not listen here")
 
-        async def session() -> None:
-            async with rig("webrtc") as one, connect(one.url, keylog=keys) as robot:
-                await robot.actions()
+    async def session() -> None:
+        async with rig("webrtc") as one, connect(one.url, keylog=keys) as robot:
+            await robot.actions()
 
-        with pytest.MonkeyPatch.context() as patch:
-            recorded = listen(patch, cipher)
-            asyncio.run(session())
-    finally:
-        tcpdump.send_signal(signal.SIGINT)
-        tcpdump.communicate(timeout=10)
+    with pytest.MonkeyPatch.context() as patch, tcpdump_on_loopback(capture):
+        recorded = listen(patch, cipher)
+        asyncio.run(session())
     found = decrypt(read_datagrams(capture), keys.read_text(encoding="ascii"))
     ours = [one for one in found.sessions if one.opened]
-    assert [one.suite for one in ours] == [CIPHERS[cipher]]
+    assert [one.suite for one in ours] == [CIPHERS[cipher]], found.problems
     # What the robot said while the client hung up may not have left it, or not have been heard.
     received = said(decrypt(recorded.datagrams, keys.read_text(encoding="ascii")))
     for texts in said(found):

@@ -100,6 +100,15 @@ def test_teaching_ends_in_other_ways_too(last: str, end: float | None, words: st
     entry = talk.timeline()[0]
     assert (entry.end_ns and entry.end_ns / 1e9) == end
     assert words in entry.evidence
+    assert entry.kind == ("refused" if last == "refused" else "teach")
+
+
+def test_what_was_refused_did_not_happen() -> None:
+    talk = Dialogue()
+    for number, call in enumerate((rpc.execute_preset(1), rpc.rename_taught("a", "b")), 1):
+        ask(talk, number, call, number)
+        answer(talk, number + 0.5, call, number, 7404)
+    assert lines(talk) == [("refused", 1.0, 1.5), ("refused", 2.0, 2.5)]
 
 
 def test_playing_lasts_until_the_arms_are_idle() -> None:
@@ -122,7 +131,7 @@ def test_playing_that_is_refused_overtaken_or_endless() -> None:
         ask(talk, number, play, number)
         answer(talk, number + 0.3, play, number, code)
     arms(talk, 5, ArmState())  # idle before it was ever seen playing proves nothing
-    assert lines(talk) == [("play", 1.0, 1.3), ("play", 2.0, 3.3), ("play", 3.0, None)]
+    assert lines(talk) == [("refused", 1.0, 1.3), ("play", 2.0, 3.3), ("play", 3.0, None)]
     assert "7402" in talk.timeline()[0].evidence
 
 

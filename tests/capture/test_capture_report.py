@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import os
 import re
 import struct
 import subprocess
@@ -349,6 +350,93 @@ def test_the_report_is_for_people(phone: Path, capsys: pytest.CaptureFixture[str
     assert "counter" in said
 
 
+def test_a_direction_that_is_missing_is_the_first_thing_that_cannot_be_known(
+    phone: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run(phone)
+    said = " ".join(capsys.readouterr().out.split())
+    first = said.split("What cannot be known ", 1)[1]
+    assert first.startswith("What 192.168.137.164:49504 said: all 1,500 DTLS records go")
+    found = report(phone).document()["cannot_be_known"]
+    assert "One direction is missing" in found[0]
+    assert ["handshake" in words for words in found] == [False, True, False]
+
+
+def test_what_was_opened_with_keys_is_known(tmp_path: Path) -> None:
+    path, keys = tmp_path / "a.pcap", tmp_path / "keys"
+    make(path, keylog=keys)
+    (sealed,) = report(path).limits
+    assert "no key" in sealed
+    assert report(path, keylog=keys.read_text(encoding="ascii")).limits == []
+
+
+def test_there_is_nothing_unknown_about_frames_in_the_clear(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    make(tmp_path / "a.pcap", "frames")
+    run(tmp_path / "a.pcap")
+    assert "cannot be known" not in capsys.readouterr().out
+
+
+def test_the_sizes_on_the_terminal_add_up(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "a.pcap"
+    make(path)
+    run(path)
+    rows = re.findall(r"\n +(\d+) (?:records of|others, of) \d+ ", capsys.readouterr().out)
+    (flow,) = report(path).document()["flows"]
+    assert len(rows) == 7
+    assert sum(map(int, rows)) == flow["dtls"]["application_records"]
+
+
+def test_many_limits_are_cut_short_on_the_terminal(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    packets = [
+        (START_NS + at, udp((PHONE[0], 1000 + at), ROBOT, record(at, 44))) for at in range(9)
+    ]
+    run(write(tmp_path, pcap(packets)))
+    assert "... and 13 more" in capsys.readouterr().out
+
+
+def test_a_pipe_is_as_wide_as_columns_says(
+    phone: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)
+    run(phone)
+    assert 100 < max(map(len, capsys.readouterr().out.splitlines())) <= 200
+    monkeypatch.setenv("COLUMNS", "60")
+    run(phone)
+    assert max(map(len, capsys.readouterr().out.splitlines())) <= 60
+
+
+def test_a_reader_who_has_seen_enough_is_no_failure(phone: Path) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    with os.fdopen(writing, "wb") as out:
+        done = subprocess.run(
+            [sys.executable, "-m", "rote", "capture", str(phone)],
+            stdout=out,
+            stderr=subprocess.PIPE,
+            timeout=55,
+            check=False,
+        )
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_a_page_takes_nobodys_place(phone: Path, tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    page.write_text("mine", encoding="ascii")
+    with pytest.raises(BadRequestError, match="is there already"):
+        run(phone, "--html", page)
+    assert page.read_text(encoding="ascii") == "mine"
+    run(phone, "--csv", "--html", page, "--overwrite")
+    assert "One direction is missing" in page.read_text(encoding="utf-8")
+    with pytest.raises(BadRequestError, match="is a folder"):
+        run(phone, "--html", tmp_path)
+
+
 def test_addresses_in_brackets_are_printed_as_they_are(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -397,6 +485,18 @@ def test_the_command_line_can_go_past_typer_for_a_file_and_only_then(
     assert "--keylog" in capsys.readouterr().out
     with pytest.raises(typer.BadParameter, match="bogus"):
         direct([str(phone), "--bogus"])
+
+
+@pytest.mark.parametrize("words", [["exlain", "a.pcap"], ["exlain"], ["explian", "--json"]])
+def test_a_misspelt_command_is_no_missing_file(words: list[str]) -> None:
+    with pytest.raises(BadRequestError, match="there is no command") as caught:
+        direct(words)
+    assert caught.value.remedy == "Did you mean: explain?"
+    with pytest.raises(BadRequestError, match="there is no command") as caught:
+        direct(["bogus", *words])
+    assert "rote capture --help" in caught.value.remedy
+    with pytest.raises(BadRequestError, match="bogus cannot be read"):
+        direct(["bogus"])
 
 
 def test_a_missing_key_log_is_refused(phone: Path, tmp_path: Path) -> None:

@@ -1,13 +1,11 @@
 """The commands around captures, as a person types them."""
 
 import json
-import os
 from pathlib import Path
 
 import pytest
 import typer
 
-from capture.recorded import needs
 from rote.capture import story
 from rote.cli import capture_tools
 from rote.errors import BadRequestError
@@ -16,7 +14,7 @@ from rote.wire import channel
 
 def run(*words: object) -> None:
     app = typer.Typer()
-    for command in ("applog", "scrub", "make", "dissector", "live"):
+    for command in ("applog", "scrub", "make", "dissector"):
         app.command(command)(getattr(capture_tools, command))
     app([str(word) for word in words], standalone_mode=False)
 
@@ -27,10 +25,10 @@ def test_a_capture_is_made_and_scrubbed(tmp_path: Path, capsys: pytest.CaptureFi
     assert f"rote capture {made} --keylog {keys}" in capsys.readouterr().out
     run("scrub", made, copy)
     assert "618 packets" in capsys.readouterr().out
-    run("scrub", made, copy, "--json")
+    run("scrub", made, copy, "--overwrite", "--json")
     done = json.loads(capsys.readouterr().out)
     assert (done["packets"], done["warnings"]) == (618, [])
-    run("make", made, "--kind", "a1", "--json")
+    run("make", made, "--kind", "a1", "--overwrite", "--json")
     assert json.loads(capsys.readouterr().out)["packets"] == 600
 
 
@@ -55,6 +53,42 @@ def test_the_dissector_is_printed_or_written(
     run("dissector", tmp_path / "rote.lua")
     assert (tmp_path / "rote.lua").read_text(encoding="utf-8") == printed
     assert "lua_script" in capsys.readouterr().out
+    run("dissector", "--json")
+    assert json.loads(capsys.readouterr().out) == {"text": printed}
+    run("dissector", tmp_path / "other.lua", "--json")
+    assert json.loads(capsys.readouterr().out) == {"file": str(tmp_path / "other.lua")}
+
+
+@pytest.mark.parametrize("command", ["make", "make with keys", "scrub", "dissector"])
+def test_nothing_is_overwritten_unless_that_is_wanted(command: str, tmp_path: Path) -> None:
+    made, mine = tmp_path / "made.pcap", tmp_path / "mine"
+    run("make", made)
+    mine.write_text("mine", encoding="ascii")
+    words: dict[str, list[object]] = {
+        "make": ["make", mine],
+        "make with keys": ["make", made, "--keylog", mine],
+        "scrub": ["scrub", made, mine],
+        "dissector": ["dissector", mine],
+    }
+    before = made.read_bytes()
+    with pytest.raises(BadRequestError, match="is there already") as caught:
+        run(*words[command])
+    assert "--overwrite" in caught.value.remedy
+    assert mine.read_text(encoding="ascii") == "mine"
+    assert made.read_bytes() == before
+    run(*words[command], "--overwrite")
+    assert mine.read_bytes() != b"mine"
+    assert sorted(tmp_path.iterdir()) == [made, mine]
+
+
+def test_what_is_no_place_for_a_file_is_refused_in_words(tmp_path: Path) -> None:
+    with pytest.raises(BadRequestError, match="is a folder"):
+        run("make", tmp_path)
+    with pytest.raises(BadRequestError, match="there is no folder") as caught:
+        run("make", tmp_path / "no" / "such.pcap")
+    assert "mkdir -p" in caught.value.remedy
+    with pytest.raises(BadRequestError, match="no ordinary file"):
+        run("make", "/dev/null", "--overwrite")
 
 
 def test_the_apps_log_is_shown_and_given_as_json(
@@ -85,55 +119,9 @@ def test_the_apps_log_is_shown_and_given_as_json(
     assert len(document["pairs"]) == 14
 
 
-def test_a_file_that_is_no_log_is_said_to_be_none(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_file_that_is_no_log_is_refused(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_bytes(b"\xff\xfe buy milk\n")
-    run("applog", tmp_path / "notes.txt")
-    assert "Is this the app's log?" in capsys.readouterr().out
+    with pytest.raises(BadRequestError, match="no log of the phone app"):
+        run("applog", tmp_path / "notes.txt")
     with pytest.raises(BadRequestError, match="cannot be read"):
         run("applog", tmp_path / "nothing")
-
-
-def test_listening_wants_a_listener(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(BadRequestError, match="neither tcpdump nor dumpcap"):
-        run("live", "-i", "lo", "--seconds", "0.1")
-
-
-@pytest.mark.parametrize("tool", ["tcpdump", "dumpcap"])
-def test_a_listener_that_fails_is_quoted(
-    tool: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    fake = tmp_path / tool
-    fake.write_text("#!/bin/sh\necho 'you may not' >&2\nexit 1\n", encoding="ascii")
-    fake.chmod(0o755)
-    monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(BadRequestError, match="you may not") as caught:
-        run("live", "-i", "lo", "-w", tmp_path / "a.pcap")
-    assert "sudo" in caught.value.remedy
-
-
-def test_what_was_heard_is_reported(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    made, fake, kept = tmp_path / "made.pcap", tmp_path / "tcpdump", tmp_path / "kept.pcap"
-    run("make", made, "--kind", "frames")
-    # A listener that writes a capture to the file behind -w, and goes on until it is told to end.
-    fake.write_text(
-        f'#!/bin/sh\nfor last; do :; done\ncat {made} > "$last"\nexec sleep 60\n', encoding="ascii"
-    )
-    fake.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    capsys.readouterr()
-    run("live", "-i", "lo", "-w", kept, "--seconds", "0.3", "--json")
-    assert json.loads(capsys.readouterr().out)["teaching_frames"] == 824
-
-
-@needs("tcpdump")
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root may listen to an interface")
-def test_tcpdump_listens_for_us(capsys: pytest.CaptureFixture[str]) -> None:
-    run("live", "-i", "lo", "--seconds", "0.5")
-    assert "Listening on lo" in capsys.readouterr().out
-    with pytest.raises(BadRequestError, match="nothing could be recorded on nosuch0"):
-        run("live", "-i", "nosuch0")

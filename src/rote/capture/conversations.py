@@ -267,7 +267,7 @@ def _name(one: Conversation) -> None:
     elif Kind.DTLS in kinds and (Kind.STUN in kinds or Kind.RTP in kinds or Kind.RTCP in kinds):
         one.name = _WEBRTC
         parts = (Kind.DTLS, Kind.STUN, Kind.RTP, Kind.RTCP)
-        seen = ", ".join(f"{kinds[kind]:,} of {_secure(kind)}" for kind in parts if kind in kinds)
+        seen = ", ".join(f"{kinds[kind]:,} of {kind.words}" for kind in parts if kind in kinds)
         one.why = f"datagrams that share one pair of ports, as only WebRTC does: {seen}"
         return
     named = [kind for kind in kinds if kind not in _SAYS_NOTHING]
@@ -292,10 +292,6 @@ def _doubt_media(one: Conversation) -> None:
     for kind, count in one.doubted.items():
         del kinds[kind]
         kinds[Kind.UNKNOWN] = kinds.get(Kind.UNKNOWN, 0) + count
-
-
-def _secure(kind: Kind) -> str:
-    return {Kind.RTP: "SRTP", Kind.RTCP: "SRTCP"}.get(kind, kind.words)
 
 
 def _rtp_doubt(one: Conversation) -> str:

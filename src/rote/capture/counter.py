@@ -94,7 +94,7 @@ def _counter(values: NDArray[np.int64], occurrences: NDArray[np.int64], width: i
     """Say how the values count, or nothing where they do not."""
     room = 256**width
     steps = (np.diff(values) + room // 2) % room - room // 2
-    spread = f"its {occurrences.size} values come {occurrences.min()} to {occurrences.max()} times"
+    spread = _spread(occurrences)
     small = steps[(steps > 0) & (steps <= _NEAR)]
     if small.size:
         common = int(np.bincount(small).argmax())
@@ -111,6 +111,13 @@ def _counter(values: NDArray[np.int64], occurrences: NDArray[np.int64], width: i
     if still >= 0.99 and turns >= 3 and turns + 1 >= occurrences.size:
         return f"it stands still or steps by 1, {turns} times: a higher byte of a counter"
     return ""
+
+
+def _spread(occurrences: NDArray[np.int64]) -> str:
+    least, most = int(occurrences.min()), int(occurrences.max())
+    if least < most:
+        return f"its {occurrences.size} values come {least} to {most} times"
+    return f"each of its {occurrences.size} values comes {'once' if most == 1 else f'{most} times'}"
 
 
 def _length(values: NDArray[np.int64], sizes: NDArray[np.int64], width: int) -> str:

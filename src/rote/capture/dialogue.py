@@ -36,6 +36,11 @@ class Pair(NamedTuple):
         return None if self.answered_ns is None else (self.answered_ns - self.asked_ns) / 1e9
 
     @property
+    def refused(self) -> bool:
+        """Whether the robot said no, so that nothing happened."""
+        return self.response is not None and self.response.code != 0
+
+    @property
     def outcome(self) -> str:
         """How it ended, for a person."""
         if self.response is None:
@@ -100,6 +105,8 @@ class _Span:
     seen: bool = False
 
 
+_REFUSED = "refused"
+"""What the robot did not do: no play, no lesson, whatever was asked for."""
 _SIMPLE: dict[tuple[str, int], str] = {
     ("arm", ArmApi.LIST_ACTIONS): "list",
     ("arm", ArmApi.RENAME_TAUGHT): "rename",
@@ -153,7 +160,7 @@ class Dialogue:
         """Return what happened so far, by its beginning."""
         entries = list(self._entries)
         entries += [
-            _sure(kind, pair.asked_ns, pair.answered_ns, _words(pair))
+            _sure(_REFUSED if pair.refused else kind, pair.asked_ns, pair.answered_ns, _words(pair))
             for pair in self.pairs
             if (kind := _SIMPLE.get((pair.request.service, pair.request.api_id)))
         ]
@@ -183,13 +190,13 @@ class Dialogue:
         self.pairs[index] = pair
         asked = (response.service, response.api_id)
         if asked == ("arm", ArmApi.PLAY_TAUGHT):
-            if response.code == 0:
+            if not pair.refused:
                 self._end_play(time_ns, "another began")
                 self._playing = _Span(pair.asked_ns, _words(pair))
                 # The robot may say that it plays before it answers.
                 self._playing.seen = self._activity() is rpc.Activity.PLAYING
             else:
-                self._entries.append(_sure("play", pair.asked_ns, time_ns, _words(pair)))
+                self._entries.append(_sure(_REFUSED, pair.asked_ns, time_ns, _words(pair)))
         elif asked == ("arm", ArmApi.TEACH):
             self._teach_answered(time_ns, pair)
 
@@ -207,10 +214,10 @@ class Dialogue:
             self._teaching.kept += 1
 
     def _teach_answered(self, time_ns: int, pair: Pair) -> None:
-        assert pair.response is not None
         span = self._teaching
-        if span is not None and span.start_ns == pair.asked_ns and pair.response.code:
-            self._end_teach(time_ns, pair.outcome)
+        if span is not None and span.start_ns == pair.asked_ns and pair.refused:
+            self._entries.append(_sure(_REFUSED, pair.asked_ns, time_ns, _words(pair)))
+            self._teaching = None
 
     def _end_teach(self, time_ns: int, why: str) -> None:
         if self._teaching is not None:

@@ -19,7 +19,9 @@ body { font: 15px/1.5 system-ui, sans-serif; margin: 2em auto; max-width: 1020px
 h1 { font-size: 1.5em } h2 { font-size: 1.15em; margin-top: 2em }
 table { border-collapse: collapse; width: 100% } td, th { text-align: left; padding: .25em .6em;
        border-bottom: 1px solid #ddd; vertical-align: top } td.n, th.n { text-align: right }
-td { overflow-wrap: anywhere } .warn { color: #9a3b00 } .dim { color: #666 } svg { max-width: 100% }
+td { overflow-wrap: anywhere } td.s, td.n { white-space: nowrap } td.t { min-width: 9em }
+.scroll { overflow-x: auto }
+.warn { color: #9a3b00 } .dim { color: #666 } svg { max-width: 100% }
 """
 
 
@@ -38,7 +40,7 @@ def page(report: Report) -> str:
             ("UDP packets", f"{document['udp_packets']:,}"),
             ("DTLS records", f"{document['dtls_records']:,}"),
             ("STUN packets", f"{document['stun_packets']:,}"),
-            ("SRTP and SRTCP packets", f"{document['srtp_packets']:,}"),
+            ("RTP and RTCP packets", f"{document['srtp_packets']:,}"),
             ("documented teaching frames", f"{document['teaching_frames']:,}"),
         )
     )
@@ -47,7 +49,7 @@ def page(report: Report) -> str:
     return (
         f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{title}</title>'
         f"<style>{_STYLE}</style></head><body><h1>{title}</h1>{warnings}<table>{head}</table>"
-        f"<h2>Packets over time</h2>{_activity(report)}"
+        f"{_limits(report)}<h2>Packets over time</h2>{_activity(report)}"
         f"<h2>Time line</h2>{_timeline(report)}"
         f"<h2>Sizes of UDP datagrams</h2>{_histogram(report)}"
         f"<h2>Flows</h2>{_flows(report)}"
@@ -56,17 +58,23 @@ def page(report: Report) -> str:
     )
 
 
-def _table(headings: Sequence[str], rows: Iterable[Sequence[object]], numbers: set[int]) -> str:
+def _limits(report: Report) -> str:
+    lines = "".join(f"<li>{escape(words)}</li>" for words in report.limits)
+    return f"<h2>What cannot be known</h2><ul>{lines}</ul>" if lines else ""
+
+
+def _table(headings: Sequence[str], rows: Iterable[Sequence[object]], marks: str) -> str:
+    """Draw a table; `marks` has a letter for each column: number, short (kept on a line), text."""
+
     def cell(tag: str, index: int, value: object) -> str:
-        mark = ' class="n"' if index in numbers else ""
-        return f"<{tag}{mark}>{escape(str(value))}</{tag}>"
+        return f'<{tag} class="{marks[index]}">{escape(str(value))}</{tag}>'
 
     top = "".join(cell("th", index, words) for index, words in enumerate(headings))
     body = "".join(
         "<tr>" + "".join(cell("td", index, value) for index, value in enumerate(row)) + "</tr>"
         for row in rows
     )
-    return f"<table><tr>{top}</tr>{body}</table>"
+    return f'<div class="scroll"><table><tr>{top}</tr>{body}</table></div>'
 
 
 def _flows(report: Report) -> str:
@@ -85,7 +93,7 @@ def _flows(report: Report) -> str:
     more = len(report.conversations) - len(rows)
     rest = f'<p class="dim">{more:,} more are in the JSON report.</p>' if more > 0 else ""
     headings = ("from", "to", "over", "what", "packets", "bytes", "why")
-    return _table(headings, rows, {4, 5}) + rest
+    return _table(headings, rows, "ssssnnt") + rest
 
 
 def _timeline(report: Report) -> str:
@@ -93,22 +101,26 @@ def _timeline(report: Report) -> str:
         return '<p class="dim">Nothing that can be told from outside.</p>'
     rows = (
         (
-            iso(entry.start_ns),
-            "" if entry.end_ns is None else iso(entry.end_ns),
+            _moment(entry.start_ns),
+            "" if entry.end_ns is None else _moment(entry.end_ns),
             entry.kind,
             f"{entry.confidence:.0%}",
             entry.evidence,
         )
         for entry in report.timeline[:_MOST_ROWS]
     )
-    return _table(("from", "to", "what", "confidence", "evidence"), rows, {3})
+    return _table(("from", "to", "what", "confidence", "evidence"), rows, "sssnt")
+
+
+def _moment(time_ns: int) -> str:
+    return iso(time_ns)[:23].replace("T", " ")
 
 
 def _tests(report: Report) -> str:
     rows = (
         (test.direction, test.field, test.verdict.kind, test.verdict.why) for test in report.tests
     )
-    return _table(("direction", "field", "is", "because"), rows, set())
+    return _table(("direction", "field", "is", "because"), rows, "ttst")
 
 
 def _bars(table: np.ndarray, labels: Sequence[str], foot: tuple[str, str]) -> str:

@@ -6,13 +6,13 @@ somebody's identity (the signatures, the finished messages) is made up: every re
 takes them, and no peer would.
 """
 
-import os
 import random
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from rote.capture import ethernet, story
+from rote.capture.appear import appearing
 from rote.capture.datagram import Datagram
 from rote.capture.decrypt import expand, protections
 from rote.errors import BadRequestError
@@ -73,17 +73,9 @@ def make(
     if keylog is not None:
         if not made.keylog:
             raise BadRequestError(f"a session of {kind} is not encrypted", "Leave --keylog out.")
-        _write_keylog(keylog, made.keylog)
+        with appearing(keylog, private=True) as file:
+            file.write(made.keylog.encode("ascii"))
     return ethernet.write(path, made.datagrams)
-
-
-def _write_keylog(path: Path, text: str) -> None:
-    try:
-        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        with open(handle, "w", encoding="ascii") as file:  # noqa: PTH123 - only its owner may read
-            file.write(text)
-    except OSError as error:
-        raise BadRequestError(f"{path} cannot be written: {error.strerror}") from None
 
 
 def _plain(

@@ -9,6 +9,7 @@ import numpy as np
 from rote.capture.analysis import KEEP_RECORDS, KEEP_RECORDS_STREAM, Analysis
 from rote.capture.conversations import Conversation, Side, conversations
 from rote.capture.counter import LEAST, Verdict, judge
+from rote.capture.limits import limits
 from rote.capture.names import Kind
 from rote.capture.packets import LINKTYPES, Decoder, datagrams
 from rote.capture.pcap import Capture, open_capture
@@ -58,6 +59,11 @@ class Report:
         """Return how many packets are of some kinds."""
         return sum(self.totals.get(kind, 0) for kind in kinds)
 
+    @property
+    def limits(self) -> list[str]:
+        """What nobody can tell from this capture, in words; the worst first."""
+        return limits(self.conversations, self.decrypted)
+
     def document(self) -> dict[str, Any]:
         """Return what `--json` shows; docs/capture.md says what each key means."""
         found, decoder = self.analysis, self.analysis.decoder
@@ -90,6 +96,7 @@ class Report:
             "flows": [one.document() for one in self.conversations[:_MOST_FLOWS_SHOWN]],
             "flows_total": len(self.conversations),
             "packets_without_flow": found.flows.left_out,
+            "cannot_be_known": self.limits,
             "timeline": [entry.document() for entry in self.timeline],
             "field_tests": [test.document() for test in self.tests],
             "decrypted": _decrypted_document(self.decrypted),

@@ -2,20 +2,18 @@
 
 import argparse
 import os
-import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 from typer.core import TyperGroup
 
-from rote.cli import capture_tools
+from rote.cli import capture_live, capture_tools
 from rote.cli.options import Json, print_json
 from rote.errors import BadRequestError
 
 if TYPE_CHECKING:
-    from rich.console import Console
     from typer._click.core import Context
 
     from rote.capture.report import Report
@@ -62,20 +60,39 @@ class _Words(argparse.ArgumentParser):
         raise typer.Exit(status)
 
 
+class _Layout(argparse.RawDescriptionHelpFormatter):
+    """Help that looks like that of all the other commands."""
+
+    def add_usage(
+        self, usage: str | None, actions: Any, groups: Any, prefix: str | None = None
+    ) -> None:
+        """Begin as they do."""
+        super().add_usage(usage, actions, groups, prefix or "Usage: ")
+
+
 def _words() -> _Words:
     words = _Words(
-        prog="rote capture",
-        description="Name every flow of a capture by its structure, and say what can be known.",
+        usage="rote capture report [OPTIONS] {FILE}",
+        description="  Name every flow of a capture by its structure, and say what can be known.\n"
+        "\n  The word report may be left out: rote capture FILE.",
         allow_abbrev=False,
+        add_help=False,
+        formatter_class=_Layout,
     )
-    words.add_argument("file", metavar="FILE", help="pcap or pcapng, also gzipped; - is a pipe")
-    words.add_argument("--json", action="store_true", help="print JSON for scripts")
-    words.add_argument("--csv", action="store_true", help="print the flows as CSV")
-    words.add_argument("--html", metavar="PAGE", type=Path, help="write the report as one page")
-    words.add_argument("--stream", action="store_true", help="keep memory bounded")
-    words.add_argument(
-        "--keylog", metavar="KEYS", type=Path, help="decrypt with the session's secrets in KEYS"
+    arguments = words.add_argument_group("Arguments")
+    arguments.add_argument(
+        "file", metavar="FILE", help="A pcap or pcapng, plain or gzipped; - is a pipe.  [required]"
     )
+    options = words.add_argument_group("Options")
+    options.add_argument("--json", action="store_true", help="Print JSON for scripts.")
+    options.add_argument("--csv", action="store_true", help="Print the flows as CSV.")
+    options.add_argument("--html", metavar="PAGE", type=Path, help="Write the report as one page.")
+    options.add_argument("--overwrite", action="store_true", help="Replace PAGE if it is there.")
+    options.add_argument("--stream", action="store_true", help="Keep memory bounded.")
+    options.add_argument(
+        "--keylog", metavar="KEYS", type=Path, help="Decrypt with the session's secrets in KEYS."
+    )
+    options.add_argument("--help", action="help", help="Show this message and exit.")
     return words
 
 
@@ -94,8 +111,7 @@ def direct(words: Sequence[str]) -> int | None:
 
     `words` are those behind `capture`.
     """
-    others = {command.name or command.callback.__name__ for command in app.registered_commands}  # type: ignore[union-attr]
-    if not words or words[0] in others or words[0] == "--help":
+    if not words or words[0] in _commands() or words[0] == "--help":
         return None
     try:
         read_and_show(words)
@@ -104,15 +120,43 @@ def direct(words: Sequence[str]) -> int | None:
     return 0
 
 
+def _commands() -> list[str]:
+    return [command.name or command.callback.__name__ for command in app.registered_commands]  # type: ignore[union-attr]
+
+
 def read_and_show(words: Sequence[str]) -> None:
     """Read a capture and give the report as the words ask for it."""
-    wanted = _words().parse_args(words)
+    parser = _words()
+    wanted, unknown = parser.parse_known_args(words)
+    _check_file(wanted.file, unknown)
+    if unknown:
+        parser.error(f"unrecognized arguments: {' '.join(unknown)}")
+    if wanted.html is not None:
+        from rote.capture.appear import check_new
+
+        check_new(wanted.html, wanted.overwrite)
+    _give(read(wanted.file, wanted.keylog, stream=wanted.stream), wanted)
+
+
+def _check_file(file: str, unknown: list[str]) -> None:
+    """Say so where the first word is no file, but looks like a command that does not exist."""
+    if file == "-" or os.path.lexists(file):
+        return
+    from difflib import get_close_matches
+
+    near = get_close_matches(file, _commands())
+    if near or (unknown and file.isidentifier()):
+        remedy = f"Did you mean: {' or '.join(near)}?" if near else "See: rote capture --help"
+        raise BadRequestError(f"there is no command {file!r}, and no such file", remedy)
+
+
+def read(file: Path | str, keylog: Path | None, *, stream: bool = False) -> "Report":
+    """Read a capture, with the keys in a file where there is one."""
     # Nothing here multiplies matrices; numpy would start a thread for each core.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    from rote.capture.report import report as read
+    from rote.capture.report import report as survey
 
-    found = read(wanted.file, stream=wanted.stream, keylog=_text(wanted.keylog))
-    _give(found, wanted.json, wanted.csv, wanted.html)
+    return survey(file, stream=stream, keylog=_text(keylog))
 
 
 def _text(keylog: Path | None) -> str | None:
@@ -126,42 +170,43 @@ def _text(keylog: Path | None) -> str | None:
         ) from error
 
 
-def _give(found: "Report", as_json: bool, as_csv: bool, html: Path | None) -> None:
-    if html is not None:
+def _give(found: "Report", wanted: argparse.Namespace) -> None:
+    if wanted.html is not None:
+        from rote.capture.appear import appearing
         from rote.capture.html import page
 
-        html.write_text(page(found), encoding="utf-8")
+        with appearing(wanted.html) as file:
+            file.write(page(found).encode())
+    if wanted.csv and not wanted.json:
+        from rote.cli import capture_show
+
+        print(capture_show.as_csv(found), end="")
+    else:
+        show(found, as_json=wanted.json)
+
+
+def show(found: "Report", *, as_json: bool) -> None:
+    """Print a report, for people or for scripts."""
     if as_json:
         print_json(found.document())
         return
     from rote.cli import capture_show
 
-    if as_csv:
-        print(capture_show.as_csv(found), end="")
-    else:
-        capture_show.show(_console(), found)
-
-
-def _console() -> "Console":
-    from rich.console import Console
-
-    # Nobody reads a pipe at 80 columns.
-    return Console(highlight=False, width=None if sys.stdout.isatty() else 200)
+    capture_show.show(capture_show.console(), found)
 
 
 @app.command()
 def explain(file: File, as_json: Json = False) -> None:
     """Walk through the documents' reading and the true one, side by side, on your own file."""
     from rote.capture.explain import explain as walk
-    from rote.capture.report import report as read
 
-    found = walk(read(file))
+    found = walk(read(file, None))
     if as_json:
         print_json(found.document())
         return
     from rote.cli import capture_show
 
-    capture_show.explain(_console(), found)
+    capture_show.explain(capture_show.console(), found)
 
 
 @app.command()
@@ -173,9 +218,9 @@ def field(
 ) -> None:
     """Say by statistics whether a field is a counter, a constant, a length, random or a choice."""
     from rote.capture.report import judge_field
-    from rote.capture.report import report as read
+    from rote.capture.report import report as survey
 
-    tests = judge_field(read(file, head=offset + width), offset, width)
+    tests = judge_field(survey(file, head=offset + width), offset, width)
     if as_json:
         print_json([test.document() for test in tests])
         return
@@ -186,7 +231,7 @@ def field(
 
 
 for _command in (
-    capture_tools.live,
+    capture_live.live,
     capture_tools.make,
     capture_tools.scrub,
     capture_tools.dissector,

@@ -2,6 +2,8 @@
 
 import csv
 import io
+import os
+import sys
 from typing import TYPE_CHECKING
 
 from rich.console import Console
@@ -15,6 +17,20 @@ if TYPE_CHECKING:
     from rote.capture.timeline import Entry
 
 _MOST_FLOWS, _MOST_LINES, _MOST_SIZES = 20, 40, 6
+
+
+class _Out(Console):
+    """A console that leaves it to the command line what to do when its reader has seen enough."""
+
+    def on_broken_pipe(self) -> None:
+        """Let everybody know."""
+        raise BrokenPipeError
+
+
+def console() -> Console:
+    """Return a console on standard output; nobody reads a pipe at 80 columns, unless told so."""
+    wide = not sys.stdout.isatty() and "COLUMNS" not in os.environ
+    return _Out(highlight=False, width=200 if wide else None)
 
 
 def _table(*columns: str, right: tuple[str, ...] = ()) -> Table:
@@ -41,6 +57,7 @@ def show(out: Console, report: "Report") -> None:
     _flows(out, report)
     for one in report.conversations[:_MOST_FLOWS]:
         _inside(out, one)
+    _limits(out, report.limits)
     _timeline(out, report.timeline)
     _tests(out, report.tests)
     _decrypted(out, report)
@@ -61,25 +78,44 @@ def _inside(out: Console, one: "Conversation") -> None:
     """Print what can be told of an encrypted conversation."""
     if not any(side.tracks for side in one.sides):
         return
-    out.print(f"\n[bold]{escape(one.sides[0].words)}[/]")
+    out.print()
     for side in one.sides:
+        if side.tracks or side.facts.fingerprint:
+            out.print(f"[bold]{escape(side.words)}[/]")
         for track in side.tracks:
             gaps = f"with {track.missing:,} missing" if track.missing else "without a gap"
             again = f", {track.repeated:,} repeated" if track.repeated else ""
             out.print(
-                f"  {escape(side.words)}: {track.records:,} records of epoch {track.epoch}, "
+                f"  {track.records:,} records of epoch {track.epoch}, "
                 f"numbered {track.lowest:,} to {track.highest:,} {gaps}{again}"
             )
         if side.facts.fingerprint:
-            out.print(
-                f"  {escape(side.source)} has the certificate sha-256 {side.facts.fingerprint}"
-            )
+            out.print(f"  its certificate sha-256 {side.facts.fingerprint}")
+    if sum(bool(side.tracks) for side in one.sides) > 1:
+        out.print("[bold]both ways[/]")
+    _sizes(out, one)
+
+
+def _sizes(out: Console, one: "Conversation") -> None:
     if one.cipher is not None:
         out.print(f"  {one.cipher.name}: {one.cipher.why}")
     for reading in one.sizes[:_MOST_SIZES]:
         out.print(
             f"  {reading.records:>8,} records of {reading.record_bytes:,} bytes: {reading.words}"
         )
+    if rest := one.sizes[_MOST_SIZES:]:
+        records, sizes = sum(reading.records for reading in rest), len(rest)
+        out.print(f"  {records:>8,} others, of {sizes:,} other size{'s' * (sizes > 1)}")
+
+
+def _limits(out: Console, lines: list[str]) -> None:
+    if not lines:
+        return
+    out.print("\n[bold]What cannot be known[/]")
+    for words in lines[:_MOST_SIZES]:
+        out.print(f"  {escape(words)}")
+    if len(lines) > _MOST_SIZES:
+        out.print(f"  ... and {len(lines) - _MOST_SIZES:,} more", style="dim")
 
 
 def _timeline(out: Console, lines: "list[Entry]") -> None:
@@ -115,7 +151,8 @@ def _decrypted(out: Console, report: "Report") -> None:
     out.print("\n[bold]What was said[/]")
     for pair in report.decrypted.pairs[:_MOST_LINES]:
         wait = "" if pair.latency_s is None else f" after {pair.latency_s * 1000:.0f} ms"
-        said = harmless(f"  {pair.name} {pair.request.parameter}: {pair.outcome}{wait}")
+        asked = f"{pair.name} {pair.request.parameter}".rstrip()
+        said = harmless(f"  {asked}: {pair.outcome}{wait}")
         out.print(said, markup=False)
     out.print(f"  {len(report.decrypted.messages):,} messages in all", style="dim")
 

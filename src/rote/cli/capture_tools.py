@@ -1,9 +1,5 @@
-"""Around captures: make one, take one, share one, show one in Wireshark; read the app's log."""
+"""Around captures: make one, share one, show one in Wireshark; read the phone app's log."""
 
-import shutil
-import signal
-import subprocess
-import tempfile
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -16,15 +12,22 @@ from rote.errors import BadRequestError
 if TYPE_CHECKING:
     from rote.capture.applog import AppLog
 
+Overwrite = Annotated[
+    bool, typer.Option("--overwrite", help="Replace what is there under that name.")
+]
+
 
 def applog(
-    file: Annotated[Path, typer.Argument(help="The app's log, as text.")],
+    file: Annotated[Path, typer.Argument(help="A log of Unitree's phone app, as text.")],
     utc_offset: Annotated[
         float, typer.Option(help="Hours by which the phone's clock was ahead of UTC.")
     ] = 0.0,
     as_json: Json = False,
 ) -> None:
-    """Show what the phone app asked, what the robot answered, and what it was doing."""
+    """Show what the phone app asked, what the robot answered, and what it was doing.
+
+    It reads the log that Unitree's app keeps on the phone, where you have one: no capture, no keys.
+    """
     from rote.capture.applog import read
 
     try:
@@ -32,15 +35,21 @@ def applog(
         with file.open(encoding="utf-8", errors="replace") as lines:
             log = read(lines, year=year, utc_offset_s=utc_offset * 3600)
     except OSError as error:
-        raise BadRequestError(f"{file} cannot be read: {error.strerror}") from None
+        raise BadRequestError(
+            f"{file} cannot be read: {error.strerror}", "Check the path."
+        ) from None
+    if not log.messages:
+        raise BadRequestError(
+            f"{file} is no log of the phone app: none of its {log.lines:,} lines has a message "
+            "between app and robot",
+            "Give the log that Unitree's app keeps on the phone, as text: docs/capture.md.",
+        )
     if as_json:
         print_json(_document(log))
         return
     print(f"{log.lines} lines, {log.messages} messages, {log.unknown} lines without one")
     for at, words in _story(log):
         print(f"{at}  {words}")
-    if not log.messages:
-        print("Is this the app's log? No message of a data channel is in it.")
 
 
 def _document(log: "AppLog") -> dict[str, object]:
@@ -80,6 +89,7 @@ def _asked(name: str, latency_s: float | None, outcome: str) -> str:
 def scrub(
     file: Annotated[Path, typer.Argument(help="A capture, pcap or pcapng.")],
     to: Annotated[Path, typer.Argument(metavar="COPY", help="Where to write the copy.")],
+    overwrite: Overwrite = False,
     as_json: Json = False,
 ) -> None:
     """Write a copy in which addresses, serials, tokens and names are replaced.
@@ -87,8 +97,10 @@ def scrub(
     The same name is replaced by the same other one throughout; what is encrypted stays. Look at the
     copy before you give it away: what unknown protocols say is not touched.
     """
+    from rote.capture.appear import check_new
     from rote.capture.scrub import scrub as clean
 
+    check_new(to, overwrite)
     done = clean(file, to)
     if as_json:
         print_json({name: getattr(done, name) for name in done.__slots__})
@@ -110,11 +122,16 @@ def make(
         Path | None, typer.Option(metavar="FILE", help="Write the session's secrets there.")
     ] = None,
     seed: Annotated[int, typer.Option(help="Another seed, other random numbers.")] = 0,
+    overwrite: Overwrite = False,
     as_json: Json = False,
 ) -> None:
     """Write a capture of a teaching session, to learn from and to test with."""
+    from rote.capture.appear import check_new
     from rote.capture.make import make as build
 
+    for path in (file, keylog):
+        if path is not None:
+            check_new(path, overwrite)
     count = build(file, kind, cipher=cipher, keylog=keylog, seed=seed)
     if as_json:
         print_json({"file": str(file), "packets": count})
@@ -127,88 +144,21 @@ def dissector(
     file: Annotated[
         Path | None, typer.Argument(help="Where to write it; without, it is printed.")
     ] = None,
-) -> None:
-    """Write a dissector for Wireshark: teaching frames, A1 frames, the data channel."""
-    from rote.capture.appear import appearing
-    from rote.capture.dissector import lua
-
-    if file is None:
-        print(lua(), end="")
-        return
-    with appearing(file) as out:
-        out.write(lua().encode())
-    print(f"Written. Try: wireshark -X lua_script:{file}")
-
-
-def live(
-    interface: Annotated[str, typer.Option("-i", "--interface", help="Where to listen.")],
-    file: Annotated[
-        Path | None, typer.Option("-w", "--write", metavar="FILE", help="Keep the packets there.")
-    ] = None,
-    keylog: Annotated[
-        Path | None, typer.Option(metavar="KEYS", help="The secrets of what will be heard.")
-    ] = None,
-    seconds: Annotated[float | None, typer.Option(help="How long; else until Ctrl-C.")] = None,
+    overwrite: Overwrite = False,
     as_json: Json = False,
 ) -> None:
-    """Listen on an interface until Ctrl-C, then say what was heard."""
-    from rote.cli.capture import read_and_show
+    """Write a dissector for Wireshark: teaching frames, A1 frames, the data channel."""
+    from rote.capture.appear import appearing, check_new
+    from rote.capture.dissector import lua
 
-    with tempfile.TemporaryDirectory(prefix="rote-") as folder:
-        kept = file or Path(folder) / "live.pcap"
-        if not as_json:
-            end = "Ctrl-C ends it" if seconds is None else f"for {seconds:g} s"
-            print(f"Listening on {interface}; {end}.", flush=True)
-        record(interface, kept, seconds)
-        words = [str(kept)]
-        words += ["--json"] if as_json else []
-        words += [] if keylog is None else ["--keylog", str(keylog)]
-        read_and_show(words)
-
-
-def record(interface: str, file: Path, seconds: float | None = None) -> None:
-    """Let tcpdump or dumpcap listen until it has been long enough, or somebody has had enough."""
-    process = subprocess.Popen(  # noqa: S603 # no shell: an interface and a file, and nothing else
-        _listener(interface, file), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
-    )
-    # Ctrl-C reaches the listener too; it ends by itself, and we wait until its file is complete.
-    ignored = signal.signal(signal.SIGINT, signal.SIG_IGN) if seconds is None else None
-    try:
-        _, said = process.communicate(timeout=seconds)
-    except subprocess.TimeoutExpired:
-        process.send_signal(signal.SIGINT)
-        _, said = process.communicate()
-    finally:
-        if ignored is not None:
-            signal.signal(signal.SIGINT, ignored)
-        if process.poll() is None:
-            process.kill()
-    if process.returncode not in (0, -signal.SIGINT) or not file.exists():
-        lines = [line for line in said.splitlines() if line.strip()] or ["it said nothing"]
-        raise BadRequestError(
-            f"nothing could be recorded on {interface}: {lines[-1]}",
-            "See that the interface exists (ip link), and that you may listen: run it with sudo.",
-        )
-
-
-def _listener(interface: str, file: Path) -> list[str]:
-    if tcpdump := shutil.which("tcpdump"):
-        # Without -Z it gives up its rights before it opens the file, where it may not be written.
-        return [
-            tcpdump,
-            "-i",
-            interface,
-            "-s",
-            "0",
-            "--immediate-mode",
-            "-Z",
-            "root",
-            "-w",
-            str(file),
-        ]
-    if dumpcap := shutil.which("dumpcap"):
-        return [dumpcap, "-i", interface, "-q", "-w", str(file)]
-    raise BadRequestError(
-        "neither tcpdump nor dumpcap is installed, and one of them does the listening",
-        "Run: sudo apt install tcpdump",
-    )
+    text = lua()
+    if file is not None:
+        check_new(file, overwrite)
+        with appearing(file) as out:
+            out.write(text.encode())
+    if as_json:
+        print_json({"text": text} if file is None else {"file": str(file)})
+    elif file is None:
+        print(text, end="")
+    else:
+        print(f"Written. Try: wireshark -X lua_script:{file}")

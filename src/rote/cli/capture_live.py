@@ -1,0 +1,179 @@
+"""rote capture live: listen on an interface, then say what was heard.
+
+tcpdump or dumpcap does the listening. However we are ended, it ends too.
+"""
+
+import math
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from types import FrameType
+from typing import Annotated
+
+import typer
+
+from rote.cli.capture_tools import Overwrite
+from rote.cli.options import Json
+from rote.errors import BadRequestError
+
+_LEAST_S, _MOST_S = 0.1, 7 * 24 * 3600.0
+_LOOK_S = 0.2
+_TELL_TIMES, _PATIENCE_S = 5, 1.0
+"""How often a listener is told to end before it is killed, and how long it may take each time."""
+_PR_SET_PDEATHSIG = 1
+_BUFFER_KIB = 16 * 1024
+_LOST = re.compile(r"([1-9]\d*) packets? dropped by kernel")
+
+
+def live(
+    interface: Annotated[str, typer.Option("-i", "--interface", help="Where to listen.")],
+    file: Annotated[
+        Path | None, typer.Option("-w", "--write", metavar="FILE", help="Keep the packets there.")
+    ] = None,
+    keylog: Annotated[
+        Path | None, typer.Option(metavar="KEYS", help="The secrets of what will be heard.")
+    ] = None,
+    seconds: Annotated[float | None, typer.Option(help="How long; else until Ctrl-C.")] = None,
+    overwrite: Overwrite = False,
+    as_json: Json = False,
+) -> None:
+    """Listen on an interface until Ctrl-C, then say what was heard."""
+    from dataclasses import replace
+
+    from rote.capture.appear import check_new
+    from rote.cli.capture import read, show
+
+    if seconds is not None and not _LEAST_S <= seconds <= _MOST_S:
+        raise BadRequestError(
+            f"--seconds {seconds:g} is no time to listen",
+            f"Give {_LEAST_S:g} to {_MOST_S:g}, or leave it out and end it with Ctrl-C.",
+        )
+    if file is not None:
+        check_new(file, overwrite)
+    with (
+        _hearing(_unwind, signal.SIGTERM, signal.SIGHUP),
+        tempfile.TemporaryDirectory(prefix="rote-") as folder,
+    ):
+        kept = file or Path(folder) / "live.pcap"
+        if not as_json:
+            end = "Ctrl-C ends it" if seconds is None else f"for {seconds:g} s"
+            print(f"Listening on {interface}; {end}.", flush=True)
+        lost = record(interface, kept, seconds)
+        found = read(kept, keylog)
+        if lost:
+            found.warnings.append(f"{lost:,} packets came too fast for tcpdump and are missing")
+        if file is None:
+            found = replace(found, name=f"heard on {interface}, not kept")
+        show(found, as_json=as_json)
+
+
+def record(interface: str, file: Path, seconds: float | None = None) -> int:
+    """Let tcpdump or dumpcap listen until it has been long enough, or somebody has had enough.
+
+    Return how many packets it lost, by its own account. SIGINT leaves the file for us to read;
+    SIGTERM and SIGHUP end the command.
+    """
+    heard: list[int] = []
+    with _hearing(
+        lambda number, _: heard.append(number), signal.SIGINT, signal.SIGTERM, signal.SIGHUP
+    ):
+        process = _start(_listener(interface, file))
+        try:
+            said = _listen(process, seconds, heard)
+        finally:
+            process.kill()
+    if heard and heard[0] != signal.SIGINT:
+        _unwind(heard[0])
+    if process.returncode not in (0, -signal.SIGINT, -signal.SIGKILL) or not file.exists():
+        raise _nothing_recorded(interface, said)
+    lost = _LOST.search(said)
+    return int(lost[1]) if lost else 0
+
+
+def _nothing_recorded(interface: str, said: str) -> BadRequestError:
+    lines = [line for line in said.splitlines() if line.strip()]
+    if not lines:
+        return BadRequestError(
+            f"the listening on {interface} had not begun when it was ended", "Listen for longer."
+        )
+    allowed = ", and that you may listen: run it with sudo" if os.geteuid() else ""
+    return BadRequestError(
+        f"nothing could be recorded on {interface}: {lines[-1]}",
+        f"See that the interface exists (ip link){allowed}.",
+    )
+
+
+def _start(command: list[str]) -> subprocess.Popen[str]:
+    """Start a listener whom a terminal's Ctrl-C does not reach: we tell it when to end."""
+    die_with_us = None
+    if sys.platform == "linux":
+        import ctypes
+
+        prctl = ctypes.CDLL(None).prctl  # looked up here: the child must not load anything
+
+        def die_with_us() -> None:
+            prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+
+    return subprocess.Popen(  # noqa: S603 # no shell: an interface and a file, and nothing else
+        command,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        preexec_fn=die_with_us,  # noqa: PLW1509 # one system call, even if we are killed later
+    )
+
+
+def _listen(process: subprocess.Popen[str], seconds: float | None, heard: list[int]) -> str:
+    """Wait until a listener ends, or the time is over, or a signal came; return what it said."""
+    until = time.monotonic() + (seconds or math.inf)
+    while not heard and (left := until - time.monotonic()) > 0:
+        with suppress(subprocess.TimeoutExpired):
+            return process.communicate(timeout=min(left, _LOOK_S))[1]
+    # Told while it is about to begin, tcpdump forgets it: so it is told again.
+    for _ in range(_TELL_TIMES):
+        process.send_signal(signal.SIGINT)
+        with suppress(subprocess.TimeoutExpired):
+            return process.communicate(timeout=_PATIENCE_S)[1]
+    process.kill()
+    return process.communicate()[1]
+
+
+def _unwind(number: int, _frame: FrameType | None = None) -> None:
+    """End the command as a signal asks, with everything cleared away on the way out."""
+    raise typer.Exit(128 + number)
+
+
+@contextmanager
+def _hearing(
+    handler: Callable[[int, FrameType | None], object], *numbers: signal.Signals
+) -> Iterator[None]:
+    """Handle signals while the block runs."""
+    before = {number: signal.signal(number, handler) for number in numbers}
+    try:
+        yield
+    finally:
+        for number, former in before.items():
+            signal.signal(number, former)
+
+
+def _listener(interface: str, file: Path) -> list[str]:
+    if tcpdump := shutil.which("tcpdump"):
+        # Its usual 2 MiB hold few packets in immediate mode, and what comes then is lost.
+        options = ["-i", interface, "-s", "0", "--immediate-mode", "-B", str(_BUFFER_KIB)]
+        # Without -Z it gives up its rights before it opens the file, where it may not be written.
+        return [tcpdump, *options, "-Z", "root", "-w", str(file)]
+    if dumpcap := shutil.which("dumpcap"):
+        return [dumpcap, "-i", interface, "-q", "-w", str(file)]
+    raise BadRequestError(
+        "neither tcpdump nor dumpcap is installed, and one of them does the listening",
+        "Run: sudo apt install tcpdump",
+    )
