@@ -2,12 +2,12 @@
 
 import asyncio
 import json
+import os
 import sys
+import tempfile
 
 import httpx
 from websockets.asyncio.client import ClientConnection, connect
-
-SERVE = "-m rote web --no-browser --json --port 0 --robot sim://g1?store=:memory:"
 
 
 async def stay_alive(live: ClientConnection) -> None:
@@ -25,26 +25,26 @@ async def drive(address: str) -> None:
         async with httpx.AsyncClient(base_url=address, headers=headers, timeout=30) as http:
 
             async def ask(path: str, **body: object) -> dict[str, object]:
-                answer = await http.post(f"api/{path}", json=body)
-                return dict(answer.raise_for_status().json())
+                return dict((await http.post(f"api/{path}", json=body)).raise_for_status().json())
 
             await ask("teach/start", name="wave")  # the arms are soft from here on
             await ask("teach/hand", script="wave", seconds=2)
             await asyncio.sleep(2)
             print(await ask("teach/finish", save=True))
-            checked = await ask("edit", take="wave", steps=[{"op": "trim_idle"}])
-            print("fit to be played:", checked["ok"])
+            print("playable:", (await ask("edit", take="wave", steps=[{"op": "trim_idle"}]))["ok"])
             await ask("play", name="wave", loop=True)
             print(await ask("stop"))
         alive.cancel()
 
 
 async def main() -> None:
-    server = await asyncio.create_subprocess_exec(sys.executable, *SERVE.split(), stdout=-1)
+    serve = ["-m", "rote", "web", "--no-browser", "--json", "--port", "0"]
+    server = await asyncio.create_subprocess_exec(sys.executable, *serve, stdout=-1)
     assert server.stdout is not None
     await drive(json.loads(await server.stdout.readline())["url"])
     server.terminate()  # it leaves the robot at rest
     await server.wait()
 
 
-asyncio.run(main())
+with tempfile.TemporaryDirectory() as os.environ["ROTE_HOME"]:  # not your own robot and library
+    asyncio.run(main())

@@ -220,6 +220,8 @@ def test_a_checksum_error_shows_both_sums_and_suspects_dtls() -> None:
 def test_an_unsafe_motion_names_the_joint_the_moment_and_the_number() -> None:
     error = UnsafeMotionError("left_elbow", 1.256, "9.1 rad/s, limit 8.0")
     assert str(error) == "unsafe motion: left_elbow at 1.26 s: 9.1 rad/s, limit 8.0"
+    named = UnsafeMotionError("left_elbow", 1.256, "left_elbow moves at 9.1 rad/s")
+    assert str(named) == "unsafe motion at 1.26 s: left_elbow moves at 9.1 rad/s"
     assert "slower" in error.remedy
 
 

@@ -11,7 +11,7 @@ EXPECTED = {
     "teach_and_play": "done",
     "blocking": "completed: False",
     "own_hand": "the elbow moved 0.",
-    "drive_pendant": "fit to be played: True",
+    "drive_pendant": "playable: True",
 }
 
 

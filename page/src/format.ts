@@ -26,6 +26,16 @@ export function shortJoint(name: string): string {
   return joint(name).replace(/^Left /, "L ").replace(/^Right /, "R ");
 }
 
+/** Whether a take is of a robot that the pendant cannot show or play: it knows the G1 alone. */
+export function foreign(names: readonly string[], known: readonly string[]): boolean {
+  return !names.some((name) => known.includes(name));
+}
+
+/** Whether a check has left out what touches what; it says so in a note. */
+export function partly(findings: readonly { severity: string; kind: string }[]): boolean {
+  return findings.some(({ severity, kind }) => severity === "note" && kind === "self-collision");
+}
+
 /** Return a name that is not taken: `wave`, `wave 2`, `wave 3`... */
 export function freeName(wanted: string, taken: readonly string[]): string {
   const used = new Set(taken);

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { extent, movers, ranges, thinned, ticks } from "../src/curves";
-import { degrees, freeName, joint, picture, seconds, sentence, shortJoint } from "../src/format";
+import { degrees, foreign, freeName, joint, partly, picture, seconds, sentence, shortJoint } from "../src/format";
 import { done, NOTHING_DONE, redo, undo } from "../src/history";
 import { focusOf, stops } from "../src/keys";
 import { TEXTS } from "../src/texts";
@@ -107,5 +107,17 @@ describe("words and numbers", () => {
   it("always say that STOP is a software stop", () => {
     expect(TEXTS.stop.note).toMatch(/not an emergency stop/);
     expect(TEXTS.stop.noteLong).toMatch(/not an emergency stop/);
+  });
+});
+
+describe("a take of another robot", () => {
+  it("has none of the joints that are known here", () => {
+    const known = ["left_elbow_joint", "waist_yaw_joint"];
+    expect(foreign(["FR_hip_joint", "FR_thigh_joint"], known)).toBe(true);
+    expect(foreign(["waist_yaw_joint"], known)).toBe(false);
+  });
+  it("is not said to be checked for collisions where a note says that nobody looked", () => {
+    expect(partly([{ severity: "note", kind: "self-collision" }])).toBe(true);
+    expect(partly([{ severity: "note", kind: "jump" }, { severity: "error", kind: "self-collision" }])).toBe(false);
   });
 });

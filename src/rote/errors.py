@@ -201,7 +201,8 @@ class UnsafeMotionError(RoteError):
         self._remedy = remedy
 
     def __str__(self) -> str:
-        return f"unsafe motion: {self.joint} at {self.time_s:.2f} s: {self.reason}"
+        who = "" if self.reason.startswith(self.joint) else f": {self.joint}"
+        return f"unsafe motion{who} at {self.time_s:.2f} s: {self.reason}"
 
     @property
     def remedy(self) -> str:

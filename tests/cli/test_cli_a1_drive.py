@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from rote.cli import main
+from rote.motion.files import load
 
 PROTECTION = 7
 ROBOT = """
@@ -122,8 +123,11 @@ def test_legs_are_taught_and_played_from_this_computer(
     to = ("--robot", robots.hanging)
     assert main(["teach", "sway", "--seconds", "0.1", *to]) in (0, PROTECTION)
     assert "must lie or hang" in capsys.readouterr().err
-    file = home / "sway.json"
-    taught = told(capsys, "teach", "sway", "--seconds", "0.4", "--out", str(file), *to)
+    for number in range(8):
+        file = home / f"sway {number}.json"
+        taught = told(capsys, "teach", "sway", "--seconds", "0.4", "--out", str(file), *to)
+        if load(file).longest_gap_s < 0.2:
+            break  # else this machine was busy, and the hole would be refused, as it should
     assert taught["saved"]
     assert taught["samples"] > 20
     assert Path(taught["take"]).is_file()

@@ -94,6 +94,7 @@ def test_people_get_a_line_per_robot_with_the_url_to_use(
     ):
         code, out, err = ask(capsys, serial, two, "--seconds", "30")
     assert (code, err) == (0, "")
+    assert out.splitlines()[0].split() == ["serial", "address", "interface", "seconds", "url"]
     rows = [line.split() for line in out.splitlines() if line.startswith(serial)]
     by_serial = {row[0]: row for row in rows}
     assert by_serial[serial][1] == "10.0.0.7"

@@ -10,6 +10,7 @@ import pytest
 
 from rote.cli import main
 from rote.model import G1_29
+from rote.model_a1 import A1, A1_STAND_RAD
 from rote.motion.files import load, save
 from rote.motion.track import Track
 from rote.sim.presets import performed
@@ -150,6 +151,20 @@ def test_a_check_says_whether_it_may_be_played(
     assert "Do not play this." in shown
 
 
+def test_what_a_check_says_is_not_broken_in_a_pipe(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sit = tmp_path / "sit.csv"
+    joints_rad = np.repeat([A1_STAND_RAD], 50, axis=0)
+    save(Track(times_s=np.arange(50) / 50, joints_rad=joints_rad, names=A1.names), sit)
+    code, shown, _ = ask(capsys, "motion", "check", sit)
+    assert code == 0
+    assert "contact: of an A1 they are not known here\n" in shown
+    joints_rad[:, 0] = 0.81  # a little beyond its end
+    save(Track(times_s=np.arange(50) / 50, joints_rad=joints_rad, names=A1.names), sit)
+    assert "Fit, with warnings: look at them first." in ask(capsys, "motion", "check", sit)[1]
+
+
 def test_compressing_states_its_error_and_refuses_what_is_absurd(
     wave: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -167,8 +182,11 @@ def test_compressing_states_its_error_and_refuses_what_is_absurd(
     both = tmp_path / "both.mcap"
     ask(capsys, "motion", "layer", wave, wave, both, "--joint", "right_arm")
     code, _, err = ask(capsys, "motion", "compress", both, "--budget", 5)
-    assert code == 5
-    assert "store it at full rate" in err
+    assert code == 2
+    assert "keyframes miss the motion by" in err
+    assert "--bound" in err
+    assert "--force" in err
+    assert "unsafe" not in err
     assert ask(capsys, "motion", "compress", both, "--budget", 5, "--force")[0] == 0
     assert ask(capsys, "motion", "compress", wave)[0] == 2
     assert ask(capsys, "motion", "compress", wave, "--bound", 1, "--interpolation", "x")[0] == 2
@@ -297,6 +315,9 @@ def test_what_a_check_forbids_is_not_played_and_warnings_want_force(
         assert code == 5
         assert "unsafe motion" in err
     save(played("clap", 4.0), clap)
+    code, shown, _ = ask(capsys, "motion", "check", clap)
+    assert code == 0
+    assert "Fit, with warnings: rote play wants --force." in shown
     code, _, err = ask(capsys, "play", clap)
     assert code == 5
     assert "--force" in err
@@ -334,6 +355,52 @@ def test_every_teaching_leaves_a_take_that_can_be_named_tagged_and_deleted(
     trash = Path(ask_json(capsys, "takes", "delete", "yours")["trash"])
     assert trash.exists()
     assert [t["name"] for t in ask_json(capsys, "takes", "list")["takes"]] == ["copy"]
+
+
+def test_a_search_without_a_hit_is_no_empty_library(
+    wave: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ask(capsys, "takes", "import", wave)
+    assert "None of the 1 takes" in ask(capsys, "takes", "list", "nothing", "like")[1]
+    assert "g1-29" in ask(capsys, "takes", "list")[1]
+
+
+def test_a_take_that_is_no_file_is_named_with_the_way_to_one(
+    wave: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ask(capsys, "takes", "import", wave, "--name", "my wave")
+    for asked in ("my wave.mcap", "my wave"):
+        code, _, err = ask(capsys, "motion", "info", asked)
+        assert code == 2
+        assert "rote takes export 'my wave' 'my wave.mcap'" in err
+    code, _, err = ask(capsys, "motion", "info", "no.mcap")
+    assert code == 2
+    assert "Check its name" in err
+
+
+def test_what_the_system_bars_is_told_with_words(
+    wave: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def barred(path: Path) -> bool:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(Path, "exists", barred)
+    code, _, err = ask(capsys, "motion", "mirror", wave, "/far/x.mcap")
+    assert code == 1
+    assert "/far/x.mcap cannot be used: permission denied\n      Name a place" in err
+
+
+def test_a_library_that_cannot_be_written_names_where_it_is_chosen(
+    wave: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("ROTE_HOME", str(tmp_path / "file"))
+    code, _, err = ask(capsys, "takes", "import", wave)
+    assert code == 2
+    assert "ROTE_HOME" in err
 
 
 def test_a_take_is_shown_at_a_glance(wave: Path, capsys: pytest.CaptureFixture[str]) -> None:

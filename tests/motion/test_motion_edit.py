@@ -161,7 +161,7 @@ def test_a_trim_keeps_the_samples_and_marks_inside_and_the_clock() -> None:
     trimmed = edit.trim(even(), 0.5, 1.2)
     assert (trimmed.times_s[0], trimmed.times_s[-1], len(trimmed)) == (0.5, 1.2, 71)
     assert trimmed.marks == (Mark(0.5, "quarter"),)
-    assert trimmed.history == ("trim 0.50 to 1.20 s",)
+    assert trimmed.history == ("trim: kept 0.50 to 1.20 of 0.00 to 2.00 s",)
 
 
 def test_a_trim_between_two_samples_is_refused_with_the_numbers() -> None:
@@ -194,12 +194,22 @@ def test_where_movement_begins_and_ends_is_found_behind_noise(noise_rad: float) 
     assert 2.0 <= end_s <= 2.1
 
 
+def test_a_resampling_says_how_much_longer_the_last_pose_is_held() -> None:
+    uneven = edit.trim(even(), 0.0, 1.25)
+    assert edit.resample(uneven, 10.0).history[-1].endswith("Hz, its last pose held 50 ms longer")
+    assert edit.resample(uneven, 4.0).history[-1] == "resample at 4 Hz"
+
+
 def test_idle_ends_are_cut_but_for_a_margin() -> None:
     trimmed = edit.trim_idle(resting(), margin_s=0.3)
     start_s, end_s = edit.idle_bounds(resting())
     assert trimmed.times_s[0] == pytest.approx(start_s - 0.3, abs=0.0101)
     assert trimmed.times_s[-1] == pytest.approx(end_s + 0.3, abs=0.0101)
-    assert trimmed.history == (f"trim idle {start_s - 0.3:.2f} to {end_s + 0.3:.2f} s",)
+    kept = f"{start_s - 0.3:.2f} to {end_s + 0.3:.2f}"
+    assert trimmed.history == (f"trim idle: kept {kept} of 0.00 to 4.00 s",)
+    again = edit.trim_idle(trimmed, margin_s=0.3)
+    assert again.history[-1] == "trim idle: nothing was cut"
+    assert len(again) == len(trimmed)
 
 
 def test_a_track_that_moves_all_the_time_is_kept_whole() -> None:

@@ -11,15 +11,9 @@ import pytest
 
 from rote.errors import BadRequestError, MissingExtraError
 from rote.model import G1_29, G1_REST_RAD
-from rote.motion.figure import (
-    LEFT,
-    RIGHT,
-    STICKS,
-    draw_frames,
-    draw_gif,
-    drawn_frames,
-    sticks,
-)
+from rote.model_a1 import A1, A1_STAND_RAD
+from rote.motion.figure import LEFT, RIGHT, draw_frames, draw_gif, drawn_frames
+from rote.motion.figure_body import STICKS, a1_sticks, body_of, sticks
 from rote.motion.kinematics import forward, hands_m
 from rote.motion.track import Array, Track
 
@@ -83,6 +77,40 @@ def test_sticks_hang_together() -> None:
     for _, start, end in STICKS:
         assert start in begun
         begun.add(end)
+
+
+def test_an_a1_stands_on_four_legs_that_bend_as_its_joints_do() -> None:
+    straight, stand = np.zeros((1, 12)), np.array([A1_STAND_RAD])
+    rolled = straight.copy()
+    rolled[:, 0::3] = 0.3
+    body = a1_sticks(np.vstack([straight, stand, rolled]))
+    assert body.ends_m[:, :, 2].min(axis=(0, 1)) == pytest.approx([0.0, 0.0, 0.0], abs=1e-9)
+    trunk = body.sides.index("")
+    assert body.ends_m[trunk, 0, 2, :2] == pytest.approx([0.4, 0.2 * (np.cos(0.67) + np.cos(0.63))])
+    assert body.hands_m[:, :, 0] == pytest.approx(
+        np.array([[0.1805, 0.1308, 0.0], [0.1805, -0.1308, 0.0]])
+    )
+    assert (body.hands_m[:, 1, 2] > body.hands_m[:, 1, 0] + 0.1).all()  # all swing to the left
+    assert body.sides.count("left") == body.sides.count("right") == 6
+
+
+def test_the_robot_drawn_is_the_one_that_was_taught(tmp_path: Path) -> None:
+    times_s = np.linspace(0.0, 1.0, 20)
+    some = A1.names[1:]
+    sitting = Track(
+        times_s=times_s,
+        joints_rad=np.linspace(A1_STAND_RAD, np.array(A1_STAND_RAD) + 0.2, 20)[:, 1:],
+        names=some,
+        variant="a1",
+    )
+    whole = np.linspace(A1_STAND_RAD, np.array(A1_STAND_RAD) + 0.2, 20)
+    whole[:, 0] = A1_STAND_RAD[0]
+    assert body_of(sitting, times_s).ends_m == pytest.approx(a1_sticks(whole).ends_m)
+    draw_frames(sitting, tmp_path / "sit.png", count=2)
+    assert min(pixels(tmp_path / "sit.png", colour) for colour in (LEFT, RIGHT)) > 100
+    arms = Track(times_s=times_s, joints_rad=np.zeros((20, 1)), names=("claw",), variant="crab")
+    with pytest.raises(BadRequestError, match="no other robot is drawn"):
+        body_of(arms, times_s)
 
 
 # ---- the strip ----------------------------------------------------------------------------------

@@ -174,10 +174,18 @@ def test_times_that_do_not_increase_are_refused(tmp_path: Path) -> None:
         load_csv(written(tmp_path, "t,a\n0.0,1\n0.2,1\n0.1,1\n"))
 
 
-@pytest.mark.parametrize("cell", ["nan", "inf", "-inf"])
-def test_a_cell_that_is_not_a_number_is_refused(tmp_path: Path, cell: str) -> None:
-    with pytest.raises(BadRequestError):
-        load_csv(written(tmp_path, f"t,a\n0.0,1\n0.2,{cell}\n"))
+@pytest.mark.parametrize("cell", ["nan", "inf", "-inf", "much"])
+def test_a_cell_that_is_not_a_number_is_refused_by_its_column(tmp_path: Path, cell: str) -> None:
+    with pytest.raises(BadRequestError, match=r"row 3 cannot be read: b is .*not a number"):
+        load_csv(written(tmp_path, f"t,a,b\n0.0,1,1\n0.2,1,{cell}\n"))
+    with pytest.raises(BadRequestError, match=r"row 3 cannot be read: (its time|t) is .*number"):
+        load_csv(written(tmp_path, f"t,a\n0.0,1\n{cell},1\n"))
+
+
+def test_semicolons_are_told_from_commas(tmp_path: Path) -> None:
+    with pytest.raises(BadRequestError, match="first row must be 't'") as caught:
+        load_csv(written(tmp_path, "t;a\n0,0;1\n"))
+    assert caught.value.remedy == "Put commas between the cells."
 
 
 def test_a_missing_file_is_refused_in_words(tmp_path: Path) -> None:

@@ -121,6 +121,8 @@ def test_names_that_are_no_file_names_are_refused(library: Library, name: str) -
 
 def test_what_is_not_there_is_refused_with_what_is(library: Library) -> None:
     library.save(waving(), "wave")
+    assert library.has("wave")
+    assert not library.has("bow")
     with pytest.raises(BadRequestError, match="no take 'bow'") as refused:
         library.load("bow")
     assert "wave" in refused.value.remedy

@@ -1,14 +1,14 @@
 /** Screen 4: a take on a time line, tools, checks, and a preview before anything moves. */
 
 import { useEffect, useMemo, useState } from "preact/hooks";
-import { freeName, joint as jointName, picture, seconds, sentence } from "../format";
+import { freeName, joint as jointName, partly, picture, seconds, sentence } from "../format";
 import { Chart } from "../parts/chart";
 import { Icon } from "../parts/icons";
 import { can, go, loadTakes, playTake, pointed, question, ready, takes } from "../store";
 import { TEXTS } from "../texts";
 import type { Curves, Edited, Mark } from "../types";
 import {
-  describe, edited, history, opened, playhead, preview, previewing, redoStep, save, selection, step, stopPreview, undoStep, working,
+  describe, edited, history, isForeign, opened, playhead, preview, previewing, redoStep, save, selection, step, stopPreview, undoStep, working,
 } from "./editing";
 
 const T = TEXTS.edit;
@@ -122,7 +122,8 @@ function Checks() {
         <h2 id="checks-title">{T.findings}</h2>
         {!made.ok && <span class="chip bad">{T.cannot}</span>}
       </div>
-      {found.length === 0 && <p class="fine"><Icon name="check" /><span>{T.fine}</span></p>}
+      {isForeign.value && <p class="bad-words" data-testid="foreign">{T.foreign}</p>}
+      {found.length === 0 && <p class="fine"><Icon name="check" /><span>{partly(notes) ? T.finePartly : T.fine}</span></p>}
       <ul class="findings">{[...found, ...notes].slice(0, MOST_FINDINGS).map((mark) => <MarkRow key={mark.words} mark={mark} />)}</ul>
     </section>
   );
@@ -207,7 +208,8 @@ export function EditDock({ inert }: { inert: boolean }) {
             <Icon name={previewing.value ? "pause" : "play"} />{previewing.value ? T.stopPreview : T.preview}
           </button>
           {can("stream") && (
-            <button class="button" disabled={!ready.value || working.value || !made.ok} title={made.ok ? TEXTS.library.playTip : T.cannot} data-testid="edit-play"
+            <button class="button" disabled={!ready.value || working.value || !made.ok || isForeign.value}
+              title={isForeign.value ? T.foreign : made.ok ? TEXTS.library.playTip : T.cannot} data-testid="edit-play"
               onClick={() => playTake(take, steps)}>{T.play}</button>
           )}
           <button class="button primary" disabled={working.value} onClick={ask} data-testid="save-as">{T.save}</button>

@@ -1,8 +1,8 @@
 /** The take being edited: what was done to it, what came of it, and the moment shown. */
 
-import { effect, signal } from "@preact/signals";
+import { computed, effect, signal } from "@preact/signals";
 import { api } from "../api";
-import { seconds } from "../format";
+import { foreign, seconds } from "../format";
 import { done, type History, NOTHING_DONE, redo, undo } from "../history";
 import { rowAt } from "../interpolate";
 import type { Selection } from "../parts/chart";
@@ -17,6 +17,11 @@ export const playhead = signal(0);
 export const previewing = signal(false);
 export const working = signal(false);
 export const opened = signal<string | null>(null);
+/** Whether the take is of a robot that is neither shown nor played here. */
+export const isForeign = computed(() => {
+  const known = model.value?.joints.map(({ name }) => name);
+  return known !== undefined && edited.value !== null && foreign(edited.value.names, known);
+});
 
 let asked = 0;
 
@@ -90,7 +95,7 @@ function poseAt(made: Edited, time: number): number[] {
 effect(() => {
   const made = edited.value;
   const time = playhead.value;
-  ghost.value = made && screen.value === "edit" && opened.value ? poseAt(made, time) : null;
+  ghost.value = made && screen.value === "edit" && opened.value && !isForeign.value ? poseAt(made, time) : null;
 });
 
 let frame = 0;

@@ -123,7 +123,8 @@ function Tags({ take }: { take: Take }) {
 
 function TakeRow({ take }: { take: Take }) {
   const [open, setOpen] = useState(false);
-  const facts = [seconds(take.duration_s), take.version > 1 ? T.version(take.version) : "", take.source, ...take.tags].filter(Boolean);
+  const known = take.variant.startsWith("g1");
+  const facts = [seconds(take.duration_s), take.version > 1 ? T.version(take.version) : "", known ? "" : T.foreign(take.variant), take.source, ...take.tags].filter(Boolean);
   return (
     <li class="item" data-testid="take" data-name={take.name}>
       <div class="item-main">
@@ -133,7 +134,7 @@ function TakeRow({ take }: { take: Take }) {
           {take.problem ? <p class="bad-words">{sentence(take.problem)}</p> : <p class="muted">{facts.join(" · ")}</p>}
         </div>
         {!take.problem && can("stream") && (
-          <button class="button primary" disabled={!ready.value} onClick={() => playTake(take.name)} aria-label={`${T.play} ${take.name}`} title={T.playTip}>
+          <button class="button primary" disabled={!ready.value || !known} onClick={() => playTake(take.name)} aria-label={`${T.play} ${take.name}`} title={known ? T.playTip : TEXTS.edit.foreign}>
             <Icon name="play" /><span class="wide-only">{T.play}</span>
           </button>
         )}

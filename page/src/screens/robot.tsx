@@ -116,7 +116,7 @@ function Health() {
         </div>
         <div>
           <dt>{words.faults}</dt>
-          <dd>{told?.faults.length ? told.faults.map((fault) => (typeof fault === "string" ? fault : fault.words)).join("; ") : words.none}</dd>
+          <dd>{told?.faults.length ? told.faults.map((fault) => (typeof fault === "string" ? fault : fault.words)).join("; ") : connected.value ? words.none : words.unknown}</dd>
         </div>
       </dl>
       <div class="row">

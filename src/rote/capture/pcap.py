@@ -142,7 +142,7 @@ class Capture:
             return
         header = classic.header(head)
         if header is None:
-            seen = f"it begins with {head[:8]!r}"
+            seen = f"it begins with {head[:8].hex(' ')}"
             raise NotACaptureError(self.name, f"{self.window.trouble} {seen}".strip())
         self.format = header.words
         yield from classic.records(self, header)

@@ -128,7 +128,7 @@ def _pieces(file: IO[bytes], change: Change, done: Scrubbed, path: Path) -> Iter
     elif magic in _ORDERS:
         walk = _classic(file, magic, change, done)
     else:
-        seen = f"it begins with {magic!r}" if magic else "it is empty"
+        seen = f"it begins with {magic.hex(' ')}" if magic else "it is empty"
         raise NotACaptureError(str(path), seen)
     try:
         yield from walk

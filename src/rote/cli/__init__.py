@@ -3,6 +3,7 @@
 Heavy modules are imported inside the commands, so that `rote --help` answers at once.
 """
 
+import errno
 import json
 import shutil
 import sys
@@ -82,7 +83,9 @@ def _root(
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code."""
-    arguments = list(sys.argv[1:] if argv is None else argv) or ["--help"]
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    if not arguments or (len(arguments) == 1 and arguments[0] in _GROUPS):
+        arguments.append("--help")
     try:
         result = capture.direct(arguments[1:]) if arguments[0] == "capture" else None
         if result is None:
@@ -101,8 +104,17 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stderr.close()
         return 0
     except OSError as error:
-        return _fail(arguments, "system", str(error), "", 1)
+        return _fail(arguments, "system", *_system(error), 1)
     return result if isinstance(result, int) else 0
+
+
+def _system(error: OSError) -> tuple[str, str]:
+    """Say what the system did not allow, and what to do next where that is clear."""
+    if error.filename is None or error.strerror is None:
+        return str(error), ""
+    barred = isinstance(error, PermissionError) or error.errno == errno.EROFS
+    remedy = "Name a place that you may use." if barred else ""
+    return f"{error.filename} cannot be used: {error.strerror.lower()}", remedy
 
 
 def _fail(

@@ -23,7 +23,7 @@ def discover(
     serials: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[SERIAL]...", help="Ask for these robots too, and end when all have answered."
+            metavar="SERIAL", help="Ask for these robots too, and end when all have answered."
         ),
     ] = None,
     family: Annotated[
@@ -88,8 +88,9 @@ def _listed() -> "Iterator[Callable[[Found], None]]":
     if not out.is_terminal:
         rows: list[tuple[str, ...]] = []
         yield lambda robot: rows.append(_row(robot))
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        for row in rows:
+        table_rows = [_COLUMNS, *rows] if rows else []
+        widths = [max(map(len, column)) for column in zip(*table_rows, strict=True)]
+        for row in table_rows:
             print("  ".join(map(str.ljust, row, widths)).rstrip())
         return
     table = Table(box=None, pad_edge=False, header_style="dim", caption_justify="left")

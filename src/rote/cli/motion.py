@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rote.cli.motion_app import Out, Overwrite, Second, Source, app, load
+from rote.cli.motion_app import Out, Overwrite, Second, Source, app, check_new, load
 from rote.cli.options import Json, print_json
 from rote.errors import BadRequestError
 
@@ -36,8 +36,7 @@ def _write(
     format_of(out)
     if any(out.resolve() == source.resolve() for source in sources):
         raise BadRequestError(f"{out} would be changed in place", "Name another file to write to.")
-    if out.exists() and not overwrite:
-        raise BadRequestError(f"{out} is there already", "Choose another name, or add --overwrite.")
+    check_new(out, overwrite)
     track = edit(*(load(source, degrees=degrees) for source in sources))
     loss = save(track, out)
     done = track.history[-1] if track.history else ""
@@ -273,7 +272,7 @@ def drop(
 @app.command()
 def average(
     sources: Annotated[
-        list[Path], typer.Argument(metavar="FILE...", help="Takes of the same motion.")
+        list[Path], typer.Argument(metavar="FILE", help="Takes of the same motion.")
     ],
     out: Annotated[Path, typer.Option("--out", help="Where to write the average.")],
     overwrite: Overwrite = False,

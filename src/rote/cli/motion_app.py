@@ -1,9 +1,12 @@
 """What the commands of `rote motion` share: the group, their arguments, and reading a file."""
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+from rote.errors import BadRequestError
 
 if TYPE_CHECKING:
     from rote.motion.track import Track
@@ -22,7 +25,20 @@ Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace OUT if it 
 
 
 def load(path: Path, *, degrees: bool = False) -> "Track":
-    """Read a motion."""
+    """Read a motion; where there is none, but a take of that name, say how to get at it."""
+    from rote.cli.takes import library
     from rote.motion.files import load as load_file
 
+    if not path.exists() and library().has(path.stem):
+        name, file = shlex.quote(path.stem), shlex.quote(f"{path.stem}.mcap")
+        raise BadRequestError(
+            f"there is no file {path}, but a take {path.stem!r} in the library",
+            f"Make a file of it: rote takes export {name} {file}",
+        )
     return load_file(path, degrees=degrees)
+
+
+def check_new(out: Path, overwrite: bool) -> None:
+    """Refuse a file that is there already, unless it may be replaced."""
+    if out.exists() and not overwrite:
+        raise BadRequestError(f"{out} is there already", "Choose another name, or add --overwrite.")

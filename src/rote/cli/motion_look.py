@@ -5,11 +5,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rote.cli.motion_app import Overwrite, Second, Source, app, load
+from rote.cli.motion_app import Overwrite, Second, Source, app, check_new, load
 from rote.cli.options import Json, print_json
 from rote.errors import BadRequestError
 
 if TYPE_CHECKING:
+    from rote.motion.findings import CheckReport
     from rote.motion.keyframes import Compressed
 
 Joint = Annotated[list[str] | None, typer.Option("--joint", help="Only this one. May be repeated.")]
@@ -72,14 +73,25 @@ def check(
     from rote.motion.check import check as checked
 
     with show.waiting("checking"):
-        report = checked(load(source), variant=variant, contact=contact, payload_kg=payload)
+        track = load(source)
+        report = checked(track, variant=variant, contact=contact, payload_kg=payload)
     if as_json:
         print_json(report.as_json())
     else:
         out = show.console()
         show.findings(out, report.findings)
-        out.print("[green]Fit to be played.[/]" if report.ok else "[bold red]Do not play this.[/]")
+        out.print(_verdict(report, variant or track.variant))
     return 0 if report.ok else 5
+
+
+def _verdict(report: "CheckReport", robot: str) -> str:
+    if not report.ok:
+        return "[bold red]Do not play this.[/]"
+    if report.warnings and robot.startswith("g1"):
+        return "[yellow]Fit, with warnings:[/] rote play wants --force."
+    if report.warnings:
+        return "[yellow]Fit, with warnings:[/] look at them first."
+    return "[green]Fit to be played.[/]"
 
 
 @app.command()
@@ -118,7 +130,7 @@ def compare(source: Source, other: Second, as_json: Json = False) -> None:
 
 @app.command()
 def best(
-    sources: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Takes of one motion.")],
+    sources: Annotated[list[Path], typer.Argument(metavar="FILE", help="Takes of one motion.")],
     as_json: Json = False,
 ) -> None:
     """Say which of several takes is nearest to all the others."""
@@ -171,8 +183,14 @@ def compress(
     else:
         assert budget is not None
         result = k.compress_to_budget(track, budget, how, measure)  # type: ignore[arg-type]
-    if not force and bound is None:
-        k.check_faithful(result)
+    if result.absurd and not force and bound is None:
+        raise BadRequestError(
+            f"{len(result.keyframes)} keyframes miss the motion by {result.max_error_rad:.3f} rad "
+            f"({result.worst_joint} at {result.worst_time_s:.2f} s); beyond {k.ABSURD_RAD} rad "
+            "they are another motion",
+            f"Allow more keyframes, or say how near: --bound {k.ABSURD_RAD}. A file holds it at "
+            "full rate. --force shows these all the same.",
+        )
     if as_json:
         print_json(_compressed(result, keyframes))
         return
@@ -205,7 +223,7 @@ def _compressed(result: "Compressed", with_keyframes: bool) -> dict[str, Any]:
 
 @app.command()
 def lerobot(
-    sources: Annotated[list[Path], typer.Argument(metavar="FILE...", help="One episode each.")],
+    sources: Annotated[list[Path], typer.Argument(metavar="FILE", help="One episode each.")],
     out: Annotated[Path, typer.Option("--out", help="The dataset's folder; it must be new.")],
     task: Annotated[str, typer.Option(help="What the episodes show, in words.")],
     fps: Annotated[int, typer.Option(help="Frames a second.")] = 50,
@@ -235,7 +253,7 @@ def plot(
     from rote.motion.check import check as checked
     from rote.motion.plot import plot_track
 
-    _check_new(out, overwrite)
+    check_new(out, overwrite)
     track = load(source)
     plot_track(
         track,
@@ -259,7 +277,7 @@ def show(
     """Draw the robot as a stick figure: a strip of poses, or moving in a .gif."""
     from rote.motion.figure import draw_frames, draw_gif
 
-    _check_new(out, overwrite)
+    check_new(out, overwrite)
     track = load(source)
     if out.suffix.lower() == ".gif":
         draw_gif(track, out)
@@ -296,7 +314,7 @@ def preview(
             clock=time.perf_counter,
         )
     if out is not None:
-        _check_new(out, overwrite=False)
+        check_new(out, overwrite=False)
         save(result.achieved, out)
     if as_json:
         print_json(result.as_json())
@@ -319,11 +337,6 @@ def preview(
     screen.findings(screen.console(), result.findings)
     print("It would follow." if result.ok else "It would not follow.")
     return 0 if result.ok else 5
-
-
-def _check_new(out: Path, overwrite: bool) -> None:
-    if out.exists() and not overwrite:
-        raise BadRequestError(f"{out} is there already", "Choose another name, or add --overwrite.")
 
 
 def _said(out: Path, as_json: bool) -> None:

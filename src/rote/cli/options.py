@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import signal
 import sys
 from collections.abc import AsyncIterator, Coroutine
@@ -114,7 +115,7 @@ class Target:
         """What to add to a command so that it reaches the same robot; the key stays unsaid."""
         if self.url == EMBEDDED or "ROTE_ROBOT" in os.environ:
             return ""
-        return f" --robot {self.url}"
+        return f" --robot {shlex.quote(self.url)}"
 
 
 @asynccontextmanager

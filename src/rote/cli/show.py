@@ -17,12 +17,16 @@ from rote.model import G1_JOINTS
 from rote.motion import findings as checks
 from rote.robot.base import Actions, Finding, StreamReport
 
+_UNBROKEN = 10_000  # columns: longer than any line
 SEVERITIES = {"error": "bold red", "warning": "yellow", "note": "cyan"}
 
 
 def console(*, quiet: bool = False, record: bool = False, width: int | None = None) -> Console:
-    """Return a console on standard output."""
-    return Console(highlight=False, quiet=quiet, record=record, width=width)
+    """Return a console on standard output; lines are broken on a terminal only."""
+    made = Console(highlight=False, quiet=quiet, record=record, width=width)
+    if width is None and not made.is_terminal:
+        made.width = _UNBROKEN
+    return made
 
 
 class Bar(Protocol):

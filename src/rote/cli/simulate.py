@@ -1,6 +1,7 @@
 """rote sim: a simulated robot on a real port, with a bad network on request."""
 
 import asyncio
+import shlex
 import signal
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -284,7 +285,9 @@ def _introduce(ready: dict[str, Any], store: str, bad: "Impairment | None") -> N
     if bad is not None:
         print(f"The network: {describe(bad)}.")
     print(
-        f"Try: rote teach wave --hand wave --robot {ready['url']}{key}\nCtrl-C ends it.", flush=True
+        f"Try: rote teach wave --hand wave --robot {shlex.quote(ready['url'])}{key}\n"
+        "Ctrl-C ends it.",
+        flush=True,
     )
 
 

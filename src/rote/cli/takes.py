@@ -72,13 +72,18 @@ def list_takes(
         print_json({"folder": str(folder()), "takes": [_document(entry) for entry in entries]})
         return
     if not entries:
-        print(f"No takes in {folder()}. Every `rote teach` leaves one.")
+        count = len(shelf.list()) if search else 0
+        if count:
+            print(f"None of the {count} takes in {folder()} fits {' '.join(search or ())!r}.")
+        else:
+            print(f"No takes in {folder()}. Every `rote teach` leaves one.")
         return
     lines = shelf.sketches(entries)
     rows = [
         (
             entry.name,
             lines.get(entry.name, ""),
+            entry.variant,
             f"{entry.duration_s:.2f}",
             f"{entry.samples}",
             f"{entry.version}",
@@ -86,7 +91,8 @@ def list_takes(
         )
         for entry in entries
     ]
-    show.joints(show.console(), ("take", "motion", "seconds", "samples", "version", "tags"), rows)
+    titles = ("take", "motion", "robot", "seconds", "samples", "version", "tags")
+    show.joints(show.console(), titles, rows)
 
 
 @app.command("show")
@@ -109,12 +115,14 @@ def show_take(
                 "name": name,
                 "versions": list(versions),
                 "duration_s": track.duration_s,
+                "variant": track.variant,
                 "source": track.source,
                 "motion": drawn,
             }
         )
         return
-    print(f"{name}: {track.duration_s:.2f} s, {len(track)} samples; {track.source or 'no source'}")
+    told = f"{track.duration_s:.2f} s, {len(track)} samples of {track.variant}"
+    print(f"{name}: {told}; {track.source or 'no source'}")
     print(f"versions: {', '.join(map(str, versions))}")
     show.joints(show.console(), ("joint", "motion"), list(drawn.items()))
 

@@ -44,6 +44,7 @@ def web(
     except ImportError as error:
         raise MissingExtraError("the pendant", "web") from error
     from rote.cli.takes import library, rescue
+    from rote.transport import carrier_of
 
     if not host:
         raise BadRequestError("the host is empty", "Say 0.0.0.0 to listen everywhere.")
@@ -51,6 +52,8 @@ def web(
         raise BadRequestError(
             "the pendant is made for the arms of a G1", "For an A1 there are: rote a1, teach, play."
         )
+    if not robot.startswith("sim:"):
+        carrier_of(robot)
     if token is None and not is_loopback(host):
         token = new_token()
     gate = Gate(host, token)

@@ -65,7 +65,8 @@ def trim_idle(track: Track, threshold_rad_s: float = 0.05, margin_s: float = 0.2
 def resample(track: Track, rate_hz: float) -> Track:
     """Put the samples evenly, `rate_hz` of them a second, by a cubic that does not overshoot.
 
-    The last pose is kept: where the length is no whole number of steps, it is held until the next.
+    The last pose is kept: where the length is no whole number of steps, it is held until the next,
+    and the history says how much longer that is.
     """
     track._need(2)
     _within(rate_hz, "the rate", 0.1, min(10_000.0, _MOST_SAMPLES / track.duration_s), "Hz")
@@ -73,7 +74,10 @@ def resample(track: Track, rate_hz: float) -> Track:
     times_s = track.times_s[0] + np.arange(max(steps, 1) + 1) / rate_hz
     joints_rad = _at(track, times_s)
     joints_rad[-1] = track.joints_rad[-1]
-    return track._edited(f"resample at {rate_hz:g} Hz", times_s=times_s, joints_rad=joints_rad)
+    held_ms = 1000 * float(times_s[-1] - track.times_s[-1])
+    longer = f", its last pose held {held_ms:.0f} ms longer" if held_ms >= 0.5 else ""
+    line = f"resample at {rate_hz:g} Hz{longer}"
+    return track._edited(line, times_s=times_s, joints_rad=joints_rad)
 
 
 def speed(track: Track, factor: float) -> Track:
@@ -298,7 +302,9 @@ def _trimmed(track: Track, start_s: float, end_s: float, word: str) -> Track:
             f"and they are up to {track.longest_gap_s:.3g} s apart"
         )
     return track._edited(
-        f"{word} {start_s:.2f} to {end_s:.2f} s",
+        f"{word}: kept {start_s:.2f} to {end_s:.2f} of {first_s:.2f} to {last_s:.2f} s"
+        if not inside.all()
+        else f"{word}: nothing was cut",
         times_s=track.times_s[inside],
         joints_rad=track.joints_rad[inside],
         marks=tuple(mark for mark in track.marks if start_s <= mark.time_s <= end_s),

@@ -1,22 +1,18 @@
 """The robot as a stick figure, from the front and from its right side. Needs the extra `plot`.
 
 What is nearer to the eye is drawn thicker, stronger and over the rest. Left and right have a
-colour each, and a thin line shows where the hands have just been.
+colour each, and a thin line shows where the hands (an A1's front feet) have just been.
 """
 
-from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from rote.errors import BadRequestError
-from rote.messages import Interpolation
-from rote.model import FOOT_CORNERS_M, LEFT_ARM, RIGHT_ARM, Vector
+from rote.motion.figure_body import Sticks, body_of
 from rote.motion.files.disk import whole
-from rote.motion.interpolate import sample
-from rote.motion.kinematics import LINKS, forward, poses
 from rote.motion.plot import FIRST, INK, PALE, SECOND, blank, picture_format, save
 from rote.motion.track import Array, Track
 
@@ -25,10 +21,6 @@ MOST_PICTURES = 900
 """A GIF has no more: a minute at 15 Hz."""
 
 _WHAT = "drawing the robot"
-_NECK_M, _CHIN_M, _HEAD_M = (0.0, 0.0, 0.30), (0.01, 0.0, 0.35), (0.01, 0.0, 0.42)
-_HAND_M = (0.13, 0.0, 0.0)
-_HEEL_M, _TOES_M = (-0.05, 0.0, -0.03), ((0.12, 0.03, -0.03), (0.12, -0.03, -0.03))
-_HEAD_RADIUS_M = 0.075
 _ROUND = np.stack([np.cos(np.arange(40) * np.pi / 20), np.sin(np.arange(40) * np.pi / 20)])
 _THIN, _THICK = 2.2, 5.0  # points, far and near
 _FADED = 0.55  # how much of its colour the furthest stick loses
@@ -53,79 +45,22 @@ FRONT = View("front", np.array([0.0, 1.0, 0.0]), np.array([1.0, 0.0, 0.0]))
 # A little from ahead, so that the left is not hidden behind the right.
 SIDE = View("right side", np.array([0.966, 0.259, 0.0]), np.array([0.259, -0.966, 0.0]))
 
-_Point = tuple[str, Vector]
-"""A link, and a place in its frame."""
-
-
-def _chain(side: str, points: Sequence[_Point]) -> list[tuple[str, _Point, _Point]]:
-    return [(side, start, end) for start, end in pairwise(points)]
-
-
-def _limbs(side: str, arm: tuple[int, ...]) -> list[tuple[str, _Point, _Point]]:
-    """Return the sticks of one side: foot and leg, and from the neck to the hand."""
-    zero = (0.0, 0.0, 0.0)
-    foot = f"{side}_ankle_roll_link"
-    leg = [(f"{side}_{link}", zero) for link in ("hip_roll_link", "knee_link")]
-    sole = [(foot, corner) for corner in (_HEEL_M, *_TOES_M, _HEEL_M)]
-    joints = [(LINKS[arm[index]], zero) for index in (1, 3, 5)]
-    return [
-        *_chain(side, [("pelvis", zero), *leg, (foot, zero), *sole]),
-        *_chain(side, [("torso_link", _NECK_M), *joints, (LINKS[arm[-1]], _HAND_M)]),
-    ]
-
-
-STICKS: tuple[tuple[str, _Point, _Point], ...] = (
-    *_chain("", [("pelvis", (0.0, 0.0, 0.0)), ("torso_link", _NECK_M), ("torso_link", _CHIN_M)]),
-    *_limbs("left", LEFT_ARM),
-    *_limbs("right", RIGHT_ARM),
-)
-"""Of each stick its side, empty for the middle, and its two ends."""
 _PAINT = {"": MIDDLE, "left": LEFT, "right": RIGHT}
-
-
-class Sticks(NamedTuple):
-    """The robot in n poses, on a floor at height 0."""
-
-    ends_m: Array
-    """(sticks, 2, 3, n)."""
-    head_m: Array
-    """(3, n)."""
-    hands_m: Array
-    """Left and right, (2, 3, n)."""
-
-
-def sticks(poses_rad: Array) -> Sticks:
-    """Return the robot in these poses, (n, 29), each standing on the floor."""
-    frames = forward(poses_rad)
-
-    def at(point: _Point) -> Array:
-        link, place = point
-        if link == "pelvis":
-            return np.repeat(np.array(place)[:, None], len(poses_rad), axis=1)
-        return frames.points_m(LINKS.index(link), place)
-
-    feet = [
-        at((f"{side}_ankle_roll_link", corner))[2]
-        for side in ("left", "right")
-        for corner in FOOT_CORNERS_M
-    ]
-    floor = np.zeros((3, len(poses_rad)))
-    floor[2] = np.min(feet, axis=0)
-    ends = np.array([[at(start), at(end)] for _, start, end in STICKS])
-    hands = np.array([at((LINKS[arm[-1]], _HAND_M)) for arm in (LEFT_ARM, RIGHT_ARM)])
-    return Sticks(ends - floor, at(("torso_link", _HEAD_M)) - floor, hands - floor)
 
 
 class _Robot:
     """One robot on the paper, seen from one side; it can be drawn again in another pose."""
 
-    def __init__(self, axis: Any, view: View, place: tuple[float, float]) -> None:
+    def __init__(self, axis: Any, view: View, place: tuple[float, float], body: Sticks) -> None:
         self._view = view
+        self._body = body
         self._place: Array = np.array(place)
         self._trails = [axis.plot([], [], color=c, lw=1.1, alpha=0.5)[0] for c in (LEFT, RIGHT)]
         # A white edge around each stick tells which of two that cross is nearer.
-        self._edges = [axis.plot([], [], color="white", solid_capstyle="butt")[0] for _ in STICKS]
-        self._sticks = [axis.plot([], [], solid_capstyle="round")[0] for _ in STICKS]
+        self._edges = [
+            axis.plot([], [], color="white", solid_capstyle="butt")[0] for _ in body.sides
+        ]
+        self._sticks = [axis.plot([], [], solid_capstyle="round")[0] for _ in body.sides]
         (self._head,) = axis.fill([0.0], [0.0], facecolor=MIDDLE, edgecolor="white", lw=1.2)
 
     def _flat(self, points_m: Array) -> Array:
@@ -133,9 +68,10 @@ class _Robot:
         flat: Array = np.stack([self._view.right @ points_m, points_m[2]])
         return flat + self._place[:, None]
 
-    def show(self, body: Sticks, row: int, since: int) -> None:
+    def show(self, row: int, since: int) -> None:
         """Draw the pose of a row, and where the hands were from row `since` on."""
-        for index, (side, _, _) in enumerate(STICKS):
+        body = self._body
+        for index, side in enumerate(body.sides):
             ends = body.ends_m[index, :, :, row].T
             near = float(np.clip((self._view.near @ ends).mean() / _DEPTH_M, -1.0, 1.0) + 1.0) / 2
             wide = _THIN + (_THICK - _THIN) * near
@@ -144,7 +80,7 @@ class _Robot:
             stick.set(data=self._flat(ends), lw=wide, zorder=2.0001 + near)
             stick.set_color(_faded(_PAINT[side], _FADED * (1.0 - near)))
         head = self._flat(body.head_m[:, row : row + 1])
-        self._head.set(xy=(head + _HEAD_RADIUS_M * _ROUND).T, zorder=2.5)
+        self._head.set(xy=(head + body.head_radius_m * _ROUND).T, zorder=2.5)
         for trail, hand in zip(self._trails, body.hands_m, strict=True):
             trail.set_data(self._flat(hand[:, since : row + 1]))
 
@@ -167,7 +103,7 @@ def drawn_frames(track: Track, *, count: int = 6) -> Any:
         raise BadRequestError(f"a strip has 1 to 24 poses, not {count}")
     steps = (count - 1) * 6 * _FINE if track.duration_s else 0
     times_s = np.linspace(track.times_s[0], track.times_s[-1], steps + 1)
-    body = sticks(sample(track.times_s, poses(track), times_s, Interpolation.LINEAR))
+    body = body_of(track, times_s)
     columns = range(0, steps + 1, 6 * _FINE)
     left_m, width_m, height_m = _room(body)
     high_m, margin_m = height_m + 0.08, 0.12
@@ -177,7 +113,8 @@ def drawn_frames(track: Track, *, count: int = 6) -> Any:
     for column, row in enumerate(columns):
         across_m = margin_m + column * width_m - left_m
         for view, up_m in views:
-            _Robot(axis, view, (across_m, up_m)).show(body, row, max(row - 6 * _FINE, 0))
+            robot = _Robot(axis, view, (across_m, up_m), body)
+            robot.show(row, max(row - 6 * _FINE, 0))
         axis.text(across_m, size[1] - 0.02, f"{times_s[row]:.2f} s", ha="center", va="top",
                   color=INK, fontsize=10)  # fmt: skip
     for view, up_m in views:
@@ -212,7 +149,7 @@ def _painted(track: Track, step_cs: int, pictures: int) -> list[Any]:
     """Return the pictures of a GIF, in one set of colours."""
     step_s = step_cs / 100
     times_s = track.times_s[0] + np.arange((pictures - 1) * _FINE + 1) * (step_s / _FINE)
-    body = sticks(sample(track.times_s, poses(track), times_s, Interpolation.LINEAR))
+    body = body_of(track, times_s)
     images = list(_images(body, np.minimum(times_s, track.times_s[-1]), step_s))
     some = images[:: -(-len(images) // 6)]
     size = some[0].size
@@ -230,7 +167,7 @@ def _images(body: Sticks, times_s: Array, step_s: float) -> Iterator[Any]:
 
     robots = []
     for place, view in enumerate((FRONT, SIDE)):
-        robots.append(_Robot(axis, view, (place * width_m - left_m, 0.0)))
+        robots.append(_Robot(axis, view, (place * width_m - left_m, 0.0), body))
         axis.text((place + 0.5) * width_m, height_m + 0.11, view.words, ha="center", va="top",
                   color=_GREY, fontsize=9)  # fmt: skip
     axis.plot([0.0, 2 * width_m], [0.0, 0.0], color=PALE, lw=1.2, zorder=1)
@@ -239,7 +176,7 @@ def _images(body: Sticks, times_s: Array, step_s: float) -> Iterator[Any]:
     canvas = axis.figure.canvas
     for row in range(0, len(times_s), _FINE):
         for robot in robots:
-            robot.show(body, row, max(row - trail, 0))
+            robot.show(row, max(row - trail, 0))
         stamp.set_text(f"{times_s[row]:.2f} s")
         canvas.draw()
         yield Image.fromarray(np.asarray(canvas.buffer_rgba())).convert("RGB")
@@ -251,7 +188,7 @@ def _room(body: Sticks) -> tuple[float, float, float]:
     reach_m = np.concatenate([body.ends_m.reshape(-1, 3, count), body.head_m[None]])
     across = [np.einsum("pin,i->pn", reach_m, view.right) for view in (FRONT, SIDE)]
     left, right = float(np.min(across)) - _EDGE_M, float(np.max(across)) + _EDGE_M
-    top = max(float(reach_m[:, 2].max()), float(body.head_m[2].max()) + _HEAD_RADIUS_M)
+    top = max(float(reach_m[:, 2].max()), float(body.head_m[2].max()) + body.head_radius_m)
     return left, right - left, top + _EDGE_M
 
 

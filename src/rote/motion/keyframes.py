@@ -73,9 +73,10 @@ def check_faithful(compressed: Compressed, limit_rad: float = ABSURD_RAD) -> Non
         return
     reason = (
         f"{len(compressed.keyframes)} keyframes miss the motion by "
-        f"{compressed.max_error_rad:.3f} rad, limit {limit_rad:.3f}; store it at full rate"
+        f"{compressed.max_error_rad:.3f} rad, limit {limit_rad:.3f}"
     )
-    raise UnsafeMotionError(compressed.worst_joint, compressed.worst_time_s, reason)
+    remedy = "Store it at full rate, or with more keyframes."
+    raise UnsafeMotionError(compressed.worst_joint, compressed.worst_time_s, reason, remedy)
 
 
 def compress_to_bound(

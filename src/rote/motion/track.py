@@ -1,7 +1,8 @@
 """Track: one joint trajectory on our side, with times, names and where it came from."""
 
+import difflib
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import TypedDict, Unpack
 
@@ -11,6 +12,12 @@ from numpy.typing import ArrayLike, NDArray
 from rote.errors import BadRequestError
 
 Array = NDArray[np.float64]
+
+
+def did_you_mean(name: str, known: Sequence[str]) -> str:
+    """Return what to do about a name that is not known: the ones that are near it, else all."""
+    near = difflib.get_close_matches(name, known)
+    return f"Did you mean {' or '.join(near)}?" if near else f"It has {', '.join(known)}."
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +55,7 @@ class Track:
     marks: tuple[Mark, ...] = ()
     """In the order of their times; they may lie anywhere, but a trim drops those outside."""
     history: tuple[str, ...] = ()
-    """How it came to be, one line per edit: `trim 0.50 to 3.20 s`."""
+    """How it came to be, one line per edit: `smooth at 5 Hz`."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "times_s", _frozen(self.times_s))
@@ -90,7 +97,7 @@ class Track:
         if unknown or not joints:
             raise BadRequestError(
                 f"the track has no {', '.join(unknown)}" if unknown else "no joint was named",
-                f"It has {', '.join(self.names)}.",
+                did_you_mean(unknown[0] if unknown else "", self.names),
             )
         return tuple(name for name in self.names if name in joints)
 

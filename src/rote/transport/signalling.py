@@ -27,7 +27,8 @@ _ADDRESSES = (
 )
 _BUSY = (
     "It takes one client at a time, and the phone app counts as one: close the app, or wait 10 s "
-    "after a client that was cut off."
+    "after a client that was cut off. To stop what another terminal does, press Ctrl-C there, or "
+    "use the remote."
 )
 _SILENT = "Something listens there and says nothing: is it the robot? " + _ADDRESSES
 

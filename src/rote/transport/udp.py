@@ -27,8 +27,14 @@ def host_and_port(text: str, default_port: int = DEFAULT_PORT) -> Address:
     return host, default_port if port is None else port
 
 
+def _own(error: OSError) -> OSError:
+    """Return the system's own error: uvloop wraps it in one without a number."""
+    return error.__cause__ if isinstance(error.__cause__, OSError) else error
+
+
 def _plain(error: OSError) -> str:
     """Return the system's own words, without the event loop's wrapping."""
+    error = _own(error)
     if error.errno is None or error.errno <= 0:  # the resolver has numbers of its own
         return str(error.strerror or error)
     return os.strerror(error.errno).lower()
@@ -142,7 +148,7 @@ async def open_port(host: str, port: int, receive: Callable[[bytes, Address], No
         raise LinkError(
             f"{host}:{port} cannot be used: {_plain(error)}",
             "Another program holds the port: choose another one."
-            if error.errno == errno.EADDRINUSE
+            if _own(error).errno == errno.EADDRINUSE
             else "Use an address of this computer, like 127.0.0.1, or 0.0.0.0 for all.",
         ) from error
     return UdpPort(transport)

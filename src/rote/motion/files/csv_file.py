@@ -50,7 +50,7 @@ def load_csv(path: Path) -> Track:
         text = disk.contents(path).decode("utf-8-sig")
         rows = csv.reader(io.StringIO(text, newline=""))
         names = _header(next(rows, []), place)
-        values = _numbers(rows, len(names) + 1, place)
+        values = _numbers(rows, ("t", *names), place)
     except (UnicodeDecodeError, csv.Error) as error:
         raise BadRequestError(f"{path} cannot be read as CSV: {error}") from None
     table = np.array(values, dtype=np.float64).reshape(-1, len(names) + 1)
@@ -66,20 +66,39 @@ def _time(time_s: float) -> str:
 
 def _header(row: list[str], place: Place) -> tuple[str, ...]:
     if row[:1] != ["t"] or len(row) < 2:
-        raise place.refuse("the first row must be 't' and the joints' names")
+        parted = "".join(row[:1]).startswith(("t;", "t\t"))
+        raise place.refuse(
+            "the first row must be 't' and the joints' names",
+            "Put commas between the cells." if parted else "Like: t,left_elbow_joint",
+        )
     return tuple(row[1:])
 
 
-def _numbers(rows: Iterator[list[str]], width: int, place: Place) -> list[list[float]]:
+def _numbers(
+    rows: Iterator[list[str]], columns: tuple[str, ...], place: Place
+) -> list[list[float]]:
     values: list[list[float]] = []
     for row in rows:
         if len(values) >= MOST_SAMPLES:
             raise too_long(place)
-        if len(row) != width:
-            problem = f"it has {len(row)} cells, the first row has {width}"
+        if len(row) != len(columns):
+            problem = f"it has {len(row)} cells, the first row has {len(columns)}"
             raise place.refuse_row(len(values), problem)
         try:
             values.append([float(cell) for cell in row])
-        except ValueError as error:
-            raise place.refuse_row(len(values), str(error)) from None
+        except ValueError:
+            problem = next(
+                f"{column} is {cell!r}, which is not a number"
+                for column, cell in zip(columns, row, strict=True)
+                if not _is_number(cell)
+            )
+            raise place.refuse_row(len(values), problem) from None
     return values
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True

@@ -11,6 +11,10 @@ from rote.errors import BadRequestError
 
 MOST_BYTES = 256 * 2**20
 """A larger file is not opened: a minute of 29 joints at 500 Hz takes 17 MB as text."""
+ANOTHER_FILE = "Name another file, in a folder that you may write to."
+ANOTHER_HOME = (
+    "Make that folder writable, or choose another: the takes of rote lie below ROTE_HOME."
+)
 
 
 @contextmanager
@@ -64,7 +68,9 @@ def opened(path: Path) -> Iterator[BinaryIO]:
                 )
             yield file
     except OSError as error:
-        raise BadRequestError(f"{path} cannot be read: {error.strerror}") from None
+        raise BadRequestError(
+            f"{path} cannot be read: {error.strerror}", "Check its name, and the folder you are in."
+        ) from None
 
 
 def contents(path: Path) -> bytes:
@@ -98,12 +104,12 @@ def alone(folder: Path) -> Iterator[None]:
         folder.mkdir(parents=True, exist_ok=True)
         lock = (folder / ".lock").open("wb")
     except OSError as error:
-        raise unwritable(folder, error) from error
+        raise unwritable(folder, error, ANOTHER_HOME) from error
     with lock:
         fcntl.flock(lock.fileno(), fcntl.LOCK_EX)
         yield
 
 
-def unwritable(path: Path, error: OSError) -> BadRequestError:
+def unwritable(path: Path, error: OSError, remedy: str = ANOTHER_FILE) -> BadRequestError:
     """Return the error for a file that the disk does not take."""
-    return BadRequestError(f"{path} cannot be written: {error.strerror}", "Name another file.")
+    return BadRequestError(f"{path} cannot be written: {error.strerror}", remedy)

@@ -4,7 +4,6 @@ JSON, NPZ and MCAP hold the same words. Whatever cannot be used is refused here,
 and the row in the error.
 """
 
-import difflib
 import math
 import sys
 from dataclasses import dataclass
@@ -14,7 +13,8 @@ import numpy as np
 
 from rote.errors import BadRequestError
 from rote.model import G1_23, G1_27, G1_29
-from rote.motion.track import Array, Mark, Track
+from rote.model_a1 import A1
+from rote.motion.track import Array, Mark, Track, did_you_mean
 
 MOST_SAMPLES = 1_000_000
 """Longer tracks are not read: this is half an hour at 500 Hz."""
@@ -22,7 +22,7 @@ MOST_SAMPLES = 1_000_000
 MOST_ANGLE_RAD = 2 * math.pi
 """No joint of a robot goes here, so a number beyond it is not an angle in rad."""
 
-_VARIANTS = {variant.name: variant for variant in (G1_29, G1_27, G1_23)}
+_VARIANTS = {variant.name: variant for variant in (G1_29, G1_27, G1_23, A1)}
 _LISTS = ("names", "marks", "history", "tags")
 
 T = TypeVar("T")
@@ -150,7 +150,7 @@ def assemble(words: Words, times_s: Array, joints_rad: Array, place: Place) -> T
     if times_s.size > MOST_SAMPLES:
         raise too_long(place)
     if (sample := first_unsound(times_s, joints_rad)) is not None:
-        raise place.refuse_row(sample, _problem(times_s, joints_rad, sample))
+        raise place.refuse_row(sample, _problem(times_s, joints_rad, words.names, sample))
     return Track(
         times_s=times_s,
         joints_rad=joints_rad,
@@ -177,14 +177,16 @@ def first_unsound(times_s: Array, joints_rad: Array) -> int | None:
     return None if sound.all() else int(np.argmin(sound))
 
 
-def _problem(times_s: Array, joints_rad: Array, sample: int) -> str:
+def _problem(times_s: Array, joints_rad: Array, names: tuple[str, ...], sample: int) -> str:
     if np.isfinite(times_s[sample]) and np.isfinite(joints_rad[sample]).all():
         return f"its time {times_s[sample]} is not after the one before"
-    return "it holds a value that is not a number"
+    strange = np.flatnonzero(~np.isfinite(joints_rad[sample]))
+    where = names[strange[0]] if strange.size else "its time"
+    return f"{where} is not a number"
 
 
 def variant_with(names: tuple[str, ...]) -> str:
-    """Return the build of the robot that has exactly these joints, else the full one."""
+    """Return the robot that has exactly these joints, else the G1 with all of its own."""
     return next((v.name for v in _VARIANTS.values() if v.names == names), G1_29.name)
 
 
@@ -201,11 +203,10 @@ def check_joints(track: Track, place: Place) -> None:
     variant = _VARIANTS.get(track.variant)
     strangers = [name for name in track.names if variant and name not in variant.names]
     if variant and strangers:
-        close = difflib.get_close_matches(strangers[0], variant.names, n=1)
         raise place.refuse(
             f"{variant.name} has no joint {strangers[0]!r}"
             + (f" (and {len(strangers) - 1} more are wrong)" if len(strangers) > 1 else ""),
-            f"Did you mean {close[0]}?" if close else f"It has {', '.join(variant.names)}.",
+            did_you_mean(strangers[0], variant.names),
         )
 
 
@@ -220,5 +221,5 @@ def check_unit(track: Track, place: Place) -> None:
         sample,
         f"{track.names[joint]} is {value:g}, and no joint goes beyond {MOST_ANGLE_RAD:.2f} rad; "
         "these look like degrees",
-        "If they are degrees, load them with degrees=True.",
+        "If they are: rote motion convert --degrees, or in Python load(path, degrees=True).",
     )

@@ -80,6 +80,10 @@ class Library:
         """Read a take, the newest version unless told otherwise."""
         return files.load(self._file(name, version), any_joints=True)
 
+    def has(self, name: str) -> bool:
+        """Return whether there is a take of this name."""
+        return name in self._names()
+
     def versions(self, name: str) -> tuple[int, ...]:
         """Return the versions that can be loaded, the oldest first."""
         return tuple(sorted(self._files(name)))
@@ -276,4 +280,4 @@ def _move(path: Path, to: Path) -> None:
         to.parent.mkdir(parents=True, exist_ok=True)
         path.rename(to)
     except OSError as error:
-        raise disk.unwritable(to, error) from error
+        raise disk.unwritable(to, error, disk.ANOTHER_HOME) from error

@@ -81,7 +81,7 @@ class TakeWriter:
                     f"{self.part} is there already: another recording, or one that was cut off",
                     "Recover or remove it, or record under another name.",
                 ) from None
-            raise disk.unwritable(self.part, error) from error
+            raise disk.unwritable(self.part, error, disk.ANOTHER_HOME) from error
         disk.claim(file)
         return file
 
@@ -132,7 +132,7 @@ class TakeWriter:
             self._stream.flush()
             os.fsync(self._file.fileno())
         except OSError as error:
-            raise disk.unwritable(self.part, error) from error
+            raise disk.unwritable(self.part, error, disk.ANOTHER_HOME) from error
 
     def finish(
         self, *, marks: Sequence[Mark] = (), history: Sequence[str] = (), tags: Sequence[str] = ()
@@ -148,7 +148,7 @@ class TakeWriter:
             os.fsync(self._file.fileno())
             self._settle(self.part, self.path)
         except OSError as error:
-            raise disk.unwritable(self.path, error) from error
+            raise disk.unwritable(self.path, error, disk.ANOTHER_HOME) from error
         finally:
             self._close()
         return self.path
