@@ -58,7 +58,7 @@ async def edit_and_keep(server: Pendant, page: Browser) -> None:
     edited = await page.post("/edit", take="wave", steps=steps)
     assert edited["ok"]
     assert edited["duration_s"] == pytest.approx(2.2, abs=0.05)
-    assert [line.split()[0] for line in edited["history"][-2:]] == ["trim", "mirror"]
+    assert [line.split()[0] for line in edited["history"][-2:]] == ["trim:", "mirror"]
     right, left = (
         edited["names"].index(f"{side}_shoulder_pitch_joint") for side in ("right", "left")
     )
