@@ -208,6 +208,17 @@ def test_a_path_between_keyframes_does_not_swing_out() -> None:
     assert fine.max() < 1.0 + TOLERANCE_RAD
 
 
+def test_samples_close_together_are_on_the_path_too() -> None:
+    track = of(
+        np.array([0.0, 0.5, 0.503, 0.51, 1.0, 1.5]),
+        np.array([[0.0], [0.0], [0.3], [0.3], [0.0], [0.0]]),
+        NAMES[:1],
+    )
+    retimed = retime(track)
+    assert_on_path(retimed, track)
+    assert retimed.joints_rad.max() == pytest.approx(0.3, abs=2 * TOLERANCE_RAD)
+
+
 def test_marks_move_with_the_poses_they_are_on_and_the_history_says_what_was_done() -> None:
     base = reach()
     track = Track(
