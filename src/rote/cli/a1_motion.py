@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from rote.cli.a1_reach import is_low, motors
-from rote.cli.options import A1_SCHEME, print_json, stopping_softly, tell_stopped
+from rote.cli.options import print_json, stopping_softly, tell_stopped
 from rote.errors import BadRequestError, UnsupportedError
 
 if TYPE_CHECKING:
@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from rote.motion.files.library import Library
     from rote.motion.track import Track
     from rote.robot.a1_teaching import LegTake
-
-SCHEME = A1_SCHEME
 
 
 def low(url: str, what: str) -> str:

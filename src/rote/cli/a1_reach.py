@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from typing import TYPE_CHECKING, NamedTuple
 
+from rote.cli.options import A1_SCHEME
 from rote.errors import BadRequestError, LinkError, RemoteProtocolError, TimeLimitError
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ async def reach(url: str | None) -> "AsyncIterator[A1]":
 
 def checked(url: str | None) -> str:
     """Return the URL, or raise `BadRequestError` where it names no A1."""
-    if url is None or not url.startswith("a1:"):
+    if url is None or not url.startswith(A1_SCHEME):
         raise BadRequestError(
             "which A1 is not said" if url is None else f"{url!r} is not an A1",
             "Add --robot a1://192.168.123.161, or set ROTE_ROBOT; for a simulated one run: "

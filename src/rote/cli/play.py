@@ -10,6 +10,7 @@ import typer
 
 from rote.cli import a1_motion, takes
 from rote.cli.options import (
+    A1_SCHEME,
     EMBEDDED,
     Json,
     Key,
@@ -59,7 +60,7 @@ def play(
 ) -> int:
     """Play a taught action, or a motion that is on this computer; Ctrl-C stops it softly."""
     target = Target(robot, key, keylog)
-    if robot.startswith(a1_motion.SCHEME):
+    if robot.startswith(A1_SCHEME):
         if preset or duration is not None or loop or interpolation != "linear":
             raise UnsupportedError("do that with a motion", "a1://")
         tempo = 1.0 if speed is None else speed

@@ -12,6 +12,7 @@ import typer
 
 from rote.cli import a1_motion, takes
 from rote.cli.options import (
+    A1_SCHEME,
     EMBEDDED,
     Json,
     Key,
@@ -76,7 +77,7 @@ def teach(
         seconds = _DEFAULT_HAND_S
     target = Target(robot, key, keylog)
     wish = _Wish(target, name, seconds, hand, out, overwrite, as_json)
-    return run(_teach_legs(wish) if robot.startswith(a1_motion.SCHEME) else _teach(wish))
+    return run(_teach_legs(wish) if robot.startswith(A1_SCHEME) else _teach(wish))
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rote.cli.options import EMBEDDED, Json, Key, Robot, print_json, run
+from rote.cli.options import A1_SCHEME, EMBEDDED, Json, Key, Robot, print_json, run
 from rote.errors import BadRequestError, MissingExtraError
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def web(
 
     if not host:
         raise BadRequestError("the host is empty", "Say 0.0.0.0 to listen everywhere.")
-    if robot.startswith("a1:"):
+    if robot.startswith(A1_SCHEME):
         raise BadRequestError(
             "the pendant is made for the arms of a G1", "For an A1 there are: rote a1, teach, play."
         )
