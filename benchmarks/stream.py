@@ -1,12 +1,13 @@
 """Claim: streaming a prepared track at 500 Hz costs less than 5 % of a core, and keeps its time.
 
 A track of 10 s for both arms goes over UDP on this machine to the simulated robot, which runs in a
-process of its own on the other core, does its physics, and reports its state 50 times a second. The
-share is this process's own processor time, states read included, by the time that passed from the
-robot's acceptance to its rest. The peers are a bare asyncio timer that sends as many bytes as
-often, made from scratch each time, and a C loop that sleeps and sends and does nothing else: what
-waking up 500 times a second costs on this machine. How late poses are is by their deadlines, told
-by the report itself.
+process of its own, does its physics, and reports its state 50 times a second. The share is this
+process's own processor time, states read included, by the time that passed from the robot's
+acceptance to its rest. With both processes on one core it is what the program costs; on two cores
+each datagram also wakes an idle core up, which on a virtual machine costs much, and is accounted to
+who sends. The peers are a bare asyncio timer that sends as many bytes as often, made from scratch
+each time, and a C loop that sleeps and sends and does nothing else: what waking up 500 times a
+second costs on this machine. How late poses are is by their deadlines, told by the report itself.
 """
 
 import asyncio
@@ -31,10 +32,12 @@ from rote.motion.track import Track
 from rote.robot.base import StreamReport
 
 ROUNDS = 3
+ATTEMPTS = 3
 RATE_HZ = 500.0
 SECONDS = 10.0
 SIZE = 63
 MOST_PERCENT = 5.0
+WHERE = ((1, "rote's loop"), (1, "asyncio"), (2, "rote's loop"))
 
 T = TypeVar("T")
 
@@ -95,10 +98,7 @@ async def stream(url: str) -> tuple[float, StreamReport]:
         await playing.started()
         began_s, cpu_s = time.perf_counter(), time.process_time()
         report = await playing
-        share = (time.process_time() - cpu_s) / (time.perf_counter() - began_s)
-        if not report.completed:
-            raise RuntimeError(f"this machine is too busy to stream: {report}")
-        return 100.0 * share, report
+        return 100.0 * (time.process_time() - cpu_s) / (time.perf_counter() - began_s), report
 
 
 async def send_bare(url: str) -> float:
@@ -137,33 +137,42 @@ async def send_in_c(program: Path, url: str) -> float:
     return float(told)
 
 
-def on_two_cores(loop: str, work: Callable[[str], Coroutine[Any, Any, T]]) -> T:
-    """Run `work` with a fresh robot's address, each on a core of its own."""
+def on_cores(count: int, loop: str, work: Callable[[str], Coroutine[Any, Any, T]]) -> T:
+    """Run `work` with a fresh robot's address, on the robot's core or on another one."""
     cores = sorted(os.sched_getaffinity(0))
     os.sched_setaffinity(0, {cores[0]})
     try:
-        with server("simulator", loop, cores[-1]) as url:
+        with server("simulator", loop, cores[:count][-1]) as url:
             return run_on(loop, work(url))
     finally:
         os.sched_setaffinity(0, set(cores))
+
+
+def stream_to_its_end(count: int, loop: str) -> tuple[float, StreamReport]:
+    """Stream again where the machine stood still for so long that the robot took its arms home."""
+    for _ in range(ATTEMPTS):
+        share, report = on_cores(count, loop, stream)
+        if report.completed:
+            return share, report
+    raise RuntimeError(f"this machine is too busy to stream: {report}")
 
 
 def run() -> list[Row]:
     with tempfile.TemporaryDirectory() as folder:
         program = compiled(Path(folder), SOURCE)
         in_c = partial(send_in_c, program) if program is not None else None
-        return [row for loop in ("rote's loop", "asyncio") for row in run_on_loop(loop, in_c)]
+        return [row for count, loop in WHERE for row in run_on_cores(count, loop, in_c)]
 
 
-def run_on_loop(
-    loop: str, send_in_c: Callable[[str], Coroutine[Any, Any, float]] | None
+def run_on_cores(
+    count: int, loop: str, send_in_c: Callable[[str], Coroutine[Any, Any, float]] | None
 ) -> list[Row]:
     streamed, bare, in_c = [], [], []
     for _ in range(ROUNDS):
-        streamed.append(on_two_cores(loop, stream))
-        bare.append(on_two_cores(loop, send_bare))
+        streamed.append(stream_to_its_end(count, loop))
+        bare.append(on_cores(count, loop, send_bare))
         if send_in_c is not None:
-            in_c.append(on_two_cores(loop, send_in_c))
+            in_c.append(on_cores(count, loop, send_in_c))
     reports = [report for _, report in streamed]
     share, timer = median(share for share, _ in streamed), median(bare)
     rate, p99, most, missed = (
@@ -171,12 +180,15 @@ def run_on_loop(
         for what in ("rate_hz", "late_p99_ms", "late_max_ms", "missed")
     )
     period_ms = 1000.0 / RATE_HZ
+    where = f"{loop}, {'one core' if count == 1 else 'two cores'}"
     rows = [
-        Row(f"stream: core at 500 Hz, {loop}", "%", share, MOST_PERCENT, "limit", at_most=1),
+        Row(f"stream: core at 500 Hz, {where}", "%", share, MOST_PERCENT, "limit", at_most=1),
         Row("  beside a bare timer", "%", share, timer, "the same loop's timer"),
     ]
     if in_c:
         rows.append(Row("  beside a C loop", "%", share, median(in_c), "sleep and send"))
+    if count == 1:
+        return rows  # where the robot works on the same core, it is what makes poses late
     return [
         *rows,
         Row("  rate achieved", "Hz", rate, RATE_HZ, "asked", at_least=0.99),

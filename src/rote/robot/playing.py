@@ -11,8 +11,8 @@ from rote.robot.base import PlayReport, Port, Progress
 from rote.robot.teaching import to_the_end
 
 _SETTLE_US = 500_000
-_MOST_OF_IT = 0.9
 """A robot that reports this long after accepting that nothing plays, has nothing playing."""
+_MOST_OF_IT = 0.9
 
 
 class Playing:
@@ -31,14 +31,13 @@ class Playing:
         loop: bool = False,
     ) -> None:
         self.name = name
-        self._loops = loop
         self._port = port
         self._begin = begin
         self._stop = stop
         self._loop = asyncio.get_running_loop()
         self._accepted: asyncio.Future[None] = self._loop.create_future()
         self._changed = asyncio.Event()
-        self._progress: Progress | None = None
+        self._watch = _Watch(self._loop.create_future(), self._changed, loops=loop)
         self._task = self._loop.create_task(self._run(), name=f"rote play {name}")
         # Who does not await the handle has chosen not to hear how it ended.
         self._task.add_done_callback(lambda task: task.cancelled() or task.exception())
@@ -62,7 +61,7 @@ class Playing:
     @property
     def progress(self) -> Progress | None:
         """How far it is; None before the robot has reported."""
-        return self._progress
+        return self._watch.progress
 
     async def wait(self) -> PlayReport:
         """Wait for the end, soft return included. Cancelling the wait does not stop the robot."""
@@ -79,14 +78,13 @@ class Playing:
             await asyncio.wait({self._task, change}, return_when=asyncio.FIRST_COMPLETED)
             change.cancel()
             self._changed.clear()
-            if self._progress is not None and not self._task.done():
-                yield self._progress
+            if (progress := self.progress) is not None and not self._task.done():
+                yield progress
         self._task.result()
 
     async def _run(self) -> PlayReport:
-        ended: asyncio.Future[bool] = self._loop.create_future()
-        watch = _Watch(self, ended, loops=self._loops)
-        forget_loss = self._port.on_loss(lambda error: _fail(ended, error))
+        watch = self._watch
+        forget_loss = self._port.on_loss(watch.fail)
         try:
             watch.duration_s = await self._begin()
             began = self._loop.time()
@@ -95,7 +93,7 @@ class Playing:
                 self._accepted.set_result(None)
             forget_state = self._port.on_state(watch.see)
             try:
-                completed = await ended
+                completed = await watch.ended
             except asyncio.CancelledError:
                 # Whoever gives up waiting wants the arms to rest, not to move on unwatched.
                 with suppress(RoteError):
@@ -106,35 +104,52 @@ class Playing:
             return PlayReport(self.name, completed, self._loop.time() - began)
         finally:
             forget_loss()
-            ended.cancel()
+            watch.ended.cancel()
 
 
 class _Watch:
     """Reads from the state stream how far a playback is, and when it is over."""
 
-    def __init__(self, playing: Playing, ended: "asyncio.Future[bool]", *, loops: bool) -> None:
+    def __init__(
+        self, ended: "asyncio.Future[bool]", changed: asyncio.Event, *, loops: bool
+    ) -> None:
         self.duration_s = 0.0
-        self._loops = loops
         self.accepted_us = 0
-        self._playing = playing
-        self._ended = ended
+        self.ended = ended
+        """Whether it ran to its end, once it is over."""
+        self._changed = changed
+        self._loops = loops
+        self._newest: RobotState | None = None
         self._seen = False
         self._motion_began_us: int | None = None
         self._motion_ended_us: int | None = None
 
     def see(self, state: RobotState) -> None:
         """Take in one state."""
+        self._newest = state
         phase = state.phase
-        self._seen |= phase in (Phase.APPROACH, Phase.PLAYING)
-        if phase is Phase.PLAYING and self._motion_began_us is None:
-            self._motion_began_us = state.time_us
-        elif phase is not Phase.PLAYING and self._motion_ended_us is None:
-            self._motion_ended_us = state.time_us if self._motion_began_us is not None else None
-        self._playing._progress = self._measure(state)
-        self._playing._changed.set()
+        if phase is Phase.PLAYING:
+            self._seen = True
+            if self._motion_began_us is None:
+                self._motion_began_us = state.time_us
+        else:
+            self._see_aside(phase, state)
+        self._changed.set()
+
+    def _see_aside(self, phase: Phase, state: RobotState) -> None:
+        """Take in a state from before or after the motion itself."""
+        self._seen |= phase is Phase.APPROACH
+        if self._motion_ended_us is None and self._motion_began_us is not None:
+            self._motion_ended_us = state.time_us
         over = phase is Phase.NONE and (self._seen or state.time_us > self.accepted_us + _SETTLE_US)
-        if over and not self._ended.done():
-            self._ended.set_result(not state.stopped_early and not self._cut_short)
+        if over and not self.ended.done():
+            self.ended.set_result(not state.stopped_early and not self._cut_short)
+
+    def fail(self, error: RoteError) -> None:
+        """The robot was lost."""
+        if not self.ended.done():
+            self.ended.set_exception(error)
+            self.ended.exception()  # raised where it is awaited; nobody else need be told
 
     @property
     def _cut_short(self) -> bool:
@@ -144,7 +159,12 @@ class _Watch:
         moved_s = (self._motion_ended_us - self._motion_began_us) / 1e6
         return moved_s < _MOST_OF_IT * self.duration_s - _SETTLE_US / 1e6
 
-    def _measure(self, state: RobotState) -> Progress:
+    @property
+    def progress(self) -> Progress | None:
+        """How far it is, by the newest state; None before the first."""
+        state = self._newest
+        if state is None:
+            return None
         elapsed_s, rounds = 0.0, 0.0
         if self._motion_began_us is not None:
             elapsed_s = (state.time_us - self._motion_began_us) / 1e6
@@ -161,9 +181,3 @@ class _Watch:
             round=int(rounds) + 1,
             state=state,
         )
-
-
-def _fail(ended: "asyncio.Future[bool]", error: RoteError) -> None:
-    if not ended.done():
-        ended.set_exception(error)
-        ended.exception()  # raised where it is awaited; nobody else need be told

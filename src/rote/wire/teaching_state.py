@@ -18,6 +18,8 @@ from rote.errors import BadRequestError, PayloadError
 
 FULL_STATE = 148
 LEGACY_JOINTS = 12
+MOST_JOINTS = 1000
+_BESIDE_JOINTS, _PER_JOINT = 56, 8
 _LEGACY_STATE = struct.Struct(">I34fQ")
 
 # The documents give bit 0; the others are this project's choice.
@@ -55,16 +57,21 @@ def encode_state(state: m.RobotState, *, all_joints: bool) -> bytes:
 
 def decode_state(payload: bytes) -> m.RobotState:
     """Return the state in either layout; they differ in length."""
-    if len(payload) == FULL_STATE:
-        values = _LEGACY_STATE.unpack(payload)
-        return _state(values[0], LEGACY_JOINTS, values[1:-1], values[-1])
-    if len(payload) < 8:
-        raise PayloadError(f"a state of {len(payload)} bytes")
-    flags, count, zero = struct.unpack_from(">IHH", payload)
-    if zero or count > 1000 or len(payload) != _all_joints_struct(count).size:
-        raise PayloadError(f"a state of {len(payload)} bytes for {count} joints")
+    size = len(payload)
+    if size == FULL_STATE:
+        return _state(_LEGACY_STATE.unpack(payload), 1, LEGACY_JOINTS)
+    count, surplus = divmod(size - _BESIDE_JOINTS, _PER_JOINT)
+    if not 0 <= count <= MOST_JOINTS or surplus:
+        raise _misfit(payload)
     values = _all_joints_struct(count).unpack(payload)
-    return _state(flags, count, values[3:-1], values[-1])
+    if values[1] != count or values[2]:
+        raise _misfit(payload)
+    return _state(values, 3, count)
+
+
+def _misfit(payload: bytes) -> PayloadError:
+    joints = f" for {int.from_bytes(payload[4:6], 'big')} joints" if len(payload) >= 8 else ""
+    return PayloadError(f"a state of {len(payload)} bytes{joints}")
 
 
 def _flags(state: m.RobotState) -> int:
@@ -79,20 +86,22 @@ def _flags(state: m.RobotState) -> int:
     )
 
 
-def _state(flags: int, count: int, floats: tuple[float, ...], time_us: int) -> m.RobotState:
-    finite(floats, "a state")
-    rest = floats[2 * count :]
+def _state(values: tuple[float, ...], begin: int, count: int) -> m.RobotState:
+    """Return the state whose floats begin at that place, behind its flags; its time is the last."""
+    finite(values, "a state")
+    flags, time_us = int(values[0]), int(values[-1])
+    middle, end = begin + count, begin + 2 * count
     return m.RobotState(
         mode=flags >> _MODE_SHIFT if flags & _MODE_KNOWN else UNKNOWN_MODE,
         arms_soft=bool(flags & _SOFT),
         recording=bool(flags & _RECORDING),
         phase=_PHASES[flags >> _PHASE_SHIFT & 3],
         stopped_early=bool(flags & _STOPPED),
-        positions_rad=floats[:count],
-        velocities_rad_s=floats[count : 2 * count],
-        accelerometer_m_s2=rest[:3],
-        gyroscope_rad_s=rest[3:6],
-        foot_force_n=rest[6:],
+        positions_rad=values[begin:middle],
+        velocities_rad_s=values[middle:end],
+        accelerometer_m_s2=values[end : end + 3],
+        gyroscope_rad_s=values[end + 3 : end + 6],
+        foot_force_n=values[end + 6 : end + 10],
         time_us=time_us,
     )
 
