@@ -373,6 +373,10 @@ def test_a_take_that_is_no_file_is_named_with_the_way_to_one(
         code, _, err = ask(capsys, "motion", "info", asked)
         assert code == 2
         assert "rote takes export 'my wave' 'my wave.mcap'" in err
+    for robot in ("sim://g1", "a1://127.0.0.1"):
+        code, _, err = ask(capsys, "play", "my wave.mcap", "--robot", robot)
+        assert code == 2
+        assert "rote play 'my wave' --take" in err
     code, _, err = ask(capsys, "motion", "info", "no.mcap")
     assert code == 2
     assert "Check its name" in err

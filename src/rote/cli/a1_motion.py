@@ -98,6 +98,7 @@ def load(name: str, is_take: bool) -> "Track":
             f"an A1 keeps no actions, so it cannot play {name!r} by name",
             f"Play a take of this computer: rote play {name} --take, or a file.",
         )
+    takes.check_no_take(Path(name), takes.PLAY_IT)
     return load_file(Path(name), any_joints=True)
 
 

@@ -1,6 +1,5 @@
 """What the commands of `rote motion` share: the group, their arguments, and reading a file."""
 
-import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -26,15 +25,10 @@ Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace OUT if it 
 
 def load(path: Path, *, degrees: bool = False) -> "Track":
     """Read a motion; where there is none, but a take of that name, say how to get at it."""
-    from rote.cli.takes import library
+    from rote.cli.takes import check_no_take
     from rote.motion.files import load as load_file
 
-    if not path.exists() and library().has(path.stem):
-        name, file = shlex.quote(path.stem), shlex.quote(f"{path.stem}.mcap")
-        raise BadRequestError(
-            f"there is no file {path}, but a take {path.stem!r} in the library",
-            f"Make a file of it: rote takes export {name} {file}",
-        )
+    check_no_take(path, "Make a file of it: rote takes export {name} {file}")
     return load_file(path, degrees=degrees)
 
 

@@ -83,6 +83,8 @@ def _checked(name: str, is_take: bool, speed: float, force: bool, as_json: bool)
     from rote.motion.files import load
     from rote.robot.streaming import checked
 
+    if not is_take:
+        takes.check_no_take(Path(name), takes.PLAY_IT)
     with show.waiting("checking"):
         track = takes.library().load(name) if is_take else load(Path(name))
         report = checked(track, speed)

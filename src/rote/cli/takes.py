@@ -1,6 +1,7 @@
 """rote takes: the recordings on this computer."""
 
 import os
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -18,6 +19,7 @@ app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
 )
+PLAY_IT = "Play the take: rote play {name} --take"
 Name = Annotated[str, typer.Argument(help="The take's name.")]
 
 
@@ -34,6 +36,16 @@ def library() -> "Library":
     from rote.motion.files.library import Library
 
     return Library(folder())
+
+
+def check_no_take(path: Path, remedy: str) -> None:
+    """Refuse a file that is not there while a take of its name is; the remedy names either."""
+    name = path.stem
+    if not path.exists() and library().has(name):
+        raise BadRequestError(
+            f"there is no file {path}, but a take {name!r} in the library",
+            remedy.format(name=shlex.quote(name), file=shlex.quote(f"{name}.mcap")),
+        )
 
 
 def rescue() -> list["Entry"]:
