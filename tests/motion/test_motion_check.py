@@ -18,6 +18,7 @@ from rote.motion.check import (
     BALANCE_M,
     CLEARANCE_M,
     HANDS_MEET_M,
+    LEG_GAP_S,
     SLIGHT_M,
     check,
     check_contact,
@@ -412,6 +413,15 @@ def test_an_a1s_legs_are_judged_by_its_own_joints() -> None:
     assert position.limit == pytest.approx(4.188790)
     fast = check(pawing(seconds=0.1, by_rad=1.0))
     assert {finding.kind for finding in fast.errors} == {Kind.VELOCITY}
+
+
+def test_a_hole_that_no_a1_plays_across_is_an_error_of_the_check_too() -> None:
+    track = pawing()
+    middle_s = track.duration_s / 2
+    keep = np.abs(track.times_s - middle_s) > 0.15
+    holed = replace(track, times_s=track.times_s[keep], joints_rad=track.joints_rad[keep])
+    (gap,) = [finding for finding in check(holed).errors if finding.kind is Kind.GAP]
+    assert LEG_GAP_S < gap.value < 0.35
 
 
 def test_an_a1s_first_pose_is_compared_with_where_it_lies() -> None:

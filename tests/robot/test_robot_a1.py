@@ -26,6 +26,7 @@ from rote.errors import (
 )
 from rote.model_a1 import A1 as A1_VARIANT
 from rote.model_a1 import A1_JOINTS
+from rote.motion.check import LEG_GAP_S
 from rote.motion.files.library import Library
 from rote.motion.track import Track
 from rote.robot import a1_motion, a1_words
@@ -560,7 +561,7 @@ def leg_tracks(draw: st.DrawFn) -> Track:
 
 def is_beyond(track: Track, speed: float) -> bool:
     """Whether a track has a gap, a pose or a speed that legs are not to be played with."""
-    if (np.diff(track.times_s) > a1_motion.GAP_S).any():
+    if (np.diff(track.times_s) > LEG_GAP_S).any():
         return True
     for name, angles in zip(track.names, track.joints_rad.T, strict=True):
         joint = A1_JOINTS[A1_VARIANT.names.index(name)]

@@ -46,6 +46,8 @@ BALANCE_M = 0.02
 here: only so far outside them is it an error."""
 NEAR_TORQUE, LASTING_TORQUE = 0.7, 0.4
 """Parts of a motor's greatest torque: for a moment, and on average. This project's estimate."""
+LEG_GAP_S = 0.25
+"""Legs for which nothing is known any longer than this are not played."""
 
 _VARIANTS = {variant.name: variant for variant in (G1_29, G1_27, G1_23, A1)}
 _KNOWN = {joint.name: joint for joint in G1_JOINTS}
@@ -100,7 +102,8 @@ def check(
     wanted = variant or track.variant
     on_legs = wanted == A1.name
     subject = _subject(track, on_legs)
-    found = [*_variant(track, wanted), *_gaps(track.times_s), *_joints(subject)]
+    gaps = _gaps(track.times_s, LEG_GAP_S if on_legs else None)
+    found = [*_variant(track, wanted), *gaps, *_joints(subject)]
     if on_legs:
         found += [*_jump(subject, _legs_pose(start_pose), start_pose), _NOT_LOOKED_AT]
     elif subject.joints:

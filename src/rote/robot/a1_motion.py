@@ -8,7 +8,7 @@ import numpy as np
 from rote.errors import BadRequestError, UnsafeMotionError
 from rote.messages import Interpolation
 from rote.model_a1 import A1
-from rote.motion.check import check_gaps, check_joints
+from rote.motion.check import LEG_GAP_S, check_gaps, check_joints
 from rote.motion.interpolate import MINIMUM_JERK_PEAK, minimum_jerk, sample
 from rote.motion.track import Array, Track
 from rote.robot.base import check_seconds
@@ -24,8 +24,6 @@ KP_NM_RAD, KD_NM_S_RAD = 40.0, 2.0
 TEACH_KD_NM_S_RAD = 1.0
 """How damped legs are that a hand moves; this project's choice."""
 _CLOCK_SHARES = (0.8, 1.25)
-GAP_S = 0.25
-"""Legs for which nothing is known any longer than this are not played."""
 
 SOFT = MotorCmds.servo(dq_rad_s=0.0, kd_nm_s_rad=TEACH_KD_NM_S_RAD)
 """Legs that a hand can move: no position is held, and what moves is braked a little."""
@@ -109,7 +107,7 @@ def check_track(track: Track, safety: Safety, speed: float = 1.0) -> None:
     check_seconds(track.duration_s / speed, "a playback")
     times_s = (track.times_s - track.times_s[0]) / speed
     # What is not known is not known at any speed.
-    check_gaps(track.times_s, most_s=GAP_S).permit(force=True)
+    check_gaps(track.times_s, most_s=LEG_GAP_S).permit(force=True)
     check_joints(replace(track, times_s=times_s, variant=A1.name)).permit(force=True)
     _check_margin(times_s, poses, safety)
 
