@@ -3,13 +3,14 @@
 All in processor time, 29 joints at 100 Hz, the median of a few rounds. The motions are generated:
 five joints of an arm, or both arms and the waist, raised and lowered every five seconds, every
 third of them waving meanwhile, with 2 mrad of noise on all 29, as a sensor has it. The goals for
-keyframes are for the arm; both arms are shown beside it. A budget on 60 s is spent on every n-th
-sample (`SEARCHED_SAMPLES` says which), a bound on all of them. What playing a track costs is
-measured by `stream`.
+keyframes are for the arm; both arms, and joints that all drift slowly, are shown beside it. A
+budget on 60 s is spent on every n-th sample (`SEARCHED_SAMPLES` says which), a bound on all of
+them. What playing a track costs is measured by `stream`.
 """
 
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import numpy as np
 
@@ -48,6 +49,16 @@ def waving(
     return Track(times_s=times_s, joints_rad=joints, names=G1_29.names, source="a benchmark")
 
 
+def drifting(seconds: float) -> Track:
+    """Return joints that all go slowly wherever chance leads them: long stretches, hard to tell."""
+    chance = np.random.default_rng(1)
+    times_s = np.arange(round(100 * seconds) + 1) / 100.0
+    ways = chance.normal(0.0, 0.01, (times_s.size, len(G1_29.names))).cumsum(axis=0)
+    smooth = np.apply_along_axis(np.convolve, 0, ways, np.full(100, 0.01), "same")
+    joints = np.array(G1_REST_RAD) + 0.3 * smooth / np.abs(smooth).max(axis=0)
+    return Track(times_s=times_s, joints_rad=joints, names=G1_29.names, source="a benchmark")
+
+
 def _eased(fractions: Array) -> Array:
     u = np.clip(fractions, 0.0, 1.0)
     return np.asarray(u * u * (3.0 - 2.0 * u))
@@ -60,6 +71,11 @@ def _rolls() -> list[int]:
 def slowest(work: Callable[[Interpolation], object]) -> Callable[[], float]:
     """Return a measure: milliseconds for the slower of both ways to interpolate."""
     return lambda: 1000.0 * max(cpu_s(lambda how=how: work(how)) for how in BOTH)  # type: ignore[misc]
+
+
+def bound_by(track: Track, how: Interpolation) -> float:
+    """Return the milliseconds that a bound takes."""
+    return 1000.0 * cpu_s(lambda: compress_to_bound(track, BOUND_RAD, how))
 
 
 def run() -> list[Row]:
@@ -92,9 +108,18 @@ def run() -> list[Row]:
         ),
         "motion: retime 10 s": (2000.0, lambda: 1000.0 * cpu_s(lambda: retime(ten))),
     }
+    drift = drifting(60.0)
     beside = {
-        f"motion: compress 5 s {to_bound}, both arms": bound(both),
-        f"motion: compress 60 s {to_bound}, both arms": bound(both_long),
+        f"motion: compress {seconds} s {to_bound}, {moved}, {how.name.lower()}": partial(
+            bound_by, track, how
+        )
+        for how in BOTH
+        for seconds, moved, track in (
+            (5, "both arms", both),
+            (60, "both arms", both_long),
+            (60, "all joints drift", drift),
+        )
+    } | {
         f"motion: compress 5 s {to_bound}, hands within {HAND_MM:g} mm": slowest(
             lambda how: compress_to_bound(short, BOUND_RAD, how, hand_mm=HAND_MM)
         ),

@@ -1,6 +1,9 @@
 """Fixtures all tests share."""
 
+import gc
+import itertools
 import signal
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
@@ -18,8 +21,56 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Collect without a search for garbage, and leave what was collected out of every later one.
+
+    It lives as long as the tests do, and is far more than what any of them makes.
+    """
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.collect()
+        gc.freeze()
+        gc.enable()
+
+
+# These wait for other programs more than they compute. Begun first, so by one worker, they leave
+# the processors to the other workers, and none of them is what everybody waits for at the end.
+PATIENT = (
+    "interop",
+    "web/browser",
+    "web/test_web_schema.py",
+    "web/test_web_page.py",
+    "test_examples.py",
+)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put the patient ones first; all others stay in their order."""
+    here = Path(__file__).parent
+    first = tuple(str(here / name) for name in PATIENT)
+    items.sort(key=lambda item: not str(item.path).startswith(first))
+
+
+@pytest.fixture(scope="session")
+def _homes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Names of folders that nobody had before, and that are made by whoever keeps something."""
+    homes = tmp_path_factory.mktemp("homes")
+    return (homes / str(number) for number in itertools.count())
+
+
 @pytest.fixture(autouse=True)
-def _own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Keep the embedded robot's store, and the user's choice of robot, out of the tests."""
-    monkeypatch.setenv("ROTE_HOME", str(tmp_path / "home"))
+def _own_home(
+    request: pytest.FixtureRequest, _homes: Iterator[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Keep the embedded robot's store, and the user's choice of robot, out of the tests.
+
+    Only a test that asks for a folder of its own is given one: a folder takes longer to make than
+    most tests take.
+    """
+    own = "tmp_path" in request.fixturenames
+    home = request.getfixturevalue("tmp_path") / "home" if own else next(_homes)
+    monkeypatch.setenv("ROTE_HOME", str(home))
     monkeypatch.delenv("ROTE_ROBOT", raising=False)

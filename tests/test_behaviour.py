@@ -193,8 +193,46 @@ def test_giving_up_waiting_for_a_playback_stops_the_robot(wire: str) -> None:
                     await robot.play("mine")
             await asyncio.sleep(5.0)
             assert one.world.state().phase is Phase.NONE
+            assert one.world.state().stopped_early
 
     tell(wire, story)
+
+
+@pytest.mark.parametrize("how", ["play", "start"])
+def test_giving_up_while_the_robot_begins_stops_it_too(wire: str, how: str) -> None:
+    async def story(one: Rig) -> None:
+        async with one.connect() as robot:
+            await teach(robot, "mine", 2.0)
+
+            async def play() -> None:
+                await (robot.play("mine") if how == "play" else robot.start("mine"))
+
+            task = asyncio.create_task(play())
+            while one.world.phase is not Phase.APPROACH:
+                await asyncio.sleep(0.001)
+            task.cancel()  # the robot moves, and its answer is still on the way
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            await asyncio.sleep(5.0)
+            assert one.world.state().phase is Phase.NONE
+            assert one.world.state().stopped_early
+
+    tell(wire, story, impairment=Impairment(delay_s=0.02))
+
+
+def test_giving_up_before_anything_was_asked_leaves_others_alone(frames: str) -> None:
+    async def story(one: Rig) -> None:
+        async with one.connect() as robot, one.bystander() as other:
+            await teach(robot, "mine", 2.0)
+            playing = await other.start("mine")
+            task = asyncio.create_task(robot.start("mine"))
+            await asyncio.sleep(0)
+            task.cancel()  # the robot was not even asked which motions it has
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            assert (await playing).completed
+
+    tell(frames, story)
 
 
 def test_stop_during_a_playback_leaves_a_usable_robot(wire: str) -> None:

@@ -1,6 +1,7 @@
 """The rooms of the house and who may import whom, read from the imports."""
 
 import ast
+import functools
 from pathlib import Path
 
 import pytest
@@ -76,7 +77,8 @@ def part_of(path: Path) -> str:
     return relative.parts[0].removesuffix(".py")
 
 
-def imports(path: Path) -> set[str]:
+@functools.cache
+def imports(path: Path) -> frozenset[str]:
     """Every module a file imports, with `from rote import x` read as `rote.x`."""
     found: set[str] = set()
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
@@ -89,7 +91,7 @@ def imports(path: Path) -> set[str]:
                 found |= {f"rote.{alias.name}" for alias in node.names}
             else:
                 found.add(module)
-    return found
+    return frozenset(found)
 
 
 def ids(path: Path) -> str:

@@ -1,6 +1,7 @@
 """The blocking API: the same words, usable in scripts, in threads and inside a running loop."""
 
 import asyncio
+import gc
 import inspect
 import signal
 import threading
@@ -103,6 +104,38 @@ def test_a_signal_unwinds_a_blocking_teach_block() -> None:
         assert not next(robot.states()).arms_soft
         assert robot.actions().taught == ()
     assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+
+
+def test_ctrl_c_in_a_blocking_playback_stops_the_robot() -> None:
+    with rote.sync.connect(URL) as robot:
+        with robot.teach("mine"):
+            robot.move_by_hand("drum", 0.2)
+            for _ in zip(range(30), robot.states(), strict=False):
+                pass
+        main = threading.get_ident()
+
+        def interrupt(state: rote.RobotState) -> None:
+            if state.phase is rote.Phase.PLAYING:
+                forget()
+                signal.pthread_kill(main, signal.SIGINT)
+
+        forget = robot.on_state(interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            robot.play("mine", loop=True)
+        assert next(robot.states()).phase is rote.Phase.RETURN
+
+
+def test_what_still_runs_when_a_connection_ends_is_ended_with_it(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    with rote.sync.connect(URL) as robot:
+        states = robot.states()
+        with robot.teach("mine"):
+            for _ in zip(range(30), states, strict=False):
+                pass
+        robot.start("mine", loop=True)
+    gc.collect()
+    assert not caplog.records  # asyncio complains of tasks that were forgotten
 
 
 def test_two_robots_fit_in_one_process() -> None:

@@ -60,8 +60,8 @@ export const api = {
   teachCurve: (from: number) => ask<Curves>(`teach/curve?from=${from}`),
   play: (name: string, how: { speed?: number; loop?: boolean }) => tell("play", { name, ...how }),
   perform: (preset: number) => tell("perform", { preset }),
-  playTake: (take: string, steps: readonly Step[], speed: number | undefined, force: boolean) =>
-    tell("play/take", { take, steps, ...(speed ? { speed } : {}), ...(force ? { force } : {}) }),
+  playTake: (take: string, steps: readonly Step[], version: number | undefined, speed: number | undefined, force: boolean) =>
+    tell("play/take", { take, steps, version, ...(speed ? { speed } : {}), ...(force ? { force } : {}) }),
   pause: (paused: boolean) => tell("pause", { paused }),
   stop: () => tell<Stopped>("stop"),
   renameAction: (old: string, name: string) => tell("actions/rename", { old, new: name }),
@@ -77,6 +77,6 @@ export const api = {
     body.append("file", file, file.name);
     return ask<Take>("takes/upload", { method: "POST", body });
   },
-  edit: (take: string, steps: readonly Step[]) => tell<Edited>("edit", { take, steps }),
-  saveEdit: (take: string, steps: readonly Step[], name: string) => tell<Take>("edit/save", { take, steps, name }),
+  edit: (take: string, steps: readonly Step[], version: number | undefined) => tell<Edited>("edit", { take, steps, version }),
+  saveEdit: (take: string, steps: readonly Step[], name: string, version: number) => tell<Take>("edit/save", { take, steps, name, version }),
 };

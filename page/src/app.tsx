@@ -2,10 +2,11 @@
 
 import { useEffect, useState } from "preact/hooks";
 import { api } from "./api";
+import { sentence } from "./format";
 import { focusOf, stops } from "./keys";
 import { stop } from "./live";
 import { Bar } from "./parts/bar";
-import { Dialog, Notices } from "./parts/dialog";
+import { Dialog } from "./parts/dialog";
 import { Icon } from "./parts/icons";
 import { View } from "./parts/view";
 import { EditDock, EditScreen } from "./screens/edit";
@@ -14,7 +15,7 @@ import { LibraryScreen } from "./screens/library";
 import { RobotScreen } from "./screens/robot";
 import { TeachScreen } from "./screens/teach";
 import {
-  attempt, connection, countdown, link, mayCommand, moving, QUALITIES, quality, question, type Screen, SCREENS, screen, status, theme, THEMES,
+  attempt, bare, connection, countdown, link, mayCommand, moving, QUALITIES, quality, question, type Screen, SCREENS, screen, stateWords, status, theme, THEMES,
 } from "./store";
 import { TEXTS } from "./texts";
 
@@ -37,15 +38,18 @@ function Nav() {
   );
 }
 
-function Choice<Value extends string>({ label, values, words, chosen, onChoose }: {
-  label: string; values: readonly Value[]; words: Record<Value, string>; chosen: Value; onChoose: (value: Value) => void;
+function Choice<Value extends string>({ label, values, words, chosen, refused, why, onChoose }: {
+  label: string; values: readonly Value[]; words: Record<Value, string>; chosen: Value; refused?: Value | null; why?: string; onChoose: (value: Value) => void;
 }) {
   return (
     <fieldset class="choice">
       <legend>{label}</legend>
       <div class="segments">
-        {values.map((value) => <button key={value} class="toggle" aria-pressed={chosen === value} onClick={() => onChoose(value)}>{words[value]}</button>)}
+        {values.map((value) => (
+          <button key={value} class="toggle" aria-pressed={chosen === value} disabled={value === refused} onClick={() => onChoose(value)}>{words[value]}</button>
+        ))}
       </div>
+      {refused && <p class="muted small">{why}</p>}
     </fieldset>
   );
 }
@@ -58,7 +62,8 @@ function Settings() {
       {open && (
         <div class="popover">
           <Choice label={TEXTS.theme.label} values={THEMES} words={TEXTS.theme} chosen={theme.value} onChoose={(value) => (theme.value = value)} />
-          <Choice label={TEXTS.quality.label} values={QUALITIES} words={TEXTS.quality} chosen={quality.value} onChoose={(value) => (quality.value = value)} />
+          <Choice label={TEXTS.quality.label} values={QUALITIES} words={TEXTS.quality} chosen={quality.value}
+            refused={bare.value ? "high" : null} why={TEXTS.qualityRefused} onChoose={(value) => (quality.value = value)} />
         </div>
       )}
     </div>
@@ -67,7 +72,7 @@ function Settings() {
 
 function Pill() {
   const state = link.value === "open" ? (connection.value?.state ?? "off") : "lost";
-  const words = link.value === "open" ? TEXTS.connection[state] : link.value === "closed" ? TEXTS.link.closed : TEXTS.link.opening;
+  const words = link.value === "open" ? stateWords(connection.value) : link.value === "closed" ? TEXTS.link.closed : TEXTS.link.opening;
   const battery = status.value?.battery_percent;
   return (
     <a class="pill" href="#/robot" data-testid="pill" data-state={state}>
@@ -83,8 +88,10 @@ function Banner() {
     return <div class="banner bad" role="alert"><Icon name="warn" /><p><strong>{TEXTS.link.closed}.</strong> {TEXTS.link.closedRemedy}</p></div>;
   }
   const there = connection.value;
-  if (there?.state === "lost") {
-    return <div class="banner bad" role="alert" data-testid="lost"><Icon name="warn" /><p><strong>{TEXTS.connection.lost}.</strong> {there.words} {there.remedy}</p></div>;
+  // The Robot screen tells it at length.
+  if (there?.state === "lost" && screen.value !== "robot") {
+    const words = `${stateWords(there)}, ${TEXTS.connection.again}`;
+    return <div class="banner bad" role="alert" data-testid="lost"><Icon name="warn" /><p><strong>{sentence(words)}</strong> {sentence(there.words)} {sentence(there.remedy)}</p></div>;
   }
   if (status.value && !mayCommand.value) {
     const take = (): void => {
@@ -133,7 +140,6 @@ export function App() {
       <main class="panel" inert={behind} id="panel" tabIndex={-1} aria-label={TEXTS.screens[screen.value]} data-screen={screen.value} key={screen.value}><Content /></main>
       <Bar />
       <Dialog />
-      <Notices />
     </div>
   );
 }

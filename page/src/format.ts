@@ -1,6 +1,11 @@
 /** Numbers and names as a person reads them. */
 
+import { TEXTS } from "./texts";
+
 const DEGREES = 180 / Math.PI;
+const MOST_NAME_BYTES = 31;
+/** A first word that is a file, an address or a name of a program: it keeps its letters. */
+const SPELT = /^[^\s.]*[./\\:_][^\s.]/;
 
 /** `8.2 s`, and `1:05.0` from a minute on. */
 export function seconds(value: number): string {
@@ -18,6 +23,12 @@ export function degrees(rad: number): string {
 /** `left_shoulder_pitch_joint` as `Left shoulder pitch`. */
 export function joint(name: string): string {
   const words = name.replace(/_joint$/, "").replaceAll("_", " ");
+  return words.charAt(0).toUpperCase() + words.slice(1);
+}
+
+/** `high_five` as `High five`: a factory's name for a motion. */
+export function motion(name: string): string {
+  const words = name.replaceAll("_", " ");
   return words.charAt(0).toUpperCase() + words.slice(1);
 }
 
@@ -47,11 +58,23 @@ export function freeName(wanted: string, taken: readonly string[]): string {
   }
 }
 
-/** Return the text with a capital first letter and a full stop, and parts of the robot in words. */
+/** Return what speaks against a name; empty where nothing does. */
+export function badName(name: string): string {
+  if (!name.trim()) return TEXTS.nameMissing;
+  return new TextEncoder().encode(name.trim()).length > MOST_NAME_BYTES ? TEXTS.nameLong : "";
+}
+
+/** Return a remedy for the page: where it names a command of the terminal, the button that does it. */
+export function remedied(words: string): string {
+  return TEXTS.remedies.reduce((text, [told, here]) => text.replaceAll(told, here), words);
+}
+
+/** Return the text with a capital first letter and a full stop, in words that suit the page. */
 export function sentence(words: string): string {
-  const text = words.trim().replace(/\b[a-z]+(?:_[a-z]+)*_(?:link|joint)\b/g, (part) => part.replace(/_(link|joint)$/, "").replaceAll("_", " "));
+  const text = remedied(words.trim()).replace(/(?<![\w,])[a-z]+(?:_[a-z]+)*_(?:link|joint)\b/g, (part) => part.replace(/_(link|joint)$/, "").replaceAll("_", " "));
   if (!text) return "";
   const closed = /[.!?…]$/.test(text) ? text : `${text}.`;
+  if (SPELT.test(closed)) return closed;
   return closed.charAt(0).toUpperCase() + closed.slice(1);
 }
 

@@ -5,7 +5,7 @@ import { ApiError, api } from "./api";
 import { sentence } from "./format";
 import { PoseStream } from "./interpolate";
 import { TEXTS } from "./texts";
-import type { Actions, RobotModel, Status, Step, Take } from "./types";
+import type { Actions, Connection, RobotModel, Status, Step, Take } from "./types";
 
 export type Screen = "robot" | "teach" | "library" | "edit";
 export const SCREENS: Screen[] = ["robot", "teach", "library", "edit"];
@@ -42,10 +42,29 @@ export function can(ability: string): boolean {
 export const actions = signal<Actions | null>(null);
 export const takes = signal<Take[]>([]);
 
+/** The address at which a robot was last reached. */
+export const reached = signal<string | null>(null);
+let address: string | null = null;
+effect(() => {
+  const { url = null, state = "off" } = connection.value ?? {};
+  if (state === "connected") reached.value = url;
+  // Another address is another robot: what is on the former says nothing of it.
+  if (url !== address) actions.value = null;
+  address = url;
+});
+
+/** How it stands with the robot; one that never answered is not lost. */
+export function stateWords(there: Connection | null): string {
+  const state = there?.state ?? "off";
+  return state === "lost" && there?.url !== reached.value ? TEXTS.connection.unreached : TEXTS.connection[state];
+}
+
 export async function loadActions(): Promise<void> {
   if (!connected.peek()) return;
+  const asked = address;
   try {
-    actions.value = await api.actions();
+    const told = await api.actions();
+    if (asked === address) actions.value = told;
   } catch (error) {
     report(error);
   }
@@ -98,6 +117,8 @@ export const THEMES = ["auto", "dark", "light"] as const;
 export const QUALITIES = ["auto", "high", "low"] as const;
 export const theme = kept("theme", THEMES, "auto");
 export const quality = kept("quality", QUALITIES, "auto");
+/** Whether the browser draws without a graphics card. */
+export const bare = signal(false);
 export const tipsRead = kept("tips", ["no", "yes"] as const, "no");
 
 const systemDark = matchMedia("(prefers-color-scheme: dark)");
@@ -133,7 +154,7 @@ export function say(words: string, tone: Notice["tone"] = "plain", remedy = ""):
   count += 1;
   const notice = { id: count, tone, words: sentence(words), remedy: sentence(remedy) };
   notices.value = [...notices.value.slice(-2), notice];
-  setTimeout(() => dismiss(notice.id), tone === "bad" ? 14000 : 6000);
+  setTimeout(() => dismiss(notice.id), tone === "bad" ? 10000 : 4000);
 }
 
 export function dismiss(id: number): void {
@@ -163,20 +184,21 @@ export interface Question {
   danger?: boolean;
   /** Where a text is asked for: its label and first value. */
   field?: { label: string; value: string };
+  /** Done at a yes. Where a text is asked for, a refusal is shown beside it and it can be mended. */
   then: (text: string) => unknown;
 }
 
 export const question = signal<Question | null>(null);
 
 /** Play a take of this computer. Where a check only warns, the person decides. */
-export function playTake(take: string, steps: readonly Step[] = [], force = false): Promise<boolean> {
+export function playTake(take: string, steps: readonly Step[] = [], version?: number, force = false): Promise<boolean> {
   return attempt(async () => {
     try {
-      await api.playTake(take, steps, speed.value, force);
+      await api.playTake(take, steps, version, speed.value, force);
     } catch (error) {
       if (!(error instanceof ApiError && error.kind === "warned-motion")) throw error;
-      const { title, confirm } = TEXTS.warned;
-      question.value = { title, words: sentence(error.message), confirm, danger: true, then: () => playTake(take, steps, true) };
+      const { title, words, confirm } = TEXTS.warned;
+      question.value = { title, words: sentence(words(error.message)), confirm, danger: true, then: () => playTake(take, steps, version, true) };
     }
   });
 }

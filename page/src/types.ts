@@ -81,6 +81,7 @@ export interface Take {
   duration_s: number;
   samples: number;
   version: number;
+  versions: number[];
   tags: string[];
   variant: string;
   source: string;
@@ -103,6 +104,7 @@ export interface Motion extends Curves {
 }
 
 export interface Edited extends Curves {
+  version: number;
   duration_s: number;
   history: string[];
   marks: unknown[];

@@ -1,8 +1,9 @@
 import { describe, expect, it } from "vitest";
 import { extent, movers, ranges, thinned, ticks } from "../src/curves";
-import { degrees, foreign, freeName, joint, partly, picture, seconds, sentence, shortJoint } from "../src/format";
+import { badName, degrees, foreign, freeName, joint, motion, partly, picture, remedied, seconds, sentence, shortJoint } from "../src/format";
 import { done, NOTHING_DONE, redo, undo } from "../src/history";
 import { focusOf, stops } from "../src/keys";
+import { Pace } from "../src/scene/pace";
 import { TEXTS } from "../src/texts";
 
 const REST = { typing: false, onControl: false, moving: false };
@@ -28,6 +29,25 @@ describe("stopping by key", () => {
     expect(focusOf(fake("INPUT", "text"), true).typing).toBe(true);
     expect(focusOf(fake("INPUT", "range"), true)).toEqual({ typing: false, onControl: true, moving: true });
     expect(focusOf(null, false)).toEqual(REST);
+  });
+});
+
+describe("the pace of drawing", () => {
+  const after = (frames: number[]): number => {
+    const pace = new Pace();
+    return frames.findIndex((took) => pace.tooSlow(took));
+  };
+  it("is too slow after a few frames of a second, and not after one", () => {
+    expect(after([900, 900, 900])).toBe(2);
+    expect(after([5000, 16, 16, 16])).toBe(-1);
+  });
+  it("is too slow when many a little too slow follow each other", () => {
+    const at = after(Array<number>(100).fill(80));
+    expect(at).toBeGreaterThan(10);
+    expect(at * 80).toBeLessThan(2000);
+  });
+  it("is right where slow ones are few", () => {
+    expect(after(Array.from({ length: 100 }, (_, at) => (at % 3 ? 90 : 16)))).toBe(-1);
   });
 });
 
@@ -90,11 +110,33 @@ describe("words and numbers", () => {
     expect([Math.PI / 2, -0.001, -0.5].map(degrees)).toEqual(["90°", "0°", "\u221229°"]);
     expect(joint("left_shoulder_pitch_joint")).toBe("Left shoulder pitch");
     expect(shortJoint("right_elbow_joint")).toBe("R elbow");
+    expect(motion("high_five")).toBe("High five");
   });
   it("make sentences, with the robot's parts in words", () => {
     expect(sentence("right_hip_roll_link meets left_elbow_joint")).toBe("Right hip roll meets left elbow.");
     expect(sentence("Done!")).toBe("Done!");
     expect(sentence(" ")).toBe("");
+  });
+  it("leave the letters of a file, an address and a table's titles", () => {
+    expect(sentence("broken.csv: it has no rows")).toBe("broken.csv: it has no rows.");
+    expect(sentence("udp://127.0.0.1:1 says nothing")).toBe("udp://127.0.0.1:1 says nothing.");
+    expect(sentence("like: t,left_elbow_joint")).toBe("Like: t,left_elbow_joint.");
+    expect(sentence("it ended... then it stood")).toBe("It ended... then it stood.");
+  });
+  it("name the page's own buttons where a terminal's commands were told", () => {
+    expect(remedied("Wait, or end it: rote stop.")).toBe("Wait, or press STOP.");
+    expect(sentence("make room. Look at it: rote motion show. Teach it again.")).toBe("Make room. Look at it in Edit. Teach it again.");
+    for (const [told, here] of TEXTS.remedies) expect(remedied(told)).toBe(here);
+    for (const [, here] of TEXTS.remedies) expect(here).not.toMatch(/\brote [a-z]/);
+  });
+  it("say what is wrong with a name", () => {
+    expect(["", "   "].map(badName)).toEqual([TEXTS.nameMissing, TEXTS.nameMissing]);
+    expect(["wave", "x".repeat(31), ` ${"x".repeat(31)} `].map(badName)).toEqual(["", "", ""]);
+    expect(["x".repeat(32), "é".repeat(16)].map(badName)).toEqual([TEXTS.nameLong, TEXTS.nameLong]);
+  });
+  it("do not call a warning an unsafe motion", () => {
+    expect(TEXTS.warned.words("unsafe motion: left_elbow_joint at 1.00 s: fast")).toBe("A warning for left_elbow_joint at 1.00 s: fast");
+    expect(TEXTS.warned.words("unsafe motion at 1.00 s: near")).toBe("A warning at 1.00 s: near");
   });
   it("find a name that is free", () => {
     expect(freeName("wave", [])).toBe("wave");

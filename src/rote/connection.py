@@ -14,6 +14,7 @@ from rote.errors import BadRequestError
 from rote.robot.g1 import G1
 from rote.session import rpc
 from rote.session.teaching import Timing
+from rote.sim import EMBEDDED as EMBEDDED
 from rote.sim.server import Simulator
 from rote.sim.store import Store
 from rote.sim.world import World
@@ -24,8 +25,6 @@ from rote.transport.teaching import ABILITIES, TeachingClient
 if TYPE_CHECKING:
     from rote.robot.a1 import A1
     from rote.robot.safety import Safety
-
-EMBEDDED = "sim://g1"
 
 
 def default_store() -> Path:

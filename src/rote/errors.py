@@ -207,7 +207,9 @@ class UnsafeMotionError(RoteError):
     @property
     def remedy(self) -> str:
         """What to do next."""
-        return self._remedy or "Play it slower, or teach it again within the joint's limits."
+        return self._remedy or (
+            "Teach it again within the joint's limits; if it is only too fast, play it slower."
+        )
 
 
 class WarnedMotionError(UnsafeMotionError):

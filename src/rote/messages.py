@@ -55,6 +55,11 @@ MODES: dict[Mode, ModeFacts] = {
 }
 
 
+def is_balanced(mode_id: int) -> bool:
+    """Whether motions can be taught and played in a mode; never in one that is not known."""
+    return mode_id in MODES and MODES[Mode(mode_id)].balanced
+
+
 class Phase(IntEnum):
     """How far a playback is."""
 

@@ -25,7 +25,6 @@ FOOT_M: Vector = (0.0, 0.0, -CALF_LENGTH_M)
 """The foot in the calf's frame."""
 
 TRUNK_MASS_KG = 6.0
-TRUNK_COM_M: Vector = (0.0, 0.0041, -0.0005)
 FOOT_MASS_KG = 0.06
 HIP_MASS_KG, THIGH_MASS_KG, CALF_MASS_KG = 0.696, 1.013, 0.166
 MASS_KG = 13.741
@@ -77,6 +76,8 @@ SDK_LIMITS_RAD: dict[str, tuple[tuple[float, float], tuple[float, float], tuple[
 }
 """Hip, thigh and calf as the manufacturer's library limits them, measured on it; the same for all
 legs. Folded on the ground an A1's calves are at about -2.75 rad, outside of them."""
+POSITION_MARGIN_RAD = 0.087
+"""How far inside these a joint has to stay, by the manufacturer's position protection."""
 
 
 def link_of(joint: Joint) -> str:

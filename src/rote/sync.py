@@ -28,6 +28,7 @@ from rote.robot.playing import Playing
 from rote.transport.loop import new_loop
 
 _PROXIED = (A1, G1, Playing)
+_END_S = 10.0
 
 
 class _LoopThread:
@@ -39,23 +40,53 @@ class _LoopThread:
         self._thread.start()
 
     def run(self, work: Coroutine[Any, Any, Any]) -> Any:
-        """Run a coroutine there and wait for it here; Ctrl-C here cancels it there."""
+        """Run a coroutine there and wait for it here; Ctrl-C here cancels it there, and waits for
+        what it does then: a playback, for one, stops the robot."""
         if threading.current_thread() is self._thread:
             work.close()
             raise RuntimeError("a blocking call inside rote's own loop would wait for itself")
-        future = asyncio.run_coroutine_threadsafe(work, self._loop)
+        if self._loop.is_closed():
+            work.close()
+            raise RuntimeError("the connection was closed")
+        begun: list[asyncio.Task[Any]] = []
+        future = asyncio.run_coroutine_threadsafe(_noted(work, begun), self._loop)
         try:
             return future.result()
         except BaseException:
-            future.cancel()
+            if future.cancel():
+                asyncio.run_coroutine_threadsafe(_ended(begun, work), self._loop).result()
             raise
 
     def stop(self) -> None:
-        """End the loop and its thread."""
+        """End what still runs there, the loop and its thread."""
+        with suppress(TimeoutError):
+            asyncio.run_coroutine_threadsafe(_end_all(), self._loop).result(_END_S)
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(5.0)
         if not self._loop.is_running():
             self._loop.close()
+
+
+async def _noted(work: Coroutine[Any, Any, Any], begun: list["asyncio.Task[Any]"]) -> Any:
+    task = asyncio.current_task()
+    assert task is not None
+    begun.append(task)
+    return await work
+
+
+async def _ended(begun: list["asyncio.Task[Any]"], work: Coroutine[Any, Any, Any]) -> None:
+    """Wait until what was cancelled is over; what was not even begun is dropped."""
+    if begun:
+        await asyncio.wait(begun)
+    work.close()
+
+
+async def _end_all() -> None:
+    others = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in others:
+        task.cancel()
+    if others:
+        await asyncio.wait(others)
 
 
 class Blocking:

@@ -363,15 +363,16 @@ def test_a_person_ends_a_recording_with_enter(tmp_path: Path) -> None:
 def test_the_demo_does_the_whole_job_and_writes_its_files(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    folder = tmp_path / "[d]"
     code, out, _ = ask(
-        capsys, "demo", "--seconds", "1", "--out", str(tmp_path / "d"), "--svg",
-        str(tmp_path / "demo.svg"),
-    )  # fmt: skip
+        capsys, "demo", "--seconds", "1", "--out", str(folder), "--svg", str(tmp_path / "demo.svg")
+    )
     assert code == 0
     for step in ("start", "connect", "look", "teach", "list", "play", "compare"):
         assert re.search(rf"^\d/7 {step}", out, re.MULTILINE)
-    assert (tmp_path / "d" / "taught-and-played.png").read_bytes().startswith(b"\x89PNG")
-    assert (tmp_path / "d" / "taught.csv").exists()
+    assert (folder / "taught-and-played.png").read_bytes().startswith(b"\x89PNG")
+    assert (folder / "taught.csv").exists()
+    assert "[d]/taught.csv" in out.replace("\n", "")
     picture = (tmp_path / "demo.svg").read_text()
     assert picture.startswith("<svg")
     assert "url(http" not in picture

@@ -192,6 +192,51 @@ def test_compressing_states_its_error_and_refuses_what_is_absurd(
     assert ask(capsys, "motion", "compress", wave, "--bound", 1, "--interpolation", "x")[0] == 2
 
 
+def test_what_keyframes_play_is_written_as_a_motion(
+    wave: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "played.csv"
+    told = ask_json(capsys, "motion", "compress", wave, "--bound", "0.05", "--out", out)
+    before, after = load(wave), load(out)
+    apart = np.abs(before.joints_rad - after.joints_rad).max()
+    assert apart == pytest.approx(told["max_error_rad"], abs=1e-6)
+    frames = ask_json(capsys, "motion", "compress", wave, "--bound", "0.05", "--keyframes")
+    assert {frame["name"] for frame in frames["frames"]} <= set(before.names)
+    code, _, err = ask(capsys, "motion", "compress", wave, "--bound", "0.05", "--out", out)
+    assert code == 2
+    assert "--overwrite" in err
+
+
+def test_a_motion_is_stored_on_the_robot_if_few_keyframes_hold_it(
+    wave: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    elbow = tmp_path / "elbow.mcap"
+    ask(capsys, "motion", "keep", wave, elbow, "--joint", "right_elbow_joint")
+    told = ask_json(capsys, "store", elbow, "nod")
+    assert told["keyframes"] <= 20
+    assert told["max_error_rad"] < 0.15
+    assert [action["name"] for action in ask_json(capsys, "list")["taught"]] == ["nod"]
+    ask(capsys, "takes", "import", elbow)
+    assert "Stored again" in ask(capsys, "store", "elbow", "again", "--take")[1]
+    code, _, err = ask(capsys, "store", tmp_path / "drum.npz", "many")
+    assert (code, "Check its name" in err) == (2, True)
+    save(played("drum", 9.0), tmp_path / "drum.npz")
+    code, _, err = ask(capsys, "store", tmp_path / "drum.npz", "many")
+    assert code == 5
+    assert "rote play" in err
+
+
+def test_a_finding_says_when(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    track = played("wave")
+    joints = track.joints_rad.copy()
+    joints[track.times_s >= 1.5, track.names.index("right_elbow_joint")] = 2.4
+    save(Track(times_s=track.times_s, joints_rad=joints, names=track.names), tmp_path / "far.mcap")
+    assert (
+        "error at 1.50 s: right_elbow_joint is at 2.40 rad"
+        in (ask(capsys, "motion", "check", tmp_path / "far.mcap")[1])
+    )
+
+
 def test_two_takes_are_compared(wave: Path, drum: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert ask_json(capsys, "motion", "compare", wave, wave)["max_rad"] < 1e-6
     code, shown, _ = ask(capsys, "motion", "compare", wave, drum)
@@ -230,9 +275,14 @@ def test_a_preview_tells_how_a_body_would_follow(
     said = ask_json(capsys, "preview", wave, "--out", out)
     assert said["ok"] is True
     assert load(out).duration_s == pytest.approx(3.0, abs=0.05)
-    code, shown, _ = ask(capsys, "preview", wave, "--speed", "8")
+    before = out.read_bytes()
+    code, shown, err = ask(capsys, "preview", wave, "--speed", "8", "--out", out)
+    assert (code, shown) == (2, "")
+    assert "add --overwrite" in err
+    code, shown, _ = ask(capsys, "preview", wave, "--speed", "8", "--out", out, "--overwrite")
     assert code == 5
     assert "would not follow" in shown
+    assert out.read_bytes() != before
     assert ask(capsys, "preview", wave, "--base", "floating")[0] == 2
 
 
@@ -250,6 +300,7 @@ def test_a_moving_picture_is_drawn(
         (("trim", "{wave}", "{out}"), "not said"),
         (("trim", "{wave}", "{wave}", "--auto"), "in place"),
         (("mirror", "{wave}", "{drum}"), "there already"),
+        (("mirror", "{wave}", "{nowhere}/x.mcap"), "there is no folder"),
         (("mirror", "{nowhere}", "{out}"), "cannot be read"),
         (("mirror", "{wave}", "{out}.txt"), "ending"),
         (("trim", "{wave}", "{out}", "--start", "9", "--end", "10"), ""),
@@ -350,6 +401,8 @@ def test_every_teaching_leaves_a_take_that_can_be_named_tagged_and_deleted(
     assert ask_json(capsys, "takes", "list", "nothing")["takes"] == []
     out = tmp_path / "copy.csv"
     assert ask_json(capsys, "takes", "export", "yours", out)["lost"]
+    assert "add --overwrite" in ask(capsys, "takes", "export", "yours", out)[2]
+    assert ask_json(capsys, "takes", "export", "yours", out, "--overwrite")["lost"]
     assert ask_json(capsys, "takes", "import", out)["name"] == "copy"
     assert ask_json(capsys, "takes", "import", out, "--name", "yours")["version"] == 2
     trash = Path(ask_json(capsys, "takes", "delete", "yours")["trash"])
@@ -392,6 +445,22 @@ def test_what_the_system_bars_is_told_with_words(
     code, _, err = ask(capsys, "motion", "mirror", wave, "/far/x.mcap")
     assert code == 1
     assert "/far/x.mcap cannot be used: permission denied\n      Name a place" in err
+
+
+@pytest.mark.parametrize("error", [OSError(), TimeoutError(), ConnectionResetError()])
+def test_what_the_system_does_not_explain_is_told_all_the_same(
+    error: OSError,
+    wave: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def failing(path: Path) -> bool:
+        raise error
+
+    monkeypatch.setattr(Path, "exists", failing)
+    code, _, err = ask(capsys, "motion", "mirror", wave, "x.mcap")
+    assert code == 1
+    assert type(error).__name__ in err
 
 
 def test_a_library_that_cannot_be_written_names_where_it_is_chosen(

@@ -2,13 +2,15 @@
 
 import asyncio
 import json
+import signal
+from collections.abc import Iterator
 
 import pytest
 
 import virtual
 from a1_rig import pair
 from rig import rig
-from rote.cli.options import stopping_softly
+from rote.cli.options import run, stopping_softly
 from rote.cli.robot import _next_state
 from rote.connection import connect
 from rote.messages import Keyframe
@@ -90,3 +92,33 @@ def test_what_goes_wrong_otherwise_is_left_to_others() -> None:
             assert robot.status().mode == "walk"
 
     virtual.run(story())
+
+
+@pytest.fixture
+def as_under_nohup() -> Iterator[None]:
+    """SIGHUP is ignored, and SIGTERM is for who calls a command."""
+    before = [
+        (signal.SIGHUP, signal.signal(signal.SIGHUP, signal.SIG_IGN)),
+        (signal.SIGTERM, signal.signal(signal.SIGTERM, nothing)),
+    ]
+    yield
+    for number, former in before:
+        signal.signal(number, former)
+
+
+def nothing(number: int, frame: object) -> None:
+    """Hear a signal."""
+
+
+async def hears(number: int) -> int:
+    signal.raise_signal(number)
+    await asyncio.sleep(0.05)
+    return 7
+
+
+@pytest.mark.usefixtures("as_under_nohup")
+def test_a_command_under_nohup_outlives_a_hang_up_and_can_still_be_ended() -> None:
+    assert run(hears(signal.SIGHUP)) == 7
+    assert run(hears(signal.SIGTERM)) == 128 + signal.SIGTERM
+    assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    assert signal.getsignal(signal.SIGTERM) is nothing

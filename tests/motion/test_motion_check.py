@@ -27,8 +27,11 @@ from rote.motion.check import (
     feet_margin_m,
 )
 from rote.motion.contact import ContactModel
+from rote.motion.edit import to_variant
 from rote.motion.findings import CheckReport, Finding, Kind, Severity
 from rote.motion.track import Array, Track
+from rote.robot.a1_motion import check_track
+from rote.robot.safety import Safety
 from rote.sim.body import REST_RAD
 from rote.sim.hands import SCRIPTS, ScriptedHand
 
@@ -59,6 +62,10 @@ def posed(**angles_rad: float) -> Track:
         pose[INDEX[f"{name}_joint"]] = value
     joints_rad = np.repeat(pose[None, :], 101, axis=0)
     return Track(times_s=np.arange(101) / 100, joints_rad=joints_rad, names=G1_29.names)
+
+
+def stretched(track: Track, seconds: float) -> Track:
+    return replace(track, times_s=np.linspace(0.0, seconds, len(track)))
 
 
 def of_kind(report: CheckReport, kind: Kind) -> list[Finding]:
@@ -410,7 +417,7 @@ def test_an_a1s_legs_are_judged_by_its_own_joints() -> None:
     far = check(pawing(by_rad=4.0))
     (position,) = [finding for finding in far.errors if finding.kind is Kind.POSITION]
     assert position.joint == "FR_thigh_joint"
-    assert position.limit == pytest.approx(4.188790)
+    assert position.limit == pytest.approx(4.19 - 0.087)
     fast = check(pawing(seconds=0.1, by_rad=1.0))
     assert {finding.kind for finding in fast.errors} == {Kind.VELOCITY}
 
@@ -421,6 +428,7 @@ def test_a_hole_that_no_a1_plays_across_is_an_error_of_the_check_too() -> None:
     keep = np.abs(track.times_s - middle_s) > 0.15
     holed = replace(track, times_s=track.times_s[keep], joints_rad=track.joints_rad[keep])
     (gap,) = [finding for finding in check(holed).errors if finding.kind is Kind.GAP]
+    assert gap.value is not None
     assert LEG_GAP_S < gap.value < 0.35
 
 
@@ -438,6 +446,48 @@ def test_the_robots_are_not_mistaken_for_each_other() -> None:
         Kind.VARIANT
     }
     assert {f.kind for f in check(calm(), variant="a1").errors} == {Kind.VARIANT}
+    for track, variant in ((pawing(), "g1-29"), (calm(), "a1")):
+        (found,) = check(track, variant=variant, contact=False).errors
+        assert "another robot" in found.words
+
+
+@given(
+    place=st.integers(0, 11),
+    begin=st.floats(-0.2, 0.2),
+    end=st.floats(-0.2, 0.2),
+    upper=st.booleans(),
+)
+def test_what_the_check_lets_through_an_a1_plays_and_nothing_else(
+    place: int, begin: float, end: float, upper: bool
+) -> None:
+    joint = A1.joints[place]
+    stop = joint.upper_rad if upper else joint.lower_rad
+    joints = np.repeat(np.array(A1_STAND_RAD)[None, :], 101, axis=0)
+    joints[:, place] = stop + np.linspace(begin, end, 101)
+    track = replace(pawing(1.0), joints_rad=joints)
+    try:
+        check_track(track, Safety())
+    except UnsafeMotionError:
+        assert not check(track).ok
+    else:
+        assert check(track).ok
+
+
+def test_what_takes_longer_than_can_be_played_is_an_error() -> None:
+    track = calm()
+    assert of_kind(check(stretched(track, 180.0), contact=False), Kind.DURATION) == []
+    found = the(check(stretched(track, 181.0), contact=False), Kind.DURATION)
+    assert found.severity is Severity.ERROR
+    assert found.value == pytest.approx(181.0)
+
+
+def test_the_remedy_for_a_missing_joint_is_a_command_that_does_it() -> None:
+    moved = changed(calm(), "left_wrist_yaw_joint", slice(100, 150), 0.2 * np.ones(50))
+    for track, forced in ((calm(), False), (moved, True)):
+        found = of_kind(check(track, variant=G1_23.name, contact=False), Kind.VARIANT)
+        assert any("--force" in finding.remedy for finding in found) is forced
+        assert all("--variant g1-23" in finding.remedy for finding in found)
+        to_variant(track, "g1-23", force=forced)
 
 
 # ---- the report ---------------------------------------------------------------------------------

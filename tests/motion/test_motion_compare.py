@@ -217,6 +217,14 @@ def test_joints_in_another_order_are_averaged_by_name() -> None:
     assert average([take, turned]).joints_rad == pytest.approx(take.joints_rad, abs=1e-9)
 
 
+def test_takes_of_hardly_any_time_have_an_average() -> None:
+    take = taken()
+    brief = replace(take, times_s=take.times_s * 1e-9)
+    found = average([brief, brief])
+    assert found.joints_rad == pytest.approx(brief.joints_rad, abs=1e-9)
+    assert 1e9 * found.times_s == pytest.approx(take.times_s, abs=1e-6)
+
+
 def test_no_takes_and_takes_of_other_joints_have_no_average() -> None:
     with pytest.raises(BadRequestError, match="no best of no takes"):
         average([])

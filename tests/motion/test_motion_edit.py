@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rote.errors import BadRequestError
-from rote.model import G1_23, G1_27, G1_29, Variant
+from rote.model import G1_23, G1_27, G1_29, G1_REST_RAD, Variant
+from rote.model_a1 import A1, A1_STAND_RAD
 from rote.motion import edit
 from rote.motion.track import Array, Mark, Track
 
@@ -501,15 +502,34 @@ def whole(variant: Variant, angle_rad: float = 0.04) -> Track:
 def test_a_track_comes_to_any_variant_joint_by_joint(variant: Variant, target: Variant) -> None:
     there = edit.to_variant(whole(variant), target.name)
     assert (there.names, there.variant) == (target.names, target.name)
-    shared = [name in variant.names for name in target.names]
-    assert there.joints_rad[1].tolist() == [0.04 * has for has in shared]
+    rest = dict(zip(G1_29.names, G1_REST_RAD, strict=True))
+    wanted = [0.04 if n in variant.names else rest[n] for n in target.names]
+    assert there.joints_rad[1].tolist() == wanted
     assert len(there.history) == 1
 
 
 def test_joints_that_were_missing_or_dropped_are_named_in_the_history() -> None:
     waist = "waist_roll_joint, waist_pitch_joint"
-    assert edit.to_variant(whole(G1_27), "g1-29").history == (f"to g1-29; at 0: {waist}",)
+    assert edit.to_variant(whole(G1_27), "g1-29").history == (f"to g1-29; at ease: {waist}",)
     assert edit.to_variant(whole(G1_29), "g1-27").history == (f"to g1-27; dropped: {waist}",)
+
+
+@pytest.mark.parametrize(
+    ("variant", "rest_rad"), [(G1_29, G1_REST_RAD), (A1, A1_STAND_RAD)], ids=["G1", "A1"]
+)
+def test_what_a_track_lacks_stands_at_ease(variant: Variant, rest_rad: tuple[float, ...]) -> None:
+    last = edit.keep(whole(variant), variant.names[-3:])
+    found = edit.to_variant(last, variant.name)
+    assert found.joints_rad[0].tolist() == [*rest_rad[:-3], 0.0, 0.0, 0.0]
+
+
+@pytest.mark.parametrize("force", [False, True])
+@pytest.mark.parametrize(("variant", "target"), [(A1, G1_29), (A1, G1_23), (G1_29, A1)])
+def test_nothing_makes_a_motion_of_one_robot_one_of_the_other(
+    variant: Variant, target: Variant, force: bool
+) -> None:
+    with pytest.raises(BadRequestError, match=f"{target.name} has none of the track's"):
+        edit.to_variant(whole(variant), target.name, force=force)
 
 
 def test_a_joint_that_moved_is_dropped_only_by_force() -> None:

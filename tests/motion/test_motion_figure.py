@@ -12,6 +12,7 @@ import pytest
 from rote.errors import BadRequestError, MissingExtraError
 from rote.model import G1_29, G1_REST_RAD
 from rote.model_a1 import A1, A1_STAND_RAD
+from rote.motion import figure
 from rote.motion.figure import LEFT, RIGHT, draw_frames, draw_gif, drawn_frames
 from rote.motion.figure_body import STICKS, a1_sticks, body_of, sticks
 from rote.motion.kinematics import forward, hands_m
@@ -217,6 +218,22 @@ def test_a_gif_of_five_seconds_is_small(tmp_path: Path) -> None:
     draw_gif(raising(5.0), path, rate_hz=10)
     assert 10_000 < path.stat().st_size < 500_000
     assert sum(shown(path)[0]) == 5600
+
+
+def test_a_long_gif_has_fewer_pictures_a_second(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(figure, "USUAL_PICTURES", 6)
+    draw_gif(raising(4.0), tmp_path / "up.gif")
+    durations, _ = shown(tmp_path / "up.gif")
+    assert durations == [800] * 5 + [600]
+
+
+@pytest.mark.parametrize("seconds", [13.0, 14.0, 60.0, 180.0, 900.0])
+def test_a_motion_of_minutes_keeps_its_time_within_the_pictures_there_are(seconds: float) -> None:
+    step_s = round(100 / figure._usual_hz(seconds)) / 100
+    assert step_s <= 1.0
+    assert seconds / step_s < (figure.USUAL_PICTURES if seconds < 190 else figure.MOST_PICTURES + 1)
 
 
 def test_one_sample_makes_a_gif_that_stands_still(tmp_path: Path) -> None:

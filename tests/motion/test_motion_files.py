@@ -202,8 +202,19 @@ def test_a_folder_is_refused_in_words(tmp_path: Path) -> None:
 def test_a_file_that_is_no_text_is_refused_in_words(tmp_path: Path, data: bytes) -> None:
     path = tmp_path / "track.csv"
     path.write_bytes(data)
-    with pytest.raises(BadRequestError, match="cannot be read"):
+    with pytest.raises(BadRequestError, match="cannot be read as UTF-8") as caught:
         load_csv(path)
+    assert "UTF-8" in caught.value.remedy
+
+
+def test_a_cell_that_no_number_is_as_long_as_is_refused_in_words(tmp_path: Path) -> None:
+    with pytest.raises(BadRequestError, match="cannot be read as CSV"):
+        load_csv(written(tmp_path, f"t,a\n0,{'1' * 200_000}\n"))
+
+
+@pytest.mark.parametrize("end", ["\n", "\n\n", "\r\n\r\n", ""])
+def test_blank_lines_after_the_last_row_are_no_rows(tmp_path: Path, end: str) -> None:
+    assert len(load_csv(written(tmp_path, ROWS.rstrip() + end))) == 2
 
 
 @given(st.binary(max_size=200))

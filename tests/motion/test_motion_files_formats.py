@@ -261,7 +261,19 @@ def test_a_huge_file_is_refused_before_it_is_read(tmp_path: Path, suffix: str) -
     path = tmp_path / f"take{suffix}"
     path.touch()
     os.truncate(path, disk.MOST_BYTES + 1)
-    with pytest.raises(BadRequestError, match="at most 256 MB"):
+    with pytest.raises(BadRequestError, match=r"^\S+ cannot be read: .*at most 256 MB") as caught:
+        files.load(path)
+    assert caught.value.remedy
+
+
+@pytest.mark.parametrize("suffix", [".json", ".npz", ".csv"])
+def test_times_that_are_no_seconds_are_named_by_their_row(tmp_path: Path, suffix: str) -> None:
+    track = waving(3)
+    stamps = unchecked(track, times_s=1.7e18 + np.arange(3) * 1e7)
+    path = tmp_path / f"take{suffix}"
+    files.FORMATS[suffix].save(stamps, path)
+    first = files.FORMATS[suffix].place_in(path).first
+    with pytest.raises(BadRequestError, match=rf" {first} cannot be read: its time 1.7e\+18"):
         files.load(path)
 
 

@@ -473,8 +473,9 @@ def test_a_finished_take_that_lost_its_last_samples_is_known_to_be_damaged(tmp_p
     last = [begin for begin, _ in spans_of(bytes(data)) if data[begin] == mcap_records.CHUNK][-1]
     data[last] = 0x7F
     path.write_bytes(data)
-    with pytest.raises(BadRequestError, match="damaged after 51 samples"):
+    with pytest.raises(BadRequestError, match="damaged after 51 samples") as caught:
         load_mcap(path)
+    assert "mcap_file.recover(path)" in caught.value.remedy
     assert recover(path).history[-1] == "recover a recording that was cut off"
 
 
@@ -492,6 +493,9 @@ def test_a_recording_of_next_to_nothing_holds_nothing_to_recover(
         raise KeyError
     with pytest.raises(BadRequestError, match="nothing in it can be recovered"):
         recover(writer.part)
+    with pytest.raises(BadRequestError) as caught:
+        load_mcap(writer.part)
+    assert "recover(path)" not in caught.value.remedy
 
 
 def test_a_recording_that_vanishes_is_not_unfinished(tmp_path: Path) -> None:

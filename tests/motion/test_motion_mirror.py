@@ -1,5 +1,7 @@
 """In the mirror left is right, and every link stands on the other side of the plane."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -148,10 +150,35 @@ def test_a_track_that_would_leave_the_limits_is_refused_with_joint_time_number_a
     assert caught.value.reason == "2.00 rad, allowed -2.25 to 1.59 rad"
 
 
-def test_a_joint_without_its_partner_cannot_be_mirrored() -> None:
-    track = Track(times_s=np.arange(2.0), joints_rad=np.zeros((2, 1)), names=("left_elbow_joint",))
-    with pytest.raises(BadRequestError, match="the track has no right_elbow_joint"):
-        mirror(track)
+@pytest.mark.parametrize("variant", VARIANTS, ids=ids)
+@given(data=st.data(), seed=st.integers(0, 2**32 - 1))
+def test_some_joints_are_mirrored_as_all_are_and_twice_is_the_identity(
+    variant: Variant, data: st.DataObject, seed: int
+) -> None:
+    names = data.draw(st.lists(st.sampled_from(variant.names), min_size=1, unique=True))
+    whole = within_limits(variant, seed)
+    columns = [variant.names.index(name) for name in names]
+    part = replace(whole, names=tuple(names), joints_rad=whole.joints_rad[:, columns])
+    found, wanted = mirror(part), mirror(whole)
+    assert len(set(found.names)) == len(names)
+    for name, values in zip(found.names, found.joints_rad.T, strict=True):
+        side, _, rest = name.partition("_")
+        assert f"{SWAP.get(side, side)}_{rest}" in names
+        np.testing.assert_array_equal(values, wanted.joints_rad[:, variant.names.index(name)])
+    again = mirror(found)
+    assert again.names == part.names
+    np.testing.assert_array_equal(again.joints_rad, part.joints_rad)
+
+
+def test_a_right_arm_alone_becomes_a_left_arm_alone() -> None:
+    right = Track(
+        times_s=np.arange(2.0),
+        joints_rad=np.array([[0.1, -0.2], [0.1, -0.3]]),
+        names=("right_shoulder_pitch_joint", "right_shoulder_roll_joint"),
+    )
+    left = mirror(right)
+    assert left.names == ("left_shoulder_pitch_joint", "left_shoulder_roll_joint")
+    assert left.joints_rad.tolist() == [[0.1, 0.2], [0.1, 0.3]]
 
 
 def test_a_joint_the_robot_does_not_have_cannot_be_mirrored() -> None:

@@ -13,6 +13,7 @@ import pytest
 from motion.motion_tracks import waving
 from rote.errors import BadRequestError, MissingExtraError
 from rote.model import G1_29, G1_JOINTS
+from rote.model_a1 import A1, A1_STAND_RAD
 from rote.motion.findings import Finding, Kind, Severity
 from rote.motion.plot import drawn_track, plain, plot_pair, plot_track
 from rote.motion.track import Mark, Track
@@ -167,6 +168,66 @@ def test_a_second_take_begins_where_the_first_does() -> None:
     assert legend(drawn_track(other, other=other))[:2] == ["first take", "second take"]
 
 
+def test_two_takes_are_called_as_they_are_titled() -> None:
+    track = replace(moving(0.1), source="teach wave")
+    titles: list[tuple[str | tuple[str, str], list[str]]] = [
+        (("a", "b"), ["a", "b"]),
+        ("a", ["a", "teach wave"]),
+        (("a", "a"), ["first take", "second take"]),
+    ]
+    for title, names in titles:
+        figure = drawn_track(track, other=track, joints=[ELBOW], title=title)
+        assert legend(figure)[:2] == names
+
+
+def test_joints_that_only_the_second_take_moves_are_drawn() -> None:
+    track = moving(0.01)
+    joints = track.joints_rad.copy()
+    joints[:, 3] = np.linspace(0.0, 1.0, len(track))
+    shown = panels(drawn_track(track, other=replace(track, joints_rad=joints)))
+    assert next(iter(shown)) == "left knee"
+    knee = replace(track, joints_rad=joints[:, [3]], names=G1_29.names[3:4])
+    assert next(iter(panels(drawn_track(track, other=knee)))) == "left knee"
+
+
+def test_an_a1s_limits_are_drawn_too() -> None:
+    times_s = np.arange(10) / 10
+    joints = np.array(A1_STAND_RAD) + 0.1 * times_s[:, None]
+    track = Track(times_s=times_s, joints_rad=joints, names=A1.names, variant=A1.name)
+    figure = drawn_track(track, joints=["FR_thigh_joint"])
+    axis = panels(figure)["FR thigh"]
+    (_, below), (above, _) = out_of_reach(axis)
+    assert (below, above) == pytest.approx((-1.047198, 4.188790))
+    assert legend(figure) == ["range used"]
+
+
+def test_the_legend_names_only_what_is_drawn() -> None:
+    track = Track(times_s=np.arange(3.0), joints_rad=np.zeros((3, 1)), names=("tail",))
+    assert drawn_track(track).legends == []
+    assert legend(drawn_track(track, other=track)) == ["first take", "second take"]
+
+
+def test_names_too_long_for_the_legend_are_cut_to_two_columns() -> None:
+    track = moving(0.1)
+    figure = drawn_track(track, other=track, joints=[ELBOW], title=("a" * 59, "b" * 59))
+    figure.canvas.draw()
+    assert all(text.endswith("…") for text in legend(figure)[:2])
+    box = figure.legends[0].get_window_extent()
+    assert box.x0 >= 0
+    assert box.x1 <= figure.bbox.x1
+
+
+def test_a_hole_in_the_recording_is_dotted_and_no_line() -> None:
+    track = moving(0.1)
+    kept = (track.times_s < 0.5) | (track.times_s > 0.9)
+    holed = replace(track, times_s=track.times_s[kept], joints_rad=track.joints_rad[kept])
+    axis = panels(drawn_track(holed, joints=[ELBOW]))["right elbow"]
+    (line,), (dots,) = lines(axis, "take"), lines(axis, "hole")
+    assert np.isnan(line.get_ydata()).sum() == 1
+    assert dots.get_linestyle() == ":"
+    assert dots.get_xdata() == pytest.approx([0.48, 0.92])
+
+
 def test_a_second_take_without_the_joint_or_without_samples_adds_no_line() -> None:
     empty = Track(times_s=np.zeros(0), joints_rad=np.zeros((0, 29)), names=G1_29.names)
     for other in (waving(), empty):
@@ -180,6 +241,23 @@ def test_marks_are_lines_with_words_and_those_outside_do_not_stretch_the_picture
     assert [line.get_xdata()[0] for line in lines(axis, "mark")] == [0.5]
     assert [text.get_text() for text in axis.texts] == ["up $x_$"]
     assert axis.get_xlim()[1] < 2.1
+
+
+def test_marks_too_near_share_a_label_and_long_words_keep_their_beginning() -> None:
+    words = "a long mark that nobody reads to its end"
+    marks = (Mark(0.5, words), Mark(0.51, "b"), Mark(0.52, "c"), Mark(1.0, words), Mark(1.98, "d"))
+    figure = drawn_track(replace(moving(0.1), marks=marks), joints=[ELBOW])
+    axis = panels(figure)["right elbow"]
+    shared, alone, last = axis.texts
+    assert shared.get_text().endswith("… +2")
+    assert alone.get_text().startswith("a long mark that")
+    figure.canvas.draw()
+    for text in (shared, alone, last):
+        box = text.get_window_extent()
+        assert axis.bbox.y0 <= box.y0
+        assert axis.bbox.x0 <= box.x0
+        assert box.x1 <= axis.bbox.x1
+    assert len(lines(axis, "mark")) == 5
 
 
 def test_findings_are_marked_on_their_joint_at_their_moment() -> None:

@@ -19,11 +19,13 @@ from rote.errors import (
     BadRequestError,
     PeerLostError,
     ProtectionError,
+    RefusedError,
     RoteError,
     TimeLimitError,
     UnsafeMotionError,
     UnsupportedError,
 )
+from rote.messages import Code
 from rote.model_a1 import A1 as A1_VARIANT
 from rote.model_a1 import A1_JOINTS
 from rote.motion.check import LEG_GAP_S
@@ -478,6 +480,122 @@ def test_a_robot_with_another_clock_is_kept_with_the_right_times(tmp_path: Path)
                     await asyncio.sleep(0.5)
         assert take.track.duration_s == pytest.approx(0.5, abs=0.05)
         assert library.load("slow").duration_s == pytest.approx(0.5, abs=0.05)
+
+    virtual.run(main())
+
+
+@pytest.mark.parametrize("is_lost", [False, True])
+def test_such_a_take_that_the_disk_refuses_can_be_recovered_and_hides_no_other_error(
+    is_lost: bool, tmp_path: Path
+) -> None:
+    async def main() -> None:
+        library = Library(tmp_path)
+        world = MillisecondWorld(start="hung")
+        troubles: list[ProtectionError] = []
+        async with A1Simulator(world) as simulator:
+            async with connect_a1(simulator.url(Level.LOW) + "&sender=loop") as robot:
+                try:
+                    async with robot.teach("slow", library=library) as take:
+                        await asyncio.sleep(0.5)
+                        (tmp_path / ".lock").mkdir()  # so that nothing more can be saved here
+                        world.health.silent = is_lost
+                        await asyncio.sleep(0.2)
+                except ProtectionError as error:
+                    troubles.append(error)
+        assert [trouble.protection for trouble in troubles] == ["stale"] * is_lost
+        assert take.file is None
+        assert isinstance(take.file_problem, BadRequestError)
+        (tmp_path / ".lock").rmdir()
+        (part,) = library.unfinished()
+        assert library.recover(part).samples == take.samples > 200
+
+    virtual.run(main())
+
+
+def test_a_stop_brakes_legs_that_are_taught_and_ends_the_block(tmp_path: Path) -> None:
+    async def main() -> None:
+        library = Library(tmp_path)
+        async with pair(Level.LOW, start="hung") as (world, _, robot):
+
+            async def lesson() -> None:
+                async with robot.teach("sit", library=library):
+                    try:
+                        await asyncio.sleep(60)
+                    finally:
+                        await asyncio.sleep(0.05)
+                        assert is_damping(world.newest), "at once, and not when the block is over"
+
+            task = asyncio.create_task(lesson())
+            await asyncio.sleep(0.5)
+            assert not is_damping(world.newest)
+            await robot.stop()
+            await robot.stop()
+            with pytest.raises(RefusedError, match="ended by a stop") as raised:
+                await task
+            assert raised.value.code == Code.NOT_TEACHING
+            assert task.cancelling() == 0
+            assert library.load("sit").duration_s == pytest.approx(0.5, abs=0.1)
+            assert robot.trouble is None
+            async with robot.teach("again"):
+                await asyncio.sleep(0.05)
+                assert not is_damping(world.newest)
+            await robot.stop()  # nobody is taught any more
+            with pytest.raises(RefusedError, match="ended by a stop"):
+                async with robot.teach("last word"):
+                    await robot.stop()
+            current = asyncio.current_task()
+            assert current is not None
+            assert current.cancelling() == 0
+
+    virtual.run(main())
+
+
+def test_damping_ends_a_teaching_with_what_it_is() -> None:
+    async def main() -> None:
+        async with pair(Level.LOW, start="hung") as (world, _, robot):
+            with pytest.raises(ProtectionError, match="somebody asked for damping"):
+                async with robot.teach("sit"):
+                    await asyncio.sleep(0.1)
+                    robot.damp()
+                    await asyncio.sleep(60)
+            await asyncio.sleep(0.05)
+            assert is_damping(world.newest)
+
+    virtual.run(main())
+
+
+def test_a_take_is_completed_though_its_task_is_cancelled_meanwhile(tmp_path: Path) -> None:
+    async def main() -> None:
+        library = Library(tmp_path)
+        async with pair(Level.LOW, start="hung") as (_, _, robot):
+            over = asyncio.Event()
+
+            async def lesson() -> None:
+                async with robot.teach("sit", library=library):
+                    await asyncio.sleep(0.2)
+                    over.set()
+
+            task = asyncio.create_task(lesson())
+            await over.wait()
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            assert library.load("sit").duration_s == pytest.approx(0.2, abs=0.05)
+            assert library.unfinished() == ()
+
+    virtual.run(main())
+
+
+def test_who_listens_for_stops_no_longer_is_not_told_and_may_say_so_twice() -> None:
+    async def main() -> None:
+        async with pair() as (_, _, robot):
+            stops: list[str] = []
+            forget = robot.on_stop(lambda: stops.append("first"))
+            robot.on_stop(lambda: stops.append("second"))
+            forget()
+            forget()
+            await robot.stop()
+            assert stops == ["second"]
 
     virtual.run(main())
 

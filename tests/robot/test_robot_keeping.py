@@ -14,8 +14,11 @@ import virtual
 from motion.motion_tracks import full_disk
 from rig import rig
 from rote.errors import BadRequestError, PeerLostError
+from rote.messages import RobotState
+from rote.model import G1_29
 from rote.motion.files.library import Library
 from rote.robot.g1 import G1
+from rote.robot.keeping import Keeper
 
 
 async def wave(robot: G1, library: Library, seconds: float = 1.0) -> Path | None:
@@ -106,6 +109,24 @@ def test_a_disk_that_fails_later_does_not_disturb_the_teaching(tmp_path: Path) -
             assert take.saved
             assert take.file is None
             assert isinstance(take.file_problem, BadRequestError)
+
+    virtual.run(run())
+
+
+def test_a_disk_that_is_full_in_the_middle_of_a_chunk_is_told_of(tmp_path: Path) -> None:
+    async def run() -> None:
+        library = Library(tmp_path)
+        keeper = Keeper(library.record("mine", G1_29.names))
+        poses = np.random.default_rng(1).uniform(-1.0, 1.0, (1500, len(G1_29.names)))
+        with full_disk(20_000):  # enough to begin with
+            for number, pose in enumerate(poses.tolist()):  # 1 MB, before it is time to flush
+                time_us = 100 * number
+                keeper.add(
+                    RobotState(positions_rad=tuple(pose), velocities_rad_s=(), time_us=time_us)
+                )
+            assert await keeper.finish() is None
+        assert isinstance(keeper.problem, BadRequestError)
+        assert "cannot be written" in str(keeper.problem)
 
     virtual.run(run())
 

@@ -14,6 +14,7 @@ from rig import rig
 from rote.errors import BadRequestError, UnsafeMotionError
 from rote.messages import RobotState, StreamPose
 from rote.model import G1_23, G1_29, G1_JOINTS, G1_REST_RAD, TAUGHT_JOINTS
+from rote.model_a1 import A1
 from rote.motion.track import Array, Track
 from rote.robot.streaming import (
     RATES_HZ,
@@ -21,6 +22,7 @@ from rote.robot.streaming import (
     SOFT_RAD_S,
     Ticker,
     check_playable,
+    checked,
     prepare,
     taught_joints,
 )
@@ -106,6 +108,14 @@ def test_a_track_that_cannot_be_played_as_it_is_is_refused(bad: Track, words: st
     with pytest.raises(BadRequestError, match=words) as caught:
         taught_joints(bad)
     assert caught.value.remedy
+
+
+def test_a_motion_of_an_a1_is_told_before_anything_else_is_said_of_it() -> None:
+    legs = replace(track(np.zeros((2, 12)), A1.names), variant=A1.name)
+    with pytest.raises(BadRequestError, match="a motion of an A1"):
+        checked(legs, speed=99.0)
+    with pytest.raises(BadRequestError, match="a motion of an A1"):
+        prepare(legs, 100.0, 1.0, force=True)
 
 
 # ---- prepared -----------------------------------------------------------------------------------

@@ -7,8 +7,10 @@ from hypothesis import strategies as st
 
 from rote.errors import BadRequestError
 from rote.model import G1_29, TAUGHT_JOINTS
-from rote.motion.track import Array
-from rote.sim.body import LOWER_RAD, REST_RAD, UPPER_RAD
+from rote.motion.check import check
+from rote.motion.findings import Severity
+from rote.motion.track import Array, Track
+from rote.sim.body import LOWER_RAD, REST_RAD, STEP_S, UPPER_RAD, Body
 from rote.sim.hands import SCRIPTS, ScriptedHand
 
 EVERY = sorted(SCRIPTS)
@@ -27,6 +29,33 @@ def check_is_bearable(name: str, seconds: float) -> None:
     assert (poses >= LOWER_RAD).all()
     assert (poses <= UPPER_RAD).all()
     assert np.abs(np.diff(poses, axis=0)).max() / step_s < MOST_RAD_S
+
+
+def taught(name: str, seconds: float) -> Track:
+    """What soft arms do before the hand takes hold, while it leads them, and when it let go."""
+    body, still, rows = Body(), np.zeros(len(REST_RAD)), []
+    body.soften(TAUGHT_JOINTS)
+    for step in range(round((seconds + 1.0) / STEP_S)):
+        if step == round(0.3 / STEP_S):
+            body.attach(ScriptedHand(name, seconds), step * STEP_S)
+        body.step(step * STEP_S, REST_RAD, still)
+        if step % 10 == 0:
+            rows.append(body.positions_rad.copy())
+    times_s = np.array([10 * STEP_S * row for row in range(len(rows))])
+    return Track(times_s=times_s, joints_rad=np.array(rows), names=G1_29.names)
+
+
+@pytest.mark.parametrize("seconds", [3.0, 6.0, 10.0])
+@pytest.mark.parametrize("name", EVERY)
+def test_what_a_hand_teaches_is_fit_to_play_and_only_clapping_hands_meet(
+    name: str, seconds: float
+) -> None:
+    report = check(taught(name, seconds))
+    assert report.ok
+    warned = [found.words for found in report.findings if found.severity is not Severity.NOTE]
+    hands = [words for words in warned if words.startswith("left_wrist_yaw_link meets right_")]
+    assert warned == hands
+    assert len(hands) == (name == "clap")
 
 
 def test_there_is_a_wave_a_bow_a_clap_and_a_drum_roll() -> None:

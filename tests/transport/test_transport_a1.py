@@ -543,7 +543,7 @@ def test_a_program_that_is_killed_leaves_the_robot_braked_for_a_second() -> None
     asyncio.run(main())
 
 
-def test_a_sending_process_that_is_killed_is_noticed() -> None:
+def test_a_sending_process_that_is_killed_is_a_lost_link() -> None:
     async def main() -> None:
         async with robot(start="hung") as (_, simulator):
             async with client_of(simulator, more="") as (client, troubles):
@@ -552,7 +552,13 @@ def test_a_sending_process_that_is_killed_is_noticed() -> None:
                 os.kill(sender._process.pid, signal.SIGKILL)
                 while not troubles:
                     await asyncio.sleep(0.01)
-                assert "was ended" in str(troubles[0])
+                (trouble,) = troubles
+                assert isinstance(trouble, LinkError)
+                assert "was ended" in str(trouble)
+                assert trouble.remedy == "Connect again."
+                for ask in (client.arm, lambda: client.command(LowCmd(motors=DRIVE))):
+                    with pytest.raises(LinkError, match="was ended"):
+                        ask()
 
     asyncio.run(main())
 

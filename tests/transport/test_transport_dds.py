@@ -32,6 +32,7 @@ from rote.motion.compare import deviation
 from rote.motion.record import Recorder
 from rote.motion.track import Track
 from rote.robot.g1 import G1
+from rote.sim.dds import VERSION_API
 from rote.sim.server import Simulator
 from rote.sim.store import Store
 from rote.sim.world import World
@@ -349,12 +350,12 @@ def test_a_request_that_cannot_be_sent_says_so_and_is_not_taken_for_unanswered()
     tell(story)
 
 
-def test_a_service_tells_its_version() -> None:
+@pytest.mark.parametrize(("service", "version"), [("arm", "1.0.0.14"), ("robot_state", "1.0.0.2")])
+def test_a_service_tells_its_version(service: str, version: str) -> None:
     async def story(one: Rig, robot: G1) -> None:
         client = robot._port
         assert isinstance(client, DdsClient)
-        assert await client.version("arm") == "1.0.0.14"
-        assert await client.version("robot_state") == "1.0.0.2"
+        assert (await client.call(rpc.Call(service, VERSION_API), read=True)).data == version
 
     tell(story)
 
@@ -466,7 +467,7 @@ def test_a_stream_ends_softly_however_it_is_ended(how: str) -> None:
     virtual.run(run())
 
 
-def test_a_robot_that_falls_silent_is_let_go_of_softly_and_reported() -> None:
+def test_a_robot_that_falls_silent_is_let_go_of_softly_and_found_again_to_be_streamed_to() -> None:
     async def story(one: Rig, robot: G1) -> None:
         overheard = Overheard()
         with pytest.raises(PeerLostError):
@@ -474,9 +475,58 @@ def test_a_robot_that_falls_silent_is_let_go_of_softly_and_reported() -> None:
         await asyncio.sleep(5.0)
         overheard.check_soft()
         assert one.world.phase is Phase.NONE
+        assert (await robot.play_track(raised(1.0))).completed
+        overheard.check_soft()
         overheard.close()
 
-    tell(story, impairment=Impairment(cut_after_s=3.0))
+    tell(story, impairment=Impairment(cut_after_s=3.0, cut_for_s=4.0))
+
+
+def test_who_leaves_a_robot_that_fell_silent_still_lets_go_of_it_softly() -> None:
+    async def run() -> None:
+        async with rig("dds", impairment=Impairment(cut_after_s=3.0)) as one:
+            overheard = Overheard()
+            with pytest.raises(PeerLostError):
+                async with one.connect() as robot:
+                    await robot.play_track(raised(20.0))
+            await asyncio.sleep(0.1)
+            overheard.check_soft()
+            overheard.close()
+
+    virtual.run(run())
+
+
+@pytest.mark.parametrize("whom", ["who leaves", "everybody"])
+def test_who_is_cancelled_while_leaving_lets_go_softly_all_the_same(whom: str) -> None:
+    async def leave(one: Rig, left: asyncio.Future[DdsClient]) -> None:
+        async with one.connect() as robot:
+            assert isinstance(robot._port, DdsClient)
+            streaming = robot.play_track(raised())
+            await streaming.started()
+            await asyncio.sleep(1.2)
+            left.set_result(robot._port)
+
+    async def run() -> None:
+        async with rig("dds") as one:
+            overheard = Overheard()
+            before = asyncio.all_tasks()
+            left: asyncio.Future[DdsClient] = asyncio.get_running_loop().create_future()
+            leaving = asyncio.create_task(leave(one, left))
+            client = await left
+            await asyncio.sleep(0.2)
+            for _ in range(3):  # a program that is told to end, again and again
+                ours = asyncio.all_tasks() - before if whom == "everybody" else {leaving}
+                for task in ours:
+                    task.cancel()
+                await asyncio.sleep(0.01)
+            with pytest.raises(asyncio.CancelledError):
+                await leaving
+            await asyncio.sleep(0.1)
+            overheard.check_soft()
+            assert client._lines is None
+            overheard.close()
+
+    virtual.run(run())
 
 
 def test_a_stream_is_refused_while_the_arms_are_not_free() -> None:

@@ -187,6 +187,40 @@ def test_attempts_become_rarer_and_never_end() -> None:
     run(story())
 
 
+@pytest.mark.parametrize("stage", ["dial", "close"])
+def test_an_attempt_that_fails_by_our_own_fault_is_told_and_not_the_last(stage: str) -> None:
+    class Clumsy(ScriptedRobot):
+        async def close(self) -> None:
+            await super().close()
+            if stage == "close":
+                raise OSError("too many open files")
+
+    async def story() -> None:
+        robots: list[ScriptedRobot] = []
+        told: list[dict[str, object]] = []
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: told.append(context))
+        dials = itertools.count(1)
+
+        async def dial() -> Carrier:
+            number = next(dials)
+            if number == 2 and stage == "dial":
+                raise OSError("too many open files")
+            robots.append(Clumsy() if number == 1 else ScriptedRobot())
+            return robots[-1]
+
+        port = RpcPort("services://robot", dial)
+        await port.open()
+        robots[0].lost()
+        await asyncio.sleep(3.0)
+        assert port.reconnects == 1
+        (context,) = told
+        assert isinstance(context["exception"], OSError)
+        assert "services://robot" in str(context["message"])
+        await port.close()
+
+    run(story())
+
+
 def test_a_robot_stays_lost_where_that_was_asked_for() -> None:
     async def story() -> None:
         async with house() as there, connect(there.url, reconnect=False) as robot:

@@ -327,6 +327,13 @@ def test_a_strict_robot_understands_us(query: str, variant: str) -> None:
     run(story())
 
 
+def sha_256_alone(offer: str) -> str:
+    """Return an offer without fingerprints of other hashes."""
+    others = ("a=fingerprint:sha-384", "a=fingerprint:sha-512")
+    lines = offer.splitlines(keepends=True)
+    return "".join(line for line in lines if not line.startswith(others))
+
+
 @pytest.mark.parametrize("filtered", [True, False])
 def test_a_strict_robot_reads_the_last_fingerprint_so_only_one_may_be_sent(filtered: bool) -> None:
     async def story() -> bool:
@@ -342,7 +349,7 @@ def test_a_strict_robot_reads_the_last_fingerprint_so_only_one_may_be_sent(filte
             answer = await exchange(
                 host,
                 port,
-                sdp.keep_sha256(offer) if filtered else offer,
+                sha_256_alone(offer) if filtered else offer,
                 key=None,
                 limit_s=5.0,
                 own_wifi=False,

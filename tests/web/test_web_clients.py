@@ -68,6 +68,21 @@ def test_silence_ends_a_command_sooner_while_the_robot_moves(busy: bool, patienc
     assert not clients.commander_lost(busy=busy)  # it is told once
 
 
+def test_at_rest_one_that_has_left_commands_no_more_and_a_reload_commands_again() -> None:
+    clients = Clients(Clock())
+    first, second = clients.join(), clients.join()
+    clients.leave(first)
+    assert not clients.commander_lost(busy=True)  # it may be back before the robot has to stop
+    assert clients.commander_lost(busy=False)
+    assert clients.join(first.id) is first
+    assert clients.commander == first.id
+    clients.leave(first)
+    assert clients.commander_lost(busy=False)
+    clients.need(second.id)
+    assert clients.join(first.id) is first
+    assert clients.commander == second.id
+
+
 def test_who_reloads_is_who_it_was_and_who_stays_away_is_forgotten() -> None:
     clock = Clock()
     clients = Clients(clock)
@@ -218,6 +233,19 @@ def test_a_lost_commander_stops_the_robot_within_three_seconds(
                 assert names == ["wave"]
                 assert len(server.library.load("lost")) > 50
             await watcher.post("/play", name="wave")  # the command was free to take
+
+    run(story())
+
+
+def test_the_next_browser_commands_as_soon_as_the_last_one_is_closed(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with one_browser(tmp_path) as (server, page):
+            watcher = await server.browser()
+            await page.leave()
+            await watcher.status(lambda s: s["commander"]["client"] is None, 1.5)
+            await watcher.post("/mode", target="stand")
+            assert (await watcher.get("/status"))["commander"]["you"]
+            assert watcher.notices() == []
 
     run(story())
 

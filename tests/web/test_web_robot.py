@@ -1,19 +1,37 @@
 """The one connection: lost and back, changed, refused; and the end of the server."""
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
 
 from rig import rig
+from rote import messages as m
+from rote.errors import WarnedMotionError
 from rote.messages import Mode, Phase
 from rote.motion.files.library import Library
 from rote.sim.server import Simulator
 from rote.sim.store import Store
 from rote.sim.world import World
 from rote.web import doing
+from rote.web.hub import Hub, Start
 from virtual import run
 from web.pendant import MEMORY, one_browser, pendant, teach
+
+
+@asynccontextmanager
+async def one_hub(folder: Path) -> AsyncIterator[Hub]:
+    """What is behind the API, with its robot connected and nobody asking."""
+    hub = Hub(Start(Library(folder / "takes"), MEMORY))
+    await hub.open()
+    while hub.line.connected is None:
+        await asyncio.sleep(0.05)
+    try:
+        yield hub
+    finally:
+        await hub.close()
 
 
 def test_a_lost_robot_is_told_of_and_comes_back_by_itself(tmp_path: Path) -> None:
@@ -160,6 +178,83 @@ def test_the_robot_stands_damps_and_says_what_is_wrong(tmp_path: Path) -> None:
             assert (await page.post("/stop"))["stopped"] == "teaching"
             await page.status(lambda s: s["activity"]["kind"] == "idle")
             await page.notice("kept as the take 'wave'")
+            # Who stopped it need not be told by the robot that somebody did.
+            assert not any("ended" in words for words in page.notices())
+
+    run(story())
+
+
+def test_a_refusal_before_a_teaching_has_begun_leaves_the_robot_free(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with one_browser(tmp_path) as (_, page):
+            refusal = await page.refused("/teach/start", 409, name="wave", overwrite=True)
+            assert "overwrite" in refusal["message"]
+            assert (await page.get("/status"))["activity"]["kind"] == "idle"
+            await page.post("/teach/start", name="wave")
+
+    run(story())
+
+
+def test_arms_on_their_way_back_from_a_teaching_are_not_at_rest(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with one_hub(tmp_path) as hub:
+            assert hub.line.embedded is not None
+            world = hub.line.embedded.world
+            world.obey("somebody", m.EnterTeaching(world.state(), ""))
+            await asyncio.sleep(0.2)
+            world.obey("somebody", m.ExitTeaching())
+            await asyncio.sleep(0.1)
+            back = hub.status(None)["activity"]
+            assert (back["kind"], back["name"], back["phase"]) == ("playing", "", "return")
+            await hub.doing.teach("wave")  # the next teaching need not wait for it
+            await hub.doing.finish(save=False)
+            await asyncio.sleep(5)
+            assert hub.status(None)["activity"]["kind"] == "idle"
+
+    run(story())
+
+
+def test_a_playback_that_is_stopped_stays_as_far_as_it_was(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with one_browser(tmp_path) as (_, page):
+            await teach(page, "wave", seconds=3)
+            await page.post("/play", name="wave")
+            await page.status(lambda s: s["activity"]["fraction"] > 0.2)
+            await page.post("/stop")
+            back = await page.status(lambda s: s["activity"]["phase"] == "return")
+            assert 0.2 < back["activity"]["fraction"] < 0.6
+
+    run(story())
+
+
+def test_a_factory_action_is_told_by_its_name(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with one_browser(tmp_path) as (_, page):
+            assert (await page.post("/perform", preset=18))["activity"]["name"] == "high five"
+            assert (
+                "performing 'high five'"
+                in (await page.refused("/perform", 409, preset=15))["message"]
+            )
+            await page.post("/stop")
+
+    run(story())
+
+
+def test_a_warned_motion_is_played_only_by_force(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with one_browser(tmp_path) as (server, page):
+            await teach(page, "clap", "clap", seconds=3)
+            await page.status(lambda s: s["activity"]["kind"] == "idle")
+            refusal = await page.refused("/play/take", 409, take="clap")
+            assert refusal["error"] == "warned-motion"
+            await page.post("/play/take", take="clap", force=True)
+            assert (await page.post("/stop"))["stopped"] == "playing"
+            track = server.library.load("clap")
+        async with one_hub(tmp_path) as hub:
+            # Without force the last check, from where the arms are, has its say too.
+            with pytest.raises(WarnedMotionError):
+                await hub.doing.play_track(track, "clap")
+            assert not hub.doing.busy
 
     run(story())
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from rote.errors import BadRequestError, DecodeError
 from rote.wire import sdp as wire
 from rote.wire.discovery import DocumentError
-from rote.wire.sdp import Answer, Busy, Candidate, Fingerprint, Media, Offer, StrictReading
+from rote.wire.sdp import Answer, Busy, Fingerprint, Media, Offer, StrictReading
 
 ENDS = ["\r\n", "\n", "\r"]
 
@@ -129,31 +129,6 @@ def test_what_is_no_offer_is_refused_in_words(document: str, words: str) -> None
     assert words in str(caught.value)
 
 
-# ---- fingerprints -------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("end", ENDS)
-def test_only_sha_256_is_kept_and_nothing_else_changes(end: str) -> None:
-    kept = wire.keep_sha256(text(OFFER_LINES, end))
-    expected = [line for line in OFFER_LINES if "sha-384" not in line and "sha-512" not in line]
-    assert len(expected) == len(OFFER_LINES) - 6
-    assert kept == text(expected, end)
-    assert wire.keep_sha256(kept) == kept
-
-
-@pytest.mark.parametrize("end", ENDS)
-@pytest.mark.parametrize("name", ["SHA-512", "Sha-384", "sha-1", "sha-2567", "md5", ""])
-def test_a_hash_is_dropped_in_any_case_and_at_the_very_end(name: str, end: str) -> None:
-    head = f"v=0{end}a=fingerprint:SHA-256 AB{end}"
-    assert wire.keep_sha256(f"{head}a=fingerprint:{name} CD:EF") == head
-    assert wire.keep_sha256(f"{head}A=FINGERPRINT:{name} CD:EF{end}a=x{end}") == f"{head}a=x{end}"
-
-
-def test_a_line_that_only_mentions_a_fingerprint_stays() -> None:
-    lines = "v=0\r\na=x:a=fingerprint:sha-512 AB\r\ni=a=fingerprint:sha-512\r\n"
-    assert wire.keep_sha256(lines) == lines
-
-
 # ---- per m-line ---------------------------------------------------------------------------------
 
 
@@ -205,8 +180,6 @@ def test_a_fingerprint_that_is_none_is_refused_in_words(value: str) -> None:
 
 def test_the_robot_keeps_the_last_of_each_and_takes_any_hash_for_sha_256() -> None:
     assert wire.strict_reading(text(OFFER_LINES)) == StrictReading("uf3", "pw3", digest(64))
-    filtered = wire.keep_sha256(text(OFFER_LINES))
-    assert wire.strict_reading(filtered) == StrictReading("uf3", "pw3", digest(32))
 
 
 def test_the_robot_takes_a_fingerprint_but_no_ufrag_from_the_sessions_lines() -> None:
@@ -257,63 +230,16 @@ def test_an_offer_that_says_one_thing_is_written_as_it_was() -> None:
     assert wire.as_strictly_read(text(lines)) == text(lines)
 
 
-# ---- candidates ---------------------------------------------------------------------------------
-
-CANDIDATES = [
-    "v=0",
-    "m=audio 9 X 0",
-    "a=candidate:1 1 udp 2130706431 192.168.86.2 40001 typ host generation 0",
-    "a=candidate:2 1 UDP 2130706431 fe80::1 40002 typ host",
-    "a=candidate:3 1 udp 1694498815 203.0.113.9 40003 typ srflx raddr 192.168.86.2 rport 40001",
-    "a=candidate:4 1 tcp 2105458943 192.168.86.2 9 typ host tcptype active",
-    "m=application 9 X 0",
-    "a=candidate:1 1 udp 2130706431 192.168.86.2 40001 typ host generation 0",
-    "a=candidate:5 1 udp 2130706431 3c7e-11.local 65535 typ host",
-    "a=end-of-candidates",
-]
-
-
-@pytest.mark.parametrize("end", ENDS)
-def test_host_candidates_are_listed_once_each_and_in_order(end: str) -> None:
-    assert wire.host_candidates(text(CANDIDATES, end)) == (
-        Candidate("192.168.86.2", 40001, "udp"),
-        Candidate("fe80::1", 40002, "udp"),
-        Candidate("192.168.86.2", 9, "tcp"),
-        Candidate("3c7e-11.local", 65535, "udp"),
-    )
-    assert wire.host_candidates("v=0\r\na=ice-ufrag:x\r\n") == ()
-
-
-@pytest.mark.parametrize(
-    "value",
-    [
-        "",
-        "1 1 udp 1 10.0.0.1 40001",
-        "1 1 udp 1 10.0.0.1 40001 type host",
-        "1 1 udp 1 10.0.0.1 65536 typ host",
-        "1 1 udp 1 10.0.0.1 -1 typ host",
-        "1 x udp 1 10.0.0.1 1 typ host",
-        "1 1 udp 1 10.0.0.1 " + "9" * 5000 + " typ host",
-    ],
-    ids=range(7),
-)
-def test_a_candidate_that_is_none_is_refused_in_words(value: str) -> None:
-    with pytest.raises(DecodeError, match="no ICE candidate") as caught:
-        wire.host_candidates(f"v=0\r\na=candidate:{value}\r\n")
-    assert len(str(caught.value)) < 200
-
-
 # ---- garbage ------------------------------------------------------------------------------------
 
 PIECES = st.sampled_from(
     [
         *OFFER_LINES,
-        *CANDIDATES,
         *ENDS,
         "a=",
         "a=fingerprint",
         "a=fingerprint:",
-        "a=candidate:",
+        "a=candidate:1 1 udp 2130706431 192.168.86.2 40001 typ host generation 0",
         "m=",
         "a=ice-ufrag:",
     ]
@@ -323,24 +249,9 @@ SCRAPS = st.lists(PIECES | st.sampled_from(ENDS) | st.text(max_size=5), max_size
 
 @given(SCRAPS | st.text())
 def test_arbitrary_text_never_raises_anything_but_decode_error(sdp: str) -> None:
-    kept = wire.keep_sha256(sdp)
-    assert wire.keep_sha256(kept) == kept
-    assert len(kept) <= len(sdp)
-    for read in (
-        wire.read_media,
-        wire.strict_reading,
-        wire.as_strictly_read,
-        wire.host_candidates,
-    ):
+    for read in (wire.read_media, wire.strict_reading, wire.as_strictly_read):
         with contextlib.suppress(DecodeError):
             read(sdp)
-
-
-@given(SCRAPS)
-def test_what_is_kept_has_no_fingerprint_but_sha_256(sdp: str) -> None:
-    with contextlib.suppress(DecodeError):
-        for media in wire.read_media(wire.keep_sha256(sdp)):
-            assert {fingerprint.algorithm for fingerprint in media.fingerprints} <= {"sha-256"}
 
 
 @given(st.binary(max_size=80))

@@ -38,8 +38,6 @@ def test_a_check_of_the_standard_is_read_whole() -> None:
     assert message.username == "evtj:h6vY"
     assert message.priority == 0x6E0001FF
     assert message.controlling is False
-    assert not message.nominates
-    assert message.has_integrity
     assert message.attribute(Attribute.SOFTWARE) == b"STUN test client"
     assert message.mapped is None
     assert message.error is None
@@ -88,15 +86,13 @@ def test_a_mapped_address_that_is_none_is_not_made_up(value: bytes) -> None:
     assert Message(Class.SUCCESS, bytes(12), attributes).mapped is None
 
 
-def test_roles_nominations_and_errors_are_read() -> None:
-    controlling = Message(0, bytes(12), ((Attribute.ICE_CONTROLLING, bytes(8)), (0x25, b"")))
+def test_roles_and_errors_are_read() -> None:
+    controlling = Message(0, bytes(12), ((Attribute.ICE_CONTROLLING, bytes(8)),))
     assert controlling.controlling is True
-    assert controlling.nominates
     plain = Message(Class.ERROR, bytes(12), ((Attribute.ERROR_CODE, b"\0\0\4\x57Role"),))
     assert plain.controlling is None
     assert plain.error == (487, "Role")
     assert plain.priority is None
-    assert not plain.has_integrity
     assert plain._replace(attributes=((9, b"ab"), (0x24, b"a"))).error is None
     assert plain.words == "binding error"
     assert plain._replace(method=0xABC).words == "method 0xabc error"

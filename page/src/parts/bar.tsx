@@ -2,9 +2,9 @@
 
 import { useEffect, useRef } from "preact/hooks";
 import { api } from "../api";
-import { seconds, sentence } from "../format";
+import { motion, seconds, sentence } from "../format";
 import { stop, stopReport } from "../live";
-import { activity, attempt, can, connected, loop, mayCommand, moving, now, speed, status, statusAt } from "../store";
+import { activity, attempt, can, connected, connection, link, loop, mayCommand, moving, now, speed, stateWords, status, statusAt } from "../store";
 import { TEXTS } from "../texts";
 import { Icon } from "./icons";
 
@@ -13,19 +13,24 @@ const REPORT_S = 7;
 
 function heading(): { title: string; note: string } {
   const doing = activity.value;
-  if (!connected.value) return { title: TEXTS.bar.lost, note: sentence(status.value?.connection.words ?? "") };
+  if (link.value === "closed") return { title: TEXTS.bar.unknown, note: TEXTS.link.closed };
+  if (link.value === "opening") return { title: TEXTS.link.opening, note: "" };
+  if (!connected.value) return { title: stateWords(connection.value), note: "" };
   if (!doing || doing.kind === "idle") {
     return { title: TEXTS.bar.idle, note: status.value?.holding ? TEXTS.bar.holding : TEXTS.bar.idleNote };
   }
   if (doing.kind === "teaching") return { title: doing.name || TEXTS.bar.teaching, note: TEXTS.bar.teaching };
   const phase = doing.phase === "none" ? (doing.kind === "performing" ? TEXTS.bar.performing : TEXTS.bar.playing) : TEXTS.bar[doing.phase];
-  return { title: doing.name, note: doing.round > 1 ? `${phase}, ${TEXTS.bar.round(doing.round)}` : phase };
+  // What nobody here has begun, and the way back after a teaching, has no name.
+  if (!doing.name) return { title: phase, note: "" };
+  const title = doing.kind === "performing" ? motion(doing.name) : doing.name;
+  return { title, note: doing.round > 1 ? `${phase}, ${TEXTS.bar.round(doing.round)}` : phase };
 }
 
 /** The share done and the time gone, going on between the server's words. */
 function progress(): { share: number | null; words: string } {
   const doing = activity.peek();
-  if (!doing || doing.kind === "idle") return { share: 0, words: "" };
+  if (link.peek() !== "open" || !doing || doing.kind === "idle" || (!doing.name && doing.phase === "return")) return { share: 0, words: "" };
   const since = Math.min(1.5, Math.max(0, now() - statusAt.peek()));
   if (doing.kind === "teaching") return { share: null, words: seconds(doing.elapsed_s + since) };
   if (!doing.duration_s) return { share: null, words: seconds(doing.elapsed_s + since) };
@@ -60,8 +65,9 @@ function Progress() {
 }
 
 function Tempo() {
-  const tempo = can("tempo");
-  const note = connected.value && !tempo ? TEXTS.bar.noTempo : undefined;
+  const plays = activity.value?.kind === "playing" || activity.value?.kind === "performing";
+  const tempo = can("tempo") && !plays;
+  const note = connected.value && !can("tempo") ? TEXTS.bar.noTempo : plays ? TEXTS.bar.nextTime : undefined;
   return (
     <div class="bar-tempo" title={note}>
       <label class="inline">
@@ -76,6 +82,7 @@ function Tempo() {
       >
         <Icon name="loop" /><span>{TEXTS.bar.loop}</span>
       </button>
+      {plays && can("tempo") && <small class="tempo-note">{TEXTS.bar.nextTime}</small>}
     </div>
   );
 }

@@ -1,7 +1,8 @@
 /** Curves over time on a canvas: live ones, and the time line with handles, marks and a playhead. */
 
 import { useEffect, useRef, useState } from "preact/hooks";
-import { type Extent, extent, movers, ranges, thinned, ticks } from "../curves";
+import { worstLast } from "../checks";
+import { type Extent, extent, look, movers, ranges, thinned, ticks } from "../curves";
 import { degrees, seconds, shortJoint } from "../format";
 import { dark, pointed } from "../store";
 import { TEXTS } from "../texts";
@@ -12,6 +13,7 @@ const COLOURS = {
   light: ["#0b7285", "#b35900", "#2b7a2b", "#8438b8", "#c2255c", "#2f55c9", "#7a6a00", "#0b7d68"],
 } as const;
 const EDGE = { left: 44, right: 14, top: 14, bottom: 24 };
+const DASHES = [8, 4];
 const MOST_CURVES = 8;
 const MOST_POINTS = 700;
 
@@ -84,20 +86,23 @@ function drawCurves(draw: CanvasRenderingContext2D, place: Place, curves: Curves
   const at = thinned(curves.times_s.length, MOST_POINTS);
   draw.lineJoin = "round";
   // The one that moves most is drawn last, over the others.
-  shown.toReversed().forEach((column, order) => {
-    const rank = shown.length - 1 - order;
-    draw.strokeStyle = paint[rank % paint.length] as string;
-    draw.lineWidth = pointed.value === curves.names[column] ? 4 : 2;
+  for (const column of shown.toReversed()) {
+    const name = curves.names[column] as string;
+    const { colour, dashed } = look(name);
+    draw.strokeStyle = paint[colour] as string;
+    draw.lineWidth = pointed.value === name ? 4 : 2;
+    draw.setLineDash(dashed ? DASHES : []);
     draw.beginPath();
     for (const index of at) {
       draw.lineTo(xOf(place, curves.times_s[index] as number), yOf(place, (curves.joints_rad[index] as number[])[column] as number));
     }
     draw.stroke();
-  });
+  }
+  draw.setLineDash([]);
 }
 
 function drawMarks(draw: CanvasRenderingContext2D, place: Place, marks: Mark[]): void {
-  for (const mark of marks) {
+  for (const mark of worstLast(marks)) {
     if (mark.time_s === null) continue;
     const x = xOf(place, mark.time_s);
     draw.strokeStyle = draw.fillStyle = colour(mark.severity === "error" ? "--bad" : "--warn");
@@ -231,11 +236,12 @@ export function Chart(props: Props) {
         )}
       </div>
       <figcaption class="legend">
-        {most.map((column, rank) => {
+        {most.map((column) => {
           const name = curves.names[column] as string;
+          const { colour, dashed } = look(name);
           return (
             <button
-              key={name} class={`legend-item c${rank % 8}`} aria-pressed={!hidden.includes(name)} onClick={() => toggle(name)}
+              key={name} class={`legend-item c${colour}${dashed ? " dashed" : ""}`} aria-pressed={!hidden.includes(name)} onClick={() => toggle(name)}
               onPointerEnter={() => (pointed.value = name)} onPointerLeave={() => (pointed.value = null)}
             >
               <i />{shortJoint(name)}

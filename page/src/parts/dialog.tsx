@@ -1,7 +1,9 @@
 /** Questions, and small messages that come and go. */
 
-import { useEffect, useRef } from "preact/hooks";
-import { dismiss, notices, question } from "../store";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
+import { ApiError } from "../api";
+import { badName, sentence } from "../format";
+import { dismiss, notices, question, report } from "../store";
 import { TEXTS } from "../texts";
 import { Icon } from "./icons";
 
@@ -15,39 +17,65 @@ export function Dialog() {
   const cancel = useRef<HTMLButtonElement>(null);
   const before = useRef<Element | null>(null);
   if (asked) before.current ??= document.activeElement;
-  useEffect(() => {
+  const [wrong, setWrong] = useState("");
+  const [busy, setBusy] = useState(false);
+  // At once, so that what comes of an answer may put the focus elsewhere.
+  useLayoutEffect(() => {
+    setWrong("");
+    setBusy(false);
     if (asked) {
       (field.current ?? cancel.current)?.focus();
       field.current?.select();
     } else {
-      if (before.current instanceof HTMLElement) before.current.focus();
+      const there = before.current?.isConnected ? before.current : document.getElementById("panel");
+      if (before.current && there instanceof HTMLElement) there.focus({ preventScroll: true });
       before.current = null;
     }
   }, [asked]);
   if (!asked) return null;
   const close = (): void => void (question.value = null);
+  const answer = async (text: string): Promise<void> => {
+    setBusy(true);
+    try {
+      await asked.then(text);
+      if (question.peek() === asked) close();
+    } catch (error) {
+      if (question.peek() !== asked) report(error);
+      setWrong(error instanceof ApiError ? `${sentence(error.message)} ${sentence(error.remedy)}` : String(error));
+      field.current?.focus();
+    }
+    setBusy(false);
+  };
   const submit = (event: Event): void => {
     event.preventDefault();
+    if (!asked.field) {
+      close();
+      asked.then("");
+      return;
+    }
     const text = field.current?.value.trim() ?? "";
-    if (asked.field && !text) return;
-    close();
-    asked.then(text);
+    const problem = badName(text);
+    setWrong(problem);
+    if (problem) field.current?.focus();
+    else void answer(text);
   };
   return (
     <div class="scrim" onClick={(event) => event.target === event.currentTarget && close()}>
-      <dialog open class="dialog" aria-labelledby="dialog-title">
+      <dialog key={asked.title} open class="dialog" aria-labelledby="dialog-title">
         <form onSubmit={submit}>
           <h2 id="dialog-title">{asked.title}</h2>
           {asked.words && <p>{asked.words}</p>}
           {asked.field && (
             <label class="field">
               <span>{asked.field.label}</span>
-              <input ref={field} type="text" value={asked.field.value} maxLength={31} autoComplete="off" />
+              <input ref={field} type="text" defaultValue={asked.field.value} autoComplete="off"
+                aria-invalid={wrong !== ""} aria-describedby="dialog-wrong" onInput={() => setWrong("")} />
+              <span id="dialog-wrong" class="wrong" role="alert">{wrong}</span>
             </label>
           )}
           <div class="row end">
             <button ref={cancel} type="button" class="button" onClick={close}>{TEXTS.cancel}</button>
-            <button type="submit" class={asked.danger ? "button danger" : "button primary"}>{asked.confirm}</button>
+            <button type="submit" disabled={busy} class={asked.danger ? "button danger" : "button primary"}>{asked.confirm}</button>
           </div>
         </form>
       </dialog>
@@ -55,10 +83,12 @@ export function Dialog() {
   );
 }
 
+/** What was said last; then again what went wrong before it. Over the 3D view, and nothing one works with. */
 export function Notices() {
+  const last = notices.value.at(-1);
   return (
     <div class="notices" role="status" aria-live="polite">
-      {notices.value.map(({ id, tone, words, remedy }) => (
+      {(last ? [last] : []).map(({ id, tone, words, remedy }) => (
         <div key={id} class={`notice ${tone}`} data-testid="notice">
           <Icon name={tone === "bad" ? "warn" : tone === "good" ? "check" : "info"} />
           <div>

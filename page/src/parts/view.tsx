@@ -3,8 +3,9 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { effect } from "@preact/signals";
 import type { Stage } from "../scene/stage";
-import { activity, connected, connection, countdown, dark, ghost, model, now, onTurn, pointed, poses, quality } from "../store";
+import { activity, bare, connected, connection, countdown, dark, ghost, model, now, onTurn, pointed, poses, quality, say } from "../store";
 import { TEXTS } from "../texts";
+import { Notices } from "./dialog";
 import { Icon } from "./icons";
 
 function mood(): "idle" | "teaching" | "playing" | "lost" {
@@ -31,7 +32,17 @@ export function View() {
       if (over) return;
       try {
         const made = easel(() => newCanvas(box), wanted === "auto" ? (tooSlow ? "low" : null) : wanted);
-        const shown = new Made(made, known, () => wanted === "auto" && setTooSlow(true));
+        bare.value = made.bare;
+        if (wanted === "high" && made.bare) {
+          quality.value = "auto"; // and so it is not remembered
+          say(TEXTS.qualityRefused);
+        }
+        const shown = new Made(made, known, () => {
+          setTooSlow(true);
+          if (wanted !== "high") return;
+          quality.value = "low";
+          say(TEXTS.qualityDropped);
+        });
         stage.current = shown;
         made.canvas.dataset["quality"] = made.quality;
         ends = [...follow(shown, made.canvas, () => setState("shown")), () => shown.dispose()];
@@ -55,6 +66,7 @@ export function View() {
       {state === "loading" && <p class="view-note">{TEXTS.stageLoading}</p>}
       {state === "missing" && <p class="view-note">{TEXTS.stageMissing}</p>}
       <div class="view-corner">
+        {!connected.value && <span class="chip still" data-testid="still">{TEXTS.stageStill}</span>}
         {connection.value?.simulated && <span class="chip">{TEXTS.connection.simulated}</span>}
         {ghost.value && <span class="chip ghost">{TEXTS.ghostLabel}</span>}
         {turnable && <span class="chip turn">{TEXTS.stageTurn}</span>}
@@ -66,8 +78,10 @@ export function View() {
         <div class="countdown" role="alert" data-testid="countdown">
           <span class="countdown-number" key={countdown.value}>{countdown.value}</span>
           <span>{TEXTS.teach.countdown}</span>
+          <span class="countdown-end">{TEXTS.teach.countdownEnd}</span>
         </div>
       )}
+      <Notices />
     </section>
   );
 }

@@ -9,23 +9,26 @@ import {
 import { OrbitControls } from "three/examples/jsm/controls/OrbitControls.js";
 import { RoomEnvironment } from "three/examples/jsm/environments/RoomEnvironment.js";
 import type { RobotModel } from "../types";
+import type { Easel, Quality } from "./easel";
 import { face, Figure, type Materials, type RealPart, Wardrobe } from "./figure";
+import { Pace } from "./pace";
+
+export { easel } from "./easel";
 
 Object3D.DEFAULT_UP.set(0, 0, 1);
 
-export type Quality = "high" | "low";
 export type Mood = "idle" | "teaching" | "playing" | "lost";
 
 /** Called while a person turns a joint in the view; null when they let go. */
 export type OnTurn = (joint: string | null, value_rad: number) => void;
 
 const MOODS: Record<Mood, number> = { idle: 0x5ecbe8, teaching: 0xffb454, playing: 0x6ee7a0, lost: 0x6b7480 };
+/** What a robot fades to that is not there: where it stands is only where it was. */
+const ABSENT = new Color(0x8b939d);
 const LOOK_AT = new Vector3(0, 0, 0.74);
 const FROM = new Vector3(2.35, 0.95, 0.42).normalize();
 const TALL_M = 1.68; // with an arm raised
 const WIDE_M = 0.95;
-const SLOW_FRAME_MS = 55;
-const SLOW_FRAMES = 30;
 /** Pixels per point without a graphics card: while things move, and when they have come to rest. */
 const COARSE = 0.75;
 const COARSEST = 0.5;
@@ -37,35 +40,6 @@ const PAUSE_MS = 35;
 const HEAVY_FRAME_MS = 90;
 /** The least turn worth a new frame; reports from a robot at rest tremble by less. */
 const LEAST_RAD = 1.2e-3;
-
-/** A canvas to draw on, and how well. */
-export interface Easel {
-  canvas: HTMLCanvasElement;
-  gl: WebGL2RenderingContext;
-  quality: Quality;
-}
-
-function context(canvas: HTMLCanvasElement, antialias: boolean): WebGL2RenderingContext {
-  const gl = canvas.getContext("webgl2", { alpha: true, antialias, powerPreference: "high-performance" });
-  if (!gl) throw new Error("no WebGL");
-  return gl;
-}
-
-/**
- * Return what to draw on. Where no quality is wanted, a browser without a graphics card gets the
- * low one; the canvas that was asked about it is used, since making another takes it long.
- */
-export function easel(make: () => HTMLCanvasElement, wanted: Quality | null): Easel {
-  const canvas = make();
-  if (wanted === "high") return { canvas, gl: context(canvas, true), quality: "high" };
-  const gl = context(canvas, false);
-  const info = gl.getExtension("WEBGL_debug_renderer_info");
-  const name = String(gl.getParameter(info ? info.UNMASKED_RENDERER_WEBGL : gl.RENDERER));
-  if (wanted === "low" || /swiftshader|llvmpipe|software|basic render/i.test(name)) return { canvas, gl, quality: "low" };
-  gl.getExtension("WEBGL_lose_context")?.loseContext();
-  const better = make();
-  return { canvas: better, gl: context(better, true), quality: "high" };
-}
 
 function materials(quality: Quality): Materials {
   if (quality === "low") {
@@ -181,6 +155,7 @@ export class Stage {
   private framing = true;
   private lastFrame = 0;
   private slow = 0;
+  private readonly pace = new Pace();
   private changed = 0;
   private coarse = COARSE;
   private resting = true;
@@ -292,6 +267,12 @@ export class Stage {
 
   mood(mood: Mood): void {
     (this.worn.light as MeshBasicMaterial).color = new Color(MOODS[mood]);
+    for (const stuff of ["shell", "core", "visor"] as const) {
+      const material = this.worn[stuff] as MeshLambertMaterial | MeshStandardMaterial;
+      const own = (material.userData["own"] ??= material.color.clone()) as Color;
+      material.color.copy(own);
+      if (mood === "lost") material.color.lerp(ABSENT, 0.75);
+    }
     this.dirty = true;
   }
 
@@ -410,14 +391,15 @@ export class Stage {
 
   /** Draw less where frames take long: fewer pixels, or in low quality altogether. */
   private judge(took: number): void {
-    this.slow = took > (this.quality === "low" ? HEAVY_FRAME_MS : SLOW_FRAME_MS) ? this.slow + 1 : 0;
-    if (this.quality === "low" && this.slow > 3 && this.coarse > COARSEST) {
+    if (this.quality === "high") {
+      if (this.pace.tooSlow(took)) this.onSlow();
+      return;
+    }
+    this.slow = took > HEAVY_FRAME_MS ? this.slow + 1 : 0;
+    if (this.slow > 3 && this.coarse > COARSEST) {
       this.slow = 0;
       this.coarse = Math.max(COARSEST, this.coarse - 0.12);
       this.renderer.setPixelRatio(this.coarse);
-    } else if (this.quality === "high" && this.slow > SLOW_FRAMES) {
-      this.slow = 0;
-      this.onSlow();
     }
   }
 

@@ -1,14 +1,16 @@
 /** Screen 4: a take on a time line, tools, checks, and a preview before anything moves. */
 
 import { useEffect, useMemo, useState } from "preact/hooks";
+import { folded, inDegrees } from "../checks";
 import { freeName, joint as jointName, partly, picture, seconds, sentence } from "../format";
 import { Chart } from "../parts/chart";
 import { Icon } from "../parts/icons";
-import { can, go, loadTakes, playTake, pointed, question, ready, takes } from "../store";
+import { attempt, can, go, loadTakes, pointed, question, ready, takes } from "../store";
 import { TEXTS } from "../texts";
-import type { Curves, Edited, Mark } from "../types";
+import type { Mark } from "../types";
 import {
-  describe, edited, history, isForeign, opened, playhead, preview, previewing, redoStep, save, selection, step, stopPreview, undoStep, working,
+  chooseVersion, describe, edited, following, history, isForeign, opened, play, playhead, preview, previewing, redoStep, save, seek, selection, step,
+  stopPreview, undoStep, versions, working,
 } from "./editing";
 
 const T = TEXTS.edit;
@@ -96,15 +98,23 @@ function Tools() {
 }
 
 function MarkRow({ mark }: { mark: Mark }) {
+  const { words, names } = folded(mark.words);
   const show = (): void => {
-    if (mark.time_s !== null) playhead.value = mark.time_s;
+    stopPreview();
+    seek(mark.time_s ?? 0);
   };
   return (
     <li class={`finding ${mark.severity}`} onPointerEnter={() => (pointed.value = mark.joint)} onPointerLeave={() => (pointed.value = null)}>
       <Icon name={mark.severity === "note" ? "info" : "warn"} />
       <div>
-        <p>{sentence(mark.words)} {mark.time_s !== null && <button class="link" onClick={show}>{T.at(seconds(mark.time_s))}</button>}</p>
-        {mark.remedy && <p class="remedy">{sentence(mark.remedy)}</p>}
+        <p>{sentence(inDegrees(words))} {mark.time_s !== null && <button class="link" onClick={show}>{T.at(seconds(mark.time_s))}</button>}</p>
+        {names.length > 0 && (
+          <details class="more">
+            <summary>{T.names}</summary>
+            <p class="muted">{names.map(jointName).join(", ")}</p>
+          </details>
+        )}
+        {mark.remedy && <p class="remedy">{sentence(inDegrees(mark.remedy))}</p>}
         {mark.joint && <span class="hidden">{jointName(mark.joint)}</span>}
       </div>
     </li>
@@ -116,6 +126,8 @@ function Checks() {
   if (!made) return null;
   const found = made.findings.filter(({ severity }) => severity !== "note");
   const notes = made.findings.filter(({ severity }) => severity === "note");
+  const rows = [...found, ...notes].map((mark, index) => <MarkRow key={index} mark={mark} />);
+  const more = rows.length - MOST_FINDINGS;
   return (
     <section class="card" aria-labelledby="checks-title" data-testid="checks">
       <div class="row spread">
@@ -124,7 +136,13 @@ function Checks() {
       </div>
       {isForeign.value && <p class="bad-words" data-testid="foreign">{T.foreign}</p>}
       {found.length === 0 && <p class="fine"><Icon name="check" /><span>{partly(notes) ? T.finePartly : T.fine}</span></p>}
-      <ul class="findings">{[...found, ...notes].slice(0, MOST_FINDINGS).map((mark) => <MarkRow key={mark.words} mark={mark} />)}</ul>
+      <ul class="findings">{rows.slice(0, MOST_FINDINGS)}</ul>
+      {more > 0 && (
+        <details class="more">
+          <summary>{T.moreFindings(more)}</summary>
+          <ul class="findings">{rows.slice(MOST_FINDINGS)}</ul>
+        </details>
+      )}
     </section>
   );
 }
@@ -169,21 +187,33 @@ function useKeys(): void {
   }, []);
 }
 
-/** What the time line draws of a take: its curves from 0 s on, and what a person must look at. */
-function timeline(made: Edited): { curves: Curves; marks: Mark[] } {
-  const first = made.times_s[0] ?? 0;
-  return {
-    curves: { names: made.names, joints_rad: made.joints_rad, times_s: made.times_s.map((time) => time - first) },
-    marks: made.findings.filter(({ severity }) => severity !== "note"),
+/** Save under a name; one that exists gets a new version, if that is wanted. */
+async function saveAs(name: string): Promise<void> {
+  await loadTakes();
+  if (!takes.value.some((each) => each.name === name)) return save(name);
+  question.value = { title: T.versionTitle(name), words: T.versionWords, confirm: T.versionConfirm, then: () => attempt(() => save(name)) };
+}
+
+/** Which version of the take is edited, where there are several. */
+function Version({ now }: { now: number }) {
+  const choose = (select: HTMLSelectElement): void => {
+    chooseVersion(Number(select.value));
+    select.value = String(now); // until it is there
   };
+  if (versions.value.length < 2) return null;
+  return (
+    <select value={String(now)} disabled={working.value} aria-label={T.versions} data-testid="version" onChange={(event) => choose(event.currentTarget)}>
+      {versions.value.map((each) => <option key={each} value={String(each)}>{T.version(each)}</option>)}
+    </select>
+  );
 }
 
 export function EditDock({ inert }: { inert: boolean }) {
   useKeys();
   const made = edited.value;
   const take = opened.value;
-  const shown = useMemo(() => made && timeline(made), [made]);
-  if (!made || !take || !shown) return null;
+  const marks = useMemo(() => made?.findings.filter(({ severity }) => severity !== "note") ?? [], [made]);
+  if (!made || !take) return null;
   const { steps, undone } = history.value;
   const ask = (): void => {
     question.value = {
@@ -191,7 +221,7 @@ export function EditDock({ inert }: { inert: boolean }) {
       words: "",
       confirm: T.save,
       field: { label: TEXTS.library.newName, value: freeName(take, takes.value.map((each) => each.name)) },
-      then: save,
+      then: saveAs,
     };
   };
   return (
@@ -200,26 +230,27 @@ export function EditDock({ inert }: { inert: boolean }) {
         <div class="dock-title">
           <h1>{take}</h1>
           <span class="muted numbers">{seconds(playhead.value)} / {seconds(made.duration_s)}</span>
+          <Version now={made.version} />
         </div>
         <div class="row">
           <button class="icon-button" aria-label={T.undo} title={T.undo} disabled={working.value || !steps.length} onClick={undoStep}><Icon name="undo" /></button>
           <button class="icon-button" aria-label={T.redo} title={T.redo} disabled={working.value || !undone.length} onClick={redoStep}><Icon name="redo" /></button>
-          <button class="button" onClick={() => (previewing.value ? stopPreview() : preview())} data-testid="preview" aria-pressed={previewing.value}>
+          <button class="button" disabled={following.value} onClick={() => (previewing.value ? stopPreview() : preview())} data-testid="preview" aria-pressed={previewing.value}>
             <Icon name={previewing.value ? "pause" : "play"} />{previewing.value ? T.stopPreview : T.preview}
           </button>
           {can("stream") && (
             <button class="button" disabled={!ready.value || working.value || !made.ok || isForeign.value}
               title={isForeign.value ? T.foreign : made.ok ? TEXTS.library.playTip : T.cannot} data-testid="edit-play"
-              onClick={() => playTake(take, steps)}>{T.play}</button>
+              onClick={play}>{T.play}</button>
           )}
           <button class="button primary" disabled={working.value} onClick={ask} data-testid="save-as">{T.save}</button>
         </div>
       </div>
       <Chart
-        curves={shown.curves} label={T.timelineHelp} span={made.duration_s}
-        playhead={playhead.value} onSeek={(time) => { stopPreview(); playhead.value = time; }}
+        curves={made} label={T.timelineHelp} span={made.duration_s}
+        playhead={playhead.value} onSeek={(time) => { stopPreview(); seek(time); }}
         selection={selection.value} onSelect={(chosen) => (selection.value = chosen)}
-        marks={shown.marks}
+        marks={marks}
       />
     </section>
   );

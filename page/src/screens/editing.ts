@@ -6,7 +6,7 @@ import { foreign, seconds } from "../format";
 import { done, type History, NOTHING_DONE, redo, undo } from "../history";
 import { rowAt } from "../interpolate";
 import type { Selection } from "../parts/chart";
-import { editing, ghost, loadTakes, model, now, poses, report, say, screen } from "../store";
+import { activity, editing, ghost, go, loadTakes, model, now, playTake, poses, report, say, screen, statusAt, takes } from "../store";
 import { TEXTS } from "../texts";
 import type { Edited, Step } from "../types";
 
@@ -23,20 +23,28 @@ export const isForeign = computed(() => {
   return known !== undefined && edited.value !== null && foreign(edited.value.names, known);
 });
 
+/** The versions of the take that can be edited, the oldest first. */
+export const versions = computed(() => takes.value.find(({ name }) => name === opened.value)?.versions ?? []);
+/** Whether somebody chose the version; without that it is the newest. */
+let chosen = false;
 let asked = 0;
 
-/** Ask what the steps make of the take; the answer to the newest question counts. */
-async function apply(take: string, next: History): Promise<boolean> {
+/**
+ * Ask what the steps make of a version of the take; the answer to the newest question counts. The version
+ * stays the one that was opened, whatever is saved under the take's name meanwhile.
+ */
+async function apply(take: string, next: History, version = edited.peek()?.version): Promise<boolean> {
   asked += 1;
   const mine = asked;
   working.value = true;
   try {
-    const made = await api.edit(take, next.steps);
+    const made = await api.edit(take, next.steps, version);
     if (mine !== asked) return false;
+    opened.value = take;
     history.value = next;
     edited.value = made;
     selection.value = { from: 0, to: made.duration_s };
-    playhead.value = Math.min(playhead.peek(), made.duration_s);
+    seek(playhead.peek());
     return true;
   } catch (error) {
     if (mine === asked) report(error);
@@ -46,8 +54,14 @@ async function apply(take: string, next: History): Promise<boolean> {
   }
 }
 
+/** Look at a moment; the take has none before its beginning or after its end. */
+export function seek(time: number): void {
+  playhead.value = Math.min(Math.max(time, 0), edited.peek()?.duration_s ?? 0);
+}
+
 export async function openTake(take: string): Promise<void> {
   stopPreview();
+  chosen = false;
   edited.value = null;
   playhead.value = 0;
   opened.value = take;
@@ -66,17 +80,59 @@ export function redoStep(): void {
   if (opened.peek()) void apply(opened.peek() as string, redo(history.peek()));
 }
 
+/** Do the same steps to another version of the take. */
+export function chooseVersion(version: number): void {
+  chosen = true;
+  if (opened.peek()) void apply(opened.peek() as string, history.peek(), version);
+}
+
+/** Save what the steps have made; it is what is edited from then on. */
 export async function save(name: string): Promise<void> {
   const take = opened.peek();
-  if (!take) return;
-  try {
-    const entry = await api.saveEdit(take, history.peek().steps, name);
-    say(TEXTS.edit.saved(entry.name), "good");
-    void loadTakes();
-  } catch (error) {
-    report(error);
-  }
+  const made = edited.peek();
+  if (!take || !made) return;
+  const entry = await api.saveEdit(take, history.peek().steps, name, made.version);
+  say(TEXTS.edit.saved(entry.name), "good");
+  void loadTakes();
+  if (opened.peek() !== take || !(await apply(entry.name, NOTHING_DONE, entry.version))) return;
+  chosen = false;
+  if (name !== take) go("edit", entry.name);
 }
+
+// ---- the robot plays it -----------------------------------------------------------------------
+
+/** What was sent to the robot from here. */
+const played = signal<Edited | null>(null);
+
+export function play(): void {
+  const made = edited.peek();
+  if (!made || !opened.peek()) return;
+  played.value = made;
+  void playTake(opened.peek() as string, history.peek().steps, made.version);
+}
+
+/** Whether the robot plays what the time line shows. */
+export const following = computed(() => {
+  const made = edited.value;
+  const untouched = !history.value.steps.length && made?.version === versions.value.at(-1);
+  return made !== null && activity.value?.kind === "playing" && activity.value.name === opened.value && (untouched || made === played.value);
+});
+
+/** Let the playhead go with the robot, also between the server's words. */
+function follow(): void {
+  const doing = activity.peek();
+  const made = edited.peek();
+  if (!doing?.duration_s || !made) return;
+  const since = doing.phase === "playing" ? Math.min(1.5, Math.max(0, now() - statusAt.peek())) : 0;
+  seek(Math.min(1, doing.fraction + since / doing.duration_s) * made.duration_s);
+}
+
+effect(() => {
+  if (!following.value || screen.value !== "edit") return undefined;
+  stopPreview();
+  const timer = setInterval(follow, 50);
+  return () => clearInterval(timer);
+});
 
 // ---- the ghost ------------------------------------------------------------------------------
 
@@ -84,7 +140,7 @@ export async function save(name: string): Promise<void> {
 function poseAt(made: Edited, time: number): number[] {
   const known = model.peek();
   const pose = [...(poses.at(now()) ?? known?.rest_rad ?? [])];
-  const row = rowAt(made.times_s, made.joints_rad, time + (made.times_s[0] ?? 0));
+  const row = rowAt(made.times_s, made.joints_rad, time);
   made.names.forEach((name, column) => {
     const index = known?.joints.find((joint) => joint.name === name)?.index;
     if (index !== undefined) pose[index] = row[column] as number;
@@ -95,7 +151,8 @@ function poseAt(made: Edited, time: number): number[] {
 effect(() => {
   const made = edited.value;
   const time = playhead.value;
-  ghost.value = made && screen.value === "edit" && opened.value && !isForeign.value ? poseAt(made, time) : null;
+  const shown = screen.value === "edit" && opened.value && !isForeign.value && !following.value;
+  ghost.value = made && shown ? poseAt(made, time) : null;
 });
 
 let frame = 0;
@@ -125,9 +182,15 @@ effect(() => {
   if (screen.value !== "edit") stopPreview();
 });
 
+/** Whether the take has a newer version than the one that is shown, and nobody wanted this one. */
+function stale(): boolean {
+  const newest = versions.peek().at(-1) ?? 0;
+  return !chosen && !history.peek().steps.length && newest > (edited.peek()?.version ?? newest);
+}
+
 effect(() => {
   const wanted = editing.value;
-  if (screen.value === "edit" && wanted && wanted !== opened.peek()) void openTake(wanted);
+  if (screen.value === "edit" && wanted && (wanted !== opened.peek() || stale())) void openTake(wanted);
 });
 
 /** A step in words. */

@@ -2,9 +2,9 @@
 
 import { useEffect, useRef, useState } from "preact/hooks";
 import { api } from "../api";
-import { picture, seconds, sentence } from "../format";
+import { motion, picture, seconds, sentence } from "../format";
 import { Icon } from "../parts/icons";
-import { actions, attempt, can, connected, go, loadActions, loadTakes, loop, playTake, question, ready, report, say, speed, takes } from "../store";
+import { actions, attempt, can, connected, go, loadActions, loadTakes, loop, playTake, question, ready, report, say, type Screen, speed, takes } from "../store";
 import { TEXTS } from "../texts";
 import type { Take } from "../types";
 
@@ -34,26 +34,35 @@ function renameAsk(old: string, rename: (name: string) => Promise<unknown>): voi
     words: "",
     confirm: T.rename,
     field: { label: T.newName, value: old },
-    then: (name) => attempt(() => rename(name)).then((well) => {
-      if (well) say(T.renamed(name), "good");
-      void loadActions();
-      void loadTakes();
-    }),
+    then: async (name) => {
+      await rename(name);
+      say(T.renamed(name), "good");
+      await Promise.all([loadActions(), loadTakes()]);
+    },
   };
 }
 
-function deleteAsk(name: string, words: string, remove: () => Promise<unknown>): void {
+/** Ask, delete, and leave the focus on the list's title: what had it is gone, and beside it is Play. */
+function deleteAsk(name: string, words: string, title: string, remove: () => Promise<unknown>): void {
   question.value = {
     title: T.deleteQuestion(name),
     words,
     confirm: T.remove,
     danger: true,
     then: () => attempt(remove).then((well) => {
-      if (well) say(T.deleted(name), "good");
+      if (well) {
+        say(T.deleted(name), "good");
+        document.getElementById(title)?.focus({ preventScroll: true });
+      }
       void loadActions();
       void loadTakes();
     }),
   };
+}
+
+/** A list with nothing in it, and the screen that changes that. */
+function Empty({ words, to, label }: { words: string; to: Screen; label: string }) {
+  return <div class="row wrap spread"><p class="muted">{words}</p><a class="button" href={`#/${to}`}><Icon name={to} />{label}</a></div>;
 }
 
 function Taught({ wanted }: { wanted: (text: string) => boolean }) {
@@ -63,11 +72,12 @@ function Taught({ wanted }: { wanted: (text: string) => boolean }) {
   return (
     <section class="card" aria-labelledby="taught-title">
       <div class="row spread">
-        <h2 id="taught-title">{T.robot}</h2>
+        <h2 id="taught-title" tabIndex={-1}>{T.robot}</h2>
         {listed && <span class="muted">{T.places(listed.taught.length)}</span>}
       </div>
       {listed && <div class="places" aria-hidden="true">{Array.from({ length: 15 }, (_, place) => <i key={place} class={place < listed.taught.length ? "used" : ""} />)}</div>}
-      {connected.value && listed?.taught.length === 0 && <p class="muted">{T.noTaught}</p>}
+      {connected.value && listed?.taught.length === 0 && <Empty words={T.noTaught} to="teach" label={T.teach} />}
+      {!connected.value && !listed && <Empty words={T.noRobot} to="robot" label={T.connect} />}
       {listed && listed.taught.length > 0 && shown.length === 0 && <p class="muted">{T.noMatch}</p>}
       <ul class="list">
         {shown.map(({ name, duration_s }) => (
@@ -81,7 +91,7 @@ function Taught({ wanted }: { wanted: (text: string) => boolean }) {
                 <button class="button quiet" disabled={!ready.value} onClick={() => renameAsk(name, (text) => api.renameAction(name, text))} aria-label={`${T.rename} ${name}`}>{T.rename}</button>
               )}
               {can("delete") && (
-                <button class="button quiet" disabled={!ready.value} onClick={() => deleteAsk(name, T.deleteAction, () => api.deleteAction(name))} aria-label={`${T.remove} ${name}`}>{T.remove}</button>
+                <button class="button quiet" disabled={!ready.value} onClick={() => deleteAsk(name, T.deleteAction, "taught-title", () => api.deleteAction(name))} aria-label={`${T.remove} ${name}`}>{T.remove}</button>
               )}
             </div>
           </li>
@@ -94,14 +104,14 @@ function Taught({ wanted }: { wanted: (text: string) => boolean }) {
 
 function Presets({ wanted }: { wanted: (text: string) => boolean }) {
   const presets = actions.value?.presets.filter((preset) => wanted(preset.name)) ?? [];
-  if (!can("presets") || !actions.value?.presets.length) return null;
+  if (!can("presets") || !presets.length) return null;
   return (
     <section class="card" aria-labelledby="presets-title">
       <h2 id="presets-title">{T.presets}</h2>
       <div class="row wrap">
         {presets.map(({ id, name }) => (
-          <button key={id} class="button" disabled={!ready.value} onClick={() => attempt(() => api.perform(id))} aria-label={`${T.perform} ${name}`}>
-            <Icon name="play" />{name}
+          <button key={id} class="button" disabled={!ready.value} onClick={() => attempt(() => api.perform(id))} aria-label={`${T.perform} ${motion(name)}`}>
+            <Icon name="play" />{motion(name)}
           </button>
         ))}
       </div>
@@ -127,7 +137,7 @@ function TakeRow({ take }: { take: Take }) {
   const facts = [seconds(take.duration_s), take.version > 1 ? T.version(take.version) : "", known ? "" : T.foreign(take.variant), take.source, ...take.tags].filter(Boolean);
   return (
     <li class="item" data-testid="take" data-name={take.name}>
-      <div class="item-main">
+      <div class="item-main wraps">
         {take.thumbnail ? <img class="thumb" src={picture(take.thumbnail)} alt="" width={112} height={34} loading="lazy" /> : <span class="thumb" />}
         <div class="item-words">
           <p class="item-name">{take.name}</p>
@@ -147,7 +157,7 @@ function TakeRow({ take }: { take: Take }) {
         <div class="item-more">
           <div class="row wrap">
             <button class="button quiet" onClick={() => renameAsk(take.name, (text) => api.renameTake(take.name, text))} aria-label={`${T.rename} ${take.name}`}>{T.rename}</button>
-            <button class="button quiet" onClick={() => deleteAsk(take.name, T.deleteTake, () => api.deleteTake(take.name))} aria-label={`${T.remove} ${take.name}`}>{T.remove}</button>
+            <button class="button quiet" onClick={() => deleteAsk(take.name, T.deleteTake, "takes-title", () => api.deleteTake(take.name))} aria-label={`${T.remove} ${take.name}`}>{T.remove}</button>
             {!take.problem && (
               <>
                 <span class="muted">{T.download}</span>
@@ -168,7 +178,7 @@ function Takes({ wanted }: { wanted: (text: string) => boolean }) {
   return (
     <section class="card" aria-labelledby="takes-title">
       <div class="row spread">
-        <h2 id="takes-title">{T.laptop}</h2>
+        <h2 id="takes-title" tabIndex={-1}>{T.laptop}</h2>
         <button class="button" onClick={() => picker.current?.click()}><Icon name="upload" />{T.upload}</button>
         <input ref={picker} type="file" class="hidden" multiple accept=".mcap,.csv,.npz,.json" data-testid="upload" tabIndex={-1} aria-hidden="true"
           onChange={(event) => {
@@ -177,10 +187,10 @@ function Takes({ wanted }: { wanted: (text: string) => boolean }) {
             void send(chosen);
           }} />
       </div>
-      {takes.value.length === 0 && <p class="muted">{T.noTakes}</p>}
+      {takes.value.length === 0 && <Empty words={T.noTakes} to="teach" label={T.teach} />}
       {takes.value.length > 0 && shown.length === 0 && <p class="muted">{T.noMatch}</p>}
       <ul class="list">{shown.map((take) => <TakeRow key={take.name} take={take} />)}</ul>
-      <p class="muted drop-note">{T.drop} · {T.dropNote}</p>
+      <p class="muted drop-note"><span class="drop-words">{T.drop} · </span>{T.formats}</p>
     </section>
   );
 }

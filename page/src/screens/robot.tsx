@@ -5,7 +5,7 @@ import { api } from "../api";
 import { degrees, joint as jointName, sentence } from "../format";
 import { Findings } from "../parts/findings";
 import { Icon } from "../parts/icons";
-import { attempt, connected, connection, mayCommand, model, now, pointed, poses, question, ready, report, status } from "../store";
+import { attempt, connected, connection, mayCommand, model, now, pointed, poses, question, ready, report, stateWords, status } from "../store";
 import { TEXTS } from "../texts";
 import type { Found, Joint } from "../types";
 
@@ -45,11 +45,13 @@ function Connection() {
     setLooking(false);
   };
   const state = there?.state ?? "off";
+  const lost = state === "lost";
   return (
     <section class="card" aria-labelledby="connection-title">
       <h2 id="connection-title">{T.title}</h2>
       <div class="connection" data-testid="connection" data-state={state}>
-        <p class="big"><span class={`dot ${state}`} aria-hidden="true" />{T[state]}
+        <p class="big" role={lost ? "alert" : undefined} data-testid={lost ? "lost" : undefined}>
+          <span class={`dot ${state}`} aria-hidden="true" />{lost ? `${stateWords(there)}, ${T.again}` : stateWords(there)}
           {there?.simulated && <span class="chip">{T.simulated}</span>}</p>
         {there?.url && <p class="mono">{there.url}</p>}
         {there?.words && state !== "connected" && <p>{sentence(there.words)}</p>}
@@ -142,7 +144,11 @@ function Row({ joint }: { joint: Joint }) {
   useEffect(() => {
     const draw = (): void => {
       const angle = poses.at(now())?.[joint.index];
-      if (angle === undefined) return;
+      mark.current?.classList.toggle("unknown", angle === undefined);
+      if (angle === undefined) {
+        if (text.current) text.current.textContent = TEXTS.joints.unknown;
+        return;
+      }
       const share = (angle - joint.lower_rad) / (joint.upper_rad - joint.lower_rad);
       mark.current?.style.setProperty("--share", String(Math.min(1, Math.max(0, share))));
       mark.current?.classList.toggle("near", share < 0.04 || share > 0.96);

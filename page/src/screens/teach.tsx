@@ -3,17 +3,18 @@
 import { useEffect, useState } from "preact/hooks";
 import { signal } from "@preact/signals";
 import { api } from "../api";
-import { degrees, freeName, joint as jointName, seconds } from "../format";
+import { inDegrees } from "../checks";
+import { badName, degrees, freeName, joint as jointName, motion, seconds, sentence } from "../format";
 import { stopping } from "../live";
 import { Chart } from "../parts/chart";
 import { Findings } from "../parts/findings";
 import { Icon } from "../parts/icons";
 import {
-  actions, activity, attempt, can, countdown, go, loadActions, loadTakes, loop, model, now, onTurn, playTake, pointed, poses, ready, report, say, speed,
+  actions, activity, attempt, can, countdown, go, loadActions, loadTakes, loop, model, now, onTurn, playTake, pointed, poses, question, ready, report, say, speed,
   status, statusAt, takes, tipsRead,
 } from "../store";
 import { TEXTS } from "../texts";
-import type { Curves, Taught } from "../types";
+import type { Curves, Mark, Taught } from "../types";
 
 const T = TEXTS.teach;
 const COUNT_S = 3;
@@ -31,6 +32,11 @@ const result = signal<{ taught: Taught; name: string } | null>(null);
 const busy = signal(false);
 const recorded = signal<Curves>(NO_CURVES);
 const paused = signal(false);
+/** What the check says of the result; nothing while it is asked, null where there is no take to check. */
+const checked = signal<Mark[] | null | undefined>(undefined);
+let checking: Promise<void> = Promise.resolve();
+/** Whether the form comes right after the tips. */
+let tipsJustRead = false;
 /** The question for new samples that is under way, if any; and whether more may be asked. */
 let curveAsked: Promise<void> = Promise.resolve();
 let curveOver = false;
@@ -38,20 +44,59 @@ let curveOver = false;
 const recording = (): boolean => activity.value?.kind === "teaching";
 
 function Tips() {
+  const done = (): void => {
+    tipsJustRead = true;
+    tipsRead.value = "yes";
+  };
   return (
     <section class="card tips" aria-labelledby="tips-title" data-testid="tips">
       <h2 id="tips-title">{T.tipsTitle}</h2>
       <ol>
         {T.tips.map(([title, words]) => <li key={title}><strong>{title}</strong><span>{words}</span></li>)}
       </ol>
-      <button class="button primary big-button" onClick={() => (tipsRead.value = "yes")}>{T.tipsDone}</button>
+      <button class="button primary big-button" onClick={done}>{T.tipsDone}</button>
     </section>
   );
+}
+
+/** Begin the form at its top, after the tips. A finger gets no keyboard that it did not ask for. */
+function useTop(): void {
+  useEffect(() => {
+    if (!tipsJustRead) return;
+    tipsJustRead = false;
+    scrollTo({ top: 0 });
+    document.getElementById("panel")?.scrollTo({ top: 0 });
+    const finger = matchMedia("(pointer: coarse)").matches;
+    document.getElementById(finger ? "ready-title" : "teach-name")?.focus({ preventScroll: true });
+  }, []);
 }
 
 function suggestion(): string {
   const taken = [...(actions.value?.taught ?? []), ...takes.value].map((each) => each.name);
   return freeName(hand.value || "motion 1", taken);
+}
+
+/** Why a teaching under this name would be refused; empty where nothing is known against it. */
+function obstacle(wanted: string): string {
+  const doing = activity.value;
+  // On the way back to rest after a teaching, the next one may begin.
+  const returning = doing?.name === "" && doing.phase === "return";
+  if (doing && doing.kind !== "idle" && !returning) return T.busy(doing.kind === "performing" ? motion(doing.name) : doing.name);
+  if (status.value?.mode?.balanced === false) return T.unbalanced;
+  const exists = actions.value?.taught.some((action) => action.name === wanted) ?? false;
+  if (exists) return can("overwrite") ? "" : T.takenRemedy;
+  if ((actions.value?.free_places ?? 1) <= 0) return T.full;
+  return wanted && badName(wanted);
+}
+
+/** Ask what speaks against the take that was just kept. */
+async function look(take: string | null): Promise<void> {
+  checked.value = undefined;
+  try {
+    checked.value = take ? (await api.edit(take, [], undefined)).findings : null;
+  } catch {
+    checked.value = null;
+  }
 }
 
 async function count(): Promise<boolean> {
@@ -93,6 +138,7 @@ async function finish(save: boolean): Promise<void> {
     const taught = await api.teachFinish(save, wanted);
     if (save) {
       result.value = { taught, name: taught.take ?? wanted };
+      checking = look(taught.take);
       name.value = "";
       hand.value = "";
     } else say(T.discarded);
@@ -132,7 +178,7 @@ function Name({ overwrites }: { overwrites: boolean }) {
   return (
     <label class="field">
       <span>{T.name}</span>
-      <input type="text" value={name.value} maxLength={31} placeholder={recording() ? activity.value?.name : suggestion()} autoComplete="off" data-testid="teach-name"
+      <input type="text" value={name.value} maxLength={31} placeholder={recording() ? activity.value?.name : suggestion()} autoComplete="off" id="teach-name" data-testid="teach-name"
         onInput={(event) => (name.value = event.currentTarget.value)} />
       <small class={overwrites ? "bad-words" : "muted"}>{overwrites ? T.taken : T.nameHint}</small>
     </label>
@@ -140,23 +186,25 @@ function Name({ overwrites }: { overwrites: boolean }) {
 }
 
 function Ready() {
+  useTop();
   const free = actions.value?.free_places ?? 15;
+  const against = ready.value ? obstacle(name.value.trim()) : "";
   const wrong = (status.value?.findings ?? []).filter(({ severity }) => severity === "error");
   const exists = actions.value?.taught.some((action) => action.name === name.value.trim()) ?? false;
   return (
     <section class="card" aria-labelledby="ready-title">
       <div class="row spread">
-        <h2 id="ready-title">{T.title}</h2>
+        <h2 id="ready-title" tabIndex={-1}>{T.title}</h2>
         <button class="link" onClick={() => (tipsRead.value = "no")}>{T.tipsAgain}</button>
       </div>
       {wrong.length > 0 && <Findings findings={wrong} fine="" />}
       {wrong.length > 0 && <button class="button" disabled={!ready.value} onClick={() => attempt(() => api.mode("stand"))}>{TEXTS.health.stand}</button>}
       <Name overwrites={exists} />
       <Hand />
-      <button class="button primary big-button" disabled={!ready.value || busy.value || free <= 0} onClick={() => start(exists && can("overwrite"))} data-testid="teach-start">
+      <button class="button primary big-button" disabled={!ready.value || busy.value || against !== ""} aria-describedby="start-note" onClick={() => start(exists && can("overwrite"))} data-testid="teach-start">
         <span class="record" aria-hidden="true" />{T.start}
       </button>
-      <p class="muted">{free > 0 ? `${T.startNote(COUNT_S)} ${T.places(free)}.` : T.full}</p>
+      <p id="start-note" class={against ? "bad-words" : "muted"}>{against || `${T.startNote(COUNT_S)} ${T.places(free)}.`}</p>
     </section>
   );
 }
@@ -310,11 +358,37 @@ function Recording() {
   );
 }
 
+/** What the check says of the result, as elsewhere. */
+function Checked() {
+  const found = checked.value;
+  if (found === undefined) return <p class="muted">{T.checking}</p>;
+  if (found === null) return <p class="muted">{T.unchecked}</p>;
+  return (
+    <div data-testid="result-check">
+      {found.some(({ severity }) => severity === "error") && <p><span class="chip bad">{TEXTS.edit.cannot}</span></p>}
+      <Findings findings={found.map((each) => ({ ...each, words: inDegrees(each.words), remedy: inDegrees(each.remedy) }))} fine={TEXTS.edit.fine} limit={4} />
+    </div>
+  );
+}
+
+/** Play the result, once the person has heard what the check says against it. */
+async function playResult(play: () => Promise<unknown>): Promise<void> {
+  await checking;
+  const against = (checked.peek() ?? []).filter(({ severity }) => severity !== "note");
+  const [first] = against;
+  if (!first) return void (await play());
+  const { title, confirm, unsafe, more } = TEXTS.warned;
+  const words = [first.severity === "error" ? unsafe : "", sentence(inDegrees(first.words)), against.length > 1 ? more(against.length - 1) : ""];
+  question.value = { title, words: words.filter(Boolean).join(" "), confirm, danger: true, then: play };
+}
+
 function Result({ taught, saved }: { taught: Taught; saved: string }) {
   const curves = recorded.value;
   const onRobot = actions.value?.taught.some((action) => action.name === saved) ?? false;
   const how = can("tempo") ? { speed: speed.value, loop: loop.value } : {};
-  const play = (): Promise<unknown> => (onRobot ? attempt(() => api.play(saved, how)) : playTake(saved));
+  // A take that is streamed is checked, and asked about, by the server.
+  const play = (): Promise<unknown> => (onRobot ? playResult(() => attempt(() => api.play(saved, how))) : playTake(saved));
+  const against = obstacle("");
   const again = (): void => {
     name.value = freeName(saved, [...(actions.value?.taught ?? []), ...takes.value].map((each) => each.name));
     void start();
@@ -324,12 +398,13 @@ function Result({ taught, saved }: { taught: Taught; saved: string }) {
       <h2 id="result-title" class="good-words"><Icon name="check" />{T.savedTitle}</h2>
       <p class="big">{T.saved(saved, seconds(taught.duration_s))}</p>
       <p class="muted">{T.rate(taught.rate_hz.toFixed(0), taught.samples)}</p>
+      <Checked />
       <div class="row fill">
         <button class="button primary big-button" disabled={!ready.value} onClick={play} data-testid="result-play"><Icon name="play" />{T.play}</button>
         {taught.take && <button class="button big-button" onClick={() => go("edit", taught.take as string)}><Icon name="edit" />{T.edit}</button>}
       </div>
       <div class="row fill">
-        <button class="button" disabled={!ready.value} onClick={again}>{T.again}</button>
+        <button class="button" disabled={!ready.value || busy.value || against !== ""} title={against} onClick={again}>{T.again}</button>
         <button class="button" onClick={() => (result.value = null)} data-testid="teach-another">{T.another}</button>
       </div>
       {curves.times_s.length > 1 && <Chart curves={curves} label={T.curves} span={curves.times_s.at(-1) ?? 1} />}

@@ -24,6 +24,7 @@ from rote.cli import (
     play,
     robot,
     simulate,
+    store,
     takes,
     teach,
     web,
@@ -51,6 +52,7 @@ app.command("status")(robot.status)
 app.command("list")(robot.list_actions)
 app.command("teach")(teach.teach)
 app.command("play")(play.play)
+app.command("store")(store.store)
 app.command("stop")(robot.stop)
 app.command("rename")(robot.rename)
 app.command("delete")(robot.delete)
@@ -111,7 +113,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _system(error: OSError) -> tuple[str, str]:
     """Say what the system did not allow, and what to do next where that is clear."""
     if error.filename is None or error.strerror is None:
-        return str(error), ""
+        return str(error) or f"the system reports {type(error).__name__}, and no more", ""
     barred = isinstance(error, PermissionError) or error.errno == errno.EROFS
     remedy = "Name a place that you may use." if barred else ""
     return f"{error.filename} cannot be used: {error.strerror.lower()}", remedy

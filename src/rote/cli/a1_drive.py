@@ -96,7 +96,7 @@ def stand(robot: _Robot = None, as_json: Json = False) -> int:
 
 def lie(robot: _Robot = None, as_json: Json = False) -> int:
     """Lie down, as before its legs are taught; not in dialect 3.2."""
-    return run(_execute(robot, lambda bot: bot.lie_down(), as_json, state="the robot lies down"))
+    return run(_execute(robot, lambda bot: bot.lie_down(), as_json, how_left="the robot lies down"))
 
 
 def pose(
@@ -161,7 +161,7 @@ async def _execute(
     plan: "Callable[[Bot], Bot]",
     as_json: bool,
     *,
-    state: str = "the robot stands still",
+    how_left: str = "the robot stands still",
 ) -> int:
     from rote.robot.bot import Bot
 
@@ -169,7 +169,7 @@ async def _execute(
         raise UnsupportedError("walk", "a1:// at the low level", ("a1://...?level=high",))
     async with reach(url) as robot:
         bot = plan(Bot(robot))
-        async with stopping_softly(robot, state, as_json):
+        async with stopping_softly(robot, how_left, as_json):
             report = await bot.execute()
         told = robot.status()
     if as_json:

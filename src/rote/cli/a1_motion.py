@@ -54,6 +54,8 @@ async def teach(url: str, how: Teaching, as_json: bool) -> "LegTake":
 
 def report(screen: "Console", take: "LegTake", out: Path | None, as_json: bool) -> None:
     """Tell what became of a take."""
+    from rote.cli import show
+
     track = take.track
     if as_json:
         print_json(
@@ -68,10 +70,8 @@ def report(screen: "Console", take: "LegTake", out: Path | None, as_json: bool) 
             }
         )
         return
-    screen.print(
-        f"[green]Recorded[/] [bold]{take.name}[/]: {track.duration_s:.2f} s at "
-        f"{track.rate_hz:.0f} Hz. The legs are braked again."
-    )
+    told = f": {track.duration_s:.2f} s at {track.rate_hz:.0f} Hz. The legs are braked again."
+    screen.print(show.styled(("Recorded", "green"), " ", (take.name, "bold"), told))
     if (where := out or take.file) is not None:
         screen.print(f"The take is in {where}; an A1 itself keeps none.", style="dim")
     if take.file_problem is not None:

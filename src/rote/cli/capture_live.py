@@ -156,8 +156,9 @@ def _unwind(number: int, _frame: FrameType | None = None) -> None:
 def _hearing(
     handler: Callable[[int, FrameType | None], object], *numbers: signal.Signals
 ) -> Iterator[None]:
-    """Handle signals while the block runs."""
-    before = {number: signal.signal(number, handler) for number in numbers}
+    """Handle signals while the block runs; what is ignored, as under nohup, stays so."""
+    heeded = [number for number in numbers if signal.getsignal(number) is not signal.SIG_IGN]
+    before = {number: signal.signal(number, handler) for number in heeded}
     try:
         yield
     finally:

@@ -30,7 +30,7 @@ class _Out(Console):
 def console() -> Console:
     """Return a console on standard output; nobody reads a pipe at 80 columns, unless told so."""
     wide = not sys.stdout.isatty() and "COLUMNS" not in os.environ
-    return _Out(highlight=False, width=200 if wide else None)
+    return _Out(highlight=False, emoji=False, width=200 if wide else None)
 
 
 def _table(*columns: str, right: tuple[str, ...] = ()) -> Table:

@@ -70,6 +70,7 @@ class _Demo:
 
     async def run(self) -> None:
         """Run all steps."""
+        from rote.cli import show
         from rote.connection import connect
         from rote.sim.server import Simulator
         from rote.sim.store import Store
@@ -78,9 +79,10 @@ class _Demo:
         store = Store(":memory:")
         simulator = Simulator(World(store))
         try:
-            self._screen.print("[bold]rote demo[/]: teach a robot by hand, over UDP on loopback\n")
+            what = ": teach a robot by hand, over UDP on loopback\n"
+            self._screen.print(show.styled(("rote demo", "bold"), what))
             url = await simulator.serve_udp("127.0.0.1", 0)
-            self._say("start", f"a simulated G1 listens at [bold]{url}[/]")
+            self._say("start", "a simulated G1 listens at ", (url, "bold"))
             async with connect(url) as robot:
                 self._say("connect", "control, parameters, subscription, ready: all answered")
                 await self._look(robot)
@@ -92,9 +94,12 @@ class _Demo:
             await simulator.close()
             store.close()
 
-    def _say(self, title: str, words: str) -> None:
+    def _say(self, title: str, *words: str | tuple[str, str]) -> None:
+        from rote.cli.show import styled
+
         self._step += 1
-        self._screen.print(f"[cyan]{self._step}/{_STEPS}[/] [bold]{title:<8}[/] {words}")
+        number = (f"{self._step}/{_STEPS}", "cyan")
+        self._screen.print(styled(number, " ", (f"{title:<8}", "bold"), " ", *words))
 
     async def _look(self, robot: "G1") -> None:
         mode = await robot.mode()
@@ -104,6 +109,7 @@ class _Demo:
         self._say("look", f"mode {mode.id}, {mode.words}; {listed} taught actions; {ready}")
 
     async def _teach(self, robot: "G1") -> "Take":
+        from rote.cli import show
         from rote.cli.teach import for_seconds
 
         self._say("teach", f"the arms are soft; a hand makes a {self._hand} and is recorded")
@@ -111,9 +117,9 @@ class _Demo:
             await robot.move_by_hand(self._hand, self._seconds)
             await for_seconds(self._screen, take, self._seconds)
         track = take.track
+        told = f": {track.duration_s:.2f} s, {len(track)} samples at {track.rate_hz:.0f} Hz"
         self._screen.print(
-            f"             the arms hold; saved as [bold]{take.name}[/]: {track.duration_s:.2f} s, "
-            f"{len(track)} samples at {track.rate_hz:.0f} Hz"
+            show.styled("             the arms hold; saved as ", (take.name, "bold"), told)
         )
         return take
 
@@ -156,8 +162,9 @@ class _Demo:
             files.append(plot)
         self._say(
             "compare",
-            f"played against taught: [bold]{measured.rms_rad:.3f} rad[/] rms, "
-            f"{measured.max_rad:.3f} rad at most",
+            "played against taught: ",
+            (f"{measured.rms_rad:.3f} rad", "bold"),
+            f" rms, {measured.max_rad:.3f} rad at most",
         )
         self._screen.print("\nWritten: " + ", ".join(str(file) for file in files))
         rote = "rote" if self._svg else show.command(sys.argv[0])

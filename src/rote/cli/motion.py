@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rote.cli.motion_app import Out, Overwrite, Second, Source, app, check_new, load
+from rote.capture.appear import check_new
+from rote.cli.motion_app import Out, Overwrite, Second, Source, app, load, named
 from rote.cli.options import Json, print_json
 from rote.errors import BadRequestError
 
@@ -17,8 +18,6 @@ Joints = Annotated[
     list[str],
     typer.Option("--joint", help="A joint's name, or left_arm or right_arm. May be repeated."),
 ]
-_GROUPS: dict[str, tuple[str, ...]] = {"left_arm": ("left_shoulder", "left_elbow", "left_wrist")}
-_GROUPS["right_arm"] = tuple(part.replace("left", "right") for part in _GROUPS["left_arm"])
 
 
 def _write(
@@ -244,7 +243,7 @@ def layer(
     from rote.motion import edit
 
     def over(a: "Track", b: "Track") -> "Track":
-        return edit.layer(a, b, _named(joint, a))
+        return edit.layer(a, b, named(joint, a))
 
     _write((source, other), out, over, (overwrite, as_json))
 
@@ -256,7 +255,7 @@ def keep(
     """Keep some joints only."""
     from rote.motion import edit
 
-    _write((source,), out, lambda t: edit.keep(t, _named(joint, t)), (overwrite, as_json))
+    _write((source,), out, lambda t: edit.keep(t, named(joint, t)), (overwrite, as_json))
 
 
 @app.command()
@@ -266,7 +265,7 @@ def drop(
     """Leave some joints out."""
     from rote.motion import edit
 
-    _write((source,), out, lambda t: edit.drop(t, _named(joint, t)), (overwrite, as_json))
+    _write((source,), out, lambda t: edit.drop(t, named(joint, t)), (overwrite, as_json))
 
 
 @app.command()
@@ -307,15 +306,3 @@ def convert(
         return track if variant is None else edit.to_variant(track, variant, force=force)
 
     _write((source,), out, to, (overwrite, as_json), degrees=degrees)
-
-
-def _named(wanted: list[str], track: "Track") -> list[str]:
-    """Return the joints that are meant: a limb's name is short for all its joints."""
-    names: list[str] = []
-    for name in wanted:
-        starts = _GROUPS.get(name)
-        if starts is None:
-            names.append(name)
-        else:
-            names += [joint for joint in track.names if joint.startswith(starts)]
-    return names

@@ -5,8 +5,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rote.errors import BadRequestError
-
 if TYPE_CHECKING:
     from rote.motion.track import Track
 
@@ -21,6 +19,8 @@ Source = Annotated[Path, typer.Argument(metavar="FILE", help="The motion to begi
 Second = Annotated[Path, typer.Argument(metavar="OTHER", help="The second motion.")]
 Out = Annotated[Path, typer.Argument(metavar="OUT", help="Where to write; its ending says how.")]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace OUT if it is there.")]
+_GROUPS: dict[str, tuple[str, ...]] = {"left_arm": ("left_shoulder", "left_elbow", "left_wrist")}
+_GROUPS["right_arm"] = tuple(part.replace("left", "right") for part in _GROUPS["left_arm"])
 
 
 def load(path: Path, *, degrees: bool = False) -> "Track":
@@ -32,7 +32,13 @@ def load(path: Path, *, degrees: bool = False) -> "Track":
     return load_file(path, degrees=degrees)
 
 
-def check_new(out: Path, overwrite: bool) -> None:
-    """Refuse a file that is there already, unless it may be replaced."""
-    if out.exists() and not overwrite:
-        raise BadRequestError(f"{out} is there already", "Choose another name, or add --overwrite.")
+def named(wanted: list[str], track: "Track") -> list[str]:
+    """Return the joints that are meant: a limb's name is short for all its joints."""
+    names: list[str] = []
+    for name in wanted:
+        starts = _GROUPS.get(name)
+        if starts is None:
+            names.append(name)
+        else:
+            names += [joint for joint in track.names if joint.startswith(starts)]
+    return names

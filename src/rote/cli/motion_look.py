@@ -5,11 +5,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rote.cli.motion_app import Overwrite, Second, Source, app, check_new, load
+from rote.capture.appear import check_new
+from rote.cli.motion_app import Overwrite, Second, Source, app, load, named
 from rote.cli.options import Json, print_json
 from rote.errors import BadRequestError
 
 if TYPE_CHECKING:
+    from rich.text import Text
+
     from rote.motion.findings import CheckReport
     from rote.motion.keyframes import Compressed
 
@@ -84,14 +87,15 @@ def check(
     return 0 if report.ok else 5
 
 
-def _verdict(report: "CheckReport", robot: str) -> str:
+def _verdict(report: "CheckReport", robot: str) -> "Text":
+    from rote.cli.show import styled
+
     if not report.ok:
-        return "[bold red]Do not play this.[/]"
-    if report.warnings and robot.startswith("g1"):
-        return "[yellow]Fit, with warnings:[/] rote play wants --force."
+        return styled(("Do not play this.", "bold red"))
     if report.warnings:
-        return "[yellow]Fit, with warnings:[/] look at them first."
-    return "[green]Fit to be played.[/]"
+        then = "rote play wants --force." if robot.startswith("g1") else "look at them first."
+        return styled(("Fit, with warnings:", "yellow"), f" {then}")
+    return styled(("Fit to be played.", "green"))
 
 
 @app.command()
@@ -107,9 +111,10 @@ def compare(source: Source, other: Second, as_json: Json = False) -> None:
     if as_json:
         print_json(asdict(result))
         return
+    lag = f"{abs(result.lag_s):.2f} s {'earlier' if result.lag_s < 0 else 'later'}"
     print(
-        f"{result.rms_rad:.3f} rad rms, {result.max_rad:.3f} rad at most; the second begins "
-        f"{result.lag_s:+.2f} s later and its timing differs by {result.warp_s:.2f} s"
+        f"{result.rms_rad:.3f} rad rms, {result.max_rad:.3f} rad at most; the second begins {lag} "
+        f"and its timing differs by {result.warp_s:.2f} s"
     )
     show.joints(
         show.console(),
@@ -159,11 +164,17 @@ def compress(
     keyframes: Annotated[
         bool, typer.Option("--keyframes", help="With --json: the keyframes too.")
     ] = False,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Write what the keyframes play to this file.")
+    ] = None,
+    overwrite: Overwrite = False,
     as_json: Json = False,
 ) -> None:
     """Find the keyframes that say the same best, and how far off they are."""
+    from rote.cli.show import waiting
     from rote.messages import Interpolation
     from rote.motion import keyframes as k
+    from rote.motion.files import save
 
     if (budget is None) == (bound is None):
         raise BadRequestError(
@@ -177,12 +188,15 @@ def compress(
         how = Interpolation[interpolation.upper()]
     except KeyError:
         raise BadRequestError(f"there is no interpolation {interpolation!r}") from None
+    if out is not None:
+        check_new(out, overwrite)
     track = load(source)
-    if bound is not None:
-        result = k.compress_to_bound(track, bound, how, hand_mm=hand_mm)
-    else:
-        assert budget is not None
-        result = k.compress_to_budget(track, budget, how, measure)  # type: ignore[arg-type]
+    with waiting("searching"):
+        if bound is not None:
+            result = k.compress_to_bound(track, bound, how, hand_mm=hand_mm)
+        else:
+            assert budget is not None
+            result = k.compress_to_budget(track, budget, how, measure)  # type: ignore[arg-type]
     if result.absurd and not force and bound is None:
         raise BadRequestError(
             f"{len(result.keyframes)} keyframes miss the motion by {result.max_error_rad:.3f} rad "
@@ -191,18 +205,22 @@ def compress(
             f"Allow more keyframes, or say how near: --bound {k.ABSURD_RAD}. A file holds it at "
             "full rate. --force shows these all the same.",
         )
+    if out is not None:
+        save(k.played(track, result), out)
     if as_json:
-        print_json(_compressed(result, keyframes))
+        print_json(_compressed(result, track.names if keyframes else ()))
         return
+    count = len(result.keyframes)
     print(
-        f"{len(result.keyframes)} keyframes, {result.max_error_rad:.4f} rad off at most "
+        f"{count} keyframe{'s' * (count != 1)}, {result.max_error_rad:.4f} rad off at most "
         f"({result.worst_joint} at {result.worst_time_s:.2f} s), {result.rms_error_rad:.4f} rad rms"
     )
     if (hand := result.hand) is not None:
         print(f"The {hand.hand} hand is {hand.error_mm:.1f} mm off at most.")
 
 
-def _compressed(result: "Compressed", with_keyframes: bool) -> dict[str, Any]:
+def _compressed(result: "Compressed", names: tuple[str, ...]) -> dict[str, Any]:
+    """Return what is printed; with the joints' names, of the keyframes too."""
     document: dict[str, Any] = {
         "keyframes": len(result.keyframes),
         "max_error_rad": result.max_error_rad,
@@ -213,9 +231,14 @@ def _compressed(result: "Compressed", with_keyframes: bool) -> dict[str, Any]:
         "hand_error_mm": None if result.hand is None else result.hand.error_mm,
         "worst_hand": None if result.hand is None else result.hand.hand,
     }
-    if with_keyframes:
+    if names:
         document["frames"] = [
-            {"joint": f.joint, "time_ms": f.time_ms, "value_rad": f.value_rad}
+            {
+                "joint": f.joint,
+                "name": names[f.joint],
+                "time_ms": f.time_ms,
+                "value_rad": f.value_rad,
+            }
             for f in result.keyframes
         ]
     return document
@@ -259,8 +282,8 @@ def plot(
         track,
         out,
         other=None if other is None else load(other),
-        joints=joint,
-        title=source.stem,
+        joints=joint and named(joint, track),
+        title=source.stem if other is None else (source.stem, other.stem),
         findings=checked(track).findings if findings else (),
     )
     _said(out, as_json)
@@ -296,6 +319,7 @@ def preview(
     out: Annotated[
         Path | None, typer.Option("--out", help="Write what the body did to this file.")
     ] = None,
+    overwrite: Overwrite = False,
     as_json: Json = False,
 ) -> int:
     """Run a motion on a simulated body with weight, servos and contacts."""
@@ -305,6 +329,8 @@ def preview(
     from rote.motion.files import save
     from rote.motion.preview import preview as previewed
 
+    if out is not None:
+        check_new(out, overwrite)
     with screen.waiting("running it on a body"):
         result = previewed(
             load(source),
@@ -314,7 +340,6 @@ def preview(
             clock=time.perf_counter,
         )
     if out is not None:
-        check_new(out, overwrite=False)
         save(result.achieved, out)
     if as_json:
         print_json(result.as_json())

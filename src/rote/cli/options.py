@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rote.errors import UnsupportedError
+from rote.sim import EMBEDDED as EMBEDDED
 
 if TYPE_CHECKING:
     from rote.robot.a1 import A1
@@ -49,7 +50,6 @@ Keylog = Annotated[
 ]
 Name = Annotated[str, typer.Argument(help="The action's name.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for scripts.")]
-EMBEDDED = "sim://g1"
 A1_SCHEME = "a1:"
 
 
@@ -89,7 +89,9 @@ async def _unwound_by_signals(work: Coroutine[Any, Any, int | None]) -> int | No
         task.cancel()
 
     loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGHUP):
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}
+    ours = [number for number, former in before.items() if former is not signal.SIG_IGN]  # nohup
+    for number in ours:
         loop.add_signal_handler(number, unwind, number)
     try:
         return await work
@@ -98,8 +100,9 @@ async def _unwound_by_signals(work: Coroutine[Any, Any, int | None]) -> int | No
             raise
         return 128 + heard[0]
     finally:
-        for number in (signal.SIGTERM, signal.SIGHUP):
+        for number in ours:
             loop.remove_signal_handler(number)
+            signal.signal(number, before[number] or signal.SIG_DFL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,25 +141,25 @@ async def reach(target: Target) -> "AsyncIterator[G1]":
 
 @asynccontextmanager
 async def stopping_softly(
-    robot: "A1 | G1", state: str, as_json: bool = False
+    robot: "A1 | G1", how_left: str, as_json: bool = False
 ) -> AsyncIterator[None]:
-    """Stop the robot softly where Ctrl-C or a signal ends the block, and say in which `state`."""
+    """Stop the robot softly where Ctrl-C or a signal ends the block, and say how it is left."""
     import asyncio
 
     try:
         yield
     except asyncio.CancelledError:
         await asyncio.shield(robot.stop())
-        tell_stopped(state, as_json)
+        tell_stopped(how_left, as_json)
         raise
 
 
-def tell_stopped(state: str, as_json: bool, **more: object) -> None:
-    """Tell whoever interrupted a command in which state the robot was left."""
+def tell_stopped(how_left: str, as_json: bool, **more: object) -> None:
+    """Tell whoever interrupted a command how the robot was left."""
     if as_json:
-        print_json({"stopped": True, "state": state, **more})
+        print_json({"stopped": True, "state": how_left, **more})
     else:
-        print(f"Stopped softly: {state}.", file=sys.stderr, flush=True)
+        print(f"Stopped softly: {how_left}.", file=sys.stderr, flush=True)
 
 
 def print_json(document: object) -> None:

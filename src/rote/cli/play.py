@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from rote.motion.track import Track
     from rote.robot.playing import Playing
 
-_SUFFIXES = (".mcap", ".npz", ".json", ".csv")
 _AT_REST = "the arms return to rest"
 
 
@@ -67,7 +66,7 @@ def play(
         return run(a1_motion.play(robot, a1_motion.load(name, take), tempo, as_json))
     if preset:
         return run(_perform(target, name, as_json))
-    if take or Path(name).suffix.lower() in _SUFFIXES:
+    if take or _is_file(name):
         if duration is not None or loop or interpolation != "linear":
             raise BadRequestError("a motion of this computer has --speed only")
         tempo = 1.0 if speed is None else speed
@@ -75,6 +74,16 @@ def play(
         return run(_stream(target, track, (tempo, force), as_json))
     how = {"speed": speed, "duration": duration, "loop": loop, "interpolation": interpolation}
     return run(_play(target, name, how, as_json))
+
+
+def _is_file(name: str) -> bool:
+    """Whether a name is that of a file with a motion, by its ending."""
+    suffix = Path(name).suffix.lower()
+    if not suffix:  # an action, mostly: it need not wait for what reads files
+        return False
+    from rote.motion.files import FORMATS
+
+    return suffix in FORMATS
 
 
 def _checked(name: str, is_take: bool, speed: float, force: bool, as_json: bool) -> "Track":
@@ -144,9 +153,11 @@ async def _play(target: Target, name: str, how: Mapping[str, object], as_json: b
             {"name": name, "completed": report.completed, "seconds": round(report.seconds, 3)}
         )
     elif report.completed:
-        screen.print(f"[green]Played[/] [bold]{name}[/] in {report.seconds:.1f} s.")
+        took = f" in {report.seconds:.1f} s."
+        screen.print(show.styled(("Played", "green"), " ", (name, "bold"), took))
     else:
-        screen.print(f"[yellow]{name} was stopped before its end,[/] by a stop or by damping.")
+        stopped = f"{name} was stopped before its end,"
+        screen.print(show.styled((stopped, "yellow"), " by a stop or by damping."))
     return 0 if report.completed else 1
 
 

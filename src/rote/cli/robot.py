@@ -74,7 +74,8 @@ async def _status(target: Target, as_json: bool) -> None:
         )
         return
     out = show.console()
-    out.print(f"[bold]{target.url}[/]  mode {mode.id}, {mode.name}: {mode.words}")
+    told = f"  mode {mode.id}, {mode.name}: {mode.words}"
+    out.print(show.styled((target.url, "bold"), told))
     arms = "soft" if state.arms_soft else "moving" if state.playing else "holding"
     used = len(actions.taught)
     out.print(f"arms {arms}; {used} of {used + actions.free_places} places for actions taken")
@@ -82,7 +83,7 @@ async def _status(target: Target, as_json: bool) -> None:
         out.print(health)
     show.findings(out, found)
     if not found:
-        out.print("[green]Ready to teach and to play.[/]")
+        out.print("Ready to teach and to play.", style="green")
 
 
 def list_actions(

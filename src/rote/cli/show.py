@@ -11,6 +11,7 @@ from typing import Protocol
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
 from rich.table import Table
+from rich.text import Text
 
 from rote.messages import MODES, RobotState
 from rote.model import G1_JOINTS
@@ -22,11 +23,21 @@ SEVERITIES = {"error": "bold red", "warning": "yellow", "note": "cyan"}
 
 
 def console(*, quiet: bool = False, record: bool = False, width: int | None = None) -> Console:
-    """Return a console on standard output; lines are broken on a terminal only."""
-    made = Console(highlight=False, quiet=quiet, record=record, width=width)
+    """Return a console on standard output; lines are broken on a terminal only.
+
+    What it prints is shown as it is, for it may be a name of anybody's choice; see `styled`.
+    """
+    made = Console(
+        highlight=False, markup=False, emoji=False, quiet=quiet, record=record, width=width
+    )
     if width is None and not made.is_terminal:
         made.width = _UNBROKEN
     return made
+
+
+def styled(*parts: str | tuple[str, str]) -> Text:
+    """Return a text of parts, each alone or with its style."""
+    return Text.assemble(*parts)
 
 
 class Bar(Protocol):
@@ -43,7 +54,7 @@ def waiting(words: str) -> Iterator[None]:
     if not out.is_terminal:
         yield
         return
-    with out.status(words):
+    with out.status(Text(words)):
         yield
 
 
@@ -54,9 +65,9 @@ def bar(out: Console, title: str) -> Iterator[Bar]:
         yield lambda fraction, words: None
         return
     columns = (
-        TextColumn("  {task.description}"),
+        TextColumn("  {task.description}", markup=False),
         BarColumn(30),
-        TextColumn("{task.fields[words]}"),
+        TextColumn("{task.fields[words]}", markup=False),
     )
     with Progress(*columns, console=out, transient=True) as progress:
         task = progress.add_task(title, total=1.0, words="")
@@ -71,7 +82,9 @@ def findings(out: Console, found: Sequence[Finding | checks.Finding]) -> None:
     """Print what a preflight, or a check of a motion, found."""
     for finding in found:
         severity = finding.severity.value
-        out.print(f"[{SEVERITIES[severity]}]{severity}[/] {finding.words}")
+        when = finding.time_s if isinstance(finding, checks.Finding) else None
+        at = "" if when is None else f" at {when:.2f} s:"
+        out.print(styled((severity, SEVERITIES[severity]), f"{at} {finding.words}"))
         if finding.remedy:
             out.print(f"      {finding.remedy}", style="dim")
 
@@ -131,7 +144,7 @@ def modes(out: Console, current: int) -> None:
     for known, facts in MODES.items():
         words = f"{facts.words}{' (teach, play)' if facts.balanced else ''}"
         name = known.name.lower().replace("_", " ")
-        mark = "[bold green]>[/]" if known == current else ""
+        mark = styled((">" if known == current else "", "bold green"))
         table.add_row(mark, str(known.value), name, words, facts.buttons)
     out.print(table)
     if current not in {known.value for known in MODES}:

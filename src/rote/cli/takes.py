@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from rote.capture.appear import check_new
+from rote.cli.motion_app import Overwrite
 from rote.cli.options import Json, print_json
 from rote.errors import BadRequestError
 
@@ -191,13 +193,13 @@ def export_take(
     name: Name,
     out: Annotated[Path, typer.Argument(help="Where to; its ending says in which format.")],
     version: Annotated[int | None, typer.Option(help="An older version of it.")] = None,
+    overwrite: Overwrite = False,
     as_json: Json = False,
 ) -> None:
     """Copy a take to a file, in any format."""
     from rote.motion.files import save
 
-    if out.exists():
-        raise BadRequestError(f"{out} is there already", "Choose another name.")
+    check_new(out, overwrite)
     lost = save(library().load(name, version), out)
     if as_json:
         print_json({"file": str(out), "lost": lost})

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from rote.capture.appear import check_new
 from rote.cli import a1_motion, takes
 from rote.cli.options import (
     A1_SCHEME,
@@ -189,16 +190,12 @@ def check_hand(hand: str) -> None:
 
 
 def _check_writable(path: Path) -> None:
-    folder = path.parent
     from rote.motion.files import format_of
 
     format_of(path)
-    if path.is_dir():
-        raise BadRequestError(f"{path} is a folder", "Name a file in it.")
-    if not folder.is_dir():
-        raise BadRequestError(f"there is no folder {folder}", "Make it first.")
-    if not os.access(folder, os.W_OK):
-        raise BadRequestError(f"{folder} cannot be written to", "Choose another folder.")
+    check_new(path, overwrite=True)
+    if not os.access(path.parent, os.W_OK):
+        raise BadRequestError(f"{path.parent} cannot be written to", "Choose another folder.")
 
 
 async def _get_ready(screen: "Console", wish: _Wish, what: str = "arms") -> None:
@@ -242,21 +239,26 @@ async def for_seconds(screen: "Console", take: "Take | LegTake", seconds: float)
 
 async def _until_enter(screen: "Console", take: "Take | LegTake") -> None:
     from rote.cli import show
+    from rote.messages import MAX_DURATION_MS
 
-    screen.print("[bold]Recording.[/] Press Enter to end.")
+    screen.print(show.styled(("Recording.", "bold"), " Press Enter to end."))
     loop = asyncio.get_running_loop()
+    most = MAX_DURATION_MS / 1000
     began = loop.time()
     pressed = asyncio.ensure_future(show.enter_pressed())
     try:
         with show.bar(screen, "recording") as move:
-            while not pressed.done() and (spent := loop.time() - began) < 180:
-                move(spent / 180, f"{spent:5.1f} s of at most 180, {take.samples} samples")
+            while not pressed.done() and (spent := loop.time() - began) < most:
+                words = f"{spent:5.1f} s of at most {most:.0f}, {take.samples} samples"
+                move(spent / most, words)
                 await asyncio.wait({pressed}, timeout=0.1)
     finally:
         pressed.cancel()
 
 
 def _report(screen: "Console", wish: _Wish, take: "Take") -> None:
+    from rote.cli import show
+
     track = take.track
     if wish.as_json:
         print_json(
@@ -271,22 +273,16 @@ def _report(screen: "Console", wish: _Wish, take: "Take") -> None:
             }
         )
         return
-    screen.print(
-        f"[green]Saved[/] [bold]{wish.name}[/]: {track.duration_s:.2f} s, recorded at "
-        f"{track.rate_hz:.0f} Hz. The arms hold again, and may return softly."
+    told = (
+        f": {track.duration_s:.2f} s, recorded at {track.rate_hz:.0f} Hz. "
+        "The arms hold again, and may return softly."
     )
+    screen.print(show.styled(("Saved", "green"), " ", (wish.name, "bold"), told))
     if wish.out is not None:
         screen.print(f"The take is in {wish.out}.")
     elif take.file is not None:
         screen.print(f"The take is in {take.file}.", style="dim")
     if take.file_problem is not None:
         screen.print(f"The take is not on this computer: {take.file_problem}", style="yellow")
-    called = f"{_command()} play {shlex.quote(wish.name)}{wish.target.words}"
+    called = f"{show.command(sys.argv[0])} play {shlex.quote(wish.name)}{wish.target.words}"
     screen.print(f"Play it: {called}", style="dim")
-
-
-def _command() -> str:
-    """How this program was called, so that a hint can be pasted."""
-    from rote.cli import show
-
-    return show.command(sys.argv[0])

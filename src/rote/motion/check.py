@@ -11,11 +11,12 @@ from typing import NamedTuple
 import numpy as np
 
 from rote.errors import BadRequestError, MissingExtraError
-from rote.messages import Interpolation
+from rote.messages import MAX_DURATION_MS, Interpolation
 from rote.model import FOOT_CORNERS_M, G1_23, G1_27, G1_29, G1_JOINTS, LEGS, Joint
 from rote.model_a1 import A1, A1_JOINTS, A1_STAND_RAD
 from rote.motion.contact import Contact, ContactModel
 from rote.motion.findings import CheckReport, Finding, Kind, Severity
+from rote.motion.gaps import gaps
 from rote.motion.interpolate import MINIMUM_JERK_PEAK, sample
 from rote.motion.kinematics import (
     LINKS,
@@ -28,6 +29,7 @@ from rote.motion.kinematics import (
     weights,
     whole_pose,
 )
+from rote.motion.legs import is_of_an_a1, left_by_rad, protected_rad
 from rote.motion.limits import MOST_PLAYED_RAD_S2, TOLERANCE_RAD, most_played_rad_s
 from rote.motion.track import Array, Track
 
@@ -52,8 +54,6 @@ LEG_GAP_S = 0.25
 _VARIANTS = {variant.name: variant for variant in (G1_29, G1_27, G1_23, A1)}
 _KNOWN = {joint.name: joint for joint in G1_JOINTS}
 _LEGS = {joint.name: joint for joint in A1_JOINTS}
-_GAP_S, _GAP_STEPS = 0.1, 3.0
-_HOLE_S, _HOLE_STEPS = 0.5, 10.0
 _MOVED_RAD = 0.05
 # Between two samples, noise of 2 mrad looks like 50 rad/s2; over this long like 2.
 _ACCELERATION_WINDOW_S = 0.05
@@ -102,10 +102,14 @@ def check(
     wanted = variant or track.variant
     on_legs = wanted == A1.name
     subject = _subject(track, on_legs)
-    gaps = _gaps(track.times_s, LEG_GAP_S if on_legs else None)
-    found = [*_variant(track, wanted), *gaps, *_joints(subject)]
+    most_s = LEG_GAP_S if on_legs else None
+    found = [*_variant(track, wanted), *_duration(track), *gaps(track.times_s, most_s)]
+    found += _joints(subject)
     if on_legs:
-        found += [*_jump(subject, _legs_pose(start_pose), start_pose), _NOT_LOOKED_AT]
+        tripping = {finding.joint: finding for finding in _protection(subject)}
+        found = [f for f in found if f.kind is not Kind.POSITION or f.joint not in tripping]
+        found += [*tripping.values(), *_jump(subject, _legs_pose(start_pose), start_pose)]
+        found.append(_NOT_LOOKED_AT)
     elif subject.joints:
         found += _jump(subject, whole_pose(start_pose), start_pose)
         found += _loads(track, poses(track, start_pose), payload_kg)
@@ -139,7 +143,7 @@ def check_gaps(times_s: Array, *, most_s: float | None = None) -> CheckReport:
 
     With `most_s`, the longer ones are errors, however far apart samples usually are.
     """
-    return _report(list(_gaps(times_s, most_s)))
+    return _report(list(gaps(times_s, most_s)))
 
 
 def check_joints(track: Track) -> CheckReport:
@@ -165,11 +169,21 @@ def _variant(track: Track, name: str) -> Iterator[Finding]:
         )
         return
     names = _VARIANTS[name].names
+    if is_of_an_a1(track) != (name == A1.name):
+        stranger = next(joint for joint in track.names if joint not in names)
+        yield Finding(
+            severity=Severity.ERROR,
+            kind=Kind.VARIANT,
+            words=f"{name} has no {stranger}: this is a motion of another robot",
+            remedy="Play it on the robot that was taught it.",
+        )
+        return
     for joint, column in zip(track.names, track.joints_rad.T, strict=True):
         moved = float(np.ptp(column))
         if joint not in names:
             known = joint in _KNOWN and name != A1.name
             still = known and moved <= _MOVED_RAD
+            forced = "" if still else " --force"
             yield Finding(
                 severity=Severity.WARNING if still else Severity.ERROR,
                 kind=Kind.VARIANT,
@@ -178,7 +192,7 @@ def _variant(track: Track, name: str) -> Iterator[Finding]:
                 limit=_MOVED_RAD if known else 0.0,
                 margin=(_MOVED_RAD if known else 0.0) - moved,
                 words=f"{name} has no {joint}, and the track moves it by {moved:.2f} rad",
-                remedy=f"Drop it, or map the track: rote motion convert to {name}.",
+                remedy=f"Leave it out: rote motion convert FILE OUT --variant {name}{forced}",
             )
     if missing := [joint for joint in names if joint not in track.names]:
         yield Finding(
@@ -190,28 +204,18 @@ def _variant(track: Track, name: str) -> Iterator[Finding]:
         )
 
 
-def _gaps(times_s: Array, most_s: float | None = None) -> Iterator[Finding]:
-    steps = np.diff(times_s)
-    if not steps.size:
-        return
-    usual_s, row = float(np.median(steps)), int(steps.argmax())
-    worst_s = float(steps[row])
-    hole_s = max(_HOLE_S, _HOLE_STEPS * usual_s) if most_s is None else most_s
-    allowed_s = min(max(_GAP_S, _GAP_STEPS * usual_s), hole_s)
-    if worst_s <= allowed_s:
-        return
-    count = int((steps > allowed_s).sum())
-    yield Finding(
-        severity=Severity.ERROR if worst_s > hole_s else Severity.WARNING,
-        kind=Kind.GAP,
-        time_s=float(times_s[row]),
-        value=worst_s,
-        limit=allowed_s,
-        margin=allowed_s - worst_s,
-        words=f"{count} holes in the recording, the longest of {worst_s:.2f} s; "
-        f"samples are usually {usual_s:.3f} s apart",
-        remedy="Teach it again on a better network, or resample it if the motion is still right.",
-    )
+def _duration(track: Track) -> Iterator[Finding]:
+    value, limit = track.duration_s, MAX_DURATION_MS / 1000
+    if value > limit:
+        yield Finding(
+            severity=Severity.ERROR,
+            kind=Kind.DURATION,
+            value=value,
+            limit=limit,
+            margin=limit - value,
+            words=f"it lasts {value:.4g} s, and at most {limit:.0f} s can be played",
+            remedy="Trim it, or make it faster: rote motion trim, rote motion speed.",
+        )
 
 
 # ---- what the joints can do ---------------------------------------------------------------------
@@ -242,6 +246,26 @@ def _positions(subject: _Subject) -> Iterator[Finding]:
             words=f"{joint.name} is at {value:.2f} rad; it reaches "
             f"{joint.lower_rad:.2f} to {joint.upper_rad:.2f} rad",
             remedy="Teach it again with this joint further from its end, or trim that part away.",
+        )
+
+
+def _protection(subject: _Subject) -> Iterator[Finding]:
+    """Yield where an A1's position protection would trip, which is before a joint's limit."""
+    lower, upper = protected_rad(subject.joints)
+    left = left_by_rad(subject.values, lower, upper)
+    for row, column in _worst(left, np.zeros(len(subject.joints))):
+        name, value = subject.joints[column].name, float(subject.values[row, column])
+        yield Finding(
+            severity=Severity.ERROR,
+            kind=Kind.POSITION,
+            joint=name,
+            time_s=float(subject.times_s[row]),
+            value=value,
+            limit=float(upper[column] if value > upper[column] else lower[column]),
+            margin=-float(left[row, column]),
+            words=f"{name} is at {value:.3f} rad, and the position protection trips outside "
+            f"{lower[column]:.3f} to {upper[column]:.3f} rad",
+            remedy="Teach it further from the joint's stop, or trim that part away.",
         )
 
 

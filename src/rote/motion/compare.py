@@ -189,9 +189,11 @@ def _jerks(track: Track, names: Sequence[str]) -> Array:
 
 def _calm(values: Array, rate_hz: float) -> Array:
     """Average over a short window: alignment goes in steps, time does not."""
-    half = int(_CALM_TIME_S / 2 * rate_hz)
-    padded = np.pad(values, half, mode="edge")
-    return np.convolve(padded, np.full(2 * half + 1, 1.0 / (2 * half + 1)), mode="valid")
+    # Steps may be so small that all of a take is shorter than the window.
+    half = int(min(_CALM_TIME_S / 2 * rate_hz, len(values)))
+    size = 2 * half + 1
+    sums = np.cumsum(np.concatenate([[0.0], np.pad(values, half, mode="edge")]))
+    return np.asarray((sums[size:] - sums[:-size]) / size)
 
 
 def _rising(before_s: Array, times_s: Array) -> Array:

@@ -12,14 +12,16 @@ import numpy as np
 
 from rote.errors import BadRequestError
 from rote.messages import Interpolation
-from rote.model import G1_23, G1_27, G1_29
+from rote.model import G1_23, G1_27, G1_29, G1_REST_RAD
+from rote.model_a1 import A1, A1_STAND_RAD
 from rote.motion.interpolate import MINIMUM_JERK_PEAK, minimum_jerk, sample
 from rote.motion.track import Array, Mark, Track
 
 MOST_BRIDGE_RAD_S = 3.0
 """The fastest moment of a bridge or a fade that nobody taught."""
 
-_VARIANTS = {variant.name: variant for variant in (G1_29, G1_27, G1_23)}
+_VARIANTS = {variant.name: variant for variant in (G1_29, G1_27, G1_23, A1)}
+_REST_RAD = dict(zip(G1_29.names + A1.names, G1_REST_RAD + A1_STAND_RAD, strict=True))
 _MOVED_RAD = 0.05
 _TOUCHING_RAD = 1e-3  # about what an encoder's noise is: no jump
 _MOST_SAMPLES = 1_000_000
@@ -239,23 +241,28 @@ def drop(track: Track, joints: Collection[str]) -> Track:
 
 
 def to_variant(track: Track, name: str, *, force: bool = False) -> Track:
-    """Give it the joints of another build of the robot: those it lacks stay at 0.
+    """Give it the joints of another build of the robot: those it lacks stand at ease.
 
-    A joint that moved is dropped only with `force`.
+    A joint that moved is dropped only with `force`. Nothing makes a G1's motion an A1's.
     """
     if name not in _VARIANTS:
         raise BadRequestError(f"there is no variant {name!r}; there are {', '.join(_VARIANTS)}")
     names = _VARIANTS[name].names
     lost = [joint for joint in track.names if joint not in names]
+    shared = [joint for joint in names if joint in track.names]
+    if not shared:
+        raise BadRequestError(
+            f"{name} has none of the track's {len(lost)} joints, like {', '.join(lost[:1])}",
+            "A motion can be brought to another build of its own robot only.",
+        )
     if not force:
         _check_still(track, lost, name)
-    joints_rad = np.zeros((len(track), len(names)))
-    shared = [joint for joint in names if joint in track.names]
+    joints_rad = np.tile([_REST_RAD[joint] for joint in names], (len(track), 1))
     columns = [names.index(joint) for joint in shared]
     joints_rad[:, columns] = track.joints_rad[:, track._columns(shared)]
     line = f"to {name}"
     if missing := [joint for joint in names if joint not in track.names]:
-        line += f"; at 0: {', '.join(missing)}"
+        line += f"; at ease: {', '.join(missing)}"
     if lost:
         line += f"; dropped: {', '.join(lost)}"
     return track._edited(line, joints_rad=joints_rad, names=names, variant=name)
@@ -286,7 +293,7 @@ def _check_still(track: Track, names: list[str], variant: str) -> None:
             raise BadRequestError(
                 f"{variant} has no {name}, and it moves by {moved_rad:.2f} rad; "
                 f"up to {_MOVED_RAD} rad can be dropped",
-                "Force it, if the motion can do without.",
+                "If the motion can do without it: --force, or in Python force=True.",
             )
 
 

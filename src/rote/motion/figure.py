@@ -19,6 +19,8 @@ from rote.motion.track import Array, Track
 LEFT, RIGHT, MIDDLE, _GREY = FIRST, SECOND, "#495057", "#868e96"
 MOST_PICTURES = 900
 """A GIF has no more: a minute at 15 Hz."""
+USUAL_PICTURES, USUAL_HZ, _LEAST_HZ = 200, 15.0, 1.0
+"""A GIF has no more unless asked for: a longer motion has fewer pictures a second."""
 
 _WHAT = "drawing the robot"
 _ROUND = np.stack([np.cos(np.arange(40) * np.pi / 20), np.sin(np.arange(40) * np.pi / 20)])
@@ -124,25 +126,36 @@ def drawn_frames(track: Track, *, count: int = 6) -> Any:
     return axis.figure
 
 
-def draw_gif(track: Track, path: Path, *, rate_hz: float = 15.0) -> None:
-    """Draw the motion as an animated GIF at its own speed, about `rate_hz` pictures a second."""
+def draw_gif(track: Track, path: Path, *, rate_hz: float | None = None) -> None:
+    """Draw the motion as an animated GIF at its own speed, about `rate_hz` pictures a second.
+
+    Without a rate there are 15, and fewer where that makes more than 200 pictures.
+    """
     track._need(1)
     if path.suffix.lower() != ".gif":
         raise BadRequestError(f"{path} is no name for a GIF", "Name a file that ends in .gif.")
-    if not 1.0 <= rate_hz <= 50.0:
+    if rate_hz is None:
+        rate_hz = _usual_hz(track.duration_s)
+    if not _LEAST_HZ <= rate_hz <= 50.0:
         raise BadRequestError(f"a GIF shows 1 to 50 pictures a second, not {rate_hz:g}")
     step_cs = round(100 / rate_hz)
     pictures = int(np.ceil(track.duration_s * 100 / step_cs - 1e-6)) + 1
     if pictures > MOST_PICTURES:
         raise BadRequestError(
             f"{track.duration_s:.0f} s make {pictures} pictures, and {MOST_PICTURES} are drawn",
-            "Trim the track, or ask for a lower rate.",
+            "Trim the track, or in Python ask for a lower rate.",
         )
     frames = _painted(track, step_cs, pictures)
     durations = [step_cs * 10] * (pictures - 1) + [_LAST_SHOWN_CS * 10]
     with whole(path) as file:
         frames[0].save(file, "GIF", save_all=True, append_images=frames[1:], duration=durations,
                        loop=0)  # fmt: skip
+
+
+def _usual_hz(duration_s: float) -> float:
+    """Return how many pictures a second a motion gets of itself."""
+    step_cs = max(round(100 / USUAL_HZ), int(np.ceil(100 * duration_s / (USUAL_PICTURES - 1))))
+    return max(100 / step_cs, _LEAST_HZ)
 
 
 def _painted(track: Track, step_cs: int, pictures: int) -> list[Any]:
@@ -172,7 +185,7 @@ def _images(body: Sticks, times_s: Array, step_s: float) -> Iterator[Any]:
                   color=_GREY, fontsize=9)  # fmt: skip
     axis.plot([0.0, 2 * width_m], [0.0, 0.0], color=PALE, lw=1.2, zorder=1)
     stamp = axis.text(width_m, 0.03, "", color=INK, fontsize=10, ha="center")
-    trail = round(_TRAIL_S / step_s) * _FINE
+    trail = round(_TRAIL_S / step_s * _FINE)
     canvas = axis.figure.canvas
     for row in range(0, len(times_s), _FINE):
         for robot in robots:

@@ -26,6 +26,7 @@ class Kind(StrEnum):
     ACCELERATION = "acceleration"
     JUMP = "jump"
     GAP = "gap"
+    DURATION = "duration"
     VARIANT = "variant"
     COLLISION = "self-collision"
     CLEARANCE = "clearance"

@@ -10,7 +10,7 @@ what is left after the last keyframe is the hold. Both modes are shortest paths 
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import Literal
 
@@ -75,7 +75,7 @@ def check_faithful(compressed: Compressed, limit_rad: float = ABSURD_RAD) -> Non
         f"{len(compressed.keyframes)} keyframes miss the motion by "
         f"{compressed.max_error_rad:.3f} rad, limit {limit_rad:.3f}"
     )
-    remedy = "Store it at full rate, or with more keyframes."
+    remedy = "Play the track itself instead: rote play FILE, or play_track."
     raise UnsafeMotionError(compressed.worst_joint, compressed.worst_time_s, reason, remedy)
 
 
@@ -166,6 +166,17 @@ def compress_to_budget(
     found = search(times_s, joints_rad, count, blend)
     paths = [[step * node for node in path] for path in found]
     return _compressed(track, times_ms, paths, interpolation)
+
+
+def played(track: Track, compressed: Compressed) -> Track:
+    """Return what the keyframes of a track play, at its own times, as a track."""
+    times_s, start = _whole_ms(track) / 1000.0, track.joints_rad[0]
+    poses = sample_keyframes(compressed.keyframes, start, times_s, compressed.interpolation)
+    words = (
+        f"compress: {len(compressed.keyframes)} keyframes, "
+        f"{compressed.interpolation.name.lower()}, {compressed.max_error_rad:.4f} rad off at most"
+    )
+    return replace(track, joints_rad=poses, history=(*track.history, words))
 
 
 def _blend(interpolation: Interpolation) -> Blend:

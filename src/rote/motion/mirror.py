@@ -20,14 +20,21 @@ _TURNED = np.array([-1.0, 1.0, -1.0])
 def mirror(track: Track) -> Track:
     """Return `track` with left and right exchanged; twice is the identity.
 
+    A joint whose partner the track lacks becomes its partner: a right arm alone a left arm alone.
     `UnsafeMotionError` names the joint that would leave its range: left and right limits differ.
     """
     joints = [_joint(name) for name in track.names]
-    columns = [track.names.index(_partner(joint, track.names)) for joint in joints]
-    signs = _signs(joints, [joints[column] for column in columns])
-    joints_rad = track.joints_rad[:, columns] * signs
-    check_positions(track.times_s, joints_rad, joints)
-    return track._edited("mirror left and right", joints_rad=joints_rad)
+    partners = [_partner(joint) for joint in joints]
+    # What is there on both sides changes places, and the rest its names: columns keep their order.
+    moved = [
+        (joint, partner) if partner in joints else (partner, joint)
+        for joint, partner in zip(joints, partners, strict=True)
+    ]
+    taken = track._columns([source.name for _, source in moved])
+    joints_rad = track.joints_rad[:, taken] * _signs(joints, partners)
+    check_positions(track.times_s, joints_rad, [joint for joint, _ in moved])
+    names = tuple(joint.name for joint, _ in moved)
+    return track._edited("mirror left and right", joints_rad=joints_rad, names=names)
 
 
 def _joint(name: str) -> Joint:
@@ -39,16 +46,10 @@ def _joint(name: str) -> Joint:
     return _JOINTS[name]
 
 
-def _partner(joint: Joint, names: Sequence[str]) -> str:
+def _partner(joint: Joint) -> Joint:
     """Return the joint on the other side; one in the middle is its own."""
     side, _, rest = joint.name.partition("_")
-    other = f"{_SIDES[side]}_{rest}" if side in _SIDES else joint.name
-    if other not in names:
-        raise BadRequestError(
-            f"{joint.name} cannot be mirrored: the track has no {other}",
-            f"Drop {joint.name}, or bring the track to a whole variant first.",
-        )
-    return other
+    return _JOINTS[f"{_SIDES[side]}_{rest}"] if side in _SIDES else joint
 
 
 def _signs(joints: Sequence[Joint], partners: Sequence[Joint]) -> Array:

@@ -13,9 +13,11 @@ import numpy as np
 
 from rote.errors import BadRequestError, MissingExtraError
 from rote.model import G1_JOINTS, Joint
+from rote.model_a1 import A1_JOINTS
 from rote.motion.files.disk import whole
 from rote.motion.findings import Finding, Severity
-from rote.motion.track import Mark, Track
+from rote.motion.gaps import holes
+from rote.motion.track import Array, Mark, Track
 
 PICTURES = (".png", ".svg")
 FIRST, SECOND, INK, PALE = "#1f6feb", "#e8590c", "#343a40", "#adb5bd"
@@ -31,7 +33,13 @@ _ROOM = 0.12  # of what is shown, above and below
 _LEAST_RANGE_RAD = 0.2  # a joint at rest is not blown up to its noise
 _STILL_RAD = 0.01  # a joint that moves less is not drawn of itself
 _MOST_SIGNS = 60
-_JOINTS = {joint.name: joint for joint in G1_JOINTS}
+_MARK_SIGNS = 28  # of a mark's words fit beside its line
+_MARK_ROOM = 0.045  # of the width: nearer marks share one label
+_SIGNS_PER_IN, _ENTRY_SIGNS = 13.0, 9  # of the legend: how many fit, and what an entry takes beside
+_JOINTS = {joint.name: joint for joint in (*G1_JOINTS, *A1_JOINTS)}
+
+_Entry = tuple[str, dict[str, Any]]
+"""Words of the legend, and how what they stand for is drawn."""
 
 
 def blank(width_in: float, height_in: float, dpi: int, what: str = "drawing a plot") -> Any:
@@ -58,10 +66,10 @@ def save(figure: Any, path: Path) -> None:
         figure.savefig(file, format=ending, metadata=when)
 
 
-def plain(words: str) -> str:
+def plain(words: str, most: int = _MOST_SIGNS) -> str:
     """Return words that can be drawn: short, and without what no font has."""
     drawable = "".join(sign for sign in words if sign.isprintable())
-    return drawable if len(drawable) <= _MOST_SIGNS else drawable[: _MOST_SIGNS - 1] + "…"
+    return drawable if len(drawable) <= most else drawable[: most - 1] + "…"
 
 
 def picture_format(path: Path) -> str:
@@ -101,14 +109,15 @@ def plot_track(
     *,
     other: Track | None = None,
     joints: Collection[str] | None = None,
-    title: str = "",
+    title: str | tuple[str, str] = "",
     findings: Sequence[Finding] = (),
 ) -> None:
     """Draw joints over time into a picture file: those named, or those that move most.
 
     What is out of a joint's reach is shaded, and the bar beside each panel shows how much of its
-    range is used. Times are the track's own; the `other` take begins where it does. `findings` of
-    a check are marked where they are, and their joints are drawn before those that move more.
+    range is used. Times are the track's own; the `other` take begins where it does. Holes in a
+    recording are dotted. `findings` of a check are marked where they are, and their joints are
+    drawn before those that move more. Two titles name the two takes.
     """
     picture_format(path)
     figure = drawn_track(track, other=other, joints=joints, title=title, findings=findings)
@@ -120,12 +129,12 @@ def drawn_track(
     *,
     other: Track | None = None,
     joints: Collection[str] | None = None,
-    title: str = "",
+    title: str | tuple[str, str] = "",
     findings: Sequence[Finding] = (),
 ) -> Any:
     """Return the picture that `plot_track` saves, as a matplotlib figure."""
     track._need(1)
-    names = _worth_seeing(track, findings) if joints is None else track._chosen(joints)
+    names = _worth_seeing(track, other, findings) if joints is None else track._chosen(joints)
     columns = min(len(names), _COLUMNS)
     rows = -(-len(names) // columns)
     figure = blank(max(3.8 * columns, 5.5), 2.5 * rows + 1.1, 110)
@@ -134,12 +143,17 @@ def drawn_track(
         _draw_joint(axis, track, other, name)
         _draw_findings(axis, track, name, findings)
         for mark in _marks_within(track):
-            axis.axvline(mark.time_s, color=INK, lw=0.8, ls=(0, (4, 3)), alpha=0.6, gid="mark")
+            axis.axvline(mark.time_s, color=INK, lw=0.8, ls=(0, (4, 3)), alpha=0.6, gid="mark",
+                         zorder=1.0)  # fmt: skip
     for axis in axes.ravel()[len(names) :]:
         axis.set_visible(False)
     _label(axes, track, len(names))
-    _legend(figure, track, other, findings)
-    figure.suptitle(plain(title), fontsize=12, color=INK, parse_math=False)
+    entries = [] if other is None else _takes(track, other, title)
+    if not _JOINTS.keys().isdisjoint(names):
+        entries.append(("range used", {"color": FIRST, "lw": 7, "alpha": 0.55}))
+    _legend(figure, entries + _severities(findings))
+    words = title if isinstance(title, str) else " and ".join(map(plain, title))
+    figure.suptitle(plain(words, 2 * _MOST_SIGNS), fontsize=12, color=INK, parse_math=False)
     return figure
 
 
@@ -149,9 +163,16 @@ def _marks_within(track: Track) -> list[Mark]:
     return [mark for mark in track.marks if first_s <= mark.time_s <= last_s]
 
 
-def _worth_seeing(track: Track, findings: Sequence[Finding]) -> tuple[str, ...]:
-    """Return the names of up to six joints, in the track's order."""
+def _worth_seeing(
+    track: Track, other: Track | None, findings: Sequence[Finding]
+) -> tuple[str, ...]:
+    """Return the names of up to six joints that move most in either take, in the track's order."""
     ranges = np.ptp(track.joints_rad, axis=0)
+    if other is not None and len(other):
+        shared = [name for name in track.names if name in other.names]
+        moved = np.ptp(other.joints_rad[:, other._columns(shared)], axis=0)
+        columns = track._columns(shared)
+        ranges[columns] = np.maximum(ranges[columns], moved)
     found = {f.joint for f in findings if f.severity is not Severity.NOTE}
     order = sorted(range(len(track.names)), key=lambda i: (track.names[i] in found, ranges[i]))
     chosen = [i for i in order if track.names[i] in found or ranges[i] > _STILL_RAD] or order
@@ -163,11 +184,11 @@ def _draw_joint(axis: Any, track: Track, other: Track | None, name: str) -> None
     shown = [values]
     dot = "o" if len(track) == 1 else None
     wide = {"lw": 4, "alpha": 0.35} if other else {"lw": 1.8}
-    axis.plot(track.times_s, values, color=FIRST, marker=dot, gid="take", **wide)
+    _draw_line(axis, track.times_s, values, color=FIRST, marker=dot, gid="take", **wide)
     if other is not None and len(other) and name in other.names:
         shown.append(other.joints_rad[:, other.names.index(name)])
         times_s = other.times_s - other.times_s[0] + track.times_s[0]
-        axis.plot(times_s, shown[-1], color=SECOND, lw=1.4, gid="other take")
+        _draw_line(axis, times_s, shown[-1], color=SECOND, lw=1.4, gid="other take")
     low, high = (float(f([f(part) for part in shown])) for f in (np.min, np.max))
     spare = max(_LEAST_RANGE_RAD - (high - low), 0.0) / 2
     room = _ROOM * max(high - low, _LEAST_RANGE_RAD) + spare
@@ -175,6 +196,16 @@ def _draw_joint(axis: Any, track: Track, other: Track | None, name: str) -> None
     _dress(axis, name)
     if name in _JOINTS:
         _draw_limits(axis, _JOINTS[name], low, high)
+
+
+def _draw_line(axis: Any, times_s: Array, values: Array, **how: Any) -> None:
+    """Draw a line that is open where the recording has holes, with dots across them."""
+    rows = holes(times_s)
+    after = [row + 1 for row in rows]
+    axis.plot(np.insert(times_s, after, np.nan), np.insert(values, after, np.nan), **how)
+    for row in rows:
+        ends = slice(row, row + 2)
+        axis.plot(times_s[ends], values[ends], color=how["color"], lw=1.2, ls=":", gid="hole")
 
 
 def _draw_limits(axis: Any, joint: Joint, low: float, high: float) -> None:
@@ -227,33 +258,73 @@ def _label(axes: Any, track: Track, count: int) -> None:
         if place % columns == 0:
             axis.set_ylabel("angle, rad")
         if place < columns:
-            for mark in _marks_within(track):
-                axis.annotate(
-                    plain(mark.words), (mark.time_s, 1.0), xycoords=axis.get_xaxis_transform(),
-                    xytext=(2, -2), textcoords="offset points", fontsize=7, color=INK,
-                    rotation=90, va="top", ha="left", in_layout=False, clip_on=True,
-                    parse_math=False,
-                )  # fmt: skip
+            _label_marks(axis, _marks_within(track))
 
 
-def _legend(figure: Any, track: Track, other: Track | None, findings: Sequence[Finding]) -> None:
-    """Say below the panels what the lines, bars and signs are."""
-    empty = figure.axes[0]
-    entries = []
-    if other is not None:
-        sources = track.source or "first take", other.source or "second take"
-        if sources[0] == sources[1]:
-            sources = "first take", "second take"
-        entries.append((empty.plot([], [], color=FIRST, lw=4, alpha=0.35)[0], sources[0]))
-        entries.append((empty.plot([], [], color=SECOND, lw=1.4)[0], sources[1]))
-    entries.append((empty.plot([], [], color=FIRST, lw=7, alpha=0.55)[0], "range used"))
-    for severity in Severity:
-        if any(f.severity is severity and f.time_s is not None for f in findings):
-            sign, colour = _SIGNS[severity]
-            entries.append((empty.plot([], [], sign, color=colour, ms=8)[0], str(severity)))
-    lines, words = [line for line, _ in entries], [plain(text) for _, text in entries]
+def _label_marks(axis: Any, marks: Sequence[Mark]) -> None:
+    """Put words beside the lines of marks, under the curves and over other marks' lines."""
+    begin_s, end_s = axis.get_xlim()
+    room_s = _MARK_ROOM * (end_s - begin_s)
+    for time_s, words in _labels(marks, room_s):
+        at_end = time_s > end_s - room_s
+        axis.annotate(
+            words, (time_s, 1.0), xycoords=axis.get_xaxis_transform(),
+            xytext=(-2 if at_end else 2, -2), textcoords="offset points", fontsize=7, color=INK,
+            rotation=90, va="top", ha="right" if at_end else "left", in_layout=False, clip_on=True,
+            parse_math=False, zorder=1.5,
+            bbox={"fc": "white", "ec": "none", "alpha": 0.8, "pad": 0.5},
+        )  # fmt: skip
+
+
+def _labels(marks: Sequence[Mark], room_s: float) -> list[tuple[float, str]]:
+    """Return where words stand beside marks; one that is too near is counted by the one before."""
+    near: list[list[Mark]] = []
+    for mark in marks:
+        if near and mark.time_s - near[-1][0].time_s < room_s:
+            near[-1].append(mark)
+        else:
+            near.append([mark])
+    more = [f" +{len(group) - 1}" if len(group) > 1 else "" for group in near]
+    return [
+        (group[0].time_s, plain(group[0].words, _MARK_SIGNS - len(rest)) + rest)
+        for group, rest in zip(near, more, strict=True)
+    ]
+
+
+def _takes(track: Track, other: Track, title: str | tuple[str, str]) -> list[_Entry]:
+    """Return the legend's entries of two takes, by names that tell them apart."""
+    names = (title or track.source, other.source) if isinstance(title, str) else title
+    if names[0] == names[1]:
+        names = "", ""
+    return [
+        (names[0] or "first take", {"color": FIRST, "lw": 4, "alpha": 0.35}),
+        (names[1] or "second take", {"color": SECOND, "lw": 1.4}),
+    ]
+
+
+def _severities(findings: Sequence[Finding]) -> list[_Entry]:
+    """Return the legend's entries of the signs that stand for findings."""
+    shown = [
+        (severity, *_SIGNS[severity])
+        for severity in Severity
+        if any(f.severity is severity and f.time_s is not None for f in findings)
+    ]
+    return [(str(s), {"ls": "", "marker": sign, "color": c, "ms": 8}) for s, sign, c in shown]
+
+
+def _legend(figure: Any, entries: Sequence[_Entry]) -> None:
+    """Say below the panels what the lines, bars and signs are, in one row or two columns."""
+    if not entries:
+        return
+    fitting = int(figure.get_figwidth() * _SIGNS_PER_IN)
+    needed = sum(len(words) + _ENTRY_SIGNS for words, _ in entries)
+    columns, most = len(entries), _MOST_SIGNS
+    if needed > fitting:
+        columns, most = 2, fitting // 2 - _ENTRY_SIGNS
+    lines = [figure.axes[0].plot([], [], **how)[0] for _, how in entries]
+    words = [plain(words, most) for words, _ in entries]
     legend = figure.legend(
-        lines, words, loc="outside lower center", ncols=3, frameon=False, fontsize=9
+        lines, words, loc="outside lower center", ncols=columns, frameon=False, fontsize=9
     )
     for text in legend.get_texts():
         text.set_parse_math(False)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 from rote.messages import Interpolation
@@ -26,6 +27,7 @@ _LITTLE = 1 << 15  # numbers that are not worth being sorted into pieces
 _LONG = 1000  # samples from which on blocks and ranges pay
 _BLOCK_PROBES = np.arange(1, 8) / 8
 _ROWS = 128  # starts that are judged together
+_PANEL = 128  # samples ahead of them that are looked at together
 _CHUNK = 1 << 18  # numbers in one temporary array: bounds the memory, and stays in the cache
 
 
@@ -63,6 +65,8 @@ class JointGraph:
         self.found: tuple[float, float, Path] = (0.0, np.inf, [])
         self._open: NDArray[np.bool_] = np.ones((0, 0), dtype=bool)
         self._reach: Indices = np.zeros(0, dtype=np.intp)
+        # Lines from a sample are judged all at once, which needs no knowledge of other bounds.
+        self._straight = blend is BLENDS[Interpolation.LINEAR] and not keep
         here = np.arange(values.size)
         # The range of a sample and the few after it.
         self._low, self._high = _Ranges(values).over(
@@ -88,10 +92,16 @@ class JointGraph:
         parents = np.full(self.values.size, -1)
         frontier, parents[0], level = np.array([0]), 0, 0
         self._open, self._reach = np.ones((0, 0), dtype=bool), np.zeros(0, dtype=np.intp)
+        if self._straight:
+            self._lines = Lines(self.times_s, self.values, parents)
         while not (self.held[frontier] <= bound_rad).any():
             if level == most:
                 return None
-            frontier = self._expand(frontier, parents, bound_rad)
+            frontier = (
+                self._draw(frontier, bound_rad)
+                if self._straight
+                else self._expand(frontier, parents, bound_rad)
+            )
             level += 1
         node = int(frontier[np.argmin(self.held[frontier])])
         path: Path = []
@@ -101,7 +111,8 @@ class JointGraph:
         return path[::-1]
 
     def _expand(self, frontier: Indices, parents: Indices, bound_rad: float) -> Indices:
-        """Note the parents of all nodes one stretch further, and return those nodes."""
+        """Note the parents of all nodes one stretch further, and return those nodes; not all, if
+        one of them is the last."""
         unreached = np.nonzero(parents < 0)[0]
         # Latest first: a stretch from there is short, so it is cheap to judge and likely good.
         rows = min(_ROWS, max(1, 8 * _CHUNK // self.values.size))
@@ -110,7 +121,19 @@ class JointGraph:
             waiting = self._within_reach(part, unreached[parents[unreached] < 0], bound_rad)
             starts, ends = np.nonzero(self._floors(part, waiting) <= bound_rad)
             self._judge(part[starts], waiting[ends], parents, bound_rad)
-        return unreached[parents[unreached] >= 0]
+            reached = unreached[parents[unreached] >= 0]
+            if (self.held[reached] <= bound_rad).any():
+                break
+        return reached
+
+    def _draw(self, frontier: Indices, bound_rad: float) -> Indices:
+        """Do what `_expand` does, for straight lines; done as soon as one of them is the last."""
+        reached = []
+        for first in range(frontier.size, 0, -_ROWS):
+            reached.append(self._lines.draw(frontier[max(0, first - _ROWS) : first], bound_rad))
+            if (self.held[reached[-1]] <= bound_rad).any():
+                break
+        return np.sort(np.concatenate(reached))
 
     def _within_reach(self, starts: Indices, ends: Indices, bound_rad: float) -> Indices:
         """Return the ends that some start may go to, by the blocks that both lie in."""
@@ -229,6 +252,52 @@ class JointGraph:
             # Past its end a short stretch repeats the end.
             errors[part] = self._worst(left, right, np.minimum(left + inner, right))
         return errors
+
+
+class Lines:
+    """Straight lines from samples, judged all at once by a look at the samples ahead.
+
+    A line stays within the bound of all it passes if its slope is neither less than the least that
+    each of them allows, nor more than the greatest; and there is none any further once nothing is
+    allowed. Past the end all is not a number, which allows nothing.
+    """
+
+    def __init__(self, times_s: Array, values: Array, parents: Indices) -> None:
+        self._times_s, self._values, self._parents = times_s, values, parents
+        after = np.full(_PANEL, np.nan)
+        self._waiting = np.append(parents < 0, np.zeros(_PANEL, dtype=bool))
+        self._ahead_s = sliding_window_view(np.append(times_s, after), _PANEL)
+        self._ahead = sliding_window_view(np.append(values, after), _PANEL)
+        self._wanted = sliding_window_view(self._waiting, _PANEL)
+
+    def draw(self, starts: Indices, bound_rad: float) -> Indices:
+        """Note the parents of those that wait and that a line from a start may go to; return those
+        that no longer wait."""
+        least, greatest = np.full(starts.size, -np.inf), np.full(starts.size, np.inf)
+        place, found = starts + 1, []
+        while starts.size:
+            seconds = self._ahead_s[place] - self._times_s[starts, None]
+            slopes = (self._ahead[place] - self._values[starts, None]) / seconds
+            slack = bound_rad / seconds
+            low, high = slopes - slack, slopes + slack
+            low[:, 0], high[:, 0] = np.maximum(low[:, 0], least), np.minimum(high[:, 0], greatest)
+            wanted = self._wanted[place]
+            if wanted.any():
+                np.maximum.accumulate(low, axis=1, out=low)
+                np.minimum.accumulate(high, axis=1, out=high)
+                rows, further = np.nonzero((slopes >= low) & (slopes <= high) & wanted)
+                ends = place[rows] + further
+                self._parents[ends] = starts[rows]
+                found.append(ends)
+                least, greatest = low[:, -1], high[:, -1]
+            else:
+                least, greatest = low.max(axis=1), high.min(axis=1)
+            going = least <= greatest
+            starts, place = starts[going], place[going] + _PANEL
+            least, greatest = least[going], greatest[going]
+        reached = np.unique(np.concatenate([*found, starts]))
+        self._waiting[reached] = False
+        return reached
 
 
 def _chunks(lengths: Indices) -> Iterator[tuple[Indices, Indices]]:

@@ -22,10 +22,12 @@ import numpy as np
 from rote.errors import (
     BadRequestError,
     ProtectionError,
+    RefusedError,
     RoteError,
     TimeLimitError,
     UnsupportedError,
 )
+from rote.messages import Code
 from rote.model_a1 import A1_JOINTS
 from rote.motion.track import Track
 from rote.robot import a1_motion, a1_words
@@ -47,6 +49,7 @@ from rote.session.a1 import (
     MotorCmds,
     neutral,
 )
+from rote.transport.shell import listen
 
 if TYPE_CHECKING:
     from rote.motion.files.library import Library
@@ -154,15 +157,15 @@ class A1:
 
     def on_stop(self, listener: Callable[[], None]) -> Callable[[], None]:
         """Call `listener` where somebody stops the robot; returns what ends that."""
-        self._stop_listeners.append(listener)
-        return lambda: self._stop_listeners.remove(listener)
+        return listen(self._stop_listeners, listener)
 
     # ---- always ---------------------------------------------------------------------------------
 
     async def stop(self) -> None:
         """End whatever goes on. Always allowed, and safe to repeat.
 
-        A walking robot stands; legs that were driven keep their last command.
+        A walking robot stands; legs that were driven keep their last command, and legs that are
+        taught are braked.
         """
         for listener in tuple(self._stop_listeners):
             listener()
@@ -337,7 +340,7 @@ class A1:
         self._need(Level.LOW, "be taught by hand")
         check_name(name)
         self._check_free()
-        return LegTeaching(self._port, self._soften, name, library)
+        return LegTeaching(self._port, self._soften, self._on_end, name, library)
 
     async def play_track(self, track: Track, *, speed: float = 1.0) -> StreamReport:
         """Play a track of the twelve joints, and hold its last pose; `stop` ends it earlier.
@@ -401,6 +404,10 @@ class A1:
             for listener in tuple(self._stop_listeners):
                 listener()
 
+    def _on_end(self, listener: Callable[[RoteError], None]) -> Callable[[], None]:
+        """Call `listener` with what went wrong, or that somebody stopped the robot."""
+        return self.on_stop(lambda: listener(self.trouble or _stopped()))
+
     def _on_loss(self, listener: Callable[[RoteError], None]) -> Callable[[], None]:
         """Call `listener` where the robot is lost; after a protection it may be heard again."""
 
@@ -418,6 +425,14 @@ class A1:
         if self.level is not level:
             wanted = f"a1://...?level={level.value}"
             raise UnsupportedError(what, f"a1:// at the {self.level.value} level", (wanted,))
+
+
+def _stopped() -> RefusedError:
+    return RefusedError(
+        Code.NOT_TEACHING,
+        "the teaching was ended by a stop",
+        "Use what was recorded until then, or teach again.",
+    )
 
 
 def is_down(state: HighState) -> bool:

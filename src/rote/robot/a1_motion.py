@@ -10,6 +10,7 @@ from rote.messages import Interpolation
 from rote.model_a1 import A1
 from rote.motion.check import LEG_GAP_S, check_gaps, check_joints
 from rote.motion.interpolate import MINIMUM_JERK_PEAK, minimum_jerk, sample
+from rote.motion.legs import left_by_rad
 from rote.motion.track import Array, Track
 from rote.robot.base import check_seconds
 from rote.robot.safety import Safety
@@ -118,9 +119,7 @@ def _check_margin(times_s: Array, poses: Array, safety: Safety) -> None:
     if margin is None:
         return
     lower, upper = safety.lower_rad + margin, safety.upper_rad - margin
-    inside = (poses >= lower) & (poses <= upper)
-    # As on the robot, a joint that begins outside is watched from when it has come inside.
-    outside = np.logical_or.accumulate(inside, axis=0) & ~inside
+    outside = left_by_rad(poses, lower, upper) > 0
     if outside.any():
         row, column = divmod(int(outside.argmax()), LEG_MOTORS)
         raise UnsafeMotionError(

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING
@@ -13,6 +14,7 @@ from rote.motion.track import Track
 from rote.robot.a1_control import BRAKED, A1Port, State
 from rote.robot.a1_motion import SOFT, LegRecorder
 from rote.robot.keeping import Keeper
+from rote.robot.teaching import to_the_end
 from rote.session.a1 import LEG_MOTORS, LowCmd, LowState
 
 if TYPE_CHECKING:
@@ -45,19 +47,22 @@ class LegTeaching:
     """`async with robot.teach("sit") as take`: the legs are soft inside the block.
 
     They are braked again however it ends, which on an A1 means: it stays lying or hanging where it
-    is. If the robot falls silent, the block is interrupted and the error raised; what was recorded
-    until then is kept.
+    is. If the robot falls silent, or somebody stops it, the legs are braked at once, the block is
+    interrupted and the error raised; what was recorded until then is kept.
     """
 
     def __init__(
         self,
         port: A1Port,
         begin: Callable[[LowCmd], None],
+        on_end: Callable[[Callable[[RoteError], None]], Callable[[], None]],
         name: str,
         library: "Library | None" = None,
     ) -> None:
+        """Teach by `begin`; `on_end` calls back with why it must end before the block does."""
         self._port = port
         self._begin = begin
+        self._on_end = on_end
         self._library = library
         self._take = LegTake(name)
         self._keeper: Keeper | None = None
@@ -77,7 +82,7 @@ class LegTeaching:
             await self._settle(wanted=False)
             raise
         self._task = asyncio.current_task()
-        self._undo = [self._port.on_state(self._see), self._port.on_trouble(self._interrupt)]
+        self._undo = [self._port.on_state(self._see), self._on_end(self._interrupt)]
         return self._take
 
     async def __aexit__(
@@ -91,11 +96,17 @@ class LegTeaching:
             undo()
         if self._trouble is None:
             self._port.command(LowCmd(motors=BRAKED))
-        await self._settle(wanted=error is None or self._trouble is not None)
+        interruption = error
+        try:
+            await to_the_end(self._settle(wanted=error is None or self._trouble is not None))
+        except asyncio.CancelledError as cancelled:
+            interruption = cancelled
         if self._trouble is not None:
-            if isinstance(error, asyncio.CancelledError) and self._task is not None:
+            if isinstance(interruption, asyncio.CancelledError) and self._task is not None:
                 self._task.uncancel()
-            raise self._trouble from error
+            raise self._trouble from interruption
+        if interruption is not None and interruption is not error:
+            raise interruption
 
     def _see(self, state: State) -> None:
         assert isinstance(state, LowState)
@@ -110,6 +121,8 @@ class LegTeaching:
     def _interrupt(self, error: RoteError) -> None:
         if self._trouble is None:
             self._trouble = error
+            with suppress(RoteError):  # a robot that is lost was braked when it fell silent
+                self._port.command(LowCmd(motors=BRAKED))
             if self._task is not None and not self._ending:
                 self._task.cancel()
 
@@ -117,13 +130,21 @@ class LegTeaching:
         if self._keeper is None:
             return
         if wanted and self._take._recorder.tick_s != 1e-6:
-            # What was written has the wrong times, as only now can be known.
-            assert self._library is not None
-            await self._keeper.discard()
-            entry = await asyncio.to_thread(self._library.save, self._take.track, self._take.name)
-            self._take.file = entry.path
+            await self._save_anew(self._keeper)
         elif wanted and self._take.samples:
             self._take.file = await self._keeper.finish()
             self._take.file_problem = self._keeper.problem
         else:
             await self._keeper.discard()
+
+    async def _save_anew(self, keeper: Keeper) -> None:
+        """Save what was written with the wrong times, as only now can be known."""
+        assert self._library is not None
+        try:
+            entry = await asyncio.to_thread(self._library.save, self._take.track, self._take.name)
+        except RoteError as error:
+            self._take.file_problem = error
+            await keeper.leave()
+        else:
+            self._take.file = entry.path
+            await keeper.discard()

@@ -121,8 +121,8 @@ class ModeReport:
             mode = Mode(mode_id)
         except ValueError:
             return cls(mode_id, "unknown", "a mode rote does not know", balanced=False)
-        facts = MODES[mode]
-        return cls(mode_id, mode.name.lower().replace("_", " "), facts.words, facts.balanced)
+        name = mode.name.lower().replace("_", " ")
+        return cls(mode_id, name, MODES[mode].words, m.is_balanced(mode_id))
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,13 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, cast
 
 from rote import messages as m
-from rote.errors import BadRequestError, NoAnswerError, RefusedError, UnsupportedError
+from rote.errors import (
+    BadRequestError,
+    NoAnswerError,
+    RefusedError,
+    RoteError,
+    UnsupportedError,
+)
 from rote.messages import Code, Interpolation, Mode, RobotState
 from rote.motion.keyframes import Compressed
 from rote.motion.track import Track
@@ -27,7 +33,7 @@ from rote.robot.base import (
 from rote.robot.listening import arriving
 from rote.robot.playing import Playing
 from rote.robot.streaming import Streaming
-from rote.robot.teaching import Teaching
+from rote.robot.teaching import Teaching, to_the_end
 
 if TYPE_CHECKING:
     from rote.motion.files.library import Library
@@ -106,14 +112,18 @@ class G1:
             self._need("overwrite", "overwrite actions")
         stops = self._stops
 
-        async def check() -> None:
-            await self.check_teachable(name, overwrite=overwrite)
+        async def check() -> bool:
+            exists = await self.check_teachable(name, overwrite=overwrite)
             self._check_not_stopped_since(stops)
+            return exists
 
         return Teaching(self._port, self._ask, check, name, library)
 
-    async def check_teachable(self, name: str, *, overwrite: bool = False) -> None:
-        """Raise what `teach` would: for the name, the places left, or the mode."""
+    async def check_teachable(self, name: str, *, overwrite: bool = False) -> bool:
+        """Raise what `teach` would: for the name, the places left, or the mode.
+
+        Returns whether the robot has an action of that name, which teaching would replace.
+        """
         check_name(name)
         actions = await self.actions()
         exists = actions.find(name) is not None
@@ -123,6 +133,7 @@ class G1:
             raise self._store_full()
         if not (await self.mode()).balanced:
             raise _refused(Code.WRONG_STATE)
+        return exists
 
     async def save(self, name: str, duration_s: float) -> None:
         """Save the recording the robot still holds, after a save at the end of `teach` failed."""
@@ -172,7 +183,7 @@ class G1:
                 name=name,
             )
             self._check_not_stopped_since(stops)
-            await self._ask(play)
+            await self._set_off(play)
             return wanted_s or action.duration_s
 
         return Playing(self._port, name, begin, self.stop, loop=loop)
@@ -214,7 +225,7 @@ class G1:
             await motion.check_contact(await self._newest())
             poses = motion.poses(await self._newest())
             self._check_not_stopped_since(stops)
-            await self._ask(m.BeginStream())
+            await self._set_off(m.BeginStream())
             ticker.start(port.ready(poses), len(poses))
             return motion.seconds
 
@@ -262,7 +273,7 @@ class G1:
             words = f"there is no preset {preset!r}"
             raise RefusedError(Code.NO_SUCH_ACTION, words, f"This robot has: {known}.")
         self._check_not_stopped_since(stops)
-        await self._ask(m.PlayPreset(found.id))
+        await self._set_off(m.PlayPreset(found.id))
 
     async def rename(self, old: str, new: str) -> None:
         """Rename a taught action, on wires that can; a name that is taken is refused."""
@@ -377,6 +388,15 @@ class G1:
             raise _refused(reply.code)
         return reply
 
+    async def _set_off(self, command: m.Command) -> None:
+        """Ask for a motion; who gives up before it is answered has whatever began stopped."""
+        try:
+            await self._ask(command)
+        except asyncio.CancelledError:
+            with suppress(RoteError):
+                await to_the_end(self.stop())
+            raise
+
     def _check_not_stopped_since(self, stops: int) -> None:
         # What was begun before a stop and is not yet on the wire must not move the robot after it.
         if self._stops != stops:
@@ -384,10 +404,14 @@ class G1:
 
     async def _newest(self) -> RobotState:
         """Return a state reported after now."""
-        async with asyncio.timeout(MODE_CHANGE_S):
-            async for state in self.states():
-                return state
-        raise AssertionError("states() ends by raising")  # pragma: no cover - it never just ends
+        with suppress(TimeoutError):
+            async with asyncio.timeout(MODE_CHANGE_S):
+                async for state in self.states():
+                    return state
+        raise NoAnswerError(
+            "the robot answers, but reports no state",
+            "Try again; if it stays so, switch the robot off and on.",
+        )
 
     async def _first_health(self) -> None:
         """Wait a moment for the battery, of which robots speak but once a second."""

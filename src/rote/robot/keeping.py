@@ -52,8 +52,13 @@ class Keeper:
                 return await asyncio.to_thread(self._writer.finish)
             except RoteError as error:
                 self.problem = error
-        await asyncio.to_thread(self._writer.__exit__, RoteError, self.problem, None)
+        await self.leave()
         return None
+
+    async def leave(self) -> None:
+        """Let go of the file as it is: what it has can be recovered."""
+        await self._written()
+        await asyncio.to_thread(self._writer.__exit__, RoteError, self.problem, None)
 
     async def discard(self) -> None:
         """Throw away what was written."""

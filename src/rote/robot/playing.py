@@ -48,7 +48,12 @@ class Playing:
     async def started(self) -> "Playing":
         """Wait until the robot has accepted; raises what it refused with."""
         either: set[asyncio.Future[Any]] = {self._task, self._accepted}
-        await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+        try:
+            await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+        except asyncio.CancelledError:
+            self._task.cancel()
+            await to_the_end(asyncio.wait({self._task}))
+            raise
         if self._task.done():
             self._task.result()
         return self

@@ -2,7 +2,7 @@
 
 import math
 
-from rote.messages import MODES, Mode, RobotState
+from rote.messages import MAX_ACTIONS, MODES, Mode, RobotState
 from rote.model import G1_JOINTS
 from rote.motion.limits import TOLERANCE_RAD
 from rote.robot.base import Actions, Finding, ModeReport, Severity
@@ -135,7 +135,7 @@ def _store(actions: Actions) -> list[Finding]:
     return [
         Finding(
             Severity.WARNING,
-            "all 15 places for taught actions are taken",
+            f"all {MAX_ACTIONS} places for taught actions are taken",
             "Nothing more can be taught until one is deleted; playing works.",
         )
     ]

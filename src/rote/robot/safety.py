@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from rote.errors import BadRequestError, ProtectionError
-from rote.model_a1 import A1_JOINTS, JOINTS_PER_LEG, SDK_LIMITS_RAD
+from rote.model_a1 import A1_JOINTS, JOINTS_PER_LEG, POSITION_MARGIN_RAD, SDK_LIMITS_RAD
 from rote.motion.track import Array
 from rote.session.a1 import (
     LEG_MOTORS,
@@ -30,7 +30,7 @@ from rote.session.a1 import (
 State: TypeAlias = LowState | HighState
 Row: TypeAlias = "np.ndarray[Any, np.dtype[np.floating[Any]]]"
 
-MARGIN_RAD = 0.087
+MARGIN_RAD = POSITION_MARGIN_RAD
 """How far inside its limits a joint has to stay, by the manufacturer's position protection."""
 MOST_POWER_W = 1000.0
 """All legs together, at power level 10."""

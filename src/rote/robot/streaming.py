@@ -20,11 +20,13 @@ from rote.model import G1_29, G1_JOINTS, G1_REST_RAD, TAUGHT_JOINTS
 from rote.motion.check import check, check_contact
 from rote.motion.findings import CheckReport
 from rote.motion.interpolate import minimum_jerk, sample
+from rote.motion.legs import is_of_an_a1
 from rote.motion.limits import check_positions, check_speeds, most_played_rad_s
 from rote.motion.track import Array, Track
 from rote.robot.base import Port, StreamReport, check_seconds
 from rote.robot.playing import Playing
 from rote.transport import realtime
+from rote.transport.loop import clock_of
 from rote.transport.shell import FromAnywhere
 
 SOFT_RAD_S = 1.0
@@ -54,6 +56,7 @@ def taught_joints(track: Track) -> Array:
 
     Refuses one that moves other joints: legs belong to the balance controller.
     """
+    check_robot(track)
     unknown = [name for name in track.names if name not in G1_29.names]
     if unknown or len(set(track.names)) != len(track.names):
         what = ", ".join(unknown) or "a joint that the track has twice"
@@ -75,6 +78,15 @@ def taught_joints(track: Track) -> Array:
     columns = [track.names.index(name) for name in shared]
     poses[:, [_NAMES.index(name) for name in shared]] = track.joints_rad[:, columns]
     return poses
+
+
+def check_robot(track: Track) -> None:
+    """Refuse a motion of another robot, which nothing makes a G1's."""
+    if is_of_an_a1(track):
+        raise BadRequestError(
+            "this is a motion of an A1, and the robot is a G1",
+            "Play it on an A1, or choose a motion of a G1.",
+        )
 
 
 def check_playable(times_s: Array, poses_rad: Array) -> Array:
@@ -141,6 +153,7 @@ def _eased(fractions: Array) -> Array:
 
 def checked(track: Track, speed: float = 1.0) -> CheckReport:
     """Return all that a check says of a track at that speed; its `permit` decides."""
+    check_robot(track)
     return check(_at_speed(track, speed))
 
 
@@ -195,7 +208,7 @@ class Ticker:
     def __init__(self, rate_hz: float) -> None:
         self._period_s = 1.0 / rate_hz
         self._loop = asyncio.get_running_loop()
-        self._clock = _clock(self._loop)
+        self._clock = clock_of(self._loop)
         self._timer: asyncio.TimerHandle | None = None
         self._stopped = False
         self._tell: Callable[[int], bool] = lambda _: False
@@ -268,12 +281,6 @@ class Ticker:
             late_max_ms=float(late_ms.max()),
             missed=self._missed,
         )
-
-
-def _clock(loop: asyncio.AbstractEventLoop) -> Callable[[], float]:
-    """Return the clock to time ticks with: uvloop's own stands still for a millisecond at a time,
-    and otherwise shows what `time.monotonic` does."""
-    return time.monotonic if type(loop).__module__.startswith("uvloop") else loop.time
 
 
 class Streaming(Playing):

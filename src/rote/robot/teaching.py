@@ -102,10 +102,11 @@ class Teaching:
         self,
         port: Port,
         ask: Asker,
-        check: Callable[[], Awaitable[None]],
+        check: Callable[[], Awaitable[bool]],
         name: str,
         library: "Library | None" = None,
     ) -> None:
+        """Teach what `check` lets pass; it returns whether the robot has an action of that name."""
         self._port = port
         self._ask = ask
         self._check = check
@@ -116,20 +117,22 @@ class Teaching:
         self._task: asyncio.Task[object] | None = None
         self._undo: list[Callable[[], object]] = []
         self._signal: int | None = None
+        self._refused = False
+        self._is_ours = False
         self._was_soft = False
         self._ending = False
         self._began_s = 0.0
         self._lasted_s = 0.0
 
     async def __aenter__(self) -> Take:
-        await self._check()
+        self._is_ours = not await self._check()
         self._keep()
         self._task = asyncio.current_task()
         self._undo.append(self._port.on_loss(self._on_loss))
         self._catch_signals()
         try:
             # Inside the try: if only the answer is lost, the arms are soft all the same.
-            await self._ask(m.EnterTeaching(self._port.latest, self._take.name))
+            await self._enter()
             self._undo.append(self._port.on_state(self._see))
             await self._ask(m.Record(on=True))
             self._began_s = asyncio.get_running_loop().time()
@@ -137,6 +140,16 @@ class Teaching:
             await self._end(error)
             raise
         return self._take
+
+    async def _enter(self) -> None:
+        """Ask for soft arms. What the robot has under the name is ours once it says yes; until
+        then, and if it never answers, only if there was nothing before."""
+        try:
+            await self._ask(m.EnterTeaching(self._port.latest, self._take.name))
+        except RefusedError:
+            self._refused = True
+            raise
+        self._is_ours = True
 
     async def __aexit__(
         self,
@@ -152,9 +165,9 @@ class Teaching:
         self._lasted_s = asyncio.get_running_loop().time() - self._began_s
         interruption = error
         try:
-            if not isinstance(self._loss, LinkError):
+            if not self._refused and not isinstance(self._loss, LinkError):
                 await to_the_end(self._ask(m.ExitTeaching()))
-                if error is not None or self._take.discarded:
+                if self._is_ours and (error is not None or self._take.discarded):
                     await to_the_end(self._ask(m.DiscardRecording(self._take.name)))
         except RefusedError:
             # It is there and was not ours to end; what went wrong first matters more.

@@ -140,11 +140,6 @@ class RpcSession:
         return self.state not in {State.LOST, State.CLOSED}
 
     @property
-    def subscriptions(self) -> tuple[str, ...]:
-        """The topics the client wants, also after the end, to be asked for again on the next."""
-        return tuple(self._topics)
-
-    @property
     def challenge(self) -> str:
         """The robot's last challenge; of a robot, its own."""
         return self._challenge

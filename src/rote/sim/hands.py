@@ -1,6 +1,7 @@
 """Scripted hands: a wave, a bow, a clap and a drum roll, as a person would lead the soft arms.
 
-A hand goes through poses by minimum-jerk moves and trembles a little, as hands do.
+A hand goes through poses by minimum-jerk moves and trembles a little, as hands do. It holds all
+joints that are soft, also those it does not move: what nobody holds sinks, wrists first.
 """
 
 from bisect import bisect_right
@@ -9,7 +10,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from rote.errors import BadRequestError
-from rote.model import G1_JOINTS
+from rote.model import G1_JOINTS, TAUGHT_JOINTS
 from rote.motion.track import Array
 from rote.sim.body import REST_RAD
 
@@ -86,7 +87,7 @@ class ScriptedHand:
             raise BadRequestError(f"a hand moves for up to 180 s, not {seconds}")
         script = SCRIPTS[name]
         self.seconds = seconds
-        self._held = np.array(sorted({_INDEX[j] for j in (*script.pose, *script.swing)}))
+        self._held = np.array(TAUGHT_JOINTS)
         self._times_s, self._poses = _via_points(script, seconds)
         self._moments = self._times_s.tolist()
         random = np.random.default_rng(seed)

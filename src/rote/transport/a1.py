@@ -8,13 +8,12 @@ import asyncio
 import math
 import socket
 import threading
-import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TypeAlias, TypeVar
+from typing import TypeAlias
 from urllib.parse import parse_qsl
 
 from rote.errors import (
@@ -42,6 +41,8 @@ from rote.session.teaching import Role
 from rote.transport import split_url
 from rote.transport.a1_sender import Counts, LoopSender, ProcessSender, Sender
 from rote.transport.alarm import Alarm
+from rote.transport.loop import clock_of
+from rote.transport.shell import listen, tell_all
 from rote.transport.udp import host_and_port
 
 LOW_PORT, OLD_HIGH_PORT, HIGH_PORT = 8007, 8007, 8082
@@ -55,7 +56,6 @@ PERIOD_S = {Level.LOW: 0.002, Level.HIGH: 0.005}
 _RENEW_S = 0.02
 _STALE_S = {Level.LOW: 0.05, Level.HIGH: 0.3}
 _LONGEST = 2048
-_T = TypeVar("_T")
 RobotState: TypeAlias = HighState | LowState
 StateListener = Callable[[RobotState], object]
 TroubleListener = Callable[[RoteError], object]
@@ -169,7 +169,7 @@ class A1Client:
         self._target = target
         self._sought_s = sought_s
         self._loop = asyncio.get_running_loop()
-        self._clock = _clock(self._loop)
+        self._clock = clock_of(self._loop)
         timing = Timing(period_s=_RENEW_S, connect_s=connect_s, stale_s=_STALE_S[target.level])
         # The maker's Go1 server takes high-level commands with an encrypted checksum alone.
         seal = Seal.ENCRYPTED if target.level is Level.HIGH else None
@@ -215,15 +215,13 @@ class A1Client:
 
     def on_state(self, listener: StateListener) -> Callable[[], None]:
         """Call `listener` with every state; returns what ends that."""
-        self._state_listeners.append(listener)
-        return lambda: _drop(self._state_listeners, listener)
+        return listen(self._state_listeners, listener)
 
     def on_trouble(self, listener: TroubleListener) -> Callable[[], None]:
         """Call `listener` where the robot was made safe or is lost; returns what ends that."""
         if self._failure is not None:
             self._loop.call_soon(listener, self._failure)
-        self._trouble_listeners.append(listener)
-        return lambda: _drop(self._trouble_listeners, listener)
+        return listen(self._trouble_listeners, listener)
 
     # ---- from beginning to end ------------------------------------------------------------------
 
@@ -233,7 +231,9 @@ class A1Client:
         self._loop.add_reader(self._socket.fileno(), self._readable)
         try:
             if self.isolated:
-                self._sender = ProcessSender(self._socket, self._stalled, PERIOD_S[self.level])
+                self._sender = ProcessSender(
+                    self._socket, self._stalled, self._sender_died, PERIOD_S[self.level]
+                )
             else:
                 send = partial(_send, self._socket)
                 self._sender = LoopSender(send, self._stalled, PERIOD_S[self.level])
@@ -270,7 +270,7 @@ class A1Client:
         """Leave the robot safe. Safe to repeat."""
         if self._failure is None:
             self._failure = LinkError(f"the connection to {self.url} was closed")
-            _tell_all(self._trouble_listeners, self._failure, self._loop)
+            tell_all(self._trouble_listeners, self._failure, self._loop)
         self._kept = None
         with self._lock:
             self._session.close()
@@ -378,7 +378,7 @@ class A1Client:
     def _tell(self, events: list[session.Event]) -> None:
         for event in events:
             if isinstance(event, session.Reported):
-                _tell_all(self._state_listeners, event.state, self._loop)
+                tell_all(self._state_listeners, event.state, self._loop)
             elif isinstance(event, session.Learned):
                 self._found()
             elif isinstance(event, PeerLost):
@@ -387,7 +387,7 @@ class A1Client:
                 self._mismatched(event.dialects)
             elif trouble := _trouble(event):
                 self.trip(session.neutral(self.level, self.dialect))
-                _tell_all(self._trouble_listeners, trouble, self._loop)
+                tell_all(self._trouble_listeners, trouble, self._loop)
 
     def _found(self) -> None:
         self.arm()
@@ -406,15 +406,15 @@ class A1Client:
 
     def _stalled(self, silence_s: float) -> None:
         self._kept = None
-        reason = (
-            "the process that sends the commands was ended"
-            if silence_s == math.inf
-            else f"no new command came for {1000 * silence_s:.0f} ms, so the robot was made safe"
-        )
         trouble = ProtectionError(
-            "control", reason, "Make the control function quicker, or give it a longer period."
+            "control",
+            f"no new command came for {1000 * silence_s:.0f} ms, so the robot was made safe",
+            "Make the control function quicker, or give it a longer period.",
         )
-        _tell_all(self._trouble_listeners, trouble, self._loop)
+        tell_all(self._trouble_listeners, trouble, self._loop)
+
+    def _sender_died(self) -> None:
+        self._fail(LinkError("the process that sends the commands was ended", "Connect again."))
 
     def _lost(self, silence_s: float) -> RoteError:
         if not self._opened.done():
@@ -444,7 +444,7 @@ class A1Client:
         if not self._opened.done():
             self._opened.set_exception(error)
             self._opened.exception()  # whoever awaits it has it; nobody else need be told
-        _tell_all(self._trouble_listeners, error, self._loop)
+        tell_all(self._trouble_listeners, error, self._loop)
 
 
 def _send(carrier: socket.socket | None, datagram: bytes) -> None:
@@ -475,24 +475,3 @@ async def _closed(sender: Sender, carrier: socket.socket | None) -> None:
     finally:
         if carrier is not None:
             carrier.close()
-
-
-def _clock(loop: asyncio.AbstractEventLoop) -> Callable[[], float]:
-    """Return a precise clock: uvloop's own stands still for a millisecond at a time."""
-    return time.monotonic if type(loop).__module__.startswith("uvloop") else loop.time
-
-
-def _tell_all(
-    listeners: Sequence[Callable[[_T], object]], what: _T, loop: asyncio.AbstractEventLoop
-) -> None:
-    for listener in tuple(listeners):
-        try:
-            listener(what)
-        except Exception as error:  # a listener's bug is its own alone
-            context = {"message": "a listener to an A1 failed", "exception": error}
-            loop.call_exception_handler(context)
-
-
-def _drop(listeners: list[_T], listener: _T) -> None:
-    if listener in listeners:
-        listeners.remove(listener)

@@ -179,9 +179,16 @@ class LoopSender:
 class ProcessSender:
     """A sender in a process of its own, which sends through the socket that is given."""
 
-    def __init__(self, carrier: socket.socket, on_stall: Stalled, period_s: float) -> None:
+    def __init__(
+        self,
+        carrier: socket.socket,
+        on_stall: Stalled,
+        on_death: Callable[[], None],
+        period_s: float,
+    ) -> None:
         self._loop = asyncio.get_running_loop()
         self._on_stall = on_stall
+        self._on_death = on_death
         self._line, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._line.setblocking(False)
         self.counts = Counts()
@@ -254,7 +261,7 @@ class ProcessSender:
         if not self._up.done():
             self._up.set_exception(LinkError("the sending process ended at once"))
         else:
-            self._on_stall(math.inf)  # it was killed
+            self._on_death()
 
     async def close(self) -> None:
         """Say the safe command a last time, and end."""

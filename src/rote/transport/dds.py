@@ -11,7 +11,6 @@ import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from importlib.metadata import version
 from typing import Any
 from urllib.parse import SplitResult, parse_qs
 from xml.sax.saxutils import quoteattr
@@ -102,11 +101,6 @@ def _configured(interface: str) -> Iterator[None]:
             del os.environ["CYCLONEDDS_URI"]
         else:
             os.environ["CYCLONEDDS_URI"] = before
-
-
-def library_version() -> str:
-    """Return which CycloneDDS this is."""
-    return version("cyclonedds")
 
 
 def interfaces() -> list[str]:

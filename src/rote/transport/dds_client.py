@@ -7,16 +7,15 @@ softly when it is stopped, when the poses cease, when the robot falls silent, an
 
 import asyncio
 import secrets
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 
 from rote import messages as m
 from rote.errors import DecodeError, LinkError, NoAnswerError, RefusedError
-from rote.messages import MODES, Code, Mode, Phase, RobotState
+from rote.messages import Code, Phase, RobotState
 from rote.session.arm_stream import FADE_HZ, ArmStream, Setpoint
 from rote.session.dds import DdsSession
-from rote.session.events import PeerLost
 from rote.session.rpc import State, Timing
 from rote.transport import dds_types as types
 from rote.transport.dds import Bus as Bus
@@ -34,8 +33,6 @@ SPORT_TOPIC = "rt/sportmodestate"
 ASKED = (rpc.ARM, rpc.SPORT, rpc.MOTION_SWITCHER, rpc.ROBOT_STATE)
 """The services that are asked."""
 _NEEDED = (rpc.ARM, rpc.SPORT, rpc.MOTION_SWITCHER)
-VERSION_API = 1
-"""What every service is asked for the version of its interface."""
 OLD_SPORT = "loco"
 """What the service `sport` was called before ai_sport 8.2.0.0."""
 _WATCHED_MS = 20
@@ -122,7 +119,8 @@ class DdsClient(ServicesClient):
         self._machine = 0
         self._stream: ArmStream | None = None
         self._guard: asyncio.TimerHandle | None = None
-        self._fading: asyncio.Task[None] | None = None
+        self._fading: asyncio.Future[None] = self._loop.create_future()
+        self._fading.set_result(None)
         self._told_at = self._ceased_at = 0.0
 
     # ---- finding the robot, and letting go of it ------------------------------------------------
@@ -161,16 +159,20 @@ class DdsClient(ServicesClient):
     async def close(self) -> None:
         """Let go of the robot, softly of its arms. Safe to call twice."""
         self._fade()
-        await self._faded()
-        await super().close()
+        try:
+            await self._faded()
+        finally:
+            await super().close()
 
     async def _let_go(self) -> None:
-        await self._faded()
-        if self._looker is not None:
-            self._looker.cancel()
-        lines, self._lines = self._lines, None
-        if lines is not None:
-            lines.bus.close()
+        try:
+            await self._faded()
+        finally:
+            if self._looker is not None:
+                self._looker.cancel()
+            lines, self._lines = self._lines, None
+            if lines is not None:
+                lines.bus.close()
 
     def _lose(self, silence_s: float) -> None:
         if self._opened.done():
@@ -229,14 +231,7 @@ class DdsClient(ServicesClient):
             )
         return NoAnswerError(seen, "The robot may still be starting: wait a minute, try again.")
 
-    async def version(self, service: str) -> str:
-        """Return which version of its interface a service says it has."""
-        return (await self.call(rpc.Call(service, VERSION_API), read=True)).data
-
-    def _flush(self) -> None:
-        # A loss first, so that what it leaves unanswered fails by it.
-        for event in sorted(self.session.events(), key=lambda e: not isinstance(e, PeerLost)):
-            self._handle(event)
+    def _send(self) -> None:
         for value in self.session.said():
             if self._lines is not None:
                 try:
@@ -244,7 +239,6 @@ class DdsClient(ServicesClient):
                 except LinkError as error:
                     if isinstance(value, rpc.Request):
                         self._answer(value.id, error)
-        self._alarm.set(self.session.due)
 
     # ---- what the robot says --------------------------------------------------------------------
 
@@ -314,7 +308,7 @@ class DdsClient(ServicesClient):
             raise self._failure
         if lines is None or state is None or not lines.arms.matched:
             raise self._unobeyed()
-        if not _balanced(state.mode):
+        if not m.is_balanced(state.mode):
             raise RefusedError(Code.WRONG_STATE, *m.words_for(Code.WRONG_STATE))
         if self._arms.holding:
             raise RefusedError(Code.HOLDING, *m.words_for(Code.HOLDING))
@@ -383,19 +377,31 @@ class DdsClient(ServicesClient):
         stream = self._stream
         if stream is not None and stream.following:
             self._stop_watching()
-            self._fading = self._loop.create_task(self._let_arms_go(stream.fade()))
+            self._fading = self._loop.create_future()
+            self._let_arms_go(iter(stream.fade()), self._loop.time())
 
-    async def _let_arms_go(self, setpoints: list[Setpoint]) -> None:
-        began = self._loop.time()
-        for number, setpoint in enumerate(setpoints):
-            await asyncio.sleep(began + number / FADE_HZ - self._loop.time())
+    def _let_arms_go(self, setpoints: Iterator[Setpoint], now: float) -> None:
+        """Tell the arms the next, and go on by a timer: a task would be cancelled with all others
+        where a program is ended."""
+        setpoint = next(setpoints, None)
+        if setpoint is None:
+            self._end_stream()
+            self._fading.set_result(None)
+        else:
+            then = now + 1.0 / FADE_HZ
+            self._loop.call_at(then, self._let_arms_go, setpoints, then)
             self._tell_arms(setpoint)
-        self._end_stream()
 
     async def _faded(self) -> None:
-        if self._fading is not None:
-            fading, self._fading = self._fading, None
-            await asyncio.wait({fading})
+        """Wait until the arms are let go of; who is cancelled meanwhile is so afterwards."""
+        cancelled = None
+        while not self._fading.done():
+            try:
+                await asyncio.wait({self._fading})
+            except asyncio.CancelledError as error:
+                cancelled = error
+        if cancelled is not None:
+            raise cancelled
 
     def _end_stream(self) -> None:
         self._stop_watching()
@@ -409,13 +415,6 @@ class DdsClient(ServicesClient):
 
 async def _no_carrier() -> Carrier:
     raise NotImplementedError("DDS has topics, and no channel")
-
-
-def _balanced(mode: int) -> bool:
-    try:
-        return MODES[Mode(mode)].balanced
-    except ValueError:
-        return False
 
 
 _READERS: dict[str, Callable[[DdsClient, bytes], None]] = {

@@ -2,6 +2,8 @@
 
 import asyncio
 import os
+import time
+from collections.abc import Callable
 
 
 def new_loop() -> asyncio.AbstractEventLoop:
@@ -14,6 +16,12 @@ def new_loop() -> asyncio.AbstractEventLoop:
         return asyncio.new_event_loop()
     loop: asyncio.AbstractEventLoop = uvloop.new_event_loop()
     return loop
+
+
+def clock_of(loop: asyncio.AbstractEventLoop) -> Callable[[], float]:
+    """Return the clock to keep deadlines with: uvloop's own stands still for a millisecond at a
+    time, and otherwise shows what `time.monotonic` does."""
+    return time.monotonic if type(loop).__module__.startswith("uvloop") else loop.time
 
 
 def _is_open(number: int) -> bool:

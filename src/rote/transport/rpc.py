@@ -109,15 +109,21 @@ class RpcPort(Shell[rpc.Response]):
 
     async def _connect_again(self) -> None:
         for pause_s in itertools.chain(BACK_OFF_S, itertools.repeat(BACK_OFF_S[-1])):
-            await self._let_go()
-            await asyncio.sleep(pause_s)
-            self._opened = self._loop.create_future()
-            with suppress(RoteError):
+            try:
+                await self._let_go()
+                await asyncio.sleep(pause_s)
+                self._opened = self._loop.create_future()
                 await self._connect()
-                if self.session.live:  # and not lost again in the same turn of the loop
-                    self._failure = None
-                    self.reconnects += 1
-                    return
+            except RoteError:
+                continue  # not there yet
+            except Exception as error:  # this computer's fault or ours, and it may pass as well
+                seen = f"an attempt to connect again to {self.url} failed; it is tried again"
+                self._loop.call_exception_handler({"message": seen, "exception": error})
+                continue
+            if self.session.live:  # and not lost again in the same turn of the loop
+                self._failure = None
+                self.reconnects += 1
+                return
 
     async def close(self) -> None:
         """Let go of the robot. Safe to call twice."""
@@ -198,10 +204,14 @@ class RpcPort(Shell[rpc.Response]):
         # A loss first, so that what it leaves unanswered fails by it.
         for event in sorted(self.session.events(), key=lambda e: not isinstance(e, PeerLost)):
             self._handle(event)
+        self._send()
+        self._alarm.set(self.session.due)
+
+    def _send(self) -> None:
+        """Send what the session has to say, where there is a way."""
         for message in self.session.outgoing():
             if self._carrier is not None:
                 self._carrier.send(message)
-        self._alarm.set(self.session.due)
 
     def _handle(self, event: Event) -> None:
         if isinstance(event, Heard):

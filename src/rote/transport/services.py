@@ -87,11 +87,13 @@ class ServicesClient(RpcPort):
     async def close(self) -> None:
         """Let go of the robot, and of a pose it holds for us. Safe to call twice."""
         self._keep_teaching(on=False)
-        if self._held_by_us and self._arms.holding and self._failure is None:
-            with suppress(RoteError, TimeoutError):
-                async with asyncio.timeout(_LET_GO_S):
-                    await self.call(rpc.execute_preset(RELEASE))
-        await super().close()
+        try:
+            if self._held_by_us and self._arms.holding and self._failure is None:
+                with suppress(RoteError, TimeoutError):
+                    async with asyncio.timeout(_LET_GO_S):
+                        await self.call(rpc.execute_preset(RELEASE))
+        finally:
+            await super().close()
 
     async def ask(self, command: m.Command) -> m.Reply:
         """Carry out a command in the words of the services."""
@@ -111,14 +113,14 @@ class ServicesClient(RpcPort):
         )
 
     async def _enter(self, command: m.EnterTeaching) -> m.Reply:
-        self._teaching = command.name
+        before, self._teaching = self._teaching, command.name
         # Before the answer: if only that is lost, the arms are soft all the same.
         self._keep_teaching(on=True)
         try:
             await self.call(rpc.start_teaching(command.name))
         except RefusedError:
-            self._keep_teaching(on=False)
-            self._teaching = ""
+            self._teaching = before
+            self._keep_teaching(on=bool(before))
             raise
         return m.Status()
 

@@ -1,7 +1,7 @@
 """What the shells around all sessions share: who listens, what went wrong, and the one timer."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import ClassVar, Generic, TypeVar
 
 from rote.errors import NoAnswerError, PeerLostError, RoteError
@@ -46,15 +46,13 @@ class Shell(Generic[_Answer]):
 
     def on_state(self, listener: StateListener) -> Callable[[], None]:
         """Call `listener` with every state; returns what ends that."""
-        self._state_listeners.append(listener)
-        return lambda: _drop(self._state_listeners, listener)
+        return listen(self._state_listeners, listener)
 
     def on_loss(self, listener: LossListener) -> Callable[[], None]:
         """Call `listener` when the robot is lost; returns what ends that."""
         if self._failure is not None:
             self._loop.call_soon(listener, self._failure)
-        self._loss_listeners.append(listener)
-        return lambda: _drop(self._loss_listeners, listener)
+        return listen(self._loss_listeners, listener)
 
     def _tick(self) -> None:
         """Do what has fallen due."""
@@ -85,12 +83,7 @@ class Shell(Generic[_Answer]):
 
     def _report(self, state: RobotState) -> None:
         self.latest = state
-        for listener in tuple(self._state_listeners):
-            try:
-                listener(state)
-            except Exception as error:  # a listener's bug is its own alone
-                context = {"message": "a listener of states failed", "exception": error}
-                self._loop.call_exception_handler(context)
+        tell_all(self._state_listeners, state, self._loop)
 
     def _has_opened(self) -> None:
         if not self._opened.done():
@@ -106,8 +99,7 @@ class Shell(Generic[_Answer]):
         if not self._opened.done():
             self._opened.set_exception(error)
             self._opened.exception()  # whoever awaits it has it; nobody else need be told
-        for listener in tuple(self._loss_listeners):
-            listener(error)
+        tell_all(self._loss_listeners, error, self._loop)
 
     def _lost(self, silence_s: float) -> RoteError:
         if not self._opened.done():
@@ -131,6 +123,23 @@ def unanswered(waited_s: float) -> NoAnswerError:
     )
 
 
-def _drop(listeners: list[_T], listener: _T) -> None:
-    if listener in listeners:
-        listeners.remove(listener)
+def listen(listeners: list[_T], listener: _T) -> Callable[[], None]:
+    """Have `listener` among those who are told; returns what ends that, and is safe to repeat."""
+
+    def forget() -> None:
+        if listener in listeners:
+            listeners.remove(listener)
+
+    listeners.append(listener)
+    return forget
+
+
+def tell_all(
+    listeners: Iterable[Callable[[_T], object]], what: _T, loop: asyncio.AbstractEventLoop
+) -> None:
+    """Tell each listener; its mistakes are its own, and reported as the loop reports them."""
+    for listener in tuple(listeners):
+        try:
+            listener(what)
+        except Exception as error:
+            loop.call_exception_handler({"message": "a listener failed", "exception": error})

@@ -147,4 +147,7 @@ class Clients:
 
 
 def _silent(client: Client, now: float, busy: bool) -> bool:
+    """Whether it has been away for too long: at rest, one that has closed its socket has."""
+    if client.outbox is None and not busy:
+        return True
     return now - client.seen_s > (SILENCE_S if busy else IDLE_SILENCE_S)

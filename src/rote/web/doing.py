@@ -10,7 +10,7 @@ from rote import messages as m
 from rote.errors import LinkError, RefusedError, RoteError, UnsupportedError
 from rote.messages import Code, Phase, RobotState
 from rote.motion.track import Track
-from rote.robot.base import ModeReport, check_name
+from rote.robot.base import ModeReport, Progress, check_name
 from rote.robot.g1 import G1
 from rote.robot.playing import Playing
 from rote.robot.teaching import Take, Teaching
@@ -68,6 +68,8 @@ class Activity:
     task: "asyncio.Task[None] | None" = None
     stopped: bool = False
     """Whether somebody has asked for its end."""
+    halted: Progress | None = None
+    """How far a playback was then."""
 
 
 class Doing:
@@ -91,11 +93,12 @@ class Doing:
         """Begin to teach; returns when the arms are soft."""
         robot = self._line.robot
         known = self._shelf.has(name)
+        # Whatever this wire refuses at once is refused before anything counts as begun.
+        lesson = robot.teach(name, overwrite=overwrite, library=self._shelf.library)
         activity = self._claim("teaching", name)
         activity.ending = self._loop.create_future()
         activity.duration_s = MOST_TEACHING_S
         soft: asyncio.Future[None] = self._loop.create_future()
-        lesson = robot.teach(name, overwrite=overwrite, library=self._shelf.library)
         task = self._run(activity, self._teaching(robot, activity, lesson, soft, known))
         await asyncio.wait({task, soft}, return_when=asyncio.FIRST_COMPLETED)
         if not soft.done():
@@ -184,8 +187,8 @@ class Doing:
                 self._notify(f"The take is not on this computer: {take.file_problem}.")
         except (RoteError, TimeoutError) as error:
             activity.problem = error
-            if soft.done():
-                self._notify(_how_it_ended(activity, error))
+            if soft.done() and (words := _how_it_ended(activity, error)):
+                self._notify(words)
         finally:
             forget()
             if self._line.embedded is not None:
@@ -214,19 +217,22 @@ class Doing:
         await self._follow(activity, lambda: robot.play(name, speed=wanted, loop=loop))
         activity.duration_s = taught_s / (wanted or 1.0) or None
 
-    async def play_track(self, track: Track, name: str) -> None:
-        """Play a checked track that is not on the robot, pose by pose, on wires that can."""
+    async def play_track(self, track: Track, name: str, *, force: bool = False) -> None:
+        """Play a track that is not on the robot, pose by pose, on wires that can.
+
+        It is checked once more, from where the arms are now; `force` says yes to warnings.
+        """
         robot = self._line.robot
         activity = self._claim("playing", name)
         activity.duration_s = track.duration_s
-        await self._follow(activity, lambda: robot.play_track(track, force=True))
+        await self._follow(activity, lambda: robot.play_track(track, force=force))
 
-    async def perform(self, preset: int) -> None:
+    async def perform(self, preset: int, name: str) -> None:
         """Perform a factory action; returns when it has begun, or was refused."""
         robot = self._line.robot
         if "presets" not in self._line.abilities:
             raise UnsupportedError("perform factory actions", f"{self._line.wire}://")
-        activity = self._claim("performing", str(preset))
+        activity = self._claim("performing", name)
         task = self._run(activity, self._performing(robot, activity, preset))
         await asyncio.wait({task}, timeout=_ACCEPTED_S)
         if task.done() and activity.problem is not None:
@@ -277,6 +283,8 @@ class Doing:
         was, activity = self._what_stops(self._line.state), self.activity
         if activity is not None:
             activity.stopped = True
+            if activity.playing is not None:
+                activity.halted = activity.halted or activity.playing.progress
         await robot.stop()
         if activity is not None and activity.ending is not None:
             # A teaching sees by itself that the arms hold, unless it never saw them soft.
@@ -346,10 +354,12 @@ def _give_up(activity: Activity) -> None:
 
 
 def _how_it_ended(activity: Activity, error: Exception) -> str:
-    words = f"The teaching has ended: {error}."
+    """Return what there is to say; whoever stopped it was told so already."""
+    expected = activity.stopped and isinstance(error, RefusedError)
+    words = "" if expected else f"The teaching has ended: {error}."
     if activity.take is not None and activity.take.file is not None:
         words += f" What was recorded is kept as the take {activity.name!r}."
-    return words
+    return words.strip()
 
 
 def _soft(state: RobotState) -> bool:

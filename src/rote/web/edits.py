@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from rote.errors import BadRequestError
@@ -10,12 +11,13 @@ from rote.motion import edit
 from rote.motion.check import check
 from rote.motion.mirror import mirror
 from rote.motion.retime import retime
-from rote.motion.track import Track
+from rote.motion.track import Mark, Track
 from rote.web import schemas
 from rote.web.takes import Shelf, curves
 
 MOST_SAMPLES = 200_000
 MOST_S = 1800.0
+_ROUNDED_S = 1e-4  # the page is told times with four digits
 
 T = TypeVar("T")
 
@@ -31,16 +33,16 @@ class Desk:
         """End the thread."""
         self._thread.shutdown(wait=True, cancel_futures=True)
 
-    async def edited(self, take: str, steps: Sequence[schemas.Step]) -> Track:
+    async def edited(self, wanted: schemas.Edit | schemas.PlayTake) -> Track:
         """Return a take after all steps."""
-        track = await self._shelf.load(take)
-        names = {step.other for step in steps if hasattr(step, "other")}
+        track = await self._shelf.load(wanted.take, wanted.version)
+        names = {step.other for step in wanted.steps if hasattr(step, "other")}
         others = {name: await self._shelf.load(name) for name in names}
-        return await self._away(lambda: apply(track, steps, others))
+        return await self._away(lambda: apply(track, wanted.steps, others))
 
     async def playable(self, wanted: schemas.PlayTake) -> Track:
         """Return a take after all steps, or raise `UnsafeMotionError` where a check forbids it."""
-        track, speed = await self.edited(wanted.take, wanted.steps), wanted.speed or 1.0
+        track, speed = await self.edited(wanted), wanted.speed or 1.0
 
         def checked() -> Track:
             paced = edit.speed(track, speed) if speed != 1.0 else track
@@ -49,20 +51,25 @@ class Desk:
 
         return await self._away(checked)
 
-    async def look(self, take: str, steps: Sequence[schemas.Step]) -> dict[str, Any]:
-        """Return what the page shows of an edited take."""
-        track = await self.edited(take, steps)
-        return await self._away(lambda: describe(track))
+    async def look(self, wanted: schemas.Edit) -> dict[str, Any]:
+        """Return what the page shows of an edited take, and which version of it was edited."""
+        version = wanted.version or self._shelf.newest(wanted.take)
+        track = await self.edited(wanted.model_copy(update={"version": version}))
+        return {"version": version, **await self._away(lambda: describe(track))}
 
     async def _away(self, work: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._thread, work)
 
 
 def apply(track: Track, steps: Sequence[schemas.Step], others: Mapping[str, Track]) -> Track:
-    """Carry out the steps, one after the other; one that cannot be is named in the error."""
+    """Carry out the steps, one after the other; one that cannot be is named in the error.
+
+    Each step sees, and leaves, a track that begins at 0 s, as the page's time line does.
+    """
+    track = _from_zero(track)
     for number, step in enumerate(steps, start=1):
         try:
-            track = _one(track, step, others)
+            track = _from_zero(_one(track, step, others))
         except BadRequestError as error:
             raise BadRequestError(f"step {number}, {step.op}: {error}", error.remedy) from None
         if len(track) > MOST_SAMPLES or track.duration_s > MOST_S:
@@ -76,7 +83,8 @@ def apply(track: Track, steps: Sequence[schemas.Step], others: Mapping[str, Trac
 def _one(track: Track, step: schemas.Step, others: Mapping[str, Track]) -> Track:
     match step:
         case schemas.Trim():
-            track = edit.trim(track, step.start_s, step.end_s)
+            to_end = abs(step.end_s - track.duration_s) < _ROUNDED_S
+            track = edit.trim(track, step.start_s, track.duration_s if to_end else step.end_s)
         case schemas.Smooth():
             track = edit.smooth(track, step.cutoff_hz)
         case schemas.Speed():
@@ -98,6 +106,12 @@ _PLAIN: dict[str, Callable[[Track], Track]] = {
     "reverse": edit.reverse,
     "retime": retime,
 }
+
+
+def _from_zero(track: Track) -> Track:
+    first_s = float(track.times_s[0]) if len(track) else 0.0
+    marks = tuple(Mark(mark.time_s - first_s, mark.words) for mark in track.marks)
+    return replace(track, times_s=track.times_s - first_s, marks=marks)
 
 
 def describe(track: Track) -> dict[str, Any]:

@@ -111,6 +111,13 @@ class Hub:
         length_s = 0.0 if found is None else found.duration_s
         await self.doing.play(name, speed=speed, loop=loop, taught_s=length_s)
 
+    async def perform(self, preset: int) -> None:
+        """Perform a factory action."""
+        embedded = self.line.embedded
+        presets = self._actions.presets if embedded is None else embedded.presets
+        names = {each.id: each.name.replace("_", " ") for each in presets}
+        await self.doing.perform(preset, names.get(preset, str(preset)))
+
     async def rename_action(self, old: str, new: str) -> None:
         """Rename a taught action."""
         await self.line.robot.rename(old, new)
@@ -245,8 +252,8 @@ class Hub:
             "samples": 0,
         }
         if activity is None:
-            # Somebody else's doing, by another client or the robot's own remote.
-            if phase in {Phase.APPROACH, Phase.PLAYING}:
+            # Somebody else's doing, or the way back to rest after a teaching.
+            if phase is not Phase.NONE:
                 document["kind"] = "playing"
             return document
         elapsed_s = self._loop.time() - activity.began_s
@@ -261,8 +268,10 @@ class Hub:
 
 
 def _progress(activity: Activity, elapsed_s: float) -> dict[str, Any]:
-    if activity.playing is not None and activity.playing.progress is not None:
+    progress = activity.halted
+    if progress is None and activity.playing is not None:
         progress = activity.playing.progress
+    if progress is not None:
         return {"fraction": round(progress.fraction, 4), "round": progress.round}
     if activity.kind == "teaching" and activity.duration_s:
         fraction = min(elapsed_s / activity.duration_s, 1.0)

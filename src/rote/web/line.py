@@ -120,8 +120,6 @@ class Line:
                 return
             except RoteError as error:
                 self._fail(error, "lost")
-            except TimeoutError:
-                self._fail(LinkError(f"the robot at {url} says nothing"), "lost")
             await asyncio.sleep(pause_s)
             pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
 

@@ -242,7 +242,7 @@ async def play_take(request: Request, body: s.PlayTake, caller: Caller = None) -
     """Stream an edited take to the robot, on wires that can; one that is not safe is refused."""
     hub = commanding(request, caller)
     track = await hub.desk.playable(body)
-    await hub.doing.play_track(track, body.take)
+    await hub.doing.play_track(track, body.take, force=body.force)
     return answer(hub.status(caller))
 
 
@@ -250,7 +250,7 @@ async def play_take(request: Request, body: s.PlayTake, caller: Caller = None) -
 async def perform(request: Request, body: s.Perform, caller: Caller = None) -> Response:
     """Perform a factory action."""
     hub = commanding(request, caller)
-    await hub.doing.perform(body.preset)
+    await hub.perform(body.preset)
     return answer(hub.status(caller))
 
 

@@ -20,6 +20,7 @@ Name = Annotated[str, Field(min_length=1, max_length=120), AfterValidator(_utf8)
 Tag = Annotated[str, Field(min_length=1, max_length=60), AfterValidator(_utf8)]
 Seconds = Annotated[float, Field(ge=0, le=600, allow_inf_nan=False)]
 Moment = Annotated[float, Field(ge=-1e6, le=1e6, allow_inf_nan=False)]
+Version = Annotated[int, Field(ge=1, le=2**31 - 1)]
 Tempo = Annotated[float, Field(ge=0.05, le=4.0, allow_inf_nan=False)]
 
 
@@ -33,7 +34,7 @@ class Asked(BaseModel):
 
 
 class Trim(Asked):
-    """Keep what lies between two moments, on the clock of the take's own times."""
+    """Keep what lies between two moments, counted from the beginning of what is trimmed."""
 
     op: Literal["trim"]
     start_s: Moment
@@ -183,6 +184,8 @@ class PlayTake(Asked):
     """A take of this computer, edited, to be streamed."""
 
     take: Name
+    version: Version | None = None
+    """Which version of the take; the newest unless told otherwise."""
     steps: Steps = []
     speed: Tempo | None = None
     force: bool = False
@@ -220,6 +223,8 @@ class Edit(Asked):
     """A take and what to do to it."""
 
     take: Name
+    version: Version | None = None
+    """Which version of the take; the newest unless told otherwise."""
     steps: Steps = []
 
 
@@ -406,6 +411,8 @@ class TakeEntry(BaseModel):
     duration_s: float
     samples: int
     version: int
+    versions: list[int]
+    """Those that can be edited, the oldest first; the last is `version`."""
     tags: list[str]
     variant: str
     source: str
@@ -447,8 +454,10 @@ class CheckFinding(FindingNow):
 
 
 class Edited(Curves):
-    """An edited take, and what a check says of it."""
+    """An edited take, and what a check says of it; it begins at 0 s."""
 
+    version: int
+    """Which version of the take was edited."""
     duration_s: float
     history: list[str]
     marks: list[MarkNow]

@@ -74,13 +74,13 @@ async def download(
 @router.post("/edit", response_model=s.Edited)
 async def edit(request: Request, body: s.Edit) -> Response:
     """What a take would be after some steps, and what speaks against playing it."""
-    return answer(await hub_of(request).desk.look(body.take, body.steps))
+    return answer(await hub_of(request).desk.look(body))
 
 
 @router.post("/edit/save", response_model=s.TakeEntry)
 async def edit_save(request: Request, body: s.EditSave, caller: Caller = None) -> Response:
-    """Keep an edited take under another name."""
+    """Keep an edited take under a name; a take that has it already becomes an older version."""
     hub = commanding(request, caller)
     hub.shelf.check_name(body.name)
-    track = await hub.desk.edited(body.take, body.steps)
+    track = await hub.desk.edited(body)
     return answer(await hub.shelf.save(track, body.name))

@@ -5,15 +5,15 @@ import tempfile
 from collections import OrderedDict
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO, TypeVar
 
 import numpy as np
 
 from rote.errors import BadRequestError, RoteError
-from rote.messages import name_problem
 from rote.motion import files
-from rote.motion.files.library import Entry, Library
+from rote.motion.files.library import Entry, Library, check_name
 from rote.motion.files.thumbnail import thumbnail
 from rote.motion.track import Track
 from rote.web.problems import ProblemError
@@ -39,17 +39,7 @@ class Shelf:
 
     def check_name(self, name: str) -> str:
         """Return a take's name, or raise `BadRequestError` saying what is wrong with it."""
-        problem = name_problem(name)
-        if not problem and ("/" in name or "\\" in name or name.startswith(".")):
-            problem = "it would be a path"
-        if not problem and name in {"versions", "trash"}:
-            problem = "a folder of the library is called so"
-        if problem:
-            raise BadRequestError(
-                f"the name {name!r} cannot be used: {problem}",
-                "Choose a short one of letters, digits, spaces, - and _.",
-            )
-        return name
+        return check_name(name)
 
     def has(self, name: str) -> bool:
         """Whether there is a take of that name."""
@@ -61,10 +51,15 @@ class Shelf:
             lambda: [self._document(entry) for entry in self.library.list(search)]
         )
 
-    async def load(self, name: str) -> Track:
-        """Read a take."""
+    def newest(self, name: str) -> int:
+        """Return the number of a take's newest version."""
         self._need(name)
-        return await self._away(lambda: self._load(name))
+        return self.library.versions(name)[-1]
+
+    async def load(self, name: str, version: int | None = None) -> Track:
+        """Read a take, the newest version unless told otherwise."""
+        self._need(name)
+        return await self._away(lambda: self._load(name, version))
 
     async def save(self, track: Track, name: str) -> dict[str, Any]:
         """Keep a track as a take."""
@@ -109,6 +104,8 @@ class Shelf:
                 except BadRequestError as error:
                     words = str(error).replace(str(path), shown)
                     raise BadRequestError(words, error.remedy) from None
+            if track.source == f"file {path.name}":
+                track = replace(track, source=f"file {shown}")
             return self._document(self.library.save(track, name))
 
         return await self._away(read)
@@ -131,9 +128,9 @@ class Shelf:
                 404, "no-such-take", f"there is no take {name!r}", "Look at the list of takes."
             )
 
-    def _load(self, name: str) -> Track:
+    def _load(self, name: str, version: int | None = None) -> Track:
         try:
-            return self.library.load(name)
+            return self.library.load(name, version)
         except BadRequestError as error:
             words = str(error).replace(f"{self.library.folder}/", "")
             raise BadRequestError(words, error.remedy) from None
@@ -144,6 +141,7 @@ class Shelf:
             "duration_s": round(entry.duration_s, 4),
             "samples": entry.samples,
             "version": entry.version,
+            "versions": list(self.library.versions(entry.name)),
             "tags": list(entry.tags),
             "variant": entry.variant,
             "source": entry.source,

@@ -156,14 +156,6 @@ def decode(datagram: bytes) -> Frame:
     )
 
 
-def detect(datagram: bytes) -> tuple[Dialect, ...]:
-    """Return the dialects a sound datagram may be of, or raise `DecodeError`.
-
-    A HighState is of one alone; the low-level frames of all A1 are alike.
-    """
-    return decode(datagram).dialects
-
-
 def encode(value: Value, dialect: Dialect, *, seal: Seal | None = None) -> bytes:
     """Return the datagram for a value, or raise `BadRequestError` naming what it cannot hold.
 

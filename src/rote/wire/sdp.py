@@ -28,12 +28,8 @@ _HASH_NAME = len("sha-256 ")
 
 # SDP ends its lines with CR LF and readers take either alone; `splitlines` would split at more.
 _LINE_END = re.compile(r"\r\n|\r|\n")
-_OTHER_HASHES = re.compile(
-    r"(?i)(?<![^\r\n])a=fingerprint:(?![ \t]*sha-256[ \t])[^\r\n]*(?:\r\n|\r|\n|\Z)", re.ASCII
-)
 _STRICT_LINE = re.compile(r"(?<![^\r\n])a=(ice-ufrag|ice-pwd|fingerprint):[^\r\n]*")
 _FINGERPRINT = re.compile(r"(?i)[ \t]*(\S+)[ \t]+([0-9a-f]{2}(?::[0-9a-f]{2})*)[ \t]*")
-_CANDIDATE = re.compile(r"\S+ \d{1,3} (\S+) \d{1,10} (\S+) (\d{1,5}) typ (\S+)(?: .*)?", re.ASCII)
 
 
 # ---- documents ----------------------------------------------------------------------------------
@@ -122,16 +118,6 @@ class Fingerprint(NamedTuple):
     """In upper case, as the robot compares it: `AB:CD:...`."""
 
 
-class Candidate(NamedTuple):
-    """Where a side can be reached."""
-
-    address: str
-    """An IP address, or a name of mDNS."""
-    port: int
-    protocol: str
-    """In lower case: `udp` or `tcp`."""
-
-
 class Media(NamedTuple):
     """What one m-line goes by; what it does not say itself, it has from the session's lines."""
 
@@ -149,15 +135,6 @@ class StrictReading(NamedTuple):
     password: str
     fingerprint: str
     """Without the name of its hash, which the robot does not look at."""
-
-
-def keep_sha256(sdp: str) -> str:
-    """Return `sdp` without fingerprints of other hashes than sha-256; all else stays as it is.
-
-    Without this ICE completes and the data channel never opens: the robot would compare its sha-256
-    with the last fingerprint, and aiortc puts sha-512 last.
-    """
-    return _OTHER_HASHES.sub("", sdp)
 
 
 def read_media(sdp: str) -> tuple[Media, ...]:
@@ -215,20 +192,6 @@ def as_strictly_read(sdp: str) -> str:
     return _STRICT_LINE.sub(lambda match: f"a={match[1]}:{values[match[1]]}", sdp)
 
 
-def host_candidates(sdp: str) -> tuple[Candidate, ...]:
-    """Return the host candidates in `sdp`, each once, in their order."""
-    found: dict[Candidate, None] = {}
-    for name, value in _lines(sdp):
-        if name != "candidate":
-            continue
-        match = _CANDIDATE.fullmatch(value)
-        if match is None or int(match[3]) > 65_535:
-            raise DecodeError(f"this is no ICE candidate: {value[:80]!r}")
-        if match[4] == "host":
-            found[Candidate(match[2], int(match[3]), match[1].lower())] = None
-    return tuple(found)
-
-
 def _lines(sdp: str) -> Iterator[tuple[str, str]]:
     """Yield `m` and the attributes that matter here with their values."""
     for line in _LINE_END.split(sdp):
@@ -236,7 +199,7 @@ def _lines(sdp: str) -> Iterator[tuple[str, str]]:
             yield "m", line[2:]
         elif line.startswith("a="):
             name, _, value = line[2:].partition(":")
-            if name in {"ice-ufrag", "ice-pwd", "fingerprint", "candidate"}:
+            if name in {"ice-ufrag", "ice-pwd", "fingerprint"}:
                 yield name, value
 
 

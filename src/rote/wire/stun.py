@@ -102,16 +102,6 @@ class Message(NamedTuple):
         return None if self.attribute(Attribute.ICE_CONTROLLED) is None else False
 
     @property
-    def nominates(self) -> bool:
-        """Whether this way is the one to use from now on."""
-        return self.attribute(Attribute.USE_CANDIDATE) is not None
-
-    @property
-    def has_integrity(self) -> bool:
-        """Whether a password protects this."""
-        return self.attribute(Attribute.MESSAGE_INTEGRITY) is not None
-
-    @property
     def mapped(self) -> tuple[str, int] | None:
         """From where the receiver of this was heard."""
         value = self.attribute(Attribute.XOR_MAPPED_ADDRESS)

@@ -25,7 +25,7 @@ const page = await context.newPage();
 let robot = null;
 
 // The browser itself reports refused requests; these are refused on purpose.
-const REFUSED = ["/api/takes/upload"];
+const REFUSED = ["/api/takes/upload", "/api/takes/rename"];
 const listen = (opened) => {
   opened.on("console", heard);
   opened.on("pageerror", (error) => report.console.push(String(error.stack ?? error)));
@@ -63,9 +63,14 @@ const frames = () => number(page.locator("[data-testid=stage] canvas"), "data-fr
 
 const story = {
   "the page opens and draws the robot": async () => {
+    await page.addInitScript(() => localStorage.setItem("rote.quality", "high"));
     await page.goto(task.url);
     await until(async () => (await $("stage").getAttribute("data-state")) === "shown", "the robot is drawn", 30_000);
     check((await page.locator("[data-testid=stage] canvas").getAttribute("data-quality")) === "low", "software rendering is drawn in low quality");
+    check((await page.evaluate(() => localStorage.getItem("rote.quality"))) === "auto", "a quality that is refused is not remembered");
+    await button("Settings").click();
+    check(await button("High").isDisabled(), "what cannot be had is not offered");
+    await button("Settings").click();
     await state("connected");
   },
   "a person connects to the simulated robot": async () => {
@@ -79,6 +84,7 @@ const story = {
     await go("Teach");
     await $("tips").getByText("not an emergency stop").waitFor();
     await button("I have read this").click();
+    await until(() => page.evaluate(() => scrollY === 0 && ["teach-name", "ready-title"].includes(document.activeElement.id)), "the form begins at its top");
   },
   "a scripted hand teaches, and its curve is seen": async () => {
     await $("teach-name").fill("hello wave");
@@ -95,9 +101,14 @@ const story = {
     await until(async () => (await number($("chart"), "data-samples")) > 280, "three seconds are recorded");
     await $("teach-end").click();
     await $("result").getByText("hello wave").waitFor();
+    await $("result-check").getByText("Checked:").waitFor();
   },
   "an arm is led by its slider, and the take is thrown away": async () => {
     await $("teach-another").click();
+    await $("teach-name").fill("hello wave");
+    await page.getByText("Choose another name").waitFor();
+    check(await $("teach-start").isDisabled(), "a name that is taken is not counted down for");
+    await $("teach-name").fill("");
     await $("teach-start").click();
     await $("recording").waitFor();
     await page.getByRole("slider", { name: "Right shoulder pitch" }).fill("-1");
@@ -128,6 +139,12 @@ const story = {
     for (let press = 0; press < 4; press += 1) await page.keyboard.press("ArrowRight");
     await $("trim").click();
     await until(async () => Math.abs((await number($("dock"), "data-duration")) - (whole - 1.2)) < 0.1, "it is 1.2 s shorter");
+    await $("handle-from").focus();
+    for (let press = 0; press < 2; press += 1) await page.keyboard.press("ArrowRight");
+    await $("trim").click();
+    await until(async () => Math.abs((await number($("dock"), "data-duration")) - (whole - 1.3)) < 0.05, "a second trim begins where the first has cut");
+    await button("Undo").click();
+    await until(async () => (await number($("dock"), "data-steps")) === 1, "the second trim is undone");
     await button("Mirror").click();
     await until(async () => (await number($("dock"), "data-steps")) === 2, "two steps");
     await page.getByRole("button", { name: /L shoulder pitch/ }).first().waitFor();
@@ -155,10 +172,30 @@ const story = {
     await page.getByLabel("New name").fill("hello mirror");
     await page.getByRole("dialog").getByRole("button", { name: "Save as new take" }).click();
     await page.getByText("Saved as “hello mirror”").waitFor();
+    await $("dock").getByRole("heading", { name: "hello mirror" }).waitFor();
+    check((await number($("dock"), "data-steps")) === 0, "what was saved has its steps in it");
   },
-  "an edited take is played, and STOP stops it": async () => {
+  "a name that exists gets a new version, and the old one can be had": async () => {
+    const old = await number($("dock"), "data-duration");
+    await page.getByRole("button", { name: "Apply: Speed" }).click();
+    await until(async () => (await number($("dock"), "data-steps")) === 1, "one step");
+    const slow = await number($("dock"), "data-duration");
+    await $("save-as").click();
+    await page.getByLabel("New name").fill("hello mirror");
+    await page.getByRole("dialog").getByRole("button", { name: "Save as new take" }).click();
+    await page.getByText("Save as a new version of “hello mirror”?").waitFor();
+    await page.getByRole("dialog").getByRole("button", { name: "Save", exact: true }).click();
+    await until(async () => (await number($("dock"), "data-steps")) === 0, "the step is in what was saved");
+    check(Math.abs((await number($("dock"), "data-duration")) - slow) < 0.05, "the step is done once");
+    await $("version").selectOption("1");
+    await until(async () => Math.abs((await number($("dock"), "data-duration")) - old) < 0.05, "the old version is shown");
+  },
+  "an edited take is played, the playhead goes along, and STOP stops it": async () => {
+    await $("handle-playhead").press("Home");
     await $("edit-play").click();
     await playing();
+    await until(async () => (await page.getByText("Ghost: preview only").count()) === 0, "the ghost is gone");
+    await until(async () => (await number($("handle-playhead"), "aria-valuenow")) > 0.3, "the playhead goes along");
     await $("stop").click();
     await $("stop-report").getByText("software stop, not an emergency stop").waitFor();
     await atRest();
@@ -167,6 +204,7 @@ const story = {
     await go("Library");
     await button("Play hello wave").first().click();
     await playing();
+    check(await button("Loop").isDisabled(), "how it plays is settled");
     await page.keyboard.press("Escape");
     await $("stop-report").getByText("Stopped").waitFor();
     await atRest();
@@ -185,11 +223,18 @@ const story = {
   },
   "an action and a take are renamed": async () => {
     await named("action", "hello wave").getByRole("button", { name: "Rename hello wave" }).click();
+    await page.getByLabel("New name").fill("  ");
+    await page.getByLabel("New name").press("Enter");
+    await page.getByRole("dialog").getByText("Type a name.").waitFor();
     await page.getByLabel("New name").fill("greeting");
     await page.getByRole("dialog").getByRole("button", { name: "Rename" }).click();
     await named("action", "greeting").waitFor();
     await button("More: hello mirror").click();
     await named("take", "hello mirror").getByRole("button", { name: "Rename hello mirror" }).click();
+    await page.getByLabel("New name").fill("hello wave");
+    await page.getByRole("dialog").getByRole("button", { name: "Rename" }).click();
+    await page.getByRole("dialog").getByText("Choose another").waitFor();
+    check((await page.getByLabel("New name").inputValue()) === "hello wave", "a name that is refused can be mended");
     await page.getByLabel("New name").fill("mirrored");
     await page.getByRole("dialog").getByRole("button", { name: "Rename" }).click();
     await named("take", "mirrored").waitFor();
@@ -208,6 +253,7 @@ const story = {
     await named("take", "mirrored").getByRole("button", { name: "Delete mirrored" }).click();
     await page.getByRole("dialog").getByRole("button", { name: "Delete" }).click();
     await until(async () => (await named("take", "mirrored").count()) === 0, "it is gone");
+    check((await page.evaluate(() => document.activeElement?.id)) === "takes-title", "the focus is on what it was in");
   },
   "a broken file is refused in words": async () => {
     await $("upload").setInputFiles({ name: "broken.csv", mimeType: "text/csv", buffer: Buffer.from("this,is\nno,motion\n") });
@@ -225,6 +271,15 @@ const story = {
       check(box && box.x >= 0 && box.y >= 0 && box.x + box.width <= task.width && box.y + box.height <= task.height, `STOP is on ${name}`);
       check(box.width >= 120 && box.height >= 56, "STOP is large");
     }
+    if (task.width > 800) return;
+    await page.setViewportSize({ width: task.height, height: task.width });
+    for (const name of ["Robot", "Library"]) {
+      await go(name);
+      const [box, view, panel] = await Promise.all(["[data-testid=stop]", ".view", ".panel"].map((each) => page.locator(each).boundingBox()));
+      check(box.y + box.height <= task.width && box.height >= 56, `STOP is on ${name} held sideways`);
+      check(panel.x >= view.x + view.width - 1 && box.y - panel.y >= 0.5 * task.width, `${name} has room beside the view`);
+    }
+    await page.setViewportSize({ width: task.width, height: task.height });
   },
   "a second browser watches, stops and takes over": async () => {
     const other = await context.newPage();
@@ -252,13 +307,17 @@ const story = {
   },
   "a robot is lost, and comes back": async () => {
     const begin = () => spawn(task.sim[0], task.sim.slice(1), { stdio: "ignore" });
-    robot = begin();
     await go("Robot");
     const more = page.locator("details", { hasText: "Another robot" });
     if ((await more.getAttribute("open")) === null) await page.getByText("Another robot").click();
     await page.getByLabel("Address").fill(task.simUrl);
     await button("Connect").click();
     await until(async () => (await $("connection").textContent()).includes(task.simUrl), "it turns to the other robot");
+    await $("still").waitFor();
+    await go("Library");
+    check((await page.getByTestId("action").count()) === 0, "the former robot's actions are not taken for its own");
+    robot = begin();
+    await go("Robot");
     await state("connected", 40_000);
     robot.kill("SIGKILL");
     await state("lost", 40_000);

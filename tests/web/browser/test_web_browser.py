@@ -107,4 +107,4 @@ def test_a_person_teaches_edits_plays_and_stops_with_no_error_on_the_console(
         f"{last}: {report['failure']} {report.get('said')} (see {picture})"
     )
     assert report["console"] == []
-    assert len(report["steps"]) == 16
+    assert len(report["steps"]) == 17

@@ -47,11 +47,13 @@ def load_csv(path: Path) -> Track:
     """Read a track; a `BadRequestError` names the row that cannot be used."""
     place = place_in(path)
     try:
-        text = disk.contents(path).decode("utf-8-sig")
+        text = disk.contents(path).decode("utf-8-sig").rstrip("\r\n")
         rows = csv.reader(io.StringIO(text, newline=""))
         names = _header(next(rows, []), place)
         values = _numbers(rows, ("t", *names), place)
-    except (UnicodeDecodeError, csv.Error) as error:
+    except UnicodeDecodeError:
+        raise place.refuse("it cannot be read as UTF-8", "Save it as CSV in UTF-8.") from None
+    except csv.Error as error:
         raise BadRequestError(f"{path} cannot be read as CSV: {error}") from None
     table = np.array(values, dtype=np.float64).reshape(-1, len(names) + 1)
     words = Words(names=names, variant=variant_with(names), source=place.source)

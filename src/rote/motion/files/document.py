@@ -22,6 +22,9 @@ MOST_SAMPLES = 1_000_000
 MOST_ANGLE_RAD = 2 * math.pi
 """No joint of a robot goes here, so a number beyond it is not an angle in rad."""
 
+MOST_TIME_S = 1e11
+"""No clock shows more seconds, so a larger number is not a time in seconds."""
+
 _VARIANTS = {variant.name: variant for variant in (G1_29, G1_27, G1_23, A1)}
 _LISTS = ("names", "marks", "history", "tags")
 
@@ -196,6 +199,10 @@ def check(track: Track, place: Place) -> None:
         raise place.refuse(f"a motion needs 2 samples, here {'is 1' if len(track) else 'are none'}")
     if not track.names or not all(track.names) or len(set(track.names)) < len(track.names):
         raise place.refuse(f"a motion needs joints with one name each, not {list(track.names)}")
+    if (beyond := np.abs(track.times_s) > MOST_TIME_S).any():
+        sample = int(np.argmax(beyond))
+        problem = f"its time {track.times_s[sample]:g} is more seconds than any clock shows"
+        raise place.refuse_row(sample, problem, "Write times in seconds, best beginning at 0.")
 
 
 def check_joints(track: Track, place: Place) -> None:

@@ -42,8 +42,9 @@ def save_json(track: Track, path: Path) -> None:
 def load_json(path: Path) -> Track:
     """Read a track; a `BadRequestError` names the sample that cannot be used."""
     place = place_in(path)
+    data = disk.contents(path)
     try:
-        document = json.loads(disk.contents(path))
+        document = json.loads(data)
     except (ValueError, RecursionError) as error:
         raise place.refuse(f"it cannot be read as JSON: {error}") from None
     words = from_document(document, place)

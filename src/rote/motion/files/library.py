@@ -90,7 +90,7 @@ class Library:
 
     def save(self, track: Track, name: str, tags: Iterable[str] = ()) -> Entry:
         """Keep a take; one that has the name already becomes an older version."""
-        _check_name(name)
+        check_name(name)
         suffix = _SUFFIXES[0 if mcap_records.available() else 1]
         path = self.folder / f"{name}{suffix}"
         draft = self.folder / f".{name}.draft{suffix}"
@@ -107,7 +107,7 @@ class Library:
         self, name: str, joints: Sequence[str], *, variant: str = "g1-29", source: str = ""
     ) -> TakeWriter:
         """Begin a take that is on disk while it is recorded, and in the library when finished."""
-        _check_name(name)
+        check_name(name)
 
         def settle(part: Path, path: Path) -> None:
             with disk.alone(self.folder):
@@ -128,7 +128,7 @@ class Library:
 
     def rename(self, name: str, to: str) -> Entry:
         """Give a take and all its versions another name."""
-        _check_name(to)
+        check_name(to)
         with disk.alone(self.folder):
             self._file(name, None)
             if self._files(to):
@@ -193,7 +193,7 @@ class Library:
         return files_by_version
 
     def _file(self, name: str, version: int | None) -> Path:
-        _check_name(name)
+        check_name(name)
         found = self._files(name)
         if not found:
             raise BadRequestError(
@@ -255,15 +255,17 @@ def _matches(entry: Entry, wanted: Sequence[str]) -> bool:
     return all(word in text for word in wanted)
 
 
-def _check_name(name: str) -> None:
+def check_name(name: str) -> str:
+    """Return a take's name, or raise `BadRequestError` where no file here can have it."""
     problem = name_problem(name)
-    if not problem and (name.startswith(".") or "/" in name or name in {_VERSIONS, _TRASH}):
+    if not problem and (name[0] == "." or {"/", "\\"} & {*name} or name in {_VERSIONS, _TRASH}):
         problem = "it cannot be the name of a file here"
     if problem:
         raise BadRequestError(
             f"the name {name!r} cannot be used: {problem}",
             "Choose a short one of letters, digits, spaces, - and _.",
         )
+    return name
 
 
 def _clean(tags: Iterable[str]) -> tuple[str, ...]:

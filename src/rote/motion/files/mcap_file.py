@@ -141,10 +141,10 @@ def load_mcap(path: Path) -> Track:
     reading = _read(path, mend=False)
     if not reading.whole:
         lost = "damaged" if reading.finished else "cut off"
-        raise place_in(path).refuse(
-            f"it is {lost} after {reading.samples} samples",
-            "Recover what it holds, or record again.",
-        )
+        remedy = "Record again: nothing in it can be recovered."
+        if reading.samples > 1:
+            remedy = f"Record again, or recover them in Python: {recover.__module__}.recover(path)."
+        raise place_in(path).refuse(f"it is {lost} after {reading.samples} samples", remedy)
     return reading.track()
 
 

@@ -2,8 +2,8 @@
 
 import math
 import os
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import BinaryIO
@@ -65,7 +65,8 @@ class TakeWriter:
         need_mcap()
         self._file = self._open()
         try:
-            self._stream = Stream(self._file, self._words)
+            with self._writing():
+                self._stream = Stream(self._file, self._words)
             self._sync()
         except BaseException:
             self.discard()
@@ -120,7 +121,8 @@ class TakeWriter:
             raise place.refuse_row(len(self), f"its time {time_s} is not after the one before")
         if len(self) >= MOST_SAMPLES:
             raise too_long(place)
-        self._stream.add(time_ns, row)
+        with self._writing():  # a chunk that is full
+            self._stream.add(time_ns, row)
         self._times_s.append(float(time_s))
         self._times_ns.append(time_ns)
         if time_s - self._flushed_s >= FLUSH_S:
@@ -128,9 +130,14 @@ class TakeWriter:
             self._flushed_s = time_s
 
     def _sync(self) -> None:
-        try:
+        with self._writing():
             self._stream.flush()
             os.fsync(self._file.fileno())
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        try:
+            yield
         except OSError as error:
             raise disk.unwritable(self.part, error, disk.ANOTHER_HOME) from error
 

@@ -1,0 +1,56 @@
+"""rote store: a motion of this computer becomes an action of the robot."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from rote.cli import takes
+from rote.cli.options import EMBEDDED, Json, Key, Keylog, Robot, Target, print_json, reach, run
+from rote.messages import MAX_KEYFRAMES
+
+
+def store(
+    motion: Annotated[str, typer.Argument(help="A file with a motion, like wave.mcap.")],
+    name: Annotated[str, typer.Argument(help="The action's name on the robot.")],
+    take: Annotated[
+        bool, typer.Option("--take", help="MOTION is a take on this computer: rote takes list.")
+    ] = False,
+    budget: Annotated[int, typer.Option(help="At most so many keyframes.")] = MAX_KEYFRAMES,
+    robot: Robot = EMBEDDED,
+    key: Key = None,
+    keylog: Keylog = None,
+    as_json: Json = False,
+) -> None:
+    """Store a motion of this computer on the robot, as keyframes; refused where they are too few.
+
+    Only the documented frames can: udp:// and sim://. `rote play FILE` plays any motion as it is.
+    """
+    run(_store(Target(robot, key, keylog), (motion, take), name, budget, as_json))
+
+
+async def _store(
+    target: Target, motion: tuple[str, bool], name: str, budget: int, as_json: bool
+) -> None:
+    from rote.cli import show
+    from rote.motion.files import load
+
+    wanted, is_take = motion
+    if not is_take:
+        takes.check_no_take(Path(wanted), "Name the take: rote store {name} NAME --take")
+    track = takes.library().load(wanted) if is_take else load(Path(wanted))
+    async with reach(target) as robot:
+        with show.waiting("searching keyframes"):
+            stored = await robot.store_track(track, name, budget=budget)
+    if as_json:
+        print_json(
+            {
+                "name": name,
+                "keyframes": len(stored.keyframes),
+                "max_error_rad": stored.max_error_rad,
+                "rms_error_rad": stored.rms_error_rad,
+            }
+        )
+        return
+    off = f"{stored.max_error_rad:.3f} rad off at most"
+    print(f"Stored {name} as {len(stored.keyframes)} keyframes, {off}.")

@@ -1,0 +1,46 @@
+"""Holes in a recording: times for which nothing is known."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from rote.motion.findings import Finding, Kind, Severity
+from rote.motion.track import Array
+
+_GAP_S, _GAP_STEPS = 0.1, 3.0
+_HOLE_S, _HOLE_STEPS = 0.5, 10.0
+
+
+def holes(times_s: Array) -> list[int]:
+    """Return the rows after which a recording has a hole."""
+    steps = np.diff(times_s)
+    return np.flatnonzero(steps > _allowed_s(steps)).tolist() if steps.size else []
+
+
+def _allowed_s(steps: Array) -> float:
+    return max(_GAP_S, _GAP_STEPS * float(np.median(steps)))
+
+
+def gaps(times_s: Array, most_s: float | None = None) -> Iterator[Finding]:
+    """Yield what a check says of holes; with `most_s`, the longer ones are errors in any case."""
+    steps = np.diff(times_s)
+    if not steps.size:
+        return
+    usual_s, row = float(np.median(steps)), int(steps.argmax())
+    worst_s = float(steps[row])
+    hole_s = max(_HOLE_S, _HOLE_STEPS * usual_s) if most_s is None else most_s
+    allowed_s = min(_allowed_s(steps), hole_s)
+    if worst_s <= allowed_s:
+        return
+    count = int((steps > allowed_s).sum())
+    yield Finding(
+        severity=Severity.ERROR if worst_s > hole_s else Severity.WARNING,
+        kind=Kind.GAP,
+        time_s=float(times_s[row]),
+        value=worst_s,
+        limit=allowed_s,
+        margin=allowed_s - worst_s,
+        words=f"{count} hole{'s' if count > 1 else ''} in the recording, "
+        f"the longest of {worst_s:.2f} s; samples are usually {usual_s:.3f} s apart",
+        remedy="Teach it again on a better network, or resample it if the motion is still right.",
+    )

@@ -1,0 +1,50 @@
+"""A G1 that answers, and says nothing of itself."""
+
+from collections.abc import Callable
+
+import pytest
+
+import virtual
+from rig import Pipe
+from rote.errors import NoAnswerError
+from rote.robot.g1 import G1
+from rote.sim.server import Simulator
+from rote.sim.services import Services
+from rote.sim.store import Store
+from rote.sim.world import World
+from rote.transport.rpc import Carrier
+from rote.transport.services import ServicesClient
+
+
+class Stateless(Pipe):
+    """A way to a robot of which every answer comes through, and no state."""
+
+    def listen(self, receive: Callable[[str | bytes], None], lost: Callable[[], None]) -> None:
+        def answers(message: str | bytes) -> None:
+            if "lowstate" not in str(message):
+                receive(message)
+
+        super().listen(answers, lost)
+
+
+def test_a_robot_that_reports_no_state_is_told_so_with_a_remedy() -> None:
+    async def story() -> None:
+        store = Store(":memory:")
+        simulator = Simulator(World(store))
+
+        async def dial() -> Carrier:
+            return Stateless(Services(simulator.world))
+
+        client = ServicesClient("services://g1", dial)
+        await client.open()
+        robot = G1(client)
+        assert not (await robot.actions()).taught
+        for ask in (robot.mode, robot.preflight):
+            with pytest.raises(NoAnswerError, match="answers, but reports no state") as caught:
+                await ask()
+            assert caught.value.remedy
+        await client.close()
+        await simulator.close()
+        store.close()
+
+    virtual.run(story())

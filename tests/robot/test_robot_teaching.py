@@ -1,0 +1,168 @@
+"""A teaching that does not begin: the arms hold, and what the robot had it still has."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+import virtual
+from rig import Pipe, Rig, rig
+from rote.errors import NoAnswerError, PeerLostError, RefusedError, RoteError
+from rote.messages import Code
+from rote.robot.g1 import G1
+from rote.robot.teaching import Teaching
+from rote.wire.rpc import ArmApi
+
+Story = Callable[[Rig, G1], Awaitable[None]]
+
+
+def tell(story: Story) -> None:
+    async def run() -> None:
+        async with rig("services") as one, one.connect() as robot:
+            await story(one, robot)
+
+    virtual.run(run())
+
+
+async def teach(robot: G1, name: str) -> None:
+    async with robot.teach(name):
+        await asyncio.sleep(0.5)
+    await asyncio.sleep(2.0)  # until the arms are back at rest
+
+
+async def names(robot: G1) -> list[str]:
+    return [action.name for action in (await robot.actions()).taught]
+
+
+def lose_next_word_of_teaching(pipe: Pipe, what: str) -> None:
+    """Lose the next request that has to do with teaching, or the answer to it."""
+    teaching = str(int(ArmApi.TEACH))
+    whose, where = (pipe, "send") if what == "request" else (pipe.robot, "_send")
+    send: Callable[[str | bytes], None] = getattr(whose, where)
+    lost: list[object] = []
+
+    def lossy(message: str | bytes) -> None:
+        if not lost and isinstance(message, str) and teaching in message:
+            lost.append(message)
+        else:
+            send(message)
+
+    setattr(whose, where, lossy)
+
+
+def test_a_refused_teaching_leaves_the_older_action_of_its_name() -> None:
+    async def story(one: Rig, robot: G1) -> None:
+        async with one.bystander() as other:
+            await teach(other, "wave")
+            await other.start("wave")
+            with pytest.raises(RefusedError, match="in use by another motion"):
+                async with robot.teach("wave", overwrite=True):
+                    raise AssertionError("the arms are not soft")
+            assert await names(robot) == ["wave"]
+            assert not one.world.body.soft
+
+    tell(story)
+
+
+def test_a_name_that_somebody_takes_just_before_a_refusal_stays_his() -> None:
+    async def story(one: Rig, robot: G1) -> None:
+        async with one.bystander() as other:
+
+            async def check() -> bool:
+                assert await names(robot) == []
+                await teach(other, "wave")
+                await other.start("wave")
+                return False
+
+            with pytest.raises(RefusedError, match="in use by another motion"):
+                async with Teaching(robot._port, robot._ask, check, "wave"):
+                    raise AssertionError("the arms are not soft")
+            assert await names(robot) == ["wave"]
+
+    tell(story)
+
+
+def test_a_refused_teaching_does_not_end_the_one_that_goes_on() -> None:
+    async def story(one: Rig, robot: G1) -> None:
+        async with robot.teach("long") as take:
+            await asyncio.sleep(1.0)
+            with pytest.raises(RefusedError) as raised:
+                async with robot.teach("short"):
+                    raise AssertionError("one at a time")
+            assert raised.value.code == Code.BUSY
+            await asyncio.sleep(11.0)  # longer than arms stay soft that nobody keeps soft
+            assert one.world.body.soft
+        assert take.saved
+        assert not one.world.body.soft
+        assert await names(robot) == ["long"]
+
+    tell(story)
+
+
+@pytest.mark.parametrize("was_there", [False, True])
+@pytest.mark.parametrize("end", ["request", "answer", "cancelled"])
+def test_a_teaching_whose_answer_is_unknown_ends_with_holding_arms_and_loses_no_action(
+    end: str, was_there: bool
+) -> None:
+    async def story(one: Rig, robot: G1) -> None:
+        if was_there:
+            await teach(robot, "wave")
+
+        async def check() -> bool:
+            return was_there
+
+        async def lesson() -> None:
+            async with Teaching(robot._port, robot._ask, check, "wave"):
+                raise AssertionError("nobody knows whether the arms are soft")
+
+        if end != "cancelled":
+            lose_next_word_of_teaching(one._pipes[0], end)
+        task = asyncio.create_task(lesson())
+        await asyncio.sleep(0.2)  # the robot takes longer to answer
+        assert bool(one.world.body.soft) == (end != "request")
+        if end == "cancelled":
+            task.cancel()
+        with pytest.raises((NoAnswerError, asyncio.CancelledError)):
+            await task
+        assert not one.world.body.soft
+        assert await names(robot) == (["wave"] if was_there else [])
+
+    tell(story)
+
+
+def test_a_robot_that_is_lost_before_it_answers_is_told_and_holds_by_itself() -> None:
+    async def story(one: Rig, robot: G1) -> None:
+        async def lesson() -> None:
+            async with robot.teach("wave"):
+                raise AssertionError("nobody knows whether the arms are soft")
+
+        task = asyncio.create_task(lesson())
+        while not one.world.body.soft:
+            await asyncio.sleep(0.02)
+        await one.die(silently_for_the_client=False)
+        with pytest.raises(PeerLostError, match="state is unknown"):
+            await task
+        assert task.cancelling() == 0
+        await asyncio.sleep(one.holds_after_s)
+        assert not one.world.body.soft
+
+    tell(story)
+
+
+def test_a_listener_that_fails_keeps_nobody_from_hearing_of_a_loss() -> None:
+    async def story(one: Rig, robot: G1) -> None:
+        told: list[object] = []
+        heard: list[RoteError] = []
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: told.append(context))
+
+        def broken(_: object) -> None:
+            raise ZeroDivisionError
+
+        robot._port.on_loss(broken)
+        robot._port.on_loss(heard.append)
+        await one.die()
+        await asyncio.sleep(5.0)
+        assert isinstance(heard[0], PeerLostError)
+        assert told
+
+    tell(story)
