@@ -257,6 +257,37 @@ def test_soft_joints_ignore_the_target(body: Body, clock: Clock) -> None:
     assert body.positions_rad[13] == pytest.approx(0.3, abs=1e-3)
 
 
+def test_soft_joints_ignore_the_speed_of_the_target(body: Body) -> None:
+    body.soften((12,))
+    for step in range(50):
+        body.step(step * STEP_S, REST_RAD, np.full(29, 2.0))
+    assert body.positions_rad[12] == 0.0
+    assert body.positions_rad[13] > 0.01
+
+
+def test_softening_one_arm_changes_nothing_for_the_other(body: Body, clock: Clock) -> None:
+    alone = Body()
+    Clock(alone).run(1.0, FORWARD)
+    body.soften(LEFT_ARM, cancels=0.0, damped=False)
+    clock.run(1.0, FORWARD)
+    right = list(RIGHT_ARM)
+    np.testing.assert_array_equal(body.positions_rad[right], alone.positions_rad[right])
+    np.testing.assert_array_equal(body.torques_nm[right], alone.torques_nm[right])
+
+
+def test_damped_motors_brake_a_falling_arm_and_dead_ones_do_not(body: Body, clock: Clock) -> None:
+    clock.run(2.0, FORWARD)
+    fastest = []
+    for damped in (True, False):
+        falling = Body()
+        falling.positions_rad[:] = body.positions_rad
+        falling.soften(tuple(range(29)), cancels=0.0, damped=damped)
+        Clock(falling).run(0.2)
+        assert falling.torques_nm.any() == damped
+        fastest.append(float(np.abs(falling.speeds_rad_s).max()))
+    assert fastest[1] > 2 * fastest[0]
+
+
 def test_the_setpoint_given_out_is_a_copy(body: Body) -> None:
     body.setpoint_rad[:] = 9.0
     np.testing.assert_array_equal(body.setpoint_rad, REST_RAD)
@@ -381,6 +412,77 @@ def test_a_hand_can_be_taken_away(body: Body, clock: Clock) -> None:
     clock.run(0.1)
     assert len(hand.asked_s) == asked
     assert not body.held_by_hand
+
+
+# ---- asleep -------------------------------------------------------------------------------------
+
+
+def test_a_body_that_stands_for_long_falls_asleep(body: Body, clock: Clock) -> None:
+    clock.run(1.0)
+    speeds = body.speeds_rad_s.copy()
+    clock.run(STEP_S)
+    assert (body.speeds_rad_s != speeds).any(), "it still settles"
+    clock.run(1.5)
+    speeds = body.speeds_rad_s.copy()
+    for _ in range(50):
+        clock.run(STEP_S)
+        # Awake, they would tremble in their last bits for ever.
+        np.testing.assert_array_equal(body.speeds_rad_s, speeds)
+
+
+def nudge(body: Body) -> None:
+    body.positions_rad[18] += 0.1
+
+
+def knock(body: Body) -> None:
+    body.speeds_rad_s[25] = 1.0
+
+
+WAKERS: dict[str, Callable[[Body], object]] = {
+    "nothing": lambda body: None,
+    "nudge": nudge,
+    "knock": knock,
+    "soften": lambda body: body.soften(LEFT_ARM),
+    "damp": lambda body: body.soften(tuple(range(29)), cancels=0.0),
+    "give way": lambda body: body.soften(tuple(range(29)), cancels=0.0, damped=False),
+}
+
+
+@pytest.mark.parametrize("waker", WAKERS.values(), ids=WAKERS.keys())
+@pytest.mark.parametrize("target", [REST_RAD, FORWARD], ids=["rest", "forward"])
+def test_a_body_that_slept_goes_on_as_one_that_never_did(
+    waker: Callable[[Body], object], target: Array
+) -> None:
+    lives = []
+    for sleeps in (True, False):
+        body = Body()
+        for step in range(1500):
+            if step == 1203:
+                waker(body)
+            elif not sleeps and step < 1203:
+                body.soften(())  # which changes nothing
+            body.step(step * STEP_S, REST_RAD if step < 1300 else target, STILL)
+        lives.append(np.array([body.positions_rad, body.speeds_rad_s, body.torques_nm]))
+    np.testing.assert_allclose(lives[0], lives[1], rtol=0, atol=1e-12)
+    asleep = waker is WAKERS["nothing"] and target is REST_RAD
+    assert (np.abs(lives[0][1]).max() < 1e-12) == asleep
+
+
+def test_a_hand_wakes_a_sleeping_body(body: Body, clock: Clock) -> None:
+    body.soften((12,))
+    clock.run(2.5)
+    body.attach(Puller({12: 0.5}), clock.now_s)
+    clock.run(2.0)
+    assert body.positions_rad[12] == pytest.approx(0.5, abs=0.02)
+
+
+def test_a_hand_that_holds_still_is_asked_for_as_long_as_it_holds(body: Body, clock: Clock) -> None:
+    body.soften((12,))
+    hand = Puller({12: 0.0}, seconds=3.0)
+    body.attach(hand, 0.0)
+    clock.run(3.5)
+    assert not body.held_by_hand
+    assert len(hand.asked_s) == pytest.approx(3.0 / STEP_S / HAND_EVERY, abs=2)
 
 
 # ---- for long -----------------------------------------------------------------------------------

@@ -61,7 +61,7 @@ def test_a_recording_with_a_hole_is_refused_in_words(world: World) -> None:
     stored(world, times_s[keep], poses[keep])
     reply, said = played(world)
     assert reply == m.Status(Code.UNSAFE)
-    assert "holes in the recording" in said
+    assert "hole in the recording" in said
     assert "0.8" in said
     # What somebody sends with the request was not recorded, and has no holes.
     keyframes = (m.Keyframe(joint=ELBOW, time_ms=1000, value_rad=0.8),)

@@ -3,7 +3,7 @@
 Everything is worked out and checked before the first setpoint: a playback that exists is safe.
 """
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -25,8 +25,7 @@ BRAKE_S = 0.2
 _COLUMNS = np.array(TAUGHT_JOINTS)
 
 
-@dataclass(frozen=True, slots=True)
-class Setpoint:
+class Setpoint(NamedTuple):
     """Where the joints are to be now, and how fast."""
 
     phase: Phase
@@ -42,6 +41,20 @@ def soft_move(start_rad: Array, end_rad: Array) -> Array:
     return minimum_jerk(start_rad, end_rad, np.arange(1, steps + 1) / steps)
 
 
+class _Part(NamedTuple):
+    """A part of a playback, a row for each step: poses, and the speeds from each to the next."""
+
+    phase: Phase
+    poses_rad: Array
+    speeds_rad_s: Array
+
+
+def _part(phase: Phase, poses_rad: Array) -> _Part:
+    speeds = np.zeros_like(poses_rad)
+    np.divide(poses_rad[1:] - poses_rad[:-1], STEP_S, out=speeds[:-1])
+    return _Part(phase, poses_rad, speeds)
+
+
 class Playback:
     """Setpoints, one per step of the body; begin with `pose_rad` as it is now."""
 
@@ -52,14 +65,14 @@ class Playback:
         motion, report = _motion(action, play, pose_rad)
         self.warnings = tuple(finding.words for finding in report.warnings)
         self._loop = play.loop or action.loop
-        self._parts: list[tuple[Phase, Array]] = [
-            (Phase.APPROACH, soft_move(pose_rad, motion[0])),
-            (Phase.PLAYING, motion),
+        self._parts: list[_Part] = [
+            _part(Phase.APPROACH, soft_move(pose_rad, motion[0])),
+            _part(Phase.PLAYING, motion),
         ]
         if self._loop:
-            self._parts.append((Phase.PLAYING, soft_move(motion[-1], motion[0])))
+            self._parts.append(_part(Phase.PLAYING, soft_move(motion[-1], motion[0])))
         else:
-            self._parts.append((Phase.RETURN, soft_move(motion[-1], REST_RAD)))
+            self._parts.append(_part(Phase.RETURN, soft_move(motion[-1], REST_RAD)))
         self._begin(pose_rad)
 
     def _begin(self, pose_rad: Array) -> None:
@@ -71,14 +84,14 @@ class Playback:
         """Return a playback that only goes softly back to rest."""
         playback = cls.__new__(cls)
         playback._loop = False
-        playback._parts = [(Phase.RETURN, soft_move(pose_rad, REST_RAD))]
+        playback._parts = [_part(Phase.RETURN, soft_move(pose_rad, REST_RAD))]
         playback._begin(pose_rad)
         return playback
 
     def stop(self) -> None:
         """Slow down from here, then go softly back to rest."""
         home = _come_home(self._last.pose_rad, self._last.speed_rad_s)
-        self._parts = [(Phase.RETURN, home)]
+        self._parts = [_part(Phase.RETURN, home)]
         self._loop, self._part, self._row = False, 0, 0
 
     @property
@@ -89,22 +102,20 @@ class Playback:
     @property
     def phase(self) -> Phase:
         """How far it is."""
-        return self._parts[self._part][0] if self._part < len(self._parts) else Phase.NONE
+        return self._parts[self._part].phase if self._part < len(self._parts) else Phase.NONE
 
     def step(self) -> Setpoint | None:
         """Return the next setpoint, or None when it is over."""
         if self._part >= len(self._parts):
             return None
-        phase, poses = self._parts[self._part]
-        pose = poses[self._row]
-        following = poses[min(self._row + 1, len(poses) - 1)]
+        phase, poses, speeds = self._parts[self._part]
+        self._last = Setpoint(phase, poses[self._row], speeds[self._row])
         self._row += 1
         if self._row >= len(poses):
             self._row = 0
             self._part += 1
             if self._loop and self._part == len(self._parts):
                 self._part = 1
-        self._last = Setpoint(phase, pose, (following - pose) / STEP_S)
         return self._last
 
 

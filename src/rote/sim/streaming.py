@@ -28,6 +28,7 @@ _COLUMNS = np.array(TAUGHT_JOINTS)
 _LOWER, _UPPER = LOWER_RAD[_COLUMNS], UPPER_RAD[_COLUMNS]
 _LEAST, _MOST = _LOWER - TOLERANCE_RAD, _UPPER + TOLERANCE_RAD
 _MOST_A_STEP = most_played_rad_s(G1_JOINTS) * STEP_S
+_LEAST_A_STEP = -_MOST_A_STEP
 
 
 class Streamed(Playback):
@@ -35,14 +36,15 @@ class Streamed(Playback):
 
     def __init__(self, pose_rad: Array, failed: Callable[[str], None]) -> None:
         self._loop = False
-        self._parts: list[tuple[Phase, Array]] = []
+        self._parts = []
         self._begin(pose_rad)
         self.following = True
         """Whether poses are still taken; afterwards it only goes home."""
         self._failed = failed
         self._own = soft_move(pose_rad, REST_RAD)  # where the robot would be of its own accord
-        self._pose = pose_rad[_COLUMNS]
+        self._pose = pose_rad.copy()
         self._weight = 0.0
+        self._shares = np.zeros_like(pose_rad)  # the weight, on the joints that are streamed
         self._reached = False
         self._steps = 0
         self._silent_at = round(FIRST_S / STEP_S)
@@ -66,7 +68,8 @@ class Streamed(Playback):
             self._fail("an unsafe pose was streamed: the arms return")
             raise
         ended = pose.weight == 0.0 < self._weight
-        self._pose, self._weight = positions, pose.weight
+        self._pose[_COLUMNS], self._shares[_COLUMNS] = positions, pose.weight
+        self._weight = pose.weight
         self._reached |= pose.weight == 1.0
         self._silent_at = self._steps + round(SILENCE_S / STEP_S)
         if ended:
@@ -83,11 +86,11 @@ class Streamed(Playback):
             self._fail(f"no pose for {SILENCE_S:g} s: the arms return")
         if not self.following:
             return super().step()
-        target = self._own[min(self._steps, len(self._own) - 1)].copy()
-        target[_COLUMNS] += self._weight * (self._pose - target[_COLUMNS])
+        own = self._own[min(self._steps, len(self._own) - 1)]
+        target = own + self._shares * (self._pose - own)
         self._steps += 1
         step = _FOLLOWS * (target - self._last.pose_rad)
-        step = np.minimum(np.maximum(step, -_MOST_A_STEP), _MOST_A_STEP)
+        step = np.minimum(np.maximum(step, _LEAST_A_STEP), _MOST_A_STEP)
         self._last = Setpoint(self.phase, self._last.pose_rad + step, step / STEP_S)
         return self._last
 

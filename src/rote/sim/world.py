@@ -136,10 +136,13 @@ class World:
             self._recording = False
 
     def _follow_playback(self) -> None:
-        over = self.phase in (Phase.RETURN, Phase.NONE)
+        if self.machine.activity is not Activity.PLAYING:
+            return
         if isinstance(self._playback, Streamed):
             over = not self._playback.following
-        if self.machine.activity is Activity.PLAYING and over:
+        else:
+            over = self.phase in (Phase.RETURN, Phase.NONE)
+        if over:
             self.machine.act(Input.END)
             self.note("playback ended")
             self._after_playing()
