@@ -16,9 +16,11 @@ settings.register_profile(
 )
 settings.load_profile("rote")
 
-# A shell ignores Ctrl-C for what it runs in the background, and programs inherit that.
+# A shell ignores Ctrl-C for what it runs in the background, nohup a hang-up; programs inherit that.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 @pytest.hookimpl(wrapper=True)

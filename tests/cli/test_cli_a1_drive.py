@@ -5,13 +5,18 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 
 from rote.cli import main
+from rote.errors import UnsafeMotionError
 from rote.motion.files import load
+from rote.motion.track import Track
+from rote.robot.a1_motion import check_track
+from rote.robot.safety import Safety
 
 PROTECTION = 7
 ROBOT = """
@@ -117,6 +122,13 @@ def test_it_is_monitored(robots: Robots, capsys: pytest.CaptureFixture[str]) -> 
     assert all("degrees" in line for line in lines)
 
 
+def playable(track: Track) -> bool:
+    with suppress(UnsafeMotionError):
+        check_track(track, Safety())
+        return track.longest_gap_s < 0.2
+    return False
+
+
 def test_legs_are_taught_and_played_from_this_computer(
     robots: Robots, capsys: pytest.CaptureFixture[str], home: Path
 ) -> None:
@@ -126,8 +138,8 @@ def test_legs_are_taught_and_played_from_this_computer(
     for number in range(8):
         file = home / f"sway {number}.json"
         taught = told(capsys, "teach", "sway", "--seconds", "0.4", "--out", str(file), *to)
-        if load(file).longest_gap_s < 0.2:
-            break  # else this machine was busy, and the hole would be refused, as it should
+        if playable(load(file)):
+            break  # else this machine was busy, or a leg just sank too near its stop
     assert taught["saved"]
     assert taught["samples"] > 20
     assert Path(taught["take"]).is_file()

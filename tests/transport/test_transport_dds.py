@@ -32,7 +32,6 @@ from rote.motion.compare import deviation
 from rote.motion.record import Recorder
 from rote.motion.track import Track
 from rote.robot.g1 import G1
-from rote.sim.dds import VERSION_API
 from rote.sim.server import Simulator
 from rote.sim.store import Store
 from rote.sim.world import World
@@ -355,7 +354,7 @@ def test_a_service_tells_its_version(service: str, version: str) -> None:
     async def story(one: Rig, robot: G1) -> None:
         client = robot._port
         assert isinstance(client, DdsClient)
-        assert (await client.call(rpc.Call(service, VERSION_API), read=True)).data == version
+        assert await client.version(service) == version
 
     tell(story)
 

@@ -33,6 +33,8 @@ SPORT_TOPIC = "rt/sportmodestate"
 ASKED = (rpc.ARM, rpc.SPORT, rpc.MOTION_SWITCHER, rpc.ROBOT_STATE)
 """The services that are asked."""
 _NEEDED = (rpc.ARM, rpc.SPORT, rpc.MOTION_SWITCHER)
+VERSION_API = 1
+"""What every service is asked for the version of its interface."""
 OLD_SPORT = "loco"
 """What the service `sport` was called before ai_sport 8.2.0.0."""
 _WATCHED_MS = 20
@@ -230,6 +232,10 @@ class DdsClient(ServicesClient):
                 "robot off and on, or select the controller 'ai'. See: rote doctor.",
             )
         return NoAnswerError(seen, "The robot may still be starting: wait a minute, try again.")
+
+    async def version(self, service: str) -> str:
+        """Return which version of its interface a service says it has."""
+        return (await self.call(rpc.Call(service, VERSION_API), read=True)).data
 
     def _send(self) -> None:
         for value in self.session.said():
