@@ -1,6 +1,6 @@
 /** Screen 2: teach. Tips, countdown, recording with live curves, and what came of it. */
 
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { signal } from "@preact/signals";
 import { api } from "../api";
 import { inDegrees } from "../checks";
@@ -328,9 +328,12 @@ function LiveCurves() {
 }
 
 function Recording() {
+  const title = useRef<HTMLHeadingElement>(null);
+  // Not on a button: one more Enter would end what was just begun.
+  useEffect(() => title.current?.focus({ preventScroll: true }), []);
   return (
     <section class="card recording" aria-labelledby="recording-title" data-testid="recording">
-      <h2 id="recording-title" class="live"><span class="record live" aria-hidden="true" />{paused.value ? T.paused : T.recording}</h2>
+      <h2 id="recording-title" class="live" ref={title} tabIndex={-1}><span class="record live" aria-hidden="true" />{paused.value ? T.paused : T.recording}</h2>
       <p class="muted">{T.soft}</p>
       <Elapsed />
       <div class="row fill">
