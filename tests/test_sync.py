@@ -5,6 +5,7 @@ import gc
 import inspect
 import signal
 import threading
+from typing import Any
 
 import pytest
 
@@ -29,12 +30,16 @@ def test_teach_list_and_play_without_await() -> None:
         assert robot.play("mine").completed
 
 
+def teach_a_drum(robot: Any) -> None:
+    with robot.teach("mine"):
+        robot.move_by_hand("drum", 0.2)
+        for _ in zip(range(30), robot.states(), strict=False):
+            pass
+
+
 def test_a_started_playback_can_be_watched_and_stopped() -> None:
     with rote.sync.connect(URL) as robot:
-        with robot.teach("mine"):
-            robot.move_by_hand("drum", 0.2)
-            for _ in zip(range(30), robot.states(), strict=False):
-                pass
+        teach_a_drum(robot)
         playing = robot.start("mine", loop=True)
         phases = set()
         for progress in playing:
@@ -108,10 +113,7 @@ def test_a_signal_unwinds_a_blocking_teach_block() -> None:
 
 def test_ctrl_c_in_a_blocking_playback_stops_the_robot() -> None:
     with rote.sync.connect(URL) as robot:
-        with robot.teach("mine"):
-            robot.move_by_hand("drum", 0.2)
-            for _ in zip(range(30), robot.states(), strict=False):
-                pass
+        teach_a_drum(robot)
         main = threading.get_ident()
 
         def interrupt(state: rote.RobotState) -> None:

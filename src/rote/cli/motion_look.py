@@ -176,14 +176,7 @@ def compress(
     from rote.motion import keyframes as k
     from rote.motion.files import save
 
-    if (budget is None) == (bound is None):
-        raise BadRequestError(
-            "how far to compress is not said, or twice", "Use --budget or --bound."
-        )
-    if budget is not None and hand_mm is not None:
-        raise BadRequestError(
-            "a budget leaves no choice of --hand-mm", "Use it with --bound; both state the error."
-        )
+    _check_asked(budget, bound, hand_mm)
     try:
         how = Interpolation[interpolation.upper()]
     except KeyError:
@@ -198,13 +191,7 @@ def compress(
             assert budget is not None
             result = k.compress_to_budget(track, budget, how, measure)  # type: ignore[arg-type]
     if result.absurd and not force and bound is None:
-        raise BadRequestError(
-            f"{len(result.keyframes)} keyframes miss the motion by {result.max_error_rad:.3f} rad "
-            f"({result.worst_joint} at {result.worst_time_s:.2f} s); beyond {k.ABSURD_RAD} rad "
-            "they are another motion",
-            f"Allow more keyframes, or say how near: --bound {k.ABSURD_RAD}. A file holds it at "
-            "full rate. --force shows these all the same.",
-        )
+        raise _absurd(result)
     if out is not None:
         save(k.played(track, result), out)
     if as_json:
@@ -217,6 +204,29 @@ def compress(
     )
     if (hand := result.hand) is not None:
         print(f"The {hand.hand} hand is {hand.error_mm:.1f} mm off at most.")
+
+
+def _check_asked(budget: int | None, bound: float | None, hand_mm: float | None) -> None:
+    if (budget is None) == (bound is None):
+        raise BadRequestError(
+            "how far to compress is not said, or twice", "Use --budget or --bound."
+        )
+    if budget is not None and hand_mm is not None:
+        raise BadRequestError(
+            "a budget leaves no choice of --hand-mm", "Use it with --bound; both state the error."
+        )
+
+
+def _absurd(result: "Compressed") -> BadRequestError:
+    from rote.motion.keyframes import ABSURD_RAD
+
+    return BadRequestError(
+        f"{len(result.keyframes)} keyframes miss the motion by {result.max_error_rad:.3f} rad "
+        f"({result.worst_joint} at {result.worst_time_s:.2f} s); beyond {ABSURD_RAD} rad "
+        "they are another motion",
+        f"Allow more keyframes, or say how near: --bound {ABSURD_RAD}. A file holds it at "
+        "full rate. --force shows these all the same.",
+    )
 
 
 def _compressed(result: "Compressed", names: tuple[str, ...]) -> dict[str, Any]:
