@@ -89,17 +89,13 @@ def check_teachable(hand: str | None, overwrite: bool) -> None:
 def load(name: str, is_take: bool) -> "Track":
     """Read a motion of this computer; an A1 itself keeps none."""
     from rote.cli import takes
-    from rote.motion.files import load as load_file
 
-    if is_take:
-        return takes.library().load(name)
-    if not Path(name).suffix:
+    if not is_take and not Path(name).suffix:
         raise BadRequestError(
             f"an A1 keeps no actions, so it cannot play {name!r} by name",
             f"Play a take of this computer: rote play {name} --take, or a file.",
         )
-    takes.check_no_take(Path(name), takes.PLAY_IT)
-    return load_file(Path(name), any_joints=True)
+    return takes.motion(name, is_take, takes.PLAY_IT, any_joints=True)
 
 
 async def play(url: str, track: "Track", speed: float, as_json: bool) -> int:

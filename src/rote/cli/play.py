@@ -89,13 +89,10 @@ def _is_file(name: str) -> bool:
 def _checked(name: str, is_take: bool, speed: float, force: bool, as_json: bool) -> "Track":
     """Read a motion and see that it may be played, before a robot is asked for."""
     from rote.cli import show
-    from rote.motion.files import load
     from rote.robot.streaming import checked
 
-    if not is_take:
-        takes.check_no_take(Path(name), takes.PLAY_IT)
     with show.waiting("checking"):
-        track = takes.library().load(name) if is_take else load(Path(name))
+        track = takes.motion(name, is_take, takes.PLAY_IT)
         report = checked(track, speed)
     if not as_json:
         show.findings(show.console(), report.findings)

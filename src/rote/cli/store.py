@@ -1,6 +1,5 @@
 """rote store: a motion of this computer becomes an action of the robot."""
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -33,12 +32,8 @@ async def _store(
     target: Target, motion: tuple[str, bool], name: str, budget: int, as_json: bool
 ) -> None:
     from rote.cli import show
-    from rote.motion.files import load
 
-    wanted, is_take = motion
-    if not is_take:
-        takes.check_no_take(Path(wanted), "Name the take: rote store {name} NAME --take")
-    track = takes.library().load(wanted) if is_take else load(Path(wanted))
+    track = takes.motion(*motion, "Name the take: rote store {name} NAME --take")
     async with reach(target) as robot:
         with show.waiting("searching keyframes"):
             stored = await robot.store_track(track, name, budget=budget)

@@ -14,6 +14,7 @@ from rote.errors import BadRequestError
 
 if TYPE_CHECKING:
     from rote.motion.files.library import Entry, Library
+    from rote.motion.track import Track
 
 app = typer.Typer(
     name="takes",
@@ -48,6 +49,16 @@ def check_no_take(path: Path, remedy: str) -> None:
             f"there is no file {path}, but a take {name!r} in the library",
             remedy.format(name=shlex.quote(name), file=shlex.quote(f"{name}.mcap")),
         )
+
+
+def motion(name: str, is_take: bool, remedy: str, *, any_joints: bool = False) -> "Track":
+    """Read a take by its name, or a file; the remedy is for a file that is but a take's name."""
+    from rote.motion.files import load
+
+    if is_take:
+        return library().load(name)
+    check_no_take(Path(name), remedy)
+    return load(Path(name), any_joints=any_joints)
 
 
 def rescue() -> list["Entry"]:

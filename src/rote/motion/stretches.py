@@ -6,6 +6,7 @@ a look at a few of their samples, most blocks of stretches by a look at the rang
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterator
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -67,11 +68,6 @@ class JointGraph:
         self._reach: Indices = np.zeros(0, dtype=np.intp)
         # Lines from a sample are judged all at once, which needs no knowledge of other bounds.
         self._straight = blend is BLENDS[Interpolation.LINEAR] and not keep
-        here = np.arange(values.size)
-        # The range of a sample and the few after it.
-        self._low, self._high = _Ranges(values).over(
-            here, np.minimum(here + _STEP, values.size - 1)
-        )
 
     def fewest_again(self, bound_rad: float, most: int) -> Path | None:
         """Like `fewest`, for bound after bound; `found` is (bound, its error, path)."""
@@ -221,7 +217,8 @@ class JointGraph:
             at = np.minimum(left + _STEP * np.append(0, inner), right)
             there = self._played(left, right, at)
             # In between it is played between the two: the blend never turns back.
-            low, high = self._low[at[:, :-1]], self._high[at[:, :-1]]
+            lows, highs = self._soon
+            low, high = lows[at[:, :-1]], highs[at[:, :-1]]
             lower, upper = (
                 np.minimum(there[:, :-1], there[:, 1:]),
                 np.maximum(there[:, :-1], there[:, 1:]),
@@ -231,6 +228,12 @@ class JointGraph:
             whole = at[:, :-1] + _STEP <= right
             least[part] = (np.maximum(high - upper, lower - low) * whole).max(axis=1)
         return least, most
+
+    @cached_property
+    def _soon(self) -> tuple[Array, Array]:
+        """The range of each sample and the few after it."""
+        here = np.arange(self.values.size)
+        return _Ranges(self.values).over(here, np.minimum(here + _STEP, self.values.size - 1))
 
     def _played(self, left: Indices, right: Indices, at: Indices) -> Array:
         """Return what is played at the samples `at` of each row's stretch."""

@@ -14,8 +14,8 @@ from rote.motion.track import Track
 from rote.robot.a1_control import BRAKED, A1Port, State
 from rote.robot.a1_motion import SOFT, LegRecorder
 from rote.robot.keeping import Keeper
-from rote.robot.teaching import to_the_end
 from rote.session.a1 import LEG_MOTORS, LowCmd, LowState
+from rote.transport.loop import to_the_end
 
 if TYPE_CHECKING:
     from rote.motion.files.library import Library  # who keeps no takes need not load it

@@ -33,7 +33,8 @@ from rote.robot.base import (
 from rote.robot.listening import arriving
 from rote.robot.playing import Playing
 from rote.robot.streaming import Streaming
-from rote.robot.teaching import Teaching, to_the_end
+from rote.robot.teaching import Teaching
+from rote.transport.loop import to_the_end
 
 if TYPE_CHECKING:
     from rote.motion.files.library import Library

@@ -18,6 +18,7 @@ from rote.motion.record import Recorder
 from rote.motion.track import Track
 from rote.robot.base import Port
 from rote.robot.keeping import Keeper
+from rote.transport.loop import to_the_end
 
 if TYPE_CHECKING:
     from rote.motion.files.library import Library  # who keeps no takes need not load it
@@ -260,17 +261,3 @@ class Teaching:
             raise self._loss from error
         if self._signal is not None:
             raise SystemExit(128 + self._signal) from error
-
-
-async def to_the_end(work: Awaitable[object]) -> None:
-    """Wait for `work` even through cancellations, which are raised afterwards."""
-    task = asyncio.ensure_future(work)
-    cancelled: asyncio.CancelledError | None = None
-    while not task.done():
-        try:
-            await asyncio.wait({task})
-        except asyncio.CancelledError as error:
-            cancelled = error
-    task.result()
-    if cancelled is not None:
-        raise cancelled

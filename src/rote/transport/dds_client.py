@@ -21,6 +21,7 @@ from rote.transport import dds_types as types
 from rote.transport.dds import Bus as Bus
 from rote.transport.dds import Inlet, Outlet, Target
 from rote.transport.dds import read_url as read_url
+from rote.transport.loop import to_the_end
 from rote.transport.rpc import Carrier
 from rote.transport.services import ABILITIES as SERVICES_ABILITIES
 from rote.transport.services import ServicesClient
@@ -400,14 +401,7 @@ class DdsClient(ServicesClient):
 
     async def _faded(self) -> None:
         """Wait until the arms are let go of; who is cancelled meanwhile is so afterwards."""
-        cancelled = None
-        while not self._fading.done():
-            try:
-                await asyncio.wait({self._fading})
-            except asyncio.CancelledError as error:
-                cancelled = error
-        if cancelled is not None:
-            raise cancelled
+        await to_the_end(self._fading)
 
     def _end_stream(self) -> None:
         self._stop_watching()
