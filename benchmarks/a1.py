@@ -24,7 +24,9 @@ from typing import Any
 
 from benchmarks import a1_loop
 from benchmarks.table import Row, cpu_s, take_turns
-from rote.wire import a1
+from rote.wire.a1 import codec as a1
+from rote.wire.a1 import motors as a1_motors
+from rote.wire.a1 import values as a1_values
 
 ROUNDS = 11
 WHEEL = "unitree-legged-sdk"
@@ -44,29 +46,34 @@ CHANCE = random.Random(1)
 NUMBERS = [_numbers(CHANCE) for _ in range(100)]
 
 
-def whole(numbers: Numbers, dialect: a1.Dialect = a1.Dialect.GO1) -> bytes:
+def whole(numbers: Numbers, dialect: a1_values.Dialect = a1_values.Dialect.GO1) -> bytes:
     q, dq, tau, kp, kd = numbers
-    motors = a1.MotorCmds.servo(q_rad=q, dq_rad_s=dq, tau_nm=tau, kp_nm_rad=kp, kd_nm_s_rad=kd)
-    return a1.encode(a1.LowCmd(motors=motors), dialect)
+    motors = a1_motors.MotorCmds.servo(
+        q_rad=q, dq_rad_s=dq, tau_nm=tau, kp_nm_rad=kp, kd_nm_s_rad=kd
+    )
+    return a1.encode(a1_values.LowCmd(motors=motors), dialect)
 
 
 COMMANDS = [a1.decode(whole(numbers)).value for numbers in NUMBERS]
 STATES = [
     a1.encode(
-        a1.LowState(
-            motors=a1.MotorStates.of(
-                [a1.MotorState(q_rad=q, dq_rad_s=dq) for q, dq in zip(*numbers[:2], strict=True)]
+        a1_values.LowState(
+            motors=a1_motors.MotorStates.of(
+                [
+                    a1_motors.MotorState(q_rad=q, dq_rad_s=dq)
+                    for q, dq in zip(*numbers[:2], strict=True)
+                ]
             ),
             tick=tick,
         ),
-        a1.Dialect.A1_3_3_4,
+        a1_values.Dialect.A1_3_3_4,
     )
     for tick, numbers in enumerate(NUMBERS)
 ]
 
 
-def again(command: a1.Value) -> bytes:
-    return a1.encode(command, a1.Dialect.GO1)
+def again(command: a1_values.Value) -> bytes:
+    return a1.encode(command, a1_values.Dialect.GO1)
 
 
 def bit_by_bit(numbers: Numbers) -> bytes:

@@ -24,17 +24,17 @@ from typing import Any
 
 from benchmarks.stream import swinging
 from benchmarks.table import Row, cpu_s
+from rote.carrier import dds_types
+from rote.carrier.dds import Target, _configured
+from rote.client.dds import DdsClient
 from rote.connection import connect
+from rote.host.loop import new_loop
 from rote.messages import RobotState
 from rote.motion.track import Track
 from rote.robot.base import StreamReport
 from rote.sim.server import Simulator
 from rote.sim.store import Store
 from rote.sim.world import World
-from rote.transport import dds_types
-from rote.transport.dds import Target, _configured
-from rote.transport.dds_client import DdsClient
-from rote.transport.loop import new_loop
 from rote.wire import hg, rpc
 
 ROUNDS, WARM_UP, REQUESTS = 5, 100, 400

@@ -5,10 +5,12 @@ from contextlib import asynccontextmanager
 from typing import NamedTuple
 
 from rote.connection import connect_a1
-from rote.robot.a1 import A1
-from rote.robot.safety import Safety
-from rote.session.a1 import BRAKE, Command, Dialect, HighCmd, Level, LowCmd
-from rote.sim.a1 import A1Simulator, A1World
+from rote.robot.a1.robot import A1
+from rote.robot.a1.safety import Safety
+from rote.session.a1 import Level
+from rote.sim.a1.simulator import A1Simulator, A1World
+from rote.wire.a1.motors import BRAKE
+from rote.wire.a1.values import Command, Dialect, HighCmd, LowCmd
 
 DAMPING_MODE = 7
 

@@ -7,6 +7,10 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 from rote import messages as m
+from rote.carrier import Carrier, Link, Receiver
+from rote.carrier.impair import Impairment
+from rote.client.services import ServicesClient
+from rote.client.teaching import TeachingClient
 from rote.connection import connect
 from rote.messages import Mode
 from rote.robot.g1 import G1
@@ -17,11 +21,7 @@ from rote.sim.server import Simulator
 from rote.sim.services import Services
 from rote.sim.store import Store
 from rote.sim.world import World
-from rote.transport import Link, Receiver
-from rote.transport.impair import Impairment
-from rote.transport.rpc import SIMULATED, Carrier
-from rote.transport.services import ServicesClient
-from rote.transport.teaching import TeachingClient
+from rote.wire.channel import SIMULATED
 
 FRAMES = ("memory", "udp")
 """Teaching frames, in memory and over sockets."""

@@ -9,6 +9,7 @@ import pytest
 
 import virtual
 from rig import FRAMES, WIRES, Rig, rig
+from rote.carrier.impair import Impairment
 from rote.errors import (
     BadRequestError,
     NoAnswerError,
@@ -25,7 +26,6 @@ from rote.motion.record import Recorder
 from rote.motion.track import Track
 from rote.robot.base import PlayReport, Severity
 from rote.robot.g1 import G1
-from rote.transport.impair import Impairment
 
 Story = Callable[[Rig], Awaitable[None]]
 NAMES = [G1_JOINTS[index].name for index in TAUGHT_JOINTS]

@@ -19,12 +19,13 @@ import pytest
 
 from rig import rig
 from rote import connect
+from rote.carrier import Carrier
+from rote.client.rpc import RpcPort
+from rote.client.services import ServicesClient
 from rote.errors import PeerLostError, StageTimeoutError
 from rote.session.rpc import Asked, RpcSession
 from rote.session.teaching import Role
-from rote.transport.rpc import Carrier, RpcPort
-from rote.transport.services import ServicesClient
-from transport.webrtc_ends import Channel, census, on_channel, own_address, run
+from webrtc_ends import Channel, census, on_channel, own_address, run
 
 # ---- over and over, and for long ----------------------------------------------------------------
 

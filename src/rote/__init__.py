@@ -36,13 +36,13 @@ if TYPE_CHECKING:
     )
     from rote.messages import Code, Interpolation, Keyframe, Mode, Phase, RobotState
     from rote.motion.track import Track
-    from rote.robot.a1 import A1
+    from rote.robot.a1.bot import Bot
+    from rote.robot.a1.loop import LoopFunc
+    from rote.robot.a1.robot import A1
+    from rote.robot.a1.safety import Safety
     from rote.robot.base import Actions, Finding, PlayReport, Progress, Severity, StreamReport
-    from rote.robot.bot import Bot
     from rote.robot.g1 import G1
-    from rote.robot.loop import LoopFunc
     from rote.robot.playing import Playing
-    from rote.robot.safety import Safety
     from rote.robot.streaming import Streaming
     from rote.robot.teaching import Take
     from rote.sim.server import Simulator
@@ -61,13 +61,13 @@ _HOMES: dict[str, tuple[str, ...]] = {
     ),
     "rote.messages": ("Code", "Interpolation", "Keyframe", "Mode", "Phase", "RobotState"),
     "rote.motion.track": ("Track",),
-    "rote.robot.a1": ("A1",),
+    "rote.robot.a1.robot": ("A1",),
     "rote.robot.base": ("Actions", "Finding", "PlayReport", "Progress", "Severity", "StreamReport"),
-    "rote.robot.bot": ("Bot",),
+    "rote.robot.a1.bot": ("Bot",),
     "rote.robot.g1": ("G1",),
-    "rote.robot.loop": ("LoopFunc",),
+    "rote.robot.a1.loop": ("LoopFunc",),
     "rote.robot.playing": ("Playing",),
-    "rote.robot.safety": ("Safety",),
+    "rote.robot.a1.safety": ("Safety",),
     "rote.robot.streaming": ("Streaming",),
     "rote.robot.teaching": ("Take",),
     "rote.sim.server": ("Simulator",),

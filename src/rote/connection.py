@@ -10,6 +10,9 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 from urllib.parse import parse_qs
 
 from rote import messages as m
+from rote.carrier import Link, Receiver, carrier_of, open_link, split_url
+from rote.client.services import ServicesClient
+from rote.client.teaching import ABILITIES, TeachingClient
 from rote.errors import BadRequestError
 from rote.robot.g1 import G1
 from rote.session import rpc
@@ -18,13 +21,10 @@ from rote.sim import EMBEDDED as EMBEDDED
 from rote.sim.server import Simulator
 from rote.sim.store import Store
 from rote.sim.world import World
-from rote.transport import Link, Receiver, carrier_of, open_link, split_url
-from rote.transport.services import ServicesClient
-from rote.transport.teaching import ABILITIES, TeachingClient
 
 if TYPE_CHECKING:
-    from rote.robot.a1 import A1
-    from rote.robot.safety import Safety
+    from rote.robot.a1.robot import A1
+    from rote.robot.a1.safety import Safety
 
 
 def default_store() -> Path:
@@ -82,8 +82,8 @@ async def connect_a1(
     Without a port, those of the level and dialect are tried; without a dialect, it is learned from
     the first state. `safety` is what guards the robot; without it, a `Safety` as it comes.
     """
-    from rote.robot.a1 import A1  # noqa: PLC0415 - who has a G1 need not load it
-    from rote.transport.a1 import open_client  # noqa: PLC0415
+    from rote.client.a1.client import open_client  # noqa: PLC0415
+    from rote.robot.a1.robot import A1  # noqa: PLC0415 - who has a G1 need not load it
 
     client = await open_client(url, timeout=timeout)
     try:
@@ -127,10 +127,11 @@ async def _open_webrtc(wish: _Wish, stack: AsyncExitStack) -> G1:
 
 
 async def _open_dds(wish: _Wish, stack: AsyncExitStack) -> G1:
-    carrier = carrier_of(wish.url)
-    target = carrier.read_url(split_url(wish.url))
+    target = carrier_of(wish.url).read_url(split_url(wish.url))
+    from rote.client.dds import DdsClient  # noqa: PLC0415 - the carrier's library is there
+
     timing = rpc.Timing(connect_s=wish.timeout)
-    client: ServicesClient = carrier.DdsClient(wish.url, target, timing, reconnect=wish.reconnect)
+    client = DdsClient(wish.url, target, timing, reconnect=wish.reconnect)
     await client.open()
     stack.push_async_callback(client.close)
     return G1(client)

@@ -22,10 +22,10 @@ from typing import Any
 
 from rote.connection import EMBEDDED
 from rote.connection import connect as _connect
-from rote.robot.a1 import A1
+from rote.host.loop import new_loop
+from rote.robot.a1.robot import A1
 from rote.robot.g1 import G1
 from rote.robot.playing import Playing
-from rote.transport.loop import new_loop
 
 _PROXIED = (A1, G1, Playing)
 _END_S = 10.0

@@ -8,7 +8,9 @@ from capture.recorded import needs, tshark
 from rote.capture import dissector, ethernet, make, story
 from rote.capture.datagram import Datagram
 from rote.capture.decrypt import decrypt
-from rote.wire import a1, rpc, teaching
+from rote.wire import rpc, teaching
+from rote.wire.a1 import codec as a1
+from rote.wire.a1 import values as a1_values
 
 pytestmark = needs("tshark")
 ENDS = (("10.0.0.1", 1000), ("10.0.0.2", 2000))
@@ -72,12 +74,19 @@ def test_a_record_of_dtls_and_a_damaged_frame_are_no_teaching_frames(
     assert [bool(row[0]) for row in rows] == [False, False, True]
 
 
-@pytest.mark.parametrize("dialect", list(a1.Dialect))
+@pytest.mark.parametrize("dialect", list(a1_values.Dialect))
 def test_frames_of_every_dialect_of_the_a1_are_recognised_by_their_crc(
-    dialect: a1.Dialect, lua: tuple[str, str], tmp_path: Path
+    dialect: a1_values.Dialect, lua: tuple[str, str], tmp_path: Path
 ) -> None:
-    command = a1.ScaledHighCmd() if dialect is a1.Dialect.A1_3_2 else a1.HighCmd()
-    values: list[a1.Value] = [command, a1.HighState(), a1.LowCmd(), a1.LowState()]
+    command = (
+        a1_values.ScaledHighCmd() if dialect is a1_values.Dialect.A1_3_2 else a1_values.HighCmd()
+    )
+    values: list[a1_values.Value] = [
+        command,
+        a1_values.HighState(),
+        a1_values.LowCmd(),
+        a1_values.LowState(),
+    ]
     frames = [a1.encode(a1.fit(value, dialect), dialect) for value in values]
     damaged = [frame[:20] + bytes((frame[20] ^ 1,)) + frame[21:] for frame in frames]
     path = capture(tmp_path, *frames, *damaged)
@@ -92,8 +101,8 @@ def test_frames_of_every_dialect_of_the_a1_are_recognised_by_their_crc(
 def test_fields_of_the_a1_are_where_our_codec_has_them(
     lua: tuple[str, str], tmp_path: Path
 ) -> None:
-    command = a1.HighCmd(mode=2, gait=1, velocity_m_s=(0.25, -0.5), yaw_speed_rad_s=1.5)
-    path = capture(tmp_path, a1.encode(command, a1.Dialect.A1_3_3))
+    command = a1_values.HighCmd(mode=2, gait=1, velocity_m_s=(0.25, -0.5), yaw_speed_rad_s=1.5)
+    path = capture(tmp_path, a1.encode(command, a1_values.Dialect.A1_3_3))
     fields = ("mode", "gait", "velocity_m_s_0", "velocity_m_s_1", "yaw_speed_rad_s")
     (row,) = tshark(path, *lua, fields=tuple(f"rote_a1.{name}" for name in fields))
     assert [float(n) for n in row] == [2, 1, 0.25, -0.5, 1.5]

@@ -9,7 +9,8 @@ from capture.recorded import needs, read_datagrams, tshark
 from rote.capture import ethernet, make, story
 from rote.capture.datagram import Datagram
 from rote.errors import BadRequestError
-from rote.wire import a1, dtls, stun, teaching
+from rote.wire import dtls, stun, teaching
+from rote.wire.a1 import codec as a1
 
 CHECKED = (
     "-o",

@@ -29,7 +29,10 @@ from rote.capture.names import A1_SIZES, Kind
 from rote.capture.pcap import Capture
 from rote.capture.report import Report, report
 from rote.errors import DecodeError
-from rote.wire import a1, a1_frames, discovery
+from rote.wire import discovery
+from rote.wire.a1 import codec as a1
+from rote.wire.a1 import formats as a1_frames
+from rote.wire.a1 import values as a1_values
 from rote.wire.teaching import Frame, MessageType, decode, encode
 
 RNG = random.Random(3)
@@ -53,7 +56,7 @@ def question(name: str = "robot.local", flags: int = 0x0100) -> bytes:
 
 
 RTPS = b"RTPS\x02\x03\x01\x10" + bytes(12) + b"\x09\x01\x08\x00" + bytes(8)
-A1_FRAME = a1.encode(a1.HighCmd(), a1.Dialect.A1_3_3)
+A1_FRAME = a1.encode(a1_values.HighCmd(), a1_values.Dialect.A1_3_3)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from a1_samples import SAMPLES, Sample
-from rote.cli.a1 import app
+from rote.cli.a1.app import app
 from rote.errors import BadRequestError, DecodeError
 
 

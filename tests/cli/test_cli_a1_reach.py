@@ -8,13 +8,14 @@ import pytest
 
 import virtual
 from a1_rig import LoggedWorld
-from rote.cli import a1_reach
+from rote.cli.a1 import reach as a1_reach
 from rote.connection import connect_a1
 from rote.errors import BadRequestError, NoAnswerError, TimeLimitError
 from rote.robot import doctor
 from rote.robot.base import Severity
-from rote.session.a1 import Dialect, HighCmd, Level, LowCmd
-from rote.sim.a1 import A1Simulator
+from rote.session.a1 import Level
+from rote.sim.a1.simulator import A1Simulator
+from rote.wire.a1.values import Dialect, HighCmd, LowCmd
 
 LOW, HIGH = "a1://127.0.0.1?level=low&sender=loop", "a1://127.0.0.1?sender=loop"
 
@@ -26,9 +27,9 @@ async def usual(
     """A robot on the ports where one is sought."""
     world = LoggedWorld(start=start, dialect=dialect)
     async with A1Simulator(world) as simulator:
-        monkeypatch.setattr("rote.transport.a1.LOW_PORT", simulator.ports.low)
-        monkeypatch.setattr("rote.transport.a1.HIGH_PORT", simulator.ports.high)
-        monkeypatch.setattr("rote.transport.a1.OLD_HIGH_PORT", simulator.ports.high)
+        monkeypatch.setattr("rote.client.a1.client.LOW_PORT", simulator.ports.low)
+        monkeypatch.setattr("rote.client.a1.client.HIGH_PORT", simulator.ports.high)
+        monkeypatch.setattr("rote.client.a1.client.OLD_HIGH_PORT", simulator.ports.high)
         yield world
 
 
@@ -72,8 +73,8 @@ def test_where_nobody_tells_whether_it_stands_a_look_is_refused(
 ) -> None:
     async def main() -> None:
         async with usual(monkeypatch, "hung") as world:
-            monkeypatch.setattr("rote.transport.a1.HIGH_PORT", 9)
-            monkeypatch.setattr("rote.transport.a1.OLD_HIGH_PORT", 9)
+            monkeypatch.setattr("rote.client.a1.client.HIGH_PORT", 9)
+            monkeypatch.setattr("rote.client.a1.client.OLD_HIGH_PORT", 9)
             with pytest.raises(BadRequestError, match="is not known"):
                 async with a1_reach.motors(LOW, only_to_look=True):
                     raise AssertionError

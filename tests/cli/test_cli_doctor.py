@@ -10,11 +10,11 @@ import virtual
 from rig import free_domain, rig
 from rote.cli import main
 from rote.errors import LinkError
+from rote.host import check as surroundings
+from rote.host.check import Interface
 from rote.messages import Mode
 from rote.robot import doctor
 from rote.robot.base import Severity
-from rote.transport import surroundings
-from rote.transport.surroundings import Interface
 
 
 def words(seen: doctor.Examination, severity: Severity = Severity.ERROR) -> str:

@@ -14,7 +14,7 @@ from rote.cli.options import run, stopping_softly
 from rote.cli.robot import _next_state
 from rote.connection import connect
 from rote.messages import Keyframe
-from rote.robot.a1 import A1
+from rote.robot.a1.robot import A1
 from rote.robot.g1 import G1
 from rote.sim.store import Store, StoredAction
 from rote.sim.world import World

@@ -20,9 +20,12 @@ import pytest
 
 from interop.processes import LAUNCH, PEERS
 from rote.connection import connect_a1
-from rote.robot.a1 import A1
-from rote.session.a1 import Dialect, HighCmd, Level, LowState, MotorCmds, Seal
-from rote.wire import a1 as wire
+from rote.robot.a1.robot import A1
+from rote.session.a1 import Level
+from rote.wire.a1 import codec as wire
+from rote.wire.a1.codec import Seal
+from rote.wire.a1.motors import MotorCmds
+from rote.wire.a1.values import Dialect, HighCmd, LowState
 
 FOLDER = PEERS / "unitree-legged-sdk"
 PROBE = "from unitree_legged_sdk import robot_interface as sdk; sdk.HighCmd()"

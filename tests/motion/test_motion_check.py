@@ -30,8 +30,8 @@ from rote.motion.contact import ContactModel
 from rote.motion.edit import to_variant
 from rote.motion.findings import CheckReport, Finding, Kind, Severity
 from rote.motion.track import Array, Track
-from rote.robot.a1_motion import check_track
-from rote.robot.safety import Safety
+from rote.robot.a1.motion import check_track
+from rote.robot.a1.safety import Safety
 from rote.sim.body import REST_RAD
 from rote.sim.hands import SCRIPTS, ScriptedHand
 

@@ -31,20 +31,14 @@ from rote.model_a1 import A1_JOINTS
 from rote.motion.check import LEG_GAP_S
 from rote.motion.files.library import Library
 from rote.motion.track import Track
-from rote.robot import a1_motion, a1_words
-from rote.robot.a1 import Gait, mode_words
-from rote.robot.safety import Limits, Safety
-from rote.session.a1 import (
-    LEG_MOTORS,
-    Dialect,
-    HighCmd,
-    Level,
-    LowCmd,
-    LowState,
-    MotorCmds,
-    ScaledHighCmd,
-)
-from rote.sim.a1 import A1Simulator
+from rote.robot.a1 import commands as a1_words
+from rote.robot.a1 import motion as a1_motion
+from rote.robot.a1.robot import Gait, mode_words
+from rote.robot.a1.safety import Limits, Safety
+from rote.session.a1 import Level
+from rote.sim.a1.simulator import A1Simulator
+from rote.wire.a1.motors import LEG_MOTORS, MotorCmds
+from rote.wire.a1.values import Dialect, HighCmd, LowCmd, LowState, ScaledHighCmd
 
 STAND = [0.0, 0.8, -1.6] * 4
 SERVO = MotorCmds.servo(q_rad=STAND, dq_rad_s=0.0, kp_nm_rad=20.0, kd_nm_s_rad=1.0)
@@ -125,7 +119,7 @@ def test_it_walks_stands_lies_and_gets_up() -> None:
 
 
 def test_a_robot_that_cannot_get_up_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rote.robot.a1._GET_UP_S", 0.3)
+    monkeypatch.setattr("rote.robot.a1.robot._GET_UP_S", 0.3)
 
     async def main() -> None:
         async with pair(start="lie") as (world, _, robot):

@@ -14,8 +14,9 @@ from rote.errors import (
     TimeLimitError,
     UnsupportedError,
 )
-from rote.robot.bot import Bot
-from rote.session.a1 import Dialect, HighCmd, HighState, Level, ScaledHighCmd
+from rote.robot.a1.bot import Bot
+from rote.session.a1 import Level
+from rote.wire.a1.values import Dialect, HighCmd, HighState, ScaledHighCmd
 
 
 def where(robot: Pair) -> tuple[float, float, float]:

@@ -6,14 +6,14 @@ import pytest
 
 import virtual
 from rig import Pipe
+from rote.carrier import Carrier
+from rote.client.services import ServicesClient
 from rote.errors import NoAnswerError
 from rote.robot.g1 import G1
 from rote.sim.server import Simulator
 from rote.sim.services import Services
 from rote.sim.store import Store
 from rote.sim.world import World
-from rote.transport.rpc import Carrier
-from rote.transport.services import ServicesClient
 
 
 class Stateless(Pipe):

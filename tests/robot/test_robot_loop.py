@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rote.errors import BadRequestError, TimeLimitError
-from rote.robot.loop import Beats, LoopFunc
-from rote.transport import realtime
+from rote.host import realtime
+from rote.robot.a1.loop import Beats, LoopFunc
 
 PERIOD_S = 0.002
 

@@ -8,18 +8,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rote.errors import BadRequestError, ProtectionError
-from rote.robot.safety import Limits, Safety
-from rote.session.a1 import (
+from rote.robot.a1.safety import Limits, Safety
+from rote.wire.a1.motors import (
     POSITION_OFF_RAD,
     VELOCITY_OFF_RAD_S,
-    HighState,
-    Imu,
-    LowState,
     MotorCmd,
     MotorCmds,
     MotorState,
     MotorStates,
 )
+from rote.wire.a1.values import HighState, Imu, LowState
 
 STAND = (0.0, 0.8, -1.6) * 4
 LOWER = np.array([-0.802, -1.05, -2.7] * 4)

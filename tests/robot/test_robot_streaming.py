@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 import virtual
 from rig import rig
+from rote.client.client_base import FromAnywhere
 from rote.errors import BadRequestError, UnsafeMotionError
 from rote.messages import RobotState, StreamPose
 from rote.model import G1_23, G1_29, G1_JOINTS, G1_REST_RAD, TAUGHT_JOINTS
@@ -26,7 +27,6 @@ from rote.robot.streaming import (
     prepare,
     taught_joints,
 )
-from rote.transport.shell import FromAnywhere
 
 TAUGHT = [G1_JOINTS[index] for index in TAUGHT_JOINTS]
 NAMES = tuple(joint.name for joint in TAUGHT)

@@ -19,24 +19,13 @@ from rote.errors import BadRequestError, LocalProtocolError
 from rote.session.a1 import (
     A1Session,
     Commanded,
-    Dialect,
     Event,
-    HighCmd,
-    HighState,
-    Imu,
     Jumped,
     Learned,
     Level,
-    LowCmd,
-    LowState,
     Mismatched,
-    MotorCmds,
-    MotorState,
-    MotorStates,
     Recovered,
     Reported,
-    ScaledHighCmd,
-    Seal,
     State,
     Timing,
     WentStale,
@@ -44,7 +33,10 @@ from rote.session.a1 import (
 )
 from rote.session.events import PeerLost
 from rote.session.teaching import Role
-from rote.wire import a1 as wire
+from rote.wire.a1 import codec as wire
+from rote.wire.a1.codec import Seal
+from rote.wire.a1.motors import MotorCmds, MotorState, MotorStates
+from rote.wire.a1.values import Dialect, HighCmd, HighState, Imu, LowCmd, LowState, ScaledHighCmd
 
 START = 1000.0
 """When the tests begin. Not 0, because a real clock does not either."""

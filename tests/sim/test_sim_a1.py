@@ -7,30 +7,19 @@ from typing import Any
 
 import pytest
 
+from rote.carrier import Link, open_link
+from rote.carrier.impair import Impairment
 from rote.errors import LinkError, LocalProtocolError
 from rote.model_a1 import A1_STAND_RAD
-from rote.session.a1 import (
-    A1Session,
-    Dialect,
-    HighCmd,
-    HighState,
-    Jumped,
-    Learned,
-    Level,
-    LowCmd,
-    LowState,
-    MotorCmds,
-    Reported,
-    ScaledHighCmd,
-    Timing,
-)
+from rote.session.a1 import A1Session, Jumped, Learned, Level, Reported, Timing
 from rote.session.events import PeerLost
 from rote.session.teaching import Role
-from rote.sim.a1 import MOST_CLIENTS, A1Simulator, A1World
-from rote.sim.a1_faults import parse_a1_fault
-from rote.transport import Link, open_link
-from rote.transport.impair import Impairment
-from rote.wire import a1 as wire
+from rote.sim.a1.faults import parse_a1_fault
+from rote.sim.a1.simulator import MOST_CLIENTS, A1Simulator, A1World
+from rote.wire.a1 import codec as wire
+from rote.wire.a1 import values as a1_values
+from rote.wire.a1.motors import MotorCmds
+from rote.wire.a1.values import Dialect, HighCmd, HighState, LowCmd, LowState, ScaledHighCmd
 from virtual import run
 
 ALL = pytest.mark.parametrize("dialect", list(Dialect), ids=lambda dialect: dialect.value)
@@ -40,7 +29,7 @@ STANDING = LowCmd(
 )
 
 
-def walking(dialect: Dialect) -> wire.Command:
+def walking(dialect: Dialect) -> a1_values.Command:
     if dialect is Dialect.A1_3_2:
         return ScaledHighCmd(mode=2, forward=0.5)
     return HighCmd(mode=2, gait=1, velocity_m_s=(0.5, 0.0))
@@ -66,7 +55,7 @@ class Caller:
         self.session.receive(datagram, asyncio.get_running_loop().time())
         self.events += self.session.events()
 
-    async def speak(self, seconds: float, command: wire.Command | None = None) -> None:
+    async def speak(self, seconds: float, command: a1_values.Command | None = None) -> None:
         """Say the command, or what was said before, for a while."""
         assert self.link is not None
         loop = asyncio.get_running_loop()

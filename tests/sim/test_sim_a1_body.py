@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from rote.model_a1 import A1_JOINTS, A1_STAND_RAD, FOOT_M
 from rote.motion.track import Array
-from rote.sim.a1_body import LIMP, STEP_S, Body, Drive
-from rote.sim.a1_legs import (
+from rote.sim.a1.body import LIMP, STEP_S, Body, Drive
+from rote.sim.a1.legs import (
     A1_BUILD,
     GO1_BUILD,
     GRAVITY_M_S2,

@@ -12,13 +12,14 @@ from rote.errors import BadRequestError
 from rote.model_a1 import A1_STAND_RAD
 from rote.motion.track import Array
 from rote.session.a1 import Level, neutral
-from rote.sim.a1_faults import parse_a1_fault, spoiled
-from rote.sim.a1_hands import SCRIPTS, A1Hand, parse_hand
-from rote.sim.a1_walker import HEIGHT_M, Posture, wish_of
-from rote.sim.a1_world import OVERHEATED, A1World
-from rote.wire import a1 as wire
-from rote.wire.a1 import (
-    BRAKE,
+from rote.sim.a1.faults import parse_a1_fault, spoiled
+from rote.sim.a1.hands import SCRIPTS, A1Hand, parse_hand
+from rote.sim.a1.walker import HEIGHT_M, Posture, wish_of
+from rote.sim.a1.world import OVERHEATED, A1World
+from rote.wire.a1 import codec as wire
+from rote.wire.a1 import values as a1_values
+from rote.wire.a1.motors import BRAKE, MotorCmds
+from rote.wire.a1.values import (
     Button,
     Dialect,
     Header,
@@ -26,7 +27,6 @@ from rote.wire.a1 import (
     HighState,
     LowCmd,
     LowState,
-    MotorCmds,
     Remote,
     ScaledHighCmd,
 )
@@ -48,7 +48,7 @@ LIFTED = Remote(buttons=Button.L2 | Button.B)
 
 def walking(
     dialect: Dialect, ahead: float = 0.0, left: float = 0.0, turn: float = 0.0
-) -> wire.Command:
+) -> a1_values.Command:
     """The command to go so fast, in m/s and rad/s."""
     if dialect is Dialect.A1_3_2:
         share = ahead if ahead > 0 else ahead / 0.7
@@ -163,7 +163,7 @@ def test_a_place_to_go_to_is_reached_and_the_progress_told() -> None:
 @ALL
 def test_a_pose_is_taken_and_the_inertial_sensor_agrees_with_it(dialect: Dialect) -> None:
     world = A1World(dialect=dialect)
-    order: wire.Command = HighCmd(mode=1, euler_rad=(0.12, -0.1, 0.2), body_height_m=-0.05)
+    order: a1_values.Command = HighCmd(mode=1, euler_rad=(0.12, -0.1, 0.2), body_height_m=-0.05)
     if dialect is Dialect.A1_3_2:
         order = ScaledHighCmd(mode=1, roll_rad=0.12, pitch_rad=-0.1, yaw_rad=0.2, body_height=-0.5)
     world.obey(order)
@@ -301,8 +301,8 @@ def test_the_level_that_spoke_first_keeps_the_robot_until_it_is_gone() -> None:
 def test_a_command_with_the_other_levels_flag_is_not_obeyed(dialect: Dialect) -> None:
     world = A1World(dialect=dialect)
     go1 = dialect is Dialect.GO1
-    high = wire.Go1Header(0xEE) if go1 else Header(0x00)
-    low = wire.Go1Header(0xFF) if go1 else Header(0xFF)
+    high = a1_values.Go1Header(0xEE) if go1 else Header(0x00)
+    low = a1_values.Go1Header(0xFF) if go1 else Header(0xFF)
     assert not world.obey(STANDING._replace(header=high))
     assert not world.obey(walking(dialect, ahead=0.5)._replace(header=low))
     assert (world.driver, world.ignored) == (None, 2)
@@ -536,14 +536,14 @@ def test_whatever_is_sent_the_state_is_finite_sound_and_within_limits(
     start = data.draw(st.sampled_from(["stand", "lie", "damp", "hung"]))
     world = A1World(dialect=dialect, start=start)
     high = OLD if dialect is Dialect.A1_3_2 else HIGH
-    commands: list[wire.Command] = data.draw(st.lists(LOW | high, max_size=6))
+    commands: list[a1_values.Command] = data.draw(st.lists(LOW | high, max_size=6))
     for command in commands:
         if data.draw(st.booleans()):
             world.forget(Level.LOW)
             world.forget(Level.HIGH)
         world.obey(command)
         world.advance(data.draw(st.sampled_from([0.004, 0.05, 0.15])))
-        states: Sequence[wire.State] = (measured(world), reported(world))
+        states: Sequence[a1_values.State] = (measured(world), reported(world))
         assert all(wire.is_finite(state) for state in states)
         build = world.body.build
         for low, q, high_rad in zip(

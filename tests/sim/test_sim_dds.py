@@ -12,15 +12,15 @@ pytest.importorskip("cyclonedds")
 import virtual
 from rig import free_domain
 from rote import messages as m
+from rote.carrier import dds_types as types
+from rote.carrier.dds import Bus, Target
+from rote.carrier.impair import Impairment
 from rote.messages import Mode, Phase
 from rote.model import G1_REST_RAD
 from rote.sim.dds import DdsDoor
 from rote.sim.server import Simulator
 from rote.sim.store import Store
 from rote.sim.world import World
-from rote.transport import dds_types as types
-from rote.transport.dds import Bus, Target
-from rote.transport.impair import Impairment
 from rote.wire import cdr, hg, rpc
 
 REST = tuple(G1_REST_RAD[motor] for motor in hg.UPPER_BODY)

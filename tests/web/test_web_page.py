@@ -58,7 +58,7 @@ def test_the_page_has_words_of_its_own_for_every_command_a_remedy_names() -> Non
     table = texts.partition("remedies: [")[2].partition("\n  ],")[0]
     told = re.findall(r'\["([^"]+)", "[^"]+"\]', table)
     code = ROOT / "src" / "rote"
-    rooms = ["messages.py", "robot/*.py", "transport/*.py", "motion/*.py"]
+    rooms = ["messages.py", "robot/**/*.py", "client/**/*.py", "carrier/*.py", "motion/*.py"]
     said = [words for room in rooms for path in code.glob(room) for words in _words_of(path)]
     assert [words for words in told if not any(words in each for each in said)] == []
     left = list(said)

@@ -10,14 +10,17 @@ from hypothesis import strategies as st
 
 from a1_samples import SAMPLES, bitwise_crc, sealed
 from rote.errors import BadRequestError, DecodeError
-from rote.wire import a1, a1_layout
-from rote.wire.a1 import (
+from rote.wire.a1 import codec as a1
+from rote.wire.a1 import layout as a1_layout
+from rote.wire.a1.codec import Fault, Seal
+from rote.wire.a1.formats import BY_SIZE, BY_TYPE, FORMATS, Format
+from rote.wire.a1.motors import MotorCmds, MotorState, MotorStates
+from rote.wire.a1.values import (
     BmsCmd,
     BmsState,
     Button,
     Cartesian,
     Dialect,
-    Fault,
     Go1Header,
     Header,
     HighCmd,
@@ -27,15 +30,10 @@ from rote.wire.a1 import (
     Led,
     LowCmd,
     LowState,
-    MotorCmds,
-    MotorState,
-    MotorStates,
     Remote,
     ScaledHighCmd,
-    Seal,
     Value,
 )
-from rote.wire.a1_frames import BY_SIZE, BY_TYPE, FORMATS, Format
 
 # How long an example takes depends on what else the machine does, and proves nothing.
 relaxed = settings(deadline=None)

@@ -8,11 +8,13 @@ import pytest
 
 from a1_samples import SAMPLES, Sample, bitwise_crc
 from rote.errors import DecodeError
-from rote.wire import a1
-from rote.wire.a1 import (
+from rote.wire.a1 import codec as a1
+from rote.wire.a1 import values as a1_values
+from rote.wire.a1.codec import Fault, Seal
+from rote.wire.a1.motors import MotorCmd, MotorCmds, MotorState, MotorStates
+from rote.wire.a1.values import (
     BmsCmd,
     Dialect,
-    Fault,
     Go1Header,
     Header,
     HighCmd,
@@ -21,12 +23,7 @@ from rote.wire.a1 import (
     Led,
     LowCmd,
     LowState,
-    MotorCmd,
-    MotorCmds,
-    MotorState,
-    MotorStates,
     ScaledHighCmd,
-    Seal,
 )
 
 SENT = [sample for sample in SAMPLES.values() if sample.verdict == "sent"]
@@ -73,7 +70,7 @@ GO1_DISTINCT = LowCmd(
     bms=BmsCmd(0x5A, (0xA0, 0xA1, 0xA2)),
 )
 STANDING = ScaledHighCmd(mode=1)
-VALUES: dict[str, tuple[a1.Value, Dialect, Seal | None]] = {
+VALUES: dict[str, tuple[a1_values.Value, Dialect, Seal | None]] = {
     "3.2 HighCmd initial": (ScaledHighCmd(), Dialect.A1_3_2, None),
     "3.2 LowCmd initial": (LowCmd(header=Header()), Dialect.A1_3_2, None),
     "3.2 LowCmd distinct": (DISTINCT, Dialect.A1_3_2, None),

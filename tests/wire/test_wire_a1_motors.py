@@ -11,7 +11,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from rote.errors import BadRequestError
-from rote.wire.a1 import (
+from rote.wire.a1.motors import (
     BRAKE,
     IDLE,
     POSITION_OFF_RAD,

@@ -207,7 +207,7 @@ def _read_line(facts: Facts, payload: bytes) -> None:
 
 
 def _read_a1(facts: Facts, payload: bytes) -> None:
-    from rote.wire import a1  # noqa: PLC0415 - rare, and slow to load
+    from rote.wire.a1 import codec as a1  # noqa: PLC0415 - rare, and slow to load
 
     frame = a1.inspect(payload)
     dialects = " or ".join(dialect.value for dialect in frame.dialects)

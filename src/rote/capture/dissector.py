@@ -8,7 +8,8 @@ Wireshark does not look for by itself. Nothing is recognised by port.
 from collections.abc import Iterable
 from importlib.resources import files
 
-from rote.wire import a1_frames, rpc, teaching
+from rote.wire import rpc, teaching
+from rote.wire.a1 import formats as a1_frames
 from rote.wire.teaching_state import FULL_STATE, LEGACY_JOINTS
 
 # How a struct code is read in Lua, and how large it is.

@@ -159,7 +159,7 @@ def _others(batch: Batch, first: Ints) -> Kinds:
 
 
 def _is_a1(payload: bytes) -> bool:
-    from rote.wire import a1  # noqa: PLC0415 - only where there is a datagram of such a length
+    from rote.wire.a1 import codec as a1  # noqa: PLC0415 - only where there is a datagram of such a length
 
     frame = a1.inspect(payload)
     return frame.seal is not None and frame.fault is not a1.Fault.HEAD

@@ -8,7 +8,9 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from rote import messages as m
-from rote.wire import a1, channel, rpc, teaching
+from rote.wire import channel, rpc, teaching
+from rote.wire.a1 import codec as a1
+from rote.wire.a1 import values as a1_values
 from rote.wire.rpc import ArmState, Call, Response, Taught
 
 NAME, NEW_NAME = "2026-01-28_21:27:37", "greeting"
@@ -150,14 +152,14 @@ def _states(end_s: float) -> Iterator[Frame]:
 
 def walk() -> list[Frame]:
     """Return a short walk of an A1, told and reported a hundred times a second."""
-    dialect = a1.Dialect.A1_3_3
+    dialect = a1_values.Dialect.A1_3_3
     steps: list[Frame] = []
     for number in range(300):
         at = number / 100
         mode, speed = (2, 0.2) if 100 <= number < 200 else (1, 0.0)
-        command = a1.HighCmd(mode=mode, gait=int(mode == 2), velocity_m_s=(speed, 0.0))
+        command = a1_values.HighCmd(mode=mode, gait=int(mode == 2), velocity_m_s=(speed, 0.0))
         moved = max(0, min(100, number - 100)) / 100 * 0.2
-        state = a1.HighState(
+        state = a1_values.HighState(
             mode=mode, gait=0, progress=0.0, position_m=(moved, 0.0, 0.0), foot_raise_height_m=0.08
         )
         steps.append(Frame(at, True, a1.encode(command, dialect)))

@@ -13,7 +13,6 @@ from collections.abc import Sequence
 import typer
 
 from rote.cli import (
-    a1,
     capture,
     capture_tools,
     demo,
@@ -30,6 +29,7 @@ from rote.cli import (
     web,
 )
 from rote.cli import motion as motion  # adds its commands to the group
+from rote.cli.a1 import app as a1
 from rote.errors import RoteError, StageError
 
 EXIT_INTERRUPTED = 130

@@ -63,9 +63,9 @@ async def _who_is_near() -> "Examination":
 
 async def _who_speaks_dds() -> "Examination":
     from rote.errors import RoteError
+    from rote.host.check import installed, interfaces
     from rote.robot.base import Severity
     from rote.robot.doctor import Examination, look_at_dds
-    from rote.transport.surroundings import installed, interfaces
 
     near = Examination({"near": []})
     for interface in interfaces() if installed("cyclonedds") else ():
@@ -102,9 +102,9 @@ async def _reach(url: str, key: str | None) -> "Examination":
 
 async def _reach_a1(url: str) -> "Examination":
     """Look at an A1 by its walking controller, whichever level is named: its motors let it sink."""
+    from rote.client.a1.client import walking_url
     from rote.connection import connect_a1
     from rote.robot.doctor import look_at_a1
-    from rote.transport.a1 import walking_url
 
     async with connect_a1(walking_url(url)) as robot:
         return look_at_a1(robot)

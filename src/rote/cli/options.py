@@ -17,7 +17,7 @@ from rote.errors import UnsupportedError
 from rote.sim import EMBEDDED as EMBEDDED
 
 if TYPE_CHECKING:
-    from rote.robot.a1 import A1
+    from rote.robot.a1.robot import A1
     from rote.robot.g1 import G1
 
 Robot = Annotated[
@@ -71,7 +71,7 @@ def run(work: Coroutine[Any, Any, int | None]) -> int:
     """Run a command to its end and return its exit code; signals that ask to end unwind it."""
     import asyncio
 
-    from rote.transport.loop import new_loop
+    from rote.host.loop import new_loop
 
     with asyncio.Runner(loop_factory=new_loop) as runner:
         return runner.run(_unwound_by_signals(work)) or 0

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rote.cli import a1_motion, takes
+from rote.cli import takes
+from rote.cli.a1 import motion as a1_motion
 from rote.cli.options import (
     A1_SCHEME,
     EMBEDDED,

@@ -183,7 +183,7 @@ def stop(
 
 
 async def _stop_a1(url: str, as_json: bool) -> None:
-    from rote.cli import a1_reach
+    from rote.cli.a1 import reach as a1_reach
 
     stopped = await a1_reach.stop(url)
     if as_json:

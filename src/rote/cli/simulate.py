@@ -14,10 +14,10 @@ from rote.cli.simulate_dds import Dds, DdsWish, Domain, serve_dds
 from rote.errors import BadRequestError
 
 if TYPE_CHECKING:
+    from rote.carrier.impair import Impairment
     from rote.sim.server import Simulator
     from rote.sim.store import Store
     from rote.sim.world import Notice, World
-    from rote.transport.impair import Impairment
 
 _DEFAULT_UDP = "127.0.0.1:49504"
 _SERIAL = "E2100SIMULATED01"
@@ -134,7 +134,7 @@ def sim(
     """
     network = _network((loss, duplicate, reorder, corrupt), delay, drop_after, seed)
     if a1 is not None:
-        from rote.cli.simulate_a1 import A1Wish, simulate_a1
+        from rote.cli.a1.simulate import A1Wish, simulate_a1
 
         if udp or webrtc or dds:
             raise BadRequestError("--a1 is another robot than --udp, --webrtc and --dds are for")
@@ -158,8 +158,8 @@ def _network(
     shares: tuple[float, float, float, float], delay: str, drop_after: str | None, seed: int
 ) -> "Impairment | None":
     """Return how bad the network is to be; None where it is good."""
+    from rote.carrier.impair import Impairment
     from rote.sim.faults import seconds
-    from rote.transport.impair import Impairment
 
     loss, duplicate, reorder, corrupt = shares
     impairment = Impairment(
@@ -241,7 +241,7 @@ async def _sim(wish: _Wish, robot: "tuple[World, Store]") -> None:
 
 async def _serve(simulator: "Simulator", wish: _Wish) -> dict[str, Any]:
     """Open every wire that is wished for; returns what a person or script must know."""
-    from rote.transport.udp import host_and_port
+    from rote.carrier.udp import host_and_port
     from rote.wire.signalling import parse_device_key
 
     ready: dict[str, Any] = {"urls": []}
@@ -267,7 +267,7 @@ async def _serve(simulator: "Simulator", wish: _Wish) -> dict[str, Any]:
 
 
 def _host_and_maybe_port(text: str) -> tuple[str, int | None]:
-    from rote.transport.udp import host_and_port
+    from rote.carrier.udp import host_and_port
 
     host, port = host_and_port(text, 0)
     return host, port or None

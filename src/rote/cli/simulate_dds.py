@@ -31,7 +31,7 @@ class DdsWish:
 
 async def serve_dds(simulator: "Simulator", wish: DdsWish) -> str:
     """Open the robot's DDS; returns its URL."""
-    from rote.transport import carrier_of, split_url
+    from rote.carrier import carrier_of, split_url
 
     url = f"dds://{wish.interface}?domain={wish.domain}"
     target = carrier_of(url).read_url(split_url(url))

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from rote.capture.appear import check_new
-from rote.cli import a1_motion, takes
+from rote.cli import takes
+from rote.cli.a1 import motion as a1_motion
 from rote.cli.options import (
     A1_SCHEME,
     EMBEDDED,
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from rote.motion.files.library import Library
-    from rote.robot.a1_teaching import LegTake
+    from rote.robot.a1.teaching import LegTake
     from rote.robot.g1 import G1
     from rote.robot.teaching import Take
 

@@ -43,8 +43,8 @@ def web(
         from rote.web.security import Gate, is_loopback, new_token
     except ImportError as error:
         raise MissingExtraError("the pendant", "web") from error
+    from rote.carrier import carrier_of
     from rote.cli.takes import library, rescue
-    from rote.transport import carrier_of
 
     if not host:
         raise BadRequestError("the host is empty", "Say 0.0.0.0 to listen everywhere.")

@@ -11,7 +11,7 @@ from rote.messages import MODES, Mode, Phase, RobotState
 
 
 class Port(Protocol):
-    """What a robot needs of a wire. One shell in `transport` per wire provides it."""
+    """What a robot needs of a wire. One shell in `client` per wire provides it."""
 
     url: str
     wire: str

@@ -8,14 +8,14 @@ import asyncio
 from dataclasses import dataclass, field
 from typing import Any
 
+from rote.carrier import carrier_of, split_url
 from rote.errors import MissingExtraError, RoteError
-from rote.robot.a1 import A1, is_down
+from rote.host import check as around
+from rote.host.check import Interface
+from rote.robot.a1.robot import A1, is_down
 from rote.robot.base import Finding, Severity
 from rote.robot.g1 import G1
-from rote.session.a1 import HighState
-from rote.transport import carrier_of, split_url
-from rote.transport import surroundings as around
-from rote.transport.surroundings import Interface
+from rote.wire.a1.values import HighState
 
 ROBOT_NETWORK = "192.168.123."
 """Where a G1's cable leads."""
@@ -213,7 +213,7 @@ def _about_services(services: list[str]) -> list[Finding]:
 async def look_for_robots(look_s: float = _LOOK_S) -> Examination:
     """Look who answers a search, which is how robots with WebRTC are found."""
     try:
-        from rote.transport import discovery  # noqa: PLC0415 # brings ifaddr
+        from rote.carrier import discovery  # noqa: PLC0415 # brings ifaddr
 
         found = [one async for one in discovery.discover(seconds=look_s)]
     except (ImportError, RoteError):

@@ -14,6 +14,7 @@ from rote.errors import (
     RoteError,
     UnsupportedError,
 )
+from rote.host.loop import to_the_end
 from rote.messages import Code, Interpolation, Mode, RobotState
 from rote.motion.keyframes import Compressed
 from rote.motion.track import Track
@@ -34,7 +35,6 @@ from rote.robot.listening import arriving
 from rote.robot.playing import Playing
 from rote.robot.streaming import Streaming
 from rote.robot.teaching import Teaching
-from rote.transport.loop import to_the_end
 
 if TYPE_CHECKING:
     from rote.motion.files.library import Library

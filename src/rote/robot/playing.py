@@ -6,9 +6,9 @@ from contextlib import suppress
 from typing import Any
 
 from rote.errors import RoteError
+from rote.host.loop import to_the_end
 from rote.messages import Phase, RobotState
 from rote.robot.base import PlayReport, Port, Progress
-from rote.transport.loop import to_the_end
 
 _SETTLE_US = 500_000
 """A robot that reports this long after accepting that nothing plays, has nothing playing."""

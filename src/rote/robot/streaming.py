@@ -14,7 +14,10 @@ from typing import Any, cast
 
 import numpy as np
 
+from rote.client.client_base import FromAnywhere
 from rote.errors import BadRequestError
+from rote.host import realtime
+from rote.host.loop import clock_of
 from rote.messages import Interpolation, RobotState, StreamPose
 from rote.model import G1_29, G1_JOINTS, G1_REST_RAD, TAUGHT_JOINTS
 from rote.motion.check import check, check_contact
@@ -25,9 +28,6 @@ from rote.motion.limits import check_positions, check_speeds, most_played_rad_s
 from rote.motion.track import Array, Track
 from rote.robot.base import Port, StreamReport, check_seconds
 from rote.robot.playing import Playing
-from rote.transport import realtime
-from rote.transport.loop import clock_of
-from rote.transport.shell import FromAnywhere
 
 SOFT_RAD_S = 1.0
 """No joint moves faster than this on the way to the first pose and back from the last."""

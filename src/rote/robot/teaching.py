@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING
 
 from rote import messages as m
 from rote.errors import LinkError, RefusedError, RoteError, UnsupportedError
+from rote.host.loop import to_the_end
 from rote.messages import RobotState
 from rote.model import G1_29
 from rote.motion.record import Recorder
 from rote.motion.track import Track
 from rote.robot.base import Port
 from rote.robot.keeping import Keeper
-from rote.transport.loop import to_the_end
 
 if TYPE_CHECKING:
     from rote.motion.files.library import Library  # who keeps no takes need not load it

@@ -24,29 +24,24 @@ from typing import NamedTuple, TypeAlias
 from rote.errors import BadRequestError, DecodeError, LocalProtocolError
 from rote.session.events import PeerLost
 from rote.session.teaching import Role
-from rote.wire import a1 as wire
-from rote.wire.a1 import BRAKE as BRAKE
-from rote.wire.a1 import LEG_MOTORS as LEG_MOTORS
-from rote.wire.a1 import POSITION_OFF_RAD as POSITION_OFF_RAD
-from rote.wire.a1 import SERVO as SERVO
-from rote.wire.a1 import VELOCITY_OFF_RAD_S as VELOCITY_OFF_RAD_S
-from rote.wire.a1 import Command as Command
-from rote.wire.a1 import Dialect as Dialect
-from rote.wire.a1 import HighCmd as HighCmd
-from rote.wire.a1 import HighState as HighState
-from rote.wire.a1 import Imu as Imu
-from rote.wire.a1 import Kind as Kind
-from rote.wire.a1 import Led as Led
-from rote.wire.a1 import LowCmd as LowCmd
-from rote.wire.a1 import LowState as LowState
-from rote.wire.a1 import MotorCmd as MotorCmd
-from rote.wire.a1 import MotorCmds as MotorCmds
-from rote.wire.a1 import MotorState as MotorState
-from rote.wire.a1 import MotorStates as MotorStates
-from rote.wire.a1 import Remote as Remote
-from rote.wire.a1 import ScaledHighCmd as ScaledHighCmd
-from rote.wire.a1 import Seal as Seal
-from rote.wire.a1 import State as RobotState
+from rote.wire.a1 import codec as wire
+from rote.wire.a1 import values as a1_values
+from rote.wire.a1.codec import Seal
+from rote.wire.a1.motors import (
+    BRAKE,
+    MotorCmds,
+)
+from rote.wire.a1.values import (
+    Command,
+    Dialect,
+    HighCmd,
+    HighState,
+    Kind,
+    LowCmd,
+    LowState,
+    ScaledHighCmd,
+)
+from rote.wire.a1.values import State as RobotState
 
 _NEVER = float("inf")
 _BEHIND_IN_A_ROW = 3
@@ -312,7 +307,7 @@ class A1Session:
         self._say_at = _NEVER
         self._events.append(PeerLost(now - since))
 
-    def _encoded(self, value: wire.Value) -> bytes:
+    def _encoded(self, value: a1_values.Value) -> bytes:
         assert self.dialect is not None
         return wire.encode(value, self.dialect, seal=self._seal_in(self.dialect))
 

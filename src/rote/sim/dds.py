@@ -11,12 +11,12 @@ from dataclasses import replace
 from functools import partial
 
 from rote import messages as m
+from rote.carrier import dds_types as types
+from rote.carrier.dds import Bus, Inlet, Outlet, Target
+from rote.carrier.impair import Disturber, Impairment
 from rote.errors import DecodeError, LinkError
 from rote.sim.body import STEP_S
 from rote.sim.services import Answer, Services
-from rote.transport import dds_types as types
-from rote.transport.dds import Bus, Inlet, Outlet, Target
-from rote.transport.impair import Disturber, Impairment
 from rote.wire import cdr, hg, rpc
 from rote.wire.lowstate import BMS_TOPIC, HAND_TOPIC
 

@@ -7,21 +7,21 @@ from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any
 
 from rote import messages as m
+from rote.carrier.impair import Disturber, Impairment
+from rote.carrier.memory import MemoryPort
+from rote.carrier.udp import UdpPort, open_port
 from rote.errors import DecodeError
 from rote.session.events import Event, PeerLeft, PeerLost, Requested
 from rote.session.stream import Told
 from rote.session.teaching import Role, TeachingSession, Timing
 from rote.sim.services import Services
 from rote.sim.world import World
-from rote.transport.impair import Disturber, Impairment
-from rote.transport.memory import MemoryPort
-from rote.transport.udp import UdpPort, open_port
 from rote.wire import teaching as wire
 
 if TYPE_CHECKING:
+    from rote.carrier.discovery import Responder
     from rote.sim.dds import DdsDoor
     from rote.sim.webrtc import WebRtcDoor
-    from rote.transport.discovery import Responder
 
 TICK_S = 0.01
 MOST_CATCH_UP_S = 0.25
@@ -131,8 +131,8 @@ class Simulator:
         latency: bool = True,
     ) -> "DdsDoor":
         """Be a G1 EDU: answer on DDS. From now on time passes in steps of its states."""
+        from rote.carrier.dds import Target  # noqa: PLC0415
         from rote.sim.dds import LOWSTATE_HZ, DdsDoor  # noqa: PLC0415 # brings cyclonedds
-        from rote.transport.dds import Target  # noqa: PLC0415
 
         door = DdsDoor(
             Services(self.world, latency=latency),
@@ -147,7 +147,7 @@ class Simulator:
 
     async def serve_discovery(self, serial: str, host: str) -> None:
         """Let those who look for robots find this one at `host`, as the robot's firmware does."""
-        from rote.transport import discovery  # noqa: PLC0415 # brings ifaddr
+        from rote.carrier import discovery  # noqa: PLC0415 # brings ifaddr
 
         everywhere = ip_address(host).is_unspecified
         own = [one for one in discovery.interfaces() if _reaches(one.address, host)]

@@ -4,14 +4,14 @@ import asyncio
 import secrets
 from enum import Enum
 
+from rote.carrier.http import Request, Response, Server
+from rote.carrier.impair import Disturber
+from rote.carrier.webrtc import RobotEnd
 from rote.errors import BadRequestError, RoteError
 from rote.sim.rpc_server import RpcClientSession
 from rote.sim.services import Services
-from rote.transport.http import Request, Response, Server
-from rote.transport.impair import Disturber
-from rote.transport.rpc import SIMULATED
-from rote.transport.webrtc import RobotEnd
 from rote.wire import signalling as wire
+from rote.wire.channel import SIMULATED
 
 _MOST_NOTICES = 16
 """Paths that were given out and not used are forgotten after so many newer ones."""

@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import Literal
 
+from rote.carrier import split_url
 from rote.connection import EMBEDDED, connect
 from rote.errors import (
     BadRequestError,
@@ -18,7 +19,6 @@ from rote.errors import (
 )
 from rote.messages import RobotState
 from rote.robot.g1 import G1
-from rote.transport import split_url
 from rote.web.embedded import ABILITIES, Embedded
 from rote.web.problems import NotConnectedError
 

@@ -7,8 +7,8 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Header, Query, Request, Response
 from fastapi.responses import FileResponse
 
+from rote.carrier import discovery
 from rote.model import G1_29, G1_JOINTS, G1_REST_RAD, TAUGHT_JOINTS, link_of
-from rote.transport import discovery
 from rote.web import schemas as s
 from rote.web.hub import Hub, finding_document
 from rote.web.problems import ProblemError, busy, to_json

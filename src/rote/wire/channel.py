@@ -42,6 +42,8 @@ MAX_CHUNKS = 4096
 MAX_ASSEMBLED = 16 * 2**20
 MOST_ASSEMBLIES = 32
 
+SIMULATED = b"rote".hex()
+"""How a simulated robot's challenge begins, so that our client offers what only such a one can."""
 VALIDATION_OK = "Validation Ok."
 VALIDATION_NEEDED = "Validation Needed."
 RTT_PROBE = "rtt_probe_send_from_mechine"  # sic

@@ -1,0 +1,87 @@
+"""Carriers: sockets, and what brings bytes from one end to the other.
+
+A `Link` takes datagrams to one peer and brings its answers, a `Carrier` messages.
+"""
+
+from collections.abc import Awaitable, Callable
+from importlib import import_module
+from types import ModuleType
+from typing import Protocol, cast
+from urllib.parse import SplitResult, urlsplit
+
+from rote.errors import BadRequestError, MissingExtraError
+
+Receiver = Callable[[bytes], None]
+
+
+class Link(Protocol):
+    """A way to one peer."""
+
+    def send(self, datagram: bytes) -> None:
+        """Send one datagram; it may get lost."""
+
+    def close(self) -> None:
+        """Let go of the carrier. Safe to call twice."""
+
+
+Message = str | bytes
+
+
+class Carrier:
+    """A way to one robot for messages."""
+
+    def listen(self, receive: Callable[[Message], None], lost: Callable[[], None]) -> None:
+        """Hand on every message, and say when the way is gone."""
+        raise NotImplementedError
+
+    def send(self, message: Message) -> None:
+        """Send one message."""
+        raise NotImplementedError
+
+    async def close(self) -> None:
+        """Let go of the carrier."""
+        raise NotImplementedError
+
+
+Opener = Callable[[SplitResult, Receiver], Awaitable[Link]]
+
+# scheme: (module, the extra that brings its dependencies)
+SCHEMES: dict[str, tuple[str, str | None]] = {
+    "udp": ("rote.carrier.udp", None),
+    "webrtc": ("rote.carrier.webrtc", "webrtc"),
+    "dds": ("rote.carrier.dds", "dds"),
+}
+
+
+def split_url(url: str) -> SplitResult:
+    """Return the parts of a URL, or raise `BadRequestError` where it is none."""
+    try:
+        return urlsplit(url)
+    except ValueError as error:
+        raise BadRequestError(
+            f"{url!r} is no address: {error}", "An IPv6 address stands in brackets: udp://[::1]."
+        ) from None
+
+
+def carrier_of(url: str) -> ModuleType:
+    """Return the module for the wire that `url` names, imported when it is first needed."""
+    scheme = split_url(url).scheme
+    try:
+        module_name, extra = SCHEMES[scheme]
+    except KeyError:
+        known = ", ".join(f"{scheme}://" for scheme in sorted({*SCHEMES, "a1", "sim"}))
+        raise BadRequestError(
+            f"{url!r} does not name a wire that rote knows",
+            f"Begin it with one of: {known}.",
+        ) from None
+    try:
+        return import_module(module_name)
+    except ImportError as error:
+        if extra is None or isinstance(error, MissingExtraError):
+            raise
+        raise MissingExtraError(f"the wire {scheme}://", extra) from error
+
+
+async def open_link(url: str, receive: Receiver) -> Link:
+    """Open the carrier of datagrams that `url` names, for example `udp://192.168.123.161:49504`."""
+    return await cast("Opener", carrier_of(url).open_link)(split_url(url), receive)

@@ -1,0 +1,273 @@
+"""DDS: one participant on one interface, whose readers hand bytes to the event loop.
+
+CycloneDDS calls back on threads of its own. A callback here does one thing: it wakes the loop, once
+until the loop has taken what there is. Nothing polls, and nothing of ours runs on a foreign thread.
+Samples are taken and written as packed bytes; the library's own packing costs a hundred times more.
+"""
+
+import asyncio
+import os
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import SplitResult, parse_qs
+from xml.sax.saxutils import quoteattr
+
+from cyclonedds._clayer import ddspy_take, ddspy_write  # type: ignore[import-not-found]
+from cyclonedds.builtin import (
+    BuiltinDataReader,
+    BuiltinTopicDcpsPublication,
+    BuiltinTopicDcpsSubscription,
+)
+from cyclonedds.builtin_types import DcpsEndpoint
+from cyclonedds.core import DDSException, Entity, Listener, Policy, Qos
+from cyclonedds.domain import DomainParticipant
+from cyclonedds.pub import DataWriter
+from cyclonedds.sub import DataReader
+from cyclonedds.topic import Topic
+from cyclonedds.util import duration
+
+from rote.carrier.dds_types import Type
+from rote.errors import BadRequestError, LinkError
+
+MOST_DOMAIN = 229
+"""The last whose ports, 7400 and 250 more for each, still are ports."""
+_ANY_STATE = 0x7F
+_AT_ONCE = 64
+_BLOCKED_MS = 20
+_RELIABLE = Policy.Reliability.Reliable(duration(milliseconds=_BLOCKED_MS))
+
+Receive = Callable[[bytes], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Where a robot's DDS is."""
+
+    interface: str
+    domain: int = 0
+
+
+def read_url(parts: SplitResult) -> Target:
+    """Read `dds://INTERFACE`; `?domain=N` may follow, and is 0 on a robot."""
+    query = parse_qs(parts.query, keep_blank_values=True)
+    domain = query.get("domain", ["0"])[0]
+    more = parts.path.strip("/") or parts.fragment or set(query) - {"domain"}
+    if not parts.netloc or more or not domain.isdecimal() or int(domain) > MOST_DOMAIN:
+        raise BadRequestError(
+            f"{parts.geturl()!r} does not name a robot",
+            "Write dds://INTERFACE, for example dds://eth0; ?domain=N may follow, "
+            f"0 to {MOST_DOMAIN}.",
+        )
+    return Target(parts.netloc, int(domain))
+
+
+def configuration(interface: str) -> str:
+    """Return CycloneDDS's settings for one interface.
+
+    Loopback has no multicast on most systems, so there the peers are found by asking every port
+    that one of them could have. So does CycloneDDS 0.10.2 of its own accord; newer ones need this.
+    """
+    name = quoteattr(interface)
+    if interface == "lo":
+        how = (
+            f"<Interfaces><NetworkInterface name={name} multicast='false'/></Interfaces>"
+            "<AllowMulticast>false</AllowMulticast></General><Discovery>"
+            "<ParticipantIndex>auto</ParticipantIndex>"
+            "<MaxAutoParticipantIndex>60</MaxAutoParticipantIndex>"
+            "<Peers><Peer address='127.0.0.1'/></Peers></Discovery>"
+        )
+    else:
+        how = f"<Interfaces><NetworkInterface name={name}/></Interfaces></General>"
+    return f"<CycloneDDS><Domain Id='any'><General>{how}</Domain></CycloneDDS>"
+
+
+@contextmanager
+def _configured(interface: str) -> Iterator[None]:
+    """Let CycloneDDS find its settings where it looks for them, and put back what was there.
+
+    A domain made by name would have to be ended by name as well, with all who are in it. One that
+    is made by its first participant ends with its last.
+    """
+    before = os.environ.get("CYCLONEDDS_URI")
+    both = [before] if before else []
+    os.environ["CYCLONEDDS_URI"] = ",".join([*both, configuration(interface)])
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["CYCLONEDDS_URI"]
+        else:
+            os.environ["CYCLONEDDS_URI"] = before
+
+
+def interfaces() -> list[str]:
+    """Return the names of this computer's interfaces."""
+    return [name for _, name in socket.if_nameindex()]
+
+
+class Bus:
+    """One participant in a domain: its readers, its writers, and what else is there."""
+
+    def __init__(self, target: Target) -> None:
+        self.closed = True
+        self.target = target
+        self._loop = asyncio.get_running_loop()
+        if target.interface not in interfaces():
+            known = ", ".join(interfaces())
+            raise BadRequestError(
+                f"this computer has no interface {target.interface!r}", f"It has: {known}."
+            )
+        self._inlets: list[Inlet] = []
+        self._outlets: list[Outlet] = []
+        try:
+            with _configured(target.interface):
+                self._participant = DomainParticipant(target.domain)
+        except DDSException as error:
+            raise LinkError(
+                f"DDS cannot use {target.interface} in domain {target.domain}: {error}",
+                "See that the interface is up and has an IPv4 address: rote doctor.",
+            ) from error
+        self._topics: dict[str, Topic[Any]] = {}
+        self.closed = False
+
+    def reader(
+        self, topic: str, kind: Type, receive: Receive, *, depth: int, reliable: bool = True
+    ) -> "Inlet":
+        """Hand every sample on a topic to `receive`, in the loop."""
+        reliability = _RELIABLE if reliable else Policy.Reliability.BestEffort
+        qos = Qos(reliability, Policy.History.KeepLast(depth))
+        inlet = Inlet(self._loop, receive)
+        inlet.open(DataReader(self._participant, self._topic(topic, kind), qos, inlet.waker))
+        self._inlets.append(inlet)
+        return inlet
+
+    def writer(self, topic: str, kind: Type, *, depth: int = 1) -> "Outlet":
+        """Return what writes to a topic, reliably for those who want it so."""
+        qos = Qos(_RELIABLE, Policy.History.KeepLast(depth))
+        outlet = Outlet(topic, DataWriter(self._participant, self._topic(topic, kind), qos))
+        self._outlets.append(outlet)  # a writer that is forgotten is ended
+        return outlet
+
+    def _topic(self, name: str, kind: Type) -> Topic[Any]:
+        if name not in self._topics:
+            self._topics[name] = Topic(self._participant, name, kind)
+        return self._topics[name]
+
+    def seen(self) -> tuple[set[str], set[str]]:
+        """Return the topics that others write to, and those that others read."""
+        found = []
+        for builtin in (BuiltinTopicDcpsPublication, BuiltinTopicDcpsSubscription):
+            reader = BuiltinDataReader(self._participant, builtin)
+            own = self._participant.guid
+            there = [s for s in reader.read(N=4096) if isinstance(s, DcpsEndpoint)]
+            found.append({each.topic_name for each in there if each.participant_key != own})
+            _end(reader)
+        return found[0], found[1]
+
+    def close(self) -> None:
+        """Leave the domain. Safe to call twice."""
+        if not self.closed:
+            self.closed = True
+            for inlet in self._inlets:
+                inlet.close()
+            _end(self._participant)
+
+    def __del__(self) -> None:
+        self.close()
+
+
+def _end(entity: Entity) -> None:
+    """End an entity and all it has made, now.
+
+    Its own finaliser does not, once the collector of garbage has found it: it looks itself up among
+    weak references, which are gone by then. CycloneDDS would go on calling a listener that is not.
+    """
+    entity._entities.pop(entity._ref, None)
+    entity._delete(entity._ref)
+
+
+class _Waker(Listener):
+    """Wakes the loop when there is something to take."""
+
+    def __init__(self, wake: Callable[[], None]) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self._wake = wake
+
+    def on_data_available(self, reader: object) -> None:
+        """Called by CycloneDDS, on any thread."""
+        self._wake()
+
+
+class Inlet:
+    """A reader, drained in the loop."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, receive: Receive) -> None:
+        self._loop = loop
+        self._receive = receive
+        self._woken = False
+        self._reader: DataReader[Any] | None = None
+        self.waker = _Waker(self._wake)
+
+    def open(self, reader: "DataReader[Any]") -> None:
+        """Begin; what has come already is taken too."""
+        self._reader = reader
+        self._wake()
+
+    def _wake(self) -> None:
+        if not self._woken:
+            self._woken = True
+            with suppress(RuntimeError):  # the loop is closed: nobody waits any more
+                self._loop.call_soon_threadsafe(self._drain)
+
+    def _drain(self) -> None:
+        self._woken = False
+        while self._reader is not None:
+            samples = ddspy_take(self._reader._ref, _ANY_STATE, _AT_ONCE)
+            if isinstance(samples, int):
+                return  # the participant has ended
+            for data, info in samples:
+                if info.valid_data:
+                    self._receive(data)
+            if len(samples) < _AT_ONCE:
+                return
+
+    @property
+    def matched(self) -> int:
+        """How many writers there are."""
+        if self._reader is None:
+            return 0
+        return max(0, int(self._reader._get_matched_publications(self._reader._ref, None, 0)))
+
+    def close(self) -> None:
+        """Hear no more."""
+        reader, self._reader = self._reader, None
+        if reader is not None:
+            _end(reader)
+
+
+class Outlet:
+    """A writer of packed bytes."""
+
+    def __init__(self, topic: str, writer: "DataWriter[Any]") -> None:
+        self.topic = topic
+        self._writer = writer
+        self._ref = writer._ref
+
+    def write(self, data: bytes) -> None:
+        """Write one sample; raises `LinkError` where it cannot be sent."""
+        padded = data + bytes(-len(data) % 4)
+        result = ddspy_write(self._ref, padded)
+        if result < 0:
+            raise LinkError(
+                f"DDS could not send to {self.topic}: {DDSException(result)}",
+                "Somebody is there and does not take it: the network may be full or cut. "
+                "Look at the cable and the interface (rote doctor), then try again.",
+            )
+
+    @property
+    def matched(self) -> int:
+        """How many readers there are."""
+        return max(0, int(self._writer._get_matched_subscriptions(self._ref, None, 0)))

@@ -1,0 +1,142 @@
+"""The client's half of signalling: an offer goes to the robot by HTTP, its answer comes back."""
+
+import asyncio
+import os
+import re
+import secrets
+import stat
+from pathlib import Path
+
+from rote.carrier.http import Response, post
+from rote.errors import (
+    BadRequestError,
+    BusyError,
+    DecodeError,
+    RemoteProtocolError,
+    StageError,
+    StageTimeoutError,
+)
+from rote.wire import signalling as wire
+
+KEY_VARIABLE = "ROTE_KEY"
+_KEY = re.compile("[0-9a-fA-F]{32}")
+_ADDRESSES = (
+    "The robot's WebRTC service is at 192.168.12.1 in its own Wi-Fi, at 192.168.123.161 by cable "
+    "(not .164 or .18, which is the computer on its back), or where the router put it: "
+    "rote discover. For a simulated robot run: rote sim --webrtc 127.0.0.1"
+)
+_BUSY = (
+    "It takes one client at a time, and the phone app counts as one: close the app, or wait 10 s "
+    "after a client that was cut off. To stop what another terminal does, press Ctrl-C there, or "
+    "use the remote."
+)
+_SILENT = "Something listens there and says nothing: is it the robot? " + _ADDRESSES
+
+
+def find_key(given: str | None, name: str) -> bytes | None:
+    """Return the robot's own key: as given, from ROTE_KEY, or from the key file, for `name`."""
+    text = given or os.environ.get(KEY_VARIABLE)
+    if text:
+        return wire.parse_device_key(text)
+    path = key_file()
+    try:
+        _check_private(path)
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except FileNotFoundError:
+        return None
+    except (OSError, UnicodeError) as error:
+        remedy = "Make it a text file that you can read, or remove it."
+        raise BadRequestError(f"{path} cannot be read: {error}", remedy) from None
+    for number, line in enumerate(lines, start=1):
+        words = line.partition("#")[0].split()
+        if words and not (len(words) == 2 and _KEY.fullmatch(words[1])):
+            raise BadRequestError(
+                f"line {number} of {path} is not a robot and its key",
+                "Write one robot per line: its serial or address, a space, 32 hex characters.",
+            )
+        if words and words[0] in (name, "*"):
+            return wire.parse_device_key(words[1])
+    return None
+
+
+def key_file() -> Path:
+    """Return where keys are kept: one robot per line, its serial or address and its key."""
+    folder = os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config"
+    return Path(folder) / "rote" / "keys"
+
+
+def _check_private(path: Path) -> None:
+    if path.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO):
+        raise BadRequestError(
+            f"{path} can be read by other users, so its keys are not used",
+            f"Run: chmod 600 {path}",
+        )
+
+
+async def exchange(
+    host: str, port: int | None, sdp: str, *, key: bytes | None, limit_s: float, own_wifi: bool
+) -> str:
+    """Return the robot's answer to the offer `sdp`, whatever its firmware."""
+    offer = wire.Offer(sdp=sdp, id="" if own_wifi else wire.STATION_ID)
+    ports = (wire.PORT, wire.LEGACY_PORT) if port is None else (port,)
+    try:
+        async with asyncio.timeout(limit_s):
+            answer = await _first_that_listens(host, ports, offer, key)
+    except StageError:
+        raise
+    except TimeoutError:
+        raise StageTimeoutError(
+            "signal", f"no robot answered at {host} within {limit_s:g} s", _SILENT
+        ) from None
+    if isinstance(answer, wire.Busy):
+        raise BusyError("signal", f"the robot at {host} is talking to somebody else", _BUSY)
+    return answer.sdp
+
+
+async def _first_that_listens(
+    host: str, ports: tuple[int, ...], offer: wire.Offer, key: bytes | None
+) -> wire.Answer | wire.Busy:
+    refused = []
+    for port in ports:
+        try:
+            if port == wire.LEGACY_PORT:
+                return await _old_way(host, port, offer)
+            return await _new_way(host, port, offer, key)
+        except wire.KeyNeededError as error:
+            raise StageError("key", error.seen, error.remedy) from error
+        except (DecodeError, RemoteProtocolError) as error:
+            raise StageError("signal", str(error), error.remedy or _ADDRESSES) from error
+        except OSError as error:
+            refused.append(f"port {port}: {_plain(error)}")
+    seen = "; ".join(refused)
+    raise StageTimeoutError("signal", f"no robot answered at {host} ({seen})", _ADDRESSES)
+
+
+async def _old_way(host: str, port: int, offer: wire.Offer) -> wire.Answer | wire.Busy:
+    body = wire.encode_offer(offer)
+    response = await post(host, port, wire.LEGACY_PATH, body, "application/json")
+    return wire.decode_answer(_good(response, wire.LEGACY_PATH))
+
+
+async def _new_way(
+    host: str, port: int, offer: wire.Offer, key: bytes | None
+) -> wire.Answer | wire.Busy:
+    response = await post(host, port, wire.NOTICE_PATH, b"")
+    notice = wire.open_notice(_good(response, wire.NOTICE_PATH), key)
+    session_key = wire.make_session_key(secrets.token_bytes(wire.SESSION_KEY_ENTROPY))
+    body = wire.seal_offer(offer, notice.public_key, session_key)
+    response = await post(host, port, notice.path, body, wire.SEALED_OFFER_TYPE)
+    return wire.open_answer(_good(response, notice.path), session_key)
+
+
+def _good(response: Response, path: str) -> bytes:
+    if response.status != 200:
+        raise RemoteProtocolError(f"HTTP status {response.status} for {path}", _ADDRESSES)
+    return response.body
+
+
+def _plain(error: OSError) -> str:
+    """Return the system's own words; asyncio says "connect call failed" of everything."""
+    if error.errno is not None and error.errno > 0:
+        return os.strerror(error.errno).lower()
+    return error.strerror or str(error) or type(error).__name__

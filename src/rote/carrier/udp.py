@@ -1,0 +1,154 @@
+"""UDP sockets: a link to one robot, and a port that many clients talk to."""
+
+import asyncio
+import errno
+import os
+from collections.abc import Callable
+from urllib.parse import SplitResult
+
+from rote.carrier import Link, Receiver
+from rote.errors import BadRequestError, LinkError
+
+DEFAULT_PORT = 49504
+Address = tuple[str, int]
+
+
+def host_and_port(text: str, default_port: int = DEFAULT_PORT) -> Address:
+    """Read `HOST`, `HOST:PORT` or `[IPV6]:PORT`."""
+    try:
+        parts = SplitResult("udp", text, "", "", "")
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        host, port = None, None
+    if not host or (port is None and text.rstrip("]")[-1:] == ":"):
+        raise BadRequestError(
+            f"{text!r} is not a host and port", "Write HOST or HOST:PORT, like 127.0.0.1:49504."
+        )
+    return host, default_port if port is None else port
+
+
+def _own(error: OSError) -> OSError:
+    """Return the system's own error: uvloop wraps it in one without a number."""
+    return error.__cause__ if isinstance(error.__cause__, OSError) else error
+
+
+def _plain(error: OSError) -> str:
+    """Return the system's own words, without the event loop's wrapping."""
+    error = _own(error)
+    if error.errno is None or error.errno <= 0:  # the resolver has numbers of its own
+        return str(error.strerror or error)
+    return os.strerror(error.errno).lower()
+
+
+class _ClientProtocol(asyncio.DatagramProtocol):
+    """One connected socket: the kernel drops what comes from any other address."""
+
+    def __init__(self, receive: Receiver) -> None:
+        self._receive = receive
+
+    def datagram_received(self, data: bytes, addr: object) -> None:
+        self._receive(data)
+
+    def error_received(self, exc: Exception) -> None:
+        """Ignore that nobody listens yet: the session repeats itself and gives up in time."""
+
+
+class Aside:
+    """A second hold on a link's socket, for a thread beside the loop: no one else closes it."""
+
+    def __init__(self, number: int) -> None:
+        self._file = os.dup(number)
+
+    def send(self, datagram: bytes) -> None:
+        """Send one datagram at once; it may get lost."""
+        try:
+            os.write(self._file, datagram)
+        except OSError:
+            return
+
+    def __del__(self) -> None:
+        os.close(self._file)
+
+
+class UdpLink:
+    """A link to one robot."""
+
+    def __init__(self, transport: asyncio.DatagramTransport) -> None:
+        self._transport = transport
+
+    def send(self, datagram: bytes) -> None:
+        """Send one datagram."""
+        if not self._transport.is_closing():
+            self._transport.sendto(datagram)
+
+    def aside(self) -> Aside:
+        """Return a way to send from another thread."""
+        return Aside(self._transport.get_extra_info("socket").fileno())
+
+    def close(self) -> None:
+        """Close the socket."""
+        self._transport.close()
+
+
+async def open_link(parts: SplitResult, receive: Receiver) -> Link:
+    """Open a socket connected to the robot at `udp://host[:49504]`."""
+    if parts.path.strip("/") or parts.query:
+        raise BadRequestError(f"{parts.geturl()!r} has more than a host and a port")
+    address = host_and_port(parts.netloc)
+    loop = asyncio.get_running_loop()
+    try:
+        transport, _ = await loop.create_datagram_endpoint(
+            lambda: _ClientProtocol(receive), remote_addr=address
+        )
+    except OSError as error:
+        raise LinkError(
+            f"{address[0]!r} cannot be reached: {_plain(error)}",
+            "Check the address, and that this computer is on the robot's network.",
+        ) from error
+    return UdpLink(transport)
+
+
+class _ServerProtocol(asyncio.DatagramProtocol):
+    def __init__(self, receive: Callable[[bytes, Address], None]) -> None:
+        self._receive = receive
+
+    def datagram_received(self, data: bytes, addr: Address) -> None:
+        self._receive(data, addr)
+
+    def error_received(self, exc: Exception) -> None:
+        """Ignore that a client is gone: its session ends by silence."""
+
+
+class UdpPort:
+    """A bound port that answers many clients."""
+
+    def __init__(self, transport: asyncio.DatagramTransport) -> None:
+        self._transport = transport
+        host, port, *_ = transport.get_extra_info("sockname")
+        self.address: Address = (host, port)
+
+    def send(self, datagram: bytes, address: Address) -> None:
+        """Send one datagram to one client."""
+        if not self._transport.is_closing():
+            self._transport.sendto(datagram, address)
+
+    def close(self) -> None:
+        """Close the socket."""
+        self._transport.close()
+
+
+async def open_port(host: str, port: int, receive: Callable[[bytes, Address], None]) -> UdpPort:
+    """Bind a port; 0 lets the system choose one."""
+    loop = asyncio.get_running_loop()
+    try:
+        transport, _ = await loop.create_datagram_endpoint(
+            lambda: _ServerProtocol(receive), local_addr=(host, port)
+        )
+    except OSError as error:
+        raise LinkError(
+            f"{host}:{port} cannot be used: {_plain(error)}",
+            "Another program holds the port: choose another one."
+            if _own(error).errno == errno.EADDRINUSE
+            else "Use an address of this computer, like 127.0.0.1, or 0.0.0.0 for all.",
+        ) from error
+    return UdpPort(transport)

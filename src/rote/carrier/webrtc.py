@@ -1,0 +1,375 @@
+"""WebRTC: one data channel between a client and a robot, and both ends of it.
+
+aiortc's transports are used one by one (ICE, DTLS, SCTP) and not through its peer connection, so
+that every stage has a name, a time limit and an error of its own, the certificate can log its keys,
+and the description holds what a robot reads and nothing else.
+"""
+
+import asyncio
+import re
+import secrets
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TypeVar
+from urllib.parse import SplitResult
+
+from aiortc import (
+    RTCDataChannel,
+    RTCDataChannelParameters,
+    RTCDtlsFingerprint,
+    RTCDtlsParameters,
+    RTCDtlsTransport,
+    RTCIceGatherer,
+    RTCIceParameters,
+    RTCSctpCapabilities,
+    RTCSctpTransport,
+)
+from aiortc.sdp import candidate_from_sdp, candidate_to_sdp
+
+from rote.carrier import Carrier, Message
+from rote.carrier.aiortc_adapters import Certificate, DisturbedIce, Ice, Sctp, Unacknowledging
+from rote.carrier.discovery import find
+from rote.carrier.impair import Disturber
+from rote.carrier.signalling import exchange, find_key
+from rote.errors import (
+    BadRequestError,
+    BusyError,
+    DecodeError,
+    StageError,
+    StageTimeoutError,
+)
+from rote.wire.description import Peer, Side, read_peer, write_answer, write_offer
+from rote.wire.sdp import as_strictly_read
+
+AP_ADDRESS = "192.168.12.1"
+LABEL = "data"
+LIMITS_S = {"discover": 3.0, "signal": 5.0, "ICE": 5.0, "DTLS": 5.0, "channel": 5.0}
+"""How long each stage may take; validation has its limit in the session."""
+BUSY_PAUSES_S = (0.2, 0.6)
+"""Before a busy robot is asked once more."""
+MOST_UNSENT = 4 * 2**20
+"""A robot's telemetry is dropped while this many bytes wait to be sent."""
+_SERIAL = re.compile(r"(?=[A-Z]*[0-9])[A-Z0-9]{12,64}")
+_QUERIES = {"": False, "media=0": False, "media=1": True}
+
+_T = TypeVar("_T")
+_FIREWALL = (
+    "Signalling works, datagrams do not come through: allow UDP between this computer and the "
+    "robot (a firewall, a guest network and a VPN forbid it), and be in the same network."
+)
+_NO_DTLS = (
+    "Something answers in the robot's place, or its software is newer than rote knows. Switch the "
+    "robot off and on, and try again."
+)
+_CLOSED = "the other end closed the connection before the channel was open"
+_NO_CHANNEL = (
+    "Try again, then with ?media=1 after the address; if it stays so, switch the robot off and on: "
+    "it may still hold an older session."
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """Which robot, and how to talk to it."""
+
+    host: str = ""
+    serial: str = ""
+    port: int | None = None
+    media: bool = False
+    key: str | None = None
+    keylog: Path | None = None
+    limit_s: float = 5.0
+
+    @property
+    def name(self) -> str:
+        """What the robot is called in the key file."""
+        return self.serial or self.host
+
+
+def read_url(parts: SplitResult) -> Target:
+    """Read `webrtc://HOST[:PORT]`, `webrtc://SERIAL` or `webrtc://ap`; `?media=1` may follow."""
+    try:
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        host, port = None, None
+    more = parts.path.strip("/") or parts.fragment or "@" in parts.netloc
+    if not host or more or parts.query not in _QUERIES:
+        raise BadRequestError(
+            f"{parts.geturl()!r} does not name a robot",
+            "Write webrtc://HOST, webrtc://SERIAL or webrtc://ap for the robot's own Wi-Fi; "
+            "?media=1 may follow.",
+        )
+    media = _QUERIES[parts.query]
+    # The host is in lower case here; a serial is not.
+    if _SERIAL.fullmatch(parts.netloc):
+        return Target(serial=parts.netloc, media=media)
+    return Target(host=AP_ADDRESS if host == "ap" else host, port=port, media=media)
+
+
+# ---- one stack of transports --------------------------------------------------------------------
+
+
+class Stack:
+    """ICE, DTLS and SCTP to one peer, and the data channel on top."""
+
+    def __init__(
+        self,
+        *,
+        offering: bool,
+        keylog: Path | None = None,
+        acknowledges: bool = True,
+        disturber: Disturber | None = None,
+    ) -> None:
+        self._gatherer = RTCIceGatherer(iceServers=[])
+        self._ice = (
+            Ice(self._gatherer) if disturber is None else DisturbedIce(self._gatherer, disturber)
+        )
+        self._ice._connection.ice_controlling = offering
+        self._certificate = Certificate.generateCertificate()
+        self._certificate.keylog = keylog
+        self._dtls = RTCDtlsTransport(self._ice, [self._certificate])
+        sctp = Sctp if acknowledges else Unacknowledging
+        self._sctp = sctp(self._dtls)
+        self._channel: RTCDataChannel | None = None
+        self._early: list[Message] = []
+        self._receive: Callable[[Message], None] = self._early.append
+        self._lost: Callable[[], None] = lambda: None
+        self._gathering: asyncio.Task[None] | None = None
+        self._closing: asyncio.Task[None] | None = None
+        self._ended = False
+        self.opened: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        """Done when the channel can be used."""
+        self._sctp.on("datachannel", self._adopt)
+        self._dtls.on("statechange", self._watch)
+        self._ice.on("statechange", self._watch)
+
+    async def gather(self) -> Side:
+        """Find out where this end can be reached."""
+        # Shielded, for aioice forgets the sockets it has opened if it is cancelled meanwhile.
+        self._gathering = asyncio.ensure_future(self._gatherer.gather())
+        await asyncio.shield(self._gathering)
+        candidates = self._gatherer.getLocalCandidates()
+        if not candidates:
+            raise StageError(
+                "ICE",
+                "this computer has no network address for WebRTC (loopback does not count)",
+                "Join the robot's network. For tests on one machine: "
+                "ip address add 10.99.0.1/32 dev lo",
+            )
+        local = self._gatherer.getLocalParameters()
+        (sha256,) = (f for f in self._certificate.getFingerprints() if f.algorithm == "sha-256")
+        return Side(
+            local.usernameFragment or "",
+            local.password or "",
+            sha256.value,
+            tuple(candidate_to_sdp(candidate) for candidate in candidates),
+        )
+
+    async def connect(self, peer: Peer, limits_s: dict[str, float]) -> None:
+        """Connect to a peer, stage by stage; the channel opens later."""
+        for candidate in peer.candidates:
+            if candidate.split(" ")[2].lower() == "udp" and ".local " not in candidate:
+                with suppress(ValueError):  # what it says of a relay may be no number
+                    await self._ice.addRemoteCandidate(candidate_from_sdp(candidate))
+        await self._ice.addRemoteCandidate(None)
+        start = self._ice.start(RTCIceParameters(peer.ufrag, peer.password))
+        await _stage("ICE", limits_s, start, "no way to the robot was found", _FIREWALL)
+        if self._ice.state != "completed":
+            raise StageError("ICE", f"no way to the robot was found ({_heard(peer)})", _FIREWALL)
+        fingerprints = [RTCDtlsFingerprint(*fingerprint) for fingerprint in peer.fingerprints]
+        if peer.setup != "actpass":
+            self._dtls._set_role("server" if peer.setup == "active" else "client")
+        handshake = self._dtls.start(RTCDtlsParameters(fingerprints))
+        await _stage("DTLS", limits_s, handshake, "the handshake did not end", _NO_DTLS)
+        if self._dtls.state != "connected":
+            seen = "the handshake failed, or the certificate is not the one that was announced"
+            raise StageError("DTLS", seen, _NO_DTLS)
+        await self._sctp.start(RTCSctpCapabilities(peer.message_size), peer.sctp_port)
+
+    def make_channel(self) -> None:
+        """Make the one channel there is, as clients do."""
+        self._adopt(RTCDataChannel(self._sctp, RTCDataChannelParameters(label=LABEL)))
+
+    def listen(self, receive: Callable[[Message], None], lost: Callable[[], None]) -> None:
+        """Hand every message, those that came already included, to `receive`."""
+        self._receive, self._lost = receive, lost
+        early, self._early = self._early, []
+        for message in early:
+            receive(message)
+        if self._ended:
+            lost()
+
+    def send(self, message: Message) -> None:
+        """Send one message; what the peer or a channel that is closing cannot take is dropped."""
+        channel = self._channel
+        if channel is not None and channel.readyState == "open":
+            with suppress(ValueError):  # longer than the peer said it takes
+                channel.send(message)
+
+    @property
+    def unsent(self) -> int:
+        """How many bytes wait to be sent."""
+        return self._channel.bufferedAmount if self._channel is not None else 0
+
+    async def close(self) -> None:
+        """Take everything down. Safe to call twice, and at once."""
+        if self._closing is None:
+            self._closing = asyncio.ensure_future(self._close())
+        await asyncio.shield(self._closing)
+
+    async def _close(self) -> None:
+        self._lost = lambda: None
+        self.opened.cancel()
+        if self._gathering is not None:
+            await asyncio.wait({self._gathering})
+        for part in (self._sctp, self._dtls, self._ice):
+            with suppress(ConnectionError):
+                await part.stop()
+        await asyncio.sleep(0)  # what was cancelled ends in this turn of the loop
+
+    def _adopt(self, channel: RTCDataChannel) -> None:
+        if self._channel is not None:
+            return  # a robot has one channel, and a client needs no second
+        self._channel = channel
+        channel.on("message", self._hear)
+        channel.on("open", self._has_opened)
+        channel.on("close", self._end)
+        if channel.readyState == "open":
+            self._has_opened()
+
+    def _hear(self, message: Message) -> None:
+        if self._channel is not None and self._channel.readyState == "connecting":
+            # A robot's stack may never acknowledge: what it says proves that the channel is open.
+            self._channel._setReadyState("open")
+        try:
+            self._receive(message)
+        except Exception as error:  # a listener's mistake; aiortc would close the channel for it
+            context = {"message": "a message could not be dealt with", "exception": error}
+            asyncio.get_running_loop().call_exception_handler(context)
+
+    def _has_opened(self) -> None:
+        if not self.opened.done():
+            self.opened.set_result(None)
+
+    def _watch(self) -> None:
+        if self._dtls.state in {"closed", "failed"} or self._ice.state in {"closed", "failed"}:
+            self._end()
+
+    def _end(self) -> None:
+        self._ended = True
+        if not self.opened.done():
+            self.opened.set_exception(StageError("channel", _CLOSED, _NO_CHANNEL))
+            self.opened.exception()  # whoever waits for it hears of it; nobody else need
+        lost, self._lost = self._lost, lambda: None
+        lost()
+
+
+async def _stage(
+    name: str, limits_s: dict[str, float], work: Awaitable[_T], seen: str, remedy: str
+) -> _T:
+    limit_s = limits_s[name]
+    try:
+        async with asyncio.timeout(limit_s):
+            return await work
+    except TimeoutError:
+        raise StageTimeoutError(name, f"{seen} within {limit_s:g} s", remedy) from None
+
+
+def _heard(peer: Peer) -> str:
+    places = {candidate.split(" ")[4] for candidate in peer.candidates}
+    return "it says it is at " + ", ".join(sorted(places)) if places else "it names no address"
+
+
+# ---- the client's end ---------------------------------------------------------------------------
+
+
+class ClientCarrier(Carrier):
+    """A channel to a robot."""
+
+    def __init__(self, stack: Stack) -> None:
+        self._stack = stack
+        self.listen = stack.listen  # type: ignore[method-assign]
+        self.send = stack.send  # type: ignore[method-assign]
+
+    async def close(self) -> None:
+        """Close the channel and all below it."""
+        await self._stack.close()
+
+
+async def _patiently(ask: Callable[[], Awaitable[str]]) -> str:
+    """Ask again where the robot is busy: its last client may be leaving at this moment."""
+    for pause_s in BUSY_PAUSES_S:
+        try:
+            return await ask()
+        except BusyError:
+            await asyncio.sleep(pause_s)
+    return await ask()
+
+
+async def dial(target: Target) -> Carrier:
+    """Open a channel to a robot, stage by stage; a failure says at which."""
+    limits_s = {stage: min(limit_s, target.limit_s) for stage, limit_s in LIMITS_S.items()}
+    key = find_key(target.key, target.name)
+    host = target.host or await find(target.serial, limit_s=limits_s["discover"])
+    stack = Stack(offering=True, keylog=target.keylog)
+    try:
+        stack.make_channel()
+        offer = write_offer(await stack.gather(), secrets.randbits(62), media=target.media)
+        answer = await _patiently(
+            partial(
+                exchange,
+                host,
+                target.port,
+                offer,
+                key=key,
+                limit_s=limits_s["signal"],
+                own_wifi=host == AP_ADDRESS,
+            )
+        )
+        try:
+            peer = read_peer(answer)
+        except DecodeError as error:
+            raise StageError("signal", f"its answer cannot be used: {error}", _NO_DTLS) from error
+        await stack.connect(peer, limits_s)
+        seen = "the data channel did not open"
+        await _stage("channel", limits_s, asyncio.shield(stack.opened), seen, _NO_CHANNEL)
+    except BaseException:
+        await stack.close()
+        raise
+    return ClientCarrier(stack)
+
+
+# ---- the robot's end ----------------------------------------------------------------------------
+
+
+class RobotEnd:
+    """A simulated robot's end of one client's channel."""
+
+    def __init__(self, *, strict: bool, disturber: Disturber | None = None) -> None:
+        self._strict = strict
+        self._peer: Peer | None = None
+        self._stack = Stack(offering=False, acknowledges=not strict, disturber=disturber)
+        self.listen = self._stack.listen
+        self.close = self._stack.close
+
+    async def answer(self, offer: str) -> str:
+        """Return the answer to an offer; raises `DecodeError` for one that cannot be used."""
+        self._peer = read_peer(as_strictly_read(offer) if self._strict else offer)
+        side = await self._stack.gather()
+        size = None if self._strict else RTCSctpTransport.getCapabilities().maxMessageSize
+        return write_answer(offer, side, secrets.randbits(62), message_size=size)
+
+    async def open(self, limit_s: float = 15.0) -> None:
+        """Connect to the client that was answered, and wait for its channel."""
+        assert self._peer is not None
+        limits_s = dict.fromkeys(LIMITS_S, limit_s)
+        await self._stack.connect(self._peer, limits_s)
+        await _stage("channel", limits_s, asyncio.shield(self._stack.opened), "it is missing", "")
+
+    def send(self, message: Message) -> None:
+        """Send one message, unless the client has long not taken any."""
+        if self._stack.unsent < MOST_UNSENT:
+            self._stack.send(message)

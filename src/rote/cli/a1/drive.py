@@ -1,0 +1,218 @@
+"""rote a1 status, monitor, walk, turn, stand, lie, pose: a quadruped from the command line."""
+
+import asyncio
+import math
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from rote.cli.a1.reach import checked, is_low, motors, reach
+from rote.cli.options import Json, print_json, run, stopping_softly
+from rote.errors import BadRequestError, UnsupportedError
+
+if TYPE_CHECKING:
+    from rote.robot.a1.bot import Bot
+    from rote.robot.a1.robot import A1, A1Status
+
+_Robot = Annotated[
+    str | None,
+    typer.Option(
+        "--robot",
+        envvar="ROTE_ROBOT",
+        metavar="URL",
+        help="a1://HOST[:PORT], with ?level=low for the motors and &dialect=3.2, 3.3, 3.3.4 or "
+        "go1 where it is not to be found out.",
+    ),
+]
+_Limit = Annotated[float | None, typer.Option("--limit", help="Seconds it may take.")]
+
+
+def status(robot: _Robot = None, as_json: Json = False) -> int:
+    """Tell how the robot is."""
+
+    async def tell() -> None:
+        async with _listening(robot) as quadruped:
+            told = quadruped.status()
+        if as_json:
+            print_json(asdict(told))
+        else:
+            _show(told)
+
+    return run(tell())
+
+
+def monitor(
+    robot: _Robot = None,
+    seconds: Annotated[float | None, typer.Option(help="How long; else until Ctrl-C.")] = None,
+    rate: Annotated[float, typer.Option(help="Lines a second, 0.1 to 100.")] = 5.0,
+    as_json: Json = False,
+) -> int:
+    """Show the robot's state again and again."""
+    if not 0.1 <= rate <= 100.0 or (seconds is not None and not 0 < seconds <= 86_400):
+        raise BadRequestError("that rate or time is not possible", "Use --rate 5 --seconds 10.")
+    return run(_monitor(robot, seconds, 1.0 / rate, as_json))
+
+
+def walk(
+    distance: Annotated[float, typer.Argument(help="Metres forward; negative is back.")],
+    left: Annotated[float, typer.Option(help="Metres to the left as well.")] = 0.0,
+    speed: Annotated[float, typer.Option(help="Metres a second.")] = 0.4,
+    limit: _Limit = None,
+    robot: _Robot = None,
+    as_json: Json = False,
+) -> int:
+    """Walk a distance, then stand."""
+    return run(
+        _execute(
+            robot, lambda bot: bot.walk(distance, left, speed_m_s=speed, limit_s=limit), as_json
+        )
+    )
+
+
+def turn(
+    degrees: Annotated[float, typer.Argument(help="Degrees to the left; negative is right.")],
+    speed: Annotated[float, typer.Option(help="Degrees a second.")] = 45.0,
+    limit: _Limit = None,
+    robot: _Robot = None,
+    as_json: Json = False,
+) -> int:
+    """Turn on the spot by an angle, then stand."""
+    _check_turn(degrees, speed)
+    angle, speed_rad_s = math.radians(degrees), math.radians(speed)
+    return run(
+        _execute(
+            robot, lambda bot: bot.turn(angle, speed_rad_s=speed_rad_s, limit_s=limit), as_json
+        )
+    )
+
+
+def stand(robot: _Robot = None, as_json: Json = False) -> int:
+    """Stand upright; a robot that lies gets up first."""
+    return run(_execute(robot, lambda bot: bot.stand(), as_json))
+
+
+def lie(robot: _Robot = None, as_json: Json = False) -> int:
+    """Lie down, as before its legs are taught; not in dialect 3.2."""
+    return run(_execute(robot, lambda bot: bot.lie_down(), as_json, how_left="the robot lies down"))
+
+
+def pose(
+    roll: Annotated[float, typer.Option(help="Degrees.")] = 0.0,
+    pitch: Annotated[float, typer.Option(help="Degrees; positive looks down.")] = 0.0,
+    yaw: Annotated[float, typer.Option(help="Degrees.")] = 0.0,
+    height: Annotated[float, typer.Option(help="Metres more or less than usual.")] = 0.0,
+    seconds: Annotated[float, typer.Option(help="How long to keep it.")] = 3.0,
+    robot: _Robot = None,
+    as_json: Json = False,
+) -> int:
+    """Stand with the body turned or lowered for a while."""
+    _check_pose(roll=roll, pitch=pitch, yaw=yaw)
+
+    def plan(bot: "Bot") -> "Bot":
+        return bot.pose(
+            roll_rad=math.radians(roll),
+            pitch_rad=math.radians(pitch),
+            yaw_rad=math.radians(yaw),
+            body_height_m=height,
+        ).wait(seconds)
+
+    return run(_execute(robot, plan, as_json))
+
+
+def _check_pose(**degrees: float) -> None:
+    """Refuse in degrees what would be refused in radians."""
+    from rote.robot.a1.commands import SPANS
+
+    for name, value in degrees.items():
+        most = math.degrees(SPANS[f"{name}_rad"][1])
+        if not abs(value) <= most:
+            raise BadRequestError(
+                f"a {name} of {value:g} degrees is not possible",
+                f"Choose -{int(most)} to {int(most)} degrees.",
+            )
+
+
+def _check_turn(degrees: float, speed: float) -> None:
+    from rote.robot.a1.bot import MOST_ANGLE_RAD
+    from rote.robot.a1.commands import TURN_RAD_S
+
+    if not abs(degrees) <= math.degrees(MOST_ANGLE_RAD):
+        raise BadRequestError(
+            f"a turn of {degrees:g} degrees is not possible", "Choose at most two rounds: 720."
+        )
+    if not 0.0 < speed <= (most := round(math.degrees(TURN_RAD_S))):
+        raise BadRequestError(
+            f"a turning speed of {speed:g} degrees a second is not possible",
+            f"Choose up to {most}.",
+        )
+
+
+def _listening(url: str | None) -> "AbstractAsyncContextManager[A1]":
+    """Connect to see how the robot is, and not to let it sink by that."""
+    named = checked(url)
+    return motors(named, only_to_look=True) if is_low(named) else reach(named)
+
+
+async def _execute(
+    url: str | None,
+    plan: "Callable[[Bot], Bot]",
+    as_json: bool,
+    *,
+    how_left: str = "the robot stands still",
+) -> int:
+    from rote.robot.a1.bot import Bot
+
+    if is_low(checked(url)):
+        raise UnsupportedError("walk", "a1:// at the low level", ("a1://...?level=high",))
+    async with reach(url) as robot:
+        bot = plan(Bot(robot))
+        async with stopping_softly(robot, how_left, as_json):
+            report = await bot.execute()
+        told = robot.status()
+    if as_json:
+        print_json({"completed": report.completed, **asdict(report), "status": asdict(told)})
+        return 0 if report.completed else 1
+    for done in report.done:
+        print(f"Done in {done.seconds:.1f} s: {done.words}.")
+    for words in report.left:
+        print(f"Stopped: {words}.")
+    return 0 if report.completed else 1
+
+
+async def _monitor(url: str | None, seconds: float | None, every_s: float, as_json: bool) -> None:
+    loop = asyncio.get_running_loop()
+    async with _listening(url) as robot:
+        end = math.inf if seconds is None else loop.time() + seconds
+        due = loop.time()
+        async for _ in robot.states():
+            if (now := loop.time()) >= end:
+                break
+            if now < due:
+                continue
+            due = max(due + every_s, now)
+            told = robot.status()
+            print_json(asdict(told)) if as_json else print(_line(told), flush=True)
+
+
+def _line(told: "A1Status") -> str:
+    where = "" if told.place_m is None else f" at {told.place_m[0]:+.2f} {told.place_m[1]:+.2f} m"
+    height = "" if told.height_m is None else f", {told.height_m:.2f} m high"
+    angles = (math.degrees(angle) for angle in (told.roll_rad, told.pitch_rad, told.yaw_rad))
+    roll, pitch, yaw = angles
+    return f"{told.mode}{where}{height}, roll {roll:+.0f} pitch {pitch:+.0f} yaw {yaw:+.0f} degrees"
+
+
+def _show(told: "A1Status") -> None:
+    print(f"{told.level} level, dialect {told.dialect}")
+    print(_line(told))
+    if told.joints_rad is not None:
+        for leg, name in enumerate(("FR", "FL", "RR", "RL")):
+            hip, thigh, calf = told.joints_rad[3 * leg : 3 * leg + 3]
+            print(f"  {name}: hip {hip:+.2f} thigh {thigh:+.2f} calf {calf:+.2f} rad")
+    if told.hottest_c is not None:
+        print(f"The hottest motor has {told.hottest_c} °C.")
+    if told.battery_percent is not None:
+        print(f"The battery has {told.battery_percent} %.")

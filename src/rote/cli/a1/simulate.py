@@ -1,0 +1,91 @@
+"""rote sim --a1: a simulated A1 or Go1 on real ports."""
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from rote.cli.options import print_json
+from rote.cli.simulate import show_notices
+from rote.errors import BadRequestError
+
+if TYPE_CHECKING:
+    from rote.carrier.impair import Impairment
+    from rote.sim.a1.simulator import A1Simulator, A1World
+
+
+class A1Wish(NamedTuple):
+    """Which robot is wished for, in the words of the command line."""
+
+    where: str
+    dialect: str
+    start: str
+    hand: str | None
+    faults: tuple[str, ...]
+    seed: int
+
+
+async def simulate_a1(wish: A1Wish, network: "Impairment | None", as_json: bool) -> None:
+    """Run the robot until somebody asks the process to end."""
+    from rote.session.a1 import Level
+    from rote.sim.a1.simulator import A1Simulator
+
+    world = _robot(wish)
+    host, high, low = _ports(wish.where)
+    simulator = A1Simulator(world, host, high_port=high, low_port=low, impairment=network)
+    async with simulator:
+        if as_json:
+            urls = [simulator.url(level) for level in Level]
+            print_json(
+                {"event": "ready", "url": urls[0], "urls": urls, "dialect": world.dialect.value}
+            )
+        else:
+            _introduce(simulator, network)
+        await show_notices(world.notices, as_json)
+    if not as_json:
+        print("\nThe simulated robot has ended.")
+
+
+def _robot(wish: A1Wish) -> "A1World":
+    """Make the robot, or say what cannot be."""
+    from rote.sim.a1.faults import parse_a1_fault
+    from rote.sim.a1.hands import parse_hand
+    from rote.sim.a1.simulator import A1World
+    from rote.wire.a1.values import Dialect
+
+    try:
+        dialect = Dialect(wish.dialect)
+    except ValueError:
+        known = ", ".join(dialect.value for dialect in Dialect)
+        raise BadRequestError(f"there is no dialect {wish.dialect!r}", f"Use: {known}.") from None
+    faults = [parse_a1_fault(fault) for fault in wish.faults]
+    hand = None if wish.hand is None else parse_hand(wish.hand, wish.seed)
+    world = A1World(dialect=dialect, seed=wish.seed, start=wish.start)
+    for fault in faults:
+        world.health.plan(fault)
+    world.attach(hand)
+    return world
+
+
+def _ports(where: str) -> tuple[str, int, int]:
+    """Return the host and the ports for the high and the low level."""
+    from rote.carrier.udp import host_and_port
+    from rote.sim.a1.simulator import HIGH_PORT, LOW_PORT
+
+    host, port = host_and_port(where, -1)
+    if port not in (-1, 0):
+        raise BadRequestError(
+            f"an A1 listens on two ports, {HIGH_PORT} and {LOW_PORT}, not on {port}",
+            f"Write {host}, or {host}:0 for two free ones.",
+        )
+    return (host, 0, 0) if port == 0 else (host, HIGH_PORT, LOW_PORT)
+
+
+def _introduce(simulator: "A1Simulator", network: "Impairment | None") -> None:
+    from rote.session.a1 import Level
+    from rote.sim.faults import describe
+
+    name = "a Go1" if simulator.world.is_go1 else f"an A1, dialect {simulator.dialect.value}"
+    print(f"A simulated robot, {name}, listens:")
+    for level in Level:
+        print(f"  {level.value:4}  {simulator.url(level)}")
+    if network is not None:
+        print(f"The network: {describe(network)}.")
+    print(f"Try: rote a1 status --robot '{simulator.url()}'\nCtrl-C ends it.", flush=True)

@@ -1,0 +1,1 @@
+"""Clients: asyncio shells around sessions, one for each wire."""

@@ -1,0 +1,470 @@
+"""The client's shell for an A1 or a Go1: a UDP socket, the session, and who sends the commands.
+
+States are read by whoever asks first, the event loop or a control function's own thread, so that
+neither waits for the other. Commands go through a sender with a pace of its own.
+"""
+
+import asyncio
+import math
+import socket
+import threading
+from collections import Counter
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TypeAlias
+from urllib.parse import parse_qsl
+
+from rote.carrier import split_url
+from rote.carrier.udp import host_and_port
+from rote.client.a1.sender import Counts, LoopSender, ProcessSender, Sender
+from rote.client.client_base import listen, tell_all
+from rote.client.timer import Alarm
+from rote.errors import (
+    BadRequestError,
+    LinkError,
+    NoAnswerError,
+    PeerLostError,
+    ProtectionError,
+    RemoteProtocolError,
+    RoteError,
+)
+from rote.host.loop import clock_of
+from rote.session import a1 as session
+from rote.session.a1 import A1Session, Level, Timing
+from rote.session.events import PeerLost
+from rote.session.teaching import Role
+from rote.wire.a1.codec import Seal
+from rote.wire.a1.values import Command, Dialect, HighCmd, HighState, LowState
+
+LOW_PORT, OLD_HIGH_PORT, HIGH_PORT = 8007, 8007, 8082
+KEPT_S = 0.5
+"""A command that is to be said until the next one is made safe where our event loop is held up for
+longer."""
+DAMPING_MODE = 7
+"""Of the walking controller."""
+PERIOD_S = {Level.LOW: 0.002, Level.HIGH: 0.005}
+"""How often a command is sent. The maker's examples say 2 ms, and allow 1 to 10."""
+_RENEW_S = 0.02
+_STALE_S = {Level.LOW: 0.05, Level.HIGH: 0.3}
+_LONGEST = 2048
+RobotState: TypeAlias = HighState | LowState
+StateListener = Callable[[RobotState], object]
+TroubleListener = Callable[[RoteError], object]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """Where a robot is, and how to talk to it: what a URL says."""
+
+    host: str
+    ports: tuple[int, ...]
+    """To be tried one after the other."""
+    level: Level = Level.HIGH
+    dialect: Dialect | None = None
+    """None is to be learned from the first state."""
+    isolated: bool = True
+    """Whether the commands are sent by a process of their own."""
+    local: int = 0
+    """Our own port; 0 is any. By reports, the robot answers to whichever it is asked from."""
+
+
+def read_url(url: str) -> Target:
+    """Read `a1://HOST[:PORT][?level=low|high&dialect=3.2|3.3|3.3.4|go1&sender=process|loop]`."""
+    parts = split_url(url)
+    try:
+        asked = dict(parse_qsl(parts.query, strict_parsing=bool(parts.query)))
+        level = Level(asked.pop("level", "high"))
+        dialect = Dialect(asked.pop("dialect")) if "dialect" in asked else None
+        isolated = {"process": True, "loop": False}[asked.pop("sender", "process")]
+        local = int(asked.pop("local", "0"))
+    except (ValueError, KeyError):
+        raise _no_url(url) from None
+    if parts.scheme != "a1" or parts.path.strip("/") or asked or not 0 <= local < 65_536:
+        raise _no_url(url)
+    host, port = host_and_port(parts.netloc, -1)
+    ports = _ports(level, dialect) if port == -1 else (port,)
+    return Target(
+        host=host, ports=ports, level=level, dialect=dialect, isolated=isolated, local=local
+    )
+
+
+def _no_url(url: str) -> BadRequestError:
+    known = ", ".join(dialect.value for dialect in Dialect)
+    return BadRequestError(
+        f"{url!r} does not name an A1",
+        "Write a1://HOST[:PORT], and after a ? any of level=high or low, "
+        f"dialect= one of {known}, sender=process or loop, local=PORT, joined by &.",
+    )
+
+
+def _ports(level: Level, dialect: Dialect | None) -> tuple[int, ...]:
+    if level is Level.LOW:
+        return (LOW_PORT,)
+    if dialect is None:
+        return (HIGH_PORT, OLD_HIGH_PORT)
+    return (OLD_HIGH_PORT,) if dialect is Dialect.A1_3_2 else (HIGH_PORT,)
+
+
+def walking_url(url: str) -> str:
+    """Return where the robot's walking controller is: at the motors' port, if that is not usual."""
+    target = read_url(url)
+    if target.level is Level.HIGH:
+        return url
+    host = f"[{target.host}]" if ":" in target.host else target.host
+    port = "" if target.ports == (LOW_PORT,) else f":{target.ports[0]}"
+    more = f"&dialect={target.dialect.value}" if target.dialect else ""
+    more += "" if target.isolated else "&sender=loop"
+    return f"a1://{host}{port}?level=high{more}"
+
+
+def damped(level: Level, dialect: Dialect) -> Command:
+    """Return the command that makes a robot limp but not loose: all motors damp themselves.
+
+    The walking controller of dialect 3.2 knows no such mode; there it is to stand idle.
+    """
+    if level is Level.HIGH and dialect is not Dialect.A1_3_2:
+        return HighCmd(mode=DAMPING_MODE)
+    return session.neutral(level, dialect)
+
+
+async def open_client(url: str, *, timeout: float = 5.0) -> "A1Client":
+    """Return a client that has heard the robot at `url`, or raise why there is none."""
+    target = read_url(url)
+    share_s = timeout / len(target.ports)
+    for place, port in enumerate(target.ports):
+        client = A1Client(url, replace(target, ports=(port,)), share_s, place * share_s)
+        try:
+            await client.open()
+        except NoAnswerError:
+            if port == target.ports[-1]:
+                raise
+        else:
+            return client
+    raise AssertionError("a target has a port")
+
+
+class A1Client:
+    """One conversation with one robot."""
+
+    def __init__(
+        self, url: str, target: Target, connect_s: float = 5.0, sought_s: float = 0.0
+    ) -> None:
+        """Wait `connect_s` for the robot, which was sought elsewhere for `sought_s` already."""
+        self.url = url
+        self.level = target.level
+        self.isolated = target.isolated
+        self.latest: RobotState | None = None
+        """The newest state."""
+        self.heard_s = -math.inf
+        """When it came, by `now`."""
+        self._target = target
+        self._sought_s = sought_s
+        self._loop = asyncio.get_running_loop()
+        self._clock = clock_of(self._loop)
+        timing = Timing(period_s=_RENEW_S, connect_s=connect_s, stale_s=_STALE_S[target.level])
+        # The maker's Go1 server takes high-level commands with an encrypted checksum alone.
+        seal = Seal.ENCRYPTED if target.level is Level.HIGH else None
+        self._session = A1Session(
+            Role.CLIENT, target.level, dialect=target.dialect, timing=timing, seal=seal
+        )
+        self._lock = threading.Lock()
+        self._opened: asyncio.Future[None] = self._loop.create_future()
+        self._failure: RoteError | None = None
+        self._alarm = Alarm(self._tick)
+        self._kept: bytes | None = None
+        self._state_listeners: list[StateListener] = []
+        self._trouble_listeners: list[TroubleListener] = []
+        self._socket: socket.socket | None = None
+        self._sender: Sender | None = None
+
+    # ---- what is known --------------------------------------------------------------------------
+
+    @property
+    def dialect(self) -> Dialect:
+        """What the robot speaks."""
+        assert self._session.dialect is not None
+        return self._session.dialect
+
+    @property
+    def dropped(self) -> Counter[str]:
+        """What arrived and was not used, by reason."""
+        return self._session.dropped
+
+    @property
+    def counts(self) -> Counts:
+        """What was sent."""
+        return self._sender.counts if self._sender is not None else Counts()
+
+    @property
+    def heard(self) -> int:
+        """How many states were taken."""
+        return self._session.heard
+
+    def now(self) -> float:
+        """The clock of this conversation."""
+        return self._clock()
+
+    def on_state(self, listener: StateListener) -> Callable[[], None]:
+        """Call `listener` with every state; returns what ends that."""
+        return listen(self._state_listeners, listener)
+
+    def on_trouble(self, listener: TroubleListener) -> Callable[[], None]:
+        """Call `listener` where the robot was made safe or is lost; returns what ends that."""
+        if self._failure is not None:
+            self._loop.call_soon(listener, self._failure)
+        return listen(self._trouble_listeners, listener)
+
+    # ---- from beginning to end ------------------------------------------------------------------
+
+    async def open(self) -> None:
+        """Find the robot; raises `NoAnswerError` where there is none."""
+        self._socket = await self._connected()
+        self._loop.add_reader(self._socket.fileno(), self._readable)
+        try:
+            if self.isolated:
+                self._sender = ProcessSender(
+                    self._socket, self._stalled, self._sender_died, PERIOD_S[self.level]
+                )
+            else:
+                send = partial(_send, self._socket)
+                self._sender = LoopSender(send, self._stalled, PERIOD_S[self.level])
+            await self._sender.ready()
+            with self._lock:
+                self._session.open(self._clock())
+            self._flush()
+            await self._opened
+        except BaseException:
+            await self.close()
+            raise
+
+    async def _connected(self) -> socket.socket:
+        host, port = self._target.host, self._target.ports[0]
+        try:
+            found = await self._loop.getaddrinfo(host, port, type=socket.SOCK_DGRAM)
+            family, kind, protocol, _, address = found[0]
+            carrier = socket.socket(family, kind | socket.SOCK_NONBLOCK, protocol)
+            try:
+                if self._target.local:
+                    carrier.bind(("", self._target.local))
+                carrier.connect(address)
+            except OSError:
+                carrier.close()
+                raise
+        except OSError as error:
+            raise LinkError(
+                f"{host!r} cannot be reached: {error.strerror or error}",
+                "Check the address, and that this computer is on the robot's network.",
+            ) from error
+        return carrier
+
+    async def close(self) -> None:
+        """Leave the robot safe. Safe to repeat."""
+        if self._failure is None:
+            self._failure = LinkError(f"the connection to {self.url} was closed")
+            tell_all(self._trouble_listeners, self._failure, self._loop)
+        self._kept = None
+        with self._lock:
+            self._session.close()
+        self._alarm.clear()
+        sender, self._sender = self._sender, None
+        carrier, self._socket = self._socket, None
+        if carrier is not None:
+            self._loop.remove_reader(carrier.fileno())
+        try:
+            if sender is not None:
+                await asyncio.shield(asyncio.ensure_future(_closed(sender, carrier)))
+        finally:
+            if sender is None and carrier is not None:
+                carrier.close()
+
+    # ---- what is said ---------------------------------------------------------------------------
+
+    def command(self, command: Command, hold_s: float | None = None) -> None:
+        """Have `command` said again and again, for `hold_s`; without it, until the next one.
+
+        From any thread with a `hold_s`; without, from that of the event loop. Raises the failure
+        where the robot is lost, and `BadRequestError` where a frame cannot hold the command.
+        """
+        if self._failure is not None:
+            raise self._failure
+        with self._lock:
+            self._session.command(command, self._clock())
+            (datagram,) = self._session.outgoing()[-1:]
+        assert self._sender is not None
+        if hold_s is None and command != session.neutral(self.level, self.dialect):
+            self._kept, hold_s = datagram, KEPT_S
+        else:
+            self._kept = None
+        self._sender.say(datagram, math.inf if hold_s is None else hold_s)
+
+    def trip(self, command: Command | None = None) -> None:
+        """Make the robot safe at once, and take no command until `arm`; from any thread."""
+        self._kept = None
+        if self._sender is not None:
+            self._sender.safe(self._encoded(command or damped(self.level, self.dialect)))
+            self._sender.trip()
+
+    def arm(self) -> None:
+        """Take commands again after a trip; until there is one, the robot is asked for nothing."""
+        if self._failure is not None:
+            raise self._failure
+        assert self._sender is not None
+        self._sender.safe(self._encoded(session.neutral(self.level, self.dialect)))
+        self._sender.arm()
+        self.command(session.neutral(self.level, self.dialect))
+
+    def _encoded(self, command: Command) -> bytes:
+        with self._lock:
+            if not self._session.live:
+                return b""
+            self._session.command(command, self._clock())
+            return self._session.outgoing()[-1]
+
+    # ---- what is heard --------------------------------------------------------------------------
+
+    def poll(self) -> RobotState | None:
+        """Read what has arrived, and return the newest state; from any thread."""
+        events = self._take()
+        if events:
+            self._loop.call_soon_threadsafe(self._tell, events)
+        return self.latest
+
+    def _take(self) -> list[session.Event]:
+        carrier = self._socket
+        with self._lock:
+            while carrier is not None:
+                try:
+                    datagram = carrier.recv(_LONGEST)
+                except OSError:  # nothing more; or the robot's program is not running yet
+                    break
+                self._session.receive(datagram, self._clock())
+            events = self._session.events()
+            for event in events:
+                if isinstance(event, session.Reported):
+                    self.latest, self.heard_s = event.state, self._clock()
+        return events
+
+    def _readable(self) -> None:
+        self._tell(self._take())
+        self._flush()
+
+    def _tick(self) -> None:
+        with self._lock:
+            self._session.tick(self._clock())
+            events = self._session.events()
+        if self._kept is not None and self._sender is not None:
+            self._sender.say(self._kept, KEPT_S)
+        self._tell(events)
+        self._flush()
+
+    def _flush(self) -> None:
+        with self._lock:
+            outgoing, due = self._session.outgoing(), self._session.due
+            is_seeking = self._session.state is session.State.SEEKING
+        if is_seeking:
+            for datagram in outgoing:
+                _send(self._socket, datagram)
+        self._alarm.set(due)
+
+    def _tell(self, events: list[session.Event]) -> None:
+        for event in events:
+            if isinstance(event, session.Reported):
+                tell_all(self._state_listeners, event.state, self._loop)
+            elif isinstance(event, session.Learned):
+                self._found()
+            elif isinstance(event, PeerLost):
+                self._fail(self._lost(event.silence_s))
+            elif isinstance(event, session.Mismatched):
+                self._mismatched(event.dialects)
+            elif trouble := _trouble(event):
+                self.trip(session.neutral(self.level, self.dialect))
+                tell_all(self._trouble_listeners, trouble, self._loop)
+
+    def _found(self) -> None:
+        self.arm()
+        if not self._opened.done():
+            self._opened.set_result(None)
+
+    def _mismatched(self, dialects: tuple[Dialect, ...]) -> None:
+        spoken = " or ".join(dialect.value for dialect in dialects)
+        if not self._opened.done():
+            self._fail(
+                RemoteProtocolError(
+                    f"the robot at {self.url} speaks {spoken}, not {self.dialect.value}",
+                    "Leave the dialect out of the URL, or name the one it speaks.",
+                )
+            )
+
+    def _stalled(self, silence_s: float) -> None:
+        self._kept = None
+        trouble = ProtectionError(
+            "control",
+            f"no new command came for {1000 * silence_s:.0f} ms, so the robot was made safe",
+            "Make the control function quicker, or give it a longer period.",
+        )
+        tell_all(self._trouble_listeners, trouble, self._loop)
+
+    def _sender_died(self) -> None:
+        self._fail(LinkError("the process that sends the commands was ended", "Connect again."))
+
+    def _lost(self, silence_s: float) -> RoteError:
+        if not self._opened.done():
+            return NoAnswerError(
+                f"no A1 answered at {self.url} within {self._sought_s + silence_s:.1f} s"
+                + (f"; {self._dropped_words()}" if self.dropped else ""),
+                "Check the address, the level and the port, and that the robot is on; for a "
+                "simulated one run: rote sim --a1.",
+            )
+        return PeerLostError(
+            f"the robot at {self.url} has been silent for {silence_s:.1f} s; its state is unknown",
+            "It was told to damp its motors as soon as it fell silent. Look at it before you touch "
+            "it, then connect again.",
+        )
+
+    def _dropped_words(self) -> str:
+        kinds = ", ".join(f"{count} with {why}" for why, count in self.dropped.items())
+        return f"what came could not be used: {kinds}"
+
+    def _fail(self, error: RoteError) -> None:
+        if self._failure is not None:
+            return
+        self._failure = error
+        self._kept = None
+        if self._sender is not None and self._opened.done():
+            self._sender.trip()
+        if not self._opened.done():
+            self._opened.set_exception(error)
+            self._opened.exception()  # whoever awaits it has it; nobody else need be told
+        tell_all(self._trouble_listeners, error, self._loop)
+
+
+def _send(carrier: socket.socket | None, datagram: bytes) -> None:
+    if carrier is not None:
+        with suppress(OSError):  # nobody listens there yet; the session gives up in time
+            carrier.send(datagram)
+
+
+def _trouble(event: session.Event) -> ProtectionError | None:
+    if isinstance(event, session.WentStale):
+        return ProtectionError(
+            "stale",
+            f"no state came for {1000 * event.silence_s:.0f} ms",
+            "Look at the robot and the network between; a cable is better than a radio.",
+        )
+    if isinstance(event, session.Jumped):
+        return ProtectionError(
+            "clock",
+            f"the robot's clock went from {event.before} to {event.after}",
+            "Its controller was started anew, or another robot answers; connect again.",
+        )
+    return None
+
+
+async def _closed(sender: Sender, carrier: socket.socket | None) -> None:
+    try:
+        await sender.close()
+    finally:
+        if carrier is not None:
+            carrier.close()

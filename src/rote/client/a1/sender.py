@@ -1,0 +1,354 @@
+"""What sends an A1 its commands, at a steady pace, whatever the program that gives them does.
+
+A command is given for a time. Where that runs out before another one comes, because a control
+function is stuck or its whole program is, the safe command is sent instead, and goes on being sent
+until somebody arms the sender again: legs that have sunk must not be pulled back all at once.
+
+`ProcessSender` does this in a process of its own, which no thread, lock or garbage collection of
+ours can hold up. It outlives a program that was killed for as long as it takes to make the robot
+safe. `LoopSender` does the same inside an event loop, for tests and for who wants no process.
+"""
+
+import asyncio
+import math
+import select
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from typing import NamedTuple, Protocol
+
+from rote.errors import LinkError
+from rote.host import realtime
+
+SAFE_S = 1.0
+"""A safe command is sent at least this long."""
+LAST_WORDS_S = 0.02
+"""How long the safe command is said where a program takes its leave."""
+_HEAD = struct.Struct("<cd")
+_TOLD = struct.Struct("<cdQQ")
+_SAY, _SAFE, _ARM, _TRIP, _END = b"s", b"f", b"a", b"t", b"e"
+_STALLED, _COUNTED = b"S", b"C"
+_COUNT_EVERY = 50
+_STARTS_WITHIN_S, _ENDS_WITHIN_S = 10.0, 3.0
+Stalled = Callable[[float], None]
+
+
+class Counts(NamedTuple):
+    """What a sender has done."""
+
+    sent: int = 0
+    late: int = 0
+    """Periods in which nothing was sent."""
+
+
+class Sender(Protocol):
+    """Says commands again and again."""
+
+    counts: Counts
+
+    async def ready(self) -> None:
+        """Wait until it can send."""
+
+    def say(self, datagram: bytes, hold_s: float) -> None:
+        """Say this from now on, for at most `hold_s`; from any thread. Not heard while tripped."""
+
+    def safe(self, datagram: bytes) -> None:
+        """Make this the safe command."""
+
+    def trip(self) -> None:
+        """Say the safe command from now on, until `arm`; from any thread."""
+
+    def arm(self) -> None:
+        """Take commands again."""
+
+    async def close(self) -> None:
+        """Say the safe command a last time, for a second where it was tripped, and end."""
+
+
+class Steady:
+    """What is to be said when: the rules, without a clock or a socket."""
+
+    def __init__(self) -> None:
+        self._safe = b""
+        self._said = b""
+        self._given_s = 0.0
+        self._until_s = math.inf
+        self._tripped_s: float | None = None
+        self.stalled_s: float | None = None
+        """How long nothing was heard when the time of a command ran out; told once."""
+
+    def say(self, datagram: bytes, hold_s: float, now: float) -> None:
+        """Take a command for `hold_s` seconds; nothing is taken while tripped."""
+        if self._tripped_s is None:
+            self._said, self._given_s, self._until_s = datagram, now, now + hold_s
+
+    def safe(self, datagram: bytes) -> None:
+        """Take the safe command."""
+        self._safe = datagram
+
+    def trip(self, now: float) -> None:
+        """From now on only the safe command."""
+        if self._tripped_s is None:
+            self._tripped_s = now
+            self._said, self._until_s = b"", math.inf
+
+    def arm(self) -> None:
+        """Take commands again."""
+        self._tripped_s = None
+
+    def next(self, now: float) -> bytes:
+        """Return what is to be said now; nothing where nothing was ever given."""
+        if now >= self._until_s:
+            self.stalled_s = now - self._given_s
+            self.trip(now)
+        return self._safe if self._tripped_s is not None else self._said
+
+    def must_last(self, now: float) -> float:
+        """Return how long the safe command is still to be said before the end."""
+        if self._tripped_s is None:
+            return LAST_WORDS_S
+        return max(LAST_WORDS_S, self._tripped_s + SAFE_S - now)
+
+
+# ---- in the event loop --------------------------------------------------------------------------
+
+
+class LoopSender:
+    """A sender inside this program's event loop; what holds up the loop holds it up."""
+
+    def __init__(self, send: Callable[[bytes], None], on_stall: Stalled, period_s: float) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._send = send
+        self._on_stall = on_stall
+        self._period_s = period_s
+        self._steady = Steady()
+        self.counts = Counts()
+        self._due_s = self._loop.time()
+        self._timer: asyncio.Handle = self._loop.call_soon(self._beat)
+
+    async def ready(self) -> None:
+        """It is."""
+
+    def say(self, datagram: bytes, hold_s: float) -> None:
+        """Say this from now on."""
+        self._steady.say(datagram, hold_s, self._loop.time())
+
+    def safe(self, datagram: bytes) -> None:
+        """Make this the safe command."""
+        self._steady.safe(datagram)
+
+    def trip(self) -> None:
+        """Say the safe command."""
+        self._steady.trip(self._loop.time())
+
+    def arm(self) -> None:
+        """Take commands again."""
+        self._steady.arm()
+
+    def _beat(self) -> None:
+        now = self._loop.time()
+        if datagram := self._steady.next(now):
+            self._send(datagram)
+        missed = max(0, int((now - self._due_s) / self._period_s))
+        self._due_s += (missed + 1) * self._period_s
+        self.counts = Counts(self.counts.sent + bool(datagram), self.counts.late + missed)
+        self._timer = self._loop.call_at(self._due_s, self._beat)
+        stalled_s, self._steady.stalled_s = self._steady.stalled_s, None
+        if stalled_s is not None:
+            self._on_stall(stalled_s)
+
+    async def close(self) -> None:
+        """Say the safe command a last time, and end."""
+        now = self._loop.time()
+        last_s = self._steady.must_last(now)
+        self._steady.trip(now)
+        try:
+            await asyncio.sleep(last_s)
+        finally:
+            self._timer.cancel()
+
+
+# ---- in a process of its own --------------------------------------------------------------------
+
+
+class ProcessSender:
+    """A sender in a process of its own, which sends through the socket that is given."""
+
+    def __init__(
+        self,
+        carrier: socket.socket,
+        on_stall: Stalled,
+        on_death: Callable[[], None],
+        period_s: float,
+    ) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._on_stall = on_stall
+        self._on_death = on_death
+        self._line, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._line.setblocking(False)
+        self.counts = Counts()
+        files = (carrier.fileno(), theirs.fileno())
+        command = [sys.executable, "-m", __name__, *map(str, files), str(period_s)]
+        with theirs:
+            try:
+                # It must not hold open what others wait for the end of.
+                self._process = subprocess.Popen(  # noqa: S603 - ourselves
+                    command,
+                    pass_fds=files,
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.DEVNULL,
+                    stderr=subprocess.DEVNULL,
+                    start_new_session=True,
+                )
+            except OSError as error:
+                self._line.close()
+                raise LinkError(f"the sending process cannot be started: {error}") from error
+        self._up: asyncio.Future[None] = self._loop.create_future()
+        self._loop.add_reader(self._line.fileno(), self._hear)
+
+    async def ready(self) -> None:
+        """Wait until the process runs."""
+        try:
+            async with asyncio.timeout(_STARTS_WITHIN_S):
+                await self._up
+        except TimeoutError:
+            raise LinkError(
+                f"the sending process did not start within {_STARTS_WITHIN_S:g} s",
+                "This computer has too much to do; or connect with sender=loop in the URL.",
+            ) from None
+
+    def say(self, datagram: bytes, hold_s: float) -> None:
+        """Say this from now on."""
+        self._tell(_SAY, hold_s, datagram)
+
+    def safe(self, datagram: bytes) -> None:
+        """Make this the safe command."""
+        self._tell(_SAFE, 0.0, datagram)
+
+    def trip(self) -> None:
+        """Say the safe command."""
+        self._tell(_TRIP)
+
+    def arm(self) -> None:
+        """Take commands again."""
+        self._tell(_ARM)
+
+    def _tell(self, what: bytes, number: float = 0.0, datagram: bytes = b"") -> None:
+        # A line that is full is one nobody reads: the process is stopped, or gone. The robot
+        # notices by the silence, and so do we, by the robot's.
+        with suppress(BlockingIOError, BrokenPipeError, ConnectionResetError):
+            self._line.send(_HEAD.pack(what, number) + datagram)
+
+    def _hear(self) -> None:
+        try:
+            while message := self._line.recv(64):
+                kind, number, sent, late = _TOLD.unpack(message)
+                self.counts = Counts(sent, late)
+                if not self._up.done():
+                    self._up.set_result(None)
+                if kind == _STALLED:
+                    self._on_stall(number)
+        except BlockingIOError:
+            return
+        except ConnectionError:
+            pass
+        self._loop.remove_reader(self._line.fileno())
+        if not self._up.done():
+            self._up.set_exception(LinkError("the sending process ended at once"))
+        else:
+            self._on_death()
+
+    async def close(self) -> None:
+        """Say the safe command a last time, and end."""
+        self._tell(_END)
+        self._loop.remove_reader(self._line.fileno())
+        self._line.close()
+        try:
+            await asyncio.to_thread(self._process.wait, _ENDS_WITHIN_S)
+        except subprocess.TimeoutExpired:  # pragma: no cover - a process that is stopped
+            self._process.kill()
+            await asyncio.to_thread(self._process.wait)
+
+
+class _Child:
+    """The process: one datagram per period, by absolute deadlines."""
+
+    def __init__(self, carrier: socket.socket, line: socket.socket, period_s: float) -> None:
+        self._carrier = carrier
+        self._line = line
+        self._period_s = period_s
+        self._steady = Steady()
+        self._sent = self._late = 0
+        self._end_s = math.inf
+
+    def run(self) -> None:
+        """Send until the program at the other end of the line is gone, and the robot safe."""
+        due_s = time.monotonic()
+        beats = 0
+        while (now := time.monotonic()) < self._end_s:
+            self._listen(now)
+            if datagram := self._steady.next(now):
+                self._sent += 1
+                with suppress(OSError):  # nobody listens there yet, or no more
+                    self._carrier.send(datagram)
+            self._report(beats)
+            beats += 1
+            missed = max(0, int((now - due_s) / self._period_s))
+            self._late += missed
+            due_s += (missed + 1) * self._period_s
+            time.sleep(max(0.0, due_s - time.monotonic()))
+
+    def _listen(self, now: float) -> None:
+        while self._end_s == math.inf and select.select([self._line], [], [], 0)[0]:
+            try:
+                message = self._line.recv(2048)
+            except ConnectionError:
+                message = b""
+            self._obey(message, now)
+
+    def _obey(self, message: bytes, now: float) -> None:
+        if not message or message[:1] == _END:
+            # Without a word of leave the program was killed: that is a trip.
+            last_s = self._steady.must_last(now)
+            self._steady.trip(now)
+            self._end_s = now + (last_s if message else SAFE_S)
+            return
+        what, number = _HEAD.unpack_from(message)
+        datagram = message[_HEAD.size :]
+        if what == _SAY:
+            self._steady.say(datagram, number, now)
+        elif what == _SAFE:
+            self._steady.safe(datagram)
+        elif what == _TRIP:
+            self._steady.trip(now)
+        else:
+            self._steady.arm()
+
+    def _report(self, beats: int) -> None:
+        stalled_s, self._steady.stalled_s = self._steady.stalled_s, None
+        if stalled_s is None and beats % _COUNT_EVERY:
+            return
+        kind = _COUNTED if stalled_s is None else _STALLED
+        with suppress(OSError):
+            self._line.send(_TOLD.pack(kind, stalled_s or 0.0, self._sent, self._late))
+
+
+def main(arguments: list[str]) -> None:
+    """Run the process: `arguments` are two open sockets and the period."""
+    # Whoever started it decides when it ends: Ctrl-C at a terminal is not for it.
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+    realtime.precise_timers()
+    realtime.real_time()
+    carrier, line = (socket.socket(fileno=int(number)) for number in arguments[:2])
+    line.setblocking(False)
+    _Child(carrier, line, float(arguments[2])).run()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

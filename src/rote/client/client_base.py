@@ -1,0 +1,145 @@
+"""What the shells around all sessions share: who listens, what went wrong, and the one timer."""
+
+import asyncio
+from collections.abc import Callable, Iterable
+from typing import ClassVar, Generic, TypeVar
+
+from rote.client.timer import Alarm
+from rote.errors import NoAnswerError, PeerLostError, RoteError
+from rote.messages import RobotState
+
+_T = TypeVar("_T")
+_Answer = TypeVar("_Answer")
+StateListener = Callable[[RobotState], object]
+LossListener = Callable[[RoteError], None]
+
+
+class FromAnywhere:
+    """What sends one of the poses made ready, by its place, from any thread."""
+
+    def __init__(self, tell: Callable[[int], bool]) -> None:
+        self.tell = tell
+
+    def __call__(self, place: int) -> bool:
+        """Send it; False once the stream was ended."""
+        return self.tell(place)
+
+
+class Shell(Generic[_Answer]):
+    """One client's conversation with one robot, whatever the session inside."""
+
+    arms_hold_within_s: ClassVar[int]
+    """How soon a robot that no longer hears its teacher makes the arms hold again."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self.wire = url.partition(":")[0]
+        self.latest: RobotState | None = None
+        """The newest state the robot sent."""
+        self._loop = asyncio.get_running_loop()
+        self._opened: asyncio.Future[None] = self._loop.create_future()
+        self._failure: RoteError | None = None
+        self._alarm = Alarm(self._tick)
+        self._answers: dict[int, asyncio.Future[_Answer]] = {}
+        self._state_listeners: list[StateListener] = []
+        self._loss_listeners: list[LossListener] = []
+
+    def on_state(self, listener: StateListener) -> Callable[[], None]:
+        """Call `listener` with every state; returns what ends that."""
+        return listen(self._state_listeners, listener)
+
+    def on_loss(self, listener: LossListener) -> Callable[[], None]:
+        """Call `listener` when the robot is lost; returns what ends that."""
+        if self._failure is not None:
+            self._loop.call_soon(listener, self._failure)
+        return listen(self._loss_listeners, listener)
+
+    def _tick(self) -> None:
+        """Do what has fallen due."""
+        raise NotImplementedError
+
+    def _flush(self) -> None:
+        """Send what is to be sent, hand out what has happened, and be back in time."""
+        raise NotImplementedError
+
+    async def _answer_to(self, token: int) -> _Answer:
+        """Send what waits to be sent, and wait for the answer to the request `token`."""
+        answer: asyncio.Future[_Answer] = self._loop.create_future()
+        self._answers[token] = answer
+        self._flush()
+        try:
+            return await answer
+        finally:
+            self._answers.pop(token, None)
+
+    def _answer(self, token: int, reply: _Answer | RoteError) -> None:
+        answer = self._answers.get(token)
+        if answer is None or answer.done():
+            return
+        if isinstance(reply, RoteError):
+            answer.set_exception(reply)
+        else:
+            answer.set_result(reply)
+
+    def _report(self, state: RobotState) -> None:
+        self.latest = state
+        tell_all(self._state_listeners, state, self._loop)
+
+    def _has_opened(self) -> None:
+        if not self._opened.done():
+            self._opened.set_result(None)
+
+    def _fail(self, error: RoteError) -> None:
+        """End the conversation with the first error; later ones say nothing new."""
+        if self._failure is not None:
+            return
+        self._failure = error
+        for token in list(self._answers):
+            self._answer(token, error)
+        if not self._opened.done():
+            self._opened.set_exception(error)
+            self._opened.exception()  # whoever awaits it has it; nobody else need be told
+        tell_all(self._loss_listeners, error, self._loop)
+
+    def _lost(self, silence_s: float) -> RoteError:
+        if not self._opened.done():
+            return NoAnswerError(
+                f"no robot answered at {self.url} within {silence_s:.0f} s",
+                "Check the address and that the robot is on; for a simulated one run: rote sim.",
+            )
+        how = f"been silent for {silence_s:.1f} s" if silence_s > 1.0 else "closed the connection"
+        return PeerLostError(
+            f"the robot at {self.url} has {how}; its state is unknown",
+            "Look at the robot before you touch it. If it was teaching, its arms hold again by "
+            f"themselves within {self.arms_hold_within_s} s. Then connect again.",
+        )
+
+
+def unanswered(waited_s: float) -> NoAnswerError:
+    """Return the error for a request that a robot, otherwise heard, did not answer."""
+    return NoAnswerError(
+        f"the robot did not answer this request within {waited_s:.0f} s, though it is there",
+        "Whether it was carried out is unknown: look with `rote status`, then ask again.",
+    )
+
+
+def listen(listeners: list[_T], listener: _T) -> Callable[[], None]:
+    """Have `listener` among those who are told; returns what ends that, and is safe to repeat."""
+
+    def forget() -> None:
+        if listener in listeners:
+            listeners.remove(listener)
+
+    listeners.append(listener)
+    return forget
+
+
+def tell_all(
+    listeners: Iterable[Callable[[_T], object]], what: _T, loop: asyncio.AbstractEventLoop
+) -> None:
+    """Tell each listener; its mistakes are its own, and reported as the loop reports them."""
+    for listener in tuple(listeners):
+        try:
+            listener(what)
+        except Exception as error:
+            loop.call_exception_handler({"message": "a listener failed", "exception": error})

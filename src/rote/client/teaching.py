@@ -1,0 +1,127 @@
+"""The asyncio shell of a client's teaching session: datagrams in, timers, answers out."""
+
+from collections.abc import Awaitable, Callable, Iterable
+
+from rote import messages as m
+from rote.carrier import Link, Receiver
+from rote.carrier.udp import UdpLink
+from rote.client.client_base import FromAnywhere, Shell, unanswered
+from rote.errors import LinkError, RefusedError
+from rote.session.events import (
+    Event,
+    Opened,
+    OpenRefused,
+    PeerLost,
+    Replied,
+    Reported,
+    Unanswered,
+)
+from rote.session.stream import Told
+from rote.session.teaching import Role, TeachingSession, Timing
+from rote.wire.teaching import encode_pose
+
+ABILITIES = frozenset(
+    {"list", "teach", "save", "store", "play", "tempo", "stream", "stop", "mode", "states", "hand"}
+)
+"""What can be said in teaching frames."""
+
+
+class TeachingClient(Shell[m.Reply]):
+    """One client's conversation with one robot, in teaching frames over any link."""
+
+    abilities = ABILITIES
+    arms_hold_within_s = 14
+
+    def __init__(self, url: str, timing: Timing | None = None) -> None:
+        super().__init__(url)
+        self.session = TeachingSession(Role.CLIENT, timing=timing)
+        self._link: Link | None = None
+
+    async def open(self, dial: Callable[[Receiver], Awaitable[Link]]) -> None:
+        """Open the link and the session; raises `NoAnswerError` when nobody answers in time."""
+        self._link = await dial(self._receive)
+        try:
+            self.session.open(self._loop.time())
+            self._flush()
+            await self._opened
+        except BaseException:
+            await self.close()
+            raise
+
+    async def ask(self, command: m.Command) -> m.Reply:
+        """Send a command and return the robot's reply."""
+        if self._failure is not None:
+            raise self._failure
+        if isinstance(command, m.DiscardRecording):
+            return m.Status()  # leaving teaching stored nothing, so there is nothing to remove
+        token = self.session.request(command, self._loop.time())
+        return await self._answer_to(token)
+
+    def ready(self, poses: Iterable[m.StreamPose]) -> Callable[[int], bool]:
+        """Encode the poses of the stream that was begun; returns what sends one, by its place.
+
+        That returns False, and sends nothing, after a stop was asked for or the robot was lost.
+        """
+        session, stream, link = self.session, self.session.stream, self._link
+        if stream is None or link is None:
+            return lambda _: False
+        datagrams = [encode_pose(pose, stream) for pose in poses]
+
+        # By a socket poses can be sent from any thread.
+        send = link.aside().send if isinstance(link, UdpLink) else link.send
+
+        def tell(place: int) -> bool:
+            if session.stream != stream or self._failure is not None:
+                return False
+            send(datagrams[place])
+            return True
+
+        return FromAnywhere(tell) if isinstance(link, UdpLink) else tell
+
+    async def close(self) -> None:
+        """Say goodbye and let go of the link. Safe to call twice."""
+        self.session.close(self._loop.time())
+        self._flush()
+        self._alarm.clear()
+        self._fail(LinkError("the connection was closed", "Connect again."))
+        if self._link is not None:
+            self._link.close()
+
+    # ---- the loop around the session ------------------------------------------------------------
+
+    def _receive(self, datagram: bytes) -> None:
+        self.session.receive(datagram, self._loop.time())
+        self._flush()
+
+    def _tick(self) -> None:
+        self.session.tick(self._loop.time())
+        self._flush()
+
+    def _flush(self) -> None:
+        for event in self.session.events():
+            self._handle(event)
+        datagrams = self.session.outgoing()
+        if self._link is not None:
+            for datagram in datagrams:
+                self._link.send(datagram)
+        # Only what was sent can fall due earlier than the timer stands, and not before its first
+        # repetition. A timer that fires too early costs one idle tick; re-arming costs more.
+        alarm = self._alarm
+        if alarm.due == float("inf") or (
+            datagrams and alarm.due > self._loop.time() + self.session.timing.retry_s
+        ):
+            alarm.set(self.session.due)
+
+    def _handle(self, event: Event | Told) -> None:
+        if isinstance(event, Reported):
+            self._report(event.state)
+        elif isinstance(event, Replied):
+            self._answer(event.token, event.reply)
+        elif isinstance(event, Unanswered):
+            self._answer(event.token, unanswered(event.waited_s))
+        elif isinstance(event, Opened):
+            self._has_opened()
+        elif isinstance(event, OpenRefused):
+            self._fail(RefusedError(event.code, *m.words_for(event.code)))
+        elif isinstance(event, PeerLost):
+            self._fail(self._lost(event.silence_s))

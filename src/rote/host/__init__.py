@@ -1,0 +1,1 @@
+"""This computer: its event loop, its timers, its network."""

@@ -1,0 +1,1 @@
+"""The A1 and Go1 quadrupeds."""

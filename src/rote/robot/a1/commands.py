@@ -1,0 +1,125 @@
+"""What an A1 or Go1 can be asked for by its walking controller, in SI units, for every dialect.
+
+Dialect 3.2 wants shares of the most instead of speeds; what they are shares of is a public report,
+and of the body's height a guess. The spans are the same for all dialects: what the oldest can do.
+"""
+
+import math
+from enum import IntEnum
+
+from rote.errors import BadRequestError, UnsupportedError
+from rote.wire.a1.values import Command, Dialect, HighCmd, ScaledHighCmd
+
+
+class HighMode(IntEnum):
+    """What the walking controller does; those above 2 are not in dialect 3.2."""
+
+    IDLE = 0
+    STAND = 1
+    WALK = 2
+    LIE_DOWN = 5
+    GET_UP = 6
+    DAMP = 7
+    RECOVER = 8
+
+
+class Gait(IntEnum):
+    """How it walks; not in dialect 3.2."""
+
+    TROT = 1
+    RUN = 2
+    STAIRS = 3
+
+
+FORWARD_M_S, BACKWARD_M_S, ASIDE_M_S, TURN_RAD_S = 1.0, 0.7, 0.4, 2.0 * math.pi / 3.0
+"""What 1 is in dialect 3.2, by a public report."""
+HEIGHT_M = 0.1
+"""The same for the height of the body, more or less than usual; a guess."""
+SPANS: dict[str, tuple[float, float, str]] = {
+    "forward_m_s": (-BACKWARD_M_S, FORWARD_M_S, "m/s"),
+    "left_m_s": (-ASIDE_M_S, ASIDE_M_S, "m/s"),
+    "turn_rad_s": (-TURN_RAD_S, TURN_RAD_S, "rad/s"),
+    "body_height_m": (-HEIGHT_M, 0.05, "m"),
+    "foot_raise_m": (-0.06, 0.06, "m"),
+    "roll_rad": (-0.5, 0.5, "rad"),
+    "pitch_rad": (-0.45, 0.45, "rad"),
+    "yaw_rad": (-0.5, 0.5, "rad"),
+}
+"""What may be asked for; heights are more or less than usual."""
+
+
+def check(**asked: float) -> None:
+    """Raise `BadRequestError` for the first number outside its span."""
+    for name, value in asked.items():
+        low, high, unit = SPANS[name]
+        if not low <= value <= high:  # not a number fails this, too
+            raise BadRequestError(
+                f"{name} {value:g} is not possible", f"Choose {low:g} to {high:g} {unit}."
+            )
+
+
+def walking(
+    dialect: Dialect,
+    velocity: tuple[float, float, float],
+    *,
+    gait: Gait = Gait.TROT,
+    body_height_m: float = 0.0,
+    foot_raise_m: float = 0.0,
+) -> Command:
+    """Return the command to go forward (m/s), left (m/s) and turn left (rad/s) at once."""
+    forward, left, turn = velocity
+    check(forward_m_s=forward, left_m_s=left, turn_rad_s=turn)
+    check(body_height_m=body_height_m, foot_raise_m=foot_raise_m)
+    if dialect is Dialect.A1_3_2:
+        if gait is not Gait.TROT or foot_raise_m:
+            raise UnsupportedError("choose a gait or how high feet go", "dialect 3.2")
+        return ScaledHighCmd(
+            mode=HighMode.WALK,
+            forward=forward / (FORWARD_M_S if forward > 0 else BACKWARD_M_S),
+            left=left / ASIDE_M_S,
+            turn=turn / TURN_RAD_S,
+            body_height=body_height_m / HEIGHT_M,
+        )
+    return HighCmd(
+        mode=HighMode.WALK,
+        gait=gait,
+        velocity_m_s=(forward, left),
+        yaw_speed_rad_s=turn,
+        body_height_m=body_height_m,
+        foot_raise_height_m=foot_raise_m,
+    )
+
+
+def posing(
+    dialect: Dialect,
+    *,
+    roll_rad: float = 0.0,
+    pitch_rad: float = 0.0,
+    yaw_rad: float = 0.0,
+    body_height_m: float = 0.0,
+) -> Command:
+    """Return the command to stand on the spot with the body turned or lowered."""
+    check(roll_rad=roll_rad, pitch_rad=pitch_rad, yaw_rad=yaw_rad, body_height_m=body_height_m)
+    if dialect is Dialect.A1_3_2:
+        return ScaledHighCmd(
+            mode=HighMode.STAND,
+            roll_rad=roll_rad,
+            pitch_rad=pitch_rad,
+            yaw_rad=yaw_rad,
+            body_height=body_height_m / HEIGHT_M,
+        )
+    return HighCmd(
+        mode=HighMode.STAND,
+        euler_rad=(roll_rad, pitch_rad, yaw_rad),
+        body_height_m=body_height_m,
+    )
+
+
+def mode(dialect: Dialect, wanted: HighMode) -> Command:
+    """Return the command for a mode that has no numbers; dialect 3.2 has no word for most."""
+    if dialect is Dialect.A1_3_2:
+        if wanted > HighMode.WALK:
+            words = wanted.name.lower().replace("_", " ")
+            raise UnsupportedError(f"be told to {words}", "dialect 3.2")
+        return ScaledHighCmd(mode=wanted)
+    return HighCmd(mode=wanted)

@@ -1,0 +1,222 @@
+"""A control function in charge of an A1's motors: called by deadline, guarded, and never trusted.
+
+It runs in a thread of its own. Its commands go to a sender that makes the robot safe where the next
+one does not come within `HOLD_S`, so that a function that hangs cannot leave the legs driven.
+"""
+
+import asyncio
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Protocol, TypeAlias
+
+from rote.errors import BadRequestError, ProtectionError, RoteError
+from rote.robot.a1.loop import Beats, LoopFunc, LoopStats
+from rote.robot.a1.safety import Safety
+from rote.session.a1 import Level
+from rote.wire.a1.motors import MotorCmds
+from rote.wire.a1.values import Command, Dialect, HighState, LowCmd, LowState
+
+State: TypeAlias = HighState | LowState
+Step: TypeAlias = Callable[[LowState, float], "MotorCmds | LowCmd | None"]
+"""From the newest state and the seconds since the beginning to what the motors are to do; None ends
+it."""
+
+HOLD_S = 0.016
+"""How long a command is good. With the sender's own period, the robot is safe within 20 ms."""
+PERIODS_S = (0.001, 0.008)
+_BRIDGE_S = 0.5
+"""How long the last command is good, until the event loop keeps it."""
+
+
+class A1Port(Protocol):
+    """What a robot needs of the wire; see `rote.client.a1.client.A1Client`."""
+
+    url: str
+    level: Level
+    isolated: bool
+    latest: State | None
+    heard_s: float
+
+    @property
+    def dialect(self) -> Dialect:
+        """What the robot speaks."""
+
+    def now(self) -> float:
+        """The clock of the conversation."""
+
+    def poll(self) -> State | None:
+        """Read what has arrived, and return the newest state; from any thread."""
+
+    def command(self, command: Command, hold_s: float | None = None) -> None:
+        """Have a command said again and again."""
+
+    def trip(self, command: Command | None = None) -> None:
+        """Make the robot safe at once; from any thread."""
+
+    def arm(self) -> None:
+        """Take commands again."""
+
+    def on_state(self, listener: Callable[[State], object]) -> Callable[[], None]:
+        """Call `listener` with every state."""
+
+    def on_trouble(self, listener: Callable[[RoteError], object]) -> Callable[[], None]:
+        """Call `listener` where the robot was made safe or is lost."""
+
+
+class Control:
+    """One run of a control function. Await `run`."""
+
+    def __init__(self, port: A1Port, safety: Safety, step: Step, period_s: float) -> None:
+        if not PERIODS_S[0] <= period_s <= PERIODS_S[1]:
+            raise BadRequestError(
+                f"a control period of {period_s} s is not possible",
+                f"Choose {PERIODS_S[0]} to {PERIODS_S[1]} s.",
+            )
+        self._port = port
+        self._safety = safety
+        self._step = step
+        self._period_s = period_s
+        self._loop = asyncio.get_running_loop()
+        self._ended: asyncio.Future[bool] = self._loop.create_future()
+        self._checked: State | None = None
+        self._said: LowCmd | None = None
+        self._stopping = threading.Event()
+        self._over = False
+        self._began_s = 0.0
+
+    def stop(self) -> None:
+        """End it where it is; the last command is kept."""
+        self._stopping.set()
+        self._finish(None, completed=False)
+
+    async def run(
+        self, *, cpu: int | None = None, realtime: bool = False
+    ) -> tuple[LoopStats, bool]:
+        """Call the function until it returns None; return how well that went, and whether it did.
+
+        Raises what it raised, after the robot was made safe. Cancelled, it leaves the motors
+        braked.
+        """
+        self._safety.reset()
+        self._began_s = self._port.now()
+        forget = self._port.on_trouble(self._interrupt)
+        ticker: LoopFunc | _LoopTicker
+        if self._port.isolated:
+            ticker = LoopFunc("control", self._period_s, self._tick, cpu=cpu, realtime=realtime)
+        else:
+            ticker = _LoopTicker(self._loop, self._period_s, self._tick)
+        try:
+            ticker.start()
+            completed = await asyncio.shield(self._ended)
+            if self._said is not None:
+                self._port.command(self._said)
+        except BaseException:
+            self._over = True
+            with suppress(RoteError):
+                self._port.command(LowCmd(motors=BRAKED))
+            raise
+        finally:
+            self._over = True
+            ticker.end()
+            forget()
+            if not self._ended.done():
+                self._ended.cancel()
+        return ticker.stats(), completed
+
+    def _tick(self) -> None:
+        if self._over:
+            return
+        try:
+            state = self._port.poll()
+            now = self._port.now()
+            assert isinstance(state, LowState)
+            age_s = now - self._port.heard_s
+            if state is not self._checked or age_s > HOLD_S:
+                self._checked = state
+                self._safety.check(state, age_s)
+            asked = self._step(state, now - self._began_s)
+            if asked is not None and not self._over:
+                self._say(asked)
+            elif not self._over:
+                self._bridge()
+                self._finish(None, completed=True)
+        except Exception as error:
+            if not self._over:
+                self._port.trip()
+                self._finish(_explained(error), completed=False)
+
+    def _say(self, asked: "MotorCmds | LowCmd") -> None:
+        command = LowCmd(motors=asked) if isinstance(asked, MotorCmds) else asked
+        if not isinstance(command, LowCmd):
+            raise TypeError(f"a control function returns MotorCmds, not {type(asked).__name__}")
+        command = command._replace(motors=self._safety.limit(command.motors))
+        if self._stopping.is_set():
+            self._bridge()
+            return
+        self._said = command
+        self._port.command(command, HOLD_S)
+
+    def _bridge(self) -> None:
+        self._over = True
+        if self._said is not None:
+            self._port.command(self._said, _BRIDGE_S)
+
+    def _interrupt(self, error: RoteError) -> None:
+        self._over = True
+        self._finish(error, completed=False)
+
+    def _finish(self, error: Exception | None, *, completed: bool) -> None:
+        def settle() -> None:
+            if self._ended.done():
+                return
+            if error is not None:
+                self._ended.set_exception(error)
+            else:
+                self._ended.set_result(completed)
+
+        self._loop.call_soon_threadsafe(settle)
+
+
+BRAKED = MotorCmds.servo(mode=0)
+"""All motors damp themselves."""
+
+
+def _explained(error: Exception) -> Exception:
+    """Return a refused command as the trip it is; other errors are the function's own."""
+    if isinstance(error, BadRequestError):
+        trip = ProtectionError("command", str(error), error.remedy)
+        trip.__cause__ = error
+        return trip
+    return error
+
+
+class _LoopTicker:
+    """The same as a `LoopFunc`, in the event loop: for who has no process that sends."""
+
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, period_s: float, function: Callable[[], object]
+    ) -> None:
+        self._loop = loop
+        self._function = function
+        self._beats = Beats(period_s, loop.time())
+        self._timer: asyncio.Handle | None = None
+
+    def start(self) -> None:
+        """Begin."""
+        self._timer = self._loop.call_soon(self._beat)
+
+    def end(self) -> None:
+        """End."""
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def stats(self) -> LoopStats:
+        """Return how well the deadlines were kept."""
+        return self._beats.stats()
+
+    def _beat(self) -> None:
+        self._beats.begin(self._loop.time())
+        self._function()
+        self._beats.end(self._loop.time())
+        self._timer = self._loop.call_at(self._beats.due_s, self._beat)

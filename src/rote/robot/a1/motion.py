@@ -1,0 +1,185 @@
+"""Motions of an A1's legs: a take recorded from its states, and a track made ready to be played."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from rote.errors import BadRequestError, UnsafeMotionError
+from rote.messages import Interpolation
+from rote.model_a1 import A1
+from rote.motion.check import LEG_GAP_S, check_gaps, check_joints
+from rote.motion.interpolate import MINIMUM_JERK_PEAK, minimum_jerk, sample
+from rote.motion.legs import left_by_rad
+from rote.motion.track import Array, Track
+from rote.robot.a1.safety import Safety
+from rote.robot.base import check_seconds
+from rote.robot.streaming import check_speed
+from rote.wire.a1.motors import LEG_MOTORS, MotorCmds
+
+RATE_HZ = 500.0
+SOFT_RAD_S, SOFT_LEAST_S = 0.8, 1.0
+"""No joint moves faster than this on the way to the first pose, and it takes a second at least."""
+KP_NM_RAD, KD_NM_S_RAD = 40.0, 2.0
+"""How stiff legs are while they are played; this project's choice."""
+TEACH_KD_NM_S_RAD = 1.0
+"""How damped legs are that a hand moves; this project's choice."""
+_CLOCK_SHARES = (0.8, 1.25)
+
+SOFT = MotorCmds.servo(dq_rad_s=0.0, kd_nm_s_rad=TEACH_KD_NM_S_RAD)
+"""Legs that a hand can move: no position is held, and what moves is braked a little."""
+
+
+class LegRecorder:
+    """Collects the joints of the legs by the robot's clock, or by ours where that is no clock."""
+
+    def __init__(self, source: str = "") -> None:
+        self.source = source
+        self._rows: list[Sequence[float]] = []
+        self._ticks: list[int] = []
+        self._ours_s: list[float] = []
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    @property
+    def ticks(self) -> int:
+        """How far the robot's clock has gone on from the first sample to the newest."""
+        return self._ticks[-1] - self._ticks[0] if self._ticks else 0
+
+    @property
+    def tick_s(self) -> float:
+        """How long a tick of the robot's clock is: a microsecond, by the maker's header.
+
+        Where that disagrees with our own clock, it is measured by that.
+        """
+        ours_s = self._ours_s[-1] - self._ours_s[0] if self._ours_s else 0.0
+        if not self.ticks or not ours_s:
+            return 1e-6
+        share = self.ticks * 1e-6 / ours_s
+        return 1e-6 if _CLOCK_SHARES[0] <= share <= _CLOCK_SHARES[1] else ours_s / self.ticks
+
+    def add(self, joints_rad: Sequence[float], tick: int, now: float) -> bool:
+        """Take in one state; False where neither clock has gone on since the last."""
+        if self._rows:
+            ahead = (tick - self._ticks[-1]) % 2**32
+            if not 0 < ahead < 2**31 or now < self._ours_s[-1]:
+                return False
+            tick = self._ticks[-1] + ahead
+        self._rows.append(joints_rad)
+        self._ticks.append(tick)
+        self._ours_s.append(now)
+        return True
+
+    def track(self) -> Track:
+        """Return what was collected; its times begin at 0."""
+        times = np.array(self._ticks, dtype=np.float64) * self.tick_s
+        times = times - times[:1]
+        return Track(
+            times_s=times,
+            joints_rad=np.array(self._rows, dtype=np.float64).reshape(len(self._rows), LEG_MOTORS),
+            names=A1.names,
+            variant=A1.name,
+            source=self.source,
+        )
+
+
+def legs_of(track: Track) -> Array:
+    """Return the poses of the twelve joints in the robot's order, (n, 12), or refuse the track."""
+    missing = [name for name in A1.names if name not in track.names]
+    unknown = [name for name in track.names if name not in A1.names]
+    if missing or unknown or len(track.names) != LEG_MOTORS:
+        words = "it has a joint twice"
+        if missing or unknown:
+            words = f"it lacks {missing[0]}" if missing else f"an A1 has no {unknown[0]}"
+        raise BadRequestError(
+            f"this track of {len(track.names)} joints is no motion of an A1: {words}",
+            "An A1 plays what an A1 was taught: tracks of its twelve joints.",
+        )
+    if len(track) < 2:
+        raise BadRequestError(f"this track has {len(track)} samples", "A motion needs 2 at least.")
+    return track.joints_rad[:, [track.names.index(name) for name in A1.names]]
+
+
+def check_track(track: Track, safety: Safety, speed: float = 1.0) -> None:
+    """Raise `UnsafeMotionError` where a track must not be played at that speed."""
+    poses = legs_of(track)
+    check_speed(speed)
+    check_seconds(track.duration_s / speed, "a playback")
+    times_s = (track.times_s - track.times_s[0]) / speed
+    # What is not known is not known at any speed.
+    check_gaps(track.times_s, most_s=LEG_GAP_S).permit(force=True)
+    check_joints(replace(track, times_s=times_s, variant=A1.name)).permit(force=True)
+    _check_margin(times_s, poses, safety)
+
+
+def _check_margin(times_s: Array, poses: Array, safety: Safety) -> None:
+    """Refuse what the position protection would trip at."""
+    margin = safety.limits.margin_rad
+    if margin is None:
+        return
+    lower, upper = safety.lower_rad + margin, safety.upper_rad - margin
+    outside = left_by_rad(poses, lower, upper) > 0
+    if outside.any():
+        row, column = divmod(int(outside.argmax()), LEG_MOTORS)
+        raise UnsafeMotionError(
+            A1.names[column],
+            float(times_s[row]),
+            f"{poses[row, column]:.3f} rad, and the position protection trips outside "
+            f"{lower[column]:.3f} to {upper[column]:.3f} rad",
+            "Teach it further from the joint's stop.",
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LegMotion:
+    """A track that was found safe, one pose per tick, with its soft beginning."""
+
+    name: str
+    poses_rad: Array
+    """(n, 12), at `RATE_HZ`."""
+    approach: int
+    """How many of them lead to the first pose."""
+
+    @property
+    def seconds(self) -> float:
+        """How long it takes."""
+        return (len(self.poses_rad) - 1) / RATE_HZ
+
+    def motors(self, time_s: float) -> MotorCmds | None:
+        """Return what is asked for at a moment; None after the end."""
+        tick = int(time_s * RATE_HZ + 1e-6)
+        if tick >= len(self.poses_rad):
+            return None
+        # Soft at first: stiffness rises with the approach.
+        share = min(1.0, 0.2 + 0.8 * tick / max(self.approach, 1))
+        return MotorCmds.servo(
+            q_rad=self.poses_rad[tick].tolist(),
+            dq_rad_s=[0.0] * LEG_MOTORS,
+            tau_nm=[0.0] * LEG_MOTORS,
+            kp_nm_rad=[share * KP_NM_RAD] * LEG_MOTORS,
+            kd_nm_s_rad=[KD_NM_S_RAD] * LEG_MOTORS,
+        )
+
+
+def prepare(
+    track: Track, safety: Safety, now_rad: Sequence[float], speed: float = 1.0
+) -> LegMotion:
+    """Make a track ready to be played from where the legs are."""
+    check_track(track, safety, speed)
+    times_s = (track.times_s - track.times_s[0]) / speed
+    ticks = max(1, int(np.ceil(times_s[-1] * RATE_HZ - 1e-6)))
+    even = sample(times_s, legs_of(track), np.arange(ticks + 1) / RATE_HZ, Interpolation.CUBIC)
+    start = np.asarray(now_rad, dtype=float)
+    approach = moved(start, even[0])
+    poses = np.vstack([approach, even])
+    return LegMotion(track.source or "a track", poses, len(approach))
+
+
+def moved(from_rad: Array, to_rad: Array, seconds: float | None = None) -> Array:
+    """Return a soft move tick by tick, (n, 12), as long as is soft where no time is given."""
+    far_rad = float(np.abs(to_rad - from_rad).max())
+    softest_s = max(SOFT_LEAST_S, MINIMUM_JERK_PEAK * far_rad / SOFT_RAD_S)
+    lasting_s = softest_s if seconds is None else seconds
+    count = max(1, int(np.ceil(lasting_s * RATE_HZ)))
+    return minimum_jerk(from_rad, to_rad, np.linspace(0.0, 1.0, count + 1)[:-1])

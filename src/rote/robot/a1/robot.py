@@ -1,0 +1,447 @@
+"""An A1 or Go1 quadruped, real or simulated: walk it, drive its joints, teach its legs by hand.
+
+    async with rote.connect("a1://192.168.123.161") as robot:               # the walking controller
+        robot.walk(0.3)
+        await asyncio.sleep(2)
+        await robot.stop()
+
+    async with rote.connect("a1://192.168.123.10?level=low") as robot:      # the motors
+        await robot.control(step)
+
+Every command goes past a `Safety`. Where a protection trips, the robot is damped at once and for a
+second at least, what was going on raises `ProtectionError`, and nothing more is done until `arm`.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from rote.client.client_base import listen
+from rote.errors import (
+    BadRequestError,
+    ProtectionError,
+    RefusedError,
+    RoteError,
+    TimeLimitError,
+    UnsupportedError,
+)
+from rote.messages import Code
+from rote.model_a1 import A1_JOINTS
+from rote.motion.track import Track
+from rote.robot.a1 import commands as a1_words
+from rote.robot.a1 import motion as a1_motion
+from rote.robot.a1.commands import Gait as Gait
+from rote.robot.a1.commands import HighMode as HighMode
+from rote.robot.a1.control import A1Port, Control, State, Step
+from rote.robot.a1.loop import LoopStats
+from rote.robot.a1.safety import Safety
+from rote.robot.a1.teaching import LegTeaching
+from rote.robot.base import StreamReport, check_name, check_seconds
+from rote.robot.listening import arriving
+from rote.session.a1 import Level, neutral
+from rote.wire.a1.motors import LEG_MOTORS, MotorCmds
+from rote.wire.a1.values import Command, Dialect, HighState, LowCmd
+
+if TYPE_CHECKING:
+    from rote.motion.files.library import Library
+
+_GET_UP_S = 5.0
+UP_M = 0.2
+"""A body this high stands."""
+
+
+@dataclass(frozen=True, slots=True)
+class A1Status:
+    """An A1 at one moment, in words and SI units."""
+
+    level: str
+    dialect: str
+    mode: str
+    height_m: float | None
+    """Of the body; the motors' level does not know it."""
+    place_m: tuple[float, float] | None
+    roll_rad: float
+    pitch_rad: float
+    yaw_rad: float
+    joints_rad: tuple[float, ...] | None
+    hottest_c: int | None
+    """The hottest motor."""
+    battery_percent: int | None
+    """A Go1's."""
+    trouble: str
+    """Why nothing is done any more; empty where all is well."""
+
+
+class A1:
+    """One connected robot. Made by `rote.connect`."""
+
+    def __init__(self, port: A1Port, safety: Safety | None = None) -> None:
+        self._port = port
+        self.safety = safety or Safety("go1" if port.dialect is Dialect.GO1 else "a1")
+        self.trouble: RoteError | None = None
+        """What tripped or was lost; nothing can be asked for until `arm`."""
+        self._control: Control | None = None
+        self._is_driven = False
+        self._stop_listeners: list[Callable[[], None]] = []
+        port.on_state(self._see)
+        port.on_trouble(self._be_troubled)
+
+    @property
+    def url(self) -> str:
+        """Where the robot is."""
+        return self._port.url
+
+    @property
+    def level(self) -> Level:
+        """Whom one talks to: the walking controller (high) or the motors (low)."""
+        return self._port.level
+
+    @property
+    def dialect(self) -> Dialect:
+        """What the robot speaks. On the low level, which is the same for all A1, their newest."""
+        return self._port.dialect
+
+    @property
+    def abilities(self) -> frozenset[str]:
+        """What can be done at this level."""
+        if self.level is Level.LOW:
+            return frozenset({"states", "stop", "teach", "stream", "control"})
+        return frozenset({"states", "stop", "walk", "pose"})
+
+    @property
+    def state(self) -> State | None:
+        """The newest state the robot sent."""
+        return self._port.latest
+
+    def status(self) -> A1Status:
+        """Return what the newest state says."""
+        state = self._state()
+        high = state if isinstance(state, HighState) else None
+        motors = state.motors
+        roll, pitch, yaw = state.imu.rpy_rad
+        return A1Status(
+            level=self.level.value,
+            dialect=self.dialect.value,
+            mode="motors" if high is None else mode_words(high.mode),
+            height_m=None if high is None else high.body_height_m,
+            place_m=None if high is None else (high.position_m[0], high.position_m[1]),
+            roll_rad=roll,
+            pitch_rad=pitch,
+            yaw_rad=yaw,
+            joints_rad=None if motors is None else tuple(motors.q_rad[:LEG_MOTORS].tolist()),
+            hottest_c=None if motors is None else int(motors.temperature_c[:LEG_MOTORS].max()),
+            battery_percent=None if state.bms is None else state.bms.charge_percent,
+            trouble="" if self.trouble is None else str(self.trouble),
+        )
+
+    def states(self) -> AsyncIterator[State]:
+        """Yield states as they arrive; raises when the robot is lost. Who is slow misses some."""
+        return arriving(self._port.on_state, self._on_loss)
+
+    def on_state(self, listener: Callable[[State], object]) -> Callable[[], None]:
+        """Call `listener` with every state, missing none; returns what ends that."""
+        return self._port.on_state(listener)
+
+    def on_trouble(self, listener: Callable[[RoteError], object]) -> Callable[[], None]:
+        """Call `listener` where a protection trips or the robot is lost; returns what ends that."""
+        return self._port.on_trouble(listener)
+
+    def on_stop(self, listener: Callable[[], None]) -> Callable[[], None]:
+        """Call `listener` where somebody stops the robot; returns what ends that."""
+        return listen(self._stop_listeners, listener)
+
+    # ---- always ---------------------------------------------------------------------------------
+
+    async def stop(self) -> None:
+        """End whatever goes on. Always allowed, and safe to repeat.
+
+        A walking robot stands; legs that were driven keep their last command, and legs that are
+        taught are braked.
+        """
+        for listener in tuple(self._stop_listeners):
+            listener()
+        if self._control is not None:
+            self._control.stop()
+        elif self.level is Level.HIGH and self.trouble is None:
+            self._port.command(neutral(self.level, self.dialect))
+            self._is_driven = False
+
+    def damp(self) -> None:
+        """Let the legs give way softly, at once: all motors damp themselves. The robot sinks.
+
+        Dialect 3.2 knows no word for it on its high level; there the robot stands.
+        """
+        if self._control is not None:
+            self._control.stop()
+        self._port.trip()
+        self._be_troubled(
+            ProtectionError("stop", "somebody asked for damping", "Call robot.arm() to go on.")
+        )
+
+    def arm(self) -> None:
+        """Take commands again after a trip, once somebody has looked at the robot."""
+        self._port.arm()
+        self.trouble = None
+        self._is_driven = False
+        self.safety.reset()
+
+    # ---- the walking controller -----------------------------------------------------------------
+
+    def walk(
+        self,
+        forward_m_s: float = 0.0,
+        left_m_s: float = 0.0,
+        turn_rad_s: float = 0.0,
+        *,
+        gait: Gait = Gait.TROT,
+        body_height_m: float = 0.0,
+    ) -> None:
+        """Go at this speed until told otherwise: forward, left, and turning left.
+
+        `body_height_m` is more or less than usual. For a distance or an angle use `Bot`.
+        """
+        velocity = (forward_m_s, left_m_s, turn_rad_s)
+        self._ask_high(
+            a1_words.walking(self.dialect, velocity, gait=gait, body_height_m=body_height_m)
+        )
+
+    def pose(
+        self,
+        *,
+        roll_rad: float = 0.0,
+        pitch_rad: float = 0.0,
+        yaw_rad: float = 0.0,
+        body_height_m: float = 0.0,
+    ) -> None:
+        """Stand on the spot with the body turned, lowered or raised, until told otherwise."""
+        self._ask_high(
+            a1_words.posing(
+                self.dialect,
+                roll_rad=roll_rad,
+                pitch_rad=pitch_rad,
+                yaw_rad=yaw_rad,
+                body_height_m=body_height_m,
+            )
+        )
+
+    def stand(self) -> None:
+        """Stand upright on the spot."""
+        self.pose()
+
+    def lie_down(self) -> None:
+        """Lie down; not in dialect 3.2."""
+        self._ask_high(a1_words.mode(self.dialect, HighMode.LIE_DOWN))
+
+    def rise(self) -> None:
+        """Begin to get up; `get_up` waits for it as well."""
+        if self.dialect is not Dialect.A1_3_2:
+            self._ask_high(a1_words.mode(self.dialect, HighMode.GET_UP))
+        else:
+            self.stand()
+
+    async def get_up(self) -> None:
+        """Get up from lying or from damping, and stand; waits until it does."""
+        self.rise()
+        try:
+            async with asyncio.timeout(_GET_UP_S):
+                async for state in self.states():
+                    if isinstance(state, HighState) and state.body_height_m > UP_M:
+                        break
+        except TimeoutError:
+            raise TimeLimitError(
+                f"the robot did not get up within {_GET_UP_S:g} s",
+                "See that nothing holds it, and that it lies on its belly.",
+            ) from None
+        self.stand()
+
+    def _ask_high(self, command: Command) -> None:
+        self._need(Level.HIGH, "walk or pose")
+        self._ask(command)
+
+    # ---- the motors -----------------------------------------------------------------------------
+
+    def set_motors(self, motors: MotorCmds) -> None:
+        """Ask the motors for this until told otherwise; for more than that use `control`."""
+        self._need(Level.LOW, "drive motors")
+        self._ask(LowCmd(motors=self.safety.limit(motors)))
+
+    async def control(
+        self,
+        step: Step,
+        *,
+        period_s: float = 0.002,
+        cpu: int | None = None,
+        realtime: bool = False,
+    ) -> LoopStats:
+        """Let `step` drive the motors until it returns None: `step(state, seconds) -> MotorCmds`.
+
+        It is called by deadline in a thread of its own. Where it has not given a new command within
+        20 ms, raises, or asks for what is not possible, the robot is damped and this raises.
+        """
+        stats, _ = await self._run(step, period_s, cpu=cpu, realtime=realtime)
+        return stats
+
+    async def _run(
+        self, step: Step, period_s: float = 0.002, *, cpu: int | None = None, realtime: bool = False
+    ) -> tuple[LoopStats, bool]:
+        self._need(Level.LOW, "drive motors")
+        self._check_free()
+        self._control = Control(self._port, self.safety, step, period_s)
+        self._is_driven = False
+        try:
+            ran = await self._control.run(cpu=cpu, realtime=realtime)
+            self._is_driven = True
+            return ran
+        except Exception as error:
+            if isinstance(error, ProtectionError) and self.trouble is None:
+                self._be_troubled(error)
+            elif self.trouble is None:
+                self._be_troubled(
+                    ProtectionError("control", f"the control function raised {error!r}")
+                )
+            raise
+        finally:
+            self._control = None
+
+    async def move_to(self, joints_rad: Sequence[float], seconds: float | None = None) -> LoopStats:
+        """Move the legs softly to these twelve angles, and hold them there."""
+        goal = np.asarray(joints_rad, dtype=float)
+        if goal.shape != (LEG_MOTORS,) or not np.isfinite(goal).all():
+            raise BadRequestError(f"a pose of an A1 is {LEG_MOTORS} angles in rad")
+        for joint, angle in zip(A1_JOINTS, goal.tolist(), strict=True):
+            low, high = self.safety.lower_rad[joint.index], self.safety.upper_rad[joint.index]
+            if not low <= angle <= high:
+                raise BadRequestError(
+                    f"{joint.name} cannot go to {angle:g} rad", f"Choose {low:g} to {high:g} rad."
+                )
+        if seconds is not None:
+            check_seconds(seconds, "a move")
+        self._need(Level.LOW, "drive motors")
+        poses = np.vstack([a1_motion.moved(self._legs(), goal, seconds), goal])
+        motion = a1_motion.LegMotion("a move", poses, len(poses) - 1)
+        stats, _ = await self._run(lambda _, time_s: motion.motors(time_s), realtime=True)
+        return stats
+
+    def teach(self, name: str, *, library: "Library | None" = None) -> LegTeaching:
+        """Teach a motion: the legs are soft inside the `async with` block, and braked after it.
+
+        The robot must lie or hang: soft legs carry nothing. An A1 keeps no motions of its own, so
+        the take is on our side alone, and with a `library` on our disk while it is made.
+        """
+        self._need(Level.LOW, "be taught by hand")
+        check_name(name)
+        self._check_free()
+        return LegTeaching(self._port, self._soften, self._on_end, name, library)
+
+    async def play_track(self, track: Track, *, speed: float = 1.0) -> StreamReport:
+        """Play a track of the twelve joints, and hold its last pose; `stop` ends it earlier.
+
+        It is checked first, and begins with a soft move from where the legs are.
+        """
+        self._need(Level.LOW, "play a motion")
+        self._check_free()
+        motion = a1_motion.prepare(track, self.safety, self._legs().tolist(), speed)
+        began = self._port.now()
+        stats, completed = await self._run(lambda _, time_s: motion.motors(time_s), realtime=True)
+        return StreamReport(
+            name=motion.name,
+            completed=completed,
+            seconds=self._port.now() - began,
+            rate_hz=stats.rate_hz,
+            late_p99_ms=stats.deviation_p99_us / 1000,
+            late_max_ms=stats.deviation_max_us / 1000,
+            missed=stats.late,
+        )
+
+    def _legs(self) -> "np.ndarray[tuple[int, ...], np.dtype[np.float64]]":
+        state = self._state()
+        assert state.motors is not None
+        return np.array(state.motors.q_rad[:LEG_MOTORS], dtype=np.float64)
+
+    # ---- guarding -------------------------------------------------------------------------------
+
+    def _ask(self, command: Command) -> None:
+        self._check_free()
+        self._port.command(command)
+        self._is_driven = command != neutral(self.level, self.dialect)
+
+    def _soften(self, command: LowCmd) -> None:
+        """Ask for what drives nothing, so that nothing is to be watched."""
+        self._ask(command)
+        self._is_driven = False
+
+    def _check_free(self) -> None:
+        if self.trouble is not None:
+            raise self.trouble
+        if self._control is not None:
+            raise BadRequestError(
+                "a control function drives the motors", "Stop it first: await robot.stop()."
+            )
+
+    def _see(self, state: State) -> None:
+        # What a control function drives is checked where it is driven, and soft legs not at all.
+        if not self._is_driven or self._control is not None:
+            return
+        try:
+            self.safety.check(state)
+        except ProtectionError as error:
+            self._port.trip()
+            self._be_troubled(error)
+
+    def _be_troubled(self, error: RoteError) -> None:
+        if self.trouble is None:
+            self.trouble = error
+            self._is_driven = False
+            for listener in tuple(self._stop_listeners):
+                listener()
+
+    def _on_end(self, listener: Callable[[RoteError], None]) -> Callable[[], None]:
+        """Call `listener` with what went wrong, or that somebody stopped the robot."""
+        return self.on_stop(lambda: listener(self.trouble or _stopped()))
+
+    def _on_loss(self, listener: Callable[[RoteError], None]) -> Callable[[], None]:
+        """Call `listener` where the robot is lost; after a protection it may be heard again."""
+
+        def hear(error: RoteError) -> None:
+            if not isinstance(error, ProtectionError):
+                listener(error)
+
+        return self._port.on_trouble(hear)
+
+    def _state(self) -> State:
+        assert self._port.latest is not None, "a robot is heard before it is connected"
+        return self._port.latest
+
+    def _need(self, level: Level, what: str) -> None:
+        if self.level is not level:
+            wanted = f"a1://...?level={level.value}"
+            raise UnsupportedError(what, f"a1:// at the {self.level.value} level", (wanted,))
+
+
+def _stopped() -> RefusedError:
+    return RefusedError(
+        Code.NOT_TEACHING,
+        "the teaching was ended by a stop",
+        "Use what was recorded until then, or teach again.",
+    )
+
+
+def is_down(state: HighState) -> bool:
+    """Whether the walking controller says that it lies, or that its legs are soft."""
+    return state.mode in (HighMode.LIE_DOWN, HighMode.DAMP)
+
+
+def stands(state: HighState) -> bool:
+    """Whether the walking controller carries the robot on its feet."""
+    return not is_down(state) and state.body_height_m > UP_M
+
+
+def mode_words(mode: int) -> str:
+    """Return what a mode of the walking controller is."""
+    try:
+        return HighMode(mode).name.lower().replace("_", " ")
+    except ValueError:
+        return f"mode {mode}"

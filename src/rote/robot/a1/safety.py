@@ -1,0 +1,242 @@
+"""Safety: what a robot's motors may be asked for, and when what they report must stop everything.
+
+Position limit, power protection and position protection have the numbers that were measured on the
+manufacturer's library. What that lacks is here too: the mark that switches a position off stays as
+it is, what is not a number is refused, and velocity, torque, temperature, tilt and the age of the
+state are watched. Nothing here ends the process: a protection raises `ProtectionError`, and whoever
+drives the robot damps it first.
+"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from rote.errors import BadRequestError, ProtectionError
+from rote.model_a1 import A1_JOINTS, JOINTS_PER_LEG, POSITION_MARGIN_RAD, SDK_LIMITS_RAD
+from rote.motion.track import Array
+from rote.wire.a1.motors import (
+    LEG_MOTORS,
+    POSITION_OFF_RAD,
+    VELOCITY_OFF_RAD_S,
+    MotorCmds,
+    MotorStates,
+)
+from rote.wire.a1.values import HighState, LowState
+
+State: TypeAlias = LowState | HighState
+Row: TypeAlias = "np.ndarray[Any, np.dtype[np.floating[Any]]]"
+
+MARGIN_RAD = POSITION_MARGIN_RAD
+"""How far inside its limits a joint has to stay, by the manufacturer's position protection."""
+MOST_POWER_W = 1000.0
+"""All legs together, at power level 10."""
+POWER_COUNT = 5
+"""More states over the limit than this trip it: each one over counts up, each other one down."""
+_POWER_CAP = 10
+MOST_VELOCITY_RAD_S, MOST_TORQUE_NM = A1_JOINTS[0].velocity_rad_s, A1_JOINTS[0].effort_nm
+OVERHEATED = 0x08
+"""The mode that a motor reports which is too hot."""
+_POSITION_OFF = np.float32(POSITION_OFF_RAD)
+_NAMES = tuple(joint.name.removesuffix("_joint") for joint in A1_JOINTS)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """What is watched. None switches one off; each is this project's choice where it is not the
+    manufacturer's."""
+
+    power_level: int | None = 10
+    """1 to 10, a tenth of 1000 W each. The manufacturer's examples use 1, which is 100 W."""
+    margin_rad: float | None = MARGIN_RAD
+    velocity_rad_s: float | None = MOST_VELOCITY_RAD_S
+    torque_nm: float | None = MOST_TORQUE_NM
+    temperature_c: float | None = 80.0
+    tilt_rad: float | None = 1.0
+    """Of the body, to any side."""
+    stale_s: float | None = 0.05
+    """How old the newest state may be."""
+
+    def __post_init__(self) -> None:
+        spans = {
+            "power_level": (1, 10),
+            "margin_rad": (0.0, 0.4),
+            "velocity_rad_s": (0.0, 100.0),
+            "torque_nm": (0.0, 127.0),
+            "temperature_c": (0.0, 127.0),
+            "tilt_rad": (0.0, math.pi),
+            "stale_s": (0.002, 10.0),
+        }
+        for name, (low, high) in spans.items():
+            value = getattr(self, name)
+            if value is not None and not low <= value <= high:  # not a number fails this, too
+                raise BadRequestError(
+                    f"{name} {value} is not possible", f"Choose {low:g} to {high:g}, or None."
+                )
+
+
+class Safety:
+    """The guard of one robot: `limit` what is asked for, `check` what is reported.
+
+    `robot` is "a1" or "go1", which have different joint limits. With `from_folded` a joint that is
+    outside at first, as those of a robot folded on the ground are, is watched from when it has come
+    inside; without, it trips at once, as the manufacturer's does.
+    """
+
+    def __init__(
+        self, robot: str = "a1", limits: Limits | None = None, *, from_folded: bool = True
+    ) -> None:
+        if robot not in SDK_LIMITS_RAD:
+            known = " or ".join(SDK_LIMITS_RAD)
+            raise BadRequestError(f"there are no limits for {robot!r}", f"Choose {known}.")
+        self.robot = robot
+        self.limits = limits or Limits()
+        rows = np.array(SDK_LIMITS_RAD[robot] * (LEG_MOTORS // JOINTS_PER_LEG))
+        self.lower_rad: Array = rows[:, 0]
+        self.upper_rad: Array = rows[:, 1]
+        self._from_folded = from_folded
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget what was seen, before the robot is driven anew."""
+        self._over_power = 0
+        self._been_inside = np.full(LEG_MOTORS, not self._from_folded)
+
+    # ---- what is asked for ----------------------------------------------------------------------
+
+    def limit(self, motors: MotorCmds) -> MotorCmds:
+        """Return the command with positions within the joints' limits.
+
+        A position that is switched off stays so. What is not a number, and a velocity or torque
+        beyond what the motors can do, raises `BadRequestError`.
+        """
+        q, dq = motors.q_rad[:LEG_MOTORS], motors.dq_rad_s[:LEG_MOTORS]
+        self._refuse(q, "position", math.inf, 0.0)
+        self._refuse(dq, "velocity", self._most_velocity, VELOCITY_OFF_RAD_S)
+        self._refuse(motors.tau_nm[:LEG_MOTORS], "torque", self._most_torque, 0.0)
+        is_on = q != _POSITION_OFF
+        outside = is_on & ((q < self.lower_rad) | (q > self.upper_rad))
+        if not outside.any():
+            return motors
+        clipped = np.clip(q, self.lower_rad, self.upper_rad)
+        return MotorCmds.of(
+            motor._replace(q_rad=float(clipped[place]))
+            if place < LEG_MOTORS and outside[place]
+            else motor
+            for place, motor in enumerate(motors)
+        )
+
+    @property
+    def _most_velocity(self) -> float:
+        return math.inf if self.limits.velocity_rad_s is None else self.limits.velocity_rad_s
+
+    @property
+    def _most_torque(self) -> float:
+        return math.inf if self.limits.torque_nm is None else self.limits.torque_nm
+
+    @staticmethod
+    def _refuse(numbers: Row, what: str, most: float, off: float) -> None:
+        bad = ~(np.abs(numbers) <= most) & (numbers != off) | ~np.isfinite(numbers)
+        for place in np.flatnonzero(bad):
+            value = float(numbers[place])
+            raise BadRequestError(
+                f"{_NAMES[place]}: a {what} of {value:g} is not possible",
+                f"Ask for at most {most:g}." if math.isfinite(most) else "Ask for a number.",
+            )
+
+    # ---- what is reported -----------------------------------------------------------------------
+
+    def check(self, state: State, age_s: float = 0.0) -> None:
+        """Raise `ProtectionError` for the first protection that a state trips.
+
+        `age_s` is how long ago it came. Call it once for each state: power is counted.
+        """
+        for error in self._found(state, age_s):
+            raise error
+
+    def _found(self, state: State, age_s: float) -> Iterator[ProtectionError]:
+        if self.limits.stale_s is not None and not age_s <= self.limits.stale_s:
+            yield ProtectionError(
+                "stale",
+                f"the newest state is {1000 * age_s:.0f} ms old, "
+                f"allowed {1000 * self.limits.stale_s:.0f} ms",
+                "Look at the robot and the network between.",
+            )
+        yield from self._tilt(state)
+        if isinstance(state, LowState):
+            yield from self._position(state.motors.q_rad[:LEG_MOTORS])
+            yield from self._motors(state.motors)
+        if state.motors is not None:
+            # The walking controller looks after its joints itself, and folds them to lie down.
+            yield from self._heat(state.motors)
+
+    def _tilt(self, state: State) -> Iterator[ProtectionError]:
+        most = self.limits.tilt_rad
+        roll, pitch = state.imu.rpy_rad[:2]
+        if most is not None and not max(abs(roll), abs(pitch)) <= most:
+            yield ProtectionError(
+                "tilt",
+                f"the body is tilted by {roll:.2f} rad in roll and {pitch:.2f} rad in pitch, "
+                f"allowed {most:.2f} rad",
+                "Set the robot on its feet by hand.",
+            )
+
+    def _motors(self, motors: MotorStates) -> Iterator[ProtectionError]:
+        dq, tau = motors.dq_rad_s[:LEG_MOTORS], motors.tau_nm[:LEG_MOTORS]
+        yield from self._power(tau, dq)
+        rows = (
+            ("velocity", np.abs(dq), self.limits.velocity_rad_s, "rad/s", "Ask for less speed."),
+            ("torque", np.abs(tau), self.limits.torque_nm, "N.m", "Ask for less, or free the leg."),
+        )
+        for protection, numbers, most, unit, remedy in rows:
+            if most is None:
+                continue
+            for place in np.flatnonzero(~(numbers <= most)):
+                reason = f"{_NAMES[place]} has {numbers[place]:.1f} {unit}, allowed {most:g} {unit}"
+                yield ProtectionError(protection, reason, remedy)
+
+    def _heat(self, motors: MotorStates) -> Iterator[ProtectionError]:
+        most = self.limits.temperature_c
+        if most is None:
+            return
+        celsius = motors.temperature_c[:LEG_MOTORS]
+        for place in np.flatnonzero((celsius > most) | (motors.mode[:LEG_MOTORS] == OVERHEATED)):
+            yield ProtectionError(
+                "temperature",
+                f"{_NAMES[place]} has {celsius[place]} °C or says that it is overheated, "
+                f"allowed {most:g} °C",
+                "Let the robot lie and cool down.",
+            )
+
+    def _position(self, q: Row) -> Iterator[ProtectionError]:
+        margin = self.limits.margin_rad
+        if margin is None:
+            return
+        lower, upper = self.lower_rad + margin, self.upper_rad - margin
+        inside = (q >= lower) & (q <= upper)
+        self._been_inside |= inside
+        for place in np.flatnonzero(self._been_inside & ~inside):
+            yield ProtectionError(
+                "position",
+                f"{_NAMES[place]} is at {q[place]:.3f} rad, "
+                f"allowed {lower[place]:.3f} to {upper[place]:.3f} rad",
+                "Keep the legs further from their stops. Folded legs on the ground are outside: "
+                "stand the robot up first.",
+            )
+
+    def _power(self, tau: Row, dq: Row) -> Iterator[ProtectionError]:
+        if self.limits.power_level is None:
+            return
+        most_w = MOST_POWER_W * self.limits.power_level / 10
+        power_w = float(np.abs(tau * dq).sum())
+        # Asked this way round, what is not a number counts as too much.
+        step = -1 if power_w <= most_w else 1
+        self._over_power = min(max(self._over_power + step, 0), _POWER_CAP)
+        if self._over_power > POWER_COUNT:
+            yield ProtectionError(
+                "power",
+                f"the legs have worked with more than {most_w:.0f} W, now {power_w:.0f} W",
+                "Move slower, or allow a higher power level if you know why.",
+            )

@@ -1,0 +1,268 @@
+"""The simulated A1 on its ports: real time, one session per client and level, one world for all.
+
+    async with A1Simulator(A1World(dialect=Dialect.A1_3_3_4)) as robot:
+        print(robot.url(Level.HIGH))
+
+An A1 of dialect 3.2 takes both levels on one port; all others listen for the high level on 8082 and
+for the low level on 8007.
+"""
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import TracebackType
+from typing import NamedTuple, Self
+
+from rote.carrier.impair import Disturber, Impairment
+from rote.carrier.udp import Address, UdpPort, open_port
+from rote.errors import LocalProtocolError
+from rote.session.a1 import A1Session, Commanded, Level, State, Timing, WentStale
+from rote.session.events import PeerLost
+from rote.session.teaching import Role
+from rote.sim.a1.body import STEP_S
+from rote.sim.a1.faults import spoiled
+from rote.sim.a1.world import A1World as A1World
+from rote.wire.a1.formats import BY_SIZE
+from rote.wire.a1.values import Dialect, Kind
+
+HIGH_PORT, LOW_PORT = 8082, 8007
+"""Where robots listen."""
+IDLE_TICK_S = 0.02
+MOST_CATCH_UP_S = 0.25
+"""If the process was held up longer than this, the robot's time stood still meanwhile."""
+MOST_CLIENTS = 16
+HIGH_WATCHDOG_S = 0.5
+"""A walking robot that is told nothing this long stands. A guess."""
+GO1_HIGH_HZ = 50.0
+"""How often a Go1 sends the state of its walking controller, by a public report."""
+
+Send = Callable[[bytes, Address], None]
+
+
+class Ports(NamedTuple):
+    """Where the robot listens."""
+
+    high: int
+    low: int
+
+
+@dataclass(slots=True)
+class _Client:
+    session: A1Session
+    send: Send
+    address: Address
+    level: Level
+
+
+class A1Simulator:
+    """Runs a world in real time and answers clients on its two ports."""
+
+    def __init__(
+        self,
+        world: A1World,
+        host: str = "127.0.0.1",
+        *,
+        high_port: int = 0,
+        low_port: int = 0,
+        impairment: Impairment | None = None,
+        timing: Timing | None = None,
+    ) -> None:
+        self.world = world
+        self.host = host
+        self.dialect = world.dialect
+        self.refused = 0
+        """Clients turned away because too many were there."""
+        self._wanted = Ports(high_port, low_port)
+        self._impairment = impairment
+        low = timing or Timing()
+        self._timing = {
+            Level.LOW: low,
+            Level.HIGH: Timing(watchdog_s=max(HIGH_WATCHDOG_S, low.watchdog_s)),
+        }
+        self._strangers: Counter[str] = Counter()
+        self._clients: dict[tuple[Address, Level], _Client] = {}
+        self._ports: dict[Level, UdpPort] = {}
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._stepped_at = self._reported_at = 0.0
+
+    async def __aenter__(self) -> Self:
+        await self.open()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    # ---- ports ----------------------------------------------------------------------------------
+
+    async def open(self) -> Ports:
+        """Bind the ports and let time run."""
+        self._loop = asyncio.get_running_loop()
+        disturber = None if self._impairment is None else Disturber(self._impairment)
+        try:
+            self._ports[Level.LOW] = await self._bind(Level.LOW, self._wanted.low, disturber)
+            if self.dialect is Dialect.A1_3_2 and self._wanted.high in (0, self._wanted.low):
+                self._ports[Level.HIGH] = self._ports[Level.LOW]
+            else:
+                self._ports[Level.HIGH] = await self._bind(Level.HIGH, self._wanted.high, disturber)
+        except BaseException:
+            await self.close()
+            raise
+        self._stepped_at = self._reported_at = self._loop.time()
+        self._timer = self._loop.call_later(STEP_S, self._tick)
+        return self.ports
+
+    async def _bind(self, level: Level, port: int, disturber: Disturber | None) -> UdpPort:
+        if disturber is None:
+            udp = await open_port(
+                self.host, port, lambda d, a: self._receive(d, a, udp.send, level)
+            )
+            return udp
+
+        def send(answer: bytes, address: Address) -> None:
+            disturber.pass_on(answer, lambda arriving: udp.send(arriving, address))
+
+        def receive(datagram: bytes, address: Address) -> None:
+            disturber.pass_on(datagram, lambda d: self._receive(d, address, send, level))
+
+        udp = await open_port(self.host, port, receive)
+        return udp
+
+    @property
+    def ports(self) -> Ports:
+        """The ports it listens on."""
+        if not self._ports:
+            raise LocalProtocolError("the simulated robot is not open", "Call open() first.")
+        return Ports(self._ports[Level.HIGH].address[1], self._ports[Level.LOW].address[1])
+
+    def url(self, level: Level = Level.HIGH) -> str:
+        """Return the address a client connects to."""
+        port = self.ports.low if level is Level.LOW else self.ports.high
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"a1://{host}:{port}?level={level.value}"
+
+    @property
+    def clients(self) -> int:
+        """How many conversations there are."""
+        return len(self._clients)
+
+    @property
+    def dropped(self) -> Counter[str]:
+        """What arrived and was not used, by reason."""
+        total = Counter(self._strangers)
+        for client in self._clients.values():
+            total.update(client.session.dropped)
+        return total
+
+    async def close(self) -> None:
+        """Stop time and close the ports. Safe to call twice."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        for port in self._ports.values():
+            port.close()
+        self._ports.clear()
+        self._clients.clear()
+        # A socket closes in the next turn of the loop; who comes back may bind its port again.
+        await asyncio.sleep(0)
+
+    # ---- time -----------------------------------------------------------------------------------
+
+    def _tick(self) -> None:
+        assert self._loop is not None
+        now = self._loop.time()
+        self._catch_up(now)
+        if now >= self._reported_at + 1.0 / GO1_HIGH_HZ:
+            self._reported_at = max(self._reported_at + 1.0 / GO1_HIGH_HZ, now - 0.1)
+            self._report_paced()
+        for client in list(self._clients.values()):
+            client.session.tick(now)
+            self._settle(client)
+        wait_s = STEP_S if self._clients else IDLE_TICK_S
+        self._timer = self._loop.call_at(max(self._stepped_at + wait_s, now), self._tick)
+
+    def _catch_up(self, now: float) -> None:
+        """Bring the world's time up to now."""
+        self._stepped_at = max(self._stepped_at, now - MOST_CATCH_UP_S)
+        while self._stepped_at + STEP_S <= now:
+            self._stepped_at += STEP_S
+            self.world.step()
+
+    def _report_paced(self) -> None:
+        for client in self._clients.values():
+            if client.session.paced:
+                client.session.report(self.world.state(client.level))
+
+    # ---- clients --------------------------------------------------------------------------------
+
+    def _receive(self, datagram: bytes, address: Address, send: Send, level: Level) -> None:
+        assert self._loop is not None
+        now = self._loop.time()
+        self._catch_up(now)
+        if self.dialect is Dialect.A1_3_2:
+            format_ = BY_SIZE.get(len(datagram))
+            level = Level.LOW if format_ and format_.kind is Kind.LOW_CMD else Level.HIGH
+        client = self._clients.get((address, level))
+        if client is None:
+            self._admit(datagram, _Client(self._session(level), send, address, level), now)
+            return
+        client.session.receive(datagram, now)
+        self._settle(client)
+
+    def _session(self, level: Level) -> A1Session:
+        return A1Session(
+            Role.ROBOT,
+            level,
+            dialect=self.dialect,
+            timing=self._timing[level],
+            paced=self.world.is_go1 and level is Level.HIGH,
+        )
+
+    def _admit(self, datagram: bytes, client: _Client, now: float) -> None:
+        """Take on whoever sends a command; other bytes leave nothing behind but a count."""
+        session = client.session
+        session.receive(datagram, now)
+        if not session.heard:
+            self._strangers.update(session.dropped)
+        elif len(self._clients) >= MOST_CLIENTS:
+            self.refused += 1
+        else:
+            self._clients[client.address, client.level] = client
+            self._settle(client)
+
+    def _settle(self, client: _Client) -> None:
+        """Act on what a session reports, and send what it wants sent."""
+        session = client.session
+        for event in session.events():
+            if isinstance(event, Commanded):
+                self.world.obey(event.command)
+                if not session.paced:
+                    session.report(self.world.state(client.level))
+            elif isinstance(event, WentStale) and self._is_alone(client):
+                self.world.fall_silent(client.level)
+            elif isinstance(event, PeerLost):
+                self._part_with(client)
+        health = self.world.health
+        for datagram in session.outgoing():
+            if not health.silent:
+                told = spoiled(datagram, health.spoiled) if health.spoiled else datagram
+                client.send(told, client.address)
+
+    def _is_alone(self, client: _Client) -> bool:
+        """Whether nobody else speaks at that client's level."""
+        others = (other for other in self._clients.values() if other is not client)
+        return not any(
+            other.level is client.level and other.session.state is State.LIVE for other in others
+        )
+
+    def _part_with(self, client: _Client) -> None:
+        self._strangers.update(client.session.dropped)
+        del self._clients[client.address, client.level]
+        if self._is_alone(client):
+            self.world.forget(client.level)

@@ -1,0 +1,1 @@
+"""The UDP protocol of the A1 and the Go1."""
