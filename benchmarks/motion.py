@@ -16,7 +16,7 @@ import numpy as np
 
 from benchmarks.table import Row, cpu_s, take_turns
 from rote.messages import Interpolation
-from rote.model import G1_29, G1_REST_RAD, RIGHT_ARM, TAUGHT_JOINTS
+from rote.model.g1 import G1_29, G1_REST_RAD, RIGHT_ARM, TAUGHT_JOINTS
 from rote.motion.check import check
 from rote.motion.contact import ContactModel
 from rote.motion.keyframes import SEARCHED_SAMPLES, compress_to_bound, compress_to_budget

@@ -27,7 +27,7 @@ from benchmarks.c_program import compiled
 from benchmarks.round_trip import run_on, server
 from benchmarks.table import Row
 from rote.connection import connect
-from rote.model import G1_29, G1_REST_RAD, TAUGHT_JOINTS
+from rote.model.g1 import G1_29, G1_REST_RAD, TAUGHT_JOINTS
 from rote.motion.track import Track
 from rote.robot.base import StreamReport
 

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import rote
-from rote.model import G1_JOINTS
+from rote.model.g1 import G1_JOINTS
 from rote.sim.body import REST_RAD
 
 ELBOW = next(joint.index for joint in G1_JOINTS if joint.name == "left_elbow_joint")

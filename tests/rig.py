@@ -12,7 +12,7 @@ from rote.carrier.impair import Impairment
 from rote.client.services import ServicesClient
 from rote.client.teaching import TeachingClient
 from rote.connection import connect
-from rote.messages import Mode
+from rote.model.g1 import Mode
 from rote.robot.g1 import G1
 from rote.session import rpc as rpc_session
 from rote.session.teaching import Timing

@@ -18,8 +18,8 @@ from rote.errors import (
     UnsafeMotionError,
     UnsupportedError,
 )
-from rote.messages import Code, Interpolation, Mode, Phase, RobotState
-from rote.model import G1_29, G1_JOINTS, G1_REST_RAD, TAUGHT_JOINTS
+from rote.messages import Code, Interpolation, Phase, RobotState
+from rote.model.g1 import G1_29, G1_JOINTS, G1_REST_RAD, TAUGHT_JOINTS, Mode
 from rote.motion.compare import deviation
 from rote.motion.edit import trim
 from rote.motion.record import Recorder

@@ -20,6 +20,7 @@ import pytest
 
 from rote import messages as m
 from rote.errors import DecodeError
+from rote.model.g1 import Mode
 from rote.session.events import Event, Requested
 from rote.session.memory import REMEMBERED
 from rote.session.stream import Told
@@ -36,7 +37,7 @@ KEYFRAMES = tuple(
     m.Keyframe(joint=joint, time_ms=10 * joint, value_rad=joint / 10) for joint in range(20)
 )
 COMMANDS: list[m.Command] = [
-    m.ChangeMode(m.Mode.WALK),
+    m.ChangeMode(Mode.WALK),
     m.MoveByHand("wave", 1000),
     m.EnterTeaching(),
     m.KeepTeaching(),

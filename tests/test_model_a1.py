@@ -2,7 +2,7 @@
 
 import pytest
 
-from rote.model_a1 import (
+from rote.model.a1 import (
     A1,
     A1_JOINTS,
     A1_STAND_RAD,
@@ -10,7 +10,6 @@ from rote.model_a1 import (
     MASS_KG,
     SDK_LIMITS_RAD,
     TRUNK_MASS_KG,
-    link_of,
 )
 
 
@@ -21,10 +20,10 @@ def test_joints_are_in_the_order_of_the_motors() -> None:
 
 
 def test_each_joint_hangs_on_the_one_before_it() -> None:
-    links = {link_of(joint) for joint in A1_JOINTS}
+    links = {joint.link for joint in A1_JOINTS}
     for joint in A1_JOINTS:
         assert joint.parent == "trunk" or joint.parent in links
-    assert link_of(A1_JOINTS[7]) == "RR_thigh" == A1_JOINTS[8].parent
+    assert A1_JOINTS[7].link == "RR_thigh" == A1_JOINTS[8].parent
 
 
 @pytest.mark.parametrize(

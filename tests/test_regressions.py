@@ -7,8 +7,8 @@ import pytest
 
 from rote import messages as m
 from rote.errors import BadRequestError, StoreError, UnsafeMotionError
-from rote.messages import Keyframe, Mode
-from rote.model import G1_JOINTS
+from rote.messages import Keyframe
+from rote.model.g1 import G1_JOINTS, Mode
 from rote.motion.files import load_csv, save_csv
 from rote.motion.limits import check_positions, check_speeds
 from rote.motion.plot import plot_pair

@@ -9,7 +9,7 @@ import virtual
 from rig import Rig, rig
 from rote import messages as m
 from rote.errors import NoAnswerError, PeerLostError, RefusedError, UnsupportedError
-from rote.messages import Mode
+from rote.model.g1 import Mode
 from rote.robot.g1 import G1
 
 Story = Callable[[Rig, G1], Awaitable[None]]

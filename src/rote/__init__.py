@@ -34,7 +34,8 @@ if TYPE_CHECKING:
         UnsupportedError,
         WarnedMotionError,
     )
-    from rote.messages import Code, Interpolation, Keyframe, Mode, Phase, RobotState
+    from rote.messages import Code, Interpolation, Keyframe, Phase, RobotState
+    from rote.model.g1 import Mode
     from rote.motion.track import Track
     from rote.robot.a1.bot import Bot
     from rote.robot.a1.loop import LoopFunc
@@ -59,7 +60,8 @@ _HOMES: dict[str, tuple[str, ...]] = {
         "UnsafeMotionError", "UnsupportedError", "MissingExtraError", "StoreError",
         "ProtectionError", "TimeLimitError", "WarnedMotionError",
     ),
-    "rote.messages": ("Code", "Interpolation", "Keyframe", "Mode", "Phase", "RobotState"),
+    "rote.messages": ("Code", "Interpolation", "Keyframe", "Phase", "RobotState"),
+    "rote.model.g1": ("Mode",),
     "rote.motion.track": ("Track",),
     "rote.robot.a1.robot": ("A1",),
     "rote.robot.base": ("Actions", "Finding", "PlayReport", "Progress", "Severity", "StreamReport"),

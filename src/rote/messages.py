@@ -17,49 +17,6 @@ MAX_KEYFRAMES = 20
 JOINT_COUNT = 29
 
 
-class Mode(IntEnum):
-    """What the robot's motion controller is doing, by the ids a G1 itself uses."""
-
-    ZERO_TORQUE = 0
-    DAMP = 1
-    LOCK_STAND = 4
-    WALK = 500
-    WALK_WAIST = 501
-    RUN = 801
-    RUN_29 = 802
-
-
-@dataclass(frozen=True, slots=True)
-class ModeFacts:
-    """What a mode means."""
-
-    words: str
-    balanced: bool
-    """The robot keeps its balance by itself, so its arms may be taught and played."""
-    stiff: bool
-    """Joints hold their places."""
-    buttons: str
-    """How a person reaches it with the remote of a G1."""
-
-
-MODES: dict[Mode, ModeFacts] = {
-    Mode.ZERO_TORQUE: ModeFacts(
-        "no torque: every joint hangs free", False, False, "after power-on"
-    ),
-    Mode.DAMP: ModeFacts("damped: joints give way slowly", False, False, "L2+B"),
-    Mode.LOCK_STAND: ModeFacts("standing with locked joints, no balance", False, True, "L2+UP"),
-    Mode.WALK: ModeFacts("balanced standing and walking", True, True, "R1+X"),
-    Mode.WALK_WAIST: ModeFacts("balanced, with a free waist", True, True, "R1+Y"),
-    Mode.RUN: ModeFacts("running, 23 joints", True, True, "R2+A"),
-    Mode.RUN_29: ModeFacts("running, 29 joints", True, True, "R2+A"),
-}
-
-
-def is_balanced(mode_id: int) -> bool:
-    """Whether motions can be taught and played in a mode; never in one that is not known."""
-    return mode_id in MODES and MODES[Mode(mode_id)].balanced
-
-
 class Phase(IntEnum):
     """How far a playback is."""
 
@@ -436,7 +393,8 @@ Reply = Status | ActionList | Controller
 class RobotState:
     """What the robot is doing at one moment of its own clock."""
 
-    mode: int = Mode.WALK
+    mode: int = -1
+    """The id of the motion controller's state; -1 where it is not known."""
     arms_soft: bool = False
     recording: bool = False
     phase: Phase = Phase.NONE

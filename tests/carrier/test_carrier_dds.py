@@ -30,8 +30,8 @@ from rote.errors import (
     RefusedError,
     UnsafeMotionError,
 )
-from rote.messages import Code, Mode, Phase, RobotState
-from rote.model import G1_29, G1_REST_RAD
+from rote.messages import Code, Phase, RobotState
+from rote.model.g1 import G1_29, G1_REST_RAD, Mode
 from rote.motion.compare import deviation
 from rote.motion.record import Recorder
 from rote.motion.track import Track

@@ -12,7 +12,7 @@ from rote.cli import main
 from rote.errors import LinkError
 from rote.host import check as surroundings
 from rote.host.check import Interface
-from rote.messages import Mode
+from rote.model.g1 import Mode
 from rote.robot import doctor
 from rote.robot.base import Severity
 

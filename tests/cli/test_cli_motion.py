@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from rote.cli import main
-from rote.model import G1_29
-from rote.model_a1 import A1, A1_STAND_RAD
+from rote.model.a1 import A1, A1_STAND_RAD
+from rote.model.g1 import G1_29
 from rote.motion.files import load, save
 from rote.motion.track import Track
 from rote.sim.presets import performed

@@ -14,7 +14,8 @@ from rote.carrier.impair import Impairment
 from rote.client.rpc import BACK_OFF_S, RpcPort
 from rote.client.services import ServicesClient
 from rote.errors import LinkError, PeerLostError, RoteError, StageTimeoutError
-from rote.messages import Mode, RobotState
+from rote.messages import RobotState
+from rote.model.g1 import Mode
 from rote.robot.g1 import G1
 from rote.sim.webrtc import WebRtcDoor
 from rote.wire import rpc

@@ -33,7 +33,7 @@ SERVER = """
 import json, socket, sys, time
 sys.path.insert(0, sys.argv[1])
 from unitree_legged_sdk import robot_interface as sdk
-from rote.wire import a1
+from rote.wire.a1 import codec, motors as m, values as v
 
 high = sys.argv[2] == "high"
 with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
@@ -47,9 +47,9 @@ while True:
     if udp.Recv() == 0:
         taken += 1
         tick = int((time.monotonic() - begin) * 1e6)
-        motors = a1.MotorStates.of([a1.MotorState(q_rad=-1.5)] * 12)
-        state = a1.HighState(mode=taken % 256) if high else a1.LowState(motors=motors, tick=tick)
-        udp.SetSend(a1.encode(state, a1.Dialect.GO1))
+        motors = m.MotorStates.of([m.MotorState(q_rad=-1.5)] * 12)
+        state = v.HighState(mode=taken % 256) if high else v.LowState(motors=motors, tick=tick)
+        udp.SetSend(codec.encode(state, v.Dialect.GO1))
         if high:
             udp.SetSend("[encryptCRC]")  # as a robot does; it seals what it sends itself
         udp.Send()

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 import numpy as np
 from hypothesis import strategies as st
 
-from rote.model import G1_23, G1_27, G1_29
+from rote.model.g1 import G1_23, G1_27, G1_29
 from rote.motion.track import Mark, Track
 
 _VARIANTS = (G1_29, G1_27, G1_23)

@@ -11,8 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rote.errors import BadRequestError, UnsafeMotionError, WarnedMotionError
-from rote.model import FOOT_CORNERS_M, G1_23, G1_29, G1_JOINTS, TAUGHT_JOINTS, Joint
-from rote.model_a1 import A1, A1_STAND_RAD
+from rote.model.a1 import A1, A1_STAND_RAD
+from rote.model.family import Joint
+from rote.model.g1 import FOOT_CORNERS_M, G1_23, G1_29, G1_JOINTS, TAUGHT_JOINTS
 from rote.motion import kinematics
 from rote.motion.check import (
     BALANCE_M,

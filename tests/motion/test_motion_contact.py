@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from rote.errors import MissingExtraError
-from rote.model import G1_29, G1_JOINTS
+from rote.model.g1 import G1_29, G1_JOINTS
 from rote.motion.contact import SHAPES, Contact, ContactModel, body_xml, contacts
 from rote.motion.kinematics import LINKS, forward
 from rote.motion.track import Array, Track

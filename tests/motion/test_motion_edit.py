@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rote.errors import BadRequestError
-from rote.model import G1_23, G1_27, G1_29, G1_REST_RAD, Variant
-from rote.model_a1 import A1, A1_STAND_RAD
+from rote.model.a1 import A1, A1_STAND_RAD
+from rote.model.family import Build
+from rote.model.g1 import G1_23, G1_27, G1_29, G1_REST_RAD
 from rote.motion import edit
 from rote.motion.track import Array, Mark, Track
 
@@ -490,7 +491,7 @@ def test_the_last_joint_cannot_be_dropped() -> None:
         edit.drop(even(), NAMES)
 
 
-def whole(variant: Variant, angle_rad: float = 0.04) -> Track:
+def whole(variant: Build, angle_rad: float = 0.04) -> Track:
     joints_rad = np.outer([0.0, angle_rad], np.ones(len(variant.names)))
     return Track(
         times_s=np.arange(2.0), joints_rad=joints_rad, names=variant.names, variant=variant.name
@@ -499,7 +500,7 @@ def whole(variant: Variant, angle_rad: float = 0.04) -> Track:
 
 @pytest.mark.parametrize("target", [G1_29, G1_27, G1_23])
 @pytest.mark.parametrize("variant", [G1_29, G1_27, G1_23])
-def test_a_track_comes_to_any_variant_joint_by_joint(variant: Variant, target: Variant) -> None:
+def test_a_track_comes_to_any_variant_joint_by_joint(variant: Build, target: Build) -> None:
     there = edit.to_variant(whole(variant), target.name)
     assert (there.names, there.variant) == (target.names, target.name)
     rest = dict(zip(G1_29.names, G1_REST_RAD, strict=True))
@@ -517,7 +518,7 @@ def test_joints_that_were_missing_or_dropped_are_named_in_the_history() -> None:
 @pytest.mark.parametrize(
     ("variant", "rest_rad"), [(G1_29, G1_REST_RAD), (A1, A1_STAND_RAD)], ids=["G1", "A1"]
 )
-def test_what_a_track_lacks_stands_at_ease(variant: Variant, rest_rad: tuple[float, ...]) -> None:
+def test_what_a_track_lacks_stands_at_ease(variant: Build, rest_rad: tuple[float, ...]) -> None:
     last = edit.keep(whole(variant), variant.names[-3:])
     found = edit.to_variant(last, variant.name)
     assert found.joints_rad[0].tolist() == [*rest_rad[:-3], 0.0, 0.0, 0.0]
@@ -526,7 +527,7 @@ def test_what_a_track_lacks_stands_at_ease(variant: Variant, rest_rad: tuple[flo
 @pytest.mark.parametrize("force", [False, True])
 @pytest.mark.parametrize(("variant", "target"), [(A1, G1_29), (A1, G1_23), (G1_29, A1)])
 def test_nothing_makes_a_motion_of_one_robot_one_of_the_other(
-    variant: Variant, target: Variant, force: bool
+    variant: Build, target: Build, force: bool
 ) -> None:
     with pytest.raises(BadRequestError, match=f"{target.name} has none of the track's"):
         edit.to_variant(whole(variant), target.name, force=force)

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from rote.errors import BadRequestError, MissingExtraError
-from rote.model import G1_29, G1_REST_RAD
-from rote.model_a1 import A1, A1_STAND_RAD
+from rote.model.a1 import A1, A1_STAND_RAD
+from rote.model.g1 import G1_29, G1_REST_RAD
 from rote.motion import figure
 from rote.motion.figure import LEFT, RIGHT, draw_frames, draw_gif, drawn_frames
 from rote.motion.figure_body import STICKS, a1_sticks, body_of, sticks

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from motion.motion_tracks import full_disk
 from rote.errors import BadRequestError
-from rote.model import G1_23, G1_27, G1_29, Variant
+from rote.model.family import Build
+from rote.model.g1 import G1_23, G1_27, G1_29
 from rote.motion.files import load_csv, save_csv
 from rote.motion.track import Track
 
@@ -65,7 +66,7 @@ def test_a_track_of_no_samples_survives(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("variant", [G1_23, G1_27, G1_29], ids=lambda variant: variant.name)
-def test_the_joints_tell_which_build_of_the_robot_it_is(tmp_path: Path, variant: Variant) -> None:
+def test_the_joints_tell_which_build_of_the_robot_it_is(tmp_path: Path, variant: Build) -> None:
     save_csv(small_track(names=variant.names), tmp_path / "track.csv")
     assert load_csv(tmp_path / "track.csv").variant == variant.name
 

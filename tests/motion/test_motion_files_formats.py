@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from motion.motion_tracks import assert_same, assert_same_numbers, full_disk, tracks, waving
 from rote.errors import BadRequestError
-from rote.model import G1_23, G1_29
+from rote.model.g1 import G1_23, G1_29
 from rote.motion import files
 from rote.motion.files import csv_file, disk, document, json_file
 from rote.motion.track import Mark, Track

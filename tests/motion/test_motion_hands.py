@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from motion.motion_peers import wave
 from rote.errors import BadRequestError
 from rote.messages import Interpolation
-from rote.model import G1_29, G1_REST_RAD, TAUGHT_JOINTS
+from rote.model.g1 import G1_29, G1_REST_RAD, TAUGHT_JOINTS
 from rote.motion.hands import CHAINS, hand_error, levers_m
 from rote.motion.interpolate import sample_keyframes
 from rote.motion.keyframes import LEAST_HAND_MM, Compressed, compress_to_bound, compress_to_budget

@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rote.errors import BadRequestError
-from rote.model import (
+from rote.model.family import Vector
+from rote.model.g1 import (
     FOOT_CORNERS_M,
     G1_29,
     G1_JOINTS,
@@ -15,8 +16,6 @@ from rote.model import (
     LEFT_ARM,
     PELVIS_MASS_KG,
     RIGHT_ARM,
-    Vector,
-    link_of,
 )
 from rote.motion import kinematics
 from rote.motion.kinematics import LINKS
@@ -41,7 +40,7 @@ def walked(pose: Array, link: str) -> tuple[Array, Array]:
     """Return place and turn of a link, by walking from it to the pelvis."""
     place, turn = np.zeros(3), np.eye(3)
     while link != "pelvis":
-        joint = next(joint for joint in G1_JOINTS if link_of(joint) == link)
+        joint = next(joint for joint in G1_JOINTS if joint.link == link)
         roll, pitch, yaw = joint.origin_rpy_rad
         base = turned(yaw, (0, 0, 1)) @ turned(pitch, (0, 1, 0)) @ turned(roll, (1, 0, 0))
         base = base @ turned(float(pose[joint.index]), joint.axis)

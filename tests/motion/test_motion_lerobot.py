@@ -17,7 +17,7 @@ import pytest
 
 from motion.motion_tracks import full_disk, waving
 from rote.errors import BadRequestError, MissingExtraError
-from rote.model import G1_23
+from rote.model.g1 import G1_23
 from rote.motion.edit import resample
 from rote.motion.files.lerobot import export_lerobot
 from rote.motion.track import Track

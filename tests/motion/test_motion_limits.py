@@ -8,7 +8,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from rote.errors import UnsafeMotionError
-from rote.model import G1_JOINTS
+from rote.model.g1 import G1_JOINTS
 from rote.motion.limits import (
     MOST_PLAYED_RAD_S,
     TOLERANCE_RAD,

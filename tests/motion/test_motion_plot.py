@@ -12,8 +12,8 @@ import pytest
 
 from motion.motion_tracks import waving
 from rote.errors import BadRequestError, MissingExtraError
-from rote.model import G1_29, G1_JOINTS
-from rote.model_a1 import A1, A1_STAND_RAD
+from rote.model.a1 import A1, A1_STAND_RAD
+from rote.model.g1 import G1_29, G1_JOINTS
 from rote.motion.findings import Finding, Kind, Severity
 from rote.motion.plot import drawn_track, plain, plot_pair, plot_track
 from rote.motion.track import Mark, Track

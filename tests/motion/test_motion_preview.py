@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from rote.errors import BadRequestError, MissingExtraError
-from rote.model import G1_23, G1_29, G1_JOINTS, G1_REST_RAD
+from rote.model.g1 import G1_23, G1_29, G1_JOINTS, G1_REST_RAD
 from rote.motion.findings import Kind, Severity
 from rote.motion.kinematics import LINKS, forward, weight_nm, weights
 from rote.motion.preview import Base, JointPreview, Preview, preview

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rote.messages import RobotState
-from rote.model import G1_29
+from rote.model.g1 import G1_29
 from rote.motion.record import Recorder
 
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from rote.errors import BadRequestError
 from rote.messages import Interpolation
-from rote.model import G1_29
+from rote.model.g1 import G1_29
 from rote.motion.check import check
 from rote.motion.findings import Kind
 from rote.motion.interpolate import minimum_jerk, sample

@@ -26,8 +26,8 @@ from rote.errors import (
     UnsupportedError,
 )
 from rote.messages import Code
-from rote.model_a1 import A1 as A1_VARIANT
-from rote.model_a1 import A1_JOINTS
+from rote.model.a1 import A1 as A1_VARIANT
+from rote.model.a1 import A1_JOINTS
 from rote.motion.check import LEG_GAP_S
 from rote.motion.files.library import Library
 from rote.motion.track import Track

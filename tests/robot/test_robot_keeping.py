@@ -15,7 +15,7 @@ from motion.motion_tracks import full_disk
 from rig import rig
 from rote.errors import BadRequestError, PeerLostError
 from rote.messages import RobotState
-from rote.model import G1_29
+from rote.model.g1 import G1_29
 from rote.motion.files.library import Library
 from rote.robot.g1 import G1
 from rote.robot.keeping import Keeper

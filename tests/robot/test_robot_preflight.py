@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from rote.messages import MAX_ACTIONS, Mode, Phase, RobotState
+from rote.messages import MAX_ACTIONS, Phase, RobotState
+from rote.model.g1 import Mode
 from rote.robot.base import Actions, ModeReport, Severity, TaughtAction
 from rote.robot.preflight import findings
 

@@ -6,7 +6,7 @@ import pytest
 from rote import messages as m
 from rote.errors import BadRequestError, UnsafeMotionError
 from rote.messages import Interpolation
-from rote.model import G1_29, G1_REST_RAD
+from rote.model.g1 import G1_29, G1_REST_RAD
 from rote.motion.interpolate import sample_keyframes
 from rote.motion.track import Array, Track
 from rote.robot.storing import compress, storable

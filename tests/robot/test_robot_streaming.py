@@ -14,8 +14,8 @@ from rig import rig
 from rote.client.client_base import FromAnywhere
 from rote.errors import BadRequestError, UnsafeMotionError
 from rote.messages import RobotState, StreamPose
-from rote.model import G1_23, G1_29, G1_JOINTS, G1_REST_RAD, TAUGHT_JOINTS
-from rote.model_a1 import A1
+from rote.model.a1 import A1
+from rote.model.g1 import G1_23, G1_29, G1_JOINTS, G1_REST_RAD, TAUGHT_JOINTS
 from rote.motion.track import Array, Track
 from rote.robot.streaming import (
     RATES_HZ,

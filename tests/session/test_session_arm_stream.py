@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rote.messages import Phase, StreamPose
-from rote.model import G1_JOINTS, G1_REST_RAD, TAUGHT_JOINTS
+from rote.model.g1 import G1_JOINTS, G1_REST_RAD, TAUGHT_JOINTS
 from rote.session.arm_stream import FADE_HZ, FADE_MOST_S, ArmStream, Setpoint
 from rote.wire.hg import UPPER_BODY
 

@@ -19,6 +19,7 @@ from hypothesis.stateful import (
 
 from rote import messages as m
 from rote.errors import BadRequestError, LocalProtocolError
+from rote.model.g1 import Mode
 from rote.session.events import (
     Event,
     Opened,
@@ -53,7 +54,7 @@ STEPS: list[m.Command] = [
     m.SignalReady(),
 ]
 OTHERS: list[m.Command] = [
-    m.ChangeMode(m.Mode.WALK),
+    m.ChangeMode(Mode.WALK),
     m.MoveByHand("wave", 1000),
     m.EnterTeaching(),
     m.KeepTeaching(),

@@ -10,7 +10,7 @@ import pytest
 from rote.carrier import Link, open_link
 from rote.carrier.impair import Impairment
 from rote.errors import LinkError, LocalProtocolError
-from rote.model_a1 import A1_STAND_RAD
+from rote.model.a1 import A1_STAND_RAD
 from rote.session.a1 import A1Session, Jumped, Learned, Level, Reported, Timing
 from rote.session.events import PeerLost
 from rote.session.teaching import Role

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rote.model_a1 import A1_JOINTS, A1_STAND_RAD, FOOT_M
+from rote.model.a1 import A1_JOINTS, A1_STAND_RAD, FOOT_M
 from rote.motion.track import Array
 from rote.sim.a1.body import LIMP, STEP_S, Body, Drive
 from rote.sim.a1.legs import (

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rote.errors import BadRequestError
-from rote.model_a1 import A1_STAND_RAD
+from rote.model.a1 import A1_STAND_RAD
 from rote.motion.track import Array
 from rote.session.a1 import Level, neutral
 from rote.sim.a1.faults import parse_a1_fault, spoiled

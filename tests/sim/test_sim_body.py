@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rote.model import G1_JOINTS, HAND_COM_M, HAND_MASS_KG, LEFT_ARM, RIGHT_ARM
+from rote.model.g1 import G1_JOINTS, HAND_COM_M, HAND_MASS_KG, LEFT_ARM, RIGHT_ARM
 from rote.motion.track import Array
 from rote.sim.body import (
     EFFORT_NM,

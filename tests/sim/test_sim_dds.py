@@ -15,8 +15,8 @@ from rote import messages as m
 from rote.carrier import dds_types as types
 from rote.carrier.dds import Bus, Target
 from rote.carrier.impair import Impairment
-from rote.messages import Mode, Phase
-from rote.model import G1_REST_RAD
+from rote.messages import Phase
+from rote.model.g1 import G1_REST_RAD, Mode
 from rote.sim.dds import DdsDoor
 from rote.sim.server import Simulator
 from rote.sim.store import Store

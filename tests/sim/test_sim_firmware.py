@@ -2,9 +2,8 @@
 
 import pytest
 
-from rote.messages import MODES
+from rote.model.g1 import MODES, RUNNING
 from rote.sim.firmware import DEFAULT, PROFILES, Firmware
-from rote.sim.fsm import RUNNING
 from rote.wire.lowstate import MACHINES
 
 

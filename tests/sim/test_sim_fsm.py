@@ -4,8 +4,9 @@ import itertools
 
 import pytest
 
-from rote.messages import MODES, Code, Mode
-from rote.sim.fsm import ACTIVITIES, MOVES, RUNNING, WALKING, Activity, Input, Machine
+from rote.messages import Code
+from rote.model.g1 import MODES, MOVES, RUNNING, WALKING, Mode
+from rote.sim.fsm import ACTIVITIES, Activity, Input, Machine
 from rote.sim.refusal import RefusalError
 
 # The tables once more, drawn by hand: a row is where the robot is, a column where it is to go.

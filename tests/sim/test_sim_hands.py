@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rote.errors import BadRequestError
-from rote.model import G1_29, TAUGHT_JOINTS
+from rote.model.g1 import G1_29, TAUGHT_JOINTS
 from rote.motion.check import check
 from rote.motion.findings import Severity
 from rote.motion.track import Array, Track

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rote.errors import BadRequestError
-from rote.model import G1_JOINTS
+from rote.model.g1 import G1_JOINTS
 from rote.sim.health import (
     AMBIENT_C,
     LOW_BATTERY,

@@ -3,7 +3,7 @@
 import pytest
 
 from rote.messages import JOINT_COUNT
-from rote.model import G1_23, G1_27, G1_29, G1_JOINTS, LEFT_ARM, LEGS, RIGHT_ARM, TAUGHT_JOINTS
+from rote.model.g1 import G1_23, G1_27, G1_29, G1_JOINTS, LEFT_ARM, LEGS, RIGHT_ARM, TAUGHT_JOINTS
 
 # index, name, lower rad, upper rad, rad/s, N.m
 FACTS = [

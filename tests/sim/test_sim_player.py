@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from rote.errors import UnsafeMotionError
 from rote.messages import Code, Interpolation, Keyframe, Phase, PlayAction
-from rote.model import TAUGHT_JOINTS
+from rote.model.g1 import TAUGHT_JOINTS
 from rote.motion.track import Array
 from rote.sim.body import LOWER_RAD, REST_RAD, STEP_S, UPPER_RAD
 from rote.sim.hands import ScriptedHand

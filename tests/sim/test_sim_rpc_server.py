@@ -5,7 +5,7 @@ import json
 from collections.abc import Awaitable, Callable
 
 import virtual
-from rote.messages import Mode
+from rote.model.g1 import Mode
 from rote.sim.rpc_server import RpcClientSession
 from rote.sim.services import Services
 from rote.sim.store import Store

@@ -9,7 +9,7 @@ import pytest
 from rote import messages as m
 from rote.errors import UnsafeMotionError
 from rote.messages import Code
-from rote.model import TAUGHT_JOINTS
+from rote.model.g1 import TAUGHT_JOINTS
 from rote.motion.track import Array
 from rote.sim.body import REST_RAD
 from rote.sim.player import Playback

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from rote import messages as m
-from rote.messages import Mode
+from rote.model.g1 import Mode
 from rote.sim.firmware import PROFILES
 from rote.sim.presets import PRESETS, presets_of
 from rote.sim.services import Answer, Services

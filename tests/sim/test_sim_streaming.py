@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from rote import messages as m
 from rote.errors import UnsafeMotionError
-from rote.messages import Code, Mode, Phase
-from rote.model import G1_JOINTS, TAUGHT_JOINTS
+from rote.messages import Code, Phase
+from rote.model.g1 import G1_JOINTS, MODES, TAUGHT_JOINTS, Mode
 from rote.motion.track import Array
 from rote.sim.body import LOWER_RAD, REST_RAD, STEP_S, UPPER_RAD
 from rote.sim.fsm import Activity
@@ -152,7 +152,7 @@ def test_a_weight_that_comes_back_to_0_ends_the_stream_well(world: World) -> Non
 # ---- refused ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("mode", [mode for mode in Mode if not m.MODES[mode].balanced])
+@pytest.mark.parametrize("mode", [mode for mode in Mode if not MODES[mode].balanced])
 def test_without_balance_nothing_is_streamed(make_world: MakeWorld, mode: Mode) -> None:
     assert ask(make_world(mode), m.BeginStream()) == Code.WRONG_STATE
 

@@ -8,8 +8,8 @@ import pytest
 
 from motion.motion_tracks import full_disk
 from rote import messages as m
-from rote.messages import Code, Mode, Phase
-from rote.model import G1_29, TAUGHT_JOINTS
+from rote.messages import Code, Phase
+from rote.model.g1 import G1_29, MODES, TAUGHT_JOINTS, Mode
 from rote.motion.compare import deviation
 from rote.motion.record import Recorder
 from rote.motion.track import Array, Track
@@ -22,7 +22,7 @@ from rote.sim.world import KEEP_ALIVE_S, KEEP_NAMED_S, RELEASE_S, World
 
 ANN, BOB = "ann", "bob"
 KEYS = (m.Keyframe(joint=25, time_ms=400, value_rad=0.6),)
-UNBALANCED = [mode for mode in Mode if not m.MODES[mode].balanced]
+UNBALANCED = [mode for mode in Mode if not MODES[mode].balanced]
 TAUGHT_NAMES = [G1_29.names[joint] for joint in TAUGHT_JOINTS]
 MakeWorld = Callable[..., World]
 
@@ -660,7 +660,7 @@ def test_a_robot_is_soft_from_the_start_where_its_mode_is(
 ) -> None:
     state = make_world(mode).state()
     assert state.mode == mode
-    assert state.arms_soft is not m.MODES[mode].stiff
+    assert state.arms_soft is not MODES[mode].stiff
 
 
 def test_teaching_goes_on_from_one_balanced_mode_to_the_other(world: World) -> None:

@@ -15,7 +15,8 @@ from hypothesis.stateful import (
 )
 
 from rote import messages as m
-from rote.messages import MODES, Code, Interpolation, Mode
+from rote.messages import Code, Interpolation
+from rote.model.g1 import MODES, Mode
 from rote.motion.track import Array
 from rote.sim.body import LOWER_RAD, UPPER_RAD
 from rote.sim.fsm import Activity

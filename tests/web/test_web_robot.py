@@ -10,7 +10,8 @@ import pytest
 from rig import rig
 from rote import messages as m
 from rote.errors import WarnedMotionError
-from rote.messages import Mode, Phase
+from rote.messages import Phase
+from rote.model.g1 import Mode
 from rote.motion.files.library import Library
 from rote.sim.server import Simulator
 from rote.sim.store import Store

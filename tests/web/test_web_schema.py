@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from hypothesis.errors import Unsatisfiable
 from websockets.sync.client import connect
 
-from rote.model import G1_29
+from rote.model.g1 import G1_29
 from rote.motion.files.library import Library
 from rote.motion.track import Track
 from rote.sim.hands import ScriptedHand

@@ -149,7 +149,7 @@ class _Demo:
 
     def _finish(self, taught: "Track", played: "Track") -> None:
         from rote.cli import show
-        from rote.model import G1_JOINTS, TAUGHT_JOINTS
+        from rote.model.g1 import G1_JOINTS, TAUGHT_JOINTS
         from rote.motion.compare import deviation
         from rote.motion.files import save_csv
 

@@ -13,8 +13,8 @@ from rich.progress import BarColumn, Progress, TextColumn
 from rich.table import Table
 from rich.text import Text
 
-from rote.messages import MODES, RobotState
-from rote.model import G1_JOINTS
+from rote.messages import RobotState
+from rote.model.g1 import G1_JOINTS, MODES
 from rote.motion import findings as checks
 from rote.robot.base import Actions, Finding, StreamReport
 

@@ -194,7 +194,7 @@ def _robot(
 ) -> "tuple[World, Store]":
     """Make the robot, or say what cannot be."""
     from rote.connection import default_store
-    from rote.messages import Mode
+    from rote.model.g1 import Mode
     from rote.sim.factory import add_factory_actions
     from rote.sim.firmware import PROFILES
     from rote.sim.health import parse_fault

@@ -20,6 +20,7 @@ from rote.client.services import ServicesClient
 from rote.errors import DecodeError, LinkError, NoAnswerError, RefusedError
 from rote.host.loop import to_the_end
 from rote.messages import Code, Phase, RobotState
+from rote.model.g1 import G1
 from rote.session.arm_stream import FADE_HZ, ArmStream, Setpoint
 from rote.session.dds import DdsSession
 from rote.session.rpc import State, Timing
@@ -313,7 +314,7 @@ class DdsClient(ServicesClient):
             raise self._failure
         if lines is None or state is None or not lines.arms.matched:
             raise self._unobeyed()
-        if not m.is_balanced(state.mode):
+        if not G1.modes.balanced(state.mode):
             raise RefusedError(Code.WRONG_STATE, *m.words_for(Code.WRONG_STATE))
         if self._arms.holding:
             raise RefusedError(Code.HOLDING, *m.words_for(Code.HOLDING))

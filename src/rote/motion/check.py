@@ -12,8 +12,9 @@ import numpy as np
 
 from rote.errors import BadRequestError, MissingExtraError
 from rote.messages import MAX_DURATION_MS, Interpolation
-from rote.model import FOOT_CORNERS_M, G1_23, G1_27, G1_29, G1_JOINTS, LEGS, Joint
-from rote.model_a1 import A1, A1_JOINTS, A1_STAND_RAD
+from rote.model.a1 import A1, A1_JOINTS, A1_STAND_RAD
+from rote.model.family import Joint
+from rote.model.g1 import FOOT_CORNERS_M, G1_23, G1_27, G1_29, G1_JOINTS, LEGS
 from rote.motion.contact import Contact, ContactModel
 from rote.motion.findings import CheckReport, Finding, Kind, Severity
 from rote.motion.gaps import gaps

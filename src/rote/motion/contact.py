@@ -12,7 +12,8 @@ import numpy as np
 
 from rote.errors import MissingExtraError
 from rote.messages import Interpolation
-from rote.model import G1_JOINTS, G1_REST_RAD, Joint, Vector
+from rote.model.family import Joint, Vector
+from rote.model.g1 import G1_JOINTS, G1_REST_RAD
 from rote.motion.interpolate import sample
 from rote.motion.kinematics import LINKS, Pose, poses, weights
 from rote.motion.track import Array, Track

@@ -12,8 +12,8 @@ import numpy as np
 
 from rote.errors import BadRequestError
 from rote.messages import Interpolation
-from rote.model import G1_23, G1_27, G1_29, G1_REST_RAD
-from rote.model_a1 import A1, A1_STAND_RAD
+from rote.model.a1 import A1, A1_STAND_RAD
+from rote.model.g1 import G1_23, G1_27, G1_29, G1_REST_RAD
 from rote.motion.interpolate import MINIMUM_JERK_PEAK, minimum_jerk, sample
 from rote.motion.track import Array, Mark, Track
 

@@ -8,8 +8,9 @@ import numpy as np
 
 from rote.errors import BadRequestError
 from rote.messages import Interpolation
-from rote.model import FOOT_CORNERS_M, G1_29, LEFT_ARM, RIGHT_ARM, Vector
-from rote.model_a1 import A1, A1_STAND_RAD, CALF_LENGTH_M, HIP_LENGTH_M, THIGH_LENGTH_M
+from rote.model.a1 import A1, A1_STAND_RAD, CALF_LENGTH_M, HIP_LENGTH_M, THIGH_LENGTH_M
+from rote.model.family import Vector
+from rote.model.g1 import FOOT_CORNERS_M, G1_29, LEFT_ARM, RIGHT_ARM
 from rote.motion.interpolate import sample
 from rote.motion.kinematics import LINKS, forward, poses
 from rote.motion.track import Array, Track

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rote.model import G1_JOINTS
+from rote.model.g1 import G1_JOINTS
 from rote.motion.kinematics import LINKS, forward, hands_m, poses
 from rote.motion.track import Array, Track
 

@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rote.errors import BadRequestError
-from rote.model import (
+from rote.model.family import Vector
+from rote.model.g1 import (
     G1_JOINTS,
     G1_REST_RAD,
     HAND_COM_M,
@@ -22,8 +23,6 @@ from rote.model import (
     PELVIS_COM_M,
     PELVIS_MASS_KG,
     RIGHT_ARM,
-    Vector,
-    link_of,
 )
 from rote.motion.track import Array, Track
 
@@ -31,7 +30,7 @@ Pose = Sequence[float] | Array
 """29 angles in rad, in the robot's own order."""
 
 GRAVITY_M_S2 = 9.81
-LINKS = tuple(link_of(joint) for joint in G1_JOINTS)
+LINKS = tuple(joint.link for joint in G1_JOINTS)
 """Link by link, each under the index of the joint it hangs on."""
 
 _PARENTS = tuple(LINKS.index(j.parent) if j.parent in LINKS else -1 for j in G1_JOINTS)

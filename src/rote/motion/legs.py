@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from rote.model import Joint
-from rote.model_a1 import A1, JOINTS_PER_LEG, POSITION_MARGIN_RAD, SDK_LIMITS_RAD
+from rote.model.a1 import A1, JOINTS_PER_LEG, POSITION_MARGIN_RAD, SDK_LIMITS_RAD
+from rote.model.family import Joint
 from rote.motion.track import Array, Track
 
 _NAMES = frozenset(A1.names)

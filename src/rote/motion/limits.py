@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from rote.errors import UnsafeMotionError
-from rote.model import Joint
+from rote.model.family import Joint
 from rote.motion.track import Array
 
 TOLERANCE_RAD = 0.02

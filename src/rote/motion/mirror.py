@@ -5,8 +5,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from rote.errors import BadRequestError
-from rote.model import G1_JOINTS, Joint
-from rote.model_a1 import A1_JOINTS
+from rote.model.a1 import A1_JOINTS
+from rote.model.family import Joint
+from rote.model.g1 import G1_JOINTS
 from rote.motion.limits import check_positions
 from rote.motion.track import Array, Track
 

@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 
 from rote.errors import BadRequestError, MissingExtraError
-from rote.model import G1_JOINTS, Joint
-from rote.model_a1 import A1_JOINTS
+from rote.model.a1 import A1_JOINTS
+from rote.model.family import Joint
+from rote.model.g1 import G1_JOINTS
 from rote.motion.files.disk import whole
 from rote.motion.findings import Finding, Severity
 from rote.motion.gaps import holes

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from rote.errors import BadRequestError
 from rote.messages import Interpolation
-from rote.model import G1_23, G1_27, G1_29, G1_JOINTS, G1_REST_RAD, LEGS
+from rote.model.g1 import G1_23, G1_27, G1_29, G1_JOINTS, G1_REST_RAD, LEGS
 from rote.motion.findings import Finding, Kind, Severity
 from rote.motion.interpolate import sample
 from rote.motion.kinematics import LINKS, forward, poses, weight_nm, weights

@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rote.errors import MissingExtraError
-from rote.model import G1_JOINTS, PELVIS_COM_M, PELVIS_MASS_KG, Joint
+from rote.model.family import Joint
+from rote.model.g1 import G1_JOINTS, PELVIS_COM_M, PELVIS_MASS_KG
 from rote.motion.contact import SHAPES, ContactModel, body_xml
 from rote.motion.kinematics import LINKS, forward, weights
 from rote.motion.track import Array

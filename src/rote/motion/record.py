@@ -3,7 +3,7 @@
 import numpy as np
 
 from rote.messages import RobotState
-from rote.model import G1_29
+from rote.model.g1 import G1_29
 from rote.motion.track import Track
 
 

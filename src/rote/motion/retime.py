@@ -20,7 +20,7 @@ import numpy as np
 
 from rote.errors import BadRequestError
 from rote.messages import Interpolation
-from rote.model import G1_JOINTS
+from rote.model.g1 import G1_JOINTS
 from rote.motion.interpolate import sample
 from rote.motion.limits import (
     MOST_PLAYED_RAD_S,

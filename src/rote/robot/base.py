@@ -7,7 +7,8 @@ from typing import Protocol
 
 from rote import messages as m
 from rote.errors import BadRequestError, RoteError
-from rote.messages import MODES, Mode, Phase, RobotState
+from rote.messages import Phase, RobotState
+from rote.model.g1 import G1, MODES, Mode
 
 
 class Port(Protocol):
@@ -122,7 +123,7 @@ class ModeReport:
         except ValueError:
             return cls(mode_id, "unknown", "a mode rote does not know", balanced=False)
         name = mode.name.lower().replace("_", " ")
-        return cls(mode_id, name, MODES[mode].words, m.is_balanced(mode_id))
+        return cls(mode_id, name, MODES[mode].words, G1.modes.balanced(mode_id))
 
 
 @dataclass(frozen=True, slots=True)

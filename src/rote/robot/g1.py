@@ -15,7 +15,8 @@ from rote.errors import (
     UnsupportedError,
 )
 from rote.host.loop import to_the_end
-from rote.messages import Code, Interpolation, Mode, RobotState
+from rote.messages import Code, Interpolation, RobotState
+from rote.model.g1 import Mode
 from rote.motion.keyframes import Compressed
 from rote.motion.track import Track
 from rote.robot import preflight, storing, streaming

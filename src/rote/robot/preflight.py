@@ -2,8 +2,8 @@
 
 import math
 
-from rote.messages import MAX_ACTIONS, MODES, Mode, RobotState
-from rote.model import G1_JOINTS
+from rote.messages import MAX_ACTIONS, RobotState
+from rote.model.g1 import G1_JOINTS, MODES, Mode
 from rote.motion.limits import TOLERANCE_RAD
 from rote.robot.base import Actions, Finding, ModeReport, Severity
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from rote.errors import BadRequestError
 from rote.messages import MAX_KEYFRAMES, Interpolation
-from rote.model import G1_JOINTS, TAUGHT_JOINTS
+from rote.model.g1 import G1_JOINTS, TAUGHT_JOINTS
 from rote.motion.check import check
 from rote.motion.interpolate import MINIMUM_JERK_PEAK, minimum_jerk
 from rote.motion.keyframes import Compressed, check_faithful, compress_to_budget

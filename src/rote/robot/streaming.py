@@ -19,7 +19,7 @@ from rote.errors import BadRequestError
 from rote.host import realtime
 from rote.host.loop import clock_of
 from rote.messages import Interpolation, RobotState, StreamPose
-from rote.model import G1_29, G1_JOINTS, G1_REST_RAD, TAUGHT_JOINTS
+from rote.model.g1 import G1_29, G1_JOINTS, G1_REST_RAD, TAUGHT_JOINTS
 from rote.motion.check import check, check_contact
 from rote.motion.findings import CheckReport
 from rote.motion.interpolate import minimum_jerk, sample

@@ -14,7 +14,7 @@ from rote import messages as m
 from rote.errors import LinkError, RefusedError, RoteError, UnsupportedError
 from rote.host.loop import to_the_end
 from rote.messages import RobotState
-from rote.model import G1_29
+from rote.model.g1 import G1_29
 from rote.motion.record import Recorder
 from rote.motion.track import Track
 from rote.robot.base import Port

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rote.messages import Phase, StreamPose
-from rote.model import G1_JOINTS, G1_REST_RAD, TAUGHT_JOINTS
+from rote.model.g1 import G1_JOINTS, G1_REST_RAD, TAUGHT_JOINTS
 from rote.wire.hg import UPPER_BODY
 
 FADE_HZ = 250.0

@@ -14,7 +14,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from rote.model import G1_JOINTS, G1_REST_RAD, HAND_COM_M, HAND_MASS_KG, LEFT_ARM, RIGHT_ARM
+from rote.model.g1 import G1_JOINTS, G1_REST_RAD, HAND_COM_M, HAND_MASS_KG, LEFT_ARM, RIGHT_ARM
 from rote.motion.track import Array
 
 STEP_S = 0.002

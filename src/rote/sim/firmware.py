@@ -6,7 +6,7 @@ ones of waist and wrists are there and simply not moved by its factory actions.
 
 from dataclasses import dataclass
 
-from rote.messages import Mode
+from rote.model.g1 import Mode
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

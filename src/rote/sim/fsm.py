@@ -6,32 +6,9 @@ allowed from everywhere, because it is how a person stops a robot that misbehave
 
 from enum import Enum
 
-from rote.messages import MODES, Code, Mode
+from rote.messages import Code
+from rote.model.g1 import MODES, MOVES, Mode
 from rote.sim.refusal import RefusalError
-
-WALKING = (Mode.WALK, Mode.WALK_WAIST)
-RUNNING = (Mode.RUN, Mode.RUN_29)
-"""Running for robots of 23 and of 29 joints; which of them a robot knows, its firmware says."""
-
-# Every move and the seconds it takes.
-MOVES: dict[tuple[Mode, Mode], float] = {
-    (Mode.ZERO_TORQUE, Mode.DAMP): 0.2,
-    (Mode.DAMP, Mode.ZERO_TORQUE): 0.2,
-    (Mode.DAMP, Mode.LOCK_STAND): 2.0,
-    (Mode.LOCK_STAND, Mode.DAMP): 0.2,
-    (Mode.LOCK_STAND, Mode.WALK): 1.0,
-    (Mode.LOCK_STAND, Mode.WALK_WAIST): 1.0,
-    (Mode.WALK, Mode.LOCK_STAND): 1.0,
-    (Mode.WALK, Mode.WALK_WAIST): 0.5,
-    (Mode.WALK, Mode.DAMP): 0.2,
-    (Mode.WALK_WAIST, Mode.LOCK_STAND): 1.0,
-    (Mode.WALK_WAIST, Mode.WALK): 0.5,
-    (Mode.WALK_WAIST, Mode.DAMP): 0.2,
-    **{(Mode.LOCK_STAND, run): 1.0 for run in RUNNING},
-    **{(walk, run): 0.5 for walk in WALKING for run in RUNNING},
-    **{(run, walk): 0.5 for walk in WALKING for run in RUNNING},
-    **{(run, Mode.DAMP): 0.2 for run in RUNNING},
-}
 
 
 class Activity(Enum):

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from rote.errors import BadRequestError
-from rote.model import G1_JOINTS, TAUGHT_JOINTS
+from rote.model.g1 import G1_JOINTS, TAUGHT_JOINTS
 from rote.motion.track import Array
 from rote.sim.body import REST_RAD
 

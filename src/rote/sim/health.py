@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from rote.errors import BadRequestError
-from rote.model import G1_JOINTS
+from rote.model.g1 import G1_JOINTS
 from rote.motion.track import Array
 from rote.sim.faults import seconds
 from rote.wire.faults import Fault

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from rote.messages import MAX_DURATION_MS, Code, Phase, PlayAction
-from rote.model import TAUGHT_JOINTS
+from rote.model.g1 import TAUGHT_JOINTS
 from rote.motion.findings import CheckReport
 from rote.motion.interpolate import MINIMUM_JERK_PEAK, minimum_jerk, sample, sample_keyframes
 from rote.motion.track import Array

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rote.model import G1_JOINTS
+from rote.model.g1 import G1_JOINTS
 from rote.motion.interpolate import minimum_jerk
 from rote.sim.body import REST_RAD
 from rote.sim.hands import ScriptedHand

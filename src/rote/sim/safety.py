@@ -6,7 +6,7 @@ not have, and longer than a robot may stand still in its loop. Whoever sends a m
 
 import numpy as np
 
-from rote.model import G1_JOINTS, TAUGHT_JOINTS
+from rote.model.g1 import G1_JOINTS, TAUGHT_JOINTS
 from rote.motion.check import check, check_gaps
 from rote.motion.findings import CheckReport
 from rote.motion.track import Array, Track

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from rote.messages import Code, Keyframe, SaveAction
-from rote.model import G1_JOINTS
+from rote.model.g1 import G1_JOINTS
 from rote.motion.track import Array
 from rote.sim.body import STEP_S
 from rote.sim.refusal import RefusalError

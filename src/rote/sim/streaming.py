@@ -10,7 +10,7 @@ import numpy as np
 
 from rote.errors import UnsafeMotionError
 from rote.messages import Code, Phase, StreamPose
-from rote.model import G1_JOINTS, TAUGHT_JOINTS
+from rote.model.g1 import G1_JOINTS, TAUGHT_JOINTS
 from rote.motion.limits import TOLERANCE_RAD, most_played_rad_s
 from rote.motion.track import Array
 from rote.sim.body import LOWER_RAD, REST_RAD, STEP_S, UPPER_RAD

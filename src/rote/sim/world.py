@@ -11,12 +11,12 @@ import numpy as np
 
 from rote import messages as m
 from rote.errors import BadRequestError, StoreError, UnsafeMotionError
-from rote.messages import Code, Mode, Phase
-from rote.model import G1_JOINTS, TAUGHT_JOINTS
+from rote.messages import Code, Phase
+from rote.model.g1 import G1_JOINTS, RUNNING, TAUGHT_JOINTS, Mode
 from rote.motion.track import Array
 from rote.sim.body import REST_RAD, STEP_S, Body, Hand
 from rote.sim.firmware import DEFAULT, Firmware
-from rote.sim.fsm import RUNNING, Activity, Input, Machine
+from rote.sim.fsm import Activity, Input, Machine
 from rote.sim.hands import ScriptedHand
 from rote.sim.health import Health
 from rote.sim.player import Playback

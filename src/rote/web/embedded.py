@@ -9,7 +9,7 @@ from rote import messages as m
 from rote.connection import store_of
 from rote.errors import BadRequestError, RefusedError
 from rote.messages import Code, RobotState
-from rote.model import G1_JOINTS, TAUGHT_JOINTS
+from rote.model.g1 import G1_JOINTS, TAUGHT_JOINTS
 from rote.motion.track import Array
 from rote.robot.base import Preset
 from rote.sim.presets import PRESETS

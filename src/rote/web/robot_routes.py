@@ -8,7 +8,7 @@ from fastapi import APIRouter, Header, Query, Request, Response
 from fastapi.responses import FileResponse
 
 from rote.carrier import discovery
-from rote.model import G1_29, G1_JOINTS, G1_REST_RAD, TAUGHT_JOINTS, link_of
+from rote.model.g1 import G1_29, G1_JOINTS, G1_REST_RAD, TAUGHT_JOINTS
 from rote.web import schemas as s
 from rote.web.hub import Hub, finding_document
 from rote.web.problems import ProblemError, busy, to_json
@@ -64,7 +64,7 @@ async def joints() -> Response:
             "origin": joint.origin_m,
             "rpy": joint.origin_rpy_rad,
             "parent": joint.parent,
-            "link": link_of(joint),
+            "link": joint.link,
         }
         for joint in G1_JOINTS
     ]

@@ -29,7 +29,7 @@ from typing import NamedTuple
 
 from rote import messages as m
 from rote.errors import BadRequestError, ChecksumError, DecodeError, PayloadError, TruncatedError
-from rote.model import TAUGHT_JOINTS
+from rote.model.g1 import TAUGHT_JOINTS
 from rote.wire.teaching_state import FULL_STATE, finite
 from rote.wire.teaching_state import UNKNOWN_MODE as UNKNOWN_MODE
 from rote.wire.teaching_state import decode_state as decode_state

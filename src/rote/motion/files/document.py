@@ -12,8 +12,8 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from rote.errors import BadRequestError
-from rote.model import G1_23, G1_27, G1_29
-from rote.model_a1 import A1
+from rote.model.a1 import A1
+from rote.model.g1 import G1_23, G1_27, G1_29
 from rote.motion.track import Array, Mark, Track, did_you_mean
 
 MOST_SAMPLES = 1_000_000

@@ -7,7 +7,7 @@ import numpy as np
 
 from rote.errors import BadRequestError, UnsafeMotionError
 from rote.messages import Interpolation
-from rote.model_a1 import A1
+from rote.model.a1 import A1
 from rote.motion.check import LEG_GAP_S, check_gaps, check_joints
 from rote.motion.interpolate import MINIMUM_JERK_PEAK, minimum_jerk, sample
 from rote.motion.legs import left_by_rad

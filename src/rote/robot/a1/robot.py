@@ -29,7 +29,7 @@ from rote.errors import (
     UnsupportedError,
 )
 from rote.messages import Code
-from rote.model_a1 import A1_JOINTS
+from rote.model.a1 import A1_JOINTS
 from rote.motion.track import Track
 from rote.robot.a1 import commands as a1_words
 from rote.robot.a1 import motion as a1_motion

@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from rote.errors import BadRequestError, ProtectionError
-from rote.model_a1 import A1_JOINTS, JOINTS_PER_LEG, POSITION_MARGIN_RAD, SDK_LIMITS_RAD
+from rote.model.a1 import A1_JOINTS, JOINTS_PER_LEG, POSITION_MARGIN_RAD, SDK_LIMITS_RAD
 from rote.motion.track import Array
 from rote.wire.a1.motors import (
     LEG_MOTORS,

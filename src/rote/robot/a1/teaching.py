@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from rote.errors import RoteError
 from rote.host.loop import to_the_end
 from rote.messages import RobotState
-from rote.model_a1 import A1
+from rote.model.a1 import A1
 from rote.motion.track import Track
 from rote.robot.a1.control import BRAKED, A1Port, State
 from rote.robot.a1.motion import SOFT, LegRecorder

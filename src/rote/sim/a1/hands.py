@@ -7,7 +7,7 @@ a little, as hands do.
 import numpy as np
 
 from rote.errors import BadRequestError
-from rote.model_a1 import A1_JOINTS, A1_STAND_RAD
+from rote.model.a1 import A1_JOINTS, A1_STAND_RAD
 from rote.motion.track import Array
 from rote.sim.a1.gait import minimum_jerk
 from rote.sim.faults import seconds

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from math import acos, atan2, cos, hypot, pi, sin, sqrt, tau
 from typing import NamedTuple, TypeAlias
 
-from rote.model_a1 import (
+from rote.model.a1 import (
     A1_JOINTS,
     CALF_MASS_KG,
     FOOT_MASS_KG,

@@ -1,0 +1,1 @@
+"""What robots are, as frozen data with evidence: one module per family, one registry."""

@@ -1,0 +1,430 @@
+"""What a robot is, as data: families, their builds, joints, modes and hands.
+
+A family is a kind of robot (`g1`), a build one hardware variant of it (`g1-23`). Three numbers name
+a joint, and they are three different things:
+
+    index    its place in the family's table of joints, which holds those of all builds
+    slot     its place in the robot's motor messages; messages have more slots than joints
+    column   its place among the joints of one build, and so in a state and in a take
+
+Nothing here computes a motion, and nothing here knows a wire's bytes.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+
+Vector = tuple[float, float, float]
+
+X: Vector = (1.0, 0.0, 0.0)
+Y: Vector = (0.0, 1.0, 0.0)
+Z: Vector = (0.0, 0.0, 1.0)
+ZERO: Vector = (0.0, 0.0, 0.0)
+
+MAX_MOTION_S = 180.0
+"""The longest motion that is recorded or played, on every robot."""
+MOVED_RAD = 0.05
+"""A joint that moves by less than this in a motion stands still."""
+
+
+# ---- evidence -----------------------------------------------------------------------------------
+
+
+class Grade(StrEnum):
+    """How well a group of facts is known."""
+
+    PUBLISHED = "published"
+    """Stated by the manufacturer: a header, a URDF, a manual."""
+    SEEN = "seen"
+    """Seen in a capture or a log of a real robot."""
+    REPORTED = "reported"
+    """Stated by third-party code or an issue thread."""
+    INFERRED = "inferred"
+    """Concluded from something similar; nobody is known to have tried it."""
+    CONTRADICTED = "contradicted"
+    """Sources disagree, so nothing may depend on it."""
+    CHOSEN = "chosen"
+    """This project's own choice; no robot has an opinion on it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """Why a group of facts is believed."""
+
+    grade: Grade
+    source: str
+
+
+# ---- joints -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Joint:
+    """One hinge and the link that hangs on it."""
+
+    index: int
+    """Its place in the family's table."""
+    name: str
+    parent: str
+    """The link it is mounted on."""
+    axis: Vector
+    lower_rad: float
+    upper_rad: float
+    velocity_rad_s: float
+    effort_nm: float
+    origin_m: Vector
+    """Where it sits in the parent link's frame."""
+    origin_rpy_rad: Vector = ZERO
+    mass_kg: float = 0.0
+    """Mass of the child link."""
+    com_m: Vector = ZERO
+    """Centre of mass of the child link, in its own frame."""
+    slot: int = -1
+    """Its place in motor messages; the index unless stated."""
+    link: str = ""
+    """The child link; the joint's name with `_link` for `_joint` unless stated."""
+    part: str = "arm"
+    """Which part of the body it belongs to: leg, waist, arm, wrist, head or finger."""
+
+    def __post_init__(self) -> None:
+        if self.slot < 0:
+            object.__setattr__(self, "slot", self.index)
+        if not self.link:
+            object.__setattr__(self, "link", self.name.removesuffix("_joint") + "_link")
+
+
+@dataclass(frozen=True, slots=True)
+class FixedMass:
+    """Something with weight that is fixed to a link: a head, a hand."""
+
+    link: str
+    mass_kg: float
+    com_m: Vector
+    """In the link's frame."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """One primitive on a link: a capsule between two points, or a box around one."""
+
+    link: str
+    start_m: Vector
+    end_m: Vector
+    """A capsule's other end; a box's half sizes."""
+    radius_m: float
+    """0 for a box."""
+
+
+Point = tuple[str, Vector]
+"""A link, and a place in its frame."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figure:
+    """How a robot is drawn with sticks."""
+
+    sticks: tuple[tuple[str, Point, Point], ...]
+    """Of each stick its side (left, right or empty), and its two ends."""
+    head: Point
+    head_radius_m: float
+    trails: tuple[Point, Point]
+    """What leaves a trail, left and right: hands, or front feet."""
+    floor: tuple[Point, ...]
+    """The lowest of these stands on the floor."""
+
+
+@dataclass(frozen=True, slots=True)
+class Foot:
+    """Where a robot that stands on its feet carries its weight."""
+
+    link: str
+    corners_m: tuple[Vector, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BodyFacts:
+    """The body beside its joints: what it weighs, what it looks like, what it stands on."""
+
+    base: str
+    """The root link."""
+    base_mass_kg: float = 0.0
+    base_com_m: Vector = ZERO
+    fixed: tuple[FixedMass, ...] = ()
+    tips: tuple[Point, ...] = ()
+    """Left and right end of the arms, where a payload is held; none where it has no arms."""
+    feet: tuple[Foot, ...] = ()
+    shapes: tuple[Shape, ...] = ()
+    """For contact; none where nobody measured them."""
+    figure: Figure | None = None
+    """None: drawn from the tree of joints."""
+
+
+# ---- modes --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class ModeFacts:
+    """One state of a robot's motion controller."""
+
+    id: int
+    name: str
+    words: str
+    balanced: bool
+    """The robot keeps its balance by itself, so it may be taught and played."""
+    stiff: bool
+    """Joints hold their places."""
+    buttons: str = ""
+    """How a person reaches it with the remote."""
+
+
+READY = ModeFacts(0, "ready", "ready to be taught and played", balanced=True, stiff=True)
+"""The one state of a robot without a motion controller."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Modes:
+    """The states of a motion controller, and the way to a stand."""
+
+    all: tuple[ModeFacts, ...] = (READY,)
+    standing: int = READY.id
+    """The state in which a robot stands after a usual start."""
+    damp: int | None = None
+    """The state in which all joints give way slowly."""
+    to_stand: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
+    """From each state, the ones to try on the way to a stand, the usual one first."""
+    moves: Mapping[tuple[int, int], float] = field(default_factory=dict)
+    """Every change from one state to another that is allowed, and the seconds it takes; the times
+    are this project's guess."""
+    distinctive: frozenset[int] = frozenset()
+    """Ids by which this family is told from others that send the same messages."""
+
+    def find(self, mode_id: int) -> ModeFacts | None:
+        """Return what is known of a state, or None."""
+        return next((mode for mode in self.all if mode.id == mode_id), None)
+
+    def balanced(self, mode_id: int) -> bool:
+        """Whether a robot can be taught and played in a state; never in one that is not known."""
+        mode = self.find(mode_id)
+        return mode is not None and mode.balanced
+
+
+# ---- streaming and hands ------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stream:
+    """How poses are streamed to a robot's motors."""
+
+    topic: str = ""
+    """The DDS topic; empty where only wires of our own can."""
+    weight_slot: int | None = None
+    """The motor slot whose position is the weight of the stream, 0 to 1; no joint is there."""
+    stiffness_nm_rad: float = 60.0
+    damping_nm_s_rad: float = 1.5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hand:
+    """A hand with motors of its own, which a robot may have."""
+
+    name: str
+    """For example `dex3`."""
+    side: str
+    """left or right."""
+    joints: tuple[Joint, ...]
+    """In the order of the hand's own messages; `slot` is the place there."""
+    state_topic: str
+    command_topic: str
+    evidence: Evidence
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of its joints, in the order of its messages."""
+        return tuple(joint.name for joint in self.joints)
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """A service that a robot of a family offers."""
+
+    name: str
+    version: str = ""
+    """The version of its interface that rote was written for."""
+    older_name: str = ""
+    """What older software calls it."""
+
+
+# ---- builds and families ------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Build:
+    """One hardware variant: which joints it has, and what may be done with them."""
+
+    name: str
+    family: str
+    title: str = ""
+    joints: tuple[Joint, ...]
+    """In the order of its columns."""
+    taught: tuple[str, ...] = ()
+    """The joints that teaching makes soft and playing drives."""
+    streamed: tuple[str, ...] = ()
+    """The joints that a stream commands; none where nothing may be streamed."""
+    rest: Mapping[str, float] = field(default_factory=dict)
+    """Where joints are at rest, in rad, by name; 0 where nothing is said."""
+    machines: tuple[int, ...] = ()
+    """The values of `mode_machine` by which it is recognised; the first is what a simulated one
+    says."""
+    motors: Mapping[int, Mapping[str, tuple[float, float]]] = field(default_factory=dict)
+    """By `mode_machine`: other motors, as speed in rad/s and torque in N.m by joint."""
+    stream: Stream | None = None
+    no_stream: str = ""
+    """Why nothing may be streamed to it, in words."""
+    known: bool = True
+    """False for a machine that rote does not know: its joints are numbered, and nothing is sent."""
+
+    names: tuple[str, ...] = field(init=False)
+    slots: tuple[int, ...] = field(init=False)
+    """The motor slot of each column."""
+    rest_rad: tuple[float, ...] = field(init=False)
+    taught_columns: tuple[int, ...] = field(init=False)
+    streamed_columns: tuple[int, ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        names = tuple(joint.name for joint in self.joints)
+        _check_build(self, names)
+        object.__setattr__(self, "title", self.title or self.name)
+        object.__setattr__(self, "names", names)
+        object.__setattr__(self, "slots", tuple(joint.slot for joint in self.joints))
+        object.__setattr__(self, "rest_rad", tuple(self.rest.get(name, 0.0) for name in names))
+        object.__setattr__(self, "taught_columns", tuple(map(names.index, self.taught)))
+        object.__setattr__(self, "streamed_columns", tuple(map(names.index, self.streamed)))
+
+    def joint(self, name: str) -> Joint | None:
+        """Return the joint of that name, or None."""
+        return self.joints[self.names.index(name)] if name in self.names else None
+
+    @property
+    def taught_joints(self) -> tuple[Joint, ...]:
+        """The joints that are taught, in the order of `taught`."""
+        return tuple(self.joints[column] for column in self.taught_columns)
+
+    def at(self, machine: int) -> "Build":
+        """Return this build with the motors that a `mode_machine` has."""
+        changed = self.motors.get(machine)
+        if not changed:
+            return self
+        joints = tuple(
+            replace(joint, velocity_rad_s=changed[joint.name][0], effort_nm=changed[joint.name][1])
+            if joint.name in changed
+            else joint
+            for joint in self.joints
+        )
+        return replace(self, joints=joints)
+
+    def owns(self, slot: int) -> bool:
+        """Whether a slot of the motor messages is one of its joints, or its stream's weight."""
+        weight = self.stream.weight_slot if self.stream is not None else None
+        return slot in self.slots or slot == weight
+
+
+def _check_build(build: Build, names: tuple[str, ...]) -> None:
+    """Raise `ValueError` where a build contradicts itself."""
+    if len(set(names)) != len(names) or not names:
+        raise ValueError(f"{build.name} has no joints, or one twice")
+    if len({joint.slot for joint in build.joints}) != len(names):
+        raise ValueError(f"two joints of {build.name} have one slot")
+    strangers = [
+        name for name in (*build.taught, *build.streamed, *build.rest) if name not in names
+    ]
+    if strangers:
+        raise ValueError(f"{build.name} has no joint {strangers[0]!r}")
+    if bool(build.streamed) != (build.stream is not None):
+        raise ValueError(f"{build.name} says how to stream, and not what, or the reverse")
+    for joint in build.joints:
+        if not joint.lower_rad < joint.upper_rad or not joint.velocity_rad_s > 0.0:
+            raise ValueError(f"{joint.name} of {build.name} has limits that cannot be")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Family:
+    """A kind of robot."""
+
+    name: str
+    title: str
+    joints: tuple[Joint, ...]
+    """Those of all builds, in the order of their indices."""
+    builds: tuple[Build, ...]
+    """The first is meant where nobody says which."""
+    body: BodyFacts
+    mirror: Mapping[str, str] = field(default_factory=dict)
+    """The joint on the other side, by name, both ways; one in the middle is not here."""
+    modes: Modes = Modes()
+    hands: tuple[Hand, ...] = ()
+    """Those that a robot of this family may wear."""
+    services: tuple[Service, ...] = ()
+    wires: tuple[str, ...] = ("sim", "udp")
+    """The schemes by which one is reached."""
+    works: Mapping[str, Grade] = field(default_factory=dict)
+    """What can be done with a real one, and how sure that is."""
+    evidence: Mapping[str, Evidence] = field(default_factory=dict)
+    """For each group of facts (joints, slots, modes, services, stream, hands) its source."""
+    soft_rad_s: float = 1.0
+    """No joint moves faster than this on the way to a first pose and back."""
+    soft_least_s: float = 0.5
+    """How long such a way takes at least."""
+    max_gap_s: float | None = None
+    """A motion with a longer gap between two samples is not played; None: by its usual gap."""
+    protected_rad: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    """By joint: outside of this a protection on our side trips, which is inside the limits."""
+    keeps_actions: bool = True
+    """Whether the robot itself keeps what it was taught."""
+
+    def __post_init__(self) -> None:
+        if [joint.index for joint in self.joints] != list(range(len(self.joints))):
+            raise ValueError(f"the joints of {self.name} are not in the order of their indices")
+        if not self.builds or any(build.family != self.name for build in self.builds):
+            raise ValueError(f"{self.name} has no builds, or one of another family")
+
+    @property
+    def default(self) -> Build:
+        """The build that is meant where nobody says which."""
+        return self.builds[0]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of all joints, in the order of their indices."""
+        return tuple(joint.name for joint in self.joints)
+
+    def of_machine(self, machine: int) -> Build | None:
+        """Return the build of a `mode_machine`, with the motors that it has; None if not known."""
+        return next((b.at(machine) for b in self.builds if machine in b.machines), None)
+
+
+def numbered(slots: int, machine: int) -> Build:
+    """Return the build of a machine that is not known: its joints bear their slots' numbers.
+
+    It can be watched and recorded. Nothing is taught, streamed or checked by it.
+    """
+    joints = tuple(
+        Joint(
+            index=slot,
+            name=f"slot_{slot}",
+            parent="unknown",
+            axis=X,
+            lower_rad=-100.0,
+            upper_rad=100.0,
+            velocity_rad_s=100.0,
+            effort_nm=0.0,
+            origin_m=ZERO,
+        )
+        for slot in range(slots)
+    )
+    return Build(
+        name="unknown",
+        family="unknown",
+        title=f"a machine that rote does not know (mode_machine {machine})",
+        joints=joints,
+        no_stream=f"rote does not know this machine: its mode_machine is {machine}",
+        known=False,
+    )

@@ -1,0 +1,116 @@
+"""The table of robots: the families rote ships, and those that other packages bring.
+
+A package adds a family by an entry point of the group `rote.robots` that names a `Family`:
+
+    [project.entry-points."rote.robots"]
+    tripod = "my_robots.tripod:TRIPOD"
+
+Those that rote ships are found first, so that no other package has to be looked at for them.
+"""
+
+from collections.abc import Collection, Iterator
+from functools import cache
+from importlib.metadata import entry_points
+
+from rote.errors import BadRequestError
+from rote.model.a1 import A1
+from rote.model.family import Build, Family, Joint
+from rote.model.g1 import G1
+
+ENTRY_POINTS = "rote.robots"
+_SHIPPED: tuple[Family, ...] = (G1, A1)
+
+
+@cache
+def _brought() -> tuple[Family, ...]:
+    """Return the families of other packages; what cannot be used is refused with its reason."""
+    found: list[Family] = []
+    taken = {family.name for family in _SHIPPED}
+    for point in entry_points(group=ENTRY_POINTS):
+        try:
+            family = point.load()
+        except Exception as error:
+            raise BadRequestError(
+                f"the robot {point.name!r} of another package cannot be loaded: {error!r}",
+                f"Repair or remove that package; its entry point is {point.value}.",
+            ) from error
+        if not isinstance(family, Family) or family.name in taken:
+            raise BadRequestError(
+                f"the entry point {point.name!r} of {ENTRY_POINTS} is no family of its own",
+                "It must name a rote.model.family.Family whose name is not taken.",
+            )
+        taken.add(family.name)
+        found.append(family)
+    return tuple(found)
+
+
+def forget() -> None:
+    """Look again for families of other packages when one is next asked for."""
+    _brought.cache_clear()
+
+
+def families() -> tuple[Family, ...]:
+    """Return all families, those that rote ships first."""
+    return (*_SHIPPED, *_brought())
+
+
+def _lazily() -> Iterator[Family]:
+    yield from _SHIPPED
+    yield from _brought()
+
+
+def find_family(name: str) -> Family | None:
+    """Return the family of that name, or None."""
+    return next((family for family in _lazily() if family.name == name), None)
+
+
+def find_build(name: str) -> Build | None:
+    """Return the build of that name, or the first of a family of that name; None if neither is."""
+    for family in _lazily():
+        if family.name == name:
+            return family.default
+        for build in family.builds:
+            if build.name == name:
+                return build
+    return None
+
+
+def build_named(name: str) -> Build:
+    """Return the build of that name, or raise `BadRequestError` that says which there are."""
+    build = find_build(name)
+    if build is None:
+        raise BadRequestError(f"there is no robot {name!r}", f"There are: {', '.join(names())}.")
+    return build
+
+
+def names() -> tuple[str, ...]:
+    """Return the names of all builds."""
+    return tuple(build.name for family in families() for build in family.builds)
+
+
+def family_of(build: Build) -> Family | None:
+    """Return the family of a build; None where the machine is not known."""
+    return find_family(build.family)
+
+
+def family_with(joints: Collection[str]) -> Family | None:
+    """Return the family that has the most of these joints; None where none has any."""
+    wanted = set(joints)
+    best = max(families(), key=lambda family: len(wanted.intersection(family.names)))
+    return best if wanted.intersection(best.names) else None
+
+
+def build_with(joints: tuple[str, ...]) -> Build | None:
+    """Return the build that has these joints and no others, in this order; None if none has."""
+    return next(
+        (build for family in families() for build in family.builds if build.names == joints), None
+    )
+
+
+def joint_named(name: str) -> Joint | None:
+    """Return the first joint of that name in any family, or None."""
+    for family in _lazily():
+        for joint in family.joints:
+            if joint.name == name:
+                return joint
+    return None
