@@ -13,6 +13,7 @@ Nothing here computes a motion, and nothing here knows a wire's bytes.
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from itertools import pairwise
 
 Vector = tuple[float, float, float]
 
@@ -93,6 +94,16 @@ class Joint:
             object.__setattr__(self, "link", self.name.removesuffix("_joint") + "_link")
 
 
+def left_and_right(joints: tuple[Joint, ...]) -> dict[str, str]:
+    """Return the other side of each joint whose name begins with `left_` or `right_`."""
+    return {
+        joint.name: joint.name.replace(side, other, 1)
+        for joint in joints
+        for side, other in (("left_", "right_"), ("right_", "left_"))
+        if joint.name.startswith(side)
+    }
+
+
 @dataclass(frozen=True, slots=True)
 class FixedMass:
     """Something with weight that is fixed to a link: a head, a hand."""
@@ -131,6 +142,11 @@ class Figure:
     """What leaves a trail, left and right: hands, or front feet."""
     floor: tuple[Point, ...]
     """The lowest of these stands on the floor."""
+
+
+def chain(side: str, *points: Point) -> list[tuple[str, Point, Point]]:
+    """Return the sticks of a `Figure` from each point to the next."""
+    return [(side, start, end) for start, end in pairwise(points)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,6 +296,9 @@ class Build:
     stream: Stream | None = None
     no_stream: str = ""
     """Why nothing may be streamed to it, in words."""
+    fixed: tuple[FixedMass, ...] = ()
+    """Links that weigh something else in this build, because joints behind them are absent: each
+    stands for its link and all links behind it that the build has no joint for."""
     known: bool = True
     """False for a machine that rote does not know: its joints are numbered, and nothing is sent."""
 
@@ -365,6 +384,11 @@ class Family:
     services: tuple[Service, ...] = ()
     wires: tuple[str, ...] = ("sim", "udp")
     """The schemes by which one is reached."""
+    signalling: int | None = None
+    """What `data2` of its WebRTC signalling always is, for example 3: its own key is needed. None
+    where the firmware decides."""
+    answers_everybody: bool = True
+    """False where no firmware answers a discovery question that does not name its serial."""
     works: Mapping[str, Grade] = field(default_factory=dict)
     """What can be done with a real one, and how sure that is."""
     evidence: Mapping[str, Evidence] = field(default_factory=dict)
@@ -385,6 +409,7 @@ class Family:
             raise ValueError(f"the joints of {self.name} are not in the order of their indices")
         if not self.builds or any(build.family != self.name for build in self.builds):
             raise ValueError(f"{self.name} has no builds, or one of another family")
+        _check_family(self)
 
     @property
     def default(self) -> Build:
@@ -399,6 +424,46 @@ class Family:
     def of_machine(self, machine: int) -> Build | None:
         """Return the build of a `mode_machine`, with the motors that it has; None if not known."""
         return next((b.at(machine) for b in self.builds if machine in b.machines), None)
+
+    def masses(self, build: Build) -> tuple[FixedMass, ...]:
+        """Return all that has weight in a build: the base, the links, and what is fixed to them.
+
+        A link of a joint that the build does not have is there too, rigid at 0, unless
+        `Build.fixed` says what stands for it.
+        """
+        instead = {mass.link: mass for mass in build.fixed}
+        gone: set[str] = set()
+        for joint in self.joints:
+            if joint.name not in build.names and (joint.parent in instead or joint.parent in gone):
+                gone.add(joint.link)
+        body = self.body
+        links = (
+            FixedMass(body.base, body.base_mass_kg, body.base_com_m),
+            *(FixedMass(joint.link, joint.mass_kg, joint.com_m) for joint in self.joints),
+        )
+        every = (*(instead.get(mass.link, mass) for mass in links), *body.fixed)
+        return tuple(mass for mass in every if mass.link not in gone)
+
+
+def _check_family(family: Family) -> None:
+    """Raise `ValueError` where a family contradicts itself."""
+    links = {family.body.base}
+    for joint in family.joints:
+        if joint.parent not in links:
+            raise ValueError(
+                f"{joint.name} of {family.name} hangs on {joint.parent!r}, which is neither the "
+                "base nor the link of a joint before it"
+            )
+        links.add(joint.link)
+    names = [build.name for build in family.builds]
+    if len(set(names)) != len(names):
+        raise ValueError(f"two builds of {family.name} have one name")
+    for build in family.builds:
+        strangers = set(build.names).difference(family.names)
+        if strangers:
+            raise ValueError(f"{family.name} has no joint {min(strangers)!r} for {build.name}")
+        if any(mass.link not in links for mass in build.fixed):
+            raise ValueError(f"{build.name} gives the mass of a link that {family.name} has not")
 
 
 def numbered(slots: int, machine: int) -> Build:

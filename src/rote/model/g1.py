@@ -6,8 +6,8 @@ motor messages, so on a G1 a joint's index is its motor slot as well.
 """
 
 from enum import IntEnum
-from itertools import pairwise
 
+from rote.model.dex3 import DEX3, DEX3_EVIDENCE
 from rote.model.family import (
     ZERO,
     BodyFacts,
@@ -29,6 +29,8 @@ from rote.model.family import (
     X,
     Y,
     Z,
+    chain,
+    left_and_right,
 )
 
 # fmt: off
@@ -279,10 +281,6 @@ _HAND_END_M = (0.13, 0.0, 0.0)
 _HEEL_M, _TOES_M = (-0.05, 0.0, -0.03), ((0.12, 0.03, -0.03), (0.12, -0.03, -0.03))
 
 
-def _chain(side: str, *points: Point) -> list[tuple[str, Point, Point]]:
-    return [(side, start, end) for start, end in pairwise(points)]
-
-
 def _limbs(side: str) -> list[tuple[str, Point, Point]]:
     """Return the sticks of one side: foot and leg, and from the neck to the hand."""
     foot = f"{side}_ankle_roll_link"
@@ -292,8 +290,8 @@ def _limbs(side: str) -> list[tuple[str, Point, Point]]:
         (f"{side}_{link}_link", ZERO) for link in ("shoulder_roll", "elbow", "wrist_pitch")
     ]
     return [
-        *_chain(side, ("pelvis", ZERO), *leg, (foot, ZERO), *sole),
-        *_chain(side, ("torso_link", _NECK_M), *arm, (f"{side}_wrist_yaw_link", _HAND_END_M)),
+        *chain(side, ("pelvis", ZERO), *leg, (foot, ZERO), *sole),
+        *chain(side, ("torso_link", _NECK_M), *arm, (f"{side}_wrist_yaw_link", _HAND_END_M)),
     ]
 
 
@@ -301,7 +299,7 @@ _SIDES = ("left", "right")
 _FOOT_LINKS = tuple(f"{side}_ankle_roll_link" for side in _SIDES)
 G1_FIGURE = Figure(
     sticks=(
-        *_chain("", ("pelvis", ZERO), ("torso_link", _NECK_M), ("torso_link", _CHIN_M)),
+        *chain("", ("pelvis", ZERO), ("torso_link", _NECK_M), ("torso_link", _CHIN_M)),
         *_limbs("left"),
         *_limbs("right"),
     ),
@@ -339,7 +337,13 @@ _MOTORS = {
 }
 
 
-def _build(name: str, title: str, absent: frozenset[int], machines: tuple[int, ...]) -> Build:
+def _build(
+    name: str,
+    title: str,
+    absent: frozenset[int],
+    machines: tuple[int, ...],
+    fixed: tuple[FixedMass, ...] = (),
+) -> Build:
     joints = tuple(joint for joint in G1_JOINTS if joint.index not in absent)
     return Build(
         name=name,
@@ -352,13 +356,21 @@ def _build(name: str, title: str, absent: frozenset[int], machines: tuple[int, .
         machines=machines,
         motors={machine: _MOTORS[machine] for machine in machines if machine in _MOTORS},
         stream=_STREAM,
+        fixed=fixed,
     )
 
 
 _EVERY = frozenset(range(len(G1_JOINTS)))
 G1_29 = _build("g1-29", "G1 with 29 joints", frozenset(), (5, 11, 13, 15, 2))
 G1_27 = _build("g1-27", "G1 with 27 joints, its waist locked", _WAIST_LOCKED, (6, 12, 14, 16, 3))
-G1_23 = _build("g1-23", "G1 with 23 joints", _WAIST_LOCKED | _NO_WRISTS, (4, 10, 1))
+# One rubber hand on the wrist's roll, in place of three links and a hand.
+_WRISTS_23 = (
+    FixedMass("left_wrist_roll_link", 0.35692864, (0.1079465665, 0.00163511945, 0.00202244863)),
+    FixedMass("right_wrist_roll_link", 0.35692864, (0.1079465665, -0.00163511945, 0.00202244863)),
+)
+G1_23 = _build(
+    "g1-23", "G1 with 23 joints", _WAIST_LOCKED | _NO_WRISTS, (4, 10, 1), fixed=_WRISTS_23
+)
 G1_ARMS = _build("g1-arms", "two arms of a G1, without legs and waist", _EVERY - _ARMS, (9,))
 
 _URDF = "unitree_ros d6f13aa, robots/g1_description (BSD-3-Clause)"
@@ -382,13 +394,9 @@ G1 = Family(
         shapes=G1_SHAPES,
         figure=G1_FIGURE,
     ),
-    mirror={
-        joint.name: joint.name.replace(side, other, 1)
-        for joint in G1_JOINTS
-        for side, other in (("left_", "right_"), ("right_", "left_"))
-        if joint.name.startswith(side)
-    },
+    mirror=left_and_right(G1_JOINTS),
     modes=G1_MODES,
+    hands=DEX3,
     services=(
         Service("arm", "1.0.0.14"),
         Service("sport", "1.0.0.0", "loco"),
@@ -413,6 +421,7 @@ G1 = Family(
         "modes": Evidence(Grade.PUBLISHED, "the manufacturer's developer pages"),
         "services": Evidence(Grade.SEEN, "logs and captures of a G1 Air; docs/protocol"),
         "stream": Evidence(Grade.PUBLISHED, "unitree_sdk2 21d0a3b, the arm_sdk examples"),
+        **DEX3_EVIDENCE,
         "rest": Evidence(Grade.CHOSEN, "this project"),
         "shapes": Evidence(Grade.CHOSEN, "this project, from the joint table and pictures"),
     },

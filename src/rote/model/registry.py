@@ -16,16 +16,19 @@ from rote.errors import BadRequestError
 from rote.model.a1 import A1
 from rote.model.family import Build, Family, Joint
 from rote.model.g1 import G1
+from rote.model.g1_d import G1_D
+from rote.model.r1 import R1
 
 ENTRY_POINTS = "rote.robots"
-_SHIPPED: tuple[Family, ...] = (G1, A1)
+# A G1 before its relatives: some of its joints' names are theirs too, and the first one is meant.
+_SHIPPED: tuple[Family, ...] = (G1, A1, R1, G1_D)
 
 
 @cache
 def _brought() -> tuple[Family, ...]:
     """Return the families of other packages; what cannot be used is refused with its reason."""
     found: list[Family] = []
-    taken = {family.name for family in _SHIPPED}
+    taken = {name for family in _SHIPPED for name in _names_of(family)}
     for point in entry_points(group=ENTRY_POINTS):
         try:
             family = point.load()
@@ -34,14 +37,26 @@ def _brought() -> tuple[Family, ...]:
                 f"the robot {point.name!r} of another package cannot be loaded: {error!r}",
                 f"Repair or remove that package; its entry point is {point.value}.",
             ) from error
-        if not isinstance(family, Family) or family.name in taken:
+        if not isinstance(family, Family):
             raise BadRequestError(
-                f"the entry point {point.name!r} of {ENTRY_POINTS} is no family of its own",
-                "It must name a rote.model.family.Family whose name is not taken.",
+                f"the entry point {point.name!r} of {ENTRY_POINTS} names no robot, but {family!r}",
+                f"It must name a rote.model.family.Family; it names {point.value}.",
             )
-        taken.add(family.name)
+        clash = taken & _names_of(family)
+        if clash:
+            raise BadRequestError(
+                f"the robot {point.name!r} of another package has a name that is taken: "
+                f"{', '.join(sorted(clash))}",
+                f"Rename its family or build, or remove that package; see {point.value}.",
+            )
+        taken |= _names_of(family)
         found.append(family)
     return tuple(found)
+
+
+def _names_of(family: Family) -> set[str]:
+    """Return the names by which a family and its builds are asked for."""
+    return {family.name, *(build.name for build in family.builds)}
 
 
 def forget() -> None:
@@ -94,7 +109,10 @@ def family_of(build: Build) -> Family | None:
 
 
 def family_with(joints: Collection[str]) -> Family | None:
-    """Return the family that has the most of these joints; None where none has any."""
+    """Return the family that has the most of these joints; None where none has any.
+
+    Of several that have as many it is the first: arms alone are a G1's, not a G1-D's.
+    """
     wanted = set(joints)
     best = max(families(), key=lambda family: len(wanted.intersection(family.names)))
     return best if wanted.intersection(best.names) else None

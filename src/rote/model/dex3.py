@@ -1,0 +1,122 @@
+"""The Dex3-1 hand with three fingers and seven motors, left and right, as frozen data.
+
+Facts from the manufacturer's published description of a G1 with these hands
+(g1_29dof_with_hand_rev_1_0, BSD-3-Clause). The palm is fixed to the wrist, so its place is part of
+the places of the first joints here. Where sources disagree on a number, this is the smaller one.
+"""
+
+from rote.model.family import ZERO, Evidence, FixedMass, Grade, Hand, Joint, Vector, Y, Z
+
+TOPICS = "rt/dex3/{side}/{what}"
+
+PALM_M: Vector = (0.0415, 0.003, 0.0)
+"""The left palm in the frame of the wrist-yaw link."""
+PALM_MASS_KG = 0.37283854
+PALM_COM_M: Vector = (0.06214634836, -0.00050869656, -0.00058171093)
+"""Of the left palm, in its own frame."""
+
+# Of the left hand: name, what it hangs on (empty: the palm), axis, lower rad, upper rad, rad/s,
+#     N.m, origin there, mass and centre of mass of the child link
+_ROWS: tuple[
+    tuple[str, str, Vector, float, float, float, float, Vector, float, Vector], ...
+] = (
+    ("thumb_0", "", Y, -1.04719755, 1.04719755, 3.14, 2.45,
+     (0.0255, 0.0, 0.0), 0.08623657, (-0.0008842458, -0.00863407079, 0.00094429336)),
+    ("thumb_1", "thumb_0", Z, -0.61086523, 1.04719755, 12.0, 1.4,
+     (-0.0025, -0.0193, 0.0), 0.0588507, (-0.00082788768, -0.03547435774, -0.0003808996)),
+    ("thumb_2", "thumb_1", Z, 0.0, 1.74532925, 12.0, 1.4,
+     (0.0, -0.0458, 0.0), 0.02030626, (-0.00171735242, -0.02628192939, 0.00010778879)),
+    ("middle_0", "", Z, -1.57079632, 0.0, 12.0, 1.4,
+     (0.0777, 0.0016, -0.0285), 0.0588507, (0.03547435774, 0.00082788768, 0.0003808996)),
+    ("middle_1", "middle_0", Z, -1.74532925, 0.0, 12.0, 1.4,
+     (0.0458, 0.0, 0.0), 0.02030626, (0.02628192939, 0.00171735242, -0.00010778879)),
+    ("index_0", "", Z, -1.57079632, 0.0, 12.0, 1.4,
+     (0.0777, 0.0016, 0.0285), 0.0588507, (0.03547435774, 0.00082788768, 0.0003808996)),
+    ("index_1", "index_0", Z, -1.74532925, 0.0, 12.0, 1.4,
+     (0.0458, 0.0, 0.0), 0.02030626, (0.02628192939, 0.00171735242, -0.00010778879)),
+)  # fmt: skip
+
+
+def _across(place_m: Vector, side: str) -> Vector:
+    """Return a place of the left hand on the hand of a side."""
+    x, y, z = place_m
+    return place_m if side == "left" else (x, -y if y else 0.0, z)
+
+
+def _plus(one: Vector, other: Vector) -> Vector:
+    return (one[0] + other[0], one[1] + other[1], one[2] + other[2])
+
+
+def _joint(slot: int, side: str) -> Joint:
+    (name, on, axis, lower, upper, velocity, effort, origin, mass, com) = _ROWS[slot]
+    if side == "right" and axis == Z:  # the axes of both hands point the same way
+        lower, upper = (-upper if upper else 0.0), (-lower if lower else 0.0)
+    return Joint(
+        index=slot,
+        name=f"{side}_hand_{name}_joint",
+        parent=f"{side}_hand_{on}_link" if on else f"{side}_wrist_yaw_link",
+        axis=axis,
+        lower_rad=lower,
+        upper_rad=upper,
+        velocity_rad_s=velocity,
+        effort_nm=effort,
+        origin_m=_across(origin if on else _plus(PALM_M, origin), side),
+        mass_kg=mass,
+        com_m=_across(com, side),
+        part="finger",
+    )
+
+
+_URDF = "unitree_ros 0e3af09, robots/g1_description, g1_29dof_with_hand_rev_1_0 (BSD-3-Clause)"
+_ORDERS = {
+    "left": Evidence(
+        Grade.REPORTED, "thumb, middle, index: xr_teleoperate 540f34f, hand_retargeting.py"
+    ),
+    "right": Evidence(
+        Grade.CONTRADICTED,
+        "thumb, middle, index by xr_teleoperate 540f34f, hand_retargeting.py; thumb, index, middle "
+        "by the names in its robot_hand_unitree.py. Which of the two fingers moves is not certain; "
+        "their limits and masses are equal",
+    ),
+}
+
+
+def _hand(side: str) -> Hand:
+    return Hand(
+        name="dex3",
+        side=side,
+        joints=tuple(_joint(slot, side) for slot in range(len(_ROWS))),
+        state_topic=TOPICS.format(side=side, what="state"),
+        command_topic=TOPICS.format(side=side, what="cmd"),
+        evidence=_ORDERS[side],
+    )
+
+
+DEX3_LEFT, DEX3_RIGHT = _hand("left"), _hand("right")
+DEX3 = (DEX3_LEFT, DEX3_RIGHT)
+
+DEX3_EVIDENCE = {
+    "hands": Evidence(Grade.PUBLISHED, f"{_URDF}; topics: unitree_sdk2 33d5835, dex3_subscribe"),
+    "hands_order": _ORDERS["right"],
+    "hands_limits": Evidence(
+        Grade.CONTRADICTED,
+        "the thumb's second joint ends at 0.611 rad (the URDF of the G1), 0.724 (those of the hand "
+        "and the G1-D) or 0.742 (an example, right hand only); the first turns with 3.14 or 6.857 "
+        "rad/s. The smaller numbers are used",
+    ),
+}
+"""What a family that may wear these hands adds to its own evidence."""
+
+
+def at_rest(hand: Hand) -> FixedMass:
+    """Return the weight of a hand with its palm, all joints at 0, in the wrist-yaw link's frame."""
+    wrist = f"{hand.side}_wrist_yaw_link"
+    palm_com_m = _across(_plus(PALM_M, PALM_COM_M), hand.side)
+    places: dict[str, Vector] = {wrist: ZERO}
+    weights = [(PALM_MASS_KG, palm_com_m)]
+    for joint in hand.joints:
+        places[joint.link] = _plus(places[joint.parent], joint.origin_m)
+        weights.append((joint.mass_kg, _plus(places[joint.link], joint.com_m)))
+    total_kg = sum(mass_kg for mass_kg, _ in weights)
+    x, y, z = (sum(kg * com_m[axis] for kg, com_m in weights) / total_kg for axis in range(3))
+    return FixedMass(wrist, total_kg, (x, y, z))
