@@ -22,6 +22,7 @@ from rote.cli import (
     motion_look,
     play,
     robot,
+    robots,
     simulate,
     store,
     takes,
@@ -47,6 +48,7 @@ app = typer.Typer(
 app.command("demo")(demo.demo)
 app.command("sim")(simulate.sim)
 app.command("discover")(discover.discover)
+app.command("robots")(robots.robots)
 app.command("doctor")(doctor.doctor)
 app.command("status")(robot.status)
 app.command("list")(robot.list_actions)
