@@ -30,6 +30,7 @@ from rote.client.dds import DdsClient
 from rote.connection import connect
 from rote.host.loop import new_loop
 from rote.messages import RobotState
+from rote.model.g1 import G1_29
 from rote.motion.track import Track
 from rote.robot.base import StreamReport
 from rote.sim.server import Simulator
@@ -180,7 +181,7 @@ def run_echo() -> float:
 def read_joints() -> tuple[float, float]:
     """Return how long one `LowState_` takes to read, by rote and by the library."""
     state = RobotState(positions_rad=(0.1,) * 29, velocities_rad_s=(0.2,) * 29)
-    data = hg.encode_lowstate(state, mode_machine=5)
+    data = hg.encode_lowstate(state, build=G1_29)
 
     def ours() -> None:
         for _ in range(5000):

@@ -16,7 +16,7 @@ import numpy as np
 
 from benchmarks.table import Row, cpu_s, take_turns
 from rote.messages import Interpolation
-from rote.model.g1 import G1_29, G1_REST_RAD, RIGHT_ARM, TAUGHT_JOINTS
+from rote.model.g1 import G1, G1_29, G1_REST_RAD, RIGHT_ARM, TAUGHT_JOINTS
 from rote.motion.check import check
 from rote.motion.contact import ContactModel
 from rote.motion.keyframes import SEARCHED_SAMPLES, compress_to_bound, compress_to_budget
@@ -83,7 +83,7 @@ def run() -> list[Row]:
     both, both_long = waving(5.0, TAUGHT_JOINTS), waving(60.0, TAUGHT_JOINTS)
     ten = waving(10.0, TAUGHT_JOINTS, noise_rad=0.0)
     grid = -(-len(long) // SEARCHED_SAMPLES)
-    ContactModel()  # its library is imported once
+    ContactModel(G1)  # its library is imported once
 
     def bound(track: Track) -> Callable[[], float]:
         return slowest(lambda how: compress_to_bound(track, BOUND_RAD, how))

@@ -7,10 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 import rote
-from rote.model.g1 import G1_JOINTS
-from rote.sim.body import REST_RAD
+from rote.model.g1 import G1_29
 
-ELBOW = next(joint.index for joint in G1_JOINTS if joint.name == "left_elbow_joint")
+ELBOW = G1_29.names.index("left_elbow_joint")
 
 
 class NodAtTheElbow:
@@ -20,8 +19,8 @@ class NodAtTheElbow:
         """Return the wanted angles, NaN for the joints this hand does not hold."""
         if time_s > 2:
             return None
-        wanted = np.full(len(G1_JOINTS), np.nan)
-        wanted[ELBOW] = REST_RAD[ELBOW] - 0.4 * (1 - math.cos(math.pi * time_s))
+        wanted = np.full(len(G1_29.joints), np.nan)
+        wanted[ELBOW] = G1_29.rest_rad[ELBOW] - 0.4 * (1 - math.cos(math.pi * time_s))
         return wanted
 
 

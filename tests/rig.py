@@ -4,11 +4,12 @@ import asyncio
 import functools
 import socket
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
 from rote import messages as m
 from rote.carrier import Carrier, Link, Receiver
 from rote.carrier.impair import Impairment
+from rote.client.channel_way import ChannelWay
 from rote.client.services import ServicesClient
 from rote.client.teaching import TeachingClient
 from rote.connection import connect
@@ -110,12 +111,13 @@ class Rig:
     @asynccontextmanager
     async def connect(self, timeout: float = 5.0) -> AsyncIterator[G1]:
         """Connect one more client."""
+        way: AbstractAsyncContextManager[G1]
         if self.wire == "services":
             way = self._connect_services(timeout)
         elif self.wire == "memory":
             way = self.bystander(timeout)
         else:
-            way = connect(self.url, timeout=timeout)
+            way = connect(self.url, family="g1", timeout=timeout)
         async with way as robot:
             yield robot
 
@@ -142,7 +144,7 @@ class Rig:
                 pipe.cut()
             return pipe
 
-        client = ServicesClient(self.url, dial, rpc_session.Timing(connect_s=timeout))
+        client = ServicesClient(self.url, ChannelWay(dial, rpc_session.Timing(connect_s=timeout)))
         await client.open()
         try:
             yield G1(client)

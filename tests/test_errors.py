@@ -11,12 +11,14 @@ from rote import errors, messages
 from rote.errors import (
     BadRequestError,
     BusyError,
+    CautionError,
     ChecksumError,
     DecodeError,
     LinkError,
     LocalProtocolError,
     MissingExtraError,
     NoAnswerError,
+    OtherBuildError,
     PayloadError,
     PeerLostError,
     ProtectionError,
@@ -60,6 +62,7 @@ EXAMPLES: list[tuple[RoteError, dict[str, object]]] = [
     (StageError("DTLS", "no handshake", "Restart it."), {"stage": "DTLS", "seen": "no handshake"}),
     (StageTimeoutError("ICE", "no way", "Open the firewall."), {"stage": "ICE"}),
     (BusyError("signal", "it talks to the app", "Close the app."), {"stage": "signal"}),
+    (CautionError("unknown machine", "Name it."), {"code": 0, "words": "unknown machine"}),
     (RefusedError(7404, "not standing", "Stand."), {"code": 7404, "words": "not standing"}),
     (
         UnsafeMotionError("left_elbow", 1.25, "9.1 rad/s"),
@@ -71,6 +74,10 @@ EXAMPLES: list[tuple[RoteError, dict[str, object]]] = [
         {"what": "delete an action", "wire": "udp", "wires_that_can": ("memory", "webrtc")},
     ),
     (MissingExtraError("drawing", "plot"), {"what": "drawing", "extra": "plot"}),
+    (
+        OtherBuildError("g1-29", "g1-23", ("left_wrist_yaw_joint",), ()),
+        {"made_on": "g1-29", "robot": "g1-23", "left_out": ("left_wrist_yaw_joint",)},
+    ),
     (StoreError("it is locked", "Stop the other one."), {"message": "it is locked"}),
 ]
 
@@ -94,7 +101,9 @@ EXIT_CODES: dict[type[RoteError], int] = {
     StageTimeoutError: 3,
     BusyError: 3,
     RefusedError: 4,
+    CautionError: 4,
     UnsafeMotionError: 5,
+    OtherBuildError: 5,
     UnsupportedError: 6,
     MissingExtraError: 1,
     StoreError: 1,

@@ -26,7 +26,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "web": BASE
     | {"motion", "robot", "sim", "session", "carrier", "client", "connection", "__init__"},
     "connection": BASE | {"robot", "session", "sim", "carrier", "client"},
-    "sync": BASE | {"connection", "robot", "host"},
+    "sync": BASE | {"client", "connection", "robot", "host"},
     "cli": BASE
     | {
         "motion",

@@ -8,7 +8,7 @@ import pytest
 from rote import messages as m
 from rote.errors import BadRequestError, StoreError, UnsafeMotionError
 from rote.messages import Keyframe
-from rote.model.g1 import G1_JOINTS, Mode
+from rote.model.g1 import G1_JOINTS, G1_MODES, Mode
 from rote.motion.files import load_csv, save_csv
 from rote.motion.limits import check_positions, check_speeds
 from rote.motion.plot import plot_pair
@@ -31,19 +31,19 @@ def saved(keyframes: tuple[Keyframe, ...] = KEYS) -> World:
 
 
 def test_damp_overtakes_a_change_to_zero_torque() -> None:
-    machine = Machine(Mode.DAMP)
+    machine = Machine(G1_MODES, Mode.DAMP)
     machine.change_mode(Mode.ZERO_TORQUE, 0.0)
     machine.change_mode(Mode.DAMP, 0.1)
     machine.advance(1.0)
-    assert machine.mode is Mode.DAMP
+    assert machine.mode == Mode.DAMP
 
 
 def test_damp_is_allowed_while_rising() -> None:
-    machine = Machine(Mode.DAMP)
+    machine = Machine(G1_MODES, Mode.DAMP)
     machine.change_mode(Mode.LOCK_STAND, 0.0)
     machine.change_mode(Mode.DAMP, 0.5)
     machine.advance(10.0)
-    assert machine.mode is Mode.DAMP
+    assert machine.mode == Mode.DAMP
 
 
 def test_a_damped_playback_is_reported_as_stopped_early() -> None:

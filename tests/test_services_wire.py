@@ -3,13 +3,15 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 
+import numpy as np
 import pytest
 
 import virtual
 from rig import Rig, rig
 from rote import messages as m
 from rote.errors import NoAnswerError, PeerLostError, RefusedError, UnsupportedError
-from rote.model.g1 import Mode
+from rote.model.g1 import G1_REST_RAD, Mode
+from rote.motion.track import Array
 from rote.robot.g1 import G1
 
 Story = Callable[[Rig, G1], Awaitable[None]]
@@ -257,9 +259,17 @@ def test_a_pose_that_is_held_is_let_go_of_on_leaving_and_by_a_stop() -> None:
     virtual.run(run())
 
 
+class Holding:
+    """A hand that keeps the arms where they rest."""
+
+    def grip(self, time_s: float) -> Array | None:
+        return np.array(G1_REST_RAD)
+
+
 def test_what_happens_in_a_pause_is_left_out() -> None:
     async def story(one: Rig, robot: G1) -> None:
         async with robot.teach("mine") as take:
+            one.world.attach(Holding())  # arms that sink meanwhile would need a way back
             await asyncio.sleep(1.0)
             await take.pause()
             await asyncio.sleep(5.0)

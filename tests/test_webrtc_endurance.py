@@ -20,7 +20,7 @@ import pytest
 from rig import rig
 from rote import connect
 from rote.carrier import Carrier
-from rote.client.rpc import RpcPort
+from rote.client.channel_way import ChannelWay
 from rote.client.services import ServicesClient
 from rote.errors import PeerLostError, StageTimeoutError
 from rote.session.rpc import Asked, RpcSession
@@ -138,7 +138,7 @@ def containers(*sessions: RpcSession) -> list[dict[str, int]]:
     ]
 
 
-async def spend_an_hour(port: RpcPort, robot: Near | Far, memory: Callable[[], int]) -> int:
+async def spend_an_hour(port: ServicesClient, robot: Near | Far, memory: Callable[[], int]) -> int:
     """Let an hour pass; return how much more memory is held at its end than after 10 minutes."""
     heard: Counter[str] = Counter()
     port.on_topic("rt/x", lambda message: heard.update([message.topic]))
@@ -160,7 +160,7 @@ def test_an_hour_of_heartbeats_leaves_memory_flat() -> None:
         async def dial() -> Carrier:
             return robot
 
-        port = ServicesClient("services://robot", dial)
+        port = ServicesClient("services://robot", ChannelWay(dial))
         await port.open()
         tracemalloc.start()
         try:
@@ -175,9 +175,9 @@ def test_an_hour_of_heartbeats_leaves_memory_flat() -> None:
 def test_an_hour_on_the_real_wire_leaves_memory_flat() -> None:
     async def story() -> None:
         robot = Far()
-        async with on_channel(robot) as url, connect(url) as g1:
+        async with on_channel(robot) as url, connect(url, family="g1") as g1:
             port = g1._port
-            assert isinstance(port, RpcPort)
+            assert isinstance(port, ServicesClient)
             assert await spend_an_hour(port, robot, blocks) < 500  # of 1800 heartbeats
 
     run(story())
@@ -218,7 +218,7 @@ def robot_process() -> Iterator[RobotProcess]:
 
 async def measure_loss(pid: int, url: str, how: signal.Signals) -> float:
     """Do something to a robot, and return after how many seconds a waiting call failed."""
-    async with connect(url, reconnect=False) as robot:
+    async with connect(url, reconnect=False, family="g1") as robot:
         waiting = asyncio.create_task(robot.perform("hug"))
         await asyncio.sleep(0.3)
         os.kill(pid, how)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         LinkError,
         MissingExtraError,
         NoAnswerError,
+        OtherBuildError,
         PeerLostError,
         ProtectionError,
         ProtocolError,
@@ -44,8 +45,9 @@ if TYPE_CHECKING:
     from rote.robot.base import Actions, Finding, PlayReport, Progress, Severity, StreamReport
     from rote.robot.g1 import G1
     from rote.robot.playing import Playing
+    from rote.robot.robot import Robot
     from rote.robot.streaming import Streaming
-    from rote.robot.teaching import Take
+    from rote.robot.take import Take
     from rote.sim.server import Simulator
     from rote.sim.store import Store
     from rote.sim.world import World
@@ -58,7 +60,7 @@ _HOMES: dict[str, tuple[str, ...]] = {
         "RoteError", "BadRequestError", "DecodeError", "ProtocolError", "LinkError",
         "NoAnswerError", "PeerLostError", "StageError", "BusyError", "RefusedError",
         "UnsafeMotionError", "UnsupportedError", "MissingExtraError", "StoreError",
-        "ProtectionError", "TimeLimitError", "WarnedMotionError",
+        "ProtectionError", "TimeLimitError", "WarnedMotionError", "OtherBuildError",
     ),
     "rote.messages": ("Code", "Interpolation", "Keyframe", "Phase", "RobotState"),
     "rote.model.g1": ("Mode",),
@@ -71,7 +73,8 @@ _HOMES: dict[str, tuple[str, ...]] = {
     "rote.robot.playing": ("Playing",),
     "rote.robot.a1.safety": ("Safety",),
     "rote.robot.streaming": ("Streaming",),
-    "rote.robot.teaching": ("Take",),
+    "rote.robot.robot": ("Robot",),
+    "rote.robot.take": ("Take",),
     "rote.sim.server": ("Simulator",),
     "rote.sim.store": ("Store",),
     "rote.sim.world": ("World",),
@@ -80,7 +83,8 @@ _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
     "connect", "connect_a1", "sync",
-    "G1", "Playing", "PlayReport", "Streaming", "StreamReport", "Progress", "Take", "Track",
+    "Robot", "G1", "Playing", "PlayReport", "Streaming", "StreamReport", "Progress", "Take",
+    "Track",
     "A1", "Bot", "LoopFunc", "Safety",
     "Actions", "Finding", "Severity",
     "Code", "Interpolation", "Keyframe", "Mode", "Phase", "RobotState",
@@ -88,7 +92,7 @@ __all__ = [
     "RoteError", "BadRequestError", "DecodeError", "ProtocolError", "LinkError", "NoAnswerError",
     "PeerLostError", "StageError", "BusyError", "RefusedError", "UnsafeMotionError",
     "UnsupportedError", "MissingExtraError", "StoreError", "ProtectionError", "TimeLimitError",
-    "WarnedMotionError", "__version__",
+    "WarnedMotionError", "OtherBuildError", "__version__",
 ]  # fmt: skip
 
 

@@ -1,23 +1,35 @@
 """connect(): from a URL to a robot. The one place where the API and the simulated robot meet."""
 
+import asyncio
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import (
+    AbstractAsyncContextManager,
+    AsyncExitStack,
+    asynccontextmanager,
+    suppress,
+)
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypedDict, Unpack, overload
 from urllib.parse import parse_qs
 
 from rote import messages as m
-from rote.carrier import Link, Receiver, carrier_of, open_link, split_url
+from rote.carrier import SCHEMES, Link, Receiver, carrier_of, open_link, split_url, take_build
+from rote.client.channel_way import ChannelWay
 from rote.client.services import ServicesClient
-from rote.client.teaching import ABILITIES, TeachingClient
-from rote.errors import BadRequestError
+from rote.client.teaching import TeachingClient
+from rote.client.wires import EMBEDDED, IN_PROCESS, wire_of
+from rote.errors import BadRequestError, RoteError
+from rote.model.family import Build
+from rote.model.registry import families, family_of, find_build
+from rote.robot.base import Port
 from rote.robot.g1 import G1
+from rote.robot.message_robot import MessageRobot
+from rote.robot.robot import Robot
 from rote.session import rpc
 from rote.session.teaching import Timing
-from rote.sim import EMBEDDED as EMBEDDED
 from rote.sim.server import Simulator
 from rote.sim.store import Store
 from rote.sim.world import World
@@ -27,50 +39,75 @@ if TYPE_CHECKING:
     from rote.robot.a1.safety import Safety
 
 
-def default_store() -> Path:
-    """Where the embedded robot keeps its actions: ROTE_HOME, or the user's data folder."""
+_STATE_S = 1.0
+
+
+def data_folder() -> Path:
+    """Where rote keeps its files: ROTE_HOME, or the user's data folder."""
     if home := os.environ.get("ROTE_HOME"):
-        return Path(home) / "g1.sqlite"
+        return Path(home)
     data = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
-    return Path(data) / "rote" / "g1.sqlite"
+    return Path(data) / "rote"
 
 
-@asynccontextmanager
-async def connect(
-    url: str = EMBEDDED,
-    *,
-    timeout: float = 5.0,
-    key: str | None = None,
-    keylog: str | Path | None = None,
-    reconnect: bool = True,
-    world: World | None = None,
-) -> AsyncIterator[G1]:
-    """Connect to the robot at `url` for as long as the block runs.
+def default_store(build: Build | None = None) -> Path:
+    """Where an embedded robot keeps its actions; those of one family share a store."""
+    return data_folder() / f"{'g1' if build is None else build.family}.sqlite"
 
-    `webrtc://HOST`, `webrtc://SERIAL` or `webrtc://ap` is a G1 as it comes; `dds://INTERFACE` a G1
-    EDU on that network interface, and `?domain=N` names its domain; `udp://HOST[:49504]` a robot
-    that speaks the documented frames; `sim://g1` a simulated one inside this process, and
-    `sim://g1?store=FILE` names its store, `:memory:` for none. `timeout` is how long to wait for an
-    answer, in seconds; over WebRTC, at most in each stage.
+
+class Options(TypedDict, total=False):
+    """What `connect` may be told beside the robot; see there."""
+
+    timeout: float
+    key: str | None
+    keylog: str | Path | None
+    reconnect: bool
+    world: World | None
+    ability: str | None
+
+
+@overload
+def connect(
+    url: str, *, family: Literal["a1"], **options: Unpack[Options]
+) -> "AbstractAsyncContextManager[A1]": ...
+
+
+@overload
+def connect(
+    url: str = EMBEDDED, *, family: Literal["g1"], **options: Unpack[Options]
+) -> AbstractAsyncContextManager[G1]: ...
+
+
+@overload
+def connect(
+    url: str = EMBEDDED, *, family: str | None = None, **options: Unpack[Options]
+) -> AbstractAsyncContextManager[Robot]: ...
+
+
+def connect(
+    url: str = EMBEDDED, *, family: str | None = None, **options: Unpack[Options]
+) -> AbstractAsyncContextManager[Robot]:
+    """Connect to the robot at `url` for as long as the `async with` block runs.
+
+    `webrtc://HOST`, `webrtc://SERIAL` or `webrtc://ap` is a robot with stock firmware;
+    `dds://INTERFACE` a G1 EDU on that network interface, and `?domain=N` names its domain;
+    `udp://HOST[:49504]` a robot that speaks the documented frames; `a1://HOST[:PORT]` an A1 or Go1,
+    its motors with `?level=low`; `sim://NAME` a simulated robot inside this process, for example
+    `sim://g1` or `sim://g1-23`, and `?store=FILE` names its store, `:memory:` for none.
+    `?build=NAME` says which build a robot is, where it does not say so itself.
+
+    `family` is the kind of robot that is expected, for example `"a1"`: another one is refused, and
+    a type checker knows which class it gets. `timeout` is how long to wait for an answer, 5 seconds
+    unless told otherwise; over WebRTC, at most in each stage. `ability` is what the robot is wanted
+    for: a wire with several levels then chooses the one that can, and a robot that would sink is
+    refused.
 
     For WebRTC alone: `key` is the robot's own key in hex, which newer firmware wants (or set
     ROTE_KEY, or write it into the key file); `keylog` a file to which the session's secrets are
     added, for Wireshark; `reconnect=False` leaves a lost robot lost. For `sim://` alone: `world` is
     a simulated robot of your own making.
-
-    `a1://HOST[:PORT]?level=high|low` is an A1 or Go1; the block's value is then an `A1`. Type
-    checkers want `connect_a1` for it, which is the same.
     """
-    if not 0 < timeout <= 600:
-        raise BadRequestError(f"a timeout of {timeout} s is not possible", "Choose up to 600 s.")
-    scheme = split_url(url).scheme
-    if scheme != "webrtc" and (key is not None or keylog is not None):
-        raise BadRequestError("a key and a key log go with webrtc:// only", "Leave them out.")
-    if scheme != "sim" and world is not None:
-        raise BadRequestError("a world of your own goes with sim:// only")
-    wish = _Wish(url, timeout, key, keylog, reconnect, world)
-    async with AsyncExitStack() as stack:
-        yield cast("G1", await _OPENERS.get(scheme, _open_frames)(wish, stack))
+    return _connected(_Wish(url, family, **options))
 
 
 @asynccontextmanager
@@ -99,18 +136,52 @@ class _Wish(NamedTuple):
     """What `connect` was asked for."""
 
     url: str
-    timeout: float
-    key: str | None
-    keylog: str | Path | None
-    reconnect: bool
-    world: World | None
+    family: str | None = None
+    timeout: float = 5.0
+    key: str | None = None
+    keylog: str | Path | None = None
+    reconnect: bool = True
+    world: World | None = None
+    ability: str | None = None
+
+
+@asynccontextmanager
+async def _connected(wish: _Wish) -> AsyncIterator[Robot]:
+    if not 0 < wish.timeout <= 600:
+        raise BadRequestError(
+            f"a timeout of {wish.timeout} s is not possible", "Choose up to 600 s."
+        )
+    wire = wire_of(wish.url)
+    if not wire.takes_key and (wish.key is not None or wish.keylog is not None):
+        raise BadRequestError("a key and a key log go with webrtc:// only", "Leave them out.")
+    if wire.scheme != "sim" and wish.world is not None:
+        raise BadRequestError("a world of your own goes with sim:// only")
+    async with AsyncExitStack() as stack:
+        robot = await _OPENERS[wire.scheme](wish, stack)
+        if wish.family is not None and robot.build.family != wish.family:
+            raise BadRequestError(
+                f"the robot at {wish.url} is {robot.build.title}, not of the family {wish.family}",
+                "Leave `family` out, or connect to another robot.",
+            )
+        yield robot
+
+
+def _robot(port: Port) -> MessageRobot:
+    return G1(port) if port.build.family == "g1" else MessageRobot(port)
 
 
 async def _open_a1(wish: _Wish, stack: AsyncExitStack) -> "A1":
-    return await stack.enter_async_context(connect_a1(wish.url, timeout=wish.timeout))
+    url = wish.url
+    if wish.ability is not None:
+        from rote.robot.a1 import approach  # noqa: PLC0415 - who has a G1 need not load it
+
+        url = approach.for_ability(url, wish.ability)
+        if approach.is_low(url):
+            await approach.check_not_standing(url, only_to_look=wish.ability == "states")
+    return await stack.enter_async_context(connect_a1(url, timeout=wish.timeout))
 
 
-async def _open_webrtc(wish: _Wish, stack: AsyncExitStack) -> G1:
+async def _open_webrtc(wish: _Wish, stack: AsyncExitStack) -> Robot:
     carrier = carrier_of(wish.url)
     target = replace(
         carrier.read_url(split_url(wish.url)),
@@ -120,13 +191,14 @@ async def _open_webrtc(wish: _Wish, stack: AsyncExitStack) -> G1:
     )
     timing = rpc.Timing(connect_s=min(wish.timeout, 3.0))
     dial = partial(carrier.dial, target)
-    client = ServicesClient(wish.url, dial, timing, reconnect=wish.reconnect)
+    way = ChannelWay(dial, timing)
+    client = ServicesClient(wish.url, way, reconnect=wish.reconnect, build=target.build)
     await client.open()
     stack.push_async_callback(client.close)
-    return G1(client)
+    return _robot(client)
 
 
-async def _open_dds(wish: _Wish, stack: AsyncExitStack) -> G1:
+async def _open_dds(wish: _Wish, stack: AsyncExitStack) -> Robot:
     target = carrier_of(wish.url).read_url(split_url(wish.url))
     from rote.client.dds import DdsClient  # noqa: PLC0415 - the carrier's library is there
 
@@ -134,23 +206,24 @@ async def _open_dds(wish: _Wish, stack: AsyncExitStack) -> G1:
     client = DdsClient(wish.url, target, timing, reconnect=wish.reconnect)
     await client.open()
     stack.push_async_callback(client.close)
-    return G1(client)
+    return _robot(client)
 
 
-async def _open_frames(wish: _Wish, stack: AsyncExitStack) -> G1:
-    client = TeachingClient(wish.url, Timing(connect_s=wish.timeout))
+async def _open_frames(wish: _Wish, stack: AsyncExitStack) -> Robot:
+    _, build = take_build(split_url(wish.url).query)
+    client = TeachingClient(wish.url, Timing(connect_s=wish.timeout), build=build)
     await client.open(partial(open_link, wish.url))
     stack.push_async_callback(client.close)
-    return G1(client)
+    return _robot(client)
 
 
 class _EmbeddedClient(TeachingClient):
     """A client beside its robot, which it can tell more than the frames have words for."""
 
-    abilities = ABILITIES | {"rename", "delete"}
+    abilities = IN_PROCESS
 
     def __init__(self, url: str, timing: Timing, world: World) -> None:
-        super().__init__(url, timing)
+        super().__init__(url, timing, build=world.build)
         self._world = world
 
     async def ask(self, command: m.Command) -> m.Reply:
@@ -160,12 +233,13 @@ class _EmbeddedClient(TeachingClient):
         return await super().ask(command)
 
 
-async def _open_sim(wish: _Wish, stack: AsyncExitStack) -> G1:
+async def _open_sim(wish: _Wish, stack: AsyncExitStack) -> Robot:
     world = wish.world
     if world is None:
-        store = Store(store_of(wish.url))
+        build, path = embedded_of(wish.url)
+        store = Store(path)
         stack.callback(store.close)
-        world = World(store)
+        world = World(store, build=build)
     simulator = Simulator(world)
     stack.push_async_callback(simulator.close)
     client = _EmbeddedClient(wish.url, Timing(connect_s=wish.timeout), world)
@@ -176,25 +250,88 @@ async def _open_sim(wish: _Wish, stack: AsyncExitStack) -> G1:
         return port.connect(receive)
 
     await client.open(dial)
-    return G1(client)
+    return _robot(client)
 
 
-_OPENERS: "dict[str, Callable[[_Wish, AsyncExitStack], Awaitable[A1 | G1]]]" = {
+_OPENERS: dict[str, Callable[[_Wish, AsyncExitStack], Awaitable[Robot]]] = {
     "a1": _open_a1,
     "dds": _open_dds,
     "sim": _open_sim,
+    "udp": _open_frames,
     "webrtc": _open_webrtc,
 }
-"""By the scheme of the URL. All others speak the documented frames, over a carrier of datagrams."""
+"""By the scheme of the URL, as the table of wires has them."""
 
 
-def store_of(url: str) -> str:
-    """Return where the embedded robot keeps what it was taught, or raise `BadRequestError`."""
+def check_reachable(url: str) -> None:
+    """Raise what keeps this computer from the wire that a URL names: a name, a missing package."""
+    if wire_of(url).scheme in SCHEMES:
+        carrier_of(url)
+
+
+class Stopped(NamedTuple):
+    """What a stop has done."""
+
+    was: str | None
+    """What went on before: playing, teaching, nothing, ...; None where that is not known."""
+    state: str = ""
+    """How the robot is now, in words; empty where nothing more than the stop is known."""
+    at_rest: bool = False
+    """Whether the robot has said after the stop that nothing moves."""
+
+
+async def stop(url: str, *, key: str | None = None, keylog: str | Path | None = None) -> Stopped:
+    """Stop the robot at `url`, whatever it does: nothing is asked before the stop."""
+    if wire_of(url).scheme == "a1":
+        from rote.robot.a1 import approach  # noqa: PLC0415 - who has a G1 need not load it
+
+        return Stopped(*await approach.stop(url))
+    async with connect(url, key=key, keylog=keylog, reconnect=False) as robot:
+        # What went on is what is known anyway, or seen after the stop.
+        before = robot.state
+        await robot.stop()
+        after = None if before is not None else await _next_state(robot)
+    seen = before or after
+    if seen is not None and seen.playing:
+        return Stopped("playing")
+    if before is None:
+        return Stopped(None, at_rest=after is not None)
+    return Stopped("teaching" if before.arms_soft else "nothing")
+
+
+async def _next_state(robot: Robot) -> m.RobotState | None:
+    """Return the next state; None where none comes, which makes a stop no less a stop."""
+    with suppress(TimeoutError, RoteError):
+        async with asyncio.timeout(_STATE_S):
+            async for state in robot.states():
+                return state
+    return None
+
+
+def embedded_of(url: str) -> tuple[Build, str]:
+    """Return which robot a `sim://` URL names and where it keeps what it was taught.
+
+    Raises `BadRequestError` where it names none.
+    """
     parts = split_url(url)
     query = parse_qs(parts.query, keep_blank_values=True)
-    stores = query.pop("store", [str(default_store())])
-    if parts.netloc != "g1" or parts.path.strip("/") or query or not stores[-1]:
-        raise BadRequestError(
-            f"{url!r} is not a simulated robot rote knows", "Use sim://g1 or sim://g1?store=FILE."
+    build = find_build(parts.netloc)
+    stores = query.pop("store", [str(default_store(build))])
+    simulated = build is not None and "sim" in _wires_of(build)
+    if build is None or not simulated or parts.path.strip("/") or query or not stores[-1]:
+        known = ", ".join(
+            f"sim://{each.name}"
+            for family in families()
+            if "sim" in family.wires
+            for each in family.builds
         )
-    return stores[-1]
+        raise BadRequestError(
+            f"{url!r} is not a simulated robot rote knows",
+            f"Use sim://g1 or sim://g1?store=FILE; there are {known}.",
+        )
+    return build, stores[-1]
+
+
+def _wires_of(build: Build) -> tuple[str, ...]:
+    family = family_of(build)
+    return () if family is None else family.wires

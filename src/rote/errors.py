@@ -16,8 +16,10 @@
     │       ├── StageTimeoutError        nothing came in that stage's time  (also a NoAnswerError)
     │       └── BusyError                the robot talks to somebody else
     ├── RefusedError             the robot answered, and the answer was no
+    │   └── CautionError             rote itself refuses; the robot was not asked
     ├── UnsafeMotionError        a motion failed a safety check; never retry it unchanged
     │   └── WarnedMotionError        a check only warns: look at it, then play it by force
+    ├── OtherBuildError          a motion of another build: it can be played by its joints' names
     ├── ProtectionError          a protection tripped while the robot moved; it is damped now
     ├── TimeLimitError           what was asked for did not come about in time (also a TimeoutError)
     ├── UnsupportedError         this wire cannot do that, another one can
@@ -187,6 +189,19 @@ class RefusedError(RoteError):
         return self._remedy
 
 
+class CautionError(RefusedError):
+    """rote itself refuses, out of caution; the robot was not asked. The remedy has a way round."""
+
+    kind = "caution"
+
+    def __init__(self, words: str, remedy: str = "") -> None:
+        super().__init__(0, words, remedy)
+        self.args = (words, remedy)
+
+    def __str__(self) -> str:
+        return f"rote refuses: {self.words}"
+
+
 class UnsafeMotionError(RoteError):
     """A motion failed a safety check. The joint, the moment and the number are fields."""
 
@@ -216,6 +231,40 @@ class WarnedMotionError(UnsafeMotionError):
     """A check warns of something that a person may decide to play all the same."""
 
     kind = "warned-motion"
+
+
+class OtherBuildError(RoteError):
+    """A motion was made on another build of the robot. It can be played by its joints' names."""
+
+    kind = "other-build"
+    exit_code = 5
+
+    def __init__(
+        self, made_on: str, robot: str, left_out: tuple[str, ...], missing: tuple[str, ...]
+    ) -> None:
+        super().__init__(made_on, robot, left_out, missing)
+        self.made_on = made_on
+        """The build it was made on."""
+        self.robot = robot
+        """The build that it was to be played on."""
+        self.left_out = left_out
+        """Joints of the motion that this robot does not have."""
+        self.missing = missing
+        """Joints that this robot plays and the motion does not have: they stay at rest."""
+        self._note_remedy()
+
+    def __str__(self) -> str:
+        words = f"this motion was made on {self.made_on}, and the robot is {self.robot}"
+        if self.left_out:
+            words += f"; left out would be {', '.join(self.left_out)}"
+        if self.missing:
+            words += f"; at rest would stay {', '.join(self.missing)}"
+        return words
+
+    @property
+    def remedy(self) -> str:
+        """What to do next."""
+        return "Play it by the names of its joints, if the motion can do without: --map."
 
 
 class ProtectionError(RoteError):
@@ -255,11 +304,14 @@ class UnsupportedError(RoteError):
     kind = "unsupported"
     exit_code = 6
 
-    def __init__(self, what: str, wire: str, wires_that_can: tuple[str, ...] = ()) -> None:
-        super().__init__(what, wire, wires_that_can)
+    def __init__(
+        self, what: str, wire: str, wires_that_can: tuple[str, ...] = (), remedy: str = ""
+    ) -> None:
+        super().__init__(what, wire, wires_that_can, remedy)
         self.what = what
         self.wire = wire
         self.wires_that_can = wires_that_can
+        self._remedy = remedy
         self._note_remedy()
 
     def __str__(self) -> str:
@@ -267,7 +319,9 @@ class UnsupportedError(RoteError):
 
     @property
     def remedy(self) -> str:
-        """Which wire to use instead."""
+        """Which wire to use instead, or what else to do."""
+        if self._remedy:
+            return self._remedy
         if not self.wires_that_can:
             return "No wire of rote can do this yet."
         return f"Connect by {' or '.join(self.wires_that_can)} instead."

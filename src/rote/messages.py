@@ -6,6 +6,7 @@ carries them so, and the field's name says it. Nothing here knows a byte.
 
 from dataclasses import dataclass
 from enum import IntEnum
+from typing import Literal, get_args
 
 MAX_ACTIONS = 15
 """Places for taught actions on a robot."""
@@ -14,6 +15,9 @@ MAX_NAME_BYTES = 31
 MAX_DURATION_MS = 180_000
 """The longest recording and the longest playback."""
 MAX_KEYFRAMES = 20
+HandScript = Literal["wave", "bow", "clap", "drum"]
+HAND_SCRIPTS: tuple[HandScript, ...] = get_args(HandScript)
+"""What the scripted hand of a simulated robot can show."""
 JOINT_COUNT = 29
 
 
@@ -372,6 +376,8 @@ class ActionList:
 
     actions: tuple[ActionEntry, ...] = ()
     presets: tuple[PresetEntry, ...] = ()
+    notes: tuple[str, ...] = ()
+    """What of the robot's answer could not be read, in words."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,16 +18,14 @@ import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
 from contextlib import AbstractAsyncContextManager, suppress
 from types import FrameType, TracebackType
-from typing import Any
+from typing import Any, Unpack
 
-from rote.connection import EMBEDDED
+from rote.client.wires import EMBEDDED
+from rote.connection import Options
 from rote.connection import connect as _connect
 from rote.host.loop import new_loop
-from rote.robot.a1.robot import A1
-from rote.robot.g1 import G1
 from rote.robot.playing import Playing
 
-_PROXIED = (A1, G1, Playing)
 _END_S = 10.0
 
 
@@ -124,7 +122,7 @@ class Blocking:
 
 
 def _wrap(thread: _LoopThread, result: Any) -> Any:
-    if isinstance(result, _PROXIED):
+    if isinstance(result, Playing):
         return Blocking(thread, result)
     if isinstance(result, AbstractAsyncContextManager):
         return _BlockingContext(thread, result)
@@ -224,12 +222,14 @@ class _Connection(_BlockingContext):
 
     def __enter__(self) -> Any:
         try:
-            return super().__enter__()
+            return Blocking(self._thread, super().__enter__())
         except BaseException:
             self._thread.stop()
             raise
 
 
-def connect(url: str = EMBEDDED, **options: Any) -> _Connection:
+def connect(
+    url: str = EMBEDDED, *, family: str | None = None, **options: Unpack[Options]
+) -> _Connection:
     """Connect to the robot at `url` for as long as the `with` block runs; see `rote.connect`."""
-    return _Connection(_LoopThread(), _connect(url, **options))
+    return _Connection(_LoopThread(), _connect(url, family=family, **options))

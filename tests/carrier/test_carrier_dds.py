@@ -6,6 +6,8 @@ import hashlib
 import os
 import threading
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from functools import partial
 from urllib.parse import urlsplit
 
 import numpy as np
@@ -18,24 +20,30 @@ from cyclonedds.idl import make_idl_struct, types
 import virtual
 from rig import DDS_HZ, Rig, free_domain, rig
 from rote.carrier import dds_types
-from rote.carrier.dds import Bus, Target, configuration, interfaces, read_url
+from rote.carrier.dds import Bus, Outlet, Target, configuration, interfaces, read_url
 from rote.carrier.impair import Impairment
-from rote.client.dds import DdsClient, request_topic
+from rote.client.dds import DdsClient
+from rote.client.dds_way import request_topic, response_topic
 from rote.connection import connect
 from rote.errors import (
     BadRequestError,
+    CautionError,
     LinkError,
     NoAnswerError,
     PeerLostError,
     RefusedError,
+    RoteError,
     UnsafeMotionError,
 )
-from rote.messages import Code, Phase, RobotState
-from rote.model.g1 import G1_29, G1_REST_RAD, Mode
+from rote.messages import BeginStream, Code, Phase, RobotState, Status, StopMotion, StreamPose
+from rote.model.family import Build
+from rote.model.g1 import G1 as G1_FAMILY
+from rote.model.g1 import G1_23, G1_29, G1_REST_RAD, Mode
 from rote.motion.compare import deviation
 from rote.motion.record import Recorder
 from rote.motion.track import Track
 from rote.robot.g1 import G1
+from rote.robot.streaming import PoseStreaming
 from rote.sim.server import Simulator
 from rote.sim.store import Store
 from rote.sim.world import World
@@ -82,7 +90,7 @@ class Overheard:
 
     def _take(self, data: bytes) -> None:
         assert data[-4:] != bytes(4)  # decoding checks the CRC that is there
-        self.commands.append(hg.decode_arm_command(data))
+        self.commands.append(hg.decode_arm_command(data, G1_29))
 
     @property
     def weights(self) -> list[float]:
@@ -128,8 +136,8 @@ def test_what_is_packed_by_hand_is_what_the_library_packs() -> None:
     state = RobotState(positions_rad=(0.25,) * 29, velocities_rad_s=(0.5,) * 29)
     request = rpc.Request(service="arm", api_id=7107, id=3, parameter="{}")
     for kind, packed in (
-        (dds_types.LOWSTATE, hg.encode_lowstate(state, mode_machine=5)),
-        (dds_types.LOWCMD, hg.encode_arm_command([0.5] * 17, 0.5, mode_machine=5)),
+        (dds_types.LOWSTATE, hg.encode_lowstate(state, build=G1_29)),
+        (dds_types.LOWCMD, hg.encode_arm_command([0.5] * 17, 0.5, build=G1_29, mode_machine=5)),
         (dds_types.REQUEST, cdr.encode_request(request)),
         (dds_types.TEXT, cdr.encode_text("hello")),
         (dds_types.SPORT, cdr.encode_mode(501)),
@@ -144,6 +152,10 @@ def test_what_is_packed_by_hand_is_what_the_library_packs() -> None:
 def test_a_url_names_an_interface_and_maybe_a_domain() -> None:
     assert read_url(urlsplit("dds://eth0")) == Target("eth0", 0)
     assert read_url(urlsplit("dds://enP8p1s0?domain=7")) == Target("enP8p1s0", 7)
+    named = read_url(urlsplit("dds://eth0?build=g1-23&domain=7"))
+    assert named == Target("eth0", 7, G1_23)
+    with pytest.raises(BadRequestError, match="no robot 'g2'"):
+        read_url(urlsplit("dds://eth0?build=g2"))
     for wrong in (
         "dds://",
         "dds://lo/x",
@@ -310,7 +322,7 @@ def test_an_old_robot_is_told_by_the_names_it_has() -> None:
                     velocities_rad_s=state.velocities_rad_s,
                     time_us=tick * 10_000,
                 )
-                joints.write(hg.encode_lowstate(now, mode_machine=4))
+                joints.write(hg.encode_lowstate(now, build=G1_29))
                 await asyncio.sleep(0.01)
 
         publishing = asyncio.create_task(publish())
@@ -336,12 +348,12 @@ def test_a_request_that_cannot_be_sent_says_so_and_is_not_taken_for_unanswered()
     async def story(one: Rig, robot: G1) -> None:
         client = robot._port
         assert isinstance(client, DdsClient)
-        assert client._lines is not None
+        assert client._way.lines is not None
 
         def fail(data: bytes) -> None:
             raise LinkError("DDS could not send to rt/api/arm/request: timeout", "Try again.")
 
-        client._lines._requests["arm"].write = fail  # type: ignore[method-assign]
+        client._way.lines._requests["arm"].write = fail  # type: ignore[method-assign]
         with pytest.raises(LinkError, match="could not send") as caught:
             await robot.actions()
         assert not isinstance(caught.value, NoAnswerError)
@@ -427,12 +439,122 @@ def test_a_take_is_streamed_back_closely() -> None:
         assert apart.rms_rad < 0.02
         overheard.check_soft()
         assert max(overheard.weights) == 1.0
-        assert {c.mode_machine for c in overheard.commands} == {one.world.firmware.mode_machine}
+        assert {c.mode_machine for c in overheard.commands} == {G1_29.machines[0]}
         waist = {c.positions_rad[1:3] for c in overheard.commands}
         assert len(waist) == 1  # what is not taught is held where it was
         overheard.close()
 
     tell(story)
+
+
+class Publisher:
+    """A robot of any build on DDS, which takes commands to its arms and has no services."""
+
+    def __init__(self, build: Build, machine: int) -> None:
+        self.domain = free_domain("publisher")
+        self.commands: list[bytes] = []
+        self._bus = Bus(Target("lo", self.domain))
+        self._joints = self._bus.writer(hg.LOWSTATE_TOPIC, dds_types.LOWSTATE)
+        self._mode = self._bus.writer("rt/sportmodestate", dds_types.SPORT)
+        self._bus.reader(hg.ARM_SDK_TOPIC, dds_types.LOWCMD, self.commands.append, depth=10_000)
+        self._state = RobotState(
+            positions_rad=build.rest_rad, velocities_rad_s=(0.0,) * len(build.names)
+        )
+        self._build = replace(build, machines=(machine,))
+        self._publishing = asyncio.create_task(self._publish())
+
+    async def _publish(self) -> None:
+        for tick in range(100_000):
+            now = replace(self._state, time_us=tick * 10_000)
+            self._joints.write(hg.encode_lowstate(now, build=self._build))
+            self._mode.write(cdr.encode_mode(Mode.WALK))
+            await asyncio.sleep(0.01)
+
+    def close(self) -> None:
+        self._publishing.cancel()
+        self._bus.close()
+
+
+async def beginning(
+    build: Build, machine: int, named: Build | None = None
+) -> tuple[DdsClient, list[bytes], Exception | None]:
+    """Begin a stream to a robot of a build, end it, and return what came of it."""
+    robot = Publisher(build, machine)
+    client = DdsClient("dds://lo", Target("lo", robot.domain, named))
+    await client.open()
+    await asyncio.sleep(0.1)
+    error: Exception | None = None
+    try:
+        await client.ask(BeginStream())
+        send = client.ready([StreamPose(0, 0.5, (0.1,) * len(client.build.taught))] * 2)
+        assert send(0)
+    except RoteError as caught:
+        error = caught
+    await client.close()
+    await asyncio.sleep(0.1)
+    robot.close()
+    return client, robot.commands, error
+
+
+@pytest.mark.parametrize("build", G1_FAMILY.builds, ids=lambda build: build.name)
+def test_every_build_is_streamed_to_by_its_own_slots_and_let_go_of(build: Build) -> None:
+    async def run() -> None:
+        machine = build.machines[-1]
+        client, commands, error = await beginning(build, machine)
+        assert error is None
+        assert client.build.name == build.name
+        told = [hg.decode_arm_command(data, build) for data in commands]
+        assert told[-1].weight == 0.0
+        assert {command.mode_machine for command in told} == {machine}
+        for data in commands:
+            motors = np.frombuffer(data, hg.LOWCMD, 1, 4)[0]["motors"]
+            for slot in range(hg.MOTORS):
+                assert build.owns(slot) or not (motors[slot]["q"] or motors[slot]["kp"])
+
+    virtual.run(run())
+
+
+@pytest.mark.parametrize(
+    ("machine", "named"), [(77, None), (0, None), (77, G1_29), (0, G1_29), (5, G1_23)]
+)
+def test_nothing_is_streamed_to_a_machine_that_is_not_what_it_should_be(
+    machine: int, named: Build | None
+) -> None:
+    async def run() -> None:
+        client, commands, error = await beginning(G1_29, machine, named)
+        assert isinstance(error, CautionError)
+        assert error.remedy
+        assert commands == []
+        assert client.latest is not None  # it is watched all the same
+        assert len(client.latest.positions_rad) == len(client.build.names)
+
+    virtual.run(run())
+
+
+def test_a_robot_that_does_not_tell_its_joints_can_be_asked_and_stopped() -> None:
+    async def run() -> None:
+        bus = Bus(Target("lo", free_domain("silent")))
+        answers: dict[str, Outlet] = {}
+
+        def answer(service: str, data: bytes) -> None:
+            request = cdr.decode_request(data, service)
+            response = rpc.Response(service=service, api_id=request.api_id, id=request.id)
+            answers[service].write(cdr.encode_response(response))
+
+        for service in ("arm", "sport", "motion_switcher"):
+            answers[service] = bus.writer(response_topic(service), dds_types.RESPONSE)
+            take = partial(answer, service)
+            bus.reader(request_topic(service), dds_types.REQUEST, take, depth=8)
+        client = DdsClient("dds://lo", Target("lo", bus.target.domain))
+        await client.open()
+        assert await client.ask(StopMotion()) == Status()
+        assert client.latest is None
+        with pytest.raises(NoAnswerError):
+            await client.ask(BeginStream())
+        await client.close()
+        bus.close()
+
+    virtual.run(run())
 
 
 @pytest.mark.parametrize("how", ["robot", "cancel", "leave", "cease"])
@@ -447,6 +569,7 @@ def test_a_stream_ends_softly_however_it_is_ended(how: str) -> None:
                 assert one.world.state().phase is Phase.PLAYING
                 assert overheard.weights[-1] == 1.0
                 if how == "cease":
+                    assert isinstance(streaming, PoseStreaming)
                     streaming._ticker.stop()  # as if this program hung, and woke up again
                     assert not (await streaming).completed
                 elif how == "cancel":
@@ -522,7 +645,7 @@ def test_who_is_cancelled_while_leaving_lets_go_softly_all_the_same(whom: str) -
                 await leaving
             await asyncio.sleep(0.1)
             overheard.check_soft()
-            assert client._lines is None
+            assert client._way.lines is None
             overheard.close()
 
     virtual.run(run())

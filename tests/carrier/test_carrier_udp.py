@@ -8,10 +8,12 @@ import pytest
 import virtual
 from rig import rig
 from rote import messages as m
-from rote.carrier import SCHEMES, open_link
+from rote.carrier import SCHEMES, open_link, take_build
 from rote.carrier.udp import host_and_port, open_port
 from rote.errors import BadRequestError, LinkError, MissingExtraError
 from rote.host.loop import new_loop
+from rote.model.a1 import A1
+from rote.model.g1 import G1_27
 from rote.wire import teaching as wire
 
 
@@ -48,6 +50,22 @@ def test_an_unknown_wire_names_the_known_ones(url: str) -> None:
 def test_a_url_with_more_or_less_than_an_address_is_refused(url: str) -> None:
     with pytest.raises(BadRequestError):
         virtual.run(open_link(url, print))
+
+
+def test_a_url_may_name_the_build_and_no_other_than_there_is() -> None:
+    async def open_and_close(url: str) -> None:
+        (await open_link(url, print)).close()
+
+    virtual.run(open_and_close("udp://127.0.0.1?build=g1-23"))
+    with pytest.raises(BadRequestError) as caught:
+        virtual.run(open_and_close("udp://127.0.0.1?build=g2"))
+    assert "g1-23" in caught.value.remedy
+
+
+def test_what_a_url_asks_for_is_told_apart_from_the_build() -> None:
+    assert take_build("") == ({}, None)
+    assert take_build("a=1&build=g1-27&b=") == ({"a": "1", "b": ""}, G1_27)
+    assert take_build("build=a1") == ({}, A1.default)
 
 
 def test_a_host_that_does_not_exist_is_a_link_error() -> None:

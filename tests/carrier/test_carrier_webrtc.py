@@ -22,6 +22,7 @@ from rote.carrier.signalling import exchange
 from rote.carrier.webrtc import AP_ADDRESS, ClientCarrier, Target, dial, read_url
 from rote.client.services import ServicesClient
 from rote.errors import BadRequestError, BusyError, StageError, StageTimeoutError
+from rote.model.g1 import G1_23, G1_29
 from rote.robot.g1 import G1
 from rote.sim.server import Simulator
 from rote.sim.store import Store
@@ -56,6 +57,8 @@ from webrtc_ends import (
         ("webrtc://robot?media=0", Target(host="robot")),
         ("webrtc://E2100SIMULATED01", Target(serial="E2100SIMULATED01")),
         ("webrtc://B42D2000XXXXXXXX?media=1", Target(serial="B42D2000XXXXXXXX", media=True)),
+        ("webrtc://robot?build=g1-23", Target(host="robot", build=G1_23)),
+        ("webrtc://ap?build=g1&media=1", Target(host=AP_ADDRESS, media=True, build=G1_29)),
     ],
 )
 def test_an_address_says_which_robot_and_how(url: str, target: Target) -> None:
@@ -80,6 +83,12 @@ def test_nonsense_for_an_address_is_refused_with_an_example(url: str) -> None:
     error = run(failure(url))
     assert isinstance(error, BadRequestError)
     assert "webrtc://HOST" in error.remedy
+
+
+def test_a_build_that_is_not_there_is_refused_with_those_that_are() -> None:
+    error = run(failure("webrtc://host?build=g2"))
+    assert isinstance(error, BadRequestError)
+    assert "g1-29" in error.remedy
 
 
 def test_a_robot_is_called_by_its_serial_or_its_address() -> None:
@@ -320,7 +329,7 @@ def test_a_strict_robot_understands_us(query: str, variant: str) -> None:
         key = bytes.fromhex(KEY)
         async with (
             simulated(strict=True, signalling=variant, key=key) as door,
-            connect(door.url + query, key=KEY) as robot,
+            connect(door.url + query, key=KEY, family="g1") as robot,
         ):
             assert (await robot.actions()).presets
 
@@ -372,7 +381,7 @@ def test_a_strict_robot_reads_the_last_fingerprint_so_only_one_may_be_sent(filte
 def test_a_second_client_is_told_that_the_robot_is_busy_until_the_first_leaves() -> None:
     async def story() -> None:
         async with simulated() as door:
-            async with connect(door.url) as first:
+            async with connect(door.url, family="g1") as first:
                 assert door.clients == 1
                 for _ in range(3):
                     error = await failure(door.url)
@@ -381,7 +390,7 @@ def test_a_second_client_is_told_that_the_robot_is_busy_until_the_first_leaves()
                 assert (await first.actions()).presets
             await asyncio.sleep(0.1)
             assert door.clients == 0
-            async with connect(door.url) as second:
+            async with connect(door.url, family="g1") as second:
                 assert (await second.actions()).presets
 
     run(story())
@@ -414,7 +423,7 @@ def test_a_client_that_falls_silent_keeps_its_place_for_ten_seconds(how: str) ->
             await asyncio.sleep(9.0)
             assert isinstance(await failure(door.url), BusyError)
             await asyncio.sleep(2.0)
-            async with connect(door.url) as robot:
+            async with connect(door.url, family="g1") as robot:
                 assert (await robot.actions()).presets
             await carrier.close()
 
@@ -430,7 +439,7 @@ def test_a_client_that_signals_and_never_comes_keeps_its_place_for_a_while() -> 
             assert await exchange(host, port, offer, key=None, limit_s=5.0, own_wifi=False)
             assert isinstance(await failure(door.url), BusyError)
             await asyncio.sleep(20.0)
-            async with connect(door.url) as robot:
+            async with connect(door.url, family="g1") as robot:
                 assert (await robot.actions()).presets
 
     run(story())
@@ -533,7 +542,7 @@ def test_the_door_stands_what_people_do_to_it(probe: Probe) -> None:
             host, port = door._server.address
             await probe(host, port)
             assert door.clients == 0
-            async with connect(door.url) as robot:
+            async with connect(door.url, family="g1") as robot:
                 assert (await robot.actions()).presets
 
     run(story())
@@ -596,7 +605,7 @@ def test_a_message_that_cannot_be_used_is_counted_and_the_connection_lives(
 ) -> None:
     async def story() -> None:
         one = Talking()
-        async with on_channel(one) as url, connect(url) as robot:
+        async with on_channel(one) as url, connect(url, family="g1") as robot:
             one.end.send(message)
             await asyncio.sleep(0.1)
             assert dropped(robot)[reason] == 1
@@ -610,7 +619,7 @@ def test_a_message_that_cannot_be_used_is_counted_and_the_connection_lives(
 def test_text_that_is_not_text_is_counted_and_the_connection_lives() -> None:
     async def story() -> None:
         one = Talking()
-        async with on_channel(one) as url, connect(url) as robot:
+        async with on_channel(one) as url, connect(url, family="g1") as robot:
             send_as_text(one, b'{"type":"msg\xff"}')
             await asyncio.sleep(0.1)
             assert sum(dropped(robot).values()) == 1
@@ -623,7 +632,7 @@ def test_text_that_is_not_text_is_counted_and_the_connection_lives() -> None:
 def test_an_envelope_nobody_knows_does_no_harm(kind: str) -> None:
     async def story() -> None:
         one = Talking()
-        async with on_channel(one) as url, connect(url) as robot:
+        async with on_channel(one) as url, connect(url, family="g1") as robot:
             one.end.send(f'{{"type":"{kind}","topic":"rt/x","data":[1,2,3]}}')
             assert await mode_read(robot)
 
@@ -634,8 +643,8 @@ def test_an_envelope_nobody_knows_does_no_harm(kind: str) -> None:
 def test_datagrams_of_strangers_do_no_harm(datagram: bytes) -> None:
     async def story() -> None:
         one = Talking()
-        async with on_channel(one) as url, connect(url) as robot:
-            carrier = robot._port._carrier  # type: ignore[attr-defined]
+        async with on_channel(one) as url, connect(url, family="g1") as robot:
+            carrier = robot._port.connection._way._carrier  # type: ignore[attr-defined]
             for protocol in carrier._stack._ice._connection._protocols:
                 address = protocol.transport.get_extra_info("sockname")
                 family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
@@ -655,7 +664,7 @@ def test_an_end_that_fails_at_a_message_reports_it_and_stays_connected() -> None
     async def story() -> None:
         one = Talking()
         one.on_message = fail
-        async with on_channel(one) as url, connect(url) as robot:
+        async with on_channel(one) as url, connect(url, family="g1") as robot:
             robot.on_topic("rt/x", print)
             assert await mode_read(robot)
 
@@ -670,7 +679,7 @@ def test_a_listener_that_fails_is_reported_and_nobody_else_suffers() -> None:
 
     async def story() -> None:
         one = Talking()
-        async with on_channel(one) as url, connect(url) as robot:
+        async with on_channel(one) as url, connect(url, family="g1") as robot:
             robot.on_topic("rt/x", fail)
             robot.on_topic("rt/x", lambda message: heard.append(message.data))
             await mode_read(robot)
@@ -689,7 +698,7 @@ def test_a_listener_that_fails_is_reported_and_nobody_else_suffers() -> None:
 def test_no_request_reaches_a_service_that_is_not_on_our_list(service: str) -> None:
     async def story() -> None:
         one = Talking()
-        async with on_channel(one) as url, connect(url) as robot:
+        async with on_channel(one) as url, connect(url, family="g1") as robot:
             asked = len(one.heard)
             with pytest.raises(BadRequestError, match="does not ask"):
                 await robot._port.call(rpc.Call(service, 1001))  # type: ignore[attr-defined]
@@ -704,7 +713,7 @@ def test_no_request_reaches_a_service_that_is_not_on_our_list(service: str) -> N
 def test_a_request_longer_than_a_robot_takes_is_refused_here() -> None:
     async def story() -> None:
         one = Talking()
-        async with on_channel(one) as url, connect(url) as robot:
+        async with on_channel(one) as url, connect(url, family="g1") as robot:
             for size in (40_000, 10**7):
                 with pytest.raises(BadRequestError, match="a request of"):
                     await robot._port.call(rpc.play_taught('"' * size))  # type: ignore[attr-defined]
@@ -725,7 +734,7 @@ def test_the_key_log_opens_every_session_and_only_to_its_owner(tmp_path: Path) -
     async def story() -> None:
         async with simulated() as door:
             for _ in range(2):
-                async with connect(door.url, keylog=path) as robot:
+                async with connect(door.url, keylog=path, family="g1") as robot:
                     await robot.actions()
 
     run(story())

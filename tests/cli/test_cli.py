@@ -14,6 +14,7 @@ import pytest
 
 import rote
 from rote.cli import main
+from rote.model import registry
 
 COMMANDS = (
     "demo", "sim", "discover", "doctor", "status", "list", "teach", "play", "stop", "rename",
@@ -171,7 +172,7 @@ def test_stop_says_what_it_stopped(sim: Sim, capsys: pytest.CaptureFixture[str])
 
 @pytest.mark.parametrize(
     "command",
-    [["status"], ["list"], ["modes"], ["modes", "stand"], ["rename", "a", "b"], ["delete", "a"]],
+    [["list"], ["modes"], ["modes", "stand"], ["rename", "a", "b"], ["delete", "a"]],
 )
 def test_what_is_a_g1s_is_not_asked_of_an_a1(
     command: list[str], capsys: pytest.CaptureFixture[str]
@@ -215,6 +216,14 @@ def test_modes_are_shown_and_changed(capsys: pytest.CaptureFixture[str]) -> None
         (["sim", "--loss", "2"], "bad-request", 2),
         (["sim", "--delay", "soon"], "bad-request", 2),
         (["sim", "--mode", "fly"], "bad-request", 2),
+        (["sim", "--mode", "walk", "--robot", "g1-d"], "bad-request", 2),
+        (["sim", "--robot", "spot"], "bad-request", 2),
+        (["sim", "--robot", "g1-23", "--a1", "127.0.0.1:0"], "bad-request", 2),
+        (["sim", "--robot", "g1-23", "--slots", "20"], "bad-request", 2),
+        (["sim", "--robot", "g1-23", "--firmware", "0.1"], "bad-request", 2),
+        (["sim", "--robot", "r1", "--firmware", "1.4.7"], "bad-request", 2),
+        (["sim", "--robot", "r1", "--dds", "lo"], "bad-request", 2),
+        (["sim", "--robot", "r1", "--fault", "hot-motor:14"], "bad-request", 2),
         (["demo", "--seconds", "0"], "bad-request", 2),
         (["dance"], "usage", 2),
         (["list", "--wavy"], "usage", 2),
@@ -250,6 +259,29 @@ def test_nobody_at_the_address_is_its_own_exit_code(
     document = json.loads(err)
     assert (code, document["error"]) == (3, "no-answer")
     assert "rote sim" in document["remedy"]
+
+
+def test_an_unknown_robot_is_answered_with_those_there_are(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    code, _, err = ask(capsys, "sim", "--robot", "spot", "--json")
+    document = json.loads(err)
+    assert (code, document["message"]) == (2, "there is no robot 'spot'")
+    assert all(name in document["remedy"] for name in registry.names())
+
+
+@pytest.mark.parametrize(
+    ("wished", "build"),
+    [([], "g1-29"), (["--robot", "g1-23"], "g1-23"), (["--robot", "r1"], "r1")],
+)
+def test_a_simulated_robot_says_which_build_it_is(
+    wished: list[str], build: str, tmp_path: Path
+) -> None:
+    running = Sim(*wished, store=tmp_path / "sim.sqlite")
+    try:
+        assert running.ready["build"] == build
+    finally:
+        assert running.end()[0] == 0
 
 
 def test_a_store_of_another_kind_is_refused_and_left_alone(

@@ -2,16 +2,17 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
 import pytest
 
 import virtual
 from a1_rig import LoggedWorld
-from rote.cli.a1 import reach as a1_reach
-from rote.connection import connect_a1
+from rote.connection import connect, connect_a1
 from rote.errors import BadRequestError, NoAnswerError, TimeLimitError
 from rote.robot import doctor
+from rote.robot.a1 import approach
+from rote.robot.a1.robot import A1
 from rote.robot.base import Severity
 from rote.session.a1 import Level
 from rote.sim.a1.simulator import A1Simulator
@@ -33,6 +34,10 @@ async def usual(
         yield world
 
 
+def motors(*, only_to_look: bool = False) -> "AbstractAsyncContextManager[A1]":
+    return connect(LOW, family="a1", ability="states" if only_to_look else "teach")
+
+
 def was_low(world: LoggedWorld) -> bool:
     return any(isinstance(command, LowCmd) for _, command in world.told)
 
@@ -45,7 +50,7 @@ def test_the_motors_of_a_robot_that_stands_are_left_alone(
     async def main() -> None:
         async with usual(monkeypatch, dialect=dialect) as world:
             with pytest.raises(BadRequestError, match="stands") as raised:
-                async with a1_reach.motors(LOW, only_to_look=only_to_look):
+                async with motors(only_to_look=only_to_look):
                     raise AssertionError
             assert "rote a1 lie" in raised.value.remedy
             await asyncio.sleep(2.0)
@@ -61,7 +66,7 @@ def test_the_motors_of_one_that_lies_or_hangs_obey_at_once(
 ) -> None:
     async def main() -> None:
         async with usual(monkeypatch, start) as world:
-            async with a1_reach.motors(LOW, only_to_look=True) as robot:
+            async with motors(only_to_look=True) as robot:
                 assert robot.level is Level.LOW
                 assert world.driver is Level.LOW
 
@@ -76,12 +81,12 @@ def test_where_nobody_tells_whether_it_stands_a_look_is_refused(
             monkeypatch.setattr("rote.client.a1.client.HIGH_PORT", 9)
             monkeypatch.setattr("rote.client.a1.client.OLD_HIGH_PORT", 9)
             with pytest.raises(BadRequestError, match="is not known"):
-                async with a1_reach.motors(LOW, only_to_look=True):
+                async with motors(only_to_look=True):
                     raise AssertionError
             assert not world.told
-            async with a1_reach.motors(LOW) as robot:
+            async with motors() as robot:
                 assert robot.level is Level.LOW
-            stopped = await a1_reach.stop(LOW)
+            stopped = await approach.stop(LOW)
             assert (stopped.was, "motors brake" in stopped.state) == ("unknown", True)
 
     virtual.run(main())
@@ -96,7 +101,7 @@ def test_a_stop_leaves_a_robot_that_stands_standing(
 ) -> None:
     async def main() -> None:
         async with usual(monkeypatch) as world:
-            assert await a1_reach.stop(url) == ("standing", "the robot stands still")
+            assert await approach.stop(url) == ("standing", "the robot stands still")
             await asyncio.sleep(2.0)
             assert not was_low(world)
             assert world.high_state().body_height_m > 0.25
@@ -111,7 +116,7 @@ def test_a_robot_that_walks_by_itself_is_stopped(monkeypatch: pytest.MonkeyPatch
             world.obey(HighCmd(mode=2, velocity_m_s=(0.6, 0.0)))
             await asyncio.sleep(1.0)
             assert world.high_state().velocity_m_s[0] > 0.5
-            stopped = await a1_reach.stop(url)
+            stopped = await approach.stop(url)
             assert stopped.state == "the robot stands still"
             assert url == LOW or stopped.was == "walking"
             assert abs(world.high_state().velocity_m_s[0]) < 0.03
@@ -127,7 +132,7 @@ def test_a_robot_that_another_program_goes_on_driving_is_not_said_to_be_stopped(
             robot.walk(0.6)
             await asyncio.sleep(1.0)
             with pytest.raises(TimeLimitError, match="another program"):
-                await a1_reach.stop(HIGH)
+                await approach.stop(HIGH)
 
     virtual.run(main())
 
@@ -135,8 +140,8 @@ def test_a_robot_that_another_program_goes_on_driving_is_not_said_to_be_stopped(
 def test_a_robot_that_lies_stays_down(monkeypatch: pytest.MonkeyPatch) -> None:
     async def main() -> None:
         async with usual(monkeypatch, "lie") as world:
-            assert (await a1_reach.stop(HIGH)).was == "down"
-            assert "motors brake" in (await a1_reach.stop(LOW)).state
+            assert (await approach.stop(HIGH)).was == "down"
+            assert "motors brake" in (await approach.stop(LOW)).state
             assert world.high_state().body_height_m < 0.15
 
     virtual.run(main())
@@ -146,7 +151,7 @@ def test_nobody_there_is_no_stop(monkeypatch: pytest.MonkeyPatch) -> None:
     async def main() -> None:
         for url in ("a1://127.0.0.1:9?sender=loop", "a1://127.0.0.1:9?level=low&sender=loop"):
             with pytest.raises(NoAnswerError):
-                await a1_reach.stop(url)
+                await approach.stop(url)
 
     virtual.run(main())
 
@@ -158,7 +163,7 @@ def test_the_doctor_tells_what_an_a1_is_and_does(monkeypatch: pytest.MonkeyPatch
     async def main() -> None:
         async with usual(monkeypatch, dialect=Dialect.GO1) as world:
             async with connect_a1(HIGH) as robot:
-                seen = doctor.look_at_a1(robot)
+                seen = await doctor.look_at_robot(robot)
                 assert seen.findings == []
                 facts = seen.facts
                 assert (facts["dialect"], facts["level"], facts["mode"]) == ("go1", "high", "idle")
@@ -166,11 +171,11 @@ def test_the_doctor_tells_what_an_a1_is_and_does(monkeypatch: pytest.MonkeyPatch
                 world.health.heat(5)
                 robot.lie_down()
                 await asyncio.sleep(3.0)
-                seen = doctor.look_at_a1(robot)
+                seen = await doctor.look_at_robot(robot)
                 assert [finding.severity for finding in seen.findings] == [
-                    Severity.NOTE,
-                    Severity.WARNING,
                     Severity.ERROR,
+                    Severity.WARNING,
+                    Severity.NOTE,
                 ]
 
     virtual.run(main())

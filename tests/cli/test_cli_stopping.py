@@ -11,11 +11,9 @@ import virtual
 from a1_rig import pair
 from rig import rig
 from rote.cli.options import run, stopping_softly
-from rote.cli.robot import _next_state
-from rote.connection import connect
+from rote.connection import _next_state, connect
 from rote.messages import Keyframe
-from rote.robot.a1.robot import A1
-from rote.robot.g1 import G1
+from rote.robot.robot import Robot
 from rote.sim.store import Store, StoredAction
 from rote.sim.world import World
 
@@ -27,7 +25,7 @@ WAVE = StoredAction(
 )
 
 
-async def interrupted(robot: A1 | G1, as_json: bool = False) -> None:
+async def interrupted(robot: Robot, as_json: bool = False) -> None:
     """Wait beside a robot that moves, and be interrupted."""
 
     async def wait() -> None:

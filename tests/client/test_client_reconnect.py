@@ -11,7 +11,8 @@ from rig import Rig, rig
 from rote import connect
 from rote.carrier import Carrier
 from rote.carrier.impair import Impairment
-from rote.client.rpc import BACK_OFF_S, RpcPort
+from rote.client.channel_way import ChannelWay
+from rote.client.rpc import BACK_OFF_S, RpcConnection
 from rote.client.services import ServicesClient
 from rote.errors import LinkError, PeerLostError, RoteError, StageTimeoutError
 from rote.messages import RobotState
@@ -73,7 +74,7 @@ async def until_back(robot: G1, within_s: float) -> float:
 def test_what_waits_fails_and_what_is_asked_meanwhile_fails_at_once() -> None:
     async def story() -> None:
         loop = asyncio.get_running_loop()
-        async with house() as there, connect(there.url) as robot:
+        async with house() as there, connect(there.url, family="g1") as robot:
             losses: list[RoteError] = []
             port_of(robot).on_loss(losses.append)
             waiting = asyncio.create_task(robot.perform("shake_hand"))  # takes seconds
@@ -100,7 +101,7 @@ def test_a_network_that_is_cut_fails_what_waits_within_three_seconds() -> None:
         cut = Impairment(cut_after_s=2.0, cut_for_s=20.0)
         async with house(cut) as there:
             cut_at = loop.time() + 2.0
-            async with connect(there.url) as robot:
+            async with connect(there.url, family="g1") as robot:
                 waiting = asyncio.create_task(robot.perform("shake_hand"))
                 with pytest.raises(PeerLostError, match="silent"):
                     await waiting
@@ -111,7 +112,7 @@ def test_a_network_that_is_cut_fails_what_waits_within_three_seconds() -> None:
 
 def test_the_robot_is_found_again_and_everything_flows_as_before() -> None:
     async def story() -> None:
-        async with house() as there, connect(there.url) as robot:
+        async with house() as there, connect(there.url, family="g1") as robot:
             port = port_of(robot)
             states: list[RobotState] = []
             modes: list[object] = []
@@ -149,7 +150,7 @@ def test_the_robot_is_found_again_and_everything_flows_as_before() -> None:
 
 def test_it_is_found_again_as_often_as_it_goes() -> None:
     async def story() -> None:
-        async with house() as there, connect(there.url) as robot:
+        async with house() as there, connect(there.url, family="g1") as robot:
             for count in range(1, 6):
                 await there.open()
                 await asyncio.sleep(0.1)
@@ -169,12 +170,12 @@ def test_attempts_become_rarer_and_never_end() -> None:
             dials.append(loop.time())
             raise StageTimeoutError("signal", "nobody", "Wait.")
 
-        port = RpcPort("services://robot", dial)
+        port = RpcConnection("services://robot", ChannelWay(dial))
         with pytest.raises(StageTimeoutError):
             await port.open()
         assert len(dials) == 1  # the first must succeed
 
-        port = RpcPort("services://robot", dial)
+        port = RpcConnection("services://robot", ChannelWay(dial))
         port._opened.set_result(None)
         port._lose(3.0)
         await asyncio.sleep(600.0)
@@ -210,7 +211,7 @@ def test_an_attempt_that_fails_by_our_own_fault_is_told_and_not_the_last(stage: 
             robots.append(Clumsy() if number == 1 else ScriptedRobot())
             return robots[-1]
 
-        port = RpcPort("services://robot", dial)
+        port = RpcConnection("services://robot", ChannelWay(dial))
         await port.open()
         robots[0].lost()
         await asyncio.sleep(3.0)
@@ -225,7 +226,7 @@ def test_an_attempt_that_fails_by_our_own_fault_is_told_and_not_the_last(stage: 
 
 def test_a_robot_stays_lost_where_that_was_asked_for() -> None:
     async def story() -> None:
-        async with house() as there, connect(there.url, reconnect=False) as robot:
+        async with house() as there, connect(there.url, reconnect=False, family="g1") as robot:
             await there.open()
             await asyncio.sleep(20.0)
             with pytest.raises(PeerLostError):
@@ -241,7 +242,7 @@ def test_closing_while_connecting_again_ends_at_once_and_leaves_nothing(after_s:
         loop = asyncio.get_running_loop()
         before = await census()
         async with house() as there:
-            async with connect(there.url) as robot:
+            async with connect(there.url, family="g1") as robot:
                 await there.shut()
                 if after_s < 1.0:
                     await there.open()  # so that it is in the middle of something
@@ -291,7 +292,7 @@ def test_a_loss_in_the_moment_of_success_is_not_overlooked() -> None:
             robots.append(Leaving() if len(robots) in (1, 2) else ScriptedRobot())
             return robots[-1]
 
-        port = RpcPort("services://robot", dial)
+        port = RpcConnection("services://robot", ChannelWay(dial))
         await port.open()
         robots[0].lost()
         await asyncio.sleep(60.0)
@@ -320,7 +321,7 @@ def test_a_robot_that_leaves_as_soon_as_it_has_let_us_in_is_tried_again() -> Non
             robots.append(Leaving() if len(robots) in (1, 2, 3) else Talking())
             return await robots[-1].answer(offer)
 
-        async with answering(answer) as url, connect(url) as robot:
+        async with answering(answer) as url, connect(url, family="g1") as robot:
             await robots[0].close()
             await asyncio.sleep(30.0)
             port = port_of(robot)
@@ -341,7 +342,7 @@ def test_the_mode_is_read_anew_from_a_robot_that_does_not_publish_it() -> None:
             robots.append(Talking(mode=500 + len(robots)))
             return await robots[-1].answer(offer)
 
-        async with answering(answer) as url, connect(url) as robot:
+        async with answering(answer) as url, connect(url, family="g1") as robot:
             port = port_of(robot)
             assert port._mode == 500
             await robots[0].close()

@@ -14,7 +14,8 @@ import virtual
 from rig import rig
 from rote import connect
 from rote.carrier import Carrier
-from rote.client.rpc import RpcPort
+from rote.client.channel_way import ChannelWay
+from rote.client.rpc import RpcConnection
 from rote.client.services import ServicesClient
 from rote.errors import BadRequestError, LinkError, NoAnswerError, PeerLostError, RefusedError
 from rote.session.rpc import Timing
@@ -24,13 +25,13 @@ from webrtc_ends import ScriptedRobot, run
 Requests = list[rpc.Request]
 
 
-async def opened(timing: Timing | None = None) -> tuple[RpcPort, ScriptedRobot]:
+async def opened(timing: Timing | None = None) -> tuple[RpcConnection, ScriptedRobot]:
     robot = ScriptedRobot()
 
     async def dial() -> Carrier:
         return robot
 
-    port = RpcPort("services://robot", dial, timing, reconnect=False)
+    port = RpcConnection("services://robot", ChannelWay(dial, timing), reconnect=False)
     await port.open()
     return port, robot
 
@@ -198,7 +199,7 @@ def test_whatever_a_robot_answers_nobody_gets_anothers_answer(ways: list[str]) -
 
 def test_300_concurrent_requests_over_the_real_wire_each_get_their_own_answer() -> None:
     async def story() -> None:
-        async with rig("webrtc") as one, connect(one.url) as robot:
+        async with rig("webrtc") as one, connect(one.url, family="g1") as robot:
             port = robot._port
             assert isinstance(port, ServicesClient)
             one.fill(3)

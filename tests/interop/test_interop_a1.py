@@ -138,8 +138,8 @@ def test_our_client_drives_the_motors_of_the_makers_server() -> None:
                 await server.takes(100)
                 robot.damp()
                 await server.takes(100)
-                assert isinstance(robot.state, LowState)
-                assert robot.state.motors.q_rad[2] == pytest.approx(-1.5)
+                assert isinstance(robot.native, LowState)
+                assert robot.native.motors.q_rad[2] == pytest.approx(-1.5)
                 assert not dropped(robot)
 
     asyncio.run(main())

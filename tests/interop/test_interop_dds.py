@@ -84,7 +84,7 @@ def test_it_plays_and_stops(tour: dict[str, Any]) -> None:
 
 
 def test_it_reads_the_joints(tour: dict[str, Any]) -> None:
-    assert tour["joints"] == [4, 35]
+    assert tour["joints"] == [5, 35]
 
 
 def test_it_survives_our_client_on_the_same_topics_while_that_plays_what_it_taught(

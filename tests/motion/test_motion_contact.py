@@ -6,22 +6,24 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
+from g1_29 import REST_RAD
 from rote.errors import MissingExtraError
-from rote.model.g1 import G1_29, G1_JOINTS
-from rote.motion.contact import SHAPES, Contact, ContactModel, body_xml, contacts
-from rote.motion.kinematics import LINKS, forward
+from rote.model.g1 import G1, G1_29, G1_JOINTS, G1_SHAPES
+from rote.motion.contact import Contact, ContactModel, body_xml, contacts
+from rote.motion.kinematics import kinematics_of
 from rote.motion.track import Array, Track
-from rote.sim.body import REST_RAD
 from rote.sim.hands import SCRIPTS, ScriptedHand
 
 pytest.importorskip("mujoco")
 
+BODY = kinematics_of(G1)
+LINKS = BODY.links
 INDEX = {joint.name: joint.index for joint in G1_JOINTS}
 
 
 @pytest.fixture(scope="module")
 def body() -> ContactModel:
-    return ContactModel()
+    return ContactModel(G1)
 
 
 def held(**angles_rad: float) -> Track:
@@ -104,7 +106,7 @@ def test_a_touch_between_two_far_samples_does_not_slip_through(body: ContactMode
 
 
 def test_a_margin_finds_what_is_near_with_its_distance() -> None:
-    near = ContactModel(0.05).contacts(held())
+    near = ContactModel(G1, 0.05).contacts(held())
     arm = next(c for c in near if (c.a, c.b) == ("left_shoulder_yaw_link", "torso_link"))
     assert 0.0 < arm.distance_m < 0.05
     assert not {("left_shoulder_yaw_link", "torso_link")} & pairs(contacts(held(), 0.01))
@@ -131,10 +133,10 @@ def test_joints_a_track_lacks_are_where_the_robot_is(body: ContactModel) -> None
 def test_mujoco_has_every_link_where_we_have_it() -> None:
     import mujoco
 
-    model = mujoco.MjModel.from_xml_string(body_xml())
+    model = mujoco.MjModel.from_xml_string(body_xml(G1))
     data = mujoco.MjData(model)
     poses = np.random.default_rng(1).uniform(-1.0, 1.0, (4, 29))
-    frames = forward(poses)
+    frames = BODY.forward(poses)
     for row, pose in enumerate(poses):
         for joint in G1_JOINTS:
             data.joint(joint.name).qpos[0] = pose[joint.index]
@@ -144,8 +146,8 @@ def test_mujoco_has_every_link_where_we_have_it() -> None:
 
 
 def test_left_and_right_have_the_same_shapes() -> None:
-    left = [shape for shape in SHAPES if shape.link.startswith("left_")]
-    right = [shape for shape in SHAPES if shape.link.startswith("right_")]
+    left = [shape for shape in G1_SHAPES if shape.link.startswith("left_")]
+    right = [shape for shape in G1_SHAPES if shape.link.startswith("right_")]
     for one, other in zip(left, right, strict=True):
         assert other.link == one.link.replace("left", "right")
         assert other.start_m[1] == -one.start_m[1]
@@ -153,7 +155,7 @@ def test_left_and_right_have_the_same_shapes() -> None:
 
 
 def test_the_body_is_sound_xml_with_every_joint() -> None:
-    root = ElementTree.fromstring(body_xml(0.02, [("pelvis", "torso_link")]))
+    root = ElementTree.fromstring(body_xml(G1, 0.02, [("pelvis", "torso_link")]))
     assert {joint.get("name") for joint in root.iter("joint")} == {j.name for j in G1_JOINTS}
     assert [(e.get("body1"), e.get("body2")) for e in root.iter("exclude")] == [
         ("pelvis", "torso_link")
@@ -163,5 +165,5 @@ def test_the_body_is_sound_xml_with_every_joint() -> None:
 def test_without_mujoco_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "mujoco", None)
     with pytest.raises(MissingExtraError) as caught:
-        ContactModel()
+        ContactModel(G1)
     assert "rote[physics]" in caught.value.remedy

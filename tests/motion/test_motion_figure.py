@@ -11,16 +11,17 @@ import pytest
 
 from rote.errors import BadRequestError, MissingExtraError
 from rote.model.a1 import A1, A1_STAND_RAD
-from rote.model.g1 import G1_29, G1_REST_RAD
+from rote.model.g1 import G1, G1_29, G1_FIGURE, G1_REST_RAD
 from rote.motion import figure
 from rote.motion.figure import LEFT, RIGHT, draw_frames, draw_gif, drawn_frames
-from rote.motion.figure_body import STICKS, a1_sticks, body_of, sticks
-from rote.motion.kinematics import forward, hands_m
+from rote.motion.figure_body import body_of, sticks
+from rote.motion.kinematics import kinematics_of
 from rote.motion.track import Array, Track
 
 pytest.importorskip("matplotlib")
 image_of: Any = pytest.importorskip("PIL.Image")
 
+STICKS = G1_FIGURE.sticks
 REST = np.array([G1_REST_RAD])
 RIGHT_SHOULDER = G1_29.names.index("right_shoulder_pitch_joint")
 KNEES = [3, 9]
@@ -51,21 +52,21 @@ def words(figure: Any) -> list[str]:
 def test_the_figure_stands_on_the_floor_whatever_the_legs_do() -> None:
     crouching = REST.copy()
     crouching[:, KNEES] += 1.0
-    body = sticks(np.vstack([REST, crouching]))
+    body = sticks(G1, np.vstack([REST, crouching]))
     assert body.ends_m[:, :, 2].min(axis=(0, 1)) == pytest.approx([0.0, 0.0], abs=0.01)
     assert body.head_m[2, 1] < body.head_m[2, 0] - 0.05
     assert body.head_m[2, 0] == pytest.approx(1.2, abs=0.05)
 
 
 def test_hands_are_where_the_robot_has_them() -> None:
-    body = sticks(REST)
+    body = sticks(G1, REST)
     between = body.hands_m[0, :, 0] - body.hands_m[1, :, 0]
-    left, right = hands_m(forward(REST))[0]
+    left, right = kinematics_of(G1).tips_m(kinematics_of(G1).forward(REST))[0]
     assert between == pytest.approx(left - right, abs=0.05)
 
 
 def test_left_and_right_are_mirror_images_of_a_robot_at_ease() -> None:
-    ends = sticks(REST).ends_m[..., 0]
+    ends = sticks(G1, REST).ends_m[..., 0]
     sides = np.array([side for side, _, _ in STICKS])
     left, right = ends[sides == "left"], ends[sides == "right"]
     assert (left[:, :, 1].mean(), right[:, :, 1].mean()) == pytest.approx((0.12, -0.12), abs=0.03)
@@ -84,7 +85,7 @@ def test_an_a1_stands_on_four_legs_that_bend_as_its_joints_do() -> None:
     straight, stand = np.zeros((1, 12)), np.array([A1_STAND_RAD])
     rolled = straight.copy()
     rolled[:, 0::3] = 0.3
-    body = a1_sticks(np.vstack([straight, stand, rolled]))
+    body = sticks(A1, np.vstack([straight, stand, rolled]))
     assert body.ends_m[:, :, 2].min(axis=(0, 1)) == pytest.approx([0.0, 0.0, 0.0], abs=1e-9)
     trunk = body.sides.index("")
     assert body.ends_m[trunk, 0, 2, :2] == pytest.approx([0.4, 0.2 * (np.cos(0.67) + np.cos(0.63))])
@@ -106,7 +107,7 @@ def test_the_robot_drawn_is_the_one_that_was_taught(tmp_path: Path) -> None:
     )
     whole = np.linspace(A1_STAND_RAD, np.array(A1_STAND_RAD) + 0.2, 20)
     whole[:, 0] = A1_STAND_RAD[0]
-    assert body_of(sitting, times_s).ends_m == pytest.approx(a1_sticks(whole).ends_m)
+    assert body_of(sitting, times_s).ends_m == pytest.approx(sticks(A1, whole).ends_m)
     draw_frames(sitting, tmp_path / "sit.png", count=2)
     assert min(pixels(tmp_path / "sit.png", colour) for colour in (LEFT, RIGHT)) > 100
     arms = Track(times_s=times_s, joints_rad=np.zeros((20, 1)), names=("claw",), variant="crab")

@@ -10,14 +10,15 @@ from hypothesis import strategies as st
 from motion.motion_peers import wave
 from rote.errors import BadRequestError
 from rote.messages import Interpolation
-from rote.model.g1 import G1_29, G1_REST_RAD, TAUGHT_JOINTS
-from rote.motion.hands import CHAINS, hand_error, levers_m
+from rote.model.g1 import G1, G1_29, G1_REST_RAD, TAUGHT_JOINTS
+from rote.motion.hands import hand_error, levers_m
 from rote.motion.interpolate import sample_keyframes
 from rote.motion.keyframes import LEAST_HAND_MM, Compressed, compress_to_bound, compress_to_budget
-from rote.motion.kinematics import forward, hands_m, poses
+from rote.motion.kinematics import kinematics_of
 from rote.motion.track import Array, Track
 
 TAUGHT = tuple(G1_29.names[index] for index in TAUGHT_JOINTS)
+BODY = kinematics_of(G1)
 BOTH = (Interpolation.LINEAR, Interpolation.SMOOTH)
 
 
@@ -33,7 +34,7 @@ def hands_of(joints_rad: Array) -> Array:
     """Return the hands' places, (n, 2, 3), all 29 joints given by hand."""
     pose = np.repeat(np.array(G1_REST_RAD)[None, :], len(joints_rad), axis=0)
     pose[:, list(TAUGHT_JOINTS)] = joints_rad
-    return hands_m(forward(pose))
+    return BODY.tips_m(BODY.forward(pose))
 
 
 def off_mm(track: Track, found: Compressed) -> Array:
@@ -127,5 +128,5 @@ def test_legs_and_strangers_have_no_lever() -> None:
     names = ("left_knee_joint", "tail", "left_elbow_joint")
     track = Track(times_s=np.arange(3.0), joints_rad=np.zeros((3, 3)), names=names)
     assert (levers_m(track) > 0).tolist() == [False, False, True]
-    assert poses(track).shape == (3, 29)
-    assert {len(chain) for chain in CHAINS.values()} == {10}
+    assert BODY.poses(track).shape == (3, 29)
+    assert {len(chain) for chain in BODY.chains} == {10}

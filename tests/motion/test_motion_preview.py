@@ -8,16 +8,18 @@ import numpy as np
 import pytest
 
 from rote.errors import BadRequestError, MissingExtraError
-from rote.model.g1 import G1_23, G1_29, G1_JOINTS, G1_REST_RAD
+from rote.model.g1 import G1, G1_23, G1_29, G1_ARMS, G1_JOINTS, G1_REST_RAD
 from rote.motion.findings import Kind, Severity
-from rote.motion.kinematics import LINKS, forward, weight_nm, weights
+from rote.motion.kinematics import kinematics_of
 from rote.motion.preview import Base, JointPreview, Preview, preview
-from rote.motion.preview_body import FLOOR, build, gains, inertia_kg_m2, standing_m
+from rote.motion.preview_body import FLOOR, compiled, gains, inertia_kg_m2, standing_m
 from rote.motion.track import Mark, Track
 from rote.sim.hands import SCRIPTS, ScriptedHand
 
 mujoco = pytest.importorskip("mujoco")
 
+BODY = kinematics_of(G1)
+LINKS = BODY.links
 INDEX = {joint.name: joint.index for joint in G1_JOINTS}
 REST = np.array(G1_REST_RAD)
 STRETCHED = {
@@ -98,7 +100,9 @@ def test_the_torque_of_a_held_arm_is_that_of_its_weight() -> None:
     bare, loaded = (preview(pose, payload_kg=kg) for kg in (0.0, 1.0))
     for result, kg in ((bare, 0.0), (loaded, 1.0)):
         for joint in ("left_shoulder_pitch", "right_elbow", "left_wrist_pitch"):
-            weight = weight_nm(forward(pose.joints_rad), weights(kg))[0, INDEX[f"{joint}_joint"]]
+            weight = BODY.weight_nm(BODY.forward(pose.joints_rad), BODY.weights(kg))[
+                0, INDEX[f"{joint}_joint"]
+            ]
             assert of(result, joint).peak_torque_nm == pytest.approx(abs(weight), rel=0.05)
     sags = [of(result, "left_shoulder_pitch").max_error_rad for result in (bare, loaded)]
     assert sags[1] > 2 * sags[0], "the controller does not know of the payload"
@@ -273,6 +277,14 @@ def test_a_track_without_samples_too_long_or_of_another_robot_is_refused() -> No
     for track, words in ((empty, "1 samples"), (foreign, "none of the track's joints")):
         with pytest.raises(BadRequestError, match=words):
             preview(track)
+    arms = Track(
+        times_s=np.zeros(1),
+        joints_rad=np.zeros((1, 14)),
+        names=G1_ARMS.names,
+        variant=G1_ARMS.name,
+    )
+    with pytest.raises(BadRequestError, match="g1-arms has no feet to stand on"):
+        preview(arms, base="free")
     with pytest.raises(BadRequestError, match="takes 700 s") as caught:
         preview(through({}, {}, every_s=70.0), speed=0.1)
     assert "Trim" in caught.value.remedy
@@ -289,7 +301,7 @@ def test_without_mujoco_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_the_body_weighs_what_the_robot_does_and_carries_its_payload() -> None:
-    bare, loaded = (build(REST, free=False, payload_kg=kg) for kg in (0.0, 2.0))
+    bare, loaded = (compiled(G1_29, G1, REST, free=False, payload_kg=kg) for kg in (0.0, 2.0))
     assert bare.model.body_mass.sum() == pytest.approx(33.34, abs=0.01)
     assert loaded.model.body_mass.sum() - bare.model.body_mass.sum() == pytest.approx(4.0)
     assert bare.links[0] == FLOOR
@@ -297,7 +309,7 @@ def test_the_body_weighs_what_the_robot_does_and_carries_its_payload() -> None:
 
 
 def test_the_motors_give_no_more_than_they_can() -> None:
-    body = build(REST, free=True, payload_kg=0.0)
+    body = compiled(G1_29, G1, REST, free=True, payload_kg=0.0)
     ranges = body.model.actuator_forcerange
     assert ranges[:, 1].tolist() == [joint.effort_nm for joint in G1_JOINTS]
     body.data.ctrl[:] = REST + 50.0
@@ -306,13 +318,13 @@ def test_the_motors_give_no_more_than_they_can() -> None:
 
 
 def test_a_free_robot_begins_with_its_soles_on_the_floor() -> None:
-    body = build(REST, free=True, payload_kg=0.0)
+    body = compiled(G1_29, G1, REST, free=True, payload_kg=0.0)
     mujoco.mj_forward(body.model, body.data)
     touching = {body.links[body.of_shape[geom]] for geom in body.data.contact.geom.ravel()}
     assert touching <= {FLOOR, "left_ankle_roll_link", "right_ankle_roll_link"}
     assert np.abs(body.data.contact.dist).max(initial=0.0) < 1e-6
-    assert body.data.qpos[2] == pytest.approx(standing_m(REST))
-    assert 0.7 < standing_m(REST) < 0.8
+    assert body.data.qpos[2] == pytest.approx(standing_m(G1, REST))
+    assert 0.7 < standing_m(G1, REST) < 0.8
 
 
 def test_the_inertia_is_of_the_size_the_manufacturer_states() -> None:
@@ -323,11 +335,11 @@ def test_the_inertia_is_of_the_size_the_manufacturer_states() -> None:
         "left_shoulder_yaw_link": (0.0010, 0.0011, 0.0004),
     }
     for link, wanted in stated.items():
-        found = inertia_kg_m2(link, float(weights().masses_kg[LINKS.index(link)]))
+        found = inertia_kg_m2(G1, link, float(BODY.weights().masses_kg[LINKS.index(link)]))
         assert found == pytest.approx(np.array(wanted), rel=0.35)
 
 
 def test_legs_are_stiff_only_where_they_carry() -> None:
-    hanging, standing = gains(free=False), gains(free=True)
+    hanging, standing = gains(G1, free=False), gains(G1, free=True)
     assert (standing.stiffness[:12] > 3 * hanging.stiffness[:12]).all()
     assert standing.stiffness[12:].tolist() == hanging.stiffness[12:].tolist()

@@ -26,14 +26,16 @@ from rote.errors import (
     UnsupportedError,
 )
 from rote.messages import Code
+from rote.model.a1 import A1 as A1_FAMILY
 from rote.model.a1 import A1 as A1_VARIANT
-from rote.model.a1 import A1_JOINTS
-from rote.motion.check import LEG_GAP_S
+from rote.model.a1 import A1_BUILD, A1_JOINTS
 from rote.motion.files.library import Library
+from rote.motion.record import Recorder
 from rote.motion.track import Track
 from rote.robot.a1 import commands as a1_words
 from rote.robot.a1 import motion as a1_motion
-from rote.robot.a1.robot import Gait, mode_words
+from rote.robot.a1.commands import Gait
+from rote.robot.a1.robot import mode_words
 from rote.robot.a1.safety import Limits, Safety
 from rote.session.a1 import Level
 from rote.sim.a1.simulator import A1Simulator
@@ -154,7 +156,7 @@ def test_states_are_streamed_until_the_robot_is_lost() -> None:
         async with pair(Level.LOW) as (world, _, robot):
             seen = 0
             with pytest.raises(PeerLostError):
-                async for state in robot.states():
+                async for state in robot.native_states():
                     assert isinstance(state, LowState)
                     seen += 1
                     if seen == 20:
@@ -245,7 +247,7 @@ def test_closing_right_after_a_trip_still_damps_for_a_second() -> None:
         async with pair(Level.LOW, start="hung") as (world, _, robot):
             with pytest.raises(ZeroDivisionError):
                 await robot.control(bug)
-            await robot._port.close()  # type: ignore[attr-defined]
+            await robot.close()
             assert world.damped_for_s() > 0.95
 
     virtual.run(main())
@@ -415,7 +417,7 @@ def test_legs_are_soft_while_taught_and_what_was_shown_is_played(tmp_path: Path)
 def test_a_playback_begins_softly_from_where_the_legs_are() -> None:
     motion = a1_motion.prepare(swing(), Safety(), [0.0, 1.2, -2.2] * 4)
     speeds = np.abs(np.diff(motion.poses_rad[: motion.approach + 1], axis=0)) * a1_motion.RATE_HZ
-    assert speeds.max() <= a1_motion.SOFT_RAD_S + 1e-6
+    assert speeds.max() <= A1_FAMILY.soft_rad_s + 1e-6
     assert motion.poses_rad[0] == pytest.approx([0.0, 1.2, -2.2] * 4)
     first, later = motion.motors(0.0), motion.motors(motion.approach / a1_motion.RATE_HZ)
     assert first is not None
@@ -427,7 +429,7 @@ def test_a_playback_begins_softly_from_where_the_legs_are() -> None:
 def test_a_stopped_playback_says_so_and_the_legs_hold() -> None:
     async def main() -> None:
         async with pair(Level.LOW, start="hung") as (world, _, robot):
-            running = asyncio.create_task(robot.play_track(swing(2.0)))
+            running = robot.play_track(swing(2.0))
             await asyncio.sleep(0.5)
             await robot.stop()
             report = await running
@@ -673,7 +675,8 @@ def leg_tracks(draw: st.DrawFn) -> Track:
 
 def is_beyond(track: Track, speed: float) -> bool:
     """Whether a track has a gap, a pose or a speed that legs are not to be played with."""
-    if (np.diff(track.times_s) > LEG_GAP_S).any():
+    assert A1_VARIANT.max_gap_s is not None
+    if (np.diff(track.times_s) > A1_VARIANT.max_gap_s).any():
         return True
     for name, angles in zip(track.names, track.joints_rad.T, strict=True):
         joint = A1_JOINTS[A1_VARIANT.names.index(name)]
@@ -704,14 +707,14 @@ def test_a_speed_or_a_length_out_of_range_is_refused() -> None:
 
 
 def test_a_clock_that_does_not_count_microseconds_is_measured_by_ours() -> None:
-    recorder = a1_motion.LegRecorder("test")
+    recorder = Recorder("test", A1_BUILD)
     for number in range(101):
-        recorder.add(STAND, number * 2, now=10.0 + number * 0.002)  # in milliseconds
+        recorder.add_sample(number * 2, STAND, 10.0 + number * 0.002)  # in milliseconds
     assert recorder.track().duration_s == pytest.approx(0.2)
-    exact = a1_motion.LegRecorder("test")
+    exact = Recorder("test", A1_BUILD)
     for number in range(101):
-        exact.add(STAND, (2**32 - 1000 + number * 2000) % 2**32, now=10.0 + number * 0.0021)
+        exact.add_sample(number * 2000, STAND, 10.0 + number * 0.0021)
     assert exact.track().duration_s == pytest.approx(0.2)
-    assert not exact.add(STAND, 2**32 - 5, now=11.0), "a state overtaken by another"
-    assert len(a1_motion.LegRecorder().track()) == 0
+    assert not exact.add_sample(199_995, STAND, 11.0), "a state overtaken by another"
+    assert len(Recorder("test", A1_BUILD).track()) == 0
     assert exact.track().joints_rad.shape[1] == LEG_MOTORS

@@ -7,6 +7,7 @@ import pytest
 import virtual
 from rig import Pipe
 from rote.carrier import Carrier
+from rote.client.channel_way import ChannelWay
 from rote.client.services import ServicesClient
 from rote.errors import NoAnswerError
 from rote.robot.g1 import G1
@@ -35,7 +36,7 @@ def test_a_robot_that_reports_no_state_is_told_so_with_a_remedy() -> None:
         async def dial() -> Carrier:
             return Stateless(Services(simulator.world))
 
-        client = ServicesClient("services://g1", dial)
+        client = ServicesClient("services://g1", ChannelWay(dial))
         await client.open()
         robot = G1(client)
         assert not (await robot.actions()).taught

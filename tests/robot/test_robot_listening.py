@@ -93,7 +93,7 @@ def test_who_leaves_is_forgotten() -> None:
 def test_after_a_protection_an_a1_is_heard_on_until_it_is_lost() -> None:
     async def story() -> None:
         async with pair(Level.LOW, start="hung") as (world, _, robot):
-            heard = robot.states()
+            heard = robot.native_states()
             await anext(heard)
             world.health.silent = True
             await asyncio.sleep(0.1)

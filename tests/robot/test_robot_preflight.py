@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from rote.messages import MAX_ACTIONS, Phase, RobotState
-from rote.model.g1 import Mode
+from rote.model.g1 import G1, G1_29, Mode
 from rote.robot.base import Actions, ModeReport, Severity, TaughtAction
 from rote.robot.preflight import findings
 
@@ -20,7 +20,7 @@ FULL = Actions((), tuple(TaughtAction(f"a{i}", 1.0, i + 1) for i in range(MAX_AC
 
 
 def test_a_healthy_robot_has_no_findings() -> None:
-    assert findings(HEALTHY, NOTHING) == []
+    assert findings(HEALTHY, NOTHING, G1_29) == []
 
 
 @pytest.mark.parametrize(
@@ -42,23 +42,25 @@ def test_a_healthy_robot_has_no_findings() -> None:
 def test_what_is_wrong_is_said_with_a_remedy(
     change: dict[str, object], severity: Severity, words: str
 ) -> None:
-    (finding,) = findings(replace(HEALTHY, **change), NOTHING)  # type: ignore[arg-type]
+    (finding,) = findings(replace(HEALTHY, **change), NOTHING, G1_29)  # type: ignore[arg-type]
     assert finding.severity is severity
     assert words in finding.words
     assert finding.remedy
 
 
 def test_a_full_store_is_a_warning_and_the_worst_comes_first() -> None:
-    found = findings(replace(HEALTHY, mode=Mode.ZERO_TORQUE), FULL)
+    found = findings(replace(HEALTHY, mode=Mode.ZERO_TORQUE), FULL, G1_29)
     assert [finding.severity for finding in found] == [Severity.ERROR, Severity.WARNING]
     assert "15 places" in found[1].words
 
 
 def test_a_robot_that_has_not_reported_is_an_error() -> None:
-    (finding,) = findings(None, NOTHING)
+    (finding,) = findings(None, NOTHING, G1_29)
     assert finding.severity is Severity.ERROR
 
 
 def test_modes_are_described_by_their_ids() -> None:
-    assert ModeReport.of(501) == ModeReport(501, "walk waist", "balanced, with a free waist", True)
-    assert not ModeReport.of(-1).balanced
+    assert ModeReport.of(501, G1.modes) == ModeReport(
+        501, "walk waist", "balanced, with a free waist", True
+    )
+    assert not ModeReport.of(-1, G1.modes).balanced

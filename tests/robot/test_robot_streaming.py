@@ -19,18 +19,19 @@ from rote.model.g1 import G1_23, G1_29, G1_JOINTS, G1_REST_RAD, TAUGHT_JOINTS
 from rote.motion.track import Array, Track
 from rote.robot.streaming import (
     RATES_HZ,
-    REST_RAD,
-    SOFT_RAD_S,
     Ticker,
     check_playable,
     checked,
     prepare,
     taught_joints,
+    taught_of,
 )
 
 TAUGHT = [G1_JOINTS[index] for index in TAUGHT_JOINTS]
 NAMES = tuple(joint.name for joint in TAUGHT)
 ELBOW = NAMES.index("right_elbow_joint")
+REST_RAD = taught_of(G1_29).rest_rad
+SOFT_RAD_S = taught_of(G1_29).soft_rad_s
 STILL = RobotState(positions_rad=G1_REST_RAD, velocities_rad_s=(0.0,) * 29)
 
 
@@ -56,18 +57,18 @@ def test_the_joints_are_found_by_name_in_whatever_order() -> None:
     poses = swing()
     order = np.random.default_rng(0).permutation(len(NAMES))
     shuffled = track(poses[:, order], tuple(NAMES[index] for index in order))
-    assert np.array_equal(taught_joints(shuffled), poses)
+    assert np.array_equal(taught_joints(shuffled, G1_29), poses)
 
 
 def test_joints_that_a_track_lacks_keep_their_rest() -> None:
-    poses = taught_joints(one_joint("right_elbow_joint", 0.5, 0.7))
+    poses = taught_joints(one_joint("right_elbow_joint", 0.5, 0.7), G1_29)
     assert poses[:, ELBOW].tolist() == [0.5, 0.7]
     assert np.array_equal(np.delete(poses, ELBOW, axis=1), np.delete([REST_RAD] * 2, ELBOW, axis=1))
 
 
 def test_a_track_of_another_build_plays_with_the_wrists_it_lacks_at_rest() -> None:
     values = np.repeat(np.array([[0.1] * 23]), 3, axis=0)
-    poses = taught_joints(track(values, G1_23.names))
+    poses = taught_joints(track(values, G1_23.names), G1_29)
     lacking = [NAMES.index(name) for name in NAMES if name not in G1_23.names]
     assert len(lacking) == 4
     assert np.array_equal(poses[:, lacking], [REST_RAD[lacking]] * 3)
@@ -76,7 +77,7 @@ def test_a_track_of_another_build_plays_with_the_wrists_it_lacks_at_rest() -> No
 def test_legs_that_stand_still_are_ignored_wherever_they_stand() -> None:
     values = np.repeat(np.array([G1_REST_RAD]), 2, axis=0)
     values[:, 3] = [0.9, 0.93]
-    assert taught_joints(track(values, G1_29.names)).shape == (2, 15)
+    assert taught_joints(track(values, G1_29.names), G1_29).shape == (2, 15)
 
 
 @pytest.mark.parametrize(
@@ -106,16 +107,16 @@ def test_legs_that_stand_still_are_ignored_wherever_they_stand() -> None:
 )
 def test_a_track_that_cannot_be_played_as_it_is_is_refused(bad: Track, words: str) -> None:
     with pytest.raises(BadRequestError, match=words) as caught:
-        taught_joints(bad)
+        taught_joints(bad, G1_29)
     assert caught.value.remedy
 
 
 def test_a_motion_of_an_a1_is_told_before_anything_else_is_said_of_it() -> None:
     legs = replace(track(np.zeros((2, 12)), A1.names), variant=A1.name)
     with pytest.raises(BadRequestError, match="a motion of an A1"):
-        checked(legs, speed=99.0)
+        checked(legs, speed=99.0, build=G1_29)
     with pytest.raises(BadRequestError, match="a motion of an A1"):
-        prepare(legs, 100.0, 1.0, force=True)
+        prepare(legs, G1_29, 100.0, 1.0, force=True)
 
 
 # ---- prepared -----------------------------------------------------------------------------------
@@ -123,7 +124,7 @@ def test_a_motion_of_an_a1_is_told_before_anything_else_is_said_of_it() -> None:
 
 @pytest.mark.parametrize("rate_hz", [50.0, 100.0, 250.0, 333.3, 1000.0])
 def test_a_prepared_track_passes_through_its_samples_at_its_speed(rate_hz: float) -> None:
-    motion = prepare(track(swing(seconds=2.0)), rate_hz, 0.5)
+    motion = prepare(track(swing(seconds=2.0)), G1_29, rate_hz, 0.5)
     assert motion.seconds == pytest.approx(4.0, abs=1.01 / rate_hz)
     at = np.round(np.linspace(0, 4.0, 9) * rate_hz).astype(int)
     at = np.minimum(at, len(motion.poses_rad) - 1)
@@ -134,21 +135,21 @@ def test_a_prepared_track_passes_through_its_samples_at_its_speed(rate_hz: float
 
 def test_a_prepared_track_has_the_name_of_where_it_came_from() -> None:
     named = replace(track(swing()), source="teach wave")
-    assert prepare(named, 250.0, 1.0).name == "teach wave"
-    assert prepare(track(swing()), 250.0, 1.0).name == "a track"
+    assert prepare(named, G1_29, 250.0, 1.0).name == "teach wave"
+    assert prepare(track(swing()), G1_29, 250.0, 1.0).name == "a track"
 
 
 @pytest.mark.parametrize("rate_hz", [0.0, 49.9, 1001.0, -250.0, float("nan"), float("inf")])
 def test_an_impossible_rate_is_refused(rate_hz: float) -> None:
     with pytest.raises(BadRequestError, match="rate"):
-        prepare(track(swing()), rate_hz, 1.0)
+        prepare(track(swing()), G1_29, rate_hz, 1.0)
 
 
 def test_a_playback_beyond_three_minutes_is_refused() -> None:
     long = one_joint("right_elbow_joint", *np.linspace(0.5, 1.0, 100))
-    prepare(long, 50.0, 1.0)
+    prepare(long, G1_29, 50.0, 1.0)
     with pytest.raises(BadRequestError, match="playback"):
-        prepare(long, 50.0, 0.5)
+        prepare(long, G1_29, 50.0, 0.5)
 
 
 @pytest.mark.parametrize(
@@ -163,23 +164,23 @@ def test_a_playback_beyond_three_minutes_is_refused() -> None:
 )
 def test_a_track_beyond_a_limit_is_unsafe(bad: Track, reason: str | None) -> None:
     if reason is None:
-        prepare(bad, 250.0, 1.0)
+        prepare(bad, G1_29, 250.0, 1.0)
         return
     with pytest.raises(UnsafeMotionError, match=reason) as caught:
-        prepare(bad, 250.0, 1.0)
+        prepare(bad, G1_29, 250.0, 1.0)
     assert caught.value.joint == "right_elbow_joint"
 
 
 def test_a_safe_track_is_unsafe_at_four_times_its_speed() -> None:
     quick = track(REST_RAD + 0.3 * np.sin(12.0 * np.arange(101) / 100.0)[:, None])
-    prepare(quick, 250.0, 1.0)
+    prepare(quick, G1_29, 250.0, 1.0)
     with pytest.raises(UnsafeMotionError):
-        prepare(quick, 250.0, 4.0)
+        prepare(quick, G1_29, 250.0, 4.0)
 
 
 def test_what_is_a_little_beyond_a_stop_is_played_to_the_stop() -> None:
     upper = np.array([joint.upper_rad for joint in TAUGHT])
-    poses = check_playable(np.array([0.0, 1.0]), np.array([upper + 0.01, upper]))
+    poses = check_playable(np.array([0.0, 1.0]), np.array([upper + 0.01, upper]), G1_29)
     assert np.array_equal(poses, [upper, upper])
 
 
@@ -206,7 +207,7 @@ def test_the_ends_are_soft_from_wherever_to_wherever(
     start: tuple[float, ...], pose: tuple[float, ...]
 ) -> None:
     rate_hz = 50.0
-    motion = prepare(track(np.array([pose] * 2)), rate_hz, 1.0)
+    motion = prepare(track(np.array([pose] * 2)), G1_29, rate_hz, 1.0)
     poses = motion.poses(at(start))
     there = next(place for place, one in enumerate(poses) if one.weight == 1.0)
     out = followed(poses[: there + 1], np.array(start))
@@ -219,7 +220,7 @@ def test_the_ends_are_soft_from_wherever_to_wherever(
 
 
 def test_weights_rise_to_1_stay_for_the_motion_and_fall_to_0() -> None:
-    motion = prepare(track(swing()), 250.0, 1.0)
+    motion = prepare(track(swing()), G1_29, 250.0, 1.0)
     poses = motion.poses(STILL)
     weights = np.array([pose.weight for pose in poses])
     whole = np.flatnonzero(weights == 1.0)

@@ -10,6 +10,8 @@ from rig import Pipe, Rig, rig
 from rote.errors import NoAnswerError, PeerLostError, RefusedError, RoteError
 from rote.messages import Code
 from rote.robot.g1 import G1
+from rote.robot.lesson import MessageLesson
+from rote.robot.take import Take
 from rote.robot.teaching import Teaching
 from rote.wire.rpc import ArmApi
 
@@ -50,6 +52,12 @@ def lose_next_word_of_teaching(pipe: Pipe, what: str) -> None:
     setattr(whose, where, lossy)
 
 
+def begun(robot: G1, check: Callable[[], Awaitable[bool]]) -> Teaching:
+    """A teaching whose check is the test's own."""
+    lesson = MessageLesson(robot._port, robot._ask, "wave", check)
+    return Teaching(lesson, Take("wave", robot.build, "services"))
+
+
 def test_a_refused_teaching_leaves_the_older_action_of_its_name() -> None:
     async def story(one: Rig, robot: G1) -> None:
         async with one.bystander() as other:
@@ -75,7 +83,7 @@ def test_a_name_that_somebody_takes_just_before_a_refusal_stays_his() -> None:
                 return False
 
             with pytest.raises(RefusedError, match="in use by another motion"):
-                async with Teaching(robot._port, robot._ask, check, "wave"):
+                async with begun(robot, check):
                     raise AssertionError("the arms are not soft")
             assert await names(robot) == ["wave"]
 
@@ -112,7 +120,7 @@ def test_a_teaching_whose_answer_is_unknown_ends_with_holding_arms_and_loses_no_
             return was_there
 
         async def lesson() -> None:
-            async with Teaching(robot._port, robot._ask, check, "wave"):
+            async with begun(robot, check):
                 raise AssertionError("nobody knows whether the arms are soft")
 
         if end != "cancelled":

@@ -1,14 +1,17 @@
 """A stream to the arms: what is told, and the soft way out from any moment of it."""
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from rote.errors import BadRequestError
 from rote.messages import Phase, StreamPose
-from rote.model.g1 import G1_JOINTS, G1_REST_RAD, TAUGHT_JOINTS
+from rote.model.family import Build, numbered
+from rote.model.g1 import G1, G1_23, G1_29, G1_JOINTS, G1_REST_RAD, TAUGHT_JOINTS
 from rote.session.arm_stream import FADE_HZ, FADE_MOST_S, ArmStream, Setpoint
-from rote.wire.hg import UPPER_BODY
 
+UPPER_BODY = range(12, 29)
 HERE = tuple(n / 100 for n in range(29))
 LOWER = [G1_JOINTS[motor].lower_rad for motor in UPPER_BODY]
 UPPER = [G1_JOINTS[motor].upper_rad for motor in UPPER_BODY]
@@ -19,7 +22,7 @@ def pose(weight: float, positions: float = 0.2, number: int = 0) -> StreamPose:
 
 
 def test_what_is_not_streamed_stays_where_it_was() -> None:
-    stream = ArmStream(HERE)
+    stream = ArmStream(HERE, G1_29)
     told = stream.follow(pose(1.0), 0.0)
     assert told.weight == 1.0
     assert told.positions_rad[1:3] == HERE[13:15]  # waist roll and pitch
@@ -27,7 +30,7 @@ def test_what_is_not_streamed_stays_where_it_was() -> None:
 
 
 def test_the_weight_tells_how_far_it_is() -> None:
-    stream = ArmStream(HERE)
+    stream = ArmStream(HERE, G1_29)
     seen = []
     for weight in (0.0, 0.5, 1.0, 1.0, 0.5):
         stream.follow(pose(weight), 0.0)
@@ -36,7 +39,7 @@ def test_the_weight_tells_how_far_it_is() -> None:
 
 
 def test_a_stream_that_fades_takes_no_more_poses_and_is_on_its_way_back() -> None:
-    stream = ArmStream(HERE)
+    stream = ArmStream(HERE, G1_29)
     stream.follow(pose(1.0), 0.0)
     seen = [(stream.following, stream.phase)]
     stream.fade()
@@ -54,7 +57,7 @@ def test_a_stream_that_fades_takes_no_more_poses_and_is_on_its_way_back() -> Non
 def test_from_anywhere_the_arms_are_let_go_of_without_a_jump(
     weight: float, start: float, step: float, apart_s: float
 ) -> None:
-    stream = ArmStream(HERE)
+    stream = ArmStream(HERE, G1_29)
     stream.follow(pose(weight, start), 0.0)
     last = stream.follow(pose(weight, start + step), apart_s)
     faded = stream.fade()
@@ -73,7 +76,7 @@ def test_from_anywhere_the_arms_are_let_go_of_without_a_jump(
 def test_the_further_from_rest_the_longer_it_takes() -> None:
     lengths = []
     for far in (0.0, 0.8, 1.6):
-        stream = ArmStream(G1_REST_RAD)
+        stream = ArmStream(G1_REST_RAD, G1_29)
         rest = np.array(G1_REST_RAD)[list(TAUGHT_JOINTS)]
         stream.follow(StreamPose(0, 1.0, tuple(rest + far)), 0.0)
         lengths.append(len(stream.fade()))
@@ -81,13 +84,13 @@ def test_the_further_from_rest_the_longer_it_takes() -> None:
 
 
 def test_a_stream_that_never_told_anything_fades_from_where_the_arms_are() -> None:
-    faded = ArmStream(HERE).fade()
+    faded = ArmStream(HERE, G1_29).fade()
     here = tuple(HERE[motor] for motor in UPPER_BODY)
     assert set(faded) == {Setpoint(here, 0.0)}
 
 
 def test_arms_that_long_do_not_follow_are_astray_and_those_that_lag_are_not() -> None:
-    stream = ArmStream((0.0,) * 29)
+    stream = ArmStream((0.0,) * 29, G1_29)
     held = (0.0,) * 29
     stream.follow(pose(0.5, 1.0), 0.0)
     assert not any(stream.astray(held, now) for now in (0.0, 0.3, 0.6))  # not yet obeyed in full
@@ -97,3 +100,31 @@ def test_arms_that_long_do_not_follow_are_astray_and_those_that_lag_are_not() ->
     assert not stream.astray(held, 1.6)
     assert not stream.astray(held, 2.0)
     assert stream.astray(held, 2.1)
+
+
+@pytest.mark.parametrize("build", G1.builds, ids=lambda build: build.name)
+def test_a_stream_to_any_build_moves_its_taught_joints_and_holds_the_others(build: Build) -> None:
+    here = tuple(n / 100 for n in range(len(build.names)))
+    stream = ArmStream(here, build)
+    told = stream.follow(StreamPose(0, 1.0, (0.5,) * len(build.taught)), 0.0)
+    for name, column, position in zip(
+        build.streamed, build.streamed_columns, told.positions_rad, strict=True
+    ):
+        assert position == (0.5 if name in build.taught else here[column])
+    faded = stream.fade()
+    assert faded[-1].weight == 0.0
+    assert {len(setpoint.positions_rad) for setpoint in faded} == {len(build.streamed)}
+
+
+def test_a_smaller_build_is_astray_by_its_own_columns() -> None:
+    count = len(G1_23.names)
+    stream = ArmStream((0.0,) * count, G1_23)
+    stream.follow(StreamPose(0, 1.0, (1.0,) * len(G1_23.taught)), 0.0)
+    held = (0.0,) * count
+    assert not stream.astray(held, 0.0)
+    assert stream.astray(held, 0.5)
+
+
+def test_nothing_is_streamed_to_a_machine_without_a_family() -> None:
+    with pytest.raises(BadRequestError):
+        ArmStream((0.0,) * 3, numbered(3, 0))

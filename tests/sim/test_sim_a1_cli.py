@@ -47,6 +47,7 @@ def test_another_process_walks_it_reads_what_it_notes_and_ends_it(
 ) -> None:
     ready = line_of(go1)
     assert (ready["event"], ready["dialect"]) == ("ready", "go1")
+    assert ready["build"] == "a1"
     url = urlsplit(ready["url"])
     assert (url.scheme, url.query) == ("a1", "level=high")
     assert [urlsplit(each).query for each in ready["urls"]] == ["level=high", "level=low"]
@@ -107,6 +108,14 @@ def test_what_an_a1_cannot_be_is_said_with_a_remedy(
 ) -> None:
     assert main(["sim", "--a1", "127.0.0.1:0", *options]) == 2
     assert capsys.readouterr().err.startswith("rote: ")
+
+
+@pytest.mark.parametrize("way", [("--robot", "a1"), ("--robot", "a1", "--a1", "127.0.0.1:0")])
+def test_an_a1_is_named_like_any_other_robot(
+    way: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["sim", *way, "--dialect", "4.0"]) == 2
+    assert "there is no dialect '4.0'" in capsys.readouterr().err
 
 
 def test_a_robots_ports_are_its_own_or_free_ones(capsys: pytest.CaptureFixture[str]) -> None:

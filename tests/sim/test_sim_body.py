@@ -7,22 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rote.model.g1 import G1_JOINTS, HAND_COM_M, HAND_MASS_KG, LEFT_ARM, RIGHT_ARM
+from g1_29 import EFFORT_NM, LOWER_RAD, MOST_RAD_S, REST_RAD, UPPER_RAD, arm_weight_nm
+from rote.model.g1 import G1_29, G1_JOINTS, HAND_COM_M, HAND_MASS_KG, LEFT_ARM, RIGHT_ARM
 from rote.motion.track import Array
-from rote.sim.body import (
-    EFFORT_NM,
-    GRAVITY_M_S2,
-    HAND_EVERY,
-    HOLDING_CANCELS,
-    LOWER_RAD,
-    MOST_RAD_S,
-    REST_RAD,
-    SOFT_CANCELS,
-    STEP_S,
-    UPPER_RAD,
-    Body,
-    arm_weight_nm,
-)
+from rote.sim.arms import GRAVITY_M_S2
+from rote.sim.body import HAND_EVERY, HOLDING_CANCELS, SOFT_CANCELS, STEP_S, Body
 
 ARMS = (*LEFT_ARM, *RIGHT_ARM)
 STILL = np.zeros(29)
@@ -73,7 +62,7 @@ class Clock:
 
 @pytest.fixture
 def body() -> Body:
-    return Body()
+    return Body(G1_29)
 
 
 @pytest.fixture
@@ -266,7 +255,7 @@ def test_soft_joints_ignore_the_speed_of_the_target(body: Body) -> None:
 
 
 def test_softening_one_arm_changes_nothing_for_the_other(body: Body, clock: Clock) -> None:
-    alone = Body()
+    alone = Body(G1_29)
     Clock(alone).run(1.0, FORWARD)
     body.soften(LEFT_ARM, cancels=0.0, damped=False)
     clock.run(1.0, FORWARD)
@@ -279,7 +268,7 @@ def test_damped_motors_brake_a_falling_arm_and_dead_ones_do_not(body: Body, cloc
     clock.run(2.0, FORWARD)
     fastest = []
     for damped in (True, False):
-        falling = Body()
+        falling = Body(G1_29)
         falling.positions_rad[:] = body.positions_rad
         falling.soften(tuple(range(29)), cancels=0.0, damped=damped)
         Clock(falling).run(0.2)
@@ -362,7 +351,7 @@ def test_a_hand_brings_soft_joints_where_it_wants_them(body: Body, clock: Clock)
 
 
 def test_a_hand_moves_soft_joints_only(body: Body, clock: Clock) -> None:
-    alone = Body()
+    alone = Body(G1_29)
     Clock(alone).run(1.0)
     body.attach(Puller(dict.fromkeys(range(29), 0.7)), 0.0)
     clock.run(1.0)
@@ -374,7 +363,7 @@ def test_a_hand_moves_soft_joints_only(body: Body, clock: Clock) -> None:
 
 
 def test_a_hand_leaves_alone_the_joints_it_does_not_hold(body: Body, clock: Clock) -> None:
-    other = Body()
+    other = Body(G1_29)
     other.soften(ARMS)
     Clock(other).run(0.5)
     body.soften(ARMS)
@@ -455,7 +444,7 @@ def test_a_body_that_slept_goes_on_as_one_that_never_did(
 ) -> None:
     lives = []
     for sleeps in (True, False):
-        body = Body()
+        body = Body(G1_29)
         for step in range(1500):
             if step == 1203:
                 waker(body)

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -16,14 +17,15 @@ from rote.carrier import dds_types as types
 from rote.carrier.dds import Bus, Target
 from rote.carrier.impair import Impairment
 from rote.messages import Phase
-from rote.model.g1 import G1_REST_RAD, Mode
+from rote.model.family import Build
+from rote.model.g1 import G1_23, G1_27, G1_29, G1_ARMS, Mode
 from rote.sim.dds import DdsDoor
 from rote.sim.server import Simulator
 from rote.sim.store import Store
 from rote.sim.world import World
 from rote.wire import cdr, hg, rpc
 
-REST = tuple(G1_REST_RAD[motor] for motor in hg.UPPER_BODY)
+REST = tuple(G1_29.rest[name] for name in G1_29.streamed)
 AWAY = tuple(value + (0.4 if place == 6 else 0.0) for place, value in enumerate(REST))
 """The left elbow 0.4 rad from rest."""
 
@@ -81,7 +83,7 @@ class Someone:
         return self.responses[-1]
 
     def command(self, positions: tuple[float, ...], weight: float) -> None:
-        self._arms.write(hg.encode_arm_command(positions, weight, mode_machine=4))
+        self._arms.write(hg.encode_arm_command(positions, weight, build=G1_29, mode_machine=4))
 
     async def stream(self, seconds: float, weight: float = 1.0) -> None:
         for _ in range(round(seconds * 100)):
@@ -94,10 +96,14 @@ class Someone:
 
 @asynccontextmanager
 async def someone(
-    *, mode: Mode = Mode.WALK, hz: float = 100.0, impairment: Impairment | None = None
+    *,
+    mode: Mode = Mode.WALK,
+    hz: float = 100.0,
+    impairment: Impairment | None = None,
+    build: Build = G1_29,
 ) -> AsyncIterator[Someone]:
     store = Store(":memory:")
-    simulator = Simulator(World(store, mode=mode), impairment=impairment)
+    simulator = Simulator(World(store, build=build, mode=mode), impairment=impairment)
     door = await simulator.serve_dds("lo", free_domain(), lowstate_hz=hz)
     one = Someone(simulator, door)
     try:
@@ -179,15 +185,53 @@ def test_arms_follow_as_far_as_the_weight_goes() -> None:
         async with someone() as one:
             for weight in (0.5, 1.0):
                 await one.stream(3.0, weight)
-                elbow = one.world.body.positions_rad[18] - G1_REST_RAD[18]
+                elbow = one.world.body.positions_rad[18] - G1_29.rest_rad[18]
                 assert elbow == pytest.approx(0.4 * weight, abs=0.08)
             for weight in np.linspace(1.0, 0.0, 50).tolist():
                 one.command(AWAY, weight)
                 await asyncio.sleep(0.01)
             await asyncio.sleep(5.0)
             assert one.world.phase is Phase.NONE
-            assert one.world.body.setpoint_rad == pytest.approx(G1_REST_RAD)
+            assert one.world.body.setpoint_rad == pytest.approx(G1_29.rest_rad)
             assert not one.world.stopped_early
+
+    virtual.run(run())
+
+
+@pytest.mark.parametrize("build", [G1_27, G1_23, G1_ARMS], ids=lambda build: build.name)
+def test_every_build_that_can_be_streamed_to_follows_by_its_own_slots(build: Build) -> None:
+    elbow = build.names.index("left_elbow_joint")
+
+    async def run() -> None:
+        async with someone(build=build) as one:
+            away = [build.rest[name] for name in build.streamed]
+            away[build.streamed.index("left_elbow_joint")] += 0.4
+            for _ in range(200):
+                data = hg.encode_arm_command(away, 1.0, build=build, mode_machine=0)
+                one._arms.write(data)
+                await asyncio.sleep(0.01)
+            moved = one.world.body.setpoint_rad - np.array(build.rest_rad)
+            assert moved[elbow] == pytest.approx(0.4, abs=0.01)
+            moved[elbow] = 0.0
+            assert np.abs(moved).max() < 1e-6
+            assert hg.joints_of(one.states[-1], build).positions_rad == pytest.approx(
+                one.world.body.positions_rad.tolist(), abs=0.02
+            )
+
+    virtual.run(run())
+
+
+def test_a_robot_that_follows_no_stream_moves_nothing_and_says_so_once() -> None:
+    mute = replace(G1_29, streamed=(), stream=None, no_stream="sources disagree")
+
+    async def run() -> None:
+        async with someone(build=mute) as one:
+            await one.stream(1.0)
+            assert one.world.phase is Phase.NONE
+            assert one.noted("sources disagree") == 1
+            await asyncio.sleep(1.0)
+            await one.stream(0.2)
+            assert one.noted("sources disagree") == 2
 
     virtual.run(run())
 
@@ -241,7 +285,7 @@ def test_a_robot_that_does_not_stand_says_once_that_it_does_not_follow() -> None
 def test_damaged_commands_and_senseless_words_are_noted_and_harm_nothing() -> None:
     async def run() -> None:
         async with someone() as one:
-            wrong = bytearray(hg.encode_arm_command(AWAY, 1.0, mode_machine=4))
+            wrong = bytearray(hg.encode_arm_command(AWAY, 1.0, build=G1_29, mode_machine=4))
             wrong[60] ^= 1
             one._arms.write(bytes(wrong))
             hand = one.bus.writer("rt/rote/hand", types.TEXT)

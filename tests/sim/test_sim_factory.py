@@ -5,8 +5,9 @@ from contextlib import closing
 
 import pytest
 
+from g1_29 import REST_RAD
 from rote.messages import ActionEntry, Phase, PlayAction
-from rote.sim.body import REST_RAD
+from rote.model.g1 import G1_29
 from rote.sim.factory import add_factory_actions
 from rote.sim.player import Playback
 from rote.sim.store import Store, StoredAction
@@ -51,7 +52,7 @@ def test_a_factory_action_plays_safely_and_lasts_as_long_as_it_says(
     add_factory_actions(store)
     action = store.load(number)
     assert action is not None
-    playback = Playback(action, PlayAction(action=number), REST_RAD)
+    playback = Playback(action, PlayAction(action=number), REST_RAD, G1_29)
     played = 0
     while (setpoint := playback.step()) is not None:
         played += setpoint.phase is Phase.PLAYING

@@ -5,12 +5,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from g1_29 import LOWER_RAD, REST_RAD, UPPER_RAD
 from rote.errors import BadRequestError
+from rote.messages import HAND_SCRIPTS
 from rote.model.g1 import G1_29, TAUGHT_JOINTS
 from rote.motion.check import check
 from rote.motion.findings import Severity
 from rote.motion.track import Array, Track
-from rote.sim.body import LOWER_RAD, REST_RAD, STEP_S, UPPER_RAD, Body
+from rote.sim.body import STEP_S, Body
 from rote.sim.hands import SCRIPTS, ScriptedHand
 
 EVERY = sorted(SCRIPTS)
@@ -33,7 +35,7 @@ def check_is_bearable(name: str, seconds: float) -> None:
 
 def taught(name: str, seconds: float) -> Track:
     """What soft arms do before the hand takes hold, while it leads them, and when it let go."""
-    body, still, rows = Body(), np.zeros(len(REST_RAD)), []
+    body, still, rows = Body(G1_29), np.zeros(len(REST_RAD)), []
     body.soften(TAUGHT_JOINTS)
     for step in range(round((seconds + 1.0) / STEP_S)):
         if step == round(0.3 / STEP_S):
@@ -163,3 +165,7 @@ def test_a_duration_that_is_not_possible_is_refused(seconds: float) -> None:
 
 def test_the_longest_duration_is_allowed() -> None:
     assert ScriptedHand("wave", 180.0).grip(179.9) is not None
+
+
+def test_the_scripts_are_those_that_clients_are_told_of() -> None:
+    assert tuple(SCRIPTS) == HAND_SCRIPTS

@@ -8,13 +8,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from g1_29 import LOWER_RAD, REST_RAD, SOFT_RAD_S, UPPER_RAD
 from rote.errors import UnsafeMotionError
 from rote.messages import Code, Interpolation, Keyframe, Phase, PlayAction
-from rote.model.g1 import TAUGHT_JOINTS
+from rote.model.g1 import G1_29, TAUGHT_JOINTS
 from rote.motion.track import Array
-from rote.sim.body import LOWER_RAD, REST_RAD, STEP_S, UPPER_RAD
+from rote.sim.body import STEP_S
 from rote.sim.hands import ScriptedHand
-from rote.sim.player import BRAKE_S, SOFT_LEAST_S, SOFT_RAD_S, Playback, Setpoint, soft_move
+from rote.sim.player import BRAKE_S, SOFT_LEAST_S, Playback, Setpoint, soft_move
 from rote.sim.refusal import RefusalError
 from rote.sim.store import StoredAction
 
@@ -79,7 +80,7 @@ def check_never_jumps(start_rad: Array, setpoints: Sequence[Setpoint]) -> None:
 @given(st.floats(-3.0, 3.0), st.floats(-3.0, 3.0))
 def test_a_soft_move_arrives_and_is_never_faster_than_soft(start: float, end: float) -> None:
     here, there = np.array([start, 0.0]), np.array([end, 0.01])
-    poses = soft_move(here, there)
+    poses = soft_move(here, there, SOFT_RAD_S)
     np.testing.assert_allclose(poses[-1], there, atol=1e-12)
     speeds = np.abs(np.diff(np.vstack([here, poses]), axis=0)) / STEP_S
     assert speeds.max() <= SOFT_RAD_S + ROUNDING
@@ -87,12 +88,12 @@ def test_a_soft_move_arrives_and_is_never_faster_than_soft(start: float, end: fl
 
 
 def test_a_long_soft_move_uses_the_speed_it_may_have() -> None:
-    poses = soft_move(np.array([0.0]), np.array([2.0]))
+    poses = soft_move(np.array([0.0]), np.array([2.0]), SOFT_RAD_S)
     assert np.abs(np.diff(poses, axis=0)).max() / STEP_S > 0.99 * SOFT_RAD_S
 
 
 def test_a_soft_move_to_where_one_is_stays_there() -> None:
-    assert (soft_move(REST_RAD, REST_RAD) == REST_RAD).all()
+    assert (soft_move(REST_RAD, REST_RAD, SOFT_RAD_S) == REST_RAD).all()
 
 
 # ---- the whole of a playback --------------------------------------------------------------------
@@ -107,7 +108,7 @@ RAISED[[15, 22, 12]] = -1.2, -0.8, 0.6
 def test_a_playback_never_jumps_and_ends_at_rest(
     action: StoredAction, how: Interpolation, start_rad: Array
 ) -> None:
-    playback = Playback(action, replace(PLAY, interpolation=how), start_rad)
+    playback = Playback(action, replace(PLAY, interpolation=how), start_rad, G1_29)
     setpoints = run(playback)
     check_never_jumps(start_rad, setpoints)
     np.testing.assert_allclose(setpoints[-1].pose_rad, REST_RAD, atol=1e-12)
@@ -117,7 +118,7 @@ def test_a_playback_never_jumps_and_ends_at_rest(
 
 
 def test_the_phases_follow_each_other_and_are_told_before_they_come() -> None:
-    playback = Playback(WAVE, PLAY, REST_RAD)
+    playback = Playback(WAVE, PLAY, REST_RAD, G1_29)
     seen: list[Phase] = []
     while True:
         announced = playback.phase
@@ -131,7 +132,7 @@ def test_the_phases_follow_each_other_and_are_told_before_they_come() -> None:
 
 
 def test_a_setpoint_tells_the_speed_to_the_next_one() -> None:
-    setpoints = run(Playback(WAVE, PLAY, REST_RAD))
+    setpoints = run(Playback(WAVE, PLAY, REST_RAD, G1_29))
     playing = [s for s in setpoints if s.phase is Phase.PLAYING]
     poses = poses_of(playing)
     told = np.array([s.speed_rad_s for s in playing])
@@ -140,19 +141,19 @@ def test_a_setpoint_tells_the_speed_to_the_next_one() -> None:
 
 
 def test_a_recording_is_played_as_it_was_taught() -> None:
-    playing = poses_of(run(Playback(WAVE, PLAY, REST_RAD)), Phase.PLAYING)
+    playing = poses_of(run(Playback(WAVE, PLAY, REST_RAD, G1_29)), Phase.PLAYING)
     assert WAVE.joints_rad is not None
     np.testing.assert_allclose(playing[::5], WAVE.joints_rad, atol=1e-9)
 
 
 def test_a_playback_lasts_as_long_as_the_action() -> None:
-    playing = poses_of(run(Playback(WAVE, PLAY, REST_RAD)), Phase.PLAYING)
+    playing = poses_of(run(Playback(WAVE, PLAY, REST_RAD, G1_29)), Phase.PLAYING)
     assert len(playing) == 2.0 / STEP_S + 1
 
 
 def test_an_action_saved_with_another_duration_is_stretched_to_it() -> None:
     slow = replace(WAVE, duration_ms=5000)
-    playing = poses_of(run(Playback(slow, PLAY, REST_RAD)), Phase.PLAYING)
+    playing = poses_of(run(Playback(slow, PLAY, REST_RAD, G1_29)), Phase.PLAYING)
     assert len(playing) == 5.0 / STEP_S + 1
     assert WAVE.joints_rad is not None
     np.testing.assert_allclose(playing[-1], WAVE.joints_rad[-1], atol=1e-9)
@@ -164,18 +165,18 @@ def test_an_action_saved_with_another_duration_is_stretched_to_it() -> None:
 def test_a_duration_asked_for_is_kept_and_the_motion_stays_the_same(
     action: StoredAction, duration_ms: int
 ) -> None:
-    asked = run(Playback(action, replace(PLAY, duration_ms=duration_ms), REST_RAD))
+    asked = run(Playback(action, replace(PLAY, duration_ms=duration_ms), REST_RAD, G1_29))
     check_never_jumps(REST_RAD, asked)
     playing = poses_of(asked, Phase.PLAYING)
     assert len(playing) == duration_ms / 2 + 1
-    own = poses_of(run(Playback(action, PLAY, REST_RAD)), Phase.PLAYING)
+    own = poses_of(run(Playback(action, PLAY, REST_RAD, G1_29)), Phase.PLAYING)
     np.testing.assert_allclose(playing[-1], own[-1], atol=1e-9)
     np.testing.assert_allclose(playing.max(axis=0), own.max(axis=0), atol=0.01)
 
 
 @pytest.mark.parametrize("frames", [1, 2, 50, 200, 201])
 def test_only_the_frames_asked_for_are_played(frames: int) -> None:
-    setpoints = run(Playback(WAVE, replace(PLAY, frames=frames), REST_RAD))
+    setpoints = run(Playback(WAVE, replace(PLAY, frames=frames), REST_RAD, G1_29))
     check_never_jumps(REST_RAD, setpoints)
     playing = poses_of(setpoints, Phase.PLAYING)
     assert WAVE.joints_rad is not None
@@ -185,41 +186,43 @@ def test_only_the_frames_asked_for_are_played(frames: int) -> None:
 
 def test_frames_and_duration_together_stretch_the_part_asked_for() -> None:
     part = replace(PLAY, frames=51, duration_ms=3000)
-    playing = poses_of(run(Playback(WAVE, part, REST_RAD)), Phase.PLAYING)
+    playing = poses_of(run(Playback(WAVE, part, REST_RAD, G1_29)), Phase.PLAYING)
     assert len(playing) == 1501
     assert WAVE.joints_rad is not None
     np.testing.assert_allclose(playing[-1], WAVE.joints_rad[50], atol=1e-9)
 
 
 def test_of_keyframes_too_only_those_asked_for_are_played() -> None:
-    playing = poses_of(run(Playback(KEYS, replace(PLAY, frames=2), REST_RAD)), Phase.PLAYING)
+    playing = poses_of(run(Playback(KEYS, replace(PLAY, frames=2), REST_RAD, G1_29)), Phase.PLAYING)
     assert playing[-1, ELBOW] == pytest.approx(1.4)
     assert np.ptp(playing[:, 22]) == 0.0
 
 
 def test_keyframes_of_the_command_are_played_instead_of_what_is_stored() -> None:
     other = (Keyframe(joint=18, time_ms=1000, value_rad=0.4),)
-    playing = poses_of(run(Playback(WAVE, replace(PLAY, keyframes=other), REST_RAD)), Phase.PLAYING)
+    playing = poses_of(
+        run(Playback(WAVE, replace(PLAY, keyframes=other), REST_RAD, G1_29)), Phase.PLAYING
+    )
     assert playing[-1, 18] == pytest.approx(0.4)
     assert np.flatnonzero(np.ptp(playing, axis=0)).tolist() == [18]
     assert len(playing) == 501
 
 
 def test_keyframes_begin_where_the_robot_is() -> None:
-    playing = poses_of(run(Playback(KEYS, PLAY, RAISED)), Phase.PLAYING)
+    playing = poses_of(run(Playback(KEYS, PLAY, RAISED, G1_29)), Phase.PLAYING)
     np.testing.assert_allclose(playing[0], RAISED)
     assert playing[-1, 15] == pytest.approx(-1.2), "a joint without keyframes stays"
 
 
 def test_a_keyframe_at_time_zero_is_reached_softly_before_the_motion() -> None:
-    setpoints = run(Playback(keyframed((ELBOW, 0, -0.5)), PLAY, REST_RAD))
+    setpoints = run(Playback(keyframed((ELBOW, 0, -0.5)), PLAY, REST_RAD, G1_29))
     check_never_jumps(REST_RAD, setpoints)
     assert (poses_of(setpoints, Phase.PLAYING)[:, ELBOW] == -0.5).all()
 
 
 def test_an_action_of_a_single_frame_can_be_played() -> None:
     one = replace(WAVE, times_s=np.array([0.0]), joints_rad=RAISED[None, :], duration_ms=1)
-    setpoints = run(Playback(one, PLAY, REST_RAD))
+    setpoints = run(Playback(one, PLAY, REST_RAD, G1_29))
     check_never_jumps(REST_RAD, setpoints)
     np.testing.assert_allclose(poses_of(setpoints, Phase.PLAYING)[-1], RAISED)
 
@@ -229,7 +232,7 @@ def test_the_legs_stay_at_rest_whatever_was_recorded() -> None:
     kicking = WAVE.joints_rad.copy()
     kicking[:, :12] += 0.3
     kicking[:, 13:15] += 0.3
-    setpoints = run(Playback(replace(WAVE, joints_rad=kicking), PLAY, REST_RAD))
+    setpoints = run(Playback(replace(WAVE, joints_rad=kicking), PLAY, REST_RAD, G1_29))
     others = [joint for joint in range(29) if joint not in TAUGHT_JOINTS]
     assert (poses_of(setpoints)[:, others] == REST_RAD[others]).all()
 
@@ -243,7 +246,7 @@ def test_the_legs_stay_at_rest_whatever_was_recorded() -> None:
     ids=["by the command", "by the action"],
 )
 def test_a_loop_has_no_seam_and_no_end(action: StoredAction, play: PlayAction) -> None:
-    playback = Playback(action, play, REST_RAD)
+    playback = Playback(action, play, REST_RAD, G1_29)
     assert playback.loops
     setpoints = run(playback, 9000)
     assert len(setpoints) == 9000
@@ -252,22 +255,22 @@ def test_a_loop_has_no_seam_and_no_end(action: StoredAction, play: PlayAction) -
     assert all(s.phase is Phase.PLAYING for s in setpoints[begun:])
     # After the 1001 poses of the motion it moves softly to the first of them, and on.
     poses = poses_of(setpoints[begun:])
-    period = 1001 + len(soft_move(poses[1000], poses[0]))
+    period = 1001 + len(soft_move(poses[1000], poses[0], SOFT_RAD_S))
     seam = speeds_between(poses[1000], setpoints[begun + 1001 : begun + period])
     assert seam.max() <= SOFT_RAD_S + ROUNDING
     np.testing.assert_array_equal(poses[period:], poses[:-period])
 
 
 def test_what_does_not_loop_says_so() -> None:
-    assert not Playback(WAVE, PLAY, REST_RAD).loops
-    assert not Playback.returning(REST_RAD).loops
+    assert not Playback(WAVE, PLAY, REST_RAD, G1_29).loops
+    assert not Playback.returning(REST_RAD, G1_29).loops
 
 
 # ---- returning and stopping ---------------------------------------------------------------------
 
 
 def test_a_return_alone_goes_softly_to_rest() -> None:
-    setpoints = run(Playback.returning(RAISED))
+    setpoints = run(Playback.returning(RAISED, G1_29))
     check_never_jumps(RAISED, setpoints)
     assert {s.phase for s in setpoints} == {Phase.RETURN}
     np.testing.assert_allclose(setpoints[-1].pose_rad, REST_RAD, atol=1e-12)
@@ -309,19 +312,19 @@ def test_a_stop_at_any_step_brakes_and_returns_without_a_jump(
     action: StoredAction, loop: bool, after: int
 ) -> None:
     play = replace(PLAY, loop=loop, interpolation=Interpolation.LINEAR)
-    playback = Playback(action, play, REST_RAD)
+    playback = Playback(action, play, REST_RAD, G1_29)
     check_stops_without_a_jump(playback, after if loop else after % len(run_length(action)))
 
 
 def run_length(action: StoredAction) -> range:
     """Return the steps a playback of this action has."""
     play = replace(PLAY, interpolation=Interpolation.LINEAR)
-    return range(len(run(Playback(action, play, REST_RAD))))
+    return range(len(run(Playback(action, play, REST_RAD, G1_29))))
 
 
 @pytest.mark.parametrize("again_after", [0, 1, 50, 99, 100, 150, 10_000])
 def test_a_second_stop_does_not_jump_either(again_after: int) -> None:
-    playback = Playback(FAST, PLAY, REST_RAD)
+    playback = Playback(FAST, PLAY, REST_RAD, G1_29)
     begun = run(playback, 500)
     playback.stop()
     stopped = run(playback, again_after)
@@ -335,7 +338,7 @@ def test_a_second_stop_does_not_jump_either(again_after: int) -> None:
 def test_a_stop_near_a_joints_limit_does_not_brake_through_it() -> None:
     limit = float(UPPER_RAD[ELBOW])
     rush = keyframed((ELBOW, 0, 1.0), (ELBOW, 130, limit), duration_ms=130)
-    playback = Playback(rush, PLAY, REST_RAD)
+    playback = Playback(rush, PLAY, REST_RAD, G1_29)
     while (setpoint := playback.step()) is not None and setpoint.pose_rad[ELBOW] < limit - 0.05:
         pass
     assert setpoint is not None
@@ -372,7 +375,7 @@ def test_what_is_not_there_or_takes_too_long_is_a_bad_payload(
     action: StoredAction, play: PlayAction
 ) -> None:
     with pytest.raises(RefusalError) as caught:
-        Playback(action, play, REST_RAD)
+        Playback(action, play, REST_RAD, G1_29)
     assert caught.value.code is Code.BAD_PAYLOAD
 
 
@@ -380,7 +383,7 @@ def test_what_is_not_there_or_takes_too_long_is_a_bad_payload(
 def test_a_motion_beyond_a_joints_limit_is_unsafe(how: Interpolation) -> None:
     far = keyframed((ELBOW, 1000, 0.0), (ELBOW, 2000, 2.2))
     with pytest.raises(UnsafeMotionError) as caught:
-        Playback(far, replace(PLAY, interpolation=how), REST_RAD)
+        Playback(far, replace(PLAY, interpolation=how), REST_RAD, G1_29)
     assert caught.value.joint == "right_elbow_joint"
     assert caught.value.time_s == pytest.approx(2.0)
 
@@ -391,11 +394,11 @@ def test_a_motion_that_is_too_fast_is_unsafe_until_it_is_given_more_time(
 ) -> None:
     fast = keyframed((ELBOW, 100, -0.5), duration_ms=100)
     with pytest.raises(UnsafeMotionError) as caught:
-        Playback(fast, replace(PLAY, interpolation=how), REST_RAD)
+        Playback(fast, replace(PLAY, interpolation=how), REST_RAD, G1_29)
     assert caught.value.joint == "right_elbow_joint"
     assert "allowed 10.0 rad/s" in caught.value.reason
     slower = replace(PLAY, interpolation=how, duration_ms=1000)
-    check_never_jumps(REST_RAD, run(Playback(fast, slower, REST_RAD)))
+    check_never_jumps(REST_RAD, run(Playback(fast, slower, REST_RAD, G1_29)))
 
 
 def test_a_recording_that_jumps_is_unsafe() -> None:
@@ -403,14 +406,14 @@ def test_a_recording_that_jumps_is_unsafe() -> None:
     torn = WAVE.joints_rad.copy()
     torn[100:, 22] += 0.5
     with pytest.raises(UnsafeMotionError) as caught:
-        Playback(replace(WAVE, joints_rad=torn), PLAY, REST_RAD)
+        Playback(replace(WAVE, joints_rad=torn), PLAY, REST_RAD, G1_29)
     assert caught.value.joint == "right_shoulder_pitch_joint"
     assert caught.value.time_s == pytest.approx(0.99, abs=0.01)
 
 
 def test_a_reading_a_little_beyond_the_stop_is_played_at_the_stop() -> None:
     limit = float(UPPER_RAD[ELBOW])
-    poses = poses_of(run(Playback(keyframed((ELBOW, 2000, limit + 0.015)), PLAY, REST_RAD)))
+    poses = poses_of(run(Playback(keyframed((ELBOW, 2000, limit + 0.015)), PLAY, REST_RAD, G1_29)))
     assert poses[:, ELBOW].max() == limit
 
 
@@ -430,7 +433,7 @@ def test_any_playback_that_is_not_refused_never_jumps(
 ) -> None:
     play = replace(PLAY, interpolation=how, duration_ms=duration_ms)
     try:
-        playback = Playback(keyframed(*rows, duration_ms=3000), play, RAISED)
+        playback = Playback(keyframed(*rows, duration_ms=3000), play, RAISED, G1_29)
     except UnsafeMotionError:
         return
     setpoints = run(playback)

@@ -3,9 +3,14 @@
 import asyncio
 import json
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
+
+import pytest
 
 import virtual
-from rote.model.g1 import Mode
+from rote.model.family import Build
+from rote.model.g1 import G1_23, G1_27, G1_29, G1_ARMS, Mode
+from rote.sim.firmware import DEFAULT, Firmware
 from rote.sim.rpc_server import RpcClientSession
 from rote.sim.services import Services
 from rote.sim.store import Store
@@ -64,10 +69,17 @@ class Client:
                 self.say(channel.Heartbeat())
 
 
-def tell(story: Callable[[Client], Awaitable[None]], *, latency: bool = True) -> None:
+def tell(
+    story: Callable[[Client], Awaitable[None]],
+    *,
+    latency: bool = True,
+    build: Build = G1_29,
+    firmware: Firmware = DEFAULT,
+) -> None:
     async def run() -> None:
         store = Store(":memory:")
-        client = Client(Services(World(store), latency=latency))
+        world = World(store, build=build, firmware=firmware)
+        client = Client(Services(world, latency=latency))
         try:
             await story(client)
         finally:
@@ -75,6 +87,26 @@ def tell(story: Callable[[Client], Awaitable[None]], *, latency: bool = True) ->
             store.close()
 
     virtual.run(run())
+
+
+@pytest.mark.parametrize(
+    ("build", "slots", "machine"),
+    [(G1_23, 35, 4), (G1_23, 29, 4), (G1_27, 40, 6), (G1_ARMS, 29, 9)],
+)
+def test_a_state_has_as_many_motors_as_the_firmware_says(
+    build: Build, slots: int, machine: int
+) -> None:
+    async def story(client: Client) -> None:
+        client.enter()
+        client.say(Subscription(LOWSTATE_TOPIC))
+        await client.wait(0.2)
+        told = [value.data for value in client.take() if isinstance(value, Message)][-1]
+        assert isinstance(told, dict)
+        assert (told["mode_machine"], len(told["motor_state"])) == (machine, slots)
+        at_rest = [told["motor_state"][slot]["q"] for slot in build.slots]
+        assert at_rest == pytest.approx(client.world.body.positions_rad.tolist(), abs=0.01)
+
+    tell(story, build=build, firmware=replace(DEFAULT, slots=slots))
 
 
 def faults_in(values: list[Value]) -> list[tuple[Change, list[tuple[int, int]]]]:
@@ -147,8 +179,8 @@ def test_topics_come_as_often_as_on_a_real_robot() -> None:
             assert abs(counts[topic] - count) <= max(1, count // 50), topic
         last = {message.topic: message.data for message in messages}
         joints = decode_lowstate(last[LOWSTATE_TOPIC])
-        assert joints.mode_machine == 4
-        assert len(joints.temperatures_c) == 29
+        assert joints.mode_machine == 5
+        assert len(joints.temperatures_c) == 35
         assert 99 <= decode_battery(last[BMS_TOPIC]) <= 100
 
     tell(story)
@@ -238,7 +270,7 @@ def test_in_debug_mode_requests_stay_unanswered_and_topics_silent() -> None:
         client.ask(rpc.CHECK_MODE, 3)
         await client.wait(0.1)
         assert client.codes() == [0]
-        assert client.world.machine.mode is Mode.DAMP
+        assert client.world.machine.mode == Mode.DAMP
 
     tell(story)
 

@@ -6,14 +6,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from g1_29 import REST_RAD
 from rote import messages as m
 from rote.errors import UnsafeMotionError
 from rote.messages import Code
-from rote.model.g1 import TAUGHT_JOINTS
+from rote.model.g1 import G1_29, TAUGHT_JOINTS
 from rote.motion.track import Array
-from rote.sim.body import REST_RAD
 from rote.sim.player import Playback
-from rote.sim.presets import PRESETS, motion_of
+from rote.sim.presets import PRESETS, Preset, motion_of
 from rote.sim.safety import check_motion
 from rote.sim.store import Store, StoredAction
 from rote.sim.world import World
@@ -99,8 +99,8 @@ def test_what_a_hand_could_have_led_the_arms_to_is_played(world: World) -> None:
 
 
 @pytest.mark.parametrize("preset", [each for each in PRESETS.values() if each.id != 99])
-def test_every_factory_action_passes(preset: object) -> None:
-    playback = Playback(motion_of(preset), m.PlayAction(action=1), REST_RAD)  # type: ignore[arg-type]
+def test_every_factory_action_passes(preset: Preset) -> None:
+    playback = Playback(motion_of(preset, G1_29), m.PlayAction(action=1), REST_RAD, G1_29)
     assert playback.warnings == ()
 
 
@@ -108,7 +108,7 @@ def test_only_joints_that_are_taught_are_asked_about() -> None:
     times_s, poses = swing()
     legs = [joint for joint in range(29) if joint not in TAUGHT_JOINTS]
     poses[:, legs] = 50.0
-    check_motion(times_s, poses, None)
+    check_motion(times_s, poses, None, G1_29)
     poses[:, ELBOW] = 50.0
     with pytest.raises(UnsafeMotionError, match="left_elbow_joint"):
-        check_motion(times_s, poses, None)
+        check_motion(times_s, poses, None, G1_29)

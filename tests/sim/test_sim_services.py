@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from rote import messages as m
-from rote.model.g1 import Mode
+from rote.model.family import Build
+from rote.model.g1 import G1_23, G1_27, G1_29, Mode
 from rote.sim.firmware import PROFILES
 from rote.sim.presets import PRESETS, presets_of
 from rote.sim.services import Answer, Services
@@ -20,7 +21,7 @@ from rote.wire import rpc
 @pytest.fixture
 def services() -> Iterator[Services]:
     store = Store(":memory:")
-    yield Services(World(store))
+    yield Services(World(store, build=G1_23))
     store.close()
 
 
@@ -29,7 +30,7 @@ def ask(services: Services, call: rpc.Call, client: str = "app") -> Answer:
 
 
 def taught(services: Services) -> list[str]:
-    _, names = rpc.decode_actions(ask(services, rpc.LIST_ACTIONS).data)
+    names = rpc.decode_actions(ask(services, rpc.LIST_ACTIONS).data).taught
     return [action.name for action in names]
 
 
@@ -140,13 +141,14 @@ def test_a_release_during_a_preset_is_answered_at_once_and_comes_after_it(
     assert doing(services).id == 99
 
 
-@pytest.mark.parametrize("version", PROFILES)
-def test_every_preset_that_is_listed_can_be_played_and_no_other(version: str) -> None:
+@pytest.mark.parametrize(
+    ("version", "build"), [("1.4.7", G1_23), ("1.5.3", G1_29), ("1.5.3", G1_27)]
+)
+def test_every_preset_that_is_listed_can_be_played_and_no_other(version: str, build: Build) -> None:
     store = Store(":memory:")
-    services = Services(World(store, firmware=PROFILES[version]))
-    listed, _ = rpc.decode_actions(ask(services, rpc.LIST_ACTIONS).data)
-    machine = PROFILES[version].mode_machine
-    assert {preset.id for preset in listed} == {preset.id for preset in presets_of(machine)}
+    services = Services(World(store, build=build, firmware=PROFILES[version]))
+    listed = rpc.decode_actions(ask(services, rpc.LIST_ACTIONS).data).presets
+    assert {preset.id for preset in listed} == {preset.id for preset in presets_of(build)}
     for preset in PRESETS:
         possible = preset in {one.id for one in listed}
         assert ask(services, rpc.execute_preset(preset)).code == (0 if possible else 7402)
@@ -157,7 +159,7 @@ def test_every_preset_that_is_listed_can_be_played_and_no_other(version: str) ->
 
 
 def test_the_list_has_the_gates_of_the_hardware(services: Services) -> None:
-    listed, _ = rpc.decode_actions(ask(services, rpc.LIST_ACTIONS).data)
+    listed = rpc.decode_actions(ask(services, rpc.LIST_ACTIONS).data).presets
     presets = {preset.id: preset for preset in listed}
     assert presets[1].fsm == (500, 501)
     assert presets[31].mode_machine == (4,)
@@ -299,7 +301,7 @@ def test_a_pause_is_always_answered_zero_and_leaves_a_gap(services: Services) ->
     assert ask(services, rpc.pause_teaching(paused=False)).code == 0
     services.world.advance(1.0)
     ask(services, rpc.STOP_TEACHING)
-    _, (mine,) = rpc.decode_actions(ask(services, rpc.LIST_ACTIONS).data)
+    (mine,) = rpc.decode_actions(ask(services, rpc.LIST_ACTIONS).data).taught
     assert mine.seconds == pytest.approx(2.0, abs=0.1)
 
 

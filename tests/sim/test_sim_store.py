@@ -2,6 +2,7 @@
 
 import sqlite3
 import threading
+import zlib
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 from motion.motion_tracks import full_disk
 from rote.errors import StoreError
 from rote.messages import ActionEntry, Code, Keyframe
+from rote.model.g1 import G1_29
 from rote.sim.refusal import RefusalError
 from rote.sim.store import Store, StoredAction
 
@@ -54,6 +56,49 @@ def path(tmp_path: Path) -> Path:
 def store(path: Path) -> Iterator[Store]:
     with closing(Store(path)) as store:
         yield store
+
+
+# ---- whose joints -------------------------------------------------------------------------------
+
+
+def test_an_action_knows_the_joints_it_was_taught_on(store: Store) -> None:
+    joints = np.array([[0.1, 0.2], [0.3, 0.4]])
+    times_s = np.array([0.0, 0.5])
+    mine = StoredAction(
+        name="a", created_s=0, duration_ms=500, times_s=times_s, joints_rad=joints, names=("x", "y")
+    )
+    store.save(mine)
+    again = store.load(1)
+    assert again is not None
+    assert again.names == ("x", "y")
+    assert again.joints_rad == pytest.approx(joints)
+
+
+def test_a_store_of_an_older_version_holds_actions_of_a_g1_with_29_joints(path: Path) -> None:
+    with closing(Store(path)) as store:
+        store.save(recorded("bow"))
+    with closing(sqlite3.connect(path)) as old, old:
+        ((data,),) = old.execute("SELECT data FROM actions").fetchall()
+        old.execute("ALTER TABLE actions DROP COLUMN joints")
+        old.execute("UPDATE actions SET crc = ?", (zlib.crc32(data),))
+    for _ in range(2):  # it is brought up to date once, and then it is
+        with closing(Store(path)) as store:
+            action = store.load(1)
+            assert action is not None
+            assert action.names == G1_29.names
+            assert action.joints_rad == pytest.approx(recorded("bow").joints_rad)
+    with closing(Store(path)) as store:
+        store.save(keyframed("wave"))
+        assert names(store) == ["bow", "wave"]
+
+
+def test_joints_that_are_damaged_are_reported(path: Path) -> None:
+    with closing(Store(path)) as store:
+        store.save(recorded("bow"))
+    with closing(sqlite3.connect(path)) as other, other:
+        other.execute("UPDATE actions SET joints = '[oops'")
+    with closing(Store(path)) as store, pytest.raises(StoreError, match="'bow'"):
+        store.load(1)
 
 
 # ---- remembered ---------------------------------------------------------------------------------

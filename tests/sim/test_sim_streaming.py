@@ -9,12 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from g1_29 import LOWER_RAD, REST_RAD, UPPER_RAD
 from rote import messages as m
 from rote.errors import UnsafeMotionError
 from rote.messages import Code, Phase
-from rote.model.g1 import G1_JOINTS, MODES, TAUGHT_JOINTS, Mode
+from rote.model.g1 import G1_29, G1_JOINTS, MODES, TAUGHT_JOINTS, Mode
 from rote.motion.track import Array
-from rote.sim.body import LOWER_RAD, REST_RAD, STEP_S, UPPER_RAD
+from rote.sim.body import STEP_S
 from rote.sim.fsm import Activity
 from rote.sim.health import parse_fault
 from rote.sim.refusal import RefusalError
@@ -297,7 +298,7 @@ def test_losing_balance_ends_the_stream(world: World, mode: Mode) -> None:
     for _ in range(150):
         world.obey(ANN, pose())
         world.advance(0.01)
-    assert world.machine.mode is mode
+    assert world.machine.mode == mode
     assert ask(world, pose()) == Code.SUPERSEDED
     assert world.state().stopped_early
 
@@ -334,7 +335,7 @@ def test_whatever_is_streamed_no_setpoint_leaves_its_limits_or_is_too_fast(
     said: list[tuple[m.StreamPose, int]],
 ) -> None:
     troubles: list[str] = []
-    streamed = Streamed(REST_RAD.copy(), troubles.append)
+    streamed = Streamed(REST_RAD.copy(), troubles.append, G1_29)
     rows = [REST_RAD]
     for one, steps in said:
         with contextlib.suppress(UnsafeMotionError, RefusalError):

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from g1_29 import LOWER_RAD, REST_RAD, UPPER_RAD
 from motion.motion_tracks import full_disk
 from rote import messages as m
 from rote.messages import Code, Phase
@@ -13,7 +14,7 @@ from rote.model.g1 import G1_29, MODES, TAUGHT_JOINTS, Mode
 from rote.motion.compare import deviation
 from rote.motion.record import Recorder
 from rote.motion.track import Array, Track
-from rote.sim.body import LOWER_RAD, REST_RAD, STEP_S, UPPER_RAD
+from rote.sim.body import STEP_S
 from rote.sim.firmware import PROFILES, Firmware
 from rote.sim.fsm import Activity
 from rote.sim.health import parse_fault
@@ -462,7 +463,7 @@ def test_what_belongs_to_the_wire_is_unknown_to_the_robot(world: World, command:
 
 @pytest.mark.parametrize(
     ("mode", "code"),
-    [(Mode.ZERO_TORQUE, Code.WRONG_STATE), (2, Code.BAD_PAYLOAD), (802, Code.BAD_PAYLOAD)],
+    [(Mode.ZERO_TORQUE, Code.WRONG_STATE), (2, Code.BAD_PAYLOAD), (801, Code.BAD_PAYLOAD)],
 )
 def test_a_mode_out_of_reach_is_refused(world: World, mode: int, code: Code) -> None:
     assert ask(world, m.ChangeMode(mode)) == code

@@ -14,11 +14,11 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
+from g1_29 import LOWER_RAD, UPPER_RAD
 from rote import messages as m
 from rote.messages import Code, Interpolation
 from rote.model.g1 import MODES, Mode
 from rote.motion.track import Array
-from rote.sim.body import LOWER_RAD, UPPER_RAD
 from rote.sim.fsm import Activity
 from rote.sim.hands import SCRIPTS
 from rote.sim.store import Store
@@ -182,7 +182,7 @@ class Visitors(RuleBasedStateMachine):
 
     @invariant()
     def the_arms_are_soft_only_where_they_may_be(self) -> None:
-        limp = not MODES[self.world.machine.mode].stiff
+        limp = not MODES[Mode(self.world.machine.mode)].stiff
         teaching = self.world.machine.activity is Activity.TEACHING
         assert self.world.state().arms_soft == (limp or teaching)
 
@@ -221,7 +221,7 @@ class Visitors(RuleBasedStateMachine):
         for _ in range(60):
             if self.world.machine.balanced:
                 break
-            self.ask("eve", m.ChangeMode(WAY_UP.get(self.world.machine.mode, Mode.WALK)))
+            self.ask("eve", m.ChangeMode(WAY_UP.get(Mode(self.world.machine.mode), Mode.WALK)))
             self.world.advance(0.1)
         assert self.world.machine.balanced
         assert not self.world.state().arms_soft

@@ -308,7 +308,7 @@ def test_a_held_pose_is_let_go_by_a_stop(tmp_path: Path) -> None:
 def test_a_recording_that_is_full_ends_and_is_saved(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(doing, "MOST_TEACHING_S", 3.0)
+    monkeypatch.setattr(doing, "MAX_MOTION_S", 3.0)
 
     async def story() -> None:
         async with one_browser(tmp_path) as (server, page):

@@ -7,6 +7,7 @@ import hashlib
 import json
 import pickle
 import struct
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -38,6 +39,7 @@ from rote.wire.channel import (
     Validation,
     Value,
 )
+from rote.wire.codes import NO_STATUS
 from rote.wire.rpc import SERVICES, Request, Response
 
 # ---- texts as they are seen ---------------------------------------------------------------------
@@ -208,10 +210,6 @@ WRONG = [
     REQUEST + "{" + IDENTITY + ',"policy":{"priority":"1"}}}}',
     REQUEST + "{" + IDENTITY + ',"lease":{"id":"1"}}}}',
     '{"type":"res","topic":"rt/api/arm/request","data":{' + STATUS + "}}",
-    RESPONSE + "{" + IDENTITY + "}}}",
-    RESPONSE + "{" + IDENTITY + ',"status":{"code":"0"}}}}',
-    RESPONSE + "{" + STATUS + ',"data":{}}}',
-    RESPONSE + "{" + STATUS + ',"content_info":[]}}',
     RESPONSE + "{" + STATUS + ',"content_info":{"enable_chunking":1}}}',
     RESPONSE + "{" + STATUS + ',"content_info":{"enable_chunking":true}}}',
     '{"type":"rtc_inner_req"}',
@@ -231,6 +229,71 @@ WRONG = [
     '{"type":"vid","data":true}',
     '{"type":"aud","data":"loud"}',
 ]
+
+
+def odd(inside: str, topic: str = '"topic":"rt/api/arm/response",') -> str:
+    return '{"type":"res",' + topic + '"data":{' + inside + "}}"
+
+
+def answered(**how: Any) -> Response:
+    return replace(Response(service="arm", api_id=2, id=1), **how)
+
+
+ODD_RESPONSES: dict[str, tuple[str, Response]] = {
+    "no status": (odd(IDENTITY + "}"), answered(code=NO_STATUS)),
+    "a status without a code": (odd(IDENTITY + ',"status":{}}'), answered(code=NO_STATUS)),
+    "null for a code": (odd(IDENTITY + ',"status":{"code":null}}'), answered(code=NO_STATUS)),
+    "a code in words": (odd(IDENTITY + ',"status":{"code":"ok"}}'), answered(code=NO_STATUS)),
+    "a code as text": (odd(IDENTITY + ',"status":{"code":"0"}}'), answered()),
+    "a code with a point": (odd(IDENTITY + ',"status":{"code":7400.0}}'), answered(code=7400)),
+    "ids as text": (
+        odd('"header":{"identity":{"id":"1","api_id":"2"},"status":{"code":0}}'),
+        answered(),
+    ),
+    "ids with a point": (
+        odd('"header":{"identity":{"id":1.0,"api_id":2.0},"status":{"code":0}}'),
+        answered(),
+    ),
+    "no api id": (
+        odd('"header":{"identity":{"id":1},"status":{"code":0}}'),
+        answered(api_id=0),
+    ),
+    "an object for its text": (odd(STATUS + ',"data":{"a":[1]}'), answered(data='{"a":[1]}')),
+    "null for its text": (odd(STATUS + ',"data":null'), answered()),
+    "a number for its text": (odd(STATUS + ',"data":5'), answered(data="5")),
+    "a list for its parts": (odd(STATUS + ',"content_info":[]'), answered()),
+    "an empty topic": (odd(STATUS, '"topic":"",'), answered(service="")),
+    "no topic": (odd(STATUS, ""), answered(service="")),
+    "a mark before it": ("\ufeff" + odd(STATUS), answered()),
+    "a zero behind it": (odd(STATUS) + "\0", answered()),
+    "a line break in a text": (odd(STATUS + ',"data":"a\nb"'), answered(data="a\nb")),
+    "a zero in a text": (odd(STATUS + ',"data":"a\0b"'), answered(data="a\0b")),
+    "half a character": (odd(STATUS + ',"data":"\\ud83d"'), answered(data="\ud83d")),
+}
+
+
+@pytest.mark.parametrize(("text", "response"), ODD_RESPONSES.values(), ids=ODD_RESPONSES.keys())
+def test_an_odd_response_is_read_as_far_as_it_goes(text: str, response: Response) -> None:
+    assert channel.decode(text) == response
+    framed = channel.encode_frame(text, b"bytes")
+    assert channel.decode(framed) == replace(response, binary=b"bytes")
+
+
+def test_a_part_of_a_response_may_be_numbered_oddly() -> None:
+    parts = ',"data":"ab","content_info":{"enable_chunking":1,"chunk_index":"2",'
+    text = odd(STATUS + parts + '"total_chunk_num":3.0}')
+    assert channel.decode(text) == Chunk(answered(data="ab"), 2, 3)
+
+
+def test_half_a_character_in_a_frame_is_read() -> None:
+    text = '{"type":"msg","topic":"rt/x","data":"\ud83d"}'.encode(errors="surrogatepass")
+    frame = struct.pack("<HH", len(text), 0) + text
+    assert channel.decode(frame) == Message("rt/x", "\ud83d")
+
+
+def test_what_a_response_lacks_is_said_with_what_was_seen() -> None:
+    with pytest.raises(PayloadError, match='"seven"'):
+        channel.decode(odd('"header":{"identity":{"id":"seven"}}'))
 
 
 @pytest.mark.parametrize("text", WRONG)

@@ -106,6 +106,13 @@ def test_what_cannot_be_used_is_said(pattern: str, by: str) -> None:
         read_peer(text)
 
 
+@pytest.mark.parametrize("odd", ["x", "", "1 9 udp 1 10.0.0.2 4001 typ host"])
+def test_a_candidate_that_cannot_be_read_hides_no_other(odd: str) -> None:
+    text = write_offer(SIDE, 7)
+    with_odd = text.replace("a=candidate:", f"a=candidate:{odd}\r\na=candidate:", 1)
+    assert read_peer(with_odd) == read_peer(text)
+
+
 @given(st.text(alphabet="amvo=:0123456789 \r\napplicationudptyphostcesfig-", max_size=400))
 def test_any_text_is_read_or_refused(text: str) -> None:
     for candidate in (text, "v=0\r\nm=application 9 x y\r\n" + text):

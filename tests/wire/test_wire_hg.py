@@ -2,16 +2,24 @@
 
 import contextlib
 import struct
+from functools import partial
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rote.errors import BadRequestError, ChecksumError, DecodeError, PayloadError, TruncatedError
 from rote.messages import RobotState
+from rote.model.family import ZERO, Build, Joint, Stream, X, numbered
+from rote.model.g1 import G1, G1_23, G1_29
+from rote.model.registry import families
 from rote.wire import hg
 from rote.wire.cdr import HEADER
+from rote.wire.lowstate import select
 
+read_joints = partial(hg.joints_of, build=G1_29)
+read_command = partial(hg.decode_arm_command, build=G1_29)
 ANGLE = st.floats(-3.0, 3.0, width=32)
 
 
@@ -53,7 +61,7 @@ def test_the_crc_has_its_known_value() -> None:
 
 
 def test_a_lowstate_comes_back() -> None:
-    joints = hg.joints_of(hg.encode_lowstate(state(), mode_machine=5))
+    joints = hg.joints_of(hg.encode_lowstate(state(), build=G1_29), G1_29)
     assert joints.tick_ms == 1234
     assert joints.positions_rad == state().positions_rad
     assert joints.velocities_rad_s == state().velocities_rad_s
@@ -64,8 +72,8 @@ def test_a_lowstate_comes_back() -> None:
 
 
 def test_the_view_shows_the_same_numbers_and_more_without_copying() -> None:
-    packed = hg.encode_lowstate(state(), mode_machine=5)
-    seen, joints = hg.view(packed), hg.joints_of(packed)
+    packed = hg.encode_lowstate(state(), build=G1_29)
+    seen, joints = hg.view(packed), hg.joints_of(packed, G1_29)
     assert tuple(seen["motors"]["q"][:29].tolist()) == joints.positions_rad
     assert tuple(seen["motors"]["dq"][:29].tolist()) == joints.velocities_rad_s
     assert seen["motors"]["temperature"][28].tolist() == [58, 58]
@@ -76,10 +84,10 @@ def test_the_view_shows_the_same_numbers_and_more_without_copying() -> None:
 
 
 def test_every_number_lies_where_the_vendors_type_has_it() -> None:
-    packed = hg.encode_lowstate(state(), mode_machine=6)
+    packed = hg.encode_lowstate(state(), build=G1_29)
     assert len(packed) == 4 + 2088
     body = packed[4:]
-    assert (body[9], body[70]) == (6, 1)
+    assert (body[9], body[70]) == (5, 1)
     assert struct.unpack_from("<I", body, 12) == (1234,)
     assert struct.unpack_from("<3f", body, 32) == (4.0, 5.0, 6.0)
     for motor in range(29):
@@ -91,19 +99,66 @@ def test_every_number_lies_where_the_vendors_type_has_it() -> None:
 
 
 def test_a_robot_that_tells_no_temperatures_is_read_too() -> None:
-    packed = hg.encode_lowstate(state(temperatures_c=()), mode_machine=5)
-    assert set(hg.joints_of(packed).temperatures_c) == {0.0}
+    packed = hg.encode_lowstate(state(temperatures_c=()), build=G1_29)
+    assert set(hg.joints_of(packed, G1_29).temperatures_c) == {0.0}
 
 
 def test_the_clock_can_be_read_alone_and_wraps() -> None:
     late = state(time_us=(2**32 + 7) * 1000)
-    assert hg.tick_of(hg.encode_lowstate(late, mode_machine=5)) == 7
+    assert hg.tick_of(hg.encode_lowstate(late, build=G1_29)) == 7
 
 
 def test_joints_that_are_nowhere_are_refused() -> None:
     nowhere = state(positions_rad=(float("nan"),) * 29)
     with pytest.raises(PayloadError):
-        hg.joints_of(hg.encode_lowstate(nowhere, mode_machine=5))
+        hg.joints_of(hg.encode_lowstate(nowhere, build=G1_29), G1_29)
+
+
+builds = pytest.mark.parametrize("build", G1.builds, ids=lambda build: build.name)
+
+
+@builds
+def test_a_lowstate_of_any_build_comes_back_by_its_columns(build: Build) -> None:
+    count = len(build.names)
+    told = state(
+        positions_rad=tuple(n / 16 for n in range(count)),
+        velocities_rad_s=tuple(-n / 16 for n in range(count)),
+        temperatures_c=tuple(30.0 + n for n in range(count)),
+    )
+    packed = hg.encode_lowstate(told, build=build)
+    joints = hg.joints_of(packed, build)
+    assert joints.positions_rad == told.positions_rad
+    assert joints.velocities_rad_s == told.velocities_rad_s
+    assert joints.temperatures_c == told.temperatures_c
+    assert joints.mode_machine == build.machines[0]
+    assert joints == select(hg.decode_lowstate(packed), build)
+
+
+def test_slots_that_a_build_does_not_have_are_left_empty_and_not_read() -> None:
+    count = len(G1_23.names)
+    told = state(
+        positions_rad=(0.5,) * count,
+        velocities_rad_s=(0.5,) * count,
+        temperatures_c=(30.0,) * count,
+    )
+    packed = bytearray(hg.encode_lowstate(told, build=G1_23))
+    by_slot = hg.decode_lowstate(bytes(packed)).positions_rad
+    assert len(by_slot) == 35
+    assert {slot for slot, q in enumerate(by_slot) if q} == set(G1_23.slots)
+    struct.pack_into("<f", packed, 4 + 72 + 56 * 13, float("nan"))  # a joint that it has not
+    assert hg.joints_of(bytes(packed), G1_23).positions_rad == (0.5,) * count
+    assert hg.decode_lowstate(bytes(packed)).positions_rad[13] is None
+
+
+def test_a_machine_that_is_not_known_is_read_by_all_its_slots() -> None:
+    packed = hg.encode_lowstate(state(), build=G1_29)
+    joints = hg.joints_of(packed, numbered(35, 77))
+    assert joints.positions_rad == (*state().positions_rad, *(0.0,) * 6)
+
+
+def test_a_build_with_more_slots_than_the_message_has_lacks_the_others() -> None:
+    joints = hg.joints_of(hg.encode_lowstate(state(), build=G1_29), numbered(40, 77))
+    assert joints.missing == (35, 36, 37, 38, 39)
 
 
 # ---- LowCmd_ ------------------------------------------------------------------------------------
@@ -112,19 +167,19 @@ def test_joints_that_are_nowhere_are_refused() -> None:
 @settings(max_examples=30)
 @given(st.lists(ANGLE, min_size=17, max_size=17), st.floats(0.0, 1.0, width=32))
 def test_an_arm_command_comes_back(positions: list[float], weight: float) -> None:
-    packed = hg.encode_arm_command(positions, weight, mode_machine=5)
-    assert hg.decode_arm_command(packed) == hg.ArmCommand(tuple(positions), weight, 5)
+    packed = hg.encode_arm_command(positions, weight, build=G1_29, mode_machine=5)
+    assert hg.decode_arm_command(packed, G1_29) == hg.ArmCommand(tuple(positions), weight, 5)
 
 
 def test_an_arm_command_lies_where_the_vendors_type_has_it() -> None:
-    packed = hg.encode_arm_command([n / 8 for n in range(17)], 0.5, mode_machine=4)
+    packed = hg.encode_arm_command([n / 8 for n in range(17)], 0.5, build=G1_29, mode_machine=4)
     assert len(packed) == 4 + 1000
     body = packed[4:]
     assert body[1] == 4
     for motor in range(35):
         q, dq, tau, kp, kd = struct.unpack_from("<5f", body, 4 + 28 * motor)
-        moved = motor in hg.UPPER_BODY
-        wanted = (motor - 12) / 8 if moved else 0.5 if motor == hg.WEIGHT_MOTOR else 0.0
+        moved = motor in range(12, 29)
+        wanted = (motor - 12) / 8 if moved else 0.5 if motor == 29 else 0.0
         assert (q, dq, tau) == (wanted, 0.0, 0.0)
         assert (kp, kd) == ((60.0, 1.5) if moved else (0.0, 0.0))
     in_c = body[:2] + b"\0\0" + body[2:3] + b"\0\0\0" + body[4:]
@@ -146,20 +201,20 @@ def test_a_command_that_makes_no_sense_is_never_packed(
     positions: list[float], weight: float
 ) -> None:
     with pytest.raises(BadRequestError):
-        hg.encode_arm_command(positions, weight, mode_machine=5)
+        hg.encode_arm_command(positions, weight, build=G1_29, mode_machine=5)
 
 
 def test_a_damaged_command_is_refused_and_one_without_crc_is_not() -> None:
-    packed = bytearray(hg.encode_arm_command([0.1] * 17, 1.0, mode_machine=5))
+    packed = bytearray(hg.encode_arm_command([0.1] * 17, 1.0, build=G1_29, mode_machine=5))
     packed[-4:] = bytes(4)
-    assert hg.decode_arm_command(bytes(packed)).weight == 1.0
+    assert hg.decode_arm_command(bytes(packed), G1_29).weight == 1.0
     packed[-4:] = b"\1\2\3\4"
     with pytest.raises(ChecksumError):
-        hg.decode_arm_command(bytes(packed))
+        hg.decode_arm_command(bytes(packed), G1_29)
 
 
 def test_a_command_to_nowhere_and_one_without_stiffness_are_told() -> None:
-    blank = bytearray(hg.encode_arm_command([0.1] * 17, 1.0, mode_machine=5))
+    blank = bytearray(hg.encode_arm_command([0.1] * 17, 1.0, build=G1_29, mode_machine=5))
     blank[-4:] = bytes(4)
     nowhere = bytearray(blank)
     struct.pack_into("<f", nowhere, 4 + 4 + 28 * 15, float("nan"))
@@ -167,9 +222,9 @@ def test_a_command_to_nowhere_and_one_without_stiffness_are_told() -> None:
     struct.pack_into("<f", heavy, 4 + 4 + 28 * 29, 2.0)
     for wrong in (nowhere, heavy):
         with pytest.raises(PayloadError):
-            hg.decode_arm_command(bytes(wrong))
+            hg.decode_arm_command(bytes(wrong), G1_29)
     struct.pack_into("<f", blank, 4 + 4 + 28 * 15 + 12, 0.0)
-    assert not hg.decode_arm_command(bytes(blank)).stiff
+    assert not hg.decode_arm_command(bytes(blank), G1_29).stiff
 
 
 @settings(max_examples=40)
@@ -178,15 +233,96 @@ def test_arbitrary_bytes_never_raise_anything_but_decode_error(
     data: bytes, size: int, headed: bool
 ) -> None:
     whole = (HEADER if headed else b"\xff\xff\0\0") + data.ljust(size, b"\x5a")
-    for decode in (hg.joints_of, hg.tick_of, hg.decode_arm_command):
+    for decode in (read_joints, hg.decode_lowstate, hg.tick_of, read_command):
         with contextlib.suppress(DecodeError):
             decode(whole)
 
 
 def test_what_ends_too_early_is_truncated() -> None:
     for decode, whole in (
-        (hg.tick_of, hg.encode_lowstate(state(), mode_machine=5)),
-        (hg.decode_arm_command, hg.encode_arm_command([0.0] * 17, 0.0, mode_machine=5)),
+        (hg.tick_of, hg.encode_lowstate(state(), build=G1_29)),
+        (read_command, hg.encode_arm_command([0.0] * 17, 0.0, build=G1_29, mode_machine=5)),
     ):
         with pytest.raises(TruncatedError):
             decode(whole[:-1])
+
+
+# ---- no build writes a slot that it does not own ------------------------------------------------
+
+
+def joint(name: str, slot: int, index: int) -> Joint:
+    return Joint(
+        index=index,
+        name=name,
+        parent="base",
+        axis=X,
+        lower_rad=-3.0,
+        upper_rad=3.0,
+        velocity_rad_s=10.0,
+        effort_nm=1.0,
+        origin_m=ZERO,
+        slot=slot,
+    )
+
+
+@st.composite
+def invented(draw: st.DrawFn) -> Build:
+    """Return a robot that nobody has built, its joints in any slots and any order."""
+    slots = draw(st.lists(st.integers(0, 34), min_size=1, max_size=34, unique=True))
+    free = sorted(set(range(35)) - set(slots))
+    names = [f"joint_{slot}" for slot in slots]
+    streamed = draw(st.lists(st.sampled_from(names), min_size=1, unique=True))
+    return Build(
+        name="invented",
+        family="invented",
+        joints=tuple(joint(n, s, i) for i, (n, s) in enumerate(zip(names, slots, strict=True))),
+        streamed=tuple(streamed),
+        stream=Stream(weight_slot=draw(st.sampled_from(free)), stiffness_nm_rad=7.0),
+    )
+
+
+STREAMED = [build for family in families() for build in family.builds]
+STREAMED = [build for build in STREAMED if build.stream and build.stream.weight_slot is not None]
+
+
+@settings(max_examples=200)
+@given(st.sampled_from(STREAMED) | invented(), st.floats(0.0, 1.0, width=32), st.data())
+def test_no_build_ever_writes_a_slot_that_it_does_not_own(
+    build: Build, weight: float, data: st.DataObject
+) -> None:
+    count = len(build.streamed)
+    positions = data.draw(st.lists(ANGLE, min_size=count, max_size=count))
+    packed = hg.encode_arm_command(positions, weight, build=build, mode_machine=5)
+    motors = np.frombuffer(packed, hg.LOWCMD, 1, 4)[0]["motors"]
+    assert build.stream is not None
+    for slot in range(35):
+        written = any(motors[slot][field] for field in ("q", "dq", "tau", "kp", "kd"))
+        assert build.owns(slot) or not written
+        commanded = slot in [build.slots[c] for c in build.streamed_columns]
+        assert bool(motors[slot]["kp"]) == commanded
+    assert hg.decode_arm_command(packed, build).positions_rad == tuple(positions)
+
+
+@settings(max_examples=50)
+@given(invented(), st.data())
+def test_a_lowstate_of_an_invented_robot_comes_back(build: Build, data: st.DataObject) -> None:
+    count = len(build.names)
+    angles = st.lists(ANGLE, min_size=count, max_size=count).map(tuple)
+    told = state(
+        positions_rad=data.draw(angles), velocities_rad_s=data.draw(angles), temperatures_c=()
+    )
+    joints = hg.joints_of(hg.encode_lowstate(told, build=build), build)
+    assert joints.positions_rad == told.positions_rad
+    assert joints.velocities_rad_s == told.velocities_rad_s
+
+
+@pytest.mark.parametrize(
+    "stream", [None, Stream(weight_slot=None), Stream(weight_slot=1), Stream(weight_slot=35)]
+)
+def test_a_build_that_must_not_be_streamed_to_has_no_command(stream: Stream | None) -> None:
+    joints = (joint("a", 0, 0), joint("b", 1, 1))
+    build = Build(
+        name="b", family="b", joints=joints, streamed=("a",) if stream else (), stream=stream
+    )
+    with pytest.raises(BadRequestError):
+        hg.encode_arm_command([0.0] * len(build.streamed), 1.0, build=build, mode_machine=0)

@@ -149,7 +149,8 @@ def test_any_text_is_read_or_refused_with_a_decode_error(text: str) -> None:
         '{"a": NaN}',
         "[" * 100_000,
         "1" * 5000,
-        "\ufeff1",
+        "\ufeff",
+        "1\0x",
     ],
     ids=lambda text: repr(text[:12]),
 )
@@ -377,7 +378,7 @@ TAUGHT = (Taught("Waist_Drum_Dance", 9.5), Taught("touch me not", 11.0))
 
 
 def test_a_real_list_of_actions_is_read() -> None:
-    assert rpc.decode_actions(REAL_LIST) == (PRESETS, TAUGHT)
+    assert rpc.decode_actions(REAL_LIST) == (PRESETS, TAUGHT, ())
 
 
 def test_a_list_of_actions_is_written_as_robots_write_it() -> None:
@@ -396,32 +397,64 @@ seconds = st.floats(0, 200)
 def test_any_list_of_actions_comes_back_as_it_was(
     presets: tuple[Preset, ...], taught: tuple[Taught, ...]
 ) -> None:
-    assert rpc.decode_actions(rpc.encode_actions(presets, taught)) == (presets, taught)
+    assert rpc.decode_actions(rpc.encode_actions(presets, taught)) == (presets, taught, ())
+
+
+@pytest.mark.parametrize("data", ["", "{}", "null", "7", '"none"', "[[]", '{"data":[[],[]]}'])
+def test_what_is_no_list_of_actions_is_refused_with_what_was_seen(data: str) -> None:
+    with pytest.raises(DecodeError) as caught:
+        rpc.decode_actions(data)
+    assert data[:8] in str(caught.value)
+
+
+A, B = '{"id":1,"name":"a"}', '{"name":"b","time":2}'
+# What a robot sends, the presets and taught actions in it, and the number of notes.
+ODD_LISTS: dict[str, tuple[str, tuple[Preset, ...], tuple[Taught, ...], int]] = {
+    "no lists": ("[]", (), (), 0),
+    "one list": (f"[[{A},{B}]]", (Preset(1, "a"),), (Taught("b", 2.0),), 0),
+    "one list that is flat": (f"[{A},{B}]", (Preset(1, "a"),), (Taught("b", 2.0),), 0),
+    "one list of names": ('["b","c"]', (), (Taught("b", 0.0), Taught("c", 0.0)), 2),
+    "three lists": (f"[[{A}],[{B}],[]]", (Preset(1, "a"),), (Taught("b", 2.0),), 1),
+    "a full third list": (f"[[],[],[{A},{B}]]", (Preset(1, "a"),), (Taught("b", 2.0),), 1),
+    "an object for a list": ("[{},[" + B + "]]", (), (Taught("b", 2.0),), 1),
+    "null for a list": ("[[" + A + "],null]", (Preset(1, "a"),), (), 1),
+    "presets by id alone": ("[[1],[]]", (Preset(1, "?1"),), (), 1),
+    "presets by name alone": ('[["wave"],[]]', (), (), 1),
+    "a preset without a name": ('[[{"id":1}],[]]', (Preset(1, "?1"),), (), 1),
+    "a preset without an id": ('[[{"name":"a"},' + A + "],[]]", (Preset(1, "a"),), (), 1),
+    "an id as text": ('[[{"id":"1","name":"a"}],[]]', (Preset(1, "a"),), (), 0),
+    "an id with a point": ('[[{"id":99.0,"name":"a"}],[]]', (Preset(99, "a"),), (), 0),
+    "half an id": ('[[{"id":1.5,"name":"a"}],[]]', (), (), 1),
+    "one mode": ('[[{"id":1,"name":"a","fsm":500}],[]]', (Preset(1, "a", (500,)),), (), 0),
+    "modes as text": ('[[{"id":1,"name":"a","fsm":["500"]}],[]]', (Preset(1, "a", (500,)),), (), 0),
+    "null for modes": ('[[{"id":1,"name":"a","fsm":null}],[]]', (Preset(1, "a"),), (), 0),
+    "odd modes": ('[[{"id":1,"name":"a","fsm":[5,{}]}],[]]', (Preset(1, "a", (5,)),), (), 1),
+    "no time": ('[[],[{"name":"b"}]]', (), (Taught("b", 0.0),), 1),
+    "null for a time": ('[[],[{"name":"b","time":null}]]', (), (Taught("b", 0.0),), 1),
+    "a time as text": ('[[],[{"name":"b","time":"9.5"}]]', (), (Taught("b", 9.5),), 0),
+    "a time in words": ('[[],[{"name":"b","time":"long"}]]', (), (Taught("b", 0.0),), 1),
+    "a time without end": ('[[],[{"name":"b","time":1e999}]]', (), (Taught("b", 0.0),), 1),
+    "a time before": ('[[],[{"name":"b","time":-1}]]', (), (Taught("b", 0.0),), 1),
+    "a taught action by a number": ("[[],[1]]", (), (Taught("?1", 0.0),), 2),
+    "a taught action by name": ('[[],["b"]]', (), (Taught("b", 0.0),), 1),
+    "a taught action without a name": ('[[],[{"time":3}]]', (), (Taught("?1", 3.0),), 1),
+    "null for a taught action": (f"[[],[null,{B}]]", (), (Taught("?1", 0.0), Taught("b", 2.0)), 2),
+    "a list behind a mark": ("\ufeff[[],[" + B + "]]\0", (), (Taught("b", 2.0),), 0),
+    "a name with a line break": ('[[],[{"name":"b\nc","time":2}]]', (), (Taught("b\nc", 2.0),), 0),
+    "half a character": ('[[],[{"name":"\\ud83d","time":2}]]', (), (Taught("\ud83d", 2.0),), 0),
+}
 
 
 @pytest.mark.parametrize(
-    "data",
-    [
-        "",
-        "{}",
-        "[]",
-        "[[]]",
-        "[[],[],[]]",
-        "[{},[]]",
-        "[[1],[]]",
-        "[[],[1]]",
-        '[[{"id":1}],[]]',
-        '[[{"id":"1","name":"a"}],[]]',
-        '[[{"id":1,"name":"a","fsm":500}],[]]',
-        '[[{"id":1,"name":"a","fsm":["500"]}],[]]',
-        '[[],[{"name":"a"}]]',
-        '[[],[{"name":"a","time":"9.5"}]]',
-        '[[],[{"name":"a","time":1e999}]]',
-    ],
+    ("data", "presets", "taught", "notes"), ODD_LISTS.values(), ids=ODD_LISTS.keys()
 )
-def test_a_list_of_another_shape_is_refused(data: str) -> None:
-    with pytest.raises(DecodeError):
-        rpc.decode_actions(data)
+def test_an_odd_entry_is_shown_with_what_is_known_and_hides_nothing_else(
+    data: str, presets: tuple[Preset, ...], taught: tuple[Taught, ...], notes: int
+) -> None:
+    read = rpc.decode_actions(data)
+    assert (read.presets, read.taught) == (presets, taught)
+    assert len(read.notes) == notes
+    assert all(note.isascii() for note in read.notes)
 
 
 @given(int64)
@@ -469,7 +502,39 @@ def test_any_state_of_the_arms_comes_back_as_it_was(state: ArmState) -> None:
     assert rpc.decode_arm_state(rpc.encode_arm_state(state)) == state
 
 
-@pytest.mark.parametrize("text", ["", "{}", "[]", '{"holding":0,"id":0,"name":""}', '"{}"'])
+@pytest.mark.parametrize(
+    ("text", "state"),
+    [
+        ('{"holding":0,"id":0,"name":""}', ArmState()),
+        ('{"holding":1,"id":15}', ArmState(holding=True, id=15)),
+        ('{"id":"100","name":null}', ArmState(id=100)),
+        ('{"holding":null,"id":99.0,"name":7}', ArmState(id=99)),
+        ("-1", ArmState(id=-1)),
+        ('"100"', ArmState(id=100)),
+        ('{"id":100,"name":"b"}\0', ArmState(id=100, name="b")),
+    ],
+)
+def test_an_odd_state_of_the_arms_is_read_as_far_as_it_goes(text: str, state: ArmState) -> None:
+    assert rpc.decode_arm_state(text) == state
+
+
+@pytest.mark.parametrize(
+    ("data", "value"),
+    [('{"data":"500"}', 500), ('{"data":500.0}', 500), ("500", 500), ('{"data":-1}', -1)],
+)
+def test_an_odd_value_is_read(data: str, value: int) -> None:
+    assert rpc.decode_value(data) == value
+
+
+@pytest.mark.parametrize(
+    "data", ["", "{}", '{"data":null}', '{"data":true}', '{"data":5.5}', "[5]", '{"data":"x"}']
+)
+def test_a_value_that_is_none_is_refused(data: str) -> None:
+    with pytest.raises(DecodeError):
+        rpc.decode_value(data)
+
+
+@pytest.mark.parametrize("text", ["", "{}", "[]", '{"holding":true}', '{"id":null}', '"{}"'])
 def test_a_state_of_another_shape_is_refused(text: str) -> None:
     with pytest.raises(DecodeError):
         rpc.decode_arm_state(text)

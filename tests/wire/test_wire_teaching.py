@@ -434,7 +434,7 @@ poses = st.builds(
     u32,
     st.integers(0, 65_535).map(lambda units: units / 65_535),
     st.lists(
-        st.integers(-32_768, 32_767).map(lambda units: units / 10_000), min_size=15, max_size=15
+        st.integers(-32_768, 32_767).map(lambda units: units / 10_000), min_size=1, max_size=40
     ).map(tuple),
 )
 commands: st.SearchStrategy[m.Command] = st.one_of(
@@ -513,6 +513,30 @@ def test_nothing_but_a_pose_is_taken_for_one(
     message: m.Command, command: int, payload: bytes
 ) -> None:
     assert wire.is_pose(Frame(command, 0, payload)) == isinstance(message, m.StreamPose)
+
+
+@pytest.mark.parametrize("count", [1, 11, 14, 15, 16, 17, 255])
+def test_the_length_of_a_pose_tells_its_number_of_joints(count: int) -> None:
+    pose = m.StreamPose(7, 1.0, tuple(n / 100 for n in range(count)))
+    command, payload = wire.encode_command(pose)
+    assert len(payload) == (44 if count == 15 else 11 + 2 * count)
+    assert wire.decode_command(command, payload) == pose
+
+
+@pytest.mark.parametrize("size", [5, 11, 12, 42, 45, 46])
+def test_a_pose_whose_length_and_number_of_joints_disagree_is_refused(size: int) -> None:
+    _, payload = wire.encode_command(m.StreamPose(7, 1.0, (0.5,) * 11))
+    with pytest.raises(PayloadError):
+        wire.decode_command(CommandId.PARAMETER_SYNC, payload.ljust(size, b"\0")[:size])
+
+
+def test_a_state_of_a_robot_with_few_joints_fills_the_documented_layout_with_zeros() -> None:
+    small = m.RobotState(positions_rad=(0.5, 0.25, 0.125), velocities_rad_s=(1.0, 2.0, 3.0))
+    read = wire.decode_state(wire.encode_state(small, all_joints=False))
+    assert read.positions_rad == (0.5, 0.25, 0.125) + (0.0,) * 9
+    assert read.velocities_rad_s == (1.0, 2.0, 3.0) + (0.0,) * 9
+    whole = wire.decode_state(wire.encode_state(small, all_joints=True))
+    assert whole.positions_rad == small.positions_rad
 
 
 def test_a_pose_is_exact_to_half_a_unit() -> None:
@@ -759,8 +783,8 @@ DO_NOT_FIT: dict[str, m.Command] = {
     "pose below i16": m.StreamPose(0, 1.0, (-3.2769,) * 15),
     "pose of NaN": m.StreamPose(0, 1.0, (math.nan,) * 15),
     "pose of infinity": m.StreamPose(0, 1.0, (math.inf,) * 15),
-    "pose of fourteen joints": m.StreamPose(0, 1.0, (0.0,) * 14),
-    "pose of sixteen joints": m.StreamPose(0, 1.0, (0.0,) * 16),
+    "pose of no joints": m.StreamPose(0, 1.0, ()),
+    "pose of too many joints": m.StreamPose(0, 1.0, (0.0,) * 256),
     "weight above 1": m.StreamPose(0, 1.001, (0.0,) * 15),
     "weight below 0": m.StreamPose(0, -0.001, (0.0,) * 15),
     "weight of NaN": m.StreamPose(0, math.nan, (0.0,) * 15),
@@ -773,8 +797,8 @@ DO_NOT_FIT: dict[str, m.Command] = {
     "NaN in the state": with_state(math.nan),
     "infinity in the state": with_state(math.inf),
     "state beyond float32": with_state(1e39),
-    "state with eleven joints": m.EnterTeaching(
-        m.RobotState(positions_rad=(0.0,) * 11, velocities_rad_s=(0.0,) * 11)
+    "state with a speed too few": m.EnterTeaching(
+        m.RobotState(positions_rad=(0.0,) * 12, velocities_rad_s=(0.0,) * 11)
     ),
     "ten compensation values": m.KeepTeaching((0.0,) * 10),
     "compensation beyond float32": m.KeepTeaching((1e39,) * 11),

@@ -7,9 +7,11 @@ from collections.abc import Awaitable, Callable
 from importlib import import_module
 from types import ModuleType
 from typing import Protocol, cast
-from urllib.parse import SplitResult, urlsplit
+from urllib.parse import SplitResult, parse_qsl, urlsplit
 
 from rote.errors import BadRequestError, MissingExtraError
+from rote.model.family import Build
+from rote.model.registry import build_named
 
 Receiver = Callable[[bytes], None]
 
@@ -29,6 +31,9 @@ Message = str | bytes
 
 class Carrier:
     """A way to one robot for messages."""
+
+    most_bytes: int | None = None
+    """How long a message the robot says it takes; None where it does not say."""
 
     def listen(self, receive: Callable[[Message], None], lost: Callable[[], None]) -> None:
         """Hand on every message, and say when the way is gone."""
@@ -61,6 +66,17 @@ def split_url(url: str) -> SplitResult:
         raise BadRequestError(
             f"{url!r} is no address: {error}", "An IPv6 address stands in brackets: udp://[::1]."
         ) from None
+
+
+def take_build(query: str) -> tuple[dict[str, str], Build | None]:
+    """Return what a URL asks for behind its `?`, and the build that `build=NAME` names.
+
+    Raises `BadRequestError` with the names there are where there is no such build. What else is
+    asked for, its own carrier judges; something said twice counts as said last.
+    """
+    asked = dict(parse_qsl(query, keep_blank_values=True))
+    name = asked.pop("build", None)
+    return asked, None if name is None else build_named(name)
 
 
 def carrier_of(url: str) -> ModuleType:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import SplitResult, parse_qs
+from urllib.parse import SplitResult
 from xml.sax.saxutils import quoteattr
 
 from cyclonedds._clayer import ddspy_take, ddspy_write  # type: ignore[import-not-found]
@@ -29,8 +29,10 @@ from cyclonedds.sub import DataReader
 from cyclonedds.topic import Topic
 from cyclonedds.util import duration
 
+from rote.carrier import take_build
 from rote.carrier.dds_types import Type
 from rote.errors import BadRequestError, LinkError
+from rote.model.family import Build
 
 MOST_DOMAIN = 229
 """The last whose ports, 7400 and 250 more for each, still are ports."""
@@ -48,20 +50,22 @@ class Target:
 
     interface: str
     domain: int = 0
+    build: Build | None = None
+    """Which build the robot is, where a person said so."""
 
 
 def read_url(parts: SplitResult) -> Target:
-    """Read `dds://INTERFACE`; `?domain=N` may follow, and is 0 on a robot."""
-    query = parse_qs(parts.query, keep_blank_values=True)
-    domain = query.get("domain", ["0"])[0]
-    more = parts.path.strip("/") or parts.fragment or set(query) - {"domain"}
+    """Read `dds://INTERFACE`; `?domain=N` may follow, and is 0 on a robot; and `build=NAME`."""
+    query, build = take_build(parts.query)
+    domain = query.pop("domain", "0")
+    more = parts.path.strip("/") or parts.fragment or query
     if not parts.netloc or more or not domain.isdecimal() or int(domain) > MOST_DOMAIN:
         raise BadRequestError(
             f"{parts.geturl()!r} does not name a robot",
             "Write dds://INTERFACE, for example dds://eth0; ?domain=N may follow, "
-            f"0 to {MOST_DOMAIN}.",
+            f"0 to {MOST_DOMAIN}, and build=NAME.",
         )
-    return Target(parts.netloc, int(domain))
+    return Target(parts.netloc, int(domain), build)
 
 
 def configuration(interface: str) -> str:

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable
 from urllib.parse import SplitResult
 
-from rote.carrier import Link, Receiver
+from rote.carrier import Link, Receiver, take_build
 from rote.errors import BadRequestError, LinkError
 
 DEFAULT_PORT = 49504
@@ -91,9 +91,13 @@ class UdpLink:
 
 
 async def open_link(parts: SplitResult, receive: Receiver) -> Link:
-    """Open a socket connected to the robot at `udp://host[:49504]`."""
-    if parts.path.strip("/") or parts.query:
-        raise BadRequestError(f"{parts.geturl()!r} has more than a host and a port")
+    """Open a socket connected to the robot at `udp://host[:49504]`; `?build=NAME` may follow."""
+    query, _ = take_build(parts.query)
+    if parts.path.strip("/") or query:
+        raise BadRequestError(
+            f"{parts.geturl()!r} has more than a host, a port and a build",
+            "Write udp://HOST[:PORT]; ?build=NAME may follow.",
+        )
     address = host_and_port(parts.netloc)
     loop = asyncio.get_running_loop()
     try:

@@ -29,7 +29,7 @@ from aiortc import (
 )
 from aiortc.sdp import candidate_from_sdp, candidate_to_sdp
 
-from rote.carrier import Carrier, Message
+from rote.carrier import Carrier, Message, take_build
 from rote.carrier.aiortc_adapters import Certificate, DisturbedIce, Ice, Sctp, Unacknowledging
 from rote.carrier.discovery import find
 from rote.carrier.impair import Disturber
@@ -41,6 +41,7 @@ from rote.errors import (
     StageError,
     StageTimeoutError,
 )
+from rote.model.family import Build
 from rote.wire.description import Peer, Side, read_peer, write_answer, write_offer
 from rote.wire.sdp import as_strictly_read
 
@@ -53,7 +54,6 @@ BUSY_PAUSES_S = (0.2, 0.6)
 MOST_UNSENT = 4 * 2**20
 """A robot's telemetry is dropped while this many bytes wait to be sent."""
 _SERIAL = re.compile(r"(?=[A-Z]*[0-9])[A-Z0-9]{12,64}")
-_QUERIES = {"": False, "media=0": False, "media=1": True}
 
 _T = TypeVar("_T")
 _FIREWALL = (
@@ -79,6 +79,8 @@ class Target:
     serial: str = ""
     port: int | None = None
     media: bool = False
+    build: Build | None = None
+    """Which build the robot is, where a person said so."""
     key: str | None = None
     keylog: Path | None = None
     limit_s: float = 5.0
@@ -90,23 +92,30 @@ class Target:
 
 
 def read_url(parts: SplitResult) -> Target:
-    """Read `webrtc://HOST[:PORT]`, `webrtc://SERIAL` or `webrtc://ap`; `?media=1` may follow."""
+    """Read `webrtc://HOST[:PORT]`, `webrtc://SERIAL` or `webrtc://ap`; `?media=1` and
+    `build=NAME` may follow."""
     try:
         host, port = parts.hostname, parts.port
     except ValueError:
         host, port = None, None
-    more = parts.path.strip("/") or parts.fragment or "@" in parts.netloc
-    if not host or more or parts.query not in _QUERIES:
+    query, build = take_build(parts.query)
+    media = query.pop("media", "0")
+    more = parts.path.strip("/") or parts.fragment or "@" in parts.netloc or query
+    if not host or more or media not in ("0", "1"):
         raise BadRequestError(
             f"{parts.geturl()!r} does not name a robot",
             "Write webrtc://HOST, webrtc://SERIAL or webrtc://ap for the robot's own Wi-Fi; "
-            "?media=1 may follow.",
+            "?media=1 and build=NAME may follow.",
         )
-    media = _QUERIES[parts.query]
     # The host is in lower case here; a serial is not.
-    if _SERIAL.fullmatch(parts.netloc):
-        return Target(serial=parts.netloc, media=media)
-    return Target(host=AP_ADDRESS if host == "ap" else host, port=port, media=media)
+    is_serial = _SERIAL.fullmatch(parts.netloc) is not None
+    return Target(
+        host="" if is_serial else AP_ADDRESS if host == "ap" else host,
+        serial=parts.netloc if is_serial else "",
+        port=None if is_serial else port,
+        media=media == "1",
+        build=build,
+    )
 
 
 # ---- one stack of transports --------------------------------------------------------------------
@@ -135,6 +144,8 @@ class Stack:
         self._sctp = sctp(self._dtls)
         self._channel: RTCDataChannel | None = None
         self._early: list[Message] = []
+        self.most_bytes: int | None = None
+        """The longest message that the peer takes; None where any."""
         self._receive: Callable[[Message], None] = self._early.append
         self._lost: Callable[[], None] = lambda: None
         self._gathering: asyncio.Task[None] | None = None
@@ -187,6 +198,7 @@ class Stack:
         if self._dtls.state != "connected":
             seen = "the handshake failed, or the certificate is not the one that was announced"
             raise StageError("DTLS", seen, _NO_DTLS)
+        self.most_bytes = peer.message_size or None  # 0 says that it takes any
         await self._sctp.start(RTCSctpCapabilities(peer.message_size), peer.sctp_port)
 
     def make_channel(self) -> None:
@@ -293,6 +305,7 @@ class ClientCarrier(Carrier):
         self._stack = stack
         self.listen = stack.listen  # type: ignore[method-assign]
         self.send = stack.send  # type: ignore[method-assign]
+        self.most_bytes = stack.most_bytes
 
     async def close(self) -> None:
         """Close the channel and all below it."""

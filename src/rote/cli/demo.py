@@ -2,6 +2,7 @@
 
 import re
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -9,21 +10,22 @@ import typer
 
 from rote.cli.options import Json, print_json, run
 from rote.errors import BadRequestError
+from rote.messages import HAND_SCRIPTS
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from rote.motion.compare import Deviation
     from rote.motion.track import Track
-    from rote.robot.g1 import G1
-    from rote.robot.teaching import Take
+    from rote.robot.robot import Robot
+    from rote.robot.take import Take
 
 _STEPS = 7
 
 
 def demo(
     out: Annotated[Path, typer.Option("--out", help="Folder for the files.")] = Path("rote-demo"),
-    hand: Annotated[str, typer.Option(help="wave, bow, clap or drum.")] = "wave",
+    hand: Annotated[str, typer.Option(help=f"{', '.join(HAND_SCRIPTS)}.")] = "wave",
     seconds: Annotated[float, typer.Option(help="How long the hand moves.")] = 5.0,
     svg: Annotated[
         Path | None, typer.Option(help="Also write what is shown as a picture.", hidden=True)
@@ -89,7 +91,7 @@ class _Demo:
                 take = await self._teach(robot)
                 await self._list(robot)
                 played = await self._play(robot)
-            self._finish(take.track, played)
+            self._finish(take.track, played, take.build.taught)
         finally:
             await simulator.close()
             store.close()
@@ -101,14 +103,14 @@ class _Demo:
         number = (f"{self._step}/{_STEPS}", "cyan")
         self._screen.print(styled(number, " ", (f"{title:<8}", "bold"), " ", *words))
 
-    async def _look(self, robot: "G1") -> None:
+    async def _look(self, robot: "Robot") -> None:
         mode = await robot.mode()
         found = await robot.preflight()
         ready = "ready to teach" if not found else f"{len(found)} findings"
         listed = len((await robot.actions()).taught)
         self._say("look", f"mode {mode.id}, {mode.words}; {listed} taught actions; {ready}")
 
-    async def _teach(self, robot: "G1") -> "Take":
+    async def _teach(self, robot: "Robot") -> "Take":
         from rote.cli import show
         from rote.cli.teach import for_seconds
 
@@ -123,17 +125,17 @@ class _Demo:
         )
         return take
 
-    async def _list(self, robot: "G1") -> None:
+    async def _list(self, robot: "Robot") -> None:
         names = (f"{a.name} ({a.duration_s:.2f} s)" for a in (await robot.actions()).taught)
         self._say("list", "on the robot now: " + ", ".join(names))
 
-    async def _play(self, robot: "G1") -> "Track":
+    async def _play(self, robot: "Robot") -> "Track":
         from rote.cli.play import watch
         from rote.messages import Phase, RobotState
         from rote.motion.record import Recorder
 
         self._say("play", "a soft move to the first pose, the motion, a soft return")
-        recorder = Recorder(f"play {self._hand}")
+        recorder = Recorder(f"play {self._hand}", robot.build)
 
         def keep(state: RobotState) -> None:
             if state.phase is Phase.PLAYING:
@@ -147,14 +149,12 @@ class _Demo:
         self._screen.print(f"             played in {report.seconds:.1f} s, completed")
         return recorder.track()
 
-    def _finish(self, taught: "Track", played: "Track") -> None:
+    def _finish(self, taught: "Track", played: "Track", joints: Sequence[str]) -> None:
         from rote.cli import show
-        from rote.model.g1 import G1_JOINTS, TAUGHT_JOINTS
         from rote.motion.compare import deviation
         from rote.motion.files import save_csv
 
-        names = [G1_JOINTS[index].name for index in TAUGHT_JOINTS]
-        measured = deviation(taught, played, names)
+        measured = deviation(taught, played, joints)
         files = [self._folder / "taught.csv", self._folder / "played.csv"]
         save_csv(taught, files[0])
         save_csv(played, files[1])

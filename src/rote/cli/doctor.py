@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rote.cli.options import A1_SCHEME, Json, Key, print_json, run
+from rote.cli.options import Json, Key, print_json, run
 
 if TYPE_CHECKING:
     from rote.robot.doctor import Examination
@@ -81,33 +81,22 @@ async def _who_speaks_dds() -> "Examination":
 
 async def _reach(url: str, key: str | None) -> "Examination":
     """Look at one robot, as far as it lets us."""
+    from rote.client.wires import wire_of
     from rote.connection import connect
     from rote.errors import RoteError
     from rote.robot.doctor import Examination, from_error, look_at_dds, look_at_robot
 
     seen = Examination({"url": url})
+    wire = wire_of(url)
     try:
-        if url.startswith(A1_SCHEME):
-            seen.add(await _reach_a1(url))
-            return seen
-        if url.startswith("dds:"):
+        if wire.is_bus:
             seen.add(await look_at_dds(url))
-        wanted = key if url.startswith("webrtc:") else None
-        async with connect(url, key=wanted, reconnect=False) as robot:
+        wanted = key if wire.takes_key else None
+        async with connect(url, key=wanted, reconnect=False, ability="examine") as robot:
             seen.add(await look_at_robot(robot))
     except RoteError as error:
         seen.findings.append(from_error(error))
     return seen
-
-
-async def _reach_a1(url: str) -> "Examination":
-    """Look at an A1 by its walking controller, whichever level is named: its motors let it sink."""
-    from rote.client.a1.client import walking_url
-    from rote.connection import connect_a1
-    from rote.robot.doctor import look_at_a1
-
-    async with connect_a1(walking_url(url)) as robot:
-        return look_at_a1(robot)
 
 
 # ---- for people ---------------------------------------------------------------------------------

@@ -77,7 +77,7 @@ def check(
 
     with show.waiting("checking"):
         track = load(source)
-        report = checked(track, variant=variant, contact=contact, payload_kg=payload)
+        report = checked(track, build=variant, contact=contact, payload_kg=payload)
     if as_json:
         print_json(report.as_json())
     else:
@@ -89,11 +89,16 @@ def check(
 
 def _verdict(report: "CheckReport", robot: str) -> "Text":
     from rote.cli.show import styled
+    from rote.model.registry import family_of, find_build
 
     if not report.ok:
         return styled(("Do not play this.", "bold red"))
     if report.warnings:
-        then = "rote play wants --force." if robot.startswith("g1") else "look at them first."
+        build = find_build(robot)
+        family = None if build is None else family_of(build)
+        # Motors that rote drives itself play what only warns; other robots want to be told.
+        asks = family is not None and family.keeps_actions
+        then = "rote play wants --force." if asks else "look at them first."
         return styled(("Fit, with warnings:", "yellow"), f" {then}")
     return styled(("Fit to be played.", "green"))
 

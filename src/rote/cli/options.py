@@ -13,14 +13,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from rote.client.wires import EMBEDDED
 from rote.errors import UnsupportedError
-from rote.sim import EMBEDDED as EMBEDDED
 
 if TYPE_CHECKING:
-    from rote.robot.a1.robot import A1
-    from rote.robot.g1 import G1
+    from rote.robot.robot import Robot
 
-Robot = Annotated[
+RobotUrl = Annotated[
     str,
     typer.Option(
         "--robot",
@@ -50,21 +49,6 @@ Keylog = Annotated[
 ]
 Name = Annotated[str, typer.Argument(help="The action's name.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for scripts.")]
-A1_SCHEME = "a1:"
-
-
-class NotForA1Error(UnsupportedError):
-    """An A1 cannot be asked this; another command may do."""
-
-    def __init__(self, what: str, instead: str = "See: rote a1 --help") -> None:
-        self.instead = instead
-        super().__init__(what, "a1://")
-        self.args = (what, instead)
-
-    @property
-    def remedy(self) -> str:
-        """Which command to use."""
-        return self.instead
 
 
 def run(work: Coroutine[Any, Any, int | None]) -> int:
@@ -122,26 +106,43 @@ class Target:
 
 
 @asynccontextmanager
-async def reach(target: Target) -> "AsyncIterator[G1]":
-    """Connect to a G1; on a terminal it shows that it is waiting."""
+async def reach(target: Target, ability: str | None = None) -> "AsyncIterator[Robot]":
+    """Connect to a robot that is wanted for an ability; a terminal shows that it is waiting."""
     from rote.cli import show
+    from rote.client.wires import wire_of
     from rote.connection import connect
 
-    if target.url.startswith(A1_SCHEME):
-        raise NotForA1Error("do what this command is for: it is a G1's")
     # In the environment a key is for whichever robot wants one; given by hand, for this one.
-    wanted = target.key if target.url.startswith("webrtc:") else None
+    wanted = target.key if wire_of(target.url).takes_key else None
     async with AsyncExitStack() as stack:
         with show.waiting(f"connecting to {target.url}"):
             robot = await stack.enter_async_context(
-                connect(target.url, key=wanted, keylog=target.keylog, reconnect=False)
+                connect(
+                    target.url,
+                    key=wanted,
+                    keylog=target.keylog,
+                    reconnect=False,
+                    ability=ability,
+                )
             )
         yield robot
 
 
+def need(target: Target, ability: str, what: str, remedy: str = "") -> None:
+    """Raise `UnsupportedError` where the wire of a robot cannot do what a command is for.
+
+    It is asked before anybody connects; what a robot itself cannot do, it says when it is asked.
+    """
+    from rote.client.wires import wire_of, wires_with
+
+    wire = wire_of(target.url)
+    if ability not in wire.abilities | wire.perhaps:
+        raise UnsupportedError(what, f"{wire.scheme}://", wires_with(ability), remedy)
+
+
 @asynccontextmanager
 async def stopping_softly(
-    robot: "A1 | G1", how_left: str, as_json: bool = False
+    robot: "Robot", how_left: str, as_json: bool = False
 ) -> AsyncIterator[None]:
     """Stop the robot softly where Ctrl-C or a signal ends the block, and say how it is left."""
     import asyncio

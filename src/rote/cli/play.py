@@ -4,34 +4,36 @@ import asyncio
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
 from rote.cli import takes
-from rote.cli.a1 import motion as a1_motion
 from rote.cli.options import (
-    A1_SCHEME,
-    EMBEDDED,
     Json,
     Key,
     Keylog,
-    Robot,
+    RobotUrl,
     Target,
+    need,
     print_json,
     reach,
     run,
     stopping_softly,
 )
-from rote.errors import BadRequestError, UnsupportedError
+from rote.client.wires import EMBEDDED
+from rote.errors import BadRequestError
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from rote.motion.track import Track
     from rote.robot.playing import Playing
+    from rote.robot.robot import Robot
+    from rote.robot.streaming import Streaming
 
 _AT_REST = "the arms return to rest"
+_BRAKED = "the legs are braked"
 
 
 def play(
@@ -53,28 +55,36 @@ def play(
     force: Annotated[
         bool, typer.Option("--force", help="Play a file or take in spite of warnings.")
     ] = False,
-    robot: Robot = EMBEDDED,
+    by_name: Annotated[
+        bool,
+        typer.Option("--map", help="Play a motion of another build by the names of its joints."),
+    ] = False,
+    robot: RobotUrl = EMBEDDED,
     key: Key = None,
     keylog: Keylog = None,
     as_json: Json = False,
 ) -> int:
     """Play a taught action, or a motion that is on this computer; Ctrl-C stops it softly."""
+    from rote.client.wires import wire_of
+
     target = Target(robot, key, keylog)
-    if robot.startswith(A1_SCHEME):
-        if preset or duration is not None or loop or interpolation != "linear":
-            raise UnsupportedError("do that with a motion", "a1://")
-        tempo = 1.0 if speed is None else speed
-        return run(a1_motion.play(robot, a1_motion.load(name, take), tempo, as_json))
     if preset:
+        need(target, "presets", "perform factory actions")
         return run(_perform(target, name, as_json))
     if take or _is_file(name):
         if duration is not None or loop or interpolation != "linear":
+            need(target, "play", "do that with a motion")
             raise BadRequestError("a motion of this computer has --speed only")
-        tempo = 1.0 if speed is None else speed
-        track = _checked(name, take, tempo, force, as_json)
-        return run(_stream(target, track, (tempo, force), as_json))
-    how = {"speed": speed, "duration": duration, "loop": loop, "interpolation": interpolation}
-    return run(_play(target, name, how, as_json))
+        need(target, "stream", "stream a motion")
+        how = _How(1.0 if speed is None else speed, force, by_name)
+        return run(_stream(target, _checked(name, take, how, as_json), how, as_json))
+    if "play" not in wire_of(target.url).abilities:
+        raise BadRequestError(
+            f"this robot keeps no actions, so it cannot play {name!r} by name",
+            f"Play a take of this computer: rote play {name} --take, or a file.",
+        )
+    tempo = {"speed": speed, "duration": duration, "loop": loop, "interpolation": interpolation}
+    return run(_play(target, name, tempo, as_json))
 
 
 def _is_file(name: str) -> bool:
@@ -87,28 +97,40 @@ def _is_file(name: str) -> bool:
     return suffix in FORMATS
 
 
-def _checked(name: str, is_take: bool, speed: float, force: bool, as_json: bool) -> "Track":
+class _How(NamedTuple):
+    """How a motion of this computer is to be played."""
+
+    speed: float
+    force: bool
+    by_name: bool
+
+
+def _checked(name: str, is_take: bool, how: _How, as_json: bool) -> "Track":
     """Read a motion and see that it may be played, before a robot is asked for."""
     from rote.cli import show
+    from rote.motion.whose import family_of
     from rote.robot.streaming import checked
 
     with show.waiting("checking"):
-        track = takes.motion(name, is_take, takes.PLAY_IT)
-        report = checked(track, speed)
+        track = takes.motion(name, is_take, takes.PLAY_IT, any_joints=True)
+        report = checked(track, how.speed)
     if not as_json:
         show.findings(show.console(), report.findings)
-    report.permit(force=force)
+    family = family_of(track)
+    # Motors that rote drives itself play what only warns; other robots want to be told.
+    asks = family is None or family.keeps_actions
+    report.permit(force=how.force or not asks)
     return track
 
 
-async def _stream(target: Target, track: "Track", how: tuple[float, bool], as_json: bool) -> int:
+async def _stream(target: Target, track: "Track", how: _How, as_json: bool) -> int:
     from rote.cli import show
 
-    speed, force = how
     screen = show.console(quiet=as_json)
-    async with reach(target) as robot:
-        playing = robot.play_track(track, speed=speed, force=force)
-        async with stopping_softly(robot, _AT_REST, as_json):
+    async with reach(target, "stream") as robot:
+        legs = show.limbs(robot.build) == "legs"
+        async with stopping_softly(robot, _BRAKED if legs else _AT_REST, as_json):
+            playing = await _begun(robot, track, how, as_json)
             await playing.started()
             await watch(screen, playing)
             report = await playing
@@ -116,8 +138,25 @@ async def _stream(target: Target, track: "Track", how: tuple[float, bool], as_js
         print_json(asdict(report))
     else:
         how_well = f"late by {report.late_p99_ms:.1f} ms (p99), {report.missed} missed."
+        how_well += " The legs are braked now." if legs else ""
         show.streamed(screen, report, how_well)
     return 0 if report.completed else 1
+
+
+async def _begun(robot: "Robot", track: "Track", how: _How, as_json: bool) -> "Streaming":
+    """Begin to play; a motion of another build by its joints' names, if a person says so."""
+    from rote.cli import show
+    from rote.errors import OtherBuildError
+
+    try:
+        return robot.play_track(track, speed=how.speed, force=how.force, mapped=how.by_name)
+    except OtherBuildError as other:
+        if as_json or not show.stdin_is_terminal():
+            raise
+        print(f"{str(other).capitalize()}.")
+        if not await show.agreed("Type yes to play it by the names of its joints: "):
+            raise
+        return robot.play_track(track, speed=how.speed, force=how.force, mapped=True)
 
 
 async def _perform(target: Target, name: str, as_json: bool) -> None:

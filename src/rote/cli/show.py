@@ -14,8 +14,10 @@ from rich.table import Table
 from rich.text import Text
 
 from rote.messages import RobotState
-from rote.model.g1 import G1_JOINTS, MODES
+from rote.model.family import Build, ModeFacts
+from rote.model.registry import family_of
 from rote.motion import findings as checks
+from rote.motion.whose import a_robot
 from rote.robot.base import Actions, Finding, StreamReport
 
 _UNBROKEN = 10_000  # columns: longer than any line
@@ -124,30 +126,41 @@ def joints(out: Console, titles: Sequence[str], rows: Sequence[Sequence[str]]) -
     out.print(table)
 
 
-def health(state: RobotState) -> str:
+def robot(build: Build) -> str:
+    """Return what kind of robot a build is, as it stands in a sentence."""
+    family = family_of(build)
+    return "this robot" if family is None else a_robot(family)
+
+
+def limbs(build: Build) -> str:
+    """Return what a robot is taught by: its arms, or its legs."""
+    parts = {joint.part for joint in build.taught_joints}
+    return "legs" if parts == {"leg"} else "arms"
+
+
+def health(state: RobotState, build: Build) -> str:
     """Say how the robot itself is, where its wire tells; empty where it does not."""
     parts = []
     if state.battery_percent is not None:
         parts.append(f"battery {state.battery_percent:.0f} %")
     if state.temperatures_c:
         hottest = max(range(len(state.temperatures_c)), key=state.temperatures_c.__getitem__)
-        joint = G1_JOINTS[hottest].name if hottest < len(G1_JOINTS) else f"motor {hottest}"
+        joint = build.names[hottest] if hottest < len(build.names) else f"motor {hottest}"
         parts.append(f"hottest motor {state.temperatures_c[hottest]:.0f} °C ({joint})")
     return "; ".join(parts)
 
 
-def modes(out: Console, current: int) -> None:
+def modes(out: Console, current: int, known: Sequence[ModeFacts]) -> None:
     """Print the robot's modes, the current one marked."""
     table = Table(box=None, pad_edge=False, header_style="dim")
     for column in ("", "id", "mode", "what it is", "remote"):
         table.add_column(column, justify="right" if column == "id" else "left")
-    for known, facts in MODES.items():
+    for facts in known:
         words = f"{facts.words}{' (teach, play)' if facts.balanced else ''}"
-        name = known.name.lower().replace("_", " ")
-        mark = styled((">" if known == current else "", "bold green"))
-        table.add_row(mark, str(known.value), name, words, facts.buttons)
+        mark = styled((">" if facts.id == current else "", "bold green"))
+        table.add_row(mark, str(facts.id), facts.name, words, facts.buttons)
     out.print(table)
-    if current not in {known.value for known in MODES}:
+    if current not in {facts.id for facts in known}:
         out.print(f"The robot is in mode {current}, which rote does not know.")
 
 
@@ -156,9 +169,9 @@ def command(called: str) -> str:
     return "rote" if shutil.which("rote") else os.path.relpath(called)
 
 
-async def agreed() -> bool:
+async def agreed(question: str = "Type yes to delete it: ") -> bool:
     """Wait for a person's yes or no; Enter alone is no."""
-    print("Type yes to delete it: ", end="", flush=True)
+    print(question, end="", flush=True)
     return (await enter_pressed()).strip().lower() in {"y", "yes"}
 
 

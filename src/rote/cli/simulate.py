@@ -3,8 +3,7 @@
 import asyncio
 import shlex
 import signal
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -15,14 +14,35 @@ from rote.errors import BadRequestError
 
 if TYPE_CHECKING:
     from rote.carrier.impair import Impairment
+    from rote.model.family import Build, Family
+    from rote.sim.firmware import Firmware
     from rote.sim.server import Simulator
     from rote.sim.store import Store
     from rote.sim.world import Notice, World
 
 _DEFAULT_UDP = "127.0.0.1:49504"
+_DEFAULT_ROBOT = "g1-29"
+_A1_WIRE, _A1_HOST = "a1", "127.0.0.1"
 _SERIAL = "E2100SIMULATED01"
 
 
+RobotName = Annotated[
+    str,
+    typer.Option(
+        "--robot",
+        metavar="NAME",
+        help=f"Which robot: a build or a family, as `rote robots` lists them; {_DEFAULT_ROBOT} if "
+        "nothing is said.",
+    ),
+]
+Slots = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N",
+        help="How many motors its states tell of over WebRTC; 35 if nothing is said, as real "
+        "firmware does.",
+    ),
+]
 Udp = Annotated[
     str | None,
     typer.Option(
@@ -36,7 +56,7 @@ WebRtc = Annotated[
     typer.Option(
         "--webrtc",
         metavar="HOST",
-        help="Be a G1 as it comes: WebRTC at this address, and found by discovery.",
+        help="Stock firmware: WebRTC at this address, and found by discovery.",
     ),
 ]
 Signalling = Annotated[
@@ -48,7 +68,9 @@ DeviceKey = Annotated[
 Strict = Annotated[
     bool, typer.Option("--strict", help="Read offers like the robot's own stack, no better.")
 ]
-FirmwareName = Annotated[str, typer.Option(help="1.4.7 or 1.5.3.")]
+FirmwareName = Annotated[
+    str, typer.Option(help="Of a G1: 1.4.7 or 1.5.3; 1.4.7 if nothing is said.")
+]
 Serial = Annotated[
     str, typer.Option(help="Answer discovery under this serial; empty for not at all.")
 ]
@@ -88,8 +110,8 @@ Factory = Annotated[
 Start = Annotated[
     str,
     typer.Option(
-        help="Mode to begin in: walk, walk-waist, run, run-29, lock-stand, damp, zero-torque; "
-        "else the one in which the firmware stands. An A1's: stand, lie, damp or hung."
+        help="Mode to begin in; else the one in which the firmware stands. A G1's: walk, "
+        "walk-waist, run, run-29, lock-stand, damp, zero-torque. An A1's: stand, lie, damp or hung."
     ),
 ]
 Loss = Annotated[float, typer.Option(help="Lose this share of datagrams, 0 to 1.")]
@@ -102,12 +124,14 @@ Seed = Annotated[int, typer.Option(help="Makes a bad network repeatable.")]
 
 
 def sim(
+    robot: RobotName = "",
     udp: Udp = None,
     webrtc: WebRtc = None,
     signalling: Signalling = "",
     key: DeviceKey = None,
     strict: Strict = False,
-    firmware: FirmwareName = "1.4.7",
+    firmware: FirmwareName = "",
+    slots: Slots = None,
     serial: Serial = _SERIAL,
     dds: Dds = None,
     domain: Domain = 0,
@@ -127,19 +151,21 @@ def sim(
     seed: Seed = 0,
     as_json: Json = False,
 ) -> int:
-    """Run a simulated robot for other programs: a G1, or with --a1 an A1 or Go1.
+    """Run a simulated robot for other programs: a G1, or another one with --robot or --a1.
 
-    Any client of the documented UDP frames can teach the G1, and with --webrtc or --dds any client
-    of a real one: all see the same robot. Ctrl-C ends it.
+    Any client of the documented UDP frames can teach it, and with --webrtc or --dds any client of a
+    real one: all see the same robot. Ctrl-C ends it.
     """
     network = _network((loss, duplicate, reorder, corrupt), delay, drop_after, seed)
-    if a1 is not None:
+    build, family = _which(robot, a1)
+    if _A1_WIRE in family.wires:
         from rote.cli.a1.simulate import A1Wish, simulate_a1
 
         if udp or webrtc or dds:
             raise BadRequestError("--a1 is another robot than --udp, --webrtc and --dds are for")
-        robot = A1Wish(a1, dialect, mode or "stand", hand, tuple(fault or ()), seed)
-        return run(simulate_a1(robot, network, as_json))
+        legs = A1Wish(a1 or _A1_HOST, dialect, mode or "stand", hand, tuple(fault or ()), seed)
+        return run(simulate_a1(legs, network, as_json))
+    _check_wires(family, {"webrtc": webrtc, "dds": dds})
     wish = _Wish(
         udp=udp if udp or webrtc or dds else _DEFAULT_UDP,
         webrtc=webrtc,
@@ -151,7 +177,38 @@ def sim(
         impairment=network,
         as_json=as_json,
     )
-    return run(_sim(wish, _robot(store, (factory, mode, firmware, seed), fault or ())))
+    wanted = _RobotWish(
+        build=build,
+        family=family,
+        store=store,
+        factory=factory,
+        mode=mode,
+        firmware=firmware,
+        slots=slots,
+        seed=seed,
+        faults=tuple(fault or ()),
+    )
+    return run(_sim(wish, _robot(wanted)))
+
+
+def _which(robot: str, a1: str | None) -> "tuple[Build, Family]":
+    """Return which robot is meant, or say what there is."""
+    from rote.model.registry import build_named
+    from rote.sim.columns import family_for
+
+    build = build_named(robot or (_DEFAULT_ROBOT if a1 is None else _A1_WIRE))
+    family = family_for(build)
+    if a1 is not None and _A1_WIRE not in family.wires:
+        raise BadRequestError(f"--a1 is another robot than --robot {robot}", "Leave out one.")
+    return build, family
+
+
+def _check_wires(family: "Family", wished: dict[str, str | None]) -> None:
+    for wire, where in wished.items():
+        if where is not None and wire not in family.wires:
+            raise BadRequestError(
+                f"a {family.title} is not reached by --{wire}", "Leave it out, or use --udp."
+            )
 
 
 def _network(
@@ -189,35 +246,65 @@ class _Wish:
     as_json: bool
 
 
-def _robot(
-    path: str | None, how: tuple[bool, str, str, int], faults: Sequence[str]
-) -> "tuple[World, Store]":
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _RobotWish:
+    """Which robot is wished for, in the words of the command line."""
+
+    build: "Build"
+    family: "Family"
+    store: str | None
+    factory: bool
+    mode: str
+    firmware: str
+    slots: int | None
+    seed: int
+    faults: tuple[str, ...]
+
+
+def _robot(wish: _RobotWish) -> "tuple[World, Store]":
     """Make the robot, or say what cannot be."""
     from rote.connection import default_store
-    from rote.model.g1 import Mode
     from rote.sim.factory import add_factory_actions
-    from rote.sim.firmware import PROFILES
     from rote.sim.health import parse_fault
     from rote.sim.store import Store
     from rote.sim.world import World
 
-    factory, mode_name, firmware, seed = how
-    try:
-        mode = Mode[mode_name.upper().replace("-", "_")] if mode_name else None
-    except KeyError:
-        known = ", ".join(m.name.lower().replace("_", "-") for m in Mode)
-        raise BadRequestError(f"there is no mode {mode_name!r}", f"Use: {known}.") from None
-    if firmware not in PROFILES:
-        known = ", ".join(PROFILES)
-        raise BadRequestError(f"there is no firmware {firmware!r}", f"Use: {known}.")
-    planned = [parse_fault(fault) for fault in faults]
-    store = Store(path or default_store())
-    if factory:
-        add_factory_actions(store)
-    world = World(store, mode=mode, seed=seed, firmware=PROFILES[firmware])
+    mode, firmware = _mode(wish), _firmware(wish)
+    planned = [parse_fault(fault, wish.build) for fault in wish.faults]
+    store = Store(wish.store or default_store())
+    if wish.factory:
+        add_factory_actions(store, wish.build)
+    world = World(store, build=wish.build, mode=mode, seed=wish.seed, firmware=firmware)
     for each in planned:
         world.health.plan(each)
     return world, store
+
+
+def _mode(wish: _RobotWish) -> int | None:
+    modes = {mode.name.replace(" ", "-"): mode.id for mode in wish.family.modes.all}
+    if not wish.mode:
+        return None
+    if wish.mode not in modes:
+        known = ", ".join(modes)
+        raise BadRequestError(f"there is no mode {wish.mode!r}", f"Use: {known}.")
+    return modes[wish.mode]
+
+
+def _firmware(wish: _RobotWish) -> "Firmware":
+    from rote.sim.firmware import firmware_named, firmware_of
+    from rote.wire.lowstate import MOST_MOTORS
+
+    build = wish.build
+    firmware = firmware_named(wish.firmware, build) if wish.firmware else firmware_of(build)
+    if wish.slots is None:
+        return firmware
+    least = max(build.slots) + 1
+    if not least <= wish.slots <= MOST_MOTORS:
+        raise BadRequestError(
+            f"{build.name} cannot tell of {wish.slots} motors",
+            f"Its last one is in slot {least - 1}; use {least} to {MOST_MOTORS}.",
+        )
+    return replace(firmware, slots=wish.slots)
 
 
 async def _sim(wish: _Wish, robot: "tuple[World, Store]") -> None:
@@ -228,9 +315,10 @@ async def _sim(wish: _Wish, robot: "tuple[World, Store]") -> None:
     try:
         ready = await _serve(simulator, wish)
         if wish.as_json:
-            print_json({"event": "ready", **ready, "store": store.path})
+            build = world.build.name
+            print_json({"event": "ready", **ready, "build": build, "store": store.path})
         else:
-            _introduce(ready, store.path, wish.impairment)
+            _introduce(ready, world, wish.impairment)
         await show_notices(world.notices, wish.as_json)
         if not wish.as_json:
             print("\nThe simulated robot has ended; its store is kept.")
@@ -273,10 +361,14 @@ def _host_and_maybe_port(text: str) -> tuple[str, int | None]:
     return host, port or None
 
 
-def _introduce(ready: dict[str, Any], store: str, bad: "Impairment | None") -> None:
+def _introduce(ready: dict[str, Any], world: "World", bad: "Impairment | None") -> None:
     from rote.sim.faults import describe
 
-    print(f"A simulated G1 listens at {' and '.join(ready['urls'])}; its store is {store}.")
+    urls = " and ".join(ready["urls"])
+    print(
+        f"A simulated {world.build.name} ({world.build.title}) listens at {urls}; "
+        f"its store is {world.store.path}."
+    )
     if "serial" in ready:
         print(f"Those who look for robots find it as {ready['serial']}.")
     key = ""

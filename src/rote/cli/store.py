@@ -5,7 +5,8 @@ from typing import Annotated
 import typer
 
 from rote.cli import takes
-from rote.cli.options import EMBEDDED, Json, Key, Keylog, Robot, Target, print_json, reach, run
+from rote.cli.options import Json, Key, Keylog, RobotUrl, Target, print_json, reach, run
+from rote.client.wires import EMBEDDED
 from rote.messages import MAX_KEYFRAMES
 
 
@@ -16,7 +17,7 @@ def store(
         bool, typer.Option("--take", help="MOTION is a take on this computer: rote takes list.")
     ] = False,
     budget: Annotated[int, typer.Option(help="At most so many keyframes.")] = MAX_KEYFRAMES,
-    robot: Robot = EMBEDDED,
+    robot: RobotUrl = EMBEDDED,
     key: Key = None,
     keylog: Keylog = None,
     as_json: Json = False,

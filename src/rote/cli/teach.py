@@ -12,30 +12,30 @@ import typer
 
 from rote.capture.appear import check_new
 from rote.cli import takes
-from rote.cli.a1 import motion as a1_motion
 from rote.cli.options import (
-    A1_SCHEME,
-    EMBEDDED,
     Json,
     Key,
     Keylog,
     Name,
-    Robot,
+    RobotUrl,
     Target,
+    need,
     print_json,
     reach,
     run,
     tell_stopped,
 )
+from rote.client.wires import EMBEDDED
 from rote.errors import BadRequestError, MissingExtraError, RoteError
+from rote.messages import HAND_SCRIPTS
 
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from rote.model.family import Build
     from rote.motion.files.library import Library
-    from rote.robot.a1.teaching import LegTake
-    from rote.robot.g1 import G1
-    from rote.robot.teaching import Take
+    from rote.robot.robot import Robot
+    from rote.robot.take import Take
 
 _ARMS_READY = (
     "Keep the robot standing under control, with space around it. Its arms are about to get "
@@ -56,7 +56,7 @@ def teach(
     ] = None,
     hand: Annotated[
         str | None,
-        typer.Option(help="Simulated robot only: wave, bow, clap or drum moves the arms."),
+        typer.Option(help=f"Simulated robot only: one of {', '.join(HAND_SCRIPTS)}."),
     ] = None,
     out: Annotated[
         Path | None,
@@ -66,7 +66,7 @@ def teach(
         bool,
         typer.Option("--overwrite", help="Replace an action of that name, where there is one."),
     ] = False,
-    robot: Robot = EMBEDDED,
+    robot: RobotUrl = EMBEDDED,
     key: Key = None,
     keylog: Keylog = None,
     as_json: Json = False,
@@ -79,7 +79,7 @@ def teach(
         seconds = _DEFAULT_HAND_S
     target = Target(robot, key, keylog)
     wish = _Wish(target, name, seconds, hand, out, overwrite, as_json)
-    return run(_teach_legs(wish) if robot.startswith(A1_SCHEME) else _teach(wish))
+    return run(_teach(wish))
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,56 +102,29 @@ async def _teach(wish: _Wish) -> None:
     _check(wish)
     takes.rescue()
     screen = show.console(quiet=wish.as_json)
-    async with reach(wish.target) as robot:
-        # Everything that could refuse is asked before anybody is told to hold the arms.
+    async with reach(wish.target, "teach") as robot:
+        # Everything that could refuse is asked before anybody is told to hold the robot.
         await robot.check_teachable(wish.name, overwrite=wish.overwrite)
         show.findings(screen, await robot.preflight())
-        take: Take | None = None
+        limbs, take = show.limbs(robot.build), None
         try:
-            await _get_ready(screen, wish)
+            await _get_ready(screen, wish, robot.build)
             shelf = _library(screen)
             async with robot.teach(wish.name, overwrite=wish.overwrite, library=shelf) as take:
                 await _record(screen, robot, take, wish)
         except asyncio.CancelledError:
-            tell_stopped("nothing was saved, and the arms hold", wish.as_json, saved=False)
+            left = "the legs are braked" if limbs == "legs" else "the arms hold"
+            tell_stopped(f"nothing was saved, and {left}", wish.as_json, saved=False)
             raise
         except RoteError:
             if take is not None and take.file is not None and not wish.as_json:
                 kept = f"What came until then is kept: rote takes show {take.file.stem}"
                 print(kept, file=sys.stderr, flush=True)
             raise
+        keeps = "list" in robot.abilities
     if wish.out is not None:
         save(take.track, wish.out)
-    _report(screen, wish, take)
-
-
-async def _teach_legs(wish: _Wish) -> None:
-    """Teach an A1, which keeps nothing itself: the take is on this computer alone."""
-    from rote.cli import show
-    from rote.motion.files import save
-
-    a1_motion.check_teachable(wish.hand, wish.overwrite)
-    _check(wish)
-    takes.rescue()
-    screen = show.console(quiet=wish.as_json)
-    shelf = _library(screen)
-
-    async def record(take: "LegTake") -> None:
-        if wish.seconds is None:
-            await _until_enter(screen, take)
-        else:
-            await for_seconds(screen, take, wish.seconds)
-
-    async def get_ready() -> None:
-        await _get_ready(screen, wish, "legs")
-
-    # Whoever runs this unattended is to find it in the log, too.
-    print(_LEGS_READY, file=sys.stderr, flush=True)
-    how = a1_motion.Teaching(wish.name, shelf, get_ready, record)
-    take = await a1_motion.teach(wish.target.url, how, wish.as_json)
-    if wish.out is not None:
-        save(take.track, wish.out)
-    a1_motion.report(screen, take, wish.out, wish.as_json)
+    _report(screen, wish, take, keeps=keeps)
 
 
 def _library(screen: "Console") -> "Library | None":
@@ -171,6 +144,11 @@ def _check(wish: _Wish) -> None:
     from rote.robot.base import check_name, check_seconds
 
     check_name(wish.name)
+    need(wish.target, "teach", "be taught by hand")
+    if wish.hand is not None:
+        need(wish.target, "hand", "have a scripted hand at the legs")
+    if wish.overwrite:
+        need(wish.target, "list", "keep actions, so that none can be overwritten")
     if wish.seconds is not None:
         check_seconds(wish.seconds, "a recording")
     elif wish.as_json or not show.stdin_is_terminal():
@@ -183,10 +161,8 @@ def _check(wish: _Wish) -> None:
 
 def check_hand(hand: str) -> None:
     """Raise `BadRequestError` where no simulated robot knows this hand."""
-    from rote.sim.hands import SCRIPTS
-
-    if hand not in SCRIPTS:
-        known = ", ".join(SCRIPTS)
+    if hand not in HAND_SCRIPTS:
+        known = ", ".join(HAND_SCRIPTS)
         raise BadRequestError(f"there is no hand {hand!r}", f"Use one of: {known}.")
 
 
@@ -199,10 +175,14 @@ def _check_writable(path: Path) -> None:
         raise BadRequestError(f"{path.parent} cannot be written to", "Choose another folder.")
 
 
-async def _get_ready(screen: "Console", wish: _Wish, what: str = "arms") -> None:
+async def _get_ready(screen: "Console", wish: _Wish, build: "Build") -> None:
     """Give a person time to take hold of the arms, or legs."""
     from rote.cli import show
 
+    what = show.limbs(build)
+    if what == "legs":
+        # Whoever runs this unattended is to find it in the log, too.
+        print(_LEGS_READY, file=sys.stderr, flush=True)
     if wish.hand is not None or wish.as_json or not show.stdin_is_terminal():
         return
     if what == "arms":
@@ -216,7 +196,7 @@ async def _get_ready(screen: "Console", wish: _Wish, what: str = "arms") -> None
         await asyncio.sleep(1)
 
 
-async def _record(screen: "Console", robot: "G1", take: "Take", wish: _Wish) -> None:
+async def _record(screen: "Console", robot: "Robot", take: "Take", wish: _Wish) -> None:
     if wish.hand is not None:
         assert wish.seconds is not None
         await robot.move_by_hand(wish.hand, wish.seconds)
@@ -226,7 +206,7 @@ async def _record(screen: "Console", robot: "G1", take: "Take", wish: _Wish) -> 
         await for_seconds(screen, take, wish.seconds)
 
 
-async def for_seconds(screen: "Console", take: "Take | LegTake", seconds: float) -> None:
+async def for_seconds(screen: "Console", take: "Take", seconds: float) -> None:
     """Let a recording run, with a bar."""
     from rote.cli import show
 
@@ -238,7 +218,7 @@ async def for_seconds(screen: "Console", take: "Take | LegTake", seconds: float)
             await asyncio.sleep(min(0.1, left))
 
 
-async def _until_enter(screen: "Console", take: "Take | LegTake") -> None:
+async def _until_enter(screen: "Console", take: "Take") -> None:
     from rote.cli import show
     from rote.messages import MAX_DURATION_MS
 
@@ -257,33 +237,40 @@ async def _until_enter(screen: "Console", take: "Take | LegTake") -> None:
         pressed.cancel()
 
 
-def _report(screen: "Console", wish: _Wish, take: "Take") -> None:
+def _report(screen: "Console", wish: _Wish, take: "Take", *, keeps: bool) -> None:
+    """Tell what became of a take; a robot that `keeps` actions has it, too."""
     from rote.cli import show
 
     track = take.track
     if wish.as_json:
+        kept_here = take.file is not None or wish.out is not None
         print_json(
             {
                 "name": wish.name,
-                "saved": take.saved,
+                "saved": take.saved if keeps else kept_here,
                 "duration_s": round(track.duration_s, 3),
                 "samples": len(track),
                 "rate_hz": round(track.rate_hz, 2),
+                "build": take.build.name,
                 "file": None if wish.out is None else str(wish.out),
                 "take": None if take.file is None else str(take.file),
             }
         )
         return
-    told = (
-        f": {track.duration_s:.2f} s, recorded at {track.rate_hz:.0f} Hz. "
-        "The arms hold again, and may return softly."
-    )
-    screen.print(show.styled(("Saved", "green"), " ", (wish.name, "bold"), told))
+    told = f": {track.duration_s:.2f} s, recorded at {track.rate_hz:.0f} Hz. "
+    if keeps:
+        told += "The arms hold again, and may return softly."
+    else:
+        told += f"The {show.limbs(take.build)} are braked again."
+    verb = "Saved" if keeps else "Recorded"
+    screen.print(show.styled((verb, "green"), " ", (wish.name, "bold"), told))
+    only_here = "" if keeps else f"; {show.robot(take.build)} itself keeps none"
     if wish.out is not None:
-        screen.print(f"The take is in {wish.out}.")
+        screen.print(f"The take is in {wish.out}{only_here}.")
     elif take.file is not None:
-        screen.print(f"The take is in {take.file}.", style="dim")
+        screen.print(f"The take is in {take.file}{only_here}.", style="dim")
     if take.file_problem is not None:
         screen.print(f"The take is not on this computer: {take.file_problem}", style="yellow")
-    called = f"{show.command(sys.argv[0])} play {shlex.quote(wish.name)}{wish.target.words}"
-    screen.print(f"Play it: {called}", style="dim")
+    by_take = "" if keeps else " --take"
+    called = f"{show.command(sys.argv[0])} play {shlex.quote(wish.name)}{by_take}"
+    screen.print(f"Play it: {called}{wish.target.words}", style="dim")

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rote.cli.options import A1_SCHEME, EMBEDDED, Json, Key, Robot, print_json, run
+from rote.cli.options import Json, Key, RobotUrl, print_json, run
+from rote.client.wires import EMBEDDED
 from rote.errors import BadRequestError, MissingExtraError
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ def web(
     no_browser: Annotated[
         bool, typer.Option("--no-browser", help="Do not open a browser.")
     ] = False,
-    robot: Robot = EMBEDDED,
+    robot: RobotUrl = EMBEDDED,
     key: Key = None,
     token: Annotated[
         str | None,
@@ -39,21 +40,16 @@ def web(
     Without --robot it has a simulated one. Ctrl-C ends it, and leaves the robot at rest.
     """
     try:
+        from rote.connection import check_reachable
         from rote.web.hub import Start
         from rote.web.security import Gate, is_loopback, new_token
     except ImportError as error:
         raise MissingExtraError("the pendant", "web") from error
-    from rote.carrier import carrier_of
     from rote.cli.takes import library, rescue
 
     if not host:
         raise BadRequestError("the host is empty", "Say 0.0.0.0 to listen everywhere.")
-    if robot.startswith(A1_SCHEME):
-        raise BadRequestError(
-            "the pendant is made for the arms of a G1", "For an A1 there are: rote a1, teach, play."
-        )
-    if not robot.startswith("sim:"):
-        carrier_of(robot)
+    check_reachable(robot)
     if token is None and not is_loopback(host):
         token = new_token()
     gate = Gate(host, token)

@@ -1,4 +1,4 @@
-"""What the shells around all sessions share: who listens, what went wrong, and the one timer."""
+"""What all clients share: who listens, what waits for an answer, what went wrong, the timer."""
 
 import asyncio
 from collections.abc import Callable, Iterable
@@ -25,6 +25,22 @@ class FromAnywhere:
         return self.tell(place)
 
 
+class StateFeed:
+    """Those who are told every state of a robot."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._listeners: list[StateListener] = []
+
+    def on_state(self, listener: StateListener) -> Callable[[], None]:
+        """Call `listener` with every state; returns what ends that."""
+        return listen(self._listeners, listener)
+
+    def tell(self, state: RobotState) -> None:
+        """Tell everybody; the mistakes of one are reported and hurt nobody else."""
+        tell_all(self._listeners, state, self._loop)
+
+
 class Shell(Generic[_Answer]):
     """One client's conversation with one robot, whatever the session inside."""
 
@@ -34,19 +50,12 @@ class Shell(Generic[_Answer]):
     def __init__(self, url: str) -> None:
         self.url = url
         self.wire = url.partition(":")[0]
-        self.latest: RobotState | None = None
-        """The newest state the robot sent."""
         self._loop = asyncio.get_running_loop()
         self._opened: asyncio.Future[None] = self._loop.create_future()
         self._failure: RoteError | None = None
         self._alarm = Alarm(self._tick)
         self._answers: dict[int, asyncio.Future[_Answer]] = {}
-        self._state_listeners: list[StateListener] = []
         self._loss_listeners: list[LossListener] = []
-
-    def on_state(self, listener: StateListener) -> Callable[[], None]:
-        """Call `listener` with every state; returns what ends that."""
-        return listen(self._state_listeners, listener)
 
     def on_loss(self, listener: LossListener) -> Callable[[], None]:
         """Call `listener` when the robot is lost; returns what ends that."""
@@ -80,10 +89,6 @@ class Shell(Generic[_Answer]):
             answer.set_exception(reply)
         else:
             answer.set_result(reply)
-
-    def _report(self, state: RobotState) -> None:
-        self.latest = state
-        tell_all(self._state_listeners, state, self._loop)
 
     def _has_opened(self) -> None:
         if not self._opened.done():

@@ -1,71 +1,103 @@
-"""The asyncio shell of a client's conversation with a robot's services, over any message carrier.
+"""A client's connection to a robot's services, by any way there is: opened, lost, opened again.
 
 A robot that falls silent is reported at once: what waits for an answer fails, and so does what is
-asked meanwhile. Then the shell connects anew by itself, more and more patiently, and asks again for
-the topics that were wanted. Nothing is kept back to be sent later: what would move a robot is asked
-by a person who knows that it is there.
+asked meanwhile. Then the connection is opened again by itself, more and more patiently, and asks
+again for the topics that were wanted. Nothing is kept back to be sent later: what would move a
+robot is asked by a person who knows that it is there.
+
+How messages get to the robot is a `Way`: a data channel (channel_way.py) or DDS (dds_way.py).
 """
 
 import asyncio
 import itertools
-import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
+from typing import Protocol
 
-from rote.carrier import Carrier, Message
 from rote.client.client_base import Shell, unanswered
 from rote.errors import (
     BadRequestError,
     DecodeError,
     LinkError,
+    NoAnswerError,
     RefusedError,
     RoteError,
-    StageTimeoutError,
 )
 from rote.session.events import Opened, PeerLost, Unanswered
-from rote.session.rpc import Answered, Event, Heard, RpcSession, Timing
-from rote.session.teaching import Role
+from rote.session.rpc import Answered, Event, Heard, RpcSession
 from rote.wire import channel, rpc
+from rote.wire.codes import NO_STATUS
 
 TopicListener = Callable[[channel.Message], None]
 
 BACK_OFF_S = (0.5, 1.0, 2.0, 4.0, 8.0, 15.0)
-"""How long to wait before each attempt to connect anew; the last is repeated."""
+"""How long to wait before each attempt to connect again; the last is repeated."""
 MOST_ASKED = 30_000
 """Characters of a request's parameter: with all its quotes escaped, 64 KiB still hold it."""
-_VALIDATION = (
-    "The channel is open and the robot does not let us in: its software may be newer than rote "
-    "knows. Switch the robot off and on, and try again."
-)
 
 
-Dial = Callable[[], Awaitable[Carrier]]
+class Way(Protocol):
+    """How requests get to a robot and its answers back, in one conversation after the other."""
+
+    @property
+    def session(self) -> RpcSession:
+        """The conversation there is now."""
+
+    async def open(self, flush: Callable[[], None], topics: Iterable[str]) -> None:
+        """Begin a new conversation. `flush` is called when the session has something to say."""
+
+    def send(self) -> Iterable[tuple[int, RoteError]]:
+        """Send what the session has to say; returns the requests that could not be sent."""
+
+    def problem(self, call: rpc.Call) -> RoteError | None:
+        """Return why a service cannot be asked this now; None where it can."""
+
+    def unopened(self, url: str, waited_s: float) -> RoteError:
+        """Return the error for a conversation that did not begin in time."""
+
+    async def close(self) -> None:
+        """Let go of what carries the messages. Safe to call twice."""
 
 
-class RpcPort(Shell[rpc.Response]):
-    """One client's conversation with one robot's services."""
+async def _greet_nobody() -> None:
+    """Say nothing to a robot that was found."""
+
+
+class RpcConnection(Shell[rpc.Response]):
+    """One client's connection to one robot's services."""
 
     arms_hold_within_s = 10
 
-    def __init__(
-        self, url: str, dial: Dial, timing: Timing | None = None, *, reconnect: bool = True
-    ) -> None:
+    def __init__(self, url: str, way: Way, *, reconnect: bool = True) -> None:
         super().__init__(url)
         self.reconnects = 0
-        """How often it has connected anew."""
-        self._dial = dial
-        self._timing = timing
+        """How often it has connected again."""
+        self.greet: Callable[[], Awaitable[None]] = _greet_nobody
+        """Says and asks what every new conversation needs."""
+        self.hear: Callable[[channel.Value], None] = lambda _: None
+        """Is told what the robot says by itself, before those who listen to its topic."""
+        self.losing: Callable[[], None] = lambda: None
+        """Is told of a loss before anybody else."""
+        self._way = way
         self._reconnect = reconnect
-        self.session = RpcSession(Role.CLIENT, timing=timing)
-        self._carrier: Carrier | None = None
         self._closed = False
         self._again: asyncio.Task[None] | None = None
         self._topics: dict[str, list[TopicListener]] = {}
 
+    @property
+    def session(self) -> RpcSession:
+        """The conversation there is now."""
+        return self._way.session
+
+    @property
+    def failure(self) -> RoteError | None:
+        """Why the robot is lost; None while it is there."""
+        return self._failure
+
     # ---- opening, losing, opening again ---------------------------------------------------------
 
     async def open(self) -> None:
-        """Open the carrier and the conversation; raises what went wrong, and at which stage."""
+        """Open the way and the conversation; raises what went wrong, and at which stage."""
         try:
             await self._connect()
         except BaseException:
@@ -73,26 +105,15 @@ class RpcPort(Shell[rpc.Response]):
             raise
 
     async def _connect(self) -> None:
-        carrier = await self._dial()
-        self._carrier = carrier
-        self.session = RpcSession(Role.CLIENT, timing=self._timing)
-        self.session.open(
-            self._loop.time(), unix_s=time.time(), utc_offset_s=time.localtime().tm_gmtoff
-        )
-        for topic in self._topics:
-            self.session.subscribe(topic)
-        carrier.listen(self._receive, self._gone)
-        self._flush()
+        await self._way.open(self.flush, self._topics)
+        self.flush()
         await self._opened
-        await self._greet()
-
-    async def _greet(self) -> None:
-        """Say and ask what every new conversation needs."""
+        await self.greet()
 
     async def _connect_again(self) -> None:
         for pause_s in itertools.chain(BACK_OFF_S, itertools.repeat(BACK_OFF_S[-1])):
             try:
-                await self._let_go()
+                await self._way.close()
                 await asyncio.sleep(pause_s)
                 self._opened = self._loop.create_future()
                 await self._connect()
@@ -116,14 +137,9 @@ class RpcPort(Shell[rpc.Response]):
                 await self._again
         self._fail(LinkError("the connection was closed", "Connect again."))
         self.session.close(self._loop.time())
-        self._flush()
+        self.flush()
         self._alarm.clear()
-        await self._let_go()
-
-    async def _let_go(self) -> None:
-        carrier, self._carrier = self._carrier, None
-        if carrier is not None:
-            await carrier.close()
+        await self._way.close()
 
     # ---- asking and listening -------------------------------------------------------------------
 
@@ -131,14 +147,23 @@ class RpcPort(Shell[rpc.Response]):
         """Ask a service; its refusal is raised with words and remedy."""
         if self._failure is not None:
             raise self._failure
-        return await self._request(call, read=read)
+        return await self.request(call, read=read)
 
-    async def _request(self, call: rpc.Call, *, read: bool = False) -> rpc.Response:
+    async def request(self, call: rpc.Call, *, read: bool = False) -> rpc.Response:
+        """Ask a service as `call` does, also before the robot counts as found again."""
         if len(call.parameter) > MOST_ASKED:
             seen = f"a request of {len(call.parameter)} characters; robots take {MOST_ASKED}"
             raise BadRequestError(seen, "Say it in fewer: is the name of an action so long?")
+        problem = self._way.problem(call)
+        if problem is not None:
+            raise self._failure or problem
         token = self.session.request(call, self._loop.time(), read=read)
         response = await self._answer_to(token)
+        if response.code == NO_STATUS:
+            raise NoAnswerError(
+                "the robot's answer does not say whether it was done: it has no status",
+                "Look at the robot and with `rote status`, then ask again.",
+            )
         if response.code:
             raise RefusedError(response.code, *rpc.explain(call.service, response.code))
         return response
@@ -151,7 +176,7 @@ class RpcPort(Shell[rpc.Response]):
         channel.encode(channel.Subscription(topic))  # raises for one that cannot be asked for
         if topic not in self._topics and self.session.live:
             self.session.subscribe(topic)
-            self._flush()
+            self.flush()
         listeners = self._topics.setdefault(topic, [])
         listeners.append(listener)
 
@@ -163,37 +188,27 @@ class RpcPort(Shell[rpc.Response]):
             del self._topics[topic]
             if self.session.live:
                 self.session.subscribe(topic, wanted=False)
-                self._flush()
+                self.flush()
 
         return forget
 
     # ---- the loop around the session ------------------------------------------------------------
 
-    def _receive(self, message: Message) -> None:
-        self.session.receive(message, self._loop.time())
-        self._flush()
-
-    def _gone(self) -> None:
-        """The carrier says that there is no way to the robot any more."""
-        self.session.lose(self._loop.time())
-        self._flush()
-
     def _tick(self) -> None:
         self.session.tick(self._loop.time())
-        self._flush()
+        self.flush()
 
     def _flush(self) -> None:
+        self.flush()
+
+    def flush(self) -> None:
+        """Hand out what has happened, send what is to be sent, and be back in time."""
         # A loss first, so that what it leaves unanswered fails by it.
         for event in sorted(self.session.events(), key=lambda e: not isinstance(e, PeerLost)):
             self._handle(event)
-        self._send()
+        for token, error in self._way.send():
+            self._answer(token, error)
         self._alarm.set(self.session.due)
-
-    def _send(self) -> None:
-        """Send what the session has to say, where there is a way."""
-        for message in self.session.outgoing():
-            if self._carrier is not None:
-                self._carrier.send(message)
 
     def _handle(self, event: Event) -> None:
         if isinstance(event, Heard):
@@ -209,17 +224,16 @@ class RpcPort(Shell[rpc.Response]):
 
     def _lose(self, silence_s: float) -> None:
         if not self._opened.done():
-            seen = (
-                f"no robot answered at {self.url} within {silence_s:.0f} s of its channel's opening"
-            )
-            self._opened.set_exception(StageTimeoutError("validation", seen, _VALIDATION))
+            self._opened.set_exception(self._way.unopened(self.url, silence_s))
             return
+        self.losing()
         self._fail(self._lost(silence_s))
         at_it = self._again is not None and not self._again.done()
         if self._reconnect and not self._closed and not at_it:
             self._again = self._loop.create_task(self._connect_again(), name="rote reconnect")
 
     def _hear(self, value: channel.Value) -> None:
+        self.hear(value)
         if isinstance(value, channel.Message):
             for listener in tuple(self._topics.get(value.topic, ())):
                 self._tell(listener, value)

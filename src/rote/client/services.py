@@ -1,15 +1,30 @@
-"""A G1 by its services: what a person asks, in the words of arm, sport and motion_switcher."""
+"""A robot by its services: what a person asks, in the words of arm, sport and motion_switcher.
+
+The connection is held, not inherited: it may be a data channel or DDS. What the robot tells by
+motor slot becomes states in the columns of its build, which it is recognised by.
+"""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
 
 from rote import messages as m
-from rote.client.rpc import Dial, RpcPort
+from rote.client.client_base import LossListener, StateFeed, StateListener
+from rote.client.rpc import RpcConnection, TopicListener, Way
 from rote.client.watchdog import Watchdog
-from rote.errors import NoAnswerError, RefusedError, RoteError, UnsupportedError
+from rote.client.wires import SERVICES, wires_with
+from rote.errors import (
+    CautionError,
+    DecodeError,
+    NoAnswerError,
+    RefusedError,
+    RoteError,
+    UnsupportedError,
+)
 from rote.messages import Phase, RobotState
-from rote.session.rpc import Timing
+from rote.model.family import Build
+from rote.session.recognition import Identity
+from rote.session.rpc import RpcSession
 from rote.wire import channel, rpc
 from rote.wire.lowstate import (
     BMS_TOPIC,
@@ -20,6 +35,7 @@ from rote.wire.lowstate import (
     decode_battery,
     decode_fsm,
     decode_lowstate,
+    select,
 )
 
 KEEP_TEACHING_S = 1.0
@@ -28,14 +44,8 @@ CHANGE_MODE_S = 8.0
 RELEASE = 99
 """The preset that lets go of a held pose."""
 _LET_GO_S = 1.0
-
-ABILITIES = frozenset(
-    {
-        "list", "teach", "play", "stop", "mode", "states", "rename", "delete", "presets", "pause",
-        "overwrite", "health", "controller", "topics",
-    }
-)  # fmt: skip
-"""What a G1's services can do. How an action is played is the robot's own business."""
+_RECOGNISE_S = 1.0
+"""How long a robot that was just connected may take to say which machine it is."""
 
 _PHASES = {
     rpc.Activity.PLAYING: Phase.PLAYING,
@@ -44,19 +54,26 @@ _PHASES = {
 }
 
 
-class ServicesClient(RpcPort):
-    """One client's conversation with one G1."""
+class ServicesClient:
+    """One client's conversation with one robot's services."""
 
     def __init__(
-        self,
-        url: str,
-        dial: Dial,
-        timing: Timing | None = None,
-        *,
-        reconnect: bool = True,
+        self, url: str, way: Way, *, reconnect: bool = True, build: Build | None = None
     ) -> None:
-        super().__init__(url, dial, timing, reconnect=reconnect)
-        self.abilities = ABILITIES
+        self.connection = RpcConnection(url, way, reconnect=reconnect)
+        self.connection.greet = self._greet
+        self.connection.hear = self._hear
+        self.connection.losing = self._losing
+        self.url, self.wire = self.connection.url, self.connection.wire
+        self.abilities = SERVICES
+        self.latest: RobotState | None = None
+        """The newest state the robot sent."""
+        self.identity = Identity(build)
+        self.build = self.identity.build
+        """Which robot it is. Until it has told its joints: the one named, or the usual G1."""
+        self._loop = asyncio.get_running_loop()
+        self._states = StateFeed()
+        self._known = asyncio.Event()
         self._keeper: asyncio.TimerHandle | None = None
         self._watchdog = Watchdog(
             self._loop,
@@ -70,30 +87,93 @@ class ServicesClient(RpcPort):
         self._teaching = ""
         self._held_by_us = False
         self._stopped = False
-        self._topics = {
-            LOWSTATE_TOPIC: [self._see_joints],
-            SPORT_TOPIC: [self._see_mode],
-            rpc.ARM_STATE_TOPIC: [self._see_arms],
-            BMS_TOPIC: [self._see_battery],
-        }
+        self._tickless = False
+        self._listen()
+
+    def _listen(self) -> None:
+        """Ask for the topics that states are made of."""
+        self.on_topic(LOWSTATE_TOPIC, self._see_joints)
+        self.on_topic(SPORT_TOPIC, self._see_mode)
+        self.on_topic(rpc.ARM_STATE_TOPIC, self._see_arms)
+        self.on_topic(BMS_TOPIC, self._see_battery)
+
+    # ---- what is held, as others see it ---------------------------------------------------------
+
+    @property
+    def session(self) -> RpcSession:
+        """The conversation there is now."""
+        return self.connection.session
+
+    @property
+    def reconnects(self) -> int:
+        """How often it has connected again."""
+        return self.connection.reconnects
+
+    @property
+    def recognised(self) -> bool:
+        """Whether the robot has told which machine it is, and it is one that rote knows."""
+        return self.identity.recognised
+
+    @property
+    def build_note(self) -> str:
+        """What is odd about the machine, in words; empty where nothing is."""
+        return self.identity.note
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """The joints of the build whose position the robot does not tell; states hold them at
+        rest."""
+        return self.identity.missing
+
+    def on_state(self, listener: StateListener) -> Callable[[], None]:
+        """Call `listener` with every state; returns what ends that."""
+        return self._states.on_state(listener)
+
+    def on_loss(self, listener: LossListener) -> Callable[[], None]:
+        """Call `listener` when the robot is lost; returns what ends that."""
+        return self.connection.on_loss(listener)
+
+    def on_topic(self, topic: str, listener: TopicListener) -> Callable[[], None]:
+        """Call `listener` with what is published on `topic`; returns what ends that."""
+        return self.connection.on_topic(topic, listener)
+
+    def ready(self, poses: Iterable[m.StreamPose]) -> Callable[[int], bool]:
+        """Raise `UnsupportedError`: a robot's services take no poses one by one."""
+        raise UnsupportedError("stream a motion", f"{self.wire}://", wires_with("stream"))
+
+    async def call(self, call: rpc.Call, *, read: bool = False) -> rpc.Response:
+        """Ask a service; its refusal is raised with words and remedy."""
+        return await self.connection.call(call, read=read)
+
+    # ---- opening and closing --------------------------------------------------------------------
+
+    async def open(self) -> None:
+        """Connect; raises what went wrong, and at which stage."""
+        try:
+            await self.connection.open()
+        except BaseException:
+            await self.close()
+            raise
 
     async def _greet(self) -> None:
         if self.session.challenge.startswith(channel.SIMULATED):
-            self.abilities = ABILITIES | {"hand"}
-        # In debug mode nobody answers for the controller; a preflight says so.
-        with suppress(NoAnswerError):
-            self._mode = rpc.decode_value((await self._request(rpc.GET_FSM, read=True)).data)
+            self.abilities = SERVICES | {"hand"}
+        # In debug mode nobody answers for the controller, and some robots answer oddly: a
+        # preflight says so. Whatever it is, the robot can still be stopped.
+        with suppress(NoAnswerError, RefusedError, DecodeError):
+            answer = await self.connection.request(rpc.GET_FSM, read=True)
+            self._note_mode(rpc.decode_value(answer.data))
 
     async def close(self) -> None:
         """Let go of the robot, and of a pose it holds for us. Safe to call twice."""
         self._keep_teaching(on=False)
         try:
-            if self._held_by_us and self._arms.holding and self._failure is None:
+            if self._held_by_us and self._arms.holding and self.connection.failure is None:
                 with suppress(RoteError, TimeoutError):
                     async with asyncio.timeout(_LET_GO_S):
                         await self.call(rpc.execute_preset(RELEASE))
         finally:
-            await super().close()
+            await self.connection.close()
 
     async def ask(self, command: m.Command) -> m.Reply:
         """Carry out a command in the words of the services."""
@@ -106,10 +186,11 @@ class ServicesClient(RpcPort):
 
     async def _list(self, _: m.ListActions) -> m.Reply:
         response = await self.call(rpc.LIST_ACTIONS, read=True)
-        presets, taught = rpc.decode_actions(response.data)
+        presets, taught, notes = rpc.decode_actions(response.data)
         return m.ActionList(
             tuple(m.ActionEntry(t.name, round(t.seconds * 1000)) for t in taught),
             tuple(m.PresetEntry(p.id, p.name) for p in presets),
+            notes,
         )
 
     async def _enter(self, command: m.EnterTeaching) -> m.Reply:
@@ -169,12 +250,15 @@ class ServicesClient(RpcPort):
 
     async def _change_mode(self, command: m.ChangeMode) -> m.Reply:
         """Change the mode and read it back: a robot may answer "done" and not have done it."""
+        await self._recognition()
+        if problem := self.identity.mode_problem():
+            raise CautionError(*problem)
         await self.call(rpc.set_fsm(command.mode))
         try:
             async with asyncio.timeout(CHANGE_MODE_S):
                 while True:
                     answer = await self.call(rpc.GET_FSM, read=True)
-                    self._mode = rpc.decode_value(answer.data)
+                    self._note_mode(rpc.decode_value(answer.data))
                     if self._mode == command.mode:
                         return m.Status()
                     await asyncio.sleep(READ_BACK_S)
@@ -184,6 +268,12 @@ class ServicesClient(RpcPort):
                 "Look at the robot; try the buttons of its remote. Robots of 29 joints with newer "
                 "software do not know mode 500, but 501.",
             ) from None
+
+    async def _recognition(self) -> None:
+        """Wait until the robot has told its joints, which many do within milliseconds."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_RECOGNISE_S):
+                await self._known.wait()
 
     async def _controller(self, _: m.ReadController) -> m.Reply:
         answer = await self.call(rpc.CHECK_MODE, read=True)
@@ -197,7 +287,7 @@ class ServicesClient(RpcPort):
         self.session.publish(
             HAND_TOPIC, {"script": command.script, "duration_ms": command.duration_ms}
         )
-        self._flush()
+        self.connection.flush()
         return m.Status()
 
     # ---- while somebody teaches -----------------------------------------------------------------
@@ -213,20 +303,19 @@ class ServicesClient(RpcPort):
     def _keep(self) -> None:
         if self.session.live and self._teaching:
             self.session.request(rpc.KEEP_TEACHING, self._loop.time())
-            self._flush()
+            self.connection.flush()
             self._keep_teaching(on=True)
 
-    def _lose(self, silence_s: float) -> None:
+    def _losing(self) -> None:
+        """The robot is lost: what was kept up for it ends."""
         self._keep_teaching(on=False)
         self._teaching, self._arms = "", rpc.ArmState()
-        super()._lose(silence_s)
 
     # ---- what the robot says of itself ----------------------------------------------------------
 
     def _hear(self, value: channel.Value) -> None:
         if isinstance(value, channel.Faults):
             self._note_faults(value)
-        super()._hear(value)
 
     def _note_faults(self, faults: channel.Faults) -> None:
         if faults.change is channel.Change.ALL:
@@ -238,17 +327,49 @@ class ServicesClient(RpcPort):
                 self._faults[fault.source, fault.code] = fault.words
 
     def _see_arms(self, message: channel.Message) -> None:
-        if isinstance(message.data, str):
-            self._arms = rpc.decode_arm_state(message.data)
+        said = message.data
+        self._arms = (
+            rpc.decode_arm_state(said) if isinstance(said, str) else rpc.read_arm_state(said)
+        )
 
     def _see_mode(self, message: channel.Message) -> None:
-        self._mode = decode_fsm(message.data)
+        self._note_mode(decode_fsm(message.data))
+
+    def _note_mode(self, mode: int) -> None:
+        self._mode = mode
+        if self.identity.see_mode(mode):
+            self._know()
 
     def _see_battery(self, message: channel.Message) -> None:
         self._battery = decode_battery(message.data)
 
     def _see_joints(self, message: channel.Message) -> None:
-        self._report(self._state(decode_lowstate(message.data)))
+        slots = decode_lowstate(message.data)
+        self._see_motors(slots.mode_machine, len(slots.positions_rad))
+        joints = select(slots, self.build)
+        self.identity.see_missing(joints.missing)
+        self._report(self._state(joints))
+
+    def _see_motors(self, machine: int, slots: int) -> None:
+        """Take in which machine it says it is, and how many motor slots it tells of."""
+        if self.identity.see_motors(machine, slots):
+            self._know()
+        self._known.set()
+
+    def _know(self) -> None:
+        """It is another build than was thought."""
+        self.build = self.identity.build
+
+    def _report(self, state: RobotState) -> None:
+        self.latest = state
+        self._states.tell(state)
+
+    def _time_us(self, tick_ms: int | None) -> int:
+        """Return the robot's clock; for a robot that does not tell it, this computer's."""
+        self._tickless |= tick_ms is None
+        if tick_ms is None or self._tickless:
+            return int(self._loop.time() * 1e6)
+        return tick_ms * 1000
 
     def _state(self, joints: Joints) -> RobotState:
         activity = self._arms.activity
@@ -265,7 +386,7 @@ class ServicesClient(RpcPort):
             accelerometer_m_s2=joints.accelerometer_m_s2,
             gyroscope_rad_s=joints.gyroscope_rad_s,
             foot_force_n=(),
-            time_us=joints.tick_ms * 1000,
+            time_us=self._time_us(joints.tick_ms),
             temperatures_c=joints.temperatures_c,
             battery_percent=self._battery,
             faults=tuple(self._faults.values()),

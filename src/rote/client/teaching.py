@@ -1,12 +1,16 @@
 """The asyncio shell of a client's teaching session: datagrams in, timers, answers out."""
 
 from collections.abc import Awaitable, Callable, Iterable
+from typing import Any
 
 from rote import messages as m
 from rote.carrier import Link, Receiver
 from rote.carrier.udp import UdpLink
-from rote.client.client_base import FromAnywhere, Shell, unanswered
-from rote.errors import LinkError, RefusedError
+from rote.client.client_base import FromAnywhere, Shell, StateFeed, StateListener, unanswered
+from rote.client.wires import FRAMES, wires_with
+from rote.errors import CautionError, LinkError, RefusedError, UnsupportedError
+from rote.model.family import Build, numbered
+from rote.model.g1 import G1
 from rote.session.events import (
     Event,
     Opened,
@@ -20,20 +24,26 @@ from rote.session.stream import Told
 from rote.session.teaching import Role, TeachingSession, Timing
 from rote.wire.teaching import encode_pose
 
-ABILITIES = frozenset(
-    {"list", "teach", "save", "store", "play", "tempo", "stream", "stop", "mode", "states", "hand"}
-)
-"""What can be said in teaching frames."""
-
 
 class TeachingClient(Shell[m.Reply]):
     """One client's conversation with one robot, in teaching frames over any link."""
 
-    abilities = ABILITIES
+    abilities = FRAMES
     arms_hold_within_s = 14
 
-    def __init__(self, url: str, timing: Timing | None = None) -> None:
+    def __init__(
+        self, url: str, timing: Timing | None = None, *, build: Build | None = None
+    ) -> None:
         super().__init__(url)
+        self.latest: m.RobotState | None = None
+        """The newest state the robot sent."""
+        self.build = build or G1.default
+        """Which robot it is. Where nobody said so, the first state tells by its number of joints;
+        until then it is the usual G1."""
+        self.recognised = build is not None
+        self.build_note = ""
+        """How the robot's states contradict the build; empty where they do not."""
+        self._states = StateFeed()
         self.session = TeachingSession(Role.CLIENT, timing=timing)
         self._link: Link | None = None
 
@@ -48,10 +58,23 @@ class TeachingClient(Shell[m.Reply]):
             await self.close()
             raise
 
+    def on_state(self, listener: StateListener) -> Callable[[], None]:
+        """Call `listener` with every state; returns what ends that."""
+        return self._states.on_state(listener)
+
+    def on_topic(self, topic: str, listener: Callable[[Any], None]) -> Callable[[], None]:
+        """Raise `UnsupportedError`: frames have no topics."""
+        raise UnsupportedError("listen to topics", f"{self.wire}://", wires_with("topics"))
+
     async def ask(self, command: m.Command) -> m.Reply:
         """Send a command and return the robot's reply."""
         if self._failure is not None:
             raise self._failure
+        if isinstance(command, m.BeginStream | m.ChangeMode) and self.build_note:
+            raise CautionError(
+                f"a machine that rote does not know is not moved by it: {self.build_note}",
+                "If you know what it is, name it: ?build=NAME behind its address.",
+            )
         if isinstance(command, m.DiscardRecording):
             return m.Status()  # leaving teaching stored nothing, so there is nothing to remove
         token = self.session.request(command, self._loop.time())
@@ -125,3 +148,20 @@ class TeachingClient(Shell[m.Reply]):
             self._fail(RefusedError(event.code, *m.words_for(event.code)))
         elif isinstance(event, PeerLost):
             self._fail(self._lost(event.silence_s))
+
+    def _report(self, state: m.RobotState) -> None:
+        if self.latest is None:
+            self._recognise(len(state.positions_rad))
+        self.latest = state
+        self._states.tell(state)
+
+    def _recognise(self, joints: int) -> None:
+        """Teaching frames do not name the machine; the number of its joints has to do."""
+        if not self.recognised:
+            alike = [build for build in G1.builds if len(build.names) == joints]
+            self.build = alike[0] if alike else numbered(joints, 0)
+            self.recognised = bool(alike)
+            self.build_note = "" if alike else f"no G1 has {joints} joints"
+        elif len(self.build.names) != joints:
+            named = f"{self.build.name} has {len(self.build.names)} joints"
+            self.build_note = f"{named}, and the robot tells of {joints}"

@@ -17,6 +17,8 @@ from rote.model.family import (
     FixedMass,
     Grade,
     Joint,
+    ModeFacts,
+    Modes,
     Point,
     Stream,
     Vector,
@@ -155,6 +157,21 @@ A1_BUILD = Build(
     stream=Stream(stiffness_nm_rad=KP_NM_RAD, damping_nm_s_rad=KD_NM_S_RAD),
 )
 
+A1_MODES = Modes(
+    all=(
+        ModeFacts(0, "idle", "standing idle", balanced=True, stiff=True),
+        ModeFacts(1, "stand", "standing, its body turned or lowered", balanced=True, stiff=True),
+        ModeFacts(2, "walk", "walking", balanced=True, stiff=True),
+        ModeFacts(5, "lie down", "lying down", balanced=False, stiff=True),
+        ModeFacts(6, "get up", "getting up", balanced=False, stiff=True),
+        ModeFacts(7, "damp", "damped: legs give way slowly", balanced=False, stiff=False),
+        ModeFacts(8, "recover", "recovering a stand", balanced=False, stiff=True),
+    ),
+    standing=1,
+    damp=7,
+)
+"""What the walking controller does; those above 2 are not in dialect 3.2."""
+
 A1 = Family(
     name="a1",
     title="Unitree A1 or Go1 quadruped",
@@ -170,6 +187,7 @@ A1 = Family(
         joint.name: joint.name[0] + {"L": "R", "R": "L"}[joint.name[1]] + joint.name[2:]
         for joint in A1_JOINTS
     },
+    modes=A1_MODES,
     wires=("a1",),
     works={
         "walk": Grade.PUBLISHED,

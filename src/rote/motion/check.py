@@ -1,41 +1,38 @@
 """Is this track fit to be played? Everything that speaks against it, with a number and a remedy.
 
 Each kind of finding is reported once per joint, at its worst moment. Position, speed, gaps and
-the variant are facts; acceleration, torque, heat, balance and contact are estimates, of a robot
-that stands upright and carries only `payload_kg` in each hand.
+the build are facts; acceleration, torque, heat, balance and contact are estimates, of a robot
+that stands upright and carries only `payload_kg` in each hand. What cannot be estimated, because
+nobody wrote down weights, feet or shapes of a family, is said in a note.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
 from rote.errors import BadRequestError, MissingExtraError
-from rote.messages import MAX_DURATION_MS, Interpolation
-from rote.model.a1 import A1, A1_JOINTS, A1_STAND_RAD
-from rote.model.family import Joint
-from rote.model.g1 import FOOT_CORNERS_M, G1_23, G1_27, G1_29, G1_JOINTS, LEGS
+from rote.messages import Interpolation
+from rote.model import registry
+from rote.model.family import MAX_MOTION_S, MOVED_RAD, Build, Family, Joint
 from rote.motion.contact import Contact, ContactModel
 from rote.motion.findings import CheckReport, Finding, Kind, Severity
 from rote.motion.gaps import gaps
 from rote.motion.interpolate import MINIMUM_JERK_PEAK, sample
-from rote.motion.kinematics import (
-    LINKS,
-    Frames,
-    Pose,
-    centre_of_mass_m,
-    forward,
-    poses,
-    weight_nm,
-    weights,
-    whole_pose,
+from rote.motion.kinematics import Frames, Kinematics, Pose, kinematics_of, whole_pose
+from rote.motion.limits import (
+    MOST_PLAYED_RAD_S2,
+    TOLERANCE_RAD,
+    left_by_rad,
+    most_played_rad_s,
+    positions_beyond,
+    speeds_beyond,
+    worst_rows,
 )
-from rote.motion.legs import is_of_an_a1, left_by_rad, protected_rad
-from rote.motion.limits import MOST_PLAYED_RAD_S2, TOLERANCE_RAD, most_played_rad_s
 from rote.motion.track import Array, Track
+from rote.motion.whose import a_robot, build_of, hand_joints, joints_by_name
 
-SOFT_RAD_S = 1.0
-"""How fast a player goes to a first pose."""
 JUMP_RAD = 0.05
 """A first pose so near needs no approach."""
 CLEARANCE_M = 0.015
@@ -49,28 +46,14 @@ BALANCE_M = 0.02
 here: only so far outside them is it an error."""
 NEAR_TORQUE, LASTING_TORQUE = 0.7, 0.4
 """Parts of a motor's greatest torque: for a moment, and on average. This project's estimate."""
-LEG_GAP_S = 0.25
-"""Legs for which nothing is known any longer than this are not played."""
-
-_VARIANTS = {variant.name: variant for variant in (G1_29, G1_27, G1_23, A1)}
-_KNOWN = {joint.name: joint for joint in G1_JOINTS}
-_LEGS = {joint.name: joint for joint in A1_JOINTS}
-_MOVED_RAD = 0.05
 # Between two samples, noise of 2 mrad looks like 50 rad/s2; over this long like 2.
 _ACCELERATION_WINDOW_S = 0.05
 _SLOW_HZ = 25.0  # weight and balance change no faster than a body does
-_FEET = (LINKS.index("left_ankle_roll_link"), LINKS.index("right_ankle_roll_link"))
 _ANGLES = np.arange(72) * (2 * np.pi / 72)
 _AROUND = np.stack([np.cos(_ANGLES), np.sin(_ANGLES)])
 _ORDER = tuple(Severity)
 
-_NOT_LOOKED_AT = Finding(
-    severity=Severity.NOTE,
-    kind=Kind.COLLISION,
-    words="nobody looked at weight, balance and contact: of an A1 they are not known here",
-    remedy="Play it while the robot hangs or lies, slowly at first.",
-)
-_HAND = "wrist"  # all links from the wrist on count as the hand
+_NO_SHAPES = "nobody looked whether the robot touches itself: its shapes are not known"
 
 
 class _Subject(NamedTuple):
@@ -83,60 +66,97 @@ class _Subject(NamedTuple):
     """(n, known joints)."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Robot:
+    """A build, and the body that its family has."""
+
+    build: Build
+    family: Family
+    body: Kinematics
+
+    @property
+    def motors(self) -> list[Joint]:
+        """The joints that hold what hangs on them, so no legs, and whose torque is known."""
+        return [j for j in self.build.joints if j.part != "leg" and j.effort_nm > 0.0]
+
+    @property
+    def weighs(self) -> bool:
+        """Whether it is known what its motors hold."""
+        return any(joint.mass_kg > 0.0 for joint in self.motors)
+
+    @property
+    def stands(self) -> bool:
+        """Whether it stands on feet that are known, and its weight is."""
+        return self.body.stands(self.build) and bool(self.body.weights().masses_kg.any())
+
+
 def check(
     track: Track,
     *,
     start_pose: Pose | None = None,
-    variant: str | None = None,
+    build: Build | str | None = None,
     contact: bool = True,
     payload_kg: float = 0.0,
 ) -> CheckReport:
     """Return everything that speaks against playing `track`, the worst first.
 
-    `start_pose` is where the robot's 29 joints are now; without it, it stands at ease. `variant`
-    is the robot's build, else the track's own. Without `contact` nothing is asked of mujoco. Of an
-    A1, with its 12 joints, weight, balance and contact are not looked at.
+    `build` is the robot's, as such or by name; else it is the track's own. `start_pose` is where
+    its joints are now, in its columns; without it, it stands at ease. Without `contact` nothing is
+    asked of mujoco.
     """
     track._need(1)
     if not 0.0 <= payload_kg <= 20.0:
         raise BadRequestError(f"a payload is 0 to 20 kg, not {payload_kg:g}")
-    wanted = variant or track.variant
-    on_legs = wanted == A1.name
-    subject = _subject(track, on_legs)
-    most_s = LEG_GAP_S if on_legs else None
-    found = [*_variant(track, wanted), *_duration(track), *gaps(track.times_s, most_s)]
+    robot = _robot(track, build)
+    subject = _subject(track, robot)
+    most_s = None if robot is None else robot.family.max_gap_s
+    found = [*_variant(track, build), *_duration(track), *gaps(track.times_s, most_s)]
     found += _joints(subject)
-    if on_legs:
-        tripping = {finding.joint: finding for finding in _protection(subject)}
+    if robot is not None:
+        tripping = {finding.joint: finding for finding in _protection(subject, robot.family)}
         found = [f for f in found if f.kind is not Kind.POSITION or f.joint not in tripping]
-        found += [*tripping.values(), *_jump(subject, _legs_pose(start_pose), start_pose)]
-        found.append(_NOT_LOOKED_AT)
-    elif subject.joints:
-        found += _jump(subject, whole_pose(start_pose), start_pose)
-        found += _loads(track, poses(track, start_pose), payload_kg)
-        if contact:
-            found += _touching(track, start_pose)
+        found += [*tripping.values(), *_not_looked_at(robot, contact=contact)]
+        if subject.joints:
+            full = robot.body.poses(track, start_pose, robot.build)
+            found += _jump(subject, robot, start_pose)
+            found += _loads(track, full, robot, payload_kg)
+            if contact and robot.family.body.shapes:
+                found += _touching(track, start_pose, robot)
     return _report(found)
 
 
-def _legs_pose(start_pose: Pose | None) -> Array:
-    pose = np.asarray(A1_STAND_RAD if start_pose is None else start_pose, dtype=np.float64)
-    if pose.shape != (len(A1_JOINTS),):
-        raise BadRequestError(f"an A1 has {len(A1_JOINTS)} joints, and this pose {pose.size}")
-    return pose
+def _named(track: Track, build: Build | str | None) -> Build | None:
+    """Return the build that is asked for, or that the track names; None where there is none."""
+    if isinstance(build, Build):
+        return build
+    return registry.find_build(build or track.variant)
 
 
-def _subject(track: Track, on_legs: bool) -> _Subject:
-    known = _LEGS if on_legs else _KNOWN
+def _robot(track: Track, build: Build | str | None) -> _Robot | None:
+    """Return what a track is checked against; None where no robot has any of its joints."""
+    found = _named(track, build) or build_of(track)
+    family = None if found is None else registry.family_of(found)
+    if found is None or family is None:
+        return None
+    return _Robot(found, family, kinematics_of(family))
+
+
+def _subject(track: Track, robot: _Robot | None) -> _Subject:
+    known = {} if robot is None else joints_by_name(robot.build)
     joints = tuple(known[name] for name in track.names if name in known)
     columns = track._columns([joint.name for joint in joints])
     return _Subject(track, joints, track.times_s, track.joints_rad[:, columns])
 
 
-def check_contact(track: Track, start_pose: Pose | None = None) -> CheckReport:
+def check_contact(
+    track: Track, start_pose: Pose | None = None, build: Build | str | None = None
+) -> CheckReport:
     """Return what `check` says of contact alone, which is the part that takes longest."""
     track._need(1)
-    return _report(list(_touching(track, start_pose)))
+    robot = _robot(track, build)
+    if robot is None or not robot.family.body.shapes:
+        return _report([_note(Kind.COLLISION, _NO_SHAPES)])
+    return _report(list(_touching(track, start_pose, robot)))
 
 
 def check_gaps(times_s: Array, *, most_s: float | None = None) -> CheckReport:
@@ -147,66 +167,108 @@ def check_gaps(times_s: Array, *, most_s: float | None = None) -> CheckReport:
     return _report(list(gaps(times_s, most_s)))
 
 
-def check_joints(track: Track) -> CheckReport:
+def check_joints(track: Track, build: Build | str | None = None) -> CheckReport:
     """Return what `check` says of the joints' range, speed and acceleration alone."""
     track._need(1)
-    return _report(list(_joints(_subject(track, track.variant == A1.name))))
+    return _report(list(_joints(_subject(track, _robot(track, build)))))
 
 
 def _report(found: list[Finding]) -> CheckReport:
     return CheckReport(tuple(sorted(found, key=lambda finding: _ORDER.index(finding.severity))))
 
 
+def _note(kind: Kind, words: str) -> Finding:
+    """Return a note that something was not looked at."""
+    remedy = "Play it while the robot hangs or lies, or is clear of everything, slowly at first."
+    return Finding(severity=Severity.NOTE, kind=kind, words=words, remedy=remedy)
+
+
+def _not_looked_at(robot: _Robot, *, contact: bool) -> Iterator[Finding]:
+    """Yield one note that names all that was not looked at, because nobody wrote it down."""
+    missing = {} if robot.weighs else {"weight": Kind.TORQUE}
+    missing |= {} if robot.stands else {"balance": Kind.BALANCE}
+    missing |= {"contact": Kind.COLLISION} if contact and not robot.family.body.shapes else {}
+    if list(missing) == ["contact"]:
+        yield _note(Kind.COLLISION, _NO_SHAPES)
+    elif missing:
+        *before, last = missing
+        several = f"{', '.join(before)} and {last}" if before else last
+        what = f"of {a_robot(robot.family)} {'they are' if before else 'it is'} not known here"
+        yield _note(missing[last], f"nobody looked at {several}: {what}")
+
+
 # ---- what the recording says --------------------------------------------------------------------
 
 
-def _variant(track: Track, name: str) -> Iterator[Finding]:
-    if name not in _VARIANTS:
-        yield Finding(
-            severity=Severity.ERROR,
-            kind=Kind.VARIANT,
-            words=f"there is no robot {name!r}",
-            remedy=f"Known are {', '.join(_VARIANTS)}.",
-        )
+def _variant(track: Track, asked: Build | str | None) -> Iterator[Finding]:
+    build = _named(track, asked)
+    if build is None or not build.known:
+        yield from _no_robot(track, asked, build)
         return
-    names = _VARIANTS[name].names
-    if is_of_an_a1(track) != (name == A1.name):
-        stranger = next(joint for joint in track.names if joint not in names)
+    family, of = registry.family_of(build), build_of(track)
+    if of is not None and of.family != build.family:
+        stranger = next(joint for joint in track.names if joint not in build.names)
         yield Finding(
             severity=Severity.ERROR,
             kind=Kind.VARIANT,
-            words=f"{name} has no {stranger}: this is a motion of another robot",
+            words=f"{build.name} has no {stranger}: this is a motion of another robot",
             remedy="Play it on the robot that was taught it.",
         )
         return
+    known = frozenset() if family is None else frozenset(family.names)
+    worn = hand_joints(build)
     for joint, column in zip(track.names, track.joints_rad.T, strict=True):
-        moved = float(np.ptp(column))
-        if joint not in names:
-            known = joint in _KNOWN and name != A1.name
-            still = known and moved <= _MOVED_RAD
-            forced = "" if still else " --force"
-            yield Finding(
-                severity=Severity.WARNING if still else Severity.ERROR,
-                kind=Kind.VARIANT,
-                joint=joint,
-                value=moved,
-                limit=_MOVED_RAD if known else 0.0,
-                margin=(_MOVED_RAD if known else 0.0) - moved,
-                words=f"{name} has no {joint}, and the track moves it by {moved:.2f} rad",
-                remedy=f"Leave it out: rote motion convert FILE OUT --variant {name}{forced}",
-            )
-    if missing := [joint for joint in names if joint not in track.names]:
+        if joint not in build.names and joint not in worn:
+            limit = MOVED_RAD if joint in known else None
+            yield _stranger(build.name, joint, float(np.ptp(column)), limit)
+    if missing := [joint for joint in build.names if joint not in track.names]:
+        several = f"{len(missing)} joints of {build.name}"
         yield Finding(
             severity=Severity.NOTE,
             kind=Kind.VARIANT,
             value=float(len(missing)),
-            words=f"the track leaves {len(missing)} joints of {name} alone: {', '.join(missing)}",
+            words=f"the track leaves {several} alone: {', '.join(missing)}",
             remedy="Nothing to do: they stay where they are.",
         )
 
 
+def _no_robot(track: Track, asked: Build | str | None, build: Build | None) -> Iterator[Finding]:
+    """Yield what to say where it is not known which robot is meant, or what it is."""
+    name = asked if isinstance(asked, str) else track.variant
+    yield Finding(
+        severity=Severity.ERROR,
+        kind=Kind.VARIANT,
+        words=f"there is no robot {name!r}" if build is None else build.no_stream,
+        remedy=f"Known are {', '.join(registry.names())}.",
+    )
+    if build is None and build_of(track) is None:
+        yield Finding(
+            severity=Severity.ERROR,
+            kind=Kind.VARIANT,
+            value=float(len(track.names)),
+            words=f"no robot has these joints: {', '.join(track.names)}",
+            remedy="Play it on the robot that was taught it, by that robot's own services.",
+        )
+
+
+def _stranger(robot: str, joint: str, moved: float, limit: float | None) -> Finding:
+    """Return what it means that a robot has no such joint; `limit` is None where none has it."""
+    still = limit is not None and moved <= limit
+    forced = "" if still else " --force"
+    return Finding(
+        severity=Severity.WARNING if still else Severity.ERROR,
+        kind=Kind.VARIANT,
+        joint=joint,
+        value=moved,
+        limit=limit or 0.0,
+        margin=(limit or 0.0) - moved,
+        words=f"{robot} has no {joint}, and the track moves it by {moved:.2f} rad",
+        remedy=f"Leave it out: rote motion convert FILE OUT --variant {robot}{forced}",
+    )
+
+
 def _duration(track: Track) -> Iterator[Finding]:
-    value, limit = track.duration_s, MAX_DURATION_MS / 1000
+    value, limit = track.duration_s, MAX_MOTION_S
     if value > limit:
         yield Finding(
             severity=Severity.ERROR,
@@ -230,31 +292,30 @@ def _joints(subject: _Subject) -> Iterator[Finding]:
 
 
 def _positions(subject: _Subject) -> Iterator[Finding]:
-    lower = np.array([joint.lower_rad for joint in subject.joints])
-    upper = np.array([joint.upper_rad for joint in subject.joints])
-    beyond = np.maximum(lower - subject.values, subject.values - upper)
-    for row, column in _worst(beyond, np.zeros(len(subject.joints))):
-        joint, value = subject.joints[column], float(subject.values[row, column])
-        excess = float(beyond[row, column])
+    for beyond in positions_beyond(subject.values, subject.joints):
+        name = subject.joints[beyond.column].name
         yield Finding(
-            severity=Severity.ERROR if excess > TOLERANCE_RAD else Severity.WARNING,
+            severity=Severity.ERROR if beyond.by > TOLERANCE_RAD else Severity.WARNING,
             kind=Kind.POSITION,
-            joint=joint.name,
-            time_s=float(subject.times_s[row]),
-            value=value,
-            limit=joint.upper_rad if value > joint.upper_rad else joint.lower_rad,
-            margin=-excess,
-            words=f"{joint.name} is at {value:.2f} rad; it reaches "
-            f"{joint.lower_rad:.2f} to {joint.upper_rad:.2f} rad",
+            joint=name,
+            time_s=float(subject.times_s[beyond.row]),
+            value=beyond.value,
+            limit=beyond.limit,
+            margin=-beyond.by,
+            words=f"{name} is at {beyond.words}",
             remedy="Teach it again with this joint further from its end, or trim that part away.",
         )
 
 
-def _protection(subject: _Subject) -> Iterator[Finding]:
-    """Yield where an A1's position protection would trip, which is before a joint's limit."""
-    lower, upper = protected_rad(subject.joints)
+def _protection(subject: _Subject, family: Family) -> Iterator[Finding]:
+    """Yield where a position protection would trip, which is before a joint's limit."""
+    if not family.protected_rad or not subject.joints:
+        return
+    anywhere = (-np.inf, np.inf)
+    ranges = [family.protected_rad.get(joint.name, anywhere) for joint in subject.joints]
+    lower, upper = np.array(ranges).T
     left = left_by_rad(subject.values, lower, upper)
-    for row, column in _worst(left, np.zeros(len(subject.joints))):
+    for row, column in worst_rows(left, np.zeros(len(subject.joints))):
         name, value = subject.joints[column].name, float(subject.values[row, column])
         yield Finding(
             severity=Severity.ERROR,
@@ -271,21 +332,18 @@ def _protection(subject: _Subject) -> Iterator[Finding]:
 
 
 def _speeds(subject: _Subject) -> Iterator[Finding]:
-    if len(subject.times_s) < 2:
-        return
-    speeds = np.abs(np.diff(subject.values, axis=0)) / np.diff(subject.times_s)[:, None]
     most = most_played_rad_s(subject.joints)
-    for row, column in _worst(speeds, most):
-        name, value, limit = subject.joints[column].name, speeds[row, column], most[column]
+    for beyond in speeds_beyond(subject.times_s, subject.values, most):
+        name = subject.joints[beyond.column].name
         yield Finding(
             severity=Severity.ERROR,
             kind=Kind.VELOCITY,
             joint=name,
-            time_s=float(subject.times_s[row]),
-            value=float(value),
-            limit=float(limit),
-            margin=float(limit - value),
-            words=f"{name} moves at {value:.1f} rad/s, allowed {limit:.1f} rad/s",
+            time_s=float(subject.times_s[beyond.row]),
+            value=beyond.value,
+            limit=beyond.limit,
+            margin=-beyond.by,
+            words=f"{name} moves at {beyond.words}",
             remedy="Play it slower, or retime it: rote motion retime.",
         )
 
@@ -300,7 +358,7 @@ def _accelerations(subject: _Subject) -> Iterator[Finding]:
     )
     gains = np.abs(after - 2 * subject.values + before) / window_s**2
     limit = MOST_PLAYED_RAD_S2
-    for row, column in _worst(gains, np.full(len(subject.joints), limit)):
+    for row, column in worst_rows(gains, np.full(len(subject.joints), limit)):
         name, value = subject.joints[column].name, float(gains[row, column])
         yield Finding(
             severity=Severity.WARNING,
@@ -315,15 +373,20 @@ def _accelerations(subject: _Subject) -> Iterator[Finding]:
         )
 
 
-def _jump(subject: _Subject, whole: Array, start_pose: Pose | None) -> Iterator[Finding]:
-    if not subject.joints:
-        return
-    far = np.abs(subject.values[0] - whole[[joint.index for joint in subject.joints]])
+def _jump(subject: _Subject, robot: _Robot, start_pose: Pose | None) -> Iterator[Finding]:
+    whole = dict(zip(robot.build.names, whole_pose(start_pose, robot.build).tolist(), strict=True))
+    far = np.array(
+        [
+            abs(value - whole.get(joint.name, value))
+            for joint, value in zip(subject.joints, subject.values[0].tolist(), strict=True)
+        ]
+    )
     column = int(far.argmax())
     value = float(far[column])
     if value <= JUMP_RAD:
         return
-    name, needed_s = subject.joints[column].name, MINIMUM_JERK_PEAK * value / SOFT_RAD_S
+    needed_s = MINIMUM_JERK_PEAK * value / robot.family.soft_rad_s
+    name = subject.joints[column].name
     where = "where the robot stands at ease" if start_pose is None else "where the robot is"
     yield Finding(
         severity=Severity.NOTE if start_pose is None else Severity.WARNING,
@@ -338,67 +401,66 @@ def _jump(subject: _Subject, whole: Array, start_pose: Pose | None) -> Iterator[
     )
 
 
-def _worst(values: Array, limits: Array) -> Iterator[tuple[int, int]]:
-    """Yield, for each column above its limit, its worst row and itself."""
-    for column, row in enumerate(values.argmax(axis=0).tolist()):
-        if values[row, column] > limits[column]:
-            yield row, column
-
-
 # ---- what the body can bear ---------------------------------------------------------------------
 
 
-def _loads(track: Track, full: Array, payload_kg: float) -> Iterator[Finding]:
-    """Yield what weight does: to the motors of arms and waist, and to the balance."""
+def _loads(track: Track, full: Array, robot: _Robot, payload_kg: float) -> Iterator[Finding]:
+    """Yield what weight does: to all motors but the legs', and to the balance."""
+    if not robot.weighs and not robot.stands:
+        return
     every = max(1, int(track.rate_hz / _SLOW_HZ))
     rows = np.unique(np.append(np.arange(0, len(full), every), len(full) - 1))
-    frames, load = forward(full[rows]), weights(payload_kg)
-    torques = np.abs(weight_nm(frames, load))
-    torques[:, LEGS] = 0.0
-    times_s = track.times_s[rows]
-    yield from _torques(times_s, torques)
-    yield from _heat(times_s, torques)
-    yield from _balance(times_s, frames, centre_of_mass_m(frames, load))
+    times_s, body = track.times_s[rows], robot.body
+    frames, load = body.forward(full[rows]), body.weights(payload_kg)
+    if robot.weighs:
+        motors = robot.motors
+        torques = np.abs(body.weight_nm(frames, load))[:, [joint.index for joint in motors]]
+        yield from _torques(times_s, torques, motors)
+        yield from _heat(times_s, torques, motors)
+    if robot.stands:
+        margin_m = feet_margin_m(body, frames, body.centre_of_mass_m(frames, load))
+        yield from _balance(times_s, margin_m)
 
 
-def _torques(times_s: Array, torques: Array) -> Iterator[Finding]:
-    effort = np.array([joint.effort_nm for joint in G1_JOINTS])
-    for row, column in _worst(torques, NEAR_TORQUE * effort):
+def _torques(times_s: Array, torques: Array, motors: Sequence[Joint]) -> Iterator[Finding]:
+    effort = np.array([joint.effort_nm for joint in motors])
+    for row, column in worst_rows(torques, NEAR_TORQUE * effort):
         value, limit = float(torques[row, column]), float(effort[column])
+        name = motors[column].name
         yield Finding(
             severity=Severity.ERROR if value > limit else Severity.WARNING,
             kind=Kind.TORQUE,
-            joint=G1_JOINTS[column].name,
+            joint=name,
             time_s=float(times_s[row]),
             value=value,
             limit=limit,
             margin=limit - value,
-            words=f"{G1_JOINTS[column].name} holds about {value:.0f} N.m; it can {limit:.0f} N.m",
+            words=f"{name} holds about {value:.0f} N.m; it can {limit:.0f} N.m",
             remedy="Carry less, or teach it with the arm closer to the body.",
         )
 
 
-def _heat(times_s: Array, torques: Array) -> Iterator[Finding]:
+def _heat(times_s: Array, torques: Array, motors: Sequence[Joint]) -> Iterator[Finding]:
     mean = np.sqrt(np.square(torques).mean(axis=0, keepdims=True))
-    lasting = LASTING_TORQUE * np.array([joint.effort_nm for joint in G1_JOINTS])
-    for _, column in _worst(mean, lasting):
+    lasting = LASTING_TORQUE * np.array([joint.effort_nm for joint in motors])
+    for _, column in worst_rows(mean, lasting):
         value, limit = float(mean[0, column]), float(lasting[column])
+        name = motors[column].name
         yield Finding(
             severity=Severity.WARNING,
             kind=Kind.THERMAL,
-            joint=G1_JOINTS[column].name,
+            joint=name,
             time_s=float(times_s[torques[:, column].argmax()]),
             value=value,
             limit=limit,
             margin=limit - value,
-            words=f"{G1_JOINTS[column].name} holds about {value:.1f} N.m on average; "
+            words=f"{name} holds about {value:.1f} N.m on average; "
             f"for long it should stay below {limit:.1f} N.m",
             remedy="Do not loop it, and let the motor cool between two runs.",
         )
 
 
-def _balance(times_s: Array, frames: Frames, centres_m: Array) -> Iterator[Finding]:
-    inside_m = feet_margin_m(frames, centres_m)
+def _balance(times_s: Array, inside_m: Array) -> Iterator[Finding]:
     row = int(inside_m.argmin())
     value = float(inside_m[row])
     if value >= BALANCE_M:
@@ -416,17 +478,21 @@ def _balance(times_s: Array, frames: Frames, centres_m: Array) -> Iterator[Findi
     )
 
 
-def feet_margin_m(frames: Frames, centres_m: Array) -> Array:
+def feet_margin_m(body: Kinematics, frames: Frames, centres_m: Array) -> Array:
     """Return how far the centre of mass is inside the feet's outline, (n,); below 0 outside.
 
-    Down is where the soles look: the robot stands on both.
+    Down is where the soles look: the robot stands on all of them.
     """
-    up = frames.turns[_FEET[0], :, 2] + frames.turns[_FEET[1], :, 2]
+    feet = body.family.body.feet
+    soles = [frames.turns[body.links.index(foot.link), :, 2] for foot in feet]
+    up: Array = np.sum(soles, axis=0)
     up = up / np.linalg.norm(up, axis=0)
     ahead = np.array([[1.0], [0.0], [0.0]]) - up[:1] * up
     ahead = ahead / np.linalg.norm(ahead, axis=0)
     ground = np.stack([ahead, np.cross(up, ahead, axis=0)])
-    corners = np.stack([frames.points_m(foot, at) for foot in _FEET for at in FOOT_CORNERS_M])
+    corners = np.stack(
+        [body.at(frames, (foot.link, corner)) for foot in feet for corner in foot.corners_m]
+    )
     away = np.einsum("gin,cin->gcn", ground, corners - centres_m.T[None])
     # The distance to a convex outline is the least over all directions of how far it reaches there.
     return np.asarray(np.einsum("gd,gcn->dcn", _AROUND, away).max(axis=1).min(axis=0))
@@ -435,9 +501,9 @@ def feet_margin_m(frames: Frames, centres_m: Array) -> Array:
 # ---- what touches what --------------------------------------------------------------------------
 
 
-def _touching(track: Track, start_pose: Pose | None) -> Iterator[Finding]:
+def _touching(track: Track, start_pose: Pose | None, robot: _Robot) -> Iterator[Finding]:
     try:
-        model = ContactModel(CLEARANCE_M)
+        model = ContactModel(robot.family, CLEARANCE_M)
     except MissingExtraError as error:
         yield Finding(
             severity=Severity.NOTE,
@@ -446,26 +512,24 @@ def _touching(track: Track, start_pose: Pose | None) -> Iterator[Finding]:
             remedy=error.remedy,
         )
         return
-    for contact in model.contacts(track, start_pose):
-        if (finding := _met(contact)) is not None:
+    for contact in model.contacts(track, start_pose, robot.build):
+        if (finding := _met(contact, robot.body)) is not None:
             yield finding
 
 
-def _met(contact: Contact) -> Finding | None:
+def _met(contact: Contact, body: Kinematics) -> Finding | None:
     """Return what two links so near each other mean, if anything."""
-    hands = [_HAND in link for link in (contact.a, contact.b)]
+    hands = [link in body.hands for link in (contact.a, contact.b)]
     touching = contact.distance_m < 0
     if not touching and not any(hands):
         return None
     # The shapes are good to about a centimetre: so little may be none.
     slight = contact.distance_m >= -(HANDS_MEET_M if all(hands) else SLIGHT_M)
     limit = 0.0 if touching else CLEARANCE_M
-    # The outermost of the two is the one a person would move.
-    link = max((contact.a, contact.b), key=lambda name: (_HAND in name, _outward(name)))
     return Finding(
         severity=Severity.WARNING if slight else Severity.ERROR,
         kind=Kind.COLLISION if touching else Kind.CLEARANCE,
-        joint=G1_JOINTS[LINKS.index(link)].name,
+        joint=body.outermost(contact.a, contact.b),
         time_s=contact.time_s,
         value=contact.distance_m,
         limit=limit,
@@ -475,8 +539,3 @@ def _met(contact: Contact) -> Finding | None:
         else f"{contact.a} meets {contact.b}, {-contact.distance_m * 100:.1f} cm deep",
         remedy="Look at it: rote motion show. Teach it again with more room between the two.",
     )
-
-
-def _outward(link: str) -> int:
-    """Return a link's place in its chain; the pelvis, which has no joint, is innermost."""
-    return LINKS.index(link) if link in LINKS else -1

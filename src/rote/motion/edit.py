@@ -12,17 +12,15 @@ import numpy as np
 
 from rote.errors import BadRequestError
 from rote.messages import Interpolation
-from rote.model.a1 import A1, A1_STAND_RAD
-from rote.model.g1 import G1_23, G1_27, G1_29, G1_REST_RAD
+from rote.model import registry
+from rote.model.family import MOVED_RAD
 from rote.motion.interpolate import MINIMUM_JERK_PEAK, minimum_jerk, sample
 from rote.motion.track import Array, Mark, Track
+from rote.motion.whose import a_robot, family_of, hand_joints
 
 MOST_BRIDGE_RAD_S = 3.0
 """The fastest moment of a bridge or a fade that nobody taught."""
 
-_VARIANTS = {variant.name: variant for variant in (G1_29, G1_27, G1_23, A1)}
-_REST_RAD = dict(zip(G1_29.names + A1.names, G1_REST_RAD + A1_STAND_RAD, strict=True))
-_MOVED_RAD = 0.05
 _TOUCHING_RAD = 1e-3  # about what an encoder's noise is: no jump
 _MOST_SAMPLES = 1_000_000
 _BRIDGE_HZ = (20.0, 1000.0)
@@ -241,31 +239,41 @@ def drop(track: Track, joints: Collection[str]) -> Track:
 
 
 def to_variant(track: Track, name: str, *, force: bool = False) -> Track:
-    """Give it the joints of another build of the robot: those it lacks stand at ease.
+    """Give it the joints of another build of its robot: those it lacks stand at ease.
 
-    A joint that moved is dropped only with `force`. Nothing makes a G1's motion an A1's.
+    A joint that moved is dropped only with `force`. Nothing makes a motion of one family one of
+    another. The joints of hands belong to no build, so they stay.
     """
-    if name not in _VARIANTS:
-        raise BadRequestError(f"there is no variant {name!r}; there are {', '.join(_VARIANTS)}")
-    names = _VARIANTS[name].names
+    build = registry.find_build(name)
+    if build is None:
+        there = ", ".join(registry.names())
+        raise BadRequestError(f"there is no variant {name!r}; there are {there}")
+    worn = hand_joints(build)
+    names = (*build.names, *(joint for joint in track.names if joint in worn))
     lost = [joint for joint in track.names if joint not in names]
     shared = [joint for joint in names if joint in track.names]
+    family = family_of(track)
     if not shared:
         raise BadRequestError(
-            f"{name} has none of the track's {len(lost)} joints, like {', '.join(lost[:1])}",
+            f"{build.name} has none of the track's {len(lost)} joints, like {', '.join(lost[:1])}",
+            "A motion can be brought to another build of its own robot only.",
+        )
+    if family is not None and family.name != build.family:
+        raise BadRequestError(
+            f"this is a motion of {a_robot(family)}, and {build.name} is another robot",
             "A motion can be brought to another build of its own robot only.",
         )
     if not force:
-        _check_still(track, lost, name)
-    joints_rad = np.tile([_REST_RAD[joint] for joint in names], (len(track), 1))
+        _check_still(track, lost, build.name)
+    joints_rad = np.tile([build.rest.get(joint, 0.0) for joint in names], (len(track), 1))
     columns = [names.index(joint) for joint in shared]
     joints_rad[:, columns] = track.joints_rad[:, track._columns(shared)]
-    line = f"to {name}"
+    line = f"to {build.name}"
     if missing := [joint for joint in names if joint not in track.names]:
         line += f"; at ease: {', '.join(missing)}"
     if lost:
         line += f"; dropped: {', '.join(lost)}"
-    return track._edited(line, joints_rad=joints_rad, names=names, variant=name)
+    return track._edited(line, joints_rad=joints_rad, names=names, variant=build.name)
 
 
 def _within(value: float, what: str, low: float, high: float, unit: str) -> None:
@@ -289,10 +297,10 @@ def _need_same_joints(a: Track, b: Track) -> None:
 def _check_still(track: Track, names: list[str], variant: str) -> None:
     for name, column in zip(names, track._columns(names), strict=True):
         moved_rad = float(np.ptp(track.joints_rad[:, column])) if len(track) else 0.0
-        if moved_rad > _MOVED_RAD:
+        if moved_rad > MOVED_RAD:
             raise BadRequestError(
                 f"{variant} has no {name}, and it moves by {moved_rad:.2f} rad; "
-                f"up to {_MOVED_RAD} rad can be dropped",
+                f"up to {MOVED_RAD} rad can be dropped",
                 "If the motion can do without it: --force, or in Python force=True.",
             )
 

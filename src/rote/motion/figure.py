@@ -1,7 +1,7 @@
 """The robot as a stick figure, from the front and from its right side. Needs the extra `plot`.
 
 What is nearer to the eye is drawn thicker, stronger and over the rest. Left and right have a
-colour each, and a thin line shows where the hands (an A1's front feet) have just been.
+colour each, and a thin line shows where the hands, or front feet, have just been.
 """
 
 from collections.abc import Iterator
@@ -26,7 +26,7 @@ _WHAT = "drawing the robot"
 _ROUND = np.stack([np.cos(np.arange(40) * np.pi / 20), np.sin(np.arange(40) * np.pi / 20)])
 _THIN, _THICK = 2.2, 5.0  # points, far and near
 _FADED = 0.55  # how much of its colour the furthest stick loses
-_DEPTH_M = 0.3  # what lies so far before or behind the pelvis is nearest or furthest
+_DEPTH_M = 0.3  # what lies so far before or behind the base is nearest or furthest
 _EDGE_M = 0.07
 _FINE = 4  # steps of a hand's trail from one picture to the next
 _TRAIL_S = 0.5

@@ -4,23 +4,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rote.model.g1 import G1_JOINTS
-from rote.motion.kinematics import LINKS, forward, hands_m, poses
+from rote.motion.kinematics import Kinematics, kinematics_of
 from rote.motion.track import Array, Track
+from rote.motion.whose import build_of, family_of
 
 SIDES = ("left", "right")
-
-
-def _chain(link: str) -> frozenset[str]:
-    """Return the joints between the pelvis and a link."""
-    if link not in LINKS:
-        return frozenset()
-    joint = G1_JOINTS[LINKS.index(link)]
-    return _chain(joint.parent) | {joint.name}
-
-
-CHAINS = {side: _chain(f"{side}_wrist_yaw_link") for side in SIDES}
-"""The joints that move each hand."""
+"""What the tips of a body's arms are called, in their order."""
 
 
 class HandError(NamedTuple):
@@ -38,16 +27,18 @@ def levers_m(track: Track) -> Array:
 
     Shape (joints,); 0 for a joint that moves no hand.
     """
-    frames = forward(poses(track))
-    places = dict(zip(SIDES, hands_m(frames).transpose(1, 0, 2), strict=True))
     levers = np.zeros(len(track.names))
-    for joint in G1_JOINTS:
-        for side in (side for side in SIDES if joint.name in CHAINS[side]):
-            if joint.name in track.names:
-                axis = frames.turns[joint.index, :, joint.axis.index(1.0)].T
-                arm = places[side] - frames.places_m[joint.index].T
-                lever = np.linalg.norm(np.cross(axis, arm), axis=1).max()
-                column = track.names.index(joint.name)
+    body = _body(track)
+    if body is None:
+        return levers
+    frames = body.forward(body.poses(track, build=build_of(track)))
+    tips, axes = body.tips_m(frames), body.axes(frames)
+    index = {joint.name: joint.index for joint in body.joints}
+    for column, name in enumerate(track.names):
+        for tip, chain in enumerate(body.chains):
+            if name in chain:
+                arm = tips[:, tip] - frames.places_m[index[name]].T
+                lever = np.linalg.norm(np.cross(axes[index[name]].T, arm), axis=1).max()
                 levers[column] = max(levers[column], lever)
     return levers
 
@@ -58,10 +49,25 @@ def hand_error(track: Track, played_rad: Array) -> HandError | None:
     `played_rad` is (n, joints). None where the track has no joint that moves a hand. The torso
     stands as at ease, unless the track moves it.
     """
-    if not any(name in chain for name in track.names for chain in CHAINS.values()):
+    body = _body(track)
+    if body is None:
         return None
-    other = Track(times_s=track.times_s, joints_rad=played_rad, names=track.names)
-    apart = hands_m(forward(poses(other))) - hands_m(forward(poses(track)))
-    far_mm = 1000.0 * np.linalg.norm(apart, axis=2)
-    row, side = divmod(int(far_mm.argmax()), len(SIDES))
-    return HandError(float(far_mm[row, side]), SIDES[side], row)
+    build = build_of(track)
+    played = Track(
+        times_s=track.times_s, joints_rad=played_rad, names=track.names, variant=track.variant
+    )
+    places, others = (
+        body.tips_m(body.forward(body.poses(each, build=build))) for each in (track, played)
+    )
+    far_mm = 1000.0 * np.linalg.norm(others - places, axis=2)
+    row, tip = divmod(int(far_mm.argmax()), far_mm.shape[1])
+    return HandError(float(far_mm[row, tip]), SIDES[tip], row)
+
+
+def _body(track: Track) -> Kinematics | None:
+    """Return the body of a track's robot; None where none of the track's joints moves a hand."""
+    family = family_of(track)
+    if family is None or not family.body.tips:
+        return None
+    body = kinematics_of(family)
+    return body if any(name in chain for name in track.names for chain in body.chains) else None

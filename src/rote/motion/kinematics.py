@@ -1,51 +1,38 @@
 """Where the links are, what they weigh and where that weight acts, for many poses at once.
 
-Everything is in the frame of the pelvis, x forward, y left, z up. A pose is 29 angles in the
-robot's own order; `poses` makes them of a track that has fewer.
+Everything is in the frame of the family's base link, x forward, y left, z up. A pose has one angle
+for each joint of the family's table; `Kinematics.poses` makes them of a track that has fewer.
 """
 
 from collections.abc import Sequence
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from rote.errors import BadRequestError
-from rote.model.family import Vector
-from rote.model.g1 import (
-    G1_JOINTS,
-    G1_REST_RAD,
-    HAND_COM_M,
-    HAND_MASS_KG,
-    HEAD_COM_M,
-    HEAD_MASS_KG,
-    LEFT_ARM,
-    PELVIS_COM_M,
-    PELVIS_MASS_KG,
-    RIGHT_ARM,
-)
+from rote.model.family import Build, Family, Joint, Point, Vector
 from rote.motion.track import Array, Track
 
 Pose = Sequence[float] | Array
-"""29 angles in rad, in the robot's own order."""
+"""Angles in rad, in the columns of a build."""
 
 GRAVITY_M_S2 = 9.81
-LINKS = tuple(joint.link for joint in G1_JOINTS)
-"""Link by link, each under the index of the joint it hangs on."""
 
-_PARENTS = tuple(LINKS.index(j.parent) if j.parent in LINKS else -1 for j in G1_JOINTS)
-_TORSO, _WRISTS = LINKS.index("torso_link"), (LEFT_ARM[-1], RIGHT_ARM[-1])
 # For a turn about axis k: the two columns the angle mixes.
 _MIXED = {0: (1, 2), 1: (2, 0), 2: (0, 1)}
+_BASE = -1
+_HAND_PARTS = frozenset({"wrist", "finger"})
 
 
 class Frames(NamedTuple):
-    """Every link in every pose."""
+    """Every link in every pose, under the index of the joint it hangs on."""
 
     places_m: Array
-    """Where each link's joint is, (29, 3, n)."""
+    """Where each link's joint is, (joints, 3, n)."""
     turns: Array
-    """How each link is turned: columns are its axes; (29, 3, 3, n)."""
+    """How each link is turned: columns are its axes; (joints, 3, 3, n)."""
 
     def points_m(self, link: int, point_m: ArrayLike) -> Array:
         """Return where a point of a link is, (3, n)."""
@@ -58,9 +45,24 @@ class Weights(NamedTuple):
     """What each link weighs with all that is fixed to it, and where in its frame that acts."""
 
     masses_kg: Array
-    """(29,)."""
+    """(joints,)."""
     centres_m: Array
-    """(29, 3)."""
+    """(joints, 3)."""
+
+
+class _Hinge(NamedTuple):
+    """A joint, as `forward` wants it."""
+
+    place: int
+    """Its index in the family's table."""
+    parent: int
+    origin_m: Vector
+    tilt: Array | None
+    """How it is mounted on its parent, (3, 3); None where it is not turned."""
+    axis: Array
+    """Of length 1."""
+    along: tuple[int, float] | None
+    """Which axis of its frame it turns about, and in which sense; None where it is askew."""
 
 
 def rotation(rpy_rad: Vector) -> Array:
@@ -75,98 +77,217 @@ def rotation(rpy_rad: Vector) -> Array:
     )
 
 
-def whole_pose(start_pose: Pose | None) -> Array:
-    """Return 29 angles: `start_pose`, or where the robot stands at ease."""
-    pose: Array = np.array(G1_REST_RAD if start_pose is None else start_pose, dtype=np.float64)
-    if pose.shape != (len(G1_JOINTS),) or not np.isfinite(pose).all():
+def whole_pose(start_pose: Pose | None, build: Build) -> Array:
+    """Return one angle per column of a build: `start_pose`, or where it is at rest."""
+    pose: Array = np.array(build.rest_rad if start_pose is None else start_pose, dtype=np.float64)
+    count = len(build.names)
+    if pose.shape != (count,) or not np.isfinite(pose).all():
         raise BadRequestError(
-            f"a pose is {len(G1_JOINTS)} angles in rad, not these {pose.size}: {pose}",
+            f"a pose is {count} angles in rad for the {count} joints of {build.name}, "
+            f"not these {pose.size}: {pose}",
             "Give the positions of all joints in the robot's order.",
         )
     return pose
 
 
-def poses(track: Track, start_pose: Pose | None = None) -> Array:
-    """Return the track's poses with all 29 joints, (n, 29).
+class Kinematics:
+    """The body of a family, computed once from its joints; ask `kinematics_of` for it."""
 
-    A joint the track does not have stays where `start_pose` has it, or as at ease. Joints the
-    robot does not know are left out.
-    """
-    full = np.repeat(whole_pose(start_pose)[None, :], len(track), axis=0)
-    known = [joint for joint in G1_JOINTS if joint.name in track.names]
-    columns = track._columns([joint.name for joint in known])
-    full[:, [joint.index for joint in known]] = track.joints_rad[:, columns]
-    return full
+    def __init__(self, family: Family) -> None:
+        self.family = family
+        self.joints = family.joints
+        self.links = tuple(joint.link for joint in family.joints)
+        """Link by link, each under the index of the joint it hangs on."""
+        self.order = tuple(range(len(family.joints)))
+        """The joints' indices: a family has each joint after that of the link it is mounted on."""
+        self.parents = tuple(
+            self.links.index(joint.parent) if joint.parent in self.links else _BASE
+            for joint in family.joints
+        )
+        """The index of the link that each joint is mounted on; -1 for the base."""
+        self.chains = tuple(self.chain(link) for link, _ in family.body.tips)
+        """The joints that move each tip of the arms."""
+        self.hands = frozenset(
+            {joint.link for joint in family.joints if joint.part in _HAND_PARTS}
+            | {link for link, _ in family.body.tips}
+        )
+        """The links that count as a hand: all from the wrist on."""
+        self._hinges = [self._hinge(family.joints[index]) for index in self.order]
+
+    def _hinge(self, joint: Joint) -> _Hinge:
+        axis: Array = np.array(joint.axis, dtype=np.float64)
+        axis = axis / np.linalg.norm(axis)
+        main = int(np.abs(axis).argmax())
+        return _Hinge(
+            joint.index,
+            self.parents[joint.index],
+            joint.origin_m,
+            rotation(joint.origin_rpy_rad) if any(joint.origin_rpy_rad) else None,
+            axis,
+            (main, float(axis[main])) if abs(axis[main]) == 1.0 else None,
+        )
+
+    def chain(self, link: str) -> frozenset[str]:
+        """Return the names of the joints between the base and a link."""
+        names = []
+        index = self.links.index(link) if link in self.links else _BASE
+        while index != _BASE:
+            names.append(self.joints[index].name)
+            index = self.parents[index]
+        return frozenset(names)
+
+    def stands(self, build: Build) -> bool:
+        """Return whether a build stands on feet: they are known, and it has the legs to them."""
+        feet = self.family.body.feet
+        return bool(feet) and all(self.chain(foot.link) <= set(build.names) for foot in feet)
+
+    def outermost(self, *links: str) -> str | None:
+        """Return the joint that a person would move to part these links: that of the outermost.
+
+        None where none of them hangs on a joint: the base, or the floor.
+        """
+        own = [joint for joint in self.joints if joint.link in links]
+        found = max(own, key=lambda joint: (joint.link in self.hands, joint.index), default=None)
+        return None if found is None else found.name
+
+    def poses(
+        self, track: Track, start_pose: Pose | None = None, build: Build | None = None
+    ) -> Array:
+        """Return the track's poses with all joints of the family, (n, joints).
+
+        A joint the track does not have stays where `start_pose`, in the columns of the build, has
+        it, or at rest; one the build does not have is locked at 0. Joints that the family does not
+        know are left out.
+        """
+        build = build or self.family.default
+        index = {joint.name: joint.index for joint in self.joints}
+        pose = np.zeros(len(self.joints))
+        pose[[index[name] for name in build.names]] = whole_pose(start_pose, build)
+        full = np.repeat(pose[None, :], len(track), axis=0)
+        known = [name for name in track.names if name in index]
+        full[:, [index[name] for name in known]] = track.joints_rad[:, track._columns(known)]
+        return full
+
+    def forward(self, poses_rad: Array) -> Frames:
+        """Return where all links are; `poses_rad` is (n, joints)."""
+        angles = poses_rad.T
+        cosines, sines = np.cos(angles), np.sin(angles)
+        count = angles.shape[1]
+        places, turns = (
+            np.empty((len(self.links), 3, count)),
+            np.empty((len(self.links), 3, 3, count)),
+        )
+        trunk = np.repeat(np.eye(3)[:, :, None], count, axis=2)
+        for hinge in self._hinges:
+            base = turns[hinge.parent] if hinge.parent != _BASE else trunk
+            place = places[hinge.place]
+            place[:] = np.einsum("ijn,j->in", base, hinge.origin_m)
+            if hinge.parent != _BASE:
+                place += places[hinge.parent]
+            if hinge.tilt is not None:
+                base = np.einsum("ijn,jk->ikn", base, hinge.tilt)
+            _turn(turns[hinge.place], base, hinge, cosines[hinge.place], sines[hinge.place])
+        return Frames(places, turns)
+
+    def at(self, frames: Frames, point: Point) -> Array:
+        """Return where a point of a link, or of the base, is, (3, n)."""
+        link, place_m = point
+        if link in self.links:
+            return frames.points_m(self.links.index(link), place_m)
+        return np.repeat(np.array(place_m)[:, None], frames.places_m.shape[2], axis=1)
+
+    def tips_m(self, frames: Frames) -> Array:
+        """Return where the tips of the arms are, (n, tips, 3): the middle of each hand."""
+        tips = [self.at(frames, tip) for tip in self.family.body.tips]
+        both = np.array(tips).reshape(len(tips), 3, frames.places_m.shape[2])
+        return np.ascontiguousarray(both.transpose(2, 0, 1))
+
+    def weights(self, payload_kg: float = 0.0) -> Weights:
+        """Return what the links weigh with what is fixed to them, a head or a hand.
+
+        `payload_kg` is held at each tip of the arms.
+        """
+        masses = np.array([joint.mass_kg for joint in self.joints])
+        centres = np.array([joint.com_m for joint in self.joints])
+        body = self.family.body
+        fixed = [(mass.link, mass.mass_kg, mass.com_m) for mass in body.fixed]
+        fixed += [(link, payload_kg, place_m) for link, place_m in body.tips]
+        for name, mass_kg, centre in fixed:
+            if name in self.links and mass_kg > 0.0:
+                link = self.links.index(name)
+                total = masses[link] + mass_kg
+                centres[link] = (masses[link] * centres[link] + mass_kg * np.array(centre)) / total
+                masses[link] = total
+        return Weights(masses, centres)
+
+    def base_weight(self) -> tuple[float, Array]:
+        """Return what the base and all that is fixed to it weigh, in kg, and where; (3,)."""
+        body = self.family.body
+        parts = [(body.base_mass_kg, body.base_com_m)]
+        parts += [(each.mass_kg, each.com_m) for each in body.fixed if each.link == body.base]
+        masses, centres = np.array([mass for mass, _ in parts]), np.array([at for _, at in parts])
+        total = float(masses.sum())
+        return total, np.asarray(masses @ centres / total) if total else np.zeros(3)
+
+    def centre_of_mass_m(self, frames: Frames, load: Weights) -> Array:
+        """Return the centre of mass of the whole robot, (n, 3)."""
+        base_kg, centre = self.base_weight()
+        total = _moments(frames, load).sum(axis=0) + base_kg * centre[:, None]
+        return np.asarray(total.T / (base_kg + load.masses_kg.sum()))
+
+    def axes(self, frames: Frames) -> Array:
+        """Return which way each joint's axis points, (joints, 3, n)."""
+        axes = np.empty_like(frames.places_m)
+        for hinge in self._hinges:
+            turn = frames.turns[hinge.place]
+            if hinge.along is None:
+                axes[hinge.place] = np.einsum("ijn,j->in", turn, hinge.axis)
+            else:
+                main, sense = hinge.along
+                axes[hinge.place] = sense * turn[:, main]
+        return axes
+
+    def weight_nm(self, frames: Frames, load: Weights) -> Array:
+        """Return the torque gravity puts on each joint of an upright robot, (n, joints).
+
+        It is that of what hangs on the joint; for the legs, which carry instead, it means nothing.
+        """
+        masses, moments = load.masses_kg.copy(), _moments(frames, load)
+        for link in reversed(self.order):
+            if (parent := self.parents[link]) != _BASE:
+                masses[parent] += masses[link]
+                moments[parent] += moments[link]
+        arms = moments - masses[:, None, None] * frames.places_m
+        axes = self.axes(frames)
+        # axis . (arm x (0, 0, -g))
+        torque = -GRAVITY_M_S2 * (axes[:, 0] * arms[:, 1] - axes[:, 1] * arms[:, 0])
+        return np.asarray(torque.T)
 
 
-def forward(poses_rad: Array) -> Frames:
-    """Return where all links are; `poses_rad` is (n, 29)."""
-    angles = poses_rad.T
-    cosines, sines = np.cos(angles), np.sin(angles)
-    count = angles.shape[1]
-    places, turns = np.empty((len(LINKS), 3, count)), np.empty((len(LINKS), 3, 3, count))
-    pelvis = np.repeat(np.eye(3)[:, :, None], count, axis=2)
-    for joint, parent in zip(G1_JOINTS, _PARENTS, strict=True):
-        base = turns[parent] if parent >= 0 else pelvis
-        place, turn = places[joint.index], turns[joint.index]
-        place[:] = np.einsum("ijn,j->in", base, joint.origin_m)
-        if parent >= 0:
-            place += places[parent]
-        if any(joint.origin_rpy_rad):
-            base = np.einsum("ijn,jk->ikn", base, rotation(joint.origin_rpy_rad))
-        axis = joint.axis.index(1.0)
-        i, k = _MIXED[axis]
-        cosine, sine = cosines[joint.index], sines[joint.index]
-        turn[:, axis] = base[:, axis]
-        turn[:, i] = cosine * base[:, i] + sine * base[:, k]
-        turn[:, k] = cosine * base[:, k] - sine * base[:, i]
-    return Frames(places, turns)
+@cache
+def kinematics_of(family: Family) -> Kinematics:
+    """Return the body of a family; it is computed once."""
+    return Kinematics(family)
 
 
-def hands_m(frames: Frames) -> Array:
-    """Return where the left and the right hand are, (n, 2, 3): the middle of each."""
-    both = [frames.points_m(wrist, HAND_COM_M) for wrist in _WRISTS]
-    return np.ascontiguousarray(np.array(both).transpose(2, 0, 1))
-
-
-def weights(payload_kg: float = 0.0) -> Weights:
-    """Return what the links weigh: the head counts to the torso, a hand and what it holds to a
-    wrist. `payload_kg` is held by each hand."""
-    masses = np.array([joint.mass_kg for joint in G1_JOINTS])
-    centres = np.array([joint.com_m for joint in G1_JOINTS])
-    fixed = [(_TORSO, HEAD_MASS_KG, HEAD_COM_M)]
-    fixed += [(wrist, HAND_MASS_KG + payload_kg, HAND_COM_M) for wrist in _WRISTS]
-    for link, mass, centre in fixed:
-        total = masses[link] + mass
-        centres[link] = (masses[link] * centres[link] + mass * np.array(centre)) / total
-        masses[link] = total
-    return Weights(masses, centres)
+def _turn(turn: Array, base: Array, hinge: _Hinge, cosine: Array, sine: Array) -> None:
+    """Write into `turn` how a link is turned whose joint is mounted as `base`; both (3, 3, n)."""
+    if hinge.along is None:
+        x, y, z = hinge.axis
+        cross = np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
+        turned = np.eye(3)[:, :, None] + sine * cross[:, :, None]
+        turned += (1.0 - cosine) * (cross @ cross)[:, :, None]
+        turn[:] = np.einsum("ijn,jkn->ikn", base, turned)
+        return
+    axis, sense = hinge.along
+    sine = sine if sense > 0 else -sine
+    i, k = _MIXED[axis]
+    turn[:, axis] = base[:, axis]
+    turn[:, i] = cosine * base[:, i] + sine * base[:, k]
+    turn[:, k] = cosine * base[:, k] - sine * base[:, i]
 
 
 def _moments(frames: Frames, load: Weights) -> Array:
-    """Return mass times centre of each link, (29, 3, n)."""
+    """Return mass times centre of each link, (joints, 3, n)."""
     centres = frames.places_m + np.einsum("lijn,lj->lin", frames.turns, load.centres_m)
     return np.asarray(load.masses_kg[:, None, None] * centres)
-
-
-def centre_of_mass_m(frames: Frames, load: Weights) -> Array:
-    """Return the centre of mass of the whole robot, (n, 3)."""
-    total = _moments(frames, load).sum(axis=0) + (PELVIS_MASS_KG * np.array(PELVIS_COM_M))[:, None]
-    return np.asarray(total.T / (PELVIS_MASS_KG + load.masses_kg.sum()))
-
-
-def weight_nm(frames: Frames, load: Weights) -> Array:
-    """Return the torque gravity puts on each joint of an upright robot, (n, 29).
-
-    It is that of what hangs on the joint; for the legs, which carry instead, it means nothing.
-    """
-    masses, moments = load.masses_kg.copy(), _moments(frames, load)
-    for link in reversed(range(len(LINKS))):
-        if _PARENTS[link] >= 0:
-            masses[_PARENTS[link]] += masses[link]
-            moments[_PARENTS[link]] += moments[link]
-    arms = moments - masses[:, None, None] * frames.places_m
-    axes = np.array([frames.turns[j.index, :, j.axis.index(1.0)] for j in G1_JOINTS])
-    # axis . (arm x (0, 0, -g))
-    torque = -GRAVITY_M_S2 * (axes[:, 0] * arms[:, 1] - axes[:, 1] * arms[:, 0])
-    return np.asarray(torque.T)

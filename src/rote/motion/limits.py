@@ -1,6 +1,12 @@
-"""Is this motion safe to play? Checks that name the joint, the moment and the number."""
+"""What a joint may be asked for: the rules of position and speed, in one place.
 
-from collections.abc import Sequence
+`positions_beyond` and `speeds_beyond` say of each joint where it is worst. `check` makes findings
+of that; `check_positions` and `check_speeds` raise for the worst joint of all, before anything is
+played.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -21,9 +27,63 @@ RETIME_RAD_S3 = 800.0
 """What retiming aims at unless told: a brisk arm that does not shake; this project's choice."""
 
 
+class Beyond(NamedTuple):
+    """A joint beyond one of its limits, at its worst moment."""
+
+    row: int
+    column: int
+    value: float
+    limit: float
+    by: float
+    """How far beyond."""
+    words: str
+    """The value and what is allowed."""
+
+
 def most_played_rad_s(joints: Sequence[Joint]) -> Array:
     """Return how fast each joint may be played, (joints,)."""
     return np.minimum([joint.velocity_rad_s for joint in joints], MOST_PLAYED_RAD_S)
+
+
+def positions_beyond(joints_rad: Array, joints: Sequence[Joint]) -> Iterator[Beyond]:
+    """Yield every joint that leaves its range, be it by less than `TOLERANCE_RAD`.
+
+    `joints_rad` is (n, joints).
+    """
+    lower = np.array([joint.lower_rad for joint in joints])
+    upper = np.array([joint.upper_rad for joint in joints])
+    excess = np.maximum(lower - joints_rad, joints_rad - upper)
+    for row, column in worst_rows(excess, np.zeros(len(joints))):
+        value, low, high = (
+            float(v) for v in (joints_rad[row, column], lower[column], upper[column])
+        )
+        yield Beyond(
+            row,
+            column,
+            value,
+            high if value > high else low,
+            float(excess[row, column]),
+            f"{value:.2f} rad, allowed {low:.2f} to {high:.2f} rad",
+        )
+
+
+def speeds_beyond(times_s: Array, joints_rad: Array, most_rad_s: Array) -> Iterator[Beyond]:
+    """Yield every joint that is faster than `most_rad_s`, (joints,), in the row it begins from."""
+    speeds = np.abs(np.diff(joints_rad, axis=0)) / np.diff(times_s)[:, None]
+    for row, column in worst_rows(speeds, most_rad_s):
+        value, limit = float(speeds[row, column]), float(most_rad_s[column])
+        words = f"{value:.1f} rad/s, allowed {limit:.1f} rad/s"
+        yield Beyond(row, column, value, limit, value - limit, words)
+
+
+def worst_rows(values: Array, limits: Array) -> Iterator[tuple[int, int]]:
+    """Yield, for each column above its limit, its worst row and itself."""
+    if not len(values):
+        return
+    for column, row in enumerate(values.argmax(axis=0).tolist()):
+        # Asked this way round, a value that is not a number is not safe either.
+        if not values[row, column] <= limits[column]:
+            yield row, column
 
 
 def check_positions(times_s: Array, joints_rad: Array, joints: Sequence[Joint]) -> None:
@@ -31,40 +91,29 @@ def check_positions(times_s: Array, joints_rad: Array, joints: Sequence[Joint]) 
 
     `times_s` is (n,), `joints_rad` is (n, joints).
     """
-    lower = np.array([joint.lower_rad for joint in joints])
-    upper = np.array([joint.upper_rad for joint in joints])
-    worst = _worst(np.maximum(lower - joints_rad, joints_rad - upper) - TOLERANCE_RAD)
-    if worst is None:
-        return
-    row, column = worst
-    raise UnsafeMotionError(
-        joints[column].name,
-        float(times_s[row]),
-        f"{joints_rad[row, column]:.2f} rad, "
-        f"allowed {lower[column]:.2f} to {upper[column]:.2f} rad",
-    )
+    beyond = positions_beyond(joints_rad, joints)
+    _refuse_worst(times_s, joints, [each for each in beyond if not each.by <= TOLERANCE_RAD])
 
 
 def check_speeds(
     times_s: Array, joints_rad: Array, joints: Sequence[Joint], most_rad_s: Array
 ) -> None:
     """Raise `UnsafeMotionError` for the worst joint faster than `most_rad_s`, if any is."""
-    speeds = np.abs(np.diff(joints_rad, axis=0)) / np.diff(times_s)[:, None]
-    worst = _worst(speeds - most_rad_s)
-    if worst is None:
-        return
-    row, column = worst
-    raise UnsafeMotionError(
-        joints[column].name,
-        float(times_s[row]),
-        f"{speeds[row, column]:.1f} rad/s, allowed {most_rad_s[column]:.1f} rad/s",
-    )
+    _refuse_worst(times_s, joints, list(speeds_beyond(times_s, joints_rad, most_rad_s)))
 
 
-def _worst(excess: Array) -> tuple[int, int] | None:
-    """Return where a limit is exceeded most, or None where none is."""
-    # Asked this way round, a value that is not a number is not safe either.
-    if excess.size == 0 or excess.max() <= 0:
-        return None
-    row, column = divmod(int(excess.argmax()), excess.shape[1])
-    return row, column
+def _refuse_worst(times_s: Array, joints: Sequence[Joint], beyond: Sequence[Beyond]) -> None:
+    if beyond:
+        worst = max(beyond, key=lambda each: each.by)
+        name = joints[worst.column].name
+        raise UnsafeMotionError(name, float(times_s[worst.row]), worst.words)
+
+
+def left_by_rad(values: Array, lower: Array, upper: Array) -> Array:
+    """Return how far each joint has left a range that it was in; both are (n, joints).
+
+    As on the robot, a joint that begins outside is watched from when it has come inside.
+    """
+    beyond = np.maximum(lower - values, values - upper)
+    been_inside = np.logical_or.accumulate(beyond <= 0, axis=0)
+    return np.where(been_inside, np.maximum(beyond, 0.0), 0.0)

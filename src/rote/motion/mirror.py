@@ -5,17 +5,15 @@ from collections.abc import Sequence
 import numpy as np
 
 from rote.errors import BadRequestError
-from rote.model.a1 import A1_JOINTS
-from rote.model.family import Joint
-from rote.model.g1 import G1_JOINTS
+from rote.model.family import Family, Joint
 from rote.motion.limits import check_positions
 from rote.motion.track import Array, Track
+from rote.motion.whose import a_robot, build_of, family_of, joints_by_name
 
-_JOINTS = {joint.name: joint for joint in (*G1_JOINTS, *A1_JOINTS)}
-_SIDES = {"left": "right", "right": "left", "FL": "FR", "FR": "FL", "RL": "RR", "RR": "RL"}
 # The mirror is the plane between left and right, y = 0. A turn is no arrow but a sense of
 # rotation, so it is the axis in the mirror's plane that changes sign: roll and yaw, not pitch.
 _TURNED = np.array([-1.0, 1.0, -1.0])
+_ASKEW = 0.5  # of 1: an axis and its mirror image further apart than this are no pair
 
 
 def mirror(track: Track) -> Track:
@@ -24,38 +22,57 @@ def mirror(track: Track) -> Track:
     A joint whose partner the track lacks becomes its partner: a right arm alone a left arm alone.
     `UnsafeMotionError` names the joint that would leave its range: left and right limits differ.
     """
-    joints = [_joint(name) for name in track.names]
-    partners = [_partner(joint) for joint in joints]
+    pairs = _pairs(track)
+    joints = [joint for joint, _ in pairs]
     # What is there on both sides changes places, and the rest its names: columns keep their order.
-    moved = [
-        (joint, partner) if partner in joints else (partner, joint)
-        for joint, partner in zip(joints, partners, strict=True)
-    ]
+    moved = [(joint, other) if other in joints else (other, joint) for joint, other in pairs]
     taken = track._columns([source.name for _, source in moved])
-    joints_rad = track.joints_rad[:, taken] * _signs(joints, partners)
+    joints_rad = track.joints_rad[:, taken] * _signs(pairs)
     check_positions(track.times_s, joints_rad, [joint for joint, _ in moved])
     names = tuple(joint.name for joint, _ in moved)
     return track._edited("mirror left and right", joints_rad=joints_rad, names=names)
 
 
-def _joint(name: str) -> Joint:
-    if name not in _JOINTS:
-        raise BadRequestError(
-            f"{name} cannot be mirrored: it is no joint of a G1 or A1",
-            "Drop it from the track first.",
-        )
-    return _JOINTS[name]
+def _pairs(track: Track) -> list[tuple[Joint, Joint]]:
+    """Return each joint of a track with the one on the other side; one in the middle is its own."""
+    if not track.names:
+        return []
+    build, family = build_of(track), family_of(track)
+    if build is None or family is None:
+        raise _refused(track.names[0], "no robot that is known here has it")
+    known = joints_by_name(build)
+    others = {**_hands(family), **family.mirror}
+    pairs = []
+    for name in track.names:
+        if name not in known:
+            raise _refused(name, f"it is no joint of {a_robot(family)}")
+        if not family.mirror:
+            raise _refused(name, f"nobody said which joints of {a_robot(family)} are a pair")
+        pairs.append((known[name], known[others.get(name, name)]))
+    return pairs
 
 
-def _partner(joint: Joint) -> Joint:
-    """Return the joint on the other side; one in the middle is its own."""
-    side, _, rest = joint.name.partition("_")
-    return _JOINTS[f"{_SIDES[side]}_{rest}"] if side in _SIDES else joint
+def _hands(family: Family) -> dict[str, str]:
+    """Return the joint on the other side, by name, of the hands: two of a name are a pair."""
+    return {
+        name: other
+        for hand in family.hands
+        for opposite in family.hands
+        if opposite.name == hand.name and opposite.side != hand.side
+        for name, other in zip(hand.names, opposite.names, strict=False)
+    }
 
 
-def _signs(joints: Sequence[Joint], partners: Sequence[Joint]) -> Array:
+def _refused(name: str, why: str) -> BadRequestError:
+    return BadRequestError(f"{name} cannot be mirrored: {why}", "Drop it from the track first.")
+
+
+def _signs(pairs: Sequence[tuple[Joint, Joint]]) -> Array:
     """Return, per joint, 1 or -1: how its axis lies to its partner's in the mirror; (joints,)."""
-    axes = np.array([joint.axis for joint in joints]).reshape(-1, 3)
-    others = np.array([joint.axis for joint in partners]).reshape(-1, 3)
-    signs: Array = np.sign((axes * others * _TURNED).sum(axis=1))
-    return signs
+    axes = np.array([joint.axis for joint, _ in pairs]).reshape(-1, 3)
+    others = np.array([other.axis for _, other in pairs]).reshape(-1, 3)
+    along: Array = (axes * others * _TURNED).sum(axis=1)
+    for (joint, _), cosine in zip(pairs, along.tolist(), strict=True):
+        if abs(cosine) < _ASKEW:
+            raise _refused(joint.name, "its axis has no mirror image on the other side")
+    return np.asarray(np.sign(along))

@@ -12,13 +12,12 @@ from typing import Any
 import numpy as np
 
 from rote.errors import BadRequestError, MissingExtraError
-from rote.model.a1 import A1_JOINTS
 from rote.model.family import Joint
-from rote.model.g1 import G1_JOINTS
 from rote.motion.files.disk import whole
 from rote.motion.findings import Finding, Severity
 from rote.motion.gaps import holes
 from rote.motion.track import Array, Mark, Track
+from rote.motion.whose import joints_of
 
 PICTURES = (".png", ".svg")
 FIRST, SECOND, INK, PALE = "#1f6feb", "#e8590c", "#343a40", "#adb5bd"
@@ -37,7 +36,6 @@ _MOST_SIGNS = 60
 _MARK_SIGNS = 28  # of a mark's words fit beside its line
 _MARK_ROOM = 0.045  # of the width: nearer marks share one label
 _SIGNS_PER_IN, _ENTRY_SIGNS = 13.0, 9  # of the legend: how many fit, and what an entry takes beside
-_JOINTS = {joint.name: joint for joint in (*G1_JOINTS, *A1_JOINTS)}
 
 _Entry = tuple[str, dict[str, Any]]
 """Words of the legend, and how what they stand for is drawn."""
@@ -140,8 +138,11 @@ def drawn_track(
     rows = -(-len(names) // columns)
     figure = blank(max(3.8 * columns, 5.5), 2.5 * rows + 1.1, 110)
     axes = figure.subplots(rows, columns, sharex=True, squeeze=False)
+    known = joints_of(track)
     for axis, name in zip(axes.ravel(), names, strict=False):
-        _draw_joint(axis, track, other, name)
+        low, high = _draw_joint(axis, track, other, name)
+        if name in known:
+            _draw_limits(axis, known[name], low, high)
         _draw_findings(axis, track, name, findings)
         for mark in _marks_within(track):
             axis.axvline(mark.time_s, color=INK, lw=0.8, ls=(0, (4, 3)), alpha=0.6, gid="mark",
@@ -150,7 +151,7 @@ def drawn_track(
         axis.set_visible(False)
     _label(axes, track, len(names))
     entries = [] if other is None else _takes(track, other, title)
-    if not _JOINTS.keys().isdisjoint(names):
+    if not known.keys().isdisjoint(names):
         entries.append(("range used", {"color": FIRST, "lw": 7, "alpha": 0.55}))
     _legend(figure, entries + _severities(findings))
     words = title if isinstance(title, str) else " and ".join(map(plain, title))
@@ -180,7 +181,8 @@ def _worth_seeing(
     return tuple(track.names[column] for column in sorted(chosen[-_PANELS:]))
 
 
-def _draw_joint(axis: Any, track: Track, other: Track | None, name: str) -> None:
+def _draw_joint(axis: Any, track: Track, other: Track | None, name: str) -> tuple[float, float]:
+    """Draw one joint of both takes; return the least and the largest angle shown."""
     values = track.joints_rad[:, track.names.index(name)]
     shown = [values]
     dot = "o" if len(track) == 1 else None
@@ -195,8 +197,7 @@ def _draw_joint(axis: Any, track: Track, other: Track | None, name: str) -> None
     room = _ROOM * max(high - low, _LEAST_RANGE_RAD) + spare
     axis.set_ylim(low - room, high + room)
     _dress(axis, name)
-    if name in _JOINTS:
-        _draw_limits(axis, _JOINTS[name], low, high)
+    return low, high
 
 
 def _draw_line(axis: Any, times_s: Array, values: Array, **how: Any) -> None:

@@ -1,8 +1,9 @@
 """What would the robot do with this track? It is run on a mujoco body. Needs the extra `physics`.
 
-The track drives 29 servos with the motors' real torque. With a fixed base the pelvis is held, as
-on a gantry; with a free one the robot stands on its own feet, its legs stiff: the controller that
-balances a real robot is not simulated, so one that stays upright here needs no balancing at all.
+The track drives a servo in each joint with the motors' real torque. With a fixed base the body is
+held, as on a gantry; with a free one the robot stands on its own feet, its legs stiff: the
+controller that balances a real robot is not simulated, so one that stays upright here needs no
+balancing at all.
 """
 
 from collections.abc import Callable, Iterator
@@ -14,12 +15,13 @@ from numpy.typing import NDArray
 
 from rote.errors import BadRequestError
 from rote.messages import Interpolation
-from rote.model.g1 import G1_23, G1_27, G1_29, G1_JOINTS, G1_REST_RAD, LEGS
+from rote.model.family import Build, Family, Joint
 from rote.motion.findings import Finding, Kind, Severity
 from rote.motion.interpolate import sample
-from rote.motion.kinematics import LINKS, forward, poses, weight_nm, weights
-from rote.motion.preview_body import CANCELS, FEET, FLOOR, STEP_S, Body, build, gains
+from rote.motion.kinematics import Kinematics, kinematics_of
+from rote.motion.preview_body import CANCELS, FLOOR, STEP_S, Body, compiled, gains
 from rote.motion.track import Array, Track
+from rote.motion.whose import a_robot, build_of, family_of, joints_by_name
 
 Base = Literal["fixed", "free"]
 
@@ -34,14 +36,8 @@ MOST_S = 600.0
 _BEFORE_S, _AFTER_S = 1.0, 1.0  # time to settle in the first pose, and to fall after the last
 _ACHIEVED_EVERY = 5  # steps: 100 Hz
 _WEIGHT_EVERY = 10  # steps: a weight changes no faster than a body moves
-_EFFORT_NM = np.array([joint.effort_nm for joint in G1_JOINTS])
-_LOWER_RAD = np.array([joint.lower_rad for joint in G1_JOINTS])
-_UPPER_RAD = np.array([joint.upper_rad for joint in G1_JOINTS])
 _AT_LIMIT = 1.0 - 1e-6
 _ORDER = tuple(Severity)
-_NAMES = {variant.name: variant.names for variant in (G1_29, G1_27, G1_23)}
-_LEG_NAMES = frozenset(G1_JOINTS[index].name for index in LEGS)
-_HAND = "wrist"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,13 +119,33 @@ class Preview:
         }
 
 
+class _Robot(NamedTuple):
+    """What a track is run on."""
+
+    build: Build
+    family: Family
+    body: Kinematics
+    joints: tuple[Joint, ...]
+    """Those of the family, with the motors of the build."""
+
+    @property
+    def legs(self) -> list[int]:
+        return [joint.index for joint in self.joints if joint.part == "leg"]
+
+    def reached(self, poses_rad: Array) -> Array:
+        """Return the poses within the joints' range."""
+        lower = np.array([joint.lower_rad for joint in self.joints])
+        upper = np.array([joint.upper_rad for joint in self.joints])
+        return np.clip(poses_rad, lower, upper)
+
+
 class _Plan(NamedTuple):
     """What the servos are told, step by step."""
 
     times_s: Array
     """On the clock of the track, (n,); at its ends while the body settles before and after."""
     targets_rad: Array
-    """Where the joints should be, (n, 29), be it out of their reach."""
+    """Where the joints should be, (n, joints), be it out of their reach."""
     controls: Array
     counts: NDArray[np.bool_]
     """Whether a step belongs to the motion, and not to settling or what comes after."""
@@ -160,16 +176,19 @@ def preview(
     `time.perf_counter`, is asked only to tell how fast the computing was.
     """
     _check(track, base, speed, payload_kg)
-    plan = _plan(track, speed, free=base == "free")
-    start = np.clip(plan.targets_rad[0], _LOWER_RAD, _UPPER_RAD)
-    body = build(start, free=base == "free", payload_kg=payload_kg)
+    robot = _robot(track, base)
+    free = base == "free"
+    plan = _plan(track, robot, speed, free=free)
+    start = robot.reached(plan.targets_rad[0])
+    body = compiled(robot.build, robot.family, start, free=free, payload_kg=payload_kg)
     begun_s = clock() if clock else 0.0
-    run = _run(body, plan.controls, free=base == "free")
+    feet = frozenset(foot.link for foot in robot.family.body.feet) if free else None
+    run = _run(body, plan.controls, feet)
     took_s = clock() - begun_s if clock else 0.0
     duration_s = track.duration_s / speed
     steps = len(run.positions_rad)
     fell_at_s = float(plan.times_s[steps - 1]) if steps < len(plan.controls) else None
-    joints, contacts = _joints(track, plan, run), _contacts(plan, run)
+    joints, contacts = _joints(track, robot, plan, run), _contacts(plan, run)
     return Preview(
         base=base,
         speed=speed,
@@ -177,12 +196,12 @@ def preview(
         duration_s=duration_s,
         joints=joints,
         contacts=contacts,
-        upright=fell_at_s is None if base == "free" else None,
+        upright=fell_at_s is None if free else None,
         most_tilt_rad=float(run.tilts_rad.max()),
         fell_at_s=fell_at_s,
         real_time_factor=duration_s / took_s if took_s else None,
-        findings=_findings(joints, contacts, fell_at_s, free=base == "free"),
-        achieved=_achieved(track, plan, run),
+        findings=_findings(robot, joints, contacts, fell_at_s, free=free),
+        achieved=_achieved(track, robot, plan, run),
     )
 
 
@@ -194,11 +213,6 @@ def _check(track: Track, base: str, speed: float, payload_kg: float) -> None:
         raise BadRequestError(f"a speed is 0.05 to 10 times the taught one, not {speed:g}")
     if not 0.0 <= payload_kg <= 20.0:
         raise BadRequestError(f"a payload is 0 to 20 kg, not {payload_kg:g}")
-    if not set(track.names) & {joint.name for joint in G1_JOINTS}:
-        raise BadRequestError(
-            "none of the track's joints is one of a G1, and the body here is a G1's",
-            "For an A1: rote motion check, then play it slowly on a simulated one, rote sim --a1.",
-        )
     if track.duration_s / speed > MOST_S:
         raise BadRequestError(
             f"the motion takes {track.duration_s / speed:.0f} s, and up to {MOST_S:.0f} s are run",
@@ -206,42 +220,73 @@ def _check(track: Track, base: str, speed: float, payload_kg: float) -> None:
         )
 
 
-def _plan(track: Track, speed: float, *, free: bool) -> _Plan:
+def _robot(track: Track, base: str) -> _Robot:
+    """Return the robot that a track is of, or refuse where its body is not known well enough."""
+    build, family = build_of(track), family_of(track)
+    if build is None or family is None:
+        raise BadRequestError(
+            "none of the track's joints is one of a robot that is known here",
+            "Draw its curves instead: rote motion plot.",
+        )
+    if unknown := _unknown(build, family, base):
+        raise BadRequestError(
+            f"{a_robot(family)} cannot be previewed so: {unknown}",
+            "Check it instead, rote motion check, then play it slowly on a simulated one.",
+        )
+    known = joints_by_name(build)
+    joints = tuple(known[joint.name] for joint in family.joints)
+    return _Robot(build, family, kinematics_of(family), joints)
+
+
+def _unknown(build: Build, family: Family, base: str) -> str:
+    """Return what a preview needs and this body does not have; empty where all is there."""
+    if not family.body.shapes:
+        return "its shapes are not known here"
+    if not all(joint.mass_kg > 0.0 and joint.effort_nm > 0.0 for joint in family.joints):
+        return "its weights and motors are not known here"
+    stands = kinematics_of(family).stands(build)
+    return "" if stands or base == "fixed" else f"{build.name} has no feet to stand on"
+
+
+def _plan(track: Track, robot: _Robot, speed: float, *, free: bool) -> _Plan:
     """Return what is asked of the servos: to be there, at that speed, with part of the weight."""
     duration_s = track.duration_s / speed
     steps = np.arange(-round(_BEFORE_S / STEP_S), round((duration_s + _AFTER_S) / STEP_S))
     at_s: Array = np.multiply(steps, STEP_S, dtype=np.float64)
     times_s: Array = track.times_s[0] + np.clip(at_s, 0.0, duration_s) * speed
-    targets = sample(track.times_s, poses(track), times_s, Interpolation.LINEAR)
+    body, legs = robot.body, robot.legs
+    poses_rad = body.poses(track, build=robot.build)
+    targets = sample(track.times_s, poses_rad, times_s, Interpolation.LINEAR)
     if free:
-        targets[:, LEGS] = np.array(G1_REST_RAD)[list(LEGS)]
-    reached = np.clip(targets, _LOWER_RAD, _UPPER_RAD)
+        targets[:, legs] = [robot.build.rest.get(robot.joints[leg].name, 0.0) for leg in legs]
+    reached = robot.reached(targets)
     speeds = np.gradient(reached, STEP_S, axis=0)
     few = np.unique(np.append(np.arange(0, at_s.size, _WEIGHT_EVERY), at_s.size - 1))
-    weight = weight_nm(forward(reached[few]), weights())
-    weight[:, LEGS] = 0.0
+    weight = body.weight_nm(body.forward(reached[few]), body.weights())
+    weight[:, legs] = 0.0
     weight = sample(at_s[few], weight, at_s, Interpolation.LINEAR)
     # A servo's force is stiffness * (control - angle) - damping * speed, so what else it shall
     # give is put into the control, divided by the stiffness.
-    servos = gains(free=free)
+    servos = gains(robot.family, free=free)
     controls = reached + (servos.damping * speeds - CANCELS * weight) / servos.stiffness
     return _Plan(times_s, targets, controls, (at_s >= 0.0) & (at_s <= duration_s))
 
 
-def _run(body: Body, controls: Array, *, free: bool) -> _Run:
+def _run(body: Body, controls: Array, feet: frozenset[str] | None) -> _Run:
+    """Step the body; `feet` are the links that may stand on the floor, None where it is held."""
     model, data, step = body.model, body.data, body.mujoco.mj_step
     positions, torques = np.empty_like(controls), np.empty_like(controls)
     tilts = np.zeros(len(controls))
     touches: dict[tuple[str, str], tuple[int, float]] = {}
     for row, control in enumerate(controls):
-        positions[row] = data.qpos[body.first :]
-        if free:
+        positions[row] = data.qpos[body.places]
+        if feet is not None:
             x, y = data.qpos[4], data.qpos[5]
             tilts[row] = np.arccos(max(-1.0, 1.0 - 2.0 * (x * x + y * y)))
         data.ctrl[:] = control
         step(model, data)
         torques[row] = data.actuator_force
-        for pair, depth_m in _touching(body):
+        for pair, depth_m in _touching(body, feet or frozenset()):
             first, deepest_m = touches.get(pair, (row, 0.0))
             touches[pair] = (first, max(deepest_m, depth_m))
         if tilts[row] > FALLEN_RAD:
@@ -249,14 +294,14 @@ def _run(body: Body, controls: Array, *, free: bool) -> _Run:
     return _Run(positions, torques, tilts, touches)
 
 
-def _touching(body: Body) -> Iterator[tuple[tuple[str, str], float]]:
+def _touching(body: Body, feet: frozenset[str]) -> Iterator[tuple[tuple[str, str], float]]:
     """Yield every pair of links that touch now, and how deep; feet may stand on the floor."""
     if not body.data.ncon:
         return
     pairs, distances = body.of_shape[body.data.contact.geom], body.data.contact.dist
     for (one, other), distance_m in zip(pairs.tolist(), distances.tolist(), strict=True):
         a, b = sorted((body.links[one], body.links[other]))
-        if FLOOR not in {a, b} or not {a, b} & set(FEET):
+        if FLOOR not in {a, b} or not {a, b} & feet:
             yield (a, b), -distance_m
 
 
@@ -267,14 +312,14 @@ def _counted(plan: _Plan, run: _Run) -> NDArray[np.intp]:
     return rows if rows.size else np.array([last])
 
 
-def _joints(track: Track, plan: _Plan, run: _Run) -> tuple[JointPreview, ...]:
+def _joints(track: Track, robot: _Robot, plan: _Plan, run: _Run) -> tuple[JointPreview, ...]:
     """Return how each joint of the track fared, and each other one of its robot."""
     rows = _counted(plan, run)
     times_s = plan.times_s[rows]
     errors = np.abs(run.positions_rad[rows] - plan.targets_rad[rows])
     torques = np.abs(run.torques_nm[rows])
-    saturated = torques >= _AT_LIMIT * _EFFORT_NM
-    wanted = {*track.names, *_NAMES.get(track.variant, G1_29.names)}
+    saturated = torques >= _AT_LIMIT * np.array([joint.effort_nm for joint in robot.joints])
+    wanted = {*track.names, *robot.build.names}
     return tuple(
         JointPreview(
             joint=joint.name,
@@ -288,7 +333,7 @@ def _joints(track: Track, plan: _Plan, run: _Run) -> tuple[JointPreview, ...]:
             peak_torque_nm=float(torques[:, column].max()),
             effort_nm=joint.effort_nm,
         )
-        for column, joint in enumerate(G1_JOINTS)
+        for column, joint in enumerate(robot.joints)
         if joint.name in wanted
     )
 
@@ -300,9 +345,9 @@ def _contacts(plan: _Plan, run: _Run) -> tuple[Touch, ...]:
     )
 
 
-def _achieved(track: Track, plan: _Plan, run: _Run) -> Track:
+def _achieved(track: Track, robot: _Robot, plan: _Plan, run: _Run) -> Track:
     rows = _counted(plan, run)[::_ACHIEVED_EVERY]
-    joints = [joint for joint in G1_JOINTS if joint.name in track.names]
+    joints = [joint for joint in robot.joints if joint.name in track.names]
     return Track(
         times_s=plan.times_s[rows],
         joints_rad=run.positions_rad[rows][:, [joint.index for joint in joints]],
@@ -318,6 +363,7 @@ def _achieved(track: Track, plan: _Plan, run: _Run) -> Track:
 
 
 def _findings(
+    robot: _Robot,
     joints: tuple[JointPreview, ...],
     contacts: tuple[Touch, ...],
     fell_at_s: float | None,
@@ -328,9 +374,10 @@ def _findings(
 
     Legs that stand do it here by stiffness alone, so what their motors give is no finding.
     """
-    found = [*_fall(fell_at_s), *map(_met, contacts)]
+    found = [*_fall(fell_at_s), *(_met(touch, robot.body) for touch in contacts)]
+    standing = {robot.joints[leg].name for leg in robot.legs} if free else set[str]()
     for joint in joints:
-        if not free or joint.joint not in _LEG_NAMES:
+        if joint.joint not in standing:
             found += [*_saturated(joint), *_behind(joint)]
     return tuple(sorted(found, key=lambda finding: _ORDER.index(finding.severity)))
 
@@ -349,15 +396,12 @@ def _fall(fell_at_s: float | None) -> Iterator[Finding]:
         )
 
 
-def _met(touch: Touch) -> Finding:
-    # The outermost of the two is the one a person would move.
-    links = [link for link in (touch.a, touch.b) if link in LINKS]
-    link = max(links, key=lambda name: (_HAND in name, LINKS.index(name)))
-    hands = all(_HAND in name for name in (touch.a, touch.b))
+def _met(touch: Touch, body: Kinematics) -> Finding:
+    hands = {touch.a, touch.b} <= body.hands
     return Finding(
         severity=Severity.WARNING if hands else Severity.ERROR,
         kind=Kind.COLLISION,
-        joint=G1_JOINTS[LINKS.index(link)].name,
+        joint=body.outermost(touch.a, touch.b),
         time_s=touch.first_s,
         value=-touch.depth_m,
         limit=0.0,

@@ -10,38 +10,57 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rote.errors import MissingExtraError
-from rote.model.family import Joint
-from rote.model.g1 import G1_JOINTS, PELVIS_COM_M, PELVIS_MASS_KG
-from rote.motion.contact import SHAPES, ContactModel, body_xml
-from rote.motion.kinematics import LINKS, forward, weights
+from rote.model.family import Build, Family, Joint, Shape
+from rote.motion.contact import ContactModel, body_xml
+from rote.motion.kinematics import kinematics_of
 from rote.motion.track import Array
+from rote.motion.whose import joints_by_name
 
 STEP_S = 0.002
 FLOOR = "floor"
 CANCELS = 0.7
 """How much of the weight of arms and torso the controller carries by itself; the rest is sag."""
 
-# By a motor's torque in N.m: the inertia of rotor and gears at the joint, in kg.m2. Where the
-# torque is 35 N.m, two of the motors of 25 N.m share the work.
-_ROTOR_KG_M2 = {5.0: 0.00425, 25.0: 0.00361, 35.0: 0.00722, 88.0: 0.01018, 139.0: 0.0251}
-FEET = ("left_ankle_roll_link", "right_ankle_roll_link")
+# By a motor's torque in N.m: the inertia of rotor and gears at the joint, in kg.m2; others are put
+# between these. Where the torque is 35 N.m, two of the motors of 25 N.m share the work.
+_ROTORS_NM = (5.0, 25.0, 35.0, 88.0, 139.0)
+_ROTORS_KG_M2 = (0.00425, 0.00361, 0.00722, 0.01018, 0.0251)
 _LEAST_SIZE_M = 0.05  # links without a shape of their own are small, but no points
+_ARM = (150.0, 8.0)  # stiffness and damping of what has no gains of its own
+_GAINS = {"waist": (400.0, 12.0), "wrist": (60.0, 1.5), "head": (60.0, 1.5), "finger": (5.0, 0.1)}
+_ANKLE_JOINTS = 2  # of a leg, counted from the foot
 
 
 class Gains(NamedTuple):
-    """What the servos do: torque = stiffness * error + damping * speed error; each (29,)."""
+    """What the servos do: torque = stiffness * error + damping * speed error; each (joints,)."""
 
     stiffness: Array
     damping: Array
 
 
-def gains(*, free: bool) -> Gains:
-    """Return the servos' gains; on its own feet the robot has stiff legs."""
+def gains(family: Family, *, free: bool) -> Gains:
+    """Return the servos' gains; on its own feet a robot has stiff legs."""
     legs, ankles = ((2000.0, 60.0), (3000.0, 40.0)) if free else ((300.0, 10.0), (100.0, 3.0))
-    by_name = {"hip": legs, "knee": legs, "ankle": ankles, "waist": (400.0, 12.0)}
-    by_name |= {"shoulder": (150.0, 8.0), "elbow": (150.0, 8.0), "wrist": (60.0, 1.5)}
-    words = (joint.name.removeprefix("left_").removeprefix("right_") for joint in G1_JOINTS)
-    return Gains(*np.array([by_name[word.partition("_")[0]] for word in words]).T)
+    by_part, near_the_foot = {**_GAINS, "leg": legs}, _ankles(family)
+    return Gains(
+        *np.array(
+            [
+                ankles if joint.index in near_the_foot else by_part.get(joint.part, _ARM)
+                for joint in family.joints
+            ]
+        ).T
+    )
+
+
+def _ankles(family: Family) -> set[int]:
+    """Return the indices of the joints that are nearest to the feet."""
+    body, found = kinematics_of(family), set[int]()
+    for foot in family.body.feet:
+        index = body.links.index(foot.link)
+        for _ in range(_ANKLE_JOINTS):
+            found.add(index)
+            index = body.parents[index]
+    return found - {-1}
 
 
 class Body(NamedTuple):
@@ -54,54 +73,61 @@ class Body(NamedTuple):
     """By mujoco's number; the world, which is the floor, is 0."""
     of_shape: Any
     """The number of the link each shape is on."""
-    first: int
-    """Where in `qpos` the 29 angles begin."""
+    places: Any
+    """Where in `qpos` the angle of each joint is, (joints,)."""
 
 
-def build(pose_rad: Array, *, free: bool, payload_kg: float) -> Body:
-    """Return the body in a pose; if `free` it stands on a floor, else its pelvis is held."""
+def compiled(
+    build: Build, family: Family, pose_rad: Array, *, free: bool, payload_kg: float
+) -> Body:
+    """Return the body of a build in a pose; if `free` it stands on a floor, else its base is held.
+
+    `pose_rad` has an angle for each joint of the family.
+    """
     try:
-        contact = ContactModel()
+        contact = ContactModel(family)
     except MissingExtraError as error:
         raise MissingExtraError("a physics preview", error.extra) from error
-    mujoco = contact._mujoco
-    spec = mujoco.MjSpec.from_string(body_xml(0.0, _apart(contact)))
+    mujoco, base = contact._mujoco, family.body.base
+    spec = mujoco.MjSpec.from_string(body_xml(family, 0.0, _apart(contact)))
     spec.option.timestep = STEP_S
     spec.option.integrator = mujoco.mjtIntegrator.mjINT_IMPLICITFAST
-    load = weights(payload_kg)
-    for joint in G1_JOINTS:
-        mass, centre = float(load.masses_kg[joint.index]), load.centres_m[joint.index]
-        _weigh(spec.body(LINKS[joint.index]), mass, centre)
-        _drive(mujoco, spec, joint, gains(free=free))
-    _weigh(spec.body("pelvis"), PELVIS_MASS_KG, np.array(PELVIS_COM_M))
+    _weigh_all(spec, family, payload_kg)
+    known, servos = joints_by_name(build), gains(family, free=free)
+    for joint in family.joints:
+        _drive(mujoco, spec, known[joint.name], servos)
     if free:
         spec.worldbody.add_geom(type=mujoco.mjtGeom.mjGEOM_PLANE, size=[0, 0, 1])
-        spec.body("pelvis").add_freejoint()
+        spec.body(base).add_freejoint()
     model = spec.compile()
     data = mujoco.MjData(model)
-    first = model.nq - len(G1_JOINTS)
+    places = np.array([model.joint(joint.name).qposadr[0] for joint in family.joints])
     if free:
-        data.qpos[2] = standing_m(pose_rad)
-    data.qpos[first:] = pose_rad
+        data.qpos[2] = standing_m(family, pose_rad)
+    data.qpos[places] = pose_rad
     links = (FLOOR, *(model.body(number).name for number in range(1, model.nbody)))
-    return Body(mujoco, model, data, links, np.asarray(model.geom_bodyid), first)
+    return Body(mujoco, model, data, links, np.asarray(model.geom_bodyid), places)
 
 
-def standing_m(pose_rad: Array) -> float:
-    """Return how high the pelvis is when the soles are on the floor."""
-    frames = forward(pose_rad[None, :])
+def standing_m(family: Family, pose_rad: Array) -> float:
+    """Return how high the base is when the soles are on the floor."""
+    body, feet = kinematics_of(family), {foot.link for foot in family.body.feet}
+    frames = body.forward(pose_rad[None, :])
     soles = [
-        frames.points_m(LINKS.index(shape.link), np.array(shape.start_m) + corner)[2, 0]
-        for shape in SHAPES
-        if shape.link in FEET
-        for corner in _corners(shape.end_m)
+        body.at(frames, (shape.link, corner))[2, 0] - shape.radius_m
+        for shape in family.body.shapes
+        if shape.link in feet
+        for corner in _corners(shape)
     ]
     return -float(min(soles))
 
 
-def _corners(half_m: tuple[float, float, float]) -> list[Array]:
-    """Return the lower corners of a box around 0."""
-    return [np.array([x, y, -1.0]) * half_m for x in (-1.0, 1.0) for y in (-1.0, 1.0)]
+def _corners(shape: Shape) -> list[tuple[float, float, float]]:
+    """Return the lower corners of a box, or the two ends of a capsule."""
+    if shape.radius_m:
+        return [shape.start_m, shape.end_m]
+    (x, y, z), (wide, deep, high) = shape.start_m, shape.end_m
+    return [(x + i * wide, y + k * deep, z - high) for i in (-1.0, 1.0) for k in (-1.0, 1.0)]
 
 
 def _apart(contact: ContactModel) -> list[tuple[str, str]]:
@@ -110,16 +136,25 @@ def _apart(contact: ContactModel) -> list[tuple[str, str]]:
     return [(contact._bodies[one], contact._bodies[other]) for one, other in pairs]
 
 
-def _weigh(link: Any, mass_kg: float, centre_m: Array) -> None:
+def _weigh_all(spec: Any, family: Family, payload_kg: float) -> None:
+    """Give every link its weight, with what is fixed to it and what the hands hold."""
+    body = kinematics_of(family)
+    load = body.weights(payload_kg)
+    for link, mass_kg, centre_m in zip(body.links, load.masses_kg, load.centres_m, strict=True):
+        _weigh(spec.body(link), family, float(mass_kg), centre_m)
+    _weigh(spec.body(family.body.base), family, *body.base_weight())
+
+
+def _weigh(link: Any, family: Family, mass_kg: float, centre_m: Array) -> None:
     link.explicitinertial = True
     link.mass, link.ipos = mass_kg, centre_m
-    link.inertia = inertia_kg_m2(link.name, mass_kg)
+    link.inertia = inertia_kg_m2(family, link.name, mass_kg)
 
 
-def inertia_kg_m2(link: str, mass_kg: float) -> Array:
+def inertia_kg_m2(family: Family, link: str, mass_kg: float) -> Array:
     """Return a link's inertia about its three axes: that of an egg as large as its shapes."""
     lows, highs = [np.full(3, -_LEAST_SIZE_M / 2)], [np.full(3, _LEAST_SIZE_M / 2)]
-    for shape in SHAPES:
+    for shape in family.body.shapes:
         if shape.link == link:
             ends = np.array([shape.start_m, shape.end_m])
             half = np.full(3, shape.radius_m)
@@ -133,7 +168,7 @@ def inertia_kg_m2(link: str, mass_kg: float) -> Array:
 
 def _drive(mujoco: Any, spec: Any, joint: Joint, servos: Gains) -> None:
     """Put a motor with a servo on a joint."""
-    spec.joint(joint.name).armature = _ROTOR_KG_M2[joint.effort_nm]
+    spec.joint(joint.name).armature = np.interp(joint.effort_nm, _ROTORS_NM, _ROTORS_KG_M2)
     stiffness, damping = servos.stiffness[joint.index], servos.damping[joint.index]
     servo = spec.add_actuator(name=joint.name, target=joint.name, trntype=mujoco.mjtTrn.mjTRN_JOINT)
     servo.gainprm[0] = stiffness

@@ -1,41 +1,143 @@
-"""From a stream of robot states to a Track."""
+"""From the positions a robot reports to a Track, whichever robot it is."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
 from rote.messages import RobotState
+from rote.model.family import Build
 from rote.model.g1 import G1_29
-from rote.motion.track import Track
+from rote.motion.interpolate import MINIMUM_JERK_PEAK, minimum_jerk
+from rote.motion.track import Mark, Track
+
+BRIDGE_RAD_S = 1.0
+"""No joint moves faster than this from where a recording was paused to where it goes on."""
+_NEAR_RAD = 0.01
+"""A pose as near as this needs no way to it."""
+_USUAL_STEP_US = 10_000
+_STEPS = 20
+_CLOCK_SHARES = (0.8, 1.25)
+
+
+class Sample(NamedTuple):
+    """One pose of a recording."""
+
+    time_us: int
+    """Since the first sample, by the robot's clock and without pauses."""
+    positions_rad: tuple[float, ...]
 
 
 class Recorder:
-    """Collects the joints of states in the order of the robot's own clock."""
+    """Collects joint positions in the order of the robot's own clock, without pauses.
 
-    def __init__(self, source: str = "") -> None:
+    Where the reader's own time is given too, and the robot's clock runs at another pace, the track
+    goes by the reader's: some robots count in a unit that nobody has published.
+    """
+
+    def __init__(self, source: str = "", build: Build = G1_29) -> None:
         self.source = source
-        self._times_us: list[int] = []
-        self._rows: list[tuple[float, ...]] = []
+        self.build = build
+        self.samples: list[Sample] = []
+        self.marks: tuple[Mark, ...] = ()
+        """Where it was paused."""
+        self._last_us = 0
+        self._shift_us = 0
+        self._first_s: float | None = None
+        self._last_s = 0.0
+        self._shift_s = 0.0
+        self._joins = False
 
     def __len__(self) -> int:
-        return len(self._rows)
+        return len(self.samples)
 
     def add(self, state: RobotState) -> bool:
         """Take in one state; False where it is older than the last, or of another width."""
-        if self._times_us and state.time_us <= self._times_us[-1]:
-            return False
-        if self._rows and len(state.positions_rad) != len(self._rows[0]):
-            return False
-        self._times_us.append(state.time_us)
-        self._rows.append(state.positions_rad)
-        return True
+        return bool(self.add_sample(state.time_us, state.positions_rad))
+
+    def add_sample(
+        self, time_us: int, positions_rad: Sequence[float], now_s: float | None = None
+    ) -> tuple[Sample, ...]:
+        """Take in one pose; returns what was added: nothing where it is older than the last.
+
+        `now_s` is when it was read, by the reader's clock.
+        """
+        row = tuple(positions_rad)
+        if not self.samples:
+            self._shift_us, self._first_s, self._last_s = -time_us, now_s, now_s or 0.0
+        elif self._is_stale(time_us, len(row), now_s):
+            return ()
+        before, added = self.samples[-1:], list[Sample]()
+        if self._joins and before:
+            added = self._bridge(before[0], row, time_us, now_s)
+        self._joins = False
+        added.append(Sample(time_us + self._shift_us, row))
+        self.samples += added
+        self._last_us = time_us
+        self._last_s = self._last_s if now_s is None else now_s
+        return tuple(added)
+
+    def _is_stale(self, time_us: int, width: int, now_s: float | None) -> bool:
+        """Whether a pose is older than the last by either clock, or of another width."""
+        if time_us <= self._last_us or width != len(self.samples[0].positions_rad):
+            return True
+        return now_s is not None and now_s < self._last_s
+
+    def join(self) -> None:
+        """Let the next pose follow the last one at once: what lies between them was left out."""
+        self._joins = bool(self.samples)
+
+    def _bridge(
+        self, before: Sample, row: tuple[float, ...], time_us: int, now_s: float | None
+    ) -> list[Sample]:
+        """Return a soft way from the last pose to the next, and shift what follows behind it."""
+        times = [sample.time_us for sample in self.samples[-_STEPS:]]
+        step_us = int(np.median(np.diff(times))) if len(times) > 1 else _USUAL_STEP_US
+        start, end = np.array(before.positions_rad), np.array(row)
+        far = float(np.abs(end - start).max(initial=0.0))
+        steps = 1
+        if far > _NEAR_RAD:
+            seconds = MINIMUM_JERK_PEAK * far / BRIDGE_RAD_S
+            steps = max(1, int(np.ceil(seconds * 1e6 / step_us)))
+        lasts_us = steps * step_us
+        passed_us = time_us + self._shift_us - before.time_us
+        self._shift_us += lasts_us - passed_us
+        if now_s is not None:
+            self._shift_s += lasts_us / 1e6 - (now_s - self._last_s)
+        self.marks = (*self.marks, Mark(before.time_us / 1e6, "paused here"))
+        way = minimum_jerk(start, end, np.arange(1, steps) / steps) if steps > 1 else ()
+        return [
+            Sample(before.time_us + number * step_us, tuple(pose.tolist()))
+            for number, pose in enumerate(way, start=1)
+        ]
+
+    @property
+    def tick_s(self) -> float:
+        """How long a microsecond of the robot's clock is: that, unless ours disagrees."""
+        if not self.samples or self._first_s is None:
+            return 1e-6
+        ours_s = self._last_s + self._shift_s - self._first_s
+        ticks = self.samples[-1].time_us
+        if not ticks or not ours_s:
+            return 1e-6
+        share = ticks * 1e-6 / ours_s
+        return 1e-6 if _CLOCK_SHARES[0] <= share <= _CLOCK_SHARES[1] else ours_s / ticks
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The joints of its columns: a short state has the first ones."""
+        width = len(self.samples[0].positions_rad) if self.samples else len(self.build.names)
+        return self.build.names[:width]
 
     def track(self) -> Track:
         """Return what was collected; its times begin at 0."""
-        times = np.array(self._times_us, dtype=np.float64) / 1e6
-        width = len(self._rows[0]) if self._rows else len(G1_29.names)
+        times = np.array([sample.time_us for sample in self.samples], dtype=np.float64)
+        rows = np.array([sample.positions_rad for sample in self.samples], dtype=np.float64)
         return Track(
-            times_s=times - times[:1],
-            joints_rad=np.array(self._rows, dtype=np.float64).reshape(len(self._rows), width),
-            names=G1_29.names[:width],
-            variant=G1_29.name,
+            times_s=times * self.tick_s,
+            joints_rad=rows.reshape(len(self.samples), len(self.names)),
+            names=self.names,
+            variant=self.build.name,
             source=self.source,
+            marks=self.marks,
         )

@@ -20,7 +20,6 @@ import numpy as np
 
 from rote.errors import BadRequestError
 from rote.messages import Interpolation
-from rote.model.g1 import G1_JOINTS
 from rote.motion.interpolate import sample
 from rote.motion.limits import (
     MOST_PLAYED_RAD_S,
@@ -30,6 +29,7 @@ from rote.motion.limits import (
 )
 from rote.motion.spline import curve
 from rote.motion.track import Array, Mark, Track
+from rote.motion.whose import joints_of
 
 TOLERANCE_RAD = 0.01
 """No joint is led further from the recorded path than this."""
@@ -113,8 +113,7 @@ def retime(
 def _limits(
     track: Track, velocity: Limit | None, acceleration: Limit | None, jerk: Limit | None
 ) -> Limits:
-    known = {joint.name: joint for joint in G1_JOINTS}
-    fast = {name: float(most_played_rad_s([joint])[0]) for name, joint in known.items()}
+    fast = {name: float(most_played_rad_s([joint])[0]) for name, joint in joints_of(track).items()}
     return Limits(
         _per_joint(track, "velocity", velocity, fast, MOST_PLAYED_RAD_S),
         _per_joint(track, "acceleration", acceleration, {}, RETIME_RAD_S2),

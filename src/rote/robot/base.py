@@ -8,7 +8,7 @@ from typing import Protocol
 from rote import messages as m
 from rote.errors import BadRequestError, RoteError
 from rote.messages import Phase, RobotState
-from rote.model.g1 import G1, MODES, Mode
+from rote.model.family import MAX_MOTION_S, Build, Modes
 
 
 class Port(Protocol):
@@ -18,6 +18,10 @@ class Port(Protocol):
     wire: str
     abilities: frozenset[str]
     latest: RobotState | None
+
+    @property
+    def build(self) -> Build:
+        """Which machine the robot is."""
 
     async def ask(self, command: m.Command) -> m.Reply:
         """Send a command and return the robot's reply."""
@@ -31,13 +35,15 @@ class Port(Protocol):
     async def close(self) -> None:
         """Let go."""
 
-
-class StreamingPort(Port, Protocol):
-    """What a robot needs of a wire that can also stream, as its ability "stream" says."""
-
     def ready(self, poses: Iterable[m.StreamPose]) -> Callable[[int], bool]:
         """Make the poses of the stream that was begun ready; returns what sends one by its place,
-        unanswered. That returns False, and sends nothing, once the stream was ended."""
+        unanswered. That returns False, and sends nothing, once the stream was ended. Only wires
+        with the ability "stream" can."""
+
+    def on_topic(
+        self, topic: str, listener: "Callable[[TopicMessage], None]"
+    ) -> Callable[[], None]:
+        """Call `listener` with what is published on a topic, on wires with the ability "topics"."""
 
 
 class TopicMessage(Protocol):
@@ -116,14 +122,12 @@ class ModeReport:
     """Whether motions can be taught and played in it."""
 
     @classmethod
-    def of(cls, mode_id: int) -> "ModeReport":
+    def of(cls, mode_id: int, modes: Modes) -> "ModeReport":
         """Describe a mode by its id; unknown ones are said to be unknown."""
-        try:
-            mode = Mode(mode_id)
-        except ValueError:
+        mode = modes.find(mode_id)
+        if mode is None:
             return cls(mode_id, "unknown", "a mode rote does not know", balanced=False)
-        name = mode.name.lower().replace("_", " ")
-        return cls(mode_id, name, MODES[mode].words, G1.modes.balanced(mode_id))
+        return cls(mode_id, mode.name, mode.words, mode.balanced)
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,11 +180,11 @@ def check_name(name: str) -> str:
 
 
 def check_seconds(seconds: float, what: str) -> float:
-    """Return a duration, or raise `BadRequestError` where it is not within 180 s."""
+    """Return a duration, or raise `BadRequestError` where it is longer than any motion."""
     # NaN fails every comparison, so it is refused here too.
-    if not 0.001 <= seconds <= m.MAX_DURATION_MS / 1000:
+    if not 0.001 <= seconds <= MAX_MOTION_S:
         raise BadRequestError(
             f"{what} of {seconds} s is not possible",
-            f"Choose more than 0 and at most {m.MAX_DURATION_MS // 1000} s.",
+            f"Choose more than 0 and at most {MAX_MOTION_S:.0f} s.",
         )
     return float(seconds)

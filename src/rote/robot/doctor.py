@@ -5,6 +5,7 @@ a robot.
 """
 
 import asyncio
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,10 +13,8 @@ from rote.carrier import carrier_of, split_url
 from rote.errors import MissingExtraError, RoteError
 from rote.host import check as around
 from rote.host.check import Interface
-from rote.robot.a1.robot import A1, is_down
 from rote.robot.base import Finding, Severity
-from rote.robot.g1 import G1
-from rote.wire.a1.values import HighState
+from rote.robot.robot import Robot
 
 ROBOT_NETWORK = "192.168.123."
 """Where a G1's cable leads."""
@@ -24,7 +23,6 @@ _SAFE_DDS = (11, 0, 1)
 _LOOK_S = 2.0
 _LOW_PERCENT = 20
 _SERVICE = ("rt/api/", "/request")
-_EXPECTED = {"arm": "1.0.0.14", "sport": "1.0.0.0", "motion_switcher": "1.0.0.1"}
 
 
 @dataclass(slots=True)
@@ -221,62 +219,33 @@ async def look_for_robots(look_s: float = _LOOK_S) -> Examination:
     return Examination({"found": [f"{one.serial} at {one.address}" for one in found]})
 
 
-async def look_at_robot(robot: G1) -> Examination:
-    """Ask a connected robot for its mode, its controller and its own findings."""
+async def look_at_robot(robot: Robot) -> Examination:
+    """Ask a connected robot what it is, how it is, and what it finds itself."""
+    build = robot.build
     seen = Examination({"url": robot.url, "abilities": sorted(robot.abilities)})
+    seen.facts |= {"family": build.family, "build": build.name}
     try:
-        mode = await robot.mode()
-        seen.facts |= {"mode": {"id": mode.id, "name": mode.name}}
-        seen.facts |= {"controller": await robot.controller()}
+        seen.facts |= await robot.describe()
         seen.findings += await robot.preflight()
     except RoteError as error:
         seen.findings.append(from_error(error))
-    seen.facts |= {"versions": await _versions(robot)}
-    for service, said in seen.facts["versions"].items():
-        if said.split(".")[:3] != _EXPECTED[service].split(".")[:3]:
-            words = f"{service} has version {said}, and rote was written for {_EXPECTED[service]}"
-            seen.findings.append(
-                Finding(Severity.WARNING, words, "Compare what it does with care.")
-            )
+    seen.findings += _about_versions(robot, seen.facts.get("versions", {}))
     return seen
 
 
-def look_at_a1(robot: A1) -> Examination:
-    """Tell what the walking controller of an A1 or Go1 has said of itself."""
-    told, state = robot.status(), robot.state
-    facts = {
-        "dialect": told.dialect,
-        "level": told.level,
-        "mode": told.mode,
-        "height_m": told.height_m,
-        "battery_percent": told.battery_percent,
-        "hottest_c": told.hottest_c,
-    }
-    seen = Examination({"url": robot.url, "abilities": sorted(robot.abilities), **facts})
-    if isinstance(state, HighState) and is_down(state):
-        words = "the robot lies or hangs: it walks once it has got up"
-        seen.findings.append(Finding(Severity.NOTE, words, "Let it get up: rote a1 stand."))
-    if told.battery_percent is not None and told.battery_percent < _LOW_PERCENT:
-        words = f"the battery has {told.battery_percent} %"
-        seen.findings.append(Finding(Severity.WARNING, words, "Charge it first."))
-    hottest, most = told.hottest_c, robot.safety.limits.temperature_c
-    if hottest is not None and most is not None and hottest > most:
-        words = f"a motor has {hottest} °C, and a protection trips above {most:g} °C"
-        seen.findings.append(Finding(Severity.ERROR, words, "Let the robot lie and cool down."))
-    return seen
-
-
-async def _versions(robot: G1) -> dict[str, str]:
-    """Return what the services say of their interfaces, on wires where they can be asked."""
-    ask = getattr(robot._port, "version", None)
-    said: dict[str, str] = {}
-    if ask is not None:
-        for service in _EXPECTED:
-            try:
-                said[service] = await ask(service)
-            except RoteError:
-                continue
-    return said
+def _about_versions(robot: Robot, versions: Mapping[str, str]) -> list[Finding]:
+    """Say which services have another interface than the one that rote was written for."""
+    services = () if robot.family is None else robot.family.services
+    expected = {service.name: service.version for service in services}
+    return [
+        Finding(
+            Severity.WARNING,
+            f"{service} has version {said}, and rote was written for {expected[service]}",
+            "Compare what it does with care.",
+        )
+        for service, said in versions.items()
+        if service in expected and said.split(".")[:3] != expected[service].split(".")[:3]
+    ]
 
 
 def from_error(error: RoteError) -> Finding:

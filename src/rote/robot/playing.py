@@ -21,23 +21,12 @@ class Playing:
     If the awaiting task is cancelled, the robot stops softly too.
     """
 
-    def __init__(
-        self,
-        port: Port,
-        name: str,
-        begin: Callable[[], Awaitable[float]],
-        stop: Callable[[], Awaitable[None]],
-        *,
-        loop: bool = False,
-    ) -> None:
+    def __init__(self, name: str, stop: Callable[[], Awaitable[None]]) -> None:
         self.name = name
-        self._port = port
-        self._begin = begin
         self._stop = stop
         self._loop = asyncio.get_running_loop()
         self._accepted: asyncio.Future[None] = self._loop.create_future()
         self._changed = asyncio.Event()
-        self._watch = _Watch(self._loop.create_future(), self._changed, loops=loop)
         self._task = self._loop.create_task(self._run(), name=f"rote play {name}")
         # Who does not await the handle has chosen not to hear how it ended.
         self._task.add_done_callback(lambda task: task.cancelled() or task.exception())
@@ -66,7 +55,15 @@ class Playing:
     @property
     def progress(self) -> Progress | None:
         """How far it is; None before the robot has reported."""
-        return self._watch.progress
+        raise NotImplementedError
+
+    async def _run(self) -> PlayReport:
+        """Play; sets `_accepted` when it has begun, and `_changed` when there is progress."""
+        raise NotImplementedError
+
+    def _accept(self) -> None:
+        if not self._accepted.done():
+            self._accepted.set_result(None)
 
     async def wait(self) -> PlayReport:
         """Wait for the end, soft return included. Cancelling the wait does not stop the robot."""
@@ -87,6 +84,31 @@ class Playing:
                 yield progress
         self._task.result()
 
+
+class ActionPlaying(Playing):
+    """A playback that is watched by the states which the robot reports."""
+
+    def __init__(
+        self,
+        port: Port,
+        name: str,
+        begin: Callable[[], Awaitable[float]],
+        stop: Callable[[], Awaitable[None]],
+        *,
+        loop: bool = False,
+    ) -> None:
+        self._port = port
+        self._begin = begin
+        changed = asyncio.Event()
+        self._watch = _Watch(asyncio.get_running_loop().create_future(), changed, loops=loop)
+        super().__init__(name, stop)
+        self._changed = changed
+
+    @property
+    def progress(self) -> Progress | None:
+        """How far it is; None before the robot has reported."""
+        return self._watch.progress
+
     async def _run(self) -> PlayReport:
         watch = self._watch
         forget_loss = self._port.on_loss(watch.fail)
@@ -94,8 +116,7 @@ class Playing:
             watch.duration_s = await self._begin()
             began = self._loop.time()
             watch.accepted_us = self._port.latest.time_us if self._port.latest else 0
-            if not self._accepted.done():
-                self._accepted.set_result(None)
+            self._accept()
             forget_state = self._port.on_state(watch.see)
             try:
                 completed = await watch.ended

@@ -3,7 +3,8 @@
 import math
 
 from rote.messages import MAX_ACTIONS, RobotState
-from rote.model.g1 import G1_JOINTS, MODES, Mode
+from rote.model.family import Build, Modes
+from rote.model.registry import family_of
 from rote.motion.limits import TOLERANCE_RAD
 from rote.robot.base import Actions, Finding, ModeReport, Severity
 
@@ -14,9 +15,9 @@ _LEAST_WEIGHT_N = 100.0
 
 
 def findings(
-    state: RobotState | None, actions: Actions, controller: str | None = None
+    state: RobotState | None, actions: Actions, build: Build, controller: str | None = None
 ) -> list[Finding]:
-    """Return everything worth saying, the worst first."""
+    """Return everything worth saying of a robot of that build, the worst first."""
     if state is None:
         return [
             Finding(
@@ -26,11 +27,12 @@ def findings(
             )
         ]
     found = [
-        *_mode(state),
-        *_arms(state),
-        *_posture(state),
-        *_joints(state),
-        *_health(state),
+        *_machine(build),
+        *_mode(state, build),
+        *_arms(state, build),
+        *_posture(state, build),
+        *_joints(state, build),
+        *_health(state, build),
         *_store(actions),
     ]
     if controller == "":
@@ -45,22 +47,51 @@ def findings(
     return sorted(found, key=lambda finding: order.index(finding.severity))
 
 
-def _mode(state: RobotState) -> list[Finding]:
-    mode = ModeReport.of(state.mode)
-    if mode.balanced:
+def _modes(build: Build) -> Modes:
+    family = family_of(build)
+    return Modes(all=()) if family is None else family.modes
+
+
+def _machine(build: Build) -> list[Finding]:
+    if build.known:
+        return []
+    return [
+        Finding(
+            Severity.WARNING,
+            f"this is {build.title}: its joints are numbered by their motor slots",
+            "It can be watched and taught by its own services. Nothing is streamed to it, and rote "
+            "changes no mode of it. If you know its build, name it in the URL: ?build=g1-29. "
+            "Please send us what `rote doctor --json` says of it.",
+        )
+    ]
+
+
+def _buttons(modes: Modes) -> str:
+    """Return which buttons of the remote lead from damping to a balanced stand."""
+    pressed, mode = [], modes.damp
+    while mode is not None and mode in modes.to_stand:
+        mode = modes.to_stand[mode][0]
+        facts = modes.find(mode)
+        pressed += [facts.buttons] if facts is not None and facts.buttons else []
+    return f" On the remote of the robot: {', then '.join(pressed)}." if pressed else ""
+
+
+def _mode(state: RobotState, build: Build) -> list[Finding]:
+    modes = _modes(build)
+    mode = ModeReport.of(state.mode, modes)
+    if mode.balanced or not build.known:
         return []
     return [
         Finding(
             Severity.ERROR,
             f"the robot is not in a balanced standing (mode {mode.id}, {mode.name})",
-            "Make it stand: rote modes stand. On the remote of a G1: "
-            f"{MODES[Mode.LOCK_STAND].buttons}, then {MODES[Mode.WALK].buttons}.",
+            f"Make it stand: rote modes stand.{_buttons(modes)}",
         )
     ]
 
 
-def _arms(state: RobotState) -> list[Finding]:
-    if state.arms_soft and ModeReport.of(state.mode).balanced:
+def _arms(state: RobotState, build: Build) -> list[Finding]:
+    if state.arms_soft and _modes(build).balanced(state.mode):
         return [
             Finding(
                 Severity.WARNING,
@@ -73,9 +104,9 @@ def _arms(state: RobotState) -> list[Finding]:
     return []
 
 
-def _posture(state: RobotState) -> list[Finding]:
-    x, y, z = state.accelerometer_m_s2
+def _posture(state: RobotState, build: Build) -> list[Finding]:
     found = []
+    x, y, z = state.accelerometer_m_s2 or (0.0, 0.0, 1.0)  # not every robot tells it
     tilt_deg = math.degrees(math.atan2(math.hypot(x, y), z))
     if tilt_deg > MOST_TILT_DEG:
         found.append(
@@ -85,7 +116,9 @@ def _posture(state: RobotState) -> list[Finding]:
                 "Stand it upright before it moves.",
             )
         )
-    if state.foot_force_n and sum(state.foot_force_n) < _LEAST_WEIGHT_N:
+    family = family_of(build)
+    on_feet = family is not None and family.body.feet and state.foot_force_n
+    if on_feet and sum(state.foot_force_n) < _LEAST_WEIGHT_N:
         found.append(
             Finding(
                 Severity.WARNING,
@@ -96,9 +129,9 @@ def _posture(state: RobotState) -> list[Finding]:
     return found
 
 
-def _joints(state: RobotState) -> list[Finding]:
+def _joints(state: RobotState, build: Build) -> list[Finding]:
     found = []
-    for joint, position in zip(G1_JOINTS, state.positions_rad, strict=False):
+    for joint, position in zip(build.joints, state.positions_rad, strict=False):
         beyond = max(joint.lower_rad - position, position - joint.upper_rad)
         if beyond > TOLERANCE_RAD:
             found.append(
@@ -111,13 +144,13 @@ def _joints(state: RobotState) -> list[Finding]:
     return found
 
 
-def _health(state: RobotState) -> list[Finding]:
+def _health(state: RobotState, build: Build) -> list[Finding]:
     found = []
     battery = state.battery_percent
     if battery is not None and battery < LOW_BATTERY:
         grave = Severity.ERROR if battery < EMPTY_BATTERY else Severity.WARNING
         found.append(Finding(grave, f"the battery is at {battery:.0f} %", "Charge it first."))
-    for joint, celsius in zip(G1_JOINTS, state.temperatures_c, strict=False):
+    for joint, celsius in zip(build.joints, state.temperatures_c, strict=False):
         if celsius >= WARM_C:
             grave = Severity.ERROR if celsius >= HOT_C else Severity.WARNING
             words = f"the motor of {joint.name} is at {celsius:.0f} degrees Celsius"

@@ -10,30 +10,27 @@ import threading
 import time
 from collections.abc import Awaitable, Callable, Generator
 from dataclasses import dataclass, replace
-from typing import Any, cast
+from functools import cache
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
 from rote.client.client_base import FromAnywhere
-from rote.errors import BadRequestError
+from rote.errors import BadRequestError, OtherBuildError
 from rote.host import realtime
 from rote.host.loop import clock_of
 from rote.messages import Interpolation, RobotState, StreamPose
-from rote.model.g1 import G1_29, G1_JOINTS, G1_REST_RAD, TAUGHT_JOINTS
+from rote.model.family import MOVED_RAD, Build, Joint
+from rote.model.registry import family_of
 from rote.motion.check import check, check_contact
 from rote.motion.findings import CheckReport
 from rote.motion.interpolate import minimum_jerk, sample
-from rote.motion.legs import is_of_an_a1
 from rote.motion.limits import check_positions, check_speeds, most_played_rad_s
 from rote.motion.track import Array, Track
+from rote.motion.whose import a_robot, build_of
 from rote.robot.base import Port, StreamReport, check_seconds
-from rote.robot.playing import Playing
+from rote.robot.playing import ActionPlaying, Playing
 
-SOFT_RAD_S = 1.0
-"""No joint moves faster than this on the way to the first pose and back from the last."""
-SOFT_LEAST_S = 0.5
-MOVED_RAD = 0.05
-"""A leg that moves by more than this in a track is meant to move, and no stream moves legs."""
 RATES_HZ = (50.0, 1000.0)
 SPEEDS = (0.05, 4.0)
 
@@ -42,26 +39,87 @@ SPEEDS = (0.05, 4.0)
 _SQUARED_PEAK = 2.39
 _SENT_ON_S = 0.2  # so long the last pose is repeated: a lost one must not look like a silence
 _BEHIND_MOST_S = 0.1  # poses later than that are skipped: this computer is too slow for the rate
-_JOINTS = [G1_JOINTS[index] for index in TAUGHT_JOINTS]
-_NAMES = [joint.name for joint in _JOINTS]
-_COLUMNS = np.array(TAUGHT_JOINTS)
-REST_RAD: Array = np.array(G1_REST_RAD)[_COLUMNS]
 
 
 # ---- preparing ----------------------------------------------------------------------------------
 
 
-def taught_joints(track: Track) -> Array:
-    """Return a track's poses of the joints that are taught, (n, 15); those it lacks keep rest.
+class Taught(NamedTuple):
+    """The joints of a build that are taught, and so played."""
 
-    Refuses one that moves other joints: legs belong to the balance controller.
+    names: tuple[str, ...]
+    joints: tuple[Joint, ...]
+    columns: Array
+    """Their places in a state."""
+    rest_rad: Array
+    lower_rad: Array
+    upper_rad: Array
+    soft_rad_s: float
+    """No joint moves faster than this on the way to the first pose and back from the last."""
+    soft_least_s: float
+
+
+@cache
+def taught_of(build: Build) -> Taught:
+    """Return the joints of a build that are taught, as arrays."""
+    joints, family = build.taught_joints, family_of(build)
+    assert family is not None, "nothing is streamed to a machine that is not known"
+    columns: Array = np.array(build.taught_columns)
+    return Taught(
+        names=build.taught,
+        joints=joints,
+        columns=columns,
+        rest_rad=np.array(build.rest_rad)[columns],
+        lower_rad=np.array([joint.lower_rad for joint in joints]),
+        upper_rad=np.array([joint.upper_rad for joint in joints]),
+        soft_rad_s=family.soft_rad_s,
+        soft_least_s=family.soft_least_s,
+    )
+
+
+def check_robot(track: Track, build: Build) -> None:
+    """Refuse a motion of another kind of robot, which nothing makes this one's."""
+    own = build_of(track)
+    if own is not None and own.family != build.family:
+        theirs, ours = (_called(each) for each in (own, build))
+        raise BadRequestError(
+            f"this is a motion of {theirs}, and the robot is {ours}",
+            f"Play it on {theirs}, or choose a motion of {ours}.",
+        )
+
+
+def _called(build: Build) -> str:
+    family = family_of(build)
+    return build.title if family is None else a_robot(family)
+
+
+def check_build(track: Track, build: Build, *, mapped: bool) -> None:
+    """Raise `OtherBuildError` for a motion of another build, unless somebody wants it `mapped`."""
+    own = build_of(track)
+    if mapped or own is None or own.name == build.name or own.family != build.family:
+        return
+    left_out = [name for name in track.names if name not in build.names]
+    missing = [name for name in build.taught if name not in track.names]
+    if left_out or missing:
+        raise OtherBuildError(own.name, build.name, tuple(left_out), tuple(missing))
+
+
+def taught_joints(track: Track, build: Build, *, mapped: bool = False) -> Array:
+    """Return a track's poses of the joints that are taught, (n, joints); those it lacks keep rest.
+
+    Refuses one that moves other joints: legs belong to the balance controller. A motion of another
+    build is `mapped` by the names of its joints, or refused.
     """
-    check_robot(track)
-    unknown = [name for name in track.names if name not in G1_29.names]
+    taught = taught_of(build)
+    check_robot(track, build)
+    check_build(track, build, mapped=mapped)
+    unknown = [] if mapped else [name for name in track.names if name not in build.names]
     if unknown or len(set(track.names)) != len(track.names):
         what = ", ".join(unknown) or "a joint that the track has twice"
-        raise BadRequestError(f"a G1 has no {what}", "Bring the track to the variant g1-29 first.")
-    shared = [name for name in track.names if name in _NAMES]
+        raise BadRequestError(
+            f"{_called(build)} has no {what}", f"Bring the track to the variant {build.name} first."
+        )
+    shared = [name for name in track.names if name in taught.names]
     if len(track) < 2 or not shared:
         raise BadRequestError(
             f"this track has {len(track)} samples and {len(shared)} joints of arms or waist yaw",
@@ -69,32 +127,23 @@ def taught_joints(track: Track) -> Array:
         )
     for column, name in enumerate(track.names):
         moved_rad = float(np.ptp(track.joints_rad[:, column]))
-        if name not in _NAMES and moved_rad > MOVED_RAD:
+        if name not in taught.names and name in build.names and moved_rad > MOVED_RAD:
             raise BadRequestError(
                 f"{name} moves by {moved_rad:.2f} rad, and only arms and waist yaw can be played",
                 "Drop that joint from the track, if the motion can do without.",
             )
-    poses = np.repeat(REST_RAD[None, :], len(track), axis=0)
+    poses = np.repeat(taught.rest_rad[None, :], len(track), axis=0)
     columns = [track.names.index(name) for name in shared]
-    poses[:, [_NAMES.index(name) for name in shared]] = track.joints_rad[:, columns]
+    poses[:, [taught.names.index(name) for name in shared]] = track.joints_rad[:, columns]
     return poses
 
 
-def check_robot(track: Track) -> None:
-    """Refuse a motion of another robot, which nothing makes a G1's."""
-    if is_of_an_a1(track):
-        raise BadRequestError(
-            "this is a motion of an A1, and the robot is a G1",
-            "Play it on an A1, or choose a motion of a G1.",
-        )
-
-
-def check_playable(times_s: Array, poses_rad: Array) -> Array:
+def check_playable(times_s: Array, poses_rad: Array, build: Build) -> Array:
     """Return poses of the taught joints within the limits, or raise `UnsafeMotionError`."""
-    check_positions(times_s, poses_rad, _JOINTS)
-    check_speeds(times_s, poses_rad, _JOINTS, most_played_rad_s(_JOINTS))
-    lower, upper = ([getattr(j, end) for j in _JOINTS] for end in ("lower_rad", "upper_rad"))
-    return np.asarray(np.clip(poses_rad, lower, upper))
+    taught = taught_of(build)
+    check_positions(times_s, poses_rad, taught.joints)
+    check_speeds(times_s, poses_rad, taught.joints, most_played_rad_s(taught.joints))
+    return np.asarray(np.clip(poses_rad, taught.lower_rad, taught.upper_rad))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -102,9 +151,10 @@ class Motion:
     """A track that was found safe, one pose per tick."""
 
     name: str
+    build: Build
     rate_hz: float
     poses_rad: Array
-    """(n, 15), of the taught joints."""
+    """(n, joints), of the taught joints."""
     track: Track
     """What it was made of, as fast as it is to be played."""
     forced: bool = False
@@ -120,19 +170,20 @@ class Motion:
 
         It may take a while the first time, so it is done beside the loop.
         """
-        report = await asyncio.to_thread(check_contact, self.track, state.positions_rad)
+        report = await asyncio.to_thread(check_contact, self.track, state.positions_rad, self.build)
         report.permit(force=self.forced)
 
     def poses(self, state: RobotState) -> list[StreamPose]:
         """Return all that is to be sent, from where the arms are now to their rest."""
-        now_rad = np.array(state.positions_rad)[_COLUMNS]
+        taught = taught_of(self.build)
+        now_rad, rest = np.array(state.positions_rad)[taught.columns], taught.rest_rad
         first, last = self.poses_rad[0], self.poses_rad[-1]
         rise = self._ramp(first - now_rad)[:-1]
         # Rest is a guess: the robot's own pose may as well be that of the beginning.
-        fall = self._ramp(np.maximum(np.abs(last - REST_RAD), np.abs(last - now_rad)))[1:]
+        fall = self._ramp(np.maximum(np.abs(last - rest), np.abs(last - now_rad)))[1:]
         fall = np.concatenate([fall, np.ones(round(_SENT_ON_S * self.rate_hz))])
         weights = [_eased(rise), np.ones(len(self.poses_rad)), 1.0 - _eased(fall)]
-        approach, away = minimum_jerk(now_rad, first, rise), minimum_jerk(last, REST_RAD, fall)
+        approach, away = minimum_jerk(now_rad, first, rise), minimum_jerk(last, rest, fall)
         rows = np.vstack([approach, self.poses_rad, away]).tolist()
         return [
             StreamPose(number, weight, tuple(row))
@@ -143,7 +194,9 @@ class Motion:
 
     def _ramp(self, far_rad: Array) -> Array:
         """Return the fractions of a soft move over that distance, tick by tick from 0 to 1."""
-        seconds = max(SOFT_LEAST_S, _SQUARED_PEAK * float(np.abs(far_rad).max()) / SOFT_RAD_S)
+        taught = taught_of(self.build)
+        peak_s = _SQUARED_PEAK * float(np.abs(far_rad).max()) / taught.soft_rad_s
+        seconds = max(taught.soft_least_s, peak_s)
         return np.linspace(0.0, 1.0, int(np.ceil(seconds * self.rate_hz)) + 1)
 
 
@@ -151,9 +204,13 @@ def _eased(fractions: Array) -> Array:
     return minimum_jerk(np.zeros(1), np.ones(1), fractions)[:, 0]
 
 
-def checked(track: Track, speed: float = 1.0) -> CheckReport:
-    """Return all that a check says of a track at that speed; its `permit` decides."""
-    check_robot(track)
+def checked(track: Track, speed: float = 1.0, build: Build | None = None) -> CheckReport:
+    """Return all that a check says of a track at that speed; its `permit` decides.
+
+    With a `build`, a motion of another kind of robot is refused first.
+    """
+    if build is not None:
+        check_robot(track, build)
     return check(_at_speed(track, speed))
 
 
@@ -173,7 +230,22 @@ def _at_speed(track: Track, speed: float) -> Track:
     return replace(track, times_s=first_s + (track.times_s - first_s) / speed)
 
 
-def prepare(track: Track, rate_hz: float, speed: float, *, force: bool = False) -> Motion:
+def _of_build(track: Track, build: Build) -> Track:
+    """Return a track without the joints that a build does not have."""
+    columns = [column for column, name in enumerate(track.names) if name in build.names]
+    names = tuple(track.names[column] for column in columns)
+    return replace(track, joints_rad=track.joints_rad[:, columns], names=names, variant=build.name)
+
+
+def prepare(
+    track: Track,
+    build: Build,
+    rate_hz: float,
+    speed: float,
+    *,
+    force: bool = False,
+    mapped: bool = False,
+) -> Motion:
     """Make a track ready to be streamed; raises `UnsafeMotionError` where it must not be.
 
     All is checked but contact, which wants the robot's state: see `Motion.check_contact`.
@@ -183,16 +255,16 @@ def prepare(track: Track, rate_hz: float, speed: float, *, force: bool = False) 
             f"a rate of {rate_hz} Hz is not possible",
             f"Choose {RATES_HZ[0]:g} to {RATES_HZ[1]:g} Hz.",
         )
-    poses = taught_joints(track)
+    poses = taught_joints(track, build, mapped=mapped)
     check_seconds(track.duration_s / speed, "a playback")
     ticks = max(1, int(np.ceil(track.duration_s / speed * rate_hz - 1e-6)))
     times_s = np.arange(ticks + 1) / rate_hz
     at_s = track.times_s[0] + times_s * speed
     even = sample(track.times_s, poses, at_s, Interpolation.CUBIC)  # holds after the last
-    safe = check_playable(times_s, even)
-    whole = _at_speed(track, speed)
-    check(whole, contact=False).permit(force=force)
-    return Motion(track.source or "a track", rate_hz, safe, whole, force)
+    safe = check_playable(times_s, even, build)
+    whole = _at_speed(_of_build(track, build) if mapped else track, speed)
+    check(whole, build=build, contact=False).permit(force=force)
+    return Motion(track.source or "a track", build, rate_hz, safe, whole, force)
 
 
 # ---- sending ------------------------------------------------------------------------------------
@@ -289,6 +361,17 @@ class Streaming(Playing):
     If the awaiting task is cancelled, the robot stops softly too.
     """
 
+    def __await__(self) -> Generator[Any, None, StreamReport]:
+        return cast("Generator[Any, None, StreamReport]", super().__await__())
+
+    async def wait(self) -> StreamReport:
+        """Wait for the end, soft return included. Cancelling the wait does not stop the robot."""
+        return cast("StreamReport", await super().wait())
+
+
+class PoseStreaming(ActionPlaying, Streaming):
+    """A stream of poses to a robot that reports how far it is."""
+
     def __init__(
         self,
         port: Port,
@@ -299,13 +382,6 @@ class Streaming(Playing):
     ) -> None:
         self._ticker = ticker
         super().__init__(port, name, begin, stop)
-
-    def __await__(self) -> Generator[Any, None, StreamReport]:
-        return cast("Generator[Any, None, StreamReport]", super().__await__())
-
-    async def wait(self) -> StreamReport:
-        """Wait for the end, soft return included. Cancelling the wait does not stop the robot."""
-        return cast("StreamReport", await super().wait())
 
     async def _run(self) -> StreamReport:
         try:

@@ -1,156 +1,79 @@
-"""Teaching: a block in which the arms are soft, after which they hold again, however it ends."""
+"""Teaching: a block in which joints are soft, after which they hold again, however it ends."""
 
 import asyncio
 import signal
 import threading
-import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
-from rote import messages as m
-from rote.errors import LinkError, RefusedError, RoteError, UnsupportedError
+from rote.errors import RefusedError, RoteError
 from rote.host.loop import to_the_end
-from rote.messages import RobotState
-from rote.model.g1 import G1_29
-from rote.motion.record import Recorder
-from rote.motion.track import Track
-from rote.robot.base import Port
-from rote.robot.keeping import Keeper
+from rote.robot.take import Take
+from rote.robot.take_recording import Keeper
 
 if TYPE_CHECKING:
     from rote.motion.files.library import Library  # who keeps no takes need not load it
 
-Asker = Callable[[m.Command], Awaitable[m.Reply]]
 
-_STILL_THERE = (
-    "Nothing was saved. The robot holds the recording until the next one: robot.save keeps it. "
-    "Or teach again."
-)
-_TEACH_AGAIN = "Look what the robot has kept: rote list. Then teach again."
+class Lesson(Protocol):
+    """What teaching asks of a robot; each kind of robot has its own."""
 
+    async def check(self) -> None:
+        """Raise what forbids the teaching, before anything gets soft."""
 
-class Take:
-    """One recording: being made inside the block, and here on our side after it."""
+    async def begin(self, take: Take, end: Callable[[RoteError], None]) -> None:
+        """Make the joints soft and give every pose to `take`.
 
-    def __init__(self, name: str, port: Port, ask: Asker) -> None:
-        self.name = name
-        self._port = port
-        self._ask = ask
-        self._paused = False
-        self.saved = False
-        """Whether the robot has stored it under its name."""
-        self.file: Path | None = None
-        """Where it is on our own disk, once the block is over, if it was to be kept."""
-        self.file_problem: RoteError | None = None
-        """Why it is not there."""
-        self._recorder = Recorder(f"teach {name} over {port.wire}")
-        self._track: Track | None = None
-        self._discarded = False
+        `end` is to be called where the teaching must end before its block does.
+        """
 
-    @property
-    def track(self) -> Track:
-        """The joints as the robot reported them, at the rate it reported them."""
-        return self._track if self._track is not None else self._recorder.track()
+    async def hold(self, *, keep: bool) -> None:
+        """Make the joints hold again. The robot keeps what it recorded, or forgets it.
 
-    @property
-    def samples(self) -> int:
-        """How many states have been recorded so far."""
-        return len(self._recorder)
+        It is called after every `begin`, also after one that failed.
+        """
 
-    @property
-    def discarded(self) -> bool:
-        """Whether the robot is to store nothing."""
-        return self._discarded
+    def leave(self) -> None:
+        """Give no more poses."""
 
-    def discard(self) -> None:
-        """Do not save this take on the robot when the block ends."""
-        self._discarded = True
-
-    async def pause(self) -> None:
-        """Leave out what happens from now on, on wires that can; the arms stay soft."""
-        await self._pause(paused=True)
-
-    async def resume(self) -> None:
-        """Record again."""
-        await self._pause(paused=False)
-
-    async def _pause(self, *, paused: bool) -> None:
-        if "pause" not in self._port.abilities:
-            raise UnsupportedError("pause a recording", f"{self._port.wire}://", ("webrtc://",))
-        await self._ask(m.PauseRecording(paused))
-        self._paused = paused
-
-    def _add(self, state: RobotState) -> bool:
-        return state.recording and not self._paused and self._recorder.add(state)
-
-    def _finish(self) -> None:
-        self._track = self._recorder.track()
+    async def save(self, take: Take) -> None:
+        """Have the robot store the take, where robots of this kind do."""
 
 
 class Teaching:
-    """`async with robot.teach("wave") as take`: the arms are soft inside the block.
+    """`async with robot.teach("wave") as take`: joints are soft inside the block.
 
     They hold again however it ends: by success, an exception, cancellation, a lost answer, Ctrl-C
     or a signal that asks the process to end. The robot stores the take only if the block succeeded.
     If the robot falls silent, or somebody else ends the teaching, the block is interrupted and
-    `PeerLostError` or `RefusedError` is raised.
+    `PeerLostError` or `RefusedError` is raised; what was recorded until then is kept on our side.
     """
 
-    def __init__(
-        self,
-        port: Port,
-        ask: Asker,
-        check: Callable[[], Awaitable[bool]],
-        name: str,
-        library: "Library | None" = None,
-    ) -> None:
-        """Teach what `check` lets pass; it returns whether the robot has an action of that name."""
-        self._port = port
-        self._ask = ask
-        self._check = check
+    def __init__(self, lesson: Lesson, take: Take, library: "Library | None" = None) -> None:
+        self._lesson = lesson
+        self._take = take
         self._library = library
         self._keeper: Keeper | None = None
-        self._take = Take(name, port, ask)
-        self._loss: RoteError | None = None
+        self._reason: RoteError | None = None
         self._task: asyncio.Task[object] | None = None
         self._undo: list[Callable[[], object]] = []
         self._signal: int | None = None
-        self._refused = False
-        self._is_ours = False
-        self._was_soft = False
         self._ending = False
-        self._began_s = 0.0
-        self._lasted_s = 0.0
 
     async def __aenter__(self) -> Take:
-        self._is_ours = not await self._check()
+        await self._lesson.check()
         self._keep()
         self._task = asyncio.current_task()
-        self._undo.append(self._port.on_loss(self._on_loss))
         self._catch_signals()
         try:
-            # Inside the try: if only the answer is lost, the arms are soft all the same.
-            await self._enter()
-            self._undo.append(self._port.on_state(self._see))
-            await self._ask(m.Record(on=True))
-            self._began_s = asyncio.get_running_loop().time()
+            # Inside the try: if only the answer is lost, the joints are soft all the same.
+            await self._lesson.begin(self._take, self._on_end)
         except BaseException as error:
             await self._end(error)
             raise
         return self._take
-
-    async def _enter(self) -> None:
-        """Ask for soft arms. What the robot has under the name is ours once it says yes; until
-        then, and if it never answers, only if there was nothing before."""
-        try:
-            await self._ask(m.EnterTeaching(self._port.latest, self._take.name))
-        except RefusedError:
-            self._refused = True
-            raise
-        self._is_ours = True
 
     async def __aexit__(
         self,
@@ -161,15 +84,12 @@ class Teaching:
         await self._end(error)
 
     async def _end(self, error: BaseException | None) -> None:
-        """Make the arms hold, then save or tell why not."""
+        """Make the joints hold, then save or tell why not."""
         self._ending = True
-        self._lasted_s = asyncio.get_running_loop().time() - self._began_s
-        interruption = error
+        take, interruption = self._take, error
         try:
-            if not self._refused and not isinstance(self._loss, LinkError):
-                await to_the_end(self._ask(m.ExitTeaching()))
-                if self._is_ours and (error is not None or self._take.discarded):
-                    await to_the_end(self._ask(m.DiscardRecording(self._take.name)))
+            keep = error is None and not take.discarded
+            await to_the_end(self._lesson.hold(keep=keep))
         except RefusedError:
             # It is there and was not ours to end; what went wrong first matters more.
             if error is None:
@@ -177,63 +97,59 @@ class Teaching:
         except asyncio.CancelledError as cancelled:
             interruption = cancelled
         finally:
+            self._lesson.leave()
             for undo in self._undo:
                 undo()
-            self._take._finish()
-            await to_the_end(self._settle(wanted=error is None or self._loss is not None))
+            await to_the_end(self._settle(wanted=error is None or self._reason is not None))
         self._raise_interruption(interruption)
         if interruption is not error:
             raise interruption or AssertionError
-        if error is None and not self._take.discarded:
-            await self._save()
+        if error is None and not take.discarded:
+            await self._lesson.save(take)
+
+    # ---- our own disk ---------------------------------------------------------------------------
 
     def _keep(self) -> None:
-        """Begin to write the take to disk; what the disk refuses is told before arms get soft."""
+        """Begin to write the take to disk; what the disk refuses is told while nothing is soft."""
         if self._library is not None:
-            source = f"teach {self._take.name} over {self._port.wire}"
-            width = len(self._port.latest.positions_rad) if self._port.latest else len(G1_29.names)
-            writer = self._library.record(self._take.name, G1_29.names[:width], source=source)
+            take = self._take
+            writer = self._library.record(
+                take.name, take.build.names, variant=take.build.name, source=take.source
+            )
             self._keeper = Keeper(writer)
+            self._undo.append(take.on_sample(self._keeper.add))
 
     async def _settle(self, *, wanted: bool) -> None:
         """Complete the file, or throw it away. What came before a loss is worth keeping."""
-        if self._keeper is None:
+        take, keeper = self._take, self._keeper
+        if keeper is None:
             return
-        if wanted and not self._take.discarded:
-            self._take.file = await self._keeper.finish()
-            self._take.file_problem = self._keeper.problem
+        if not wanted or take.discarded:
+            await keeper.discard()
+        elif take.clock_is_the_robots:
+            take.file = await keeper.finish(take.track.marks)
+            take.file_problem = keeper.problem
         else:
-            await self._keeper.discard()
+            await self._save_again(keeper)
 
-    async def _save(self) -> None:
-        # By the robot's clock where it was heard: on a bad network our own began much too late.
-        lasted_s = self._take.track.duration_s or self._lasted_s
-        duration_ms = min(max(1, round(lasted_s * 1000)), m.MAX_DURATION_MS)
-        save = m.SaveAction(
-            name=self._take.name, created_s=int(time.time()), duration_ms=duration_ms
-        )
-        await self._ask(save)
-        self._take.saved = True
+    async def _save_again(self, keeper: Keeper) -> None:
+        """Save what was written with the wrong times, as only now can be known."""
+        assert self._library is not None
+        try:
+            entry = await asyncio.to_thread(self._library.save, self._take.track, self._take.name)
+        except RoteError as error:
+            self._take.file_problem = error
+            await keeper.leave()
+        else:
+            self._take.file = entry.path
+            await keeper.discard()
 
     # ---- interruptions --------------------------------------------------------------------------
 
-    def _see(self, state: RobotState) -> None:
-        if self._take._add(state) and self._keeper is not None:
-            self._keeper.add(state)
-        if self._was_soft and not state.arms_soft and self._loss is None and not self._ending:
-            # Somebody stopped it, or the robot itself did: the person must not go on unrecorded.
-            self._on_loss(
-                RefusedError(
-                    m.Code.NOT_TEACHING,
-                    "the teaching was ended by another client, or by the robot itself",
-                    _STILL_THERE if "save" in self._port.abilities else _TEACH_AGAIN,
-                )
-            )
-        self._was_soft = state.arms_soft
-
-    def _on_loss(self, error: RoteError) -> None:
-        self._loss = error
-        self._interrupt()
+    def _on_end(self, error: RoteError) -> None:
+        if self._reason is None:
+            self._reason = error
+            self._interrupt()
 
     def _on_signal(self, number: int) -> None:
         self._signal = number
@@ -255,9 +171,9 @@ class Teaching:
 
     def _raise_interruption(self, error: BaseException | None) -> None:
         """Turn a cancellation of our own making into what caused it."""
-        if self._loss is not None:
+        if self._reason is not None:
             if isinstance(error, asyncio.CancelledError) and self._task is not None:
                 self._task.uncancel()
-            raise self._loss from error
+            raise self._reason from error
         if self._signal is not None:
             raise SystemExit(128 + self._signal) from error

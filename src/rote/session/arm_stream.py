@@ -1,4 +1,4 @@
-"""A client's stream of poses to `rt/arm_sdk`: what is told, and the way out of it from anywhere.
+"""A client's stream of poses to a robot's motors: what is told, and a soft end from anywhere.
 
 The robot obeys as far as the weight goes, which rises and falls with the poses. Whoever ends a
 stream early may not just fall silent: the arms would stay as stiff as they are told last, or drop.
@@ -11,14 +11,13 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from rote.errors import BadRequestError
 from rote.messages import Phase, StreamPose
-from rote.model.g1 import G1_JOINTS, G1_REST_RAD, TAUGHT_JOINTS
-from rote.wire.hg import UPPER_BODY
+from rote.model.family import Build
+from rote.model.registry import family_of
 
 FADE_HZ = 250.0
-SOFT_RAD_S = 1.0
-"""No joint moves faster than this while the weight falls, if the robot's own pose is rest."""
-FADE_LEAST_S, FADE_MOST_S = 0.5, 5.0
+FADE_MOST_S = 5.0
 ASTRAY_RAD, ASTRAY_S = 0.5, 0.5
 """Arms that are so far from where they are told to be, for so long, do not follow."""
 _BRAKE_S = 0.3
@@ -27,27 +26,33 @@ _SPEED_OVER_S = 0.02
 _MOST_RAD_S = 4.0
 _PEAK = 1.875
 """How much faster than its mean a move by minimum jerk is, at most."""
-_PLACES = [UPPER_BODY.index(joint) for joint in TAUGHT_JOINTS]
-_LOWER = np.array([G1_JOINTS[motor].lower_rad for motor in UPPER_BODY])
-_UPPER = np.array([G1_JOINTS[motor].upper_rad for motor in UPPER_BODY])
-_REST = np.array(G1_REST_RAD)[list(UPPER_BODY)]
 
 
 class Setpoint(NamedTuple):
     """What the robot is told at one moment."""
 
     positions_rad: tuple[float, ...]
-    """Of waist and arms, in the order of `UPPER_BODY`."""
+    """Of the joints that a stream commands, in the order of `Build.streamed`."""
     weight: float
 
 
 class ArmStream:
     """One stream, from its beginning to the last it tells."""
 
-    def __init__(self, positions_rad: tuple[float, ...]) -> None:
-        """Begin where the robot's 29 joints are; what is not streamed stays there."""
-        here = tuple(positions_rad[motor] for motor in UPPER_BODY)
-        self.last = Setpoint(here, 0.0)
+    def __init__(self, positions_rad: tuple[float, ...], build: Build) -> None:
+        """Begin where the joints of a build are; those that no pose moves stay there."""
+        streamed, family = build.streamed_columns, family_of(build)
+        if family is None or not set(build.taught_columns) <= set(streamed):
+            raise BadRequestError(f"poses cannot be streamed to {build.name}")
+        joints = [build.joints[column] for column in streamed]
+        self._columns = build.taught_columns
+        self._places = tuple(map(streamed.index, build.taught_columns))
+        """Where the joints of a pose are among those that are streamed."""
+        self._lower = np.array([joint.lower_rad for joint in joints])
+        self._upper = np.array([joint.upper_rad for joint in joints])
+        self._rest = np.array([build.rest_rad[column] for column in streamed])
+        self._soft_rad_s, self._fade_least_s = family.soft_rad_s, family.soft_least_s
+        self.last = Setpoint(tuple(positions_rad[column] for column in streamed), 0.0)
         self.following = True
         """Whether poses are taken; no longer after `fade`."""
         self._told: deque[tuple[float, tuple[float, ...]]] = deque()
@@ -66,7 +71,7 @@ class ArmStream:
     def follow(self, pose: StreamPose, now: float) -> Setpoint:
         """Return what to tell for the next pose."""
         positions = list(self.last.positions_rad)
-        for place, position in zip(_PLACES, pose.positions_rad, strict=True):
+        for place, position in zip(self._places, pose.positions_rad, strict=True):
             positions[place] = position
         self.last = Setpoint(tuple(positions), pose.weight)
         self._told.append((now, self.last.positions_rad))
@@ -76,13 +81,14 @@ class ArmStream:
         return self.last
 
     def astray(self, positions_rad: tuple[float, ...], now: float) -> bool:
-        """Whether the robot's 29 joints have long not been where they are told to be.
+        """Whether the robot's joints, by column, have long not been where they are told to be.
 
         Something holds them, or the robot does not obey: what it would do next nobody knows.
         """
         told = self.last.positions_rad
         apart = max(
-            abs(positions_rad[m] - told[p]) for m, p in zip(TAUGHT_JOINTS, _PLACES, strict=True)
+            abs(positions_rad[c] - told[p])
+            for c, p in zip(self._columns, self._places, strict=True)
         )
         if self.phase is not Phase.PLAYING or apart < ASTRAY_RAD:
             self._astray_since = None
@@ -94,14 +100,14 @@ class ArmStream:
         """Take no more poses; return what to tell, `FADE_HZ` times a second, to let go softly."""
         self.following = False
         positions = np.array(self.last.positions_rad)
-        far = float(np.abs(positions - _REST).max()) * self.last.weight
-        seconds = min(max(FADE_LEAST_S, _PEAK * far / SOFT_RAD_S), FADE_MOST_S)
+        far = float(np.abs(positions - self._rest).max()) * self.last.weight
+        seconds = min(max(self._fade_least_s, _PEAK * far / self._soft_rad_s), FADE_MOST_S)
         count = int(np.ceil(seconds * FADE_HZ))
         times = np.arange(1, count + 1) / FADE_HZ
         # From its speed to a stand: the way is the area under a line that falls to nothing.
         left = np.minimum(times, _BRAKE_S)
         coasted = np.outer(left - left**2 / (2 * _BRAKE_S), self._speed())
-        lowest, highest = np.minimum(_LOWER, positions), np.maximum(_UPPER, positions)
+        lowest, highest = np.minimum(self._lower, positions), np.maximum(self._upper, positions)
         braked = np.clip(positions + coasted, lowest, highest)
         share = times / times[-1]
         weights = self.last.weight * (1.0 - share**3 * (10.0 - 15.0 * share + 6.0 * share**2))
@@ -114,10 +120,10 @@ class ArmStream:
     def _speed(self) -> npt.NDArray[np.float64]:
         """Return how fast the poses went, within reason."""
         if len(self._told) < 2:
-            return np.zeros(len(UPPER_BODY))
+            return np.zeros(len(self._rest))
         (first_s, first), (last_s, last) = self._told[0], self._told[-1]
         seconds = last_s - first_s
         if not 0.0 < seconds < _BRAKE_S:
-            return np.zeros(len(UPPER_BODY))
+            return np.zeros(len(self._rest))
         step = np.array(last) - np.array(first)
         return np.asarray(np.clip(step / seconds, -_MOST_RAD_S, _MOST_RAD_S))

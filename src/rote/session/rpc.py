@@ -13,7 +13,7 @@ with the time it happened; then send what `outgoing` returns, act on what `event
 
 import itertools
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rote.errors import BadRequestError, DecodeError, LocalProtocolError
 from rote.session.events import Opened, PeerLost, Unanswered
@@ -67,6 +67,17 @@ _MAY_SEND = {Role.CLIENT: Inner | channel.Media, Role.ROBOT: Inner | channel.Fau
 
 def _key(message: rpc.Request | rpc.Response) -> tuple[str, int, int]:
     return message.service, message.api_id, message.id
+
+
+def _completed(response: rpc.Response, request: rpc.Request) -> rpc.Response:
+    """Return a response with what the robot left out, by the request that has its id."""
+    if response.service and response.api_id:
+        return response
+    return replace(
+        response,
+        service=response.service or request.service,
+        api_id=response.api_id or request.api_id,
+    )
 
 
 class RpcSession:
@@ -343,6 +354,8 @@ class RpcSession:
     def _receive_answer(self, value: rpc.Response | channel.Chunk, now: float) -> None:
         response = value.response if isinstance(value, channel.Chunk) else value
         pending = self._pending.get(response.id)
+        if pending is not None:
+            response = _completed(response, pending.request)
         if pending is None or _key(pending.request) != _key(response):
             self.dropped["reply to nothing"] += 1
             return
@@ -352,7 +365,7 @@ class RpcSession:
             return
         if isinstance(value, channel.Chunk):
             pending.retry_at = _NEVER  # it is on its way
-            whole = self._chunks.add(value)
+            whole = self._chunks.add(replace(value, response=response))
             if whole is None:
                 return
             response = whole

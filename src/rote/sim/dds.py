@@ -78,8 +78,13 @@ class DdsDoor:
         self._mode = self._writer(SPORT_TOPIC, types.SPORT)
         self._battery = self._writer(BMS_TOPIC, types.BATTERY)
         self._arms = self._writer(rpc.ARM_STATE_TOPIC, types.TEXT)
+        build = self._world.build
+        self._stream_topic = (build.stream.topic if build.stream else "") or hg.ARM_SDK_TOPIC
+        # Taught joints among those that are streamed; one that is not stays at rest.
+        self._places = [(*build.streamed, *build.taught).index(name) for name in build.taught]
+        self._rest_rad = tuple(build.rest.get(name, 0.0) for name in build.taught)
         self._reader(HAND_TOPIC, types.TEXT, self._take_hand, _COMMANDS)
-        self._reader(hg.ARM_SDK_TOPIC, types.LOWCMD, self._obey_arms, _COMMANDS)
+        self._reader(self._stream_topic, types.LOWCMD, self._obey_arms, _COMMANDS)
         self._waiting: list[tuple[rpc.Request, Answer]] = []
         self._numbers = 0
         self._spent = False
@@ -147,8 +152,7 @@ class DdsDoor:
             self._slow_at += _SLOW_S
             self._publish_slowly()
         if self._watched:
-            machine = self._world.firmware.mode_machine
-            data = hg.encode_lowstate(self._world.state(), mode_machine=machine)
+            data = hg.encode_lowstate(self._world.state(), build=self._world.build)
             self._say(types.LOWSTATE, self._lowstate, data)
         if now_s >= self._battery_at:
             self._battery_at += _BATTERY_S
@@ -228,10 +232,17 @@ class DdsDoor:
         A stream that was refused, or ended by somebody else, does not begin again by itself: first
         the weight has to come back to 0, or the commands to cease.
         """
-        command = hg.decode_arm_command(data)
+        build = self._world.build
+        if build.stream is None or build.stream.weight_slot is None:
+            if self._world.time_s - self._commanded_s > _CEASED_S:
+                self._world.note(self._world.no_stream)
+            self._commanded_s = self._world.time_s
+            return
+        command = hg.decode_arm_command(data, build)
         self._numbers += 1
-        positions = command.positions_rad
-        pose = m.StreamPose(self._numbers, command.weight, (positions[0], *positions[3:]))
+        told = command.positions_rad + self._rest_rad
+        taught = tuple([told[place] for place in self._places])
+        pose = m.StreamPose(self._numbers, command.weight, taught)
         if self._world.time_s - self._commanded_s > _CEASED_S or command.weight == 0.0:
             self._spent = False
         self._commanded_s = self._world.time_s
@@ -245,4 +256,4 @@ class DdsDoor:
             self._world.obey(self, pose)
         elif isinstance(begun, m.Status):
             words, _ = m.words_for(begun.code)
-            self._world.note(f"the arms do not follow {hg.ARM_SDK_TOPIC}: {words}")
+            self._world.note(f"the arms do not follow {self._stream_topic}: {words}")

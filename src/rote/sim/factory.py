@@ -4,6 +4,8 @@ The motions are this project's own; what the factory's look like is not public.
 """
 
 from rote.messages import ActionEntry
+from rote.model.family import Build
+from rote.sim.columns import DEFAULT_BUILD
 from rote.sim.presets import performed
 from rote.sim.refusal import RefusalError
 from rote.sim.store import Store
@@ -18,14 +20,14 @@ _FACTORY = (
 _CREATED_S = 1_704_067_200
 
 
-def add_factory_actions(store: Store) -> tuple[ActionEntry, ...]:
+def add_factory_actions(store: Store, build: Build = DEFAULT_BUILD) -> tuple[ActionEntry, ...]:
     """Put the factory's actions into the store, those that are not there yet."""
     there = {entry.name for entry in store.entries()}
     added = []
     for name, length_s, script in _FACTORY:
         if name in there:
             continue
-        action = performed(name, script, length_s, _CREATED_S)
+        action = performed(name, script, length_s, build, _CREATED_S)
         try:
             store.save(action)
         except RefusalError:  # no place left: what the person taught goes first

@@ -1,12 +1,15 @@
-"""What differs from one G1's software and hardware to another's, as profiles to choose from.
+"""What differs from one robot's software to another's, as profiles to choose from.
 
-The simulated body always has 29 joints. Where a profile is that of a robot with 23, the missing
-ones of waist and wrists are there and simply not moved by its factory actions.
+Which hardware it runs on, the build says. Of a G1's two running modes its firmware knows the one
+for the joints that the build has.
 """
 
 from dataclasses import dataclass
 
-from rote.model.g1 import Mode
+from rote.errors import BadRequestError
+from rote.model.family import Build
+from rote.sim.columns import family_for
+from rote.wire.lowstate import SLOTS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,36 +21,60 @@ class Firmware:
     """How the first answer to a WebRTC client is wrapped: 2 one key for all, 3 a key per robot."""
     answers_everybody: bool
     """Whether it answers a search for any robot, or only one that names its serial number."""
-    mode_machine: int
-    """Which hardware it is; see `rote.wire.lowstate.MACHINES`."""
-    standing: Mode
-    """Where it stands balanced after a usual start."""
-    running: Mode
-    """The id of its running mode; it does not know the other."""
-    ignored: frozenset[Mode] = frozenset()
+    standing: int | None = None
+    """The mode in which it stands after a usual start; None for what is usual in its family."""
+    ignored: frozenset[int] = frozenset()
     """Modes it says yes to and does not go to."""
+    slots: int = SLOTS
+    """How many motors its states tell of over WebRTC, whatever joints it has."""
 
 
 PROFILES: dict[str, Firmware] = {
     profile.version: profile
     for profile in (
-        Firmware(
-            version="1.4.7",
-            signalling=2,
-            answers_everybody=True,
-            mode_machine=4,
-            standing=Mode.WALK,
-            running=Mode.RUN,
-        ),
+        Firmware(version="1.4.7", signalling=2, answers_everybody=True, standing=500),
         Firmware(
             version="1.5.3",
             signalling=3,
             answers_everybody=False,
-            mode_machine=5,
-            standing=Mode.WALK_WAIST,
-            running=Mode.RUN_29,
-            ignored=frozenset({Mode.WALK}),
+            standing=501,
+            ignored=frozenset({500}),
         ),
     )
 }
+"""Of a G1, by version."""
 DEFAULT = PROFILES["1.4.7"]
+
+_FAMILY = "g1"
+_RUN, _RUN_29 = 801, 802
+_SMALL = 23
+"""The joints of the G1 that runs in the first of these modes; all others run in the second."""
+
+
+def firmware_of(build: Build) -> Firmware:
+    """Return the firmware of a build where nobody says which."""
+    if build.family == _FAMILY:
+        return DEFAULT
+    family = family_for(build)
+    signalling = DEFAULT.signalling if family.signalling is None else family.signalling
+    return Firmware(
+        version="simulated", signalling=signalling, answers_everybody=family.answers_everybody
+    )
+
+
+def firmware_named(version: str, build: Build) -> Firmware:
+    """Return the firmware of that version, or raise `BadRequestError` that says which there are."""
+    known = PROFILES if build.family == _FAMILY else {}
+    if version not in known:
+        raise BadRequestError(
+            f"there is no firmware {version!r} of {build.name}",
+            f"Use: {', '.join(known)}." if known else "Leave it out: none is known.",
+        )
+    return known[version]
+
+
+def unknown_modes(build: Build) -> frozenset[int]:
+    """Return the modes of its family that a build does not know: one of a G1's two for running."""
+    if build.family != _FAMILY:
+        return frozenset()
+    return frozenset({_RUN_29 if len(build.joints) == _SMALL else _RUN})

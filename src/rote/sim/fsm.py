@@ -1,13 +1,13 @@
 """The robot's modes as tables: what may follow what, how long it takes, and what needs what.
 
-The ids are those a G1 reports. What is not in a table is refused and changes nothing; damping is
-allowed from everywhere, because it is how a person stops a robot that misbehaves.
+Which modes there are and what leads where is the family's data. What is not in a table is refused
+and changes nothing. A family without a motion controller has one mode and is always ready.
 """
 
 from enum import Enum
 
 from rote.messages import Code
-from rote.model.g1 import MODES, MOVES, Mode
+from rote.model.family import ModeFacts, Modes
 from rote.sim.refusal import RefusalError
 
 
@@ -49,40 +49,53 @@ _NEED_BALANCE = (Input.TEACH, Input.PLAY)
 class Machine:
     """The mode and the activity of one robot."""
 
-    def __init__(self, mode: Mode = Mode.WALK) -> None:
-        self.mode = mode
+    def __init__(self, modes: Modes, mode: int | None = None) -> None:
+        self.modes = modes
+        self.mode = modes.standing if mode is None else mode
         self.activity = Activity.IDLE
-        self._target: Mode | None = None
+        self._target: int | None = None
         self._arrival_s = 0.0
+
+    @property
+    def facts(self) -> ModeFacts:
+        """What is known of the mode it is in."""
+        facts = self.modes.find(self.mode)
+        assert facts is not None, f"there is no mode {self.mode}"
+        return facts
 
     @property
     def balanced(self) -> bool:
         """Whether the arms may be taught and played now."""
-        return MODES[self.mode].balanced and self._target is None
+        return self._target is None and self.modes.balanced(self.mode)
 
     @property
     def stiff(self) -> bool:
         """Whether joints that nobody teaches hold their places."""
-        return MODES[self.mode].stiff
+        return self.facts.stiff
+
+    @property
+    def damped(self) -> bool:
+        """Whether joints give way slowly, rather than hang free."""
+        return self.mode == self.modes.damp
 
     def change_mode(self, target: int, now_s: float) -> None:
         """Begin to change the mode; `advance` completes it."""
-        known = {mode.value: mode for mode in Mode}
-        if target not in known:
+        if self.modes.find(target) is None:
             raise RefusalError(Code.BAD_PAYLOAD)
-        mode = known[target]
-        if mode is self.mode:
+        if target == self.mode:
             self._target = None  # a change that had begun is called off
             return
-        if mode is self._target:
+        if target == self._target:
             return
-        if (self.mode, mode) not in MOVES:
+        takes_s = self.modes.moves.get((self.mode, target))
+        if takes_s is None:
             raise RefusalError(Code.WRONG_STATE)
-        self._target, self._arrival_s = mode, now_s + MOVES[self.mode, mode]
+        self._target, self._arrival_s = target, now_s + takes_s
 
     def fall(self) -> None:
         """Be damped at once, because nobody controls the robot any more."""
-        self.mode, self._target = Mode.DAMP, None
+        if self.modes.damp is not None:
+            self.mode, self._target = self.modes.damp, None
 
     def advance(self, now_s: float) -> bool:
         """Complete a change of mode that has fallen due; True where one was."""

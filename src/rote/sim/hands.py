@@ -2,19 +2,21 @@
 
 A hand goes through poses by minimum-jerk moves and trembles a little, as hands do. It holds all
 joints that are soft, also those it does not move: what nobody holds sinks, wrists first.
+
+The scripts name joints of a humanoid. Those that a build does not have are left out; for a build
+that has none of them, every taught joint swings gently.
 """
 
 from bisect import bisect_right
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
 from rote.errors import BadRequestError
-from rote.model.g1 import G1_JOINTS, TAUGHT_JOINTS
+from rote.model.family import MAX_MOTION_S, Build
 from rote.motion.track import Array
-from rote.sim.body import REST_RAD
-
-_INDEX = {joint.name.removesuffix("_joint"): joint.index for joint in G1_JOINTS}
+from rote.sim.columns import DEFAULT_BUILD, Columns
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,6 +74,8 @@ SCRIPTS: dict[str, Script] = {
 
 _FULL_SIZE_S = 2.5
 """A shorter performance is smaller, so that it is no faster."""
+_GENTLE_RAD, _GENTLE_PART, _GENTLE_BEAT_S = 0.25, 0.2, 1.6
+"""How far a joint swings that no script knows: so far, and no more than this part of its range."""
 _TREMOR_RAD = 0.003
 _TREMOR_HZ = np.array([7.9, 9.3, 11.1])
 
@@ -79,16 +83,19 @@ _TREMOR_HZ = np.array([7.9, 9.3, 11.1])
 class ScriptedHand:
     """A hand that performs a script once, in `seconds`, and lets go."""
 
-    def __init__(self, name: str, seconds: float, seed: int = 0) -> None:
+    def __init__(
+        self, name: str, seconds: float, build: Build = DEFAULT_BUILD, seed: int = 0
+    ) -> None:
         if name not in SCRIPTS:
             known = ", ".join(sorted(SCRIPTS))
             raise BadRequestError(f"there is no hand {name!r}", f"Choose one of: {known}.")
-        if not 0 < seconds <= 180:
-            raise BadRequestError(f"a hand moves for up to 180 s, not {seconds}")
-        script = SCRIPTS[name]
+        if not 0 < seconds <= MAX_MOTION_S:
+            raise BadRequestError(f"a hand moves for up to {MAX_MOTION_S:g} s, not {seconds}")
+        columns = Columns(build)
         self.seconds = seconds
-        self._held = np.array(TAUGHT_JOINTS)
-        self._times_s, self._poses = _via_points(script, seconds)
+        self._joints = len(build.joints)
+        self._held = columns.taught
+        self._times_s, self._poses = _via_points(_way(SCRIPTS[name], columns), columns, seconds)
         self._moments = self._times_s.tolist()
         random = np.random.default_rng(seed)
         self._phases = random.uniform(0, 2 * np.pi, (3, self._held.size))
@@ -99,7 +106,7 @@ class ScriptedHand:
             return None
         pose = self.pose(time_s)
         tremor = np.sin(2 * np.pi * _TREMOR_HZ[:, None] * time_s + self._phases).sum(axis=0)
-        grip: Array = np.full(len(G1_JOINTS), np.nan)
+        grip: Array = np.full(self._joints, np.nan)
         grip[self._held] = pose[self._held] + _TREMOR_RAD / 2 * tremor
         return grip
 
@@ -116,18 +123,45 @@ class ScriptedHand:
         return pose
 
 
-def _via_points(script: Script, seconds: float) -> tuple[Array, Array]:
+class _Way(NamedTuple):
+    """A script on one build: the pose in the middle, the swing around it, and the beat."""
+
+    middle_rad: Array
+    swing_rad: Array
+    beat_s: float
+
+
+def _way(script: Script, columns: Columns) -> _Way:
+    """Return a script for the joints that a build has, within their limits."""
+    names = [name.removesuffix("_joint") for name in columns.build.names]
+    if not set(names).intersection(script.pose):
+        return _gentle(columns)
+    middle, swing = columns.rest_rad.copy(), np.zeros_like(columns.rest_rad)
+    for values, target in ((script.pose, middle), (script.swing, swing)):
+        for joint, value in values.items():
+            if joint in names:
+                target[names.index(joint)] = value
+    middle = np.clip(middle, columns.lower_rad + abs(swing), columns.upper_rad - abs(swing))
+    return _Way(middle, swing, script.beat_s)
+
+
+def _gentle(columns: Columns) -> _Way:
+    """Return a small swing of every taught joint, around its rest or as near as its limits let."""
+    reach = columns.upper_rad - columns.lower_rad
+    swing = np.zeros_like(reach)
+    swing[columns.taught] = np.minimum(_GENTLE_RAD, _GENTLE_PART * reach[columns.taught])
+    middle = np.clip(columns.rest_rad, columns.lower_rad + swing, columns.upper_rad - swing)
+    return _Way(middle, swing, _GENTLE_BEAT_S)
+
+
+def _via_points(way: _Way, columns: Columns, seconds: float) -> tuple[Array, Array]:
     """Return the moments and the poses a script goes through: out, to and fro, and home."""
     size = min(1.0, seconds / _FULL_SIZE_S)
-    middle, swing = REST_RAD.copy(), np.zeros_like(REST_RAD)
-    for joint, value in script.pose.items():
-        index = _INDEX[joint]
-        middle[index] = REST_RAD[index] + size * (value - REST_RAD[index])
-    for joint, value in script.swing.items():
-        swing[_INDEX[joint]] = size * value
+    rest = columns.rest_rad
+    middle, swing = rest + size * (way.middle_rad - rest), size * way.swing_rad
     out_s = min(0.9, 0.3 * seconds)
     swinging_s = seconds - 2 * out_s
-    turns = max(1, round(swinging_s / (script.beat_s / 2)))
+    turns = max(1, round(swinging_s / (way.beat_s / 2)))
     inner = np.linspace(out_s, seconds - out_s, turns + 1)
     poses = [middle + swing * (1 if turn % 2 else -1) for turn in range(turns + 1)]
-    return np.array([0.0, *inner, seconds]), np.array([REST_RAD, *poses, REST_RAD])
+    return np.array([0.0, *inner, seconds]), np.array([rest, *poses, rest])

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from rote.errors import BadRequestError
-from rote.model.g1 import G1_JOINTS
+from rote.model.family import Build
 from rote.motion.track import Array
+from rote.sim.columns import DEFAULT_BUILD, Columns
 from rote.sim.faults import seconds
 from rote.wire.faults import Fault
 
@@ -27,17 +28,19 @@ HOT_C, TOO_HOT_C, COOLED_C = 110.0, 90.0, 70.0
 
 LOW_BATTERY = (600, 0x8)
 MOTORS = 3000
-"""The source of motor 0's faults. Robots number motors from 301 or from 3000; which, is a guess."""
+"""The source of the faults of the motor in slot 0. Robots number motors from 301 or from 3000;
+which, is a guess."""
 OVERHEATED = 0x10
-_EFFORT_NM = np.array([joint.effort_nm for joint in G1_JOINTS])
 
 
 class Health:
     """Battery, temperatures and faults of one robot."""
 
-    def __init__(self, began_unix_s: float = 0.0) -> None:
+    def __init__(self, began_unix_s: float = 0.0, build: Build = DEFAULT_BUILD) -> None:
+        self._build = build
+        self._effort_nm = Columns(build).effort_nm
         self.battery_percent = 100.0
-        self.temperatures_c: Array = np.full(len(G1_JOINTS), AMBIENT_C)
+        self.temperatures_c: Array = np.full(len(build.joints), AMBIENT_C)
         self.changes = 0
         """Counts up whenever a fault comes or goes."""
         self.words: tuple[str, ...] = ()
@@ -77,10 +80,10 @@ class Health:
         self.battery_percent = min(self.battery_percent, LOW_PERCENT)
         self.add_fault(*LOW_BATTERY)
 
-    def hot_motor(self, index: int) -> None:
-        """Let a motor overheat; it needs minutes to cool."""
-        self.temperatures_c[_joint(index)] = HOT_C
-        self.add_fault(MOTORS + index, OVERHEATED)
+    def hot_motor(self, slot: int) -> None:
+        """Let the motor in a slot overheat; it needs minutes to cool."""
+        self.temperatures_c[_column(slot, self._build)] = HOT_C
+        self.add_fault(MOTORS + slot, OVERHEATED)
 
     def plan(self, fault: "PlannedFault") -> None:
         """Let something happen later."""
@@ -92,7 +95,7 @@ class Health:
         if self.battery_percent > RESERVE_PERCENT:
             drained = self.battery_percent - 100.0 * elapsed_s / BATTERY_S
             self.battery_percent = max(RESERVE_PERCENT, drained)
-        final_c = AMBIENT_C + FULL_TORQUE_C * np.abs(torques_nm) / _EFFORT_NM
+        final_c = AMBIENT_C + FULL_TORQUE_C * np.abs(torques_nm) / self._effort_nm
         self.temperatures_c += (final_c - self.temperatures_c) * (elapsed_s / THERMAL_S)
         self._judge_motors()
         for fault in [fault for fault in self._planned if fault.when_s <= time_s]:
@@ -100,12 +103,13 @@ class Health:
             fault.apply(self)
 
     def _judge_motors(self) -> None:
-        for index in np.flatnonzero(self.temperatures_c >= TOO_HOT_C).tolist():
-            self.add_fault(MOTORS + index, OVERHEATED)
+        slots = self._build.slots
+        for column in np.flatnonzero(self.temperatures_c >= TOO_HOT_C).tolist():
+            self.add_fault(MOTORS + slots[column], OVERHEATED)
         for source, code in list(self._faults):
-            index = source - MOTORS
-            is_heat = 0 <= index < len(G1_JOINTS) and code == OVERHEATED
-            if is_heat and self.temperatures_c[index] < COOLED_C:
+            slot = source - MOTORS
+            is_heat = slot in slots and code == OVERHEATED
+            if is_heat and self.temperatures_c[slots.index(slot)] < COOLED_C:
                 self.clear_fault(source, code)
 
     def _changed(self) -> None:
@@ -124,8 +128,11 @@ class PlannedFault:
     apply: Callable[[Health], None]
 
 
-def parse_fault(text: str) -> PlannedFault:
-    """Read `low-battery`, `hot-motor:16` or `600:0x8`, each with `@SECONDS` if not at once."""
+def parse_fault(text: str, build: Build = DEFAULT_BUILD) -> PlannedFault:
+    """Read `low-battery`, `hot-motor:16` or `600:0x8`, each with `@SECONDS` if not at once.
+
+    Motors are numbered by their slots.
+    """
     what, _, when = text.strip().partition("@")
     when_s = seconds(when) if "@" in text else 0.0
     name, _, number = what.strip().partition(":")
@@ -137,7 +144,7 @@ def parse_fault(text: str) -> PlannedFault:
     except ValueError:
         raise _unreadable(text) from None
     if name == "hot-motor":
-        _joint(value)
+        _column(value, build)
         return PlannedFault(when_s, lambda health: health.hot_motor(value))
     if source < 0 or value <= 0:
         raise _unreadable(text)
@@ -152,8 +159,14 @@ def _unreadable(text: str) -> BadRequestError:
     )
 
 
-def _joint(index: int) -> int:
-    if not 0 <= index < len(G1_JOINTS):
-        most = len(G1_JOINTS) - 1
-        raise BadRequestError(f"there is no motor {index}", f"They are numbered from 0 to {most}.")
-    return index
+def _column(slot: int, build: Build) -> int:
+    """Return the column of the joint whose motor is in a slot."""
+    if slot in build.slots:
+        return build.slots.index(slot)
+    slots = sorted(build.slots)
+    first, last = slots[0], slots[-1]
+    if slots == list(range(first, last + 1)):
+        known = f"They are numbered from {first} to {last}."
+    else:
+        known = f"There are {', '.join(map(str, slots))}."
+    raise BadRequestError(f"there is no motor {slot}", known)

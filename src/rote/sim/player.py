@@ -8,21 +8,21 @@ from typing import NamedTuple
 import numpy as np
 
 from rote.messages import MAX_DURATION_MS, Code, Phase, PlayAction
-from rote.model.g1 import TAUGHT_JOINTS
+from rote.model.family import Build
 from rote.motion.findings import CheckReport
 from rote.motion.interpolate import MINIMUM_JERK_PEAK, minimum_jerk, sample, sample_keyframes
 from rote.motion.track import Array
-from rote.sim.body import LOWER_RAD, REST_RAD, STEP_S, UPPER_RAD
+from rote.sim.body import STEP_S
+from rote.sim.columns import Columns
+from rote.sim.fitting import fit
 from rote.sim.refusal import RefusalError
 from rote.sim.safety import check_motion
 from rote.sim.store import StoredAction
 
-SOFT_RAD_S = 1.0
-"""No joint moves faster than this on the way to a first pose or back to rest."""
 SOFT_LEAST_S = 0.4
+"""How long a way to a first pose or back to rest takes at least."""
 BRAKE_S = 0.2
 """A stop takes this long to halt, and then returns."""
-_COLUMNS = np.array(TAUGHT_JOINTS)
 
 
 class Setpoint(NamedTuple):
@@ -33,10 +33,10 @@ class Setpoint(NamedTuple):
     speed_rad_s: Array
 
 
-def soft_move(start_rad: Array, end_rad: Array) -> Array:
-    """Return poses from one to the other, one per step, no joint faster than `SOFT_RAD_S`."""
+def soft_move(start_rad: Array, end_rad: Array, most_rad_s: float) -> Array:
+    """Return poses from one to the other, one per step, no joint faster than `most_rad_s`."""
     far = float(np.abs(end_rad - start_rad).max())
-    seconds = max(SOFT_LEAST_S, MINIMUM_JERK_PEAK * far / SOFT_RAD_S)
+    seconds = max(SOFT_LEAST_S, MINIMUM_JERK_PEAK * far / most_rad_s)
     steps = int(np.ceil(seconds / STEP_S))
     return minimum_jerk(start_rad, end_rad, np.arange(1, steps + 1) / steps)
 
@@ -61,18 +61,23 @@ class Playback:
     warnings: tuple[str, ...] = ()
     """What a person who watches should know."""
 
-    def __init__(self, action: StoredAction, play: PlayAction, pose_rad: Array) -> None:
-        motion, report = _motion(action, play, pose_rad)
-        self.warnings = tuple(finding.words for finding in report.warnings)
+    def __init__(
+        self, action: StoredAction, play: PlayAction, pose_rad: Array, build: Build
+    ) -> None:
+        self._columns = Columns(build)
+        # Keyframes that come with the command are in this build's columns already.
+        action, left_out = (action, ()) if play.keyframes else fit(action, build)
+        motion, report = _motion(action, play, pose_rad, self._columns)
+        self.warnings = (*left_out, *(finding.words for finding in report.warnings))
         self._loop = play.loop or action.loop
         self._parts: list[_Part] = [
-            _part(Phase.APPROACH, soft_move(pose_rad, motion[0])),
+            _part(Phase.APPROACH, self._soft_move(pose_rad, motion[0])),
             _part(Phase.PLAYING, motion),
         ]
         if self._loop:
-            self._parts.append(_part(Phase.PLAYING, soft_move(motion[-1], motion[0])))
+            self._parts.append(_part(Phase.PLAYING, self._soft_move(motion[-1], motion[0])))
         else:
-            self._parts.append(_part(Phase.RETURN, soft_move(motion[-1], REST_RAD)))
+            self._parts.append(_part(Phase.RETURN, self._way_home(motion[-1])))
         self._begin(pose_rad)
 
     def _begin(self, pose_rad: Array) -> None:
@@ -80,17 +85,18 @@ class Playback:
         self._last = Setpoint(Phase.NONE, pose_rad, np.zeros_like(pose_rad))
 
     @classmethod
-    def returning(cls, pose_rad: Array) -> "Playback":
+    def returning(cls, pose_rad: Array, build: Build) -> "Playback":
         """Return a playback that only goes softly back to rest."""
         playback = cls.__new__(cls)
+        playback._columns = Columns(build)
         playback._loop = False
-        playback._parts = [_part(Phase.RETURN, soft_move(pose_rad, REST_RAD))]
+        playback._parts = [_part(Phase.RETURN, playback._way_home(pose_rad))]
         playback._begin(pose_rad)
         return playback
 
     def stop(self) -> None:
         """Slow down from here, then go softly back to rest."""
-        home = _come_home(self._last.pose_rad, self._last.speed_rad_s)
+        home = self._come_home(self._last.pose_rad, self._last.speed_rad_s)
         self._parts = [_part(Phase.RETURN, home)]
         self._loop, self._part, self._row = False, 0, 0
 
@@ -118,24 +124,33 @@ class Playback:
                 self._part = 1
         return self._last
 
+    def _soft_move(self, start_rad: Array, end_rad: Array) -> Array:
+        return soft_move(start_rad, end_rad, self._columns.family.soft_rad_s)
 
-def _come_home(pose_rad: Array, speed_rad_s: Array) -> Array:
-    """Return poses that slow down evenly to a halt within `BRAKE_S`, then go softly to rest."""
-    t = np.arange(1, round(BRAKE_S / STEP_S) + 1)[:, None] * STEP_S
-    slowing = np.clip(pose_rad + speed_rad_s * (t - t * t / (2 * BRAKE_S)), LOWER_RAD, UPPER_RAD)
-    return np.vstack([slowing, soft_move(slowing[-1], REST_RAD)])
+    def _way_home(self, pose_rad: Array) -> Array:
+        return self._soft_move(pose_rad, self._columns.rest_rad)
+
+    def _come_home(self, pose_rad: Array, speed_rad_s: Array) -> Array:
+        """Return poses that slow down evenly to a halt within `BRAKE_S`, then go softly to rest."""
+        t = np.arange(1, round(BRAKE_S / STEP_S) + 1)[:, None] * STEP_S
+        slowing = pose_rad + speed_rad_s * (t - t * t / (2 * BRAKE_S))
+        slowing = np.clip(slowing, self._columns.lower_rad, self._columns.upper_rad)
+        return np.vstack([slowing, self._way_home(slowing[-1])])
 
 
-def _motion(action: StoredAction, play: PlayAction, pose_rad: Array) -> tuple[Array, CheckReport]:
+def _motion(
+    action: StoredAction, play: PlayAction, pose_rad: Array, columns: Columns
+) -> tuple[Array, CheckReport]:
     """Return the motion itself, one pose per step, and what a check says of it; refuse it first."""
     if play.frames > (len(play.keyframes) or action.frames):
         raise RefusalError(Code.BAD_PAYLOAD)
     times_s, poses = _poses(action, play, pose_rad)
     # What is not taught stays where rest has it: the legs belong to the balance controller.
-    full = np.repeat(REST_RAD[None, :], len(poses), axis=0)
-    full[:, _COLUMNS] = poses[:, _COLUMNS]
-    report = check_motion(times_s, full, None if play.keyframes else action.times_s)
-    return np.clip(full, LOWER_RAD, UPPER_RAD), report
+    full = np.repeat(columns.rest_rad[None, :], len(poses), axis=0)
+    full[:, columns.taught] = poses[:, columns.taught]
+    recorded_s = None if play.keyframes else action.times_s
+    report = check_motion(times_s, full, recorded_s, columns.build)
+    return np.clip(full, columns.lower_rad, columns.upper_rad), report
 
 
 def _poses(action: StoredAction, play: PlayAction, pose_rad: Array) -> tuple[Array, Array]:

@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rote.model.g1 import G1_JOINTS
+from rote.model.family import Build
 from rote.motion.interpolate import minimum_jerk
-from rote.sim.body import REST_RAD
+from rote.sim.columns import DEFAULT_BUILD
 from rote.sim.hands import ScriptedHand
 from rote.sim.store import StoredAction
 
@@ -20,7 +20,7 @@ HOLD_S = 20.0
 _PRESET_S = 3.8
 """With the way to its first pose a wave then takes 4.2 s, as on a real robot."""
 _RISE_S = 2.4
-_INDEX = {joint.name.removesuffix("_joint"): joint.index for joint in G1_JOINTS}
+_FAMILY = "g1"
 
 
 class Preset(NamedTuple):
@@ -94,34 +94,41 @@ POSES: dict[int, dict[str, float]] = {
 }  # fmt: skip
 
 
-def presets_of(mode_machine: int) -> tuple[Preset, ...]:
-    """Return the factory actions that a kind of hardware has."""
+def presets_of(build: Build) -> tuple[Preset, ...]:
+    """Return the factory actions that a build has; those of other robots than a G1 are unknown."""
+    if build.family != _FAMILY:
+        return ()
+    hardware = set(build.machines[:1])
     return tuple(
-        p for p in PRESETS.values() if not p.mode_machine or mode_machine in p.mode_machine
+        p for p in PRESETS.values() if not p.mode_machine or hardware.intersection(p.mode_machine)
     )
 
 
-def motion_of(preset: Preset) -> StoredAction:
+def motion_of(preset: Preset, build: Build) -> StoredAction:
     """Return a preset as an action that can be played; one that is held ends in its pose."""
     pose = POSES.get(preset.id)
     if pose is None:
-        return performed(preset.name, preset.script, _PRESET_S)
-    end = REST_RAD.copy()
+        return performed(preset.name, preset.script, _PRESET_S, build)
+    rest, end = np.array(build.rest_rad), np.array(build.rest_rad)
     for joint, value in pose.items():
-        end[_INDEX[joint]] = value
+        if (name := f"{joint}_joint") in build.names:
+            end[build.names.index(name)] = value
     times_s = np.arange(round(_RISE_S * 100) + 1) / 100.0
     return StoredAction(
         name=preset.name,
         created_s=0,
         duration_ms=round(_RISE_S * 1000),
         times_s=times_s,
-        joints_rad=minimum_jerk(REST_RAD, end, times_s / _RISE_S),
+        joints_rad=minimum_jerk(rest, end, times_s / _RISE_S),
+        names=build.names,
     )
 
 
-def performed(name: str, script: str, seconds: float, created_s: int = 0) -> StoredAction:
+def performed(
+    name: str, script: str, seconds: float, build: Build = DEFAULT_BUILD, created_s: int = 0
+) -> StoredAction:
     """Return what a scripted hand shows, at 100 samples a second, as an action."""
-    hand = ScriptedHand(script, seconds)
+    hand = ScriptedHand(script, seconds, build)
     times_s = np.arange(round(seconds * 100) + 1) / 100.0
     return StoredAction(
         name=name,
@@ -129,4 +136,5 @@ def performed(name: str, script: str, seconds: float, created_s: int = 0) -> Sto
         duration_ms=round(seconds * 1000),
         times_s=times_s,
         joints_rad=np.array([hand.pose(float(t)) for t in times_s]),
+        names=build.names,
     )

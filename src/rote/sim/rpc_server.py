@@ -97,8 +97,9 @@ class RpcClientSession:
     def _publish(self) -> None:
         session, world = self.session, self._world
         if session.wants(LOWSTATE_TOPIC):
-            machine = world.firmware.mode_machine
-            session.publish(LOWSTATE_TOPIC, encode_lowstate(world.state(), mode_machine=machine))
+            slots = world.firmware.slots
+            state = encode_lowstate(world.state(), build=world.build, slots=slots)
+            session.publish(LOWSTATE_TOPIC, state)
         if self._ticks % _ARM_STATE_EVERY == 0:
             if self._services.alive(rpc.ARM):
                 session.publish(rpc.ARM_STATE_TOPIC, self._services.arm_state())

@@ -4,27 +4,27 @@ They are those of `motion.check` but for contact: looking for it takes a library
 not have, and longer than a robot may stand still in its loop. Whoever sends a motion looks for it.
 """
 
-import numpy as np
-
-from rote.model.g1 import G1_JOINTS, TAUGHT_JOINTS
+from rote.model.family import Build
 from rote.motion.check import check, check_gaps
 from rote.motion.findings import CheckReport
 from rote.motion.track import Array, Track
 
-_NAMES = tuple(G1_JOINTS[index].name for index in TAUGHT_JOINTS)
-_COLUMNS = np.array(TAUGHT_JOINTS)
 
-
-def check_motion(times_s: Array, poses_rad: Array, recorded_s: Array | None) -> CheckReport:
+def check_motion(
+    times_s: Array, poses_rad: Array, recorded_s: Array | None, build: Build
+) -> CheckReport:
     """Return what speaks against a motion; raise `UnsafeMotionError` where something forbids it.
 
-    `poses_rad` is (n, 29), as it would be played. `recorded_s` are the times of the samples it was
-    made of, if it was recorded: between them nobody knows what was shown. Nobody is there who could
-    look at a warning, so it forbids nothing.
+    `poses_rad` is in the build's columns, as it would be played. `recorded_s` are the times of the
+    samples it was made of, if it was recorded: between them nobody knows what was shown. Nobody is
+    there who could look at a warning, so it forbids nothing.
     """
     if recorded_s is not None:
         check_gaps(recorded_s).permit(force=True)
-    track = Track(times_s=times_s, joints_rad=poses_rad[:, _COLUMNS], names=_NAMES)
-    report = check(track, contact=False)
+    if not build.taught:
+        return CheckReport(())
+    taught = poses_rad[:, list(build.taught_columns)]
+    track = Track(times_s=times_s, joints_rad=taught, names=build.taught, variant=build.name)
+    report = check(track, build=build, contact=False)
     report.permit(force=True)
     return report

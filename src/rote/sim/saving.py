@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from rote.messages import Code, Keyframe, SaveAction
-from rote.model.g1 import G1_JOINTS
+from rote.model.family import Build
 from rote.motion.track import Array
 from rote.sim.body import STEP_S
 from rote.sim.refusal import RefusalError
@@ -18,7 +18,7 @@ OWN_LENGTH_S = 0.25
 """A save whose duration is this near to the recording's own means the recording's own."""
 
 
-def recorded(samples: Sequence[Array], command: SaveAction) -> StoredAction:
+def recorded(samples: Sequence[Array], command: SaveAction, build: Build) -> StoredAction:
     """Return the recording, or as much of it as is asked for, as an action."""
     joints = np.array(samples[: command.frames or None])
     times_s = np.arange(len(joints), dtype=np.float64) * (STEP_S * RECORD_EVERY)
@@ -32,10 +32,11 @@ def recorded(samples: Sequence[Array], command: SaveAction) -> StoredAction:
         loop=command.loop,
         times_s=times_s,
         joints_rad=joints,
+        names=build.names,
     )
 
 
-def keyframed(command: SaveAction) -> StoredAction:
+def keyframed(command: SaveAction, build: Build) -> StoredAction:
     """Return the keyframes of a save as an action."""
     return StoredAction(
         name=command.name,
@@ -43,11 +44,12 @@ def keyframed(command: SaveAction) -> StoredAction:
         duration_ms=command.duration_ms,
         loop=command.loop,
         keyframes=command.keyframes,
+        names=build.names,
     )
 
 
-def check_keyframes(keyframes: tuple[Keyframe, ...]) -> None:
+def check_keyframes(keyframes: tuple[Keyframe, ...], build: Build) -> None:
     """Every number that reaches the joints is checked here too, whichever wire brought it."""
     for keyframe in keyframes:
-        if not 0 <= keyframe.joint < len(G1_JOINTS) or not math.isfinite(keyframe.value_rad):
+        if not 0 <= keyframe.joint < len(build.joints) or not math.isfinite(keyframe.value_rad):
             raise RefusalError(Code.BAD_PAYLOAD)

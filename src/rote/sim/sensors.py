@@ -5,14 +5,15 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from rote.messages import RobotState
-from rote.sim.body import GRAVITY_M_S2
+from rote.model.family import Build
+from rote.sim.arms import GRAVITY_M_S2
+from rote.sim.columns import family_for
 
 if TYPE_CHECKING:
     from rote.sim.world import World
 
 RECORDING_ID, PLAYING_ID = -1, 100
 """What a G1 says its arms do while it records, and while it plays a taught action."""
-_MASS_KG = 33.34
 
 
 class Doing(NamedTuple):
@@ -25,8 +26,11 @@ class Doing(NamedTuple):
 class Sensors:
     """The sensors of one robot; two with one seed read the same."""
 
-    def __init__(self, seed: int = 0) -> None:
+    def __init__(self, build: Build, seed: int = 0) -> None:
         self._random = np.random.default_rng(seed)
+        family = family_for(build)
+        mass_kg = round(sum(mass.mass_kg for mass in family.masses(build)), 2)
+        self._foot_n = mass_kg * GRAVITY_M_S2 / 4 if family.body.feet else 0.0
 
     def read(self, world: "World") -> RobotState:
         """Return what the robot reports now."""
@@ -41,7 +45,7 @@ class Sensors:
             velocities_rad_s=tuple(world.body.speeds_rad_s.tolist()),
             accelerometer_m_s2=tuple((noise[:3] * 0.02 + (0, 0, GRAVITY_M_S2)).tolist()),
             gyroscope_rad_s=tuple((noise[3:6] * 0.002).tolist()),
-            foot_force_n=tuple((_MASS_KG * GRAVITY_M_S2 / 4 + noise[6:] * 0.5).tolist()),
+            foot_force_n=tuple((self._foot_n + noise[6:] * 0.5).tolist()),
             time_us=round(world.time_s * 1e6),
             temperatures_c=tuple(world.health.temperatures_c.tolist()),
             battery_percent=world.health.battery_percent,

@@ -108,8 +108,7 @@ class Services:
         if actions is None:
             return Answer(_FAILED)
         presets = tuple(
-            rpc.Preset(p.id, p.name, p.fsm, p.mode_machine)
-            for p in presets_of(self.world.firmware.mode_machine)
+            rpc.Preset(p.id, p.name, p.fsm, p.mode_machine) for p in presets_of(self.world.build)
         )
         taught = tuple(rpc.Taught(a.name, round(a.duration_ms / 1000, 1)) for a in actions)
         return Answer(data=rpc.encode_actions(presets, taught))

@@ -4,6 +4,7 @@ A save is one transaction, on disk before it is answered (write-ahead log, full 
 a `kill -9` at any moment loses no acknowledged save and leaves no half-written one.
 """
 
+import json
 import sqlite3
 import struct
 import zlib
@@ -17,6 +18,7 @@ import numpy as np
 
 from rote.errors import StoreError
 from rote.messages import MAX_ACTIONS, ActionEntry, Code, Keyframe
+from rote.model.registry import build_named
 from rote.motion.track import Array
 from rote.sim.refusal import RefusalError
 
@@ -29,12 +31,15 @@ CREATE TABLE IF NOT EXISTS actions (
     loop INTEGER NOT NULL,
     kind TEXT NOT NULL CHECK (kind IN ('frames', 'keyframes')),
     data BLOB NOT NULL,
-    crc INTEGER NOT NULL
+    crc INTEGER NOT NULL,
+    joints TEXT NOT NULL DEFAULT ''
 )
 """
+# Stores of older versions have no column for the joints: all their actions are of this build.
+_ADD_JOINTS = "ALTER TABLE actions ADD COLUMN joints TEXT NOT NULL DEFAULT ''"
+_OLD_NAMES = build_named("g1-29").names
 _APPLICATION_ID = 0x726F7465
 _KEYFRAME = struct.Struct("<HHf")
-_COLUMNS = 30
 _MAGIC = b"SQLite format 3\0"
 
 
@@ -49,8 +54,10 @@ class StoredAction:
     times_s: Array | None = None
     """Shape (n,), from 0; None for keyframes."""
     joints_rad: Array | None = None
-    """Shape (n, 29)."""
+    """Shape (n, joints)."""
     keyframes: tuple[Keyframe, ...] = ()
+    names: tuple[str, ...] = _OLD_NAMES
+    """The joints it was taught on: the columns of `joints_rad`, and what a keyframe counts."""
 
     @property
     def frames(self) -> int:
@@ -91,6 +98,22 @@ class Store:
         if not tables:
             self._db.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
         self._db.execute(_SCHEMA)
+        self._add_joints()
+
+    def _add_joints(self) -> None:
+        """Give a store of an older version its column for the joints."""
+        if self._knows_joints():
+            return
+        self._db.execute("BEGIN IMMEDIATE")
+        try:
+            if not self._knows_joints():  # another process may have been quicker
+                self._db.execute(_ADD_JOINTS)
+        finally:
+            self._db.execute("COMMIT")
+
+    def _knows_joints(self) -> bool:
+        columns = self._db.execute("SELECT name FROM pragma_table_info('actions')").fetchall()
+        return ("joints",) in columns
 
     def close(self) -> None:
         """Close the file."""
@@ -118,6 +141,7 @@ class Store:
         With `replace` an action of that name is overwritten, as a G1's own teaching service does.
         """
         kind, data = _pack(action)
+        joints = json.dumps(action.names)
         row = (
             action.name,
             action.created_s,
@@ -125,7 +149,8 @@ class Store:
             int(action.loop),
             kind,
             data,
-            zlib.crc32(data),
+            _crc(data, joints),
+            joints,
         )
         with self._transaction():
             if replace:
@@ -136,8 +161,8 @@ class Store:
             if count >= MAX_ACTIONS:
                 raise RefusalError(Code.STORE_FULL)
             self._query(
-                "INSERT INTO actions (name, created_s, duration_ms, loop, kind, data, crc) "
-                "VALUES (?, ?, ?, ?, ?, ?, ?)",
+                "INSERT INTO actions (name, created_s, duration_ms, loop, kind, data, crc, joints) "
+                "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
                 *row,
             )
 
@@ -177,16 +202,17 @@ class Store:
         if not 1 <= position <= MAX_ACTIONS:
             return None
         rows = self._query(
-            "SELECT name, created_s, duration_ms, loop, kind, data, crc FROM actions "
+            "SELECT name, created_s, duration_ms, loop, kind, data, crc, joints FROM actions "
             "ORDER BY number LIMIT 1 OFFSET ?",
             position - 1,
         )
         if not rows:
             return None
-        name, created_s, duration_ms, loop, kind, data, crc = rows[0]
-        if zlib.crc32(data) != crc:
+        name, created_s, duration_ms, loop, kind, data, crc, joints = rows[0]
+        if _crc(data, joints) != crc:
             raise StoreError(f"the action {name!r} in {self.path} is damaged", "Teach it again.")
-        times_s, joints_rad, keyframes = _unpack(kind, data)
+        names = tuple(json.loads(joints)) if joints else _OLD_NAMES
+        times_s, joints_rad, keyframes = _unpack(kind, data, len(names))
         return StoredAction(
             name=name,
             created_s=created_s,
@@ -195,6 +221,7 @@ class Store:
             times_s=times_s,
             joints_rad=joints_rad,
             keyframes=keyframes,
+            names=names,
         )
 
     def _query(self, sql: str, *values: object) -> list[tuple[Any, ...]]:
@@ -215,6 +242,10 @@ def _check_file(path: Path) -> None:
                 raise sqlite3.DatabaseError("it is not a database")
 
 
+def _crc(data: bytes, joints: str) -> int:
+    return zlib.crc32(joints.encode(), zlib.crc32(data))
+
+
 def _pack(action: StoredAction) -> tuple[str, bytes]:
     if action.times_s is None or action.joints_rad is None:
         packed = (_KEYFRAME.pack(k.joint, k.time_ms, k.value_rad) for k in action.keyframes)
@@ -223,9 +254,11 @@ def _pack(action: StoredAction) -> tuple[str, bytes]:
     return "frames", table.tobytes()
 
 
-def _unpack(kind: str, data: bytes) -> tuple[Array | None, Array | None, tuple[Keyframe, ...]]:
+def _unpack(
+    kind: str, data: bytes, joints: int
+) -> tuple[Array | None, Array | None, tuple[Keyframe, ...]]:
     if kind == "keyframes":
         rows = _KEYFRAME.iter_unpack(data)
         return None, None, tuple(Keyframe(joint=j, time_ms=t, value_rad=v) for j, t, v in rows)
-    table = np.frombuffer(data, dtype="<f4").reshape(-1, _COLUMNS).astype(np.float64)
+    table = np.frombuffer(data, dtype="<f4").reshape(-1, joints + 1).astype(np.float64)
     return table[:, 0], table[:, 1:], ()

@@ -10,11 +10,12 @@ import numpy as np
 
 from rote.errors import UnsafeMotionError
 from rote.messages import Code, Phase, StreamPose
-from rote.model.g1 import G1_JOINTS, TAUGHT_JOINTS
+from rote.model.family import Build
 from rote.motion.limits import TOLERANCE_RAD, most_played_rad_s
 from rote.motion.track import Array
-from rote.sim.body import LOWER_RAD, REST_RAD, STEP_S, UPPER_RAD
-from rote.sim.player import Playback, Setpoint, soft_move
+from rote.sim.body import STEP_S
+from rote.sim.columns import Columns
+from rote.sim.player import Playback, Setpoint
 from rote.sim.refusal import RefusalError
 
 SILENCE_S = 0.1
@@ -24,24 +25,25 @@ FIRST_S = 2.0
 _FOLLOWS = 0.2
 """How much of what is left to its target a setpoint goes in a step. Poses come in bursts; straight
 to each of them, the arms would shake."""
-_COLUMNS = np.array(TAUGHT_JOINTS)
-_LOWER, _UPPER = LOWER_RAD[_COLUMNS], UPPER_RAD[_COLUMNS]
-_LEAST, _MOST = _LOWER - TOLERANCE_RAD, _UPPER + TOLERANCE_RAD
-_MOST_A_STEP = most_played_rad_s(G1_JOINTS) * STEP_S
-_LEAST_A_STEP = -_MOST_A_STEP
 
 
 class Streamed(Playback):
     """A playback whose motion comes pose by pose."""
 
-    def __init__(self, pose_rad: Array, failed: Callable[[str], None]) -> None:
+    def __init__(self, pose_rad: Array, failed: Callable[[str], None], build: Build) -> None:
+        columns = self._columns = Columns(build)
+        self._taught = columns.taught
+        self._lower, self._upper = columns.lower_rad[self._taught], columns.upper_rad[self._taught]
+        self._least, self._most = self._lower - TOLERANCE_RAD, self._upper + TOLERANCE_RAD
+        self._most_a_step = most_played_rad_s(build.joints) * STEP_S
+        self._least_a_step = -self._most_a_step
         self._loop = False
         self._parts = []
         self._begin(pose_rad)
         self.following = True
         """Whether poses are still taken; afterwards it only goes home."""
         self._failed = failed
-        self._own = soft_move(pose_rad, REST_RAD)  # where the robot would be of its own accord
+        self._own = self._way_home(pose_rad)  # where the robot would be of its own accord
         self._pose = pose_rad.copy()
         self._weight = 0.0
         self._shares = np.zeros_like(pose_rad)  # the weight, on the joints that are streamed
@@ -63,12 +65,12 @@ class Streamed(Playback):
         if not self.following:
             raise RefusalError(Code.SUPERSEDED)
         try:
-            positions = _checked(pose, self._steps * STEP_S)
+            positions = self._checked(pose)
         except UnsafeMotionError:
             self._fail("an unsafe pose was streamed: the arms return")
             raise
         ended = pose.weight == 0.0 < self._weight
-        self._pose[_COLUMNS], self._shares[_COLUMNS] = positions, pose.weight
+        self._pose[self._taught], self._shares[self._taught] = positions, pose.weight
         self._weight = pose.weight
         self._reached |= pose.weight == 1.0
         self._silent_at = self._steps + round(SILENCE_S / STEP_S)
@@ -90,7 +92,7 @@ class Streamed(Playback):
         target = own + self._shares * (self._pose - own)
         self._steps += 1
         step = _FOLLOWS * (target - self._last.pose_rad)
-        step = np.minimum(np.maximum(step, _LEAST_A_STEP), _MOST_A_STEP)
+        step = np.minimum(np.maximum(step, self._least_a_step), self._most_a_step)
         self._last = Setpoint(self.phase, self._last.pose_rad + step, step / STEP_S)
         return self._last
 
@@ -98,21 +100,24 @@ class Streamed(Playback):
         self.stop()
         self._failed(words)
 
-
-def _checked(pose: StreamPose, time_s: float) -> Array:
-    """Return the positions of a pose within the joints' limits, or refuse it."""
-    # Asked this way round, what is not a number is refused too.
-    if not 0.0 <= pose.weight <= 1.0:
-        raise UnsafeMotionError("every joint", time_s, f"a weight of {pose.weight}, allowed 0 to 1")
-    if (count := len(pose.positions_rad)) != len(TAUGHT_JOINTS):
-        raise UnsafeMotionError("every joint", time_s, f"{count} positions, not {len(_COLUMNS)}")
-    positions = np.array(pose.positions_rad)
-    safe = (positions >= _LEAST) & (positions <= _MOST)
-    if not safe.all():
-        joint = G1_JOINTS[TAUGHT_JOINTS[int(np.argmin(safe))]]
-        reason = (
-            f"{positions[int(np.argmin(safe))]:.2f} rad, "
-            f"allowed {joint.lower_rad:.2f} to {joint.upper_rad:.2f} rad"
-        )
-        raise UnsafeMotionError(joint.name, time_s, reason)
-    return np.asarray(np.minimum(np.maximum(positions, _LOWER), _UPPER))
+    def _checked(self, pose: StreamPose) -> Array:
+        """Return the positions of a pose within the joints' limits, or refuse it."""
+        time_s, build = self._steps * STEP_S, self._columns.build
+        # Asked this way round, what is not a number is refused too.
+        if not 0.0 <= pose.weight <= 1.0:
+            reason = f"a weight of {pose.weight}, allowed 0 to 1"
+            raise UnsafeMotionError("every joint", time_s, reason)
+        if (count := len(pose.positions_rad)) != len(build.taught):
+            reason = f"{count} positions, not {len(build.taught)}"
+            raise UnsafeMotionError("every joint", time_s, reason)
+        positions = np.array(pose.positions_rad)
+        safe = (positions >= self._least) & (positions <= self._most)
+        if not safe.all():
+            worst = int(np.argmin(safe))
+            joint = build.taught_joints[worst]
+            reason = (
+                f"{positions[worst]:.2f} rad, "
+                f"allowed {joint.lower_rad:.2f} to {joint.upper_rad:.2f} rad"
+            )
+            raise UnsafeMotionError(joint.name, time_s, reason)
+        return np.asarray(np.minimum(np.maximum(positions, self._lower), self._upper))

@@ -12,15 +12,16 @@ import numpy as np
 from rote import messages as m
 from rote.errors import BadRequestError, StoreError, UnsafeMotionError
 from rote.messages import Code, Phase
-from rote.model.g1 import G1_JOINTS, RUNNING, TAUGHT_JOINTS, Mode
+from rote.model.family import MAX_MOTION_S, Build, Family
 from rote.motion.track import Array
-from rote.sim.body import REST_RAD, STEP_S, Body, Hand
-from rote.sim.firmware import DEFAULT, Firmware
+from rote.sim.body import STEP_S, Body, Hand
+from rote.sim.columns import DEFAULT_BUILD, Columns
+from rote.sim.firmware import Firmware, firmware_of, unknown_modes
 from rote.sim.fsm import Activity, Input, Machine
 from rote.sim.hands import ScriptedHand
 from rote.sim.health import Health
 from rote.sim.player import Playback
-from rote.sim.presets import HOLD_S, POSES, PRESETS, RELEASE, Preset, motion_of
+from rote.sim.presets import HOLD_S, POSES, PRESETS, RELEASE, Preset, motion_of, presets_of
 from rote.sim.refusal import RefusalError
 from rote.sim.saving import RECORD_EVERY, check_keyframes, keyframed, recorded
 from rote.sim.sensors import PLAYING_ID, RECORDING_ID, Doing, Sensors
@@ -37,7 +38,6 @@ HEALTH_EVERY = 50
 """Steps between two looks at battery and motors: 10 Hz."""
 CONTROLLER = "ai"
 """What drives a G1."""
-_ALL = tuple(range(len(G1_JOINTS)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,21 +49,23 @@ class Notice:
 
 
 class World:
-    """One simulated G1."""
+    """One simulated robot, of any build."""
 
     def __init__(
         self,
         store: Store,
         *,
-        mode: Mode | None = None,
+        build: Build = DEFAULT_BUILD,
+        mode: int | None = None,
         seed: int = 0,
-        firmware: Firmware = DEFAULT,
+        firmware: Firmware | None = None,
     ) -> None:
         self.store = store
-        self.firmware = firmware
-        self.body = Body()
-        self.health = Health(time.time())
-        self.machine = Machine(firmware.standing if mode is None else mode)
+        self._columns = Columns(build)
+        self.firmware = firmware or firmware_of(build)
+        self.body = Body(build)
+        self.health = Health(time.time(), build)
+        self.machine = Machine(self.family.modes, self._first_mode() if mode is None else mode)
         self.controller = CONTROLLER
         """What drives the robot; nothing does in debug mode. See `drive`."""
         self.time_s = 0.0
@@ -71,7 +73,7 @@ class World:
         """The newest hundred; whoever shows them clears them."""
         self.stopped_early = False
         """Whether the last playback did not run to its end."""
-        self._sensors = Sensors(seed)
+        self._sensors = Sensors(build, seed)
         self._steps = 0
         self._buffer: list[Array] = []
         self._recording = self._paused = False
@@ -85,9 +87,24 @@ class World:
         self._held: Preset | None = None
         self._let_go_at_s = self._released_s = 0.0
         self._release_wanted = False
-        self._hold = REST_RAD
-        self._still = np.zeros(len(G1_JOINTS))
+        self._hold = self._columns.rest_rad
+        self._still = np.zeros(len(build.joints))
         self._follow_mode()
+
+    @property
+    def build(self) -> Build:
+        """Which robot it is."""
+        return self._columns.build
+
+    @property
+    def family(self) -> Family:
+        """The family of its build."""
+        return self._columns.family
+
+    def _first_mode(self) -> int:
+        """Return the mode in which it stands after a usual start."""
+        modes, standing = self.family.modes, self.firmware.standing
+        return modes.standing if standing is None or modes.find(standing) is None else standing
 
     # ---- time -----------------------------------------------------------------------------------
 
@@ -100,7 +117,7 @@ class World:
         self._steps += 1
         self.time_s = self._steps * STEP_S
         if self.machine.advance(self.time_s):
-            self.note(f"mode is now {self.machine.mode.name.lower()}")
+            self.note(f"mode is now {self.machine.facts.name}")
             self._follow_mode()
         if self.machine.activity is Activity.TEACHING:
             self._watch_teaching()
@@ -112,7 +129,7 @@ class World:
         if self._playback is not None:
             setpoint = self._playback.step()
             if setpoint is None:
-                self._playback, self._hold = None, REST_RAD
+                self._playback, self._hold = None, self._columns.rest_rad
             else:
                 target, speed = setpoint.pose_rad, setpoint.speed_rad_s
             self._follow_playback()
@@ -125,14 +142,14 @@ class World:
         if self.time_s >= self._kept_s + (KEEP_NAMED_S if self._title else KEEP_ALIVE_S):
             self.note("no keep-alive: teaching ends, the arms hold")
             self._end_teaching(Input.EXIT)
-        elif self._title and self.time_s >= self._taught_since_s + m.MAX_DURATION_MS / 1000.0:
-            self.note("teaching ends after 180 s")
+        elif self._title and self.time_s >= self._taught_since_s + MAX_MOTION_S:
+            self.note(f"teaching ends after {MAX_MOTION_S:g} s")
             self._end_teaching(Input.EXIT, keep=True)
 
     def _sample(self) -> None:
         self._buffer.append(self.body.positions_rad.copy())
-        if len(self._buffer) * STEP_S * RECORD_EVERY >= m.MAX_DURATION_MS / 1000.0:
-            self.note("the recording is full (180 s)")
+        if len(self._buffer) * STEP_S * RECORD_EVERY >= MAX_MOTION_S:
+            self.note(f"the recording is full ({MAX_MOTION_S:g} s)")
             self._recording = False
 
     def _follow_playback(self) -> None:
@@ -162,7 +179,7 @@ class World:
         """Go softly back to rest, as the preset of that name does."""
         self._held, self._release_wanted = None, False
         self._released_s = self.time_s + RELEASE_S
-        self._playback = Playback.returning(self.body.setpoint_rad)
+        self._playback = Playback.returning(self.body.setpoint_rad, self.build)
 
     def _follow_mode(self) -> None:
         """Make soft or stiff what the mode asks for; leave nothing running that it forbids."""
@@ -175,7 +192,7 @@ class World:
             was_soft = bool(self.body.soft)
             self.body.soften(())
             if was_soft:
-                self._playback = Playback.returning(self.body.positions_rad)
+                self._playback = Playback.returning(self.body.positions_rad, self.build)
 
     def _give_way(self) -> None:
         if self.machine.activity is Activity.TEACHING:
@@ -184,7 +201,8 @@ class World:
         self._recording, self._teacher, self._playback = False, None, None
         self._title, self._performed, self._held, self._released_s = "", None, None, 0.0
         self.machine.act(Input.STOP)
-        self.body.soften(_ALL, cancels=0.0, damped=self.machine.mode is Mode.DAMP)
+        every = tuple(range(len(self.build.joints)))
+        self.body.soften(every, cancels=0.0, damped=self.machine.damped)
 
     # ---- what a client can ask ------------------------------------------------------------------
 
@@ -229,7 +247,7 @@ class World:
     def _change_mode(self, _: Hashable, command: m.ChangeMode) -> None:
         if not self.controller:
             raise RefusalError(Code.WRONG_STATE)
-        if command.mode in RUNNING and command.mode != self.firmware.running:
+        if command.mode in unknown_modes(self.build):
             raise RefusalError(Code.BAD_PAYLOAD)
         if command.mode in self.firmware.ignored:
             self.note(
@@ -242,7 +260,7 @@ class World:
     def _move_by_hand(self, client: Hashable, command: m.MoveByHand) -> None:
         self._need_teacher(client)
         try:
-            hand = ScriptedHand(command.script, command.duration_ms / 1000.0)
+            hand = ScriptedHand(command.script, command.duration_ms / 1000.0, self.build)
         except BadRequestError as error:
             self.note(str(error))
             raise RefusalError(Code.BAD_PAYLOAD) from None
@@ -272,7 +290,7 @@ class World:
         self._doing = Doing(RECORDING_ID, command.name)
         self._kept_s = self._taught_since_s = self.time_s
         self._title, self._paused, self._released_s = command.name, False, 0.0
-        self.body.soften(TAUGHT_JOINTS)
+        self.body.soften(self.build.taught_columns)
         self.note("teaching: the arms are soft")
         if command.name:  # whoever names it at the start means to record at once
             self._record(client, m.Record(on=True))
@@ -308,7 +326,7 @@ class World:
         self._released_s = self.time_s + RELEASE_S
         self.body.attach(None, self.time_s)
         self.body.soften(())
-        self._playback = Playback.returning(self.body.positions_rad)
+        self._playback = Playback.returning(self.body.positions_rad, self.build)
         self.note("teaching ended: the arms hold")
 
     def _keep_take(self, name: str) -> None:
@@ -317,7 +335,7 @@ class World:
         save = m.SaveAction(name=name, created_s=0, duration_ms=own_ms)
         try:
             if own_ms > 0:
-                self.store.save(recorded(self._buffer, save), replace=True)
+                self.store.save(recorded(self._buffer, save, self.build), replace=True)
                 self._buffer = []
                 self.note(f"saved {name!r}")
         except RefusalError as refusal:
@@ -345,14 +363,14 @@ class World:
             raise RefusalError(Code.BAD_PAYLOAD)
         if m.name_problem(command.name):
             raise RefusalError(Code.BAD_PAYLOAD)
-        check_keyframes(command.keyframes)
+        check_keyframes(command.keyframes, self.build)
         if command.keyframes:
             if any(k.time_ms > command.duration_ms for k in command.keyframes):
                 raise RefusalError(Code.BAD_PAYLOAD)
-            self.store.save(keyframed(command))
+            self.store.save(keyframed(command, self.build))
         else:
             self._check_buffer(command.frames)
-            self.store.save(recorded(self._buffer, command))
+            self.store.save(recorded(self._buffer, command, self.build))
             self._buffer = []
         self.note(f"saved {command.name!r}")
 
@@ -365,19 +383,22 @@ class World:
             raise RefusalError(Code.BAD_PAYLOAD)
 
     def _play(self, client: Hashable, command: m.PlayAction) -> None:
-        check_keyframes(command.keyframes)
+        check_keyframes(command.keyframes, self.build)
         action = self.store.load(command.action)
         if action is None:
             raise RefusalError(Code.NO_SUCH_ACTION)
         if not self.machine.balanced:
             raise RefusalError(Code.WRONG_STATE)
         self._need_idle_arms()
-        playback = Playback(action, command, self.body.setpoint_rad)
+        playback = Playback(action, command, self.body.setpoint_rad, self.build)
         self._begin_playing(client, playback, Doing(PLAYING_ID, action.name))
 
     def _begin_stream(self, client: Hashable, _: m.BeginStream) -> None:
+        if self.build.stream is None:
+            self.note(self.no_stream)
+            raise RefusalError(Code.UNKNOWN_COMMAND)
         self._need_idle_arms()
-        streamed = Streamed(self.body.setpoint_rad, self._stream_failed)
+        streamed = Streamed(self.body.setpoint_rad, self._stream_failed, self.build)
         self._begin_playing(client, streamed, Doing(PLAYING_ID, "a stream"))
 
     def _stream_failed(self, words: str) -> None:
@@ -390,9 +411,8 @@ class World:
         self._playback.follow(pose)
 
     def _play_preset(self, client: Hashable, command: m.PlayPreset) -> None:
-        preset = PRESETS.get(command.id)
-        machines = preset.mode_machine if preset else ()
-        if preset is None or (machines and self.firmware.mode_machine not in machines):
+        preset = next((p for p in presets_of(self.build) if p.id == command.id), None)
+        if preset is None:
             raise RefusalError(Code.NO_SUCH_ACTION)
         if not self.machine.balanced or (preset.fsm and self.machine.mode not in preset.fsm):
             raise RefusalError(Code.WRONG_STATE)
@@ -403,7 +423,9 @@ class World:
         else:
             self._need_idle_arms()
             motion = m.PlayAction(action=1)
-            playback = Playback(motion_of(preset), motion, self.body.setpoint_rad)
+            playback = Playback(
+                motion_of(preset, self.build), motion, self.body.setpoint_rad, self.build
+            )
             self._begin_playing(client, playback, Doing(preset.id, preset.name))
             self._performed = preset
 
@@ -454,6 +476,12 @@ class World:
         if self._playback is not None or self.time_s < self._released_s:
             return Doing(RELEASE, PRESETS[RELEASE].name)
         return Doing(0, "")
+
+    @property
+    def no_stream(self) -> str:
+        """Why nothing can be streamed to it, in words."""
+        why = self.build.no_stream or "its build has no stream"
+        return f"{self.build.name} follows no stream: {why}"
 
     @property
     def phase(self) -> Phase:

@@ -1,24 +1,26 @@
 """What the robot is doing on our behalf: one thing at a time, and a stop that waits for nothing."""
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 from rote import messages as m
 from rote.errors import LinkError, RefusedError, RoteError, UnsupportedError
 from rote.messages import Code, Phase, RobotState
+from rote.model.family import MAX_MOTION_S
+from rote.motion.record import Sample
 from rote.motion.track import Track
-from rote.robot.base import ModeReport, Progress, check_name
-from rote.robot.g1 import G1
+from rote.robot.base import Progress, check_name
 from rote.robot.playing import Playing
-from rote.robot.teaching import Take, Teaching
+from rote.robot.robot import Robot
+from rote.robot.take import Take
+from rote.robot.teaching import Teaching
 from rote.web.line import Line
 from rote.web.problems import NotConnectedError, busy
 from rote.web.takes import Shelf
 
-MOST_TEACHING_S = m.MAX_DURATION_MS / 1000
 _ACCEPTED_S = 0.5
 _END_S = 3.0
 _SEEN_S = 1.0
@@ -60,8 +62,6 @@ class Activity:
     duration_s: float | None = None
     playing: Playing | None = None
     take: Take | None = None
-    rows: list[tuple[int, tuple[float, ...]]] = field(default_factory=list)
-    """While teaching: the robot's time in us and the joints, for the page's curves."""
     ending: "asyncio.Future[Ending] | None" = None
     taught: Taught | None = None
     problem: Exception | None = None
@@ -97,7 +97,7 @@ class Doing:
         lesson = robot.teach(name, overwrite=overwrite, library=self._shelf.library)
         activity = self._claim("teaching", name)
         activity.ending = self._loop.create_future()
-        activity.duration_s = MOST_TEACHING_S
+        activity.duration_s = MAX_MOTION_S
         soft: asyncio.Future[None] = self._loop.create_future()
         task = self._run(activity, self._teaching(robot, activity, lesson, soft, known))
         await asyncio.wait({task, soft}, return_when=asyncio.FIRST_COMPLETED)
@@ -146,11 +146,10 @@ class Doing:
         take = self.activity.take
         await (take.pause() if paused else take.resume())
 
-    def curve(self, first: int) -> list[tuple[int, tuple[float, ...]]]:
-        """Return what was recorded from sample number `first` on; all with times from the first."""
-        rows = self.activity.rows if self.activity is not None else []
-        zero_us = rows[0][0] if rows else 0
-        return [(time_us - zero_us, joints) for time_us, joints in rows[first:]]
+    def curve(self, first: int, count: int) -> Sequence[Sample]:
+        """Return what was recorded from sample number `first` on, `count` samples at most."""
+        take = None if self.activity is None else self.activity.take
+        return () if take is None else take.rows(first, count)
 
     def _need_teaching(self) -> Activity:
         activity = self.activity
@@ -160,20 +159,19 @@ class Doing:
 
     async def _teaching(
         self,
-        robot: G1,
+        robot: Robot,
         activity: Activity,
         lesson: Teaching,
         soft: "asyncio.Future[None]",
         known: bool,
     ) -> None:
         assert activity.ending is not None
-        forget = robot.on_state(lambda state: _collect(activity, state))
         ending = Ending(True, activity.name)
         try:
             async with lesson as take:
                 activity.take, activity.began_s = take, self._loop.time()
                 soft.set_result(None)
-                if (await asyncio.wait({activity.ending}, timeout=MOST_TEACHING_S))[0]:
+                if (await asyncio.wait({activity.ending}, timeout=MAX_MOTION_S))[0]:
                     ending = activity.ending.result()
                 renamed = ending.name != activity.name
                 if not ending.save or (renamed and "save" in robot.abilities):
@@ -182,7 +180,7 @@ class Doing:
                 await self._give_name(robot, take, ending.name, known=known)
             activity.taught = _taught(take, ending, renamed)
             if not activity.ending.done():
-                self._notify(f"{MOST_TEACHING_S:.0f} s are full: saved as {ending.name!r}.")
+                self._notify(f"{MAX_MOTION_S:.0f} s are full: saved as {ending.name!r}.")
             if take.file_problem is not None:
                 self._notify(f"The take is not on this computer: {take.file_problem}.")
         except (RoteError, TimeoutError) as error:
@@ -190,11 +188,10 @@ class Doing:
             if soft.done() and (words := _how_it_ended(activity, error)):
                 self._notify(words)
         finally:
-            forget()
             if self._line.embedded is not None:
                 self._line.embedded.let_go()
 
-    async def _give_name(self, robot: G1, take: Take, name: str, *, known: bool) -> None:
+    async def _give_name(self, robot: Robot, take: Take, name: str, *, known: bool) -> None:
         """Keep a take under another name than it was begun with, on the robot and here."""
         track = take.track
         if "save" in robot.abilities:
@@ -240,7 +237,7 @@ class Doing:
         if not task.done():
             task.add_done_callback(lambda _: self._tell(activity))
 
-    async def _performing(self, robot: G1, activity: Activity, preset: int) -> None:
+    async def _performing(self, robot: Robot, activity: Activity, preset: int) -> None:
         embedded = self._line.embedded
         try:
             if embedded is None:
@@ -280,7 +277,7 @@ class Doing:
                 robot = self._line.robot
             except NotConnectedError:
                 return Stopped("nothing", "No robot is connected.")
-        was, activity = self._what_stops(self._line.state), self.activity
+        was, activity = self._what_stops(robot, self._line.state), self.activity
         if activity is not None:
             activity.stopped = True
             if activity.playing is not None:
@@ -291,11 +288,11 @@ class Doing:
             self._loop.call_later(_SEEN_S, _give_up, activity)
         return was
 
-    def _what_stops(self, state: RobotState | None) -> Stopped:
+    def _what_stops(self, robot: Robot, state: RobotState | None) -> Stopped:
         # What we do ourselves is known at once; the newest state may be of a moment before.
         kind = self.activity.kind if self.activity is not None else "idle"
         seen = state if kind == "idle" else None
-        if kind == "teaching" or (seen is not None and _soft(seen)):
+        if kind == "teaching" or (seen is not None and _soft(robot, seen)):
             return Stopped("teaching", "Teaching has been stopped: the arms hold.")
         if kind != "idle" or (seen is not None and seen.playing):
             return Stopped("playing", "Stopped: the arms return softly.")
@@ -340,12 +337,6 @@ class Doing:
             self._notify(f"{activity.kind.capitalize()} has ended: {activity.problem}.")
 
 
-def _collect(activity: Activity, state: RobotState) -> None:
-    rows = activity.rows
-    if state.recording and activity.take is not None and (not rows or state.time_us > rows[-1][0]):
-        rows.append((state.time_us, state.positions_rad))
-
-
 def _give_up(activity: Activity) -> None:
     """End a teaching that was stopped so early that it has not noticed."""
     assert activity.ending is not None
@@ -362,9 +353,10 @@ def _how_it_ended(activity: Activity, error: Exception) -> str:
     return words.strip()
 
 
-def _soft(state: RobotState) -> bool:
+def _soft(robot: Robot, state: RobotState) -> bool:
     """Whether somebody teaches: joints that give way in damping mode are nobody's teaching."""
-    return state.arms_soft and ModeReport.of(state.mode).balanced
+    family = robot.family
+    return state.arms_soft and (family is None or family.modes.balanced(state.mode))
 
 
 def _taught(take: Take, ending: Ending, renamed: bool) -> Taught:
@@ -378,7 +370,7 @@ def _taught(take: Take, ending: Ending, renamed: bool) -> Taught:
     )
 
 
-async def _until_still(robot: G1) -> None:
+async def _until_still(robot: Robot) -> None:
     """Wait until the arms have moved, and do so no more."""
     moved = False
     async for state in robot.states():

@@ -6,13 +6,13 @@ from dataclasses import replace
 import numpy as np
 
 from rote import messages as m
-from rote.connection import store_of
+from rote.connection import embedded_of
 from rote.errors import BadRequestError, RefusedError
 from rote.messages import Code, RobotState
 from rote.model.g1 import G1_JOINTS, TAUGHT_JOINTS
 from rote.motion.track import Array
 from rote.robot.base import Preset
-from rote.sim.presets import PRESETS
+from rote.sim.presets import presets_of
 from rote.sim.store import Store
 from rote.sim.world import World
 
@@ -55,8 +55,9 @@ class Embedded:
     """One simulated robot and its store."""
 
     def __init__(self, url: str) -> None:
-        self.store = Store(store_of(url))
-        self.world = World(self.store)
+        build, path = embedded_of(url)
+        self.store = Store(path)
+        self.world = World(self.store, build=build)
         self._hand: DragHand | None = None
 
     def close(self) -> None:
@@ -98,12 +99,7 @@ class Embedded:
     @property
     def presets(self) -> tuple[Preset, ...]:
         """The factory actions, which the embedded robot's own wire does not list."""
-        hardware = self.world.firmware.mode_machine
-        return tuple(
-            Preset(preset.id, preset.name)
-            for preset in PRESETS.values()
-            if not preset.mode_machine or hardware in preset.mode_machine
-        )
+        return tuple(Preset(preset.id, preset.name) for preset in presets_of(self.world.build))
 
     def perform(self, preset: int) -> None:
         """Begin a factory action, which the robot's own wire cannot, or raise `RefusedError`."""

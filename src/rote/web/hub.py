@@ -5,13 +5,13 @@ from collections.abc import Coroutine
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from rote.connection import EMBEDDED
+from rote.client.wires import EMBEDDED
 from rote.errors import LinkError, RoteError
-from rote.messages import Phase
+from rote.messages import Phase, RobotState
 from rote.motion.files.library import Library
 from rote.robot import preflight
 from rote.robot.base import Actions, Finding, ModeReport
-from rote.robot.g1 import G1
+from rote.robot.robot import Robot
 from rote.web.clients import Client, Clients, Outbox
 from rote.web.doing import Activity, Doing, Stopped
 from rote.web.edits import Desk
@@ -79,7 +79,7 @@ class Hub:
         await self.doing.end()
         await self.line.close()
 
-    async def _greet(self, robot: G1) -> None:
+    async def _greet(self, robot: Robot) -> None:
         self._controller = await robot.controller()
         self._actions = await robot.actions()
 
@@ -217,8 +217,10 @@ class Hub:
 
     def _status(self, *, you: bool) -> dict[str, Any]:
         state = self.line.state
-        connected = self.line.connected is not None
-        found = preflight.findings(state, self._actions, self._controller) if connected else []
+        robot = self.line.connected
+        found = []
+        if robot is not None:
+            found = preflight.findings(state, self._actions, robot.build, self._controller)
         return {
             "connection": {
                 **asdict(self.line.report),
@@ -226,7 +228,8 @@ class Hub:
                 "wire": self.line.wire or None,
                 "simulated": "hand" in self.line.abilities,
             },
-            "mode": None if state is None else asdict(ModeReport.of(state.mode)),
+            "mode": _mode(robot, state),
+            "build": None if robot is None else robot.build.name,
             "battery_percent": None if state is None else state.battery_percent,
             "temperatures_c": [] if state is None else [round(c, 1) for c in state.temperatures_c],
             "faults": [] if state is None else list(state.faults),
@@ -267,6 +270,13 @@ class Hub:
         task.add_done_callback(self._tasks.discard)
 
 
+def _mode(robot: Robot | None, state: RobotState | None) -> dict[str, Any] | None:
+    """Return the mode a robot is in; None where it has none, or is not heard yet."""
+    if robot is None or state is None or robot.family is None:
+        return None
+    return asdict(ModeReport.of(state.mode, robot.family.modes))
+
+
 def _progress(activity: Activity, elapsed_s: float) -> dict[str, Any]:
     progress = activity.halted
     if progress is None and activity.playing is not None:
@@ -275,7 +285,10 @@ def _progress(activity: Activity, elapsed_s: float) -> dict[str, Any]:
         return {"fraction": round(progress.fraction, 4), "round": progress.round}
     if activity.kind == "teaching" and activity.duration_s:
         fraction = min(elapsed_s / activity.duration_s, 1.0)
-        return {"fraction": round(fraction, 4), "samples": len(activity.rows)}
+        return {
+            "fraction": round(fraction, 4),
+            "samples": activity.take.samples if activity.take else 0,
+        }
     return {}
 
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from rote.carrier import split_url
-from rote.connection import EMBEDDED, connect
+from rote.client.wires import EMBEDDED
+from rote.connection import connect
 from rote.errors import (
     BadRequestError,
     LinkError,
@@ -18,7 +19,7 @@ from rote.errors import (
     StoreError,
 )
 from rote.messages import RobotState
-from rote.robot.g1 import G1
+from rote.robot.robot import Robot
 from rote.web.embedded import ABILITIES, Embedded
 from rote.web.problems import NotConnectedError
 
@@ -28,7 +29,7 @@ _WIRES = {("udp", ""), ("webrtc", ""), ("dds", ""), ("dds", "domain")}
 """The schemes a page may use, and what it may ask for behind the question mark."""
 
 State = Literal["off", "connecting", "connected", "lost"]
-Greet = Callable[[G1], Awaitable[None]]
+Greet = Callable[[Robot], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,12 +52,12 @@ class Line:
         self.embedded: Embedded | None = None
         self._greet = greet
         self._notify = notify
-        self._robot: G1 | None = None
+        self._robot: Robot | None = None
         self._failure: RoteError | None = None
         self._task: asyncio.Task[None] | None = None
 
     @property
-    def robot(self) -> G1:
+    def robot(self) -> Robot:
         """The robot; raises what is wrong where there is none."""
         if self._robot is not None:
             return self._robot
@@ -67,7 +68,7 @@ class Line:
         )
 
     @property
-    def connected(self) -> G1 | None:
+    def connected(self) -> Robot | None:
         """The robot, where there is one."""
         return self._robot
 
@@ -124,7 +125,7 @@ class Line:
             pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
 
     @asynccontextmanager
-    async def _reached(self, url: str, key: str | None) -> AsyncIterator[G1]:
+    async def _reached(self, url: str, key: str | None) -> AsyncIterator[Robot]:
         """Connect once, and have the robot in the block."""
         embedded = Embedded(url) if split_url(url).scheme == "sim" else None
         world = None if embedded is None else embedded.world

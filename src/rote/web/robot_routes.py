@@ -8,7 +8,7 @@ from fastapi import APIRouter, Header, Query, Request, Response
 from fastapi.responses import FileResponse
 
 from rote.carrier import discovery
-from rote.model.g1 import G1_29, G1_JOINTS, G1_REST_RAD, TAUGHT_JOINTS
+from rote.model.registry import build_named
 from rote.web import schemas as s
 from rote.web.hub import Hub, finding_document
 from rote.web.problems import ProblemError, busy, to_json
@@ -51,24 +51,27 @@ async def status(request: Request, caller: Caller = None) -> Response:
 
 
 @router.get("/robot/joints", response_model=s.Joints, tags=["robot"])
-async def joints() -> Response:
-    """The robot as a tree of joints, for drawing it."""
+async def joints(request: Request) -> Response:
+    """The robot as a tree of joints, for drawing it; without one, the usual G1."""
+    robot = hub_of(request).line.connected
+    build = build_named("g1") if robot is None else robot.build
     rows = [
         {
             "index": joint.index,
             "name": joint.name,
             "lower_rad": joint.lower_rad,
             "upper_rad": joint.upper_rad,
-            "taught": joint.index in TAUGHT_JOINTS,
+            "taught": joint.name in build.taught,
             "axis": joint.axis,
             "origin": joint.origin_m,
             "rpy": joint.origin_rpy_rad,
             "parent": joint.parent,
             "link": joint.link,
         }
-        for joint in G1_JOINTS
+        for joint in build.joints
     ]
-    return answer({"joints": rows, "rest_rad": G1_REST_RAD, "model": MODEL.is_file()})
+    has_model = build.family == "g1" and MODEL.is_file()
+    return answer({"joints": rows, "rest_rad": build.rest_rad, "model": has_model})
 
 
 @router.get("/robot/model", response_class=FileResponse, tags=["robot"])
@@ -194,13 +197,15 @@ async def teach_curve(
     request: Request, first: Annotated[int, Query(alias="from", ge=0, le=10**6)] = 0
 ) -> Response:
     """What was recorded so far, from a sample on; nothing where nothing is recorded."""
-    rows = hub_of(request).doing.curve(first)[:_MOST_CURVE_ROWS]
-    width = len(rows[0][1]) if rows else len(G1_29.names)
+    hub = hub_of(request)
+    rows = hub.doing.curve(first, _MOST_CURVE_ROWS)
+    robot = hub.line.connected
+    names = () if robot is None else robot.build.names
     return answer(
         {
-            "names": G1_29.names[:width],
-            "times_s": [round(time_us / 1e6, 4) for time_us, _ in rows],
-            "joints_rad": [[round(value, 4) for value in joints] for _, joints in rows],
+            "names": names[: len(rows[0].positions_rad)] if rows else names,
+            "times_s": [round(sample.time_us / 1e6, 4) for sample in rows],
+            "joints_rad": [[round(value, 4) for value in row.positions_rad] for row in rows],
         }
     )
 

@@ -300,6 +300,8 @@ class Status(BaseModel):
 
     connection: Connection
     mode: ModeNow | None
+    build: str | None
+    """Which machine the robot is; None where none is connected."""
     battery_percent: float | None
     temperatures_c: list[float]
     faults: list[str]

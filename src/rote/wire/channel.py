@@ -28,11 +28,13 @@ from typing import Any
 
 from rote.errors import BadRequestError, DecodeError, PayloadError, TruncatedError
 from rote.wire import rpc
+from rote.wire.codes import NO_STATUS
 from rote.wire.faults import FAULTS as FAULTS
 from rote.wire.faults import SOURCES as SOURCES
 from rote.wire.faults import Change as Change
 from rote.wire.faults import Fault as Fault
 from rote.wire.faults import Faults as Faults
+from rote.wire.lenient import seen, whole
 from rote.wire.rpc import Request, Response, read
 
 MAX_MESSAGE = 8 * 2**20
@@ -194,9 +196,11 @@ def decode_frame(frame: bytes) -> tuple[str, bytes]:
     if len(frame) < start + length:
         raise TruncatedError(start + length, len(frame))
     try:
-        return frame[start : start + length].decode(), frame[start + length :]
+        # A lone surrogate is no UTF-8, and JSON of a robot may hold one all the same.
+        text = frame[start : start + length].decode(errors="surrogatepass")
     except UnicodeDecodeError:
         raise DecodeError("a binary frame whose JSON is not UTF-8") from None
+    return text, frame[start + length :]
 
 
 # ---- decoding -----------------------------------------------------------------------------------
@@ -250,24 +254,49 @@ def _decode_request(document: dict[str, Any], _: bytes) -> Value:
 
 
 def _decode_response(document: dict[str, Any], binary: bytes) -> Value:
+    """Read a response; of all its fields it needs the id alone, by which its request is found."""
     body = read(document, "data", dict)
-    header = read(body, "header", dict)
-    identity = read(header, "identity", dict)
+    header = _object(body, "header")
+    identity, status = _object(header, "identity"), _object(header, "status")
+    number, code = whole(identity.get("id")), whole(status.get("code"))
+    if number is None:
+        raise PayloadError(f"'id' of a response is a number, not {seen(identity.get('id'))}")
     response = Response(
-        service=rpc.service_of(_topic(document), Response),
-        api_id=read(identity, "api_id", int),
-        id=read(identity, "id", int),
-        code=read(read(header, "status", dict), "code", int),
-        data=read(body, "data", str, ""),
+        service=_responder(document),
+        api_id=whole(identity.get("api_id")) or 0,
+        id=number,
+        code=NO_STATUS if code is None else code,
+        data=_text(body.get("data")),
         binary=binary,
     )
-    content = read(body, "content_info", dict, {})
-    if not read(content, "enable_chunking", bool, False):
+    content = _object(body, "content_info")
+    if not whole(content.get("enable_chunking")) and content.get("enable_chunking") is not True:
         return response
-    index, count = read(content, "chunk_index", int), read(content, "total_chunk_num", int)
-    if not 1 <= index <= count <= MAX_CHUNKS:
+    index, count = whole(content.get("chunk_index")), whole(content.get("total_chunk_num"))
+    if index is None or count is None or not 1 <= index <= count <= MAX_CHUNKS:
         raise PayloadError(f"part {index} of {count} of a response")
     return Chunk(response, index, count)
+
+
+def _responder(document: dict[str, Any]) -> str:
+    """Return the service that answers; "" where the robot leaves the topic out."""
+    topic = document.get("topic")
+    return "" if topic is None or topic == "" else rpc.service_of(_topic(document), Response)
+
+
+def _object(document: dict[str, Any], key: str) -> dict[str, Any]:
+    value = document.get(key)
+    return value if isinstance(value, dict) else {}
+
+
+def _text(data: object) -> str:
+    """Return a response's data as the text it should be; some robots send the object itself."""
+    if isinstance(data, str):
+        return data
+    try:
+        return "" if data is None else rpc.write_json(data)
+    except BadRequestError as error:
+        raise PayloadError(f"the data of a response: {error}") from None
 
 
 def _decode_inner(document: dict[str, Any], _: bytes) -> Value:

@@ -3,6 +3,9 @@
 ARM, SPORT = "arm", "sport"
 MOTION_SWITCHER, ROBOT_STATE = "motion_switcher", "robot_state"
 
+NO_STATUS = -(2**31)
+"""Stands for the code of a response that does not say whether it was done."""
+
 # What a code means and what to do about it, by service ("" is any) and code: numbers clash, and
 # 7001 to 7009 are codes of one service and api ids of another.
 CODES: dict[tuple[str, int], tuple[str, str]] = {
@@ -69,5 +72,7 @@ CODES: dict[tuple[str, int], tuple[str, str]] = {
 
 def explain(service: str, code: int) -> tuple[str, str]:
     """Return what a service's code means and what to do about it."""
+    if code == NO_STATUS:
+        return "its answer does not say whether it was done", "Look at what the robot does."
     unknown = ("for a reason it does not explain", "Look the code up in the docs.")
     return CODES.get((service, code)) or CODES.get(("", code), unknown)

@@ -86,6 +86,10 @@ def write_answer(offer: str, side: Side, session: int, *, message_size: int | No
     return _head(session, mids) + "".join(parts)
 
 
+def _is_candidate(text: str) -> bool:
+    return bool(_CANDIDATE.fullmatch(text)) and int(text.split(" ")[5]) <= 65_535
+
+
 def read_peer(sdp: str) -> Peer:
     """Return what the sender of `sdp` says of its data channel; `DecodeError` where it is not all.
 
@@ -102,11 +106,11 @@ def read_peer(sdp: str) -> Peer:
     fingerprints = media[index].fingerprints or media[0].fingerprints
     if not ufrag or not password or not fingerprints:
         raise DecodeError("a description without ice-ufrag, ice-pwd or fingerprint")
-    candidates = dict.fromkeys(_values(own, "candidate") + _values(first, "candidate"))
-    for candidate in candidates:
-        port = candidate.split(" ")[5:6]
-        if not _CANDIDATE.fullmatch(candidate) or int(port[0]) > 65_535:
-            raise DecodeError(f"this is no ICE candidate: {candidate[:80]!r}")
+    told = dict.fromkeys(_values(own, "candidate") + _values(first, "candidate"))
+    # One that cannot be read does not hide the others.
+    candidates = [candidate for candidate in told if _is_candidate(candidate)]
+    if told and not candidates:
+        raise DecodeError(f"this is no ICE candidate: {next(iter(told))[:80]!r}")
     return Peer(
         ufrag,
         password,

@@ -8,34 +8,34 @@ before. From its position on, CDR is C four bytes earlier.
     LowState_     2092      2088    at 72, 56 bytes each
     LowCmd_       1004      1000    at 4, 28 bytes each
 
+Motors are numbered by slot. What is read and written here for a build touches the slots of its
+joints, and that of its stream's weight, and no other.
+
 A view costs about a microsecond; the library's own way to read a `LowState_` costs hundreds.
 """
 
 import math
 import struct
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from rote.errors import BadRequestError, ChecksumError, DecodeError, PayloadError, TruncatedError
 from rote.messages import RobotState
+from rote.model.family import Build, Stream
 from rote.wire.cdr import HEADER
-from rote.wire.lowstate import Joints
+from rote.wire.lowstate import Joints, Slots, machine_of, select
 
 LOWSTATE_TOPIC = "rt/lowstate"
 ARM_SDK_TOPIC = "rt/arm_sdk"
 OLD_ARM_SDK_TOPIC = "rt/armsdk"
 """What old firmware calls it."""
-JOINTS = 29
 MOTORS = 35
-UPPER_BODY = range(12, 29)
-"""The motors that `ARM_SDK_TOPIC` moves: waist and arms."""
-WEIGHT_MOTOR = 29
-"""No joint: its position is how much the arms obey `ARM_SDK_TOPIC`, from 0 to 1."""
-STIFFNESS, DAMPING = 60.0, 1.5
-"""Of waist and arms while they obey: what the vendor's examples use."""
+"""The motor slots of both messages; no robot has a joint in all of them."""
 
 _STATE_C, _COMMAND_C = 2092, 1004
 _GAP = 4
@@ -129,41 +129,104 @@ def tick_of(data: bytes) -> int:
     return int.from_bytes(data[_HEAD + 12 : _HEAD + 16], "little")
 
 
+def head_of(data: bytes) -> tuple[int, int]:
+    """Return the robot's clock in milliseconds and its `mode_machine`, and nothing else."""
+    return tick_of(data), data[_HEAD + 9]
+
+
 # All that teaching needs, in one go: a view is quick to make, but slow to read number by number.
-_JOINTS = struct.Struct("<13xB2xI16x3f3f12x" + "4x2f8x2h32x" * JOINTS)
+_BEFORE_MOTORS = "<13xB2xI16x3f3f12x"
+_READ, _SKIPPED = "4x2f8x2h32x", "56x"
+_ALL_SLOTS = struct.Struct(_BEFORE_MOTORS + _READ * MOTORS)
 
 
-def joints_of(data: bytes) -> Joints:
-    """Return what teaching needs of a `LowState_`."""
+def decode_lowstate(data: bytes) -> Slots:
+    """Return what a `LowState_` holds, by motor slot; positions that are no numbers are None."""
     _check(data, LOWSTATE)
-    mode_machine, tick_ms, *numbers = _JOINTS.unpack_from(data)
-    positions, velocities = tuple(numbers[6::4]), tuple(numbers[7::4])
-    if not math.isfinite(sum(positions) + sum(velocities)):
-        raise PayloadError("a lowstate with joints that are nowhere")
-    return Joints(
+    mode_machine, tick_ms, *numbers = _ALL_SLOTS.unpack_from(data)
+    return Slots(
+        positions_rad=_finite(numbers[6::4]),
+        velocities_rad_s=_finite(numbers[7::4]),
+        temperatures_c=tuple(map(float, map(max, numbers[8::4], numbers[9::4]))),
         tick_ms=tick_ms,
-        positions_rad=positions,
-        velocities_rad_s=velocities,
         accelerometer_m_s2=tuple(numbers[3:6]),
         gyroscope_rad_s=tuple(numbers[:3]),
-        temperatures_c=tuple(map(float, map(max, numbers[8::4], numbers[9::4]))),
         mode_machine=mode_machine,
     )
 
 
+def _finite(numbers: list[float]) -> tuple[float | None, ...]:
+    return tuple(n if math.isfinite(n) else None for n in numbers)
+
+
+def joints_of(data: bytes, build: Build) -> Joints:
+    """Return what teaching needs of a `LowState_`: the joints of a build, by its columns."""
+    _check(data, LOWSTATE)
+    return _reader(build)(data)
+
+
+@lru_cache(maxsize=64)
+def _reader(build: Build) -> Callable[[bytes], Joints]:
+    """Return what reads a `LowState_` of a build, and unpacks no other slots than its own."""
+    if max(build.slots) >= MOTORS:
+        return lambda data: select(decode_lowstate(data), build)
+    unpack = struct.Struct(_BEFORE_MOTORS + _each_slot(build, _READ, _SKIPPED)).unpack_from
+    in_order = _in_columns(build)
+
+    def read(data: bytes) -> Joints:
+        mode_machine, tick_ms, *numbers = unpack(data)
+        positions, velocities = in_order(numbers[6::4]), in_order(numbers[7::4])
+        if not math.isfinite(sum(positions) + sum(velocities)):
+            raise PayloadError("a lowstate with joints that are nowhere")
+        return Joints(
+            tick_ms=tick_ms,
+            positions_rad=positions,
+            velocities_rad_s=velocities,
+            accelerometer_m_s2=tuple(numbers[3:6]),
+            gyroscope_rad_s=tuple(numbers[:3]),
+            temperatures_c=in_order(map(float, map(max, numbers[8::4], numbers[9::4]))),
+            mode_machine=mode_machine,
+        )
+
+    return read
+
+
+def _each_slot(build: Build, owned: str, other: str) -> str:
+    """Return the format of all slots up to the build's last."""
+    return "".join(owned if slot in build.slots else other for slot in range(max(build.slots) + 1))
+
+
+def _in_columns(build: Build) -> Callable[[Iterable[float]], tuple[float, ...]]:
+    """Return what brings values in the order of their slots into the order of the columns."""
+    by_slot = sorted(build.slots)
+    if list(build.slots) == by_slot:
+        return tuple
+    pick = itemgetter(*map(by_slot.index, build.slots))  # of two or more it makes a tuple
+    return lambda values: pick(tuple(values))
+
+
 _HEAD_IN_C = struct.Struct("<8xxB2xI4f3f3f16x")
-_MOTOR_IN_C = struct.Struct("<" + "B3x2f8x2h32x" * JOINTS)
+_WRITTEN = "B3x2f8x2h32x"
 
 
-def encode_lowstate(state: RobotState, *, mode_machine: int) -> bytes:
-    """Return what a robot publishes on `LOWSTATE_TOPIC`."""
+@lru_cache(maxsize=64)
+def _motors_in_c(build: Build) -> tuple[struct.Struct, tuple[int, ...]]:
+    """Return the motors of a build in C, and its columns in the order of their slots."""
+    by_slot = sorted(range(len(build.slots)), key=build.slots.__getitem__)
+    return struct.Struct("<" + _each_slot(build, _WRITTEN, _SKIPPED)), tuple(by_slot)
+
+
+def encode_lowstate(state: RobotState, *, build: Build) -> bytes:
+    """Return what a robot of a build publishes on `LOWSTATE_TOPIC`."""
     tick = state.time_us // 1000 & 0xFFFFFFFF
     body = bytearray(_STATE_C)
     inertial = (*state.gyroscope_rad_s, *state.accelerometer_m_s2)
-    _HEAD_IN_C.pack_into(body, 0, mode_machine, tick, 1.0, 0.0, 0.0, 0.0, *inertial)
-    celsius = [max(-128, min(127, round(c))) for c in state.temperatures_c] or [0] * JOINTS
-    motors = zip(state.positions_rad, state.velocities_rad_s, celsius, strict=True)
-    _MOTOR_IN_C.pack_into(body, 72, *[n for q, dq, c in motors for n in (1, q, dq, c, c)])
+    _HEAD_IN_C.pack_into(body, 0, machine_of(build), tick, 1.0, 0.0, 0.0, 0.0, *inertial)
+    layout, by_slot = _motors_in_c(build)
+    celsius = [max(-128, min(127, round(c))) for c in state.temperatures_c] or [0] * len(by_slot)
+    columns = [*zip(state.positions_rad, state.velocities_rad_s, celsius, strict=True)]
+    motors = [columns[column] for column in by_slot]
+    layout.pack_into(body, 72, *[n for q, dq, c in motors for n in (1, q, dq, c, c)])
     body[-4:] = crc(bytes(body[:-4])).to_bytes(4, "little")
     return bytes(HEADER + body[:70] + body[72:74] + body[76:])
 
@@ -172,53 +235,89 @@ def encode_lowstate(state: RobotState, *, mode_machine: int) -> bytes:
 
 
 class ArmCommand(NamedTuple):
-    """What is told on `ARM_SDK_TOPIC`."""
+    """What is told on the topic of a stream."""
 
     positions_rad: tuple[float, ...]
-    """Of the motors of `UPPER_BODY`, in their order."""
+    """Of the joints that a stream commands, in the order of `Build.streamed`."""
     weight: float
     mode_machine: int
     stiff: bool = True
     """Whether every one of them is given a stiffness; one without would hang loose."""
 
 
-def _blank_command() -> bytes:
+class _Layout(NamedTuple):
+    """Where a build's command has its numbers."""
+
+    slots: Any
+    """The slots of `Build.streamed`, as an index of numpy's; a slice, which is quicker, where they
+    follow each other."""
+    joints: int
+    """How many they are."""
+    weight_slot: int
+    blank: bytes
+    """The command in C with its gains, and nothing else."""
+
+
+@lru_cache(maxsize=64)
+def _layout(build: Build) -> _Layout:
+    stream = build.stream
+    if stream is None or stream.weight_slot is None:
+        why = build.no_stream or "nobody knows how the weight of a stream is given"
+        raise BadRequestError(
+            f"no command can be written to the motors of {build.name}: {why}",
+            "Teach and play by the robot's own services.",
+        )
+    slots = [build.slots[column] for column in build.streamed_columns]
+    if stream.weight_slot in build.slots or max(*slots, stream.weight_slot) >= MOTORS:
+        raise BadRequestError(
+            f"the weight of a stream to {build.name} is in slot {stream.weight_slot}, and a "
+            f"message has {MOTORS} slots",
+            "That slot must be none of its joints, and all must be in the message.",
+        )
+    in_a_row = slots == list(range(slots[0], slots[0] + len(slots)))
+    index: Any = slice(slots[0], slots[-1] + 1) if in_a_row else np.array(slots)
+    return _Layout(index, len(slots), stream.weight_slot, _blank_command(slots, stream))
+
+
+def _blank_command(slots: list[int], stream: Stream) -> bytes:
     record = np.zeros(1, _LOWCMD_IN_C)
-    motors = record["motors"][0][UPPER_BODY.start : UPPER_BODY.stop]
-    motors["kp"], motors["kd"] = STIFFNESS, DAMPING
+    motors = record["motors"][0]
+    motors["kp"][slots], motors["kd"][slots] = stream.stiffness_nm_rad, stream.damping_nm_s_rad
     return record.tobytes()
 
 
-_BLANK = _blank_command()
-
-
 def encode_arm_command(
-    positions_rad: Sequence[float], weight: float, *, mode_machine: int
+    positions_rad: Sequence[float], weight: float, *, build: Build, mode_machine: int
 ) -> bytes:
-    """Return the command that brings waist and arms there, as far as `weight` goes."""
-    if not 0.0 <= weight <= 1.0 or len(positions_rad) != len(UPPER_BODY):
+    """Return the command that brings the streamed joints there, as far as `weight` goes.
+
+    It writes their slots and that of the weight, and leaves every other at zero.
+    """
+    slots, joints, weight_slot, blank = _layout(build)
+    if not 0.0 <= weight <= 1.0 or len(positions_rad) != joints:
         raise BadRequestError(
             f"a weight of {weight} and {len(positions_rad)} positions are no arm command",
-            f"A weight is 0 to 1, and there are {len(UPPER_BODY)} joints.",
+            f"A weight is 0 to 1, and there are {joints} joints.",
         )
-    raw = bytearray(_BLANK)
+    raw = bytearray(blank)
     record = np.frombuffer(raw, _LOWCMD_IN_C, 1)
     record["mode_machine"] = mode_machine
     positions = record["motors"]["q"][0]
-    positions[UPPER_BODY.start : UPPER_BODY.stop] = positions_rad
-    positions[WEIGHT_MOTOR] = weight
+    positions[slots] = positions_rad
+    positions[weight_slot] = weight
     if not np.isfinite(positions).all():
         raise BadRequestError("an arm command to nowhere")
     record["crc"] = crc(bytes(raw[:-4]))
     return bytes(HEADER + raw[:2] + raw[4:6] + raw[8:])
 
 
-def decode_arm_command(data: bytes) -> ArmCommand:
-    """Return what a command on `ARM_SDK_TOPIC` asks for.
+def decode_arm_command(data: bytes, build: Build) -> ArmCommand:
+    """Return what a command asks of a build's streamed joints.
 
     A CRC of 0 is none: the vendor's own C++ publisher leaves it out.
     """
     _check(data, LOWCMD)
+    slots, _, weight_slot, _ = _layout(build)
     record = np.frombuffer(data, LOWCMD, 1, _HEAD)[0]
     body = data[_HEAD : _HEAD + LOWCMD.itemsize]
     stated = int(record["crc"])
@@ -227,15 +326,15 @@ def decode_arm_command(data: bytes) -> ArmCommand:
         if stated != computed:
             raise ChecksumError(stated, computed)
     motors = record["motors"]
-    upper = motors[UPPER_BODY.start : UPPER_BODY.stop]
-    weight = float(motors["q"][WEIGHT_MOTOR])
-    if not np.isfinite(upper["q"]).all() or not 0.0 <= weight <= 1.0:
+    streamed = motors[slots]
+    weight = float(motors["q"][weight_slot])
+    if not np.isfinite(streamed["q"]).all() or not 0.0 <= weight <= 1.0:
         raise PayloadError("an arm command to nowhere, or with a weight outside 0 to 1")
     return ArmCommand(
-        tuple(upper["q"].tolist()),
+        tuple(streamed["q"].tolist()),
         weight,
         int(record["mode_machine"]),
-        stiff=bool((upper["kp"] > 0.0).all()),
+        stiff=bool((streamed["kp"] > 0.0).all()),
     )
 
 

@@ -1,14 +1,20 @@
-"""What a G1 tells of its joints, its mode and its battery on the data channel's topics, as JSON.
+"""What a robot tells of its motors, its mode and its battery on the data channel's topics, as JSON.
 
-Temperatures are said as unsigned bytes that hold signed values, two for each motor of a G1.
+A lowstate is read by motor slot, as it comes: any number of slots, any field missing. `select`
+then takes the slots of a build's joints, in the order of its columns. Temperatures are said as
+unsigned bytes that hold signed values, two for each motor of a G1.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable
+from functools import lru_cache
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 from rote.errors import PayloadError
 from rote.messages import RobotState
+from rote.model.family import Build
+from rote.wire.lenient import number, seen, whole
 
 LOWSTATE_TOPIC = "rt/lf/lowstate"
 SPORT_TOPIC = "rt/lf/sportmodestate"
@@ -16,38 +22,65 @@ BMS_TOPIC = "rt/lf/bmsstate"
 HAND_TOPIC = "rt/rote/hand"
 """Where a simulated robot of ours is told which hand moves its arms; others do not know it."""
 MOST_MOTORS = 64
-MACHINES: dict[int, int] = {4: 23, 5: 29, 6: 27}
-"""The joints of a G1 by its `mode_machine`, the byte that says which hardware it is."""
+SLOTS = 35
+"""How many motor slots a robot of the G1's kind sends, whatever joints it has."""
 _CELLS = 13
 _CELL_MV = (3_400, 4_150)
 """A lithium cell, empty and full; between them its voltage is taken for a straight line."""
 
+Numbers = tuple[float, ...]
+Told = tuple[float | None, ...]
+"""By motor slot; None where the robot does not tell it."""
+
+
+class Slots(NamedTuple):
+    """What a lowstate holds, by motor slot."""
+
+    positions_rad: Told
+    velocities_rad_s: Told
+    temperatures_c: Told
+    """The hotter of two where two are told."""
+    tick_ms: int | None = None
+    """The robot's clock; None where it is not told."""
+    accelerometer_m_s2: Numbers = ()
+    gyroscope_rad_s: Numbers = ()
+    """Three numbers, or none where they are not told."""
+    mode_machine: int = 0
+    """Which hardware it is; 0 where it is not told."""
+
 
 class Joints(NamedTuple):
-    """The part of a lowstate that teaching needs."""
+    """The same by the columns of a build."""
 
-    tick_ms: int
-    positions_rad: tuple[float, ...]
-    velocities_rad_s: tuple[float, ...]
-    accelerometer_m_s2: tuple[float, ...]
-    gyroscope_rad_s: tuple[float, ...]
-    temperatures_c: tuple[float, ...] = ()
-    """Of the motors, the hotter of two where two are told; empty where none are."""
+    tick_ms: int | None
+    positions_rad: Numbers
+    velocities_rad_s: Numbers
+    """Empty unless every joint's is told; temperatures likewise."""
+    accelerometer_m_s2: Numbers
+    gyroscope_rad_s: Numbers
+    temperatures_c: Numbers = ()
     mode_machine: int = 0
-    """See `MACHINES`; 0 where it is not told."""
+    missing: tuple[int, ...] = ()
+    """The columns whose position is not told. They hold the pose at rest, which is no reading."""
 
 
-def encode_lowstate(state: RobotState, *, mode_machine: int = 5) -> dict[str, Any]:
-    """Return what a robot publishes on `LOWSTATE_TOPIC`."""
-    motors: list[dict[str, Any]] = [
-        {"q": q, "dq": dq}
-        for q, dq in zip(state.positions_rad, state.velocities_rad_s, strict=True)
-    ]
-    # Without a temperature for each motor there are none.
-    for motor, celsius in zip(motors, state.temperatures_c, strict=bool(state.temperatures_c)):
-        motor["temperature"] = [_byte(celsius - 2.0), _byte(celsius)]
+# ---- writing ------------------------------------------------------------------------------------
+
+
+def encode_lowstate(state: RobotState, *, build: Build, slots: int = SLOTS) -> dict[str, Any]:
+    """Return what a robot of a build publishes on `LOWSTATE_TOPIC`, with so many motor slots."""
+    width = max(slots, max(build.slots) + 1)
+    motors: list[dict[str, Any]] = [{"q": 0.0, "dq": 0.0} for _ in range(width)]
+    columns = zip(build.slots, state.positions_rad, state.velocities_rad_s, strict=True)
+    for slot, q, dq in columns:
+        motors[slot] = {"q": q, "dq": dq}
+    if state.temperatures_c:  # without a temperature for each joint there are none
+        for motor in motors:
+            motor["temperature"] = [0, 0]
+        for slot, celsius in zip(build.slots, state.temperatures_c, strict=True):
+            motors[slot]["temperature"] = [_byte(celsius - 2.0), _byte(celsius)]
     return {
-        "mode_machine": mode_machine,
+        "mode_machine": machine_of(build),
         "tick": state.time_us // 1000,
         "imu_state": {
             "accelerometer": list(state.accelerometer_m_s2),
@@ -57,25 +90,137 @@ def encode_lowstate(state: RobotState, *, mode_machine: int = 5) -> dict[str, An
     }
 
 
-def decode_lowstate(data: object) -> Joints:
-    """Return the joints in a message on `LOWSTATE_TOPIC`, or raise `PayloadError`."""
+def machine_of(build: Build) -> int:
+    """Return the `mode_machine` that a simulated robot of a build says; 0 where none is known."""
+    return build.machines[0] if build.machines else 0
+
+
+# ---- reading by slot ----------------------------------------------------------------------------
+
+
+def decode_lowstate(data: object) -> Slots:
+    """Return what a message on `LOWSTATE_TOPIC` holds, or raise `PayloadError`.
+
+    Without one position it is of no use; any other field may be missing, null or of an odd type.
+    """
+    if not isinstance(data, dict):
+        raise PayloadError(f"a lowstate is an object with 'motor_state', not {seen(data)}")
+    motors = data.get("motor_state")
+    if not isinstance(motors, list):
+        raise PayloadError(f"'motor_state' of a lowstate is a list of motors, not {seen(motors)}")
+    motors = motors[:MOST_MOTORS]
+    positions = _each(motors, "q")
+    if positions.count(None) == len(positions):
+        raise PayloadError(f"no motor in 'motor_state' tells its position 'q': {seen(motors)}")
+    imu = data.get("imu_state")
+    machine = whole(data.get("mode_machine"))
+    return Slots(
+        positions_rad=positions,
+        velocities_rad_s=_each(motors, "dq"),
+        temperatures_c=_temperatures(motors),
+        tick_ms=_tick(data.get("tick")),
+        accelerometer_m_s2=_three(imu, "accelerometer"),
+        gyroscope_rad_s=_three(imu, "gyroscope"),
+        mode_machine=machine if machine is not None and 0 <= machine <= 255 else 0,
+    )
+
+
+def _each(motors: list[Any], key: str) -> Told:
+    """Return one number of each motor; quickly, where all are there and are numbers."""
     try:
-        motors = data["motor_state"]  # type: ignore[index] # whatever it is, it is checked here
-        imu = data["imu_state"]  # type: ignore[index]
-        joints = Joints(
-            tick_ms=int(data["tick"]),  # type: ignore[index]
-            positions_rad=_numbers([motor["q"] for motor in motors[:MOST_MOTORS]]),
-            velocities_rad_s=_numbers([motor["dq"] for motor in motors[:MOST_MOTORS]]),
-            accelerometer_m_s2=_numbers(imu["accelerometer"][:3]),
-            gyroscope_rad_s=_numbers(imu["gyroscope"][:3]),
-            temperatures_c=_temperatures(motors[:MOST_MOTORS]),
-            mode_machine=int(data.get("mode_machine", 0)),  # type: ignore[attr-defined]
+        told = tuple([motor[key] for motor in motors])
+        if {float, int}.issuperset(map(type, told)) and math.isfinite(sum(told)):
+            return tuple(map(float, told))
+    except (KeyError, TypeError, OverflowError):
+        pass
+    return tuple(number(motor.get(key)) if isinstance(motor, dict) else None for motor in motors)
+
+
+_SIGNED = tuple(float(byte - 256 if byte >= 128 else byte) for byte in range(256))
+"""By byte. A number that is signed already finds itself, as Python counts from the end."""
+
+
+def _temperatures(motors: list[Any]) -> Told:
+    try:  # two bytes for each, as a G1 says it
+        return tuple(
+            [max(_SIGNED[a], _SIGNED[b]) for a, b in [motor["temperature"] for motor in motors]]
         )
-    except (AttributeError, KeyError, TypeError, ValueError, OverflowError) as error:
-        raise PayloadError(f"a lowstate that cannot be read: {error!r}") from None
-    if len(joints.accelerometer_m_s2) != 3 or len(joints.gyroscope_rad_s) != 3:
-        raise PayloadError("a lowstate with half an inertial sensor")
-    return joints
+    except (KeyError, IndexError, TypeError, ValueError):
+        said = [motor.get("temperature") if isinstance(motor, dict) else None for motor in motors]
+        return tuple(map(_hotter, said))
+
+
+def _hotter(said: object) -> float | None:
+    """Return a motor's temperature, the hotter of those that are told; bytes hold signed values."""
+    if said is None:
+        return None
+    told = [number(each) for each in (said if isinstance(said, list) else [said])]
+    signed = [n - 256.0 if 128 <= n <= 255 else n for n in told if n is not None]
+    return max(signed, default=None)
+
+
+def _three(imu: object, key: str) -> Numbers:
+    said = imu.get(key) if isinstance(imu, dict) else None
+    if not isinstance(said, list) or len(said) < 3:
+        return ()
+    told = [number(each) for each in said[:3]]
+    return tuple(n for n in told if n is not None) if None not in told else ()
+
+
+def _tick(said: object) -> int | None:
+    tick = number(said)
+    return int(tick) if tick is not None and 0.0 <= tick < 2**53 else None
+
+
+# ---- from slots to columns ----------------------------------------------------------------------
+
+
+def select(slots: Slots, build: Build) -> Joints:
+    """Return the joints of a build, in the order of its columns; other slots are left out."""
+    pick = _picker(build)
+    positions, missing = _filled(pick(slots.positions_rad), build)
+    return Joints(
+        tick_ms=slots.tick_ms,
+        positions_rad=positions,
+        velocities_rad_s=_all_or_none(pick(slots.velocities_rad_s)),
+        accelerometer_m_s2=slots.accelerometer_m_s2,
+        gyroscope_rad_s=slots.gyroscope_rad_s,
+        temperatures_c=_all_or_none(pick(slots.temperatures_c)),
+        mode_machine=slots.mode_machine,
+        missing=missing,
+    )
+
+
+@lru_cache(maxsize=64)
+def _picker(build: Build) -> Callable[[Told], Told]:
+    """Return what picks the slots of a build out of those that a message holds."""
+    last = max(build.slots)
+    # Of two or more it makes a tuple; of one it would make no tuple, so that is picked twice.
+    get = itemgetter(*build.slots, build.slots[0])
+
+    def pick(told: Told) -> Told:
+        if len(told) <= last:
+            told = (*told, *(None,) * (last + 1 - len(told)))
+        picked: Told = get(told)
+        return picked[:-1]
+
+    return pick
+
+
+def _filled(told: Told, build: Build) -> tuple[Numbers, tuple[int, ...]]:
+    """Return the positions, and the columns that are not told; those are put at rest."""
+    if None not in told:
+        return told, ()  # type: ignore[return-value] # there is no None in it
+    missing = tuple(column for column, q in enumerate(told) if q is None)
+    rested = zip(told, build.rest_rad, strict=True)
+    return tuple(rest if q is None else q for q, rest in rested), missing
+
+
+def _all_or_none(told: Told) -> Numbers:
+    return () if None in told else told  # type: ignore[return-value] # there is no None in it
+
+
+# ---- mode and battery ---------------------------------------------------------------------------
 
 
 def encode_fsm(mode: int) -> dict[str, Any]:
@@ -85,9 +230,10 @@ def encode_fsm(mode: int) -> dict[str, Any]:
 
 def decode_fsm(data: object) -> int:
     """Return the mode in a message on `SPORT_TOPIC`, or raise `PayloadError`."""
-    mode = data.get("fsm_id") if isinstance(data, dict) else None
-    if not isinstance(mode, int) or isinstance(mode, bool):
-        raise PayloadError("a mode that is not a number")
+    said = data.get("fsm_id") if isinstance(data, dict) else None
+    mode = whole(said)
+    if mode is None:
+        raise PayloadError(f"'fsm_id' is the number of a mode, not {seen(said)}")
     return mode
 
 
@@ -107,28 +253,14 @@ def encode_battery(percent: float) -> dict[str, Any]:
 
 def decode_battery(data: object) -> float:
     """Return how full the battery is in percent, from `BMS_TOPIC`, or raise `PayloadError`."""
-    percent = data.get("soc") if isinstance(data, dict) else None
-    if not isinstance(percent, int | float) or isinstance(percent, bool):
-        raise PayloadError("a battery that does not say how full it is")
+    said = data.get("soc") if isinstance(data, dict) else None
+    percent = number(said)
+    if percent is None:
+        raise PayloadError(f"'soc' says how full a battery is, and is {seen(said)}")
     if not 0 <= percent <= 100:
         raise PayloadError(f"a battery that is full to {percent} %")
-    return float(percent)
+    return percent
 
 
 def _byte(celsius: float) -> int:
     return round(min(max(celsius, -128.0), 127.0)) & 0xFF
-
-
-def _temperatures(motors: Sequence[Any]) -> tuple[float, ...]:
-    said = [motor["temperature"] for motor in motors if "temperature" in motor]
-    if len(said) != len(motors):
-        return ()
-    pairs = [_numbers(one) if isinstance(one, list) else _numbers([one]) for one in said]
-    return tuple(max(n - 256.0 if 128 <= n <= 255 else n for n in pair) for pair in pairs)
-
-
-def _numbers(values: Sequence[Any]) -> tuple[float, ...]:
-    numbers = tuple(float(value) for value in values)
-    if not all(map(math.isfinite, numbers)):
-        raise ValueError("not a number")
-    return numbers

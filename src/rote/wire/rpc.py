@@ -12,7 +12,7 @@ from spec/datachannel.md and spec/dds.md; what is a guess there is called one he
 import json
 from dataclasses import dataclass
 from enum import Enum, IntEnum
-from typing import Any, NoReturn, TypeVar
+from typing import Any, NamedTuple, NoReturn, TypeVar
 
 from rote import messages as m
 from rote.errors import BadRequestError, DecodeError, PayloadError
@@ -22,6 +22,7 @@ from rote.wire.codes import MOTION_SWITCHER as MOTION_SWITCHER
 from rote.wire.codes import ROBOT_STATE as ROBOT_STATE
 from rote.wire.codes import SPORT as SPORT
 from rote.wire.codes import explain as explain
+from rote.wire.lenient import number, seen, whole
 
 ARM_STATE_TOPIC = "rt/arm/action/state"
 """Where a G1 says ten times a second what its arms do; see `decode_arm_state`."""
@@ -107,15 +108,20 @@ def _refuse_constant(word: str) -> NoReturn:
 
 
 # Made once: `json.loads` and `json.dumps` with arguments make one for every text.
-_READER = json.JSONDecoder(parse_constant=_refuse_constant)
+# Robots put line breaks and other control characters into texts as they are.
+_READER = json.JSONDecoder(parse_constant=_refuse_constant, strict=False)
+_AROUND = "\ufeff\0"
+"""What may stand around a JSON text and means nothing: a byte order mark, closing zeros of C."""
 _WRITER = json.JSONEncoder(separators=(",", ":"), allow_nan=False)
 
 
 def read_json(text: str) -> object:
     """Return what a JSON text says."""
     try:
-        value: object = _READER.decode(text)
+        value: object = _READER.decode(text if text[:1] in "[{" else text.strip(_AROUND))
     except (ValueError, RecursionError) as error:
+        if text.endswith("\0"):
+            return read_json(text.rstrip(_AROUND))
         raise DecodeError(f"{text[:40]!r} cannot be read as JSON: {error}") from None
     return value
 
@@ -167,10 +173,12 @@ class Response:
     """The answer to the request of the same service, api id and id."""
 
     service: str
+    """Empty where the robot does not tell it, which then leaves the id alone to tell it apart."""
     api_id: int
+    """0 where the robot does not tell it."""
     id: int
     code: int = 0
-    """0 is done; `explain` says what the others mean."""
+    """0 is done, `codes.NO_STATUS` is not told; `explain` says what the others mean."""
     data: str = ""
     binary: bytes = b""
 
@@ -345,20 +353,92 @@ def encode_actions(presets: tuple[Preset, ...], taught: tuple[Taught, ...]) -> s
     return write_json([first, [{"name": t.name, "time": t.seconds} for t in taught]])
 
 
-def decode_actions(data: str) -> tuple[tuple[Preset, ...], tuple[Taught, ...]]:
-    """Return the presets and the taught actions in an answer to `LIST_ACTIONS`."""
+class ActionsTold(NamedTuple):
+    """What an answer to `LIST_ACTIONS` holds."""
+
+    presets: tuple[Preset, ...]
+    taught: tuple[Taught, ...]
+    notes: tuple[str, ...] = ()
+    """What could not be read, one sentence for each; it hides nothing else."""
+
+
+def decode_actions(data: str) -> ActionsTold:
+    """Return the presets and the taught actions in an answer to `LIST_ACTIONS`, entry by entry.
+
+    Two lists are usual. Of one list, or of a third, an entry with an id is a preset. A taught
+    action without a name is called `?` and its place, one without a time lasts 0 s.
+    """
     lists = read_json(data)
-    if not isinstance(lists, list) or [type(part) for part in lists] != [list, list]:
-        raise PayloadError("an answer that is not two lists of actions")
-    presets = tuple(
-        Preset(read(p, "id", int), read(p, "name", str), _ids(p, "fsm"), _ids(p, "mode_machine"))
-        for p in lists[0]
-    )
-    return presets, tuple(Taught(read(t, "name", str), read(t, "time", float)) for t in lists[1])
+    if not isinstance(lists, list):
+        raise PayloadError(f"the list of actions is {seen(lists)}, not two lists")
+    reader = _ActionReader()
+    if lists and not any(isinstance(part, list) for part in lists):
+        lists = [lists]  # its entries are not in a list of their own
+    for place, entries in enumerate(lists):
+        if not isinstance(entries, list):
+            reader.notes.append(f"list {place + 1} of the actions is {seen(entries)}")
+            continue
+        if place > 1:
+            reader.notes.append(f"list {place + 1} of the actions is one that rote does not know")
+        usual = len(lists) > 1 and place < 2
+        for entry in entries:
+            reader.read(entry, preset=place == 0 if usual else _id_of(entry) is not None)
+    return ActionsTold(tuple(reader.presets), tuple(reader.taught), tuple(reader.notes))
 
 
-def _ids(document: object, key: str) -> tuple[int, ...]:
-    return tuple(read({key: value}, key, int) for value in read(document, key, list, []))
+class _ActionReader:
+    """Reads entry by entry, and notes what is odd."""
+
+    def __init__(self) -> None:
+        self.presets: list[Preset] = []
+        self.taught: list[Taught] = []
+        self.notes: list[str] = []
+
+    def read(self, entry: object, *, preset: bool) -> None:
+        """Take in one entry of either kind."""
+        (self._preset if preset else self._taught)(entry)
+
+    def _preset(self, entry: object) -> None:
+        preset_id, place = _id_of(entry), len(self.presets) + 1
+        name = self._name(entry, f"preset {preset_id if preset_id is not None else place}", place)
+        if preset_id is None:
+            self.notes.append(f"the preset {seen(name)} has no id, so it cannot be played")
+            return
+        fsm, machine = self._gate(entry, "fsm", name), self._gate(entry, "mode_machine", name)
+        self.presets.append(Preset(preset_id, name, fsm, machine))
+
+    def _taught(self, entry: object) -> None:
+        place = len(self.taught) + 1
+        name = self._name(entry, f"taught action {place}", place)
+        said = entry.get("time") if isinstance(entry, dict) else None
+        seconds = number(said)
+        if seconds is None or not 0.0 <= seconds < 2**31:
+            self.notes.append(f"how long {seen(name)} lasts is not told: 'time' is {seen(said)}")
+            seconds = 0.0
+        self.taught.append(Taught(name, seconds))
+
+    def _name(self, entry: object, what: str, place: int) -> str:
+        name = entry.get("name") if isinstance(entry, dict) else entry
+        if isinstance(name, str):
+            return name
+        self.notes.append(f"{what} has no name: {seen(entry)}")
+        return f"?{place}"
+
+    def _gate(self, entry: object, key: str, name: str) -> tuple[int, ...]:
+        said = entry.get(key) if isinstance(entry, dict) else None
+        if said is None:
+            return ()
+        told = [whole(each) for each in (said if isinstance(said, list) else [said])]
+        if None in told:
+            self.notes.append(f"{key!r} of the preset {seen(name)} is {seen(said)}")
+        return tuple(each for each in told if each is not None)
+
+
+def _id_of(entry: object) -> int | None:
+    """Return a preset's id; a bare number is one too."""
+    if isinstance(entry, dict):
+        return whole(entry.get("id"))
+    return None if isinstance(entry, str) else whole(entry)
 
 
 def encode_value(value: int) -> str:
@@ -368,7 +448,11 @@ def encode_value(value: int) -> str:
 
 def decode_value(data: str) -> int:
     """Return the one number `sport` was asked to set, or answers with."""
-    return read(read_json(data), "data", int)
+    said = read_json(data)
+    value = whole(said.get("data") if isinstance(said, dict) else said)
+    if value is None:
+        raise PayloadError(f"'data' is a whole number, not in {seen(said)}")
+    return value
 
 
 def encode_mode_check(name: str, form: str = "0") -> str:
@@ -427,5 +511,18 @@ def encode_arm_state(state: ArmState) -> str:
 
 def decode_arm_state(text: str) -> ArmState:
     """Return what a robot has published."""
-    said = read_json(text)
-    return ArmState(read(said, "holding", bool), read(said, "id", int), read(said, "name", str))
+    return read_arm_state(read_json(text))
+
+
+def read_arm_state(said: object) -> ArmState:
+    """Return what a robot says its arms do: an object with an id, or the bare id."""
+    told = said if isinstance(said, dict) else {"id": said}
+    number_told = whole(told.get("id"))
+    if number_told is None:
+        raise PayloadError(f"'id' of the arms' state is a number, not {seen(told.get('id'))}")
+    holding, name = told.get("holding"), told.get("name")
+    return ArmState(
+        holding=bool(whole(holding)) if not isinstance(holding, bool) else holding,
+        id=number_told,
+        name=name if isinstance(name, str) else "",
+    )

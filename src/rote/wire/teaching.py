@@ -29,7 +29,6 @@ from typing import NamedTuple
 
 from rote import messages as m
 from rote.errors import BadRequestError, ChecksumError, DecodeError, PayloadError, TruncatedError
-from rote.model.g1 import TAUGHT_JOINTS
 from rote.wire.teaching_state import FULL_STATE, finite
 from rote.wire.teaching_state import UNKNOWN_MODE as UNKNOWN_MODE
 from rote.wire.teaching_state import decode_state as decode_state
@@ -58,7 +57,8 @@ _KEYFRAME = struct.Struct(">HHf")
 _ENTRY = struct.Struct(">32sI")
 _COMPENSATION = struct.Struct(">11f")
 _KEYFRAME_BYTES = m.MAX_KEYFRAMES * _KEYFRAME.size
-_POSE = struct.Struct(f">4sIH{len(TAUGHT_JOINTS)}h")
+_POSE = struct.Struct(">4sIH15h")
+_POSE_HEAD = struct.Struct(">4sIHB")
 _HAND_TAG, _STREAM_TAG, _POSE_TAG = _TAGS = (b"HAND", b"STRM", b"POSE")
 """What may begin a parameter sync that is none: extensions of ours."""
 _WHOLE_WEIGHT = 0xFFFF
@@ -209,11 +209,21 @@ def _encode_hand(message: m.MoveByHand) -> bytes:
     return _short(_HAND.pack(_HAND_TAG, message.duration_ms, _pack_name(message.script)))
 
 
+_SHORT_POSE = 15
+"""A pose of so many joints is as long as other commands. One of n others has its number of joints
+before them, and 11 + 2n bytes: that is odd, so the length alone tells the two apart."""
+
+
 def _pose_payload(message: m.StreamPose) -> bytes:
     try:
+        if not message.positions_rad:
+            raise BadRequestError("a streamed pose has no joints")
         weight = round(message.weight * _WHOLE_WEIGHT)
         joints = [round(position * _PER_RAD) for position in message.positions_rad]
-        return _short(_POSE.pack(_POSE_TAG, message.number, weight, *joints))
+        if len(joints) == _SHORT_POSE:
+            return _short(_POSE.pack(_POSE_TAG, message.number, weight, *joints))
+        head = _POSE_HEAD.pack(_POSE_TAG, message.number, weight, len(joints))
+        return head + struct.pack(f">{len(joints)}h", *joints)
     except ValueError:
         raise BadRequestError("a streamed pose holds a value that is not a number") from None
 
@@ -230,16 +240,30 @@ def is_pose(frame: Frame) -> bool:
     return frame.command == CommandId.PARAMETER_SYNC and frame.payload.startswith(_POSE_TAG)
 
 
+def _decode_pose(payload: bytes) -> m.StreamPose:
+    if len(payload) == SHORT:
+        _, number, weight, *joints = _POSE.unpack_from(payload)
+    else:
+        count, odd = divmod(len(payload) - _POSE_HEAD.size, 2)
+        if odd or count < 1 or payload[_POSE_HEAD.size - 1] != count:
+            raise PayloadError(
+                f"a pose of n joints is {SHORT} bytes long for 15 and 11 + 2n for others, "
+                f"not {len(payload)}"
+            )
+        _, number, weight, _ = _POSE_HEAD.unpack_from(payload)
+        joints = [*struct.unpack_from(f">{count}h", payload, _POSE_HEAD.size)]
+    positions = tuple(joint / _PER_RAD for joint in joints)
+    return m.StreamPose(number, weight / _WHOLE_WEIGHT, positions)
+
+
 def _decode_parameters(payload: bytes) -> m.Command:
+    if payload.startswith(_POSE_TAG):
+        return _decode_pose(payload)
     _sized(payload, SHORT, "parameter sync")
     if not payload.startswith(_TAGS):
         return m.SyncParameters(payload.rstrip(b"\0"))
     if payload.startswith(_STREAM_TAG):
         return m.BeginStream()
-    if payload.startswith(_POSE_TAG):
-        _, number, weight, *joints = _POSE.unpack_from(payload)
-        positions = tuple(joint / _PER_RAD for joint in joints)
-        return m.StreamPose(number, weight / _WHOLE_WEIGHT, positions)
     _, duration_ms, name = _HAND.unpack_from(payload)
     return m.MoveByHand(_unpack_name(name), duration_ms)
 

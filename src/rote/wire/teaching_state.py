@@ -36,10 +36,15 @@ def _all_joints_struct(count: int) -> struct.Struct:
 
 def encode_state(state: m.RobotState, *, all_joints: bool) -> bytes:
     """Return the payload of a state frame, in the layout with all joints or with the first 12."""
-    count = len(state.positions_rad) if all_joints else LEGACY_JOINTS
+    joints = len(state.positions_rad)
+    if len(state.velocities_rad_s) != joints:
+        raise BadRequestError(
+            f"a state of {joints} joints and {len(state.velocities_rad_s)} speeds"
+        )
+    count = joints if all_joints else LEGACY_JOINTS
     floats = (
-        *state.positions_rad[:count],
-        *state.velocities_rad_s[:count],
+        *_wide(state.positions_rad, count),
+        *_wide(state.velocities_rad_s, count),
         *state.accelerometer_m_s2,
         *state.gyroscope_rad_s,
         *state.foot_force_n,
@@ -53,6 +58,11 @@ def encode_state(state: m.RobotState, *, all_joints: bool) -> bytes:
         return _LEGACY_STATE.pack(_flags(state), *floats, state.time_us)
     except (struct.error, OverflowError) as error:
         raise BadRequestError(f"this state cannot be written: {error}") from None
+
+
+def _wide(values: tuple[float, ...], count: int) -> tuple[float, ...]:
+    """Return the first values, with zeros for the joints that a smaller robot does not have."""
+    return values[:count] if len(values) >= count else (*values, *(0.0,) * (count - len(values)))
 
 
 def decode_state(payload: bytes) -> m.RobotState:

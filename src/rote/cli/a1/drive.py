@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rote.cli.a1.reach import checked, is_low, motors, reach
+from rote.cli.a1.reach import checked, reach
 from rote.cli.options import Json, print_json, run, stopping_softly
 from rote.errors import BadRequestError, UnsupportedError
 
@@ -152,8 +152,7 @@ def _check_turn(degrees: float, speed: float) -> None:
 
 def _listening(url: str | None) -> "AbstractAsyncContextManager[A1]":
     """Connect to see how the robot is, and not to let it sink by that."""
-    named = checked(url)
-    return motors(named, only_to_look=True) if is_low(named) else reach(named)
+    return reach(url, "states")
 
 
 async def _execute(
@@ -163,6 +162,7 @@ async def _execute(
     *,
     how_left: str = "the robot stands still",
 ) -> int:
+    from rote.robot.a1.approach import is_low
     from rote.robot.a1.bot import Bot
 
     if is_low(checked(url)):
@@ -187,7 +187,7 @@ async def _monitor(url: str | None, seconds: float | None, every_s: float, as_js
     async with _listening(url) as robot:
         end = math.inf if seconds is None else loop.time() + seconds
         due = loop.time()
-        async for _ in robot.states():
+        async for _ in robot.native_states():
             if (now := loop.time()) >= end:
                 break
             if now < due:

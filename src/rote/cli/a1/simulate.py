@@ -33,9 +33,9 @@ async def simulate_a1(wish: A1Wish, network: "Impairment | None", as_json: bool)
     async with simulator:
         if as_json:
             urls = [simulator.url(level) for level in Level]
-            print_json(
-                {"event": "ready", "url": urls[0], "urls": urls, "dialect": world.dialect.value}
-            )
+            dialect = world.dialect.value
+            ready = {"url": urls[0], "urls": urls, "build": "a1", "dialect": dialect}
+            print_json({"event": "ready", **ready})
         else:
             _introduce(simulator, network)
         await show_notices(world.notices, as_json)

@@ -20,7 +20,6 @@ from rote.motion.files.document import (
     Words,
     assemble,
     too_long,
-    variant_with,
     words_of,
 )
 from rote.motion.track import Track
@@ -56,7 +55,7 @@ def load_csv(path: Path) -> Track:
     except csv.Error as error:
         raise BadRequestError(f"{path} cannot be read as CSV: {error}") from None
     table = np.array(values, dtype=np.float64).reshape(-1, len(names) + 1)
-    words = Words(names=names, variant=variant_with(names), source=place.source)
+    words = Words(names=names, source=place.source)
     return assemble(words, table[:, 0], table[:, 1:], place)
 
 

@@ -12,9 +12,10 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from rote.errors import BadRequestError
-from rote.model.a1 import A1
-from rote.model.g1 import G1_23, G1_27, G1_29
+from rote.model import registry
+from rote.model.family import numbered
 from rote.motion.track import Array, Mark, Track, did_you_mean
+from rote.motion.whose import build_with, hand_joints
 
 MOST_SAMPLES = 1_000_000
 """Longer tracks are not read: this is half an hour at 500 Hz."""
@@ -25,7 +26,8 @@ MOST_ANGLE_RAD = 2 * math.pi
 MOST_TIME_S = 1e11
 """No clock shows more seconds, so a larger number is not a time in seconds."""
 
-_VARIANTS = {variant.name: variant for variant in (G1_29, G1_27, G1_23, A1)}
+_UNKNOWN = numbered(100, 0)
+"""A machine that rote does not know, with more slots than any message has."""
 _LISTS = ("names", "marks", "history", "tags")
 
 T = TypeVar("T")
@@ -36,11 +38,16 @@ class Words:
     """Everything about a track but its times and angles, and the tags a library gave it."""
 
     names: tuple[str, ...]
-    variant: str = G1_29.name
+    variant: str = ""
+    """The name of the build; told from the joints where nobody says it."""
     source: str = ""
     marks: tuple[Mark, ...] = ()
     history: tuple[str, ...] = ()
     tags: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.variant:
+            object.__setattr__(self, "variant", variant_with(self.names))
 
 
 class Summary(NamedTuple):
@@ -112,7 +119,7 @@ def from_document(document: object, place: Place) -> Words:
     given = {name: _listed(document, name, place) for name in _LISTS}
     return Words(
         names=tuple(_texts(given["names"], "names", place)),
-        variant=_as(str, document.get("variant", G1_29.name), "variant", place),
+        variant=_as(str, document.get("variant", ""), "variant", place),
         source=_as(str, document.get("source", place.source), "source", place),
         marks=tuple(_mark(mark, place) for mark in given["marks"]),
         history=tuple(_texts(given["history"], "history", place)),
@@ -189,8 +196,14 @@ def _problem(times_s: Array, joints_rad: Array, names: tuple[str, ...], sample: 
 
 
 def variant_with(names: tuple[str, ...]) -> str:
-    """Return the robot that has exactly these joints, else the G1 with all of its own."""
-    return next((v.name for v in _VARIANTS.values() if v.names == names), G1_29.name)
+    """Return the build that has these joints; where none has any, the first there is.
+
+    Numbered joints are those of a machine that rote does not know.
+    """
+    if names and set(names) <= set(_UNKNOWN.names):
+        return _UNKNOWN.name
+    build = build_with(names) or registry.families()[0].default
+    return build.name
 
 
 def check(track: Track, place: Place) -> None:
@@ -207,13 +220,16 @@ def check(track: Track, place: Place) -> None:
 
 def check_joints(track: Track, place: Place) -> None:
     """Refuse joints that the robot does not have; a robot unknown here is not judged."""
-    variant = _VARIANTS.get(track.variant)
-    strangers = [name for name in track.names if variant and name not in variant.names]
-    if variant and strangers:
+    build = registry.find_build(track.variant)
+    if build is None:
+        return
+    known = {*build.names, *hand_joints(build)}
+    strangers = [name for name in track.names if name not in known]
+    if strangers:
         raise place.refuse(
-            f"{variant.name} has no joint {strangers[0]!r}"
+            f"{build.name} has no joint {strangers[0]!r}"
             + (f" (and {len(strangers) - 1} more are wrong)" if len(strangers) > 1 else ""),
-            did_you_mean(strangers[0], variant.names),
+            did_you_mean(strangers[0], build.names),
         )
 
 

@@ -104,7 +104,7 @@ class Library:
         return self._entry(name)
 
     def record(
-        self, name: str, joints: Sequence[str], *, variant: str = "g1-29", source: str = ""
+        self, name: str, joints: Sequence[str], *, variant: str = "", source: str = ""
     ) -> TakeWriter:
         """Begin a take that is on disk while it is recorded, and in the library when finished."""
         check_name(name)

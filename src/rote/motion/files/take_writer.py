@@ -44,7 +44,7 @@ class TakeWriter:
         path: Path,
         names: Sequence[str],
         *,
-        variant: str = "g1-29",
+        variant: str = "",
         source: str = "",
         settle: Callable[[Path, Path], None] = disk.settle,
     ) -> None:

@@ -197,7 +197,7 @@ class Bot:
         self._is_stopped = False
         undo = (
             self._robot.on_stop(self._halt),
-            self._robot.on_state(lambda _: self._news.set()),
+            self._robot.on_native_state(lambda _: self._news.set()),
         )
         done: list[Done] = []
         try:
@@ -245,7 +245,7 @@ class Bot:
         return self._is_stopped
 
     def _state(self) -> HighState:
-        state = self._robot.state
+        state = self._robot.native
         assert isinstance(state, HighState)
         return state
 

@@ -63,6 +63,9 @@ class A1Port(Protocol):
     def on_trouble(self, listener: Callable[[RoteError], object]) -> Callable[[], None]:
         """Call `listener` where the robot was made safe or is lost."""
 
+    async def close(self) -> None:
+        """Let go of the robot."""
+
 
 class Control:
     """One run of a control function. Await `run`."""

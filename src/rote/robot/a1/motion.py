@@ -7,10 +7,10 @@ import numpy as np
 
 from rote.errors import BadRequestError, UnsafeMotionError
 from rote.messages import Interpolation
-from rote.model.a1 import A1
-from rote.motion.check import LEG_GAP_S, check_gaps, check_joints
+from rote.model.a1 import A1, KD_NM_S_RAD, KP_NM_RAD
+from rote.motion.check import check_gaps, check_joints
 from rote.motion.interpolate import MINIMUM_JERK_PEAK, minimum_jerk, sample
-from rote.motion.legs import left_by_rad
+from rote.motion.limits import left_by_rad
 from rote.motion.track import Array, Track
 from rote.robot.a1.safety import Safety
 from rote.robot.base import check_seconds
@@ -18,70 +18,11 @@ from rote.robot.streaming import check_speed
 from rote.wire.a1.motors import LEG_MOTORS, MotorCmds
 
 RATE_HZ = 500.0
-SOFT_RAD_S, SOFT_LEAST_S = 0.8, 1.0
-"""No joint moves faster than this on the way to the first pose, and it takes a second at least."""
-KP_NM_RAD, KD_NM_S_RAD = 40.0, 2.0
-"""How stiff legs are while they are played; this project's choice."""
 TEACH_KD_NM_S_RAD = 1.0
 """How damped legs are that a hand moves; this project's choice."""
-_CLOCK_SHARES = (0.8, 1.25)
 
 SOFT = MotorCmds.servo(dq_rad_s=0.0, kd_nm_s_rad=TEACH_KD_NM_S_RAD)
 """Legs that a hand can move: no position is held, and what moves is braked a little."""
-
-
-class LegRecorder:
-    """Collects the joints of the legs by the robot's clock, or by ours where that is no clock."""
-
-    def __init__(self, source: str = "") -> None:
-        self.source = source
-        self._rows: list[Sequence[float]] = []
-        self._ticks: list[int] = []
-        self._ours_s: list[float] = []
-
-    def __len__(self) -> int:
-        return len(self._rows)
-
-    @property
-    def ticks(self) -> int:
-        """How far the robot's clock has gone on from the first sample to the newest."""
-        return self._ticks[-1] - self._ticks[0] if self._ticks else 0
-
-    @property
-    def tick_s(self) -> float:
-        """How long a tick of the robot's clock is: a microsecond, by the maker's header.
-
-        Where that disagrees with our own clock, it is measured by that.
-        """
-        ours_s = self._ours_s[-1] - self._ours_s[0] if self._ours_s else 0.0
-        if not self.ticks or not ours_s:
-            return 1e-6
-        share = self.ticks * 1e-6 / ours_s
-        return 1e-6 if _CLOCK_SHARES[0] <= share <= _CLOCK_SHARES[1] else ours_s / self.ticks
-
-    def add(self, joints_rad: Sequence[float], tick: int, now: float) -> bool:
-        """Take in one state; False where neither clock has gone on since the last."""
-        if self._rows:
-            ahead = (tick - self._ticks[-1]) % 2**32
-            if not 0 < ahead < 2**31 or now < self._ours_s[-1]:
-                return False
-            tick = self._ticks[-1] + ahead
-        self._rows.append(joints_rad)
-        self._ticks.append(tick)
-        self._ours_s.append(now)
-        return True
-
-    def track(self) -> Track:
-        """Return what was collected; its times begin at 0."""
-        times = np.array(self._ticks, dtype=np.float64) * self.tick_s
-        times = times - times[:1]
-        return Track(
-            times_s=times,
-            joints_rad=np.array(self._rows, dtype=np.float64).reshape(len(self._rows), LEG_MOTORS),
-            names=A1.names,
-            variant=A1.name,
-            source=self.source,
-        )
 
 
 def legs_of(track: Track) -> Array:
@@ -108,7 +49,7 @@ def check_track(track: Track, safety: Safety, speed: float = 1.0) -> None:
     check_seconds(track.duration_s / speed, "a playback")
     times_s = (track.times_s - track.times_s[0]) / speed
     # What is not known is not known at any speed.
-    check_gaps(track.times_s, most_s=LEG_GAP_S).permit(force=True)
+    check_gaps(track.times_s, most_s=A1.max_gap_s).permit(force=True)
     check_joints(replace(track, times_s=times_s, variant=A1.name)).permit(force=True)
     _check_margin(times_s, poses, safety)
 
@@ -179,7 +120,7 @@ def prepare(
 def moved(from_rad: Array, to_rad: Array, seconds: float | None = None) -> Array:
     """Return a soft move tick by tick, (n, 12), as long as is soft where no time is given."""
     far_rad = float(np.abs(to_rad - from_rad).max())
-    softest_s = max(SOFT_LEAST_S, MINIMUM_JERK_PEAK * far_rad / SOFT_RAD_S)
+    softest_s = max(A1.soft_least_s, MINIMUM_JERK_PEAK * far_rad / A1.soft_rad_s)
     lasting_s = softest_s if seconds is None else seconds
     count = max(1, int(np.ceil(lasting_s * RATE_HZ)))
     return minimum_jerk(from_rad, to_rad, np.linspace(0.0, 1.0, count + 1)[:-1])

@@ -13,9 +13,9 @@ second at least, what was going on raises `ProtectionError`, and nothing more is
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -28,19 +28,24 @@ from rote.errors import (
     TimeLimitError,
     UnsupportedError,
 )
-from rote.messages import Code
-from rote.model.a1 import A1_JOINTS
+from rote.messages import Code, Phase, RobotState
+from rote.model.a1 import A1 as A1_FAMILY
+from rote.model.a1 import A1_BUILD, A1_JOINTS
+from rote.model.family import Build, Family
 from rote.motion.track import Track
 from rote.robot.a1 import commands as a1_words
 from rote.robot.a1 import motion as a1_motion
-from rote.robot.a1.commands import Gait as Gait
-from rote.robot.a1.commands import HighMode as HighMode
+from rote.robot.a1.commands import Gait, HighMode
 from rote.robot.a1.control import A1Port, Control, State, Step
+from rote.robot.a1.lesson import LegLesson
 from rote.robot.a1.loop import LoopStats
+from rote.robot.a1.playing import LegPlaying
 from rote.robot.a1.safety import Safety
-from rote.robot.a1.teaching import LegTeaching
-from rote.robot.base import StreamReport, check_name, check_seconds
+from rote.robot.base import Finding, ModeReport, Severity, check_name, check_seconds
+from rote.robot.cannot import CannotRobot
 from rote.robot.listening import arriving
+from rote.robot.take import Take
+from rote.robot.teaching import Teaching
 from rote.session.a1 import Level, neutral
 from rote.wire.a1.motors import LEG_MOTORS, MotorCmds
 from rote.wire.a1.values import Command, Dialect, HighState, LowCmd
@@ -75,8 +80,25 @@ class A1Status:
     """Why nothing is done any more; empty where all is well."""
 
 
-class A1:
-    """One connected robot. Made by `rote.connect`."""
+class _Told:
+    """What was told to the robot at once; awaiting it waits for nothing."""
+
+    def __init__(self, report: ModeReport) -> None:
+        self._report = report
+
+    def __await__(self) -> Generator[None, None, ModeReport]:
+        yield from ()
+        return self._report
+
+
+class A1(CannotRobot):
+    """One connected robot. Made by `rote.connect`.
+
+    Beside what all robots have (`rote.robot.robot.Robot`), an A1 walks, poses, and lets a function
+    of yours drive its motors. `native` and `native_states` are its states as it sends them.
+    """
+
+    _wire = "a1"
 
     def __init__(self, port: A1Port, safety: Safety | None = None) -> None:
         self._port = port
@@ -84,7 +106,8 @@ class A1:
         self.trouble: RoteError | None = None
         """What tripped or was lost; nothing can be asked for until `arm`."""
         self._control: Control | None = None
-        self._is_driven = False
+        self._playing: LegPlaying | None = None
+        self._is_driven = self._is_soft = False
         self._stop_listeners: list[Callable[[], None]] = []
         port.on_state(self._see)
         port.on_trouble(self._be_troubled)
@@ -108,13 +131,52 @@ class A1:
     def abilities(self) -> frozenset[str]:
         """What can be done at this level."""
         if self.level is Level.LOW:
-            return frozenset({"states", "stop", "teach", "stream", "control"})
-        return frozenset({"states", "stop", "walk", "pose"})
+            return frozenset({"states", "stop", "teach", "pause", "stream", "control"})
+        return frozenset({"states", "stop", "walk", "pose", "mode"})
 
     @property
-    def state(self) -> State | None:
-        """The newest state the robot sent."""
+    def build(self) -> Build:
+        """Which machine it is: its twelve joints."""
+        return A1_BUILD
+
+    @property
+    def family(self) -> Family:
+        """The A1 and Go1 quadrupeds."""
+        return A1_FAMILY
+
+    @property
+    def native(self) -> State | None:
+        """The newest state as the robot sent it: of its walking controller, or of its motors."""
         return self._port.latest
+
+    @property
+    def state(self) -> RobotState | None:
+        """The newest state, in the words that all robots share."""
+        native = self._port.latest
+        return None if native is None else self._shared(native)
+
+    def _shared(self, native: State) -> RobotState:
+        motors, high = native.motors, native if isinstance(native, HighState) else None
+        battery = None if native.bms is None else native.bms.charge_percent
+        trouble = () if self.trouble is None else (str(self.trouble),)
+        legs = slice(0, LEG_MOTORS)
+        return RobotState(
+            mode=-1 if high is None else high.mode,
+            arms_soft=self._is_soft,
+            recording=self._is_soft,
+            phase=Phase.NONE if self._playing is None else self._playing.phase,
+            positions_rad=() if motors is None else tuple(motors.q_rad[legs].tolist()),
+            velocities_rad_s=() if motors is None else tuple(motors.dq_rad_s[legs].tolist()),
+            accelerometer_m_s2=native.imu.accelerometer_m_s2,
+            gyroscope_rad_s=native.imu.gyroscope_rad_s,
+            foot_force_n=(),  # in units that nobody has published
+            time_us=native.tick or round(self._port.now() * 1e6),
+            temperatures_c=()
+            if motors is None
+            else tuple(float(each) for each in motors.temperature_c[legs]),
+            battery_percent=battery,
+            faults=trouble,
+        )
 
     def status(self) -> A1Status:
         """Return what the newest state says."""
@@ -137,12 +199,20 @@ class A1:
             trouble="" if self.trouble is None else str(self.trouble),
         )
 
-    def states(self) -> AsyncIterator[State]:
+    def states(self) -> AsyncIterator[RobotState]:
         """Yield states as they arrive; raises when the robot is lost. Who is slow misses some."""
+        return arriving(self.on_state, self._on_loss)
+
+    def on_state(self, listener: Callable[[RobotState], object]) -> Callable[[], None]:
+        """Call `listener` with every state, missing none; returns what ends that."""
+        return self._port.on_state(lambda native: listener(self._shared(native)))
+
+    def native_states(self) -> AsyncIterator[State]:
+        """Yield states as the robot sends them; raises when it is lost. Who is slow misses some."""
         return arriving(self._port.on_state, self._on_loss)
 
-    def on_state(self, listener: Callable[[State], object]) -> Callable[[], None]:
-        """Call `listener` with every state, missing none; returns what ends that."""
+    def on_native_state(self, listener: Callable[[State], object]) -> Callable[[], None]:
+        """Call `listener` with every state as the robot sends it; returns what ends that."""
         return self._port.on_state(listener)
 
     def on_trouble(self, listener: Callable[[RoteError], object]) -> Callable[[], None]:
@@ -169,10 +239,11 @@ class A1:
             self._port.command(neutral(self.level, self.dialect))
             self._is_driven = False
 
-    def damp(self) -> None:
+    def damp(self) -> Awaitable[ModeReport]:
         """Let the legs give way softly, at once: all motors damp themselves. The robot sinks.
 
-        Dialect 3.2 knows no word for it on its high level; there the robot stands.
+        It is done when this returns; there is no need to await it. Dialect 3.2 knows no word for it
+        on its high level; there the robot stands.
         """
         if self._control is not None:
             self._control.stop()
@@ -180,6 +251,7 @@ class A1:
         self._be_troubled(
             ProtectionError("stop", "somebody asked for damping", "Call robot.arm() to go on.")
         )
+        return _Told(self._mode_report(HighMode.DAMP))
 
     def arm(self) -> None:
         """Take commands again after a trip, once somebody has looked at the robot."""
@@ -227,9 +299,20 @@ class A1:
             )
         )
 
-    def stand(self) -> None:
-        """Stand upright on the spot."""
+    async def mode(self) -> ModeReport:
+        """Return what the walking controller does."""
+        self._need(Level.HIGH, "tell its mode")
+        state = self._state()
+        assert isinstance(state, HighState)
+        return self._mode_report(state.mode)
+
+    def _mode_report(self, mode: int) -> ModeReport:
+        return ModeReport.of(mode, self.family.modes)
+
+    def stand(self) -> Awaitable[ModeReport]:
+        """Stand upright on the spot. It is told when this returns; `get_up` waits until it does."""
         self.pose()
+        return _Told(self._mode_report(HighMode.STAND))
 
     def lie_down(self) -> None:
         """Lie down; not in dialect 3.2."""
@@ -247,7 +330,7 @@ class A1:
         self.rise()
         try:
             async with asyncio.timeout(_GET_UP_S):
-                async for state in self.states():
+                async for state in self.native_states():
                     if isinstance(state, HighState) and state.body_height_m > UP_M:
                         break
         except TimeoutError:
@@ -325,36 +408,76 @@ class A1:
         stats, _ = await self._run(lambda _, time_s: motion.motors(time_s), realtime=True)
         return stats
 
-    def teach(self, name: str, *, library: "Library | None" = None) -> LegTeaching:
+    def teach(
+        self, name: str, *, overwrite: bool = False, library: "Library | None" = None
+    ) -> Teaching:
         """Teach a motion: the legs are soft inside the `async with` block, and braked after it.
 
         The robot must lie or hang: soft legs carry nothing. An A1 keeps no motions of its own, so
         the take is on our side alone, and with a `library` on our disk while it is made.
         """
         self._need(Level.LOW, "be taught by hand")
+        if overwrite:
+            self._cannot("keep actions, so that none can be overwritten")
         check_name(name)
         self._check_free()
-        return LegTeaching(self._port, self._soften, self._on_end, name, library)
+        lesson = LegLesson(self._port, self._soften, self._harden, self._on_end)
+        return Teaching(lesson, Take(name, self.build, self._wire, self._pause), library)
 
-    async def play_track(self, track: Track, *, speed: float = 1.0) -> StreamReport:
+    async def check_teachable(self, name: str, *, overwrite: bool = False) -> bool:
+        """Raise what `teach` would. It replaces nothing: an A1 keeps no actions."""
+        self.teach(name, overwrite=overwrite)
+        return False
+
+    async def _pause(self, paused: bool) -> None:
+        """Nothing is asked of the robot: the take is on our side alone."""
+
+    def play_track(
+        self,
+        track: Track,
+        *,
+        rate_hz: float = a1_motion.RATE_HZ,
+        speed: float = 1.0,
+        force: bool = False,
+        mapped: bool = False,
+    ) -> LegPlaying:
         """Play a track of the twelve joints, and hold its last pose; `stop` ends it earlier.
 
-        It is checked first, and begins with a soft move from where the legs are.
+        It is checked first, and begins with a soft move from where the legs are. Legs are always
+        driven 500 times a second, and what only warns does not keep an A1 from playing.
         """
         self._need(Level.LOW, "play a motion")
         self._check_free()
         motion = a1_motion.prepare(track, self.safety, self._legs().tolist(), speed)
-        began = self._port.now()
-        stats, completed = await self._run(lambda _, time_s: motion.motors(time_s), realtime=True)
-        return StreamReport(
-            name=motion.name,
-            completed=completed,
-            seconds=self._port.now() - began,
-            rate_hz=stats.rate_hz,
-            late_p99_ms=stats.deviation_p99_us / 1000,
-            late_max_ms=stats.deviation_max_us / 1000,
-            missed=stats.late,
+        self._playing = LegPlaying(
+            motion, lambda step: self._run(step, realtime=True), self.stop, self._shared_now
         )
+        return self._playing
+
+    def _shared_now(self) -> RobotState:
+        return self._shared(self._state())
+
+    async def describe(self) -> dict[str, Any]:
+        """Return its dialect and level, and what the newest state says in short."""
+        told = self.status()
+        return {
+            "dialect": told.dialect,
+            "level": told.level,
+            "mode": told.mode,
+            "height_m": told.height_m,
+            "battery_percent": told.battery_percent,
+            "hottest_c": told.hottest_c,
+        }
+
+    async def preflight(self) -> list[Finding]:
+        """Return what a person should know before the robot moves, the worst first."""
+        found = findings(self)
+        order = list(Severity)
+        return sorted(found, key=lambda finding: order.index(finding.severity))
+
+    async def close(self) -> None:
+        """Let go of the robot. `async with` does it for you."""
+        await self._port.close()
 
     def _legs(self) -> "np.ndarray[tuple[int, ...], np.dtype[np.float64]]":
         state = self._state()
@@ -371,7 +494,10 @@ class A1:
     def _soften(self, command: LowCmd) -> None:
         """Ask for what drives nothing, so that nothing is to be watched."""
         self._ask(command)
-        self._is_driven = False
+        self._is_driven, self._is_soft = False, True
+
+    def _harden(self) -> None:
+        self._is_soft = False
 
     def _check_free(self) -> None:
         if self.trouble is not None:
@@ -445,3 +571,24 @@ def mode_words(mode: int) -> str:
         return HighMode(mode).name.lower().replace("_", " ")
     except ValueError:
         return f"mode {mode}"
+
+
+_LOW_PERCENT = 20
+
+
+def findings(robot: A1) -> list[Finding]:
+    """Return what speaks against moving an A1 or Go1."""
+    told, native, found = robot.status(), robot.native, []
+    if isinstance(native, HighState) and is_down(native):
+        words = "the robot lies or hangs: it walks once it has got up"
+        found.append(Finding(Severity.NOTE, words, "Let it get up: rote a1 stand."))
+    if told.battery_percent is not None and told.battery_percent < _LOW_PERCENT:
+        words = f"the battery has {told.battery_percent} %"
+        found.append(Finding(Severity.WARNING, words, "Charge it first."))
+    hottest, most = told.hottest_c, robot.safety.limits.temperature_c
+    if hottest is not None and most is not None and hottest > most:
+        words = f"a motor has {hottest} °C, and a protection trips above {most:g} °C"
+        found.append(Finding(Severity.ERROR, words, "Let the robot lie and cool down."))
+    elif robot.trouble is not None:
+        found.append(Finding(Severity.ERROR, str(robot.trouble), robot.trouble.remedy))
+    return found

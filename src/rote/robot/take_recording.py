@@ -2,21 +2,23 @@
 
 import asyncio
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Protocol
 
 from rote.errors import RoteError
-from rote.messages import RobotState
+from rote.motion.record import Sample
+from rote.motion.track import Mark
 
 
 class Writer(Protocol):
     """What a take is written with; see `rote.motion.files.take_writer`."""
 
-    def add(self, time_s: float, positions_rad: tuple[float, ...]) -> None:
+    def add(self, time_s: float, positions_rad: Sequence[float]) -> None:
         """Take in one sample."""
 
-    def finish(self) -> Path:
+    def finish(self, *, marks: Sequence[Mark] = ()) -> Path:
         """Complete the file."""
 
     def discard(self) -> None:
@@ -33,23 +35,20 @@ class Keeper:
         self.problem: RoteError | None = None
         """Why the file could not be written; the robot's own recording does not suffer from it."""
         self._writer = writer
-        self._samples: SimpleQueue[tuple[float, tuple[float, ...]] | None] = SimpleQueue()
-        self._first_us: int | None = None
+        self._samples: SimpleQueue[Sample | None] = SimpleQueue()
         self._thread = threading.Thread(target=self._write, name="rote take", daemon=True)
         self._thread.start()
 
-    def add(self, state: RobotState) -> None:
-        """Take in one state; this never waits."""
-        if self._first_us is None:
-            self._first_us = state.time_us
-        self._samples.put(((state.time_us - self._first_us) / 1e6, state.positions_rad))
+    def add(self, sample: Sample) -> None:
+        """Take in one sample; this never waits."""
+        self._samples.put(sample)
 
-    async def finish(self) -> Path | None:
+    async def finish(self, marks: Sequence[Mark] = ()) -> Path | None:
         """Complete the file and return where it is; None where there is a problem."""
         await self._written()
         if self.problem is None:
             try:
-                return await asyncio.to_thread(self._writer.finish)
+                return await asyncio.to_thread(self._writer.finish, marks=marks)
             except RoteError as error:
                 self.problem = error
         await self.leave()
@@ -73,6 +72,6 @@ class Keeper:
         while (sample := self._samples.get()) is not None:
             if self.problem is None:
                 try:
-                    self._writer.add(*sample)
+                    self._writer.add(sample.time_us / 1e6, sample.positions_rad)
                 except RoteError as error:
                     self.problem = error

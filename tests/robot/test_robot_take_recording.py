@@ -14,11 +14,11 @@ import virtual
 from motion.motion_tracks import full_disk
 from rig import rig
 from rote.errors import BadRequestError, PeerLostError
-from rote.messages import RobotState
 from rote.model.g1 import G1_29
 from rote.motion.files.library import Library
+from rote.motion.record import Sample
 from rote.robot.g1 import G1
-from rote.robot.keeping import Keeper
+from rote.robot.take_recording import Keeper
 
 
 async def wave(robot: G1, library: Library, seconds: float = 1.0) -> Path | None:
@@ -121,9 +121,7 @@ def test_a_disk_that_is_full_in_the_middle_of_a_chunk_is_told_of(tmp_path: Path)
         with full_disk(20_000):  # enough to begin with
             for number, pose in enumerate(poses.tolist()):  # 1 MB, before it is time to flush
                 time_us = 100 * number
-                keeper.add(
-                    RobotState(positions_rad=tuple(pose), velocities_rad_s=(), time_us=time_us)
-                )
+                keeper.add(Sample(time_us, tuple(pose)))
             assert await keeper.finish() is None
         assert isinstance(keeper.problem, BadRequestError)
         assert "cannot be written" in str(keeper.problem)

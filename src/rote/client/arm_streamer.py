@@ -1,0 +1,125 @@
+"""Streams poses to a robot's motors, and lets go of them softly however a stream ends.
+
+A stream is never cut: it is let go of when it is stopped, when the poses cease, when the robot
+falls silent or does not follow, and before we leave.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable, Iterator
+
+from rote.host.loop import to_the_end
+from rote.messages import Phase, StreamPose
+from rote.model.family import Build
+from rote.session.arm_stream import FADE_HZ, ArmStream, Setpoint
+
+_LOOK_S = 0.02
+_CEASED_S = 0.1
+
+Write = Callable[[Setpoint, Build], None]
+
+
+class ArmStreamer:
+    """At most one stream at a time."""
+
+    def __init__(self, write: Write, stopped: Callable[[], None]) -> None:
+        """`write` sends a setpoint; `stopped` is told of a stream that does not end by itself."""
+        self._loop = asyncio.get_running_loop()
+        self._write = write
+        self._stopped = stopped
+        self._stream: ArmStream | None = None
+        self._build: Build | None = None
+        self._guard: asyncio.TimerHandle | None = None
+        self._fading: asyncio.Future[None] = self._loop.create_future()
+        self._fading.set_result(None)
+        self._told_at = self._ceased_at = 0.0
+
+    @property
+    def phase(self) -> Phase | None:
+        """How far the stream is; None where there is none."""
+        return None if self._stream is None else self._stream.phase
+
+    def begin(self, positions_rad: tuple[float, ...], build: Build) -> None:
+        """Begin a stream from where the joints of a build are."""
+        self._stream, self._build = ArmStream(positions_rad, build), build
+        # Let go softly where the poses cease, whatever the reason.
+        self._told_at = self._loop.time()
+        self._guard = self._loop.call_later(_CEASED_S, self._look)
+
+    def ready(self, poses: Iterable[StreamPose]) -> Callable[[int], bool]:
+        """Make the poses of the stream that was begun ready; returns what sends one by its place.
+
+        That returns False, and sends nothing, once the stream was ended.
+        """
+        begun, waiting = self._stream, list(poses)
+
+        def send(place: int) -> bool:
+            if begun is None or begun is not self._stream or not begun.following:
+                return False
+            self._tell(begun.follow(waiting[place], self._loop.time()))
+            self._told_at = self._loop.time()
+            if place == len(waiting) - 1:
+                self._end()
+            return True
+
+        return send
+
+    def see(self, positions_rad: tuple[float, ...]) -> None:
+        """Take in where the joints are; arms that do not follow are let go of."""
+        stream = self._stream
+        if stream is not None and stream.astray(positions_rad, self._loop.time()):
+            self.stop()
+
+    def stop(self) -> None:
+        """End the stream before its time, softly; nothing to do without one."""
+        if self._stream is not None:
+            self._stopped()
+            self.fade()
+
+    def fade(self) -> None:
+        """Let go of the arms softly, from wherever they are; nothing to do without a stream."""
+        stream = self._stream
+        if stream is not None and stream.following:
+            self._stop_looking()
+            self._fading = self._loop.create_future()
+            self._let_go(iter(stream.fade()), self._loop.time())
+
+    async def faded(self) -> None:
+        """Wait until the arms are let go of; who is cancelled meanwhile is so afterwards."""
+        await to_the_end(self._fading)
+
+    def _tell(self, setpoint: Setpoint) -> None:
+        assert self._build is not None
+        self._write(setpoint, self._build)
+
+    def _look(self) -> None:
+        ceased_s = self._loop.time() - self._told_at
+        if ceased_s < _CEASED_S:
+            again_s = _CEASED_S - ceased_s
+        elif self._told_at != self._ceased_at:
+            # Perhaps the loop was held up, and the next pose is as late as this look: let it pass.
+            self._ceased_at, again_s = self._told_at, _LOOK_S
+        else:
+            self.stop()
+            return
+        self._guard = self._loop.call_later(again_s, self._look)
+
+    def _let_go(self, setpoints: Iterator[Setpoint], now: float) -> None:
+        """Tell the arms the next, and go on by a timer: a task would be cancelled with all others
+        where a program is ended."""
+        setpoint = next(setpoints, None)
+        if setpoint is None:
+            self._end()
+            self._fading.set_result(None)
+        else:
+            then = now + 1.0 / FADE_HZ
+            self._loop.call_at(then, self._let_go, setpoints, then)
+            self._tell(setpoint)
+
+    def _end(self) -> None:
+        self._stop_looking()
+        self._stream = None
+
+    def _stop_looking(self) -> None:
+        if self._guard is not None:
+            self._guard.cancel()
+            self._guard = None

@@ -1,0 +1,231 @@
+"""The way to a robot's services by DDS: their topics, and no channel.
+
+DDS has no beginning of its own: a robot is there once it is heard, or once its services are. What
+it publishes beside its answers is handed on as bytes, by topic.
+"""
+
+import asyncio
+import secrets
+from collections.abc import Awaitable, Callable, Iterable
+from functools import partial
+
+from rote.carrier import dds_types as types
+from rote.carrier.dds import Bus, Inlet, Outlet, Target
+from rote.errors import DecodeError, LinkError, NoAnswerError, RoteError
+from rote.session.dds import DdsSession
+from rote.session.rpc import State, Timing
+from rote.wire import cdr, channel, hg, rpc
+from rote.wire.lowstate import BMS_TOPIC, HAND_TOPIC
+from rote.wire.lowstate import SPORT_TOPIC as SLOW_SPORT_TOPIC
+
+SPORT_TOPIC = "rt/sportmodestate"
+ASKED = (rpc.ARM, rpc.SPORT, rpc.MOTION_SWITCHER, rpc.ROBOT_STATE)
+"""The services that are asked."""
+_NEEDED = (rpc.ARM, rpc.SPORT, rpc.MOTION_SWITCHER)
+OLD_SPORT = "loco"
+"""What the service `sport` was called before ai_sport 8.2.0.0."""
+_LOOK_S = 0.02
+_SETTLE_S = 1.0
+"""So long a robot that is heard may take to offer its services; some never do, in debug mode. So
+long one that offers them may take to tell its joints; some never do."""
+_REPLIES, _STATES = 256, 64
+
+STATE_TOPICS = {
+    hg.LOWSTATE_TOPIC: types.LOWSTATE,
+    SPORT_TOPIC: types.SPORT,
+    SLOW_SPORT_TOPIC: types.SPORT,
+    BMS_TOPIC: types.BATTERY,
+    rpc.ARM_STATE_TOPIC: types.TEXT,
+}
+Sample = Callable[[str, bytes], None]
+"""Takes in what was published on a topic."""
+
+
+def request_topic(service: str) -> str:
+    """Return where a service takes requests."""
+    return f"rt/api/{service}/request"
+
+
+def response_topic(service: str) -> str:
+    """Return where a service answers."""
+    return f"rt/api/{service}/response"
+
+
+class Lines:
+    """All topics of one conversation."""
+
+    def __init__(self, bus: Bus, receive: Callable[[str, bytes], None]) -> None:
+        self.bus = bus
+        self._requests: dict[str, Outlet] = {}
+        self._responses: dict[str, Inlet] = {}
+        for service in ASKED:
+            topic = response_topic(service)
+            self._responses[service] = bus.reader(
+                topic, types.RESPONSE, partial(receive, service), depth=_REPLIES
+            )
+            self._requests[service] = bus.writer(
+                request_topic(service), types.REQUEST, depth=_STATES
+            )
+        # Hundreds of states a second are not worth repeating: a lost one is old news.
+        states = {
+            topic: bus.reader(topic, kind, partial(receive, topic), depth=_STATES, reliable=False)
+            for topic, kind in STATE_TOPICS.items()
+        }
+        self.joints = states[hg.LOWSTATE_TOPIC]
+        self.arms = bus.writer(hg.ARM_SDK_TOPIC, types.LOWCMD)
+        self.hand = bus.writer(HAND_TOPIC, types.TEXT)
+
+    def offers(self, service: str) -> bool:
+        """Whether somebody takes requests to a service, and can answer us."""
+        return bool(self._requests[service].matched and self._responses[service].matched)
+
+    def send(self, value: channel.Value) -> None:
+        """Write a request, or what a simulated hand is told."""
+        if isinstance(value, rpc.Request):
+            self._requests[value.service].write(cdr.encode_request(value))
+        elif isinstance(value, channel.Message):
+            self.hand.write(cdr.encode_text(rpc.write_json(value.data)))
+
+
+class DdsWay:
+    """One participant in DDS after the other, and a robot's services there."""
+
+    session: DdsSession
+
+    def __init__(
+        self,
+        target: Target,
+        take: Sample,
+        timing: Timing | None = None,
+        *,
+        before_close: Callable[[], Awaitable[None]],
+    ) -> None:
+        """`take` gets what is published; nothing is closed before `before_close` has ended."""
+        self._loop = asyncio.get_running_loop()
+        self.session = DdsSession(timing=timing, now=self._loop.time())
+        self.lines: Lines | None = None
+        self._target = target
+        self._timing = timing
+        self._take = take
+        self._before_close = before_close
+        self._flush: Callable[[], None] = lambda: None
+        self._looker: asyncio.TimerHandle | None = None
+        self._first_heard_at: float | None = None
+        self._offered_at: float | None = None
+
+    async def open(self, flush: Callable[[], None], topics: Iterable[str]) -> None:
+        """Enter the domain, and look for the robot; topics cannot be asked for by name here."""
+        self._flush = flush
+        self._first_heard_at = self._offered_at = None
+        # Everybody hears everybody's answers: ours must be told from theirs by their numbers.
+        first = secrets.randbits(61)
+        now = self._loop.time()
+        self.session = DdsSession(timing=self._timing, first_id=first, now=now)
+        self.lines = Lines(Bus(self._target), self._hear)
+        self._loop.call_soon(self._look)
+
+    def _look(self) -> None:
+        """Look whether the robot is there: it is heard, and its services are."""
+        lines, now = self.lines, self._loop.time()
+        if lines is None or self.session.state is not State.OPEN:
+            return
+        self._looker = self._loop.call_later(_LOOK_S, self._look)
+        offered = all(map(lines.offers, _NEEDED))
+        if offered and self._offered_at is None:
+            self._offered_at = now
+        since = [at for at in (self._first_heard_at, self._offered_at) if at is not None]
+        if len(since) == 2 or (since and now - since[0] >= _SETTLE_S):
+            self.session.begin(now)
+            self._flush()
+
+    async def close(self) -> None:
+        """Leave the domain."""
+        try:
+            await self._before_close()
+        finally:
+            if self._looker is not None:
+                self._looker.cancel()
+            lines, self.lines = self.lines, None
+            if lines is not None:
+                lines.bus.close()
+
+    # ---- asking ---------------------------------------------------------------------------------
+
+    def send(self) -> Iterable[tuple[int, RoteError]]:
+        """Write what the session has to say; returns the requests that could not be written."""
+        failed: list[tuple[int, RoteError]] = []
+        for value in self.session.said():
+            if self.lines is not None:
+                try:
+                    self.lines.send(value)
+                except LinkError as error:
+                    if isinstance(value, rpc.Request):
+                        failed.append((value.id, error))
+        return failed
+
+    def problem(self, call: rpc.Call) -> RoteError | None:
+        """Return why a service cannot be asked: it is not there, and why that may be."""
+        rpc.check_service(call.service)
+        lines = self.lines
+        if lines is not None and lines.offers(call.service):
+            return None
+        if lines is not None and not lines.joints.matched and not any(map(lines.offers, ASKED)):
+            self.session.lose(self._loop.time())  # it has left, and said so to DDS
+            self._flush()
+        return self._unserved(call.service)
+
+    def _unserved(self, service: str) -> NoAnswerError:
+        """Say that a service is not there, and why that may be."""
+        _, read = self.lines.bus.seen() if self.lines else (set(), set())
+        seen = f"nobody takes requests to the service {service!r}, though the robot is there"
+        if service == rpc.SPORT and request_topic(OLD_SPORT) in read:
+            return NoAnswerError(
+                f"{seen}; it has {OLD_SPORT!r}, which older software calls it",
+                "Update the robot: rote needs ai_sport 8.2.0.0 or newer.",
+            )
+        if request_topic(rpc.MOTION_SWITCHER) in read and service in (rpc.ARM, rpc.SPORT):
+            return NoAnswerError(
+                seen,
+                "It is in debug mode, or the service is off: leave debug mode by switching the "
+                "robot off and on, or select the controller 'ai'. See: rote doctor.",
+            )
+        return NoAnswerError(seen, "The robot may still be starting: wait a minute, try again.")
+
+    # ---- what the robot says --------------------------------------------------------------------
+
+    def _hear(self, source: str, data: bytes) -> None:
+        """Take in one sample from a topic, or from a service of that name."""
+        now = self._loop.time()
+        if self._first_heard_at is None and source == hg.LOWSTATE_TOPIC:
+            self._first_heard_at = now
+        try:
+            if source in STATE_TOPICS:
+                self.session.hear(now)
+                self._take(source, data)
+            else:
+                self.session.answer(cdr.decode_response(data, source), now)
+                self._flush()
+        except DecodeError:
+            self.session.dropped["telemetry"] += 1
+
+    def unopened(self, url: str, waited_s: float) -> RoteError:
+        """Say that no robot was found, and what was found instead."""
+        written, read = self.lines.bus.seen() if self.lines is not None else (set(), set())
+        where = f"{self._target.interface}, domain {self._target.domain}"
+        seen = f"no robot answered at {url} within {waited_s:.0f} s: "
+        if hg.LOWSTATE_TOPIC in written:
+            seen += f"one announces {hg.LOWSTATE_TOPIC}, and nothing of it arrives"
+            remedy = (
+                "Its states are longer than one packet: a firewall may drop their fragments (ufw "
+                "does). Allow UDP from the robot's network. A simulated one: rote sim --dds."
+            )
+        elif written | read:
+            seen += f"there is DDS on {where}, but no G1 among it"
+            remedy = "Check that the robot has started: rote doctor. A simulated one: rote sim."
+        else:
+            seen += f"nobody else speaks DDS on {where}"
+            remedy = (
+                "Check the cable, that the robot is on, and that this computer has an address in "
+                "its network (192.168.123.x): rote doctor. For a simulated one run: rote sim --dds."
+            )
+        return NoAnswerError(seen, remedy)

@@ -1,0 +1,75 @@
+"""The table of wires: what can be said over each, before anybody has connected.
+
+A robot that is connected says itself what it can do; this table is for whoever has only a URL, and
+for telling which other wire can do what this one cannot.
+"""
+
+from dataclasses import dataclass
+
+from rote.carrier import split_url
+from rote.errors import BadRequestError
+
+EMBEDDED = "sim://g1"
+"""The URL of the simulated robot that is meant where nobody names one."""
+FRAMES = frozenset(
+    {"list", "teach", "save", "store", "play", "tempo", "stream", "stop", "mode", "states", "hand"}
+)
+"""What can be said in teaching frames."""
+SERVICES = frozenset(
+    {
+        "list", "teach", "play", "stop", "mode", "states", "rename", "delete", "presets", "pause",
+        "overwrite", "health", "controller", "topics",
+    }
+)  # fmt: skip
+"""What a robot's services can do. How an action is played is the robot's own business."""
+DDS = SERVICES - {"topics"} | {"stream"}
+IN_PROCESS = FRAMES | {"rename", "delete"}
+"""A robot inside this process can be told more than the frames have words for."""
+QUADRUPED = frozenset({"states", "stop", "teach", "pause", "stream", "control", "walk", "pose"})
+"""What an A1 can do, at its high level or at its low one."""
+
+
+_SIMULATED = frozenset({"hand"})
+
+
+@dataclass(frozen=True, slots=True)
+class Wire:
+    """One way to reach robots."""
+
+    scheme: str
+    example: str
+    abilities: frozenset[str]
+    perhaps: frozenset[str] = frozenset()
+    """What some robots there can and others cannot: they say so once they are connected."""
+    is_bus: bool = False
+    """Whether robots are found there by listening to what everybody says."""
+    takes_key: bool = False
+    """Whether a robot may want its own key, and the session's secrets can be logged."""
+
+
+WIRES: dict[str, Wire] = {
+    wire.scheme: wire
+    for wire in (
+        Wire("udp", "udp://HOST[:PORT]", FRAMES),
+        Wire("sim", EMBEDDED, IN_PROCESS),
+        Wire("webrtc", "webrtc://HOST", SERVICES, _SIMULATED, takes_key=True),
+        Wire("dds", "dds://INTERFACE", DDS, _SIMULATED, is_bus=True),
+        Wire("a1", "a1://HOST", QUADRUPED),
+    )
+}
+
+
+def wire_of(url: str) -> Wire:
+    """Return the wire that a URL names, or raise `BadRequestError` that lists those there are."""
+    wire = WIRES.get(split_url(url).scheme)
+    if wire is None:
+        known = ", ".join(f"{scheme}://" for scheme in sorted(WIRES))
+        raise BadRequestError(
+            f"{url!r} does not name a wire that rote knows", f"Begin it with one of: {known}."
+        )
+    return wire
+
+
+def wires_with(ability: str) -> tuple[str, ...]:
+    """Return the schemes of the wires that have an ability, as URLs begin."""
+    return tuple(f"{wire.scheme}://" for wire in WIRES.values() if ability in wire.abilities)

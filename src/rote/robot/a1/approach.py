@@ -1,0 +1,155 @@
+"""Coming near an A1 with care: which level is wanted, whether it stands, and how it is stopped.
+
+Who talks to an A1's motors takes them from the walking controller, and a robot that stands sinks.
+So the walking controller is asked first, where it can be reached, and one that stands is refused.
+"""
+
+import asyncio
+import math
+from contextlib import suppress
+from typing import NamedTuple
+
+from rote.client.a1.client import A1Client, open_client, read_url, walking_url
+from rote.errors import (
+    BadRequestError,
+    LinkError,
+    RemoteProtocolError,
+    TimeLimitError,
+    UnsupportedError,
+)
+from rote.robot.a1.robot import A1, is_down, stands
+from rote.session.a1 import Level
+from rote.wire.a1.values import HighState
+
+_LOOK_S = 1.0
+_HANDOVER_S = 1.1
+"""How long a robot has to hear nothing at one level before it obeys the other; a guess."""
+_STANDS_S, _STILL_M_S, _STILL_RAD_S, _STILL_STATES = 2.0, 0.03, 0.05, 10
+_MOTORS = {"teach": "be taught by hand", "stream": "play a motion", "control": "drive motors"}
+"""What only the motors can, and how it is called."""
+
+
+EXAMINE = "examine"
+"""To look at a robot without any harm, whichever level its URL names."""
+
+
+def is_low(url: str) -> bool:
+    """Whether a URL names the motors."""
+    return read_url(url).level is Level.LOW
+
+
+def for_ability(url: str, ability: str) -> str:
+    """Return the URL of the level that has an ability; the other level is refused if named."""
+    if ability == EXAMINE:
+        return walking_url(url)
+    if ability not in _MOTORS or is_low(url):
+        return url
+    if "level=" in url:
+        what = _MOTORS[ability]
+        raise UnsupportedError(what, "a1:// at the high level", ("a1://...?level=low",))
+    return f"{url}{'&' if '?' in url else '?'}level=low"
+
+
+async def look(url: str) -> HighState | None:
+    """Ask the walking controller how the robot is; None where none answers.
+
+    It is told to stand still by that, as by everybody who connects to it.
+    """
+    client: A1Client | None = None
+    try:
+        client = await open_client(f"{walking_url(url)}&sender=loop", timeout=_LOOK_S)
+        state = client.latest
+    except (LinkError, RemoteProtocolError):
+        return None
+    finally:
+        if client is not None:
+            await client.close()
+    assert isinstance(state, HighState)
+    return state
+
+
+async def check_not_standing(url: str, *, only_to_look: bool = False) -> None:
+    """Refuse to talk to the motors of a robot that stands.
+
+    `only_to_look` refuses where that is not known, too.
+    """
+    state = await look(url)
+    if state is not None and stands(state):
+        raise BadRequestError(
+            "the robot stands, and would sink where its motors are talked to",
+            "Lay it down first: rote a1 lie. A hanging one too: its legs must be soft."
+            if not only_to_look
+            else "Leave level=low out, or lay it down first: rote a1 lie.",
+        )
+    if state is not None:
+        await asyncio.sleep(_HANDOVER_S)
+    elif only_to_look:
+        raise BadRequestError(
+            "whether the robot stands is not known, and if it does, it would sink where its "
+            f"motors are talked to: no walking controller answers at {walking_url(url)}",
+            "Ask the walking controller at its own port: a1://HOST:PORT",
+        )
+
+
+class Stopped(NamedTuple):
+    """What a stop has done."""
+
+    was: str
+    state: str
+
+
+async def stop(url: str, *, timeout: float = 5.0) -> Stopped:
+    """Stop a robot: it stands still, or its motors brake where it does not stand anyway."""
+    if not is_low(url):
+        return await _stand_still(url, timeout)
+    state = await look(url)
+    if state is not None and stands(state):
+        # Braked motors would let it fall: what stops such a robot is its walking controller.
+        return await _stand_still(walking_url(url), timeout)
+    client = await open_client(url, timeout=timeout)
+    try:
+        await A1(client).stop()
+        await asyncio.sleep(0.1)
+    finally:
+        await client.close()
+    was = "unknown" if state is None else "down"
+    return Stopped(was, "the motors brake; a program that drives them goes on until it is ended")
+
+
+async def _stand_still(url: str, timeout: float) -> Stopped:
+    client = await open_client(url, timeout=timeout)
+    try:
+        robot = A1(client)
+        before = robot.native
+        await robot.stop()
+        assert isinstance(before, HighState)
+        if is_down(before):
+            return Stopped("down", "the robot was not on its feet, and stays down")
+        # By its speed: it was told to stand still from the first word on, and its mode says so.
+        was = "walking" if _moves(before) else "standing"
+        if not await _stands_still(robot):
+            raise TimeLimitError(
+                "the robot was told to stop, and still moves: another program drives it",
+                "End that program with Ctrl-C, or stop the robot with its remote.",
+            )
+    finally:
+        await client.close()
+    return Stopped(was, "the robot stands still")
+
+
+def _moves(state: HighState) -> bool:
+    speed_m_s = math.hypot(*state.velocity_m_s[:2])
+    return speed_m_s > _STILL_M_S or abs(state.yaw_speed_rad_s) > _STILL_RAD_S
+
+
+async def _stands_still(robot: A1) -> bool:
+    """Whether it comes to stand, and keeps standing for a moment."""
+    still = 0
+    with suppress(TimeoutError):
+        async with asyncio.timeout(_STANDS_S):
+            async for state in robot.native_states():
+                assert isinstance(state, HighState)
+                still = 0 if _moves(state) else still + 1
+                if still >= _STILL_STATES:
+                    return True
+    return False

@@ -1,0 +1,103 @@
+"""What not every robot can: each of these raises `UnsupportedError` until a robot does better."""
+
+from collections.abc import Awaitable, Callable
+from typing import NoReturn
+
+from rote import messages as m
+from rote.client.wires import wires_with
+from rote.errors import UnsupportedError
+from rote.messages import Interpolation
+from rote.motion.keyframes import Compressed
+from rote.motion.track import Track
+from rote.robot.base import Actions, ModeReport, TopicMessage
+from rote.robot.playing import Playing
+
+_ON_OUR_SIDE = "Its motions are takes on this computer: use robot.play_track."
+
+
+class CannotRobot:
+    """The part of `rote.robot.robot.Robot` that a robot without it inherits."""
+
+    _wire: str = ""
+
+    def _cannot(self, what: str, ability: str = "", remedy: str = "") -> NoReturn:
+        wires = wires_with(ability) if ability else ()
+        raise UnsupportedError(what, f"{self._wire}://", wires, remedy)
+
+    async def actions(self) -> Actions:
+        """Raise: this robot keeps no actions."""
+        self._cannot("keep actions", remedy=_ON_OUR_SIDE)
+
+    async def save(self, name: str, duration_s: float) -> None:
+        """Raise: this robot keeps no recording."""
+        self._cannot("save a recording afterwards", "save")
+
+    def play(
+        self,
+        name: str,
+        *,
+        speed: float | None = None,
+        duration: float | None = None,
+        loop: bool = False,
+        interpolation: str | Interpolation = Interpolation.LINEAR,
+    ) -> Playing:
+        """Raise: this robot keeps no actions."""
+        self._cannot("play an action of its own", remedy=_ON_OUR_SIDE)
+
+    async def start(
+        self,
+        name: str,
+        *,
+        speed: float | None = None,
+        duration: float | None = None,
+        loop: bool = False,
+        interpolation: str | Interpolation = Interpolation.LINEAR,
+    ) -> Playing:
+        """Raise: this robot keeps no actions."""
+        self._cannot("play an action of its own", remedy=_ON_OUR_SIDE)
+
+    async def store_track(
+        self, track: Track, name: str, *, budget: int = m.MAX_KEYFRAMES
+    ) -> Compressed:
+        """Raise: this robot keeps no actions."""
+        self._cannot("store a motion", remedy=_ON_OUR_SIDE)
+
+    async def perform(self, preset: int | str) -> None:
+        """Raise: this robot has no factory actions."""
+        self._cannot("perform factory actions", "presets")
+
+    async def rename(self, old: str, new: str) -> None:
+        """Raise: this robot keeps no actions."""
+        self._cannot("rename actions", "rename")
+
+    async def delete(self, name: str) -> None:
+        """Raise: this robot keeps no actions."""
+        self.check_can_delete()
+
+    def check_can_delete(self) -> None:
+        """Raise: this robot keeps no actions."""
+        self._cannot("delete actions", "delete")
+
+    async def move_by_hand(self, script: str, seconds: float) -> None:
+        """Raise: nobody moves this robot by a script."""
+        self._cannot("have a scripted hand at its joints", "hand")
+
+    def on_topic(self, topic: str, listener: Callable[[TopicMessage], None]) -> Callable[[], None]:
+        """Raise: this robot has no topics."""
+        self._cannot("listen to topics", "topics")
+
+    async def controller(self) -> str | None:
+        """Return None: it is not said which controller drives the robot."""
+        return None
+
+    async def mode(self) -> ModeReport:
+        """Raise: this robot tells no mode."""
+        self._cannot("tell its mode", "mode")
+
+    def stand(self) -> Awaitable[ModeReport]:
+        """Raise: this robot is not told to stand."""
+        self._cannot("stand", "mode")
+
+    def damp(self) -> Awaitable[ModeReport]:
+        """Raise: this robot is not told to damp its joints."""
+        self._cannot("damp its joints", "mode")

@@ -1,0 +1,532 @@
+"""A robot that understands `rote.messages`: it keeps what it was taught, and plays it itself."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from rote import messages as m
+from rote.client.wires import wires_with
+from rote.errors import (
+    BadRequestError,
+    NoAnswerError,
+    RefusedError,
+    RoteError,
+    UnsupportedError,
+)
+from rote.host.loop import to_the_end
+from rote.messages import Code, Interpolation, RobotState
+from rote.model.family import Build, Family, Modes
+from rote.model.registry import family_of
+from rote.motion.keyframes import Compressed
+from rote.motion.track import Track
+from rote.robot import preflight, storing, streaming
+from rote.robot.base import (
+    Actions,
+    Finding,
+    ModeReport,
+    Port,
+    Preset,
+    TaughtAction,
+    TopicMessage,
+    check_name,
+    check_seconds,
+)
+from rote.robot.lesson import MessageLesson
+from rote.robot.listening import arriving
+from rote.robot.playing import ActionPlaying, Playing
+from rote.robot.streaming import PoseStreaming, Streaming
+from rote.robot.take import Take
+from rote.robot.teaching import Teaching
+
+if TYPE_CHECKING:
+    from rote.motion.files.library import Library
+
+MODE_CHANGE_S = 10.0
+_CONTROLLER_S = 3.0
+_HEALTH_S = 1.5
+_TELL_US = (
+    "Name the build in the URL if you know it, for example ?build=g1-29. Else please send us what "
+    "`rote doctor --json` says of this robot."
+)
+
+
+class MessageRobot:
+    """One connected robot. Made by `rote.connect`; there is no half-connected one."""
+
+    def __init__(self, port: Port) -> None:
+        self._port = port
+        self._stops = 0
+
+    @property
+    def build(self) -> Build:
+        """Which machine it is: its joints, in the order of a state's positions."""
+        return self._port.build
+
+    @property
+    def family(self) -> Family | None:
+        """Which kind of robot it is; None where rote does not know the machine."""
+        return family_of(self.build)
+
+    @property
+    def _modes(self) -> Modes:
+        family = self.family
+        return Modes(all=()) if family is None else family.modes
+
+    @property
+    def url(self) -> str:
+        """Where the robot is."""
+        return self._port.url
+
+    @property
+    def abilities(self) -> frozenset[str]:
+        """What this wire can do: list, teach, play, stop, mode, states, ..."""
+        return self._port.abilities
+
+    @property
+    def state(self) -> RobotState | None:
+        """The newest state the robot reported; None before the first."""
+        return self._port.latest
+
+    # ---- actions --------------------------------------------------------------------------------
+
+    async def actions(self) -> Actions:
+        """Return the presets and the taught actions."""
+        reply = await self._ask(m.ListActions())
+        assert isinstance(reply, m.ActionList)
+        taught = (
+            TaughtAction(entry.name, entry.duration_ms / 1000, position)
+            for position, entry in enumerate(reply.actions, start=1)
+        )
+        presets = tuple(Preset(entry.id, entry.name) for entry in reply.presets)
+        return Actions(presets=presets, taught=tuple(taught))
+
+    def teach(
+        self, name: str, *, overwrite: bool = False, library: "Library | None" = None
+    ) -> Teaching:
+        """Teach a motion: the arms are soft inside the `async with` block.
+
+        They hold again however the block ends. On success the robot stores the motion as `name`,
+        and the block's value, a `Take`, holds its track on our side. A name that exists is refused
+        before anything gets soft, unless `overwrite` allows to lose the older motion, on wires that
+        can; it is lost then even if the block fails. With a `library` the take is also written to
+        our own disk while it is made, so that a crash loses at most a second of it.
+        """
+        check_name(name)
+        if overwrite:
+            self._need("overwrite", "overwrite actions")
+        stops = self._stops
+
+        async def check() -> bool:
+            exists = await self.check_teachable(name, overwrite=overwrite)
+            self._check_not_stopped_since(stops)
+            return exists
+
+        pauser = self._pause if "pause" in self.abilities else None
+        take = Take(name, self.build, self._port.wire, pauser)
+        return Teaching(MessageLesson(self._port, self._ask, name, check), take, library)
+
+    async def _pause(self, paused: bool) -> None:
+        await self._ask(m.PauseRecording(paused))
+
+    async def check_teachable(self, name: str, *, overwrite: bool = False) -> bool:
+        """Raise what `teach` would: for the name, the places left, or the mode.
+
+        Returns whether the robot has an action of that name, which teaching would replace.
+        """
+        check_name(name)
+        actions = await self.actions()
+        exists = actions.find(name) is not None
+        if exists and not overwrite:
+            raise _refused(Code.NAME_EXISTS)
+        if not exists and actions.free_places <= 0:
+            raise self._store_full()
+        # Of a machine that is not known, its modes are not either: the robot itself will tell.
+        if self.build.known and not (await self.mode()).balanced:
+            raise _refused(Code.WRONG_STATE)
+        return exists
+
+    async def save(self, name: str, duration_s: float) -> None:
+        """Save the recording the robot still holds, after a save at the end of `teach` failed."""
+        self._need("save", "save a recording afterwards")
+        check_name(name)
+        duration_ms = round(check_seconds(duration_s, "a recording") * 1000)
+        created_s = int(time.time())
+        await self._ask(m.SaveAction(name=name, created_s=created_s, duration_ms=duration_ms))
+
+    def play(
+        self,
+        name: str,
+        *,
+        speed: float | None = None,
+        duration: float | None = None,
+        loop: bool = False,
+        interpolation: str | Interpolation = Interpolation.LINEAR,
+    ) -> Playing:
+        """Play a taught action; await the result for its end, iterate it to watch, or `stop` it.
+
+        It begins with a soft move to the first pose and ends with a soft return. `speed` 0.5 takes
+        twice as long; `duration` in seconds says how long instead. `interpolation` is linear,
+        cubic or smooth.
+        """
+        check_name(name)
+        how = _interpolation(interpolation)
+        _check_tempo(speed, duration)
+        if speed is not None or duration is not None or loop or how:
+            self._need("tempo", "change how an action is played")
+        stops = self._stops
+
+        async def begin() -> float:
+            actions = await self.actions()
+            action = actions.find(name)
+            if action is None:
+                known = ", ".join(each.name for each in actions.taught) or "nothing yet"
+                words = f"there is no action {name!r}"
+                raise RefusedError(Code.NO_SUCH_ACTION, words, f"On the robot: {known}.")
+            wanted_s = duration if duration is not None else 0.0
+            if speed is not None:
+                wanted_s = check_seconds(action.duration_s / speed, "a playback")
+            play = m.PlayAction(
+                action=action.position,
+                duration_ms=round(wanted_s * 1000),
+                interpolation=how,
+                loop=loop,
+                name=name,
+            )
+            self._check_not_stopped_since(stops)
+            await self._set_off(play)
+            return wanted_s or action.duration_s
+
+        return ActionPlaying(self._port, name, begin, self.stop, loop=loop)
+
+    async def start(
+        self,
+        name: str,
+        *,
+        speed: float | None = None,
+        duration: float | None = None,
+        loop: bool = False,
+        interpolation: str | Interpolation = Interpolation.LINEAR,
+    ) -> Playing:
+        """Like `play`, but return as soon as the robot has accepted."""
+        playing = self.play(
+            name, speed=speed, duration=duration, loop=loop, interpolation=interpolation
+        )
+        return await playing.started()
+
+    def play_track(
+        self,
+        track: Track,
+        *,
+        rate_hz: float = 250.0,
+        speed: float = 1.0,
+        force: bool = False,
+        mapped: bool = False,
+    ) -> Streaming:
+        """Play a track that is on our side, by telling the robot `rate_hz` times a second where its
+        arms are to be, on wires that can; use what is returned like that of `play`.
+
+        The track is checked first, as by `rote motion check`: what forbids to play it, and without
+        `force` a warning too, raises `UnsafeMotionError` and nothing is sent. It begins softly from
+        wherever the arms are and ends softly at rest, also when it is stopped, when this program is
+        held up, or when the connection is cut.
+
+        A motion of another build raises `OtherBuildError`, which says what would be left out or
+        stay at rest; with `mapped` it is played by the names of its joints.
+        """
+        self._need("stream", "stream a motion")
+        self._check_streamable()
+        _check_tempo(speed, None)
+        motion = streaming.prepare(track, self.build, rate_hz, speed, force=force, mapped=mapped)
+        port = self._port
+        ticker = streaming.Ticker(rate_hz)
+        stops = self._stops
+
+        async def begin() -> float:
+            await motion.check_contact(await self._newest())
+            poses = motion.poses(await self._newest())
+            self._check_not_stopped_since(stops)
+            await self._set_off(m.BeginStream())
+            ticker.start(port.ready(poses), len(poses))
+            return motion.seconds
+
+        return PoseStreaming(self._port, motion.name, begin, self.stop, ticker)
+
+    def _check_streamable(self) -> None:
+        """Refuse to stream to a machine that is not known, or whose motors are not."""
+        build = self.build
+        if build.stream is None:
+            raise UnsupportedError(
+                f"stream to this robot ({build.title}): {build.no_stream}",
+                f"{self._port.wire}://",
+                remedy=_TELL_US if not build.known else "Teach it, and play what it was taught.",
+            )
+
+    async def store_track(
+        self, track: Track, name: str, *, budget: int = m.MAX_KEYFRAMES
+    ) -> Compressed:
+        """Store a track that is on our side as a taught action, on wires that can.
+
+        The robot gets the `budget` keyframes that come closest to it, and plays straight lines
+        between them; how close, the result says. Where that would be another motion, it raises
+        `UnsafeMotionError` and stores nothing: `play_track` plays the track as it is.
+        """
+        self._need("store", "store a motion that it was not taught")
+        check_name(name)
+        whole = storing.storable(track, self.build)
+        compressed = await asyncio.to_thread(storing.compress, whole, self.build, budget)
+        save = m.SaveAction(
+            name=name,
+            created_s=int(time.time()),
+            duration_ms=round(whole.duration_s * 1000),
+            keyframes=compressed.keyframes,
+        )
+        await self._ask(save)
+        return compressed
+
+    async def stop(self) -> None:
+        """Stop whatever plays or is being taught, softly. Always allowed, and safe to repeat."""
+        self._stops += 1
+        await self._ask(m.StopMotion())
+
+    async def perform(self, preset: int | str) -> None:
+        """Perform a factory action, by its id or name, and wait for its end, on wires that can.
+
+        Some keep their last pose; `stop`, or leaving the robot, lets go of it, and after 20 s the
+        robot itself does.
+        """
+        self._need("presets", "perform factory actions")
+        stops = self._stops
+        presets = (await self.actions()).presets
+        found = next((p for p in presets if preset in (p.id, p.name)), None)
+        if found is None:
+            known = ", ".join(f"{each.id} {each.name}" for each in presets) or "none"
+            words = f"there is no preset {preset!r}"
+            raise RefusedError(Code.NO_SUCH_ACTION, words, f"This robot has: {known}.")
+        self._check_not_stopped_since(stops)
+        await self._set_off(m.PlayPreset(found.id))
+
+    async def rename(self, old: str, new: str) -> None:
+        """Rename a taught action, on wires that can; a name that is taken is refused."""
+        self._need("rename", "rename actions")
+        check_name(new)
+        actions = await self.actions()
+        if actions.find(old) is None:
+            raise _refused(Code.NO_SUCH_ACTION)
+        if actions.find(new) is not None:
+            raise _refused(Code.NAME_EXISTS)
+        await self._ask(m.RenameAction(old, new))
+
+    async def delete(self, name: str) -> None:
+        """Delete a taught action, on wires that can. There is no way back."""
+        self.check_can_delete()
+        if (await self.actions()).find(name) is None:
+            raise _refused(Code.NO_SUCH_ACTION)
+        await self._ask(m.DeleteAction(name))
+
+    def check_can_delete(self) -> None:
+        """Raise `UnsupportedError` where this wire cannot delete, before anybody is asked."""
+        self._need("delete", "delete actions")
+
+    # ---- the robot itself -----------------------------------------------------------------------
+
+    def states(self) -> AsyncIterator[RobotState]:
+        """Yield the robot's states as they arrive; raises when the robot is lost.
+
+        Who is too slow misses the oldest ones, never the newest.
+        """
+        return arriving(self._port.on_state, self._port.on_loss)
+
+    def on_state(self, listener: Callable[[RobotState], object]) -> Callable[[], None]:
+        """Call `listener` with every state, at once and missing none; returns what ends that."""
+        return self._port.on_state(listener)
+
+    def on_topic(self, topic: str, listener: Callable[[TopicMessage], None]) -> Callable[[], None]:
+        """Call `listener` with all that is published on one of the robot's topics, on wires that
+        have them; returns what ends that. Any number may listen."""
+        self._need("topics", "listen to topics")
+        return self._port.on_topic(topic, listener)
+
+    async def controller(self) -> str | None:
+        """Return which controller drives the robot; "" in debug mode, None where it is not said."""
+        if "controller" not in self.abilities:
+            return None
+        try:
+            async with asyncio.timeout(_CONTROLLER_S):
+                reply = await self._ask(m.ReadController())
+        except (TimeoutError, RefusedError):
+            return None  # older firmware does not know the question
+        assert isinstance(reply, m.Controller)
+        return reply.name
+
+    async def describe(self) -> dict[str, Any]:
+        """Return its mode, its controller, and the versions that its services say they have."""
+        mode = await self.mode()
+        return {
+            "mode": {"id": mode.id, "name": mode.name},
+            "controller": await self.controller(),
+            "versions": await self._versions(),
+        }
+
+    async def _versions(self) -> dict[str, str]:
+        ask = getattr(self._port, "version", None)  # where services can be asked
+        said: dict[str, str] = {}
+        family = self.family
+        if ask is not None and family is not None:
+            for service in family.services:
+                with suppress(RoteError):
+                    said[service.name] = await ask(service.name)
+        return said
+
+    async def mode(self) -> ModeReport:
+        """Return the mode the robot is in."""
+        return ModeReport.of((await self._newest()).mode, self._modes)
+
+    async def preflight(self) -> list[Finding]:
+        """Return what a person should know before the robot moves, the worst first."""
+        state = await self._newest()
+        if state.battery_percent is None and "health" in self.abilities:
+            await self._first_health()
+        actions, controller = await self.actions(), await self.controller()
+        return preflight.findings(self._port.latest, actions, self.build, controller)
+
+    async def stand(self) -> ModeReport:
+        """Bring the robot into a balanced standing, step by step, and wait until it is there."""
+        self._check_modes()
+        while not (mode := await self.mode()).balanced:
+            if mode.id not in self._modes.to_stand:
+                raise _refused(Code.WRONG_STATE)
+            *others, last = self._modes.to_stand[mode.id]
+            for following in others:
+                with suppress(NoAnswerError):
+                    await self._change_mode(following)
+                    break
+            else:
+                await self._change_mode(last)
+        return mode
+
+    async def damp(self) -> ModeReport:
+        """Damp all joints. A standing robot sinks down: hold it, or hang it on its gantry."""
+        self._check_modes()
+        if self._modes.damp is None:
+            raise UnsupportedError("damp its joints", f"{self.build.title}")
+        return await self._change_mode(self._modes.damp)
+
+    def _check_modes(self) -> None:
+        """Refuse to put a machine that is not known into another mode."""
+        self._need("mode", "change its mode")
+        if not self.build.known:
+            raise UnsupportedError(
+                f"be put into another mode by rote: it is {self.build.title}",
+                "this robot",
+                remedy=_TELL_US,
+            )
+
+    async def move_by_hand(self, script: str, seconds: float) -> None:
+        """Let a simulated robot's scripted hand, one of `HAND_SCRIPTS`, move the soft joints."""
+        if not script or len(script.encode()) > m.MAX_NAME_BYTES:
+            raise BadRequestError(f"there is no hand {script!r}")
+        move = m.MoveByHand(script, round(check_seconds(seconds, "a hand") * 1000))
+        try:
+            await self._ask(move)
+        except RefusedError as refused:
+            if refused.code != Code.BAD_PAYLOAD:
+                raise
+            raise BadRequestError(
+                f"the robot knows no hand {script!r}",
+                f"Simulated robots know {', '.join(m.HAND_SCRIPTS)}.",
+            ) from None
+
+    async def close(self) -> None:
+        """Let go of the robot. `async with` does it for you."""
+        await self._port.close()
+
+    # ---- inside ---------------------------------------------------------------------------------
+
+    async def _ask(self, command: m.Command) -> m.Reply:
+        reply = await self._port.ask(command)
+        if isinstance(reply, m.Status) and reply.code != Code.OK:
+            raise _refused(reply.code)
+        return reply
+
+    async def _set_off(self, command: m.Command) -> None:
+        """Ask for a motion; who gives up before it is answered has whatever began stopped."""
+        try:
+            await self._ask(command)
+        except asyncio.CancelledError:
+            with suppress(RoteError):
+                await to_the_end(self.stop())
+            raise
+
+    def _check_not_stopped_since(self, stops: int) -> None:
+        # What was begun before a stop and is not yet on the wire must not move the robot after it.
+        if self._stops != stops:
+            raise _refused(Code.SUPERSEDED)
+
+    async def _newest(self) -> RobotState:
+        """Return a state reported after now."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(MODE_CHANGE_S):
+                async for state in self.states():
+                    return state
+        raise NoAnswerError(
+            "the robot answers, but reports no state",
+            "Try again; if it stays so, switch the robot off and on.",
+        )
+
+    async def _first_health(self) -> None:
+        """Wait a moment for the battery, of which robots speak but once a second."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_HEALTH_S):
+                async for state in self.states():
+                    if state.battery_percent is not None:
+                        return
+
+    async def _change_mode(self, mode: int) -> ModeReport:
+        await self._ask(m.ChangeMode(mode))
+        # Accepted is not done: the robot is asked until it says it is there.
+        try:
+            async with asyncio.timeout(MODE_CHANGE_S):
+                async for state in self.states():
+                    if state.mode == mode:
+                        break
+        except TimeoutError:
+            raise NoAnswerError(
+                f"the robot accepted mode {mode} and is still not in it",
+                "Look at the robot; try the buttons of its remote.",
+            ) from None
+        return ModeReport.of(mode, self._modes)
+
+    def _store_full(self) -> RefusedError:
+        words, remedy = m.words_for(Code.STORE_FULL)
+        if "delete" in self.abilities:
+            remedy = "Delete one that is not needed: rote delete NAME."
+        return RefusedError(Code.STORE_FULL, words, remedy)
+
+    def _need(self, ability: str, what: str) -> None:
+        if ability not in self.abilities:
+            raise UnsupportedError(what, f"{self._port.wire}://", wires_with(ability))
+
+
+def _refused(code: int) -> RefusedError:
+    return RefusedError(code, *m.words_for(code))
+
+
+def _interpolation(value: str | Interpolation) -> Interpolation:
+    if isinstance(value, Interpolation):
+        return value
+    try:
+        return Interpolation[value.upper()]
+    except KeyError:
+        known = ", ".join(kind.name.lower() for kind in Interpolation)
+        raise BadRequestError(f"there is no interpolation {value!r}", f"Use: {known}.") from None
+
+
+def _check_tempo(speed: float | None, duration: float | None) -> None:
+    if speed is not None and duration is not None:
+        raise BadRequestError("speed and duration exclude each other", "Give one of them.")
+    if duration is not None:
+        check_seconds(duration, "a playback")
+    if speed is not None:
+        streaming.check_speed(speed)

@@ -1,0 +1,162 @@
+"""The one vocabulary of all robots: what can be asked of any of them.
+
+What a robot, or the wire to it, cannot do raises `UnsupportedError`; `abilities` says it before:
+
+    states      `state`, `states` and `on_state`
+    stop        `stop`: always there
+    teach       `teach`           save      `save`: a recording kept after a failed save
+    pause       `Take.pause`      overwrite `teach(overwrite=True)`
+    list        `actions`         play      `play` and `start`
+    tempo       `play` with speed, duration, loop or interpolation
+    stream      `play_track`      store     `store_track`
+    rename, delete, presets (`perform`), mode (`mode`, `stand`, `damp`), hand (`move_by_hand`)
+    walk, pose, control           a quadruped's own; see `rote.robot.a1.robot`
+"""
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import TYPE_CHECKING, Any, Protocol
+
+from rote import messages as m
+from rote.messages import Interpolation, RobotState
+from rote.model.family import Build, Family
+from rote.motion.keyframes import Compressed
+from rote.motion.track import Track
+from rote.robot.base import Actions, Finding, ModeReport, TopicMessage
+from rote.robot.playing import Playing
+from rote.robot.streaming import Streaming
+from rote.robot.teaching import Teaching
+
+if TYPE_CHECKING:
+    from rote.motion.files.library import Library
+
+
+class Robot(Protocol):
+    """One connected robot. Made by `rote.connect`; there is no half-connected one."""
+
+    # ---- what it is -----------------------------------------------------------------------------
+
+    @property
+    def url(self) -> str:
+        """Where the robot is."""
+
+    @property
+    def abilities(self) -> frozenset[str]:
+        """What this robot can do over this wire."""
+
+    @property
+    def build(self) -> Build:
+        """Which machine it is: its joints, in the order of a state's positions."""
+
+    @property
+    def family(self) -> Family | None:
+        """Which kind of robot it is; None where rote does not know the machine."""
+
+    # ---- what it does ---------------------------------------------------------------------------
+
+    @property
+    def state(self) -> RobotState | None:
+        """The newest state the robot reported; None before the first."""
+
+    def states(self) -> AsyncIterator[RobotState]:
+        """Yield the robot's states as they arrive; raises when the robot is lost."""
+
+    def on_state(self, listener: Callable[[RobotState], object]) -> Callable[[], None]:
+        """Call `listener` with every state; returns what ends that."""
+
+    def on_topic(self, topic: str, listener: Callable[[TopicMessage], None]) -> Callable[[], None]:
+        """Call `listener` with all that is published on a topic; returns what ends that."""
+
+    async def preflight(self) -> list[Finding]:
+        """Return what a person should know before the robot moves, the worst first."""
+
+    async def describe(self) -> dict[str, Any]:
+        """Return what the robot tells of itself beside its state: modes, versions, and the like."""
+
+    async def controller(self) -> str | None:
+        """Return which controller drives the robot; "" in debug mode, None where it is not said."""
+
+    async def stop(self) -> None:
+        """Stop whatever plays or is being taught. Always allowed, and safe to repeat."""
+
+    async def close(self) -> None:
+        """Let go of the robot. `async with` does it for you."""
+
+    # ---- teaching and playing -------------------------------------------------------------------
+
+    def teach(
+        self, name: str, *, overwrite: bool = False, library: "Library | None" = None
+    ) -> Teaching:
+        """Teach a motion: joints are soft inside the `async with` block."""
+
+    async def check_teachable(self, name: str, *, overwrite: bool = False) -> bool:
+        """Raise what `teach` would; returns whether it would replace an action."""
+
+    async def save(self, name: str, duration_s: float) -> None:
+        """Save the recording the robot still holds."""
+
+    async def actions(self) -> Actions:
+        """Return the presets and the taught actions."""
+
+    def play(
+        self,
+        name: str,
+        *,
+        speed: float | None = None,
+        duration: float | None = None,
+        loop: bool = False,
+        interpolation: str | Interpolation = Interpolation.LINEAR,
+    ) -> Playing:
+        """Play a taught action; await the result for its end, iterate it to watch, `stop` it."""
+
+    async def start(
+        self,
+        name: str,
+        *,
+        speed: float | None = None,
+        duration: float | None = None,
+        loop: bool = False,
+        interpolation: str | Interpolation = Interpolation.LINEAR,
+    ) -> Playing:
+        """Like `play`, but return as soon as the robot has accepted."""
+
+    def play_track(
+        self,
+        track: Track,
+        *,
+        rate_hz: float = 250.0,
+        speed: float = 1.0,
+        force: bool = False,
+        mapped: bool = False,
+    ) -> Streaming:
+        """Play a track that is on our side; use what is returned like that of `play`."""
+
+    async def store_track(
+        self, track: Track, name: str, *, budget: int = m.MAX_KEYFRAMES
+    ) -> Compressed:
+        """Store a track that is on our side as a taught action."""
+
+    async def perform(self, preset: int | str) -> None:
+        """Perform a factory action, by its id or name, and wait for its end."""
+
+    async def rename(self, old: str, new: str) -> None:
+        """Rename a taught action."""
+
+    async def delete(self, name: str) -> None:
+        """Delete a taught action for good."""
+
+    def check_can_delete(self) -> None:
+        """Raise `UnsupportedError` where this robot cannot delete, before anybody is asked."""
+
+    async def move_by_hand(self, script: str, seconds: float) -> None:
+        """Let the scripted hand of a simulated robot move its soft joints."""
+
+    # ---- modes ----------------------------------------------------------------------------------
+
+    async def mode(self) -> ModeReport:
+        """Return the mode the robot is in."""
+
+    def stand(self) -> Awaitable[ModeReport]:
+        """Bring the robot into a balanced stand; awaiting it waits until it is there."""
+
+    def damp(self) -> Awaitable[ModeReport]:
+        """Damp all joints. A standing robot sinks down."""

@@ -1,0 +1,199 @@
+"""Which machine is at the other end: told from what it says of itself, never guessed.
+
+A robot says its `mode_machine` with its joints and the id of its controller's mode. An id that
+only one family has decides first, because other families send the same messages as a G1 and some
+of them use the same numbers for other hardware. Then `mode_machine` decides. A person may name the
+build (`?build=NAME`); where that contradicts the robot it is kept, noted, and nothing is streamed.
+"""
+
+from collections.abc import Collection
+from typing import NamedTuple
+
+from rote.model.family import Build, Family, numbered
+from rote.model.g1 import G1
+from rote.model.registry import families, names
+
+UNKNOWN_FAMILIES = {601: "H2"}
+"""Ids of modes by which families are recognised that rote has no data of."""
+_SEND_US = (
+    "Send us what `rote status --json` says, the name on the robot's plate and its software's "
+    "version, so that rote learns this machine."
+)
+
+
+class Recognised(NamedTuple):
+    """What a machine was found to be."""
+
+    build: Build
+    note: str = ""
+    """Why it is not known, or what contradicts what; empty where all is clear."""
+    certain: bool = True
+    """Whether the robot itself said so, and nothing contradicts it."""
+
+
+def recognise(
+    machine: int, mode: int, slots: int, table: Collection[Family] | None = None
+) -> Recognised:
+    """Return what a machine is by its `mode_machine`, its mode and the number of its motor slots.
+
+    `machine` is 0 and `mode` -1 where they are not told. `table` is the registry's unless given.
+    """
+    if not _is_usual(mode):
+        for family in _all(table):
+            if mode in family.modes.distinctive:
+                return _of_family(family, machine, mode)
+        if mode in UNKNOWN_FAMILIES:
+            note = f"mode {mode} is one of an {UNKNOWN_FAMILIES[mode]}, which rote does not know"
+            return Recognised(numbered(slots, machine), note, certain=False)
+    if not machine:
+        note = "it does not tell its mode_machine"
+        return Recognised(numbered(slots, machine), note, certain=False)
+    build = G1.of_machine(machine) or next(
+        (found for family in _all(table) if (found := family.of_machine(machine)) is not None), None
+    )
+    if build is not None:
+        return Recognised(build)
+    note = f"rote does not know mode_machine {machine}"
+    return Recognised(numbered(slots, machine), note, certain=False)
+
+
+def is_distinctive(mode: int) -> bool:
+    """Whether the id of a mode is one that only one family uses."""
+    return not _is_usual(mode) and (
+        mode in UNKNOWN_FAMILIES or any(mode in f.modes.distinctive for f in families())
+    )
+
+
+def _is_usual(mode: int) -> bool:
+    """Whether a G1 says it too: then no family that another package brings has to be looked at."""
+    return mode == -1 or G1.modes.find(mode) is not None
+
+
+def _all(table: Collection[Family] | None) -> Collection[Family]:
+    return families() if table is None else table
+
+
+def _of_family(family: Family, machine: int, mode: int) -> Recognised:
+    build = family.of_machine(machine)
+    if build is not None:
+        return Recognised(build)
+    note = (
+        f"mode {mode} is one of a {family.title}; which build, mode_machine {machine} does not "
+        f"tell, so it is taken for {family.default.name}"
+    )
+    return Recognised(family.default, note, certain=len(family.builds) == 1)
+
+
+class Identity:
+    """What is known of the machine so far. It changes with what the robot says."""
+
+    def __init__(self, wanted: Build | None = None) -> None:
+        self.wanted = wanted
+        """The build that a person named."""
+        self.build = wanted or G1.default
+        """Before the robot was heard: what was named, or the usual G1."""
+        self.recognised = False
+        """Whether the robot has told which machine it is, and it is one that rote knows."""
+        self.note = ""
+        """What is odd about it, in words; empty where nothing is."""
+        self.missing: tuple[str, ...] = ()
+        """The joints of the build whose position the robot does not tell."""
+        self.machine = 0
+        self._mode = -1
+        self._slots = 0
+        self._heard = False
+        self._agreed = False
+
+    @property
+    def heard(self) -> bool:
+        """Whether the robot has told anything of its joints."""
+        return self._heard
+
+    def see_mode(self, mode: int) -> bool:
+        """Take in the controller's mode; whether the build is another one by that."""
+        if mode == self._mode or (is_distinctive(self._mode) and not is_distinctive(mode)):
+            return False  # what only one family can say stays true when it says something usual
+        self._mode = mode
+        return self._heard and self._look_again()
+
+    def see_motors(self, machine: int, slots: int) -> bool:
+        """Take in the head of a motor message; whether the build is another one by that."""
+        if self._heard and machine == self.machine and slots == self._slots:
+            return False
+        self._heard, self.machine, self._slots = True, machine, slots
+        return self._look_again()
+
+    def see_missing(self, columns: tuple[int, ...]) -> None:
+        """Take in which columns have no position."""
+        self.missing = tuple(self.build.names[column] for column in columns)
+
+    def _look_again(self) -> bool:
+        before = self.build
+        found = recognise(self.machine, self._mode, self._slots)
+        if self.wanted is None:
+            self.build, self.note, self._agreed = found
+            self.recognised = found.build.known
+        else:
+            self.build = self.wanted.at(self.machine)
+            self.note = self._contradiction(found)
+            self._agreed = not self.note
+            self.recognised = True
+        if _same(before, self.build):
+            self.build = before  # what was made ready for it stays in use
+        return self.build is not before
+
+    def _contradiction(self, found: Recognised) -> str:
+        """Return how the robot contradicts the build that was named; "" where it does not."""
+        assert self.wanted is not None
+        theirs = found.build
+        if not theirs.known or (
+            theirs.family == self.wanted.family and theirs.names == self.wanted.names
+        ):
+            return ""
+        return (
+            f"the robot says it is {theirs.name} with {len(theirs.names)} joints "
+            f"(mode_machine {self.machine}), and was named {self.wanted.name} with "
+            f"{len(self.wanted.names)}"
+        )
+
+    # ---- what may be done with it ---------------------------------------------------------------
+
+    def stream_problem(self) -> tuple[str, str] | None:
+        """Return why nothing may be streamed to it, and what to do; None where it may be."""
+        if not self._heard or not self.recognised:
+            return self._unknown("nothing is streamed to a machine that rote does not know")
+        if why := self._why_no_stream():
+            return f"nothing is streamed to this robot: {why}", _SEND_US
+        if not self._agreed:
+            return f"nothing is streamed: {self.note}", "Leave out ?build=, or name the right one."
+        return None
+
+    def _why_no_stream(self) -> str:
+        build, stream = self.build, self.build.stream
+        if stream is None:
+            return build.no_stream or f"nobody knows how to stream to {build.name}"
+        if build.machines and self.machine not in build.machines:
+            known = ", ".join(map(str, build.machines))
+            return f"its mode_machine is {self.machine}, and {build.name} has {known}"
+        if stream.weight_slot in build.slots:
+            return f"{build.name} has a joint where its stream's weight belongs"
+        lacking = [name for name in build.streamed if name in self.missing]
+        return f"it does not tell where {lacking[0]} is" if lacking else ""
+
+    def mode_problem(self) -> tuple[str, str] | None:
+        """Return why it is not put into another mode, and what to do; None where it may be."""
+        if self.recognised or self.wanted is not None:
+            return None
+        return self._unknown("a machine that rote does not know is not put into another mode")
+
+    def _unknown(self, words: str) -> tuple[str, str]:
+        why = self.note if self._heard else "it has not told its joints"
+        return (
+            f"{words}: {why}",
+            "This is rote's own caution; the robot was not asked. If you know what it is, add "
+            f"?build=NAME to its address ({', '.join(names())}). {_SEND_US}",
+        )
+
+
+def _same(one: Build, other: Build) -> bool:
+    return one.name == other.name and one.joints == other.joints

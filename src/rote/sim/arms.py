@@ -1,0 +1,249 @@
+"""The simulated arms of any build: what they weigh, and where they lean against the hip.
+
+An arm is a chain of joints of the parts `arm` and `wrist`. Links behind joints that a build does
+not have are fixed, and weigh on the last joint it has. The robot stands upright.
+"""
+
+from math import cos, sin
+from typing import NamedTuple
+
+import numpy as np
+
+from rote.model.family import Build, Family, FixedMass, Joint, Vector, X, Y
+from rote.motion.track import Array
+from rote.sim.columns import family_for
+
+GRAVITY_M_S2 = 9.81
+HIP_RAD = 0.2
+"""An arm rolled inwards to this, or to where it rests, touches the hip."""
+
+_ARM_PARTS = ("arm", "wrist")
+_UPRIGHT: Array = np.eye(3)
+# For a rotation about each axis, the coordinates it acts on.
+_TURNED = ((1, 2), (2, 0), (0, 1))
+
+
+class Shoulder(NamedTuple):
+    """An arm that can lean against the hip when it hangs down."""
+
+    pitch: int
+    roll: int
+    """The columns of its first two joints."""
+    outwards: float
+    """The sign of a roll away from the body."""
+    hip_rad: float
+    """The roll at which it touches the hip, counted outwards."""
+
+
+class _Link(NamedTuple):
+    """What of an arm's link matters for its weight, in its own coordinates."""
+
+    frame: tuple[float, ...] | None
+    """How it is mounted on the one above, row by row; None where both point the same way."""
+    turned: tuple[int, int]
+    """The two coordinates that its joint turns into each other."""
+    hangs: tuple[float, float, float]
+    """Mass times place: of its own centre, and of all below at the next joint."""
+
+
+class Arms:
+    """The arms of a build."""
+
+    def __init__(self, build: Build) -> None:
+        tree = _Tree(family_for(build), build)
+        chains = [_chain(tree, root) for root in tree.roots]
+        self.columns: tuple[int, ...] = tuple(
+            build.names.index(step.joint.name) for chain in chains for step in chain
+        )
+        """The columns of the arms' joints, each arm from the shoulder down."""
+        self.shoulders: tuple[Shoulder, ...] = tuple(
+            shoulder for chain in chains if (shoulder := _shoulder(chain, build)) is not None
+        )
+        self._links: list[tuple[tuple[_Link, ...], slice]] = []
+        first = 0
+        for chain in chains:
+            self._links.append((_links(chain), slice(first, first + len(chain))))
+            first += len(chain)
+
+    def weight_nm(self, angles_rad: Array) -> Array:
+        """Return the torque that gravity puts on the arms' joints, in the order of `columns`."""
+        angles = angles_rad.tolist()
+        torques: list[float] = []
+        for links, part in self._links:
+            torques += _one_arm_nm(links, angles[part])
+        return np.array(torques)
+
+
+# ---- the tree of links --------------------------------------------------------------------------
+
+
+class _Step(NamedTuple):
+    """A joint of an arm, from the link of the joint before."""
+
+    joint: Joint
+    origin_m: Array
+    frame: Array
+
+
+class _Load(NamedTuple):
+    """A link with all that is fixed to it, and the arm's next joint."""
+
+    mass_kg: float
+    moment: Array
+    """Mass times place."""
+    following: _Step | None
+
+
+class _Tree:
+    """The links of a family, with the masses they have in one build."""
+
+    def __init__(self, family: Family, build: Build) -> None:
+        self._masses: dict[str, list[FixedMass]] = {}
+        for mass in family.masses(build):
+            self._masses.setdefault(mass.link, []).append(mass)
+        self._children: dict[str, list[Joint]] = {}
+        for joint in family.joints:
+            self._children.setdefault(joint.parent, []).append(joint)
+        self._driven = {joint.name for joint in build.joints if joint.part in _ARM_PARTS}
+        self.roots = self._roots(family.body.base, _UPRIGHT)
+
+    def _roots(self, link: str, frame: Array) -> list[_Step]:
+        """Return the first joint of each arm below a link, turned as the base is."""
+        roots: list[_Step] = []
+        for joint in self._children.get(link, ()):
+            turned = frame @ _rotation(joint.origin_rpy_rad)
+            if joint.name in self._driven:
+                roots.append(_Step(joint, np.zeros(3), turned))
+            else:
+                roots += self._roots(joint.link, turned)
+        return roots
+
+    def load(self, link: str) -> _Load:
+        """Return a link with what is fixed to it, as if all that is no arm joint stood at 0.
+
+        Where an arm branches, it goes on in the first branch; the others are fixed too.
+        """
+        mass_kg, moment, following = 0.0, np.zeros(3), None
+        for mass in self._masses.get(link, ()):
+            mass_kg += mass.mass_kg
+            moment = moment + mass.mass_kg * np.array(mass.com_m)
+        for joint in self._children.get(link, ()):
+            origin, frame = np.array(joint.origin_m), _rotation(joint.origin_rpy_rad)
+            if joint.name in self._driven and following is None:
+                following = _Step(joint, origin, frame)
+                continue
+            below = self.load(joint.link)
+            mass_kg += below.mass_kg
+            moment = moment + below.mass_kg * origin + frame @ below.moment
+            if below.following is not None and following is None:
+                deeper = below.following
+                place = origin + frame @ deeper.origin_m
+                following = _Step(deeper.joint, place, frame @ deeper.frame)
+        return _Load(mass_kg, moment, following)
+
+
+class _Placed(NamedTuple):
+    """A joint of an arm with what its link carries."""
+
+    joint: Joint
+    origin_m: Array
+    frame: Array
+    load: _Load
+
+
+def _chain(tree: _Tree, root: _Step) -> list[_Placed]:
+    """Return an arm's joints from the shoulder down."""
+    chain: list[_Placed] = []
+    step: _Step | None = root
+    while step is not None:
+        load = tree.load(step.joint.link)
+        chain.append(_Placed(*step, load))
+        step = load.following
+    return chain
+
+
+def _shoulder(chain: list[_Placed], build: Build) -> Shoulder | None:
+    """Return how an arm leans against the hip, where it begins with a pitch and a roll."""
+    if [placed.joint.axis for placed in chain[:2]] != [Y, X]:
+        return None
+    pitch, roll = (build.names.index(placed.joint.name) for placed in chain[:2])
+    outwards = 1.0 if chain[0].joint.origin_m[1] >= 0.0 else -1.0
+    return Shoulder(pitch, roll, outwards, min(HIP_RAD, outwards * build.rest_rad[roll]))
+
+
+# ---- weight -------------------------------------------------------------------------------------
+
+
+def _links(chain: list[_Placed]) -> tuple[_Link, ...]:
+    """Return an arm's links from the shoulder down."""
+    turns = [_turn(placed.joint.axis) for placed in chain]
+    above = [_UPRIGHT, *(turn for turn, _ in turns[:-1])]
+    links: list[_Link] = []
+    below_kg, below = 0.0, np.zeros(3)
+    for placed, (turn, turned), before in reversed(list(zip(chain, turns, above, strict=True))):
+        x, y, z = (turn.T @ (placed.load.moment + below)).tolist()
+        frame = before.T @ placed.frame @ turn
+        straight = np.array_equal(frame, _UPRIGHT)
+        links.append(_Link(None if straight else tuple(frame.ravel().tolist()), turned, (x, y, z)))
+        below_kg += placed.load.mass_kg
+        below = below_kg * placed.origin_m
+    return tuple(reversed(links))
+
+
+def _turn(axis: Vector) -> tuple[Array, tuple[int, int]]:
+    """Return coordinates in which a joint turns about one of them, and the two that it turns."""
+    unit = np.array(axis) / np.linalg.norm(axis)
+    place = int(np.argmax(np.abs(unit)))
+    first, second = _TURNED[place]
+    if abs(unit[place]) == 1.0:
+        return _UPRIGHT, (first, second) if unit[place] > 0.0 else (second, first)
+    # No coordinate of the link: one that is, and two at right angles to it.
+    side = np.cross(unit, _UPRIGHT[int(np.argmin(np.abs(unit)))])
+    side /= np.linalg.norm(side)
+    return np.column_stack([side, np.cross(unit, side), unit]), _TURNED[2]
+
+
+def _rotation(rpy: Vector) -> Array:
+    roll, pitch, yaw = rpy
+    cr, sr, cp, sp = np.cos(roll), np.sin(roll), np.cos(pitch), np.sin(pitch)
+    cy, sy = np.cos(yaw), np.sin(yaw)
+    return np.array(
+        [
+            [cy * cp, cy * sp * sr - sy * cr, cy * sp * cr + sy * sr],
+            [sy * cp, sy * sp * sr + cy * cr, sy * sp * cr - cy * sr],
+            [-sp, cp * sr, cp * cr],
+        ]
+    )
+
+
+def _one_arm_nm(links: tuple[_Link, ...], angles_rad: list[float]) -> list[float]:
+    """Return the torques from the shoulder down.
+
+    Which way is down is handed from link to link to the wrist, and what hangs there back up.
+    """
+    down = [0.0, 0.0, -GRAVITY_M_S2]
+    seen: list[tuple[float, float, float, float]] = []
+    for (frame, (i, k), _), angle in zip(links, angles_rad, strict=True):
+        if frame is not None:
+            a, b, c, d, e, f, g, h, j = frame
+            x, y, z = down
+            down = [a * x + d * y + g * z, b * x + e * y + h * z, c * x + f * y + j * z]
+        cosine, sine = cos(angle), sin(angle)
+        u, v = down[i], down[k]
+        down[i], down[k] = cosine * u + sine * v, cosine * v - sine * u
+        seen.append((cosine, sine, down[i], down[k]))
+    torques: list[float] = []
+    x = y = z = 0.0
+    for (frame, (i, k), own), (cosine, sine, down_i, down_k) in zip(
+        reversed(links), reversed(seen), strict=True
+    ):
+        hanging = [own[0] + x, own[1] + y, own[2] + z]
+        u, v = hanging[i], hanging[k]
+        torques.append(u * down_k - v * down_i)
+        hanging[i], hanging[k] = cosine * u - sine * v, cosine * v + sine * u
+        x, y, z = hanging
+        if frame is not None:
+            a, b, c, d, e, f, g, h, j = frame
+            x, y, z = a * x + b * y + c * z, d * x + e * y + f * z, g * x + h * y + j * z
+    torques.reverse()
+    return torques

@@ -1,0 +1,47 @@
+"""A build's joints as arrays, one value for each column: where they rest, reach and how strong.
+
+Every part of the simulated robot that computes with joints takes a `Build` and gets its arrays
+here, so that none of them knows which robot it is.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+
+from rote.model.family import BodyFacts, Build, Family
+from rote.model.registry import build_named, family_of
+from rote.motion.track import Array
+
+DEFAULT_BUILD: Build = build_named("g1-29")
+"""What is simulated where nobody says what."""
+UNKNOWN_EFFORT_NM = 20.0
+"""The torque of a motor whose table does not say how strong it is."""
+
+
+class Columns:
+    """What is known of a build's joints; each array has a value for each column."""
+
+    def __init__(self, build: Build) -> None:
+        joints = build.joints
+        self.build = build
+        self.family = family_for(build)
+        self.rest_rad: Array = np.array(build.rest_rad)
+        self.lower_rad: Array = np.array([joint.lower_rad for joint in joints])
+        self.upper_rad: Array = np.array([joint.upper_rad for joint in joints])
+        self.velocity_rad_s: Array = np.array([joint.velocity_rad_s for joint in joints])
+        self.effort_nm: Array = np.array([joint.effort_nm or UNKNOWN_EFFORT_NM for joint in joints])
+        self.taught = np.array(build.taught_columns, dtype=int)
+        """The columns of the taught joints, in the order of `Build.taught`."""
+
+
+def family_for(build: Build) -> Family:
+    """Return the family of a build; where none is registered, one of that build alone."""
+    return family_of(build) or _family_alone(build)
+
+
+def _family_alone(build: Build) -> Family:
+    joints = tuple(replace(joint, index=index) for index, joint in enumerate(build.joints))
+    links = {joint.link for joint in joints}
+    base = next((joint.parent for joint in joints if joint.parent not in links), "base")
+    body = BodyFacts(base=base)
+    return Family(name=build.family, title=build.title, joints=joints, builds=(build,), body=body)
