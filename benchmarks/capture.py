@@ -55,8 +55,8 @@ print(time.process_time() - start)
 """
 _OURS = """
 import sys, time
-import rote.capture.classic, rote.wire.teaching
-from rote.capture.report import report
+import rote.capture.read.pcap_format, rote.wire.teaching
+from rote.capture.report.report import report
 start = time.process_time()
 report(sys.argv[1]).document()
 print(time.process_time() - start)

@@ -9,9 +9,10 @@ import pytest
 ROOT = Path(__file__).parents[1] / "src" / "rote"
 MODULES = sorted(ROOT.rglob("*.py"))
 
-BASE = {"errors", "model", "messages"}
+BASE = {"atomic_file", "errors", "model", "messages"}
 MAY_IMPORT: dict[str, set[str]] = {
     "errors": set(),
+    "atomic_file": {"errors"},
     "model": {"errors"},
     "messages": set(),
     "wire": BASE,
@@ -70,7 +71,7 @@ HOMES: dict[str, str | tuple[str, ...]] = {
     "PIL": "motion/figure.py",
     "pyarrow": "motion/files/lerobot.py",
     "zstandard": "motion/files/mcap_records.py",
-    "cryptography": ("wire/signalling.py", "capture/decrypt.py"),
+    "cryptography": ("wire/signalling.py", "capture/decode/decrypt.py"),
     "sqlite3": "sim/store.py",
     "uvloop": "host/loop.py",
 }

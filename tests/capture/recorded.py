@@ -20,9 +20,9 @@ from aiortc import RTCCertificate, RTCDataChannel
 
 import virtual
 from rig import rig
-from rote.capture.datagram import Datagram
-from rote.capture.packets import Decoder, datagrams
-from rote.capture.pcap import open_capture
+from rote.capture.read.datagram import Datagram
+from rote.capture.read.packets import Decoder, datagrams
+from rote.capture.read.reader import open_capture
 from rote.connection import connect
 
 EPOCH_NS = 1_770_000_000 * 10**9

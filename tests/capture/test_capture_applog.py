@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rote.capture import story
-from rote.capture.applog import LONGEST_LINE, AppLog, messages, read, stamp_ns
+from rote.capture.decode.applog import LONGEST_LINE, AppLog, messages, read, stamp_ns
+from rote.capture.synthetic import script as story
 from rote.wire import channel
 
 START = 1_769_635_650

@@ -5,8 +5,8 @@ import random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rote.capture import association
-from rote.capture.association import Association, Delivered
+from rote.capture.decode import association
+from rote.capture.decode.association import Association, Delivered
 from rote.wire import sctp
 from rote.wire.sctp import Data, Init, Packet
 

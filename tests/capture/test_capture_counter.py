@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rote.capture.counter import judge
+from rote.capture.judge.field_statistics import judge
 
 RNG = np.random.default_rng(5)
 COUNT = 1200

@@ -21,9 +21,12 @@ from capture.recorded import (
     tshark,
 )
 from rig import rig
-from rote.capture import dissector, ethernet, make, story
-from rote.capture.datagram import Datagram
-from rote.capture.decrypt import Decrypted, Keylog, Opener, decrypt, expand
+from rote.capture.decode.decrypt import Decrypted, Keylog, Opener, decrypt, expand
+from rote.capture.read.datagram import Datagram
+from rote.capture.report import dissector
+from rote.capture.synthetic import build as make
+from rote.capture.synthetic import ethernet
+from rote.capture.synthetic import script as story
 from rote.connection import connect
 from rote.wire import channel, dtls, rpc, sctp
 from rote.wire.dtls_handshake import (

@@ -5,9 +5,12 @@ from pathlib import Path
 import pytest
 
 from capture.recorded import needs, tshark
-from rote.capture import dissector, ethernet, make, story
-from rote.capture.datagram import Datagram
-from rote.capture.decrypt import decrypt
+from rote.capture.decode.decrypt import decrypt
+from rote.capture.read.datagram import Datagram
+from rote.capture.report import dissector
+from rote.capture.synthetic import build as make
+from rote.capture.synthetic import ethernet
+from rote.capture.synthetic import script as story
 from rote.wire import rpc, teaching
 from rote.wire.a1 import codec as a1
 from rote.wire.a1 import values as a1_values

@@ -20,8 +20,8 @@ from capture.capture_files import (
     udp_part,
     write,
 )
-from rote.capture.fragments import Piece, Reassembly
-from rote.capture.report import report
+from rote.capture.read.fragments import Piece, Reassembly
+from rote.capture.report.report import report
 
 MORE = 0x2000
 

@@ -12,7 +12,7 @@ import pytest
 import typer
 
 from capture.recorded import await_true, needs
-from rote.capture.make import make
+from rote.capture.synthetic.build import make
 from rote.cli import capture_live
 from rote.errors import BadRequestError
 

@@ -6,8 +6,10 @@ from pathlib import Path
 import pytest
 
 from capture.recorded import needs, read_datagrams, tshark
-from rote.capture import ethernet, make, story
-from rote.capture.datagram import Datagram
+from rote.capture.read.datagram import Datagram
+from rote.capture.synthetic import build as make
+from rote.capture.synthetic import ethernet
+from rote.capture.synthetic import script as story
 from rote.errors import BadRequestError
 from rote.wire import dtls, stun, teaching
 from rote.wire.a1 import codec as a1

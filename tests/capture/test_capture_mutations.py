@@ -19,10 +19,10 @@ from capture.capture_files import (
     udp_part,
     write,
 )
-from rote.capture.explain import explain
-from rote.capture.html import page
-from rote.capture.make import make
-from rote.capture.report import report
+from rote.capture.report.explain import explain
+from rote.capture.report.html import page
+from rote.capture.report.report import report
+from rote.capture.synthetic.build import make
 from rote.errors import RoteError
 
 LIMIT_S = 2.0

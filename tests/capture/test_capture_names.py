@@ -22,12 +22,12 @@ from capture.capture_files import (
     udp,
     write,
 )
-from rote.capture.analysis import Analysis
-from rote.capture.dtls_records import Followed
-from rote.capture.interner import Interner, among, by_number, distinct, run_starts
-from rote.capture.names import A1_SIZES, Kind
-from rote.capture.pcap import Capture
-from rote.capture.report import Report, report
+from rote.capture.decode.dtls_records import Followed
+from rote.capture.judge.analysis import Analysis
+from rote.capture.judge.classify import A1_SIZES, Kind
+from rote.capture.read.flow_ids import Interner, among, by_number, distinct, run_starts
+from rote.capture.read.reader import Capture
+from rote.capture.report.report import Report, report
 from rote.errors import DecodeError
 from rote.wire import discovery
 from rote.wire.a1 import codec as a1

@@ -40,11 +40,11 @@ from capture.capture_files import (
     udp_part,
     write,
 )
-from rote.capture import chain
-from rote.capture.analysis import Analysis
-from rote.capture.packets import Decoder, datagrams
-from rote.capture.pcap import Capture, NotACaptureError, open_capture
-from rote.capture.report import report
+from rote.capture.judge.analysis import Analysis
+from rote.capture.read import record_scan as chain
+from rote.capture.read.packets import Decoder, datagrams
+from rote.capture.read.reader import Capture, NotACaptureError, open_capture
+from rote.capture.report.report import report
 from rote.errors import BadRequestError
 
 PAYLOADS = [b"hello", bytes(200), b"x" * 33]
@@ -454,7 +454,7 @@ def test_tshark_sees_the_same_packets_flows_records_and_checks(
 
 @needs_tshark
 def test_tshark_reads_the_same_fields_of_a_handshake(tmp_path: Path) -> None:
-    from rote.capture.make import make
+    from rote.capture.synthetic.build import make
 
     path = tmp_path / "made.pcapng"
     make(path, "webrtc")

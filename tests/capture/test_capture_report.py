@@ -31,11 +31,11 @@ from capture.capture_files import (
     udp,
     write,
 )
-from rote.capture.explain import explain
-from rote.capture.flows import Flows
-from rote.capture.make import make
-from rote.capture.packets import Batch
-from rote.capture.report import report
+from rote.capture.judge.flows import Flows
+from rote.capture.read.packets import Batch
+from rote.capture.report.explain import explain
+from rote.capture.report.report import report
+from rote.capture.synthetic.build import make
 from rote.cli.capture import app, direct
 from rote.errors import BadRequestError
 
@@ -197,7 +197,7 @@ def test_a_key_log_of_another_session_is_a_warning_and_the_rest_is_reported(
 def test_flows_beyond_the_limit_are_counted_together(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rote.capture.flows.Flows.__init__.__defaults__", (8,))
+    monkeypatch.setattr("rote.capture.judge.flows.Flows.__init__.__defaults__", (8,))
     packets = [(START_NS, udp((PHONE[0], 1000 + at), ROBOT, record(at, 44))) for at in range(100)]
     found = report(write(tmp_path, pcap(packets)))
     assert found.document()["dtls_records"] == 100
@@ -212,7 +212,7 @@ def test_a_million_tiny_flows_stay_within_bounds(tmp_path: Path) -> None:
     code = f"""
     import re, struct
     from pathlib import Path
-    from rote.capture.report import report
+    from rote.capture.report.report import report
     head = struct.pack("<IIII", 1, 1, 29, 29)
     with open({str(tmp_path / "many.pcap")!r}, "wb") as file:
         file.write(struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, 101))
@@ -240,7 +240,7 @@ def test_a_million_tiny_flows_stay_within_bounds(tmp_path: Path) -> None:
 def test_records_beyond_what_is_kept_are_said(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rote.capture.report.KEEP_RECORDS_STREAM", 100)
+    monkeypatch.setattr("rote.capture.report.report.KEEP_RECORDS_STREAM", 100)
     found = report(write(tmp_path, pcap(phone_side(300))), stream=True)
     assert found.document()["dtls_records"] == 300
     assert any("first 100 encrypted records" in words for words in found.warnings)

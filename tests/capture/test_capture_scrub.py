@@ -14,15 +14,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from capture.recorded import needs, read_datagrams, tshark
-from rote.capture import make, story
-from rote.capture.datagram import Datagram
-from rote.capture.decrypt import decrypt
-from rote.capture.ethernet import block, checksum, pseudo_header, udp_frame, write
-from rote.capture.names_within import DnsRewriter
-from rote.capture.pcap import NotACaptureError
-from rote.capture.pseudonyms import Pseudonyms
-from rote.capture.rewrite import COOKED, COOKED_2, ETHERNET, LOOP, Rewriter
-from rote.capture.scrub import Scrubbed, scrub
+from rote.capture.decode.decrypt import decrypt
+from rote.capture.read.datagram import Datagram
+from rote.capture.read.reader import NotACaptureError
+from rote.capture.scrub.identifiers import DnsRewriter
+from rote.capture.scrub.pseudonyms import Pseudonyms
+from rote.capture.scrub.rewrite import COOKED, COOKED_2, ETHERNET, LOOP, Rewriter
+from rote.capture.scrub.scrub import Scrubbed, scrub
+from rote.capture.synthetic import build as make
+from rote.capture.synthetic import script as story
+from rote.capture.synthetic.ethernet import block, checksum, pseudo_header, udp_frame, write
 from rote.errors import BadRequestError, DecodeError, RoteError
 from rote.wire import stun, teaching
 from rote.wire.discovery import Query, Reply, encode_query, encode_reply

@@ -16,10 +16,10 @@ from capture.capture_files import (
     udp,
     write,
 )
-from rote.capture.make import make
-from rote.capture.report import report
-from rote.capture.sizes import infer, readings
-from rote.capture.timeline import Entry, Sent, iso, propose
+from rote.capture.judge.sizes import infer, readings
+from rote.capture.judge.timeline import Entry, Sent, iso, propose
+from rote.capture.report.report import report
+from rote.capture.synthetic.build import make
 
 SECOND = 10**9
 CONNECTED = Entry("connect", 0, 100 * SECOND, 0.9, "test")

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import typer
 
-from rote.capture import story
+from rote.capture.synthetic import script as story
 from rote.cli import capture_tools
 from rote.errors import BadRequestError
 from rote.wire import channel

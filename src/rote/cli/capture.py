@@ -16,7 +16,7 @@ from rote.errors import BadRequestError
 if TYPE_CHECKING:
     from typer._click.core import Context
 
-    from rote.capture.report import Report
+    from rote.capture.report.report import Report
 
 _DEFAULT = "report"
 
@@ -132,7 +132,7 @@ def read_and_show(words: Sequence[str]) -> None:
     if unknown:
         parser.error(f"unrecognized arguments: {' '.join(unknown)}")
     if wanted.html is not None:
-        from rote.capture.appear import check_new
+        from rote.atomic_file import check_new
 
         check_new(wanted.html, wanted.overwrite)
     _give(read(wanted.file, wanted.keylog, stream=wanted.stream), wanted)
@@ -154,7 +154,7 @@ def read(file: Path | str, keylog: Path | None, *, stream: bool = False) -> "Rep
     """Read a capture, with the keys in a file where there is one."""
     # Nothing here multiplies matrices; numpy would start a thread for each core.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    from rote.capture.report import report as survey
+    from rote.capture.report.report import report as survey
 
     return survey(file, stream=stream, keylog=_text(keylog))
 
@@ -172,8 +172,8 @@ def _text(keylog: Path | None) -> str | None:
 
 def _give(found: "Report", wanted: argparse.Namespace) -> None:
     if wanted.html is not None:
-        from rote.capture.appear import appearing
-        from rote.capture.html import page
+        from rote.atomic_file import appearing
+        from rote.capture.report.html import page
 
         with appearing(wanted.html) as file:
             file.write(page(found).encode())
@@ -198,7 +198,7 @@ def show(found: "Report", *, as_json: bool) -> None:
 @app.command()
 def explain(file: File, as_json: Json = False) -> None:
     """Walk through the documents' reading and the true one, side by side, on your own file."""
-    from rote.capture.explain import explain as walk
+    from rote.capture.report.explain import explain as walk
 
     found = walk(read(file, None))
     if as_json:
@@ -217,8 +217,8 @@ def field(
     as_json: Json = False,
 ) -> None:
     """Say by statistics whether a field is a counter, a constant, a length, random or a choice."""
-    from rote.capture.report import judge_field
-    from rote.capture.report import report as survey
+    from rote.capture.report.report import judge_field
+    from rote.capture.report.report import report as survey
 
     tests = judge_field(survey(file, head=offset + width), offset, width)
     if as_json:

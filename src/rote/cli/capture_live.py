@@ -48,7 +48,7 @@ def live(
     """Listen on an interface until Ctrl-C, then say what was heard."""
     from dataclasses import replace
 
-    from rote.capture.appear import check_new
+    from rote.atomic_file import check_new
     from rote.cli.capture import read, show
 
     if seconds is not None and not _LEAST_S <= seconds <= _MOST_S:

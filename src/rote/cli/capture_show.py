@@ -11,10 +11,10 @@ from rich.markup import escape
 from rich.table import Table
 
 if TYPE_CHECKING:
-    from rote.capture.conversations import Conversation
-    from rote.capture.explain import Explanation
-    from rote.capture.report import FieldTest, Report
-    from rote.capture.timeline import Entry
+    from rote.capture.judge.conversations import Conversation
+    from rote.capture.judge.timeline import Entry
+    from rote.capture.report.explain import Explanation
+    from rote.capture.report.report import FieldTest, Report
 
 _MOST_FLOWS, _MOST_LINES, _MOST_SIZES = 20, 40, 6
 
@@ -146,7 +146,7 @@ def _tests(out: Console, tests: "list[FieldTest]") -> None:
 def _decrypted(out: Console, report: "Report") -> None:
     if report.decrypted is None:
         return
-    from rote.capture.packets import harmless
+    from rote.capture.read.packets import harmless
 
     out.print("\n[bold]What was said[/]")
     for pair in report.decrypted.pairs[:_MOST_LINES]:

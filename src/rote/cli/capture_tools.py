@@ -10,7 +10,7 @@ from rote.cli.options import Json, print_json
 from rote.errors import BadRequestError
 
 if TYPE_CHECKING:
-    from rote.capture.applog import AppLog
+    from rote.capture.decode.applog import AppLog
 
 Overwrite = Annotated[
     bool, typer.Option("--overwrite", help="Replace what is there under that name.")
@@ -28,7 +28,7 @@ def applog(
 
     It reads the log that Unitree's app keeps on the phone, where you have one: no capture, no keys.
     """
-    from rote.capture.applog import read
+    from rote.capture.decode.applog import read
 
     try:
         year = datetime.fromtimestamp(file.stat().st_mtime, UTC).year
@@ -53,7 +53,7 @@ def applog(
 
 
 def _document(log: "AppLog") -> dict[str, object]:
-    from rote.capture.timeline import iso
+    from rote.capture.judge.timeline import iso
 
     return {
         "lines": log.lines,
@@ -70,7 +70,7 @@ def _document(log: "AppLog") -> dict[str, object]:
 
 
 def _story(log: "AppLog") -> list[tuple[str, str]]:
-    from rote.capture.timeline import iso
+    from rote.capture.judge.timeline import iso
 
     rows = [(pair.asked_ns, _asked(pair.name, pair.latency_s, pair.outcome)) for pair in log.pairs]
     rows += [(at, f"the arms: {state.words}") for at, state in log.states]
@@ -97,8 +97,8 @@ def scrub(
     The same name is replaced by the same other one throughout; what is encrypted stays. Look at the
     copy before you give it away: what unknown protocols say is not touched.
     """
-    from rote.capture.appear import check_new
-    from rote.capture.scrub import scrub as clean
+    from rote.atomic_file import check_new
+    from rote.capture.scrub.scrub import scrub as clean
 
     check_new(to, overwrite)
     done = clean(file, to)
@@ -126,8 +126,8 @@ def make(
     as_json: Json = False,
 ) -> None:
     """Write a capture of a teaching session, to learn from and to test with."""
-    from rote.capture.appear import check_new
-    from rote.capture.make import make as build
+    from rote.atomic_file import check_new
+    from rote.capture.synthetic.build import make as build
 
     for path in (file, keylog):
         if path is not None:
@@ -148,8 +148,8 @@ def dissector(
     as_json: Json = False,
 ) -> None:
     """Write a dissector for Wireshark: teaching frames, A1 frames, the data channel."""
-    from rote.capture.appear import appearing, check_new
-    from rote.capture.dissector import lua
+    from rote.atomic_file import appearing, check_new
+    from rote.capture.report.dissector import lua
 
     text = lua()
     if file is not None:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rote.capture.appear import check_new
+from rote.atomic_file import check_new
 from rote.cli.motion_app import Overwrite, Second, Source, app, load, named
 from rote.cli.options import Json, print_json
 from rote.errors import BadRequestError

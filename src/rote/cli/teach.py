@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rote.capture.appear import check_new
+from rote.atomic_file import check_new
 from rote.cli import takes
 from rote.cli.options import (
     Json,

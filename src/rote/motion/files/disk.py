@@ -3,10 +3,11 @@
 import fcntl
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
+from rote.atomic_file import appearing
 from rote.errors import BadRequestError
 
 MOST_BYTES = 256 * 2**20
@@ -19,36 +20,22 @@ ANOTHER_HOME = (
 
 @contextmanager
 def whole(path: Path) -> Iterator[BinaryIO]:
-    """Give a file to write to: it takes the place of `path` when the block ends, and not before."""
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    """Give a file to write to: it takes the place of `path` when the block ends, and not before.
+
+    Its folder is made, and a file that would be too large to be read again is refused.
+    """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with part.open("wb") as file:
-            yield file
-            file.flush()
-            size = file.tell()
-            if size > MOST_BYTES:
-                raise BadRequestError(
-                    f"{path} would have {size >> 20} MB, and {MOST_BYTES >> 20} are read at most",
-                    "Trim or resample the track, or save it as .mcap, which is smaller.",
-                )
-            os.fsync(file.fileno())
-        settle(part, path)
     except OSError as error:
         raise unwritable(path, error) from error
-    finally:
-        with suppress(OSError):
-            part.unlink(missing_ok=True)
-
-
-def settle(part: Path, path: Path) -> None:
-    """Give a finished file its name, for good: the name too is on the disk afterwards."""
-    part.replace(path)
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
+    with appearing(path, remedy=ANOTHER_FILE) as file:
+        yield file
+        size = file.tell()
+        if size > MOST_BYTES:
+            raise BadRequestError(
+                f"{path} would have {size >> 20} MB, and {MOST_BYTES >> 20} are read at most",
+                "Trim or resample the track, or save it as .mcap, which is smaller.",
+            )
 
 
 @contextmanager

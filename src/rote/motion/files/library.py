@@ -14,6 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from rote import atomic_file
 from rote.errors import BadRequestError, MissingExtraError
 from rote.messages import name_problem
 from rote.motion import files
@@ -98,7 +99,7 @@ class Library:
             try:
                 _write(track, draft, _clean(tags))
                 self._keep(name)
-                disk.settle(draft, path)
+                atomic_file.settle(draft, path)
             finally:
                 draft.unlink(missing_ok=True)
         return self._entry(name)
@@ -112,7 +113,7 @@ class Library:
         def settle(part: Path, path: Path) -> None:
             with disk.alone(self.folder):
                 self._keep(name)
-                disk.settle(part, path)
+                atomic_file.settle(part, path)
 
         path = self.folder / f"{name}.mcap"
         return TakeWriter(path, joints, variant=variant, source=source, settle=settle)

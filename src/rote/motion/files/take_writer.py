@@ -10,6 +10,7 @@ from typing import BinaryIO
 
 import numpy as np
 
+from rote import atomic_file
 from rote.errors import BadRequestError
 from rote.motion.files import disk
 from rote.motion.files.document import MOST_SAMPLES, Place, too_long, words_of
@@ -46,7 +47,7 @@ class TakeWriter:
         *,
         variant: str = "",
         source: str = "",
-        settle: Callable[[Path, Path], None] = disk.settle,
+        settle: Callable[[Path, Path], None] = atomic_file.settle,
     ) -> None:
         empty = Track(
             times_s=np.empty(0),

@@ -1,0 +1,1 @@
+"""What datagrams hold: records, messages, dialogues."""

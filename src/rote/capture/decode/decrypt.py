@@ -1,0 +1,402 @@
+"""With the key log of a session: its records opened, and what was said in its data channel.
+
+A key log has a line `CLIENT_RANDOM <random> <master secret>` for each session, as Wireshark reads
+it and `rote --keylog` writes it. The keys come from it and from both hellos, so the capture must
+hold the handshake. A wrong key log, a missing handshake and a cipher that is not known here are
+findings (`Problem`), never exceptions. The home of `cryptography` among captures.
+"""
+
+import hmac
+import struct
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from rote.capture.decode.dialogue import FaultNote, Pair, StateChange
+from rote.capture.decode.dtls_session import (
+    Endpoint,
+    Message,
+    Opened,
+    Problem,
+    Reader,
+    Session,
+    unread,
+)
+from rote.capture.judge.timeline import Entry
+from rote.capture.read.datagram import Datagram
+from rote.errors import DecodeError, MissingExtraError
+from rote.wire import dtls
+from rote.wire.dtls import ContentType, HandshakeType, Record, Suite
+from rote.wire.dtls_handshake import Certificate, ClientHello, ServerHello, decode_handshake
+
+MOST_FLOWS = 4096
+MOST_PENDING = 1024
+"""Our bound on records that came before the keys to them."""
+MOST_EARLY = 16
+"""Our bound on records of one flow that came before any hello."""
+MOST_TRIES = 8
+"""How often a flow without a handshake is tried with the keys of other flows."""
+# ---- keys ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Keylog:
+    """Master secrets by the client's random."""
+
+    secrets: dict[bytes, bytes]
+    others: int = 0
+    """Lines for other protocols, such as TLS 1.3."""
+    bad: int = 0
+
+    @classmethod
+    def read(cls, text: str) -> "Keylog":
+        """Read a key log; lines that are none are counted."""
+        secrets: dict[bytes, bytes] = {}
+        others = bad = 0
+        for line in text.splitlines():
+            words = line.split()
+            if not words or words[0].startswith("#"):
+                continue
+            try:
+                label, random, secret = words[0], bytes.fromhex(words[1]), bytes.fromhex(words[2])
+            except (ValueError, IndexError):
+                bad += 1
+                continue
+            if label != "CLIENT_RANDOM":
+                others += 1
+            elif (len(random), len(secret)) == (32, 48):
+                secrets[random] = secret
+            else:
+                bad += 1
+        return cls(secrets, others, bad)
+
+
+def expand(secret: bytes, label: bytes, seed: bytes, size: int, hash_name: str) -> bytes:
+    """Return as many bytes as wanted by the pseudo-random function of TLS 1.2."""
+    seed = label + seed
+    result, link = b"", seed
+    while len(result) < size:
+        link = hmac.digest(secret, link, hash_name)
+        result += hmac.digest(secret, link + seed, hash_name)
+    return result[:size]
+
+
+class Protection:
+    """Opens and seals the records of one direction."""
+
+    def __init__(self, suite: Suite, key: bytes, fixed_iv: bytes) -> None:
+        self._suite = suite
+        self._iv = fixed_iv
+        self._aead: Any = _aead(suite, key)
+
+    def open(self, record: Record) -> bytes | None:
+        """Return what a record protects, or None where this key is not the one."""
+        size = self._suite.explicit_nonce_bytes
+        if len(record.fragment) < self._suite.overhead:
+            return None
+        explicit, sealed = record.fragment[:size], record.fragment[size:]
+        try:
+            plain: bytes = self._aead.decrypt(
+                self._nonce(record, explicit), sealed, _covered(record, len(sealed) - 16)
+            )
+        except Exception as error:
+            if type(error).__name__ != "InvalidTag":
+                raise
+            return None
+        return plain
+
+    def seal(self, record: Record) -> Record:
+        """Return the record that protects what `record` holds in the clear."""
+        explicit = _number(record)[: self._suite.explicit_nonce_bytes]
+        nonce, covered = self._nonce(record, explicit), _covered(record, len(record.fragment))
+        sealed: bytes = self._aead.encrypt(nonce, record.fragment, covered)
+        return record._replace(fragment=explicit + sealed)
+
+    def _nonce(self, record: Record, explicit: bytes) -> bytes:
+        if explicit:
+            return self._iv + explicit
+        mask = bytes(4) + _number(record)
+        return bytes(a ^ b for a, b in zip(self._iv, mask, strict=True))
+
+
+def _number(record: Record) -> bytes:
+    return record.epoch.to_bytes(2) + record.sequence.to_bytes(6)
+
+
+def _covered(record: Record, size: int) -> bytes:
+    return _number(record) + struct.pack(">BHH", record.type, record.version, size)
+
+
+def _aead(suite: Suite, key: bytes) -> Any:
+    try:
+        from cryptography.hazmat.primitives.ciphers import aead  # noqa: PLC0415
+    except ImportError as error:
+        raise MissingExtraError("decryption", "webrtc") from error
+    return aead.AESGCM(key) if suite.aead == "aes-gcm" else aead.ChaCha20Poly1305(key)
+
+
+def protections(secret: bytes, client: bytes, server: bytes, suite: Suite) -> list[Protection]:
+    """Return the server's protection and the client's, from the master secret and both randoms."""
+    sizes = [suite.key_bytes] * 2 + [suite.fixed_iv_bytes] * 2
+    block = expand(secret, b"key expansion", server + client, sum(sizes), suite.prf)
+    parts = []
+    for size in sizes:
+        parts.append(block[:size])
+        block = block[size:]
+    return [Protection(suite, parts[1], parts[3]), Protection(suite, parts[0], parts[2])]
+
+
+# ---- records ----------------------------------------------------------------------------------
+
+
+Flow = tuple[Endpoint, Endpoint]
+
+
+class Opener:
+    """Follows the sessions in a capture and opens the records it has keys for."""
+
+    def __init__(self, keylog: Keylog) -> None:
+        self.sessions: list[Session] = []
+        self.problems: list[Problem] = []
+        self._keylog = keylog
+        self._flows: dict[Flow, Session] = {}
+        self._moved: dict[Endpoint, bool] = {}
+        self._tries: Counter[Flow] = Counter()
+        self._early: dict[Flow, list[tuple[Datagram, Record]]] = {}
+        self._strays = 0
+
+    @property
+    def strays(self) -> int:
+        """How many protected records belong to sessions whose handshake is not in the capture."""
+        waiting = (record.epoch > 0 for held in self._early.values() for _, record in held)
+        return self._strays + sum(waiting)
+
+    def feed(self, datagram: Datagram) -> Iterator[Opened]:
+        """Give what can be opened now; what is no DTLS is passed over."""
+        if datagram.payload[:1] not in _FIRST:
+            return
+        try:
+            records = dtls.decode_records(datagram.payload)
+        except DecodeError:
+            return
+        for record in records:
+            yield from self._take(datagram, record)
+
+    def _take(self, datagram: Datagram, record: Record) -> Iterator[Opened]:
+        if record.epoch == 0 and record.type == ContentType.HANDSHAKE:
+            yield from self._shake(datagram, record)
+        elif record.epoch > 0 and record.type != ContentType.HIDDEN:
+            yield from self._protected(datagram, record)
+
+    # ---- in the clear ---------------------------------------------------------------------------
+
+    def _shake(self, datagram: Datagram, record: Record) -> Iterator[Opened]:
+        flow = _flow(datagram)
+        try:
+            fragments = dtls.decode_fragments(record.fragment)
+            for fragment in fragments:
+                session = self._flows.get(flow)
+                if fragment.type == HandshakeType.CLIENT_HELLO:
+                    session = self._greet(datagram, fragment, session)
+                if session is None:
+                    self._hold(datagram, record)
+                    return
+                yield from self._hear(datagram, session, fragment)
+        except DecodeError:
+            return
+        for early in self._early.pop(flow, ()):
+            yield from self._take(*early)
+
+    def _hold(self, datagram: Datagram, record: Record) -> None:
+        """Keep what came before the hello it belongs to, for captures are not always in order."""
+        flow = _flow(datagram)
+        if len(self._early) < MOST_FLOWS or flow in self._early:
+            held = self._early.setdefault(flow, [])
+            if len(held) < MOST_EARLY:
+                held.append((datagram, record))
+                return
+        self._strays += record.epoch > 0
+
+    def _greet(
+        self, datagram: Datagram, fragment: dtls.Fragment, known: Session | None
+    ) -> Session | None:
+        """Return the session that a hello belongs to; a hello with another random begins one."""
+        if fragment.type != HandshakeType.CLIENT_HELLO or fragment.offset:
+            return known
+        # In pieces or not, the random is in the first one; the rest is not needed.
+        if len(fragment.body) < 34:
+            return known
+        hello: object = ClientHello(random=fragment.body[2:34])
+        if len(fragment.body) == fragment.length:
+            hello = decode_handshake(dtls.Handshake(fragment.type, 0, fragment.body))
+        assert isinstance(hello, ClientHello)
+        if known is not None and known.hello.random == hello.random:
+            known.hello = hello
+            return known
+        session = Session(
+            datagram.source, datagram.destination, hello, datagram.time_ns, datagram.time_ns
+        )
+        if len(self._flows) >= MOST_FLOWS:
+            del self._flows[next(iter(self._flows))]
+        self._flows[_flow(datagram)] = session
+        if len(self.sessions) < MOST_FLOWS:
+            self.sessions.append(session)
+        return session
+
+    def _hear(
+        self, datagram: Datagram, session: Session, fragment: dtls.Fragment
+    ) -> Iterator[Opened]:
+        from_client = datagram.source == session.client
+        session.ended_ns = datagram.time_ns
+        whole = session.pieces[from_client].add(fragment)
+        said = decode_handshake(whole) if whole is not None else None
+        if isinstance(said, Certificate):
+            session.fingerprints[from_client] = said.fingerprint
+        elif isinstance(said, ServerHello) and said != session.answer:
+            session.answer = said
+            self._derive(session)
+            pending, session.pending = session.pending, []
+            for time_ns, by_client, record in pending:
+                yield from self._open(session, time_ns, by_client, record)
+
+    def _derive(self, session: Session) -> None:
+        assert session.answer is not None
+        suite = dtls.suite_of(session.answer.cipher_suite)
+        secret = self._keylog.secrets.get(session.hello.random)
+        if dtls.Version.DTLS_1_3 in session.answer.versions:
+            self._finding("version", session, "it is DTLS 1.3, which is not decrypted here")
+        elif secret is None:
+            start, count = session.hello.random[:4].hex(), len(self._keylog.secrets)
+            words = f"the key log, with {count} others, has no line for its random {start}..."
+            self._finding("no-key", session, words)
+        elif not suite.aead:
+            self._finding("suite", session, f"{suite.name} is not decrypted here")
+        else:
+            randoms = session.hello.random, session.answer.random
+            session.keys = protections(secret, *randoms, suite)
+
+    def _finding(self, kind: str, session: Session, words: str) -> None:
+        (host, port), (peer, peer_port) = session.client, session.server
+        if len(self.problems) < MOST_FLOWS:
+            name = f"the session of {host}:{port} with {peer}:{peer_port} stays closed"
+            self.problems.append(Problem(kind, f"{name}: {words}"))
+
+    # ---- protected ------------------------------------------------------------------------------
+
+    def _protected(self, datagram: Datagram, record: Record) -> Iterator[Opened]:
+        session = self._flows.get(_flow(datagram)) or self._adopt(datagram, record)
+        if session is None:
+            self._hold(datagram, record)
+            return
+        by_client = self._moved.get(datagram.source, datagram.source == session.client)
+        if session.answer is None and len(session.pending) < MOST_PENDING:
+            session.pending.append((datagram.time_ns, by_client, record))
+        else:
+            yield from self._open(session, datagram.time_ns, by_client, record)
+
+    def _adopt(self, datagram: Datagram, record: Record) -> Session | None:
+        """Return the session that goes on here: ICE may move one to another pair of addresses."""
+        flow = _flow(datagram)
+        if self._tries[flow] >= MOST_TRIES or len(self._tries) > MOST_FLOWS:
+            return None
+        self._tries[flow] += 1
+        for session in self.sessions[-MOST_TRIES:]:
+            for by_client, keys in enumerate(session.keys):
+                if keys.open(record) is not None:
+                    self._flows[flow] = session
+                    self._moved[datagram.source] = bool(by_client)
+                    self._moved[datagram.destination] = not by_client
+                    return session
+        return None
+
+    def _open(
+        self, session: Session, time_ns: int, by_client: bool, record: Record
+    ) -> Iterator[Opened]:
+        if not session.keys:
+            session.unopened += 1
+            return
+        plain = session.keys[by_client].open(record) if record.epoch == 1 else None
+        if plain is None:
+            session.unopened += 1
+            return
+        if not session.is_new(by_client, record.sequence):
+            session.repeated += 1
+            return
+        session.opened += 1
+        session.ended_ns = max(session.ended_ns, time_ns)
+        if record.type == ContentType.ALERT and plain[1:] == b"\0":
+            session.closed = True
+        yield Opened(time_ns, session, by_client, record.type, plain)
+
+
+_FIRST = frozenset(bytes((kind,)) for kind in range(20, 64))
+
+
+def _flow(datagram: Datagram) -> Flow:
+    ends = datagram.source, datagram.destination
+    return ends if ends[0] <= ends[1] else ends[::-1]
+
+
+# ---- the whole ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Decrypted:
+    """All that a key log opens in a capture."""
+
+    sessions: tuple[Session, ...]
+    messages: tuple[Message, ...]
+    pairs: tuple[Pair, ...]
+    states: tuple[StateChange, ...]
+    faults: tuple[FaultNote, ...]
+    timeline: tuple[Entry, ...]
+    problems: tuple[Problem, ...]
+    chunks: dict[str, int]
+    """How many SCTP chunks of each kind there were."""
+
+
+def decrypt(datagrams: Iterable[Datagram], keylog_text: str) -> Decrypted:
+    """Return everything that can be read with a key log; what cannot is in `problems`."""
+    keylog = Keylog.read(keylog_text)
+    opener = Opener(keylog)
+    readers: dict[int, Reader] = {}
+    for datagram in datagrams:
+        for opened in opener.feed(datagram):
+            session = opened.session
+            if id(session) not in readers:
+                readers[id(session)] = Reader(session)
+            readers[id(session)].receive(opened)
+    found = [readers[id(session)] for session in opener.sessions if id(session) in readers]
+    for reader in found:
+        reader.end()
+    return Decrypted(
+        sessions=tuple(opener.sessions),
+        messages=tuple(
+            message
+            for index, session in enumerate(opener.sessions)
+            if (reader_of := readers.get(id(session)))
+            for message in reader_of.told(index)
+        ),
+        pairs=tuple(pair for reader in found for pair in reader.dialogue.pairs),
+        states=tuple(state for reader in found for state in reader.dialogue.states),
+        faults=tuple(fault for reader in found for fault in reader.dialogue.faults),
+        timeline=tuple(entry for reader in found for entry in reader.dialogue.timeline()),
+        problems=(*_keylog_problems(keylog, opener), *opener.problems, *unread(found)),
+        chunks=dict(sum((reader.association.chunks for reader in found), Counter())),
+    )
+
+
+def _keylog_problems(keylog: Keylog, opener: Opener) -> Iterator[Problem]:
+    if not keylog.secrets:
+        words = f"it has {keylog.others} lines of other protocols and {keylog.bad} bad ones"
+        yield Problem("keylog", f"the key log holds no CLIENT_RANDOM line; {words}")
+    elif keylog.bad:
+        yield Problem("keylog", f"{keylog.bad} lines of the key log cannot be read")
+    if opener.strays:
+        words = "belong to sessions whose handshake is not in the capture, and no key log can help"
+        yield Problem("no-handshake", f"{opener.strays} protected records {words}")
+    for session in opener.sessions:
+        if session.keys and session.unopened:
+            words = f"{session.unopened} records are damaged or of a later epoch"
+            yield Problem("not-opened", words)

@@ -1,0 +1,288 @@
+"""What was said in a data channel: questions with their answers, states, faults and a time line.
+
+Fed by decryption and by the phone app's log alike: a value of wire/channel.py and when it was said.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from rote.capture.judge.timeline import Entry, iso
+from rote.errors import DecodeError
+from rote.wire import channel, rpc
+from rote.wire.rpc import ArmApi, ArmState, Request, Response, SportApi
+
+MOST_OPEN = 4096
+"""Our bound on questions that wait for an answer at the same time."""
+
+
+class Pair(NamedTuple):
+    """A question and its answer, where one came."""
+
+    asked_ns: int
+    request: Request
+    answered_ns: int | None = None
+    response: Response | None = None
+
+    @property
+    def name(self) -> str:
+        """What was asked, for a person."""
+        api = rpc.APIS.get((self.request.service, self.request.api_id))
+        what = f" {api.name.lower().replace('_', ' ')}" if api is not None else ""
+        return f"{self.request.service} {self.request.api_id}{what}"
+
+    @property
+    def latency_s(self) -> float | None:
+        """How long the answer took."""
+        return None if self.answered_ns is None else (self.answered_ns - self.asked_ns) / 1e9
+
+    @property
+    def refused(self) -> bool:
+        """Whether the robot said no, so that nothing happened."""
+        return self.response is not None and self.response.code != 0
+
+    @property
+    def outcome(self) -> str:
+        """How it ended, for a person."""
+        if self.response is None:
+            return "no answer"
+        code = self.response.code
+        return (
+            "done"
+            if code == 0
+            else f"refused with {code}: {rpc.explain(self.request.service, code)[0]}"
+        )
+
+    def document(self) -> dict[str, Any]:
+        """Return this as JSON has it."""
+        return {
+            "asked": iso(self.asked_ns),
+            "latency_s": self.latency_s,
+            "service": self.request.service,
+            "api_id": self.request.api_id,
+            "id": self.request.id,
+            "name": self.name,
+            "parameter": self.request.parameter,
+            "code": None if self.response is None else self.response.code,
+            "data": None if self.response is None else self.response.data,
+        }
+
+
+class StateChange(NamedTuple):
+    """The arms began to do something else."""
+
+    time_ns: int
+    state: ArmState
+
+
+class FaultNote(NamedTuple):
+    """Something went wrong with the robot, or is well again."""
+
+    time_ns: int
+    present: bool
+    fault: channel.Fault
+
+
+def from_robot(value: channel.Value) -> bool | None:
+    """Tell whether the robot says this, or its client; None where either could."""
+    if isinstance(value, channel.FromRobot):
+        return True
+    if isinstance(value, channel.FromClient):
+        return False
+    if isinstance(value, channel.Validation) and value.data == channel.VALIDATION_OK:
+        return True
+    if isinstance(value, channel.Inner) and value.answer:
+        return True
+    return None
+
+
+@dataclass(slots=True)
+class _Span:
+    """Something that goes on."""
+
+    start_ns: int
+    words: str
+    kept: int = 0
+    seen: bool = False
+
+
+_REFUSED = "refused"
+"""What the robot did not do: no play, no lesson, whatever was asked for."""
+_SIMPLE: dict[tuple[str, int], str] = {
+    ("arm", ArmApi.LIST_ACTIONS): "list",
+    ("arm", ArmApi.RENAME_TAUGHT): "rename",
+    ("arm", ArmApi.DELETE_TAUGHT): "delete",
+    ("arm", ArmApi.STOP_TAUGHT): "stop",
+    ("arm", ArmApi.EXECUTE_PRESET): "play",
+    ("sport", SportApi.SET_FSM): "mode",
+}
+
+
+@dataclass(slots=True)
+class Dialogue:
+    """Listens to one session; `began_ns` is when it was begun, where that is known."""
+
+    began_ns: int | None = None
+    pairs: list[Pair] = field(default_factory=list)
+    states: list[StateChange] = field(default_factory=list)
+    faults: list[FaultNote] = field(default_factory=list)
+    undecodable: int = 0
+    """Responses in parts that do not fit together."""
+    _entries: list[Entry] = field(default_factory=list)
+    _open: dict[tuple[str, int, int], int] = field(default_factory=dict)
+    _parts: channel.Assembler = field(default_factory=channel.Assembler)
+    _present: set[tuple[int, int]] = field(default_factory=set)
+    _teaching: _Span | None = None
+    _playing: _Span | None = None
+    _connected: bool = False
+
+    def hear(self, time_ns: int, value: channel.Value) -> None:
+        """Take in what somebody said."""
+        if isinstance(value, channel.Chunk):
+            try:
+                whole = self._parts.add(value)
+            except DecodeError:
+                self.undecodable += 1
+                return
+            if whole is not None:
+                self._answer(time_ns, whole)
+        elif isinstance(value, Request):
+            self._ask(time_ns, value)
+        elif isinstance(value, Response):
+            self._answer(time_ns, value)
+        elif isinstance(value, channel.Validation):
+            self._validate(time_ns, value)
+        elif isinstance(value, channel.Message) and value.topic == rpc.ARM_STATE_TOPIC:
+            self._state(time_ns, value.data)
+        elif isinstance(value, channel.Faults):
+            self._fault(time_ns, value)
+
+    def timeline(self) -> list[Entry]:
+        """Return what happened so far, by its beginning."""
+        entries = list(self._entries)
+        entries += [
+            _sure(_REFUSED if pair.refused else kind, pair.asked_ns, pair.answered_ns, _words(pair))
+            for pair in self.pairs
+            if (kind := _SIMPLE.get((pair.request.service, pair.request.api_id)))
+        ]
+        if self._teaching is not None:
+            entries.append(self._taught(self._teaching, None, "no end is in sight"))
+        if self._playing is not None:
+            entries.append(_sure("play", self._playing.start_ns, None, self._playing.words))
+        return sorted(entries, key=lambda entry: entry.start_ns)
+
+    # ---- questions and answers ------------------------------------------------------------------
+
+    def _ask(self, time_ns: int, request: Request) -> None:
+        self.pairs.append(Pair(time_ns, request))
+        if len(self._open) >= MOST_OPEN:
+            del self._open[next(iter(self._open))]
+        key = (request.service, request.api_id, request.id)
+        self._open.pop(key, None)
+        self._open[key] = len(self.pairs) - 1
+        if (request.service, request.api_id) == ("arm", ArmApi.TEACH):
+            self._teach(time_ns, request)
+
+    def _answer(self, time_ns: int, response: Response) -> None:
+        index = self._open.pop((response.service, response.api_id, response.id), None)
+        if index is None:
+            return
+        pair = self.pairs[index]._replace(answered_ns=time_ns, response=response)
+        self.pairs[index] = pair
+        asked = (response.service, response.api_id)
+        if asked == ("arm", ArmApi.PLAY_TAUGHT):
+            if not pair.refused:
+                self._end_play(time_ns, "another began")
+                self._playing = _Span(pair.asked_ns, _words(pair))
+                # The robot may say that it plays before it answers.
+                self._playing.seen = self._activity() is rpc.Activity.PLAYING
+            else:
+                self._entries.append(_sure(_REFUSED, pair.asked_ns, time_ns, _words(pair)))
+        elif asked == ("arm", ArmApi.TEACH):
+            self._teach_answered(time_ns, pair)
+
+    def _teach(self, time_ns: int, request: Request) -> None:
+        try:
+            name = rpc.decode_teach(request.parameter)
+        except DecodeError:
+            return
+        if name is None:
+            self._end_teach(time_ns, "it was ended")
+        elif name:
+            self._end_teach(time_ns, "another began")
+            self._teaching = _Span(time_ns, f"teaching {name!r} was asked for (arm 7110)")
+        elif self._teaching is not None:
+            self._teaching.kept += 1
+
+    def _teach_answered(self, time_ns: int, pair: Pair) -> None:
+        span = self._teaching
+        if span is not None and span.start_ns == pair.asked_ns and pair.refused:
+            self._entries.append(_sure(_REFUSED, pair.asked_ns, time_ns, _words(pair)))
+            self._teaching = None
+
+    def _end_teach(self, time_ns: int, why: str) -> None:
+        if self._teaching is not None:
+            self._entries.append(self._taught(self._teaching, time_ns, why))
+            self._teaching = None
+
+    @staticmethod
+    def _taught(span: _Span, end_ns: int | None, why: str) -> Entry:
+        evidence = f"{span.words}, {span.kept} times kept on, {why}"
+        return _sure("teach", span.start_ns, end_ns, evidence)
+
+    def _end_play(self, time_ns: int, why: str) -> None:
+        if self._playing is not None:
+            words = f"{self._playing.words}; {why}"
+            self._entries.append(_sure("play", self._playing.start_ns, time_ns, words))
+            self._playing = None
+
+    # ---- what is told unasked -------------------------------------------------------------------
+
+    def _validate(self, time_ns: int, value: channel.Validation) -> None:
+        if value.data == channel.VALIDATION_OK and not self._connected:
+            start = time_ns if self.began_ns is None else self.began_ns
+            self._entries.append(_sure("connect", start, time_ns, "the robot said: Validation Ok."))
+            self._connected = True
+        elif self.began_ns is None:
+            self.began_ns = time_ns
+
+    def _state(self, time_ns: int, data: object) -> None:
+        try:
+            state = rpc.decode_arm_state(data if isinstance(data, str) else "")
+        except DecodeError:
+            return
+        if self.states and self.states[-1].state == state:
+            return
+        self.states.append(StateChange(time_ns, state))
+        if self._playing is not None:
+            if state.activity is rpc.Activity.PLAYING:
+                self._playing.seen = True
+            elif self._playing.seen and state.activity is rpc.Activity.IDLE:
+                self._end_play(time_ns, "then the arms were idle")
+
+    def _activity(self) -> rpc.Activity:
+        return self.states[-1].state.activity if self.states else rpc.Activity.IDLE
+
+    def _fault(self, time_ns: int, said: channel.Faults) -> None:
+        named = {(fault.source, fault.code): fault for fault in said.faults}
+        if said.change is channel.Change.REMOVED:
+            gone, come = named.keys() & self._present, set()
+        else:
+            come = named.keys() - self._present
+            gone = self._present - named.keys() if said.change is channel.Change.ALL else set()
+        for key in sorted(gone):
+            fault = named.get(key, channel.Fault(0, *key))
+            self.faults.append(FaultNote(time_ns, False, fault))
+        for key in sorted(come):
+            self.faults.append(FaultNote(time_ns, True, named[key]))
+        self._present = (self._present - gone) | come
+
+
+def _sure(kind: str, start_ns: int, end_ns: int | None, evidence: str) -> Entry:
+    """Return a line of the time line that somebody said, and nobody inferred."""
+    return Entry(kind, start_ns, end_ns, 1.0, evidence)
+
+
+def _words(pair: Pair) -> str:
+    request = pair.request
+    parameter = f" with {request.parameter[:80]}" if request.parameter else ""
+    return f"{pair.name}{parameter}: {pair.outcome}"

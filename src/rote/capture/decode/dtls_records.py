@@ -1,0 +1,227 @@
+"""DTLS records in columns: how they are numbered, what is missing, what came twice.
+
+The header of a record is never encrypted. Its number goes up by one with each record a side sends
+under one set of keys (an epoch); what was lost between the two is simply not there.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rote.capture.read.flow_ids import Interner, by_number, run_starts
+from rote.capture.read.packets import Batch, big, rows
+from rote.capture.read.record_scan import Ints
+
+HEADER = 13
+APPLICATION = 23
+HANDSHAKE = 22
+_MOST_IN_ONE = 64
+_REMEMBERED = 512
+_MAX_TRACKS = 1 << 16
+_LARGEST = 2**14 + 2048
+
+
+class Rows(NamedTuple):
+    """Records side by side, in the order they were sent."""
+
+    datagram: NDArray[np.intp]
+    """Which one of the batch each is in."""
+    at: Ints
+    """Where its content begins in the data."""
+    type: Ints
+    version: Ints
+    epoch: Ints
+    sequence: Ints
+    length: Ints
+
+    def part(self, which: NDArray[np.generic]) -> "Rows":
+        """Return some of them."""
+        return Rows(*(column[which] for column in self))
+
+
+def split(batch: Batch, which: NDArray[np.intp], words: tuple[Ints, Ints]) -> Rows:
+    """Return the records of datagrams that are made of records to their last byte.
+
+    `words` are the numbers in bytes 0 to 7 and 5 to 12 of every datagram of the batch.
+    """
+    index, at = which, batch.start[which]
+    left, have = batch.full[which], batch.size[which]
+    front, back = words[0][which], words[1][which]
+    parts: list[Rows] = []
+    unsound: list[NDArray[np.intp]] = []
+    for _ in range(_MOST_IN_ONE):
+        if not index.size:
+            break
+        found = Rows(
+            index,
+            at + HEADER,
+            front >> 56 & 0xFF,
+            front >> 40 & 0xFFFF,
+            front >> 24 & 0xFFFF,
+            back >> 16 & 0xFFFF_FFFF_FFFF,
+            back & 0xFFFF,
+        )
+        rest = left - HEADER - found.length
+        sound = (found.type >= 20) & (found.type <= 26) & (rest >= 0) & (found.length <= _LARGEST)
+        sound &= (found.version == 0xFEFD) | (found.version == 0xFEFF)
+        if not sound.all():
+            unsound.append(index[~sound])
+        parts.append(found if sound.all() else found.part(np.flatnonzero(sound)))
+        more = np.flatnonzero(sound & (rest > 0))
+        step = HEADER + found.length[more]
+        index, at, left = index[more], at[more] + step, rest[more]
+        have = have[more] - step
+        # Where the capture cut the datagram off, what can be seen is enough.
+        seen = np.flatnonzero(have >= HEADER)
+        cut = index[(have < HEADER) & (batch.size[index] == batch.full[index])]
+        unsound.append(cut)
+        index, at, left, have = index[seen], at[seen], left[seen], have[seen]
+        table = rows(batch.data, at, HEADER)
+        front, back = big(table, 0, 8), big(table, 5, 8)
+    unsound.append(index)
+    bad = np.zeros(batch.size.size, np.bool_)
+    bad[np.concatenate(unsound)] = True
+    return _joined(parts, bad)
+
+
+def _joined(parts: list[Rows], bad: NDArray[np.bool_]) -> Rows:
+    """Return all records in the order of their datagrams, without those of bad datagrams."""
+    if not parts:
+        none = np.zeros(0, np.int64)
+        return Rows(none.astype(np.intp), *(none for _ in range(6)))
+    if len(parts) == 1 and not bad.any():
+        return parts[0]
+    joined = Rows(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
+    order = np.argsort(joined.datagram, kind="stable")
+    return joined.part(order[~bad[joined.datagram[order]]])
+
+
+class Steps(NamedTuple):
+    """How numbers go on within each of several streams."""
+
+    stream: Ints
+    value: Ints
+    step: Ints
+    """From the value before in the same stream; 0 for a stream's first."""
+    fresh: NDArray[np.bool_]
+    """Whether it is a stream's first."""
+    starts: NDArray[np.intp]
+    """Where each stream begins: they are sorted by it."""
+
+
+class Followed:
+    """Remembers the last number of each stream."""
+
+    def __init__(self) -> None:
+        self._last = np.zeros(0, np.int64)
+        self._known = np.zeros(0, np.bool_)
+
+    def follow(self, stream: Ints, value: Ints) -> Steps:
+        """Return the steps that these numbers make."""
+        need = int(stream.max()) + 1 if stream.size else 0
+        if need > self._last.size:
+            self._last = np.resize(np.append(self._last, np.zeros(need, np.int64)), 2 * need)
+            self._known = np.append(self._known, np.zeros(2 * need, np.bool_))[: 2 * need]
+        if stream.size and not (stream == stream[0]).all():
+            order = by_number(stream)
+            stream, value = stream[order], value[order]
+        starts = run_starts(stream)
+        before = np.empty_like(value)
+        before[1:] = value[:-1]
+        fresh = np.zeros(value.size, np.bool_)
+        fresh[starts] = ~self._known[stream[starts]]
+        before[starts] = np.where(fresh[starts], value[starts], self._last[stream[starts]])
+        ends = np.append(starts[1:], value.size) - 1 if starts.size else starts
+        self._last[stream[ends]] = value[ends]
+        self._known[stream[ends]] = True
+        return Steps(stream, value, value - before, fresh, starts)
+
+
+class Track(NamedTuple):
+    """The records of one direction under one set of keys."""
+
+    flow: int
+    epoch: int
+    records: int
+    lowest: int
+    highest: int
+    repeated: int
+    """Records with a number that had come before."""
+    out_of_order: int
+    missing: int
+    """Numbers between the lowest and the highest that did not come."""
+
+    def document(self) -> dict[str, int]:
+        """Return what `--json` shows."""
+        names = ("epoch", "records", "lowest", "highest", "repeated", "out_of_order", "missing")
+        return {name: getattr(self, name) for name in names}
+
+
+def _combined(track: Ints, value: Ints) -> Ints:
+    """Return 15 bits of the track and all 48 of the number: enough to know one again soon after."""
+    return (track & 0x7FFF) << 48 | value
+
+
+class Tracks:
+    """Follows the numbers of all records, in bounded memory."""
+
+    def __init__(self) -> None:
+        self._keys = Interner(_MAX_TRACKS)
+        self._followed = Followed()
+        self._count = np.zeros(0, np.int64)
+        self._low = np.zeros(0, np.int64)
+        self._high = np.zeros(0, np.int64)
+        self._repeated = np.zeros(0, np.int64)
+        self._late = np.zeros(0, np.int64)
+        self._recent = np.zeros(0, np.int64)
+
+    def add(self, flow: Ints, records: Rows) -> None:
+        """Take in the records of a batch, with the flow of each."""
+        if not flow.size:
+            return
+        numbers = self._keys.numbers(flow.astype(np.uint64), records.epoch.astype(np.uint64))
+        self._grow(len(self._keys) + 1)
+        track, value, step, fresh, starts = self._followed.follow(numbers, records.sequence)
+        size = self._count.size
+        self._count += np.bincount(track, minlength=size)
+        which = track[starts]
+        self._low[which] = np.minimum(self._low[which], np.minimum.reduceat(value, starts))
+        self._high[which] = np.maximum(self._high[which], np.maximum.reduceat(value, starts))
+        if np.count_nonzero(step == 1) + np.count_nonzero(fresh) != step.size:
+            again = self._repeats(track, value)
+            self._repeated += np.bincount(track[again], minlength=size)
+            self._late += np.bincount(track[(step < 0) & ~again], minlength=size)
+        self._recent = _combined(track[-_REMEMBERED:], value[-_REMEMBERED:])
+
+    def _repeats(self, track: Ints, value: Ints) -> NDArray[np.bool_]:
+        """Tell which records came before, in this batch or just before it."""
+        combined = _combined(track, value)
+        _, first = np.unique(combined, return_index=True)
+        again = np.ones(combined.size, np.bool_)
+        again[first] = np.isin(combined[first], self._recent)
+        return again
+
+    def _grow(self, need: int) -> None:
+        if need <= self._count.size:
+            return
+        more = 2 * need - self._count.size
+        zeros = np.zeros(more, np.int64)
+        self._count = np.append(self._count, zeros)
+        self._low = np.append(self._low, np.full(more, 2**62))
+        self._high = np.append(self._high, zeros)
+        self._repeated = np.append(self._repeated, zeros)
+        self._late = np.append(self._late, zeros)
+
+    def tracks(self) -> list[Track]:
+        """Return what is known of each direction and epoch."""
+        found = []
+        for number, (flow, epoch) in enumerate(self._keys.keys):
+            count, low, high = (
+                int(column[number]) for column in (self._count, self._low, self._high)
+            )
+            repeated = int(self._repeated[number])
+            missing = max(0, high - low + 1 - (count - repeated))
+            late = int(self._late[number])
+            found.append(Track(flow, epoch, count, low, high, repeated, late, missing))
+        return found

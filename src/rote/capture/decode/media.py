@@ -1,0 +1,71 @@
+"""RTP streams: confirmed by their numbers, with what was lost of them.
+
+Two bits say "media", and every fourth random datagram has them. A stream is believed if its source
+number comes again and its sequence goes on in small steps.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from rote.capture.decode.dtls_records import Followed
+from rote.capture.judge.classify import Kind
+from rote.capture.read.flow_ids import Interner, distinct
+from rote.capture.read.packets import Batch, big
+
+_MAX_STREAMS = 4096
+_SMALL_STEP = 64
+
+
+class Stream(NamedTuple):
+    """The media of one source in one direction."""
+
+    flow: int
+    source: int
+    packets: int
+    lost: int
+    payload_types: tuple[int, ...]
+    believed: bool
+
+
+class Media:
+    """Follows the streams of a capture, in bounded memory."""
+
+    def __init__(self) -> None:
+        self._keys = Interner(_MAX_STREAMS)
+        self._followed = Followed()
+        size = _MAX_STREAMS + 1
+        self._count = np.zeros(size, np.int64)
+        self._travelled = np.zeros(size, np.int64)
+        self._small = np.zeros(size, np.int64)
+        self._types: dict[int, set[int]] = {}
+
+    def add(self, flow: np.ndarray, batch: Batch, kinds: np.ndarray) -> None:
+        """Take in the media of a batch, with the flow of each datagram."""
+        which = np.flatnonzero(kinds == Kind.RTP)
+        if not which.size:
+            return
+        heads = batch.heads[which]
+        source = big(heads, 8, 4).astype(np.uint64)
+        numbers = self._keys.numbers(flow[which].astype(np.uint64), source)
+        for pair in distinct(numbers << 7 | (heads[:, 1] & 0x7F)).tolist():
+            self._types.setdefault(pair >> 7, set()).add(pair & 0x7F)
+        stream, _, step, fresh, _ = self._followed.follow(numbers, big(heads, 2))
+        # Sequence numbers have 16 bits and wrap.
+        step = (step + 0x8000 & 0xFFFF) - 0x8000
+        size = self._count.size
+        self._count += np.bincount(stream, minlength=size)
+        self._travelled += np.bincount(stream, step, minlength=size).astype(np.int64)
+        small = (np.abs(step) <= _SMALL_STEP) & ~fresh
+        self._small += np.bincount(stream[small], minlength=size)
+
+    def streams(self) -> list[Stream]:
+        """Return the streams; those that are not believed are some other traffic."""
+        found = []
+        for number, (flow, source) in enumerate(self._keys.keys):
+            count = int(self._count[number])
+            lost = max(0, int(self._travelled[number]) + 1 - count)
+            believed = count >= 3 and int(self._small[number]) >= 0.8 * (count - 1)
+            types = tuple(sorted(self._types.get(number, ())))
+            found.append(Stream(flow, source, count, lost, types, believed))
+        return found

@@ -1,0 +1,223 @@
+"""What single packets say, where it is worth reading them: a few of each kind and flow."""
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from rote.capture.decode.dtls_records import HANDSHAKE, Rows
+from rote.capture.judge.classify import Kind, Kinds
+from rote.capture.read.flow_ids import Numbers, by_number, run_starts
+from rote.capture.read.packets import Batch, big, harmless
+from rote.errors import DecodeError
+from rote.wire import dtls, stun
+from rote.wire import dtls_handshake as hs
+
+_READ_EACH = 16
+"""Packets of one kind and flow that are read; the others are only counted..."""
+_READ_IN_ALL = 256
+"""...and those of all flows together."""
+_MAX_FACTS = 4096
+"""Flows of which such facts are kept."""
+_MAX_HANDSHAKE = 512
+_MAX_WORDS = 32
+
+
+@dataclass(slots=True)
+class Facts:
+    """What the packets of one direction say."""
+
+    stun: Counter[str] = field(default_factory=Counter)
+    users: set[str] = field(default_factory=set)
+    controlling: set[bool] = field(default_factory=set)
+    mapped: set[str] = field(default_factory=set)
+    records: Counter[int] = field(default_factory=Counter)
+    """DTLS records by content type."""
+    versions: set[int] = field(default_factory=set)
+    suite: int | None = None
+    offered: tuple[int, ...] = ()
+    fingerprint: str = ""
+    srtp_profiles: tuple[int, ...] = ()
+    messages: list[str] = field(default_factory=list)
+    """Handshake messages, in their order."""
+    resent: int = 0
+    """Handshake messages that were sent again."""
+    words: set[str] = field(default_factory=set)
+    """Names asked for, lines of HTTP, dialects."""
+    assembler: dtls.HandshakeAssembler | None = None
+    _seen: set[tuple[int, int, int]] = field(default_factory=set)
+    _read: dict[int, int] = field(default_factory=dict)
+
+    def wants(self, kind: int, most: int = _READ_EACH) -> bool:
+        """Whether another packet of a kind is worth reading."""
+        count = self._read[kind] = self._read.get(kind, 0) + 1
+        return count <= most
+
+    def is_resent(self, piece: dtls.Fragment) -> bool:
+        """Whether the same piece of a handshake has been sent before."""
+        key = piece.type, piece.message, piece.offset
+        if key in self._seen:
+            return True
+        self._seen.add(key)
+        return False
+
+
+class Details:
+    """Facts of all directions that have any."""
+
+    def __init__(self) -> None:
+        self.facts: dict[int, Facts] = {}
+        self._read: Counter[Kind] = Counter()
+
+    def of(self, flow: int) -> Facts | None:
+        """Return the facts of a direction, new ones as long as there is room."""
+        facts = self.facts.get(flow)
+        if facts is None and len(self.facts) < _MAX_FACTS:
+            facts = self.facts[flow] = Facts()
+        return facts
+
+    def add(self, flow: Numbers, batch: Batch, kinds: Kinds, records: Rows) -> None:
+        """Take in a batch."""
+        self._count_stun(flow, batch, kinds)
+        self._count_records(flow, records)
+        for kind, read in _READERS.items():
+            if self._read[kind] >= _READ_IN_ALL:
+                continue
+            for index in self._worth_reading(flow, np.flatnonzero(kinds == kind), kind):
+                facts = self.facts[int(flow[index])]
+                try:
+                    read(facts, batch.payload(index))
+                except DecodeError:
+                    continue
+        first = np.flatnonzero((records.type == HANDSHAKE) & (records.epoch == 0))
+        for row in first.tolist():
+            its = self.of(int(flow[records.datagram[row]]))
+            if its is not None and its.wants(-1, _MAX_HANDSHAKE):
+                at, length = int(records.at[row]), int(records.length[row])
+                _read_handshake(its, batch.data[at : at + length].tobytes())
+
+    def _worth_reading(self, flow: Numbers, which: np.ndarray, kind: Kind) -> Iterable[int]:
+        """Yield the first few of each flow, without a look at each of the many others."""
+        if which.size > _READ_EACH:
+            order = by_number(flow[which])
+            sorted_flow = flow[which][order]
+            starts = run_starts(sorted_flow)
+            counts = np.diff(np.append(starts, which.size))
+            rank = np.arange(which.size) - np.repeat(starts, counts)
+            which = which[order[rank < _READ_EACH]]
+        for index in which.tolist():
+            facts = self.of(int(flow[index]))
+            if facts is not None and facts.wants(kind):
+                self._read[kind] += 1
+                yield index
+
+    def _count_stun(self, flow: Numbers, batch: Batch, kinds: Kinds) -> None:
+        which = np.flatnonzero(kinds == Kind.STUN)
+        if not which.size:
+            return
+        pairs, counts = np.unique(
+            flow[which] << 16 | big(batch.heads[which], 0), return_counts=True
+        )
+        for pair, count in zip(pairs.tolist(), counts.tolist(), strict=True):
+            facts = self.of(pair >> 16)
+            if facts is not None:
+                facts.stun[_stun_words(pair & 0xFFFF)] += count
+
+    def _count_records(self, flow: Numbers, records: Rows) -> None:
+        if not records.datagram.size:
+            return
+        older = records.version == dtls.Version.DTLS_1_0
+        counts = np.bincount(flow[records.datagram] << 4 | records.type - 20 << 1 | older)
+        for which in np.flatnonzero(counts).tolist():
+            facts = self.of(which >> 4)
+            if facts is not None:
+                facts.records[20 + (which >> 1 & 7)] += int(counts[which])
+                version = dtls.Version.DTLS_1_0 if which & 1 else dtls.Version.DTLS_1_2
+                facts.versions.add(version.value)
+
+
+def _stun_words(kind: int) -> str:
+    class_ = kind >> 7 & 2 | kind >> 4 & 1
+    method = kind & 0xF | kind >> 1 & 0x70 | kind >> 2 & 0xF80
+    return stun.Message(class_, bytes(12), (), method).words
+
+
+def _read_stun(facts: Facts, payload: bytes) -> None:
+    message = stun.decode(payload)
+    if message.username and len(facts.users) < _MAX_WORDS:
+        facts.users.add(harmless(message.username))
+    if message.controlling is not None:
+        facts.controlling.add(message.controlling)
+    if message.mapped is not None and len(facts.mapped) < _MAX_WORDS:
+        host, port = message.mapped
+        facts.mapped.add(f"{host}:{port}" if ":" not in host else f"[{host}]:{port}")
+
+
+def _read_handshake(facts: Facts, content: bytes) -> None:
+    """Take in a record of an unencrypted handshake; damaged ones say nothing."""
+    try:
+        for piece in dtls.decode_fragments(content):
+            if facts.is_resent(piece):
+                facts.resent += 1
+                continue
+            if facts.assembler is None:
+                facts.assembler = dtls.HandshakeAssembler()
+            message = facts.assembler.add(piece)
+            if message is not None:
+                _read_message(facts, message)
+    except DecodeError:
+        return
+
+
+def _read_message(facts: Facts, message: dtls.Handshake) -> None:
+    known = message.type in set(dtls.HandshakeType)
+    words = dtls.HandshakeType(message.type).name if known else f"type {message.type}"
+    if len(facts.messages) < _MAX_WORDS:
+        facts.messages.append(words.lower().replace("_", " "))
+    said = hs.decode_handshake(message)
+    if isinstance(said, hs.ClientHello):
+        facts.offered = said.cipher_suites
+    elif isinstance(said, hs.ServerHello):
+        facts.suite = said.cipher_suite
+        facts.srtp_profiles = said.srtp_profiles
+    elif isinstance(said, hs.Certificate):
+        facts.fingerprint = said.fingerprint
+    if isinstance(said, hs.Hello):
+        facts.versions.update(said.versions)
+
+
+def _note(facts: Facts, words: str) -> None:
+    if words and len(facts.words) < _MAX_WORDS:
+        facts.words.add(harmless(words))
+
+
+def _read_name(facts: Facts, payload: bytes) -> None:
+    labels: list[str] = []
+    at = 12
+    while at < len(payload) and 0 < payload[at] < 64 and len(labels) < 64:
+        labels.append(payload[at + 1 : at + 1 + payload[at]].decode(errors="replace"))
+        at += 1 + payload[at]
+    _note(facts, ".".join(labels)[:255])
+
+
+def _read_line(facts: Facts, payload: bytes) -> None:
+    line = payload.split(b"\r\n", 1)[0][:120].decode(errors="replace")
+    _note(facts, line)
+
+
+def _read_a1(facts: Facts, payload: bytes) -> None:
+    from rote.wire.a1 import codec as a1  # noqa: PLC0415 - rare, and slow to load
+
+    frame = a1.inspect(payload)
+    dialects = " or ".join(dialect.value for dialect in frame.dialects)
+    _note(facts, f"{frame.kind.value}, dialect {dialects}")
+
+
+_READERS = {
+    Kind.STUN: _read_stun,
+    Kind.DNS: _read_name,
+    Kind.MDNS: _read_name,
+    Kind.HTTP: _read_line,
+    Kind.A1: _read_a1,
+}

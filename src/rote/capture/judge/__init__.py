@@ -1,0 +1,1 @@
+"""What it means: flows, names, time lines, and what cannot be known."""

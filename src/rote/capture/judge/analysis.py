@@ -1,0 +1,246 @@
+"""One pass over a capture: read, decode, name, and count, in memory that does not grow with it."""
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rote.capture.decode.dtls_records import APPLICATION, Rows, Tracks
+from rote.capture.decode.media import Media
+from rote.capture.decode.packet_facts import Details
+from rote.capture.judge.classify import Kind, Kinds, name
+from rote.capture.judge.flows import Flows
+from rote.capture.read.flow_ids import Numbers, by_number, run_starts
+from rote.capture.read.packets import HEAD, UDP, Batch, Decoder
+from rote.capture.read.reader import Capture, Records
+from rote.capture.read.record_scan import Ints
+
+KEEP_RECORDS = 4_000_000
+"""Encrypted records whose time and length are kept for the time line..."""
+KEEP_RECORDS_STREAM = 1_000_000
+"""...and in a stream, which may never end."""
+KEEP_HEADS = 2048
+"""First bytes that are kept of each direction, for statistics on single bytes..."""
+KEEP_HEADS_IN_ALL = 1 << 17
+"""...and of all together."""
+_MOST_BUCKETS = 4096
+_LARGEST = 65_536
+
+
+class Kept:
+    """Rows of numbers that grow up to a limit."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._parts: list[tuple[np.ndarray, ...]] = []
+        self._runs: _Runs | None = None
+        self.count = 0
+        self.left_out = 0
+
+    def add(self, *columns: np.ndarray) -> None:
+        """Keep rows, as far as there is room; the arrays are not to change any more."""
+        size = columns[0].size if columns[0].ndim == 1 else columns[0].shape[0]
+        room = min(size, self._limit - self.count)
+        self.left_out += size - room
+        self.count += room
+        if room:
+            self._parts.append(tuple(column[:room] for column in columns))
+
+    def columns(self) -> tuple[np.ndarray, ...] | None:
+        """Return what was kept; None where nothing was."""
+        if not self._parts:
+            return None
+        if len(self._parts) > 1:
+            joined = tuple(np.concatenate(parts) for parts in zip(*self._parts, strict=True))
+            self._parts = [joined]
+        return self._parts[0]
+
+    def of(self, key: int) -> tuple[np.ndarray, ...] | None:
+        """Return the rows whose first column is `key`, in their order; None where there are none.
+
+        To be asked when nothing more is added: the rows are sorted once.
+        """
+        if not self._parts:
+            return None
+        if self._runs is None:
+            self._runs = self._sort()
+        low, high = np.searchsorted(self._runs.key, (key, key + 1)).tolist()
+        if low == high:
+            return None
+        places = (column[low:high].tolist() for column in self._runs[1:])
+        pieces = [
+            [column[begin:end] for column in self._parts[part][1:]]
+            for part, begin, end in zip(*places, strict=True)
+        ]
+        return tuple(np.concatenate(columns) for columns in zip(*pieces, strict=True))
+
+    def _sort(self) -> "_Runs":
+        """Sort each part by its first column; a part fits into the processor's cache."""
+        runs = []
+        for number, part in enumerate(self._parts):
+            order = by_number(part[0])
+            self._parts[number] = tuple(column[order] for column in part)
+            keys = self._parts[number][0]
+            begin = run_starts(keys)
+            end = np.append(begin[1:], keys.size)
+            runs.append((keys[begin], np.full(begin.size, number), begin, end))
+        columns = [np.concatenate(parts) for parts in zip(*runs, strict=True)]
+        order = by_number(columns[0])
+        return _Runs(*(column[order] for column in columns))
+
+
+class _Runs(NamedTuple):
+    """Where rows with one key stand together, sorted by the key."""
+
+    key: np.ndarray
+    part: np.ndarray
+    begin: np.ndarray
+    end: np.ndarray
+
+
+class Activity:
+    """Packets of each kind a moment; moments grow longer so that their number stays small."""
+
+    def __init__(self) -> None:
+        self.width_ns = 100_000_000
+        self.moments: dict[int, Ints] = {}
+
+    def add(self, time_ns: Ints, kinds: Kinds) -> None:
+        """Count a batch."""
+        if not time_ns.size:
+            return
+        moment = time_ns // self.width_ns
+        low, high = int(moment.min()), int(moment.max())
+        if high - low < _MOST_BUCKETS:
+            table = np.bincount((moment - low) * len(Kind) + kinds)
+            self._merge(table, np.arange(low, high + 1))
+        else:
+            values, number = np.unique(moment, return_inverse=True)
+            self._merge(np.bincount(number.ravel() * len(Kind) + kinds), values)
+        while len(self.moments) > _MOST_BUCKETS:
+            self._widen()
+
+    def _merge(self, table: np.ndarray, moments: np.ndarray) -> None:
+        rows = np.zeros((moments.size, len(Kind)), np.int64)
+        rows.ravel()[: table.size] = table
+        for index in np.flatnonzero(rows.any(axis=1)).tolist():
+            key = int(moments[index])
+            known = self.moments.get(key)
+            self.moments[key] = rows[index] if known is None else known + rows[index]
+
+    def _widen(self) -> None:
+        self.width_ns *= 2
+        wider: dict[int, Ints] = {}
+        for key, row in self.moments.items():
+            known = wider.get(key // 2)
+            wider[key // 2] = row if known is None else known + row
+        self.moments = wider
+
+
+@dataclass(slots=True)
+class Analysis:
+    """All that one pass collects."""
+
+    head: int = HEAD
+    keep_records: int = KEEP_RECORDS
+    decoder: Decoder = field(init=False)
+    flows: Flows = field(default_factory=Flows)
+    tracks: Tracks = field(default_factory=Tracks)
+    media: Media = field(default_factory=Media)
+    details: Details = field(default_factory=Details)
+    activity: Activity = field(default_factory=Activity)
+    records: Kept = field(init=False)
+    """Encrypted application records: direction, time, length."""
+    heads: Kept = field(init=False)
+    """Of UDP: direction, size, first bytes."""
+    frames: Kept = field(init=False)
+    """Documented teaching frames: direction, time, message type, command."""
+    sizes: Ints = field(init=False)
+    """How many UDP datagrams have each size."""
+    udp: int = 0
+    tcp: int = 0
+    dtls: int = 0
+    first_ns: int | None = None
+    last_ns: int | None = None
+    _heads_of: Ints = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.decoder = Decoder(self.head)
+        self.records = Kept(self.keep_records)
+        self.heads = Kept(KEEP_HEADS_IN_ALL)
+        self.frames = Kept(100_000)
+        self.sizes = np.zeros(_LARGEST, np.int64)
+        self._heads_of = np.zeros(0, np.int64)
+
+    def run(self, capture: Capture) -> "Analysis":
+        """Read a capture to its end."""
+        for records in capture:
+            self.add(records)
+        return self
+
+    def add(self, records: Records) -> None:
+        """Take in some packets."""
+        if records.time_ns.size:
+            first, last = int(records.time_ns.min()), int(records.time_ns.max())
+            self.first_ns = first if self.first_ns is None else min(first, self.first_ns)
+            self.last_ns = last if self.last_ns is None else max(last, self.last_ns)
+        for batch in self.decoder.decode(records):
+            if batch.size.size:
+                self._add(batch)
+
+    def _add(self, batch: Batch) -> None:
+        kinds, rows = name(batch)
+        flow = self.flows.add(batch, kinds)
+        udp = batch.protocol == UDP
+        datagrams = np.flatnonzero(udp)
+        self.udp += datagrams.size
+        self.tcp += udp.size - datagrams.size
+        sizes = np.bincount(np.minimum(batch.full[datagrams], _LARGEST - 1))
+        self.sizes[: sizes.size] += sizes
+        self.activity.add(batch.time_ns, kinds)
+        self._add_records(flow, batch, rows)
+        self.media.add(flow, batch, kinds)
+        self.details.add(flow, batch, kinds, rows)
+        self._add_heads(flow, batch, udp)
+        frames = np.flatnonzero(kinds == Kind.TEACHING)
+        if frames.size:
+            kind, command = (batch.heads[frames, at] for at in (0, 12))
+            self.frames.add(flow[frames], batch.time_ns[frames], kind, command)
+
+    def _add_records(self, flow: Numbers, batch: Batch, rows: Rows) -> None:
+        self.dtls += rows.datagram.size
+        if not rows.datagram.size:
+            return
+        of = flow[rows.datagram]
+        self.tracks.add(of, rows)
+        data = (rows.type == APPLICATION) & (rows.epoch > 0)
+        if not data.all():
+            of, rows = of[data], rows.part(data)
+        self.records.add(
+            of.astype(np.int32), batch.time_ns[rows.datagram], rows.length.astype(np.uint16)
+        )
+
+    def _add_heads(self, flow: Numbers, batch: Batch, udp: np.ndarray) -> None:
+        need = len(self.flows) + 1
+        if self._heads_of.size < need:
+            more = np.zeros(2 * need - self._heads_of.size, np.int64)
+            self._heads_of = np.append(self._heads_of, more)
+        wanted = udp & (self._heads_of[np.minimum(flow, need)] < KEEP_HEADS)
+        wanted &= flow < self.flows.limit
+        which = np.flatnonzero(wanted)
+        if which.size:
+            self._heads_of += np.bincount(flow[which], minlength=self._heads_of.size)
+            self.heads.add(flow[which], batch.size[which], batch.heads[which])
+
+    def heads_of(self, flow: int) -> tuple[np.ndarray, np.ndarray] | None:
+        """Return first bytes and sizes of a direction's first datagrams."""
+        kept = self.heads.of(flow)
+        return None if kept is None else (kept[1], kept[0])
+
+    def records_of(self, flow: int) -> tuple[Ints, NDArray[np.uint16]]:
+        """Return times and lengths of a direction's encrypted records."""
+        kept = self.records.of(flow)
+        if kept is None:
+            return np.zeros(0, np.int64), np.zeros(0, np.uint16)
+        return kept[0], kept[1]

@@ -1,0 +1,231 @@
+"""What each datagram is, by its structure and never by its port alone.
+
+The tests run over columns of first bytes. Magic numbers and lengths decide most; where only a
+checksum can (teaching frames, A1), the few candidates are checked one by one. What looks like media
+is only a candidate here: media.py confirms it by the numbers that go on from packet to packet.
+"""
+
+import zlib
+from collections.abc import Callable
+from enum import IntEnum
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rote.capture.decode.dtls_records import Rows, split
+from rote.capture.read.flow_ids import Words, among
+from rote.capture.read.packets import UDP, Batch, big
+from rote.capture.read.record_scan import Ints, column
+from rote.errors import DecodeError
+from rote.wire import discovery
+
+Kinds = NDArray[np.uint8]
+Mask = NDArray[np.bool_]
+Where = NDArray[np.intp]
+
+
+class Kind(IntEnum):
+    """What a datagram or segment is."""
+
+    UNKNOWN = 0
+    EMPTY = 1
+    DTLS = 2
+    STUN = 3
+    RTP = 4
+    RTCP = 5
+    TEACHING = 6
+    A1 = 7
+    DISCOVERY = 8
+    RTPS = 9
+    DNS = 10
+    MDNS = 11
+    TLS = 12
+    HTTP = 13
+    TCP = 14
+
+    @property
+    def words(self) -> str:
+        """The kind for a person."""
+        return _WORDS[self]
+
+
+_WORDS = {kind: kind.name for kind in Kind} | {
+    Kind.UNKNOWN: "unknown",
+    Kind.EMPTY: "empty",
+    Kind.TEACHING: "teaching frame",
+    Kind.A1: "A1 UDP",
+    Kind.DISCOVERY: "robot discovery",
+    Kind.RTPS: "DDS (RTPS)",
+    Kind.MDNS: "mDNS",
+    Kind.TCP: "TCP",
+}
+
+STUN_COOKIE = 0x2112A442
+_RTPS = int.from_bytes(b"RTPS")
+_HTTP = tuple(int.from_bytes(word) for word in (b"GET ", b"POST", b"HTTP", b"HEAD", b"PUT "))
+_TEACHING_OVERHEAD, _TEACHING_TYPES = 19, (0x17, 0x80, 0x81)
+_TEACHING_MASK, _TEACHING_HEAD = 0xFFFFFF_FFFF, 0xFEFD00_0100
+_INDICATOR_MASK, _INDICATOR = 0xFFFF_FFFF_00, 0x0000_0001_00
+_MDNS_GROUP = np.uint64(0xE00000FB)
+_MDNS_PORT = 5353
+A1_SIZES = (113, 129, 143, 256, 265, 610, 614, 771, 807, 1025, 1087)
+_MOST_ITEMS = 64
+_CLASSES = (1, 3, 4, 254, 255)
+
+
+class Named(NamedTuple):
+    """The kinds of a batch, and the DTLS records found on the way."""
+
+    kinds: Kinds
+    records: Rows
+
+
+def name(batch: Batch) -> Named:
+    """Say what each datagram of a batch is."""
+    heads, size = batch.heads, batch.size
+    kinds = np.zeros(size.size, np.uint8)
+    first = big(heads, 0, 8)
+    udp = batch.protocol == UDP
+    if not udp.all():
+        tcp = np.flatnonzero(~udp)
+        kinds[tcp] = _segments(first[tcp], size[tcp], batch.full[tcp])
+    kinds[np.flatnonzero(udp & (batch.full == 0))] = Kind.EMPTY
+    words = first, big(heads, 5, 8)
+    kinds[_teaching(batch, words, kinds == 0)] = Kind.TEACHING
+    version = first >> 40 & 0xFFFF
+    likely = ((version == 0xFEFD) | (version == 0xFEFF)) & (kinds == 0) & (size >= 13)
+    records = split(batch, np.flatnonzero(likely), words)
+    kinds[records.datagram] = Kind.DTLS
+    rest = np.flatnonzero(kinds == 0)
+    if rest.size:
+        kinds[rest] = _others(batch.part(rest), first[rest])
+    return Named(kinds, records)
+
+
+def _teaching(batch: Batch, words: tuple[Ints, Ints], open_: Mask) -> Where:
+    """A documented frame has a matching CRC; without one it is a DTLS record."""
+    first, middle = words
+    like = ((first >> 16 & _TEACHING_MASK) == _TEACHING_HEAD) & open_
+    likely = np.flatnonzero(like & ((middle & _INDICATOR_MASK) == _INDICATOR))
+    heads, size = batch.heads[likely], batch.size[likely]
+    sound = among(heads[:, 0], _TEACHING_TYPES) & (size == batch.full[likely])
+    likely = likely[sound & (big(heads, 13) + _TEACHING_OVERHEAD == size)]
+    starts, ends = batch.start[likely], batch.start[likely] + batch.size[likely] - 4
+    stated = column(batch.data, ">u4")[ends]
+    view = batch.data.data
+    computed = [
+        zlib.crc32(view[start:end])
+        for start, end in zip(starts.tolist(), ends.tolist(), strict=True)
+    ]
+    valid: Where = likely[stated == np.array(computed, np.uint32)]
+    return valid
+
+
+def _passing(batch: Batch, likely: Where, test: Callable[[bytes], bool]) -> Where:
+    view = batch.data.data
+    starts = batch.start[likely]
+    ends = starts + batch.size[likely]
+    good = [
+        index
+        for index, start, end in zip(likely.tolist(), starts.tolist(), ends.tolist(), strict=True)
+        if test(bytes(view[start:end]))
+    ]
+    return np.array(good, np.intp)
+
+
+def _others(batch: Batch, first: Ints) -> Kinds:
+    """Name what is neither DTLS nor a teaching frame. The surest tests come last, and win."""
+    heads, size, full = batch.heads, batch.size, batch.full
+    kinds = np.zeros(size.size, np.uint8)
+    top = heads[:, 0]
+    media = (top >> 6 == 2) & (size >= 8)
+    report = media & (heads[:, 1] >= 192) & (heads[:, 1] <= 223)
+    report &= (big(heads, 2) + 1) * 4 <= full
+    kinds[media & ~report & (size >= 12)] = Kind.RTP
+    kinds[report] = Kind.RTCP
+    named = np.flatnonzero(_is_dns(batch, first))
+    kinds[named] = Kind.DNS
+    kinds[named[_is_mdns(batch.flow_a[named], batch.flow_b[named])]] = Kind.MDNS
+    sized = among(full, A1_SIZES) & (size == full)
+    kinds[_passing(batch, np.flatnonzero(sized), _is_a1)] = Kind.A1
+    kinds[(first >> 32 == _RTPS) & (heads[:, 4] == 2) & (size >= 20)] = Kind.RTPS
+    objects = np.flatnonzero((top == ord("{")) & (size == full))
+    kinds[_passing(batch, objects, _is_discovery)] = Kind.DISCOVERY
+    length = first >> 32 & 0xFFFF
+    stun = (top < 4) & ((first & 0xFFFF_FFFF) == STUN_COOKIE) & (length % 4 == 0)
+    kinds[stun & (length + 20 == full) & (size >= 20)] = Kind.STUN
+    return kinds
+
+
+def _is_a1(payload: bytes) -> bool:
+    from rote.wire.a1 import codec as a1  # noqa: PLC0415 - only where there is a datagram of such a length
+
+    frame = a1.inspect(payload)
+    return frame.seal is not None and frame.fault is not a1.Fault.HEAD
+
+
+def _is_discovery(payload: bytes) -> bool:
+    if discovery.NAME.encode() not in payload:
+        return False
+    try:
+        document = discovery.json_object(payload, "discovery")
+    except DecodeError:
+        return False
+    return document.get("name") == discovery.NAME
+
+
+def _is_dns(batch: Batch, first: Ints) -> Mask:
+    """A sane header, small counts, and a name that is made of labels."""
+    heads = batch.heads
+    flags = first >> 32 & 0xFFFF
+    counts = np.stack((first >> 16 & 0xFFFF, first & 0xFFFF, big(heads, 8), big(heads, 10)))
+    response = flags >> 15 == 1
+    sane = (batch.size >= 17) & (flags >> 11 & 0xF <= 5) & (flags & 0x40 == 0)
+    sane &= (counts <= _MOST_ITEMS).all(axis=0) & (counts.sum(axis=0) > 0)
+    sane &= response | (counts[0] > 0)
+    which = np.flatnonzero(sane)
+    sane[which] = _has_name(heads[which], np.minimum(batch.size[which], heads.shape[1]))
+    return np.asarray(sane)
+
+
+def _has_name(heads: NDArray[np.uint8], size: Ints) -> Mask:
+    """Walk the labels behind the header, as far as the heads reach."""
+    row = np.arange(heads.shape[0])
+    at = np.full(heads.shape[0], 12)
+    good = np.ones(heads.shape[0], np.bool_)
+    walking = good.copy()
+    last = heads.shape[1] - 1
+    for _ in range(last):
+        step = heads[row, np.minimum(at, last)].astype(np.int64)
+        walking &= at < size
+        good &= ~(walking & (step > 63) & (step < 192))
+        walking &= good & (step > 0) & (step < 64)
+        if not walking.any():
+            break
+        at = np.where(walking, at + 1 + step, at)
+    ended = np.minimum(at, last)
+    visible = (heads[row, ended] == 0) & (ended + 5 <= size)
+    # The top bit of the class has a use of its own in mDNS.
+    high = heads[row, np.minimum(ended + 3, last)] & 0x7F
+    low = heads[row, np.minimum(ended + 4, last)]
+    return np.asarray(good & (~visible | ((high == 0) & among(low, _CLASSES))))
+
+
+def _is_mdns(flow_a: Words, flow_b: Words) -> Mask:
+    """DNS to the group for it, or between its ports."""
+    ports = flow_b & np.uint64(0xFFFF), flow_b >> np.uint64(16) & np.uint64(0xFFFF)
+    group = flow_a & np.uint64(0xFFFF_FFFF) == _MDNS_GROUP
+    return np.asarray(group | (ports[0] == _MDNS_PORT) | (ports[1] == _MDNS_PORT))
+
+
+def _segments(first: Ints, size: Ints, full: Ints) -> Kinds:
+    """Name TCP segments that begin with a record of TLS or a line of HTTP."""
+    kinds = np.full(size.size, Kind.TCP, np.uint8)
+    kinds[among(first >> 32, _HTTP) & (size >= 4)] = Kind.HTTP
+    content, version, length = first >> 56, first >> 40 & 0xFFFF, first >> 24 & 0xFFFF
+    # The top byte of a signed number; types of TLS are small, so the sign does not matter.
+    tls = (content >= 20) & (content <= 24) & (version >= 0x0300) & (version <= 0x0304)
+    kinds[tls & (length > 0) & (length <= 18_432) & (size >= 5)] = Kind.TLS
+    kinds[full == 0] = Kind.EMPTY
+    return kinds

@@ -1,0 +1,342 @@
+"""Two directions make a conversation: what it is called, why, and what was seen in it."""
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from rote.capture.decode.dtls_records import APPLICATION, Track
+from rote.capture.decode.media import Stream
+from rote.capture.decode.packet_facts import Facts
+from rote.capture.judge.analysis import Analysis
+from rote.capture.judge.classify import Kind
+from rote.capture.judge.flows import Direction
+from rote.capture.judge.sizes import Cipher, Reading, infer, readings
+from rote.capture.judge.timeline import iso
+from rote.capture.read.packets import TCP
+from rote.wire import dtls
+
+_WEBRTC = "WebRTC"
+_SAYS_NOTHING = (Kind.EMPTY, Kind.TCP)
+_MOST_READINGS = 32
+
+
+@dataclass(slots=True)
+class Side:
+    """One direction, with all that was seen in it."""
+
+    direction: Direction
+    source: str
+    destination: str
+    facts: Facts
+    tracks: list[Track] = field(default_factory=list)
+    streams: list[Stream] = field(default_factory=list)
+
+    @property
+    def number(self) -> int:
+        """Which row of the table of flows it is."""
+        return self.direction.number
+
+    @property
+    def packets(self) -> int:
+        """How many packets went this way."""
+        return self.direction.packets
+
+    @property
+    def kinds(self) -> dict[Kind, int]:
+        """How many of each kind."""
+        return self.direction.kinds
+
+    @property
+    def words(self) -> str:
+        """From where to where."""
+        return f"{self.source} -> {self.destination}"
+
+    @property
+    def application_records(self) -> int:
+        """DTLS records that carry what somebody said."""
+        return self.facts.records[APPLICATION]
+
+
+@dataclass(slots=True)
+class Conversation:
+    """Both directions between two ports."""
+
+    protocol: str
+    sides: list[Side]
+    """One or two; the first is the one that was seen first."""
+    name: str = ""
+    why: str = ""
+    kinds: dict[Kind, int] = field(default_factory=dict)
+    """How many packets of each kind went either way."""
+    doubted: dict[Kind, int] = field(default_factory=dict)
+    """Packets that begin like media and are none."""
+    cipher: Cipher | None = None
+    sizes: list[Reading] = field(default_factory=list)
+
+    @property
+    def packets(self) -> int:
+        """How many packets went either way."""
+        return sum(side.packets for side in self.sides)
+
+    @property
+    def wire_bytes(self) -> int:
+        """How many bytes went either way, headers included."""
+        return sum(side.direction.wire_bytes for side in self.sides)
+
+    @property
+    def first_ns(self) -> int:
+        """When it began."""
+        return min(side.direction.first_ns for side in self.sides)
+
+    @property
+    def last_ns(self) -> int:
+        """When it was heard of last."""
+        return max(side.direction.last_ns for side in self.sides)
+
+    def client(self) -> Side:
+        """Return the side that asks: in WebRTC the one that controls ICE, else the first."""
+        for side in self.sides:
+            if True in side.facts.controlling:
+                return side
+        for side in self.sides:
+            if False in side.facts.controlling and len(self.sides) > 1:
+                return next(other for other in self.sides if other is not side)
+        return self.sides[0]
+
+    def document(self) -> dict[str, Any]:
+        """Return what `--json` shows."""
+        a, packets = self.sides[0], self.packets
+        said: dict[str, Any] = {
+            "a": a.source,
+            "b": a.destination,
+            "protocol": self.protocol,
+            "name": self.name,
+            "why": self.why,
+            "packets": packets,
+            "bytes": self.wire_bytes,
+            "packets_a_to_b": a.packets,
+            "packets_b_to_a": packets - a.packets,
+            "start": iso(self.first_ns),
+            "end": iso(self.last_ns),
+            "kinds": {kind.words: count for kind, count in self.kinds.items()},
+        }
+        if Kind.STUN in self.kinds:
+            said["stun"] = self._stun()
+        if Kind.DTLS in self.kinds:
+            said["dtls"] = self._dtls()
+        if media := self._media():
+            said["media"] = media
+        if words := sorted({word for side in self.sides for word in side.facts.words}):
+            said["words"] = words
+        return said
+
+    def _stun(self) -> dict[str, Any]:
+        messages: Counter[str] = Counter()
+        for side in self.sides:
+            messages.update(side.facts.stun)
+        roles = {
+            side.source: "controlling" if True in side.facts.controlling else "controlled"
+            for side in self.sides
+            if side.facts.controlling
+        }
+        return {
+            "messages": dict(messages),
+            "users": sorted(set().union(*(side.facts.users for side in self.sides))),
+            "roles": roles,
+            "mapped": sorted(set().union(*(side.facts.mapped for side in self.sides))),
+        }
+
+    def _dtls(self) -> dict[str, Any]:
+        suite = self.suite()
+        return {
+            "versions": [version_words(version) for version in self.versions()],
+            "cipher_suite": None if suite is None else suite.name,
+            "cipher": None if self.cipher is None else self.cipher._asdict(),
+            "fingerprints": {
+                side.source: side.facts.fingerprint for side in self.sides if side.facts.fingerprint
+            },
+            "handshake": {
+                side.source: side.facts.messages for side in self.sides if side.facts.messages
+            },
+            "handshake_resent": sum(side.facts.resent for side in self.sides),
+            "application_records": sum(side.application_records for side in self.sides),
+            "tracks": [
+                {"direction": side.words} | track.document()
+                for side in self.sides
+                for track in side.tracks
+            ],
+            "sizes": [reading._asdict() for reading in self.sizes[:_MOST_READINGS]],
+        }
+
+    def _media(self) -> list[dict[str, Any]]:
+        return [
+            {
+                "direction": side.words,
+                "source": f"{stream.source:08x}",
+                "packets": stream.packets,
+                "lost": stream.lost,
+                "payload_types": list(stream.payload_types),
+            }
+            for side in self.sides
+            for stream in side.streams
+            if stream.believed
+        ]
+
+    def versions(self) -> list[int]:
+        """Return the versions of DTLS that were seen."""
+        return sorted(set().union(*(side.facts.versions for side in self.sides)), reverse=True)
+
+    def suite(self) -> dtls.Suite | None:
+        """Return the cipher suite that the handshake chose, if it was seen."""
+        for side in self.sides:
+            if side.facts.suite is not None:
+                return dtls.suite_of(side.facts.suite)
+        return None
+
+
+def version_words(version: int) -> str:
+    """Return a version of DTLS for a person."""
+    known = version in set(dtls.Version)
+    return dtls.Version(version).words if known else f"0x{version:04x}"
+
+
+def conversations(analysis: Analysis) -> list[Conversation]:
+    """Return all conversations, in the order of their first packets."""
+    sides = _sides(analysis)
+    found: dict[tuple[object, ...], Conversation] = {}
+    for side in sides:
+        one = side.direction
+        low, high = sorted((one.source, one.destination))
+        protocol = "tcp" if one.protocol == TCP else "udp"
+        known = found.get((protocol, low, high))
+        if known is None:
+            found[protocol, low, high] = Conversation(protocol, [side])
+        else:
+            known.sides.append(side)
+    for conversation in found.values():
+        _name(conversation)
+        if Kind.DTLS in conversation.kinds:
+            _read_sizes(conversation, analysis)
+    return list(found.values())
+
+
+def _sides(analysis: Analysis) -> list[Side]:
+    written, nothing = _Written(analysis), Facts()
+    sides = [
+        Side(one, written.end(one.source), written.end(one.destination), nothing)
+        for one in analysis.flows.directions()
+    ]
+    for number, facts in analysis.details.facts.items():
+        if number < len(sides):
+            sides[number].facts = facts
+    for track in analysis.tracks.tracks():
+        if track.flow < len(sides):
+            sides[track.flow].tracks.append(track)
+    for stream in analysis.media.streams():
+        if stream.flow < len(sides):
+            sides[stream.flow].streams.append(stream)
+    return sides
+
+
+class _Written:
+    """Addresses as people write them, each written once."""
+
+    def __init__(self, analysis: Analysis) -> None:
+        self._decoder = analysis.decoder
+        self._known: dict[tuple[int, int], str] = {}
+
+    def end(self, end: tuple[int, int, int]) -> str:
+        version, number, port = end
+        host = self._known.get((version, number))
+        if host is None:
+            text = self._decoder.address(number, version)
+            host = self._known[version, number] = text if version == 4 else f"[{text}]"
+        return f"{host}:{port}"
+
+
+def _name(one: Conversation) -> None:
+    """Give a conversation its name, and the reasons."""
+    one.kinds = kinds = dict(one.sides[0].kinds)
+    for side in one.sides[1:]:
+        for kind, count in side.kinds.items():
+            kinds[kind] = kinds.get(kind, 0) + count
+    if not (Kind.DTLS in kinds or Kind.STUN in kinds):
+        _doubt_media(one)
+    elif Kind.DTLS in kinds and (Kind.STUN in kinds or Kind.RTP in kinds or Kind.RTCP in kinds):
+        one.name = _WEBRTC
+        parts = (Kind.DTLS, Kind.STUN, Kind.RTP, Kind.RTCP)
+        seen = ", ".join(f"{kinds[kind]:,} of {kind.words}" for kind in parts if kind in kinds)
+        one.why = f"datagrams that share one pair of ports, as only WebRTC does: {seen}"
+        return
+    named = [kind for kind in kinds if kind not in _SAYS_NOTHING]
+    if named:
+        commonest = max(named, key=kinds.__getitem__)
+    else:
+        commonest = Kind.TCP if one.protocol == "tcp" else Kind.EMPTY
+    one.name = commonest.words
+    if commonest is Kind.UNKNOWN:
+        one.why = f"{_NOT_KNOWN}{'; ' + one.why if one.why else ''}"
+    else:
+        one.why = _REASONS.get(commonest, "")
+
+
+def _doubt_media(one: Conversation) -> None:
+    """Count as unknown what only begins like media."""
+    kinds = one.kinds
+    for kind, why in ((Kind.RTP, _rtp_doubt), (Kind.RTCP, _rtcp_doubt)):
+        if kind in kinds and (doubt := why(one)):
+            one.doubted[kind] = kinds[kind]
+            one.why = doubt
+    for kind, count in one.doubted.items():
+        del kinds[kind]
+        kinds[Kind.UNKNOWN] = kinds.get(Kind.UNKNOWN, 0) + count
+
+
+def _rtp_doubt(one: Conversation) -> str:
+    if any(stream.believed for side in one.sides for stream in side.streams):
+        return ""
+    return "begins like RTP, but source and sequence numbers do not go on from packet to packet"
+
+
+def _rtcp_doubt(one: Conversation) -> str:
+    if Kind.RTP in one.kinds and not _rtp_doubt(one):
+        return ""
+    return "begins like RTCP, but nothing else of a call goes over these ports"
+
+
+def _read_sizes(one: Conversation, analysis: Analysis) -> None:
+    lengths = [analysis.records_of(side.number)[1] for side in one.sides]
+    joined = np.concatenate(lengths)
+    suite = one.suite()
+    if suite is not None and suite.overhead:
+        why = f"the handshake chose {suite.name}"
+        name = {16: "ChaCha20-Poly1305", 24: "AES-GCM"}[suite.overhead]
+        one.cipher = Cipher(suite.overhead, name, True, why)
+    else:
+        guesses = [guess for part in lengths if (guess := infer(part)) is not None]
+        one.cipher = guesses[0] if guesses else None
+    one.sizes = readings(joined, one.cipher)
+
+
+_NOT_KNOWN = (
+    "no STUN cookie, no DTLS version, no RTPS magic, no DNS header, no discovery document, no "
+    "valid checksum of a teaching or A1 frame"
+)
+_REASONS = {
+    Kind.EMPTY: "datagrams without content",
+    Kind.DTLS: "type, version and length of every record fit, to the last byte",
+    Kind.STUN: "the cookie 2112a442, and lengths that fit",
+    Kind.RTP: "source numbers come again, and sequence numbers go on",
+    Kind.RTCP: "reports beside RTP",
+    Kind.TEACHING: "documented teaching frames, each with a valid CRC-32",
+    Kind.A1: "a length of the A1's or Go1's frames, and a valid CRC over its words",
+    Kind.DISCOVERY: "JSON that calls for a robot, or is one's answer",
+    Kind.RTPS: "the magic word RTPS and its version",
+    Kind.DNS: "a sane header, and a name made of labels",
+    Kind.MDNS: "DNS to the multicast group, or between the ports for it",
+    Kind.TLS: "records of TLS",
+    Kind.HTTP: "lines of HTTP in the clear",
+    Kind.TCP: "a stream that begins with nothing known here",
+}

@@ -1,0 +1,118 @@
+"""Who talked to whom, how much, and when: one row a direction, filled by array arithmetic."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from rote.capture.judge.classify import Kind, Kinds
+from rote.capture.read.flow_ids import Interner, Numbers
+from rote.capture.read.packets import Batch
+
+MAX_FLOWS = 1 << 16
+"""Directions that get a row of their own; the packets of all others are counted together."""
+_KINDS = len(Kind)
+_BY_NUMBER = tuple(Kind)
+_NEVER = 2**62
+
+
+class Direction(NamedTuple):
+    """What one side sent the other."""
+
+    number: int
+    source: tuple[int, int, int]
+    """IP version, address as a number, port."""
+    destination: tuple[int, int, int]
+    protocol: int
+    packets: int
+    wire_bytes: int
+    first_ns: int
+    last_ns: int
+    kinds: dict[Kind, int]
+
+
+class Flows:
+    """The table of directions."""
+
+    def __init__(self, limit: int = MAX_FLOWS) -> None:
+        self._keys = Interner(limit)
+        self.limit = limit
+        self._newest_ns = -_NEVER
+        self._wire = np.zeros(0, np.int64)
+        self._first = np.zeros(0, np.int64)
+        self._last = np.zeros(0, np.int64)
+        self._kinds = np.zeros((0, _KINDS), np.int64)
+
+    def __len__(self) -> int:
+        return len(self._keys)
+
+    @property
+    def left_out(self) -> int:
+        """Packets of directions that have no row."""
+        return self._keys.refused
+
+    def add(self, batch: Batch, kinds: Kinds) -> Numbers:
+        """Count a batch and return the direction of each packet."""
+        known = len(self._keys)
+        flow = self._keys.numbers(batch.flow_a, batch.flow_b)
+        if not flow.size:
+            return flow
+        self._grow(len(self._keys) + 1)
+        wire = np.bincount(flow, batch.wire)
+        self._wire[: wire.size] += wire.astype(np.int64)
+        pairs = np.bincount(flow * _KINDS + kinds)
+        self._kinds.ravel()[: pairs.size] += pairs
+        self._add_times(flow, batch.time_ns, known)
+        return flow
+
+    def _add_times(self, flow: Numbers, time_ns: Numbers, known: int) -> None:
+        """Note the times of a batch; before it there were `known` directions."""
+        if time_ns[0] < self._newest_ns or (time_ns[1:] < time_ns[:-1]).any():
+            np.minimum.at(self._first, flow, time_ns)
+            np.maximum.at(self._last, flow, time_ns)
+            self._newest_ns = max(self._newest_ns, int(time_ns.max()))
+            return
+        # In order, as nearly always: the last assignment to a row is the one that stays.
+        self._last[flow] = time_ns
+        new = np.flatnonzero(flow >= known)[::-1]
+        self._first[flow[new]] = time_ns[new]
+        self._newest_ns = int(time_ns[-1])
+
+    def _grow(self, need: int) -> None:
+        have = self._first.size
+        if need <= have:
+            return
+        more = min(2 * need, self.limit + 1) - have
+        self._wire = np.append(self._wire, np.zeros(more, np.int64))
+        self._first = np.append(self._first, np.full(more, _NEVER))
+        self._last = np.append(self._last, np.full(more, -_NEVER))
+        self._kinds = np.vstack((self._kinds, np.zeros((more, _KINDS), np.int64)))
+
+    def kind_totals(self) -> dict[Kind, int]:
+        """Return how many packets are of each kind, those without a row included."""
+        totals = self._kinds.sum(axis=0)
+        return {kind: int(totals[kind]) for kind in Kind if totals[kind]}
+
+    def directions(self) -> list[Direction]:
+        """Return all rows, in the order of their first packets."""
+        count = len(self._keys)
+        columns = (self._kinds.sum(axis=1), self._wire, self._first, self._last)
+        packets, wire, first, last = (column[:count].tolist() for column in columns)
+        kinds: list[dict[Kind, int]] = [{} for _ in range(count)]
+        row, kind = np.nonzero(self._kinds[:count])
+        counts = self._kinds[row, kind].tolist()
+        for at, what, number in zip(row.tolist(), kind.tolist(), counts, strict=True):
+            kinds[at][_BY_NUMBER[what]] = number
+        return [
+            Direction(
+                number,
+                (b >> 40, a >> 32, b >> 16 & 0xFFFF),
+                (b >> 40, a & 0xFFFF_FFFF, b & 0xFFFF),
+                b >> 32 & 0xFF,
+                packets[number],
+                wire[number],
+                first[number],
+                last[number],
+                kinds[number],
+            )
+            for number, (a, b) in enumerate(self._keys.keys)
+        ]

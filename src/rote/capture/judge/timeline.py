@@ -1,0 +1,306 @@
+"""What probably happened, and when: proposals with a confidence and the evidence, never certainty.
+
+Inside the encryption only sizes and times can be seen. A teaching session shows as one request a
+second, the app's keep-alive; the robot's action state as ten messages a second whose size changes
+with the name of the action; the data channel's heartbeat as one message every two seconds.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rote.capture.judge.sizes import DATA, HEADER, Cipher, is_acknowledgement
+from rote.capture.read.flow_ids import among
+from rote.capture.read.record_scan import Ints
+
+MOST_SURE = 0.95
+"""No proposal from sizes and times is surer than this."""
+_SECOND = 1_000_000_000
+_SACK = 16
+_LEAST_KEEP_ALIVES = 4
+_SUBSCRIBE = {
+    len(f'{{"type":"{verb}","topic":"{topic}"}}')
+    for verb in ("subscribe", "unsubscribe")
+    for topic in ("rt/arm/action/state", "rt/lf/lowstate", "rt/lf/bmsstate", "rt/lf/sportmodestate")
+}
+_EPOCH = datetime(1970, 1, 1)
+"""In UTC, as all moments here are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One line of the time line."""
+
+    kind: str
+    start_ns: int
+    end_ns: int | None
+    confidence: float
+    evidence: str
+
+    def document(self) -> dict[str, object]:
+        """Return what `--json` shows."""
+        return {
+            "kind": self.kind,
+            "start": iso(self.start_ns),
+            "end": None if self.end_ns is None else iso(self.end_ns),
+            "confidence": round(self.confidence, 2),
+            "evidence": self.evidence,
+        }
+
+
+def iso(time_ns: int) -> str:
+    """Return a moment as ISO text in UTC; one that no calendar has, at the calendar's end."""
+    second, micros = divmod(time_ns // 1000, 1_000_000)
+    try:
+        return f"{_iso_second(second)}.{micros:06}Z"
+    except OverflowError:
+        return "9999-12-31T23:59:59.999999Z" if time_ns > 0 else "1970-01-01T00:00:00.000000Z"
+
+
+@lru_cache(maxsize=4096)
+def _iso_second(second: int) -> str:
+    """Flows begin and end by the thousand within few seconds, and a calendar takes its time."""
+    return (_EPOCH + timedelta(seconds=second)).isoformat()
+
+
+class Sent(NamedTuple):
+    """The encrypted records of one direction: when, and how long without the header."""
+
+    time_ns: Ints
+    length: NDArray[np.integer]
+
+
+def propose(
+    sides: tuple[Sent, Sent | None], cipher: Cipher | None, connected: Entry
+) -> list[Entry]:
+    """Return what the records of one connection suggest; `sides` begins with the client."""
+    if cipher is None:
+        return [connected]
+    client, robot = sides
+    said = _messages(client, cipher.overhead)
+    heartbeat, rest = _heartbeat(said)
+    taught, empty_request = _taught(rest)
+    found = [connected, *heartbeat, *taught, *_subscribed(rest, cipher.overhead)]
+    found += _listed(rest, empty_request, taught)
+    if robot is not None:
+        states = _state_changes(_messages(robot, cipher.overhead))
+        found = _confirmed(found, states, rest)
+    return sorted(found, key=lambda entry: (entry.start_ns, entry.kind))
+
+
+def _messages(sent: Sent, overhead: int) -> Sent:
+    """Leave out plain acknowledgements, and whatever is too short for a message."""
+    data = sent.length > overhead + HEADER + DATA
+    data &= ~is_acknowledgement(sent.length, overhead)
+    which = np.flatnonzero(data)
+    time_ns, length = sent.time_ns[which], sent.length[which]
+    if (time_ns[1:] < time_ns[:-1]).any():
+        order = np.argsort(time_ns, kind="stable")
+        time_ns, length = time_ns[order], length[order]
+    return Sent(time_ns, length)
+
+
+def _alike(said: Sent, length: int) -> np.ndarray:
+    """Tell messages of one length; an acknowledgement may ride along and add 16."""
+    found: np.ndarray = (said.length == length) | (said.length == length + _SACK)
+    return found
+
+
+def _times_of(said: Sent, length: int) -> Ints:
+    return said.time_ns[np.flatnonzero(_alike(said, length))]
+
+
+def _lengths(said: Sent) -> list[int]:
+    """Return the lengths that occur, those with most messages alike first."""
+    counts = np.bincount(said.length)
+    lengths = np.flatnonzero(counts)
+    number = dict(zip(lengths.tolist(), counts[lengths].tolist(), strict=True))
+    alike = {length: count + number.get(length + _SACK, 0) for length, count in number.items()}
+    return sorted(alike, key=lambda length: (-alike[length], length))[:64]
+
+
+def _heartbeat(said: Sent) -> tuple[list[Entry], Sent]:
+    """Find the message every two seconds, and return the others."""
+    for length in _lengths(said):
+        times = _times_of(said, length)
+        if times.size < 4 or times[-1] - times[0] < times.size * _SECOND:
+            continue  # too close together for most of them to be 2 s apart
+        steps = np.diff(times) / _SECOND
+        if float((np.abs(steps - 2.0) < 0.15).mean()) >= 0.7:
+            evidence = (
+                f"{times.size} records of {length + 13} or {length + 13 + _SACK} bytes, "
+                f"{float(np.median(steps)):.2f} s apart: the data channel's heartbeat is sent "
+                "every 2 s"
+            )
+            entry = Entry("heartbeat", int(times[0]), int(times[-1]), 0.7, evidence)
+            others = ~_alike(said, length)
+            return [entry], Sent(said.time_ns[others], said.length[others])
+    return [], said
+
+
+def _runs(times: Ints, low_s: float, high_s: float, least: int) -> list[tuple[int, int]]:
+    """Return (first, last) of stretches whose steps all lie within bounds."""
+    steps = np.diff(times)
+    good = (steps >= round(low_s * _SECOND)) & (steps <= round(high_s * _SECOND))
+    if np.count_nonzero(good) + 1 < least:
+        return []
+    edges = np.flatnonzero(np.diff(good, prepend=False, append=False))
+    return [
+        (int(first), int(last))
+        for first, last in edges.reshape(-1, 2).tolist()
+        if last - first + 1 >= least
+    ]
+
+
+def _taught(said: Sent) -> tuple[list[Entry], int | None]:
+    """Find keep-alives once a second, with the request before that began and one that ended it."""
+    found: list[Entry] = []
+    empty_request = None
+    for length in _lengths(said):
+        times = _times_of(said, length)
+        for first, last in _runs(times, 0.8, 1.25, _LEAST_KEEP_ALIVES):
+            begin, end = int(times[first]), int(times[last])
+            if any(entry.start_ns <= end and begin <= (entry.end_ns or begin) for entry in found):
+                continue
+            confidence = 0.55
+            evidence = (
+                f"{last - first + 1} records of {length + 13} or {length + 13 + _SACK} bytes, one "
+                "a second, as the app keeps teaching alive"
+            )
+            before = _between(said, begin - int(1.3 * _SECOND), begin, (length + 4, length + 72))
+            if before:
+                begin, confidence = before[-1][0], confidence + 0.15
+                evidence += f"; a longer one ({before[-1][1] + 13} bytes) before them, with a name"
+            after = _between(said, end, end + int(1.6 * _SECOND), (length - 28, length - 1))
+            if after:
+                end, confidence = after[0][0], confidence + 0.15
+                empty_request = after[0][1]
+                evidence += f"; a shorter one ({empty_request + 13} bytes) after them, to end it"
+            found.append(Entry("teach", begin, end, min(confidence, MOST_SURE), evidence))
+    return found, empty_request
+
+
+def _between(said: Sent, since: int, until: int, lengths: tuple[int, int]) -> list[tuple[int, int]]:
+    """Return time and length of the messages in a stretch that are neither too short nor long."""
+    inside = (said.time_ns > since) & (said.time_ns < until)
+    inside &= (said.length >= lengths[0]) & (said.length <= lengths[1])
+    return list(zip(said.time_ns[inside].tolist(), said.length[inside].tolist(), strict=True))
+
+
+def _listed(said: Sent, empty_request: int | None, taught: list[Entry]) -> list[Entry]:
+    """Requests as long as the one that ended teaching have no parameter, as listing has none."""
+    if empty_request is None:
+        return []
+    ends = {entry.end_ns for entry in taught}
+    which = np.flatnonzero(_alike(said, empty_request))
+    evidence = (
+        "a request as long as the one that ended teaching, so one without a parameter: listing "
+        "the actions has none, and stopping one has none either"
+    )
+    return [
+        Entry("list", time, None, 0.3, evidence)
+        for time in said.time_ns[which].tolist()[:256]
+        if time not in ends
+    ]
+
+
+def _subscribed(said: Sent, overhead: int) -> list[Entry]:
+    """Bursts of messages that are as long as subscribing to a topic."""
+    lengths = {overhead + HEADER + DATA + size + -size % 4 for size in _SUBSCRIBE}
+    times = said.time_ns[among(said.length, (*lengths, *(n + _SACK for n in lengths)))]
+    if not times.size:
+        return []
+    starts = np.flatnonzero(np.diff(times, prepend=times[0] - 10 * _SECOND) > _SECOND // 4)
+    counts = np.diff(np.append(starts, times.size))
+    return [
+        Entry(
+            "subscribe",
+            int(times[start]),
+            None,
+            0.3,
+            f"{count} records at once, as long as subscribing to the robot's topics needs: the "
+            "app changes its page",
+        )
+        for start, count in zip(starts.tolist(), counts.tolist(), strict=True)
+        if count >= 2
+    ][:256]
+
+
+class _Stretch(NamedTuple):
+    """The action state with one length, ten times a second, for a while."""
+
+    start_ns: int
+    end_ns: int
+    length: int
+
+
+def _state_changes(said: Sent) -> tuple[list[_Stretch], int | None]:
+    """Return the stretches in which the robot's 10 Hz state is longer or shorter than usual."""
+    stretches: list[_Stretch] = []
+    taken: set[int] = set()
+    for length in _lengths(said):
+        if length in taken:
+            continue
+        times = _times_of(said, length)
+        runs = _runs(times, 0.07, 0.14, 6)
+        if runs:
+            taken |= {length, length + _SACK, length - _SACK}
+        found = [_Stretch(int(times[a]), int(times[b]), length) for a, b in runs]
+        stretches += _merged(found, gap_s=0.5)  # another message of that size may come between
+    if not stretches:
+        return [], None
+    weight: dict[int, tuple[int, int]] = {}
+    for one in stretches:
+        count, total = weight.get(one.length, (0, 0))
+        weight[one.length] = count + 1, total + one.end_ns - one.start_ns
+    # Idle is what the robot comes back to.
+    usual = max(weight, key=lambda length: weight[length])
+    # An action that is renamed while it plays goes on playing.
+    return _merged([one for one in sorted(stretches) if one.length != usual], gap_s=0.3), usual
+
+
+def _merged(stretches: list[_Stretch], gap_s: float) -> list[_Stretch]:
+    """Join what follows at once."""
+    merged: list[_Stretch] = []
+    for one in stretches:
+        if merged and one.start_ns - merged[-1].end_ns < gap_s * _SECOND:
+            last = merged[-1]
+            merged[-1] = _Stretch(last.start_ns, max(last.end_ns, one.end_ns), last.length)
+        else:
+            merged.append(one)
+    return merged
+
+
+def _confirmed(
+    found: list[Entry], states: tuple[list[_Stretch], int | None], said: Sent
+) -> list[Entry]:
+    """Let the robot's state confirm teaching, or propose playing."""
+    stretches, usual = states
+    result = list(found)
+    for stretch in stretches[:256]:
+        words = (
+            f"the robot's 10 Hz state has {stretch.length + 13} bytes instead of "
+            f"{(usual or 0) + 13}: another action's name"
+        )
+        for index, entry in enumerate(result):
+            end = entry.end_ns or entry.start_ns
+            if (
+                entry.kind == "teach"
+                and entry.start_ns <= stretch.end_ns
+                and stretch.start_ns <= end
+            ):
+                sure = min(MOST_SURE, entry.confidence + 0.1)
+                evidence = f"{entry.evidence}; {words}"
+                result[index] = Entry("teach", entry.start_ns, entry.end_ns, sure, evidence)
+                break
+        else:
+            since = stretch.start_ns - int(1.5 * _SECOND)
+            asked = ((said.time_ns >= since) & (said.time_ns <= stretch.start_ns)).any()
+            evidence = words + ("; a request came just before" if asked else "")
+            sure = 0.6 if asked else 0.4
+            result.append(Entry("play", stretch.start_ns, stretch.end_ns, sure, evidence))
+    return result

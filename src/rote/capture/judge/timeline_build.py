@@ -1,0 +1,111 @@
+"""The time line of a whole capture: connections read from outside, teaching frames read in full."""
+
+import numpy as np
+
+from rote.capture.judge.analysis import Analysis
+from rote.capture.judge.classify import Kind
+from rote.capture.judge.conversations import Conversation, Side
+from rote.capture.judge.timeline import Entry, Sent, propose
+
+_MOST_CONNECTIONS = 64
+_MOST_ENTRIES = 2000
+_SURE = 0.99
+"""For what a checksum proves."""
+_SIGNALLING = ("/con_notify", "/con_ing", "/offer")
+
+
+def plot(analysis: Analysis, found: list[Conversation]) -> list[Entry]:
+    """Return what probably happened, in its order."""
+    lines: list[Entry] = []
+    encrypted = [one for one in found if Kind.DTLS in one.kinds]
+    encrypted.sort(key=lambda one: -one.packets)
+    for one in encrypted[:_MOST_CONNECTIONS]:
+        lines += _connection(analysis, one)
+    for one in found:
+        lines += _signalling(one)
+    lines += _frames(analysis)
+    lines.sort(key=lambda entry: (entry.start_ns, entry.kind))
+    return lines[:_MOST_ENTRIES]
+
+
+def _connection(analysis: Analysis, one: Conversation) -> list[Entry]:
+    client = one.client()
+    others = [side for side in one.sides if side is not client]
+    sides = _sent(analysis, client), _sent(analysis, others[0]) if others else None
+    return propose(sides, one.cipher, _connected(one))
+
+
+def _sent(analysis: Analysis, side: Side) -> Sent:
+    return Sent(*analysis.records_of(side.number))
+
+
+def _connected(one: Conversation) -> Entry:
+    """Say when a connection was up."""
+    seen = [message for side in one.sides for message in side.facts.messages]
+    if "client hello" in seen or "server hello" in seen:
+        evidence = f"a {one.name} connection with its handshake: {', '.join(seen[:12])}"
+        return Entry("connect", one.first_ns, one.last_ns, 0.95, evidence)
+    numbers = [track.lowest for side in one.sides for track in side.tracks if track.epoch > 0]
+    evidence = "encrypted records without a handshake: it was up before the capture began"
+    if numbers:
+        evidence += f", and {min(numbers):,} records had been sent"
+    return Entry("connect", one.first_ns, one.last_ns, 0.9, evidence)
+
+
+def _signalling(one: Conversation) -> list[Entry]:
+    asked = sorted(
+        words
+        for side in one.sides
+        for words in side.facts.words
+        if any(path in words for path in _SIGNALLING)
+    )
+    if not asked:
+        return []
+    evidence = f"HTTP in the clear: {', '.join(asked)[:200]}"
+    return [Entry("signal", one.first_ns, one.last_ns, _SURE, evidence)]
+
+
+def _frames(analysis: Analysis) -> list[Entry]:
+    """Read the time line off documented teaching frames, which are not encrypted."""
+    kept = analysis.frames.columns()
+    if kept is None:
+        return []
+    from rote.wire.teaching import MessageType  # noqa: PLC0415 - only where there are frames
+
+    flow, time_ns, kind, command = kept
+    order = np.argsort(time_ns, kind="stable")
+    ours = order[kind[order] == MessageType.COMMAND]
+    entries: list[Entry] = []
+    first = {"connect": time_ns[order[0]]}
+    words = f"{flow.size:,} documented teaching frames with valid checksums"
+    entries.append(Entry("connect", int(first["connect"]), int(time_ns[order[-1]]), _SURE, words))
+    entries += _teaching(time_ns[ours], command[ours])
+    last: dict[int, int] = {}
+    for index in ours.tolist():
+        name = _SINGLE.get(int(command[index]))
+        at = int(time_ns[index])
+        # A reply repeats the command of its request, so one within a second is the answer.
+        if name and at - last.get(int(command[index]), -(10**10)) > 10**9:
+            evidence = f"the documented command 0x{int(command[index]):02x}, checksum valid"
+            entries.append(Entry(name, at, None, _SURE, evidence))
+            last[int(command[index])] = at
+    return entries
+
+
+_ENTER, _EXIT = 0x0D, 0x0E
+_SINGLE = {0x1A: "list", 0x2B: "save", 0x41: "play"}
+
+
+def _teaching(time_ns: np.ndarray, command: np.ndarray) -> list[Entry]:
+    entries: list[Entry] = []
+    begun: int | None = None
+    words = "enter teaching (0x0d) and its keep-alives, up to exit (0x0e), checksums valid"
+    for at, what in zip(time_ns.tolist(), command.tolist(), strict=True):
+        if what == _ENTER and begun is None:
+            begun = at
+        elif what == _EXIT and begun is not None:
+            entries.append(Entry("teach", begun, at, _SURE, words))
+            begun = None
+    if begun is not None:
+        entries.append(Entry("teach", begun, None, _SURE, words + "; the exit was not seen"))
+    return entries

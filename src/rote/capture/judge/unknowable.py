@@ -1,0 +1,49 @@
+"""What cannot be known from a capture, in words: what it never held, and what is sealed in it."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from rote.capture.judge.classify import Kind
+from rote.capture.judge.conversations import Conversation
+
+if TYPE_CHECKING:
+    from rote.capture.decode.decrypt import Decrypted
+
+_MOST = 64
+
+
+def limits(found: list[Conversation], opened: "Decrypted | None") -> list[str]:
+    """Return what nobody can tell, the worst first: what was never captured, then what is sealed.
+
+    A key brings back what is sealed, and nothing brings back the other.
+    """
+    encrypted = [one for one in found if Kind.DTLS in one.kinds]
+    encrypted.sort(key=lambda one: -one.packets)
+    said = [words for one in encrypted for words in _one_way(one)][:_MOST]
+    said += [words for one in encrypted for words in _without_handshake(one)][:_MOST]
+    if encrypted and (opened is None or not any(one.opened for one in opened.sessions)):
+        said.append(
+            "What the encrypted records say: no key to them was given. Sizes and times are all "
+            "that is left, so what probably happened is a proposal."
+        )
+    return said
+
+
+def _one_way(one: Conversation) -> Iterator[str]:
+    heard = [side for side in one.sides if side.tracks]
+    if len(heard) == 1:
+        side = heard[0]
+        records = sum(track.records for track in side.tracks)
+        yield (
+            f"What {side.destination} said: all {records:,} DTLS records go {side.words}, and none "
+            "comes back. One direction is missing in this capture."
+        )
+
+
+def _without_handshake(one: Conversation) -> Iterator[str]:
+    sealed = any(track.epoch for side in one.sides for track in side.tracks)
+    if sealed and one.suite() is None:
+        yield (
+            f"The keys of {one.sides[0].words}: its handshake is not in this capture, so no key "
+            "log can open it. Capture from before the app connects."
+        )

@@ -1,0 +1,1 @@
+"""From a capture file to datagrams, thousands at once."""

@@ -1,0 +1,178 @@
+"""Two readings of one capture, side by side: the seed documents' and the true one.
+
+The documents take `17 fe fd` for a magic number, the bytes behind it for flags and a command, and
+the sizes for kinds of packets. Every step here counts, on the reader's own file, what decides.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from rote.capture.judge.classify import Kind
+from rote.capture.judge.conversations import Side
+from rote.capture.judge.field_statistics import Verdict, field_values, judge
+from rote.capture.judge.sizes import is_acknowledgement
+from rote.capture.report.report import COMMAND_AT, Report
+
+_COMMANDS = (0x09, 0x0A, 0x0B, 0x0C, 0x0D, 0x0E, 0x0F, 0x1A, 0x2B, 0x41)
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One question, two answers, and the count that decides."""
+
+    question: str
+    seeds: str
+    truth: str
+    counted: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """The whole walk."""
+
+    title: str
+    steps: tuple[Step, ...]
+    conclusion: str
+    verdict: Verdict | None = None
+
+    def document(self) -> dict[str, object]:
+        """Return what `--json` shows."""
+        return {
+            "title": self.title,
+            "steps": [
+                {
+                    "question": step.question,
+                    "documents": step.seeds,
+                    "truth": step.truth,
+                    "counted": step.counted,
+                }
+                for step in self.steps
+            ],
+            "conclusion": self.conclusion,
+            "command_byte": None if self.verdict is None else self.verdict.document(),
+        }
+
+
+def explain(report: Report) -> Explanation:
+    """Walk through both readings on the busiest direction that the documents would speak of."""
+    sides = [side for one in report.conversations for side in one.sides]
+    sides = [side for side in sides if side.kinds.get(Kind.DTLS)]
+    if not sides:
+        return _nothing(report)
+    side = max(sides, key=lambda side: side.kinds[Kind.DTLS])
+    kept = report.analysis.heads_of(side.number)
+    if kept is None:
+        return _nothing(report)
+    heads, sizes = kept
+    like = heads[:, 1] == 0xFE
+    heads, sizes = heads[like], sizes[like]
+    verdict = judge(heads, sizes, COMMAND_AT)
+    steps = (
+        _first_bytes(heads),
+        _header(side),
+        _command(heads, sizes, verdict),
+        _length(heads, sizes),
+        _checksum(report),
+        _acknowledgements(report, side),
+    )
+    conclusion = (
+        "The documents' packets are DTLS 1.2 records of a WebRTC connection. Without the session's "
+        "keys nobody can read what is in them; with a key log, rote can: "
+        "rote capture FILE --keylog KEYS."
+    )
+    return Explanation(f"{report.name}: {side.words}", steps, conclusion, verdict)
+
+
+def _nothing(report: Report) -> Explanation:
+    frames = report.count(Kind.TEACHING)
+    words = (
+        f"There are {frames:,} documented teaching frames here, each with a valid CRC-32: this "
+        "is rote's own UDP protocol, and the documents' reading of it is the right one."
+        if frames
+        else "No DTLS record is in this capture, so the two readings do not differ on it. Capture "
+        "the phone app while it is connected to a robot, for example with PCAPdroid."
+    )
+    return Explanation(report.name, (), words)
+
+
+def _first_bytes(heads: np.ndarray) -> Step:
+    start = heads[0, :13].tobytes().hex(" ") if heads.size else ""
+    alike = int((heads[:, :3] == np.array([0x17, 0xFE, 0xFD], np.uint8)).all(axis=1).sum())
+    return Step(
+        "How does a datagram begin?",
+        '17 is the message type "command stream"; fe fd 00 is a magic number.',
+        "17 is the content type 23, application data; fe fd is the version DTLS 1.2; 00 is half "
+        "of the next field.",
+        f"{alike:,} of {heads.shape[0]:,} datagrams looked at begin 17 fe fd; the first: {start}",
+    )
+
+
+def _header(side: Side) -> Step:
+    tracks = [track for track in side.tracks if track.epoch > 0]
+    seen = "; ".join(
+        f"epoch {track.epoch}: {track.records:,} records numbered {track.lowest:,} to "
+        f"{track.highest:,}, {track.missing:,} missing"
+        for track in tracks
+    )
+    return Step(
+        "What are the eight bytes from the fourth on?",
+        "Flags 01 00, a sequence number, reserved bytes, a type indicator, and the command id.",
+        "Two bytes of epoch, which counts sets of keys, and six bytes of one number that goes up "
+        "by one with every record.",
+        seen,
+    )
+
+
+def _command(heads: np.ndarray, sizes: np.ndarray, verdict: Verdict) -> Step:
+    values = field_values(heads[sizes > COMMAND_AT], COMMAND_AT, 1)
+    known = float(np.isin(values, _COMMANDS).mean()) if values.size else 0.0
+    return Step(
+        "Is the byte at their offset 12 a command id?",
+        "Yes: 0x09 to 0x0C initialise, 0x0D teaches, 0x1A lists, 0x2B saves, 0x41 plays. (Their "
+        "header has two bytes more than the datagram; it is byte 10, counted from 0.)",
+        "It is the lowest byte of the record's number. That is why 0x09 to 0x0F come \"in "
+        'sequence", and why every command comes again after 256 records.',
+        f"{verdict.kind}: {verdict.why}. {known:.1%} of the records have one of the ten "
+        f'"commands"; a plain counter gives {len(_COMMANDS) / 256:.1%}',
+    )
+
+
+def _length(heads: np.ndarray, sizes: np.ndarray) -> Step:
+    lengths = field_values(heads, 11, 2)
+    fits = int((lengths + 13 == sizes).sum())
+    return Step(
+        "Where does the payload begin, and is there a checksum behind it?",
+        "Length at 13, payload at 15, four bytes of CRC-32 at the end: 63, 167, 203 or 239 bytes.",
+        "Length at 11, contents at 13, nothing behind: 57, 161, 197 or 233 bytes.",
+        f"{fits:,} of {sizes.size:,} datagrams are exactly 13 + length",
+    )
+
+
+def _checksum(report: Report) -> Step:
+    frames = report.count(Kind.TEACHING)
+    return Step(
+        "Does any datagram have the documented CRC-32?",
+        'All of them, "verified".',
+        "A checksum that is right by chance would come once in four thousand million datagrams.",
+        f"{frames:,} documented frames with a valid CRC in this capture",
+    )
+
+
+def _acknowledgements(report: Report, side: Side) -> Step:
+    _, lengths = report.analysis.records_of(side.number)
+    one = next(one for one in report.conversations if side in one.sides)
+    counted = "no cipher fits the sizes, so nothing can be said"
+    if one.cipher is not None and lengths.size:
+        number = int(is_acknowledgement(lengths, one.cipher.overhead).sum())
+        size = one.cipher.overhead + 28 + 13
+        counted = (
+            f"{number:,} of {lengths.size:,} records have {size} bytes: 13 of header, 28 of an "
+            f"acknowledgement, {one.cipher.overhead} of {one.cipher.name} ({one.cipher.why})"
+        )
+    return Step(
+        "What are the many short ones?",
+        "57-byte commands, sent all the time.",
+        'Most likely SCTP acknowledgements: the phone says "received" to what the robot sends.',
+        counted,
+    )

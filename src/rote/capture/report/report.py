@@ -1,0 +1,260 @@
+"""What a capture holds, as one value: for the terminal, for JSON, for a page."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rote.capture.judge.analysis import KEEP_RECORDS, KEEP_RECORDS_STREAM, Analysis
+from rote.capture.judge.classify import Kind
+from rote.capture.judge.conversations import Conversation, Side, conversations
+from rote.capture.judge.field_statistics import LEAST, Verdict, judge
+from rote.capture.judge.timeline import Entry, iso
+from rote.capture.judge.timeline_build import plot
+from rote.capture.judge.unknowable import limits
+from rote.capture.read.packets import LINKTYPES, Decoder, datagrams
+from rote.capture.read.reader import Capture, open_capture
+
+if TYPE_CHECKING:
+    from rote.capture.decode.decrypt import Decrypted
+
+COMMAND_AT, SEEDS_SAY = 10, 12
+"""Where the "command id" of the seed documents really is, and where they draw it: their header has
+two bytes more than the datagrams have."""
+_MOST_TESTS, _MOST_JUDGED = 8, 256
+_MOST_FLOWS_SHOWN = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class FieldTest:
+    """A byte that was offered as a command, and what statistics make of it."""
+
+    direction: str
+    field: str
+    verdict: Verdict
+    seeds_offset: int | None = None
+
+    def document(self) -> dict[str, Any]:
+        """Return what `--json` shows."""
+        where = {"direction": self.direction, "field": self.field}
+        return where | {"documents_offset": self.seeds_offset} | self.verdict.document()
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """Everything there is to say about a capture."""
+
+    name: str
+    format: str
+    analysis: Analysis
+    conversations: list[Conversation]
+    timeline: list[Entry]
+    tests: list[FieldTest]
+    warnings: list[str]
+    decrypted: "Decrypted | None" = None
+    totals: dict[Kind, int] = field(default_factory=dict)
+
+    def count(self, *kinds: Kind) -> int:
+        """Return how many packets are of some kinds."""
+        return sum(self.totals.get(kind, 0) for kind in kinds)
+
+    @property
+    def limits(self) -> list[str]:
+        """What nobody can tell from this capture, in words; the worst first."""
+        return limits(self.conversations, self.decrypted)
+
+    def document(self) -> dict[str, Any]:
+        """Return what `--json` shows; docs/capture.md says what each key means."""
+        found, decoder = self.analysis, self.analysis.decoder
+        first, last = found.first_ns, found.last_ns
+        return {
+            "file": self.name,
+            "format": self.format,
+            "packets": decoder.packets,
+            "udp_packets": found.udp,
+            "tcp_packets": found.tcp,
+            "other_packets": sum(decoder.other.values()),
+            "not_ip": decoder.not_ip,
+            "damaged": decoder.damaged,
+            "start": None if first is None else iso(first),
+            "end": None if last is None else iso(last),
+            "seconds": None if first is None or last is None else (last - first) / 1e9,
+            "dtls_records": found.dtls,
+            "stun_packets": self.count(Kind.STUN),
+            "srtp_packets": self.count(Kind.RTP, Kind.RTCP),
+            "teaching_frames": self.count(Kind.TEACHING),
+            "a1_frames": self.count(Kind.A1),
+            "kinds": {kind.words: count for kind, count in self.totals.items()},
+            "fragments": {
+                "pieces": decoder.fragments.pieces,
+                "whole": decoder.fragments.whole,
+                "refused": decoder.fragments.refused,
+                "unfinished": decoder.fragments.unfinished,
+            },
+            "apps": sorted(decoder.apps),
+            "flows": [one.document() for one in self.conversations[:_MOST_FLOWS_SHOWN]],
+            "flows_total": len(self.conversations),
+            "packets_without_flow": found.flows.left_out,
+            "cannot_be_known": self.limits,
+            "timeline": [entry.document() for entry in self.timeline],
+            "field_tests": [test.document() for test in self.tests],
+            "decrypted": _decrypted_document(self.decrypted),
+            "warnings": self.warnings,
+        }
+
+
+def report(
+    path: Path | str, *, stream: bool = False, keylog: str | None = None, head: int = 0
+) -> Report:
+    """Read a capture and say what it holds; with a key log, also what was said in it."""
+    with open_capture(path) as capture:
+        analysis = survey(capture, stream=stream, head=head)
+    opened = _decrypt(path, capture, keylog)
+    return written(capture, analysis, opened)
+
+
+def survey(capture: Capture, *, stream: bool = False, head: int = 0) -> Analysis:
+    """Read an open capture to its end."""
+    keep = KEEP_RECORDS_STREAM if stream else KEEP_RECORDS
+    return Analysis(head=head, keep_records=keep).run(capture)
+
+
+def written(capture: Capture, analysis: Analysis, opened: "Decrypted | None" = None) -> Report:
+    """Return the report on a capture that has been read."""
+    found = conversations(analysis)
+    warnings = [*capture.warnings, *_doubts(analysis)]
+    lines = plot(analysis, found)
+    if opened is not None:
+        warnings += [problem.words for problem in opened.problems]
+        # What was read replaces what was guessed about the same.
+        lines = [line for line in lines if not opened.timeline or line.confidence >= 0.99]
+        lines += [Entry(*_entry(entry)) for entry in opened.timeline]
+        lines.sort(key=lambda line: line.start_ns)
+    return Report(
+        capture.name,
+        capture.format,
+        analysis,
+        found,
+        lines,
+        field_tests(analysis, found),
+        warnings,
+        opened,
+        _believed(analysis, found),
+    )
+
+
+def _entry(entry: Any) -> tuple[str, int, int | None, float, str]:
+    return entry.kind, entry.start_ns, entry.end_ns, entry.confidence, entry.evidence
+
+
+def _believed(analysis: Analysis, found: list[Conversation]) -> dict[Kind, int]:
+    """Return the totals, in which media that is not believed is unknown."""
+    totals = analysis.flows.kind_totals()
+    doubted = {Kind.RTP: 0, Kind.RTCP: 0}
+    for one in found:
+        for kind, count in one.doubted.items():
+            doubted[kind] += count
+    for kind, count in doubted.items():
+        if count:
+            totals[kind] -= count
+            totals[Kind.UNKNOWN] = totals.get(Kind.UNKNOWN, 0) + count
+    return {kind: totals[kind] for kind in Kind if totals.get(kind)}
+
+
+def field_tests(analysis: Analysis, found: list[Conversation]) -> list[FieldTest]:
+    """Judge the bytes that the seed documents take for a command, in the busiest directions."""
+    tests: list[FieldTest] = []
+    sides = [side for one in found for side in one.sides if one.protocol == "udp"]
+    sides.sort(key=lambda side: -side.packets)
+    for side in sides:
+        if side.packets < LEAST or len(tests) >= 2 * _MOST_TESTS:
+            break
+        kept = analysis.heads_of(side.number)
+        if kept is None:
+            continue
+        if side.kinds.get(Kind.DTLS, 0) > side.packets // 2:
+            heads, sizes = _alike(side, *kept)
+            words = "the documents' command id: their offset 12, byte 10 of a DTLS record"
+            verdict = judge(heads, sizes, COMMAND_AT)
+            tests.append(FieldTest(side.words, words, verdict, SEEDS_SAY))
+            words = "byte 12 of the datagram: the low byte of the record's length"
+            tests.append(FieldTest(side.words, words, judge(heads, sizes, 12)))
+        else:
+            tests.append(FieldTest(side.words, "byte 12 of the datagram", judge(*kept, 12)))
+    return tests
+
+
+def _alike(side: Side, heads: np.ndarray, sizes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Leave out what only shares the ports: a field of DTLS records means nothing in STUN."""
+    if side.kinds.get(Kind.DTLS, 0) <= side.packets // 2:
+        return heads, sizes
+    like = heads[:, 1] == 0xFE
+    return heads[like], sizes[like]
+
+
+def judge_field(report: Report, offset: int, width: int) -> list[FieldTest]:
+    """Judge one field in every direction of UDP, the busiest first."""
+    tests = []
+    sides = [side for one in report.conversations for side in one.sides]
+    for side in sorted(sides, key=lambda side: -side.packets)[:_MOST_JUDGED]:
+        kept = report.analysis.heads_of(side.number)
+        if kept is not None:
+            verdict = judge(*_alike(side, *kept), offset, width)
+            tests.append(FieldTest(side.words, f"byte {offset} of the datagram", verdict))
+    return tests
+
+
+def _decrypt(path: Path | str, capture: Capture, keylog: str | None) -> "Decrypted | None":
+    """Read the capture a second time, datagram by datagram, with the keys."""
+    inside = b"\n".join(capture.secrets).decode(errors="replace")
+    if keylog is None and not inside:
+        return None
+    if str(path) == "-":
+        capture.warn("standard input can be read only once, so nothing was decrypted")
+        return None
+    from rote.capture.decode.decrypt import decrypt  # noqa: PLC0415 - slow to load, seldom needed
+
+    decoder = Decoder()
+    with open_capture(path) as again:
+        batches = (batch for records in again for batch in decoder.decode(records))
+        return decrypt(datagrams(batches, decoder), f"{keylog or ''}\n{inside}")
+
+
+def _decrypted_document(opened: "Decrypted | None") -> dict[str, Any] | None:
+    if opened is None:
+        return None
+    return {
+        "sessions": len(opened.sessions),
+        "messages": len(opened.messages),
+        "chunks": opened.chunks,
+        "requests": [pair.document() for pair in opened.pairs],
+        "problems": [problem._asdict() for problem in opened.problems],
+    }
+
+
+def _doubts(analysis: Analysis) -> list[str]:
+    """Say in words what could not be taken into account."""
+    decoder, fragments = analysis.decoder, analysis.decoder.fragments
+    said = [
+        f"{count:,} packets of linktype {link} ({LINKTYPES.get(link, 'not known here')}) were "
+        "counted and not read"
+        for link, count in sorted(decoder.unknown_links.items())
+    ]
+    if decoder.damaged:
+        said.append(f"{decoder.damaged:,} packets have headers that contradict themselves")
+    if fragments.refused:
+        said.append(f"{fragments.refused:,} packets came in pieces that overlap and were refused")
+    if fragments.unfinished:
+        said.append(f"{fragments.unfinished:,} packets miss some of their pieces")
+    if analysis.flows.left_out:
+        said.append(
+            f"more than {analysis.flows.limit:,} directions: {analysis.flows.left_out:,} packets "
+            "of the others are in the totals only"
+        )
+    if analysis.records.left_out:
+        said.append(
+            f"the time line rests on the first {analysis.records.count:,} encrypted records; "
+            f"{analysis.records.left_out:,} more came"
+        )
+    return said

@@ -1,0 +1,1 @@
+"""Captures that can be shown to others."""

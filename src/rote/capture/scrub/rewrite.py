@@ -1,0 +1,325 @@
+"""One packet with other addresses and names in it, as long as before, and its checksums right.
+
+What is encrypted stays. What cannot be looked into and might name somebody is filled with zeros:
+links and protocols that are not known here. Unknown datagrams stay as they are but for the words
+that were found elsewhere.
+"""
+
+import struct
+from contextlib import suppress
+
+from rote.capture.scrub.identifiers import DNS_PORTS, DnsRewriter, Words
+from rote.capture.scrub.pseudonyms import Pseudonyms
+from rote.capture.synthetic.ethernet import checksum, pseudo_header
+from rote.errors import DecodeError
+
+ETHERNET, NULL, LOOP, COOKED, COOKED_2 = 1, 0, 108, 113, 276
+RAW = frozenset((12, 14, 101, 228, 229))
+_VLAN = frozenset((0x8100, 0x88A8, 0x9100))
+_IP, _IP6, _ARP = 0x0800, 0x86DD, 0x0806
+_ICMP, _IGMP, _TCP, _UDP, _ICMP6, _NONE, _ESP = 1, 2, 6, 17, 58, 59, 50
+_EXTENSIONS = frozenset((0, 43, 60))
+_FRAGMENT = 44
+_CHECKSUM_AT = {_TCP: 16, _UDP: 6, _ICMP: 2, _ICMP6: 2}
+_DHCP_PORTS = frozenset((67, 68))
+_DHCP_ADDRESSES = frozenset((3, 6, 28, 42, 50, 54))
+_DHCP_PLAIN = frozenset((1, 51, 52, 53, 55, 57, 58, 59))
+
+
+class Rewriter:
+    """Rewrites packets, one set of names for all."""
+
+    def __init__(self, names: Pseudonyms) -> None:
+        self.words = Words(names)
+        self.blanked = 0
+        """Packets, or parts of them, that were filled with zeros."""
+        self._names = names
+        self._learning = False
+        self._packet = bytearray()
+
+    def learn(self, linktype: int, packet: bytes) -> None:
+        """Look for names in a packet."""
+        self._learning = True
+        self._link(linktype, packet)
+        self._learning = False
+
+    def rewrite(self, linktype: int, packet: bytes) -> bytes:
+        """Return the packet with other names and addresses."""
+        self._link(linktype, packet)
+        return bytes(self._packet)
+
+    # ---- links ----------------------------------------------------------------------------------
+
+    def _link(self, linktype: int, packet: bytes) -> None:
+        self._packet = bytearray(packet)
+        at, kind = 0, 0
+        try:
+            if linktype == ETHERNET:
+                at, kind = self._ethernet()
+            elif linktype in RAW:
+                kind = _IP if self._packet[0] >> 4 == 4 else _IP6
+            elif linktype in (NULL, LOOP):
+                at, kind = 4, _IP if self._packet[4] >> 4 == 4 else _IP6
+            elif linktype == COOKED:
+                self._hardware(6, min(self._number(4), 8))
+                at, kind = 16, self._number(14)
+            elif linktype == COOKED_2:
+                self._hardware(12, min(self._packet[11], 8))
+                at, kind = 20, self._number(0)
+            self._network(kind, at)
+        except (struct.error, IndexError):
+            self._blank(at)
+
+    def _ethernet(self) -> tuple[int, int]:
+        self._hardware(0, 6)
+        self._hardware(6, 6)
+        at, kind = 14, self._number(12)
+        while kind in _VLAN:
+            at, kind = at + 4, self._number(at + 2)
+        return at, kind
+
+    def _hardware(self, at: int, size: int) -> None:
+        old = bytes(self._packet[at : at + size])
+        if size and len(old) == size:
+            self._packet[at : at + size] = self._names.hardware(old)
+
+    def _number(self, at: int) -> int:
+        value: int = struct.unpack_from(">H", self._packet, at)[0]
+        return value
+
+    def _blank(self, at: int, end: int | None = None) -> None:
+        end = len(self._packet) if end is None else end
+        if end > at:
+            self.blanked += not self._learning
+            self._packet[at:end] = bytes(end - at)
+
+    def _network(self, kind: int, at: int) -> None:
+        if kind == _IP and self._packet[at] >> 4 == 4:
+            self._ipv4(at)
+        elif kind == _IP6 and self._packet[at] >> 4 == 6:
+            self._ipv6(at)
+        elif kind == _ARP:
+            self._arp(at)
+        else:
+            self._blank(at)
+
+    def _arp(self, at: int) -> None:
+        hardware, protocol = self._packet[at + 4], self._packet[at + 5]
+        if (hardware, protocol) != (6, 4) or len(self._packet) < at + 28:
+            self._blank(at)
+            return
+        for start in (at + 8, at + 18):
+            self._hardware(start, 6)
+            self._address(start + 6, 4)
+        self._packet[at + 28 :] = bytes(len(self._packet) - at - 28)
+
+    # ---- internet -------------------------------------------------------------------------------
+
+    def _address(self, at: int, size: int) -> None:
+        old = bytes(self._packet[at : at + size])
+        if len(old) == size:
+            change = self._names.ipv4 if size == 4 else self._names.ipv6
+            self._packet[at : at + size] = change(old)
+
+    def _ipv4(self, at: int, *, quoted: bool = False) -> None:
+        head = (self._packet[at] & 15) * 4
+        total, offset = self._number(at + 2), self._number(at + 6)
+        if head < 20 or len(self._packet) < at + head:
+            self._blank(at + 1)
+            return
+        before = bytes(self._packet[at + 12 : at + 20])
+        self._address(at + 12, 4)
+        self._address(at + 16, 4)
+        self._packet[at + 20 : at + head] = b"\1" * (head - 20)  # options may hold a route
+        self._packet[at + 10 : at + 12] = b"\0\0"
+        self._packet[at + 10 : at + 12] = checksum(bytes(self._packet[at : at + head])).to_bytes(2)
+        end = at + total if total else len(self._packet)
+        self._pad(at + max(total, head), quoted=quoted)
+        whole = not offset & 0x3FFF and end <= len(self._packet) and not quoted
+        part = _Part(at + head, min(end, len(self._packet)), before, (at + 12, 4), whole)
+        self._transport(self._packet[at + 9], part, first=not offset & 0x1FFF)
+
+    def _ipv6(self, at: int, *, quoted: bool = False) -> None:
+        if len(self._packet) < at + 40:
+            self._blank(at + 1)
+            return
+        before = bytes(self._packet[at + 8 : at + 40])
+        self._address(at + 8, 16)
+        self._address(at + 24, 16)
+        total, kind = self._number(at + 4), self._packet[at + 6]
+        end = at + 40 + total if total else len(self._packet)
+        self._pad(end, quoted=quoted)
+        start, first, whole = at + 40, True, end <= len(self._packet) and not quoted
+        while kind in _EXTENSIONS or kind == _FRAGMENT:
+            following = self._packet[start]
+            size = 8
+            if kind == _FRAGMENT:
+                first, whole = self._number(start + 2) < 8, False
+            else:
+                size += 8 * self._packet[start + 1]
+                if kind == 43:
+                    self._blank(start + 4, min(start + size, len(self._packet)))
+            start, kind = start + size, following
+        part = _Part(start, min(end, len(self._packet)), before, (at + 8, 16), whole)
+        self._transport(kind, part, first=first)
+
+    def _pad(self, end: int, *, quoted: bool) -> None:
+        """Fill what follows a packet in its frame: old memory has been seen there."""
+        if not quoted and end < len(self._packet):
+            self._packet[end:] = bytes(len(self._packet) - end)
+
+    # ---- transports -----------------------------------------------------------------------------
+
+    def _transport(self, kind: int, part: "_Part", *, first: bool) -> None:
+        at, end = part.start, part.end
+        if kind in (_TCP, _UDP) and first:
+            self._ported(kind, part)
+        elif kind in (_TCP, _UDP) and not first:
+            self._words(at, end)
+        elif kind in (_ICMP, _ICMP6) and first and end - at >= 8:
+            self._control(kind, part)
+        elif kind not in (_IGMP, _ESP, _NONE):
+            self._blank(at, end)
+
+    def _ported(self, kind: int, part: "_Part") -> None:
+        at, end = part.start, part.end
+        smallest = 8 if kind == _UDP else 20
+        if end - at < smallest:
+            # Quoted in an error message, or cut off: the ports are no secret, the sum is.
+            self._blank(min(at + 4, end), end)
+            return
+        ports = {self._number(at), self._number(at + 2)}
+        head = 8 if kind == _UDP else max((self._packet[at + 12] >> 4) * 4, 20)
+        if kind == _UDP and ports & DNS_PORTS:
+            self._dns(at + head, end)
+        elif kind == _UDP and ports <= _DHCP_PORTS:
+            self._dhcp(at + head, end)
+        else:
+            self._words(min(at + head, end), end)
+        self._seal(kind, part)
+
+    def _words(self, at: int, end: int) -> None:
+        payload = bytes(self._packet[at:end])
+        if self._learning:
+            self.words.learn(payload)
+        else:
+            self._packet[at:end] = self.words.replace(payload)
+
+    def _dns(self, at: int, end: int) -> None:
+        try:
+            message = DnsRewriter(bytes(self._packet[at:end]), self._names).rewritten()
+            self._packet[at:end] = message
+        except DecodeError:
+            self._blank(at, end)
+
+    def _dhcp(self, at: int, end: int) -> None:
+        """Addresses and hardware addresses by their place, options by their kind."""
+        if end - at < 240:
+            self._blank(at, end)
+            return
+        for place in range(at + 12, at + 28, 4):
+            self._address(place, 4)
+        self._hardware(at + 28, 6)
+        self._packet[at + 34 : at + 236] = bytes(202)
+        place = at + 240
+        while place + 1 < end and self._packet[place] != 255:
+            code, size = self._packet[place], self._packet[place + 1]
+            start, stop = place + 2, min(place + 2 + size, end)
+            if code == 0:
+                place += 1
+                continue
+            if code in _DHCP_ADDRESSES:
+                for each in range(start, stop - 3, 4):
+                    self._address(each, 4)
+            elif code == 61 and size == 7:
+                self._hardware(start + 1, 6)
+            elif code not in _DHCP_PLAIN:
+                text = bytes(self._packet[start:stop]).decode("latin-1")
+                self._packet[start:stop] = self._names.word(text).encode("latin-1")
+            place = stop
+
+    def _control(self, kind: int, part: "_Part") -> None:
+        """Errors quote a packet; neighbours tell addresses."""
+        at, end = part.start, part.end
+        number = self._packet[at]
+        with suppress(struct.error, IndexError):
+            if kind == _ICMP and number in (3, 4, 5, 11, 12):
+                if number == 5:
+                    self._address(at + 4, 4)
+                self._quoted(at + 8, end, 4)
+            elif kind == _ICMP6 and number in (1, 2, 3, 4):
+                self._quoted(at + 8, end, 6)
+            elif kind == _ICMP6 and 133 <= number <= 137:
+                self._neighbour(number, at, end)
+            elif kind == _ICMP6 and 130 <= number <= 132:
+                self._address(at + 8, 16)
+        self._seal(kind, part)
+
+    def _quoted(self, at: int, end: int, version: int) -> None:
+        if end - at < 20 or self._packet[at] >> 4 != version:
+            self._blank(at, end)
+            return
+        rest, self._packet = self._packet[end:], self._packet[:end]
+        (self._ipv4 if version == 4 else self._ipv6)(at, quoted=True)
+        self._packet += rest
+
+    def _neighbour(self, number: int, at: int, end: int) -> None:
+        start = {133: 8, 134: 16, 135: 24, 136: 24, 137: 40}[number] + at
+        for place in range(at + 8, start, 16):
+            if number > 134:
+                self._address(place, 16)
+        while start + 8 <= end:
+            kind, size = self._packet[start], 8 * self._packet[start + 1]
+            if size == 0 or start + size > end:
+                self._blank(start, end)
+                return
+            if kind in (1, 2):
+                self._hardware(start + 2, 6)
+            elif kind == 3 and size == 32:
+                self._address(start + 16, 16)
+            elif kind != 5:
+                self._blank(start + 2, start + size)
+            start += size
+
+    def _seal(self, kind: int, part: "_Part") -> None:
+        """Make the checksum right."""
+        at, end = part.start, part.end
+        place = at + _CHECKSUM_AT[kind]
+        if place + 2 > end:
+            return
+        stated = self._number(place)
+        where, width = part.addresses
+        ends = bytes(self._packet[where : where + 2 * width])
+        if kind == _UDP and stated == 0 and width == 4:
+            return  # it was not wanted, and is not missed
+        if part.whole:
+            self._packet[place : place + 2] = b"\0\0"
+            covered = bytes(self._packet[at:end])
+            if kind != _ICMP:
+                pseudo = pseudo_header(ends[:width], ends[width:], kind, len(covered))
+                covered = pseudo + covered
+            self._packet[place : place + 2] = (checksum(covered) or 0xFFFF).to_bytes(2)
+        elif kind == _UDP and width == 4:
+            self._packet[place : place + 2] = b"\0\0"  # of the rest nothing is known
+        elif kind != _ICMP:
+            # The old sum, less the old addresses, with the new ones.
+            total = (~stated & 0xFFFF) + checksum(part.before) + (~checksum(ends) & 0xFFFF)
+            self._packet[place : place + 2] = checksum(b"", total).to_bytes(2)
+
+
+class _Part:
+    """Where in a packet its transport is."""
+
+    __slots__ = ("addresses", "before", "end", "start", "whole")
+
+    def __init__(
+        self, start: int, end: int, before: bytes, addresses: tuple[int, int], whole: bool
+    ) -> None:
+        self.start = start
+        self.end = max(start, end)
+        self.before = before
+        """The addresses as they were."""
+        self.addresses = addresses
+        """Where they are, and how long one is."""
+        self.whole = whole
+        """Whether all that the checksum covers is here."""

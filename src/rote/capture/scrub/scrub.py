@@ -1,0 +1,238 @@
+"""A copy of a capture that can be shown to others: who and where is replaced, the rest stays.
+
+Addresses, hardware addresses, serials, tokens and host names become others, the same ones in every
+packet and of the same length; checksums are right again; what is encrypted stays as it is. From a
+pcapng everything goes that is not a packet or needed to read one: names, comments, secrets. The
+copy appears when it is complete, and not before.
+
+What it cannot do: words cut in two by the border of two TCP segments, names inside certificates,
+the name that QUIC asks for, and what unknown protocols say stay as they are.
+"""
+
+import gzip
+import secrets
+import struct
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, BinaryIO, NamedTuple, cast
+
+from rote.atomic_file import appearing
+from rote.capture.read.reader import LARGEST_BLOCK, LARGEST_PACKET, NotACaptureError
+from rote.capture.scrub.pseudonyms import Pseudonyms
+from rote.capture.scrub.rewrite import Rewriter
+from rote.capture.synthetic.ethernet import block
+from rote.errors import BadRequestError
+
+_GZIP = b"\x1f\x8b"
+_NG = b"\x0a\x0d\x0d\x0a"
+_ORDERS = {
+    b"\xd4\xc3\xb2\xa1": "<",
+    b"\x4d\x3c\xb2\xa1": "<",
+    b"\xa1\xb2\xc3\xd4": ">",
+    b"\xa1\xb2\x3c\x4d": ">",
+    b"\x34\xcd\xb2\xa1": "<",
+    b"\xa1\xb2\xcd\x34": ">",
+}
+_MODIFIED = frozenset((b"\x34\xcd\xb2\xa1", b"\xa1\xb2\xcd\x34"))
+_SECTION, _INTERFACE, _OLD_PACKET, _SIMPLE, _STATISTICS, _PACKET = 0x0A0D0D0A, 1, 2, 3, 5, 6
+_KEPT_OPTIONS = {_INTERFACE: frozenset((9, 14)), _STATISTICS: frozenset(range(2, 9))}
+
+Change = Callable[[int, bytes], bytes]
+
+
+@dataclass(slots=True)
+class Scrubbed:
+    """What was done."""
+
+    packets: int = 0
+    words: int = 0
+    """Names, serials and tokens that were replaced wherever they occurred."""
+    blanked: int = 0
+    """Packets, or parts of them, that could not be looked into and are zeros now."""
+    dropped: int = 0
+    """Blocks of the file that held names, comments or secrets, or that are not known here."""
+    warnings: list[str] = field(default_factory=list)
+
+
+def scrub(source: Path, target: Path, key: bytes | None = None) -> Scrubbed:
+    """Write a copy of `source` without names; with the same key, captures keep the same names."""
+    names = Pseudonyms(key or secrets.token_bytes(32))
+    rewriter = Rewriter(names)
+    done = Scrubbed()
+    if target.exists() and source.exists() and target.samefile(source):
+        raise BadRequestError(
+            f"{target} would be overwritten while it is read", "Name another file."
+        )
+
+    def learn(linktype: int, packet: bytes) -> bytes:
+        rewriter.learn(linktype, packet)
+        return packet
+
+    with _opened(source) as (file, _):
+        for _ in _pieces(file, learn, Scrubbed(), source):
+            pass
+    with _opened(source) as (file, packed), appearing(target) as out, _packing(out, packed) as sink:
+        for piece in _pieces(file, rewriter.rewrite, done, source):
+            sink.write(piece)
+    done.words, done.blanked = len(rewriter.words), rewriter.blanked
+    return done
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[tuple[IO[bytes], bool]]:
+    try:
+        if path.exists() and not path.is_file():
+            raise BadRequestError(f"{path} cannot be read: it is not a file")
+        with path.open("rb") as file:
+            packed = file.read(2) == _GZIP
+            file.seek(0)
+            yield (cast("IO[bytes]", gzip.GzipFile(fileobj=file)) if packed else file), packed
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise BadRequestError(f"{path} cannot be read: {reason}") from None
+
+
+@contextmanager
+def _packing(out: BinaryIO, packed: bool) -> Iterator[IO[bytes]]:
+    if not packed:
+        yield out
+        return
+    with gzip.GzipFile(fileobj=out, mode="wb", mtime=0, filename="") as file:
+        yield cast("IO[bytes]", file)
+
+
+class _EarlyEndError(Exception):
+    """The file ends, or breaks, here."""
+
+
+def _exactly(file: IO[bytes], size: int) -> bytes:
+    try:
+        data = file.read(size)
+    except (EOFError, gzip.BadGzipFile, OSError) as error:
+        raise _EarlyEndError(f"cannot be unpacked any further ({error})") from None
+    if len(data) < size:
+        raise _EarlyEndError("ends in the middle of a packet" if data else "")
+    return data
+
+
+def _pieces(file: IO[bytes], change: Change, done: Scrubbed, path: Path) -> Iterator[bytes]:
+    """Give the new file piece by piece, up to the last whole packet."""
+    try:
+        magic = _exactly(file, 4)
+    except _EarlyEndError:
+        magic = b""
+    if magic == _NG:
+        walk = _ng(file, change, done)
+    elif magic in _ORDERS:
+        walk = _classic(file, magic, change, done)
+    else:
+        seen = f"it begins with {magic.hex(' ')}" if magic else "it is empty"
+        raise NotACaptureError(str(path), seen)
+    try:
+        yield from walk
+    except _EarlyEndError as error:
+        if str(error):
+            done.warnings.append(f"{path} {error}; what came before is kept")
+
+
+def _classic(file: IO[bytes], magic: bytes, change: Change, done: Scrubbed) -> Iterator[bytes]:
+    order = _ORDERS[magic]
+    head = _exactly(file, 20)
+    linktype = struct.unpack(order + "I", head[16:])[0] & 0xFFFF
+    yield magic + head
+    record = struct.Struct(order + ("IIII8x" if magic in _MODIFIED else "IIII"))
+    while True:
+        start = _exactly(file, record.size)
+        size = record.unpack(start)[2]
+        if size > LARGEST_PACKET:
+            raise _EarlyEndError(f"claims a packet of {size} bytes, which cannot be")
+        packet = _exactly(file, size)
+        done.packets += 1
+        yield start + change(linktype, packet)
+
+
+class _Place(NamedTuple):
+    """Where in a block its packet is."""
+
+    interface: int
+    start: int
+    size: int
+
+
+def _ng(file: IO[bytes], change: Change, done: Scrubbed) -> Iterator[bytes]:
+    order = "<"
+    links: list[tuple[int, int]] = []
+    head, kind_bytes = b"", _NG
+    while True:
+        size_bytes = _exactly(file, 4)
+        if kind_bytes == _NG:
+            head = _exactly(file, 4)
+            order = "<" if head == b"\x4d\x3c\x2b\x1a" else ">"
+            links = []
+        kind, size = struct.unpack(order + "II", kind_bytes + size_bytes)
+        if size % 4 or not 12 + len(head) <= size <= LARGEST_BLOCK:
+            raise _EarlyEndError(f"claims a block of {size} bytes, which cannot be")
+        body = head + _exactly(file, size - 8 - len(head))
+        if struct.unpack(order + "I", body[-4:])[0] != size:
+            raise _EarlyEndError("has a block whose two lengths differ")
+        try:
+            yield _new_block(kind, body[:-4], order, links, change, done)
+        except (struct.error, IndexError):
+            done.dropped += 1
+        head, kind_bytes = b"", _exactly(file, 4)
+
+
+def _new_block(
+    kind: int,
+    body: bytes,
+    order: str,
+    links: list[tuple[int, int]],
+    change: Change,
+    done: Scrubbed,
+) -> bytes:
+    if kind == _SECTION:
+        # Its length would no longer be right, so it is not said.
+        return block(kind, body[:8] + b"\xff" * 8, order)
+    if kind == _INTERFACE:
+        link, _, snaplen = struct.unpack_from(order + "HHI", body)
+        links.append((link, snaplen))
+        return block(kind, body[:8] + _options(kind, body[8:], order), order)
+    if kind == _STATISTICS:
+        return block(kind, body[:12] + _options(kind, body[12:], order), order)
+    if kind not in (_PACKET, _SIMPLE, _OLD_PACKET):
+        done.dropped += 1
+        return b""
+    place = _place(kind, body, order, links)
+    if place.start + place.size > len(body):
+        raise IndexError
+    packet = body[place.start : place.start + place.size]
+    done.packets += 1
+    return block(kind, body[: place.start] + change(links[place.interface][0], packet), order)
+
+
+def _place(kind: int, body: bytes, order: str, links: list[tuple[int, int]]) -> _Place:
+    if kind == _PACKET:
+        interface, _, _, size = struct.unpack_from(order + "IIII", body)
+        return _Place(interface, 20, size)
+    if kind == _OLD_PACKET:
+        interface, _, _, _, size = struct.unpack_from(order + "HHIII", body)
+        return _Place(interface, 20, size)
+    (original,) = struct.unpack_from(order + "I", body)
+    snaplen = links[0][1] or LARGEST_PACKET
+    return _Place(0, 4, min(original, snaplen, len(body) - 4))
+
+
+def _options(kind: int, data: bytes, order: str) -> bytes:
+    """Return those options without which a packet cannot be read."""
+    kept, at = b"", 0
+    while at + 4 <= len(data):
+        code, size = struct.unpack_from(order + "HH", data, at)
+        end = at + 4 + size + -size % 4
+        if code == 0 or end > len(data):
+            break
+        if code in _KEPT_OPTIONS[kind]:
+            kept += data[at:end]
+        at = end
+    return kept + bytes(4) if kept else b""

@@ -1,0 +1,1 @@
+"""Captures made to teach and to test with."""
