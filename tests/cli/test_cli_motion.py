@@ -87,7 +87,7 @@ def test_retiming_meets_its_limit(
     wave: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "calm.mcap"
-    ask_json(capsys, "motion", "retime", wave, out, "--velocity", 1.0, "--calmer")
+    ask_json(capsys, "motion", "retime", wave, out, "--velocity", 1.0)
     track = load(out)
     speeds = np.abs(np.diff(track.joints_rad, axis=0)) / np.diff(track.times_s)[:, None]
     assert speeds.max() <= 1.001
@@ -305,7 +305,7 @@ def test_a_moving_picture_is_drawn(
         (("mirror", "{wave}", "{out}.txt"), "ending"),
         (("trim", "{wave}", "{out}", "--start", "9", "--end", "10"), ""),
         (("keep", "{wave}", "{out}", "--joint", "tail"), "has no tail"),
-        (("convert", "{wave}", "{out}", "--variant", "g1-99"), "no variant"),
+        (("convert", "{wave}", "{out}", "--variant", "g1-99"), "no robot 'g1-99'"),
     ],
 )
 def test_what_cannot_be_done_is_said_and_leaves_nothing_behind(

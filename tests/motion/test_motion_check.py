@@ -27,7 +27,7 @@ from rote.motion.check import (
     feet_margin_m,
 )
 from rote.motion.contact import ContactModel
-from rote.motion.edit import to_variant
+from rote.motion.edit import to_build
 from rote.motion.findings import CheckReport, Finding, Kind, Severity
 from rote.motion.kinematics import kinematics_of
 from rote.motion.track import Array, Track
@@ -515,7 +515,7 @@ def test_the_remedy_for_a_missing_joint_is_a_command_that_does_it() -> None:
         found = of_kind(check(track, build=G1_23.name, contact=False), Kind.VARIANT)
         assert any("--force" in finding.remedy for finding in found) is forced
         assert all("--variant g1-23" in finding.remedy for finding in found)
-        to_variant(track, "g1-23", force=forced)
+        to_build(track, "g1-23", force=forced)
 
 
 # ---- the report ---------------------------------------------------------------------------------

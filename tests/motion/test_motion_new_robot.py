@@ -119,7 +119,7 @@ def test_it_is_trimmed_smoothed_and_compared(family: Family) -> None:
 
 def test_retiming_keeps_to_its_own_motors(family: Family) -> None:
     turning = edit.speed(waving(family), 0.2)
-    fast = retime(turning, acceleration=1e3, jerk=1e5)
+    fast = retime(turning, acceleration=1e3, jerk=1e5, fastest=True)
     speeds = np.abs(np.diff(fast.joints_rad, axis=0)).max(axis=0) * fast.rate_hz
     assert 1.5 < speeds[0] <= 2.0 + 1e-6
     assert speeds[1] <= 4.0 + 1e-6
@@ -144,14 +144,14 @@ def test_it_is_mirrored_by_its_own_pairs_and_axes(family: Family) -> None:
 def test_it_comes_to_another_build_of_its_own_and_to_no_other_robot(family: Family) -> None:
     track = waving(family)
     with pytest.raises(BadRequestError, match="tripod-2 has no base_turn_joint"):
-        edit.to_variant(track, "tripod-2")
-    two = edit.to_variant(track, "tripod-2", force=True)
+        edit.to_build(track, "tripod-2")
+    two = edit.to_build(track, "tripod-2", force=True)
     assert (two.names, two.variant) == (NAMES[1:], "tripod-2")
-    back = edit.to_variant(edit.keep(two, NAMES[1:2]), "tripod")
+    back = edit.to_build(edit.keep(two, NAMES[1:2]), "tripod")
     assert (back.names, back.variant) == (NAMES, "tripod-3")
     assert back.joints_rad[0, 2] == 0.1, "at rest"
     with pytest.raises(BadRequestError, match="g1-29 has none of the track's 3 joints"):
-        edit.to_variant(track, "g1-29", force=True)
+        edit.to_build(track, "g1-29", force=True)
 
 
 # ---- the check ----------------------------------------------------------------------------------
@@ -193,7 +193,7 @@ def test_the_way_to_its_first_pose_is_as_soft_as_it_wants(family: Family) -> Non
 
 
 def test_a_start_pose_is_in_the_columns_of_the_build_that_is_given(family: Family) -> None:
-    two = edit.to_variant(waving(family), "tripod-2", force=True)
+    two = edit.to_build(waving(family), "tripod-2", force=True)
     report = check(two, start_pose=(0.1, 0.7), build=family.builds[1])
     (jump,) = [finding for finding in report.findings if finding.kind is Kind.JUMP]
     assert jump.joint == "right_paw_joint"
@@ -203,7 +203,7 @@ def test_a_start_pose_is_in_the_columns_of_the_build_that_is_given(family: Famil
 
 
 def test_torque_is_limited_by_the_motors_of_the_build_that_is_given(family: Family) -> None:
-    two = edit.to_variant(waving(family), "tripod-2", force=True)
+    two = edit.to_build(waving(family), "tripod-2", force=True)
     assert not [f for f in check(two).findings if f.kind is Kind.TORQUE]
     weak = family.of_machine(78)
     assert weak is not None
@@ -262,7 +262,7 @@ def test_it_survives_every_format(family: Family, tmp_path: Path, suffix: str) -
     assert found.variant == "tripod-3"
     if suffix != ".csv":
         assert_same(found, track)
-    two = edit.to_variant(track, "tripod-2", force=True)
+    two = edit.to_build(track, "tripod-2", force=True)
     files.save(two, tmp_path / f"two{suffix}")
     assert files.load(tmp_path / f"two{suffix}").variant == "tripod-2"
 

@@ -111,7 +111,7 @@ def test_every_retimed_track_meets_its_limits_at_ten_times_its_rate_and_keeps_it
         acceleration=acceleration,
         jerk=jerk,
         rate_hz=rate_hz,
-        at_most_as_fast=calm,
+        fastest=not calm,
     )
     assert_limits_hold(done, velocity, acceleration, jerk)
     assert_on_path(done, track)
@@ -143,13 +143,13 @@ def test_noise_does_not_make_it_slow() -> None:
 def test_a_reach_is_about_as_fast_as_limits_of_speed_and_acceleration_allow() -> None:
     # Up to 2 rad/s with 10 rad/s2 takes 0.2 s and 0.2 rad; the rest goes at full speed.
     best_s = 0.2 + 1.6 / 2.0 + 0.2
-    done = retime(reach(far_rad=2.0), velocity=2.0, acceleration=10.0, jerk=1e5)
+    done = retime(reach(far_rad=2.0), velocity=2.0, acceleration=10.0, jerk=1e5, fastest=True)
     assert best_s <= done.duration_s < 1.15 * best_s
 
 
 def test_a_lower_limit_of_jerk_takes_longer_and_is_kept() -> None:
-    quick = retime(reach(), velocity=5.0, acceleration=20.0, jerk=2000.0)
-    calm = retime(reach(), velocity=5.0, acceleration=20.0, jerk=50.0)
+    quick = retime(reach(), velocity=5.0, acceleration=20.0, jerk=2000.0, fastest=True)
+    calm = retime(reach(), velocity=5.0, acceleration=20.0, jerk=50.0, fastest=True)
     assert calm.duration_s > 1.3 * quick.duration_s
     assert_limits_hold(calm, 5.0, 20.0, 50.0)
 
@@ -172,9 +172,9 @@ def test_a_joint_that_is_not_named_keeps_its_usual_limit() -> None:
     assert speeds.max() > 0.4
 
 
-def test_nowhere_faster_than_recorded_when_asked_so() -> None:
+def test_nowhere_faster_than_recorded_unless_asked() -> None:
     track = reach(seconds=5.0)
-    free, calm = retime(track), retime(track, at_most_as_fast=True)
+    free, calm = retime(track, fastest=True), retime(track)
     assert free.duration_s < 2.0
     assert 5.0 <= calm.duration_s < 5.5
     speeds = np.abs(np.diff(calm.joints_rad[:, 0])) * calm.rate_hz
@@ -185,14 +185,16 @@ def test_a_pause_is_left_out_when_nothing_forbids_it() -> None:
     times_s = np.arange(601) / 100
     there = minimum_jerk(np.zeros(1), np.ones(1), times_s)
     back = minimum_jerk(np.zeros(1), -np.ones(1), times_s - 5.0)
-    done = retime(of(times_s, there + back, NAMES[:1]))
+    done = retime(of(times_s, there + back, NAMES[:1]), fastest=True)
     assert done.duration_s < 2.0
     assert done.joints_rad.max() == pytest.approx(1.0, abs=TOLERANCE_RAD)
 
 
 def test_it_begins_and_ends_at_rest_even_where_the_recording_does_not() -> None:
     times_s = np.arange(101) / 100
-    done = retime(of(times_s, times_s[:, None], NAMES[:1]), acceleration=5.0, jerk=100.0)
+    done = retime(
+        of(times_s, times_s[:, None], NAMES[:1]), acceleration=5.0, jerk=100.0, fastest=True
+    )
     speeds = np.diff(done.joints_rad[:, 0]) * done.rate_hz
     assert speeds[0] < 0.02
     assert speeds[-1] < 0.02

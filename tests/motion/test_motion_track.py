@@ -132,7 +132,7 @@ def test_a_mark_cannot_be_changed() -> None:
 
 def test_an_edited_track_has_one_line_more_and_leaves_the_first_alone() -> None:
     track = marked(1.0)
-    edited = track._edited("once", joints_rad=np.ones((3, 2)))._edited("twice", marks=())
+    edited = track.edited("once", joints_rad=np.ones((3, 2))).edited("twice", marks=())
     assert (track.history, edited.history) == ((), ("once", "twice"))
     assert not track.joints_rad.any()
     assert edited.joints_rad.all()

@@ -124,7 +124,7 @@ def test_a_mirror_gives_the_left_hands_motion_to_the_right(family: Family) -> No
 
 
 def test_another_build_keeps_its_hands(family: Family) -> None:
-    two = edit.to_variant(grasping(family), "clawed-2")
+    two = edit.to_build(grasping(family), "clawed-2")
     assert two.names == (*NAMES[1:], *CLAWS)
     assert two.joints_rad[100, 2] == pytest.approx(0.5)
 

@@ -1,27 +1,106 @@
-"""rote motion: from a file with a motion to a file with another one."""
+"""rote motion: from a file with a motion to a file with another one.
 
-from collections.abc import Callable
+The commands are made from the table of edits; only `convert`, which changes a file's format, is
+written out here.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from inspect import Parameter as Argument
+from inspect import Signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from rote.atomic_file import check_new
-from rote.cli.motion_app import Out, Overwrite, Second, Source, app, load, named
+from rote.cli.motion_app import Out, Overwrite, Second, Source, app, load
 from rote.cli.options import Json, print_json
 from rote.errors import BadRequestError
+from rote.motion.edits import EDITS, SEVERAL, Edit, Kind, Parameter
 
 if TYPE_CHECKING:
     from rote.motion.track import Track
 
-Joints = Annotated[
-    list[str],
-    typer.Option("--joint", help="A joint's name, or left_arm or right_arm. May be repeated."),
-]
+_UNITS = ("_s", "_hz", "_rad")
+_Sources = Annotated[list[Path], typer.Argument(metavar="FILE", help="Takes of the same motion.")]
+_OutOption = Annotated[Path, typer.Option("--out", help="Where to write the result.")]
+_INPUTS: dict[int, dict[str, Any]] = {
+    1: {"source": Source, "out": Out},
+    2: {"source": Source, "other": Second, "out": Out},
+    SEVERAL: {"sources": _Sources, "out": _OutOption},
+}
+"""The files that an edit reads and writes, by how many motions it takes."""
+
+
+def add_edits(group: typer.Typer, edits: Mapping[str, Edit] = EDITS) -> None:
+    """Add a command for each edit to `group`, and a hidden one for each older name."""
+    for edit in edits.values():
+        group.command(edit.command, help=edit.summary)(_command(edit, {}))
+        for alias, values in edit.aliases.items():
+            hidden = group.command(alias.replace("_", "-"), help=edit.summary, hidden=True)
+            hidden(_command(edit, values))
+
+
+def _command(edit: Edit, values: Mapping[str, Any]) -> Callable[..., None]:
+    """Return the command of an edit: its options are the edit's parameters."""
+    asked = [each for each in edit.parameters if each.name not in values]
+
+    def run(**given: Any) -> None:
+        sources = given["sources"] if "sources" in given else [given["source"]]
+        sources += [given["other"]] if "other" in given else []
+        wanted = {**values, **{each.name: given[each.name] for each in asked}}
+
+        def change(*tracks: "Track") -> "Track":
+            return edit.apply(tracks, wanted)
+
+        _write(sources, given["out"], change, (given["overwrite"], given["as_json"]))
+
+    arguments = {**_INPUTS[edit.tracks], **{each.name: _option(each) for each in asked}}
+    ends = {"overwrite": Overwrite, "as_json": Json}
+    run.__name__ = edit.name
+    run.__doc__ = edit.summary
+    run.__annotations__ = {**arguments, **ends, "return": None}
+    defaults = {each.name: each.default for each in asked if not each.required}
+    vars(run)["__signature__"] = Signature(
+        [
+            Argument(
+                name,
+                Argument.KEYWORD_ONLY,
+                annotation=annotation,
+                default=False if name in ends else defaults.get(name, Argument.empty),
+            )
+            for name, annotation in {**arguments, **ends}.items()
+        ]
+    )
+    return run
+
+
+def _option(parameter: Parameter) -> Any:
+    """Return a parameter as an option of the command line."""
+    kinds: dict[Kind, Any] = {
+        Kind.NUMBER: float,
+        Kind.FLAG: bool,
+        Kind.JOINTS: list[str],
+        Kind.BUILD: str,
+    }
+    kind = kinds[parameter.kind]
+    if not parameter.required and parameter.default is None:
+        kind = kind | None
+    return Annotated[kind, typer.Option(option_name(parameter), help=parameter.help)]
+
+
+def option_name(parameter: Parameter) -> str:
+    """Return how the command line calls a parameter: its name without the unit."""
+    name = parameter.option or parameter.name
+    unit = next((each for each in _UNITS if not parameter.option and name.endswith(each)), "")
+    return f"--{name.removesuffix(unit).replace('_', '-')}"
+
+
+add_edits(app)
 
 
 def _write(
-    sources: tuple[Path, ...],
+    sources: Sequence[Path],
     out: Path,
     edit: "Callable[..., Track]",
     how: tuple[bool, bool],
@@ -59,240 +138,17 @@ def _write(
 
 
 @app.command()
-def trim(
-    source: Source,
-    out: Out,
-    start: Annotated[float | None, typer.Option(help="First second to keep.")] = None,
-    end: Annotated[float | None, typer.Option(help="Last second to keep.")] = None,
-    auto: Annotated[bool, typer.Option("--auto", help="Cut idle ends instead.")] = False,
-    overwrite: Overwrite = False,
-    as_json: Json = False,
-) -> None:
-    """Cut off the beginning and the end: by seconds, or what stands idle."""
-    from rote.motion import edit
-
-    if auto == (start is not None or end is not None):
-        raise BadRequestError("what to cut is not said, or twice", "Give --start, --end or --auto.")
-
-    def cut(track: "Track") -> "Track":
-        if auto:
-            return edit.trim_idle(track)
-        first_s = float(track.times_s[0])
-        last_s = float(track.times_s[-1])
-        begin_s = first_s if start is None else first_s + start
-        return edit.trim(track, begin_s, last_s if end is None else first_s + end)
-
-    _write((source,), out, cut, (overwrite, as_json))
-
-
-@app.command()
-def smooth(
-    source: Source,
-    out: Out,
-    cutoff: Annotated[float, typer.Option(help="Take out what is faster, in Hz.")] = 4.0,
-    overwrite: Overwrite = False,
-    as_json: Json = False,
-) -> None:
-    """Take out trembling, without delay."""
-    from rote.motion import edit
-
-    _write((source,), out, lambda t: edit.smooth(t, cutoff), (overwrite, as_json))
-
-
-@app.command()
-def resample(
-    source: Source,
-    out: Out,
-    rate: Annotated[float, typer.Option(help="Samples a second.")] = 100.0,
-    overwrite: Overwrite = False,
-    as_json: Json = False,
-) -> None:
-    """Put the samples evenly."""
-    from rote.motion import edit
-
-    _write((source,), out, lambda t: edit.resample(t, rate), (overwrite, as_json))
-
-
-@app.command()
-def retime(
-    source: Source,
-    out: Out,
-    velocity: Annotated[float | None, typer.Option(help="At most, in rad/s.")] = None,
-    acceleration: Annotated[float | None, typer.Option(help="At most, in rad/s2.")] = None,
-    jerk: Annotated[float | None, typer.Option(help="At most, in rad/s3.")] = None,
-    calmer: Annotated[
-        bool, typer.Option("--calmer", help="Nowhere faster than it was recorded.")
-    ] = False,
-    overwrite: Overwrite = False,
-    as_json: Json = False,
-) -> None:
-    """The same path, as fast as limits of speed, acceleration and jerk allow."""
-    from rote.motion.retime import retime as retimed
-
-    def shape(track: "Track") -> "Track":
-        return retimed(
-            track,
-            velocity=velocity,
-            acceleration=acceleration,
-            jerk=jerk,
-            at_most_as_fast=calmer,
-        )
-
-    _write((source,), out, shape, (overwrite, as_json))
-
-
-@app.command()
-def speed(
-    source: Source,
-    out: Out,
-    factor: Annotated[float, typer.Option(help="2 is twice as fast.")],
-    overwrite: Overwrite = False,
-    as_json: Json = False,
-) -> None:
-    """Make it faster or slower throughout."""
-    from rote.motion import edit
-
-    _write((source,), out, lambda t: edit.speed(t, factor), (overwrite, as_json))
-
-
-@app.command()
-def reverse(source: Source, out: Out, overwrite: Overwrite = False, as_json: Json = False) -> None:
-    """Play it backwards."""
-    from rote.motion import edit
-
-    _write((source,), out, edit.reverse, (overwrite, as_json))
-
-
-@app.command()
-def mirror(source: Source, out: Out, overwrite: Overwrite = False, as_json: Json = False) -> None:
-    """Exchange left and right."""
-    from rote.motion.mirror import mirror as mirrored
-
-    _write((source,), out, mirrored, (overwrite, as_json))
-
-
-@app.command()
-def loop(
-    source: Source,
-    out: Out,
-    seconds: Annotated[float, typer.Option(help="How long the way back may take.")] = 1.0,
-    overwrite: Overwrite = False,
-    as_json: Json = False,
-) -> None:
-    """Go back to the first pose at the end, so that it can be played again and again."""
-    from rote.motion import edit
-
-    _write((source,), out, lambda t: edit.close_loop(t, seconds), (overwrite, as_json))
-
-
-@app.command()
-def blend(
-    source: Source,
-    other: Second,
-    out: Out,
-    weight: Annotated[float, typer.Option(help="0 is FILE, 1 is OTHER.")] = 0.5,
-    overwrite: Overwrite = False,
-    as_json: Json = False,
-) -> None:
-    """Mix two performances."""
-    from rote.motion import edit
-
-    _write((source, other), out, lambda a, b: edit.blend(a, b, weight), (overwrite, as_json))
-
-
-@app.command()
-def concat(
-    source: Source,
-    other: Second,
-    out: Out,
-    bridge: Annotated[float, typer.Option(help="Seconds from one to the other.")] = 0.5,
-    overwrite: Overwrite = False,
-    as_json: Json = False,
-) -> None:
-    """Let one follow the other, with a soft bridge between."""
-    from rote.motion import edit
-
-    _write((source, other), out, lambda a, b: edit.concatenate(a, b, bridge), (overwrite, as_json))
-
-
-@app.command()
-def fade(
-    source: Source,
-    other: Second,
-    out: Out,
-    overlap: Annotated[float, typer.Option(help="Seconds in which both are played.")] = 0.5,
-    overwrite: Overwrite = False,
-    as_json: Json = False,
-) -> None:
-    """Let one pass into the other while both are played."""
-    from rote.motion import edit
-
-    _write((source, other), out, lambda a, b: edit.cross_fade(a, b, overlap), (overwrite, as_json))
-
-
-@app.command()
-def layer(
-    source: Source,
-    other: Second,
-    out: Out,
-    joint: Joints,
-    overwrite: Overwrite = False,
-    as_json: Json = False,
-) -> None:
-    """Take some joints from OTHER: `--joint right_arm` gives it the other's right arm."""
-    from rote.motion import edit
-
-    def over(a: "Track", b: "Track") -> "Track":
-        return edit.layer(a, b, named(joint, a))
-
-    _write((source, other), out, over, (overwrite, as_json))
-
-
-@app.command()
-def keep(
-    source: Source, out: Out, joint: Joints, overwrite: Overwrite = False, as_json: Json = False
-) -> None:
-    """Keep some joints only."""
-    from rote.motion import edit
-
-    _write((source,), out, lambda t: edit.keep(t, named(joint, t)), (overwrite, as_json))
-
-
-@app.command()
-def drop(
-    source: Source, out: Out, joint: Joints, overwrite: Overwrite = False, as_json: Json = False
-) -> None:
-    """Leave some joints out."""
-    from rote.motion import edit
-
-    _write((source,), out, lambda t: edit.drop(t, named(joint, t)), (overwrite, as_json))
-
-
-@app.command()
-def average(
-    sources: Annotated[
-        list[Path], typer.Argument(metavar="FILE", help="Takes of the same motion.")
-    ],
-    out: Annotated[Path, typer.Option("--out", help="Where to write the average.")],
-    overwrite: Overwrite = False,
-    as_json: Json = False,
-) -> None:
-    """Average several takes of one motion, aligned in time."""
-    from rote.motion.compare import average as averaged
-
-    _write(tuple(sources), out, lambda *takes: averaged(takes), (overwrite, as_json))
-
-
-@app.command()
 def convert(
     source: Source,
     out: Out,
     degrees: Annotated[
         bool, typer.Option("--degrees", help="FILE holds degrees: make them rad.")
     ] = False,
-    variant: Annotated[
-        str | None, typer.Option(help="For another build: g1-29, g1-27 or g1-23.")
+    build: Annotated[
+        str | None,
+        typer.Option("--build", help="For another build as well: g1-29, g1-27 or g1-23."),
     ] = None,
+    variant: Annotated[str | None, typer.Option("--variant", hidden=True)] = None,
     force: Annotated[
         bool, typer.Option("--force", help="Also if joints that moved are lost.")
     ] = False,
@@ -300,9 +156,10 @@ def convert(
     as_json: Json = False,
 ) -> None:
     """Write it in another format, or for another build of the robot."""
-    from rote.motion import edit
+    wanted = build or variant
 
     def to(track: "Track") -> "Track":
-        return track if variant is None else edit.to_variant(track, variant, force=force)
+        values = {"build": wanted, "force": force}
+        return track if wanted is None else EDITS["to_build"].apply([track], values)
 
     _write((source,), out, to, (overwrite, as_json), degrees=degrees)

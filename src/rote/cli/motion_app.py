@@ -19,8 +19,6 @@ Source = Annotated[Path, typer.Argument(metavar="FILE", help="The motion to begi
 Second = Annotated[Path, typer.Argument(metavar="OTHER", help="The second motion.")]
 Out = Annotated[Path, typer.Argument(metavar="OUT", help="Where to write; its ending says how.")]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace OUT if it is there.")]
-_GROUPS: dict[str, tuple[str, ...]] = {"left_arm": ("left_shoulder", "left_elbow", "left_wrist")}
-_GROUPS["right_arm"] = tuple(part.replace("left", "right") for part in _GROUPS["left_arm"])
 
 
 def load(path: Path, *, degrees: bool = False) -> "Track":
@@ -30,15 +28,3 @@ def load(path: Path, *, degrees: bool = False) -> "Track":
 
     check_no_take(path, "Make a file of it: rote takes export {name} {file}")
     return load_file(path, degrees=degrees)
-
-
-def named(wanted: list[str], track: "Track") -> list[str]:
-    """Return the joints that are meant: a limb's name is short for all its joints."""
-    names: list[str] = []
-    for name in wanted:
-        starts = _GROUPS.get(name)
-        if starts is None:
-            names.append(name)
-        else:
-            names += [joint for joint in track.names if joint.startswith(starts)]
-    return names

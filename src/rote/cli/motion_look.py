@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rote.atomic_file import check_new
-from rote.cli.motion_app import Overwrite, Second, Source, app, load, named
+from rote.cli.motion_app import Overwrite, Second, Source, app, load
 from rote.cli.options import Json, print_json
 from rote.errors import BadRequestError
+from rote.motion.edits import joints_meant
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -297,7 +298,7 @@ def plot(
         track,
         out,
         other=None if other is None else load(other),
-        joints=joint and named(joint, track),
+        joints=joint and joints_meant(joint, track.names),
         title=source.stem if other is None else (source.stem, other.stem),
         findings=checked(track).findings if findings else (),
     )

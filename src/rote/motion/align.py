@@ -57,7 +57,7 @@ class Alignment:
 def shared_joints(tracks: Sequence[Track], joints: Sequence[str] | None = None) -> tuple[str, ...]:
     """Return the joints to compare: those asked for, or those all tracks have."""
     for track in tracks:
-        track._need(2)
+        track.require_samples(2)
     names = tuple(tracks[0].names if joints is None else joints)
     common = tuple(name for name in names if all(name in track.names for track in tracks))
     if not common or (joints is not None and common != names):
@@ -78,8 +78,8 @@ def align(track: Track, other: Track, joints: Sequence[str] | None = None) -> Al
                 f"{len(one)} samples are too many to align; {_MOST_SAMPLES} are possible",
                 "Resample both at a lower rate first.",
             )
-    values = track.joints_rad[:, track._columns(names)]
-    others = other.joints_rad[:, other._columns(names)]
+    values = track.joints_rad[:, track.columns_of(names)]
+    others = other.joints_rad[:, other.columns_of(names)]
     rows, columns = warping_path(values, others)
     # A sample that fits several of the other's is at their middle.
     counts = np.bincount(rows, minlength=len(values))

@@ -104,7 +104,7 @@ def check(
     its joints are now, in its columns; without it, it stands at ease. Without `contact` nothing is
     asked of mujoco.
     """
-    track._need(1)
+    track.require_samples(1)
     if not 0.0 <= payload_kg <= 20.0:
         raise BadRequestError(f"a payload is 0 to 20 kg, not {payload_kg:g}")
     robot = _robot(track, build)
@@ -144,7 +144,7 @@ def _robot(track: Track, build: Build | str | None) -> _Robot | None:
 def _subject(track: Track, robot: _Robot | None) -> _Subject:
     known = {} if robot is None else joints_by_name(robot.build)
     joints = tuple(known[name] for name in track.names if name in known)
-    columns = track._columns([joint.name for joint in joints])
+    columns = track.columns_of([joint.name for joint in joints])
     return _Subject(track, joints, track.times_s, track.joints_rad[:, columns])
 
 
@@ -152,7 +152,7 @@ def check_contact(
     track: Track, start_pose: Pose | None = None, build: Build | str | None = None
 ) -> CheckReport:
     """Return what `check` says of contact alone, which is the part that takes longest."""
-    track._need(1)
+    track.require_samples(1)
     robot = _robot(track, build)
     if robot is None or not robot.family.body.shapes:
         return _report([_note(Kind.COLLISION, _NO_SHAPES)])
@@ -169,7 +169,7 @@ def check_gaps(times_s: Array, *, most_s: float | None = None) -> CheckReport:
 
 def check_joints(track: Track, build: Build | str | None = None) -> CheckReport:
     """Return what `check` says of the joints' range, speed and acceleration alone."""
-    track._need(1)
+    track.require_samples(1)
     return _report(list(_joints(_subject(track, _robot(track, build)))))
 
 

@@ -103,11 +103,11 @@ def compare(track: Track, other: Track, joints: Sequence[str] | None = None) -> 
 
     Without `joints`, all that both have are compared.
     """
-    track._need(4)
-    other._need(4)
+    track.require_samples(4)
+    other.require_samples(4)
     names = shared_joints((track, other), joints)
     alignment = align(track, other, names)
-    values = track.joints_rad[:, track._columns(names)]
+    values = track.joints_rad[:, track.columns_of(names)]
     errors = np.abs(_warped(other, alignment, names) - values)
     jerks, other_jerks = _jerks(track, names), _jerks(other, names)
     return Comparison(
@@ -136,7 +136,7 @@ def best_of(takes: Sequence[Track]) -> int:
     if not takes:
         raise BadRequestError("there is no best of no takes", "Give one at least.")
     names = shared_joints(takes)
-    values = [take.joints_rad[:, take._columns(names)] for take in takes]
+    values = [take.joints_rad[:, take.columns_of(names)] for take in takes]
     far = np.zeros((len(takes), len(takes)))
     for i, k in combinations(range(len(takes)), 2):
         rows, others = warping_path(values[i], values[k])
@@ -164,7 +164,7 @@ def average(takes: Sequence[Track]) -> Track:
         mean = replace(mean, times_s=times_s, joints_rad=np.mean(poses, axis=0))
     marked_s = np.interp([mark.time_s for mark in first.marks], first.times_s, mean.times_s)
     marks = zip(marked_s.tolist(), first.marks, strict=True)
-    return first._edited(
+    return first.edited(
         f"average of {len(takes)} takes, beginning from the {best + 1}. of them",
         times_s=mean.times_s,
         joints_rad=mean.joints_rad,
@@ -174,13 +174,13 @@ def average(takes: Sequence[Track]) -> Track:
 
 def _warped(track: Track, alignment: Alignment, names: Sequence[str]) -> Array:
     """Return the track's poses at the moments found for another, (n, joints)."""
-    values = track.joints_rad[:, track._columns(names)]
+    values = track.joints_rad[:, track.columns_of(names)]
     return sample(track.times_s, values, alignment.other_s, Interpolation.LINEAR)
 
 
 def _jerks(track: Track, names: Sequence[str]) -> Array:
     """Return the root mean square of each joint's third derivative, (joints,)."""
-    times_s, values = track.times_s, track.joints_rad[:, track._columns(names)]
+    times_s, values = track.times_s, track.joints_rad[:, track.columns_of(names)]
     for _ in range(3):
         values = np.diff(values, axis=0) / np.diff(times_s)[:, None]
         times_s = (times_s[1:] + times_s[:-1]) / 2

@@ -14,17 +14,29 @@ from rote.errors import BadRequestError
 from rote.messages import Interpolation
 from rote.model import registry
 from rote.model.family import MOVED_RAD
+from rote.motion.edits import (
+    BRIDGE,
+    CUTOFF,
+    FACTOR,
+    IDLE,
+    MARGIN,
+    OVERLAP,
+    RATE,
+    WAY_BACK,
+    WEIGHT,
+    Range,
+)
 from rote.motion.interpolate import MINIMUM_JERK_PEAK, minimum_jerk, sample
 from rote.motion.track import Array, Mark, Track
 from rote.motion.whose import a_robot, family_of, hand_joints
 
-MOST_BRIDGE_RAD_S = 3.0
+MAX_BRIDGE_RAD_S = 3.0
 """The fastest moment of a bridge or a fade that nobody taught."""
 
 _TOUCHING_RAD = 1e-3  # about what an encoder's noise is: no jump
-_MOST_SAMPLES = 1_000_000
+_MAX_SAMPLES = 1_000_000
 _BRIDGE_HZ = (20.0, 1000.0)
-_MOST_BRIDGE_S = 60.0
+_ROUNDED_S = 1e-4
 # Speed is measured over this long: between two samples, noise of 1 mrad looks like 0.1 rad/s.
 _IDLE_WINDOW_S = 0.1
 
@@ -34,13 +46,38 @@ def trim(track: Track, start_s: float, end_s: float) -> Track:
     return _trimmed(track, start_s, end_s, "trim")
 
 
+def trim_from_start(
+    track: Track,
+    start_s: float | None = None,
+    end_s: float | None = None,
+    *,
+    auto: bool = False,
+) -> Track:
+    """Trim by seconds counted from the first sample, or with `auto` the idle ends.
+
+    An end that is left out stays. Raises `BadRequestError` where nothing is asked for, or both.
+    """
+    if auto == (start_s is not None or end_s is not None):
+        raise BadRequestError(
+            "what to cut is not said, or twice", "Give a start, an end, or auto for idle ends."
+        )
+    if auto:
+        return trim_idle(track)
+    track.require_samples(2)
+    first_s, last_s = float(track.times_s[0]), float(track.times_s[-1])
+    begin_s = first_s if start_s is None else first_s + start_s
+    # Who was told the times with four digits may ask for a moment just behind the end.
+    to_end = end_s is None or abs(end_s - track.duration_s) < _ROUNDED_S
+    return trim(track, begin_s, last_s if to_end or end_s is None else first_s + end_s)
+
+
 def idle_bounds(track: Track, threshold_rad_s: float = 0.05) -> tuple[float, float]:
     """Return when movement begins and ends, each at most 0.1 s too wide.
 
     Movement is any joint being faster than `threshold_rad_s` over a tenth of a second.
     """
-    track._need(2)
-    _within(threshold_rad_s, "the threshold", 0.001, 10.0, "rad/s")
+    track.require_samples(2)
+    IDLE.require(threshold_rad_s, "the threshold")
     ahead = _at(track, track.times_s + _IDLE_WINDOW_S, Interpolation.LINEAR)
     speeds_rad_s = np.abs(ahead - track.joints_rad).max(axis=1) / _IDLE_WINDOW_S
     moving = np.flatnonzero(speeds_rad_s > threshold_rad_s)
@@ -57,7 +94,7 @@ def idle_bounds(track: Track, threshold_rad_s: float = 0.05) -> tuple[float, flo
 def trim_idle(track: Track, threshold_rad_s: float = 0.05, margin_s: float = 0.2) -> Track:
     """Cut what stands still at both ends, but for `margin_s`."""
     start_s, end_s = idle_bounds(track, threshold_rad_s)
-    _within(margin_s, "the margin", 0.0, _MOST_BRIDGE_S, "s")
+    MARGIN.require(margin_s, "the margin")
     start_s = max(start_s - margin_s, float(track.times_s[0]))
     return _trimmed(track, start_s, min(end_s + margin_s, float(track.times_s[-1])), "trim idle")
 
@@ -68,8 +105,8 @@ def resample(track: Track, rate_hz: float) -> Track:
     The last pose is kept: where the length is no whole number of steps, it is held until the next,
     and the history says how much longer that is.
     """
-    track._need(2)
-    _within(rate_hz, "the rate", 0.1, min(10_000.0, _MOST_SAMPLES / track.duration_s), "Hz")
+    track.require_samples(2)
+    RATE.up_to(_MAX_SAMPLES / track.duration_s).require(rate_hz, "the rate")
     steps = int(np.ceil(track.duration_s * rate_hz - 1e-6))
     times_s = track.times_s[0] + np.arange(max(steps, 1) + 1) / rate_hz
     joints_rad = _at(track, times_s)
@@ -77,15 +114,15 @@ def resample(track: Track, rate_hz: float) -> Track:
     held_ms = 1000 * float(times_s[-1] - track.times_s[-1])
     longer = f", its last pose held {held_ms:.0f} ms longer" if held_ms >= 0.5 else ""
     line = f"resample at {rate_hz:g} Hz{longer}"
-    return track._edited(line, times_s=times_s, joints_rad=joints_rad)
+    return track.edited(line, times_s=times_s, joints_rad=joints_rad)
 
 
 def speed(track: Track, factor: float) -> Track:
     """Make it `factor` times as fast; it begins when it did."""
-    track._need(2)
-    _within(factor, "the speed", 0.01, 100.0, "times")
+    track.require_samples(2)
+    FACTOR.require(factor, "the speed")
     begin_s = track.times_s[0]
-    return track._edited(
+    return track.edited(
         f"speed {factor:g} times",
         times_s=begin_s + (track.times_s - begin_s) / factor,
         marks=_retimed(track.marks, begin_s - begin_s / factor, 1 / factor),
@@ -94,9 +131,9 @@ def speed(track: Track, factor: float) -> Track:
 
 def reverse(track: Track) -> Track:
     """Play it backwards, between the same two moments."""
-    track._need(2)
+    track.require_samples(2)
     both_s = track.times_s[0] + track.times_s[-1]
-    return track._edited(
+    return track.edited(
         "reverse",
         times_s=both_s - track.times_s[::-1],
         joints_rad=track.joints_rad[::-1],
@@ -106,7 +143,7 @@ def reverse(track: Track) -> Track:
 
 def jerk_rms(track: Track) -> float:
     """Return the root mean square over time and joints of the third derivative, in rad/s3."""
-    track._need(4)
+    track.require_samples(4)
     times_s, values = track.times_s, track.joints_rad
     for _ in range(3):
         values = np.diff(values, axis=0) / np.diff(times_s)[:, None]
@@ -121,13 +158,13 @@ def smooth(track: Track, cutoff_hz: float) -> Track:
     cutoff is left. The history says what became of the jerk.
     """
     before = jerk_rms(track)
-    _within(cutoff_hz, "the cutoff", 0.01, track.rate_hz / 2, "Hz")
+    CUTOFF.up_to(track.rate_hz / 2).require(cutoff_hz, "the cutoff")
     even_s = np.linspace(track.times_s[0], track.times_s[-1], len(track))
     calm = _butterworth(_at(track, even_s), cutoff_hz / track.rate_hz)
     joints_rad = sample(even_s, calm, track.times_s, Interpolation.CUBIC)
     after = jerk_rms(replace(track, joints_rad=joints_rad))
     line = f"smooth at {cutoff_hz:g} Hz: jerk {before:.3g} to {after:.3g} rad/s3"
-    return track._edited(line, joints_rad=joints_rad)
+    return track.edited(line, joints_rad=joints_rad)
 
 
 def _butterworth(values: Array, cutoff: float) -> Array:
@@ -142,18 +179,18 @@ def _butterworth(values: Array, cutoff: float) -> Array:
     return np.asarray(line + calm[: len(values)])
 
 
-def concatenate(a: Track, b: Track, blend_s: float = 0.5) -> Track:
-    """Let `b` follow `a` after a minimum-jerk bridge of `blend_s`, at rest at both its ends.
+def concatenate(a: Track, b: Track, bridge_s: float = 0.5) -> Track:
+    """Let `b` follow `a` after a minimum-jerk bridge of `bridge_s`, at rest at both its ends.
 
     With 0 there is no bridge: `b` must begin in the pose `a` ends in, and that sample counts once.
     """
     _need_same_joints(a, b)
-    _within(blend_s, "the bridge", 0.0, _MOST_BRIDGE_S, "s")
+    BRIDGE.require(bridge_s, "the bridge")
     end_s = float(a.times_s[-1])
-    over_s, over = _bridge(a, b.joints_rad[0], blend_s)
-    shift_s = end_s + blend_s - b.times_s[0]
-    return a._edited(
-        f"concatenate {_called(b)}, bridge {blend_s:.2f} s",
+    over_s, over = _bridge(a, b.joints_rad[0], bridge_s)
+    shift_s = end_s + bridge_s - b.times_s[0]
+    return a.edited(
+        f"concatenate {_called(b)}, bridge {bridge_s:.2f} s",
         times_s=np.concatenate([a.times_s, over_s, b.times_s[1:] + shift_s]),
         joints_rad=np.concatenate([a.joints_rad, over, b.joints_rad[1:]]),
         marks=_joined(a, b, shift_s),
@@ -162,10 +199,10 @@ def concatenate(a: Track, b: Track, blend_s: float = 0.5) -> Track:
 
 def close_loop(track: Track, seconds: float) -> Track:
     """Go back to the first pose within `seconds`, so that it can be played again and again."""
-    track._need(2)
-    _within(seconds, "the way back", 0.01, _MOST_BRIDGE_S, "s")
+    track.require_samples(2)
+    WAY_BACK.require(seconds, "the way back")
     over_s, over = _bridge(track, track.joints_rad[0], seconds)
-    return track._edited(
+    return track.edited(
         f"close the loop in {seconds:.2f} s",
         times_s=np.concatenate([track.times_s, over_s]),
         joints_rad=np.concatenate([track.joints_rad, over]),
@@ -175,7 +212,7 @@ def close_loop(track: Track, seconds: float) -> Track:
 def cross_fade(a: Track, b: Track, overlap_s: float) -> Track:
     """Let `b` begin `overlap_s` before `a` ends, and pass from one to the other meanwhile."""
     _need_same_joints(a, b)
-    _within(overlap_s, "the overlap", 0.001, min(a.duration_s, b.duration_s), "s")
+    OVERLAP.up_to(min(a.duration_s, b.duration_s)).require(overlap_s, "the overlap")
     begin_s = a.times_s[-1] - overlap_s
     shift_s = begin_s - b.times_s[0]
     b_times_s = b.times_s + shift_s
@@ -185,7 +222,7 @@ def cross_fade(a: Track, b: Track, overlap_s: float) -> Track:
     share = minimum_jerk(np.zeros(1), np.ones(1), (a.times_s - begin_s) / overlap_s)
     faded = a.joints_rad + share * (other - a.joints_rad)
     after = b_times_s > a.times_s[-1] + 1e-6
-    return a._edited(
+    return a.edited(
         f"cross-fade into {_called(b)}, overlap {overlap_s:.2f} s",
         times_s=np.concatenate([a.times_s, b_times_s[after]]),
         joints_rad=np.concatenate([faded, b.joints_rad[after]]),
@@ -196,10 +233,10 @@ def cross_fade(a: Track, b: Track, overlap_s: float) -> Track:
 def blend(a: Track, b: Track, weight: float) -> Track:
     """Mix two performances: 0 is `a`, 1 is `b`, stretched to the times of `a`."""
     _need_same_joints(a, b)
-    _within(weight, "the weight", 0.0, 1.0, "of the whole")
+    WEIGHT.require(weight, "the weight")
     stretch = b.duration_s / a.duration_s
     other = _at(b, b.times_s[0] + (a.times_s - a.times_s[0]) * stretch)
-    return a._edited(
+    return a.edited(
         f"blend {weight:g} of {_called(b)}, {b.duration_s:.2f} s stretched to {a.duration_s:.2f} s",
         joints_rad=a.joints_rad + weight * (other - a.joints_rad),
     )
@@ -210,82 +247,72 @@ def layer(base: Track, over: Track, joints: Collection[str]) -> Track:
 
     The times are those of `base`: a longer `over` is cut, a shorter one holds its last pose.
     """
-    base._need(2)
-    over._need(2)
-    names = base._chosen(joints)
-    over._chosen(names)
+    base.require_samples(2)
+    over.require_samples(2)
+    names = base.choose_joints(joints)
+    over.choose_joints(names)
     joints_rad = base.joints_rad.copy()
     other = _at(over, over.times_s[0] + (base.times_s - base.times_s[0]))
-    joints_rad[:, base._columns(names)] = other[:, over._columns(names)]
+    joints_rad[:, base.columns_of(names)] = other[:, over.columns_of(names)]
     line = f"layer {_called(over)}, {over.duration_s:.2f} s on {base.duration_s:.2f} s: "
-    return base._edited(line + ", ".join(names), joints_rad=joints_rad)
+    return base.edited(line + ", ".join(names), joints_rad=joints_rad)
 
 
 def keep(track: Track, joints: Collection[str]) -> Track:
     """Keep these joints, in the order of the track's columns."""
-    names = track._chosen(joints)
-    joints_rad = track.joints_rad[:, track._columns(names)]
-    return track._edited(f"keep {', '.join(names)}", joints_rad=joints_rad, names=names)
+    names = track.choose_joints(joints)
+    joints_rad = track.joints_rad[:, track.columns_of(names)]
+    return track.edited(f"keep {', '.join(names)}", joints_rad=joints_rad, names=names)
 
 
 def drop(track: Track, joints: Collection[str]) -> Track:
     """Leave these joints out."""
-    names = track._chosen(joints)
+    names = track.choose_joints(joints)
     kept = tuple(name for name in track.names if name not in names)
     if not kept:
         raise BadRequestError(f"all {len(names)} joints dropped leave no track; keep at least 1")
-    joints_rad = track.joints_rad[:, track._columns(kept)]
-    return track._edited(f"drop {', '.join(names)}", joints_rad=joints_rad, names=kept)
+    joints_rad = track.joints_rad[:, track.columns_of(kept)]
+    return track.edited(f"drop {', '.join(names)}", joints_rad=joints_rad, names=kept)
 
 
-def to_variant(track: Track, name: str, *, force: bool = False) -> Track:
+def to_build(track: Track, build: str, *, force: bool = False) -> Track:
     """Give it the joints of another build of its robot: those it lacks stand at ease.
 
     A joint that moved is dropped only with `force`. Nothing makes a motion of one family one of
     another. The joints of hands belong to no build, so they stay.
     """
-    build = registry.find_build(name)
-    if build is None:
-        there = ", ".join(registry.names())
-        raise BadRequestError(f"there is no variant {name!r}; there are {there}")
-    worn = hand_joints(build)
-    names = (*build.names, *(joint for joint in track.names if joint in worn))
+    wanted = registry.build_named(build)
+    worn = hand_joints(wanted)
+    names = (*wanted.names, *(joint for joint in track.names if joint in worn))
     lost = [joint for joint in track.names if joint not in names]
     shared = [joint for joint in names if joint in track.names]
     family = family_of(track)
     if not shared:
         raise BadRequestError(
-            f"{build.name} has none of the track's {len(lost)} joints, like {', '.join(lost[:1])}",
+            f"{wanted.name} has none of the track's {len(lost)} joints, like {', '.join(lost[:1])}",
             "A motion can be brought to another build of its own robot only.",
         )
-    if family is not None and family.name != build.family:
+    if family is not None and family.name != wanted.family:
         raise BadRequestError(
-            f"this is a motion of {a_robot(family)}, and {build.name} is another robot",
+            f"this is a motion of {a_robot(family)}, and {wanted.name} is another robot",
             "A motion can be brought to another build of its own robot only.",
         )
     if not force:
-        _check_still(track, lost, build.name)
-    joints_rad = np.tile([build.rest.get(joint, 0.0) for joint in names], (len(track), 1))
+        _check_still(track, lost, wanted.name)
+    joints_rad = np.tile([wanted.rest.get(joint, 0.0) for joint in names], (len(track), 1))
     columns = [names.index(joint) for joint in shared]
-    joints_rad[:, columns] = track.joints_rad[:, track._columns(shared)]
-    line = f"to {build.name}"
+    joints_rad[:, columns] = track.joints_rad[:, track.columns_of(shared)]
+    line = f"to {wanted.name}"
     if missing := [joint for joint in names if joint not in track.names]:
         line += f"; at ease: {', '.join(missing)}"
     if lost:
         line += f"; dropped: {', '.join(lost)}"
-    return track._edited(line, joints_rad=joints_rad, names=names, variant=build.name)
-
-
-def _within(value: float, what: str, low: float, high: float, unit: str) -> None:
-    # Asked this way round, what is not a number is refused too. The slack lets the numbers of the
-    # message be used as they are printed, with six digits.
-    if not low - 1e-5 * abs(low) <= value <= high + 1e-5 * abs(high):
-        raise BadRequestError(f"{what} is {value:g} {unit}; possible is {low:g} to {high:g} {unit}")
+    return track.edited(line, joints_rad=joints_rad, names=names, variant=wanted.name)
 
 
 def _need_same_joints(a: Track, b: Track) -> None:
-    a._need(2)
-    b._need(2)
+    a.require_samples(2)
+    b.require_samples(2)
     if a.names != b.names:
         only = sorted(set(a.names) ^ set(b.names))
         raise BadRequestError(
@@ -295,7 +322,7 @@ def _need_same_joints(a: Track, b: Track) -> None:
 
 
 def _check_still(track: Track, names: list[str], variant: str) -> None:
-    for name, column in zip(names, track._columns(names), strict=True):
+    for name, column in zip(names, track.columns_of(names), strict=True):
         moved_rad = float(np.ptp(track.joints_rad[:, column])) if len(track) else 0.0
         if moved_rad > MOVED_RAD:
             raise BadRequestError(
@@ -306,17 +333,17 @@ def _check_still(track: Track, names: list[str], variant: str) -> None:
 
 
 def _trimmed(track: Track, start_s: float, end_s: float, word: str) -> Track:
-    track._need(2)
+    track.require_samples(2)
     first_s, last_s = float(track.times_s[0]), float(track.times_s[-1])
-    _within(start_s, "the start", first_s, last_s, "s")
-    _within(end_s, "the end", start_s, last_s, "s")
+    Range(first_s, last_s, "s").require(start_s, "the start")
+    Range(start_s, last_s, "s").require(end_s, "the end")
     inside = (track.times_s >= start_s) & (track.times_s <= end_s)
     if inside.sum() < 2:
         raise BadRequestError(
             f"{start_s:g} to {end_s:g} s holds {inside.sum()} samples; 2 are needed, "
             f"and they are up to {track.longest_gap_s:.3g} s apart"
         )
-    return track._edited(
+    return track.edited(
         f"{word}: kept {start_s:.2f} to {end_s:.2f} of {first_s:.2f} to {last_s:.2f} s"
         if not inside.all()
         else f"{word}: nothing was cut",
@@ -344,7 +371,7 @@ def _check_bridge(names: tuple[str, ...], gaps_rad: Array, seconds: float) -> No
     """Refuse a passage over `gaps_rad`, (n, joints), that would be a jump or too fast."""
     far = np.abs(gaps_rad).max(axis=0)
     worst = int(far.argmax())
-    least_s = MINIMUM_JERK_PEAK * far[worst] / MOST_BRIDGE_RAD_S
+    least_s = MINIMUM_JERK_PEAK * far[worst] / MAX_BRIDGE_RAD_S
     if far[worst] > _TOUCHING_RAD and seconds < least_s:
         raise BadRequestError(
             f"{names[worst]} is {far[worst]:.2f} rad apart, too far for {seconds:g} s; "

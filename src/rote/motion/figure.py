@@ -100,7 +100,7 @@ def draw_frames(track: Track, path: Path, *, count: int = 6) -> None:
 
 def drawn_frames(track: Track, *, count: int = 6) -> Any:
     """Return the picture that `draw_frames` saves, as a matplotlib figure."""
-    track._need(1)
+    track.require_samples(1)
     if not 1 <= count <= 24:
         raise BadRequestError(f"a strip has 1 to 24 poses, not {count}")
     steps = (count - 1) * 6 * _FINE if track.duration_s else 0
@@ -131,7 +131,7 @@ def draw_gif(track: Track, path: Path, *, rate_hz: float | None = None) -> None:
 
     Without a rate there are 15, and fewer where that makes more than 200 pictures.
     """
-    track._need(1)
+    track.require_samples(1)
     if path.suffix.lower() != ".gif":
         raise BadRequestError(f"{path} is no name for a GIF", "Name a file that ends in .gif.")
     if rate_hz is None:

@@ -165,7 +165,7 @@ class Kinematics:
         pose[[index[name] for name in build.names]] = whole_pose(start_pose, build)
         full = np.repeat(pose[None, :], len(track), axis=0)
         known = [name for name in track.names if name in index]
-        full[:, [index[name] for name in known]] = track.joints_rad[:, track._columns(known)]
+        full[:, [index[name] for name in known]] = track.joints_rad[:, track.columns_of(known)]
         return full
 
     def forward(self, poses_rad: Array) -> Frames:

@@ -26,11 +26,11 @@ def mirror(track: Track) -> Track:
     joints = [joint for joint, _ in pairs]
     # What is there on both sides changes places, and the rest its names: columns keep their order.
     moved = [(joint, other) if other in joints else (other, joint) for joint, other in pairs]
-    taken = track._columns([source.name for _, source in moved])
+    taken = track.columns_of([source.name for _, source in moved])
     joints_rad = track.joints_rad[:, taken] * _signs(pairs)
     check_positions(track.times_s, joints_rad, [joint for joint, _ in moved])
     names = tuple(joint.name for joint, _ in moved)
-    return track._edited("mirror left and right", joints_rad=joints_rad, names=names)
+    return track.edited("mirror left and right", joints_rad=joints_rad, names=names)
 
 
 def _pairs(track: Track) -> list[tuple[Joint, Joint]]:

@@ -132,8 +132,8 @@ def drawn_track(
     findings: Sequence[Finding] = (),
 ) -> Any:
     """Return the picture that `plot_track` saves, as a matplotlib figure."""
-    track._need(1)
-    names = _worth_seeing(track, other, findings) if joints is None else track._chosen(joints)
+    track.require_samples(1)
+    names = _worth_seeing(track, other, findings) if joints is None else track.choose_joints(joints)
     columns = min(len(names), _COLUMNS)
     rows = -(-len(names) // columns)
     figure = blank(max(3.8 * columns, 5.5), 2.5 * rows + 1.1, 110)
@@ -172,8 +172,8 @@ def _worth_seeing(
     ranges = np.ptp(track.joints_rad, axis=0)
     if other is not None and len(other):
         shared = [name for name in track.names if name in other.names]
-        moved = np.ptp(other.joints_rad[:, other._columns(shared)], axis=0)
-        columns = track._columns(shared)
+        moved = np.ptp(other.joints_rad[:, other.columns_of(shared)], axis=0)
+        columns = track.columns_of(shared)
         ranges[columns] = np.maximum(ranges[columns], moved)
     found = {f.joint for f in findings if f.severity is not Severity.NOTE}
     order = sorted(range(len(track.names)), key=lambda i: (track.names[i] in found, ranges[i]))

@@ -206,7 +206,7 @@ def preview(
 
 
 def _check(track: Track, base: str, speed: float, payload_kg: float) -> None:
-    track._need(1)
+    track.require_samples(1)
     if base not in get_args(Base):
         raise BadRequestError(f"a base is {' or '.join(get_args(Base))}, not {base!r}")
     if not 0.05 <= speed <= 10.0:

@@ -43,7 +43,7 @@ _GRID_HZ = 100.0
 _LEAST_GRID, _MOST_GRID = 64, 60_000
 _CALM_HZ = 5.0  # hands move slower than this; what is faster may be noise
 _NOISE_SHARE = 0.95  # of the tolerance may go into smoothing; the rest is for sampling anew
-_MOST_SPEEDUP = 20.0  # through a pause, where no limit binds
+_MAX_SPEEDUP = 20.0  # through a pause, where no limit binds
 _ROUNDS = 6
 _LAW_FINER = 4
 _WINDOWS = (0.7, 1.2, 2.0)  # times acceleration over jerk: which is best depends on the motion
@@ -89,21 +89,21 @@ def retime(
     acceleration: Limit | None = None,
     jerk: Limit | None = None,
     rate_hz: float | None = None,
-    at_most_as_fast: bool = False,
+    fastest: bool = False,
 ) -> Track:
-    """Return the same motion, from rest to rest, as fast as the limits allow.
+    """Return the same motion, from rest to rest, within limits, nowhere faster than recorded.
 
     Limits are in rad/s, rad/s2 and rad/s3; left out, they are what an arm plays well. With
-    `at_most_as_fast` it is nowhere faster than recorded. The history says how far the path was
-    left at most.
+    `fastest` it is as fast as the limits allow, also where it was recorded slower. The history says
+    how far the path was left at most.
     """
-    track._need(2)
+    track.require_samples(2)
     limits = _limits(track, velocity, acceleration, jerk)
     rate = max(track.rate_hz, 50.0) if rate_hz is None else float(rate_hz)
     if not 10.0 <= rate <= 2000.0:
         raise BadRequestError(f"the rate is {rate:g} Hz; possible is 10 to 2000 Hz")
     path = _path(track)
-    most_speed = 1.0 if at_most_as_fast else _MOST_SPEEDUP
+    most_speed = _MAX_SPEEDUP if fastest else 1.0
     laws = [_law(path, limits, rate, most_speed, window) for window in _WINDOWS]
     tried = [_settled(track, path, law, limits, rate) for law in laws]
     times_s, joints_rad, law, off_rad = min(tried, key=lambda result: result[0][-1])
@@ -126,7 +126,7 @@ def _per_joint(
 ) -> Array:
     """Return one limit per column; a joint that is not named has its usual one."""
     named = limit if isinstance(limit, Mapping) else {}
-    track._chosen(named or track.names)
+    track.choose_joints(named or track.names)
     if limit is None or isinstance(limit, Mapping):
         values = np.array([named.get(n, known.get(n, usual)) for n in track.names])
     else:
@@ -359,7 +359,7 @@ def _result(track: Track, times_s: Array, joints_rad: Array, law: _Law, off_rad:
         Mark(begin_s + float(moment_s), mark.words)
         for mark, moment_s in zip(track.marks, marked, strict=True)
     ]
-    return track._edited(
+    return track.edited(
         f"retime {track.duration_s:.2f} to {times_s[-1]:.2f} s, path kept within {off_rad:.4f} rad",
         times_s=begin_s + times_s,
         joints_rad=joints_rad,

@@ -79,20 +79,23 @@ class Track:
             row = int(np.argmax(steps <= 0)) + 1
             raise BadRequestError(f"the time in row {row} of a track is not after the one before")
 
-    def _edited(self, line: str, **changes: Unpack[_Changes]) -> "Track":
-        """Return this track with `changes`, and `line` added to its history; for `motion` only."""
+    def edited(self, line: str, **changes: Unpack[_Changes]) -> "Track":
+        """Return this track with `changes`, and `line` added to its history."""
         return replace(self, history=(*self.history, line), **changes)
 
-    def _need(self, samples: int) -> None:
-        """Refuse an edit of fewer `samples`, or of no joints."""
+    def require_samples(self, samples: int) -> None:
+        """Raise `BadRequestError` where the track has fewer samples, or no joints."""
         if len(self) < samples or not self.names:
             raise BadRequestError(
                 f"this needs {samples} samples and a joint; "
                 f"the track has {len(self)} samples of {len(self.names)} joints"
             )
 
-    def _chosen(self, joints: Collection[str]) -> tuple[str, ...]:
-        """Return these joints in the track's order; refuse none, and those it does not have."""
+    def choose_joints(self, joints: Collection[str]) -> tuple[str, ...]:
+        """Return these joints in the track's order.
+
+        Raises `BadRequestError` where none is named, or one that the track does not have.
+        """
         unknown = [name for name in joints if name not in self.names]
         if unknown or not joints:
             raise BadRequestError(
@@ -101,7 +104,8 @@ class Track:
             )
         return tuple(name for name in self.names if name in joints)
 
-    def _columns(self, names: Collection[str]) -> list[int]:
+    def columns_of(self, names: Collection[str]) -> list[int]:
+        """Return the column of each joint, in the order of `names`."""
         return [self.names.index(name) for name in names]
 
     def __len__(self) -> int:

@@ -9,15 +9,13 @@ from typing import Any, TypeVar
 from rote.errors import BadRequestError
 from rote.motion import edit
 from rote.motion.check import check
-from rote.motion.mirror import mirror
-from rote.motion.retime import retime
+from rote.motion.edits import EDITS, SEVERAL, Edit, edit_named
 from rote.motion.track import Mark, Track
 from rote.web import schemas
 from rote.web.takes import Shelf, curves
 
-MOST_SAMPLES = 200_000
-MOST_S = 1800.0
-_ROUNDED_S = 1e-4  # the page is told times with four digits
+MAX_SAMPLES = 200_000
+MAX_S = 1800.0
 
 T = TypeVar("T")
 
@@ -33,10 +31,10 @@ class Desk:
         """End the thread."""
         self._thread.shutdown(wait=True, cancel_futures=True)
 
-    async def edited(self, wanted: schemas.Edit | schemas.PlayTake) -> Track:
+    async def edited(self, wanted: schemas.EditTake | schemas.PlayTake) -> Track:
         """Return a take after all steps."""
         track = await self._shelf.load(wanted.take, wanted.version)
-        names = {step.other for step in wanted.steps if hasattr(step, "other")}
+        names = {name for step in wanted.steps for name in _others(step)}
         others = {name: await self._shelf.load(name) for name in names}
         return await self._away(lambda: apply(track, wanted.steps, others))
 
@@ -51,7 +49,7 @@ class Desk:
 
         return await self._away(checked)
 
-    async def look(self, wanted: schemas.Edit) -> dict[str, Any]:
+    async def look(self, wanted: schemas.EditTake) -> dict[str, Any]:
         """Return what the page shows of an edited take, and which version of it was edited."""
         version = wanted.version or self._shelf.newest(wanted.take)
         track = await self.edited(wanted.model_copy(update={"version": version}))
@@ -72,40 +70,52 @@ def apply(track: Track, steps: Sequence[schemas.Step], others: Mapping[str, Trac
             track = _from_zero(_one(track, step, others))
         except BadRequestError as error:
             raise BadRequestError(f"step {number}, {step.op}: {error}", error.remedy) from None
-        if len(track) > MOST_SAMPLES or track.duration_s > MOST_S:
+        if len(track) > MAX_SAMPLES or track.duration_s > MAX_S:
             raise BadRequestError(
                 f"step {number}, {step.op}, makes {len(track)} samples in {track.duration_s:.0f} s",
-                f"Stay below {MOST_SAMPLES} samples and {MOST_S:.0f} s.",
+                f"Stay below {MAX_SAMPLES} samples and {MAX_S:.0f} s.",
             )
     return track
 
 
 def _one(track: Track, step: schemas.Step, others: Mapping[str, Track]) -> Track:
-    match step:
-        case schemas.Trim():
-            to_end = abs(step.end_s - track.duration_s) < _ROUNDED_S
-            track = edit.trim(track, step.start_s, track.duration_s if to_end else step.end_s)
-        case schemas.Smooth():
-            track = edit.smooth(track, step.cutoff_hz)
-        case schemas.Speed():
-            track = edit.speed(track, step.factor)
-        case schemas.CrossFade():
-            track = edit.cross_fade(track, others[step.other], step.overlap_s)
-        case schemas.Concatenate():
-            track = edit.concatenate(track, others[step.other], step.bridge_s)
-        case schemas.CloseLoop():
-            track = edit.close_loop(track, step.seconds)
-        case _:
-            track = _PLAIN[step.op](track)
-    return track
+    found, values = edit_named(step.op)
+    given = step.model_dump(exclude={"op", "other", "others"}, exclude_none=True)
+    return found.apply([track, *(others[name] for name in _others(step))], {**given, **values})
 
 
-_PLAIN: dict[str, Callable[[Track], Track]] = {
-    "trim_idle": edit.trim_idle,
-    "mirror": mirror,
-    "reverse": edit.reverse,
-    "retime": retime,
-}
+def _others(step: schemas.Step) -> list[str]:
+    """Return the names of the other takes that a step needs."""
+    fields = step.model_dump(include={"other", "others"})
+    return [*fields.get("others", ()), *([fields["other"]] if "other" in fields else [])]
+
+
+def table(edits: Mapping[str, Edit] = EDITS) -> list[dict[str, Any]]:
+    """Return the table of edits as the page's tools need it."""
+    return [
+        {
+            "name": each.name,
+            "title": each.title,
+            "summary": each.summary,
+            "takes": -1 if each.tracks == SEVERAL else each.tracks - 1,
+            "parameters": [
+                {
+                    "name": parameter.name,
+                    "title": parameter.title,
+                    "help": parameter.help,
+                    "kind": parameter.kind.value,
+                    "unit": parameter.unit,
+                    "low": None if parameter.range is None else parameter.range.low,
+                    "high": None if parameter.range is None else parameter.range.high,
+                    "slider": parameter.slider,
+                    "default": parameter.default,
+                    "required": parameter.required,
+                }
+                for parameter in each.parameters
+            ],
+        }
+        for each in edits.values()
+    ]
 
 
 def _from_zero(track: Track) -> Track:

@@ -1,10 +1,16 @@
 """What is asked of the API and what it answers, as types; /openapi.json is made of them."""
 
-from typing import Annotated, Literal
+from collections.abc import Mapping
+from functools import reduce
+from operator import or_
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, create_model
 
-MOST_STEPS = 100
+from rote.motion.edits import EDITS, SEVERAL, Edit, Kind, Parameter
+
+MAX_STEPS = 100
+MAX_OTHERS = 20
 
 
 def _utf8(text: str) -> str:
@@ -33,89 +39,57 @@ class Asked(BaseModel):
 # ---- edits --------------------------------------------------------------------------------------
 
 
-class Trim(Asked):
-    """Keep what lies between two moments, counted from the beginning of what is trimmed."""
-
-    op: Literal["trim"]
-    start_s: Moment
-    end_s: Moment
+def step_models(edits: Mapping[str, Edit] = EDITS) -> list[type[Asked]]:
+    """Return a type for each edit of the table: what a page sends to have it done."""
+    return [_step_model(edit) for edit in edits.values()]
 
 
-class TrimIdle(Asked):
-    """Cut what stands still at both ends."""
-
-    op: Literal["trim_idle"]
-
-
-class Smooth(Asked):
-    """Take out what is faster than a frequency."""
-
-    op: Literal["smooth"]
-    cutoff_hz: Annotated[float, Field(ge=0.01, le=1000, allow_inf_nan=False)]
-
-
-class Speed(Asked):
-    """Make it so many times as fast."""
-
-    op: Literal["speed"]
-    factor: Annotated[float, Field(ge=0.05, le=20, allow_inf_nan=False)]
+def _step_model(edit: Edit) -> type[Asked]:
+    fields: dict[str, Any] = {"op": (Literal[(edit.name, *edit.aliases)], ...)}
+    if edit.tracks == 2:
+        fields["other"] = (Name, Field(description="The take that is the second motion."))
+    elif edit.tracks == SEVERAL:
+        fields["others"] = (
+            Annotated[list[Name], Field(min_length=1, max_length=MAX_OTHERS)],
+            Field(description="The takes to go with this one."),
+        )
+    for parameter in edit.parameters:
+        given = any(parameter.name in values for values in edit.aliases.values())
+        fields[parameter.name] = _step_field(parameter, required=parameter.required and not given)
+    title = "".join(word.capitalize() for word in edit.name.split("_"))
+    return create_model(f"{title}Step", __base__=Asked, __doc__=edit.summary, **fields)
 
 
-class Mirror(Asked):
-    """Exchange left and right."""
-
-    op: Literal["mirror"]
-
-
-class Reverse(Asked):
-    """Play it backwards."""
-
-    op: Literal["reverse"]
-
-
-class Retime(Asked):
-    """Keep the path, and go along it as fast as speed, acceleration and jerk allow."""
-
-    op: Literal["retime"]
-
-
-class CrossFade(Asked):
-    """Let another take begin before this one ends, and pass from one to the other."""
-
-    op: Literal["cross_fade"]
-    other: Name
-    overlap_s: Seconds
+def _step_field(parameter: Parameter, *, required: bool) -> tuple[Any, Any]:
+    """Return the type of a parameter, and what is known of it."""
+    about: dict[str, Any] = {"title": parameter.title, "description": parameter.help}
+    kinds: dict[Kind, Any] = {
+        Kind.NUMBER: float,
+        Kind.FLAG: bool,
+        Kind.JOINTS: Annotated[list[Name], Field(min_length=1, max_length=200)],
+        Kind.BUILD: Name,
+    }
+    kind = kinds[parameter.kind]
+    if parameter.range is not None:
+        low, high = parameter.range.low, parameter.range.high
+        kind = Annotated[float, Field(ge=low, le=high, allow_inf_nan=False)]
+    if required:
+        return kind, Field(**about)
+    if parameter.default is None:
+        kind = kind | None
+    return kind, Field(default=parameter.default, **about)
 
 
-class Concatenate(Asked):
-    """Let another take follow, after a soft bridge."""
+if TYPE_CHECKING:
 
-    op: Literal["concatenate"]
-    other: Name
-    bridge_s: Seconds
+    class Step(Asked):
+        """An edit and its parameters; which ones there are, the table of edits says."""
 
+        op: str
 
-class CloseLoop(Asked):
-    """Go back to the first pose."""
-
-    op: Literal["close_loop"]
-    seconds: Seconds
-
-
-Step = Annotated[
-    Trim
-    | TrimIdle
-    | Smooth
-    | Speed
-    | Mirror
-    | Reverse
-    | Retime
-    | CrossFade
-    | Concatenate
-    | CloseLoop,
-    Field(discriminator="op"),
-]
-Steps = Annotated[list[Step], Field(max_length=MOST_STEPS)]
+else:
+    Step = Annotated[reduce(or_, step_models()), Field(discriminator="op")]
+Steps = Annotated[list[Step], Field(max_length=MAX_STEPS)]
 
 
 # ---- requests -----------------------------------------------------------------------------------
@@ -219,7 +193,7 @@ class TagTake(Asked):
     remove: Annotated[list[Tag], Field(max_length=32)] = []
 
 
-class Edit(Asked):
+class EditTake(Asked):
     """A take and what to do to it."""
 
     take: Name
@@ -228,7 +202,7 @@ class Edit(Asked):
     steps: Steps = []
 
 
-class EditSave(Edit):
+class EditSave(EditTake):
     """The same, kept as another take."""
 
     name: Name
@@ -453,6 +427,38 @@ class CheckFinding(FindingNow):
     time_s: float | None
     value: float | None
     limit: float | None
+
+
+class EditParameter(BaseModel):
+    """One parameter of an edit."""
+
+    name: str
+    title: str
+    help: str
+    kind: Literal["number", "flag", "joints", "build"]
+    unit: str
+    low: float | None
+    high: float | None
+    slider: tuple[float, float, float] | None
+    default: float | bool | None
+    required: bool
+
+
+class EditFacts(BaseModel):
+    """One edit, as a tool shows it."""
+
+    name: str
+    title: str
+    summary: str
+    takes: int
+    """How many takes it needs beside the one that is edited; -1: one or more."""
+    parameters: list[EditParameter]
+
+
+class Edits(BaseModel):
+    """All edits there are."""
+
+    edits: list[EditFacts]
 
 
 class Edited(Curves):

@@ -6,6 +6,7 @@ from urllib.parse import quote
 from fastapi import APIRouter, File, Query, Request, Response, UploadFile
 
 from rote.web import schemas as s
+from rote.web.edits import table
 from rote.web.robot_routes import Caller, answer, commanding, hub_of
 from rote.web.takes import whole
 
@@ -71,8 +72,14 @@ async def download(
     return Response(content, media_type=_KINDS[ending], headers=headers)
 
 
+@router.get("/edits", response_model=s.Edits)
+async def edits() -> Response:
+    """The edits there are, with their parameters."""
+    return answer({"edits": table()})
+
+
 @router.post("/edit", response_model=s.Edited)
-async def edit(request: Request, body: s.Edit) -> Response:
+async def edit(request: Request, body: s.EditTake) -> Response:
     """What a take would be after some steps, and what speaks against playing it."""
     return answer(await hub_of(request).desk.look(body))
 

@@ -79,7 +79,7 @@ def load(path: Path, *, degrees: bool = False, any_joints: bool = False) -> Trac
     if not any_joints:
         check_joints(track, place)
     if degrees:
-        track = track._edited("degrees to rad", joints_rad=np.radians(track.joints_rad))
+        track = track.edited("degrees to rad", joints_rad=np.radians(track.joints_rad))
     check_unit(track, place)
     return track
 

@@ -154,7 +154,7 @@ def recover(path: Path) -> Track:
     track = reading.track() if reading.samples else None
     if track is None or len(track) < 2:
         raise place_in(path).refuse("nothing in it can be recovered")
-    return track if reading.whole else track._edited("recover a recording that was cut off")
+    return track if reading.whole else track.edited("recover a recording that was cut off")
 
 
 def summary(path: Path) -> Summary:
