@@ -27,6 +27,7 @@ from rote.motion.check import check
 from rote.motion.compare import compare
 from rote.motion.figure import draw_frames
 from rote.motion.files.library import Library
+from rote.motion.formats import FORMATS
 from rote.motion.mirror import mirror
 from rote.motion.plot import plot_track
 from rote.motion.retime import retime
@@ -140,7 +141,7 @@ def test_its_take_has_its_own_joints_and_moves(family: Family, taught: Track) ->
     assert np.ptp(taught.joints_rad, axis=0).min() > 0.05
 
 
-@pytest.mark.parametrize("suffix", sorted(files.FORMATS))
+@pytest.mark.parametrize("suffix", sorted(FORMATS))
 def test_its_take_survives_every_format(taught: Track, tmp_path: Path, suffix: str) -> None:
     path = tmp_path / f"wiggle{suffix}"
     files.save(taught, path)

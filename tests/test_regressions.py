@@ -9,7 +9,7 @@ from rote import messages as m
 from rote.errors import BadRequestError, StoreError, UnsafeMotionError
 from rote.messages import Keyframe
 from rote.model.g1 import G1_JOINTS, G1_MODES, Mode
-from rote.motion.files import load_csv, save_csv
+from rote.motion.files.csv_file import load_csv, save_csv
 from rote.motion.limits import check_positions, check_speeds
 from rote.motion.plot import plot_pair
 from rote.motion.track import Track

@@ -12,7 +12,7 @@ from motion.motion_tracks import full_disk
 from rote.errors import BadRequestError
 from rote.model.family import Build
 from rote.model.g1 import G1_23, G1_27, G1_29
-from rote.motion.files import load_csv, save_csv
+from rote.motion.files.csv_file import load_csv, save_csv
 from rote.motion.track import Track
 
 NAMES = ("left_elbow_joint", "right_elbow_joint")

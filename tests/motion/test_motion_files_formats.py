@@ -20,10 +20,11 @@ from rote.errors import BadRequestError
 from rote.model.g1 import G1_23, G1_29
 from rote.motion import files
 from rote.motion.files import csv_file, disk, document, json_file
+from rote.motion.formats import FORMATS
 from rote.motion.track import Mark, Track
 
-SUFFIXES = tuple(files.FORMATS)
-EXACT = tuple(suffix for suffix, found in files.FORMATS.items() if not found.loss)
+SUFFIXES = tuple(FORMATS)
+EXACT = tuple(suffix for suffix, found in FORMATS.items() if not found.loss)
 ROW = {".csv": "row", ".json": "sample", ".npz": "row", ".mcap": "message"}
 FIRST = {".csv": 2, ".json": 1, ".npz": 1, ".mcap": 1}
 NAN, INF = float("nan"), float("inf")
@@ -91,7 +92,7 @@ def test_an_ending_nobody_knows_is_refused_with_those_that_are_known(
 ) -> None:
     with pytest.raises(BadRequestError, match="ending") as refused:
         files.save(waving(), tmp_path / name)
-    assert ".mcap, .npz, .json, .csv" in refused.value.remedy
+    assert ".mcap, .npz, .json or .csv" in refused.value.remedy
     with pytest.raises(BadRequestError, match="ending"):
         files.load(tmp_path / name)
 
@@ -156,7 +157,7 @@ def test_a_value_that_is_not_a_number_is_named_by_its_row(
     tmp_path: Path, suffix: str, column: int, value: float
 ) -> None:
     path = tmp_path / f"take{suffix}"
-    files.FORMATS[suffix].save(changed(waving(), 7, column, value), path)
+    FORMATS[suffix].save(changed(waving(), 7, column, value), path)
     named = waving().names[column] if suffix in {".csv", ".npz"} else ""
     row = f"{ROW[suffix]} {FIRST[suffix] + 7}"
     wanted = rf"take\{suffix}: {row} cannot be read.*{named}.*not a number"
@@ -170,7 +171,7 @@ def test_times_that_repeat_or_go_back_are_named_by_their_row(
     tmp_path: Path, suffix: str, value: float
 ) -> None:
     path = tmp_path / f"take{suffix}"
-    files.FORMATS[suffix].save(changed(waving(), 20, -1, value), path)
+    FORMATS[suffix].save(changed(waving(), 20, -1, value), path)
     wanted = rf"{ROW[suffix]} {FIRST[suffix] + 20} cannot be read.*{value} is not after"
     with pytest.raises(BadRequestError, match=wanted):
         files.load(path)
@@ -182,7 +183,7 @@ def test_degrees_are_told_by_their_size_and_converted_on_request(
 ) -> None:
     path = tmp_path / f"take{suffix}"
     degrees = replace(waving(), joints_rad=np.degrees(waving().joints_rad))
-    files.FORMATS[suffix].save(degrees, path)
+    FORMATS[suffix].save(degrees, path)
     row = int(np.argmax((np.abs(degrees.joints_rad) > 2 * np.pi).any(axis=1)))
     wanted = rf"{ROW[suffix]} {FIRST[suffix] + row} .*left_shoulder.*look like degrees"
     with pytest.raises(BadRequestError, match=wanted) as refused:
@@ -205,7 +206,7 @@ def test_nothing_and_one_sample_are_no_motion(
 ) -> None:
     track = replace(waving(), times_s=np.arange(float(count)), joints_rad=np.zeros((count, 3)))
     path = tmp_path / f"take{suffix}"
-    files.FORMATS[suffix].save(track, path)
+    FORMATS[suffix].save(track, path)
     with pytest.raises(BadRequestError, match=rf"take\{suffix}.*({found})"):
         files.load(path)
     with pytest.raises(BadRequestError, match="2 samples"):
@@ -251,7 +252,7 @@ def test_joints_need_one_name_each(tmp_path: Path, suffix: str, names: tuple[str
     track = waving(names=names)
     with pytest.raises(BadRequestError, match="one name each"):
         files.save(track, tmp_path / f"take{suffix}")
-    files.FORMATS[suffix].save(track, tmp_path / f"take{suffix}")
+    FORMATS[suffix].save(track, tmp_path / f"take{suffix}")
     with pytest.raises(BadRequestError, match="one name each"):
         files.load(tmp_path / f"take{suffix}", any_joints=True)
 
@@ -271,8 +272,8 @@ def test_times_that_are_no_seconds_are_named_by_their_row(tmp_path: Path, suffix
     track = waving(3)
     stamps = unchecked(track, times_s=1.7e18 + np.arange(3) * 1e7)
     path = tmp_path / f"take{suffix}"
-    files.FORMATS[suffix].save(stamps, path)
-    first = files.FORMATS[suffix].place_in(path).first
+    FORMATS[suffix].save(stamps, path)
+    first = FORMATS[suffix].place_in(path).first
     with pytest.raises(BadRequestError, match=rf" {first} cannot be read: its time 1.7e\+18"):
         files.load(path)
 

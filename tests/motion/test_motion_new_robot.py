@@ -25,6 +25,7 @@ from rote.motion.files.lerobot import export_lerobot
 from rote.motion.files.library import Library
 from rote.motion.files.thumbnail import sketch, thumbnail
 from rote.motion.findings import Kind, Severity
+from rote.motion.formats import FORMATS
 from rote.motion.keyframes import compress_to_bound
 from rote.motion.kinematics import kinematics_of
 from rote.motion.mirror import mirror
@@ -36,7 +37,7 @@ from rote.motion.whose import build_of, family_of
 from third_party import installed, package
 
 MOTION = Path(edit.__file__).parent
-SUFFIXES = sorted(files.FORMATS)
+SUFFIXES = sorted(FORMATS)
 SLOTS = numbered(35, 9).names[:4]
 
 

@@ -152,7 +152,7 @@ class _Demo:
     def _finish(self, taught: "Track", played: "Track", joints: Sequence[str]) -> None:
         from rote.cli import show
         from rote.motion.compare import deviation
-        from rote.motion.files import save_csv
+        from rote.motion.files.csv_file import save_csv
 
         measured = deviation(taught, played, joints)
         files = [self._folder / "taught.csv", self._folder / "played.csv"]

@@ -5,12 +5,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from rote.motion.formats import endings
+
 if TYPE_CHECKING:
     from rote.motion.track import Track
 
 app = typer.Typer(
     name="motion",
-    help="Look at, mend, check and convert motions. Files end in .mcap, .npz, .json or .csv.",
+    help=f"Look at, mend, check and convert motions. Files end in {endings()}.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )

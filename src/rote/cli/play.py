@@ -92,7 +92,7 @@ def _is_file(name: str) -> bool:
     suffix = Path(name).suffix.lower()
     if not suffix:  # an action, mostly: it need not wait for what reads files
         return False
-    from rote.motion.files import FORMATS
+    from rote.motion.formats import FORMATS
 
     return suffix in FORMATS
 

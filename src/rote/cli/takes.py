@@ -11,6 +11,7 @@ from rote.atomic_file import check_new
 from rote.cli.motion_app import Overwrite
 from rote.cli.options import Json, print_json
 from rote.errors import BadRequestError
+from rote.motion.formats import endings
 
 if TYPE_CHECKING:
     from rote.motion.files.library import Entry, Library
@@ -187,7 +188,7 @@ def delete(name: Name, as_json: Json = False) -> None:
 
 @app.command("import")
 def import_take(
-    file: Annotated[Path, typer.Argument(help="A .mcap, .npz, .json or .csv file.")],
+    file: Annotated[Path, typer.Argument(help=f"A {endings()} file.")],
     name: Annotated[str | None, typer.Option(help="Its name here; else the file's.")] = None,
     degrees: Annotated[bool, typer.Option("--degrees", help="It holds degrees.")] = False,
     as_json: Json = False,

@@ -28,6 +28,7 @@ from rote.cli.options import (
 from rote.client.wires import EMBEDDED
 from rote.errors import BadRequestError, MissingExtraError, RoteError
 from rote.messages import HAND_SCRIPTS
+from rote.motion.formats import endings
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -60,7 +61,7 @@ def teach(
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option("--out", help="Also write the take here: .csv, .mcap, .npz or .json."),
+        typer.Option("--out", help=f"Also write the take here: {endings()}."),
     ] = None,
     overwrite: Annotated[
         bool,

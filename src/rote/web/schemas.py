@@ -429,6 +429,22 @@ class CheckFinding(FindingNow):
     limit: float | None
 
 
+class FormatFacts(BaseModel):
+    """A file format."""
+
+    name: str
+    ending: str
+    title: str
+    loss: str
+    """What it does not keep; empty where it keeps everything."""
+
+
+class Formats(BaseModel):
+    """All file formats there are."""
+
+    formats: list[FormatFacts]
+
+
 class EditParameter(BaseModel):
     """One parameter of an edit."""
 

@@ -1,10 +1,11 @@
 """The API's requests about the takes on this computer: list, edit, copy to and from files."""
 
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 from urllib.parse import quote
 
 from fastapi import APIRouter, File, Query, Request, Response, UploadFile
 
+from rote.motion.formats import FORMATS, NATIVE
 from rote.web import schemas as s
 from rote.web.edits import table
 from rote.web.robot_routes import Caller, answer, commanding, hub_of
@@ -12,12 +13,10 @@ from rote.web.takes import whole
 
 router = APIRouter(prefix="/api", responses={"4XX": {"model": s.Problem}}, tags=["takes"])
 
-_KINDS = {
-    "mcap": "application/octet-stream",
-    "npz": "application/octet-stream",
-    "csv": "text/csv; charset=utf-8",
-    "json": "application/json",
-}
+if TYPE_CHECKING:
+    FormatName = str
+else:
+    FormatName = Literal[tuple(found.name for found in FORMATS.values())]
 
 
 @router.get("/takes", response_model=s.Takes)
@@ -30,7 +29,7 @@ async def takes(request: Request, search: Annotated[str, Query(max_length=200)] 
 async def upload(
     request: Request, file: Annotated[UploadFile, File()], caller: Caller = None
 ) -> Response:
-    """Add a .mcap, .npz, .json or .csv file of up to 32 MB."""
+    """Add a file of a motion of up to 32 MB; `/api/formats` lists the endings."""
     hub = commanding(request, caller)
     return answer(await hub.shelf.import_file(file.filename or "", file.file))
 
@@ -64,12 +63,23 @@ async def take(request: Request, name: str) -> Response:
 async def download(
     request: Request,
     name: str,
-    ending: Annotated[Literal["mcap", "csv", "npz", "json"], Query(alias="format")] = "mcap",
+    wanted: Annotated[FormatName, Query(alias="format")] = NATIVE.name,
 ) -> Response:
     """A take as a file."""
-    content = await hub_of(request).shelf.export_file(name, ending)
-    headers = {"content-disposition": f"attachment; filename*=UTF-8''{quote(name)}.{ending}"}
-    return Response(content, media_type=_KINDS[ending], headers=headers)
+    found = FORMATS[f".{wanted}"]
+    content = await hub_of(request).shelf.export_file(name, found.name)
+    headers = {"content-disposition": f"attachment; filename*=UTF-8''{quote(name)}{found.ending}"}
+    return Response(content, media_type=found.media_type, headers=headers)
+
+
+@router.get("/formats", response_model=s.Formats)
+async def formats() -> Response:
+    """The file formats that takes are read from and written to; the first is the native one."""
+    rows = [
+        {"name": each.name, "ending": each.ending, "title": each.title, "loss": each.loss}
+        for each in FORMATS.values()
+    ]
+    return answer({"formats": rows})
 
 
 @router.get("/edits", response_model=s.Edits)

@@ -15,6 +15,7 @@ from rote.errors import BadRequestError, RoteError
 from rote.motion import files
 from rote.motion.files.library import Entry, Library, check_name
 from rote.motion.files.thumbnail import thumbnail
+from rote.motion.formats import FORMATS, endings
 from rote.motion.track import Track
 from rote.web.problems import ProblemError
 
@@ -86,10 +87,10 @@ class Shelf:
         """Add a file that a browser has sent; of its name only stem and ending are used."""
         shown = PurePosixPath(called.replace("\\", "/")).name
         suffix = PurePosixPath(shown).suffix.lower()
-        if suffix not in files.FORMATS:
+        if suffix not in FORMATS:
             raise BadRequestError(
                 f"{shown!r} has no ending that is known here",
-                f"Choose a file that ends in {', '.join(files.FORMATS)}.",
+                f"Choose a file that ends in {endings()}.",
             )
         name = self.check_name(PurePosixPath(shown).stem.strip())
 

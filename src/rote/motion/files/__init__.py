@@ -1,25 +1,14 @@
-"""Tracks on disk, whatever the format: the file's ending says which.
-
-| ending | what is lost |
-|---|---|
-| `.mcap` | nothing; the native format |
-| `.npz`, `.json` | nothing |
-| `.csv` | variant, source, marks and history |
+"""Tracks on disk, whatever the format: the file's ending says which, by the table of formats.
 
 A file that is there is whole; the one that is read is never changed. A LeRobot dataset is a folder
 and one way only: see `lerobot`.
 """
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 
 from rote.errors import BadRequestError
-from rote.motion.files import csv_file, json_file, mcap_file, npz_file
-from rote.motion.files.csv_file import load_csv as load_csv
-from rote.motion.files.csv_file import save_csv as save_csv
 from rote.motion.files.document import (
     MOST_SAMPLES,
     Place,
@@ -28,25 +17,8 @@ from rote.motion.files.document import (
     check_unit,
     too_long,
 )
+from rote.motion.formats import FORMATS, Format, endings
 from rote.motion.track import Track
-
-
-class Format(NamedTuple):
-    """One way to write a track down."""
-
-    load: Callable[[Path], Track]
-    save: Callable[[Track, Path], None]
-    place_in: Callable[[Path], Place]
-    loss: str
-    """What does not survive, in words; empty where everything does."""
-
-
-FORMATS: dict[str, Format] = {
-    ".mcap": Format(mcap_file.load_mcap, mcap_file.save_mcap, mcap_file.place_in, mcap_file.LOSS),
-    ".npz": Format(npz_file.load_npz, npz_file.save_npz, npz_file.place_in, npz_file.LOSS),
-    ".json": Format(json_file.load_json, json_file.save_json, json_file.place_in, json_file.LOSS),
-    ".csv": Format(load_csv, save_csv, csv_file.place_in, csv_file.LOSS),
-}
 
 
 def save(track: Track, path: Path) -> str:
@@ -91,5 +63,5 @@ def format_of(path: Path) -> Format:
     except KeyError:
         raise BadRequestError(
             f"{path} has no ending that is known here",
-            f"Name a file that ends in {', '.join(FORMATS)}.",
+            f"Name a file that ends in {endings()}.",
         ) from None

@@ -24,8 +24,6 @@ from rote.motion.files.document import (
 )
 from rote.motion.track import Track
 
-LOSS = "variant, source, marks and history are lost"
-
 
 def place_in(path: Path) -> Place:
     """Return how rows are counted: the header is row 1."""

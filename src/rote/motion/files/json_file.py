@@ -21,8 +21,6 @@ from rote.motion.files.document import (
 )
 from rote.motion.track import Array, Track
 
-LOSS = ""
-
 
 def place_in(path: Path) -> Place:
     """Return how samples are counted: from 1."""

@@ -41,7 +41,6 @@ from rote.motion.files.joint_state import (
 )
 from rote.motion.track import Array, Track
 
-LOSS = ""
 TOPIC = "/joint_states"
 
 _MESSAGE = struct.Struct("<HIQQ")

@@ -26,8 +26,6 @@ from rote.motion.files.document import (
 )
 from rote.motion.track import Array, Track
 
-LOSS = ""
-
 # What numpy and the zip reader raise for bytes that are no arrays, seen by feeding them such bytes.
 _FAULTS = (
     ValueError, KeyError, EOFError, OSError, MemoryError, RuntimeError, NotImplementedError,

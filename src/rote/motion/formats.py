@@ -1,0 +1,92 @@
+"""The table of file formats: what a motion can be written as, and what each format loses.
+
+The command line, the API, the page and the docs read it. A format is one row here and its module,
+which has `load_NAME`, `save_NAME` and `place_in`, and is imported when the format is first used.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+if TYPE_CHECKING:
+    from rote.motion.files.document import Place
+    from rote.motion.track import Track
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Format:
+    """One way to write a track to a file."""
+
+    name: str
+    title: str
+    media_type: str
+    """What a web server calls it."""
+    module: str
+    loss: str = ""
+    """What does not survive, as a sentence without its end; empty where everything does."""
+
+    @property
+    def ending(self) -> str:
+        """How a file of this format ends, with the dot."""
+        return f".{self.name}"
+
+    @property
+    def load(self) -> "Callable[[Path], Track]":
+        """Read a file; raises `BadRequestError` that names the place that cannot be used."""
+        return cast("Callable[[Path], Track]", self._function(f"load_{self.name}"))
+
+    @property
+    def save(self) -> "Callable[[Track, Path], None]":
+        """Write a file, whole or not at all."""
+        return cast("Callable[[Track, Path], None]", self._function(f"save_{self.name}"))
+
+    @property
+    def place_in(self) -> "Callable[[Path], Place]":
+        """Return how an error names a place in a file."""
+        return cast("Callable[[Path], Place]", self._function("place_in"))
+
+    def _function(self, name: str) -> object:
+        return getattr(import_module(self.module), name)
+
+
+FORMATS: dict[str, Format] = {
+    found.ending: found
+    for found in (
+        Format(
+            name="mcap",
+            title="MCAP",
+            media_type="application/octet-stream",
+            module="rote.motion.files.mcap_file",
+        ),
+        Format(
+            name="npz",
+            title="NumPy",
+            media_type="application/octet-stream",
+            module="rote.motion.files.npz_file",
+        ),
+        Format(
+            name="json",
+            title="JSON",
+            media_type="application/json",
+            module="rote.motion.files.json_file",
+        ),
+        Format(
+            name="csv",
+            title="CSV",
+            media_type="text/csv; charset=utf-8",
+            module="rote.motion.files.csv_file",
+            loss="variant, source, marks and history are lost",
+        ),
+    )
+}
+"""By ending; the first is the native format."""
+NATIVE = next(iter(FORMATS.values()))
+"""The format in which takes are recorded."""
+
+
+def endings(word: str = "or") -> str:
+    """Return all endings as a sentence lists them: `.mcap, .npz, .json or .csv`."""
+    *first, last = FORMATS
+    return f"{', '.join(first)} {word} {last}"
