@@ -18,13 +18,14 @@ from rote.errors import (
     UnsafeMotionError,
     UnsupportedError,
 )
+from rote.findings import Severity
 from rote.messages import Code, Interpolation, Phase, RobotState
 from rote.model.g1 import G1_29, G1_JOINTS, G1_REST_RAD, TAUGHT_JOINTS, Mode
 from rote.motion.compare import deviation
 from rote.motion.edit import trim
 from rote.motion.record import Recorder
 from rote.motion.track import Track
-from rote.robot.base import PlayReport, Severity
+from rote.robot.base import PlayReport
 from rote.robot.g1 import G1
 
 Story = Callable[[Rig], Awaitable[None]]

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
         UnsupportedError,
         WarnedMotionError,
     )
+    from rote.findings import Finding, Severity
     from rote.messages import Code, Interpolation, Keyframe, Phase, RobotState
     from rote.model.g1 import Mode
     from rote.motion.track import Track
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
     from rote.robot.a1.loop import LoopFunc
     from rote.robot.a1.robot import A1
     from rote.robot.a1.safety import Safety
-    from rote.robot.base import Actions, Finding, PlayReport, Progress, Severity, StreamReport
+    from rote.robot.base import Actions, PlayReport, Progress, StreamReport
     from rote.robot.g1 import G1
     from rote.robot.playing import Playing
     from rote.robot.robot import Robot
@@ -66,7 +67,8 @@ _HOMES: dict[str, tuple[str, ...]] = {
     "rote.model.g1": ("Mode",),
     "rote.motion.track": ("Track",),
     "rote.robot.a1.robot": ("A1",),
-    "rote.robot.base": ("Actions", "Finding", "PlayReport", "Progress", "Severity", "StreamReport"),
+    "rote.findings": ("Finding", "Severity"),
+    "rote.robot.base": ("Actions", "PlayReport", "Progress", "StreamReport"),
     "rote.robot.a1.bot": ("Bot",),
     "rote.robot.g1": ("G1",),
     "rote.robot.a1.loop": ("LoopFunc",),

@@ -32,6 +32,8 @@ Wrong types raise TypeError, as everywhere else in Python.
 
 from typing import ClassVar
 
+from rote.text import Act, Text, seconds
+
 
 class RoteError(Exception):
     """The root of the tree: catch this to catch everything rote raises on purpose."""
@@ -43,6 +45,11 @@ class RoteError(Exception):
     def remedy(self) -> str:
         """What to do next, in one sentence; empty where there is nothing to say."""
         return ""
+
+    @property
+    def text(self) -> str:
+        """The message; a `Text` where it has facts that an edge shows in its own way."""
+        return str(self)
 
     def _note_remedy(self) -> None:
         """Show the remedy under an uncaught error's traceback too."""
@@ -62,6 +69,11 @@ class _ExplainedError(RoteError):
         self._note_remedy()
 
     def __str__(self) -> str:
+        return str(self.message)
+
+    @property
+    def text(self) -> str:
+        """The message; a `Text` where it has facts."""
         return self.message
 
     @property
@@ -216,8 +228,18 @@ class UnsafeMotionError(RoteError):
         self._remedy = remedy
 
     def __str__(self) -> str:
+        return str(self.text)
+
+    @property
+    def text(self) -> Text:
+        """The message with its facts."""
         who = "" if self.reason.startswith(self.joint) else f": {self.joint}"
-        return f"unsafe motion{who} at {self.time_s:.2f} s: {self.reason}"
+        return Text(
+            "unsafe motion{who} at {when}: {reason}",
+            who=who,
+            when=seconds(self.time_s),
+            reason=self.reason,
+        )
 
     @property
     def remedy(self) -> str:
@@ -264,7 +286,10 @@ class OtherBuildError(RoteError):
     @property
     def remedy(self) -> str:
         """What to do next."""
-        return "Play it by the names of its joints, if the motion can do without: --map."
+        return Text(
+            "Play it by the names of its joints, if the motion can do without: {map}.",
+            map=Act.MAP_JOINTS,
+        )
 
 
 class ProtectionError(RoteError):

@@ -8,11 +8,14 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Literal, get_args
 
+from rote.model.family import MAX_MOTION_S
+from rote.text import Act, Text
+
 MAX_ACTIONS = 15
 """Places for taught actions on a robot."""
 MAX_NAME_BYTES = 31
 """UTF-8 bytes of an action's name; the wires' field has 32 with the closing zero."""
-MAX_DURATION_MS = 180_000
+MAX_DURATION_MS = round(MAX_MOTION_S * 1000)
 """The longest recording and the longest playback."""
 MAX_KEYFRAMES = 20
 HandScript = Literal["wave", "bow", "clap", "drum"]
@@ -69,24 +72,24 @@ WORDS: dict[int, tuple[str, str]] = {
     ),
     Code.BAD_PAYLOAD: (
         "it could not read or accept the values sent",
-        "Check names (1 to 31 UTF-8 bytes, no control characters), durations (up to 180 s) "
-        "and frame counts (at most what is stored).",
+        f"Check names (1 to {MAX_NAME_BYTES} UTF-8 bytes, no control characters), durations (up to "
+        f"{MAX_MOTION_S:.0f} s) and frame counts (at most what is stored).",
     ),
     Code.BUSY: (
         "it is busy with another motion, or another client is teaching",
-        "Wait until it has ended, or stop it: rote stop.",
+        Text("Wait until it has ended, or stop it: {stop}.", stop=Act.STOP),
     ),
     Code.HOLDING: (
         "its arms hold the pose of a factory action",
-        "Let it go: rote stop. It lets go by itself after 20 s.",
+        Text("Let it go: {stop}. It lets go by itself after 20 s.", stop=Act.STOP),
     ),
     Code.NO_SUCH_ACTION: (
         "there is no action of that name or number",
-        "See what there is: rote list.",
+        Text("See what there is: {list}.", list=Act.LIST),
     ),
     Code.WRONG_STATE: (
         "it is not in a balanced standing",
-        "Make it stand first: rote modes stand (on the remote: L2+UP, then R1+X).",
+        Text("Make it stand first: {stand} (on the remote: L2+UP, then R1+X).", stand=Act.STAND),
     ),
     Code.NAME_EXISTS: (
         "an action of that name already exists",
@@ -100,8 +103,10 @@ WORDS: dict[int, tuple[str, str]] = {
     ),
     Code.STORE_FULL: (
         f"all {MAX_ACTIONS} places for taught actions are taken",
-        "This wire cannot delete. A simulated robot can begin anew with another store: "
-        "rote sim --store FILE, or --robot 'sim://g1?store=FILE'.",
+        Text(
+            "This wire cannot delete. A simulated robot can begin with another store: {other}.",
+            other=Act.OTHER_STORE,
+        ),
     ),
     Code.NOTHING_RECORDED: (
         "nothing was recorded",

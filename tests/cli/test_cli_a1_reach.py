@@ -10,10 +10,10 @@ import virtual
 from a1_rig import LoggedWorld
 from rote.connection import connect, connect_a1
 from rote.errors import BadRequestError, NoAnswerError, TimeLimitError
+from rote.findings import Severity
 from rote.robot import doctor
 from rote.robot.a1 import approach
 from rote.robot.a1.robot import A1
-from rote.robot.base import Severity
 from rote.session.a1 import Level
 from rote.sim.a1.simulator import A1Simulator
 from rote.wire.a1.values import Dialect, HighCmd, LowCmd

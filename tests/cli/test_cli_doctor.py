@@ -10,15 +10,15 @@ import virtual
 from rig import free_domain, rig
 from rote.cli import main
 from rote.errors import LinkError
+from rote.findings import Severity
 from rote.host import check as surroundings
 from rote.host.check import Interface
 from rote.model.g1 import Mode
 from rote.robot import doctor
-from rote.robot.base import Severity
 
 
 def words(seen: doctor.Examination, severity: Severity = Severity.ERROR) -> str:
-    return " | ".join(f.words for f in seen.findings if f.severity is severity)
+    return " | ".join(f.message for f in seen.findings if f.severity is severity)
 
 
 def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, dict[str, object]]:
@@ -177,7 +177,7 @@ def test_a_search_that_finds_nobody_is_no_error() -> None:
 
 def test_the_old_name_of_a_service_is_known() -> None:
     (finding,) = doctor._about_services(["arm", "loco"])
-    assert "'loco'" in finding.words
+    assert "'loco'" in finding.message
 
 
 def test_a_robot_on_another_wire_is_asked_what_it_can_tell() -> None:
@@ -193,7 +193,7 @@ def test_a_robot_on_another_wire_is_asked_what_it_can_tell() -> None:
 
 def test_an_error_becomes_a_finding_with_its_remedy() -> None:
     finding = doctor.from_error(LinkError("no way", "Make one."))
-    assert (finding.severity, finding.words, finding.remedy) == (
+    assert (finding.severity, finding.message, finding.remedy) == (
         Severity.ERROR,
         "no way",
         "Make one.",

@@ -8,8 +8,9 @@ from rich.console import Console
 
 from rote.cli import main, show
 from rote.connection import default_store
+from rote.findings import Finding, FindingKind, Severity
 from rote.messages import Keyframe
-from rote.robot.base import Actions, Finding, Preset, Severity, TaughtAction
+from rote.robot.base import Actions, Preset, TaughtAction
 from rote.sim.store import Store, StoredAction
 
 ODD = "[/b] [red]x :wave: [1]"
@@ -54,7 +55,9 @@ def test_what_was_taught_is_told_by_the_name_it_was_given(
 
 def test_what_a_robot_says_is_shown_as_it_is(capsys: pytest.CaptureFixture[str]) -> None:
     out = show.console()
-    show.findings(out, [Finding(Severity.WARNING, f"a fault: {ODD}", f"Mend {ODD}")])
+    fault = f"a fault: {ODD}"
+    finding = Finding(Severity.WARNING, fault, f"Mend {ODD}", kind=FindingKind.FAULT)
+    show.findings(out, [finding])
     show.actions(out, Actions((Preset(1, ODD),), (TaughtAction(ODD, 1.0, 1),)))
     show.joints(out, ("joint", "off"), [(ODD, "1")])
     shown = capsys.readouterr().out

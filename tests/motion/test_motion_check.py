@@ -11,7 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from g1_29 import REST_RAD
+from rote.cli.wording import worded
 from rote.errors import BadRequestError, UnsafeMotionError, WarnedMotionError
+from rote.findings import Finding, FindingKind, Severity
 from rote.model.a1 import A1, A1_STAND_RAD
 from rote.model.family import Joint
 from rote.model.g1 import FOOT_CORNERS_M, G1, G1_23, G1_29, G1_ARMS, G1_JOINTS, TAUGHT_JOINTS
@@ -26,9 +28,9 @@ from rote.motion.check import (
     check_joints,
     feet_margin_m,
 )
+from rote.motion.check_report import CheckReport
 from rote.motion.contact import ContactModel
 from rote.motion.edit import to_build
-from rote.motion.findings import CheckReport, Finding, Kind, Severity
 from rote.motion.kinematics import kinematics_of
 from rote.motion.track import Array, Track
 from rote.robot.a1.motion import check_track
@@ -68,11 +70,11 @@ def stretched(track: Track, seconds: float) -> Track:
     return replace(track, times_s=np.linspace(0.0, seconds, len(track)))
 
 
-def of_kind(report: CheckReport, kind: Kind) -> list[Finding]:
+def of_kind(report: CheckReport, kind: FindingKind) -> list[Finding]:
     return [finding for finding in report.findings if finding.kind is kind]
 
 
-def the(report: CheckReport, kind: Kind, joint: str | None = None) -> Finding:
+def the(report: CheckReport, kind: FindingKind, joint: str | None = None) -> Finding:
     (found,) = [f for f in of_kind(report, kind) if joint is None or f.joint == joint]
     return found
 
@@ -129,7 +131,7 @@ def test_a_position_beyond_its_limit_is_found_with_its_moment_and_number(
     limit = joint.upper_rad if above else joint.lower_rad
     value = limit + (excess if above else -excess)
     track = changed(track, joint.name, row, value - float(track.joints_rad[row, joint.index]))
-    found = the(check(track, contact=False), Kind.POSITION)
+    found = the(check(track, contact=False), FindingKind.POSITION)
     assert found.severity is Severity.ERROR
     assert (found.joint, found.time_s) == (joint.name, track.times_s[row])
     assert found.value == pytest.approx(value)
@@ -139,7 +141,7 @@ def test_a_position_beyond_its_limit_is_found_with_its_moment_and_number(
 
 def test_a_joint_pushed_against_its_stop_is_a_warning() -> None:
     report = check(posed(left_wrist_roll=1.98), contact=False)
-    found = the(report, Kind.POSITION)
+    found = the(report, FindingKind.POSITION)
     assert found.severity is Severity.WARNING
     assert report.ok
 
@@ -151,7 +153,7 @@ def test_a_joint_that_is_too_fast_is_found_with_its_moment_and_number(
 ) -> None:
     track = calm()
     track = changed(track, joint.name, slice(row, None), step_rad)
-    found = the(check(track, contact=False), Kind.VELOCITY)
+    found = the(check(track, contact=False), FindingKind.VELOCITY)
     assert found.severity is Severity.ERROR
     assert (found.joint, found.time_s) == (joint.name, track.times_s[row - 1])
     assert found.value == pytest.approx(step_rad * 100, abs=4.0)
@@ -169,7 +171,7 @@ def test_a_joint_that_turns_too_sharply_is_found(joint: Joint, row: int) -> None
     corner = np.maximum(corner, -0.2)
     track = changed(track, joint.name, slice(None), corner + 0.2)
     report = check(track, contact=False)
-    found = the(report, Kind.ACCELERATION, joint.name)
+    found = the(report, FindingKind.ACCELERATION, joint.name)
     assert found.severity is Severity.WARNING
     assert found.time_s == pytest.approx(track.times_s[row], abs=0.02)
     assert found.value == pytest.approx(2 * 4.0 / 0.05, rel=0.1)
@@ -179,13 +181,13 @@ def test_a_hole_in_the_recording_is_found_where_it_begins() -> None:
     track = calm()
     keep = (track.times_s <= 6.0) | (track.times_s >= 6.2)
     short = replace(track, times_s=track.times_s[keep], joints_rad=track.joints_rad[keep])
-    found = the(check(short, contact=False), Kind.GAP)
+    found = the(check(short, contact=False), FindingKind.GAP)
     assert found.severity is Severity.WARNING
     assert found.time_s == pytest.approx(6.0)
     assert found.value == pytest.approx(0.2)
     keep = (track.times_s <= 6.0) | (track.times_s >= 6.8)
     long = replace(track, times_s=track.times_s[keep], joints_rad=track.joints_rad[keep])
-    assert the(check(long, contact=False), Kind.GAP).severity is Severity.ERROR
+    assert the(check(long, contact=False), FindingKind.GAP).severity is Severity.ERROR
 
 
 def test_keyframes_far_apart_are_no_holes() -> None:
@@ -199,7 +201,7 @@ def test_a_first_pose_far_from_where_the_robot_is_needs_an_approach() -> None:
     start = REST_RAD.copy()
     start[INDEX["right_elbow_joint"]] -= 0.8
     report = check(calm(), start_pose=start, contact=False)
-    found = the(report, Kind.JUMP)
+    found = the(report, FindingKind.JUMP)
     assert found.severity is Severity.WARNING
     assert (found.joint, found.time_s) == ("right_elbow_joint", 5.0)
     assert found.value == pytest.approx(0.8)
@@ -208,13 +210,13 @@ def test_a_first_pose_far_from_where_the_robot_is_needs_an_approach() -> None:
 
 
 def test_a_first_pose_far_from_standing_at_ease_is_only_noted() -> None:
-    found = the(check(posed(left_elbow=0.0), contact=False), Kind.JUMP)
+    found = the(check(posed(left_elbow=0.0), contact=False), FindingKind.JUMP)
     assert found.severity is Severity.NOTE
 
 
 def test_joints_the_robot_does_not_have_are_errors_where_they_move() -> None:
     track = changed(calm(), "left_wrist_yaw_joint", slice(100, 150), 0.2 * np.ones(50))
-    found = of_kind(check(track, build=G1_23.name, contact=False), Kind.VARIANT)
+    found = of_kind(check(track, build=G1_23.name, contact=False), FindingKind.VARIANT)
     by_joint = {finding.joint: finding.severity for finding in found}
     assert by_joint.pop("left_wrist_yaw_joint") is Severity.ERROR
     assert set(by_joint.values()) == {Severity.WARNING}
@@ -231,20 +233,23 @@ def test_a_joint_nobody_knows_is_an_error_and_the_others_are_still_checked() -> 
     )
     report = check(track, contact=False)
     assert {(f.kind, f.joint) for f in report.errors} >= {
-        (Kind.VARIANT, "nose_joint"),
-        (Kind.POSITION, "left_elbow_joint"),
+        (FindingKind.VARIANT, "nose_joint"),
+        (FindingKind.POSITION, "left_elbow_joint"),
     }
-    assert check(replace(track, names=("nose_joint", "ear_joint"))).errors[0].kind is Kind.VARIANT
+    assert (
+        check(replace(track, names=("nose_joint", "ear_joint"))).errors[0].kind
+        is FindingKind.VARIANT
+    )
 
 
 def test_joints_the_track_leaves_alone_are_noted() -> None:
     track = Track(times_s=np.zeros(1), joints_rad=np.ones((1, 1)), names=("left_elbow_joint",))
     (found,) = check(track, contact=False).findings
-    assert (found.severity, found.kind, found.value) == (Severity.NOTE, Kind.VARIANT, 28.0)
+    assert (found.severity, found.kind, found.value) == (Severity.NOTE, FindingKind.VARIANT, 28.0)
 
 
 def test_a_robot_nobody_knows_is_an_error() -> None:
-    assert check(calm(), build="g2-99", contact=False).errors[0].kind is Kind.VARIANT
+    assert check(calm(), build="g2-99", contact=False).errors[0].kind is FindingKind.VARIANT
 
 
 # ---- weight -------------------------------------------------------------------------------------
@@ -252,15 +257,17 @@ def test_a_robot_nobody_knows_is_an_error() -> None:
 
 def test_too_much_in_a_stretched_hand_is_an_error_of_the_shoulder() -> None:
     stretched = posed(left_shoulder_pitch=-1.5, left_elbow=1.5)
-    assert not of_kind(check(stretched, contact=False), Kind.TORQUE)
+    assert not of_kind(check(stretched, contact=False), FindingKind.TORQUE)
     report = check(stretched, payload_kg=6.0, contact=False)
-    found = the(report, Kind.TORQUE, "left_shoulder_pitch_joint")
+    found = the(report, FindingKind.TORQUE, "left_shoulder_pitch_joint")
     assert found.severity is Severity.ERROR
     assert found.limit == 25.0
     assert found.value is not None
     assert 25.0 < found.value < 60.0
     less = the(
-        check(stretched, payload_kg=4.0, contact=False), Kind.TORQUE, "left_shoulder_pitch_joint"
+        check(stretched, payload_kg=4.0, contact=False),
+        FindingKind.TORQUE,
+        "left_shoulder_pitch_joint",
     )
     assert less.severity is Severity.WARNING
 
@@ -268,7 +275,7 @@ def test_too_much_in_a_stretched_hand_is_an_error_of_the_shoulder() -> None:
 def test_holding_for_long_what_is_heavy_makes_a_motor_hot() -> None:
     stretched = posed(left_shoulder_pitch=-1.5, left_elbow=1.5)
     report = check(stretched, payload_kg=2.0, contact=False)
-    found = the(report, Kind.THERMAL, "left_shoulder_pitch_joint")
+    found = the(report, FindingKind.THERMAL, "left_shoulder_pitch_joint")
     assert found.severity is Severity.WARNING
     assert found.limit == 10.0
     assert report.ok
@@ -278,11 +285,13 @@ def test_stronger_wrists_hold_more() -> None:
     """Machines 13 to 16 have wrists of 13.4 N.m instead of 5."""
     stretched = posed(left_shoulder_pitch=-1.5, left_elbow=1.5)
     usual = check(stretched, payload_kg=6.0, contact=False)
-    found = the(usual, Kind.TORQUE, "left_wrist_pitch_joint")
+    found = the(usual, FindingKind.TORQUE, "left_wrist_pitch_joint")
     assert (found.severity, found.limit) == (Severity.ERROR, 5.0)
     strong = check(stretched, payload_kg=6.0, contact=False, build=G1_29.at(13))
-    assert not [f for f in of_kind(strong, Kind.TORQUE) if f.joint == "left_wrist_pitch_joint"]
-    hot = the(strong, Kind.THERMAL, "left_wrist_pitch_joint")
+    assert not [
+        f for f in of_kind(strong, FindingKind.TORQUE) if f.joint == "left_wrist_pitch_joint"
+    ]
+    hot = the(strong, FindingKind.THERMAL, "left_wrist_pitch_joint")
     assert hot.limit == pytest.approx(0.4 * 13.4)
 
 
@@ -294,10 +303,10 @@ def test_two_arms_without_a_body_have_no_balance_and_no_legs_to_touch() -> None:
     )
     report = check(arms, payload_kg=6.0)
     assert "nobody looked at balance: of a G1 it is not known here" in {
-        finding.words for finding in report.findings
+        finding.message for finding in report.findings
     }
-    assert not [f for f in report.findings if "hip" in f.words or "knee" in f.words]
-    assert [f for f in check(bowed).findings if "hip" in f.words]
+    assert not [f for f in report.findings if "hip" in f.message or "knee" in f.message]
+    assert [f for f in check(bowed).findings if "hip" in f.message]
 
 
 def test_legs_are_the_balance_controllers_business() -> None:
@@ -316,15 +325,15 @@ def test_leaning_with_full_hands_tips_the_robot_over() -> None:
         waist_pitch=0.5, left_shoulder_pitch=-1.5, right_shoulder_pitch=-1.5,
         left_elbow=1.5, right_elbow=1.5,
     )  # fmt: skip
-    found = the(check(bowed, payload_kg=6.0, contact=False), Kind.BALANCE)
+    found = the(check(bowed, payload_kg=6.0, contact=False), FindingKind.BALANCE)
     assert found.severity is Severity.ERROR
     assert found.value is not None
     assert found.value < -BALANCE_M
-    near = the(check(bowed, contact=False), Kind.BALANCE)
+    near = the(check(bowed, contact=False), FindingKind.BALANCE)
     assert near.severity is Severity.WARNING
     assert near.value is not None
     assert -BALANCE_M <= near.value < BALANCE_M
-    assert not of_kind(check(posed(), contact=False), Kind.BALANCE)
+    assert not of_kind(check(posed(), contact=False), FindingKind.BALANCE)
 
 
 def test_the_distance_inside_the_feet_is_that_to_their_outline() -> None:
@@ -352,7 +361,7 @@ def test_a_hand_in_the_chest_is_an_error_with_its_joint_and_moment() -> None:
     report = check(track)
     assert any(
         finding.joint in {"right_wrist_yaw_joint", "right_wrist_pitch_joint"}
-        and "torso_link" in finding.words
+        and "torso_link" in finding.message
         and finding.time_s == 0.0
         for finding in report.errors
     )
@@ -363,7 +372,7 @@ def test_a_hand_close_to_the_thigh_is_a_warning() -> None:
     pytest.importorskip("mujoco")
     for roll in np.arange(0.2, 0.0, -0.005):
         report = check(posed(left_shoulder_roll=float(roll)))
-        if found := of_kind(report, Kind.CLEARANCE):
+        if found := of_kind(report, FindingKind.CLEARANCE):
             break
     assert found[0].severity is Severity.WARNING
     assert found[0].joint is not None
@@ -378,7 +387,7 @@ def test_an_elbow_close_to_the_body_is_nothing_to_say() -> None:
     track = posed(left_shoulder_pitch=-0.4, left_shoulder_yaw=-1.2, left_elbow=0.0)
     near = ContactModel(G1, CLEARANCE_M).contacts(track)
     assert ("left_elbow_link", "torso_link") in {(contact.a, contact.b) for contact in near}
-    assert not of_kind(check(track), Kind.CLEARANCE)
+    assert not of_kind(check(track), FindingKind.CLEARANCE)
 
 
 def test_hands_may_meet_but_not_pass_through_each_other() -> None:
@@ -390,7 +399,7 @@ def test_hands_may_meet_but_not_pass_through_each_other() -> None:
             right_shoulder_roll=-0.1, left_elbow=0.4, right_elbow=0.4,
             left_shoulder_yaw=-float(yaw), right_shoulder_yaw=float(yaw),
         )  # fmt: skip
-        for finding in of_kind(check(track), Kind.COLLISION):
+        for finding in of_kind(check(track), FindingKind.COLLISION):
             assert finding.value is not None
             severities[finding.value] = finding.severity
     assert {value < -HANDS_MEET_M for value in severities} == {True, False}
@@ -402,7 +411,7 @@ def test_links_that_meet_slightly_are_a_warning_and_deeper_an_error() -> None:
     pytest.importorskip("mujoco")
     severities = {}
     for roll in np.arange(0.0, -0.35, -0.05):
-        for finding in of_kind(check(posed(left_shoulder_roll=float(roll))), Kind.COLLISION):
+        for finding in of_kind(check(posed(left_shoulder_roll=float(roll))), FindingKind.COLLISION):
             assert finding.value is not None
             severities[finding.value] = finding.severity
     slight = [value for value in severities if -SLIGHT_M <= value < 0.0]
@@ -421,7 +430,7 @@ def test_without_mujoco_the_report_says_what_was_not_looked_at(
     monkeypatch.setitem(sys.modules, "mujoco", None)
     report = check(calm())
     (found,) = report.findings
-    assert (found.severity, found.kind) == (Severity.NOTE, Kind.COLLISION)
+    assert (found.severity, found.kind) == (Severity.NOTE, FindingKind.COLLISION)
     assert "rote[physics]" in found.remedy
     assert report.ok
 
@@ -442,13 +451,13 @@ def test_an_a1s_legs_are_judged_by_its_own_joints() -> None:
     assert calm_legs.ok
     (note,) = calm_legs.findings
     assert note.severity is Severity.NOTE
-    assert "A1" in note.words
+    assert "A1" in note.message
     far = check(pawing(by_rad=4.0))
-    (position,) = [finding for finding in far.errors if finding.kind is Kind.POSITION]
+    (position,) = [finding for finding in far.errors if finding.kind is FindingKind.POSITION]
     assert position.joint == "FR_thigh_joint"
     assert position.limit == pytest.approx(4.19 - 0.087)
     fast = check(pawing(seconds=0.1, by_rad=1.0))
-    assert {finding.kind for finding in fast.errors} == {Kind.VELOCITY}
+    assert {finding.kind for finding in fast.errors} == {FindingKind.VELOCITY}
 
 
 def test_a_hole_that_no_a1_plays_across_is_an_error_of_the_check_too() -> None:
@@ -456,7 +465,7 @@ def test_a_hole_that_no_a1_plays_across_is_an_error_of_the_check_too() -> None:
     middle_s = track.duration_s / 2
     keep = np.abs(track.times_s - middle_s) > 0.15
     holed = replace(track, times_s=track.times_s[keep], joints_rad=track.joints_rad[keep])
-    (gap,) = [finding for finding in check(holed).errors if finding.kind is Kind.GAP]
+    (gap,) = [finding for finding in check(holed).errors if finding.kind is FindingKind.GAP]
     assert gap.value is not None
     assert A1.max_gap_s is not None
     assert A1.max_gap_s < gap.value < 0.35
@@ -464,7 +473,7 @@ def test_a_hole_that_no_a1_plays_across_is_an_error_of_the_check_too() -> None:
 
 def test_an_a1s_first_pose_is_compared_with_where_it_lies() -> None:
     lying = (0.0, 1.2, -2.6) * 4
-    (jump,) = of_kind(check(pawing(), start_pose=lying), Kind.JUMP)
+    (jump,) = of_kind(check(pawing(), start_pose=lying), FindingKind.JUMP)
     assert jump.severity is Severity.WARNING
     assert jump.value == pytest.approx(1.3)
     with pytest.raises(BadRequestError, match="12 joints"):
@@ -472,11 +481,13 @@ def test_an_a1s_first_pose_is_compared_with_where_it_lies() -> None:
 
 
 def test_the_robots_are_not_mistaken_for_each_other() -> None:
-    assert {f.kind for f in check(pawing(), build="g1-29", contact=False).errors} == {Kind.VARIANT}
-    assert {f.kind for f in check(calm(), build="a1").errors} == {Kind.VARIANT}
+    assert {f.kind for f in check(pawing(), build="g1-29", contact=False).errors} == {
+        FindingKind.VARIANT
+    }
+    assert {f.kind for f in check(calm(), build="a1").errors} == {FindingKind.VARIANT}
     for track, variant in ((pawing(), "g1-29"), (calm(), "a1")):
         (found,) = check(track, build=variant, contact=False).errors
-        assert "another robot" in found.words
+        assert "another robot" in found.message
 
 
 @given(
@@ -503,8 +514,8 @@ def test_what_the_check_lets_through_an_a1_plays_and_nothing_else(
 
 def test_what_takes_longer_than_can_be_played_is_an_error() -> None:
     track = calm()
-    assert of_kind(check(stretched(track, 180.0), contact=False), Kind.DURATION) == []
-    found = the(check(stretched(track, 181.0), contact=False), Kind.DURATION)
+    assert of_kind(check(stretched(track, 180.0), contact=False), FindingKind.DURATION) == []
+    found = the(check(stretched(track, 181.0), contact=False), FindingKind.DURATION)
     assert found.severity is Severity.ERROR
     assert found.value == pytest.approx(181.0)
 
@@ -512,9 +523,10 @@ def test_what_takes_longer_than_can_be_played_is_an_error() -> None:
 def test_the_remedy_for_a_missing_joint_is_a_command_that_does_it() -> None:
     moved = changed(calm(), "left_wrist_yaw_joint", slice(100, 150), 0.2 * np.ones(50))
     for track, forced in ((calm(), False), (moved, True)):
-        found = of_kind(check(track, build=G1_23.name, contact=False), Kind.VARIANT)
-        assert any("--force" in finding.remedy for finding in found) is forced
-        assert all("--variant g1-23" in finding.remedy for finding in found)
+        found = of_kind(check(track, build=G1_23.name, contact=False), FindingKind.VARIANT)
+        told = [worded(finding.remedy) for finding in found]
+        assert any("--force" in remedy for remedy in told) is forced
+        assert all("rote motion to-build, for g1-23" in remedy for remedy in told)
         to_build(track, "g1-23", force=forced)
 
 
@@ -530,7 +542,7 @@ def test_a_report_has_the_worst_first_and_each_kind_once_per_joint() -> None:
     assert order == sorted(order)
     named = [(finding.kind, finding.joint) for finding in report.findings]
     assert len(named) == len(set(named))
-    assert the(report, Kind.VELOCITY, "left_elbow_joint").time_s == track.times_s[49]
+    assert the(report, FindingKind.VELOCITY, "left_elbow_joint").time_s == track.times_s[49]
 
 
 def test_errors_forbid_whatever_is_forced_and_warnings_want_force() -> None:
@@ -538,14 +550,15 @@ def test_errors_forbid_whatever_is_forced_and_warnings_want_force() -> None:
     for force in (False, True):
         with pytest.raises(UnsafeMotionError, match="left_elbow_joint") as caught:
             fast.permit(force=force)
-        assert "--force" not in caught.value.remedy
+        assert "--force" not in worded(caught.value.remedy)
     doubtful = check(calm(), start_pose=REST_RAD + 0.1, contact=False)
     assert doubtful.ok
     assert doubtful.warnings
     with pytest.raises(WarnedMotionError) as caught:
         doubtful.permit()
-    assert caught.value.reason == doubtful.warnings[0].words
-    assert caught.value.remedy.endswith("--force.")
+    assert caught.value.reason == doubtful.warnings[0].message
+    assert caught.value.remedy.endswith("force=True.")
+    assert worded(caught.value.remedy).endswith("--force.")
     doubtful.permit(force=True)
     check(calm(), contact=False).permit()
 
@@ -565,12 +578,12 @@ def test_parts_of_a_check_say_what_the_whole_says_of_them() -> None:
     assert set(contact.findings) <= set(check(track).findings)
     times_s = np.array([0.0, 0.01, 0.02, 0.9, 0.91])
     (gap,) = check_gaps(times_s).findings
-    assert (gap.kind, gap.severity, gap.time_s) == (Kind.GAP, Severity.ERROR, 0.02)
+    assert (gap.kind, gap.severity, gap.time_s) == (FindingKind.GAP, Severity.ERROR, 0.02)
     assert check_gaps(np.arange(9) / 100).findings == ()
 
 
 def test_joints_alone_are_said_to_be_what_the_whole_check_says_they_are() -> None:
-    kinds = (Kind.POSITION, Kind.VELOCITY, Kind.ACCELERATION)
+    kinds = (FindingKind.POSITION, FindingKind.VELOCITY, FindingKind.ACCELERATION)
     for track in (changed(calm(), "left_elbow_joint", 70, 4.0), posed(left_elbow=9.0)):
         whole = check(track, contact=False).findings
         assert not check_joints(track).ok

@@ -268,7 +268,7 @@ def test_keyframes_of_another_motion_are_refused_with_the_number_and_the_advice(
     assert found.absurd
     with pytest.raises(UnsafeMotionError, match=r"elbow.*rad, limit 0\.150$") as caught:
         check_faithful(found)
-    assert "rote play" in caught.value.remedy
+    assert "robot.play_track" in caught.value.remedy
     check_faithful(found, limit_rad=found.max_error_rad)
 
 

@@ -12,6 +12,7 @@ from motion import tripod
 from motion.motion_tracks import assert_same, assert_same_numbers
 from motion.tripod import NAMES
 from rote.errors import BadRequestError, UnsafeMotionError
+from rote.findings import FindingKind, Severity
 from rote.messages import MAX_DURATION_MS, Interpolation
 from rote.model.family import MAX_MOTION_S, Family, numbered
 from rote.motion import edit, files
@@ -24,7 +25,6 @@ from rote.motion.files.document import variant_with
 from rote.motion.files.lerobot import export_lerobot
 from rote.motion.files.library import Library
 from rote.motion.files.thumbnail import sketch, thumbnail
-from rote.motion.findings import Kind, Severity
 from rote.motion.formats import FORMATS
 from rote.motion.keyframes import compress_to_bound
 from rote.motion.kinematics import kinematics_of
@@ -160,13 +160,15 @@ def test_it_comes_to_another_build_of_its_own_and_to_no_other_robot(family: Fami
 
 def test_a_calm_motion_is_fit_and_what_was_not_looked_at_is_one_note(family: Family) -> None:
     (note,) = check(waving(family)).findings
-    assert (note.severity, note.kind) == (Severity.NOTE, Kind.COLLISION)
-    assert note.words == "nobody looked at balance and contact: of a Tripod they are not known here"
+    assert (note.severity, note.kind) == (Severity.NOTE, FindingKind.COLLISION)
+    assert (
+        note.message == "nobody looked at balance and contact: of a Tripod they are not known here"
+    )
     (less,) = check(waving(family), contact=False).findings
-    assert less.words == "nobody looked at balance: of a Tripod it is not known here"
-    assert less.kind is Kind.BALANCE
+    assert less.message == "nobody looked at balance: of a Tripod it is not known here"
+    assert less.kind is FindingKind.BALANCE
     (alone,) = check_contact(waving(family)).findings
-    assert alone.words.endswith("touches itself: its shapes are not known")
+    assert alone.message.endswith("touches itself: its shapes are not known")
 
 
 def test_it_is_judged_by_its_own_limits(family: Family) -> None:
@@ -177,16 +179,18 @@ def test_it_is_judged_by_its_own_limits(family: Family) -> None:
     changed = replace(track, joints_rad=joints_rad)
     report = check(changed, contact=False)
     found = {(finding.kind, finding.joint): finding for finding in report.errors}
-    assert found[Kind.POSITION, "left_paw_joint"].limit == 1.2
-    assert found[Kind.VELOCITY, "base_turn_joint"].limit == 2.0
-    assert found[Kind.VELOCITY, "left_paw_joint"].limit == 4.0
+    assert found[FindingKind.POSITION, "left_paw_joint"].limit == 1.2
+    assert found[FindingKind.VELOCITY, "base_turn_joint"].limit == 2.0
+    assert found[FindingKind.VELOCITY, "left_paw_joint"].limit == 4.0
     joints = check_joints(changed, family.default).findings
-    assert set(joints) == {f for f in report.findings if f.kind is not Kind.BALANCE}
+    assert set(joints) == {f for f in report.findings if f.kind is not FindingKind.BALANCE}
 
 
 def test_the_way_to_its_first_pose_is_as_soft_as_it_wants(family: Family) -> None:
     track = waving(family)
-    (jump,) = [f for f in check(track, start_pose=(0.8, 0.1, 0.1)).findings if f.kind is Kind.JUMP]
+    (jump,) = [
+        f for f in check(track, start_pose=(0.8, 0.1, 0.1)).findings if f.kind is FindingKind.JUMP
+    ]
     assert (jump.joint, jump.severity) == ("base_turn_joint", Severity.WARNING)
     assert "takes 3.0 s" in jump.remedy, "1.875 times 0.8 rad at 0.5 rad/s"
     with pytest.raises(BadRequestError, match="a pose is 3 angles"):
@@ -196,7 +200,7 @@ def test_the_way_to_its_first_pose_is_as_soft_as_it_wants(family: Family) -> Non
 def test_a_start_pose_is_in_the_columns_of_the_build_that_is_given(family: Family) -> None:
     two = edit.to_build(waving(family), "tripod-2", force=True)
     report = check(two, start_pose=(0.1, 0.7), build=family.builds[1])
-    (jump,) = [finding for finding in report.findings if finding.kind is Kind.JUMP]
+    (jump,) = [finding for finding in report.findings if finding.kind is FindingKind.JUMP]
     assert jump.joint == "right_paw_joint"
     assert jump.value == pytest.approx(0.6)
     missing = [f for f in check(waving(family), build="tripod-2").findings if f.joint == NAMES[0]]
@@ -205,17 +209,17 @@ def test_a_start_pose_is_in_the_columns_of_the_build_that_is_given(family: Famil
 
 def test_torque_is_limited_by_the_motors_of_the_build_that_is_given(family: Family) -> None:
     two = edit.to_build(waving(family), "tripod-2", force=True)
-    assert not [f for f in check(two).findings if f.kind is Kind.TORQUE]
+    assert not [f for f in check(two).findings if f.kind is FindingKind.TORQUE]
     weak = family.of_machine(78)
     assert weak is not None
-    (torque,) = [f for f in check(two, build=weak).findings if f.kind is Kind.TORQUE]
+    (torque,) = [f for f in check(two, build=weak).findings if f.kind is FindingKind.TORQUE]
     assert (torque.joint, torque.limit) == ("left_paw_joint", 0.5)
     assert torque.value == pytest.approx(0.5 * 9.81 * 0.15 * np.cos(0.1), abs=0.01)
 
 
 def test_robots_are_not_mistaken_for_each_other(family: Family) -> None:
     (found,) = check(waving(family), build="g1-29", contact=False).errors
-    assert found.words == "g1-29 has no base_turn_joint: this is a motion of another robot"
+    assert found.message == "g1-29 has no base_turn_joint: this is a motion of another robot"
 
 
 # ---- pictures -----------------------------------------------------------------------------------
@@ -318,14 +322,14 @@ def test_numbered_joints_are_edited_and_plotted() -> None:
 def test_a_check_says_which_joints_no_robot_has() -> None:
     report = check(numbers())
     assert not report.ok
-    assert {finding.kind for finding in report.findings} == {Kind.VARIANT}
-    (names,) = [f for f in report.errors if "slot_3" in f.words]
-    assert names.words == "no robot has these joints: slot_0, slot_1, slot_2, slot_3"
+    assert {finding.kind for finding in report.findings} == {FindingKind.VARIANT}
+    (names,) = [f for f in report.errors if "slot_3" in f.message]
+    assert names.message == "no robot has these joints: slot_0, slot_1, slot_2, slot_3"
     known = check(replace(numbers(), variant="g1-29"), contact=False)
     assert {f.joint for f in known.errors} == set(SLOTS)
     machine = numbered(35, 9)
     (refused,) = check(numbers(), build=machine).errors
-    assert refused.words == machine.no_stream
+    assert refused.message == machine.no_stream
 
 
 def test_what_needs_a_body_is_refused_where_there_is_none() -> None:
@@ -337,4 +341,6 @@ def test_what_needs_a_body_is_refused_where_there_is_none() -> None:
         preview(numbers())
     with pytest.raises(BadRequestError, match="nobody knows its shapes"):
         contacts(numbers())
-    assert [finding.kind for finding in check_contact(numbers()).findings] == [Kind.COLLISION]
+    assert [finding.kind for finding in check_contact(numbers()).findings] == [
+        FindingKind.COLLISION
+    ]

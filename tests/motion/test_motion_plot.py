@@ -12,9 +12,9 @@ import pytest
 
 from motion.motion_tracks import waving
 from rote.errors import BadRequestError, MissingExtraError
+from rote.findings import Finding, FindingKind, Severity
 from rote.model.a1 import A1, A1_STAND_RAD
 from rote.model.g1 import G1_29, G1_JOINTS
-from rote.motion.findings import Finding, Kind, Severity
 from rote.motion.plot import drawn_track, plain, plot_pair, plot_track
 from rote.motion.track import Mark, Track
 
@@ -33,7 +33,12 @@ def moving(size: float) -> Track:
 
 def finding(joint: str | None, time_s: float | None, severity: Severity) -> Finding:
     return Finding(
-        severity=severity, kind=Kind.TORQUE, words="", remedy="", joint=joint, time_s=time_s
+        severity=severity,
+        kind=FindingKind.TORQUE,
+        message="",
+        remedy="",
+        joint=joint,
+        time_s=time_s,
     )
 
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from rote.errors import BadRequestError, MissingExtraError
+from rote.findings import FindingKind, Severity
 from rote.model.g1 import G1, G1_23, G1_29, G1_ARMS, G1_JOINTS, G1_REST_RAD
-from rote.motion.findings import Kind, Severity
 from rote.motion.kinematics import kinematics_of
 from rote.motion.preview import Base, JointPreview, Preview, preview
 from rote.motion.preview_body import FLOOR, compiled, gains, inertia_kg_m2, standing_m
@@ -50,7 +50,7 @@ def of(result: Preview, joint: str) -> JointPreview:
     return next(found for found in result.joints if found.joint == f"{joint}_joint")
 
 
-def kinds(result: Preview, severity: Severity) -> set[Kind]:
+def kinds(result: Preview, severity: Severity) -> set[FindingKind]:
     return {found.kind for found in result.findings if found.severity is severity}
 
 
@@ -84,7 +84,7 @@ def test_what_the_scripted_hands_taught_is_followed_and_the_robot_stands(
 
 def test_hands_that_meet_in_a_clap_are_a_warning() -> None:
     result = preview(performed("clap"))
-    assert kinds(result, Severity.WARNING) == {Kind.COLLISION}
+    assert kinds(result, Severity.WARNING) == {FindingKind.COLLISION}
     assert result.ok
 
 
@@ -135,12 +135,12 @@ def test_an_impossible_motion_saturates_the_motors_and_is_reported() -> None:
         for finding in result.findings
         if finding.joint == "right_shoulder_pitch_joint"
     }
-    assert found[Kind.TORQUE].severity is Severity.ERROR
-    assert found[Kind.TORQUE].limit == 25.0
-    assert found[Kind.TORQUE].time_s == shoulder.saturated_at_s
-    assert found[Kind.POSITION].value == shoulder.max_error_rad
-    assert found[Kind.POSITION].limit == 0.5
-    assert found[Kind.POSITION].margin == pytest.approx(0.5 - shoulder.max_error_rad)
+    assert found[FindingKind.TORQUE].severity is Severity.ERROR
+    assert found[FindingKind.TORQUE].limit == 25.0
+    assert found[FindingKind.TORQUE].time_s == shoulder.saturated_at_s
+    assert found[FindingKind.POSITION].value == shoulder.max_error_rad
+    assert found[FindingKind.POSITION].limit == 0.5
+    assert found[FindingKind.POSITION].margin == pytest.approx(0.5 - shoulder.max_error_rad)
     assert [f.severity for f in result.findings] == sorted(
         (f.severity for f in result.findings), key=list(Severity).index
     )
@@ -149,11 +149,11 @@ def test_an_impossible_motion_saturates_the_motors_and_is_reported() -> None:
 def test_a_motion_a_little_too_fast_is_a_warning_and_slower_it_is_none() -> None:
     track = performed("drum")
     brisk = preview(track, speed=2.2)
-    assert kinds(brisk, Severity.WARNING) == {Kind.TORQUE}
+    assert kinds(brisk, Severity.WARNING) == {FindingKind.TORQUE}
     assert brisk.ok
     assert brisk.duration_s == pytest.approx(track.duration_s / 2.2)
     loaded = preview(through(STRETCHED, STRETCHED), payload_kg=3.0)
-    assert kinds(loaded, Severity.WARNING) >= {Kind.POSITION}
+    assert kinds(loaded, Severity.WARNING) >= {FindingKind.POSITION}
     slow = preview(track, speed=0.5)
     assert slow.findings == ()
     assert slow.worst.max_error_rad < brisk.worst.max_error_rad / 3
@@ -174,7 +174,7 @@ def test_an_arm_led_through_the_chest_runs_against_it() -> None:
     assert arm
     assert all(0.0 < touch.depth_m < 0.05 for touch in result.contacts)
     assert [t.first_s for t in result.contacts] == sorted(t.first_s for t in result.contacts)
-    found = next(f for f in result.findings if f.kind is Kind.COLLISION)
+    found = next(f for f in result.findings if f.kind is FindingKind.COLLISION)
     assert found.severity is Severity.ERROR
     assert found.joint is not None
     assert found.joint.startswith("right_")
@@ -200,7 +200,7 @@ def test_a_robot_that_holds_too_much_before_it_falls_over() -> None:
     assert result.most_tilt_rad > 0.6
     assert result.fell_at_s is not None
     assert 1.0 < result.fell_at_s <= 3.0
-    (found,) = (finding for finding in result.findings if finding.kind is Kind.BALANCE)
+    (found,) = (finding for finding in result.findings if finding.kind is FindingKind.BALANCE)
     assert (found.severity, found.time_s) == (Severity.WARNING, result.fell_at_s)
     assert not result.ok
     assert not [f for f in result.findings if f.joint and ("ankle" in f.joint or "hip" in f.joint)]

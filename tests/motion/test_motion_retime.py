@@ -6,10 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rote.errors import BadRequestError
+from rote.findings import FindingKind
 from rote.messages import Interpolation
 from rote.model.g1 import G1_29
 from rote.motion.check import check
-from rote.motion.findings import Kind
 from rote.motion.interpolate import minimum_jerk, sample
 from rote.motion.limits import MOST_PLAYED_RAD_S, RETIME_RAD_S2, RETIME_RAD_S3
 from rote.motion.retime import FINER, TOLERANCE_RAD, retime
@@ -132,7 +132,7 @@ def test_a_wave_of_all_joints_meets_the_usual_limits_and_those_of_a_check(
     assert_limits_hold(done, MOST_PLAYED_RAD_S, RETIME_RAD_S2, RETIME_RAD_S3)
     assert_on_path(done, track)
     kinds = {finding.kind for finding in check(done, contact=False).findings}
-    assert not kinds & {Kind.VELOCITY, Kind.ACCELERATION, Kind.GAP}
+    assert not kinds & {FindingKind.VELOCITY, FindingKind.ACCELERATION, FindingKind.GAP}
 
 
 def test_noise_does_not_make_it_slow() -> None:

@@ -10,12 +10,12 @@ import pytest
 from motion import clawed
 from motion.tripod import NAMES
 from rote.errors import BadRequestError
+from rote.findings import FindingKind
 from rote.model.a1 import A1
 from rote.model.family import Build, Family
 from rote.model.g1 import G1, G1_23, G1_27, G1_29, G1_ARMS
 from rote.motion import edit, files
 from rote.motion.check import check
-from rote.motion.findings import Kind
 from rote.motion.mirror import mirror
 from rote.motion.track import Track
 from rote.motion.whose import a_robot, build_of, build_with, family_of, joints_of
@@ -111,7 +111,7 @@ def test_the_joints_of_hands_are_columns_like_others(family: Family, tmp_path: P
 def test_the_joints_of_hands_have_limits(family: Family) -> None:
     track = grasping(family)
     report = check(replace(track, joints_rad=track.joints_rad * 2), contact=False)
-    (found,) = [finding for finding in report.errors if finding.kind is Kind.POSITION]
+    (found,) = [finding for finding in report.errors if finding.kind is FindingKind.POSITION]
     assert (found.joint, found.limit) == ("left_claw_0_joint", 0.9)
 
 

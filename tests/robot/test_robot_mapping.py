@@ -33,7 +33,7 @@ def test_a_motion_of_a_larger_build_says_which_joints_would_be_left_out() -> Non
     assert (error.made_on, error.robot) == ("g1-29", "g1-23")
     assert set(WRISTS) <= set(error.left_out)
     assert error.missing == ()
-    assert "--map" in error.remedy
+    assert "mapped=True" in error.remedy
 
 
 def test_a_motion_of_a_smaller_build_says_which_joints_would_stay_at_rest() -> None:

@@ -4,9 +4,10 @@ from dataclasses import replace
 
 import pytest
 
+from rote.findings import Severity
 from rote.messages import MAX_ACTIONS, Phase, RobotState
 from rote.model.g1 import G1, G1_29, Mode
-from rote.robot.base import Actions, ModeReport, Severity, TaughtAction
+from rote.robot.base import Actions, ModeReport, TaughtAction
 from rote.robot.preflight import findings
 
 HEALTHY = RobotState(
@@ -44,14 +45,14 @@ def test_what_is_wrong_is_said_with_a_remedy(
 ) -> None:
     (finding,) = findings(replace(HEALTHY, **change), NOTHING, G1_29)  # type: ignore[arg-type]
     assert finding.severity is severity
-    assert words in finding.words
+    assert words in finding.message
     assert finding.remedy
 
 
 def test_a_full_store_is_a_warning_and_the_worst_comes_first() -> None:
     found = findings(replace(HEALTHY, mode=Mode.ZERO_TORQUE), FULL, G1_29)
     assert [finding.severity for finding in found] == [Severity.ERROR, Severity.WARNING]
-    assert "15 places" in found[1].words
+    assert "15 places" in found[1].message
 
 
 def test_a_robot_that_has_not_reported_is_an_error() -> None:

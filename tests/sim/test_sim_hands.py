@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 
 from g1_29 import LOWER_RAD, REST_RAD, UPPER_RAD
 from rote.errors import BadRequestError
+from rote.findings import Severity
 from rote.messages import HAND_SCRIPTS
 from rote.model.g1 import G1_29, TAUGHT_JOINTS
 from rote.motion.check import check
-from rote.motion.findings import Severity
 from rote.motion.track import Array, Track
 from rote.sim.body import STEP_S, Body
 from rote.sim.hands import SCRIPTS, ScriptedHand
@@ -54,7 +54,7 @@ def test_what_a_hand_teaches_is_fit_to_play_and_only_clapping_hands_meet(
 ) -> None:
     report = check(taught(name, seconds))
     assert report.ok
-    warned = [found.words for found in report.findings if found.severity is not Severity.NOTE]
+    warned = [found.message for found in report.findings if found.severity is not Severity.NOTE]
     hands = [words for words in warned if words.startswith("left_wrist_yaw_link meets right_")]
     assert warned == hands
     assert len(hands) == (name == "clap")

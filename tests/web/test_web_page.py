@@ -1,6 +1,5 @@
 """The page's own tests, types and size, where the tools that build it are there."""
 
-import ast
 import gzip
 import json
 import re
@@ -51,34 +50,6 @@ def test_the_page_is_small_and_loads_nothing_from_elsewhere() -> None:
     assert all(address.startswith("./") for address in asked), asked
     assert "<style" not in shown
     assert " style=" not in shown
-
-
-def test_the_page_has_words_of_its_own_for_every_command_a_remedy_names() -> None:
-    texts = (PAGE / "src" / "texts.ts").read_text(encoding="utf-8")
-    table = texts.partition("remedies: [")[2].partition("\n  ],")[0]
-    told = re.findall(r'\["([^"]+)", "[^"]+"\]', table)
-    code = ROOT / "src" / "rote"
-    rooms = ["messages.py", "robot/**/*.py", "client/**/*.py", "carrier/*.py", "motion/*.py"]
-    said = [words for room in rooms for path in code.glob(room) for words in _words_of(path)]
-    assert [words for words in told if not any(words in each for each in said)] == []
-    left = list(said)
-    for words in told:
-        left = [each.replace(words, "") for each in left]
-    commands = re.compile(r"\brote (stop|list|modes|delete|discover|motion (show|retime))\b")
-    assert [each for each in left if commands.search(each)] == []
-
-
-def _words_of(path: Path) -> list[str]:
-    """Return the texts in a module, but for what documents it."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    documents = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
-    return [
-        node.value
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Constant)
-        and isinstance(node.value, str)
-        and id(node) not in documents
-    ]
 
 
 def test_what_the_page_is_built_from_is_pinned_and_names_no_host() -> None:

@@ -33,6 +33,7 @@ from rote.carrier import take_build
 from rote.carrier.dds_types import Type
 from rote.errors import BadRequestError, LinkError
 from rote.model.family import Build
+from rote.text import Act, Text
 
 MOST_DOMAIN = 229
 """The last whose ports, 7400 and 250 more for each, still are ports."""
@@ -132,7 +133,10 @@ class Bus:
         except DDSException as error:
             raise LinkError(
                 f"DDS cannot use {target.interface} in domain {target.domain}: {error}",
-                "See that the interface is up and has an IPv4 address: rote doctor.",
+                Text(
+                    "See that the interface is up and has an IPv4 address: {doctor}.",
+                    doctor=Act.DOCTOR,
+                ),
             ) from error
         self._topics: dict[str, Topic[Any]] = {}
         self.closed = False
@@ -267,8 +271,11 @@ class Outlet:
         if result < 0:
             raise LinkError(
                 f"DDS could not send to {self.topic}: {DDSException(result)}",
-                "Somebody is there and does not take it: the network may be full or cut. "
-                "Look at the cable and the interface (rote doctor), then try again.",
+                Text(
+                    "Somebody is there and does not take it: the network may be full or cut. "
+                    "Look at the cable and the interface ({doctor}), then try again.",
+                    doctor=Act.DOCTOR,
+                ),
             )
 
     @property

@@ -16,21 +16,26 @@ from rote.errors import (
     StageError,
     StageTimeoutError,
 )
+from rote.text import Act, Text
 from rote.wire import signalling as wire
 
 KEY_VARIABLE = "ROTE_KEY"
 _KEY = re.compile("[0-9a-fA-F]{32}")
-_ADDRESSES = (
+_ADDRESSES = Text(
     "The robot's WebRTC service is at 192.168.12.1 in its own Wi-Fi, at 192.168.123.161 by cable "
     "(not .164 or .18, which is the computer on its back), or where the router put it: "
-    "rote discover. For a simulated robot run: rote sim --webrtc 127.0.0.1"
+    "{discover}. For a simulated robot: {simulate}.",
+    discover=Act.DISCOVER,
+    simulate=Act.SIMULATE_WEBRTC,
 )
 _BUSY = (
     "It takes one client at a time, and the phone app counts as one: close the app, or wait 10 s "
     "after a client that was cut off. To stop what another terminal does, press Ctrl-C there, or "
     "use the remote."
 )
-_SILENT = "Something listens there and says nothing: is it the robot? " + _ADDRESSES
+_SILENT = Text(
+    "Something listens there and says nothing: is it the robot? {addresses}", addresses=_ADDRESSES
+)
 
 
 def find_key(given: str | None, name: str) -> bytes | None:

@@ -31,6 +31,7 @@ from rote.cli import (
 )
 from rote.cli import motion as motion  # adds its commands to the group
 from rote.cli.a1 import app as a1
+from rote.cli.wording import worded
 from rote.errors import RoteError, StageError
 
 EXIT_INTERRUPTED = 130
@@ -96,7 +97,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             result = app(arguments, prog_name="rote", standalone_mode=False)
     except RoteError as error:
         stage = {"stage": error.stage} if isinstance(error, StageError) else {}
-        return _fail(arguments, error.kind, str(error), error.remedy, error.exit_code, **stage)
+        message, remedy = worded(error.text), worded(error.remedy)
+        return _fail(arguments, error.kind, message, remedy, error.exit_code, **stage)
     except typer.TyperException as error:
         known = {command.name for command in app.registered_commands}
         about = f" {arguments[0]}" if arguments[0] in known | _GROUPS else ""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from rote.cli.options import Json, print_json, run
+from rote.cli.wording import worded
 from rote.errors import BadRequestError
 from rote.messages import HAND_SCRIPTS
 
@@ -204,6 +205,8 @@ class _Demo:
         try:
             plot_pair(taught, played, path, title=title, lag_s=measured.lag_s)
         except MissingExtraError as error:
-            self._screen.print(f"             no plot: {error}. {error.remedy}", style="yellow")
+            self._screen.print(
+                f"             no plot: {error}. {worded(error.remedy)}", style="yellow"
+            )
             return None
         return path

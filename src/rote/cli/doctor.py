@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rote.cli.options import Json, Key, print_json, run
+from rote.cli.wording import worded
 
 if TYPE_CHECKING:
     from rote.robot.doctor import Examination
@@ -63,8 +64,8 @@ async def _who_is_near() -> "Examination":
 
 async def _who_speaks_dds() -> "Examination":
     from rote.errors import RoteError
+    from rote.findings import Severity
     from rote.host.check import installed, interfaces
-    from rote.robot.base import Severity
     from rote.robot.doctor import Examination, look_at_dds
 
     near = Examination({"near": []})
@@ -105,7 +106,7 @@ async def _reach(url: str, key: str | None) -> "Examination":
 def _show(seen: "Examination", as_json: bool) -> None:
     if as_json:
         findings = [
-            {"severity": f.severity.value, "words": f.words, "remedy": f.remedy}
+            {**f.as_json(), "words": worded(f.message), "remedy": worded(f.remedy)}
             for f in seen.findings
         ]
         print_json({"ok": seen.well, **seen.facts, "findings": findings})
@@ -115,9 +116,9 @@ def _show(seen: "Examination", as_json: bool) -> None:
         if words:
             print(f"{name.partition('_')[0]:12} {words}")
     for finding in seen.findings:
-        print(f"{finding.severity.value:12} {finding.words}")
+        print(f"{finding.severity.value:12} {worded(finding.message)}")
         if finding.remedy:
-            print(f"{'':12} {finding.remedy}")
+            print(f"{'':12} {worded(finding.remedy)}")
     print(_verdict(seen))
 
 

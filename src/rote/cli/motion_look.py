@@ -14,7 +14,7 @@ from rote.motion.edits import joints_meant
 if TYPE_CHECKING:
     from rich.text import Text
 
-    from rote.motion.findings import CheckReport
+    from rote.motion.check_report import CheckReport
     from rote.motion.keyframes import Compressed
 
 Joint = Annotated[list[str] | None, typer.Option("--joint", help="Only this one. May be repeated.")]

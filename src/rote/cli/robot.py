@@ -16,6 +16,7 @@ from rote.cli.options import (
     reach,
     run,
 )
+from rote.cli.wording import worded
 from rote.client.wires import EMBEDDED
 from rote.errors import BadRequestError
 
@@ -55,7 +56,7 @@ async def _status(target: Target, as_json: bool) -> None:
                 "hottest_c": max(state.temperatures_c, default=None),
                 "faults": list(state.faults),
                 "findings": [
-                    {"severity": f.severity.value, "message": f.words, "remedy": f.remedy}
+                    {**f.as_json(), "message": worded(f.message), "remedy": worded(f.remedy)}
                     for f in found
                 ],
             }

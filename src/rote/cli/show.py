@@ -13,12 +13,13 @@ from rich.progress import BarColumn, Progress, TextColumn
 from rich.table import Table
 from rich.text import Text
 
+from rote.cli.wording import worded
+from rote.findings import Finding
 from rote.messages import RobotState
 from rote.model.family import Build, ModeFacts
 from rote.model.registry import family_of
-from rote.motion import findings as checks
 from rote.motion.whose import a_robot
-from rote.robot.base import Actions, Finding, StreamReport
+from rote.robot.base import Actions, StreamReport
 
 _UNBROKEN = 10_000  # columns: longer than any line
 SEVERITIES = {"error": "bold red", "warning": "yellow", "note": "cyan"}
@@ -80,15 +81,15 @@ def bar(out: Console, title: str) -> Iterator[Bar]:
         yield move
 
 
-def findings(out: Console, found: Sequence[Finding | checks.Finding]) -> None:
+def findings(out: Console, found: Sequence[Finding]) -> None:
     """Print what a preflight, or a check of a motion, found."""
     for finding in found:
         severity = finding.severity.value
-        when = finding.time_s if isinstance(finding, checks.Finding) else None
+        when = finding.time_s
         at = "" if when is None else f" at {when:.2f} s:"
-        out.print(styled((severity, SEVERITIES[severity]), f"{at} {finding.words}"))
+        out.print(styled((severity, SEVERITIES[severity]), f"{at} {worded(finding.message)}"))
         if finding.remedy:
-            out.print(f"      {finding.remedy}", style="dim")
+            out.print(f"      {worded(finding.remedy)}", style="dim")
 
 
 def streamed(out: Console, report: StreamReport, how_well: str) -> None:

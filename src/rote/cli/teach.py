@@ -25,6 +25,7 @@ from rote.cli.options import (
     run,
     tell_stopped,
 )
+from rote.cli.wording import worded
 from rote.client.wires import EMBEDDED
 from rote.errors import BadRequestError, MissingExtraError, RoteError
 from rote.messages import HAND_SCRIPTS
@@ -135,7 +136,9 @@ def _library(screen: "Console") -> "Library | None":
     try:
         need_mcap()
     except MissingExtraError as error:
-        screen.print(f"The take is not kept on this computer: {error.remedy}", style="yellow")
+        screen.print(
+            f"The take is not kept on this computer: {worded(error.remedy)}", style="yellow"
+        )
         return None
     return takes.library()
 

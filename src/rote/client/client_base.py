@@ -7,6 +7,7 @@ from typing import ClassVar, Generic, TypeVar
 from rote.client.timer import Alarm
 from rote.errors import NoAnswerError, PeerLostError, RoteError
 from rote.messages import RobotState
+from rote.text import Act, Text
 
 _T = TypeVar("_T")
 _Answer = TypeVar("_Answer")
@@ -110,7 +111,10 @@ class Shell(Generic[_Answer]):
         if not self._opened.done():
             return NoAnswerError(
                 f"no robot answered at {self.url} within {silence_s:.0f} s",
-                "Check the address and that the robot is on; for a simulated one run: rote sim.",
+                Text(
+                    "Check the address and that the robot is on; for a simulated one: {simulate}.",
+                    simulate=Act.SIMULATE,
+                ),
             )
         how = f"been silent for {silence_s:.1f} s" if silence_s > 1.0 else "closed the connection"
         return PeerLostError(
@@ -124,7 +128,10 @@ def unanswered(waited_s: float) -> NoAnswerError:
     """Return the error for a request that a robot, otherwise heard, did not answer."""
     return NoAnswerError(
         f"the robot did not answer this request within {waited_s:.0f} s, though it is there",
-        "Whether it was carried out is unknown: look with `rote status`, then ask again.",
+        Text(
+            "Whether it was carried out is unknown: look at its state ({status}), then ask again.",
+            status=Act.STATUS,
+        ),
     )
 
 

@@ -14,6 +14,7 @@ from rote.carrier.dds import Bus, Inlet, Outlet, Target
 from rote.errors import DecodeError, LinkError, NoAnswerError, RoteError
 from rote.session.dds import DdsSession
 from rote.session.rpc import State, Timing
+from rote.text import Act, Text
 from rote.wire import cdr, channel, hg, rpc
 from rote.wire.lowstate import BMS_TOPIC, HAND_TOPIC
 from rote.wire.lowstate import SPORT_TOPIC as SLOW_SPORT_TOPIC
@@ -186,8 +187,11 @@ class DdsWay:
         if request_topic(rpc.MOTION_SWITCHER) in read and service in (rpc.ARM, rpc.SPORT):
             return NoAnswerError(
                 seen,
-                "It is in debug mode, or the service is off: leave debug mode by switching the "
-                "robot off and on, or select the controller 'ai'. See: rote doctor.",
+                Text(
+                    "It is in debug mode, or the service is off: leave debug mode by switching the "
+                    "robot off and on, or select the controller 'ai'. See: {doctor}.",
+                    doctor=Act.DOCTOR,
+                ),
             )
         return NoAnswerError(seen, "The robot may still be starting: wait a minute, try again.")
 
@@ -215,17 +219,24 @@ class DdsWay:
         seen = f"no robot answered at {url} within {waited_s:.0f} s: "
         if hg.LOWSTATE_TOPIC in written:
             seen += f"one announces {hg.LOWSTATE_TOPIC}, and nothing of it arrives"
-            remedy = (
+            remedy = Text(
                 "Its states are longer than one packet: a firewall may drop their fragments (ufw "
-                "does). Allow UDP from the robot's network. A simulated one: rote sim --dds."
+                "does). Allow UDP from the robot's network. A simulated one: {simulate}.",
+                simulate=Act.SIMULATE_DDS,
             )
         elif written | read:
             seen += f"there is DDS on {where}, but no G1 among it"
-            remedy = "Check that the robot has started: rote doctor. A simulated one: rote sim."
+            remedy = Text(
+                "Check that the robot has started: {doctor}. A simulated one: {simulate}.",
+                doctor=Act.DOCTOR,
+                simulate=Act.SIMULATE_DDS,
+            )
         else:
             seen += f"nobody else speaks DDS on {where}"
-            remedy = (
+            remedy = Text(
                 "Check the cable, that the robot is on, and that this computer has an address in "
-                "its network (192.168.123.x): rote doctor. For a simulated one run: rote sim --dds."
+                "its network (192.168.123.x): {doctor}. For a simulated one: {simulate}.",
+                doctor=Act.DOCTOR,
+                simulate=Act.SIMULATE_DDS,
             )
         return NoAnswerError(seen, remedy)

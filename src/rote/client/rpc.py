@@ -25,6 +25,7 @@ from rote.errors import (
 )
 from rote.session.events import Opened, PeerLost, Unanswered
 from rote.session.rpc import Answered, Event, Heard, RpcSession
+from rote.text import Act, Text
 from rote.wire import channel, rpc
 from rote.wire.codes import NO_STATUS
 
@@ -162,7 +163,9 @@ class RpcConnection(Shell[rpc.Response]):
         if response.code == NO_STATUS:
             raise NoAnswerError(
                 "the robot's answer does not say whether it was done: it has no status",
-                "Look at the robot and with `rote status`, then ask again.",
+                Text(
+                    "Look at the robot and its state ({status}), then ask again.", status=Act.STATUS
+                ),
             )
         if response.code:
             raise RefusedError(response.code, *rpc.explain(call.service, response.code))

@@ -13,11 +13,12 @@ from typing import NamedTuple
 import numpy as np
 
 from rote.errors import BadRequestError, MissingExtraError
+from rote.findings import Finding, FindingKind, Severity, worst_first
 from rote.messages import Interpolation
 from rote.model import registry
 from rote.model.family import MAX_MOTION_S, MOVED_RAD, Build, Family, Joint
+from rote.motion.check_report import CheckReport
 from rote.motion.contact import Contact, ContactModel
-from rote.motion.findings import CheckReport, Finding, Kind, Severity
 from rote.motion.gaps import gaps
 from rote.motion.interpolate import MINIMUM_JERK_PEAK, sample
 from rote.motion.kinematics import Frames, Kinematics, Pose, kinematics_of, whole_pose
@@ -32,6 +33,7 @@ from rote.motion.limits import (
 )
 from rote.motion.track import Array, Track
 from rote.motion.whose import a_robot, build_of, hand_joints, joints_by_name
+from rote.text import Act, Names, Quantity, Span, Text, rad, seconds
 
 JUMP_RAD = 0.05
 """A first pose so near needs no approach."""
@@ -114,7 +116,7 @@ def check(
     found += _joints(subject)
     if robot is not None:
         tripping = {finding.joint: finding for finding in _protection(subject, robot.family)}
-        found = [f for f in found if f.kind is not Kind.POSITION or f.joint not in tripping]
+        found = [f for f in found if f.kind is not FindingKind.POSITION or f.joint not in tripping]
         found += [*tripping.values(), *_not_looked_at(robot, contact=contact)]
         if subject.joints:
             full = robot.body.poses(track, start_pose, robot.build)
@@ -155,7 +157,7 @@ def check_contact(
     track.require_samples(1)
     robot = _robot(track, build)
     if robot is None or not robot.family.body.shapes:
-        return _report([_note(Kind.COLLISION, _NO_SHAPES)])
+        return _report([_note(FindingKind.COLLISION, _NO_SHAPES)])
     return _report(list(_touching(track, start_pose, robot)))
 
 
@@ -174,22 +176,24 @@ def check_joints(track: Track, build: Build | str | None = None) -> CheckReport:
 
 
 def _report(found: list[Finding]) -> CheckReport:
-    return CheckReport(tuple(sorted(found, key=lambda finding: _ORDER.index(finding.severity))))
+    return CheckReport(tuple(worst_first(found)))
 
 
-def _note(kind: Kind, words: str) -> Finding:
+def _note(kind: FindingKind, message: str) -> Finding:
     """Return a note that something was not looked at."""
     remedy = "Play it while the robot hangs or lies, or is clear of everything, slowly at first."
-    return Finding(severity=Severity.NOTE, kind=kind, words=words, remedy=remedy)
+    return Finding(Severity.NOTE, message, remedy, kind=kind)
 
 
 def _not_looked_at(robot: _Robot, *, contact: bool) -> Iterator[Finding]:
     """Yield one note that names all that was not looked at, because nobody wrote it down."""
-    missing = {} if robot.weighs else {"weight": Kind.TORQUE}
-    missing |= {} if robot.stands else {"balance": Kind.BALANCE}
-    missing |= {"contact": Kind.COLLISION} if contact and not robot.family.body.shapes else {}
+    missing = {} if robot.weighs else {"weight": FindingKind.TORQUE}
+    missing |= {} if robot.stands else {"balance": FindingKind.BALANCE}
+    missing |= (
+        {"contact": FindingKind.COLLISION} if contact and not robot.family.body.shapes else {}
+    )
     if list(missing) == ["contact"]:
-        yield _note(Kind.COLLISION, _NO_SHAPES)
+        yield _note(FindingKind.COLLISION, _NO_SHAPES)
     elif missing:
         *before, last = missing
         several = f"{', '.join(before)} and {last}" if before else last
@@ -210,8 +214,8 @@ def _variant(track: Track, asked: Build | str | None) -> Iterator[Finding]:
         stranger = next(joint for joint in track.names if joint not in build.names)
         yield Finding(
             severity=Severity.ERROR,
-            kind=Kind.VARIANT,
-            words=f"{build.name} has no {stranger}: this is a motion of another robot",
+            kind=FindingKind.VARIANT,
+            message=f"{build.name} has no {stranger}: this is a motion of another robot",
             remedy="Play it on the robot that was taught it.",
         )
         return
@@ -225,9 +229,13 @@ def _variant(track: Track, asked: Build | str | None) -> Iterator[Finding]:
         several = f"{len(missing)} joints of {build.name}"
         yield Finding(
             severity=Severity.NOTE,
-            kind=Kind.VARIANT,
+            kind=FindingKind.VARIANT,
             value=float(len(missing)),
-            words=f"the track leaves {several} alone: {', '.join(missing)}",
+            message=Text(
+                "the track leaves {several} alone: {names}",
+                several=several,
+                names=Names(tuple(missing)),
+            ),
             remedy="Nothing to do: they stay where they are.",
         )
 
@@ -237,16 +245,16 @@ def _no_robot(track: Track, asked: Build | str | None, build: Build | None) -> I
     name = asked if isinstance(asked, str) else track.variant
     yield Finding(
         severity=Severity.ERROR,
-        kind=Kind.VARIANT,
-        words=f"there is no robot {name!r}" if build is None else build.no_stream,
+        kind=FindingKind.VARIANT,
+        message=f"there is no robot {name!r}" if build is None else build.no_stream,
         remedy=f"Known are {', '.join(registry.names())}.",
     )
     if build is None and build_of(track) is None:
         yield Finding(
             severity=Severity.ERROR,
-            kind=Kind.VARIANT,
+            kind=FindingKind.VARIANT,
             value=float(len(track.names)),
-            words=f"no robot has these joints: {', '.join(track.names)}",
+            message=Text("no robot has these joints: {names}", names=Names(track.names)),
             remedy="Play it on the robot that was taught it, by that robot's own services.",
         )
 
@@ -254,16 +262,26 @@ def _no_robot(track: Track, asked: Build | str | None, build: Build | None) -> I
 def _stranger(robot: str, joint: str, moved: float, limit: float | None) -> Finding:
     """Return what it means that a robot has no such joint; `limit` is None where none has it."""
     still = limit is not None and moved <= limit
-    forced = "" if still else " --force"
     return Finding(
         severity=Severity.WARNING if still else Severity.ERROR,
-        kind=Kind.VARIANT,
+        kind=FindingKind.VARIANT,
         joint=joint,
         value=moved,
         limit=limit or 0.0,
         margin=(limit or 0.0) - moved,
-        words=f"{robot} has no {joint}, and the track moves it by {moved:.2f} rad",
-        remedy=f"Leave it out: rote motion convert FILE OUT --variant {robot}{forced}",
+        unit="rad",
+        message=Text(
+            "{robot} has no {joint}, and the track moves it by {moved}",
+            robot=robot,
+            joint=joint,
+            moved=rad(moved),
+        ),
+        remedy=Text(
+            "Leave it out: {to_build}, for {robot}{forced}.",
+            to_build=Act.TO_BUILD,
+            robot=robot,
+            forced="" if still else Text(", with {force}", force=Act.FORCE),
+        ),
     )
 
 
@@ -272,12 +290,19 @@ def _duration(track: Track) -> Iterator[Finding]:
     if value > limit:
         yield Finding(
             severity=Severity.ERROR,
-            kind=Kind.DURATION,
+            kind=FindingKind.DURATION,
             value=value,
             limit=limit,
             margin=limit - value,
-            words=f"it lasts {value:.4g} s, and at most {limit:.0f} s can be played",
-            remedy="Trim it, or make it faster: rote motion trim, rote motion speed.",
+            unit="s",
+            message=Text(
+                "it lasts {value}, and at most {limit} can be played",
+                value=seconds(value, 1),
+                limit=seconds(limit, 0),
+            ),
+            remedy=Text(
+                "Trim it, or make it faster: {trim}, {speed}.", trim=Act.TRIM, speed=Act.SPEED
+            ),
         )
 
 
@@ -296,13 +321,14 @@ def _positions(subject: _Subject) -> Iterator[Finding]:
         name = subject.joints[beyond.column].name
         yield Finding(
             severity=Severity.ERROR if beyond.by > TOLERANCE_RAD else Severity.WARNING,
-            kind=Kind.POSITION,
+            kind=FindingKind.POSITION,
             joint=name,
             time_s=float(subject.times_s[beyond.row]),
             value=beyond.value,
             limit=beyond.limit,
             margin=-beyond.by,
-            words=f"{name} is at {beyond.words}",
+            unit="rad",
+            message=Text("{joint} is at {where}", joint=name, where=beyond.message),
             remedy="Teach it again with this joint further from its end, or trim that part away.",
         )
 
@@ -319,14 +345,19 @@ def _protection(subject: _Subject, family: Family) -> Iterator[Finding]:
         name, value = subject.joints[column].name, float(subject.values[row, column])
         yield Finding(
             severity=Severity.ERROR,
-            kind=Kind.POSITION,
+            kind=FindingKind.POSITION,
             joint=name,
             time_s=float(subject.times_s[row]),
             value=value,
             limit=float(upper[column] if value > upper[column] else lower[column]),
             margin=-float(left[row, column]),
-            words=f"{name} is at {value:.3f} rad, and the position protection trips outside "
-            f"{lower[column]:.3f} to {upper[column]:.3f} rad",
+            unit="rad",
+            message=Text(
+                "{joint} is at {value}, and the position protection trips outside {safe}",
+                joint=name,
+                value=rad(value, 3),
+                safe=Span(float(lower[column]), float(upper[column]), "rad", 3),
+            ),
             remedy="Teach it further from the joint's stop, or trim that part away.",
         )
 
@@ -337,14 +368,15 @@ def _speeds(subject: _Subject) -> Iterator[Finding]:
         name = subject.joints[beyond.column].name
         yield Finding(
             severity=Severity.ERROR,
-            kind=Kind.VELOCITY,
+            kind=FindingKind.VELOCITY,
             joint=name,
             time_s=float(subject.times_s[beyond.row]),
             value=beyond.value,
             limit=beyond.limit,
             margin=-beyond.by,
-            words=f"{name} moves at {beyond.words}",
-            remedy="Play it slower, or retime it: rote motion retime.",
+            unit="rad/s",
+            message=Text("{joint} moves at {speed}", joint=name, speed=beyond.message),
+            remedy=Text("Play it slower, or retime it: {retime}.", retime=Act.RETIME),
         )
 
 
@@ -362,14 +394,20 @@ def _accelerations(subject: _Subject) -> Iterator[Finding]:
         name, value = subject.joints[column].name, float(gains[row, column])
         yield Finding(
             severity=Severity.WARNING,
-            kind=Kind.ACCELERATION,
+            kind=FindingKind.ACCELERATION,
             joint=name,
             time_s=float(subject.times_s[row]),
             value=value,
             limit=limit,
             margin=limit - value,
-            words=f"{name} would need {value:.0f} rad/s2; about {limit:.0f} can be followed",
-            remedy="Smooth it, or retime it: rote motion retime.",
+            unit="rad/s2",
+            message=Text(
+                "{joint} would need {value}; about {limit} can be followed",
+                joint=name,
+                value=Quantity(value, "rad/s2", 0),
+                limit=Quantity(limit, "rad/s2", 0),
+            ),
+            remedy=Text("Smooth it, or retime it: {retime}.", retime=Act.RETIME),
         )
 
 
@@ -390,14 +428,18 @@ def _jump(subject: _Subject, robot: _Robot, start_pose: Pose | None) -> Iterator
     where = "where the robot stands at ease" if start_pose is None else "where the robot is"
     yield Finding(
         severity=Severity.NOTE if start_pose is None else Severity.WARNING,
-        kind=Kind.JUMP,
+        kind=FindingKind.JUMP,
         joint=name,
         time_s=float(subject.times_s[0]),
         value=value,
         limit=JUMP_RAD,
         margin=JUMP_RAD - value,
-        words=f"{name} begins {value:.2f} rad from {where}",
-        remedy=f"Let the player go there softly first; that takes {needed_s:.1f} s.",
+        unit="rad",
+        message=Text("{joint} begins {far} from {where}", joint=name, far=rad(value), where=where),
+        remedy=Text(
+            "Let the player go there softly first; that takes {needed}.",
+            needed=seconds(needed_s, 1),
+        ),
     )
 
 
@@ -429,13 +471,19 @@ def _torques(times_s: Array, torques: Array, motors: Sequence[Joint]) -> Iterato
         name = motors[column].name
         yield Finding(
             severity=Severity.ERROR if value > limit else Severity.WARNING,
-            kind=Kind.TORQUE,
+            kind=FindingKind.TORQUE,
             joint=name,
             time_s=float(times_s[row]),
             value=value,
             limit=limit,
             margin=limit - value,
-            words=f"{name} holds about {value:.0f} N.m; it can {limit:.0f} N.m",
+            unit="N.m",
+            message=Text(
+                "{joint} holds about {value}; it can hold {limit}",
+                joint=name,
+                value=Quantity(value, "N.m", 0),
+                limit=Quantity(limit, "N.m", 0),
+            ),
             remedy="Carry less, or teach it with the arm closer to the body.",
         )
 
@@ -448,14 +496,19 @@ def _heat(times_s: Array, torques: Array, motors: Sequence[Joint]) -> Iterator[F
         name = motors[column].name
         yield Finding(
             severity=Severity.WARNING,
-            kind=Kind.THERMAL,
+            kind=FindingKind.THERMAL,
             joint=name,
             time_s=float(times_s[torques[:, column].argmax()]),
             value=value,
             limit=limit,
             margin=limit - value,
-            words=f"{name} holds about {value:.1f} N.m on average; "
-            f"for long it should stay below {limit:.1f} N.m",
+            unit="N.m",
+            message=Text(
+                "{joint} holds about {value} on average; for long it should stay below {limit}",
+                joint=name,
+                value=Quantity(value, "N.m", 1),
+                limit=Quantity(limit, "N.m", 1),
+            ),
             remedy="Do not loop it, and let the motor cool between two runs.",
         )
 
@@ -466,14 +519,16 @@ def _balance(times_s: Array, inside_m: Array) -> Iterator[Finding]:
     if value >= BALANCE_M:
         return
     side = "outside the feet by" if value < 0 else "inside the feet by only"
+    away = Quantity(abs(value) * 100, "cm", 1)
     yield Finding(
         severity=Severity.ERROR if value < -BALANCE_M else Severity.WARNING,
-        kind=Kind.BALANCE,
+        kind=FindingKind.BALANCE,
         time_s=float(times_s[row]),
         value=value,
         limit=BALANCE_M,
         margin=value - BALANCE_M,
-        words=f"the centre of mass is {side} {abs(value) * 100:.1f} cm",
+        unit="m",
+        message=Text("the centre of mass is {side} {away}", side=side, away=away),
         remedy="Carry less, or teach it with the arms closer to the body.",
     )
 
@@ -507,8 +562,8 @@ def _touching(track: Track, start_pose: Pose | None, robot: _Robot) -> Iterator[
     except MissingExtraError as error:
         yield Finding(
             severity=Severity.NOTE,
-            kind=Kind.COLLISION,
-            words=f"nobody looked whether the robot touches itself: {error}",
+            kind=FindingKind.COLLISION,
+            message=f"nobody looked whether the robot touches itself: {error}",
             remedy=error.remedy,
         )
         return
@@ -528,14 +583,20 @@ def _met(contact: Contact, body: Kinematics) -> Finding | None:
     limit = 0.0 if touching else CLEARANCE_M
     return Finding(
         severity=Severity.WARNING if slight else Severity.ERROR,
-        kind=Kind.COLLISION if touching else Kind.CLEARANCE,
+        kind=FindingKind.COLLISION if touching else FindingKind.CLEARANCE,
         joint=body.outermost(contact.a, contact.b),
         time_s=contact.time_s,
         value=contact.distance_m,
         limit=limit,
         margin=contact.distance_m - limit,
-        words=f"{contact.a} and {contact.b} are {contact.distance_m * 100:.1f} cm apart"
-        if not touching
-        else f"{contact.a} meets {contact.b}, {-contact.distance_m * 100:.1f} cm deep",
-        remedy="Look at it: rote motion show. Teach it again with more room between the two.",
+        unit="m",
+        message=Text(
+            "{a} meets {b}, {far} deep" if touching else "{a} and {b} are {far} apart",
+            a=contact.a,
+            b=contact.b,
+            far=Quantity(abs(contact.distance_m) * 100, "cm", 1),
+        ),
+        remedy=Text(
+            "Look at it: {show}. Teach it again with more room between the two.", show=Act.SHOW
+        ),
     )

@@ -16,6 +16,7 @@ from rote.motion.interpolate import sample
 from rote.motion.kinematics import Kinematics, Pose, kinematics_of
 from rote.motion.track import Array, Track
 from rote.motion.whose import a_robot, family_of
+from rote.text import Act, Text
 
 MOST_STEP_RAD = 0.03
 """No joint moves further from one pose that is looked at to the next: 2 cm at a stretched arm."""
@@ -91,7 +92,7 @@ class ContactModel:
             raise BadRequestError(
                 f"nobody can look whether {a_robot(family)} touches itself: "
                 "its shapes are not known",
-                "Draw its curves instead: rote motion plot.",
+                Text("Draw its curves instead: {plot}.", plot=Act.PLOT),
             )
         try:
             import mujoco  # noqa: PLC0415 - optional
@@ -156,7 +157,7 @@ def contacts(track: Track, margin_m: float = 0.0) -> list[Contact]:
     if family is None:
         raise BadRequestError(
             "no robot that is known here has the track's joints, so nobody knows its shapes",
-            "Draw its curves instead: rote motion plot.",
+            Text("Draw its curves instead: {plot}.", plot=Act.PLOT),
         )
     return ContactModel(family, margin_m).contacts(track)
 

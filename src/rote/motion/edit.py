@@ -29,6 +29,7 @@ from rote.motion.edits import (
 from rote.motion.interpolate import MINIMUM_JERK_PEAK, minimum_jerk, sample
 from rote.motion.track import Array, Mark, Track
 from rote.motion.whose import a_robot, family_of, hand_joints
+from rote.text import Act, Text
 
 MAX_BRIDGE_RAD_S = 3.0
 """The fastest moment of a bridge or a fade that nobody taught."""
@@ -328,7 +329,7 @@ def _check_still(track: Track, names: list[str], variant: str) -> None:
             raise BadRequestError(
                 f"{variant} has no {name}, and it moves by {moved_rad:.2f} rad; "
                 f"up to {MOVED_RAD} rad can be dropped",
-                "If the motion can do without it: --force, or in Python force=True.",
+                Text("If the motion can do without it: {force}.", force=Act.FORCE),
             )
 
 

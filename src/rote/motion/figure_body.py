@@ -12,6 +12,7 @@ from rote.motion.interpolate import sample
 from rote.motion.kinematics import Kinematics, kinematics_of
 from rote.motion.track import Array, Track
 from rote.motion.whose import build_of, family_of
+from rote.text import Act, Text
 
 
 class Sticks(NamedTuple):
@@ -35,7 +36,7 @@ def body_of(track: Track, times_s: Array) -> Sticks:
         raise BadRequestError(
             "none of the track's joints is one of a robot that is known here, "
             "and no other robot is drawn",
-            "Draw its curves instead: rote motion plot.",
+            Text("Draw its curves instead: {plot}.", plot=Act.PLOT),
         )
     poses_rad = kinematics_of(family).poses(track, build=build_of(track))
     return sticks(family, sample(track.times_s, poses_rad, times_s, Interpolation.LINEAR))

@@ -4,8 +4,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from rote.motion.findings import Finding, Kind, Severity
+from rote.findings import Finding, FindingKind, Severity
 from rote.motion.track import Array
+from rote.text import Text, seconds
 
 _GAP_S, _GAP_STEPS = 0.1, 3.0
 _HOLE_S, _HOLE_STEPS = 0.5, 10.0
@@ -35,12 +36,17 @@ def gaps(times_s: Array, most_s: float | None = None) -> Iterator[Finding]:
     count = int((steps > allowed_s).sum())
     yield Finding(
         severity=Severity.ERROR if worst_s > hole_s else Severity.WARNING,
-        kind=Kind.GAP,
+        kind=FindingKind.GAP,
         time_s=float(times_s[row]),
         value=worst_s,
         limit=allowed_s,
         margin=allowed_s - worst_s,
-        words=f"{count} hole{'s' if count > 1 else ''} in the recording, "
-        f"the longest of {worst_s:.2f} s; samples are usually {usual_s:.3f} s apart",
+        unit="s",
+        message=Text(
+            "{count} in the recording, the longest of {longest}; samples are usually {usual} apart",
+            count=f"{count} hole{'s' if count > 1 else ''}",
+            longest=seconds(worst_s),
+            usual=seconds(usual_s, 3),
+        ),
         remedy="Teach it again on a better network, or resample it if the motion is still right.",
     )

@@ -23,6 +23,7 @@ from rote.motion.hands import HandError, hand_error, levers_m
 from rote.motion.interpolate import sample_keyframes
 from rote.motion.stretches import BLENDS, Blend, JointGraph, Path
 from rote.motion.track import Array, Track
+from rote.text import Act, Text
 
 ABSURD_RAD = 0.15
 """Beyond this the keyframes are another motion: 9 cm at the end of a 0.6 m arm."""
@@ -75,7 +76,7 @@ def check_faithful(compressed: Compressed, limit_rad: float = ABSURD_RAD) -> Non
         f"{len(compressed.keyframes)} keyframes miss the motion by "
         f"{compressed.max_error_rad:.3f} rad, limit {limit_rad:.3f}"
     )
-    remedy = "Play the track itself instead: rote play FILE, or play_track."
+    remedy = Text("Play the track itself instead: {play}.", play=Act.PLAY_TRACK)
     raise UnsafeMotionError(compressed.worst_joint, compressed.worst_time_s, reason, remedy)
 
 

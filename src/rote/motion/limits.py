@@ -13,6 +13,7 @@ import numpy as np
 from rote.errors import UnsafeMotionError
 from rote.model.family import Joint
 from rote.motion.track import Array
+from rote.text import Span, Text, rad, rad_s
 
 TOLERANCE_RAD = 0.02
 """A joint pushed against its stop reads a little beyond the limit; that much is no error."""
@@ -36,7 +37,7 @@ class Beyond(NamedTuple):
     limit: float
     by: float
     """How far beyond."""
-    words: str
+    message: Text
     """The value and what is allowed."""
 
 
@@ -63,7 +64,7 @@ def positions_beyond(joints_rad: Array, joints: Sequence[Joint]) -> Iterator[Bey
             value,
             high if value > high else low,
             float(excess[row, column]),
-            f"{value:.2f} rad, allowed {low:.2f} to {high:.2f} rad",
+            Text("{value}, allowed {allowed}", value=rad(value), allowed=Span(low, high, "rad")),
         )
 
 
@@ -72,8 +73,8 @@ def speeds_beyond(times_s: Array, joints_rad: Array, most_rad_s: Array) -> Itera
     speeds = np.abs(np.diff(joints_rad, axis=0)) / np.diff(times_s)[:, None]
     for row, column in worst_rows(speeds, most_rad_s):
         value, limit = float(speeds[row, column]), float(most_rad_s[column])
-        words = f"{value:.1f} rad/s, allowed {limit:.1f} rad/s"
-        yield Beyond(row, column, value, limit, value - limit, words)
+        message = Text("{value}, allowed {limit}", value=rad_s(value), limit=rad_s(limit))
+        yield Beyond(row, column, value, limit, value - limit, message)
 
 
 def worst_rows(values: Array, limits: Array) -> Iterator[tuple[int, int]]:
@@ -106,7 +107,7 @@ def _refuse_worst(times_s: Array, joints: Sequence[Joint], beyond: Sequence[Beyo
     if beyond:
         worst = max(beyond, key=lambda each: each.by)
         name = joints[worst.column].name
-        raise UnsafeMotionError(name, float(times_s[worst.row]), worst.words)
+        raise UnsafeMotionError(name, float(times_s[worst.row]), worst.message)
 
 
 def left_by_rad(values: Array, lower: Array, upper: Array) -> Array:

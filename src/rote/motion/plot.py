@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from rote.errors import BadRequestError, MissingExtraError
+from rote.findings import Finding, Severity
 from rote.model.family import Joint
 from rote.motion.files.disk import whole
-from rote.motion.findings import Finding, Severity
 from rote.motion.gaps import holes
 from rote.motion.track import Array, Mark, Track
 from rote.motion.whose import joints_of

@@ -14,14 +14,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rote.errors import BadRequestError
+from rote.findings import Finding, FindingKind, Severity
 from rote.messages import Interpolation
 from rote.model.family import Build, Family, Joint
-from rote.motion.findings import Finding, Kind, Severity
 from rote.motion.interpolate import sample
 from rote.motion.kinematics import Kinematics, kinematics_of
 from rote.motion.preview_body import CANCELS, FLOOR, STEP_S, Body, compiled, gains
 from rote.motion.track import Array, Track
 from rote.motion.whose import a_robot, build_of, family_of, joints_by_name
+from rote.text import Act, Text, rad, seconds
 
 Base = Literal["fixed", "free"]
 
@@ -226,12 +227,15 @@ def _robot(track: Track, base: str) -> _Robot:
     if build is None or family is None:
         raise BadRequestError(
             "none of the track's joints is one of a robot that is known here",
-            "Draw its curves instead: rote motion plot.",
+            Text("Draw its curves instead: {plot}.", plot=Act.PLOT),
         )
     if unknown := _unknown(build, family, base):
         raise BadRequestError(
             f"{a_robot(family)} cannot be previewed so: {unknown}",
-            "Check it instead, rote motion check, then play it slowly on a simulated one.",
+            Text(
+                "Check it instead, {check}, then play it slowly on a simulated one.",
+                check=Act.CHECK,
+            ),
         )
     known = joints_by_name(build)
     joints = tuple(known[joint.name] for joint in family.joints)
@@ -386,12 +390,16 @@ def _fall(fell_at_s: float | None) -> Iterator[Finding]:
     if fell_at_s is not None:
         yield Finding(
             severity=Severity.WARNING,  # a real one balances
-            kind=Kind.BALANCE,
+            kind=FindingKind.BALANCE,
             time_s=fell_at_s,
             value=FALLEN_RAD,
             limit=FALLEN_RAD,
             margin=0.0,
-            words=f"without its balance controller the robot falls over at {fell_at_s:.2f} s",
+            unit="s",
+            message=Text(
+                "without its balance controller the robot falls over at {when}",
+                when=seconds(fell_at_s),
+            ),
             remedy="Play it slower, carry less, or teach it with the arms closer to the body.",
         )
 
@@ -400,14 +408,16 @@ def _met(touch: Touch, body: Kinematics) -> Finding:
     hands = {touch.a, touch.b} <= body.hands
     return Finding(
         severity=Severity.WARNING if hands else Severity.ERROR,
-        kind=Kind.COLLISION,
+        kind=FindingKind.COLLISION,
         joint=body.outermost(touch.a, touch.b),
         time_s=touch.first_s,
         value=-touch.depth_m,
         limit=0.0,
         margin=-touch.depth_m,
-        words=f"{touch.a} runs against {touch.b}",
-        remedy="Look at it: rote motion show. Teach it again with more room between the two.",
+        message=f"{touch.a} runs against {touch.b}",
+        remedy=Text(
+            "Look at it: {show}. Teach it again with more room between the two.", show=Act.SHOW
+        ),
     )
 
 
@@ -415,15 +425,19 @@ def _saturated(joint: JointPreview) -> Iterator[Finding]:
     if joint.saturated_at_s is not None:
         yield Finding(
             severity=Severity.ERROR if joint.saturated_share > MOST_SATURATED else Severity.WARNING,
-            kind=Kind.TORQUE,
+            kind=FindingKind.TORQUE,
             joint=joint.joint,
             time_s=joint.saturated_at_s,
             value=joint.peak_torque_nm,
             limit=joint.effort_nm,
             margin=joint.effort_nm - joint.peak_torque_nm,
-            words=f"{joint.joint} gives all its {joint.effort_nm:g} N.m "
-            f"for {joint.saturated_share:.0%} of the time",
-            remedy="Play it slower, smooth it, or retime it: rote motion retime.",
+            message=Text(
+                "{joint} gives all its {effort} for {share} of the time",
+                joint=joint.joint,
+                effort=f"{joint.effort_nm:g} N.m",
+                share=f"{joint.saturated_share:.0%}",
+            ),
+            remedy=Text("Play it slower, smooth it, or retime it: {retime}.", retime=Act.RETIME),
         )
 
 
@@ -432,12 +446,17 @@ def _behind(joint: JointPreview) -> Iterator[Finding]:
         limit = LOST_RAD if joint.max_error_rad > LOST_RAD else FOLLOWS_RAD
         yield Finding(
             severity=Severity.ERROR if limit == LOST_RAD else Severity.WARNING,
-            kind=Kind.POSITION,
+            kind=FindingKind.POSITION,
             joint=joint.joint,
             time_s=joint.max_error_at_s,
             value=joint.max_error_rad,
             limit=limit,
             margin=limit - joint.max_error_rad,
-            words=f"{joint.joint} is up to {joint.max_error_rad:.2f} rad from where it should be",
-            remedy="Play it slower, carry less, or retime it: rote motion retime.",
+            unit="rad",
+            message=Text(
+                "{joint} is up to {far} from where it should be",
+                joint=joint.joint,
+                far=rad(joint.max_error_rad),
+            ),
+            remedy=Text("Play it slower, carry less, or retime it: {retime}.", retime=Act.RETIME),
         )

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from enum import Enum
 from typing import Protocol
 
 from rote import messages as m
@@ -91,24 +90,6 @@ class Actions:
     def find(self, name: str) -> TaughtAction | None:
         """Return the taught action of that name, or None. Names are case sensitive."""
         return next((action for action in self.taught if action.name == name), None)
-
-
-class Severity(Enum):
-    """How much a finding matters."""
-
-    ERROR = "error"
-    """Teaching or playing will be refused, or is not safe."""
-    WARNING = "warning"
-    NOTE = "note"
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """Something about the robot a person should know before it moves."""
-
-    severity: Severity
-    words: str
-    remedy: str = ""
 
 
 @dataclass(frozen=True, slots=True)

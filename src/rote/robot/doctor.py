@@ -11,9 +11,9 @@ from typing import Any
 
 from rote.carrier import carrier_of, split_url
 from rote.errors import MissingExtraError, RoteError
+from rote.findings import Finding, FindingKind, Severity
 from rote.host import check as around
 from rote.host.check import Interface
-from rote.robot.base import Finding, Severity
 from rote.robot.robot import Robot
 
 ROBOT_NETWORK = "192.168.123."
@@ -55,7 +55,9 @@ def look_at_software(scheme: str = "") -> Examination:
         if not versions[package]:
             severity = Severity.ERROR if wire == scheme else Severity.NOTE
             missing = MissingExtraError(f"the wire {wire}://", wire)
-            seen.findings.append(Finding(severity, str(missing), missing.remedy))
+            seen.findings.append(
+                Finding(severity, str(missing), missing.remedy, kind=FindingKind.SOFTWARE)
+            )
     dds = versions["cyclonedds"]
     if dds and not _SAFE_DDS <= _numbers(dds) < (12,):
         seen.findings.append(
@@ -63,6 +65,7 @@ def look_at_software(scheme: str = "") -> Examination:
                 Severity.ERROR if scheme == "dds" else Severity.WARNING,
                 f"CycloneDDS {dds} is installed; rote is proven with 11.0.1 and newer 11s alone",
                 "Install what rote asks for: pip install 'rote[dds]'.",
+                kind=FindingKind.SOFTWARE,
             )
         )
     vendors = [name for name in VENDORS_PACKAGES if around.installed(name)]
@@ -73,6 +76,7 @@ def look_at_software(scheme: str = "") -> Examination:
                 f"{vendors[0]} beside CycloneDDS {dds} crashes programs on the robot: it describes "
                 "its types in a way that the robot's CycloneDDS 0.10.2 cannot read",
                 "Keep them in environments of their own; that package needs cyclonedds 0.10.2.",
+                kind=FindingKind.SOFTWARE,
             )
         )
     return seen
@@ -96,6 +100,7 @@ def look_at_network(url: str = "") -> Examination:
                 Severity.WARNING,
                 "this computer is in no network: only robots on itself can be reached",
                 "Join the robot's Wi-Fi, or plug its cable in.",
+                kind=FindingKind.NETWORK,
             )
         )
     if around.firewall():
@@ -105,6 +110,7 @@ def look_at_network(url: str = "") -> Examination:
                 f"the firewall {around.firewall()} is on: it drops a robot's answers and the "
                 "fragments of its states",
                 f"Allow the robot's network: sudo ufw allow from {ROBOT_NETWORK}0/24.",
+                kind=FindingKind.NETWORK,
             )
         )
     if split_url(url).scheme == "dds":
@@ -118,7 +124,14 @@ def _about(interface: Interface) -> list[Finding]:
     """Say what keeps an interface from a robot's DDS."""
     name = interface.name
     if not interface.up:
-        return [Finding(Severity.ERROR, f"{name} is down", f"sudo ip link set {name} up")]
+        return [
+            Finding(
+                Severity.ERROR,
+                f"{name} is down",
+                f"sudo ip link set {name} up",
+                kind=FindingKind.NETWORK,
+            )
+        ]
     if not interface.address:
         return [
             Finding(
@@ -126,6 +139,7 @@ def _about(interface: Interface) -> list[Finding]:
                 f"{name} has no IPv4 address",
                 f"Give it one in the robot's network: sudo ip address add {ROBOT_NETWORK}222/24 "
                 f"dev {name}",
+                kind=FindingKind.NETWORK,
             )
         ]
     if interface.loopback:
@@ -137,6 +151,7 @@ def _about(interface: Interface) -> list[Finding]:
                 Severity.ERROR,
                 f"{name} does no multicast, by which DDS finds robots",
                 f"sudo ip link set {name} multicast on",
+                kind=FindingKind.NETWORK,
             )
         )
     if not interface.address.startswith(ROBOT_NETWORK):
@@ -145,6 +160,7 @@ def _about(interface: Interface) -> list[Finding]:
                 Severity.WARNING,
                 f"{name} has the address {interface.address}; a G1's cable is in {ROBOT_NETWORK}x",
                 f"If it leads to a robot: sudo ip address add {ROBOT_NETWORK}222/24 dev {name}",
+                kind=FindingKind.NETWORK,
             )
         )
     return findings
@@ -180,7 +196,9 @@ async def look_at_dds(url: str, look_s: float = _LOOK_S) -> Examination:
     facts = {"robot": "rt/lowstate" in written, "services": services, "topics": len(written | read)}
     seen = Examination({"dds": {"url": url, **facts}})
     if not written | read:
-        seen.findings.append(Finding(Severity.NOTE, f"nobody speaks DDS at {url}"))
+        seen.findings.append(
+            Finding(Severity.NOTE, f"nobody speaks DDS at {url}", kind=FindingKind.CONNECTION)
+        )
     elif "rt/lowstate" in written:
         seen.findings += _about_services(services)
     return seen
@@ -193,6 +211,7 @@ def _about_services(services: list[str]) -> list[Finding]:
                 Severity.ERROR,
                 "the robot has the service 'loco' where newer ones have 'sport'",
                 "Update its software: rote needs ai_sport 8.2.0.0 or newer.",
+                kind=FindingKind.CONNECTION,
             )
         ]
     missing = [name for name in ("arm", "sport") if name not in services]
@@ -204,6 +223,7 @@ def _about_services(services: list[str]) -> list[Finding]:
             f"the robot does not offer {' and '.join(missing)}: it is in debug mode, or they "
             "are switched off",
             "Leave debug mode (switch the robot off and on), or select the controller 'ai'.",
+            kind=FindingKind.CONNECTION,
         )
     ]
 
@@ -242,6 +262,7 @@ def _about_versions(robot: Robot, versions: Mapping[str, str]) -> list[Finding]:
             Severity.WARNING,
             f"{service} has version {said}, and rote was written for {expected[service]}",
             "Compare what it does with care.",
+            kind=FindingKind.CONNECTION,
         )
         for service, said in versions.items()
         if service in expected and said.split(".")[:3] != expected[service].split(".")[:3]
@@ -250,4 +271,4 @@ def _about_versions(robot: Robot, versions: Mapping[str, str]) -> list[Finding]:
 
 def from_error(error: RoteError) -> Finding:
     """Return an error as something that stands in the way."""
-    return Finding(Severity.ERROR, str(error), error.remedy)
+    return Finding(Severity.ERROR, error.text, error.remedy, kind=FindingKind.CONNECTION)

@@ -9,6 +9,7 @@ from rote.errors import LinkError, RefusedError, RoteError
 from rote.messages import RobotState
 from rote.robot.base import Port
 from rote.robot.take import Take
+from rote.text import Act, Text
 
 Asker = Callable[[m.Command], Awaitable[m.Reply]]
 
@@ -16,7 +17,7 @@ _STILL_THERE = (
     "Nothing was saved. The robot holds the recording until the next one: robot.save keeps it. "
     "Or teach again."
 )
-_TEACH_AGAIN = "Look what the robot has kept: rote list. Then teach again."
+_TEACH_AGAIN = Text("Look what the robot has kept: {list}. Then teach again.", list=Act.LIST)
 
 
 class MessageLesson:

@@ -15,6 +15,7 @@ from rote.errors import (
     RoteError,
     UnsupportedError,
 )
+from rote.findings import Finding
 from rote.host.loop import to_the_end
 from rote.messages import Code, Interpolation, RobotState
 from rote.model.family import Build, Family, Modes
@@ -24,7 +25,6 @@ from rote.motion.track import Track
 from rote.robot import preflight, storing, streaming
 from rote.robot.base import (
     Actions,
-    Finding,
     ModeReport,
     Port,
     Preset,
@@ -39,6 +39,7 @@ from rote.robot.playing import ActionPlaying, Playing
 from rote.robot.streaming import PoseStreaming, Streaming
 from rote.robot.take import Take
 from rote.robot.teaching import Teaching
+from rote.text import Act, Text
 
 if TYPE_CHECKING:
     from rote.motion.files.library import Library
@@ -46,9 +47,11 @@ if TYPE_CHECKING:
 MODE_CHANGE_S = 10.0
 _CONTROLLER_S = 3.0
 _HEALTH_S = 1.5
-_TELL_US = (
-    "Name the build in the URL if you know it, for example ?build=g1-29. Else please send us what "
-    "`rote doctor --json` says of this robot."
+_TELL_US = Text(
+    "Name the build if you know it: {name_build}. Else please send us what the doctor says of this "
+    "robot: {doctor}.",
+    name_build=Act.NAME_BUILD,
+    doctor=Act.DOCTOR,
 )
 
 
@@ -109,7 +112,7 @@ class MessageRobot:
 
         They hold again however the block ends. On success the robot stores the motion as `name`,
         and the block's value, a `Take`, holds its track on our side. A name that exists is refused
-        before anything gets soft, unless `overwrite` allows to lose the older motion, on wires that
+        before anything gets soft, unless `overwrite` allows losing the older motion, on wires that
         can; it is lost then even if the block fails. With a `library` the take is also written to
         our own disk while it is made, so that a crash loses at most a second of it.
         """
@@ -227,7 +230,7 @@ class MessageRobot:
         """Play a track that is on our side, by telling the robot `rate_hz` times a second where its
         arms are to be, on wires that can; use what is returned like that of `play`.
 
-        The track is checked first, as by `rote motion check`: what forbids to play it, and without
+        The track is checked first, as by `rote motion check`: what forbids playing it, and without
         `force` a warning too, raises `UnsafeMotionError` and nothing is sent. It begins softly from
         wherever the arms are and ends softly at rest, also when it is stopped, when this program is
         held up, or when the connection is cut.
@@ -501,7 +504,7 @@ class MessageRobot:
     def _store_full(self) -> RefusedError:
         words, remedy = m.words_for(Code.STORE_FULL)
         if "delete" in self.abilities:
-            remedy = "Delete one that is not needed: rote delete NAME."
+            remedy = Text("Delete one that is not needed: {delete}.", delete=Act.DELETE)
         return RefusedError(Code.STORE_FULL, words, remedy)
 
     def _need(self, ability: str, what: str) -> None:

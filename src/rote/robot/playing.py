@@ -27,7 +27,7 @@ class Playing:
         self._loop = asyncio.get_running_loop()
         self._accepted: asyncio.Future[None] = self._loop.create_future()
         self._changed = asyncio.Event()
-        self._task = self._loop.create_task(self._run(), name=f"rote play {name}")
+        self._task = self._loop.create_task(self._run(), name=f"play {name}")
         # Who does not await the handle has chosen not to hear how it ended.
         self._task.add_done_callback(lambda task: task.cancelled() or task.exception())
 

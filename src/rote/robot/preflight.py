@@ -2,16 +2,19 @@
 
 import math
 
+from rote.findings import Finding, FindingKind, Severity, worst_first
 from rote.messages import MAX_ACTIONS, RobotState
 from rote.model.family import Build, Modes
 from rote.model.registry import family_of
 from rote.motion.limits import TOLERANCE_RAD
-from rote.robot.base import Actions, Finding, ModeReport, Severity
+from rote.robot.base import Actions, ModeReport
+from rote.text import Act, Text, rad
 
-MOST_TILT_DEG = 15.0
+MAX_TILT_DEG = 15.0
 LOW_BATTERY, EMPTY_BATTERY = 25.0, 10.0
 WARM_C, HOT_C = 70.0, 90.0
 _LEAST_WEIGHT_N = 100.0
+_END_IT = Text("Wait, or end it: {stop}.", stop=Act.STOP)
 
 
 def findings(
@@ -24,6 +27,7 @@ def findings(
                 Severity.ERROR,
                 "the robot has not reported its state yet",
                 "Wait a moment; if it stays so, the network drops its reports.",
+                kind=FindingKind.STATE,
             )
         ]
     found = [
@@ -41,10 +45,10 @@ def findings(
                 Severity.ERROR,
                 "the robot is in debug mode: its arm service does nothing",
                 "Leave debug mode: switch the robot off and on.",
+                kind=FindingKind.CONTROLLER,
             )
         )
-    order = list(Severity)
-    return sorted(found, key=lambda finding: order.index(finding.severity))
+    return worst_first(found)
 
 
 def _modes(build: Build) -> Modes:
@@ -59,9 +63,14 @@ def _machine(build: Build) -> list[Finding]:
         Finding(
             Severity.WARNING,
             f"this is {build.title}: its joints are numbered by their motor slots",
-            "It can be watched and taught by its own services. Nothing is streamed to it, and rote "
-            "changes no mode of it. If you know its build, name it in the URL: ?build=g1-29. "
-            "Please send us what `rote doctor --json` says of it.",
+            Text(
+                "It can be watched and taught by its own services. Nothing is streamed to it, and "
+                "its mode is not changed. If you know its build, name it: {name_build}. Please "
+                "send us what the doctor says of it: {doctor}.",
+                name_build=Act.NAME_BUILD,
+                doctor=Act.DOCTOR,
+            ),
+            kind=FindingKind.MACHINE,
         )
     ]
 
@@ -85,7 +94,8 @@ def _mode(state: RobotState, build: Build) -> list[Finding]:
         Finding(
             Severity.ERROR,
             f"the robot is not in a balanced standing (mode {mode.id}, {mode.name})",
-            f"Make it stand: rote modes stand.{_buttons(modes)}",
+            Text("Make it stand: {stand}.{buttons}", stand=Act.STAND, buttons=_buttons(modes)),
+            kind=FindingKind.MODE,
         )
     ]
 
@@ -96,11 +106,12 @@ def _arms(state: RobotState, build: Build) -> list[Finding]:
             Finding(
                 Severity.WARNING,
                 "the arms are soft: somebody is teaching",
-                "Wait, or end it: rote stop.",
+                _END_IT,
+                kind=FindingKind.ARMS,
             )
         ]
     if state.playing:
-        return [Finding(Severity.WARNING, "the arms are moving", "Wait, or end it: rote stop.")]
+        return [Finding(Severity.WARNING, "the arms are moving", _END_IT, kind=FindingKind.ARMS)]
     return []
 
 
@@ -108,12 +119,17 @@ def _posture(state: RobotState, build: Build) -> list[Finding]:
     found = []
     x, y, z = state.accelerometer_m_s2 or (0.0, 0.0, 1.0)  # not every robot tells it
     tilt_deg = math.degrees(math.atan2(math.hypot(x, y), z))
-    if tilt_deg > MOST_TILT_DEG:
+    if tilt_deg > MAX_TILT_DEG:
         found.append(
             Finding(
                 Severity.ERROR,
                 f"the robot leans by {tilt_deg:.0f} degrees",
                 "Stand it upright before it moves.",
+                kind=FindingKind.POSTURE,
+                value=tilt_deg,
+                limit=MAX_TILT_DEG,
+                margin=MAX_TILT_DEG - tilt_deg,
+                unit="degrees",
             )
         )
     family = family_of(build)
@@ -124,6 +140,10 @@ def _posture(state: RobotState, build: Build) -> list[Finding]:
                 Severity.WARNING,
                 "the feet carry no weight",
                 "If it hangs on a gantry this is expected; else look at its feet.",
+                kind=FindingKind.POSTURE,
+                value=float(sum(state.foot_force_n)),
+                limit=_LEAST_WEIGHT_N,
+                unit="N",
             )
         )
     return found
@@ -137,8 +157,13 @@ def _joints(state: RobotState, build: Build) -> list[Finding]:
             found.append(
                 Finding(
                     Severity.ERROR,
-                    f"{joint.name} is {beyond:.2f} rad beyond its limit",
+                    Text("{joint} is {by} beyond its limit", joint=joint.name, by=rad(beyond)),
                     "Move it back by hand in damping mode.",
+                    kind=FindingKind.POSITION,
+                    joint=joint.name,
+                    value=position,
+                    margin=-beyond,
+                    unit="rad",
                 )
             )
     return found
@@ -149,14 +174,39 @@ def _health(state: RobotState, build: Build) -> list[Finding]:
     battery = state.battery_percent
     if battery is not None and battery < LOW_BATTERY:
         grave = Severity.ERROR if battery < EMPTY_BATTERY else Severity.WARNING
-        found.append(Finding(grave, f"the battery is at {battery:.0f} %", "Charge it first."))
+        found.append(
+            Finding(
+                grave,
+                f"the battery is at {battery:.0f} %",
+                "Charge it first.",
+                kind=FindingKind.BATTERY,
+                value=battery,
+                limit=LOW_BATTERY,
+                unit="%",
+            )
+        )
     for joint, celsius in zip(build.joints, state.temperatures_c, strict=False):
         if celsius >= WARM_C:
             grave = Severity.ERROR if celsius >= HOT_C else Severity.WARNING
-            words = f"the motor of {joint.name} is at {celsius:.0f} degrees Celsius"
-            found.append(Finding(grave, words, "Let the robot rest until it has cooled."))
+            found.append(
+                Finding(
+                    grave,
+                    f"the motor of {joint.name} is at {celsius:.0f} degrees Celsius",
+                    "Let the robot rest until it has cooled.",
+                    kind=FindingKind.TEMPERATURE,
+                    joint=joint.name,
+                    value=float(celsius),
+                    limit=WARM_C,
+                    unit="degrees Celsius",
+                )
+            )
     found += [
-        Finding(Severity.WARNING, f"the robot reports a fault: {fault}", "Look at the robot.")
+        Finding(
+            Severity.WARNING,
+            f"the robot reports a fault: {fault}",
+            "Look at the robot.",
+            kind=FindingKind.FAULT,
+        )
         for fault in state.faults
     ]
     return found
@@ -170,5 +220,6 @@ def _store(actions: Actions) -> list[Finding]:
             Severity.WARNING,
             f"all {MAX_ACTIONS} places for taught actions are taken",
             "Nothing more can be taught until one is deleted; playing works.",
+            kind=FindingKind.STORE,
         )
     ]

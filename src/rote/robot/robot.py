@@ -17,11 +17,12 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import TYPE_CHECKING, Any, Protocol
 
 from rote import messages as m
+from rote.findings import Finding
 from rote.messages import Interpolation, RobotState
 from rote.model.family import Build, Family
 from rote.motion.keyframes import Compressed
 from rote.motion.track import Track
-from rote.robot.base import Actions, Finding, ModeReport, TopicMessage
+from rote.robot.base import Actions, ModeReport, TopicMessage
 from rote.robot.playing import Playing
 from rote.robot.streaming import Streaming
 from rote.robot.teaching import Teaching

@@ -23,7 +23,7 @@ from rote.messages import Interpolation, RobotState, StreamPose
 from rote.model.family import MOVED_RAD, Build, Joint
 from rote.model.registry import family_of
 from rote.motion.check import check, check_contact
-from rote.motion.findings import CheckReport
+from rote.motion.check_report import CheckReport
 from rote.motion.interpolate import minimum_jerk, sample
 from rote.motion.limits import check_positions, check_speeds, most_played_rad_s
 from rote.motion.track import Array, Track

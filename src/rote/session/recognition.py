@@ -12,12 +12,14 @@ from typing import NamedTuple
 from rote.model.family import Build, Family, numbered
 from rote.model.g1 import G1
 from rote.model.registry import families, names
+from rote.text import Act, Text
 
 UNKNOWN_FAMILIES = {601: "H2"}
 """Ids of modes by which families are recognised that rote has no data of."""
-_SEND_US = (
-    "Send us what `rote status --json` says, the name on the robot's plate and its software's "
-    "version, so that rote learns this machine."
+_SEND_US = Text(
+    "Send us what it says of itself ({status}), the name on its plate and its software's version, "
+    "so that rote learns this machine.",
+    status=Act.STATUS,
 )
 
 
@@ -190,8 +192,13 @@ class Identity:
         why = self.note if self._heard else "it has not told its joints"
         return (
             f"{words}: {why}",
-            "This is rote's own caution; the robot was not asked. If you know what it is, add "
-            f"?build=NAME to its address ({', '.join(names())}). {_SEND_US}",
+            Text(
+                "This is rote's own caution; the robot was not asked. If you know what it is, name "
+                "its build, {name_build} ({builds}). {send_us}",
+                name_build=Act.NAME_BUILD,
+                builds=", ".join(names()),
+                send_us=_SEND_US,
+            ),
         )
 
 

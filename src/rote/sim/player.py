@@ -9,7 +9,7 @@ import numpy as np
 
 from rote.messages import MAX_DURATION_MS, Code, Phase, PlayAction
 from rote.model.family import Build
-from rote.motion.findings import CheckReport
+from rote.motion.check_report import CheckReport
 from rote.motion.interpolate import MINIMUM_JERK_PEAK, minimum_jerk, sample, sample_keyframes
 from rote.motion.track import Array
 from rote.sim.body import STEP_S
@@ -68,7 +68,7 @@ class Playback:
         # Keyframes that come with the command are in this build's columns already.
         action, left_out = (action, ()) if play.keyframes else fit(action, build)
         motion, report = _motion(action, play, pose_rad, self._columns)
-        self.warnings = (*left_out, *(finding.words for finding in report.warnings))
+        self.warnings = (*left_out, *(finding.message for finding in report.warnings))
         self._loop = play.loop or action.loop
         self._parts: list[_Part] = [
             _part(Phase.APPROACH, self._soft_move(pose_rad, motion[0])),

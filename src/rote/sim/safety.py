@@ -6,7 +6,7 @@ not have, and longer than a robot may stand still in its loop. Whoever sends a m
 
 from rote.model.family import Build
 from rote.motion.check import check, check_gaps
-from rote.motion.findings import CheckReport
+from rote.motion.check_report import CheckReport
 from rote.motion.track import Array, Track
 
 

@@ -21,6 +21,7 @@ from rote.messages import MAX_ACTIONS, ActionEntry, Code, Keyframe
 from rote.model.registry import build_named
 from rote.motion.track import Array
 from rote.sim.refusal import RefusalError
+from rote.text import Act, Text
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS actions (
@@ -84,8 +85,11 @@ class Store:
         except (sqlite3.Error, OSError) as error:
             raise StoreError(
                 f"the store {self.path} cannot be opened: {error}",
-                "It was not changed. Move it away, or name another: rote sim --store FILE, "
-                "--robot 'sim://g1?store=FILE', or the folder in ROTE_HOME.",
+                Text(
+                    "It was not changed. Move it away, or name another: {other}, or the folder in "
+                    "ROTE_HOME.",
+                    other=Act.OTHER_STORE,
+                ),
             ) from error
 
     def _prepare(self) -> None:

@@ -150,7 +150,7 @@ class WebRtcDoor:
             self._guest = None
             await end.close()
             raise
-        self._serving = asyncio.create_task(self._serve(end), name="rote sim client")
+        self._serving = asyncio.create_task(self._serve(end), name="simulated client")
         return wire.Answer(sdp=sdp, id=offer.id)
 
     async def _serve(self, end: RobotEnd) -> None:

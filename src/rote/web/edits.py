@@ -12,6 +12,7 @@ from rote.motion.check import check
 from rote.motion.edits import EDITS, SEVERAL, Edit, edit_named
 from rote.motion.track import Mark, Track
 from rote.web import schemas
+from rote.web.problems import finding_document
 from rote.web.takes import Shelf, curves
 
 MAX_SAMPLES = 200_000
@@ -127,13 +128,10 @@ def _from_zero(track: Track) -> Track:
 def describe(track: Track) -> dict[str, Any]:
     """Return curves, findings and jerk of a track."""
     report = check(track)
-    kept = ("severity", "kind", "joint", "time_s", "value", "limit", "remedy", "words")
     jerk = edit.jerk_rms(track) if len(track) >= 4 and track.names else None
     return {
         **curves(track),
-        "findings": [
-            {name: found[name] for name in kept} for found in report.as_json()["findings"]
-        ],
+        "findings": [finding_document(finding) for finding in report.findings],
         "ok": report.ok,
         "jerk": jerk,
     }

@@ -10,13 +10,13 @@ from rote.errors import LinkError, RoteError
 from rote.messages import Phase, RobotState
 from rote.motion.files.library import Library
 from rote.robot import preflight
-from rote.robot.base import Actions, Finding, ModeReport
+from rote.robot.base import Actions, ModeReport
 from rote.robot.robot import Robot
 from rote.web.clients import Client, Clients, Outbox
 from rote.web.doing import Activity, Doing, Stopped
 from rote.web.edits import Desk
 from rote.web.line import Line, check_url
-from rote.web.problems import busy, to_json
+from rote.web.problems import busy, finding_document, to_json
 from rote.web.takes import Shelf
 
 STATE_HZ = 30
@@ -290,15 +290,6 @@ def _progress(activity: Activity, elapsed_s: float) -> dict[str, Any]:
             "samples": activity.take.samples if activity.take else 0,
         }
     return {}
-
-
-def finding_document(finding: Finding) -> dict[str, str]:
-    """Return a finding about the robot as the page is told it."""
-    return {
-        "severity": finding.severity.value,
-        "words": finding.words,
-        "remedy": finding.remedy,
-    }
 
 
 def _message(kind: str, document: dict[str, Any]) -> str:

@@ -11,6 +11,8 @@ from rote.errors import (
     RoteError,
     StageError,
 )
+from rote.findings import Finding
+from rote.text import as_json
 
 _STATUSES: tuple[tuple[type[Exception], int], ...] = (
     (BadRequestError, 400),
@@ -32,9 +34,9 @@ class ProblemError(Exception):
         self.message = message
         self.remedy = remedy
 
-    def document(self) -> dict[str, str]:
+    def document(self) -> dict[str, Any]:
         """Return what the page is told."""
-        return {"error": self.kind, "message": self.message, "remedy": self.remedy}
+        return _document(self.kind, self.message, self.remedy)
 
 
 class NotConnectedError(ProblemError):
@@ -54,16 +56,31 @@ def status_of(error: Exception) -> int:
     return next((status for kind, status in _STATUSES if isinstance(error, kind)), 500)
 
 
-def document_of(error: Exception) -> dict[str, str]:
+def document_of(error: Exception) -> dict[str, Any]:
     """Return what the page is told about an error that was raised on purpose."""
     if isinstance(error, RoteError):
-        told = {"error": error.kind, "message": str(error), "remedy": error.remedy}
+        told = _document(error.kind, error.text, error.remedy)
         return told | ({"stage": error.stage} if isinstance(error, StageError) else {})
+    return _document(
+        "no-answer",
+        str(error) or "the robot did not report its state in time",
+        "Look at the connection, then ask again.",
+    )
+
+
+def _document(kind: str, message: str, remedy: str) -> dict[str, Any]:
+    """Return a problem as plain sentences, and as sentences with their facts."""
     return {
-        "error": "no-answer",
-        "message": str(error) or "the robot did not report its state in time",
-        "remedy": "Look at the connection, then ask again.",
+        "error": kind,
+        "message": str(message),
+        "remedy": str(remedy),
+        "texts": {"words": as_json(message), "remedy": as_json(remedy)},
     }
+
+
+def finding_document(finding: Finding) -> dict[str, Any]:
+    """Return a finding as the page is told it: as data, and as sentences with their facts."""
+    return {**finding.as_json(), "texts": finding.texts()}
 
 
 def to_json(document: Any) -> bytes:

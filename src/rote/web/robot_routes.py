@@ -10,8 +10,8 @@ from fastapi.responses import FileResponse
 from rote.carrier import discovery
 from rote.model.registry import build_named
 from rote.web import schemas as s
-from rote.web.hub import Hub, finding_document
-from rote.web.problems import ProblemError, busy, to_json
+from rote.web.hub import Hub
+from rote.web.problems import ProblemError, busy, finding_document, to_json
 
 MODEL = Path(__file__).parent / "model" / "g1.glb"
 _MOST_CURVE_ROWS = 2000

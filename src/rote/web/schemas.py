@@ -7,7 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, create_model
 
+from rote.messages import HandScript
+from rote.model.family import MAX_MOTION_S
 from rote.motion.edits import EDITS, SEVERAL, Edit, Kind, Parameter
+from rote.text import Act
 
 MAX_STEPS = 100
 MAX_OTHERS = 20
@@ -129,8 +132,8 @@ class TeachFinish(Asked):
 class ByHand(Asked):
     """A scripted hand of a simulated robot."""
 
-    script: Literal["wave", "bow", "clap", "drum"]
-    seconds: Annotated[float, Field(gt=0, le=180, allow_inf_nan=False)]
+    script: HandScript
+    seconds: Annotated[float, Field(gt=0, le=MAX_MOTION_S, allow_inf_nan=False)]
 
 
 class Drag(Asked):
@@ -218,6 +221,7 @@ class Problem(BaseModel):
     message: str
     remedy: str
     stage: str | None = None
+    texts: "Texts | None" = None
 
 
 class Connection(BaseModel):
@@ -241,12 +245,50 @@ class ModeNow(BaseModel):
     balanced: bool
 
 
+class FactNow(BaseModel):
+    """One fact of a sentence: a quantity, a span, names, an act, a text, or a sentence."""
+
+    value: float | None = None
+    low: float | None = None
+    high: float | None = None
+    unit: str | None = None
+    digits: int | None = None
+    names: list[str] | None = None
+    act: Act | None = None
+    text: str | None = None
+    template: str | None = None
+    facts: "dict[str, FactNow] | None" = None
+
+
+class TextNow(BaseModel):
+    """A sentence with a name in braces for each of its facts."""
+
+    template: str
+    facts: dict[str, FactNow]
+
+
+class Texts(BaseModel):
+    """What is said and what to do next, for a page that renders it in its own way."""
+
+    words: TextNow
+    remedy: TextNow
+
+
 class FindingNow(BaseModel):
-    """Something about the robot to know before it moves."""
+    """Something to know before a robot moves."""
 
     severity: Literal["error", "warning", "note"]
+    kind: str
+    joint: str | None
+    time_s: float | None
+    value: float | None
+    limit: float | None
+    margin: float | None
+    unit: str
     words: str
     remedy: str
+    acts: list[Act]
+    texts: Texts
 
 
 class ActivityNow(BaseModel):
@@ -419,16 +461,6 @@ class Motion(Curves):
     history: list[str]
 
 
-class CheckFinding(FindingNow):
-    """What speaks against playing a motion."""
-
-    kind: str
-    joint: str | None
-    time_s: float | None
-    value: float | None
-    limit: float | None
-
-
 class FormatFacts(BaseModel):
     """A file format."""
 
@@ -485,7 +517,7 @@ class Edited(Curves):
     duration_s: float
     history: list[str]
     marks: list[MarkNow]
-    findings: list[CheckFinding]
+    findings: list[FindingNow]
     ok: bool
     jerk: float | None
 

@@ -35,6 +35,7 @@ from rote.session import a1 as session
 from rote.session.a1 import A1Session, Level, Timing
 from rote.session.events import PeerLost
 from rote.session.teaching import Role
+from rote.text import Act, Text
 from rote.wire.a1.codec import Seal
 from rote.wire.a1.values import Command, Dialect, HighCmd, HighState, LowState
 
@@ -414,8 +415,11 @@ class A1Client:
             return NoAnswerError(
                 f"no A1 answered at {self.url} within {self._sought_s + silence_s:.1f} s"
                 + (f"; {self._dropped_words()}" if self.dropped else ""),
-                "Check the address, the level and the port, and that the robot is on; for a "
-                "simulated one run: rote sim --a1.",
+                Text(
+                    "Check the address, the level and the port, and that the robot is on; for a "
+                    "simulated one: {simulate}.",
+                    simulate=Act.SIMULATE_A1,
+                ),
             )
         return PeerLostError(
             f"the robot at {self.url} has been silent for {silence_s:.1f} s; its state is unknown",

@@ -16,6 +16,7 @@ from rote.model import registry
 from rote.model.family import numbered
 from rote.motion.track import Array, Mark, Track, did_you_mean
 from rote.motion.whose import build_with, hand_joints
+from rote.text import Act, Text
 
 MOST_SAMPLES = 1_000_000
 """Longer tracks are not read: this is half an hour at 500 Hz."""
@@ -244,5 +245,5 @@ def check_unit(track: Track, place: Place) -> None:
         sample,
         f"{track.names[joint]} is {value:g}, and no joint goes beyond {MOST_ANGLE_RAD:.2f} rad; "
         "these look like degrees",
-        "If they are: rote motion convert --degrees, or in Python load(path, degrees=True).",
+        Text("If they are: {convert}.", convert=Act.FROM_DEGREES),
     )

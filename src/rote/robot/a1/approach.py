@@ -19,6 +19,7 @@ from rote.errors import (
 )
 from rote.robot.a1.robot import A1, is_down, stands
 from rote.session.a1 import Level
+from rote.text import Act, Text
 from rote.wire.a1.values import HighState
 
 _LOOK_S = 1.0
@@ -77,9 +78,12 @@ async def check_not_standing(url: str, *, only_to_look: bool = False) -> None:
     if state is not None and stands(state):
         raise BadRequestError(
             "the robot stands, and would sink where its motors are talked to",
-            "Lay it down first: rote a1 lie. A hanging one too: its legs must be soft."
+            Text(
+                "Lay it down first: {lie}. A hanging one too: its legs must be soft.",
+                lie=Act.LIE_DOWN,
+            )
             if not only_to_look
-            else "Leave level=low out, or lay it down first: rote a1 lie.",
+            else Text("Leave level=low out, or lay it down first: {lie}.", lie=Act.LIE_DOWN),
         )
     if state is not None:
         await asyncio.sleep(_HANDOVER_S)

@@ -18,6 +18,7 @@ from rote.errors import BadRequestError, RoteError, TimeLimitError, UnsupportedE
 from rote.robot.a1 import commands as a1_words
 from rote.robot.a1.robot import A1, UP_M, is_down
 from rote.session.a1 import Level
+from rote.text import Act, Text
 from rote.wire.a1.values import HighState
 
 Predicate = Callable[[HighState], bool]
@@ -263,7 +264,7 @@ def _check_up(state: HighState, words: str) -> None:
         how = "it lies" if state.mode == a1_words.HighMode.LIE_DOWN else "its legs are soft"
         raise BadRequestError(
             f"{words} is not possible: {how}",
-            "Let it get up first: rote a1 stand, or await robot.get_up().",
+            Text("Let it get up first: {get_up}.", get_up=Act.GET_UP),
         )
 
 

@@ -28,6 +28,7 @@ from rote.errors import (
     TimeLimitError,
     UnsupportedError,
 )
+from rote.findings import Finding, FindingKind, Severity
 from rote.messages import Code, Phase, RobotState
 from rote.model.a1 import A1 as A1_FAMILY
 from rote.model.a1 import A1_BUILD, A1_JOINTS
@@ -41,12 +42,13 @@ from rote.robot.a1.lesson import LegLesson
 from rote.robot.a1.loop import LoopStats
 from rote.robot.a1.playing import LegPlaying
 from rote.robot.a1.safety import Safety
-from rote.robot.base import Finding, ModeReport, Severity, check_name, check_seconds
+from rote.robot.base import ModeReport, check_name, check_seconds
 from rote.robot.cannot import CannotRobot
 from rote.robot.listening import arriving
 from rote.robot.take import Take
 from rote.robot.teaching import Teaching
 from rote.session.a1 import Level, neutral
+from rote.text import Act, Text
 from rote.wire.a1.motors import LEG_MOTORS, MotorCmds
 from rote.wire.a1.values import Command, Dialect, HighState, LowCmd
 
@@ -581,14 +583,16 @@ def findings(robot: A1) -> list[Finding]:
     told, native, found = robot.status(), robot.native, []
     if isinstance(native, HighState) and is_down(native):
         words = "the robot lies or hangs: it walks once it has got up"
-        found.append(Finding(Severity.NOTE, words, "Let it get up: rote a1 stand."))
+        remedy = Text("Let it get up: {get_up}.", get_up=Act.GET_UP)
+        found.append(Finding(Severity.NOTE, words, remedy, kind=FindingKind.MODE))
     if told.battery_percent is not None and told.battery_percent < _LOW_PERCENT:
         words = f"the battery has {told.battery_percent} %"
-        found.append(Finding(Severity.WARNING, words, "Charge it first."))
+        found.append(Finding(Severity.WARNING, words, "Charge it first.", kind=FindingKind.BATTERY))
     hottest, most = told.hottest_c, robot.safety.limits.temperature_c
     if hottest is not None and most is not None and hottest > most:
         words = f"a motor has {hottest} °C, and a protection trips above {most:g} °C"
-        found.append(Finding(Severity.ERROR, words, "Let the robot lie and cool down."))
-    elif robot.trouble is not None:
-        found.append(Finding(Severity.ERROR, str(robot.trouble), robot.trouble.remedy))
+        cool = "Let the robot lie and cool down."
+        found.append(Finding(Severity.ERROR, words, cool, kind=FindingKind.TEMPERATURE))
+    elif (trouble := robot.trouble) is not None:
+        found.append(Finding(Severity.ERROR, trouble.text, trouble.remedy, kind=FindingKind.FAULT))
     return found

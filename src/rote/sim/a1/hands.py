@@ -8,6 +8,7 @@ import numpy as np
 
 from rote.errors import BadRequestError
 from rote.model.a1 import A1_JOINTS, A1_STAND_RAD
+from rote.model.family import MAX_MOTION_S
 from rote.motion.track import Array
 from rote.sim.a1.gait import minimum_jerk
 from rote.sim.faults import seconds
@@ -44,8 +45,8 @@ class A1Hand:
             raise BadRequestError(
                 f"there is no hand {name!r} for an A1", f"Choose one of: {known}."
             )
-        if not 1.0 <= seconds_ <= 180.0:
-            raise BadRequestError(f"a hand moves for 1 to 180 s, not {seconds_:g}")
+        if not 1.0 <= seconds_ <= MAX_MOTION_S:
+            raise BadRequestError(f"a hand moves for 1 to {MAX_MOTION_S:.0f} s, not {seconds_:g}")
         script = SCRIPTS[name]
         self.seconds = seconds_
         self._again = again

@@ -1,0 +1,44 @@
+"""How the command line says things: facts in rad and seconds, acts as commands."""
+
+from collections.abc import Mapping
+
+from rote.text import Act, Special, shown
+
+COMMANDS: Mapping[Act, str] = {
+    Act.STOP: "rote stop",
+    Act.LIST: "rote list",
+    Act.DELETE: "rote delete NAME",
+    Act.STAND: "rote modes stand",
+    Act.GET_UP: "rote a1 stand",
+    Act.LIE_DOWN: "rote a1 lie",
+    Act.STATUS: "rote status --json",
+    Act.DISCOVER: "rote discover",
+    Act.DOCTOR: "rote doctor",
+    Act.SIMULATE: "rote sim",
+    Act.SIMULATE_WEBRTC: "rote sim --webrtc 127.0.0.1",
+    Act.SIMULATE_DDS: "rote sim --dds lo",
+    Act.SIMULATE_A1: "rote sim --robot a1",
+    Act.OTHER_STORE: "rote sim --store FILE, or --robot 'sim://g1?store=FILE'",
+    Act.PLAY_TRACK: "rote play FILE",
+    Act.FORCE: "--force",
+    Act.MAP_JOINTS: "--map",
+    Act.NAME_BUILD: "?build=NAME behind its address",
+    Act.FROM_DEGREES: "rote motion convert --degrees",
+    Act.TO_BUILD: "rote motion to-build",
+    Act.TRIM: "rote motion trim",
+    Act.SPEED: "rote motion speed",
+    Act.RETIME: "rote motion retime",
+    Act.CHECK: "rote motion check",
+    Act.SHOW: "rote motion show",
+    Act.PLOT: "rote motion plot",
+}
+"""The command that does it."""
+
+
+def worded(text: str) -> str:
+    """Return a text as the command line prints it."""
+    return shown(text, _style)
+
+
+def _style(fact: Special) -> str:
+    return COMMANDS[fact] if isinstance(fact, Act) else str(fact)

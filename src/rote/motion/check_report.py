@@ -1,0 +1,56 @@
+"""What a check of a track found, and whether it may be played."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from rote.errors import UnsafeMotionError, WarnedMotionError
+from rote.findings import Finding, Severity
+from rote.text import Act, Text
+
+
+@dataclass(frozen=True, slots=True)
+class CheckReport:
+    """All findings, the worst first."""
+
+    findings: tuple[Finding, ...]
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing forbids playing it; there may be warnings."""
+        return not self.errors
+
+    @property
+    def errors(self) -> tuple[Finding, ...]:
+        """What forbids playing it."""
+        return self._of(Severity.ERROR)
+
+    @property
+    def warnings(self) -> tuple[Finding, ...]:
+        """What a person should look at first."""
+        return self._of(Severity.WARNING)
+
+    def permit(self, *, force: bool = False) -> None:
+        """Raise `UnsafeMotionError` for what forbids playing it.
+
+        A mere warning raises `WarnedMotionError`, unless forced. This is where it is decided, for
+        the command line, the page and the API alike. Nothing forces errors.
+        """
+        for finding in self.errors or (() if force else self.warnings):
+            kind, remedy = UnsafeMotionError, finding.remedy
+            if not self.errors:
+                kind = WarnedMotionError
+                remedy = Text(
+                    "{first} Or play it all the same, with {force}.",
+                    first=finding.remedy,
+                    force=Act.FORCE,
+                )
+            raise kind(
+                finding.joint or "the motion", finding.time_s or 0.0, finding.message, remedy
+            )
+
+    def _of(self, severity: Severity) -> tuple[Finding, ...]:
+        return tuple(finding for finding in self.findings if finding.severity is severity)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return what `rote motion check --json` prints."""
+        return {"ok": self.ok, "findings": [finding.as_json() for finding in self.findings]}

@@ -1,0 +1,218 @@
+"""Sentences that keep their facts: numbers with units, names, and what a person can do next.
+
+A `Text` is a string for whoever prints it, in rad, metres and calls of the Python API. The edges
+render it in their own way: the command line names its commands, the page shows degrees and its
+buttons. So no room below them names a command, and nobody has to search a sentence for a number.
+
+    Text("{joint} is at {at}; end it: {stop}", joint="left_elbow", at=rad(1.49), stop=Act.STOP)
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Self
+
+
+class Act(StrEnum):
+    """Something a person can do next. Each edge says how."""
+
+    STOP = "stop"
+    LIST = "list"
+    DELETE = "delete"
+    STAND = "stand"
+    GET_UP = "get-up"
+    LIE_DOWN = "lie-down"
+    STATUS = "status"
+    DISCOVER = "discover"
+    DOCTOR = "doctor"
+    SIMULATE = "simulate"
+    SIMULATE_WEBRTC = "simulate-webrtc"
+    SIMULATE_DDS = "simulate-dds"
+    SIMULATE_A1 = "simulate-a1"
+    OTHER_STORE = "other-store"
+    PLAY_TRACK = "play-track"
+    FORCE = "force"
+    MAP_JOINTS = "map-joints"
+    NAME_BUILD = "name-build"
+    FROM_DEGREES = "from-degrees"
+    TO_BUILD = "to-build"
+    TRIM = "trim"
+    SPEED = "speed"
+    RETIME = "retime"
+    CHECK = "check"
+    SHOW = "show"
+    PLOT = "plot"
+
+
+IN_PYTHON: Mapping[Act, str] = {
+    Act.STOP: "robot.stop()",
+    Act.LIST: "robot.actions()",
+    Act.DELETE: "robot.delete(name)",
+    Act.STAND: "robot.stand()",
+    Act.GET_UP: "robot.get_up()",
+    Act.LIE_DOWN: "robot.lie_down()",
+    Act.STATUS: "robot.describe()",
+    Act.DISCOVER: "rote.discover()",
+    Act.DOCTOR: "rote.robot.doctor",
+    Act.SIMULATE: "rote.connect('sim://g1')",
+    Act.SIMULATE_WEBRTC: "rote.connect('sim://g1')",
+    Act.SIMULATE_DDS: "rote.connect('sim://g1')",
+    Act.SIMULATE_A1: "rote.sim.a1.simulator",
+    Act.OTHER_STORE: "rote.connect('sim://g1?store=FILE')",
+    Act.PLAY_TRACK: "robot.play_track(track)",
+    Act.FORCE: "force=True",
+    Act.MAP_JOINTS: "mapped=True",
+    Act.NAME_BUILD: "?build=NAME in the URL",
+    Act.FROM_DEGREES: "load(path, degrees=True)",
+    Act.TO_BUILD: "rote.motion.edit.to_build",
+    Act.TRIM: "rote.motion.edit.trim",
+    Act.SPEED: "rote.motion.edit.speed",
+    Act.RETIME: "rote.motion.retime.retime",
+    Act.CHECK: "rote.motion.check.check",
+    Act.SHOW: "rote.motion.figure",
+    Act.PLOT: "rote.motion.plot",
+}
+"""How the Python API does it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Quantity:
+    """A number with its unit, and how many digits of it are meant."""
+
+    value: float
+    unit: str
+    digits: int = 2
+
+    def __str__(self) -> str:
+        return f"{self.value:.{self.digits}f} {self.unit}".rstrip()
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """From one number to another, of one unit."""
+
+    low: float
+    high: float
+    unit: str
+    digits: int = 2
+
+    def __str__(self) -> str:
+        low, high = (f"{value:.{self.digits}f}" for value in (self.low, self.high))
+        return f"{low} to {high} {self.unit}".rstrip()
+
+
+def rad(value: float, digits: int = 2) -> Quantity:
+    """Return an angle in rad."""
+    return Quantity(float(value), "rad", digits)
+
+
+def rad_s(value: float, digits: int = 1) -> Quantity:
+    """Return a speed in rad/s."""
+    return Quantity(float(value), "rad/s", digits)
+
+
+def seconds(value: float, digits: int = 2) -> Quantity:
+    """Return a time in seconds."""
+    return Quantity(float(value), "s", digits)
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """A list of names, which an edge may fold."""
+
+    names: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return ", ".join(self.names)
+
+
+Fact = Quantity | Span | Names | Act | str | int
+"""What stands at a place of a template; a `Text` is a `str`."""
+Special = Quantity | Span | Names | Act
+"""A fact that each edge shows in its own way."""
+Style = Callable[[Special], str]
+"""How an edge shows a fact."""
+
+
+def plain(fact: Special) -> str:
+    """Show a fact as the Python API does."""
+    return IN_PYTHON[fact] if isinstance(fact, Act) else str(fact)
+
+
+class Text(str):
+    """A sentence with its facts."""
+
+    __slots__ = ("facts", "template")
+    template: str
+    """With a name in braces for each fact."""
+    facts: Mapping[str, Fact]
+
+    def __new__(cls, template: str, **facts: Fact) -> Self:
+        """Make a sentence; every name in braces must have its fact."""
+        made = super().__new__(cls, _filled(template, facts, plain))
+        made.template = template
+        made.facts = facts
+        return made
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _made, (self.template, dict(self.facts))
+
+    def shown(self, style: Style) -> str:
+        """Return the sentence with its facts in another style."""
+        return _filled(self.template, self.facts, style)
+
+    @property
+    def acts(self) -> tuple[Act, ...]:
+        """What a person can do next, in the order of the sentence's facts."""
+        found: list[Act] = []
+        for fact in self.facts.values():
+            if isinstance(fact, Act):
+                found.append(fact)
+            elif isinstance(fact, Text):
+                found += fact.acts
+        return tuple(found)
+
+
+def _made(template: str, facts: dict[str, Fact]) -> Text:
+    return Text(template, **facts)
+
+
+def _filled(template: str, facts: Mapping[str, Fact], style: Style) -> str:
+    return template.format(**{name: _shown(fact, style) for name, fact in facts.items()})
+
+
+def _shown(fact: Fact, style: Style) -> str:
+    if isinstance(fact, Text):
+        return fact.shown(style)
+    if isinstance(fact, Act | Names | Quantity | Span):  # an Act is a str too
+        return style(fact)
+    return str(fact)
+
+
+def shown(text: str, style: Style) -> str:
+    """Return any text in a style; one without facts stays as it is."""
+    return text.shown(style) if isinstance(text, Text) else text
+
+
+def as_json(text: str) -> dict[str, Any]:
+    """Return a text as data: its template, and each fact with its kind."""
+    if not isinstance(text, Text):
+        return {"template": text.replace("{", "{{").replace("}", "}}"), "facts": {}}
+    return {
+        "template": text.template,
+        "facts": {name: _fact_json(fact) for name, fact in text.facts.items()},
+    }
+
+
+def _fact_json(fact: Fact) -> dict[str, Any]:
+    if isinstance(fact, Quantity):
+        return {"value": fact.value, "unit": fact.unit, "digits": fact.digits}
+    if isinstance(fact, Span):
+        return {"low": fact.low, "high": fact.high, "unit": fact.unit, "digits": fact.digits}
+    if isinstance(fact, Names):
+        return {"names": list(fact.names)}
+    if isinstance(fact, Act):
+        return {"act": fact.value}
+    if isinstance(fact, Text):
+        return as_json(fact)
+    return {"text": str(fact)}
