@@ -19,7 +19,7 @@ MOVES = Text(
 
 def test_a_text_is_a_string_in_the_words_of_the_python_api() -> None:
     said = "left_elbow_joint is at 1.49 rad, allowed -1.00 to 1.25 rad; end it: robot.stop()"
-    assert MOVES == said
+    assert said == MOVES
     assert f"{MOVES}!" == f"{said}!"
 
 

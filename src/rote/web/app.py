@@ -58,8 +58,7 @@ def create_app(start: Start, gate: Gate, static: Path = STATIC) -> Guard:
         docs_url=None,  # both would load scripts from elsewhere
         redoc_url=None,
     )
-    app.include_router(robot_routes.router)
-    app.include_router(take_routes.router)
+    _add_routes(app)
     _add_errors(app)
 
     @app.websocket("/api/live")
@@ -71,6 +70,18 @@ def create_app(start: Start, gate: Gate, static: Path = STATIC) -> Guard:
     else:
         app.get("/", include_in_schema=False, response_class=HTMLResponse)(_not_built)
     return Guard(app, gate)
+
+
+def _add_routes(app: FastAPI) -> None:
+    app.include_router(robot_routes.router)
+    app.include_router(take_routes.router)
+
+
+def described() -> dict[str, Any]:
+    """Return /openapi.json of an application that serves nobody; the page's types are made of it."""
+    app = FastAPI(title="rote pendant", version=__version__)
+    _add_routes(app)
+    return app.openapi()
 
 
 async def _not_built() -> str:

@@ -1,0 +1,509 @@
+/** What the server answers and is asked, made of /openapi.json by scripts/page_types.py. */
+
+/** Something a person can do next. Each edge says how. */
+export type Act = "stop" | "list" | "delete" | "stand" | "get-up" | "lie-down" | "status" | "discover" | "doctor" | "simulate" | "simulate-webrtc" | "simulate-dds" | "simulate-a1" | "other-store" | "play-track" | "force" | "map-joints" | "name-build" | "from-degrees" | "to-build" | "trim" | "speed" | "retime" | "check" | "show" | "plot";
+
+/** What the robot can play. */
+export interface ActionsNow {
+  presets: PresetNow[];
+  taught: TaughtNow[];
+  free_places: number;
+  now: boolean;
+}
+
+/** What the robot is doing. */
+export interface ActivityNow {
+  kind: "idle" | "teaching" | "playing" | "performing";
+  name: string;
+  phase: "none" | "approach" | "playing" | "return";
+  elapsed_s: number;
+  duration_s: number | null;
+  fraction: number;
+  round: number;
+  samples: number;
+}
+
+/** Average several takes of one motion, aligned in time. */
+export interface AverageStep {
+  op: "average";
+  others: string[];
+}
+
+/** Mix two performances of one motion. Weight 0 is the first, 1 the second. */
+export interface BlendStep {
+  op: "blend";
+  other: string;
+  weight?: number;
+}
+
+export interface Body_upload_api_takes_upload_post {
+  file: string;
+}
+
+/** A scripted hand of a simulated robot. */
+export interface ByHand {
+  script: "wave" | "bow" | "clap" | "drum";
+  seconds: number;
+}
+
+/** Return to the first pose at the end, so that it can be played in a loop. */
+export interface CloseLoopStep {
+  op: "close_loop" | "loop";
+  seconds?: number;
+}
+
+/** Who commands. */
+export interface Commander {
+  client: string | null;
+  you: boolean;
+}
+
+/** Let another motion follow, with a soft bridge between. */
+export interface ConcatenateStep {
+  op: "concatenate" | "concat";
+  other: string;
+  bridge_s?: number;
+}
+
+/** Which robot. */
+export interface ConnectTo {
+  url: string;
+  key?: string | null;
+}
+
+/** How the connection to the robot is. */
+export interface Connection {
+  state: "connected" | "connecting" | "lost" | "off";
+  url: string | null;
+  wire: string | null;
+  simulated: boolean;
+  stage: string | null;
+  words: string;
+  remedy: string;
+}
+
+/** Pass into another motion while both are played. */
+export interface CrossFadeStep {
+  op: "cross_fade" | "fade";
+  other: string;
+  overlap_s?: number;
+}
+
+/** Joints over time. */
+export interface Curves {
+  names: string[];
+  times_s: number[];
+  joints_rad: number[][];
+}
+
+/** What to delete. */
+export interface Delete {
+  name: string;
+}
+
+/** It was done. */
+export interface Done {
+  done?: boolean;
+}
+
+/** Where a joint is pulled to; no joint lets go. */
+export interface Drag {
+  joint: string | null;
+  value_rad?: number;
+}
+
+/** Leave some joints out. */
+export interface DropStep {
+  op: "drop";
+  joints: string[];
+}
+
+/** One edit, as a tool shows it. */
+export interface EditFacts {
+  name: string;
+  title: string;
+  summary: string;
+  takes: number;
+  parameters: EditParameter[];
+}
+
+/** One parameter of an edit. */
+export interface EditParameter {
+  name: string;
+  title: string;
+  help: string;
+  kind: "number" | "flag" | "joints" | "build";
+  unit: string;
+  low: number | null;
+  high: number | null;
+  slider: [number, number, number] | null;
+  default: number | boolean | null;
+  required: boolean;
+}
+
+/** The same, kept as another take. */
+export interface EditSave {
+  take: string;
+  version?: number | null;
+  steps?: (TrimStep | SmoothStep | SpeedStep | RetimeStep | MirrorStep | ReverseStep | ResampleStep | CloseLoopStep | KeepStep | DropStep | ToBuildStep | CrossFadeStep | ConcatenateStep | BlendStep | LayerStep | AverageStep)[];
+  name: string;
+}
+
+/** A take and what to do to it. */
+export interface EditTake {
+  take: string;
+  version?: number | null;
+  steps?: (TrimStep | SmoothStep | SpeedStep | RetimeStep | MirrorStep | ReverseStep | ResampleStep | CloseLoopStep | KeepStep | DropStep | ToBuildStep | CrossFadeStep | ConcatenateStep | BlendStep | LayerStep | AverageStep)[];
+}
+
+/** An edited take, and what a check says of it; it begins at 0 s. */
+export interface Edited {
+  names: string[];
+  times_s: number[];
+  joints_rad: number[][];
+  version: number;
+  duration_s: number;
+  history: string[];
+  marks: MarkNow[];
+  findings: FindingNow[];
+  ok: boolean;
+  jerk: number | null;
+}
+
+/** All edits there are. */
+export interface Edits {
+  edits: EditFacts[];
+}
+
+/** One fact of a sentence: a quantity, a span, names, an act, a text, or a sentence. */
+export interface FactNow {
+  value: number | null;
+  low: number | null;
+  high: number | null;
+  unit: string | null;
+  digits: number | null;
+  names: string[] | null;
+  act: Act | null;
+  text: string | null;
+  template: string | null;
+  facts: Record<string, FactNow> | null;
+}
+
+/** Something to know before a robot moves. */
+export interface FindingNow {
+  severity: "error" | "warning" | "note";
+  kind: string;
+  joint: string | null;
+  time_s: number | null;
+  value: number | null;
+  limit: number | null;
+  margin: number | null;
+  unit: string;
+  words: string;
+  remedy: string;
+  acts: Act[];
+  texts: Texts;
+}
+
+/** What to know before the robot moves, the worst first. */
+export interface Findings {
+  findings: FindingNow[];
+}
+
+/** A file format. */
+export interface FormatFacts {
+  name: string;
+  ending: string;
+  title: string;
+  loss: string;
+}
+
+/** All file formats there are. */
+export interface Formats {
+  formats: FormatFacts[];
+}
+
+/** One joint, and where it sits. */
+export interface JointFacts {
+  index: number;
+  name: string;
+  lower_rad: number;
+  upper_rad: number;
+  taught: boolean;
+  axis: number[];
+  origin: number[];
+  rpy: number[];
+  parent: string;
+  link: string;
+}
+
+/** The robot as a tree of joints. */
+export interface Joints {
+  joints: JointFacts[];
+  rest_rad: number[];
+  model: boolean;
+}
+
+/** Keep some joints only. */
+export interface KeepStep {
+  op: "keep";
+  joints: string[];
+}
+
+/** Take some joints from another motion: joint right_arm takes its right arm. */
+export interface LayerStep {
+  op: "layer";
+  other: string;
+  joints: string[];
+}
+
+/** A moment with words. */
+export interface MarkNow {
+  time_s: number;
+  words: string;
+}
+
+/** Exchange left and right. */
+export interface MirrorStep {
+  op: "mirror";
+}
+
+/** The mode the robot is in. */
+export interface ModeNow {
+  id: number;
+  name: string;
+  words: string;
+  balanced: boolean;
+}
+
+/** Which mode. */
+export interface ModeTo {
+  target: "stand" | "damp";
+}
+
+/** One take, with at most 1500 rows. */
+export interface Motion {
+  names: string[];
+  times_s: number[];
+  joints_rad: number[][];
+  name: string;
+  duration_s: number;
+  rate_hz: number;
+  marks: MarkNow[];
+  history: string[];
+}
+
+/** A request without details: {}. */
+export interface Nothing {
+}
+
+/** Pause, or go on. */
+export interface Pause {
+  paused: boolean;
+}
+
+/** A factory action. */
+export interface Perform {
+  preset: number;
+}
+
+/** A taught action, and how to play it. */
+export interface Play {
+  name: string;
+  speed?: number | null;
+  loop?: boolean;
+}
+
+/** A take of this computer, edited, to be streamed. */
+export interface PlayTake {
+  take: string;
+  version?: number | null;
+  steps?: (TrimStep | SmoothStep | SpeedStep | RetimeStep | MirrorStep | ReverseStep | ResampleStep | CloseLoopStep | KeepStep | DropStep | ToBuildStep | CrossFadeStep | ConcatenateStep | BlendStep | LayerStep | AverageStep)[];
+  speed?: number | null;
+  force?: boolean;
+}
+
+/** A factory action. */
+export interface PresetNow {
+  id: number;
+  name: string;
+}
+
+/** Why something was not done. */
+export interface Problem {
+  error: string;
+  message: string;
+  remedy: string;
+  stage: string | null;
+  texts: Texts | null;
+}
+
+/** From one name to another. */
+export interface Rename {
+  old: string;
+  new: string;
+}
+
+/** Space the samples evenly. */
+export interface ResampleStep {
+  op: "resample";
+  rate_hz?: number;
+}
+
+/** Keep the path within limits of speed, acceleration and jerk. It gets slower where a limit is broken, and nowhere faster than recorded unless that is asked for. */
+export interface RetimeStep {
+  op: "retime";
+  velocity?: number | null;
+  acceleration?: number | null;
+  jerk?: number | null;
+  fastest?: boolean;
+}
+
+/** Play it backwards. */
+export interface ReverseStep {
+  op: "reverse";
+}
+
+/** A robot on the network. */
+export interface RobotFound {
+  serial: string;
+  address: string;
+  url: string;
+}
+
+/** All that answered. */
+export interface Robots {
+  robots: RobotFound[];
+}
+
+/** Take out trembling, without delay. A lower cutoff is smoother. */
+export interface SmoothStep {
+  op: "smooth";
+  cutoff_hz?: number;
+}
+
+/** Make it faster or slower throughout. 2 is twice as fast. */
+export interface SpeedStep {
+  op: "speed";
+  factor: number;
+}
+
+/** Everything a page shows at a glance. */
+export interface Status {
+  connection: Connection;
+  mode: ModeNow | null;
+  build: string | null;
+  battery_percent: number | null;
+  temperatures_c: number[];
+  faults: string[];
+  findings: FindingNow[];
+  abilities: string[];
+  activity: ActivityNow;
+  commander: Commander;
+  holding: boolean;
+}
+
+/** What a stop did. */
+export interface StopReport {
+  stopped: "playing" | "teaching" | "holding" | "nothing";
+  words: string;
+}
+
+/** Which tags to add to a take, and which to take away. */
+export interface TagTake {
+  name: string;
+  add?: string[];
+  remove?: string[];
+}
+
+/** One take of this computer. */
+export interface TakeEntry {
+  name: string;
+  duration_s: number;
+  samples: number;
+  version: number;
+  versions: number[];
+  tags: string[];
+  variant: string;
+  source: string;
+  problem: string;
+  thumbnail: string;
+}
+
+/** The takes of this computer. */
+export interface Takes {
+  takes: TakeEntry[];
+}
+
+/** A taught action. */
+export interface TaughtNow {
+  name: string;
+  duration_s: number;
+  position: number;
+}
+
+/** How a teaching ended. */
+export interface TaughtReport {
+  take: string | null;
+  saved: boolean;
+  duration_s: number;
+  samples: number;
+  rate_hz: number;
+}
+
+/** Whether to keep it, and under which name if not the first. */
+export interface TeachFinish {
+  save: boolean;
+  name?: string | null;
+}
+
+/** What the motion will be called. */
+export interface TeachStart {
+  name: string;
+  overwrite?: boolean;
+}
+
+/** A sentence with a name in braces for each of its facts. */
+export interface TextNow {
+  template: string;
+  facts: Record<string, FactNow>;
+}
+
+/** What is said and what to do next, for a page that renders it in its own way. */
+export interface Texts {
+  words: TextNow;
+  remedy: TextNow;
+}
+
+/** Give it the joints of another build of its robot. */
+export interface ToBuildStep {
+  op: "to_build";
+  build: string;
+  force?: boolean;
+}
+
+/** Cut off the beginning and the end: by seconds, or where nothing moves. */
+export interface TrimStep {
+  op: "trim" | "trim_idle";
+  start_s?: number | null;
+  end_s?: number | null;
+  auto?: boolean;
+}
+
+export type Step =
+  | AverageStep
+  | BlendStep
+  | CloseLoopStep
+  | ConcatenateStep
+  | CrossFadeStep
+  | DropStep
+  | KeepStep
+  | LayerStep
+  | MirrorStep
+  | ResampleStep
+  | RetimeStep
+  | ReverseStep
+  | SmoothStep
+  | SpeedStep
+  | ToBuildStep
+  | TrimStep;
