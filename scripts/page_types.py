@@ -1,4 +1,4 @@
-"""Write page/src/api-types.ts from the API's own description: python scripts/page_types.py [--check]."""
+"""Write page/src/api-types.ts from the description of the API; with --check see if it is stale."""
 
 import sys
 from pathlib import Path
@@ -41,10 +41,10 @@ def _declaration(name: str, schema: dict[str, Any]) -> str:
     # What the server answers always has all its fields; what it is asked for may leave some out.
     asked = schema.get("additionalProperties") is False
     required = set(schema.get("required", ()))
-    rows = [
-        f"  {field}{'?' if field not in required and (asked or 'default' in of) else ''}: {_type(of)};"
-        for field, of in schema.get("properties", {}).items()
-    ]
+    rows = []
+    for field, of in schema.get("properties", {}).items():
+        optional = field not in required and (asked or "default" in of)
+        rows.append(f"  {field}{'?' if optional else ''}: {_type(of)};")
     return f"{said}export interface {name} {{\n" + "".join(f"{row}\n" for row in rows) + "}\n"
 
 

@@ -10,9 +10,10 @@ import pytest
 ROOT = Path(__file__).parents[1] / "src" / "rote"
 MODULES = sorted(ROOT.rglob("*.py"))
 
-BASE = {"atomic_file", "errors", "findings", "model", "messages", "text"}
+BASE = {"atomic_file", "errors", "findings", "model", "messages", "paths", "text"}
 MAY_IMPORT: dict[str, set[str]] = {
     "text": set(),
+    "paths": set(),
     "findings": {"text"},
     "errors": {"text"},
     "atomic_file": {"errors"},

@@ -1,7 +1,6 @@
 """connect(): from a URL to a robot. The one place where the API and the simulated robot meet."""
 
 import asyncio
-import os
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import (
     AbstractAsyncContextManager,
@@ -24,6 +23,7 @@ from rote.client.wires import EMBEDDED, IN_PROCESS, wire_of
 from rote.errors import BadRequestError, RoteError
 from rote.model.family import Build
 from rote.model.registry import families, family_of, find_build
+from rote.paths import store_file
 from rote.robot.base import Port
 from rote.robot.g1 import G1
 from rote.robot.message_robot import MessageRobot
@@ -40,19 +40,6 @@ if TYPE_CHECKING:
 
 
 _STATE_S = 1.0
-
-
-def data_folder() -> Path:
-    """Where rote keeps its files: ROTE_HOME, or the user's data folder."""
-    if home := os.environ.get("ROTE_HOME"):
-        return Path(home)
-    data = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
-    return Path(data) / "rote"
-
-
-def default_store(build: Build | None = None) -> Path:
-    """Where an embedded robot keeps its actions; those of one family share a store."""
-    return data_folder() / f"{'g1' if build is None else build.family}.sqlite"
 
 
 class Options(TypedDict, total=False):
@@ -316,7 +303,8 @@ def embedded_of(url: str) -> tuple[Build, str]:
     parts = split_url(url)
     query = parse_qs(parts.query, keep_blank_values=True)
     build = find_build(parts.netloc)
-    stores = query.pop("store", [str(default_store(build))])
+    family = "" if build is None else build.family
+    stores = query.pop("store", [str(store_file(family))])
     simulated = build is not None and "sim" in _wires_of(build)
     if build is None or not simulated or parts.path.strip("/") or query or not stores[-1]:
         known = ", ".join(

@@ -16,8 +16,9 @@ from hypothesis import strategies as st
 
 from rote import connect
 from rote.carrier.http import Request, Response
-from rote.carrier.signalling import KEY_VARIABLE, exchange, find_key, key_file
+from rote.carrier.signalling import KEY_VARIABLE, exchange, find_key
 from rote.errors import BadRequestError, BusyError, StageError, StageTimeoutError
+from rote.paths import key_file
 from rote.sim.server import Simulator
 from rote.sim.store import Store
 from rote.sim.world import World

@@ -7,9 +7,9 @@ import pytest
 from rich.console import Console
 
 from rote.cli import main, show
-from rote.connection import default_store
 from rote.findings import Finding, FindingKind, Severity
 from rote.messages import Keyframe
+from rote.paths import store_file
 from rote.robot.base import Actions, Preset, TaughtAction
 from rote.sim.store import Store, StoredAction
 
@@ -25,8 +25,8 @@ def ask(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, 
 def test_an_action_is_told_by_the_name_that_anybody_gave_it(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    default_store().parent.mkdir(parents=True)
-    store = Store(default_store())
+    store_file("g1").parent.mkdir(parents=True)
+    store = Store(store_file("g1"))
     frame = Keyframe(joint=18, time_ms=0, value_rad=0.5)
     store.save(StoredAction(name=ODD, created_s=1, duration_ms=100, keyframes=(frame,)))
     store.close()

@@ -16,6 +16,7 @@ from rote.errors import (
     StageError,
     StageTimeoutError,
 )
+from rote.paths import key_file
 from rote.text import Act, Text
 from rote.wire import signalling as wire
 
@@ -62,12 +63,6 @@ def find_key(given: str | None, name: str) -> bytes | None:
         if words and words[0] in (name, "*"):
             return wire.parse_device_key(words[1])
     return None
-
-
-def key_file() -> Path:
-    """Return where keys are kept: one robot per line, its serial or address and its key."""
-    folder = os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config"
-    return Path(folder) / "rote" / "keys"
 
 
 def _check_private(path: Path) -> None:

@@ -263,7 +263,7 @@ class _RobotWish:
 
 def _robot(wish: _RobotWish) -> "tuple[World, Store]":
     """Make the robot, or say what cannot be."""
-    from rote.connection import default_store
+    from rote.paths import store_file
     from rote.sim.factory import add_factory_actions
     from rote.sim.health import parse_fault
     from rote.sim.store import Store
@@ -271,7 +271,7 @@ def _robot(wish: _RobotWish) -> "tuple[World, Store]":
 
     mode, firmware = _mode(wish), _firmware(wish)
     planned = [parse_fault(fault, wish.build) for fault in wish.faults]
-    store = Store(wish.store or default_store())
+    store = Store(wish.store or store_file(wish.build.family))
     if wish.factory:
         add_factory_actions(store, wish.build)
     world = World(store, build=wish.build, mode=mode, seed=wish.seed, firmware=firmware)

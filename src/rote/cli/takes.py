@@ -1,6 +1,5 @@
 """rote takes: the recordings on this computer."""
 
-import os
 import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -12,6 +11,7 @@ from rote.cli.motion_app import Overwrite
 from rote.cli.options import Json, print_json
 from rote.errors import BadRequestError
 from rote.motion.formats import endings
+from rote.paths import takes_folder
 
 if TYPE_CHECKING:
     from rote.motion.files.library import Entry, Library
@@ -27,19 +27,11 @@ PLAY_IT = "Play the take: rote play {name} --take"
 Name = Annotated[str, typer.Argument(help="The take's name.")]
 
 
-def folder() -> Path:
-    """Where takes are kept: ROTE_HOME, or the user's data folder."""
-    if home := os.environ.get("ROTE_HOME"):
-        return Path(home) / "takes"
-    data = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
-    return Path(data) / "rote" / "takes"
-
-
 def library() -> "Library":
     """Return the user's library."""
     from rote.motion.files.library import Library
 
-    return Library(folder())
+    return Library(takes_folder())
 
 
 def check_no_take(path: Path, remedy: str) -> None:
@@ -95,14 +87,14 @@ def list_takes(
     shelf = library()
     entries = shelf.list(" ".join(search or ()))
     if as_json:
-        print_json({"folder": str(folder()), "takes": [_document(entry) for entry in entries]})
+        print_json({"folder": str(takes_folder()), "takes": [_document(entry) for entry in entries]})
         return
     if not entries:
         count = len(shelf.list()) if search else 0
         if count:
-            print(f"None of the {count} takes in {folder()} fits {' '.join(search or ())!r}.")
+            print(f"None of the {count} takes in {takes_folder()} fits {' '.join(search or ())!r}.")
         else:
-            print(f"No takes in {folder()}. Every `rote teach` leaves one.")
+            print(f"No takes in {takes_folder()}. Every `rote teach` leaves one.")
         return
     lines = shelf.sketches(entries)
     rows = [

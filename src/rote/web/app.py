@@ -78,7 +78,7 @@ def _add_routes(app: FastAPI) -> None:
 
 
 def described() -> dict[str, Any]:
-    """Return /openapi.json of an application that serves nobody; the page's types are made of it."""
+    """Return what /openapi.json says, for whoever makes the page's types of it."""
     app = FastAPI(title="rote pendant", version=__version__)
     _add_routes(app)
     return app.openapi()

@@ -1,0 +1,34 @@
+"""Where rote keeps things on disk.
+
+data folder     ROTE_HOME, else XDG_DATA_HOME/rote, else ~/.local/share/rote
+  takes/        the recordings on this computer
+  NAME.sqlite   the actions of an embedded simulated robot, one file for each family
+key file        XDG_CONFIG_HOME/rote/keys, else ~/.config/rote/keys
+"""
+
+import os
+from pathlib import Path
+
+
+def data_folder() -> Path:
+    """Return the folder of everything that rote writes by itself."""
+    if home := os.environ.get("ROTE_HOME"):
+        return Path(home)
+    data = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
+    return Path(data) / "rote"
+
+
+def takes_folder() -> Path:
+    """Return the folder of the takes on this computer."""
+    return data_folder() / "takes"
+
+
+def store_file(family: str) -> Path:
+    """Return where an embedded robot keeps its actions; those of one family share a store."""
+    return data_folder() / f"{family}.sqlite"
+
+
+def key_file() -> Path:
+    """Return where keys are kept: one robot per line, its serial or address and its key."""
+    folder = os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config"
+    return Path(folder) / "rote" / "keys"
