@@ -87,7 +87,8 @@ def list_takes(
     shelf = library()
     entries = shelf.list(" ".join(search or ()))
     if as_json:
-        print_json({"folder": str(takes_folder()), "takes": [_document(entry) for entry in entries]})
+        rows = [_document(entry) for entry in entries]
+        print_json({"folder": str(takes_folder()), "takes": rows})
         return
     if not entries:
         count = len(shelf.list()) if search else 0
