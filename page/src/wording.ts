@@ -1,0 +1,70 @@
+/** Sentences of the server as this page says them: angles in degrees, acts as its own buttons. */
+
+import type { Act, FactNow, TextNow } from "./api-types";
+import { TEXTS } from "./texts";
+
+const DEGREES = 180 / Math.PI;
+const MAX_NAMES = 4;
+
+export interface Said {
+  words: string;
+  remedy: string;
+  texts?: { words: TextNow; remedy: TextNow } | null;
+}
+
+/** Return a sentence of the server in the words of this page. */
+export function worded(text: TextNow): string {
+  return text.template.replace(/\{\{|\}\}|\{(\w+)\}/g, (whole: string, name: string | undefined) => {
+    const fact = name === undefined ? undefined : text.facts[name];
+    return fact === undefined ? whole.charAt(0) : shown(fact);
+  });
+}
+
+/** Return what is said; one that came without its facts stays as it came. */
+export function words(said: Said): string {
+  return said.texts ? worded(said.texts.words) : said.words;
+}
+
+/** Return what to do next. */
+export function remedy(said: Said): string {
+  return said.texts ? worded(said.texts.remedy) : said.remedy;
+}
+
+/** Return what is said without a long list of names, and that list; a short one stays where it is. */
+export function folded(said: Said): { words: string; names: string[] } {
+  for (const [name, fact] of Object.entries(said.texts?.words.facts ?? {})) {
+    const names = fact.names ?? [];
+    if (said.texts && names.length > MAX_NAMES) {
+      const template = said.texts.words.template.replace(new RegExp(`:? *\\{${name}\\}`), "");
+      return { words: worded({ ...said.texts.words, template }), names };
+    }
+  }
+  return { words: words(said), names: [] };
+}
+
+function shown(fact: FactNow): string {
+  if (fact.act) return TEXTS.acts[fact.act];
+  if (fact.names) return fact.names.join(", ");
+  if (typeof fact.value === "number") return quantity(fact.value, fact.unit ?? "", fact.digits ?? 0);
+  if (typeof fact.low === "number" && typeof fact.high === "number") {
+    const [low, high] = [fact.low, fact.high].map((end) => quantity(end, fact.unit ?? "", fact.digits ?? 0));
+    return `${low} to ${high}`;
+  }
+  if (fact.template !== undefined && fact.template !== null) return worded({ template: fact.template, facts: fact.facts ?? {} });
+  return fact.text ?? "";
+}
+
+/** Return a number with its unit; angles and turning speeds in degrees. */
+function quantity(value: number, unit: string, digits: number): string {
+  const turn = /^rad(\/s2?)?$/.exec(unit);
+  if (!turn) return `${number(value.toFixed(digits))}${unit ? ` ${unit}` : ""}`;
+  const per = turn[1] ?? "";
+  const angle = value * DEGREES;
+  return `${number(per ? angle.toFixed(0) : angle.toFixed(1).replace(/\.0$/, ""))}°${per.replace("2", "²")}`;
+}
+
+function number(written: string): string {
+  return written.replace("-", "\u2212");
+}
+
+export type { Act };
