@@ -32,6 +32,14 @@ Wrong types raise TypeError, as everywhere else in Python.
 
 from typing import ClassVar
 
+__all__ = [
+    "RoteError", "BadRequestError", "DecodeError", "TruncatedError", "ChecksumError",
+    "PayloadError", "ProtocolError", "LocalProtocolError", "RemoteProtocolError", "LinkError",
+    "NoAnswerError", "PeerLostError", "StageError", "StageTimeoutError", "BusyError",
+    "RefusedError", "CautionError", "UnsafeMotionError", "WarnedMotionError", "OtherBuildError",
+    "ProtectionError", "TimeLimitError", "UnsupportedError", "MissingExtraError", "StoreError",
+]  # fmt: skip
+
 
 class RoteError(Exception):
     """The root of the tree: catch this to catch everything rote raises on purpose."""

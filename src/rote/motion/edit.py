@@ -18,6 +18,11 @@ from rote.motion.interpolate import MINIMUM_JERK_PEAK, minimum_jerk, sample
 from rote.motion.track import Array, Mark, Track
 from rote.motion.whose import a_robot, family_of, hand_joints
 
+__all__ = [
+    "trim", "trim_idle", "idle_bounds", "resample", "speed", "reverse", "smooth", "jerk_rms",
+    "concatenate", "cross_fade", "blend", "layer", "close_loop", "keep", "drop", "to_variant",
+]  # fmt: skip
+
 MOST_BRIDGE_RAD_S = 3.0
 """The fastest moment of a bridge or a fade that nobody taught."""
 

@@ -6,6 +6,8 @@ from typing import Any
 
 from rote.errors import UnsafeMotionError, WarnedMotionError
 
+__all__ = ["CheckReport", "Finding", "Kind", "Severity"]
+
 
 class Severity(StrEnum):
     """How bad a finding is."""

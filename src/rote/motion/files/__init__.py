@@ -30,6 +30,8 @@ from rote.motion.files.document import (
 )
 from rote.motion.track import Track
 
+__all__ = ["save", "load", "format_of", "check_writable", "FORMATS", "Format"]
+
 
 class Format(NamedTuple):
     """One way to write a track down."""
