@@ -36,7 +36,7 @@ import pytest
 import virtual
 from rig import free_domain
 from rote.cli import main
-from rote.errors import LinkError, ProtectionError
+from rote.errors import LinkError, ProtectionError, TimeLimitError
 
 ROOT = Path(__file__).parents[1]
 PAGES = (
@@ -53,8 +53,8 @@ SHOWN = ("text", "mermaid", "toml")
 WAIT_S = 60.0
 PERSON_S = 1.0
 """How long somebody moves soft arms here."""
-TRIPPED = 7
-"""A protection of an A1 tripped: where the computer is busy, states come too late for it."""
+TOO_BUSY = (7, 8)
+"""A protection of an A1 tripped, or its walk took too long: so it is where the computer is busy."""
 STARTED_S = 3.0
 """After this, a command that says nothing has begun."""
 _BLOCK = re.compile(r"((?:^<!--[^\n]*-->\n)*)^```([^\n]*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
@@ -64,6 +64,7 @@ _PRELOADED = (
     "rote.cli", "rote.carrier.webrtc", "rote.sim.a1.simulator", "rote.sim.dds", "rote.sim.server",
     "rote.sim.webrtc", "rote.web.serve", "rote.robot.g1", "rote.robot.a1.robot", "documentation",
 )  # fmt: skip
+_BEGUN = "(a program has begun)"
 _WIRES = ("--udp", "--webrtc", "--dds", "--a1")
 
 
@@ -125,6 +126,7 @@ def _command_line(
     sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115
     sys.stdout = open(1, "w", encoding="utf-8", buffering=1, closefd=False)  # noqa: SIM115
     sys.stderr = open(2, "w", encoding="utf-8", buffering=1, closefd=False)  # noqa: SIM115
+    print(_BEGUN, flush=True)
     try:
         code = main(arguments)
     except KeyboardInterrupt:
@@ -150,6 +152,7 @@ class Program:
         where = (str(Path.cwd()), dict(os.environ), str(self._out), tty)
         self._process = forks.Process(target=_command_line, args=(arguments, *where))
         self._process.start()
+        self.wait_for(_BEGUN)
 
     @property
     def said(self) -> str:
@@ -165,9 +168,12 @@ class Program:
         """Wait until it has printed one of these."""
         until = time.monotonic() + WAIT_S
         while not any(word in self.said.partition("\n")[2] for word in words):
-            assert self._process.is_alive(), f"it ended by itself: {self.said}"
+            if not self._process.is_alive():
+                break
             assert time.monotonic() < until, f"it does not say {words}: {self.said}"
             time.sleep(0.02)
+        said = self.said.partition("\n")[2]
+        assert any(word in said for word in words), f"it ended by itself: {said}"
 
     def end(self, *codes: int) -> None:
         """See it end, with one of these codes."""
@@ -191,6 +197,10 @@ class Program:
         self._process.join()
 
 
+class TooBusyError(Exception):
+    """What is shown needs its time, and other programs had it."""
+
+
 class Reader:
     """Somebody who begins with an empty folder and home, and does what a page says."""
 
@@ -200,6 +210,8 @@ class Reader:
         own = f"127.{64 + pid // 250 % 100}.{pid % 250 + 1}.{PAGES.index(page) + 1}"
         self._own = own
         self._servers: list[Program] = []
+        self.too_busy: list[str] = []
+        """What could not be seen to its end for want of time."""
         self._replaced: tuple[tuple[str, Callable[[], str]], ...] = (
             ("127.0.0.1", lambda: own),
             (r"webrtc://(ap\b|192\.168\.[0-9.]+)", lambda: f"webrtc://{own}"),
@@ -219,10 +231,13 @@ class Reader:
         for line in block.all("run first"):
             self._command(line)
         needed = [self._start(shlex.split(self._ours(line))) for line in block.all("run with")]
-        if block.language == "python":
-            self._python(block)
-        else:
-            self._shell(block)
+        try:
+            if block.language == "python":
+                self._python(block)
+            else:
+                self._shell(block)
+        except TooBusyError as error:
+            self.too_busy.append(str(error))
         for server in needed:
             self._stop(server)
 
@@ -351,12 +366,12 @@ class Reader:
         for attempt in range(3):
             try:
                 code = work()
-            except ProtectionError:
-                code = TRIPPED
+            except (ProtectionError, TimeLimitError) as error:
+                code = error.exit_code
             except LinkError:
                 if not attempt:
                     raise
-                code = TRIPPED
-            if code != TRIPPED:
+                continue
+            if code not in TOO_BUSY:
                 return code or 0
-        pytest.skip(f"the computer is too busy for the motors of an A1: {what}")
+        raise TooBusyError(f"this computer is too busy for the motors of an A1: {what}")
