@@ -9,12 +9,14 @@ READY := $(VENV)/.ready
 # Each test and each tool starts many a Python: let them keep what they compile.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help demo test coverage check peers system page bench soak picture screens lock clean
+.PHONY: help demo test coverage check format docs peers system page bench soak picture screens lock clean
 
 help:
 	@echo "make demo     teach, save, list and play a motion on the simulated robot (under 2 minutes)"
 	@echo "make test     formatting, lint, types and all tests (under 8 minutes)"
-	@echo "make check    the fast part of make test"
+	@echo "make check    the fast part of make test: format, lint, types, spelling, of Python and of the page"
+	@echo "make format   write the format that make check asks for"
+	@echo "make docs     the documentation as a site, in site/"
 	@echo "make coverage the same tests, and whether they reach what they must"
 	@echo "make bench    measured speed, as ratios against a peer run beside it"
 	@echo "make soak     the long campaigns: crashes, losses, a million broken datagrams"
@@ -34,6 +36,18 @@ check: $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
+	$(BIN)/codespell
+	@scripts/page_check
+
+# Write what `make check` asks for.
+format: $(READY)
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+	@scripts/page_check --write
+
+# The documentation as a site in site/; a warning is an error.
+docs: $(READY)
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 test: check peers system page
 	$(BIN)/pytest -n 3 --dist worksteal
@@ -72,10 +86,10 @@ screens: $(READY) page
 
 lock: $(READY)
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
-	  --no-header --all-extras --group dev pyproject.toml -o requirements.lock
+	  --no-header --all-extras --group dev --group docs pyproject.toml -o requirements.lock
 	VENV="$(VENV)" scripts/peers --lock
 
 clean:
-	rm -rf $(VENV) .peers .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage* dist build rote-demo \
+	rm -rf $(VENV) .peers site .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage* dist build rote-demo \
 	  page/node_modules src/rote/web/static src/rote/web/model
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -38,13 +38,10 @@ def _declaration(name: str, schema: dict[str, Any]) -> str:
     said = f"/** {' '.join(about.split())} */\n" if about else ""
     if schema.get("type") != "object":
         return f"{said}export type {name} = {_type(schema)};\n"
-    # What the server answers always has all its fields; what it is asked for may leave some out.
-    asked = schema.get("additionalProperties") is False
     required = set(schema.get("required", ()))
     rows = []
     for field, of in schema.get("properties", {}).items():
-        optional = field not in required and (asked or "default" in of)
-        rows.append(f"  {field}{'?' if optional else ''}: {_type(of)};")
+        rows.append(f"  {field}{'' if field in required else '?'}: {_type(of)};")
     return f"{said}export interface {name} {{\n" + "".join(f"{row}\n" for row in rows) + "}\n"
 
 

@@ -45,6 +45,7 @@ PATIENT = (
     "web/browser",
     "web/test_web_schema.py",
     "web/test_web_page.py",
+    "test_documentation.py",
     "test_examples.py",
 )
 

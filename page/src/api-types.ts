@@ -177,16 +177,16 @@ export interface Edits {
 
 /** One fact of a sentence: a quantity, a span, names, an act, a text, or a sentence. */
 export interface FactNow {
-  value: number | null;
-  low: number | null;
-  high: number | null;
-  unit: string | null;
-  digits: number | null;
-  names: string[] | null;
-  act: Act | null;
-  text: string | null;
-  template: string | null;
-  facts: Record<string, FactNow> | null;
+  value?: number | null;
+  low?: number | null;
+  high?: number | null;
+  unit?: string | null;
+  digits?: number | null;
+  names?: string[] | null;
+  act?: Act | null;
+  text?: string | null;
+  template?: string | null;
+  facts?: Record<string, FactNow> | null;
 }
 
 /** Something to know before a robot moves. */
@@ -334,8 +334,8 @@ export interface Problem {
   error: string;
   message: string;
   remedy: string;
-  stage: string | null;
-  texts: Texts | null;
+  stage?: string | null;
+  texts?: Texts | null;
 }
 
 /** From one name to another. */

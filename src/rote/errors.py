@@ -34,6 +34,14 @@ from typing import ClassVar
 
 from rote.text import Act, Text, seconds
 
+__all__ = [
+    "RoteError", "BadRequestError", "DecodeError", "TruncatedError", "ChecksumError",
+    "PayloadError", "ProtocolError", "LocalProtocolError", "RemoteProtocolError", "LinkError",
+    "NoAnswerError", "PeerLostError", "StageError", "StageTimeoutError", "BusyError",
+    "RefusedError", "CautionError", "UnsafeMotionError", "WarnedMotionError", "OtherBuildError",
+    "ProtectionError", "TimeLimitError", "UnsupportedError", "MissingExtraError", "StoreError",
+]  # fmt: skip
+
 
 class RoteError(Exception):
     """The root of the tree: catch this to catch everything rote raises on purpose."""

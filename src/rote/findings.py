@@ -11,6 +11,8 @@ from typing import Any
 
 from rote.text import Text, as_json
 
+__all__ = ["Finding", "FindingKind", "Severity", "worst_first"]
+
 
 class Severity(StrEnum):
     """How bad a finding is."""

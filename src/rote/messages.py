@@ -11,6 +11,17 @@ from typing import Literal, get_args
 from rote.model.family import MAX_MOTION_S
 from rote.text import Act, Text
 
+__all__ = [
+    "MAX_ACTIONS", "MAX_NAME_BYTES", "MAX_DURATION_MS", "MAX_KEYFRAMES", "HandScript",
+    "HAND_SCRIPTS", "JOINT_COUNT", "Phase", "Interpolation", "Code", "Keyframe",
+    "TakeControl", "ReleaseControl", "ChangeMode", "SyncParameters", "MoveByHand", "Subscribe",
+    "SignalReady", "EnterTeaching", "KeepTeaching", "ExitTeaching", "Record", "PauseRecording",
+    "DiscardRecording", "RenameAction", "DeleteAction", "PlayPreset", "ReadController",
+    "ListActions", "SaveAction", "PlayAction", "BeginStream", "StreamPose", "StopMotion",
+    "Command", "Status", "ActionEntry", "PresetEntry", "ActionList", "Controller", "Reply",
+    "RobotState", "name_problem",
+]  # fmt: skip
+
 MAX_ACTIONS = 15
 """Places for taught actions on a robot."""
 MAX_NAME_BYTES = 31

@@ -26,6 +26,8 @@ from rote.connection import connect as _connect
 from rote.host.loop import new_loop
 from rote.robot.playing import Playing
 
+__all__ = ["connect", "Blocking"]
+
 _END_S = 10.0
 
 

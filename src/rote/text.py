@@ -12,6 +12,19 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Self
 
+__all__ = [
+    "Act",
+    "Names",
+    "Quantity",
+    "Span",
+    "Text",
+    "as_json",
+    "rad",
+    "rad_s",
+    "seconds",
+    "shown",
+]
+
 
 class Act(StrEnum):
     """Something a person can do next. Each edge says how."""

@@ -87,8 +87,8 @@ def list_takes(
     shelf = library()
     entries = shelf.list(" ".join(search or ()))
     if as_json:
-        rows = [_document(entry) for entry in entries]
-        print_json({"folder": str(takes_folder()), "takes": rows})
+        documents = [_document(entry) for entry in entries]
+        print_json({"folder": str(takes_folder()), "takes": documents})
         return
     if not entries:
         count = len(shelf.list()) if search else 0

@@ -26,6 +26,8 @@ from rote.model.family import (
     Y,
 )
 
+__all__ = ["A1", "A1_BUILD"]
+
 LEGS = ("FR", "FL", "RR", "RL")
 """Front right, front left, rear right, rear left: the order of feet and legs on every wire."""
 JOINTS_PER_LEG = 3

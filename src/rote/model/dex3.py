@@ -7,6 +7,8 @@ the places of the first joints here. Where sources disagree on a number, this is
 
 from rote.model.family import ZERO, Evidence, FixedMass, Grade, Hand, Joint, Vector, Y, Z
 
+__all__ = ["DEX3", "DEX3_LEFT", "DEX3_RIGHT"]
+
 TOPICS = "rt/dex3/{side}/{what}"
 
 PALM_M: Vector = (0.0415, 0.003, 0.0)

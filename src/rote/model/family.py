@@ -15,6 +15,12 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from itertools import pairwise
 
+__all__ = [
+    "Family", "Build", "Joint", "Grade", "Evidence", "Modes", "ModeFacts", "READY", "Stream",
+    "Hand", "Service", "BodyFacts", "FixedMass", "Shape", "Figure", "Foot", "Point", "Vector",
+    "X", "Y", "Z", "ZERO", "MAX_MOTION_S", "chain", "left_and_right",
+]  # fmt: skip
+
 Vector = tuple[float, float, float]
 
 X: Vector = (1.0, 0.0, 0.0)

@@ -33,6 +33,8 @@ from rote.model.family import (
     left_and_right,
 )
 
+__all__ = ["G1", "G1_29", "G1_27", "G1_23", "G1_ARMS", "Mode"]
+
 # fmt: off
 # name, parent link, axis, lower rad, upper rad, rad/s, N.m,
 #     origin in the parent, roll-pitch-yaw there, mass and centre of mass of the child link

@@ -31,6 +31,8 @@ from rote.model.family import (
 )
 from rote.model.g1 import G1_JOINTS, G1_REST_RAD, LEFT_ARM, RIGHT_ARM
 
+__all__ = ["G1_D"]
+
 _BASE = "AGV_link"
 _WAIST = (
     # Below the yaw, the other way round than on a G1. Its place sums up the lift at its lowest.

@@ -29,6 +29,8 @@ from rote.model.family import (
     left_and_right,
 )
 
+__all__ = ["R1", "R1_26", "R1_AIR"]
+
 # fmt: off
 # name, motor slot, parent link, axis, lower rad, upper rad, rad/s, N.m,
 #     origin in the parent, roll-pitch-yaw there, mass and centre of mass of the child link

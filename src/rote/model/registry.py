@@ -19,6 +19,11 @@ from rote.model.g1 import G1
 from rote.model.g1_d import G1_D
 from rote.model.r1 import R1
 
+__all__ = [
+    "ENTRY_POINTS", "families", "names", "find_family", "find_build", "build_named",
+    "family_of", "family_with", "build_with", "joint_named",
+]  # fmt: skip
+
 ENTRY_POINTS = "rote.robots"
 # A G1 before its relatives: some of its joints' names are theirs too, and the first one is meant.
 _SHIPPED: tuple[Family, ...] = (G1, A1, R1, G1_D)

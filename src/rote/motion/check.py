@@ -35,6 +35,8 @@ from rote.motion.track import Array, Track
 from rote.motion.whose import a_robot, build_of, hand_joints, joints_by_name
 from rote.text import Act, Names, Quantity, Span, Text, rad, seconds
 
+__all__ = ["check", "check_contact", "check_gaps", "check_joints"]
+
 JUMP_RAD = 0.05
 """A first pose so near needs no approach."""
 CLEARANCE_M = 0.015

@@ -7,6 +7,8 @@ from rote.errors import UnsafeMotionError, WarnedMotionError
 from rote.findings import Finding, Severity
 from rote.text import Act, Text
 
+__all__ = ["CheckReport"]
+
 
 @dataclass(frozen=True, slots=True)
 class CheckReport:

@@ -12,6 +12,10 @@ from rote.motion.align import Alignment, align, shared_joints, warping_path
 from rote.motion.interpolate import sample
 from rote.motion.track import Array, Mark, Track
 
+__all__ = [
+    "compare", "Comparison", "JointComparison", "deviation", "Deviation", "best_of", "average",
+]  # fmt: skip
+
 _MOST_LAG_S = 0.15
 _AVERAGINGS = 3
 _CALM_TIME_S = 0.2

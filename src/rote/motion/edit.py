@@ -31,6 +31,12 @@ from rote.motion.track import Array, Mark, Track
 from rote.motion.whose import a_robot, family_of, hand_joints
 from rote.text import Act, Text
 
+__all__ = [
+    "trim", "trim_from_start", "trim_idle", "idle_bounds", "resample", "speed", "reverse", "smooth",
+    "jerk_rms", "concatenate", "cross_fade", "blend", "layer", "close_loop", "keep", "drop",
+    "to_build",
+]  # fmt: skip
+
 MAX_BRIDGE_RAD_S = 3.0
 """The fastest moment of a bridge or a fade that nobody taught."""
 

@@ -15,6 +15,8 @@ from rote.errors import BadRequestError
 if TYPE_CHECKING:
     from rote.motion.track import Track
 
+__all__ = ["EDITS", "Edit", "Kind", "Parameter", "Range", "SEVERAL", "edit_named", "joints_meant"]
+
 
 class Range(NamedTuple):
     """The numbers that a parameter can have, both ends included."""

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from rote.motion.files.document import Place
     from rote.motion.track import Track
 
+__all__ = ["FORMATS", "NATIVE", "Format", "endings"]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Format:

@@ -25,6 +25,11 @@ from rote.motion.stretches import BLENDS, Blend, JointGraph, Path
 from rote.motion.track import Array, Track
 from rote.text import Act, Text
 
+__all__ = [
+    "compress_to_bound", "compress_to_budget", "Compressed", "Measure", "check_faithful",
+    "played",
+]  # fmt: skip
+
 ABSURD_RAD = 0.15
 """Beyond this the keyframes are another motion: 9 cm at the end of a 0.6 m arm."""
 LONGEST_MS = 65_535

@@ -10,6 +10,8 @@ from rote.motion.limits import check_positions
 from rote.motion.track import Array, Track
 from rote.motion.whose import a_robot, build_of, family_of, joints_by_name
 
+__all__ = ["mirror"]
+
 # The mirror is the plane between left and right, y = 0. A turn is no arrow but a sense of
 # rotation, so it is the axis in the mirror's plane that changes sign: roll and yaw, not pitch.
 _TURNED = np.array([-1.0, 1.0, -1.0])

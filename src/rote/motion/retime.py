@@ -31,6 +31,8 @@ from rote.motion.spline import curve
 from rote.motion.track import Array, Mark, Track
 from rote.motion.whose import joints_of
 
+__all__ = ["retime", "Limits", "Limit"]
+
 TOLERANCE_RAD = 0.01
 """No joint is led further from the recorded path than this."""
 FINER = 10

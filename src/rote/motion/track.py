@@ -11,6 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from rote.errors import BadRequestError
 
+__all__ = ["Track", "Mark"]
+
 Array = NDArray[np.float64]
 
 

@@ -20,6 +20,8 @@ from rote.motion.files.document import (
 from rote.motion.formats import FORMATS, Format, endings
 from rote.motion.track import Track
 
+__all__ = ["save", "load", "format_of", "check_writable", "FORMATS", "Format"]
+
 
 def save(track: Track, path: Path) -> str:
     """Write a track in the format its file name asks for; return what is lost, in words."""

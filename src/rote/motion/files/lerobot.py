@@ -25,6 +25,8 @@ from rote.motion.files import disk
 from rote.motion.files.document import Place, check
 from rote.motion.track import Track
 
+__all__ = ["export_lerobot"]
+
 LOSS = "exact times, 32 of 64 bits of each angle, source, marks and history are lost"
 
 _STATE, _ACTION = "observation.state", "action"

@@ -23,6 +23,8 @@ from rote.motion.files.take_writer import TakeWriter, unfinished
 from rote.motion.files.thumbnail import sketch
 from rote.motion.track import Track
 
+__all__ = ["Library", "Entry"]
+
 MOST_SKETCHED = 100_000
 """So many samples are read to sketch takes: about a second's work."""
 

@@ -41,6 +41,8 @@ from rote.motion.files.joint_state import (
 )
 from rote.motion.track import Array, Track
 
+__all__ = ["save_mcap", "load_mcap", "recover"]
+
 TOPIC = "/joint_states"
 
 _MESSAGE = struct.Struct("<HIQQ")

@@ -18,6 +18,8 @@ from rote.motion.files.mcap_file import Stream, nanoseconds
 from rote.motion.files.mcap_records import need_mcap
 from rote.motion.track import Mark, Track
 
+__all__ = ["TakeWriter", "unfinished"]
+
 FLUSH_S = 0.5
 """How much of a recording is in memory at most, by the times of its samples."""
 

@@ -4,6 +4,8 @@ import numpy as np
 
 from rote.motion.track import Array, Track
 
+__all__ = ["sketch", "thumbnail"]
+
 _WIDTH, _HEIGHT, _EDGE = 160, 48, 3
 _MOST_LINES = 4
 _MOST_POINTS = 80
