@@ -16,7 +16,7 @@ Nothing here computes a motion, and nothing here knows a wire's bytes.
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from functools import cache
+from functools import lru_cache
 from itertools import pairwise
 
 Vector = tuple[float, float, float]
@@ -372,13 +372,18 @@ class Build:
         return slot in self.slots or slot == weight
 
 
-@cache
 def wearing(build: Build, hands: tuple[Hand, ...]) -> Build:
-    """Return a build with hands: the same robot, with their joints as further columns."""
-    if not hands:
-        return build.bare
-    joints = (*build.bare.joints, *(joint for hand in hands for joint in hand.joints))
-    return replace(build.bare, joints=joints, hands=hands, body=build.bare)
+    """Return a build with these hands and no others: their joints are its last columns.
+
+    For the same body and hands it is always the same object.
+    """
+    return _worn(build.bare, hands) if hands else build.bare
+
+
+@lru_cache(maxsize=64)
+def _worn(body: Build, hands: tuple[Hand, ...]) -> Build:
+    joints = (*body.joints, *(joint for hand in hands for joint in hand.joints))
+    return replace(body, joints=joints, hands=hands, body=body)
 
 
 def _check_build(build: Build, names: tuple[str, ...]) -> None:

@@ -57,10 +57,11 @@ class HandReadings:
             self._heard[hand] = _Heard(reading, reading.positions_rad, now, clock_s)
             self.worn = tuple(sorted(self._heard, key=lambda each: (each.side, each.name)))
             return True
-        lasts_s = max(clock_s - before.clock_s, _FORGOTTEN * before.lasts_s)
-        before.start_rad = before.positions_rad(clock_s)
-        before.reading, before.heard_at, before.clock_s = reading, now, clock_s
-        before.lasts_s = min(lasts_s, _LONGEST_S)
+        if clock_s != before.clock_s:  # else it came in one burst with the last
+            lasts_s = max(clock_s - before.clock_s, _FORGOTTEN * before.lasts_s)
+            before.start_rad = before.positions_rad(clock_s)
+            before.clock_s, before.lasts_s = clock_s, min(lasts_s, _LONGEST_S)
+        before.reading, before.heard_at = reading, now
         return False
 
     def forget(self) -> None:
