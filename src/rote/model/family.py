@@ -243,7 +243,7 @@ class Stream:
     damping_nm_s_rad: float = 1.5
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Hand:
     """A hand with motors of its own, which a robot may have."""
 

@@ -46,6 +46,7 @@ class HandReadings:
         self._heard: dict[Hand, _Heard] = {}
         self.worn: tuple[Hand, ...] = ()
         """The hands that have reported, left before right."""
+        self._in_order: tuple[_Heard, ...] = ()
 
     def hear(self, hand: Hand, reading: HandReading, now: float, clock_s: float) -> bool:
         """Take in a report; whether it is the first of this hand.
@@ -56,6 +57,7 @@ class HandReadings:
         if before is None:
             self._heard[hand] = _Heard(reading, reading.positions_rad, now, clock_s)
             self.worn = tuple(sorted(self._heard, key=lambda each: (each.side, each.name)))
+            self._in_order = tuple(self._heard[each] for each in self.worn)
             return True
         if clock_s != before.clock_s:  # else it came in one burst with the last
             lasts_s = max(clock_s - before.clock_s, _FORGOTTEN * before.lasts_s)
@@ -67,25 +69,23 @@ class HandReadings:
     def forget(self) -> None:
         """It is another robot, or none: no hand is known any more."""
         self._heard.clear()
-        self.worn = ()
+        self.worn, self._in_order = (), ()
 
     def silent(self, now: float) -> tuple[str, ...]:
         """Return the sides of the hands that have stopped reporting."""
+        if all(now - heard.heard_at < SILENT_S for heard in self._in_order):
+            return ()
         return tuple(h.side for h in self.worn if now - self._heard[h].heard_at >= SILENT_S)
 
     def read(self, now: float, clock_s: float) -> HandReading:
         """Return the joints of all hands that are worn, one hand after the other."""
-        heard = [self._heard[hand] for hand in self.worn]
-        silent = self.silent(now)
-        still = [hand.side in silent for hand in self.worn]
-        return HandReading(
-            tuple([q for each in heard for q in each.positions_rad(clock_s)]),
-            tuple(
-                [
-                    0.0 if stopped else dq
-                    for each, stopped in zip(heard, still, strict=True)
-                    for dq in each.reading.velocities_rad_s
-                ]
-            ),
-            tuple([c for each in heard for c in each.reading.temperatures_c]),
-        )
+        positions: tuple[float, ...] = ()
+        velocities: tuple[float, ...] = ()
+        celsius: tuple[float, ...] = ()
+        for heard in self._in_order:
+            told = heard.reading
+            silent = now - heard.heard_at >= SILENT_S
+            positions += heard.positions_rad(clock_s)
+            velocities += (0.0,) * len(told.velocities_rad_s) if silent else told.velocities_rad_s
+            celsius += told.temperatures_c
+        return HandReading(positions, velocities, celsius)

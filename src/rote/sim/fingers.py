@@ -16,7 +16,7 @@ from rote.wire.hands import HandCommand, HandReading
 
 HAND_HZ = 100.0
 """How often a hand reports. Nobody has published it: this is the pace of public examples."""
-WARM_C = 32.0
+WARM_C = 28.0
 _FULL_RAD_S = 8.0
 """A finger with its full stiffness goes to its target at this rate per second."""
 _LED_SHARE, _LED_BEAT_S, _LED_PER_S = 0.35, 2.0, 6.0
