@@ -353,6 +353,8 @@ async def _serve(simulator: "Simulator", wish: _Wish) -> dict[str, Any]:
             ready["serial"] = wish.serial
     if wish.dds is not None:
         ready["urls"].append(await serve_dds(simulator, wish.dds))
+        if wish.dds.hands:
+            ready["hands"] = [f"{hand.side} {hand.name}" for hand in wish.dds.hands]
     ready["url"] = ready["urls"][0]
     return ready
 
@@ -372,6 +374,8 @@ def _introduce(ready: dict[str, Any], world: "World", bad: "Impairment | None") 
         f"A simulated {world.build.name} ({world.build.title}) listens at {urls}; "
         f"its store is {world.store.path}."
     )
+    if "hands" in ready:
+        print(f"It wears hands, on DDS: {', '.join(ready['hands'])}.")
     if "serial" in ready:
         print(f"Those who look for robots find it as {ready['serial']}.")
     key = ""
