@@ -99,9 +99,9 @@ class DdsClient(ServicesClient):
         reading, now = hands.decode_state(data, hand), self._loop.time()
         if self._hands.hear(hand, reading, now, self._told_ms / 1000):
             self.build = wearing(self.identity.build, self._hands.worn)
-            if self._way.lines is not None:
-                self._way.lines.commands_to(hand)
             self._know_abilities()
+        if self._way.lines is not None:
+            self._way.lines.commands_to(hand)  # found by its reader before a stream begins
 
     def _know_abilities(self) -> None:
         self.abilities = DDS | self._scripted | ({"hands"} if self._hands.worn else set())
