@@ -45,15 +45,6 @@ def _document(family: "Family", build: "Build") -> dict[str, object]:
         "family": family.name,
         "build": build.name,
         "joints": len(build.joints),
-        "hands": [
-            {
-                "name": hand.name,
-                "side": hand.side,
-                "joints": list(hand.names),
-                "topics": [hand.state_topic, hand.command_topic],
-            }
-            for hand in family.hands
-        ],
         "works": {ability: grade.value for ability, grade in family.works.items()},
         "evidence": {
             group: {"grade": evidence.grade.value, "source": evidence.source}
