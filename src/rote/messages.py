@@ -312,6 +312,9 @@ class PlayAction:
 class BeginStream:
     """Let the arms follow poses that this client will send; refused as a play would be."""
 
+    hands: tuple[str, ...] = ()
+    """The sides of the hands that follow too, on wires that can."""
+
 
 @dataclass(frozen=True, slots=True)
 class StreamPose:
@@ -327,6 +330,8 @@ class StreamPose:
     """From 0 to 1."""
     positions_rad: tuple[float, ...]
     """Of the joints that are taught, in the order of `model.TAUGHT_JOINTS`."""
+    hands_rad: tuple[float, ...] = ()
+    """Of the hands that follow, in the order of their messages, left before right."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -435,6 +440,8 @@ class RobotState:
     """What the robot says is wrong with it, in words."""
     holding: bool = False
     """The arms keep the last pose of a factory action."""
+    silent_hands: tuple[str, ...] = ()
+    """The sides of hands that have stopped reporting: their joints keep the last position."""
 
     @property
     def playing(self) -> bool:

@@ -36,6 +36,7 @@ from rote.errors import (
     UnsafeMotionError,
 )
 from rote.messages import BeginStream, Code, Phase, RobotState, Status, StopMotion, StreamPose
+from rote.model.dex3 import DEX3_LEFT
 from rote.model.family import Build
 from rote.model.g1 import G1 as G1_FAMILY
 from rote.model.g1 import G1_23, G1_29, G1_REST_RAD, Mode
@@ -47,7 +48,7 @@ from rote.robot.streaming import PoseStreaming
 from rote.sim.server import Simulator
 from rote.sim.store import Store
 from rote.sim.world import World
-from rote.wire import cdr, hg, rpc
+from rote.wire import cdr, hands, hg, rpc
 
 Story = Callable[[Rig, G1], Awaitable[None]]
 
@@ -59,6 +60,8 @@ DESCRIBED = {
     "String_": "493044fe9e6e28cce4caaf9998f552604c7ed029f949429efdb4cc2c27aff77d",
     "LowCmd_": "b9c36d43ed6e8c4e1f73be9b0a831b99025cf6665147a0074e75a75f747780f8",
     "LowState_": "645dccd69df93c4679d28ca37961e75e6f1964954df8cdd27c114257b0a6056a",
+    "HandCmd_": "919a7f2e8e5f148a93d56b4d6ce86cdad624ccebad2f015ec40bc92ff164935c",
+    "HandState_": "1b02cc565a2ba553161dc9956a0fd3276445028cb95c16492112d1f2ea6eaa7e",
     "SportModeState_": "9e7e5e89bbf30298fe900af10fc1c2633ea80b64d33ac597f5404a58df923e54",
     "BmsState_": "c8ef53de144315c44973c69e087996477458b223649b57a75f2914d9c3441971",
 }
@@ -134,10 +137,13 @@ def test_the_guard_finds_such_a_member_however_deep(member: type) -> None:
 
 def test_what_is_packed_by_hand_is_what_the_library_packs() -> None:
     state = RobotState(positions_rad=(0.25,) * 29, velocities_rad_s=(0.5,) * 29)
+    reading = hands.HandReading((0.25,) * 7, (0.5,) * 7, (31.0,) * 7)
     request = rpc.Request(service="arm", api_id=7107, id=3, parameter="{}")
     for kind, packed in (
         (dds_types.LOWSTATE, hg.encode_lowstate(state, build=G1_29)),
         (dds_types.LOWCMD, hg.encode_arm_command([0.5] * 17, 0.5, build=G1_29, mode_machine=5)),
+        (dds_types.HAND_STATE, hands.encode_state(reading, DEX3_LEFT)),
+        (dds_types.HAND_COMMAND, hands.encode_command([0.0] * 7, 0.5, hand=DEX3_LEFT)),
         (dds_types.REQUEST, cdr.encode_request(request)),
         (dds_types.TEXT, cdr.encode_text("hello")),
         (dds_types.SPORT, cdr.encode_mode(501)),

@@ -152,6 +152,33 @@ class LowCmd_(IdlStruct, typename=HG + "LowCmd_"):
 
 
 @final
+class HandCmd_(IdlStruct, typename=HG + "HandCmd_"):
+    motor_cmd: types.sequence[MotorCmd_]
+    reserve: types.array[types.uint32, 4]
+
+
+@final
+class PressSensorState_(IdlStruct, typename=HG + "PressSensorState_"):
+    pressure: types.array[types.float32, 12]
+    temperature: types.array[types.float32, 12]
+    lost: types.uint32
+    reserve: types.uint32
+
+
+@final
+class HandState_(IdlStruct, typename=HG + "HandState_"):
+    motor_state: types.sequence[MotorState_]
+    press_sensor_state: types.sequence[PressSensorState_]
+    imu_state: IMUState_
+    power_v: types.float32
+    power_a: types.float32
+    system_v: types.float32
+    device_v: types.float32
+    error: types.array[types.uint32, 2]
+    reserve: types.array[types.uint32, 2]
+
+
+@final
 class SportModeState_(IdlStruct, typename=HG + "SportModeState_"):
     fsm_id: types.uint32
     fsm_mode: types.uint32
@@ -182,6 +209,10 @@ TOPICS = {
     "rt/arm/action/state": String_,
     "rt/sportmodestate": SportModeState_,
     "rt/lf/bmsstate": BmsState_,
+    "rt/dex3/left/state": HandState_,
+    "rt/dex3/right/state": HandState_,
+    "rt/dex3/left/cmd": HandCmd_,
+    "rt/dex3/right/cmd": HandCmd_,
 }
 
 
@@ -193,6 +224,9 @@ class Peer:
             for name, kind in TOPICS.items()
         }
         self.arms = DataWriter(self.participant, Topic(self.participant, "rt/arm_sdk", LowCmd_))
+        self.hand = DataWriter(
+            self.participant, Topic(self.participant, "rt/dex3/left/cmd", HandCmd_)
+        )
         self.services = {}
         for service in (ARM, SPORT, SWITCHER):
             ask = Topic(self.participant, f"rt/api/{service}/request", Request_)
@@ -246,6 +280,27 @@ class Peer:
         samples = [s for s in self.readers["rt/lowstate"].take(16) if isinstance(s, LowState_)]
         return samples[-1] if samples else None
 
+    def fingers(self, side: str) -> HandState_ | None:
+        told = self.readers[f"rt/dex3/{side}/state"].take(16)
+        samples = [s for s in told if isinstance(s, HandState_)]
+        return samples[-1] if samples else None
+
+    def close_finger(self, far_rad: float) -> bool:
+        """Move the left index finger, by commands as the vendor's example gives them."""
+        until = time.monotonic() + PATIENCE_S
+        while time.monotonic() < until:
+            places = [0.0] * 6 + [far_rad]
+            motors = [
+                MotorCmd_(motor | 1 << 4, q, 0.0, 0.0, 1.5, 0.1, 0)
+                for motor, q in enumerate(places)
+            ]
+            self.hand.write(HandCmd_(motors, [0] * 4))
+            time.sleep(0.01)
+            state = self.fingers("left")
+            if state is not None and abs(state.motor_state[6].q - far_rad) < 0.05:
+                return True
+        return False
+
 
 def say(event: str, **more: Any) -> None:
     print(json.dumps({"event": event, **more}), flush=True)
@@ -271,6 +326,9 @@ def tour(peer: Peer, calls: int) -> None:
     peer.wait_for_state(0)
     joints = peer.wait_until(peer.joints)
     seen["joints"] = [joints.mode_machine, len(joints.motor_state)]
+    right = peer.wait_until(lambda: peer.fingers("right"))
+    modes = [motor.mode & 15 for motor in right.motor_state]
+    seen["hands"] = [modes, len(right.press_sensor_state), peer.close_finger(-0.8)]
     say("toured", **seen)
 
 

@@ -38,7 +38,17 @@ def domain() -> int:
 
 @pytest.fixture(scope="module")
 def robot(domain: int) -> Iterator[Speaker]:
-    where = ("--dds", "lo", "--domain", str(domain), "--store", ":memory:", "--json")
+    where = (
+        "--dds",
+        "lo",
+        "--domain",
+        str(domain),
+        "--hands",
+        "dex3",
+        "--store",
+        ":memory:",
+        "--json",
+    )
     with Speaker(Network(), "-m", "rote", "sim", *where) as speaker:
         speaker.hear("ready")
         yield speaker
@@ -85,6 +95,10 @@ def test_it_plays_and_stops(tour: dict[str, Any]) -> None:
 
 def test_it_reads_the_joints(tour: dict[str, Any]) -> None:
     assert tour["joints"] == [5, 35]
+
+
+def test_it_reads_the_hands_and_closes_a_finger(tour: dict[str, Any]) -> None:
+    assert tour["hands"] == [[*range(7)], 9, True]
 
 
 def test_it_survives_our_client_on_the_same_topics_while_that_plays_what_it_taught(

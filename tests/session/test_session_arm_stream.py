@@ -1,5 +1,7 @@
 """A stream to the arms: what is told, and the soft way out from any moment of it."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -7,7 +9,8 @@ from hypothesis import strategies as st
 
 from rote.errors import BadRequestError
 from rote.messages import Phase, StreamPose
-from rote.model.family import Build, numbered
+from rote.model.dex3 import DEX3
+from rote.model.family import Build, numbered, wearing
 from rote.model.g1 import G1, G1_23, G1_29, G1_JOINTS, G1_REST_RAD, TAUGHT_JOINTS
 from rote.session.arm_stream import FADE_HZ, FADE_MOST_S, ArmStream, Setpoint
 
@@ -128,3 +131,54 @@ def test_a_smaller_build_is_astray_by_its_own_columns() -> None:
 def test_nothing_is_streamed_to_a_machine_without_a_family() -> None:
     with pytest.raises(BadRequestError):
         ArmStream((0.0,) * 3, numbered(3, 0))
+
+
+# ---- hands --------------------------------------------------------------------------------------
+
+WORN = wearing(G1_29, DEX3)
+
+
+@settings(max_examples=40)
+@given(
+    st.floats(0.0, 1.0),
+    st.lists(st.floats(0.0, 1.0), min_size=14, max_size=14),
+    st.floats(-0.05, 0.05),
+)
+def test_from_anywhere_fingers_are_let_go_of_without_a_jump_and_within_their_limits(
+    weight: float, shares: list[float], step: float
+) -> None:
+    joints = [joint for hand in DEX3 for joint in hand.joints]
+    places = np.array(
+        [
+            joint.lower_rad + share * (joint.upper_rad - joint.lower_rad)
+            for joint, share in zip(joints, shares, strict=True)
+        ]
+    )
+    stream = ArmStream(HERE + tuple(places), WORN, DEX3)
+    assert stream.last.hands_rad == tuple(places)
+    for number in range(3):
+        moved = places + step * number
+        stream.follow(replace(pose(weight), hands_rad=tuple(moved.tolist())), 0.004 * number)
+    told = [stream.last, *stream.fade()]
+    assert (told[-1].weight, len(told[-1].hands_rad)) == (0.0, 14)
+    fingers = np.array([setpoint.hands_rad for setpoint in told])
+    assert np.abs(np.diff(fingers, axis=0)).max() <= 4.0 / FADE_HZ + 1e-9
+    lower = np.minimum([joint.lower_rad for joint in joints], fingers[0])
+    upper = np.maximum([joint.upper_rad for joint in joints], fingers[0])
+    assert (fingers >= lower - 1e-9).all()
+    assert (fingers <= upper + 1e-9).all()
+
+
+@pytest.mark.parametrize("count", [0, 7, 13])
+def test_a_pose_with_other_fingers_than_the_stream_is_refused(count: int) -> None:
+    stream = ArmStream(HERE + (0.0,) * 14, WORN, DEX3)
+    with pytest.raises(BadRequestError):
+        stream.follow(replace(pose(0.5), hands_rad=(0.0,) * count), 0.0)
+
+
+def test_fingers_that_are_held_up_do_not_end_a_stream() -> None:
+    stream = ArmStream(HERE + (0.0,) * 14, WORN, DEX3)
+    stream.follow(replace(pose(1.0), hands_rad=(1.0,) * 14), 0.0)
+    where = [0.2] * 29 + [0.0] * 14
+    for moment in range(20):
+        assert not stream.astray(tuple(where), 0.1 * moment)

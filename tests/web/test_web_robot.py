@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from rig import rig
+from rig import free_domain, rig
 from rote import messages as m
 from rote.errors import WarnedMotionError
 from rote.messages import Phase
+from rote.model.dex3 import DEX3
 from rote.model.g1 import Mode
 from rote.motion.files.library import Library
 from rote.sim.server import Simulator
@@ -389,3 +390,30 @@ def test_a_defect_is_admitted_and_the_server_goes_on(
 
     run(story())
     assert "/api/takes failed" in caplog.text
+
+
+# ---- hands --------------------------------------------------------------------------------------
+
+
+def test_the_page_knows_the_fingers_of_a_robot_that_wears_hands(tmp_path: Path) -> None:
+    pytest.importorskip("cyclonedds")
+
+    async def story() -> None:
+        store = Store(":memory:")
+        simulator = Simulator(World(store))
+        door = await simulator.serve_dds("lo", free_domain("web"), lowstate_hz=100.0, hands=DEX3)
+        async with one_browser(tmp_path, door.url) as (server, page):
+            names = [joint["name"] for joint in (await page.get("/robot/joints"))["joints"]]
+            assert names[-14:] == [name for hand in DEX3 for name in hand.names]
+            await page.until(lambda: len(page.latest["state"]["q"]) == len(names))
+            await teach(page, "grip", seconds=2)
+            taken = server.library.load("grip")
+            assert list(taken.names) == names
+            await asyncio.sleep(5.0)  # the arms return
+            await page.post("/play/take", take="grip", force=True)
+            await page.notice("hands of this motion are left out")
+            await page.post("/stop")
+        await simulator.close()
+        store.close()
+
+    run(story())

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from rote.errors import BadRequestError, ChecksumError, DecodeError, PayloadError, TruncatedError
 from rote.messages import RobotState
-from rote.model.family import ZERO, Build, Joint, Stream, X, numbered
+from rote.model.family import ZERO, Build, Joint, Stream, X, numbered, wearing
 from rote.model.g1 import G1, G1_23, G1_29
 from rote.model.registry import families
 from rote.wire import hg
@@ -281,7 +281,12 @@ def invented(draw: st.DrawFn) -> Build:
     )
 
 
-STREAMED = [build for family in families() for build in family.builds]
+STREAMED = [
+    build
+    for family in families()
+    for bare in family.builds
+    for build in {bare, wearing(bare, family.hands)}
+]
 STREAMED = [build for build in STREAMED if build.stream and build.stream.weight_slot is not None]
 
 

@@ -6,7 +6,8 @@ which newer versions write for `uint8` and `int8`, and crashes (a null pointer, 
 With `byte` the description is the robot's own and nobody asks. So: octets are `byte`, always, and
 `forbidden_kinds` finds what is not.
 
-These classes only describe. What is written and read is packed in `wire.cdr` and `wire.hg`.
+These classes only describe. What is written and read is packed in `wire.cdr`, `wire.hg` and
+`wire.hands`.
 """
 
 from collections.abc import Iterator
@@ -100,6 +101,28 @@ LOWSTATE: Type = _struct(
     reserve=array[uint32, 4],
     crc=uint32,
 )
+_PRESSURE = _struct(
+    _HG + "PressSensorState_",
+    pressure=array[float32, 12],
+    temperature=array[float32, 12],
+    lost=uint32,
+    reserve=uint32,
+)
+HAND_COMMAND: Type = _struct(
+    _HG + "HandCmd_", motor_cmd=sequence[_MOTOR_COMMAND], reserve=array[uint32, 4]
+)
+HAND_STATE: Type = _struct(
+    _HG + "HandState_",
+    motor_state=sequence[_MOTOR_STATE],
+    press_sensor_state=sequence[_PRESSURE],
+    imu_state=_IMU,
+    power_v=float32,
+    power_a=float32,
+    system_v=float32,
+    device_v=float32,
+    error=array[uint32, 2],
+    reserve=array[uint32, 2],
+)
 SPORT: Type = _struct(
     _HG + "SportModeState_", fsm_id=uint32, fsm_mode=uint32, task_id=uint32, task_time=float32
 )
@@ -120,7 +143,17 @@ BATTERY: Type = _struct(
     reserve=array[uint32, 3],
 )
 
-ALL: tuple[Type, ...] = (REQUEST, RESPONSE, TEXT, LOWCMD, LOWSTATE, SPORT, BATTERY)
+ALL: tuple[Type, ...] = (
+    REQUEST,
+    RESPONSE,
+    TEXT,
+    LOWCMD,
+    LOWSTATE,
+    HAND_COMMAND,
+    HAND_STATE,
+    SPORT,
+    BATTERY,
+)
 
 
 def description(kind: Type) -> tuple[bytes, bytes]:

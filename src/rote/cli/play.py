@@ -1,7 +1,7 @@
 """rote play: play a taught action and watch it; Ctrl-C stops it softly."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
@@ -59,6 +59,10 @@ def play(
         bool,
         typer.Option("--map", help="Play a motion of another build by the names of its joints."),
     ] = False,
+    hands: Annotated[
+        bool,
+        typer.Option("--hands", help="Play the hands of a file or take too; else arms only."),
+    ] = False,
     robot: RobotUrl = EMBEDDED,
     key: Key = None,
     keylog: Keylog = None,
@@ -68,6 +72,12 @@ def play(
     from rote.client.wires import wire_of
 
     target = Target(robot, key, keylog)
+    if hands:
+        if preset or not (take or _is_file(name)):
+            raise BadRequestError(
+                "a robot's own actions have no hands", "Use --hands with a file, or with --take."
+            )
+        need(target, "hands", "play hands")
     if preset:
         need(target, "presets", "perform factory actions")
         return run(_perform(target, name, as_json))
@@ -76,7 +86,7 @@ def play(
             need(target, "play", "do that with a motion")
             raise BadRequestError("a motion of this computer has --speed only")
         need(target, "stream", "stream a motion")
-        how = _How(1.0 if speed is None else speed, force, by_name)
+        how = _How(1.0 if speed is None else speed, force, by_name, hands)
         return run(_stream(target, _checked(name, take, how, as_json), how, as_json))
     if "play" not in wire_of(target.url).abilities:
         raise BadRequestError(
@@ -103,6 +113,7 @@ class _How(NamedTuple):
     speed: float
     force: bool
     by_name: bool
+    hands: bool
 
 
 def _checked(name: str, is_take: bool, how: _How, as_json: bool) -> "Track":
@@ -113,7 +124,7 @@ def _checked(name: str, is_take: bool, how: _How, as_json: bool) -> "Track":
 
     with show.waiting("checking"):
         track = takes.motion(name, is_take, takes.PLAY_IT, any_joints=True)
-        report = checked(track, how.speed)
+        report = checked(track, how.speed, hands=how.hands)
     if not as_json:
         show.findings(show.console(), report.findings)
     family = family_of(track)
@@ -132,15 +143,24 @@ async def _stream(target: Target, track: "Track", how: _How, as_json: bool) -> i
         async with stopping_softly(robot, _BRAKED if legs else _AT_REST, as_json):
             playing = await _begun(robot, track, how, as_json)
             await playing.started()
+            if playing.left_out:
+                screen.print(show.styled((_left_out(playing.left_out), "yellow")))
             await watch(screen, playing)
             report = await playing
     if as_json:
-        print_json(asdict(report))
+        print_json({**asdict(report), "left_out": list(playing.left_out)})
     else:
         how_well = f"late by {report.late_p99_ms:.1f} ms (p99), {report.missed} missed."
         how_well += " The legs are braked now." if legs else ""
         show.streamed(screen, report, how_well)
     return 0 if report.completed else 1
+
+
+def _left_out(joints: Sequence[str]) -> str:
+    return (
+        f"The hands are left out ({len(joints)} joints of this motion): only the arms move. "
+        "With --hands they are played too."
+    )
 
 
 async def _begun(robot: "Robot", track: "Track", how: _How, as_json: bool) -> "Streaming":
@@ -149,14 +169,18 @@ async def _begun(robot: "Robot", track: "Track", how: _How, as_json: bool) -> "S
     from rote.errors import OtherBuildError
 
     try:
-        return robot.play_track(track, speed=how.speed, force=how.force, mapped=how.by_name)
+        return robot.play_track(
+            track, speed=how.speed, force=how.force, mapped=how.by_name, hands=how.hands
+        )
     except OtherBuildError as other:
         if as_json or not show.stdin_is_terminal():
             raise
         print(f"{str(other).capitalize()}.")
         if not await show.agreed("Type yes to play it by the names of its joints: "):
             raise
-        return robot.play_track(track, speed=how.speed, force=how.force, mapped=True)
+        return robot.play_track(
+            track, speed=how.speed, force=how.force, mapped=True, hands=how.hands
+        )
 
 
 async def _perform(target: Target, name: str, as_json: bool) -> None:

@@ -46,6 +46,14 @@ async def _status(target: Target, as_json: bool) -> None:
                 "robot": target.url,
                 "family": build.family,
                 "build": build.name,
+                "hands": [
+                    {
+                        "name": hand.name,
+                        "side": hand.side,
+                        "reports": hand.side not in state.silent_hands,
+                    }
+                    for hand in build.hands
+                ],
                 "mode": mode and {"id": mode.id, "name": mode.name, "balanced": mode.balanced},
                 "arms": "soft" if state.arms_soft else "holding",
                 "recording": state.recording,
@@ -66,6 +74,9 @@ async def _status(target: Target, as_json: bool) -> None:
     told = "" if mode is None else f"  mode {mode.id}, {mode.name}: {mode.words}"
     out.print(show.styled((target.url, "bold"), told))
     out.print(f"{build.title} ({build.name})")
+    if build.hands:
+        worn = ", ".join(f"{hand.side} {hand.name}" for hand in build.hands)
+        out.print(f"hands: {worn}")
     limbs = "soft" if state.arms_soft else "moving" if state.playing else "holding"
     if actions is not None:
         used = len(actions.taught)

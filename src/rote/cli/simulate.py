@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rote.cli.options import Json, print_json, run
-from rote.cli.simulate_dds import Dds, DdsWish, Domain, serve_dds
+from rote.cli.simulate_dds import Dds, DdsWish, Domain, Hands, hands_of, serve_dds
 from rote.errors import BadRequestError
 
 if TYPE_CHECKING:
@@ -135,6 +135,7 @@ def sim(
     serial: Serial = _SERIAL,
     dds: Dds = None,
     domain: Domain = 0,
+    hands: Hands = "",
     a1: A1 = None,
     dialect: DialectName = "3.3.4",
     hand: HandName = None,
@@ -161,15 +162,17 @@ def sim(
     if _A1_WIRE in family.wires:
         from rote.cli.a1.simulate import A1Wish, simulate_a1
 
+        hands_of(hands, build, dds)
         if udp or webrtc or dds:
             raise BadRequestError("--a1 is another robot than --udp, --webrtc and --dds are for")
         legs = A1Wish(a1 or _A1_HOST, dialect, mode or "stand", hand, tuple(fault or ()), seed)
         return run(simulate_a1(legs, network, as_json))
     _check_wires(family, {"webrtc": webrtc, "dds": dds})
+    worn = hands_of(hands, build, dds)
     wish = _Wish(
         udp=udp if udp or webrtc or dds else _DEFAULT_UDP,
         webrtc=webrtc,
-        dds=None if dds is None else DdsWish(dds, domain),
+        dds=None if dds is None else DdsWish(dds, domain, worn),
         signalling=signalling,
         key=key,
         strict=strict,
@@ -350,6 +353,8 @@ async def _serve(simulator: "Simulator", wish: _Wish) -> dict[str, Any]:
             ready["serial"] = wish.serial
     if wish.dds is not None:
         ready["urls"].append(await serve_dds(simulator, wish.dds))
+        if wish.dds.hands:
+            ready["hands"] = [f"{hand.side} {hand.name}" for hand in wish.dds.hands]
     ready["url"] = ready["urls"][0]
     return ready
 
@@ -369,6 +374,8 @@ def _introduce(ready: dict[str, Any], world: "World", bad: "Impairment | None") 
         f"A simulated {world.build.name} ({world.build.title}) listens at {urls}; "
         f"its store is {world.store.path}."
     )
+    if "hands" in ready:
+        print(f"It wears hands, on DDS: {', '.join(ready['hands'])}.")
     if "serial" in ready:
         print(f"Those who look for robots find it as {ready['serial']}.")
     key = ""

@@ -5,7 +5,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from rote.errors import BadRequestError
+
 if TYPE_CHECKING:
+    from rote.model.family import Build, Hand
     from rote.sim.server import Simulator
 
 Dds = Annotated[
@@ -21,12 +24,45 @@ Domain = Annotated[
 ]
 
 
+Hands = Annotated[
+    str,
+    typer.Option(
+        "--hands",
+        metavar="NAME",
+        help="Wear these hands, with --dds: dex3.",
+    ),
+]
+
+
 @dataclass(frozen=True, slots=True)
 class DdsWish:
-    """Where on DDS the robot is to be reached."""
+    """Where on DDS the robot is to be reached, and what it wears there."""
 
     interface: str
     domain: int
+    hands: "tuple[Hand, ...]" = ()
+
+
+def hands_of(name: str, build: "Build", dds: str | None) -> "tuple[Hand, ...]":
+    """Return the hands that are wished for; refuse those that this robot cannot wear."""
+    from rote.model.registry import family_of
+    from rote.sim.fingers import hands_named
+
+    if not name:
+        return ()
+    if dds is None:
+        raise BadRequestError(
+            "hands are on DDS alone, as on a real robot", "Add --dds lo, or leave out --hands."
+        )
+    hands = hands_named(name, build)
+    if not hands:
+        family = family_of(build)
+        known = sorted({hand.name for hand in family.hands}) if family is not None else []
+        raise BadRequestError(
+            f"{build.name} wears no hands {name!r}",
+            f"It may wear: {', '.join(known)}." if known else "Leave out --hands.",
+        )
+    return hands
 
 
 async def serve_dds(simulator: "Simulator", wish: DdsWish) -> str:
@@ -35,4 +71,5 @@ async def serve_dds(simulator: "Simulator", wish: DdsWish) -> str:
 
     url = f"dds://{wish.interface}?domain={wish.domain}"
     target = carrier_of(url).read_url(split_url(url))
-    return (await simulator.serve_dds(target.interface, target.domain)).url
+    door = await simulator.serve_dds(target.interface, target.domain, hands=wish.hands)
+    return door.url

@@ -9,13 +9,13 @@ from collections.abc import Callable, Iterable, Iterator
 
 from rote.host.loop import to_the_end
 from rote.messages import Phase, StreamPose
-from rote.model.family import Build
+from rote.model.family import Build, Hand
 from rote.session.arm_stream import FADE_HZ, ArmStream, Setpoint
 
 _LOOK_S = 0.02
 _CEASED_S = 0.1
 
-Write = Callable[[Setpoint, Build], None]
+Write = Callable[[Setpoint, Build, tuple[Hand, ...]], None]
 
 
 class ArmStreamer:
@@ -28,6 +28,7 @@ class ArmStreamer:
         self._stopped = stopped
         self._stream: ArmStream | None = None
         self._build: Build | None = None
+        self._hands: tuple[Hand, ...] = ()
         self._guard: asyncio.TimerHandle | None = None
         self._fading: asyncio.Future[None] = self._loop.create_future()
         self._fading.set_result(None)
@@ -38,9 +39,17 @@ class ArmStreamer:
         """How far the stream is; None where there is none."""
         return None if self._stream is None else self._stream.phase
 
-    def begin(self, positions_rad: tuple[float, ...], build: Build) -> None:
-        """Begin a stream from where the joints of a build are."""
-        self._stream, self._build = ArmStream(positions_rad, build), build
+    @property
+    def hands(self) -> tuple[Hand, ...]:
+        """The hands in the stream; none where there is no stream."""
+        return () if self._stream is None else self._hands
+
+    def begin(
+        self, positions_rad: tuple[float, ...], build: Build, hands: tuple[Hand, ...] = ()
+    ) -> None:
+        """Begin a stream from where the joints of a build are, and of these hands of it."""
+        self._stream = ArmStream(positions_rad, build, hands)
+        self._build, self._hands = build, hands
         # Let go softly where the poses cease, whatever the reason.
         self._told_at = self._loop.time()
         self._guard = self._loop.call_later(_CEASED_S, self._look)
@@ -89,7 +98,7 @@ class ArmStreamer:
 
     def _tell(self, setpoint: Setpoint) -> None:
         assert self._build is not None
-        self._write(setpoint, self._build)
+        self._write(setpoint, self._build, self._hands)
 
     def _look(self) -> None:
         ceased_s = self._loop.time() - self._told_at

@@ -4,6 +4,7 @@ What the robot publishes is thinned out to what people watch, except while it re
 state counts, and there are hundreds a second.
 """
 
+import asyncio
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
@@ -15,11 +16,12 @@ from rote.client.services import ServicesClient
 from rote.client.wires import DDS
 from rote.errors import CautionError, LinkError, NoAnswerError, RefusedError
 from rote.messages import Code, Phase, RobotState
-from rote.model.family import Build
+from rote.model.family import Build, Hand, wearing
 from rote.model.registry import family_of
 from rote.session.arm_stream import Setpoint
+from rote.session.hand_readings import HandReadings
 from rote.session.rpc import Timing
-from rote.wire import cdr, hg, rpc
+from rote.wire import cdr, hands, hg, rpc
 from rote.wire.lowstate import BMS_TOPIC, Joints
 from rote.wire.lowstate import SPORT_TOPIC as SLOW_SPORT_TOPIC
 
@@ -27,6 +29,8 @@ VERSION_API = 1
 """What every service is asked for the version of its interface."""
 _WATCHED_MS = 20
 """States for people: fifty a second."""
+_HANDS_S, _LOOK_S = 0.3, 0.02
+"""How long hands that are there may take to report when the robot was just connected."""
 
 
 class DdsClient(ServicesClient):
@@ -37,9 +41,13 @@ class DdsClient(ServicesClient):
     ) -> None:
         self._streamer = ArmStreamer(self._tell_arms, self._note_stop)
         self._way = DdsWay(target, self._take, timing, before_close=self._streamer.faded)
+        self._scripted: frozenset[str] = frozenset()
         super().__init__(url, self._way, reconnect=reconnect, build=target.build)
         self.abilities = DDS
-        self._reported_ms = 0
+        self._reported_ms = self._told_ms = 0
+        self._hands = HandReadings()
+        self._hands_by_topic: dict[str, Hand] = {}
+        self._expect_hands()
 
     def _listen(self) -> None:
         """Ask for nothing: what is published arrives by `_take`."""
@@ -49,7 +57,9 @@ class DdsClient(ServicesClient):
         lines = self._way.lines
         # Only a simulated robot of ours listens there.
         by_hand = lines is not None and lines.hand.matched
-        self.abilities = DDS | ({"hand"} if by_hand else set())
+        self._scripted = frozenset({"hand"} if by_hand else ())
+        await self._first_hands()
+        self._know_abilities()
 
     async def close(self) -> None:
         """Let go of the robot, softly of its arms. Safe to call twice."""
@@ -67,19 +77,53 @@ class DdsClient(ServicesClient):
         """Return which version of its interface a service says it has."""
         return (await self.call(rpc.Call(service, VERSION_API), read=True)).data
 
+    # ---- hands ----------------------------------------------------------------------------------
+
+    def _expect_hands(self) -> None:
+        """Listen to the hands that a robot of this family may wear."""
+        family = family_of(self.identity.build)
+        may_wear = () if family is None else family.hands
+        self._hands_by_topic = {hand.state_topic: hand for hand in may_wear}
+        self._way.listen_to(may_wear)
+
+    async def _first_hands(self) -> None:
+        """Wait a moment for hands that are there and have not reported yet."""
+        until = self._loop.time() + _HANDS_S
+        while self._loop.time() < until and (lines := self._way.lines) is not None:
+            there = [hand for hand, inlet in lines.hands.items() if inlet.matched]
+            if set(there) <= set(self._hands.worn):
+                return
+            await asyncio.sleep(_LOOK_S)
+
+    def _read_hand(self, hand: Hand, data: bytes) -> None:
+        reading, now = hands.decode_state(data, hand), self._loop.time()
+        if self._hands.hear(hand, reading, now, self._told_ms / 1000):
+            self.build = wearing(self.identity.build, self._hands.worn)
+            self._know_abilities()
+        if self._way.lines is not None:
+            self._way.lines.commands_to(hand)  # found by its reader before a stream begins
+
+    def _know_abilities(self) -> None:
+        self.abilities = DDS | self._scripted | ({"hands"} if self._hands.worn else set())
+
     # ---- what the robot says --------------------------------------------------------------------
 
     def _take(self, topic: str, data: bytes) -> None:
         """Take in what was published on a topic."""
-        _READERS[topic](self, data)
+        reader = _READERS.get(topic)
+        if reader is not None:
+            reader(self, data)
+        elif topic in self._hands_by_topic:
+            self._read_hand(self._hands_by_topic[topic], data)
 
     def _read_lowstate(self, data: bytes) -> None:
         tick_ms, machine = hg.head_of(data)
+        self._told_ms = tick_ms
         recording = self._arms.activity is rpc.Activity.RECORDING
         if recording or not 0 <= tick_ms - self._reported_ms < _WATCHED_MS:
             self._reported_ms = tick_ms
             self._see_motors(machine, hg.MOTORS)
-            joints = hg.joints_of(data, self.build)
+            joints = hg.joints_of(data, self.identity.build)
             self.identity.see_missing(joints.missing)
             self._report(self._state(joints))
 
@@ -96,11 +140,34 @@ class DdsClient(ServicesClient):
             self._streamer.stop()  # by somebody else
 
     def _know(self) -> None:
+        family = family_of(self.build)
         super()._know()
         self._streamer.stop()  # what it was begun for is another machine
+        if family is not family_of(self.build):
+            self._hands.forget()
+            self._know_abilities()
+            self._expect_hands()
+        self.build = wearing(self.build, self._hands.worn)
+
+    def _with_hands(self, state: RobotState) -> RobotState:
+        """Return a state with the joints of the hands as its last columns."""
+        now = self._loop.time()
+        positions, velocities, celsius = self._hands.read(now, self._told_ms / 1000)
+        silent = self._hands.silent(now)
+        if any(hand.side in silent for hand in self._streamer.hands):
+            self._streamer.stop()  # nobody knows any more where its fingers are
+        return replace(
+            state,
+            positions_rad=state.positions_rad + positions,
+            velocities_rad_s=state.velocities_rad_s + velocities,
+            temperatures_c=state.temperatures_c + celsius,
+            silent_hands=silent,
+        )
 
     def _state(self, joints: Joints) -> RobotState:
         state = super()._state(joints)
+        if self._hands.worn:
+            state = self._with_hands(state)
         self._streamer.see(state.positions_rad)
         phase = self._streamer.phase
         if phase is None:
@@ -112,13 +179,13 @@ class DdsClient(ServicesClient):
     async def ask(self, command: m.Command) -> m.Reply:
         """Carry out a command in the words of the services, or by the stream."""
         if isinstance(command, m.BeginStream):
-            return self._begin_stream()
+            return self._begin_stream(command)
         if isinstance(command, m.StopMotion) and self._streamer.phase is not None:
             self._streamer.stop()
             return m.Status()
         return await super().ask(command)
 
-    def _begin_stream(self) -> m.Reply:
+    def _begin_stream(self, command: m.BeginStream) -> m.Reply:
         lines, state, build = self._way.lines, self.latest, self.build
         if self.connection.failure is not None:
             raise self.connection.failure
@@ -136,9 +203,28 @@ class DdsClient(ServicesClient):
         busy = self._arms.activity is not rpc.Activity.IDLE
         if busy or self._streamer.phase is not None:
             raise RefusedError(Code.BUSY, *m.words_for(Code.BUSY))
+        following = tuple(self._obeying(side) for side in command.hands)
+        # The newest state may be older than a hand that has just joined.
+        body_rad = state.positions_rad[: len(build.bare.joints)]
+        now = self._loop.time()
+        fingers_rad = self._hands.read(now, self._told_ms / 1000).positions_rad
         self._stopped = False
-        self._streamer.begin(state.positions_rad, build)
+        self._streamer.begin(body_rad + fingers_rad, build, following)
         return m.Status()
+
+    def _obeying(self, side: str) -> Hand:
+        """Return the hand of a side that can be streamed to, or raise why it cannot."""
+        hand = next((hand for hand in self.build.hands if hand.side == side), None)
+        if hand is None or side in self._hands.silent(self._loop.time()):
+            seen = "the robot reports no" if hand is None else "nothing is heard any more of its"
+            raise NoAnswerError(f"{seen} {side} hand", "Play it without the hands.")
+        if self._way.lines is None or not self._way.lines.commands_to(hand).matched:
+            raise NoAnswerError(
+                f"nobody obeys {hand.command_topic}",
+                "The hand reports and takes no commands: look at its service on the robot, or play "
+                "without the hands.",
+            )
+        return hand
 
     def _unobeyed(self) -> NoAnswerError:
         lines = self._way.lines
@@ -160,15 +246,25 @@ class DdsClient(ServicesClient):
     def _note_stop(self) -> None:
         self._stopped = True
 
-    def _tell_arms(self, setpoint: Setpoint, build: Build) -> None:
+    def _tell_arms(self, setpoint: Setpoint, build: Build, following: tuple[Hand, ...]) -> None:
         lines = self._way.lines
-        if lines is not None:
-            machine = self.identity.machine
-            data = hg.encode_arm_command(*setpoint, build=build, mode_machine=machine)
+        if lines is None:
+            return
+        positions, weight, fingers = setpoint
+        machine = self.identity.machine
+        data = hg.encode_arm_command(positions, weight, build=build, mode_machine=machine)
+        try:
+            lines.arms.write(data)
+        except LinkError:
+            self.session.dropped["arm command"] += 1
+        first = 0
+        for hand in following:
+            own = fingers[first : first + len(hand.joints)]
+            first += len(hand.joints)
             try:
-                lines.arms.write(data)
+                lines.commands_to(hand).write(hands.encode_command(own, weight, hand=hand))
             except LinkError:
-                self.session.dropped["arm command"] += 1
+                self.session.dropped["hand command"] += 1
 
 
 _READERS: dict[str, Callable[[DdsClient, bytes], None]] = {

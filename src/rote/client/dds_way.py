@@ -12,6 +12,7 @@ from functools import partial
 from rote.carrier import dds_types as types
 from rote.carrier.dds import Bus, Inlet, Outlet, Target
 from rote.errors import DecodeError, LinkError, NoAnswerError, RoteError
+from rote.model.family import Hand
 from rote.session.dds import DdsSession
 from rote.session.rpc import State, Timing
 from rote.text import Act, Text
@@ -57,6 +58,10 @@ class Lines:
 
     def __init__(self, bus: Bus, receive: Callable[[str, bytes], None]) -> None:
         self.bus = bus
+        self._receive = receive
+        self.hands: dict[Hand, Inlet] = {}
+        """The hands that are listened to."""
+        self._hand_commands: dict[Hand, Outlet] = {}
         self._requests: dict[str, Outlet] = {}
         self._responses: dict[str, Inlet] = {}
         for service in ASKED:
@@ -75,6 +80,21 @@ class Lines:
         self.joints = states[hg.LOWSTATE_TOPIC]
         self.arms = bus.writer(hg.ARM_SDK_TOPIC, types.LOWCMD)
         self.hand = bus.writer(HAND_TOPIC, types.TEXT)
+
+    def listen_to(self, hands: Iterable[Hand]) -> None:
+        """Hear these hands from now on, if the robot wears them."""
+        for hand in hands:
+            if hand not in self.hands:
+                receive = partial(self._receive, hand.state_topic)
+                self.hands[hand] = self.bus.reader(
+                    hand.state_topic, types.HAND_STATE, receive, depth=_STATES, reliable=False
+                )
+
+    def commands_to(self, hand: Hand) -> Outlet:
+        """Return what writes commands to a hand."""
+        if hand not in self._hand_commands:
+            self._hand_commands[hand] = self.bus.writer(hand.command_topic, types.HAND_COMMAND)
+        return self._hand_commands[hand]
 
     def offers(self, service: str) -> bool:
         """Whether somebody takes requests to a service, and can answer us."""
@@ -108,6 +128,7 @@ class DdsWay:
         self._target = target
         self._timing = timing
         self._take = take
+        self._hands: dict[str, Hand] = {}
         self._before_close = before_close
         self._flush: Callable[[], None] = lambda: None
         self._looker: asyncio.TimerHandle | None = None
@@ -123,7 +144,14 @@ class DdsWay:
         now = self._loop.time()
         self.session = DdsSession(timing=self._timing, first_id=first, now=now)
         self.lines = Lines(Bus(self._target), self._hear)
+        self.lines.listen_to(self._hands.values())
         self._loop.call_soon(self._look)
+
+    def listen_to(self, hands: Iterable[Hand]) -> None:
+        """Hear these hands from now on; what they publish is handed on like any other topic."""
+        self._hands |= {hand.state_topic: hand for hand in hands}
+        if self.lines is not None:
+            self.lines.listen_to(self._hands.values())
 
     def _look(self) -> None:
         """Look whether the robot is there: it is heard, and its services are."""
@@ -203,7 +231,9 @@ class DdsWay:
         if self._first_heard_at is None and source == hg.LOWSTATE_TOPIC:
             self._first_heard_at = now
         try:
-            if source in STATE_TOPICS:
+            if source in self._hands:
+                self._take(source, data)  # hands that report do not mean that the robot is there
+            elif source in STATE_TOPICS:
                 self.session.hear(now)
                 self._take(source, data)
             else:

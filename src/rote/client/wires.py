@@ -30,6 +30,9 @@ QUADRUPED = frozenset({"states", "stop", "teach", "pause", "stream", "control", 
 
 
 _SIMULATED = frozenset({"hand"})
+"""Arms that a script moves, in place of a person's hand."""
+_HANDS = frozenset({"hands"})
+"""Hands with motors of their own, which report and can be streamed to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +56,7 @@ WIRES: dict[str, Wire] = {
         Wire("udp", "udp://HOST[:PORT]", FRAMES),
         Wire("sim", EMBEDDED, IN_PROCESS),
         Wire("webrtc", "webrtc://HOST", SERVICES, _SIMULATED, takes_key=True),
-        Wire("dds", "dds://INTERFACE", DDS, _SIMULATED, is_bus=True),
+        Wire("dds", "dds://INTERFACE", DDS, _SIMULATED | _HANDS, is_bus=True),
         Wire("a1", "a1://HOST", QUADRUPED),
     )
 }
@@ -71,5 +74,6 @@ def wire_of(url: str) -> Wire:
 
 
 def wires_with(ability: str) -> tuple[str, ...]:
-    """Return the schemes of the wires that have an ability, as URLs begin."""
-    return tuple(f"{wire.scheme}://" for wire in WIRES.values() if ability in wire.abilities)
+    """Return the schemes of the wires that have an ability, or may have it, as URLs begin."""
+    able = (wire for wire in WIRES.values() if ability in wire.abilities | wire.perhaps)
+    return tuple(f"{wire.scheme}://" for wire in able)

@@ -100,6 +100,18 @@ DEX3 = (DEX3_LEFT, DEX3_RIGHT)
 DEX3_EVIDENCE = {
     "hands": Evidence(Grade.PUBLISHED, f"{_URDF}; topics: unitree_sdk2 33d5835, dex3_subscribe"),
     "hands_order": _ORDERS["right"],
+    "hands_messages": Evidence(
+        Grade.PUBLISHED,
+        "HandCmd_, HandState_ and PressSensorState_ of unitree_sdk2_python 1e06cc6 and "
+        "unitree_ros2 9f8c812; the mode byte: unitree_sdk2 33d5835, dex3_subscribe; its timeout of "
+        "1 s: the manual's page dexterous_hand. Older declarations (unitree_sdk2 242ac13) have "
+        "other fields behind the motors, and are not matched",
+    ),
+    "hands_gains": Evidence(
+        Grade.PUBLISHED,
+        "1.5 N.m/rad and 0.1 N.m.s/rad to grip, 0 and 0 to stop: unitree_sdk2 33d5835, "
+        "dex3_subscribe",
+    ),
     "hands_limits": Evidence(
         Grade.CONTRADICTED,
         "the thumb's second joint ends at 0.611 rad (the URDF of the G1), 0.724 (those of the hand "

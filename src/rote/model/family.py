@@ -7,12 +7,16 @@ a joint, and they are three different things:
     slot     its place in the robot's motor messages; messages have more slots than joints
     column   its place among the joints of one build, and so in a state and in a take
 
+Hands are an addition to a build: `wearing` returns the same build with the hands' joints as its
+last columns. They have messages of their own, so none of the build's slots.
+
 Nothing here computes a motion, and nothing here knows a wire's bytes.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from functools import lru_cache
 from itertools import pairwise
 
 __all__ = [
@@ -245,7 +249,7 @@ class Stream:
     damping_nm_s_rad: float = 1.5
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Hand:
     """A hand with motors of its own, which a robot may have."""
 
@@ -258,6 +262,11 @@ class Hand:
     state_topic: str
     command_topic: str
     evidence: Evidence
+    stiffness_nm_rad: float = 1.5
+    damping_nm_s_rad: float = 0.1
+    """What a stream gives its motors at most."""
+    timeout_s: float = 1.0
+    """Motors that are told to relax by themselves do so after this long without a command."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -307,10 +316,14 @@ class Build:
     stands for its link and all links behind it that the build has no joint for."""
     known: bool = True
     """False for a machine that rote does not know: its joints are numbered, and nothing is sent."""
+    hands: tuple[Hand, ...] = ()
+    """The hands it wears, see `wearing`. Their joints are its last columns."""
+    body: "Build | None" = None
+    """The build without its hands; None where it wears none."""
 
     names: tuple[str, ...] = field(init=False)
     slots: tuple[int, ...] = field(init=False)
-    """The motor slot of each column."""
+    """The motor slot of each column, without those of hands: hands have messages of their own."""
     rest_rad: tuple[float, ...] = field(init=False)
     taught_columns: tuple[int, ...] = field(init=False)
     streamed_columns: tuple[int, ...] = field(init=False)
@@ -320,7 +333,8 @@ class Build:
         _check_build(self, names)
         object.__setattr__(self, "title", self.title or self.name)
         object.__setattr__(self, "names", names)
-        object.__setattr__(self, "slots", tuple(joint.slot for joint in self.joints))
+        body = self.joints if self.body is None else self.body.joints
+        object.__setattr__(self, "slots", tuple(joint.slot for joint in body))
         object.__setattr__(self, "rest_rad", tuple(self.rest.get(name, 0.0) for name in names))
         object.__setattr__(self, "taught_columns", tuple(map(names.index, self.taught)))
         object.__setattr__(self, "streamed_columns", tuple(map(names.index, self.streamed)))
@@ -330,12 +344,23 @@ class Build:
         return self.joints[self.names.index(name)] if name in self.names else None
 
     @property
+    def bare(self) -> "Build":
+        """This build without hands; itself where it wears none."""
+        return self if self.body is None else self.body
+
+    def columns_of(self, hand: Hand) -> tuple[int, ...]:
+        """Return the columns of a hand that it wears, in the order of the hand's messages."""
+        return tuple(map(self.names.index, hand.names))
+
+    @property
     def taught_joints(self) -> tuple[Joint, ...]:
         """The joints that are taught, in the order of `taught`."""
         return tuple(self.joints[column] for column in self.taught_columns)
 
     def at(self, machine: int) -> "Build":
         """Return this build with the motors that a `mode_machine` has."""
+        if self.body is not None:
+            return wearing(self.body.at(machine), self.hands)
         changed = self.motors.get(machine)
         if not changed:
             return self
@@ -353,11 +378,29 @@ class Build:
         return slot in self.slots or slot == weight
 
 
+def wearing(build: Build, hands: tuple[Hand, ...]) -> Build:
+    """Return a build with these hands and no others: their joints are its last columns.
+
+    For the same body and hands it is always the same object.
+    """
+    return _worn(build.bare, hands) if hands else build.bare
+
+
+@lru_cache(maxsize=64)
+def _worn(body: Build, hands: tuple[Hand, ...]) -> Build:
+    joints = (*body.joints, *(joint for hand in hands for joint in hand.joints))
+    return replace(body, joints=joints, hands=hands, body=body)
+
+
 def _check_build(build: Build, names: tuple[str, ...]) -> None:
     """Raise `ValueError` where a build contradicts itself."""
     if len(set(names)) != len(names) or not names:
         raise ValueError(f"{build.name} has no joints, or one twice")
-    if len({joint.slot for joint in build.joints}) != len(names):
+    body = build.bare.joints
+    worn = tuple(joint for hand in build.hands for joint in hand.joints)
+    if build.joints[len(body) :] != worn or bool(worn) != (build.body is not None):
+        raise ValueError(f"the last columns of {build.name} are not those of its hands")
+    if len({joint.slot for joint in body}) != len(body):
         raise ValueError(f"two joints of {build.name} have one slot")
     strangers = [
         name for name in (*build.taught, *build.streamed, *build.rest) if name not in names

@@ -81,7 +81,7 @@ class _Robot:
     @property
     def motors(self) -> list[Joint]:
         """The joints that hold what hangs on them, so no legs, and whose torque is known."""
-        return [j for j in self.build.joints if j.part != "leg" and j.effort_nm > 0.0]
+        return [j for j in self.build.bare.joints if j.part != "leg" and j.effort_nm > 0.0]
 
     @property
     def weighs(self) -> bool:
@@ -227,7 +227,7 @@ def _variant(track: Track, asked: Build | str | None) -> Iterator[Finding]:
         if joint not in build.names and joint not in worn:
             limit = MOVED_RAD if joint in known else None
             yield _stranger(build.name, joint, float(np.ptp(column)), limit)
-    if missing := [joint for joint in build.names if joint not in track.names]:
+    if missing := [joint for joint in build.bare.names if joint not in track.names]:
         several = f"{len(missing)} joints of {build.name}"
         yield Finding(
             severity=Severity.NOTE,

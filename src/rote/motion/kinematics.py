@@ -157,12 +157,12 @@ class Kinematics:
 
         A joint the track does not have stays where `start_pose`, in the columns of the build, has
         it, or at rest; one the build does not have is locked at 0. Joints that the family does not
-        know are left out.
+        know are left out; fingers are among them, which the palm carries at rest.
         """
         build = build or self.family.default
         index = {joint.name: joint.index for joint in self.joints}
-        pose = np.zeros(len(self.joints))
-        pose[[index[name] for name in build.names]] = whole_pose(start_pose, build)
+        pose, body = np.zeros(len(self.joints)), build.bare.names
+        pose[[index[name] for name in body]] = whole_pose(start_pose, build)[: len(body)]
         full = np.repeat(pose[None, :], len(track), axis=0)
         known = [name for name in track.names if name in index]
         full[:, [index[name] for name in known]] = track.joints_rad[:, track.columns_of(known)]

@@ -83,6 +83,12 @@ class Recorder:
             return True
         return now_s is not None and now_s < self._last_s
 
+    def mark(self, words: str) -> None:
+        """Give words to the newest sample; nothing to do before the first."""
+        if self.samples:
+            moment = Mark(self.samples[-1].time_us / 1e6, words)
+            self.marks = (*self.marks, moment)
+
     def join(self) -> None:
         """Let the next pose follow the last one at once: what lies between them was left out."""
         self._joins = bool(self.samples)

@@ -38,6 +38,7 @@ class MessageLesson:
         self._refused = False
         self._is_ours = False
         self._was_soft = False
+        self._silent_hands: tuple[str, ...] = ()
         self._ending = False
         self._began_s = self._lasted_s = 0.0
 
@@ -91,7 +92,11 @@ class MessageLesson:
     def _see(self, state: RobotState) -> None:
         assert self._take is not None
         if state.recording:
-            self._take.add(state.time_us, state.positions_rad)
+            self._take.add(state.time_us, self._in_its_columns(self._take, state))
+            for side in state.silent_hands:
+                if side not in self._silent_hands:
+                    self._take.mark(f"the {side} hand stopped reporting here")
+            self._silent_hands = state.silent_hands
         if self._was_soft and not state.arms_soft and self._loss is None and not self._ending:
             # Somebody stopped it, or the robot itself did: the person must not go on unrecorded.
             self._lose(
@@ -102,6 +107,17 @@ class MessageLesson:
                 )
             )
         self._was_soft = state.arms_soft
+
+    def _in_its_columns(self, take: Take, state: RobotState) -> tuple[float, ...]:
+        """Return the positions of a state in the columns that the take began with.
+
+        A hand may be heard for the first time after that: it is not in this take.
+        """
+        now = self._port.build
+        if now is take.build or now.bare is not take.build.bare:
+            return state.positions_rad
+        told = dict(zip(now.names, state.positions_rad, strict=False))
+        return tuple(told[name] for name in take.build.names if name in told)
 
     def _lose(self, error: RoteError) -> None:
         self._loss = error

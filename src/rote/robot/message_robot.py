@@ -226,6 +226,7 @@ class MessageRobot:
         speed: float = 1.0,
         force: bool = False,
         mapped: bool = False,
+        hands: bool = False,
     ) -> Streaming:
         """Play a track that is on our side, by telling the robot `rate_hz` times a second where its
         arms are to be, on wires that can; use what is returned like that of `play`.
@@ -237,11 +238,19 @@ class MessageRobot:
 
         A motion of another build raises `OtherBuildError`, which says what would be left out or
         stay at rest; with `mapped` it is played by the names of its joints.
+
+        Joints of hands are left out, which `left_out` of what is returned names. With `hands` they
+        are played too, on robots that report them: softly from where the fingers are, and let go
+        of at the end.
         """
         self._need("stream", "stream a motion")
+        if hands:
+            self._need_hands()
         self._check_streamable()
         _check_tempo(speed, None)
         motion = streaming.prepare(track, self.build, rate_hz, speed, force=force, mapped=mapped)
+        if hands:
+            motion = streaming.with_hands(motion, track, speed)
         port = self._port
         ticker = streaming.Ticker(rate_hz)
         stops = self._stops
@@ -250,11 +259,19 @@ class MessageRobot:
             await motion.check_contact(await self._newest())
             poses = motion.poses(await self._newest())
             self._check_not_stopped_since(stops)
-            await self._set_off(m.BeginStream())
+            await self._set_off(m.BeginStream(motion.fingers.sides))
             ticker.start(port.ready(poses), len(poses))
             return motion.seconds
 
-        return PoseStreaming(self._port, motion.name, begin, self.stop, ticker)
+        return PoseStreaming(
+            self._port, motion.name, begin, self.stop, ticker, left_out=motion.left_out
+        )
+
+    def _need_hands(self) -> None:
+        """Raise `UnsupportedError` on a wire that has no words for hands."""
+        able = wires_with("hands")
+        if f"{self._port.wire}://" not in able:
+            raise UnsupportedError("play hands", f"{self._port.wire}://", able)
 
     def _check_streamable(self) -> None:
         """Refuse to stream to a machine that is not known, or whose motors are not."""

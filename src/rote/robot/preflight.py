@@ -37,6 +37,7 @@ def findings(
         *_posture(state, build),
         *_joints(state, build),
         *_health(state, build),
+        *_hands(state),
         *_store(actions),
     ]
     if controller == "":
@@ -210,6 +211,18 @@ def _health(state: RobotState, build: Build) -> list[Finding]:
         for fault in state.faults
     ]
     return found
+
+
+def _hands(state: RobotState) -> list[Finding]:
+    return [
+        Finding(
+            Severity.WARNING,
+            f"the {side} hand has stopped reporting: its joints are shown where they were last",
+            "Look at its plug and at its service on the robot. Arms can be taught and played.",
+            kind=FindingKind.STATE,
+        )
+        for side in state.silent_hands
+    ]
 
 
 def _store(actions: Actions) -> list[Finding]:

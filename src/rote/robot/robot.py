@@ -128,8 +128,11 @@ class Robot(Protocol):
         speed: float = 1.0,
         force: bool = False,
         mapped: bool = False,
+        hands: bool = False,
     ) -> Streaming:
-        """Play a track that is on our side; use what is returned like that of `play`."""
+        """Play a track that is on our side; use what is returned like that of `play`.
+
+        Joints of hands are played only with `hands`."""
 
     async def store_track(
         self, track: Track, name: str, *, budget: int = m.MAX_KEYFRAMES

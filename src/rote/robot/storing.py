@@ -12,7 +12,12 @@ from rote.motion.interpolate import MINIMUM_JERK_PEAK, minimum_jerk
 from rote.motion.keyframes import Compressed, check_faithful, compress_to_budget
 from rote.motion.track import Track
 from rote.robot.base import check_seconds
-from rote.robot.streaming import check_playable, taught_joints, taught_of
+from rote.robot.streaming import (
+    check_playable,
+    taught_joints,
+    taught_of,
+    without_hands,
+)
 
 NEAR_REST_RAD = 0.05
 """A motion that begins nearer to rest than this needs no way there."""
@@ -24,6 +29,7 @@ def storable(track: Track, build: Build) -> Track:
     A robot plays keyframes from the pose it is in, and between playbacks that is rest.
     """
     taught = taught_of(build)
+    track = without_hands(track, build)  # a robot's own actions have none
     times_s, poses = track.times_s - track.times_s[:1], taught_joints(track, build)
     far_rad = float(np.abs(poses[0] - taught.rest_rad).max())
     if far_rad > NEAR_REST_RAD:
@@ -51,7 +57,7 @@ def compress(track: Track, build: Build, budget: int) -> Compressed:
         raise BadRequestError(
             f"{budget} keyframes cannot be stored", f"Choose 1 to {MAX_KEYFRAMES}."
         )
-    check(track, build=build).permit(force=True)
+    check(track, build=build.bare).permit(force=True)
     compressed = compress_to_budget(track, budget, Interpolation.LINEAR)
     check_faithful(compressed)
     if not compressed.keyframes:

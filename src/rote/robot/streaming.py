@@ -8,26 +8,26 @@ from 0 to 1 and falls again, so that the robot's own pose fades out and in.
 import asyncio
 import threading
 import time
-from collections.abc import Awaitable, Callable, Generator
-from dataclasses import dataclass, replace
+from collections.abc import Awaitable, Callable, Generator, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any, NamedTuple, cast
 
 import numpy as np
 
 from rote.client.client_base import FromAnywhere
-from rote.errors import BadRequestError, OtherBuildError
+from rote.errors import BadRequestError, OtherBuildError, UnsupportedError
 from rote.host import realtime
 from rote.host.loop import clock_of
 from rote.messages import Interpolation, RobotState, StreamPose
-from rote.model.family import MOVED_RAD, Build, Joint
+from rote.model.family import MOVED_RAD, Build, Hand, Joint
 from rote.model.registry import family_of
-from rote.motion.check import check, check_contact
+from rote.motion.check import check, check_contact, check_joints
 from rote.motion.check_report import CheckReport
 from rote.motion.interpolate import minimum_jerk, sample
 from rote.motion.limits import check_positions, check_speeds, most_played_rad_s
 from rote.motion.track import Array, Track
-from rote.motion.whose import a_robot, build_of
+from rote.motion.whose import a_robot, build_of, hand_joints
 from rote.robot.base import Port, StreamReport, check_seconds
 from rote.robot.playing import ActionPlaying, Playing
 
@@ -146,6 +146,69 @@ def check_playable(times_s: Array, poses_rad: Array, build: Build) -> Array:
     return np.asarray(np.clip(poses_rad, taught.lower_rad, taught.upper_rad))
 
 
+# ---- hands --------------------------------------------------------------------------------------
+
+
+def fingers_in(track: Track, build: Build) -> tuple[str, ...]:
+    """Return the columns of a track that are joints of hands, which a robot may wear."""
+    worn = hand_joints(build)
+    return tuple(name for name in track.names if name in worn)
+
+
+def without_hands(track: Track, build: Build) -> Track:
+    """Return a track without the columns of hands."""
+    fingers = fingers_in(track, build)
+    return _with_columns(track, [name for name in track.names if name not in fingers])
+
+
+def _with_columns(track: Track, names: Sequence[str]) -> Track:
+    if len(names) == len(track.names):
+        return track
+    columns = [track.names.index(name) for name in names]
+    return replace(track, joints_rad=track.joints_rad[:, columns], names=tuple(names))
+
+
+class Fingers(NamedTuple):
+    """The hands that a motion moves, one pose per tick."""
+
+    hands: tuple[Hand, ...] = ()
+    poses_rad: Array = np.zeros((0, 0))
+    """(n, joints), of the hands one after the other; NaN for a joint that the track does not have:
+    it stays where it is."""
+
+    @property
+    def sides(self) -> tuple[str, ...]:
+        """The sides of the hands."""
+        return tuple(hand.side for hand in self.hands)
+
+    def columns(self, build: Build) -> list[int]:
+        """Return the places of their joints in a state of a robot that wears them."""
+        return [column for hand in self.hands for column in build.columns_of(hand)]
+
+
+def _hands_for(track: Track, build: Build) -> tuple[Hand, ...]:
+    """Return the hands of a robot that a track moves, or refuse where it does not wear them."""
+    fingers = fingers_in(track, build)
+    if not fingers:
+        raise BadRequestError(
+            "this motion has no joints of hands", "Play it without the hands: leave out --hands."
+        )
+    if not build.hands:
+        raise UnsupportedError(
+            "play hands: it reports none",
+            f"this robot ({build.title})",
+            remedy="Look at the hands' plugs and at their service on the robot. Or play it without "
+            "the hands: leave out --hands.",
+        )
+    worn = [name for hand in build.hands for name in hand.names]
+    if absent := [name for name in fingers if name not in worn]:
+        raise BadRequestError(
+            f"the robot reports no hand with {absent[0]}, which this motion has",
+            "Drop those joints from the motion, or play it without the hands: leave out --hands.",
+        )
+    return tuple(hand for hand in build.hands if set(hand.names) & set(fingers))
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Motion:
     """A track that was found safe, one pose per tick."""
@@ -159,6 +222,9 @@ class Motion:
     """What it was made of, as fast as it is to be played."""
     forced: bool = False
     """Whether it is played in spite of warnings."""
+    fingers: Fingers = field(default_factory=Fingers)
+    left_out: tuple[str, ...] = ()
+    """The joints of hands that the track has and nobody asked to play."""
 
     @property
     def seconds(self) -> float:
@@ -170,7 +236,9 @@ class Motion:
 
         It may take a while the first time, so it is done beside the loop.
         """
-        report = await asyncio.to_thread(check_contact, self.track, state.positions_rad, self.build)
+        body = self.build.bare
+        pose_rad = state.positions_rad[: len(body.joints)]
+        report = await asyncio.to_thread(check_contact, self.track, pose_rad, body)
         report.permit(force=self.forced)
 
     def poses(self, state: RobotState) -> list[StreamPose]:
@@ -178,19 +246,32 @@ class Motion:
         taught = taught_of(self.build)
         now_rad, rest = np.array(state.positions_rad)[taught.columns], taught.rest_rad
         first, last = self.poses_rad[0], self.poses_rad[-1]
-        rise = self._ramp(first - now_rad)[:-1]
+        fingers_now, fingers = self._fingers_from(state)
+        far = [*(first - now_rad), *(fingers[0] - fingers_now)]
+        rise = self._ramp(np.array(far))[:-1]
         # Rest is a guess: the robot's own pose may as well be that of the beginning.
         fall = self._ramp(np.maximum(np.abs(last - rest), np.abs(last - now_rad)))[1:]
         fall = np.concatenate([fall, np.ones(round(_SENT_ON_S * self.rate_hz))])
         weights = [_eased(rise), np.ones(len(self.poses_rad)), 1.0 - _eased(fall)]
         approach, away = minimum_jerk(now_rad, first, rise), minimum_jerk(last, rest, fall)
         rows = np.vstack([approach, self.poses_rad, away]).tolist()
+        # Fingers have no rest to go to: they stay in their last pose while they get soft.
+        held = np.repeat(fingers[-1:], len(fall), axis=0)
+        grips = np.vstack([minimum_jerk(fingers_now, fingers[0], rise), fingers, held]).tolist()
         return [
-            StreamPose(number, weight, tuple(row))
-            for number, (weight, row) in enumerate(
-                zip(np.concatenate(weights).tolist(), rows, strict=True)
+            StreamPose(number, weight, tuple(row), tuple(grip))
+            for number, (weight, row, grip) in enumerate(
+                zip(np.concatenate(weights).tolist(), rows, grips, strict=True)
             )
         ]
+
+    def _fingers_from(self, state: RobotState) -> tuple[Array, Array]:
+        """Return where the fingers are now, and their poses, with all that do not move there."""
+        if not self.fingers.hands:
+            return np.zeros(0), np.zeros((len(self.poses_rad), 0))
+        now_rad = np.array(state.positions_rad)[self.fingers.columns(self.build)]
+        poses = self.fingers.poses_rad
+        return now_rad, np.where(np.isnan(poses), now_rad, poses)
 
     def _ramp(self, far_rad: Array) -> Array:
         """Return the fractions of a soft move over that distance, tick by tick from 0 to 1."""
@@ -204,13 +285,19 @@ def _eased(fractions: Array) -> Array:
     return minimum_jerk(np.zeros(1), np.ones(1), fractions)[:, 0]
 
 
-def checked(track: Track, speed: float = 1.0, build: Build | None = None) -> CheckReport:
+def checked(
+    track: Track, speed: float = 1.0, build: Build | None = None, *, hands: bool = False
+) -> CheckReport:
     """Return all that a check says of a track at that speed; its `permit` decides.
 
-    With a `build`, a motion of another kind of robot is refused first.
+    With a `build`, a motion of another kind of robot is refused first. Without `hands` theirs is
+    not looked at, as it is not played.
     """
     if build is not None:
         check_robot(track, build)
+    own = build_of(track)
+    if not hands and own is not None:
+        track = without_hands(track, own)
     return check(_at_speed(track, speed))
 
 
@@ -232,9 +319,8 @@ def _at_speed(track: Track, speed: float) -> Track:
 
 def _of_build(track: Track, build: Build) -> Track:
     """Return a track without the joints that a build does not have."""
-    columns = [column for column, name in enumerate(track.names) if name in build.names]
-    names = tuple(track.names[column] for column in columns)
-    return replace(track, joints_rad=track.joints_rad[:, columns], names=names, variant=build.name)
+    kept = _with_columns(track, [name for name in track.names if name in build.names])
+    return replace(kept, variant=build.name)
 
 
 def prepare(
@@ -248,13 +334,15 @@ def prepare(
 ) -> Motion:
     """Make a track ready to be streamed; raises `UnsafeMotionError` where it must not be.
 
-    All is checked but contact, which wants the robot's state: see `Motion.check_contact`.
+    All is checked but contact, which wants the robot's state: see `Motion.check_contact`. The
+    columns of hands are left out; `with_hands` adds them.
     """
     if not RATES_HZ[0] <= rate_hz <= RATES_HZ[1]:
         raise BadRequestError(
             f"a rate of {rate_hz} Hz is not possible",
             f"Choose {RATES_HZ[0]:g} to {RATES_HZ[1]:g} Hz.",
         )
+    left_out, track = fingers_in(track, build), without_hands(track, build)
     poses = taught_joints(track, build, mapped=mapped)
     check_seconds(track.duration_s / speed, "a playback")
     ticks = max(1, int(np.ceil(track.duration_s / speed * rate_hz - 1e-6)))
@@ -263,8 +351,32 @@ def prepare(
     even = sample(track.times_s, poses, at_s, Interpolation.CUBIC)  # holds after the last
     safe = check_playable(times_s, even, build)
     whole = _at_speed(_of_build(track, build) if mapped else track, speed)
-    check(whole, build=build, contact=False).permit(force=force)
-    return Motion(track.source or "a track", build, rate_hz, safe, whole, force)
+    check(whole, build=build.bare, contact=False).permit(force=force)
+    name = track.source or "a track"
+    return Motion(name, build, rate_hz, safe, whole, force, left_out=left_out)
+
+
+def with_hands(motion: Motion, track: Track, speed: float) -> Motion:
+    """Return a motion with the hands of the track that it was made of.
+
+    Raises `UnsafeMotionError` where a finger must not go there, and says which hands the robot does
+    not report.
+    """
+    hands = _hands_for(track, motion.build)
+    joints = [joint for hand in hands for joint in hand.joints]
+    times_s = np.arange(len(motion.poses_rad)) / motion.rate_hz
+    at_s = track.times_s[0] + times_s * speed
+    poses = np.full((len(times_s), len(joints)), np.nan)
+    for place, joint in enumerate(joints):
+        if joint.name in track.names:
+            column = track.joints_rad[:, [track.names.index(joint.name)]]
+            even = sample(track.times_s, column, at_s, Interpolation.CUBIC)
+            check_positions(times_s, even, [joint])
+            check_speeds(times_s, even, [joint], most_played_rad_s([joint]))
+            poses[:, place] = np.clip(even[:, 0], joint.lower_rad, joint.upper_rad)
+    fingers = _at_speed(_with_columns(track, fingers_in(track, motion.build)), speed)
+    check_joints(fingers, motion.build.bare).permit(force=motion.forced)
+    return replace(motion, fingers=Fingers(hands, poses), left_out=())
 
 
 # ---- sending ------------------------------------------------------------------------------------
@@ -361,6 +473,9 @@ class Streaming(Playing):
     If the awaiting task is cancelled, the robot stops softly too.
     """
 
+    left_out: tuple[str, ...] = ()
+    """The joints of hands that the track has and that are not played, as nobody asked for them."""
+
     def __await__(self) -> Generator[Any, None, StreamReport]:
         return cast("Generator[Any, None, StreamReport]", super().__await__())
 
@@ -379,8 +494,9 @@ class PoseStreaming(ActionPlaying, Streaming):
         begin: Callable[[], Awaitable[float]],
         stop: Callable[[], Awaitable[None]],
         ticker: Ticker,
+        left_out: tuple[str, ...] = (),
     ) -> None:
-        self._ticker = ticker
+        self._ticker, self.left_out = ticker, left_out
         super().__init__(port, name, begin, stop)
 
     async def _run(self) -> StreamReport:

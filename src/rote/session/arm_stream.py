@@ -3,6 +3,9 @@
 The robot obeys as far as the weight goes, which rises and falls with the poses. Whoever ends a
 stream early may not just fall silent: the arms would stay as stiff as they are told last, or drop.
 They are braked, and then the weight goes softly to nothing.
+
+Hands may follow in the same stream. They know no weight: what rises and falls with it is the
+stiffness that their motors are given.
 """
 
 from collections import deque
@@ -13,7 +16,7 @@ import numpy.typing as npt
 
 from rote.errors import BadRequestError
 from rote.messages import Phase, StreamPose
-from rote.model.family import Build
+from rote.model.family import Build, Hand
 from rote.model.registry import family_of
 
 FADE_HZ = 250.0
@@ -34,17 +37,25 @@ class Setpoint(NamedTuple):
     positions_rad: tuple[float, ...]
     """Of the joints that a stream commands, in the order of `Build.streamed`."""
     weight: float
+    hands_rad: tuple[float, ...] = ()
+    """Of the hands in the stream, in the order of their messages."""
 
 
 class ArmStream:
     """One stream, from its beginning to the last it tells."""
 
-    def __init__(self, positions_rad: tuple[float, ...], build: Build) -> None:
-        """Begin where the joints of a build are; those that no pose moves stay there."""
+    def __init__(
+        self, positions_rad: tuple[float, ...], build: Build, hands: tuple[Hand, ...] = ()
+    ) -> None:
+        """Begin where the joints of a build are; those that no pose moves stay there.
+
+        Of the hands that the build wears, these follow too.
+        """
         streamed, family = build.streamed_columns, family_of(build)
         if family is None or not set(build.taught_columns) <= set(streamed):
             raise BadRequestError(f"poses cannot be streamed to {build.name}")
-        joints = [build.joints[column] for column in streamed]
+        fingers = [column for hand in hands for column in build.columns_of(hand)]
+        joints = [build.joints[column] for column in (*streamed, *fingers)]
         self._columns = build.taught_columns
         self._places = tuple(map(streamed.index, build.taught_columns))
         """Where the joints of a pose are among those that are streamed."""
@@ -52,7 +63,11 @@ class ArmStream:
         self._upper = np.array([joint.upper_rad for joint in joints])
         self._rest = np.array([build.rest_rad[column] for column in streamed])
         self._soft_rad_s, self._fade_least_s = family.soft_rad_s, family.soft_least_s
-        self.last = Setpoint(tuple(positions_rad[column] for column in streamed), 0.0)
+        self.last = Setpoint(
+            tuple(positions_rad[column] for column in streamed),
+            0.0,
+            tuple(positions_rad[column] for column in fingers),
+        )
         self.following = True
         """Whether poses are taken; no longer after `fade`."""
         self._told: deque[tuple[float, tuple[float, ...]]] = deque()
@@ -73,8 +88,13 @@ class ArmStream:
         positions = list(self.last.positions_rad)
         for place, position in zip(self._places, pose.positions_rad, strict=True):
             positions[place] = position
-        self.last = Setpoint(tuple(positions), pose.weight)
-        self._told.append((now, self.last.positions_rad))
+        if len(pose.hands_rad) != len(self.last.hands_rad):
+            raise BadRequestError(
+                f"a pose with {len(pose.hands_rad)} joints of hands in a stream to "
+                f"{len(self.last.hands_rad)}"
+            )
+        self.last = Setpoint(tuple(positions), pose.weight, pose.hands_rad)
+        self._told.append((now, self.last.positions_rad + self.last.hands_rad))
         while len(self._told) > 2 and now - self._told[1][0] >= _SPEED_OVER_S:
             self._told.popleft()
         self._risen |= pose.weight == 1.0
@@ -99,8 +119,9 @@ class ArmStream:
     def fade(self) -> list[Setpoint]:
         """Take no more poses; return what to tell, `FADE_HZ` times a second, to let go softly."""
         self.following = False
-        positions = np.array(self.last.positions_rad)
-        far = float(np.abs(positions - self._rest).max()) * self.last.weight
+        positions = np.array(self.last.positions_rad + self.last.hands_rad)
+        arms = len(self._rest)
+        far = float(np.abs(positions[:arms] - self._rest).max()) * self.last.weight
         seconds = min(max(self._fade_least_s, _PEAK * far / self._soft_rad_s), FADE_MOST_S)
         count = int(np.ceil(seconds * FADE_HZ))
         times = np.arange(1, count + 1) / FADE_HZ
@@ -113,17 +134,17 @@ class ArmStream:
         weights = self.last.weight * (1.0 - share**3 * (10.0 - 15.0 * share + 6.0 * share**2))
         weights[-1] = 0.0
         return [
-            Setpoint(tuple(row), weight)
+            Setpoint(tuple(row[:arms]), weight, tuple(row[arms:]))
             for row, weight in zip(braked.tolist(), weights.clip(0.0, 1.0).tolist(), strict=True)
         ]
 
     def _speed(self) -> npt.NDArray[np.float64]:
         """Return how fast the poses went, within reason."""
         if len(self._told) < 2:
-            return np.zeros(len(self._rest))
+            return np.zeros(len(self._lower))
         (first_s, first), (last_s, last) = self._told[0], self._told[-1]
         seconds = last_s - first_s
         if not 0.0 < seconds < _BRAKE_S:
-            return np.zeros(len(self._rest))
+            return np.zeros(len(self._lower))
         step = np.array(last) - np.array(first)
         return np.asarray(np.clip(step / seconds, -_MOST_RAD_S, _MOST_RAD_S))

@@ -1,5 +1,7 @@
 """The simulated robot's door on DDS: its services, its state topics, and arms that obey a stream.
 
+Hands are on DDS alone, as on a real robot: they report and obey on topics of their own.
+
 A G1 cannot tell its DDS clients apart, so to the robot they are one: whoever says the next
 keep-alive keeps the arms soft. A service that is off, or dead in debug mode, is not there at all:
 its requests have no reader.
@@ -15,9 +17,12 @@ from rote.carrier import dds_types as types
 from rote.carrier.dds import Bus, Inlet, Outlet, Target
 from rote.carrier.impair import Disturber, Impairment
 from rote.errors import DecodeError, LinkError
+from rote.model.family import Hand
 from rote.sim.body import STEP_S
+from rote.sim.fingers import HAND_HZ, Fingers
+from rote.sim.fsm import Activity
 from rote.sim.services import Answer, Services
-from rote.wire import cdr, hg, rpc
+from rote.wire import cdr, hands, hg, rpc
 from rote.wire.lowstate import BMS_TOPIC, HAND_TOPIC
 
 LOWSTATE_HZ = 500.0
@@ -60,6 +65,7 @@ class DdsDoor:
         *,
         lowstate_hz: float = LOWSTATE_HZ,
         impairment: Impairment | None = None,
+        worn: tuple[Hand, ...] = (),
     ) -> None:
         self._services = services
         self._world = services.world
@@ -85,12 +91,20 @@ class DdsDoor:
         self._rest_rad = tuple(build.rest.get(name, 0.0) for name in build.taught)
         self._reader(HAND_TOPIC, types.TEXT, self._take_hand, _COMMANDS)
         self._reader(self._stream_topic, types.LOWCMD, self._obey_arms, _COMMANDS)
+        self.fingers = tuple(map(Fingers, worn))
+        """The hands that it wears."""
+        self.hands_report = True
+        """Whether they say where they are; a hand whose cable is loose does not."""
+        self._hand_states = [self._writer(hand.state_topic, types.HAND_STATE) for hand in worn]
+        for each in self.fingers:
+            obey = partial(self._obey_hand, each)
+            self._reader(each.hand.command_topic, types.HAND_COMMAND, obey, _COMMANDS)
         self._waiting: list[tuple[rpc.Request, Answer]] = []
         self._numbers = 0
         self._spent = False
         self._commanded_s = float("-inf")
         self._watched = False
-        self._slow_at = self._battery_at = self._world.time_s
+        self._slow_at = self._battery_at = self._hands_at = self._world.time_s
         self._open_services()
 
     @property
@@ -158,7 +172,20 @@ class DdsDoor:
             self._battery_at += _BATTERY_S
             percent = self._world.health.battery_percent
             self._say(types.BATTERY, self._battery, cdr.encode_battery(percent))
+        if self.fingers and now_s >= self._hands_at:
+            self._hands_at = max(self._hands_at, now_s - 1.0 / HAND_HZ) + 1.0 / HAND_HZ
+            self._publish_hands()
         self._answer_those_who_wait()
+
+    def _publish_hands(self) -> None:
+        world = self._world
+        led = world.machine.activity is Activity.TEACHING and world.body.held_by_hand
+        for worn, outlet in zip(self.fingers, self._hand_states, strict=True):
+            if worn.advance(world.time_s, led=led):
+                world.note(f"no command to the {worn.hand.side} hand any more: it relaxes")
+            if self.hands_report:
+                data = hands.encode_state(worn.reading(), worn.hand)
+                self._say(types.HAND_STATE, outlet, data)
 
     def _publish_slowly(self) -> None:
         self._watched = self._lowstate.matched > 0
@@ -224,7 +251,14 @@ class DdsDoor:
         script, duration_ms = rpc.read(said, "script", str), rpc.read(said, "duration_ms", int)
         self._world.obey(self, m.MoveByHand(script, duration_ms))
 
-    # ---- arms that are streamed -----------------------------------------------------------------
+    # ---- hands and arms that are streamed -------------------------------------------------------
+
+    def _obey_hand(self, worn: Fingers, data: bytes) -> None:
+        was_relaxed = worn.relaxed
+        worn.obey(hands.decode_command(data, worn.hand), self._world.time_s)
+        if was_relaxed != worn.relaxed:
+            does = "relaxes" if worn.relaxed else "follows commands"
+            self._world.note(f"the {worn.hand.side} hand {does}")
 
     def _obey_arms(self, data: bytes) -> None:
         """Follow a command as far as its weight goes; the first with one begins a stream.

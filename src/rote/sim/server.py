@@ -20,6 +20,7 @@ from rote.wire import teaching as wire
 
 if TYPE_CHECKING:
     from rote.carrier.discovery import Responder
+    from rote.model.family import Hand
     from rote.sim.dds import DdsDoor
     from rote.sim.webrtc import WebRtcDoor
 
@@ -129,8 +130,12 @@ class Simulator:
         *,
         lowstate_hz: float | None = None,
         latency: bool = True,
+        hands: "tuple[Hand, ...]" = (),
     ) -> "DdsDoor":
-        """Be a G1 EDU: answer on DDS. From now on time passes in steps of its states."""
+        """Be a G1 EDU: answer on DDS, and wear hands, which are there alone.
+
+        From now on time passes in steps of its states.
+        """
         from rote.carrier.dds import Target  # noqa: PLC0415
         from rote.sim.dds import LOWSTATE_HZ, DdsDoor  # noqa: PLC0415 # brings cyclonedds
 
@@ -139,6 +144,7 @@ class Simulator:
             Target(interface, domain),
             lowstate_hz=lowstate_hz or LOWSTATE_HZ,
             impairment=self._impairment,
+            worn=hands,
         )
         self._doors.append(door)
         self._publishers.append(door)

@@ -15,6 +15,7 @@ from rote.motion.track import Track
 from rote.robot.base import Progress, check_name
 from rote.robot.playing import Playing
 from rote.robot.robot import Robot
+from rote.robot.streaming import Streaming
 from rote.robot.take import Take
 from rote.robot.teaching import Teaching
 from rote.web.line import Line
@@ -259,6 +260,8 @@ class Doing:
                 return
             raise
         self._run(activity, self._watching(activity, activity.playing))
+        if isinstance(activity.playing, Streaming) and activity.playing.left_out:
+            self._notify("The hands of this motion are left out: only the arms move.")
 
     async def _watching(self, activity: Activity, playing: Playing) -> None:
         try:

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rote.client.client_base import listen
+from rote.client.wires import wires_with
 from rote.errors import (
     BadRequestError,
     ProtectionError,
@@ -442,12 +443,15 @@ class A1(CannotRobot):
         speed: float = 1.0,
         force: bool = False,
         mapped: bool = False,
+        hands: bool = False,
     ) -> LegPlaying:
         """Play a track of the twelve joints, and hold its last pose; `stop` ends it earlier.
 
         It is checked first, and begins with a soft move from where the legs are. Legs are always
         driven 500 times a second, and what only warns does not keep an A1 from playing.
         """
+        if hands:
+            raise UnsupportedError("play hands", f"{self._wire}://", wires_with("hands"))
         self._need(Level.LOW, "play a motion")
         self._check_free()
         motion = a1_motion.prepare(track, self.safety, self._legs().tolist(), speed)
