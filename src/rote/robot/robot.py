@@ -10,6 +10,7 @@ What a robot, or the wire to it, cannot do raises `UnsupportedError`; `abilities
     tempo       `play` with speed, duration, loop or interpolation
     stream      `play_track`      store     `store_track`
     rename, delete, presets (`perform`), mode (`mode`, `stand`, `damp`), hand (`move_by_hand`)
+    lie         `lie_down`
     walk, pose, control           a quadruped's own; see `rote.robot.a1.robot`
 """
 
@@ -160,3 +161,6 @@ class Robot(Protocol):
 
     def damp(self) -> Awaitable[ModeReport]:
         """Damp all joints. A standing robot sinks down."""
+
+    def lie_down(self) -> Awaitable[ModeReport]:
+        """Lay the robot down; it is told when this returns."""

@@ -10,6 +10,7 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from rote.client.a1.client import A1Client, open_client, read_url, walking_url
+from rote.client.wires import EXAMINE
 from rote.errors import (
     BadRequestError,
     LinkError,
@@ -27,10 +28,6 @@ _HANDOVER_S = 1.1
 _STANDS_S, _STILL_M_S, _STILL_RAD_S, _STILL_STATES = 2.0, 0.03, 0.05, 10
 _MOTORS = {"teach": "be taught by hand", "stream": "play a motion", "control": "drive motors"}
 """What only the motors can, and how it is called."""
-
-
-EXAMINE = "examine"
-"""To look at a robot without any harm, whichever level its URL names."""
 
 
 def is_low(url: str) -> bool:

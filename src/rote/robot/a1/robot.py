@@ -81,13 +81,17 @@ class A1Status:
 
 
 class _Told:
-    """What was told to the robot at once; awaiting it waits for nothing."""
+    """What was told to the robot at once; awaiting it waits for `until`, if anything."""
 
-    def __init__(self, report: ModeReport) -> None:
+    def __init__(
+        self, report: ModeReport, until: Callable[[], Awaitable[object]] | None = None
+    ) -> None:
         self._report = report
+        self._until = until
 
-    def __await__(self) -> Generator[None, None, ModeReport]:
-        yield from ()
+    def __await__(self) -> Generator[Any, None, ModeReport]:
+        if self._until is not None:
+            yield from self._until().__await__()
         return self._report
 
 
@@ -132,7 +136,9 @@ class A1(CannotRobot):
         """What can be done at this level."""
         if self.level is Level.LOW:
             return frozenset({"states", "stop", "teach", "pause", "stream", "control"})
-        return frozenset({"states", "stop", "walk", "pose", "mode"})
+        # Dialect 3.2 has no word for lying down.
+        lie = frozenset() if self.dialect is Dialect.A1_3_2 else frozenset({"lie"})
+        return frozenset({"states", "stop", "walk", "pose", "mode"}) | lie
 
     @property
     def build(self) -> Build:
@@ -310,13 +316,23 @@ class A1(CannotRobot):
         return ModeReport.of(mode, self.family.modes)
 
     def stand(self) -> Awaitable[ModeReport]:
-        """Stand upright on the spot. It is told when this returns; `get_up` waits until it does."""
-        self.pose()
-        return _Told(self._mode_report(HighMode.STAND))
+        """Stand upright on the spot. It is told when this returns; awaited, one that lies gets up.
 
-    def lie_down(self) -> None:
-        """Lie down; not in dialect 3.2."""
+        Awaiting it waits until the robot stands.
+        """
+        self.pose()
+        return _Told(self._mode_report(HighMode.STAND), self._up)
+
+    async def _up(self) -> None:
+        state = self._state()
+        assert isinstance(state, HighState)
+        if not stands(state):
+            await self.get_up()
+
+    def lie_down(self) -> Awaitable[ModeReport]:
+        """Lie down; not in dialect 3.2. It is told when this returns."""
         self._ask_high(a1_words.mode(self.dialect, HighMode.LIE_DOWN))
+        return _Told(self._mode_report(HighMode.LIE_DOWN))
 
     def rise(self) -> None:
         """Begin to get up; `get_up` waits for it as well."""
