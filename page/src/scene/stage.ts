@@ -55,6 +55,8 @@ const COARSE = 0.75;
 const COARSEST = 0.5;
 const FINE = 1.5;
 const REST_MS = 450;
+/** A foot that is higher than this casts no shadow of its own. */
+const LIFTED_M = 0.09;
 /** Without a graphics card the processor draws, and the page waits for it: it shall have at least
     this much time for other things between two frames, and as long as the last one took. */
 const PAUSE_MS = 35;
@@ -399,7 +401,10 @@ export class Stage {
       this.lastPose = this.pose;
       this.feet.forEach((foot, index) => {
         const at = this.robot.where(foot);
-        if (at) this.spots[index]?.position.set(at.x, at.y, 0.002);
+        const spot = this.spots[index];
+        if (!at || !spot) return;
+        spot.position.set(at.x, at.y, 0.002);
+        spot.visible = at.z < LIFTED_M;
       });
     }
     this.draw();

@@ -250,11 +250,12 @@ function Joints() {
 }
 
 /** A robot whose protection has tripped does nothing more until somebody has looked at it. */
-function Anew() {
+export function Anew() {
   const there = status.value;
   const url = there?.connection.url;
   if (!connected.value || !url || !there.faults.length || !there.elsewhere.length) return null;
-  return <button class="button" disabled={!mayCommand.value} onClick={() => attempt(() => api.connect(url, ""))} data-testid="anew">{TEXTS.levels.lookedAt}</button>;
+  const level = can("teach") ? "teach" : "look"; // the same as now
+  return <button class="button" disabled={!mayCommand.value} onClick={() => attempt(() => api.connect(url, "", level))} data-testid="anew">{TEXTS.levels.lookedAt}</button>;
 }
 
 export function RobotScreen() {

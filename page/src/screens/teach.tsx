@@ -14,7 +14,7 @@ import {
   status, statusAt, takes, tipsRead,
 } from "../store";
 import { TEXTS } from "../texts";
-import { Levels } from "./robot";
+import { Anew, Levels } from "./robot";
 import type { Curves, Mark, Taught } from "../types";
 
 const T = TEXTS.teach;
@@ -84,6 +84,8 @@ function obstacle(wanted: string): string {
   const returning = doing?.name === "" && doing.phase === "return";
   if (doing && doing.kind !== "idle" && !returning) return T.busy(doing.kind === "performing" ? motion(doing.name) : doing.name);
   if (status.value?.mode?.balanced === false) return T.unbalanced;
+  // A robot that rote drives itself does nothing more after a protection has tripped.
+  if (status.value?.faults.length && !can("list")) return T.tripped;
   const exists = actions.value?.taught.some((action) => action.name === wanted) ?? false;
   if (exists) return can("overwrite") ? "" : T.takenRemedy;
   if ((actions.value?.free_places ?? 1) <= 0) return T.full;
@@ -199,6 +201,7 @@ function Ready() {
         <button class="link" onClick={() => (tipsRead.value = "no")}>{T.tipsAgain}</button>
       </div>
       {wrong.length > 0 && <Findings findings={wrong} fine="" />}
+      <Anew />
       {wrong.length > 0 && can("mode") && <button class="button" disabled={!ready.value} onClick={() => attempt(() => api.mode("stand"))}>{TEXTS.health.stand}</button>}
       <Name overwrites={exists} />
       <Hand />

@@ -413,6 +413,9 @@ class MessageRobot:
             raise UnsupportedError("damp its joints", f"{self.build.title}")
         return await self._change_mode(self._modes.damp)
 
+    def check_wanted(self, ability: str) -> None:
+        """Raise nothing: who connects to this robot changes nothing about it."""
+
     def lie_down(self) -> Awaitable[ModeReport]:
         """Raise: no robot that keeps actions lies down when it is told to."""
         raise UnsupportedError("lie down", f"{self._port.wire}://", wires_with("lie"))

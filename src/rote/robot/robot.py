@@ -79,6 +79,9 @@ class Robot(Protocol):
     async def stop(self) -> None:
         """Stop whatever plays or is being taught. Always allowed, and safe to repeat."""
 
+    def check_wanted(self, ability: str) -> None:
+        """Raise what speaks against connecting to this robot for an ability, as it is now."""
+
     async def close(self) -> None:
         """Let go of the robot. `async with` does it for you."""
 

@@ -76,6 +76,10 @@ class Hub:
         check_url(url)
         if self.doing.busy:
             raise busy("the robot is busy")
+        robot = self.line.connected
+        if robot is not None and robot.url == url:
+            # What is known of it already is surer than what it is asked again, and costs nothing.
+            robot.check_wanted(ability)
         await self.line.open(url, key, ability)
 
     async def disconnect(self) -> None:

@@ -57,6 +57,8 @@ class Line:
         self._robot: Robot | None = None
         self._failure: RoteError | None = None
         self._task: asyncio.Task[None] | None = None
+        self._turn = asyncio.Lock()
+        """Who opens or closes waits for whoever does so already: there is one conversation."""
 
     @property
     def robot(self) -> Robot:
@@ -109,13 +111,18 @@ class Line:
 
     async def open(self, url: str, key: str | None = None, ability: str = LOOK) -> None:
         """Begin to connect to a robot that is wanted for an ability, and go on until `close`."""
-        await self.close()
-        self.url, self._failure = url, None
-        self.report = LineReport(state="connecting", words=f"Connecting to {url}.")
-        self._task = asyncio.create_task(self._keep(url, key, ability), name=f"rote line {url}")
+        async with self._turn:
+            await self._let_go()
+            self.url, self._failure = url, None
+            self.report = LineReport(state="connecting", words=f"Connecting to {url}.")
+            self._task = asyncio.create_task(self._keep(url, key, ability), name=f"rote line {url}")
 
     async def close(self) -> None:
         """Let go of the robot. Safe to repeat."""
+        async with self._turn:
+            await self._let_go()
+
+    async def _let_go(self) -> None:
         task, self._task = self._task, None
         if task is not None:
             task.cancel()

@@ -53,6 +53,8 @@ from rote.wire.a1.values import Command, Dialect, HighState, LowCmd
 if TYPE_CHECKING:
     from rote.motion.files.library import Library
 
+MOTORS = {"teach": "be taught by hand", "stream": "play a motion", "control": "drive motors"}
+"""What only the motors can, and how it is called."""
 _GET_UP_S = 5.0
 UP_M = 0.2
 """A body this high stands."""
@@ -491,6 +493,12 @@ class A1(CannotRobot):
         order = list(Severity)
         return sorted(found, key=lambda finding: order.index(finding.severity))
 
+    def check_wanted(self, ability: str) -> None:
+        """Refuse to hand the motors of a robot that stands to anybody: it would sink."""
+        native = self.native
+        if ability in MOTORS and isinstance(native, HighState) and stands(native):
+            raise would_sink()
+
     async def close(self) -> None:
         """Let go of the robot. `async with` does it for you."""
         await self._port.close()
@@ -579,6 +587,14 @@ def is_down(state: HighState) -> bool:
 def stands(state: HighState) -> bool:
     """Whether the walking controller carries the robot on its feet."""
     return not is_down(state) and state.body_height_m > UP_M
+
+
+def would_sink(remedy: str = "") -> BadRequestError:
+    """Return the refusal to talk to the motors of a robot that stands."""
+    return BadRequestError(
+        "the robot stands, and would sink where its motors are talked to",
+        remedy or "Lay it down first: rote a1 lie. A hanging one too: its legs must be soft.",
+    )
 
 
 def mode_words(mode: int) -> str:
