@@ -62,7 +62,7 @@ async function connect(url) {
 }
 
 async function confirmMotors() {
-  await $("to-motors").click();
+  await $("to-motors").click({ timeout: 5000 });
   await page.getByRole("dialog").getByText("one that stands would sink").waitFor();
   await page.getByRole("dialog").getByRole("button", { name: "It lies or hangs" }).click();
 }
@@ -74,7 +74,7 @@ async function withMotors(act) {
     try {
       await until(async () => ["connected", "off"].includes(await $("pill").getAttribute("data-state")), "it is connected, or refused", 40_000);
       if (await $("anew").isVisible()) {
-        await $("anew").click();
+        await $("anew").click({ timeout: 2000 });
         await until(async () => !(await $("anew").isVisible()), "it is connected anew");
       }
       if (await $("to-motors").isVisible()) await confirmMotors();
@@ -131,11 +131,11 @@ const story = {
     await withMotors(async () => {
       await go("Teach");
       await $("teach-name").fill("paw");
-      await $("teach-start").click({ timeout: 3000 });
+      await $("teach-start").click({ timeout: 1500 });
       await $("countdown").getByText("Hold the legs").waitFor();
       await $("recording").getByText("The legs are soft").waitFor({ timeout: 15_000 });
       await page.locator("[data-testid=chart]:not([data-samples='0'])").waitFor({ timeout: 10_000 });
-      await $("teach-end").click({ timeout: 3000 });
+      await $("teach-end").click({ timeout: 1500 });
       await $("result").getByText("paw").waitFor({ timeout: 10_000 });
     });
     await go("Library");
@@ -144,7 +144,7 @@ const story = {
   "the take is played, and STOP stops it": async () => {
     await withMotors(async () => {
       await go("Library");
-      await button("Play paw").click({ timeout: 3000 });
+      await button("Play paw").click({ timeout: 1500 });
       await until(async () => (await kind()) === "playing", "it plays", 8000);
       await $("stop").click();
       await $("stop-report").getByText("the legs stay where they are").waitFor({ timeout: 5000 });
@@ -154,9 +154,9 @@ const story = {
   "a stop while the legs are soft brakes them": async () => {
     await withMotors(async () => {
       await go("Teach");
-      if (await $("teach-another").isVisible()) await $("teach-another").click();
+      if (await $("teach-another").isVisible()) await $("teach-another").click({ timeout: 1500 });
       await $("teach-name").fill("cut off");
-      await $("teach-start").click({ timeout: 3000 });
+      await $("teach-start").click({ timeout: 1500 });
       await $("recording").waitFor({ timeout: 15_000 });
       await page.keyboard.press("Escape");
       await $("stop-report").getByText("the legs are braked").waitFor({ timeout: 5000 });

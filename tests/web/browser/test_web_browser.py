@@ -67,7 +67,7 @@ def _free_port() -> int:
 def _told(task: dict[str, Any], story: Path = STORY) -> dict[str, Any]:
     """Let the browser live the story, and return its report."""
     done = subprocess.run(
-        ["node", str(story)],
+        [*(("nice",) if shutil.which("nice") else ()), "node", str(story)],
         input=json.dumps(task),
         capture_output=True,
         text=True,
