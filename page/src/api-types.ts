@@ -69,6 +69,7 @@ export interface ConcatenateStep {
 export interface ConnectTo {
   url: string;
   key?: string | null;
+  wanted?: "look" | "teach" | null;
 }
 
 /** How the connection to the robot is. */
@@ -162,6 +163,9 @@ export interface Edited {
   times_s: number[];
   joints_rad: number[][];
   version: number;
+  build: string | null;
+  family: string | null;
+  title: string;
   duration_s: number;
   history: string[];
   marks: MarkNow[];
@@ -223,24 +227,42 @@ export interface Formats {
   formats: FormatFacts[];
 }
 
+/** A ball for a head. */
+export interface Head {
+  link: string;
+  at: number[];
+  radius: number;
+}
+
 /** One joint, and where it sits. */
 export interface JointFacts {
+  parent: string;
+  link: string;
+  origin: number[];
+  rpy: number[];
   index: number;
   name: string;
   lower_rad: number;
   upper_rad: number;
   taught: boolean;
   axis: number[];
-  origin: number[];
-  rpy: number[];
-  parent: string;
-  link: string;
+  part: string;
 }
 
-/** The robot as a tree of joints. */
+/** A robot as a tree of joints, and what to draw it with. */
 export interface Joints {
+  build: string;
+  family: string;
+  title: string;
+  limbs: "arms" | "legs";
+  base: string;
   joints: JointFacts[];
+  fixed: Mount[];
   rest_rad: number[];
+  sticks: Stick[];
+  shapes: Solid[];
+  head: Head | null;
+  floor: Place[];
   model: boolean;
 }
 
@@ -248,6 +270,12 @@ export interface Joints {
 export interface KeepStep {
   op: "keep";
   joints: string[];
+}
+
+/** Robots without a robot, and what addresses look like. */
+export interface KnownRobots {
+  simulated: SimulatedRobot[];
+  examples: string[];
 }
 
 /** Take some joints from another motion: joint right_arm takes its right arm. */
@@ -278,7 +306,7 @@ export interface ModeNow {
 
 /** Which mode. */
 export interface ModeTo {
-  target: "stand" | "damp";
+  target: "stand" | "damp" | "lie";
 }
 
 /** One take, with at most 1500 rows. */
@@ -291,6 +319,14 @@ export interface Motion {
   rate_hz: number;
   marks: MarkNow[];
   history: string[];
+}
+
+/** Where a link sits on another, in metres and rad. */
+export interface Mount {
+  parent: string;
+  link: string;
+  origin: number[];
+  rpy: number[];
 }
 
 /** A request without details: {}. */
@@ -307,6 +343,12 @@ export interface Perform {
   preset: number;
 }
 
+/** A place on a link, in metres. */
+export interface Place {
+  link: string;
+  at: number[];
+}
+
 /** A taught action, and how to play it. */
 export interface Play {
   name: string;
@@ -321,6 +363,7 @@ export interface PlayTake {
   steps?: (TrimStep | SmoothStep | SpeedStep | RetimeStep | MirrorStep | ReverseStep | ResampleStep | CloseLoopStep | KeepStep | DropStep | ToBuildStep | CrossFadeStep | ConcatenateStep | BlendStep | LayerStep | AverageStep)[];
   speed?: number | null;
   force?: boolean;
+  mapped?: boolean;
 }
 
 /** A factory action. */
@@ -376,10 +419,25 @@ export interface Robots {
   robots: RobotFound[];
 }
 
+/** A robot that can be simulated inside the server. */
+export interface SimulatedRobot {
+  build: string;
+  title: string;
+  url: string;
+}
+
 /** Take out trembling, without delay. A lower cutoff is smoother. */
 export interface SmoothStep {
   op: "smooth";
   cutoff_hz?: number;
+}
+
+/** A capsule on a link; where its radius is 0, a box, and `end` its half sizes. */
+export interface Solid {
+  link: string;
+  start: number[];
+  end: number[];
+  radius: number;
 }
 
 /** Make it faster or slower throughout. 2 is twice as fast. */
@@ -393,14 +451,25 @@ export interface Status {
   connection: Connection;
   mode: ModeNow | null;
   build: string | null;
+  family: string | null;
+  title: string | null;
   battery_percent: number | null;
   temperatures_c: number[];
   faults: string[];
   findings: FindingNow[];
   abilities: string[];
+  elsewhere: string[];
   activity: ActivityNow;
   commander: Commander;
   holding: boolean;
+}
+
+/** A line of the figure that stands for a robot. */
+export interface Stick {
+  side: "left" | "right" | "";
+  link: string;
+  start: Place;
+  end: Place;
 }
 
 /** What a stop did. */
@@ -425,6 +494,8 @@ export interface TakeEntry {
   versions: number[];
   tags: string[];
   variant: string;
+  family: string | null;
+  title: string;
   source: string;
   problem: string;
   thumbnail: string;

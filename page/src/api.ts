@@ -1,7 +1,7 @@
 /** Asking the server. Every refusal becomes an `ApiError` with words and a remedy. */
 
 import { TEXTS } from "./texts";
-import type { Actions, Curves, Edited, Finding, Found, Motion, RobotModel, Status, Step, Stopped, Take, Taught } from "./types";
+import type { Actions, Curves, Edited, Finding, Found, KnownRobots, Motion, RobotModel, Status, Step, Stopped, Take, Taught } from "./types";
 
 export class ApiError extends Error {
   constructor(
@@ -45,13 +45,17 @@ const part = encodeURIComponent;
 
 export const api = {
   status: () => ask<Status>("status"),
-  joints: () => ask<RobotModel & { model?: boolean }>("robot/joints"),
+  /** The robot that is connected, or one of a build. */
+  joints: (build?: string) => ask<RobotModel>(build ? `robot/joints?build=${part(build)}` : "robot/joints"),
+  shapes: (build: string) => `/api/robot/model?build=${part(build)}`,
+  robots: () => ask<KnownRobots>("robots"),
   preflight: () => ask<{ findings: Finding[] }>("preflight"),
   takeCommand: () => tell("command/take"),
-  connect: (url: string, key: string) => tell<Status>("connect", key ? { url, key } : { url }),
+  connect: (url: string, key: string, wanted?: "look" | "teach") =>
+    tell<Status>("connect", { url, ...(key ? { key } : {}), ...(wanted ? { wanted } : {}) }),
   disconnect: () => tell("disconnect"),
   discover: () => ask<{ robots: Found[] }>("discover?seconds=2"),
-  mode: (target: "stand" | "damp") => tell("mode", { target }),
+  mode: (target: "stand" | "damp" | "lie") => tell("mode", { target }),
   actions: () => ask<Actions>("actions"),
   teachStart: (name: string, overwrite: boolean) => tell("teach/start", overwrite ? { name, overwrite } : { name }),
   teachFinish: (save: boolean, name: string) => tell<Taught>("teach/finish", save ? { save, name } : { save }),
@@ -60,8 +64,8 @@ export const api = {
   teachCurve: (from: number) => ask<Curves>(`teach/curve?from=${from}`),
   play: (name: string, how: { speed?: number; loop?: boolean }) => tell("play", { name, ...how }),
   perform: (preset: number) => tell("perform", { preset }),
-  playTake: (take: string, steps: readonly Step[], version: number | undefined, speed: number | undefined, force: boolean) =>
-    tell("play/take", { take, steps, version, ...(speed ? { speed } : {}), ...(force ? { force } : {}) }),
+  playTake: (take: string, steps: readonly Step[], version: number | undefined, speed: number | undefined, yes: { force?: boolean; mapped?: boolean }) =>
+    tell("play/take", { take, steps, version, ...(speed ? { speed } : {}), ...yes }),
   pause: (paused: boolean) => tell("pause", { paused }),
   stop: () => tell<Stopped>("stop"),
   renameAction: (old: string, name: string) => tell("actions/rename", { old, new: name }),

@@ -20,9 +20,11 @@ export function degrees(rad: number): string {
   return `${value === 0 ? 0 : value}°`.replace("-", "\u2212");
 }
 
-/** `left_shoulder_pitch_joint` as `Left shoulder pitch`. */
+const LEGS: Record<string, string> = { FR: "front right", FL: "front left", RR: "rear right", RL: "rear left" };
+
+/** `left_shoulder_pitch_joint` as `Left shoulder pitch`, `FR_hip_joint` as `Front right hip`. */
 export function joint(name: string): string {
-  const words = name.replace(/_joint$/, "").replaceAll("_", " ");
+  const words = name.replace(/_joint$/, "").replace(/^([FR][LR])(?=_)/, (leg) => LEGS[leg] as string).replaceAll("_", " ");
   return words.charAt(0).toUpperCase() + words.slice(1);
 }
 
@@ -34,13 +36,26 @@ export function motion(name: string): string {
 
 /** `left_shoulder_pitch_joint` as `L shoulder pitch`, where there is little room. */
 export function shortJoint(name: string): string {
-  return joint(name).replace(/^Left /, "L ").replace(/^Right /, "R ");
+  return joint(name).replace(/^Left /, "L ").replace(/^Right /, "R ").replace(/^(Front|Rear) (left|right) /, (_, end: string, side: string) => `${end.charAt(0)}${side.charAt(0).toUpperCase()} `);
 }
 
-/** Whether a take is of a robot that the pendant cannot show or play: it knows the G1 alone. */
-export function foreign(names: readonly string[], known: readonly string[]): boolean {
-  return !names.some((name) => known.includes(name));
+/** Whether a take is of another family than a robot; what no family is known of may be tried. */
+export function foreign(take: string | null, robot: string | null): boolean {
+  return take !== null && robot !== null && take !== robot;
 }
+
+/** Which part of the body a joint belongs to, as the list of joints is divided. */
+export function group({ name, part }: { name: string; part: string }): Group {
+  const leg = /^([FR])([LR])_/.exec(name);
+  if (leg) return `${leg[1] === "F" ? "front" : "rear"}_${leg[2] === "L" ? "left" : "right"}` as Group;
+  if (part === "leg") return "legs";
+  if (part === "arm" || part === "wrist") return name.startsWith("left") ? "left_arm" : name.startsWith("right") ? "right_arm" : "others";
+  return part === "waist" || part === "head" ? part : "others";
+}
+
+/** In the order in which they are listed. */
+export const GROUPS = ["left_arm", "right_arm", "front_left", "front_right", "rear_left", "rear_right", "waist", "head", "legs", "others"] as const;
+export type Group = (typeof GROUPS)[number];
 
 /** Whether a check has left out what touches what; it says so in a note. */
 export function partly(findings: readonly { severity: string; kind: string }[]): boolean {

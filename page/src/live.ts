@@ -1,7 +1,7 @@
 /** The socket to the server: states in, stop and signs of life out; opened again when lost. */
 
 import { api, identity } from "./api";
-import { countdown, link, loadActions, loadTakes, model, notices, now, poses, report, say, soft, status, statusAt } from "./store";
+import { countdown, link, loadActions, loadModel, loadTakes, model, notices, now, poses, say, soft, status, statusAt } from "./store";
 import { signal } from "@preact/signals";
 import { TEXTS } from "./texts";
 import type { Message } from "./types";
@@ -51,7 +51,8 @@ function receive(message: Message): void {
       void begin();
       break;
     case "state":
-      poses.push({ t: message.t, q: message.q }, now());
+      // Not every robot tells where its joints are.
+      if (message.q.length) poses.push({ t: message.t, q: message.q }, now());
       if (soft.peek() !== message.soft) soft.value = message.soft;
       break;
     case "status": {
@@ -60,6 +61,7 @@ function receive(message: Message): void {
       statusAt.value = now();
       status.value = rest;
       if (rest.activity.kind === "idle") stopping.value = false;
+      if (rest.build !== null && model.peek() && rest.build !== model.peek()?.build) void loadModel();
       if (was?.state !== rest.connection.state || was.url !== rest.connection.url) {
         if (rest.connection.state !== "connected") poses.clear();
         void loadActions();
@@ -79,11 +81,7 @@ function receive(message: Message): void {
 }
 
 async function begin(): Promise<void> {
-  try {
-    model.value ??= await api.joints();
-  } catch (error) {
-    report(error);
-  }
+  if (!model.peek()) await loadModel();
   void loadActions();
   void loadTakes();
 }

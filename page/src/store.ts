@@ -2,10 +2,10 @@
 
 import { computed, effect, signal } from "@preact/signals";
 import { ApiError, api } from "./api";
-import { sentence } from "./format";
+import { foreign, sentence } from "./format";
 import { PoseStream } from "./interpolate";
 import { TEXTS } from "./texts";
-import type { Actions, Connection, RobotModel, Status, Step, Take } from "./types";
+import type { Actions, Connection, Limbs, RobotModel, Status, Step, Take } from "./types";
 
 export type Screen = "robot" | "teach" | "library" | "edit";
 export const SCREENS: Screen[] = ["robot", "teach", "library", "edit"];
@@ -17,7 +17,8 @@ export const status = signal<Status | null>(null);
 /** When the status came, on the page's clock in seconds. */
 export const statusAt = signal(0);
 export const soft = signal(false);
-export const model = signal<(RobotModel & { model?: boolean }) | null>(null);
+/** The robot that is connected; where none is, the last one, or the usual one. */
+export const model = signal<RobotModel | null>(null);
 export const poses = new PoseStream();
 
 export const now = (): number => performance.now() / 1000;
@@ -35,6 +36,45 @@ export const ready = computed(() => connected.value && mayCommand.value);
 
 export function can(ability: string): boolean {
   return status.value?.abilities.includes(ability) ?? false;
+}
+
+/** Whether the robot could do something at another level, which is connected to anew. */
+export function canElsewhere(ability: string): boolean {
+  return status.value?.elsewhere.includes(ability) ?? false;
+}
+
+/** What the robot is taught by. */
+export const limbs = computed<Limbs>(() => model.value?.limbs ?? "arms");
+
+let asking = false;
+
+/** Learn to know the robot that is connected. */
+export async function loadModel(): Promise<void> {
+  if (asking) return;
+  asking = true;
+  try {
+    model.value = await api.joints();
+  } catch (error) {
+    report(error);
+  } finally {
+    asking = false;
+  }
+}
+
+const known = new Map<string, Promise<RobotModel>>();
+
+/** Return a robot by its build, asked for once. */
+export function modelOf(build: string): Promise<RobotModel> {
+  const found = known.get(build) ?? api.joints(build);
+  known.set(build, found);
+  found.catch(() => known.delete(build));
+  return found;
+}
+
+/** Why a take cannot be played by the robot that is connected: it is of another kind. Empty where it can. */
+export function stranger(take: { family: string | null; title: string }): string {
+  const there = status.value;
+  return there?.family && foreign(take.family, there.family) ? TEXTS.foreign(take.title, there.title ?? there.family) : "";
 }
 
 // ---- motions --------------------------------------------------------------------------------
@@ -60,7 +100,8 @@ export function stateWords(there: Connection | null): string {
 }
 
 export async function loadActions(): Promise<void> {
-  if (!connected.peek()) return;
+  // A robot that keeps no actions has no list of them.
+  if (!connected.peek() || !can("list")) return;
   const asked = address;
   try {
     const told = await api.actions();
@@ -119,7 +160,16 @@ export const theme = kept("theme", THEMES, "auto");
 export const quality = kept("quality", QUALITIES, "auto");
 /** Whether the browser draws without a graphics card. */
 export const bare = signal(false);
-export const tipsRead = kept("tips", ["no", "yes"] as const, "no");
+const tipsReadFor = { arms: kept("tips", ["no", "yes"] as const, "no"), legs: kept("tips.legs", ["no", "yes"] as const, "no") };
+/** Whether the tips for this kind of robot were read: legs are another matter than arms. */
+export const tipsRead = {
+  get value() {
+    return tipsReadFor[limbs.value].value;
+  },
+  set value(read: "no" | "yes") {
+    tipsReadFor[limbs.value].value = read;
+  },
+};
 
 const systemDark = matchMedia("(prefers-color-scheme: dark)");
 const systemIsDark = signal(systemDark.matches);
@@ -134,6 +184,8 @@ effect(() => {
 // ---- what the 3D view shows besides the robot -----------------------------------------------
 
 export const ghost = signal<number[] | null>(null);
+/** Another robot than the live one, and its pose: the view shows it instead. */
+export const guest = signal<{ model: RobotModel; pose: number[] } | null>(null);
 export const pointed = signal<string | null>(null);
 export const onTurn = signal<((joint: string | null, value_rad: number) => void) | null>(null);
 export const countdown = signal<number | null>(null);
@@ -190,15 +242,20 @@ export interface Question {
 
 export const question = signal<Question | null>(null);
 
-/** Play a take of this computer. Where a check only warns, the person decides. */
-export function playTake(take: string, steps: readonly Step[] = [], version?: number, force = false): Promise<boolean> {
+/** Play a take of this computer. Where a check only warns, or it is of another build, the person decides. */
+export function playTake(take: string, steps: readonly Step[] = [], version?: number, yes: { force?: boolean; mapped?: boolean } = {}): Promise<boolean> {
   return attempt(async () => {
     try {
-      await api.playTake(take, steps, version, speed.value, force);
+      await api.playTake(take, steps, version, speed.value, yes);
     } catch (error) {
-      if (!(error instanceof ApiError && error.kind === "warned-motion")) throw error;
       const { title, words, confirm } = TEXTS.warned;
-      question.value = { title, words: sentence(words(error.message)), confirm, danger: true, then: () => playTake(take, steps, version, true) };
+      const ask = (more: { force?: boolean; mapped?: boolean }, said: string): void => {
+        question.value = { title, words: said, confirm, danger: true, then: () => playTake(take, steps, version, { ...yes, ...more }) };
+      };
+      if (!(error instanceof ApiError)) throw error;
+      if (error.kind === "warned-motion") ask({ force: true }, sentence(words(error.message)));
+      else if (error.kind === "other-build") ask({ mapped: true }, sentence(error.message));
+      else throw error;
     }
   });
 }

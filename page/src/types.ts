@@ -48,26 +48,81 @@ export interface Status {
   activity: Activity;
   commander: { client: string | null; you: boolean };
   holding: boolean;
+  /** Which machine is connected: its build, the family of that, and the build in words. */
+  build: string | null;
+  family: string | null;
+  title: string | null;
+  /** What the robot can do at another level, which is connected to anew. */
+  elsewhere: string[];
 }
 
 export type Vector = [number, number, number];
 
-export interface Joint {
-  index: number;
-  name: string;
-  lower_rad: number;
-  upper_rad: number;
-  taught: boolean;
-  axis: Vector;
+/** Where a link sits on another. */
+export interface Mount {
   origin: Vector;
   rpy: Vector;
   parent: string;
   link: string;
 }
 
+export interface Joint extends Mount {
+  /** Its place in a pose. */
+  index: number;
+  name: string;
+  lower_rad: number;
+  upper_rad: number;
+  taught: boolean;
+  axis: Vector;
+  /** Of the body: leg, waist, arm, wrist, head or finger. */
+  part: string;
+}
+
+/** A place on a link. */
+export interface Place {
+  link: string;
+  at: Vector;
+}
+
+/** A line of the figure that stands for a robot, and the link that moves it. */
+export interface Stick {
+  link: string;
+  start: Place;
+  end: Place;
+}
+
+/** A capsule on a link; where its radius is 0 a box, and `end` its half sizes. */
+export interface Solid {
+  link: string;
+  start: Vector;
+  end: Vector;
+  radius: number;
+}
+
+/** A robot of one build: its joints, and what to draw it with. */
 export interface RobotModel {
+  build: string;
+  family: string;
+  title: string;
+  /** What it is taught by. */
+  limbs: Limbs;
+  base: string;
   joints: Joint[];
+  fixed: Mount[];
   rest_rad: number[];
+  sticks: Stick[];
+  shapes: Solid[];
+  head: (Place & { radius: number }) | null;
+  floor: Place[];
+  /** Whether the server has its real shapes. */
+  model: boolean;
+}
+
+export type Limbs = "arms" | "legs";
+
+export interface KnownRobots {
+  simulated: { build: string; title: string; url: string }[];
+  examples: string[];
 }
 
 export interface Actions {
@@ -84,6 +139,9 @@ export interface Take {
   versions: number[];
   tags: string[];
   variant: string;
+  family: string | null;
+  /** The robot in words. */
+  title: string;
   source: string;
   problem: string;
   thumbnail: string;
@@ -105,6 +163,10 @@ export interface Motion extends Curves {
 
 export interface Edited extends Curves {
   version: number;
+  /** Which robot it is of. */
+  build: string | null;
+  family: string | null;
+  title: string;
   duration_s: number;
   history: string[];
   marks: unknown[];

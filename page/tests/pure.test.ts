@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { extent, movers, ranges, thinned, ticks } from "../src/curves";
-import { badName, degrees, foreign, freeName, joint, motion, partly, picture, remedied, seconds, sentence, shortJoint } from "../src/format";
+import { badName, degrees, foreign, freeName, group, joint, motion, partly, picture, remedied, seconds, sentence, shortJoint } from "../src/format";
 import { done, NOTHING_DONE, redo, undo } from "../src/history";
 import { focusOf, stops } from "../src/keys";
 import { Pace } from "../src/scene/pace";
@@ -153,13 +153,28 @@ describe("words and numbers", () => {
 });
 
 describe("a take of another robot", () => {
-  it("has none of the joints that are known here", () => {
-    const known = ["left_elbow_joint", "waist_yaw_joint"];
-    expect(foreign(["FR_hip_joint", "FR_thigh_joint"], known)).toBe(true);
-    expect(foreign(["waist_yaw_joint"], known)).toBe(false);
+  it("is of another family, and one of no family that is known may be tried", () => {
+    expect(foreign("a1", "g1")).toBe(true);
+    expect(foreign("g1", "g1")).toBe(false);
+    expect(foreign(null, "g1")).toBe(false);
+    expect(foreign("a1", null)).toBe(false);
   });
   it("is not said to be checked for collisions where a note says that nobody looked", () => {
     expect(partly([{ severity: "note", kind: "self-collision" }])).toBe(true);
     expect(partly([{ severity: "note", kind: "jump" }, { severity: "error", kind: "self-collision" }])).toBe(false);
+  });
+});
+
+describe("a leg of a quadruped", () => {
+  it("has a name that can be read, and a short one", () => {
+    expect(joint("FR_hip_joint")).toBe("Front right hip");
+    expect(shortJoint("RL_calf_joint")).toBe("RL calf");
+  });
+  it("is listed apart from the others, and a humanoid's legs together", () => {
+    expect(group({ name: "FL_thigh_joint", part: "leg" })).toBe("front_left");
+    expect(group({ name: "left_knee_joint", part: "leg" })).toBe("legs");
+    expect(group({ name: "right_wrist_yaw_joint", part: "wrist" })).toBe("right_arm");
+    expect(group({ name: "waist_yaw_joint", part: "waist" })).toBe("waist");
+    expect(group({ name: "tail_joint", part: "tail" })).toBe("others");
   });
 });

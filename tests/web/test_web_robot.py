@@ -131,7 +131,7 @@ def test_a_page_turns_to_another_robot_and_lets_go(tmp_path: Path) -> None:
     [
         "sim://g1?store=/tmp/evil.sqlite", "sim://../../etc", "file:///etc/passwd", "", "g1",
         "udp://", "udp://[", "http://127.0.0.1/", "webrtc://x?keylog=/tmp/x", "sim://g1/../x",
-        "dds://", "dds://lo?file=/etc/passwd", "a1://127.0.0.1",
+        "dds://", "dds://lo?file=/etc/passwd", "a1://", "a1://127.0.0.1?file=/etc/passwd",
     ],
 )  # fmt: skip
 def test_a_page_names_no_file_of_this_computer(tmp_path: Path, url: str) -> None:

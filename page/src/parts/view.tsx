@@ -3,13 +3,14 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { effect } from "@preact/signals";
 import type { Stage } from "../scene/stage";
-import { activity, bare, connected, connection, countdown, dark, ghost, model, now, onTurn, pointed, poses, quality, say } from "../store";
+import { api } from "../api";
+import { activity, bare, connected, connection, countdown, dark, ghost, guest, limbs, model, now, onTurn, pointed, poses, quality, say } from "../store";
 import { TEXTS } from "../texts";
 import { Notices } from "./dialog";
 import { Icon } from "./icons";
 
 function mood(): "idle" | "teaching" | "playing" | "lost" {
-  if (!connected.value) return "lost";
+  if (!connected.value || guest.value) return "lost";
   const kind = activity.value?.kind ?? "idle";
   if (kind === "teaching") return "teaching";
   return kind === "idle" ? "idle" : "playing";
@@ -20,7 +21,8 @@ export function View() {
   const stage = useRef<Stage | null>(null);
   const [tooSlow, setTooSlow] = useState(false);
   const [state, setState] = useState<"loading" | "shown" | "missing">("loading");
-  const known = model.value;
+  const visitor = guest.value;
+  const known = visitor?.model ?? model.value;
   const wanted = quality.value;
 
   useEffect(() => {
@@ -45,9 +47,10 @@ export function View() {
         });
         stage.current = shown;
         made.canvas.dataset["quality"] = made.quality;
+        made.canvas.dataset["robot"] = known.build;
         ends = [...follow(shown, made.canvas, () => setState("shown")), () => shown.dispose()];
         // Until they are there, and where they are not, it has shapes of its own.
-        if (known.model) void shown.wear("/api/robot/model").then(() => (made.canvas.dataset["shapes"] = "real"), () => undefined);
+        if (known.model) void shown.wear(api.shapes(known.build)).then(() => (made.canvas.dataset["shapes"] = "real"), () => undefined);
       } catch {
         setState("missing");
       }
@@ -66,10 +69,11 @@ export function View() {
       {state === "loading" && <p class="view-note">{TEXTS.stageLoading}</p>}
       {state === "missing" && <p class="view-note">{TEXTS.stageMissing}</p>}
       <div class="view-corner">
-        {!connected.value && <span class="chip still" data-testid="still">{TEXTS.stageStill}</span>}
-        {connection.value?.simulated && <span class="chip">{TEXTS.connection.simulated}</span>}
+        {!connected.value && !visitor && <span class="chip still" data-testid="still">{TEXTS.stageStill}</span>}
+        {visitor && <span class="chip ghost" data-testid="guest">{TEXTS.stageGuest(visitor.model.title)}</span>}
+        {connection.value?.simulated && !visitor && <span class="chip">{TEXTS.connection.simulated}</span>}
         {ghost.value && <span class="chip ghost">{TEXTS.ghostLabel}</span>}
-        {turnable && <span class="chip turn">{TEXTS.stageTurn}</span>}
+        {turnable && <span class="chip turn">{TEXTS.stageTurn[limbs.value]}</span>}
       </div>
       <button class="icon-button view-home" aria-label={TEXTS.stageHome} title={TEXTS.stageHome} onClick={() => stage.current?.home()}>
         <Icon name="home" />
@@ -77,7 +81,7 @@ export function View() {
       {countdown.value !== null && (
         <div class="countdown" role="alert" data-testid="countdown">
           <span class="countdown-number" key={countdown.value}>{countdown.value}</span>
-          <span>{TEXTS.teach.countdown}</span>
+          <span>{TEXTS.teach.countdown[limbs.value]}</span>
           <span class="countdown-end">{TEXTS.teach.countdownEnd}</span>
         </div>
       )}
@@ -100,7 +104,7 @@ function newCanvas(box: HTMLElement): HTMLCanvasElement {
 function follow(made: Stage, element: HTMLCanvasElement, shown: () => void): (() => void)[] {
   let frame = 0;
   const draw = (at: number): void => {
-    const pose = poses.at(now());
+    const pose = guest.peek()?.pose ?? poses.at(now());
     if (pose) made.show(pose);
     made.frame(at);
     element.dataset["frames"] = String(made.frames);

@@ -130,12 +130,36 @@ export function shell({ rings, along = "z", deep = 0.5, sides = 20, shade = 0.72
 
 /** Return a limb from `from` to `to` along an axis, its radius changing on the way. */
 export function limb(along: Along, from: Vector, to: Vector, start: number, end: number, deep = 0.6): BufferGeometry {
-  const axes: Record<Along, [number, number, number]> = { z: [0, 1, 2], x: [1, 2, 0], y: [2, 0, 1] };
-  const [x, y, z] = axes[along];
+  const [x, y, z] = ACROSS[along];
   const ring = (point: Vector, radius: number): Ring => ({
     at: [point[x] as number, point[y] as number, point[z] as number],
     x: radius,
     y: radius,
   });
   return shell({ rings: [ring(from, start), ring(to, end)], along, deep });
+}
+
+/** The rings of an egg with these half sizes. */
+export function egg(at: Vector, half: Vector): Ring[] {
+  return [-75, -55, -35, -15, 0, 15, 35, 55, 75].map((angle) => {
+    const turn = (angle * Math.PI) / 180;
+    return { at: [at[0], at[1], at[2] + half[2] * Math.sin(turn)], x: half[0] * Math.cos(turn), y: half[1] * Math.cos(turn) };
+  });
+}
+
+const ACROSS: Record<Along, [number, number, number]> = { z: [0, 1, 2], x: [1, 2, 0], y: [2, 0, 1] };
+
+/** Return a block with round edges around a middle, with these half sizes. */
+export function block(middle: Vector, half: Vector): BufferGeometry {
+  const along = (["x", "y", "z"] as const)[half.indexOf(Math.max(...half))] as Along;
+  const [x, y, z] = ACROSS[along];
+  const [mx, my, mz] = [middle[x] as number, middle[y] as number, middle[z] as number];
+  const [hx, hy, hz] = [half[x] as number, half[y] as number, half[z] as number];
+  const ring = (share: number, wide: number): Ring => ({ at: [mx, my, mz + share * hz], x: wide * hx, y: wide * hy, square: 4.5 });
+  return shell({ rings: [ring(-0.94, 0.9), ring(-0.75, 1), ring(0.75, 1), ring(0.94, 0.9)], along, deep: 0.12, sides: 36 });
+}
+
+/** Return a ball. */
+export function rounded(at: Vector, radius: number): BufferGeometry {
+  return shell({ rings: egg(at, [radius, radius, radius]), deep: 0.2, sides: 18 });
 }

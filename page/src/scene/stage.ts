@@ -8,10 +8,14 @@ import {
 } from "three";
 import { OrbitControls } from "three/examples/jsm/controls/OrbitControls.js";
 import { RoomEnvironment } from "three/examples/jsm/environments/RoomEnvironment.js";
-import type { RobotModel } from "../types";
+import type { Place, RobotModel, Vector } from "../types";
 import type { Easel, Quality } from "./easel";
-import { face, Figure, type Materials, type RealPart, Wardrobe } from "./figure";
+import { Figure } from "./figure";
+import { face } from "./g1";
 import { Pace } from "./pace";
+import type { Materials, RealPart } from "./parts";
+import { extents } from "./tree";
+import { Wardrobe } from "./wardrobe";
 
 export { easel } from "./easel";
 
@@ -25,15 +29,34 @@ export type OnTurn = (joint: string | null, value_rad: number) => void;
 const MOODS: Record<Mood, number> = { idle: 0x5ecbe8, teaching: 0xffb454, playing: 0x6ee7a0, lost: 0x6b7480 };
 /** What a robot fades to that is not there: where it stands is only where it was. */
 const ABSENT = new Color(0x8b939d);
-const LOOK_AT = new Vector3(0, 0, 0.74);
-const FROM = new Vector3(2.35, 0.95, 0.42).normalize();
-const TALL_M = 1.68; // with an arm raised
-const WIDE_M = 0.95;
+/** Where one looks at a robot from: what stands upright from the front, what is long from its side. */
+interface Gaze {
+  at: Vector3;
+  from: Vector3;
+  /** What is to be seen of it, with an arm or a leg raised. */
+  tall_m: number;
+  wide_m: number;
+  /** Its longest side. */
+  size_m: number;
+}
+
+function gaze(model: RobotModel): Gaze {
+  const { low, high } = extents(model);
+  const [long, wide, tall] = high.clone().sub(low).toArray();
+  const size_m = Math.max(long, wide, tall, 0.1);
+  if (tall >= long) {
+    return { at: new Vector3(0, 0, 0.56 * tall), from: new Vector3(2.35, 0.95, 0.42).normalize(), tall_m: 1.27 * size_m, wide_m: 0.72 * size_m, size_m };
+  }
+  return { at: new Vector3(0, 0, 0.5 * tall), from: new Vector3(1.5, 1.75, 0.75).normalize(), tall_m: 1.1 * size_m, wide_m: 1.35 * size_m, size_m };
+}
+
 /** Pixels per point without a graphics card: while things move, and when they have come to rest. */
 const COARSE = 0.75;
 const COARSEST = 0.5;
 const FINE = 1.5;
 const REST_MS = 450;
+/** A foot that is higher than this casts no shadow of its own. */
+const LIFTED_M = 0.09;
 /** Without a graphics card the processor draws, and the page waits for it: it shall have at least
     this much time for other things between two frames, and as long as the last one took. */
 const PAUSE_MS = 35;
@@ -135,12 +158,22 @@ function realParts(node: Object3D | undefined): RealPart[] {
   return parts;
 }
 
+/** The middle of what stands on the floor at rest, on each link that does. */
+function feetOf(robot: Figure, model: RobotModel): Place[] {
+  const low = model.floor.filter((place) => (robot.where(place)?.z ?? 1) < 0.04);
+  return [...new Set(low.map(({ link }) => link))].map((link) => {
+    const places = low.filter((place) => place.link === link).map(({ at }) => at);
+    return { link, at: [0, 1, 2].map((axis) => places.reduce((sum, at) => sum + (at[axis] as number), 0) / places.length) as Vector };
+  });
+}
+
 export class Stage {
   private readonly renderer: WebGLRenderer;
   private readonly scene = new Scene();
   private readonly camera = new PerspectiveCamera(30, 1, 0.1, 40);
   private readonly controls: OrbitControls;
-  private readonly wardrobe = new Wardrobe();
+  private readonly wardrobe: Wardrobe;
+  private readonly gaze: Gaze;
   private readonly worn: Materials;
   private readonly robot: Figure;
   private readonly ghost: Figure;
@@ -148,6 +181,7 @@ export class Stage {
   private readonly glow: MeshLambertMaterial;
   private readonly floor: Mesh<PlaneGeometry, MeshBasicMaterial>;
   private readonly spots: Mesh[] = [];
+  private readonly feet: Place[];
   private readonly watch: ResizeObserver;
   private dirty = true;
   private pose: number[];
@@ -194,20 +228,24 @@ export class Stage {
     this.lights(high);
     this.worn = materials(quality);
     this.glow = new MeshLambertMaterial({ color: 0x5ecbe8, emissive: 0x2a90ad, vertexColors: true });
+    this.wardrobe = new Wardrobe(model);
+    this.gaze = gaze(model);
     this.robot = new Figure(model, this.wardrobe, this.worn);
     this.ghost = new Figure(model, this.wardrobe, this.spirit);
     this.ghost.root.visible = false;
     this.ghost.root.traverse(unshaded);
     this.floor = new Mesh(new PlaneGeometry(6, 6), new MeshBasicMaterial({ transparent: true, depthWrite: false, toneMapped: false }));
     this.scene.add(this.floor, this.robot.root, this.ghost.root);
+    this.robot.pose(model.rest_rad);
+    this.feet = feetOf(this.robot, model);
     this.shadows(high);
     this.pose = [...model.rest_rad];
     this.controls = new OrbitControls(this.camera, canvas);
-    this.controls.target.copy(LOOK_AT);
+    this.controls.target.copy(this.gaze.at);
     this.controls.enableDamping = high;
     this.controls.maxPolarAngle = Math.PI * 0.53;
-    this.controls.minDistance = 0.6;
-    this.controls.maxDistance = 8;
+    this.controls.minDistance = 0.45 * this.gaze.size_m;
+    this.controls.maxDistance = 6 * this.gaze.size_m;
     this.controls.addEventListener("start", () => {
       this.framing = false;
     });
@@ -247,7 +285,8 @@ export class Stage {
       this.scene.add(catcher);
     }
     const spot = spotTexture();
-    for (const size of [0.34, 0.34, 0.95]) {
+    const whole = this.gaze.size_m;
+    for (const size of [...this.feet.map(() => (0.5 * whole) / Math.max(2, this.feet.length)), 0.72 * whole]) {
       const material = new MeshBasicMaterial({ map: spot, transparent: true, depthWrite: false, opacity: high ? 0.45 : 0.85 });
       const mesh = new Mesh(new PlaneGeometry(size, size * 0.8), material);
       mesh.position.z = 0.002;
@@ -319,7 +358,7 @@ export class Stage {
 
   home(): void {
     this.framing = true;
-    this.controls.target.copy(LOOK_AT);
+    this.controls.target.copy(this.gaze.at);
     this.fit();
   }
 
@@ -331,8 +370,9 @@ export class Stage {
     this.camera.updateProjectionMatrix();
     if (this.framing) {
       const half = Math.tan((this.camera.fov * Math.PI) / 360);
-      const away = Math.max(TALL_M / 2 / half, WIDE_M / 2 / half / this.camera.aspect);
-      this.camera.position.copy(LOOK_AT).addScaledVector(FROM, away);
+      const { at, from, tall_m, wide_m } = this.gaze;
+      const away = Math.max(tall_m / 2 / half, wide_m / 2 / half / this.camera.aspect);
+      this.camera.position.copy(at).addScaledVector(from, away);
       this.controls.update();
     }
     this.dirty = true;
@@ -359,9 +399,12 @@ export class Stage {
     if (moved) {
       this.robot.pose(this.pose);
       this.lastPose = this.pose;
-      ["left_ankle_roll_link", "right_ankle_roll_link"].forEach((link, index) => {
-        const at = this.robot.links.get(link)?.localToWorld(new Vector3(0.03, 0, 0));
-        if (at) this.spots[index]?.position.set(at.x, at.y, 0.002);
+      this.feet.forEach((foot, index) => {
+        const at = this.robot.where(foot);
+        const spot = this.spots[index];
+        if (!at || !spot) return;
+        spot.position.set(at.x, at.y, 0.002);
+        spot.visible = at.z < LIFTED_M;
       });
     }
     this.draw();

@@ -5,12 +5,12 @@ import { folded, inDegrees } from "../checks";
 import { freeName, joint as jointName, partly, picture, seconds, sentence } from "../format";
 import { Chart } from "../parts/chart";
 import { Icon } from "../parts/icons";
-import { attempt, can, go, loadTakes, pointed, question, ready, takes } from "../store";
+import { attempt, can, go, limbs, loadTakes, pointed, question, ready, stranger, takes } from "../store";
 import { TEXTS } from "../texts";
 import type { Mark } from "../types";
 import {
-  chooseVersion, describe, edited, following, history, isForeign, opened, play, playhead, preview, previewing, redoStep, save, seek, selection, step,
-  stopPreview, undoStep, versions, working,
+  chooseVersion, describe, edited, following, history, opened, play, playhead, preview, previewing, redoStep, save, seek, selection, step,
+  stopPreview, strange, undoStep, versions, whose, working,
 } from "./editing";
 
 const T = TEXTS.edit;
@@ -28,7 +28,7 @@ function Choose() {
           <li key={take.name} class="item">
             <button class="item-main pick" onClick={() => go("edit", take.name)}>
               <img class="thumb" src={picture(take.thumbnail)} alt="" width={112} height={34} />
-              <span class="item-words"><span class="item-name">{take.name}</span> <span class="muted">{seconds(take.duration_s)}</span></span>
+              <span class="item-words"><span class="item-name">{take.name}</span> <span class="muted">{[seconds(take.duration_s), stranger(take) && take.title].filter(Boolean).join(" · ")}</span></span>
             </button>
           </li>
         ))}
@@ -134,7 +134,8 @@ function Checks() {
         <h2 id="checks-title">{T.findings}</h2>
         {!made.ok && <span class="chip bad">{T.cannot}</span>}
       </div>
-      {isForeign.value && <p class="bad-words" data-testid="foreign">{T.foreign}</p>}
+      {strange.value && <p class="bad-words" data-testid="foreign">{strange.value}</p>}
+      {whose.value === null && <p class="bad-words">{T.unknown}</p>}
       {found.length === 0 && <p class="fine"><Icon name="check" /><span>{partly(notes) ? T.finePartly : T.fine}</span></p>}
       <ul class="findings">{rows.slice(0, MOST_FINDINGS)}</ul>
       {more > 0 && (
@@ -239,8 +240,8 @@ export function EditDock({ inert }: { inert: boolean }) {
             <Icon name={previewing.value ? "pause" : "play"} />{previewing.value ? T.stopPreview : T.preview}
           </button>
           {can("stream") && (
-            <button class="button" disabled={!ready.value || working.value || !made.ok || isForeign.value}
-              title={isForeign.value ? T.foreign : made.ok ? TEXTS.library.playTip : T.cannot} data-testid="edit-play"
+            <button class="button" disabled={!ready.value || working.value || !made.ok || strange.value !== ""}
+              title={strange.value || (made.ok ? TEXTS.library.playTip[limbs.value] : T.cannot)} data-testid="edit-play"
               onClick={play}>{T.play}</button>
           )}
           <button class="button primary" disabled={working.value} onClick={ask} data-testid="save-as">{T.save}</button>

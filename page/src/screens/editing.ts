@@ -2,13 +2,13 @@
 
 import { computed, effect, signal } from "@preact/signals";
 import { api } from "../api";
-import { foreign, seconds } from "../format";
+import { seconds } from "../format";
 import { done, type History, NOTHING_DONE, redo, undo } from "../history";
 import { rowAt } from "../interpolate";
 import type { Selection } from "../parts/chart";
-import { activity, editing, ghost, go, loadTakes, model, now, playTake, poses, report, say, screen, statusAt, takes } from "../store";
+import { activity, editing, ghost, go, guest, loadTakes, model, modelOf, now, playTake, poses, report, say, screen, statusAt, stranger, takes } from "../store";
 import { TEXTS } from "../texts";
-import type { Edited, Step } from "../types";
+import type { Edited, RobotModel, Step } from "../types";
 
 export const history = signal<History>(NOTHING_DONE);
 export const edited = signal<Edited | null>(null);
@@ -17,10 +17,21 @@ export const playhead = signal(0);
 export const previewing = signal(false);
 export const working = signal(false);
 export const opened = signal<string | null>(null);
-/** Whether the take is of a robot that is neither shown nor played here. */
-export const isForeign = computed(() => {
-  const known = model.value?.joints.map(({ name }) => name);
-  return known !== undefined && edited.value !== null && foreign(edited.value.names, known);
+/** Why the robot that is connected cannot play the take: it is of another kind. Empty where it can. */
+export const strange = computed(() => (edited.value ? stranger(edited.value) : ""));
+
+/** The robot that the take is of; nothing while it is asked for, null where it is not known. */
+export const whose = signal<RobotModel | null | undefined>(undefined);
+
+effect(() => {
+  const build = edited.value?.build;
+  if (!build) {
+    whose.value = edited.value ? null : undefined;
+    return;
+  }
+  if (whose.peek()?.build === build) return;
+  whose.value = undefined;
+  modelOf(build).then((found) => edited.peek()?.build === build && (whose.value = found), report);
 });
 
 /** The versions of the take that can be edited, the oldest first. */
@@ -137,12 +148,11 @@ effect(() => {
 // ---- the ghost ------------------------------------------------------------------------------
 
 /** The whole robot as it would be at a moment of the take; other joints stay as they are. */
-function poseAt(made: Edited, time: number): number[] {
-  const known = model.peek();
-  const pose = [...(poses.at(now()) ?? known?.rest_rad ?? [])];
+function poseAt(made: Edited, time: number, robot: RobotModel, from: readonly number[]): number[] {
+  const pose = [...from];
   const row = rowAt(made.times_s, made.joints_rad, time);
   made.names.forEach((name, column) => {
-    const index = known?.joints.find((joint) => joint.name === name)?.index;
+    const index = robot.joints.find((joint) => joint.name === name)?.index;
     if (index !== undefined) pose[index] = row[column] as number;
   });
   return pose;
@@ -150,9 +160,14 @@ function poseAt(made: Edited, time: number): number[] {
 
 effect(() => {
   const made = edited.value;
+  const robot = whose.value;
   const time = playhead.value;
-  const shown = screen.value === "edit" && opened.value && !isForeign.value && !following.value;
-  ghost.value = made && shown ? poseAt(made, time) : null;
+  const live = model.value;
+  const shown = screen.value === "edit" && opened.value && made && robot;
+  // A take of the same kind of robot is a ghost beside it; another robot is shown in its stead.
+  const same = shown && live?.family === robot.family;
+  ghost.value = same && !following.value ? poseAt(made, time, live, poses.at(now()) ?? live.rest_rad) : null;
+  guest.value = shown && !same ? { model: robot, pose: poseAt(made, time, robot, robot.rest_rad) } : null;
 });
 
 let frame = 0;

@@ -4,7 +4,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { api } from "../api";
 import { motion, picture, seconds, sentence } from "../format";
 import { Icon } from "../parts/icons";
-import { actions, attempt, can, connected, go, loadActions, loadTakes, loop, playTake, question, ready, report, say, type Screen, speed, takes } from "../store";
+import { actions, attempt, can, connected, go, limbs, loadActions, loadTakes, loop, playTake, question, ready, report, say, type Screen, speed, stranger, takes } from "../store";
 import { TEXTS } from "../texts";
 import type { Take } from "../types";
 
@@ -69,6 +69,9 @@ function Taught({ wanted }: { wanted: (text: string) => boolean }) {
   const listed = actions.value;
   const shown = listed?.taught.filter((action) => wanted(action.name)) ?? [];
   const how = can("tempo") ? { speed: speed.value, loop: loop.value } : {};
+  if (connected.value && !can("list")) {
+    return <section class="card" aria-labelledby="taught-title"><h2 id="taught-title" tabIndex={-1}>{T.robot}</h2><p class="muted" data-testid="no-actions">{T.ownTakes}</p></section>;
+  }
   return (
     <section class="card" aria-labelledby="taught-title">
       <div class="row spread">
@@ -84,7 +87,7 @@ function Taught({ wanted }: { wanted: (text: string) => boolean }) {
           <li key={name} class="item" data-testid="action" data-name={name}>
             <div class="item-main wraps">
               <div class="item-words"><p class="item-name">{name}</p><p class="muted">{seconds(duration_s)}</p></div>
-              <button class="button primary" disabled={!ready.value} onClick={() => attempt(() => api.play(name, how))} aria-label={`${T.play} ${name}`} title={T.playTip}>
+              <button class="button primary" disabled={!ready.value} onClick={() => attempt(() => api.play(name, how))} aria-label={`${T.play} ${name}`} title={T.playTip[limbs.value]}>
                 <Icon name="play" /><span class="wide-only">{T.play}</span>
               </button>
               {can("rename") && (
@@ -133,8 +136,8 @@ function Tags({ take }: { take: Take }) {
 
 function TakeRow({ take }: { take: Take }) {
   const [open, setOpen] = useState(false);
-  const known = take.variant.startsWith("g1");
-  const facts = [seconds(take.duration_s), take.version > 1 ? T.version(take.version) : "", known ? "" : T.foreign(take.variant), take.source, ...take.tags].filter(Boolean);
+  const strange = stranger(take);
+  const facts = [seconds(take.duration_s), take.version > 1 ? T.version(take.version) : "", strange && take.title, take.source, ...take.tags].filter(Boolean);
   return (
     <li class="item" data-testid="take" data-name={take.name}>
       <div class="item-main wraps">
@@ -142,9 +145,10 @@ function TakeRow({ take }: { take: Take }) {
         <div class="item-words">
           <p class="item-name">{take.name}</p>
           {take.problem ? <p class="bad-words">{sentence(take.problem)}</p> : <p class="muted">{facts.join(" · ")}</p>}
+          {!take.problem && strange && <p class="muted small" data-testid="foreign">{strange}</p>}
         </div>
         {!take.problem && can("stream") && (
-          <button class="button primary" disabled={!ready.value || !known} onClick={() => playTake(take.name)} aria-label={`${T.play} ${take.name}`} title={known ? T.playTip : TEXTS.edit.foreign}>
+          <button class="button primary" disabled={!ready.value || strange !== ""} onClick={() => playTake(take.name)} aria-label={`${T.play} ${take.name}`} title={strange || T.playTip[limbs.value]}>
             <Icon name="play" /><span class="wide-only">{T.play}</span>
           </button>
         )}

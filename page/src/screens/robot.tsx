@@ -2,15 +2,72 @@
 
 import { useEffect, useRef, useState } from "preact/hooks";
 import { api } from "../api";
-import { degrees, joint as jointName, sentence } from "../format";
+import { degrees, group, GROUPS, joint as jointName, sentence } from "../format";
 import { Findings } from "../parts/findings";
 import { Icon } from "../parts/icons";
-import { attempt, connected, connection, mayCommand, model, now, pointed, poses, question, ready, report, stateWords, status } from "../store";
+import { attempt, can, canElsewhere, connected, connection, mayCommand, model, now, pointed, poses, question, ready, report, stateWords, status } from "../store";
 import { TEXTS } from "../texts";
-import type { Found, Joint } from "../types";
+import type { Found, Joint, KnownRobots } from "../types";
 
 const T = TEXTS.connection;
 const EMBEDDED = "sim://g1";
+
+/** Ask whether the robot lies or hangs, and connect to its motors; the server looks too, where it can. */
+export function askForMotors(): void {
+  const url = connection.peek()?.url;
+  const { toMotorsQuestion, toMotorsDanger, toMotorsConfirm } = TEXTS.levels;
+  if (!url) return;
+  question.value = {
+    title: toMotorsQuestion, words: toMotorsDanger, confirm: toMotorsConfirm, danger: true,
+    then: () => attempt(() => api.connect(url, "", "teach")),
+  };
+}
+
+/** A robot with levels: which one is connected, and the way to the other. */
+export function Levels() {
+  const there = connection.value;
+  const words = TEXTS.levels;
+  if (!there?.url || there.state === "connecting") return null;
+  const back = (): void => void attempt(() => api.connect(there.url as string, "", "look"));
+  if (canElsewhere("teach")) {
+    return (
+      <div class="stack" data-testid="levels">
+        {there.state === "connected" && <p class="muted">{words.toMotorsWords}</p>}
+        <div class="row wrap">
+          <button type="button" class="button" disabled={!mayCommand.value} onClick={askForMotors} data-testid="to-motors">{words.toMotors}</button>
+          {canElsewhere("walk") && <button type="button" class="button" disabled={!mayCommand.value} onClick={back} data-testid="to-walking">{words.toWalking}</button>}
+        </div>
+      </div>
+    );
+  }
+  if (!canElsewhere("walk")) return null;
+  return (
+    <div class="stack" data-testid="levels">
+      <p class="muted">{words.toWalkingWords}</p>
+      <div class="row wrap"><button type="button" class="button" disabled={!mayCommand.value} onClick={back} data-testid="to-walking">{words.toWalking}</button></div>
+    </div>
+  );
+}
+
+/** The robots that the server can simulate itself; asked for when somebody looks. */
+function Simulated({ onChoose, free }: { onChoose: (url: string) => void; free: boolean }) {
+  const [known, setKnown] = useState<KnownRobots | null>(null);
+  useEffect(() => {
+    api.robots().then(setKnown, report);
+  }, []);
+  return (
+    <>
+      <label class="field">
+        <span>{T.simulate}</span>
+        <select disabled={!free} value="" data-testid="simulate" onChange={(event) => event.currentTarget.value && onChoose(event.currentTarget.value)}>
+          <option value="">–</option>
+          {known?.simulated.map(({ url, title }) => <option key={url} value={url}>{title} ({url})</option>)}
+        </select>
+        <small class="muted">{T.simulateNote}</small>
+      </label>
+    </>
+  );
+}
 
 /** Where connecting has failed, on a wire that has stages. */
 function Stages({ failed }: { failed: string }) {
@@ -54,9 +111,11 @@ function Connection() {
           <span class={`dot ${state}`} aria-hidden="true" />{lost ? `${stateWords(there)}, ${T.again}` : stateWords(there)}
           {there?.simulated && <span class="chip">{T.simulated}</span>}</p>
         {there?.url && <p class="mono">{there.url}</p>}
+        {state === "connected" && status.value?.title && <p class="muted" data-testid="title">{sentence(status.value.title)}</p>}
         {there?.words && state !== "connected" && <p>{sentence(there.words)}</p>}
         {there?.stage && state !== "connected" && <Stages failed={there.stage} />}
         {there?.remedy && <p class="remedy">{sentence(there.remedy)}</p>}
+        <Levels />
       </div>
       <details class="more">
         <summary>{T.change}</summary>
@@ -65,6 +124,7 @@ function Connection() {
             <button type="button" class="button" disabled={!free} onClick={() => connect(EMBEDDED)}>{T.useSimulated}</button>
             <button type="button" class="button" disabled={looking} onClick={look}>{looking ? T.discovering : T.discover}</button>
           </div>
+          <Simulated onChoose={connect} free={free} />
           {found && <p class="muted">{T.found(found.length)}</p>}
           {found?.map((robot) => (
             <button type="button" key={robot.url} class="button wide" onClick={() => connect(robot.url, key.trim())}>
@@ -121,20 +181,15 @@ function Health() {
           <dd>{told?.faults.length ? told.faults.map((fault) => (typeof fault === "string" ? fault : fault.words)).join("; ") : connected.value ? words.none : words.unknown}</dd>
         </div>
       </dl>
-      <div class="row">
-        <button class="button" disabled={!ready.value} onClick={() => attempt(() => api.mode("stand"))}>{words.stand}</button>
-        <button class="button" disabled={!ready.value} onClick={damp}>{words.damp}</button>
-      </div>
+      {(can("mode") || !connected.value) && (
+        <div class="row wrap">
+          <button class="button" disabled={!ready.value} onClick={() => attempt(() => api.mode("stand"))}>{words.stand}</button>
+          {can("lie") && <button class="button" disabled={!ready.value} onClick={() => attempt(() => api.mode("lie"))}>{words.lie}</button>}
+          <button class="button" disabled={!ready.value} onClick={damp}>{words.damp}</button>
+        </div>
+      )}
     </section>
   );
-}
-
-const GROUPS = ["left_arm", "right_arm", "waist", "legs"] as const;
-
-function group({ name }: Joint): (typeof GROUPS)[number] {
-  if (name.startsWith("waist")) return "waist";
-  if (/hip|knee|ankle/.test(name)) return "legs";
-  return name.startsWith("left") ? "left_arm" : "right_arm";
 }
 
 /** One joint's angle between its limits; drawn by hand, ten times a second. */
@@ -175,11 +230,12 @@ function Row({ joint }: { joint: Joint }) {
 function Joints() {
   const known = model.value;
   if (!known) return null;
+  const groups = GROUPS.filter((name) => known.joints.some((joint) => group(joint) === name));
   return (
     <section class="card" aria-labelledby="joints-title">
       <h2 id="joints-title">{TEXTS.joints.title}</h2>
-      {GROUPS.map((name) => (
-        <details key={name} class="more" open={name === "right_arm"}>
+      {groups.map((name) => (
+        <details key={name} class="more" open={name === "right_arm" || name === "front_right" || groups.length === 1}>
           <summary>{TEXTS.joints.groups[name]}</summary>
           <table class="joints">
             <thead class="hidden">
@@ -193,6 +249,15 @@ function Joints() {
   );
 }
 
+/** A robot whose protection has tripped does nothing more until somebody has looked at it. */
+export function Anew() {
+  const there = status.value;
+  const url = there?.connection.url;
+  if (!connected.value || !url || !there.faults.length || !there.elsewhere.length) return null;
+  const level = can("teach") ? "teach" : "look"; // the same as now
+  return <button class="button" disabled={!mayCommand.value} onClick={() => attempt(() => api.connect(url, "", level))} data-testid="anew">{TEXTS.levels.lookedAt}</button>;
+}
+
 export function RobotScreen() {
   return (
     <>
@@ -200,6 +265,7 @@ export function RobotScreen() {
       <section class="card" aria-labelledby="preflight-title">
         <h2 id="preflight-title">{TEXTS.preflight.title}</h2>
         {connected.value ? <Findings findings={status.value?.findings ?? []} fine={TEXTS.preflight.fine} /> : <p class="muted">{TEXTS.preflight.unknown}</p>}
+        <Anew />
       </section>
       <Health />
       <Joints />

@@ -10,10 +10,11 @@ import { Chart } from "../parts/chart";
 import { Findings } from "../parts/findings";
 import { Icon } from "../parts/icons";
 import {
-  actions, activity, attempt, can, countdown, go, loadActions, loadTakes, loop, model, now, onTurn, playTake, pointed, poses, question, ready, report, say, speed,
+  actions, activity, attempt, can, canElsewhere, connected, countdown, go, limbs, loadActions, loadTakes, loop, model, now, onTurn, playTake, pointed, poses, question, ready, report, say, speed,
   status, statusAt, takes, tipsRead,
 } from "../store";
 import { TEXTS } from "../texts";
+import { Anew, Levels } from "./robot";
 import type { Curves, Mark, Taught } from "../types";
 
 const T = TEXTS.teach;
@@ -52,7 +53,7 @@ function Tips() {
     <section class="card tips" aria-labelledby="tips-title" data-testid="tips">
       <h2 id="tips-title">{T.tipsTitle}</h2>
       <ol>
-        {T.tips.map(([title, words]) => <li key={title}><strong>{title}</strong><span>{words}</span></li>)}
+        {T.tips[limbs.value].map(([title, words]) => <li key={title}><strong>{title}</strong><span>{words}</span></li>)}
       </ol>
       <button class="button primary big-button" onClick={done}>{T.tipsDone}</button>
     </section>
@@ -83,6 +84,8 @@ function obstacle(wanted: string): string {
   const returning = doing?.name === "" && doing.phase === "return";
   if (doing && doing.kind !== "idle" && !returning) return T.busy(doing.kind === "performing" ? motion(doing.name) : doing.name);
   if (status.value?.mode?.balanced === false) return T.unbalanced;
+  // A robot that rote drives itself does nothing more after a protection has tripped.
+  if (status.value?.faults.length && !can("list")) return T.tripped;
   const exists = actions.value?.taught.some((action) => action.name === wanted) ?? false;
   if (exists) return can("overwrite") ? "" : T.takenRemedy;
   if ((actions.value?.free_places ?? 1) <= 0) return T.full;
@@ -198,13 +201,14 @@ function Ready() {
         <button class="link" onClick={() => (tipsRead.value = "no")}>{T.tipsAgain}</button>
       </div>
       {wrong.length > 0 && <Findings findings={wrong} fine="" />}
-      {wrong.length > 0 && <button class="button" disabled={!ready.value} onClick={() => attempt(() => api.mode("stand"))}>{TEXTS.health.stand}</button>}
+      <Anew />
+      {wrong.length > 0 && can("mode") && <button class="button" disabled={!ready.value} onClick={() => attempt(() => api.mode("stand"))}>{TEXTS.health.stand}</button>}
       <Name overwrites={exists} />
       <Hand />
       <button class="button primary big-button" disabled={!ready.value || busy.value || against !== ""} aria-describedby="start-note" onClick={() => start(exists && can("overwrite"))} data-testid="teach-start">
         <span class="record" aria-hidden="true" />{T.start}
       </button>
-      <p id="start-note" class={against ? "bad-words" : "muted"}>{against || `${T.startNote(COUNT_S)} ${T.places(free)}.`}</p>
+      <p id="start-note" class={against ? "bad-words" : "muted"}>{against || `${T.startNote(COUNT_S, limbs.value)} ${can("list") ? `${T.places(free)}.` : ""}`}</p>
     </section>
   );
 }
@@ -263,7 +267,7 @@ function dragger(): (joint: string | null, value: number) => void {
 
 function Drag() {
   const joints = model.value?.joints.filter((joint) => joint.taught) ?? [];
-  const [chosen, setChosen] = useState("right_shoulder_pitch_joint");
+  const [chosen, setChosen] = useState("right_shoulder_pitch_joint"); // where the robot has it
   const [send] = useState(dragger);
   const joint = joints.find((each) => each.name === chosen) ?? joints[0];
   const [value, setValue] = useState<number | null>(null);
@@ -334,7 +338,7 @@ function Recording() {
   return (
     <section class="card recording" aria-labelledby="recording-title" data-testid="recording">
       <h2 id="recording-title" class="live" ref={title} tabIndex={-1}><span class="record live" aria-hidden="true" />{paused.value ? T.paused : T.recording}</h2>
-      <p class="muted">{T.soft}</p>
+      <p class="muted">{T.soft[limbs.value]}</p>
       <Elapsed />
       <div class="row fill">
         <button class="button primary big-button" disabled={!ready.value || busy.value} onClick={() => finish(true)} data-testid="teach-end">
@@ -415,11 +419,23 @@ function Result({ taught, saved }: { taught: Taught; saved: string }) {
   );
 }
 
+/** What the robot that is connected cannot do, and at which other level it can. */
+function NotHere() {
+  return (
+    <section class="card" aria-labelledby="ready-title" data-testid="not-here">
+      <h2 id="ready-title">{T.title}</h2>
+      {!canElsewhere("teach") && <p class="muted">{T.noWire}</p>}
+      <Levels />
+    </section>
+  );
+}
+
 export function TeachScreen() {
   const on = recording();
   // Before the first sample there is nothing to ask for.
   useRecording(on && (activity.value?.samples ?? 0) > 0);
   if (on) return <Recording />;
+  if (connected.value && !can("teach")) return <NotHere />;
   if (tipsRead.value === "no") return <Tips />;
   if (result.value) return <Result taught={result.value.taught} saved={result.value.name} />;
   return <Ready />;

@@ -135,8 +135,7 @@ def robot(build: Build) -> str:
 
 def limbs(build: Build) -> str:
     """Return what a robot is taught by: its arms, or its legs."""
-    parts = {joint.part for joint in build.taught_joints}
-    return "legs" if parts == {"leg"} else "arms"
+    return build.limbs
 
 
 def health(state: RobotState, build: Build) -> str:

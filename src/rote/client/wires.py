@@ -25,10 +25,14 @@ SERVICES = frozenset(
 DDS = SERVICES - {"topics"} | {"stream"}
 IN_PROCESS = FRAMES | {"rename", "delete"}
 """A robot inside this process can be told more than the frames have words for."""
-QUADRUPED = frozenset({"states", "stop", "teach", "pause", "stream", "control", "walk", "pose"})
+QUADRUPED = frozenset(
+    {"states", "stop", "teach", "pause", "stream", "control", "walk", "pose", "lie"}
+)
 """What an A1 can do, at its high level or at its low one."""
 
 
+EXAMINE = "examine"
+"""To look at a robot without any harm, whichever level its URL names: an ability to connect for."""
 _SIMULATED = frozenset({"hand"})
 """Arms that a script moves, in place of a person's hand."""
 _HANDS = frozenset({"hands"})
@@ -48,16 +52,36 @@ class Wire:
     """Whether robots are found there by listening to what everybody says."""
     takes_key: bool = False
     """Whether a robot may want its own key, and the session's secrets can be logged."""
+    in_process: bool = False
+    """Whether the robot is simulated inside this process, and the URL names its build."""
+    has_levels: bool = False
+    """Whether a robot there has levels with different abilities: what it is wanted for decides."""
+    asks: frozenset[str] = frozenset({"build"})
+    """What its URLs may ask for behind the `?` wherever they come from, a page included: nothing
+    that names a file of this computer."""
 
 
 WIRES: dict[str, Wire] = {
     wire.scheme: wire
     for wire in (
         Wire("udp", "udp://HOST[:PORT]", FRAMES),
-        Wire("sim", EMBEDDED, IN_PROCESS),
+        Wire("sim", EMBEDDED, IN_PROCESS, in_process=True, asks=frozenset()),
         Wire("webrtc", "webrtc://HOST", SERVICES, _SIMULATED, takes_key=True),
-        Wire("dds", "dds://INTERFACE", DDS, _SIMULATED | _HANDS, is_bus=True),
-        Wire("a1", "a1://HOST", QUADRUPED),
+        Wire(
+            "dds",
+            "dds://INTERFACE",
+            DDS,
+            _SIMULATED | _HANDS,
+            is_bus=True,
+            asks=frozenset({"build", "domain"}),
+        ),
+        Wire(
+            "a1",
+            "a1://HOST",
+            QUADRUPED,
+            has_levels=True,
+            asks=frozenset({"level", "dialect"}),
+        ),
     )
 }
 

@@ -357,6 +357,11 @@ class Build:
         """The joints that are taught, in the order of `taught`."""
         return tuple(self.joints[column] for column in self.taught_columns)
 
+    @property
+    def limbs(self) -> str:
+        """What it is taught by: `legs` where only legs are taught, else `arms`."""
+        return "legs" if {joint.part for joint in self.taught_joints} == {"leg"} else "arms"
+
     def at(self, machine: int) -> "Build":
         """Return this build with the motors that a `mode_machine` has."""
         if self.body is not None:

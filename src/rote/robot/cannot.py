@@ -101,3 +101,7 @@ class CannotRobot:
     def damp(self) -> Awaitable[ModeReport]:
         """Raise: this robot is not told to damp its joints."""
         self._cannot("damp its joints", "mode")
+
+    def lie_down(self) -> Awaitable[ModeReport]:
+        """Raise: this robot does not lie down."""
+        self._cannot("lie down", "lie")

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -432,6 +432,13 @@ class MessageRobot:
         if self._modes.damp is None:
             raise UnsupportedError("damp its joints", f"{self.build.title}")
         return await self._change_mode(self._modes.damp)
+
+    def check_wanted(self, ability: str) -> None:
+        """Raise nothing: who connects to this robot changes nothing about it."""
+
+    def lie_down(self) -> Awaitable[ModeReport]:
+        """Raise: no robot that keeps actions lies down when it is told to."""
+        raise UnsupportedError("lie down", f"{self._port.wire}://", wires_with("lie"))
 
     def _check_modes(self) -> None:
         """Refuse to put a machine that is not known into another mode."""

@@ -10,6 +10,7 @@ What a robot, or the wire to it, cannot do raises `UnsupportedError`; `abilities
     tempo       `play` with speed, duration, loop or interpolation
     stream      `play_track`      store     `store_track`
     rename, delete, presets (`perform`), mode (`mode`, `stand`, `damp`), hand (`move_by_hand`)
+    lie         `lie_down`
     walk, pose, control           a quadruped's own; see `rote.robot.a1.robot`
 """
 
@@ -78,6 +79,9 @@ class Robot(Protocol):
 
     async def stop(self) -> None:
         """Stop whatever plays or is being taught. Always allowed, and safe to repeat."""
+
+    def check_wanted(self, ability: str) -> None:
+        """Raise what speaks against connecting to this robot for an ability, as it is now."""
 
     async def close(self) -> None:
         """Let go of the robot. `async with` does it for you."""
@@ -164,3 +168,6 @@ class Robot(Protocol):
 
     def damp(self) -> Awaitable[ModeReport]:
         """Damp all joints. A standing robot sinks down."""
+
+    def lie_down(self) -> Awaitable[ModeReport]:
+        """Lay the robot down; it is told when this returns."""

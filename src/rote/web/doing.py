@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 from rote import messages as m
+from rote.client.wires import EMBEDDED, wires_with
 from rote.errors import LinkError, RefusedError, RoteError, UnsupportedError
 from rote.messages import Code, Phase, RobotState
 from rote.model.family import MAX_MOTION_S
@@ -91,7 +92,7 @@ class Doing:
     # ---- teaching -------------------------------------------------------------------------------
 
     async def teach(self, name: str, *, overwrite: bool = False) -> None:
-        """Begin to teach; returns when the arms are soft."""
+        """Begin to teach; returns when the arms, or legs, are soft."""
         robot = self._line.robot
         known = self._shelf.has(name)
         # Whatever this wire refuses at once is refused before anything counts as begun.
@@ -128,7 +129,7 @@ class Doing:
         """Let a scripted hand move a simulated robot's arms."""
         self._need_teaching()
         if "hand" not in self._line.abilities:
-            raise UnsupportedError("move its own arms", f"{self._line.wire}://", ("sim://",))
+            raise UnsupportedError("move its own arms", self._line.called, wires_with("hand"))
         if self._line.embedded is not None:
             self._line.embedded.let_go()
         await self._line.robot.move_by_hand(script, seconds)
@@ -137,13 +138,13 @@ class Doing:
         """Pull a joint of the embedded robot, or let go."""
         self._need_teaching()
         if self._line.embedded is None:
-            raise UnsupportedError("be dragged", f"{self._line.wire}://", ("sim://",))
+            raise UnsupportedError("be dragged", self._line.called, (EMBEDDED,))
         self._line.embedded.drag(joint, value_rad)
 
     async def pause(self, *, paused: bool) -> None:
         """Leave out what happens from now on, or record again."""
         if self.activity is None or self.activity.take is None:
-            raise UnsupportedError("pause a playback", f"{self._line.wire}://")
+            raise UnsupportedError("pause a playback", self._line.called)
         take = self.activity.take
         await (take.pause() if paused else take.resume())
 
@@ -179,7 +180,8 @@ class Doing:
                     take.discard()
             if ending.save and renamed:
                 await self._give_name(robot, take, ending.name, known=known)
-            activity.taught = _taught(take, ending, renamed)
+            kept = renamed if "list" in robot.abilities else take.file is not None
+            activity.taught = _taught(take, ending, kept)
             if not activity.ending.done():
                 self._notify(f"{MAX_MOTION_S:.0f} s are full: saved as {ending.name!r}.")
             if take.file_problem is not None:
@@ -193,7 +195,7 @@ class Doing:
                 self._line.embedded.let_go()
 
     async def _give_name(self, robot: Robot, take: Take, name: str, *, known: bool) -> None:
-        """Keep a take under another name than it was begun with, on the robot and here."""
+        """Give a take another name than it was begun with, here and on the robot if it keeps it."""
         track = take.track
         if "save" in robot.abilities:
             await self._shelf.save(track, name)
@@ -203,7 +205,8 @@ class Doing:
             await self._shelf.save(track, name)
         elif take.file is not None:
             await self._shelf.rename(take.name, name)
-        await robot.rename(take.name, name)
+        if "list" in robot.abilities:
+            await robot.rename(take.name, name)
 
     # ---- playing --------------------------------------------------------------------------------
 
@@ -215,21 +218,24 @@ class Doing:
         await self._follow(activity, lambda: robot.play(name, speed=wanted, loop=loop))
         activity.duration_s = taught_s / (wanted or 1.0) or None
 
-    async def play_track(self, track: Track, name: str, *, force: bool = False) -> None:
+    async def play_track(
+        self, track: Track, name: str, *, force: bool = False, mapped: bool = False
+    ) -> None:
         """Play a track that is not on the robot, pose by pose, on wires that can.
 
-        It is checked once more, from where the arms are now; `force` says yes to warnings.
+        It is checked once more, from where the joints are now; `force` says yes to warnings, and
+        `mapped` to what a motion of another build lacks or leaves out.
         """
         robot = self._line.robot
         activity = self._claim("playing", name)
         activity.duration_s = track.duration_s
-        await self._follow(activity, lambda: robot.play_track(track, force=force))
+        await self._follow(activity, lambda: robot.play_track(track, force=force, mapped=mapped))
 
     async def perform(self, preset: int, name: str) -> None:
         """Perform a factory action; returns when it has begun, or was refused."""
         robot = self._line.robot
         if "presets" not in self._line.abilities:
-            raise UnsupportedError("perform factory actions", f"{self._line.wire}://")
+            raise UnsupportedError("perform factory actions", self._line.called)
         activity = self._claim("performing", name)
         task = self._run(activity, self._performing(robot, activity, preset))
         await asyncio.wait({task}, timeout=_ACCEPTED_S)
@@ -295,12 +301,16 @@ class Doing:
         # What we do ourselves is known at once; the newest state may be of a moment before.
         kind = self.activity.kind if self.activity is not None else "idle"
         seen = state if kind == "idle" else None
+        # A robot that keeps no actions is driven by us alone: it stays where the stop has found it.
+        own, limbs = "list" in robot.abilities, robot.build.limbs
         if kind == "teaching" or (seen is not None and _soft(robot, seen)):
-            return Stopped("teaching", "Teaching has been stopped: the arms hold.")
+            how = "hold" if own else "are braked"
+            return Stopped("teaching", f"Teaching has been stopped: the {limbs} {how}.")
         if kind != "idle" or (seen is not None and seen.playing):
-            return Stopped("playing", "Stopped: the arms return softly.")
+            how = "return softly" if own else "stay where they are"
+            return Stopped("playing", f"Stopped: the {limbs} {how}.")
         if seen is not None and seen.holding:
-            return Stopped("holding", "Stopped: the arms let go of their pose.")
+            return Stopped("holding", f"Stopped: the {limbs} let go of their pose.")
         return Stopped("nothing", "Nothing was moving; the robot was told to stop all the same.")
 
     async def end(self) -> None:
@@ -362,11 +372,12 @@ def _soft(robot: Robot, state: RobotState) -> bool:
     return state.arms_soft and (family is None or family.modes.balanced(state.mode))
 
 
-def _taught(take: Take, ending: Ending, renamed: bool) -> Taught:
+def _taught(take: Take, ending: Ending, kept: bool) -> Taught:
+    """Say how a teaching ended; `kept` is whether it is saved although the robot did not do it."""
     track = take.track
     return Taught(
         take=ending.name if ending.save else None,
-        saved=ending.save and (take.saved or renamed),
+        saved=ending.save and (take.saved or kept),
         duration_s=round(track.duration_s, 4),
         samples=len(track),
         rate_hz=round(track.rate_hz, 3),

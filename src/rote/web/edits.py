@@ -7,10 +7,14 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from rote.errors import BadRequestError
+from rote.model.family import Build
+from rote.model.registry import family_of
 from rote.motion import edit
 from rote.motion.check import check
 from rote.motion.edits import EDITS, SEVERAL, Edit, edit_named
 from rote.motion.track import Mark, Track
+from rote.motion.whose import build_of
+from rote.robot.streaming import check_robot
 from rote.web import schemas
 from rote.web.problems import finding_document
 from rote.web.takes import Shelf, curves
@@ -39,13 +43,21 @@ class Desk:
         others = {name: await self._shelf.load(name) for name in names}
         return await self._away(lambda: apply(track, wanted.steps, others))
 
-    async def playable(self, wanted: schemas.PlayTake) -> Track:
-        """Return a take after all steps, or raise `UnsafeMotionError` where a check forbids it."""
+    async def playable(self, wanted: schemas.PlayTake, build: Build) -> Track:
+        """Return a take after all steps, to be played by a robot of that build.
+
+        Raises `BadRequestError` for a take of another kind of robot, and `UnsafeMotionError` where
+        a check forbids it.
+        """
         track, speed = await self.edited(wanted), wanted.speed or 1.0
+        check_robot(track, build)
+        family = family_of(build)
+        # Motors that rote drives itself play what only warns; other robots want to be told.
+        asks = family is None or family.keeps_actions
 
         def checked() -> Track:
             paced = edit.speed(track, speed) if speed != 1.0 else track
-            check(paced).permit(force=wanted.force)
+            check(paced).permit(force=wanted.force or not asks)
             return paced
 
         return await self._away(checked)
@@ -127,10 +139,13 @@ def _from_zero(track: Track) -> Track:
 
 def describe(track: Track) -> dict[str, Any]:
     """Return curves, findings and jerk of a track."""
-    report = check(track)
+    report, build = check(track), build_of(track)
     jerk = edit.jerk_rms(track) if len(track) >= 4 and track.names else None
     return {
         **curves(track),
+        "build": None if build is None else build.name,
+        "family": None if build is None else build.family,
+        "title": track.variant if build is None else build.title,
         "findings": [finding_document(finding) for finding in report.findings],
         "ok": report.ok,
         "jerk": jerk,

@@ -9,7 +9,7 @@ from rote import messages as m
 from rote.connection import embedded_of
 from rote.errors import BadRequestError, RefusedError
 from rote.messages import Code, RobotState
-from rote.model.g1 import G1_JOINTS, TAUGHT_JOINTS
+from rote.model.family import Build
 from rote.motion.track import Array
 from rote.robot.base import Preset
 from rote.sim.presets import presets_of
@@ -28,15 +28,16 @@ class DragHand:
     Where a joint is wanted may jump with a finger on a screen; the hand goes there at a calm speed.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, build: Build) -> None:
+        self._build = build
         self._pose: dict[int, float] = {}
         self._wanted: dict[int, float] = {}
         self._last_s = 0.0
 
     def pull(self, joint: int, value_rad: float, now_rad: float) -> None:
-        """Go on to pull `joint`, which is at `now_rad`, to `value_rad`, as far as it reaches."""
+        """Go on to pull `joint`, a column at `now_rad`, to `value_rad`, as far as it reaches."""
         self._pose.setdefault(joint, now_rad)
-        limits = G1_JOINTS[joint]
+        limits = self._build.joints[joint]
         low, high = limits.lower_rad + _MARGIN_RAD, limits.upper_rad - _MARGIN_RAD
         self._wanted[joint] = min(max(value_rad, low), high)
 
@@ -44,7 +45,7 @@ class DragHand:
         """Return where the hand wants the joints it holds, NaN for the others."""
         most = _PULL_RAD_S * max(time_s - self._last_s, 0.0)
         self._last_s = time_s
-        grip: Array = np.full(len(G1_JOINTS), np.nan)
+        grip: Array = np.full(len(self._build.joints), np.nan)
         for joint, wanted in self._wanted.items():
             self._pose[joint] += min(max(wanted - self._pose[joint], -most), most)
             grip[joint] = self._pose[joint]
@@ -70,14 +71,14 @@ class Embedded:
             self._hand = None
             self.world.attach(None)
             return
-        joint = next((i for i in TAUGHT_JOINTS if G1_JOINTS[i].name == name), None)
-        if joint is None or not math.isfinite(value_rad):
+        build = self.world.build
+        if name not in build.taught or not math.isfinite(value_rad):
             raise BadRequestError(
-                f"{name!r} cannot be pulled",
-                f"Soft are {', '.join(G1_JOINTS[i].name for i in TAUGHT_JOINTS)}.",
+                f"{name!r} cannot be pulled", f"Soft are {', '.join(build.taught)}."
             )
+        joint = build.names.index(name)
         if self._hand is None:
-            self._hand = DragHand()
+            self._hand = DragHand(build)
             self.world.attach(self._hand)
         self._hand.pull(joint, value_rad, float(self.world.body.positions_rad[joint]))
 

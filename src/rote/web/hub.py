@@ -2,11 +2,13 @@
 
 import asyncio
 from collections.abc import Coroutine
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from rote.client.wires import EMBEDDED
 from rote.errors import LinkError, RoteError
+from rote.findings import Finding
 from rote.messages import Phase, RobotState
 from rote.motion.files.library import Library
 from rote.robot import preflight
@@ -15,13 +17,14 @@ from rote.robot.robot import Robot
 from rote.web.clients import Client, Clients, Outbox
 from rote.web.doing import Activity, Doing, Stopped
 from rote.web.edits import Desk
-from rote.web.line import Line, check_url
+from rote.web.line import LOOK, Line, check_url
 from rote.web.problems import busy, finding_document, to_json
 from rote.web.takes import Shelf
 
 STATE_HZ = 30
 _LOOK_EVERY = 3  # states between two looks whether the status has changed
 _BUSY_STATUS_S, _STATUS_S = 0.2, 1.0
+_FINDINGS_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +49,7 @@ class Hub:
         self.doing = Doing(self.line, self.shelf, self.notify)
         self._actions = Actions((), ())
         self._controller: str | None = None
+        self._findings: list[Finding] = []
         self._tasks: set[asyncio.Task[Any]] = set()
         self._told: tuple[object, ...] = ()
         self._told_s = 0.0
@@ -54,6 +58,7 @@ class Hub:
         """Begin."""
         await self.line.open(self._start.url, self._start.key)
         self._spawn(self._pulse())
+        self._spawn(self._look_after())
 
     async def close(self) -> None:
         """Bring the robot to rest and let go of it."""
@@ -67,12 +72,16 @@ class Hub:
 
     # ---- the connection -------------------------------------------------------------------------
 
-    async def connect(self, url: str, key: str | None) -> None:
-        """Turn to another robot; what goes on with this one must have ended."""
+    async def connect(self, url: str, key: str | None, ability: str = LOOK) -> None:
+        """Turn to a robot that is wanted for an ability; what goes on now must have ended."""
         check_url(url)
         if self.doing.busy:
             raise busy("the robot is busy")
-        await self.line.open(url, key)
+        robot = self.line.connected
+        if robot is not None and robot.url == url:
+            # What is known of it already is surer than what it is asked again, and costs nothing.
+            robot.check_wanted(ability)
+        await self.line.open(url, key, ability)
 
     async def disconnect(self) -> None:
         """Let go of the robot, after a safe end of whatever goes on."""
@@ -81,7 +90,8 @@ class Hub:
 
     async def _greet(self, robot: Robot) -> None:
         self._controller = await robot.controller()
-        self._actions = await robot.actions()
+        self._actions = await robot.actions() if "list" in robot.abilities else Actions((), ())
+        self._findings = await robot.preflight() if "list" not in robot.abilities else []
 
     # ---- the robot ------------------------------------------------------------------------------
 
@@ -196,6 +206,7 @@ class Hub:
         told = (
             self.line.report,
             self.clients.commander,
+            tuple(self._findings),
             None if activity is None else (activity, activity.kind, activity.take is None),
             None if state is None else (state.mode, state.phase, state.holding, state.faults),
         )
@@ -209,6 +220,23 @@ class Hub:
             if client.outbox is not None:
                 client.outbox.say(texts[client.id == self.clients.commander])
 
+    async def _look_after(self) -> None:
+        """Ask a robot that keeps no actions what speaks against moving: that costs it nothing.
+
+        What speaks against moving others is known from their states and their list of actions.
+        """
+        while True:
+            await asyncio.sleep(_FINDINGS_S)
+            robot = self.line.connected
+            if robot is not None and "list" not in robot.abilities:
+                with suppress(RoteError, TimeoutError):
+                    self._findings = await robot.preflight()
+
+    def _found(self, robot: Robot, state: RobotState | None) -> list[Finding]:
+        if "list" not in robot.abilities:
+            return self._findings
+        return preflight.findings(state, self._actions, robot.build, self._controller)
+
     # ---- how things are -------------------------------------------------------------------------
 
     def status(self, client: str | None) -> dict[str, Any]:
@@ -218,23 +246,25 @@ class Hub:
     def _status(self, *, you: bool) -> dict[str, Any]:
         state = self.line.state
         robot = self.line.connected
-        found = []
-        if robot is not None:
-            found = preflight.findings(state, self._actions, robot.build, self._controller)
+        found = [] if robot is None else self._found(robot, state)
+        wire = self.line.wire
         return {
             "connection": {
                 **asdict(self.line.report),
                 "url": self.line.url or None,
-                "wire": self.line.wire or None,
+                "wire": None if wire is None else wire.scheme,
                 "simulated": "hand" in self.line.abilities,
             },
             "mode": _mode(robot, state),
             "build": None if robot is None else robot.build.name,
+            "family": None if robot is None else robot.build.family,
+            "title": None if robot is None else robot.build.title,
             "battery_percent": None if state is None else state.battery_percent,
             "temperatures_c": [] if state is None else [round(c, 1) for c in state.temperatures_c],
             "faults": [] if state is None else list(state.faults),
             "findings": [finding_document(one) for one in found],
             "abilities": sorted(self.line.abilities),
+            "elsewhere": sorted(self.line.elsewhere),
             "activity": self._activity(),
             "commander": {"client": self.clients.commander, "you": you},
             "holding": state is not None and state.holding,
@@ -271,8 +301,8 @@ class Hub:
 
 
 def _mode(robot: Robot | None, state: RobotState | None) -> dict[str, Any] | None:
-    """Return the mode a robot is in; None where it has none, or is not heard yet."""
-    if robot is None or state is None or robot.family is None:
+    """Return the mode a robot is in; None where it tells none, or is not heard yet."""
+    if robot is None or state is None or robot.family is None or "mode" not in robot.abilities:
         return None
     return asdict(ModeReport.of(state.mode, robot.family.modes))
 

@@ -5,10 +5,11 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import Literal
+from urllib.parse import parse_qsl
 
 from rote.carrier import split_url
-from rote.client.wires import EMBEDDED
-from rote.connection import connect
+from rote.client.wires import WIRES, Wire, wire_of
+from rote.connection import connect, embedded_of
 from rote.errors import (
     BadRequestError,
     LinkError,
@@ -17,6 +18,7 @@ from rote.errors import (
     RoteError,
     StageError,
     StoreError,
+    UnsupportedError,
 )
 from rote.messages import RobotState
 from rote.robot.robot import Robot
@@ -25,8 +27,8 @@ from rote.web.problems import NotConnectedError
 
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.5, 5.0
 CONNECT_S = 4.0
-_WIRES = {("udp", ""), ("webrtc", ""), ("dds", ""), ("dds", "domain")}
-"""The schemes a page may use, and what it may ask for behind the question mark."""
+LOOK = "states"
+"""What a robot is wanted for where nobody says: one that would sink by that is refused."""
 
 State = Literal["off", "connecting", "connected", "lost"]
 Greet = Callable[[Robot], Awaitable[None]]
@@ -55,6 +57,8 @@ class Line:
         self._robot: Robot | None = None
         self._failure: RoteError | None = None
         self._task: asyncio.Task[None] | None = None
+        self._turn = asyncio.Lock()
+        """Who opens or closes waits for whoever does so already: there is one conversation."""
 
     @property
     def robot(self) -> Robot:
@@ -81,9 +85,22 @@ class Line:
         return self.embedded.with_health(state)
 
     @property
-    def wire(self) -> str:
-        """The wire's scheme; empty where nothing is connected."""
-        return split_url(self.url).scheme
+    def wire(self) -> Wire | None:
+        """The wire; None where no robot is wanted."""
+        return wire_of(self.url) if self.url else None
+
+    @property
+    def called(self) -> str:
+        """How the wire's URLs begin; empty where no robot is wanted."""
+        return "" if self.wire is None else f"{self.wire.scheme}://"
+
+    @property
+    def elsewhere(self) -> frozenset[str]:
+        """What this robot can do at another level of its wire, if it has levels."""
+        wire = self.wire
+        if wire is None or not wire.has_levels:
+            return frozenset()
+        return wire.abilities - self.abilities
 
     @property
     def abilities(self) -> frozenset[str]:
@@ -92,15 +109,20 @@ class Line:
             return frozenset()
         return self._robot.abilities | (ABILITIES if self.embedded is not None else frozenset())
 
-    async def open(self, url: str, key: str | None = None) -> None:
-        """Begin to connect to a robot, and go on until `close`."""
-        await self.close()
-        self.url, self._failure = url, None
-        self.report = LineReport(state="connecting", words=f"Connecting to {url}.")
-        self._task = asyncio.create_task(self._keep(url, key), name=f"rote line {url}")
+    async def open(self, url: str, key: str | None = None, ability: str = LOOK) -> None:
+        """Begin to connect to a robot that is wanted for an ability, and go on until `close`."""
+        async with self._turn:
+            await self._let_go()
+            self.url, self._failure = url, None
+            self.report = LineReport(state="connecting", words=f"Connecting to {url}.")
+            self._task = asyncio.create_task(self._keep(url, key, ability), name=f"rote line {url}")
 
     async def close(self) -> None:
         """Let go of the robot. Safe to repeat."""
+        async with self._turn:
+            await self._let_go()
+
+    async def _let_go(self) -> None:
         task, self._task = self._task, None
         if task is not None:
             task.cancel()
@@ -108,15 +130,17 @@ class Line:
                 await task
         self.url, self.report = "", LineReport()
 
-    async def _keep(self, url: str, key: str | None) -> None:
+    async def _keep(self, url: str, key: str | None, ability: str) -> None:
         pause_s = FIRST_PAUSE_S
         while True:
             try:
-                async with self._reached(url, key) as robot:
+                async with self._reached(url, key, ability) as robot:
                     pause_s = FIRST_PAUSE_S
+                    # After a loss nobody is asked again: the same level, and only to look at it.
+                    self.url, url, ability = robot.url, robot.url, LOOK
                     async for _ in robot.states():
                         pass
-            except (BadRequestError, MissingExtraError, StoreError) as error:
+            except (BadRequestError, MissingExtraError, StoreError, UnsupportedError) as error:
                 self._fail(error, "off")  # trying again would change nothing
                 return
             except RoteError as error:
@@ -125,20 +149,21 @@ class Line:
             pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
 
     @asynccontextmanager
-    async def _reached(self, url: str, key: str | None) -> AsyncIterator[Robot]:
+    async def _reached(self, url: str, key: str | None, ability: str) -> AsyncIterator[Robot]:
         """Connect once, and have the robot in the block."""
-        embedded = Embedded(url) if split_url(url).scheme == "sim" else None
+        wire = wire_of(url)
+        embedded = Embedded(url) if wire.in_process else None
         world = None if embedded is None else embedded.world
-        wanted = key if split_url(url).scheme == "webrtc" else None
+        wanted = key if wire.takes_key else None
         try:
             async with connect(
-                url, timeout=CONNECT_S, key=wanted, reconnect=False, world=world
+                url, timeout=CONNECT_S, key=wanted, reconnect=False, world=world, ability=ability
             ) as robot:
                 await self._greet(robot)
                 self._robot, self.embedded = robot, embedded
                 if self.report.state == "lost":
                     self._notify("The robot is back.")
-                self.report = LineReport(state="connected", words=f"Connected to {url}.")
+                self.report = LineReport(state="connected", words=f"Connected to {robot.url}.")
                 try:
                     yield robot
                 finally:
@@ -162,11 +187,12 @@ class Line:
 def check_url(url: str) -> str:
     """Return a URL that a page may connect to; it names no file of this computer."""
     parts = split_url(url)
-    asks = parts.query.partition("=")[0]
-    if url == EMBEDDED or (parts.netloc and (parts.scheme, asks) in _WIRES):
-        return url
-    raise BadRequestError(
-        f"{url!r} is not a robot that a page can connect to",
-        "Use webrtc://HOST, webrtc://SERIAL, webrtc://ap, dds://INTERFACE, udp://HOST[:PORT] or "
-        f"{EMBEDDED}.",
-    )
+    wire = WIRES.get(parts.scheme)
+    asked = {name for name, _ in parse_qsl(parts.query, keep_blank_values=True)}
+    beside = parts.path.strip("/") or parts.fragment
+    if wire is None or not parts.netloc or beside or not asked <= wire.asks:
+        known = ", ".join(each.example for each in WIRES.values())
+        raise BadRequestError(f"{url!r} is not a robot that a page can connect to", f"Use {known}.")
+    if wire.in_process:
+        embedded_of(url)
+    return url

@@ -1,25 +1,33 @@
 """The API's requests about the robot: connect, teach, play, stop."""
 
 from dataclasses import asdict
-from pathlib import Path
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Query, Request, Response
 from fastapi.responses import FileResponse
 
 from rote.carrier import discovery
-from rote.model.registry import build_named
+from rote.client.wires import EMBEDDED, EXAMINE, WIRES
+from rote.connection import embedded_of
+from rote.model.family import Build
+from rote.model.registry import build_named, families
 from rote.web import schemas as s
+from rote.web.drawing import drawing, model_of
 from rote.web.hub import Hub
+from rote.web.line import LOOK
 from rote.web.problems import ProblemError, busy, finding_document, to_json
 
-MODEL = Path(__file__).parent / "model" / "g1.glb"
 _MOST_CURVE_ROWS = 2000
 
 Caller = Annotated[
     str | None,
     Header(alias="X-Rote-Client", description="The id that /api/live said.", max_length=64),
 ]
+BuildName = Annotated[
+    str | None, Query(max_length=60, description="A build of /api/robots; else the robot's own.")
+]
+_ABILITIES = {None: LOOK, "look": EXAMINE, "teach": "teach"}
+"""What a robot is wanted for, as a page says it and as `connect` does."""
 router = APIRouter(prefix="/api", responses={"4XX": {"model": s.Problem}})
 
 
@@ -50,43 +58,48 @@ async def status(request: Request, caller: Caller = None) -> Response:
     return answer(hub_of(request).status(caller))
 
 
-@router.get("/robot/joints", response_model=s.Joints, tags=["robot"])
-async def joints(request: Request) -> Response:
-    """The robot as a tree of joints, for drawing it; without one, the usual G1."""
-    robot = hub_of(request).line.connected
-    build = build_named("g1") if robot is None else robot.build
-    rows = [
-        {
-            "index": joint.index,
-            "name": joint.name,
-            "lower_rad": joint.lower_rad,
-            "upper_rad": joint.upper_rad,
-            "taught": joint.name in build.taught,
-            "axis": joint.axis,
-            "origin": joint.origin_m,
-            "rpy": joint.origin_rpy_rad,
-            "parent": joint.parent,
-            "link": joint.link,
-        }
-        for joint in build.joints
+@router.get("/robots", response_model=s.KnownRobots, tags=["robot"])
+async def robots() -> Response:
+    """The robots that can be simulated inside the server, and how others are reached."""
+    simulated = [wire.scheme for wire in WIRES.values() if wire.in_process]
+    builds = [
+        {"build": build.name, "title": build.title, "url": f"{scheme}://{build.name}"}
+        for family in families()
+        for build in family.builds
+        for scheme in simulated
+        if scheme in family.wires
     ]
-    has_model = build.family == "g1" and MODEL.is_file()
-    return answer({"joints": rows, "rest_rad": build.rest_rad, "model": has_model})
+    return answer({"simulated": builds, "examples": [wire.example for wire in WIRES.values()]})
+
+
+def _build(request: Request, name: str | None) -> Build:
+    """Return the build of that name; else the robot's, or that of the usual simulated one."""
+    if name is not None:
+        return build_named(name)
+    robot = hub_of(request).line.connected
+    return embedded_of(EMBEDDED)[0] if robot is None else robot.build
+
+
+@router.get("/robot/joints", response_model=s.Joints, tags=["robot"])
+async def joints(request: Request, build: BuildName = None) -> Response:
+    """A robot as a tree of joints, for drawing it: any that is known, or the one connected."""
+    return answer(drawing(_build(request, build)))
 
 
 @router.get("/robot/model", response_class=FileResponse, tags=["robot"])
-async def model() -> Response:
-    """The robot's real shapes as GLB, where the set-up has made them."""
-    if not MODEL.is_file():
+async def model(request: Request, build: BuildName = None) -> Response:
+    """A robot's real shapes as GLB, where the set-up has made them."""
+    path = model_of(_build(request, build))
+    if path is None:
         raise ProblemError(404, "no-model", "there is no model with real shapes here")
-    return FileResponse(MODEL, media_type="model/gltf-binary")
+    return FileResponse(path, media_type="model/gltf-binary")
 
 
 @router.post("/connect", response_model=s.Status, tags=["robot"])
 async def connect(request: Request, body: s.ConnectTo, caller: Caller = None) -> Response:
     """Begin to connect to a robot; the status says how that goes."""
     hub = commanding(request, caller)
-    await hub.connect(body.url, body.key)
+    await hub.connect(body.url, body.key, _ABILITIES[body.wanted])
     return answer(hub.status(caller))
 
 
@@ -122,12 +135,13 @@ async def preflight(request: Request) -> Response:
 
 @router.post("/mode", response_model=s.Status, tags=["robot"])
 async def mode(request: Request, body: s.ModeTo, caller: Caller = None) -> Response:
-    """Make the robot stand, or damp its joints."""
+    """Make the robot stand or lie down, or damp its joints."""
     hub = commanding(request, caller)
     robot = hub.line.robot
-    if hub.doing.busy and body.target == "stand":
+    if hub.doing.busy and body.target != "damp":
         raise busy("the robot is busy")
-    await (robot.stand() if body.target == "stand" else robot.damp())
+    change = {"stand": robot.stand, "lie": robot.lie_down, "damp": robot.damp}[body.target]
+    await change()
     return answer(hub.status(caller))
 
 
@@ -163,7 +177,7 @@ async def stop(request: Request, body: s.Nothing | None = None) -> Response:
 
 @router.post("/teach/start", response_model=s.Status, tags=["teach"])
 async def teach_start(request: Request, body: s.TeachStart, caller: Caller = None) -> Response:
-    """Make the arms soft and record."""
+    """Make the arms, or legs, soft and record."""
     hub = commanding(request, caller)
     await hub.doing.teach(body.name, overwrite=body.overwrite)
     return answer(hub.status(caller))
@@ -171,7 +185,7 @@ async def teach_start(request: Request, body: s.TeachStart, caller: Caller = Non
 
 @router.post("/teach/finish", response_model=s.TaughtReport, tags=["teach"])
 async def teach_finish(request: Request, body: s.TeachFinish, caller: Caller = None) -> Response:
-    """Make the arms hold, and keep the take or throw it away."""
+    """Make the arms, or legs, hold, and keep the take or throw it away."""
     hub = commanding(request, caller)
     taught = await hub.doing.finish(save=body.save, name=body.name)
     return answer(taught._asdict())
@@ -246,8 +260,8 @@ async def play(request: Request, body: s.Play, caller: Caller = None) -> Respons
 async def play_take(request: Request, body: s.PlayTake, caller: Caller = None) -> Response:
     """Stream an edited take to the robot, on wires that can; one that is not safe is refused."""
     hub = commanding(request, caller)
-    track = await hub.desk.playable(body)
-    await hub.doing.play_track(track, body.take, force=body.force)
+    track = await hub.desk.playable(body, hub.line.robot.build)
+    await hub.doing.play_track(track, body.take, force=body.force, mapped=body.mapped)
     return answer(hub.status(caller))
 
 

@@ -107,12 +107,15 @@ class ConnectTo(Asked):
 
     url: Text
     key: Annotated[str, Field(max_length=64), AfterValidator(_utf8)] | None = None
+    wanted: Literal["look", "teach"] | None = None
+    """What for, where a robot has levels: to look at it without any harm, or to teach and play it.
+    Without it, the level that the URL names; motors of a robot that may stand are refused."""
 
 
 class ModeTo(Asked):
     """Which mode."""
 
-    target: Literal["stand", "damp"]
+    target: Literal["stand", "damp", "lie"]
 
 
 class TeachStart(Asked):
@@ -167,6 +170,8 @@ class PlayTake(Asked):
     speed: Tempo | None = None
     force: bool = False
     """Play it although a check warns; what a check forbids is refused all the same."""
+    mapped: bool = False
+    """Play a motion of another build of the same family by the names of its joints."""
 
 
 class Pause(Asked):
@@ -318,38 +323,112 @@ class Status(BaseModel):
     mode: ModeNow | None
     build: str | None
     """Which machine the robot is; None where none is connected."""
+    family: str | None
+    title: str | None
+    """The build in words."""
     battery_percent: float | None
     temperatures_c: list[float]
     faults: list[str]
     findings: list[FindingNow]
     abilities: list[str]
+    elsewhere: list[str]
+    """What the robot can do at another level, which is connected to anew."""
     activity: ActivityNow
     commander: Commander
     holding: bool
 
 
-class JointFacts(BaseModel):
+class Mount(BaseModel):
+    """Where a link sits on another, in metres and rad."""
+
+    parent: str
+    link: str
+    origin: list[float]
+    rpy: list[float]
+
+
+class JointFacts(Mount):
     """One joint, and where it sits."""
 
     index: int
+    """Its place in a state's angles."""
     name: str
     lower_rad: float
     upper_rad: float
     taught: bool
     axis: list[float]
-    origin: list[float]
-    rpy: list[float]
-    parent: str
+    part: str
+    """leg, waist, arm, wrist, head or finger."""
+
+
+class Place(BaseModel):
+    """A place on a link, in metres."""
+
     link: str
+    at: list[float]
+
+
+class Stick(BaseModel):
+    """A line of the figure that stands for a robot."""
+
+    side: Literal["left", "right", ""]
+    link: str
+    """The link that moves it."""
+    start: Place
+    end: Place
+
+
+class Solid(BaseModel):
+    """A capsule on a link; where its radius is 0, a box, and `end` its half sizes."""
+
+    link: str
+    start: list[float]
+    end: list[float]
+    radius: float
+
+
+class Head(Place):
+    """A ball for a head."""
+
+    radius: float
 
 
 class Joints(BaseModel):
-    """The robot as a tree of joints."""
+    """A robot as a tree of joints, and what to draw it with."""
 
+    build: str
+    family: str
+    title: str
+    limbs: Literal["arms", "legs"]
+    """What it is taught by."""
+    base: str
+    """The link on which all others hang."""
     joints: list[JointFacts]
+    fixed: list[Mount]
+    """Links that move in other builds, and are rigid in this one."""
     rest_rad: list[float]
+    sticks: list[Stick]
+    shapes: list[Solid]
+    head: Head | None
+    floor: list[Place]
+    """The lowest of these stands on the floor."""
     model: bool
     """Whether /api/robot/model has the real shapes."""
+
+
+class SimulatedRobot(BaseModel):
+    """A robot that can be simulated inside the server."""
+
+    build: str
+    title: str
+    url: str
+
+
+class KnownRobots(BaseModel):
+    """Robots without a robot, and what addresses look like."""
+
+    simulated: list[SimulatedRobot]
+    examples: list[str]
 
 
 class RobotFound(BaseModel):
@@ -433,6 +512,10 @@ class TakeEntry(BaseModel):
     """Those that can be edited, the oldest first; the last is `version`."""
     tags: list[str]
     variant: str
+    family: str | None
+    """Of which family the robot is; None where it is not known."""
+    title: str
+    """The robot in words."""
     source: str
     problem: str
     thumbnail: str
@@ -514,6 +597,10 @@ class Edited(Curves):
 
     version: int
     """Which version of the take was edited."""
+    build: str | None
+    """Which robot it is of; None where it is not known."""
+    family: str | None
+    title: str
     duration_s: float
     history: list[str]
     marks: list[MarkNow]

@@ -12,6 +12,7 @@ from typing import Any, BinaryIO, TypeVar
 import numpy as np
 
 from rote.errors import BadRequestError, RoteError
+from rote.model.registry import find_build
 from rote.motion import files
 from rote.motion.files.library import Entry, Library, check_name
 from rote.motion.files.thumbnail import thumbnail
@@ -137,6 +138,7 @@ class Shelf:
             raise BadRequestError(words, error.remedy) from None
 
     def _document(self, entry: Entry) -> dict[str, Any]:
+        build = find_build(entry.variant)
         return {
             "name": entry.name,
             "duration_s": round(entry.duration_s, 4),
@@ -145,6 +147,8 @@ class Shelf:
             "versions": list(self.library.versions(entry.name)),
             "tags": list(entry.tags),
             "variant": entry.variant,
+            "family": None if build is None else build.family,
+            "title": entry.variant if build is None else build.title,
             "source": entry.source,
             "problem": entry.problem.replace(f"{self.library.folder}/", ""),
             "thumbnail": "" if entry.problem else self._thumbnail(entry),

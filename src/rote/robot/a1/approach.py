@@ -10,6 +10,7 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from rote.client.a1.client import A1Client, open_client, read_url, walking_url
+from rote.client.wires import EXAMINE
 from rote.errors import (
     BadRequestError,
     LinkError,
@@ -17,7 +18,7 @@ from rote.errors import (
     TimeLimitError,
     UnsupportedError,
 )
-from rote.robot.a1.robot import A1, is_down, stands
+from rote.robot.a1.robot import A1, MOTORS, is_down, stands, would_sink
 from rote.session.a1 import Level
 from rote.text import Act, Text
 from rote.wire.a1.values import HighState
@@ -26,12 +27,6 @@ _LOOK_S = 1.0
 _HANDOVER_S = 1.1
 """How long a robot has to hear nothing at one level before it obeys the other; a guess."""
 _STANDS_S, _STILL_M_S, _STILL_RAD_S, _STILL_STATES = 2.0, 0.03, 0.05, 10
-_MOTORS = {"teach": "be taught by hand", "stream": "play a motion", "control": "drive motors"}
-"""What only the motors can, and how it is called."""
-
-
-EXAMINE = "examine"
-"""To look at a robot without any harm, whichever level its URL names."""
 
 
 def is_low(url: str) -> bool:
@@ -43,10 +38,10 @@ def for_ability(url: str, ability: str) -> str:
     """Return the URL of the level that has an ability; the other level is refused if named."""
     if ability == EXAMINE:
         return walking_url(url)
-    if ability not in _MOTORS or is_low(url):
+    if ability not in MOTORS or is_low(url):
         return url
     if "level=" in url:
-        what = _MOTORS[ability]
+        what = MOTORS[ability]
         raise UnsupportedError(what, "a1:// at the high level", ("a1://...?level=low",))
     return f"{url}{'&' if '?' in url else '?'}level=low"
 
@@ -76,14 +71,10 @@ async def check_not_standing(url: str, *, only_to_look: bool = False) -> None:
     """
     state = await look(url)
     if state is not None and stands(state):
-        raise BadRequestError(
-            "the robot stands, and would sink where its motors are talked to",
-            Text(
-                "Lay it down first: {lie}. A hanging one too: its legs must be soft.",
-                lie=Act.LIE_DOWN,
-            )
-            if not only_to_look
-            else Text("Leave level=low out, or lay it down first: {lie}.", lie=Act.LIE_DOWN),
+        raise would_sink(
+            Text("Leave level=low out, or lay it down first: {lie}.", lie=Act.LIE_DOWN)
+            if only_to_look
+            else ""
         )
     if state is not None:
         await asyncio.sleep(_HANDOVER_S)

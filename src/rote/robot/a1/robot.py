@@ -56,6 +56,8 @@ from rote.wire.a1.values import Command, Dialect, HighState, LowCmd
 if TYPE_CHECKING:
     from rote.motion.files.library import Library
 
+MOTORS = {"teach": "be taught by hand", "stream": "play a motion", "control": "drive motors"}
+"""What only the motors can, and how it is called."""
 _GET_UP_S = 5.0
 UP_M = 0.2
 """A body this high stands."""
@@ -84,13 +86,17 @@ class A1Status:
 
 
 class _Told:
-    """What was told to the robot at once; awaiting it waits for nothing."""
+    """What was told to the robot at once; awaiting it waits for `until`, if anything."""
 
-    def __init__(self, report: ModeReport) -> None:
+    def __init__(
+        self, report: ModeReport, until: Callable[[], Awaitable[object]] | None = None
+    ) -> None:
         self._report = report
+        self._until = until
 
-    def __await__(self) -> Generator[None, None, ModeReport]:
-        yield from ()
+    def __await__(self) -> Generator[Any, None, ModeReport]:
+        if self._until is not None:
+            yield from self._until().__await__()
         return self._report
 
 
@@ -135,7 +141,9 @@ class A1(CannotRobot):
         """What can be done at this level."""
         if self.level is Level.LOW:
             return frozenset({"states", "stop", "teach", "pause", "stream", "control"})
-        return frozenset({"states", "stop", "walk", "pose", "mode"})
+        # Dialect 3.2 has no word for lying down.
+        lie = frozenset() if self.dialect is Dialect.A1_3_2 else frozenset({"lie"})
+        return frozenset({"states", "stop", "walk", "pose", "mode"}) | lie
 
     @property
     def build(self) -> Build:
@@ -313,13 +321,23 @@ class A1(CannotRobot):
         return ModeReport.of(mode, self.family.modes)
 
     def stand(self) -> Awaitable[ModeReport]:
-        """Stand upright on the spot. It is told when this returns; `get_up` waits until it does."""
-        self.pose()
-        return _Told(self._mode_report(HighMode.STAND))
+        """Stand upright on the spot. It is told when this returns; awaited, one that lies gets up.
 
-    def lie_down(self) -> None:
-        """Lie down; not in dialect 3.2."""
+        Awaiting it waits until the robot stands.
+        """
+        self.pose()
+        return _Told(self._mode_report(HighMode.STAND), self._up)
+
+    async def _up(self) -> None:
+        state = self._state()
+        assert isinstance(state, HighState)
+        if not stands(state):
+            await self.get_up()
+
+    def lie_down(self) -> Awaitable[ModeReport]:
+        """Lie down; not in dialect 3.2. It is told when this returns."""
         self._ask_high(a1_words.mode(self.dialect, HighMode.LIE_DOWN))
+        return _Told(self._mode_report(HighMode.LIE_DOWN))
 
     def rise(self) -> None:
         """Begin to get up; `get_up` waits for it as well."""
@@ -481,6 +499,12 @@ class A1(CannotRobot):
         order = list(Severity)
         return sorted(found, key=lambda finding: order.index(finding.severity))
 
+    def check_wanted(self, ability: str) -> None:
+        """Refuse to hand the motors of a robot that stands to anybody: it would sink."""
+        native = self.native
+        if ability in MOTORS and isinstance(native, HighState) and stands(native):
+            raise would_sink()
+
     async def close(self) -> None:
         """Let go of the robot. `async with` does it for you."""
         await self._port.close()
@@ -569,6 +593,18 @@ def is_down(state: HighState) -> bool:
 def stands(state: HighState) -> bool:
     """Whether the walking controller carries the robot on its feet."""
     return not is_down(state) and state.body_height_m > UP_M
+
+
+def would_sink(remedy: str = "") -> BadRequestError:
+    """Return the refusal to talk to the motors of a robot that stands."""
+    return BadRequestError(
+        "the robot stands, and would sink where its motors are talked to",
+        remedy
+        or Text(
+            "Lay it down first: {lie}. A hanging one too: its legs must be soft.",
+            lie=Act.LIE_DOWN,
+        ),
+    )
 
 
 def mode_words(mode: int) -> str:

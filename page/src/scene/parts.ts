@@ -1,0 +1,27 @@
+/** What robots are drawn with. */
+
+import type { BufferGeometry, Material } from "three";
+import type { Place } from "../types";
+
+/** What a part is made of. */
+export type Stuff = "shell" | "core" | "visor" | "light";
+export type Materials = Record<Stuff, Material>;
+
+/** A part of a link, in the link's frame. */
+export interface Part {
+  stuff: Stuff;
+  geometry: BufferGeometry;
+}
+
+/** A part of a link as somebody else drew it, in its own units. */
+export interface RealPart extends Part {
+  scale: number;
+}
+
+/** A part between two places that may move against each other: it grows from 0 along z, so long as told. */
+export interface Span extends Part {
+  link: string;
+  start: Place;
+  end: Place;
+  length: number;
+}
