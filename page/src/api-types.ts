@@ -81,6 +81,7 @@ export interface Connection {
   stage: string | null;
   words: string;
   remedy: string;
+  texts: Texts;
 }
 
 /** Pass into another motion while both are played. */
@@ -230,7 +231,7 @@ export interface Formats {
 /** A ball for a head. */
 export interface Head {
   link: string;
-  at: number[];
+  at: [number, number, number];
   radius: number;
 }
 
@@ -238,14 +239,14 @@ export interface Head {
 export interface JointFacts {
   parent: string;
   link: string;
-  origin: number[];
-  rpy: number[];
+  origin: [number, number, number];
+  rpy: [number, number, number];
   index: number;
   name: string;
   lower_rad: number;
   upper_rad: number;
   taught: boolean;
-  axis: number[];
+  axis: [number, number, number];
   part: string;
 }
 
@@ -325,8 +326,8 @@ export interface Motion {
 export interface Mount {
   parent: string;
   link: string;
-  origin: number[];
-  rpy: number[];
+  origin: [number, number, number];
+  rpy: [number, number, number];
 }
 
 /** A request without details: {}. */
@@ -346,7 +347,7 @@ export interface Perform {
 /** A place on a link, in metres. */
 export interface Place {
   link: string;
-  at: number[];
+  at: [number, number, number];
 }
 
 /** A taught action, and how to play it. */
@@ -435,8 +436,8 @@ export interface SmoothStep {
 /** A capsule on a link; where its radius is 0, a box, and `end` its half sizes. */
 export interface Solid {
   link: string;
-  start: number[];
-  end: number[];
+  start: [number, number, number];
+  end: [number, number, number];
   radius: number;
 }
 

@@ -1,7 +1,9 @@
 /** Asking the server. Every refusal becomes an `ApiError` with words and a remedy. */
 
+import type { Problem } from "./api-types";
 import { TEXTS } from "./texts";
-import type { Actions, Curves, Edited, Finding, Found, KnownRobots, Motion, RobotModel, Status, Step, Stopped, Take, Taught } from "./types";
+import { remedy, words } from "./wording";
+import type { Actions, Curves, EditFacts, Edited, Finding, FormatFacts, Found, KnownRobots, Motion, RobotModel, Status, Step, Stopped, Take, Taught } from "./types";
 
 export class ApiError extends Error {
   constructor(
@@ -18,8 +20,9 @@ export const identity = { client: "" };
 
 async function problem(response: Response): Promise<ApiError> {
   try {
-    const body = (await response.json()) as { error?: string; message?: string; remedy?: string };
-    return new ApiError(body.error ?? String(response.status), body.message ?? response.statusText, body.remedy ?? "");
+    const body = (await response.json()) as Partial<Problem>;
+    const said = { words: body.message ?? response.statusText, remedy: body.remedy ?? "", texts: body.texts ?? null };
+    return new ApiError(body.error ?? String(response.status), words(said), remedy(said));
   } catch {
     if (response.status === 413) return new ApiError("too-large", TEXTS.errors.tooLarge, TEXTS.errors.tooLargeRemedy);
     return new ApiError(String(response.status), response.statusText || TEXTS.errors.network, "");
@@ -72,6 +75,8 @@ export const api = {
   deleteAction: (name: string) => tell("actions/delete", { name }),
   takes: () => ask<{ takes: Take[] }>("takes"),
   take: (name: string) => ask<Motion>(`takes/${part(name)}`),
+  edits: () => ask<{ edits: EditFacts[] }>("edits"),
+  formats: () => ask<{ formats: FormatFacts[] }>("formats"),
   takeFile: (name: string, format: string) => `/api/takes/${part(name)}/file?format=${part(format)}`,
   renameTake: (old: string, name: string) => tell("takes/rename", { old, new: name }),
   deleteTake: (name: string) => tell("takes/delete", { name }),

@@ -18,6 +18,7 @@ import {
   attempt, bare, connection, countdown, link, mayCommand, moving, QUALITIES, quality, question, type Screen, SCREENS, screen, stateWords, status, theme, THEMES,
 } from "./store";
 import { TEXTS } from "./texts";
+import * as said from "./wording";
 
 const CONTENT: Record<Screen, () => preact.JSX.Element> = {
   robot: RobotScreen,
@@ -91,7 +92,7 @@ function Banner() {
   // The Robot screen tells it at length.
   if (there?.state === "lost" && screen.value !== "robot") {
     const words = `${stateWords(there)}, ${TEXTS.connection.again}`;
-    return <div class="banner bad" role="alert" data-testid="lost"><Icon name="warn" /><p><strong>{sentence(words)}</strong> {sentence(there.words)} {sentence(there.remedy)}</p></div>;
+    return <div class="banner bad" role="alert" data-testid="lost"><Icon name="warn" /><p><strong>{sentence(words)}</strong> {sentence(said.words(there))} {sentence(said.remedy(there))}</p></div>;
   }
   if (status.value && !mayCommand.value) {
     const take = (): void => {

@@ -79,14 +79,9 @@ export function badName(name: string): string {
   return new TextEncoder().encode(name.trim()).length > MOST_NAME_BYTES ? TEXTS.nameLong : "";
 }
 
-/** Return a remedy for the page: where it names a command of the terminal, the button that does it. */
-export function remedied(words: string): string {
-  return TEXTS.remedies.reduce((text, [told, here]) => text.replaceAll(told, here), words);
-}
-
 /** Return the text with a capital first letter and a full stop, in words that suit the page. */
 export function sentence(words: string): string {
-  const text = remedied(words.trim()).replace(/(?<![\w,])[a-z]+(?:_[a-z]+)*_(?:link|joint)\b/g, (part) => part.replace(/_(link|joint)$/, "").replaceAll("_", " "));
+  const text = words.trim().replace(/(?<![\w,])[a-z]+(?:_[a-z]+)*_(?:link|joint)\b/g, (part) => part.replace(/_(link|joint)$/, "").replaceAll("_", " "));
   if (!text) return "";
   const closed = /[.!?…]$/.test(text) ? text : `${text}.`;
   if (SPELT.test(closed)) return closed;

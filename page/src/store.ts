@@ -5,7 +5,7 @@ import { ApiError, api } from "./api";
 import { foreign, sentence } from "./format";
 import { PoseStream } from "./interpolate";
 import { TEXTS } from "./texts";
-import type { Actions, Connection, Limbs, RobotModel, Status, Step, Take } from "./types";
+import type { Actions, Connection, FormatFacts, Limbs, RobotModel, Status, Step, Take } from "./types";
 
 export type Screen = "robot" | "teach" | "library" | "edit";
 export const SCREENS: Screen[] = ["robot", "teach", "library", "edit"];
@@ -81,6 +81,8 @@ export function stranger(take: { family: string | null; title: string }): string
 
 export const actions = signal<Actions | null>(null);
 export const takes = signal<Take[]>([]);
+/** The file formats of takes; the first is the native one. */
+export const formats = signal<FormatFacts[]>([]);
 
 /** The address at which a robot was last reached. */
 export const reached = signal<string | null>(null);
@@ -111,7 +113,12 @@ export async function loadActions(): Promise<void> {
   }
 }
 
+async function loadFormats(): Promise<void> {
+  if (!formats.peek().length) formats.value = (await api.formats()).formats;
+}
+
 export async function loadTakes(): Promise<void> {
+  void attempt(loadFormats);
   try {
     takes.value = (await api.takes()).takes;
   } catch (error) {

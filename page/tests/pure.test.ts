@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { extent, movers, ranges, thinned, ticks } from "../src/curves";
-import { badName, degrees, foreign, freeName, group, joint, motion, partly, picture, remedied, seconds, sentence, shortJoint } from "../src/format";
+import { badName, degrees, foreign, freeName, group, joint, motion, partly, picture, seconds, sentence, shortJoint } from "../src/format";
 import { done, NOTHING_DONE, redo, undo } from "../src/history";
 import { focusOf, stops } from "../src/keys";
 import { Pace } from "../src/scene/pace";
@@ -122,12 +122,6 @@ describe("words and numbers", () => {
     expect(sentence("udp://127.0.0.1:1 says nothing")).toBe("udp://127.0.0.1:1 says nothing.");
     expect(sentence("like: t,left_elbow_joint")).toBe("Like: t,left_elbow_joint.");
     expect(sentence("it ended... then it stood")).toBe("It ended... then it stood.");
-  });
-  it("name the page's own buttons where a terminal's commands were told", () => {
-    expect(remedied("Wait, or end it: rote stop.")).toBe("Wait, or press STOP.");
-    expect(sentence("make room. Look at it: rote motion show. Teach it again.")).toBe("Make room. Look at it in Edit. Teach it again.");
-    for (const [told, here] of TEXTS.remedies) expect(remedied(told)).toBe(here);
-    for (const [, here] of TEXTS.remedies) expect(here).not.toMatch(/\brote [a-z]/);
   });
   it("say what is wrong with a name", () => {
     expect(["", "   "].map(badName)).toEqual([TEXTS.nameMissing, TEXTS.nameMissing]);

@@ -108,7 +108,7 @@ describe("a robot that nobody has drawn", () => {
     build: "table", family: "table", title: "a table", limbs: "legs", base: "top", fixed: [], shapes: [], model: false,
     joints: corners.map(([x, y], index) => leg(index, `leg${index}`, "top", [x, y, 0], [0, 1, 0])),
     rest_rad: [0, 0, 0, 0],
-    sticks: corners.map((_, index) => ({ link: `leg${index}`, start: { link: `leg${index}`, at: [0, 0, 0] }, end: foot(index) })),
+    sticks: corners.map((_, index) => ({ side: "", link: `leg${index}`, start: { link: `leg${index}`, at: [0, 0, 0] as [number, number, number] }, end: foot(index) })),
     head: { link: "top", at: [0.25, 0, 0], radius: 0.04 },
     floor: corners.map((_, index) => foot(index)),
   };

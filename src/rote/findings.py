@@ -9,7 +9,7 @@ from dataclasses import KW_ONLY, dataclass
 from enum import StrEnum
 from typing import Any
 
-from rote.text import Text, as_json
+from rote.text import Text
 
 __all__ = ["Finding", "FindingKind", "Severity", "worst_first"]
 
@@ -95,10 +95,6 @@ class Finding:
             "remedy": str(self.remedy),
             "acts": list(self.remedy.acts) if isinstance(self.remedy, Text) else [],
         }
-
-    def texts(self) -> dict[str, Any]:
-        """Return sentence and remedy as templates with facts, for an edge that renders them."""
-        return {"words": as_json(self.message), "remedy": as_json(self.remedy)}
 
 
 def worst_first(found: Iterable[Finding]) -> list[Finding]:

@@ -6,7 +6,7 @@ import { type Extent, extent, look, movers, ranges, thinned, ticks } from "../cu
 import { degrees, seconds, shortJoint } from "../format";
 import { dark, pointed } from "../store";
 import { TEXTS } from "../texts";
-import type { Curves, Mark } from "../types";
+import type { Curves, Finding } from "../types";
 
 const COLOURS = {
   dark: ["#5ecbe8", "#ffb454", "#8ee08a", "#d9a9ff", "#ff9db0", "#9db8ff", "#f0de6a", "#6fe0c8"],
@@ -31,7 +31,7 @@ interface Props {
   onSeek?: (time: number) => void;
   selection?: Selection;
   onSelect?: (selection: Selection) => void;
-  marks?: Mark[];
+  marks?: Finding[];
 }
 
 interface Place {
@@ -101,7 +101,7 @@ function drawCurves(draw: CanvasRenderingContext2D, place: Place, curves: Curves
   draw.setLineDash([]);
 }
 
-function drawMarks(draw: CanvasRenderingContext2D, place: Place, marks: Mark[]): void {
+function drawMarks(draw: CanvasRenderingContext2D, place: Place, marks: Finding[]): void {
   for (const mark of worstLast(marks)) {
     if (mark.time_s === null) continue;
     const x = xOf(place, mark.time_s);

@@ -2,6 +2,7 @@
 
 import { sentence } from "../format";
 import type { Finding } from "../types";
+import { remedy, words } from "../wording";
 import { Icon } from "./icons";
 
 export function Findings({ findings, fine, limit = 8 }: { findings: Finding[]; fine: string; limit?: number }) {
@@ -12,8 +13,8 @@ export function Findings({ findings, fine, limit = 8 }: { findings: Finding[]; f
         <li key={finding.words} class={`finding ${finding.severity}`}>
           <Icon name={finding.severity === "note" ? "info" : "warn"} />
           <div>
-            <p>{sentence(finding.words)}</p>
-            {finding.remedy && <p class="remedy">{sentence(finding.remedy)}</p>}
+            <p>{sentence(words(finding))}</p>
+            {finding.remedy && <p class="remedy">{sentence(remedy(finding))}</p>}
           </div>
         </li>
       ))}

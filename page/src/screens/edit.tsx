@@ -1,15 +1,16 @@
 /** Screen 4: a take on a time line, tools, checks, and a preview before anything moves. */
 
-import { useEffect, useMemo, useState } from "preact/hooks";
-import { folded, inDegrees } from "../checks";
+import { useEffect, useMemo } from "preact/hooks";
 import { freeName, joint as jointName, partly, picture, seconds, sentence } from "../format";
 import { Chart } from "../parts/chart";
 import { Icon } from "../parts/icons";
+import { Tools } from "../parts/tools";
 import { attempt, can, go, limbs, loadTakes, pointed, question, ready, stranger, takes } from "../store";
 import { TEXTS } from "../texts";
-import type { Mark } from "../types";
+import type { Finding } from "../types";
+import { folded, remedy } from "../wording";
 import {
-  chooseVersion, describe, edited, following, history, opened, play, playhead, preview, previewing, redoStep, save, seek, selection, step,
+  chooseVersion, describe, edited, following, history, opened, play, playhead, preview, previewing, redoStep, save, seek, selection,
   stopPreview, strange, undoStep, versions, whose, working,
 } from "./editing";
 
@@ -37,68 +38,8 @@ function Choose() {
   );
 }
 
-/** A tool with a number: pick it, press the button. */
-function Tool({ label, hint, unit, low, high, by, first, onApply }: {
-  label: string; hint: string; unit: string; low: number; high: number; by: number; first: number; onApply: (value: number) => void;
-}) {
-  const [value, setValue] = useState(first);
-  return (
-    <div class="tool" title={hint}>
-      <span class="tool-label">{label}</span>
-      <input type="range" min={low} max={high} step={by} value={value} aria-label={`${label}: ${hint}`} onInput={(event) => setValue(Number(event.currentTarget.value))} />
-      <output>{value}{unit}</output>
-      <button class="button" disabled={working.value} aria-label={`${T.apply}: ${label}`} onClick={() => onApply(value)}>{T.apply}</button>
-    </div>
-  );
-}
-
-function Join() {
-  const others = takes.value.filter((take) => !take.problem);
-  const [chosen, setChosen] = useState("");
-  const [overlap, setOverlap] = useState(1.5);
-  const other = chosen || others[0]?.name || "";
-  return (
-    <div class="join">
-      <label class="field">
-        <span>{T.blend}</span>
-        <select value={other} onChange={(event) => setChosen(event.currentTarget.value)}>
-          {others.map((take) => <option key={take.name} value={take.name}>{take.name}</option>)}
-        </select>
-      </label>
-      <div class="row wrap">
-        <label class="inline"><span>{T.overlap}</span>
-          <input type="number" min={0.1} max={5} step={0.1} value={overlap} onInput={(event) => setOverlap(Number(event.currentTarget.value) || 1.5)} /> s</label>
-        <button class="button" disabled={working.value || !other} onClick={() => step({ op: "cross_fade", other, overlap_s: overlap })}>{T.crossFade}</button>
-        <button class="button" disabled={working.value || !other} onClick={() => step({ op: "concatenate", other, bridge_s: overlap })}>{T.append}</button>
-      </div>
-    </div>
-  );
-}
-
-function Tools() {
-  const { from, to } = selection.value;
-  const whole = from <= 0.001 && to >= (edited.value?.duration_s ?? 0) - 0.001;
-  return (
-    <section class="card" aria-labelledby="tools-title">
-      <h2 id="tools-title">{T.tools}</h2>
-      <div class="row wrap tool-buttons">
-        <button class={whole ? "button" : "button primary"} disabled={working.value || whole} title={T.hints.trim} data-testid="trim"
-          onClick={() => step({ op: "trim", start_s: from, end_s: to })}>{T.trim}</button>
-        <button class="button" disabled={working.value} title={T.hints.trimIdle} onClick={() => step({ op: "trim_idle" })}>{T.trimIdle}</button>
-        <button class="button" disabled={working.value} title={T.hints.mirror} onClick={() => step({ op: "mirror" })}>{T.mirror}</button>
-        <button class="button" disabled={working.value} title={T.hints.reverse} onClick={() => step({ op: "reverse" })}>{T.reverse}</button>
-        <button class="button" disabled={working.value} title={T.hints.retime} onClick={() => step({ op: "retime" })}>{T.retime}</button>
-        <button class="button" disabled={working.value} title={T.hints.closeLoop} onClick={() => step({ op: "close_loop", seconds: 1 })}>{T.closeLoop}</button>
-      </div>
-      <Tool label={T.smooth} hint={T.hints.smooth} unit=" Hz" low={1} high={12} by={0.5} first={5} onApply={(cutoff_hz) => step({ op: "smooth", cutoff_hz })} />
-      <Tool label={T.speed} hint={T.hints.speed} unit=" ×" low={0.25} high={2} by={0.05} first={0.8} onApply={(factor) => step({ op: "speed", factor })} />
-      <Join />
-    </section>
-  );
-}
-
-function MarkRow({ mark }: { mark: Mark }) {
-  const { words, names } = folded(mark.words);
+function MarkRow({ mark }: { mark: Finding }) {
+  const { words, names } = folded(mark);
   const show = (): void => {
     stopPreview();
     seek(mark.time_s ?? 0);
@@ -107,14 +48,14 @@ function MarkRow({ mark }: { mark: Mark }) {
     <li class={`finding ${mark.severity}`} onPointerEnter={() => (pointed.value = mark.joint)} onPointerLeave={() => (pointed.value = null)}>
       <Icon name={mark.severity === "note" ? "info" : "warn"} />
       <div>
-        <p>{sentence(inDegrees(words))} {mark.time_s !== null && <button class="link" onClick={show}>{T.at(seconds(mark.time_s))}</button>}</p>
+        <p>{sentence(words)} {mark.time_s !== null && <button class="link" onClick={show}>{T.at(seconds(mark.time_s))}</button>}</p>
         {names.length > 0 && (
           <details class="more">
             <summary>{T.names}</summary>
             <p class="muted">{names.map(jointName).join(", ")}</p>
           </details>
         )}
-        {mark.remedy && <p class="remedy">{sentence(inDegrees(mark.remedy))}</p>}
+        {mark.remedy && <p class="remedy">{sentence(remedy(mark))}</p>}
         {mark.joint && <span class="hidden">{jointName(mark.joint)}</span>}
       </div>
     </li>

@@ -8,7 +8,7 @@ import { rowAt } from "../interpolate";
 import type { Selection } from "../parts/chart";
 import { activity, editing, ghost, go, guest, loadTakes, model, modelOf, now, playTake, poses, report, say, screen, statusAt, stranger, takes } from "../store";
 import { TEXTS } from "../texts";
-import type { Edited, RobotModel, Step } from "../types";
+import type { EditFacts, Edited, KnownRobots, RobotModel, Step } from "../types";
 
 export const history = signal<History>(NOTHING_DONE);
 export const edited = signal<Edited | null>(null);
@@ -17,6 +17,16 @@ export const playhead = signal(0);
 export const previewing = signal(false);
 export const working = signal(false);
 export const opened = signal<string | null>(null);
+/** The edits there are, as the server's table has them. */
+export const edits = signal<EditFacts[]>([]);
+/** The builds that a motion can be brought to. */
+export const builds = signal<KnownRobots["simulated"]>([]);
+
+effect(() => {
+  if (screen.value !== "edit" || edits.peek().length) return;
+  api.edits().then((told) => (edits.value = told.edits), report);
+  api.robots().then((told) => (builds.value = told.simulated), report);
+});
 /** Why the robot that is connected cannot play the take: it is of another kind. Empty where it can. */
 export const strange = computed(() => (edited.value ? stranger(edited.value) : ""));
 
@@ -208,23 +218,16 @@ effect(() => {
   if (screen.value === "edit" && wanted && (wanted !== opened.peek() || stale())) void openTake(wanted);
 });
 
-/** A step in words. */
+/** A step in words: the edit's title, and what was chosen. */
 export function describe(made: Step): string {
-  const words = TEXTS.edit.step;
-  switch (made.op) {
-    case "trim":
-      return words.trim(seconds(made.start_s), seconds(made.end_s));
-    case "smooth":
-      return words.smooth(made.cutoff_hz);
-    case "speed":
-      return words.speed(made.factor);
-    case "cross_fade":
-      return words.cross_fade(made.other, made.overlap_s);
-    case "concatenate":
-      return words.concatenate(made.other);
-    case "close_loop":
-      return words.close_loop(made.seconds);
-    default:
-      return words[made.op];
-  }
+  const { op, ...given } = made as { op: string } & Record<string, unknown>;
+  const edit = edits.value.find(({ name }) => name === op);
+  if (made.op === "trim") return made.auto ? TEXTS.edit.trimIdle : TEXTS.edit.step.trim(seconds(made.start_s ?? 0), seconds(made.end_s ?? 0));
+  const said = Object.entries(given).map(([name, value]) => {
+    const parameter = edit?.parameters.find((each) => each.name === name);
+    if (value === true) return parameter?.title.toLowerCase() ?? name;
+    if (typeof value === "number") return `${value} ${parameter?.unit ?? ""}`.trim();
+    return `“${Array.isArray(value) ? value.join(", ") : String(value)}”`;
+  });
+  return [edit?.title ?? op, ...said].join(" · ");
 }

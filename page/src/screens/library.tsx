@@ -4,12 +4,11 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { api } from "../api";
 import { motion, picture, seconds, sentence } from "../format";
 import { Icon } from "../parts/icons";
-import { actions, attempt, can, connected, go, limbs, loadActions, loadTakes, loop, playTake, question, ready, report, say, type Screen, speed, stranger, takes } from "../store";
+import { actions, attempt, can, connected, formats, go, limbs, loadActions, loadTakes, loop, playTake, question, ready, report, say, speed, stranger, takes, type Screen } from "../store";
 import { TEXTS } from "../texts";
 import type { Take } from "../types";
 
 const T = TEXTS.library;
-const FORMATS = ["mcap", "csv", "npz", "json"];
 const LARGEST = 32 * 1024 * 1024;
 
 async function send(files: Iterable<File>): Promise<void> {
@@ -165,7 +164,7 @@ function TakeRow({ take }: { take: Take }) {
             {!take.problem && (
               <>
                 <span class="muted">{T.download}</span>
-                {FORMATS.map((format) => <a key={format} class="chip" href={api.takeFile(take.name, format)} download>{format.toUpperCase()}</a>)}
+                {formats.value.map(({ name, title, loss }) => <a key={name} class="chip" href={api.takeFile(take.name, name)} title={loss} download>{title}</a>)}
               </>
             )}
           </div>
@@ -184,7 +183,7 @@ function Takes({ wanted }: { wanted: (text: string) => boolean }) {
       <div class="row spread">
         <h2 id="takes-title" tabIndex={-1}>{T.laptop}</h2>
         <button class="button" onClick={() => picker.current?.click()}><Icon name="upload" />{T.upload}</button>
-        <input ref={picker} type="file" class="hidden" multiple accept=".mcap,.csv,.npz,.json" data-testid="upload" tabIndex={-1} aria-hidden="true"
+        <input ref={picker} type="file" class="hidden" multiple accept={formats.value.map(({ ending }) => ending).join(",")} data-testid="upload" tabIndex={-1} aria-hidden="true"
           onChange={(event) => {
             const chosen = [...(event.currentTarget.files ?? [])];
             event.currentTarget.value = "";

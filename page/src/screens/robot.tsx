@@ -8,6 +8,7 @@ import { Icon } from "../parts/icons";
 import { attempt, can, canElsewhere, connected, connection, mayCommand, model, now, pointed, poses, question, ready, report, stateWords, status } from "../store";
 import { TEXTS } from "../texts";
 import type { Found, Joint, KnownRobots } from "../types";
+import * as said from "../wording";
 
 const T = TEXTS.connection;
 const EMBEDDED = "sim://g1";
@@ -112,9 +113,9 @@ function Connection() {
           {there?.simulated && <span class="chip">{T.simulated}</span>}</p>
         {there?.url && <p class="mono">{there.url}</p>}
         {state === "connected" && status.value?.title && <p class="muted" data-testid="title">{sentence(status.value.title)}</p>}
-        {there?.words && state !== "connected" && <p>{sentence(there.words)}</p>}
+        {there?.words && state !== "connected" && <p>{sentence(said.words(there))}</p>}
         {there?.stage && state !== "connected" && <Stages failed={there.stage} />}
-        {there?.remedy && <p class="remedy">{sentence(there.remedy)}</p>}
+        {there?.remedy && <p class="remedy">{sentence(said.remedy(there))}</p>}
         <Levels />
       </div>
       <details class="more">
@@ -178,7 +179,7 @@ function Health() {
         </div>
         <div>
           <dt>{words.faults}</dt>
-          <dd>{told?.faults.length ? told.faults.map((fault) => (typeof fault === "string" ? fault : fault.words)).join("; ") : connected.value ? words.none : words.unknown}</dd>
+          <dd>{told?.faults.length ? told.faults.join("; ") : connected.value ? words.none : words.unknown}</dd>
         </div>
       </dl>
       {(can("mode") || !connected.value) && (

@@ -3,7 +3,6 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { signal } from "@preact/signals";
 import { api } from "../api";
-import { inDegrees } from "../checks";
 import { badName, degrees, freeName, joint as jointName, motion, seconds, sentence } from "../format";
 import { stopping } from "../live";
 import { Chart } from "../parts/chart";
@@ -15,7 +14,8 @@ import {
 } from "../store";
 import { TEXTS } from "../texts";
 import { Anew, Levels } from "./robot";
-import type { Curves, Mark, Taught } from "../types";
+import type { Curves, Finding, Taught } from "../types";
+import * as said from "../wording";
 
 const T = TEXTS.teach;
 const COUNT_S = 3;
@@ -34,7 +34,7 @@ const busy = signal(false);
 const recorded = signal<Curves>(NO_CURVES);
 const paused = signal(false);
 /** What the check says of the result; nothing while it is asked, null where there is no take to check. */
-const checked = signal<Mark[] | null | undefined>(undefined);
+const checked = signal<Finding[] | null | undefined>(undefined);
 let checking: Promise<void> = Promise.resolve();
 /** Whether the form comes right after the tips. */
 let tipsJustRead = false;
@@ -373,7 +373,7 @@ function Checked() {
   return (
     <div data-testid="result-check">
       {found.some(({ severity }) => severity === "error") && <p><span class="chip bad">{TEXTS.edit.cannot}</span></p>}
-      <Findings findings={found.map((each) => ({ ...each, words: inDegrees(each.words), remedy: inDegrees(each.remedy) }))} fine={TEXTS.edit.fine} limit={4} />
+      <Findings findings={found} fine={TEXTS.edit.fine} limit={4} />
     </div>
   );
 }
@@ -385,7 +385,7 @@ async function playResult(play: () => Promise<unknown>): Promise<void> {
   const [first] = against;
   if (!first) return void (await play());
   const { title, confirm, unsafe, more } = TEXTS.warned;
-  const words = [first.severity === "error" ? unsafe : "", sentence(inDegrees(first.words)), against.length > 1 ? more(against.length - 1) : ""];
+  const words = [first.severity === "error" ? unsafe : "", sentence(said.words(first)), against.length > 1 ? more(against.length - 1) : ""];
   question.value = { title, words: words.filter(Boolean).join(" "), confirm, danger: true, then: play };
 }
 

@@ -18,7 +18,7 @@ from rote.web.clients import Client, Clients, Outbox
 from rote.web.doing import Activity, Doing, Stopped
 from rote.web.edits import Desk
 from rote.web.line import LOOK, Line, check_url
-from rote.web.problems import busy, finding_document, to_json
+from rote.web.problems import busy, finding_document, texts_of, to_json
 from rote.web.takes import Shelf
 
 STATE_HZ = 30
@@ -251,6 +251,7 @@ class Hub:
         return {
             "connection": {
                 **asdict(self.line.report),
+                "texts": texts_of(self.line.report.words, self.line.report.remedy),
                 "url": self.line.url or None,
                 "wire": None if wire is None else wire.scheme,
                 "simulated": "hand" in self.line.abilities,

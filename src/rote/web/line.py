@@ -22,6 +22,7 @@ from rote.errors import (
 )
 from rote.messages import RobotState
 from rote.robot.robot import Robot
+from rote.text import Text
 from rote.web.embedded import ABILITIES, Embedded
 from rote.web.problems import NotConnectedError
 
@@ -178,7 +179,7 @@ class Line:
         self._failure = error
         self.report = LineReport(
             state=state,
-            words=f"{error}.",
+            words=Text("{error}.", error=error.text),
             remedy=error.remedy,
             stage=error.stage if isinstance(error, StageError) else None,
         )

@@ -74,13 +74,18 @@ def _document(kind: str, message: str, remedy: str) -> dict[str, Any]:
         "error": kind,
         "message": str(message),
         "remedy": str(remedy),
-        "texts": {"words": as_json(message), "remedy": as_json(remedy)},
+        "texts": texts_of(message, remedy),
     }
+
+
+def texts_of(words: str, remedy: str) -> dict[str, Any]:
+    """Return what is said and what to do next as sentences with their facts."""
+    return {"words": as_json(words), "remedy": as_json(remedy)}
 
 
 def finding_document(finding: Finding) -> dict[str, Any]:
     """Return a finding as the page is told it: as data, and as sentences with their facts."""
-    return {**finding.as_json(), "texts": finding.texts()}
+    return {**finding.as_json(), "texts": texts_of(finding.message, finding.remedy)}
 
 
 def to_json(document: Any) -> bytes:

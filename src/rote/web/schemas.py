@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, create_model
 
 from rote.messages import HandScript
-from rote.model.family import MAX_MOTION_S
+from rote.model.family import MAX_MOTION_S, Vector
 from rote.motion.edits import EDITS, SEVERAL, Edit, Kind, Parameter
 from rote.text import Act
 
@@ -239,6 +239,7 @@ class Connection(BaseModel):
     stage: str | None
     words: str
     remedy: str
+    texts: "Texts"
 
 
 class ModeNow(BaseModel):
@@ -343,8 +344,8 @@ class Mount(BaseModel):
 
     parent: str
     link: str
-    origin: list[float]
-    rpy: list[float]
+    origin: Vector
+    rpy: Vector
 
 
 class JointFacts(Mount):
@@ -356,7 +357,7 @@ class JointFacts(Mount):
     lower_rad: float
     upper_rad: float
     taught: bool
-    axis: list[float]
+    axis: Vector
     part: str
     """leg, waist, arm, wrist, head or finger."""
 
@@ -365,7 +366,7 @@ class Place(BaseModel):
     """A place on a link, in metres."""
 
     link: str
-    at: list[float]
+    at: Vector
 
 
 class Stick(BaseModel):
@@ -382,8 +383,8 @@ class Solid(BaseModel):
     """A capsule on a link; where its radius is 0, a box, and `end` its half sizes."""
 
     link: str
-    start: list[float]
-    end: list[float]
+    start: Vector
+    end: Vector
     radius: float
 
 

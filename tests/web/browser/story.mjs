@@ -148,9 +148,9 @@ const story = {
     await button("Mirror").click();
     await until(async () => (await number($("dock"), "data-steps")) === 2, "two steps");
     await page.getByRole("button", { name: /L shoulder pitch/ }).first().waitFor();
-    await page.getByRole("button", { name: "Apply: Smooth" }).click();
+    await button("Smooth").click();
     await until(async () => (await number($("dock"), "data-steps")) === 3, "three steps");
-    await page.getByLabel("over").fill("1.2");
+    await page.locator("[data-edit=cross_fade] input").fill("1.2");
     await button("Cross-fade").click();
     await until(async () => (await number($("dock"), "data-duration")) > whole, "it goes on into the other take");
     await $("checks").getByRole("listitem").or($("checks").getByText("Checked:")).first().waitFor();
@@ -177,7 +177,8 @@ const story = {
   },
   "a name that exists gets a new version, and the old one can be had": async () => {
     const old = await number($("dock"), "data-duration");
-    await page.getByRole("button", { name: "Apply: Speed" }).click();
+    await page.locator("[data-edit=speed] input").fill("0.8");
+    await button("Speed").click();
     await until(async () => (await number($("dock"), "data-steps")) === 1, "one step");
     const slow = await number($("dock"), "data-duration");
     await $("save-as").click();
