@@ -473,7 +473,7 @@ class World:
             self._release()
 
     def _need_free_arms(self) -> None:
-        if self.time_s < self._occupied_s:
+        if self.occupied:
             raise RefusalError(Code.BUSY)
 
     def _need_idle_arms(self) -> None:
@@ -529,6 +529,11 @@ class World:
         if self._playback is not None or self.time_s < self._released_s:
             return Doing(RELEASE, PRESETS[RELEASE].name)
         return Doing(0, "")
+
+    @property
+    def occupied(self) -> bool:
+        """Whether nothing can be played or taught because the arms are being released."""
+        return self.time_s < self._occupied_s
 
     @property
     def unlisted(self) -> str:
