@@ -15,6 +15,7 @@ from rote.carrier import dds_types as types
 from rote.carrier.dds import Bus, Inlet, Outlet, Target
 from rote.carrier.impair import Disturber, Impairment
 from rote.errors import DecodeError, LinkError
+from rote.sim import voice
 from rote.sim.behaviour import ARM_STATE_S
 from rote.sim.body import STEP_S
 from rote.sim.services import Answer, Services
@@ -28,6 +29,7 @@ VERSIONS = {
     rpc.SPORT: "1.0.0.0",
     rpc.MOTION_SWITCHER: "1.0.0.1",
     rpc.ROBOT_STATE: "1.0.0.2",
+    voice.SERVICE: voice.VERSION,
 }
 """What the services say of their interfaces, as the vendor's clients expect it."""
 SPORT_TOPIC = "rt/sportmodestate"
