@@ -18,8 +18,10 @@ from rote.carrier.dds import Bus, Target
 from rote.carrier.impair import Impairment
 from rote.messages import Phase
 from rote.model.family import Build
-from rote.model.g1 import G1_23, G1_27, G1_29, G1_ARMS, Mode
+from rote.model.g1 import G1_23, G1_27, G1_29, G1_ARMS, G1_REST_RAD, Mode
 from rote.sim.dds import DdsDoor
+from rote.sim.firmware import firmware_of
+from rote.sim.quirks import quirks_named
 from rote.sim.server import Simulator
 from rote.sim.store import Store
 from rote.sim.world import World
@@ -101,9 +103,12 @@ async def someone(
     hz: float = 100.0,
     impairment: Impairment | None = None,
     build: Build = G1_29,
+    quirks: str = "",
 ) -> AsyncIterator[Someone]:
     store = Store(":memory:")
-    simulator = Simulator(World(store, build=build, mode=mode), impairment=impairment)
+    firmware = replace(firmware_of(build), quirks=quirks_named([quirks]))
+    world = World(store, build=build, mode=mode, firmware=firmware)
+    simulator = Simulator(world, impairment=impairment)
     door = await simulator.serve_dds("lo", free_domain(), lowstate_hz=hz)
     one = Someone(simulator, door)
     try:
@@ -327,5 +332,110 @@ def test_clients_are_counted_and_a_closed_door_has_none() -> None:
             assert one.door.clients == 0
             await asyncio.sleep(0.1)  # what is said into a closed door is lost
             assert Target("eth0") == Target("eth0", 0)
+
+    virtual.run(run())
+
+
+@pytest.mark.parametrize("gap_s", [0.15, 0.3, 0.6, 0.9])
+def test_a_gap_in_the_commands_ramps_down_and_the_arms_go_on_when_they_come_again(
+    gap_s: float,
+) -> None:
+    async def run() -> None:
+        async with someone() as one:
+            await one.stream(2.0)
+            away = one.world.body.setpoint_rad
+            await asyncio.sleep(gap_s)
+            assert one.noted("the arms ramp down") == 1
+            lower = np.abs(one.world.body.setpoint_rad - G1_REST_RAD)
+            assert (lower < np.abs(away - G1_REST_RAD) + 1e-9).all()
+            assert one.world.phase is not Phase.NONE
+            rows = []
+            for _ in range(200):
+                await one.stream(0.01)
+                rows.append(one.world.body.setpoint_rad)
+            assert np.abs(one.world.body.setpoint_rad - away).max() < 1e-3
+            assert np.abs(np.diff(rows, axis=0)).max() / 0.01 < 2.0, "no jump back"
+            assert one.noted("playing 'a stream'") == 1
+            assert not one.world.stopped_early
+
+    virtual.run(run())
+
+
+def test_after_a_long_gap_the_same_commands_begin_a_stream_that_ramps_up() -> None:
+    async def run() -> None:
+        async with someone() as one:
+            await one.stream(2.0)
+            away = one.world.body.setpoint_rad
+            await asyncio.sleep(8.0)
+            assert one.world.phase is Phase.NONE
+            await one.stream(0.1)
+            early = one.world.body.setpoint_rad
+            await one.stream(2.0)
+            assert np.abs(early - away).max() > 0.5 * np.abs(G1_REST_RAD - away).max()
+            assert np.abs(one.world.body.setpoint_rad - away).max() < 1e-3
+
+    virtual.run(run())
+
+
+def test_a_stream_that_somebody_stops_in_a_gap_stays_stopped() -> None:
+    async def run() -> None:
+        async with someone() as one:
+            await one.stream(2.0)
+            await asyncio.sleep(0.2)
+            assert one.world.obey("somebody", m.StopMotion()) == m.Status()
+            await one.stream(6.0)
+            assert one.world.phase is Phase.NONE
+            assert one.noted("playing 'a stream'") == 1
+
+    virtual.run(run())
+
+
+# ---- odd firmware -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("quirk", "states", "texts", "modes"),
+    [
+        ("", 200, 20, {500}),
+        ("no-lowstate", 0, 20, {500}),
+        ("lowstate-1hz", 2, 20, {500}),
+        ("lowstate-500hz", 1000, 20, {500}),
+        ("no-arm-state", 200, 0, {500}),
+        ("mode-refused", 200, 20, set()),
+        ("mode-missing", 200, 20, set()),
+        ("mode-minus-1", 200, 20, {2**32 - 1}),
+    ],
+)
+def test_a_quirk_changes_what_is_published_on_dds(
+    quirk: str, states: int, texts: int, modes: set[int]
+) -> None:
+    async def run() -> None:
+        async with someone(quirks=quirk) as one:
+            await asyncio.sleep(0.2)
+            for heard in (one.states, one.texts, one.modes):
+                heard.clear()
+            await asyncio.sleep(2.0)
+            assert len(one.states) == pytest.approx(states, abs=2)
+            assert len(one.texts) == pytest.approx(texts, abs=1)
+            assert set(one.modes) == modes
+
+    virtual.run(run())
+
+
+def test_quirks_of_answers_are_heard_on_dds_too() -> None:
+    async def run() -> None:
+        quirks = "list-names-only,mode-text,byte-order-mark,nul,late-answers"
+        async with someone(quirks=quirks) as one:
+            began = one.world.time_s
+            listed = await one.answered("arm", 7107, within_s=6.0)
+            assert one.world.time_s - began == pytest.approx(4.0, abs=0.2)
+            assert (listed.data[0], listed.data[-1]) == ("\ufeff", "\0")
+            assert '"release_arm"' in listed.data
+            assert '"id"' not in listed.data
+            mode = await one.answered("sport", 7001, within_s=6.0)
+            assert mode.data == '\ufeff{"data":"500"}\0'
+            began = one.world.time_s
+            assert (await one.answered("arm", 7106, '{"data":26}', within_s=20.0)).code == 0
+            assert one.world.time_s - began > 1.0 + 4.0
 
     virtual.run(run())

@@ -132,6 +132,7 @@ class Stack:
         acknowledges: bool = True,
         disturber: Disturber | None = None,
     ) -> None:
+        self._offering = offering
         self._gatherer = RTCIceGatherer(iceServers=[])
         self._ice = (
             Ice(self._gatherer) if disturber is None else DisturbedIce(self._gatherer, disturber)
@@ -181,11 +182,14 @@ class Stack:
 
     async def connect(self, peer: Peer, limits_s: dict[str, float]) -> None:
         """Connect to a peer, stage by stage; the channel opens later."""
-        for candidate in peer.candidates:
-            if candidate.split(" ")[2].lower() == "udp" and ".local " not in candidate:
-                with suppress(ValueError):  # what it says of a relay may be no number
-                    await self._ice.addRemoteCandidate(candidate_from_sdp(candidate))
-        await self._ice.addRemoteCandidate(None)
+        usable = [one for one in peer.candidates if _is_usable(one)]
+        for candidate in usable:
+            with suppress(ValueError):  # what it says of a relay may be no number
+                await self._ice.addRemoteCandidate(candidate_from_sdp(candidate))
+        # A browser hides its addresses (NAME.local), or names none: it is heard of by its checks,
+        # so who is asked waits for them. Who asks has nothing to wait for.
+        if self._offering or len(usable) == len(peer.candidates) > 0:
+            await self._ice.addRemoteCandidate(None)
         start = self._ice.start(RTCIceParameters(peer.ufrag, peer.password))
         await _stage("ICE", limits_s, start, "no way to the robot was found", _FIREWALL)
         if self._ice.state != "completed":
@@ -279,6 +283,11 @@ class Stack:
         lost()
 
 
+def _is_usable(candidate: str) -> bool:
+    words = candidate.split(" ")
+    return words[2].lower() == "udp" and not words[4].endswith(".local")
+
+
 async def _stage(
     name: str, limits_s: dict[str, float], work: Awaitable[_T], seen: str, remedy: str
 ) -> _T:
@@ -361,8 +370,16 @@ async def dial(target: Target) -> Carrier:
 class RobotEnd:
     """A simulated robot's end of one client's channel."""
 
-    def __init__(self, *, strict: bool, disturber: Disturber | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        strict: bool,
+        disturber: Disturber | None = None,
+        message_size: int | None = None,
+    ) -> None:
+        """Make one that answers; it says how long a message may be, or as its stack can."""
         self._strict = strict
+        self._message_size = message_size
         self._peer: Peer | None = None
         self._stack = Stack(offering=False, acknowledges=not strict, disturber=disturber)
         self.listen = self._stack.listen
@@ -372,7 +389,8 @@ class RobotEnd:
         """Return the answer to an offer; raises `DecodeError` for one that cannot be used."""
         self._peer = read_peer(as_strictly_read(offer) if self._strict else offer)
         side = await self._stack.gather()
-        size = None if self._strict else RTCSctpTransport.getCapabilities().maxMessageSize
+        own_size = None if self._strict else RTCSctpTransport.getCapabilities().maxMessageSize
+        size = own_size if self._message_size is None else self._message_size
         return write_answer(offer, side, secrets.randbits(62), message_size=size)
 
     async def open(self, limit_s: float = 15.0) -> None:

@@ -18,6 +18,8 @@ from rote.carrier.dds import Bus, Inlet, Outlet, Target
 from rote.carrier.impair import Disturber, Impairment
 from rote.errors import DecodeError, LinkError
 from rote.model.family import Hand
+from rote.sim import voice
+from rote.sim.behaviour import ARM_STATE_S
 from rote.sim.body import STEP_S
 from rote.sim.fingers import HAND_HZ, Fingers
 from rote.sim.fsm import Activity
@@ -32,10 +34,16 @@ VERSIONS = {
     rpc.SPORT: "1.0.0.0",
     rpc.MOTION_SWITCHER: "1.0.0.1",
     rpc.ROBOT_STATE: "1.0.0.2",
+    voice.SERVICE: voice.VERSION,
 }
 """What the services say of their interfaces, as the vendor's clients expect it."""
 SPORT_TOPIC = "rt/sportmodestate"
-_SLOW_S, _BATTERY_S, _CEASED_S = 0.1, 1.0, 0.5
+_BATTERY_S, _CEASED_S = 1.0, 0.5
+GAP_S = 0.1
+"""So long without a command, and the arms give way to the robot's own pose."""
+RAMP_S = 1.0
+"""How long that takes, and how long it takes back; a guess, for no document says it."""
+_REPEAT_S = 0.04
 _REQUESTS, _REPLIES, _COMMANDS = 256, 64, 16
 
 
@@ -69,6 +77,7 @@ class DdsDoor:
     ) -> None:
         self._services = services
         self._world = services.world
+        self._quirks = services.world.firmware.quirks
         self._network = None if impairment is None else _Network(impairment)
         self._loop = asyncio.get_running_loop()
         self.target = target
@@ -103,8 +112,14 @@ class DdsDoor:
         self._numbers = 0
         self._spent = False
         self._commanded_s = float("-inf")
+        self._pose: m.StreamPose | None = None
+        """The last pose of a stream that is followed."""
+        self._share = 1.0
+        """Of the weight that is commanded, how much the arms follow: less in a gap and after it."""
+        self._share_at = 0.0
         self._watched = False
-        self._slow_at = self._battery_at = self._hands_at = self._world.time_s
+        self._slow_at = self._battery_at = self._joints_at = self._world.time_s
+        self._hands_at = self._world.time_s
         self._open_services()
 
     @property
@@ -163,11 +178,11 @@ class DdsDoor:
             return
         now_s = self._world.time_s + STEP_S / 2
         if now_s >= self._slow_at:
-            self._slow_at += _SLOW_S
+            self._slow_at += ARM_STATE_S
             self._publish_slowly()
-        if self._watched:
-            data = hg.encode_lowstate(self._world.state(), build=self._world.build)
-            self._say(types.LOWSTATE, self._lowstate, data)
+        if self._watched and now_s >= self._joints_at:
+            self._joints_at = max(self._joints_at + self.period_s, now_s - self.period_s)
+            self._publish_joints()
         if now_s >= self._battery_at:
             self._battery_at += _BATTERY_S
             percent = self._world.health.battery_percent
@@ -176,6 +191,13 @@ class DdsDoor:
             self._hands_at = max(self._hands_at, now_s - 1.0 / HAND_HZ) + 1.0 / HAND_HZ
             self._publish_hands()
         self._answer_those_who_wait()
+        self._bridge_gaps()
+
+    def _publish_joints(self) -> None:
+        state = self._quirks.state(self._world.state())
+        if state is not None:
+            data = hg.encode_lowstate(state, build=self._world.build)
+            self._say(types.LOWSTATE, self._lowstate, data)
 
     def _publish_hands(self) -> None:
         world = self._world
@@ -191,9 +213,14 @@ class DdsDoor:
         self._watched = self._lowstate.matched > 0
         self._open_services()
         if self._services.alive(rpc.ARM):
-            self._say(types.TEXT, self._arms, cdr.encode_text(self._services.arm_state()))
+            arms = self._services.arm_state()
+            if arms is not None:
+                self._say(types.TEXT, self._arms, cdr.encode_text(arms))
         if self._services.alive(rpc.SPORT):
-            self._say(types.SPORT, self._mode, cdr.encode_mode(self._world.machine.mode))
+            # DDS has 32 bits for the mode and no others: what does not fit is not published.
+            mode = self._services.mode()
+            if isinstance(mode, int):
+                self._say(types.SPORT, self._mode, cdr.encode_mode(mode & 0xFFFFFFFF))
 
     def _open_services(self) -> None:
         """Take requests to the services that run, and to no other."""
@@ -218,8 +245,10 @@ class DdsDoor:
             answer = Answer(data=VERSIONS[service])
         else:
             answer = self._services.answer(self, request)
-        if answer.silent:
-            return
+        if not answer.silent:
+            self._answer(request, answer)
+
+    def _answer(self, request: rpc.Request, answer: Answer) -> None:
         if answer.after:
             self._waiting.append((request, answer))
         elif answer.delay_s > 0:
@@ -230,7 +259,8 @@ class DdsDoor:
     def _answer_those_who_wait(self) -> None:
         for waiting in [w for w in self._waiting if self._services.is_over(w[1])]:
             self._waiting.remove(waiting)
-            self._reply(*waiting)
+            request, answer = waiting
+            self._answer(request, answer._replace(after=0))
 
     def _reply(self, request: rpc.Request, answer: Answer) -> None:
         if request.noreply:
@@ -273,21 +303,52 @@ class DdsDoor:
             self._commanded_s = self._world.time_s
             return
         command = hg.decode_arm_command(data, build)
-        self._numbers += 1
         told = command.positions_rad + self._rest_rad
         taught = tuple([told[place] for place in self._places])
-        pose = m.StreamPose(self._numbers, command.weight, taught)
+        pose = m.StreamPose(0, command.weight, taught)
         if self._world.time_s - self._commanded_s > _CEASED_S or command.weight == 0.0:
             self._spent = False
         self._commanded_s = self._world.time_s
-        if self._world.obey(self, pose) != m.Status(m.Code.SUPERSEDED):
+        if command.weight == 0.0:
+            self._share = 1.0
+        if self._follow(pose):
             return
+        self._pose = None
         if command.weight == 0.0 or self._spent:
             return
         self._spent = True
         begun = self._world.obey(self, m.BeginStream())
         if begun == m.Status():
-            self._world.obey(self, pose)
+            self._follow(pose)
         elif isinstance(begun, m.Status):
             words, _ = m.words_for(begun.code)
             self._world.note(f"the arms do not follow {self._stream_topic}: {words}")
+
+    def _follow(self, pose: m.StreamPose) -> bool:
+        """Let the arms follow a pose by its weight and their share; False where no stream runs."""
+        self._numbers += 1
+        shared = replace(pose, number=self._numbers, weight=pose.weight * self._share)
+        followed = self._world.obey(self, shared) != m.Status(m.Code.SUPERSEDED)
+        self._pose = pose if followed and pose.weight > 0.0 else None
+        return followed
+
+    def _bridge_gaps(self) -> None:
+        """Ramp down while no commands come, and up again when they do.
+
+        A stream that has ramped down to nothing gets no more poses from here, and ends itself.
+        """
+        now_s = self._world.time_s
+        passed_s, self._share_at = now_s - self._share_at, now_s
+        if self._pose is None:
+            return
+        silent_s, before = now_s - self._commanded_s, self._share
+        change = passed_s / RAMP_S
+        self._share = max(0.0, before - change) if silent_s > GAP_S else min(1.0, before + change)
+        if before == 1.0 > self._share:
+            self._world.note(f"no command for {GAP_S:g} s: the arms ramp down")
+        elif before < 1.0 == self._share:
+            self._world.note("commands come again: the arms follow in full")
+        if self._share == 0.0:
+            self._pose = None
+        elif silent_s > _REPEAT_S or self._share != before:
+            self._follow(self._pose)

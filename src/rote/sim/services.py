@@ -1,17 +1,22 @@
-"""The services of a G1 (arm, sport, motion_switcher, robot_state) on the simulated robot.
+"""The services of a G1 (arm, sport, motion_switcher, robot_state, voice) on the simulated robot.
 
 The same world as on the UDP frames, asked in other words: an action taught on one wire plays on the
 other. Answers come with the delay a real robot was seen to take, and in its numbers: codes that are
 this project's own stay inside.
 """
 
+import json
+from collections import deque
 from collections.abc import Callable, Hashable
 from typing import NamedTuple
 
 from rote import messages as m
 from rote.errors import DecodeError, PayloadError
 from rote.messages import Code
-from rote.sim.presets import presets_of
+from rote.sim import voice
+from rote.sim.presets import RELEASE, presets_of
+from rote.sim.quirks import Missing, Refused
+from rote.sim.voice import VoiceApi
 from rote.sim.world import CONTROLLER, World
 from rote.wire import rpc
 from rote.wire.faults import Fault
@@ -20,10 +25,13 @@ from rote.wire.rpc import ArmApi, MotionSwitcherApi, Request, RobotStateApi, Spo
 _QUICK_S, _CHANGE_S, _SLOW_S, _SCRIPT_S = 0.02, 0.035, 0.33, 0.23
 _UNKNOWN_API, _BAD_PARAMETER = 3203, 3204
 _SWITCH_FAILED, _PROTECTED = 5201, 5202
-_NO_SUCH_CONTROLLER, _INVALID_FSM = 7004, 7302
+_NO_SUCH_CONTROLLER, _NOT_AVAILABLE, _INVALID_FSM, _INVALID_TASK = 7004, 7301, 7302, 7303
 _FAILED, _NO_SUCH_ACTION, _UNREADABLE = 7399, 7402, 7403
 _OURS = range(7410, 7420)
 """Codes a real robot does not know."""
+
+_TASKS = {0: 26, 1: 1, 2: 27, 3: RELEASE}
+"""Arm tasks of `sport`: wave, turn and wave, give a hand, take it back; by preset."""
 
 _BASH = "bashrunner"
 # Robots run scripts on request. Nothing in rote asks for it, others ask for this one.
@@ -41,7 +49,7 @@ class Answer(NamedTuple):
     data: str = ""
     delay_s: float = _QUICK_S
     after: int = 0
-    """Answer only when the arms no longer do the preset of this id; 0 is at once."""
+    """Answer so long after the arms no longer do the preset of this id; 0 is any time."""
     silent: bool = False
     """Answer never, as a service does that is not there."""
 
@@ -53,6 +61,9 @@ class Services:
         self.world = world
         self._latency = latency
         self._off: set[str] = set()
+        self._voice = voice.Voice()
+        self._quirks = world.firmware.quirks
+        self._arm_states: deque[tuple[float, object]] = deque()
         self._sport: dict[int, float] = {
             SportApi.GET_BALANCE_MODE: 0,
             SportApi.GET_SWING_HEIGHT: 0.08,
@@ -68,7 +79,9 @@ class Services:
             answer = Answer(_UNKNOWN_API) if handler is None else handler(self, client, request)
         except DecodeError:
             answer = Answer(_BAD_PARAMETER)
-        return answer if self._latency else answer._replace(delay_s=0.0)
+        usual_s = answer.delay_s if self._latency and not answer.after else 0.0
+        delay_s = usual_s + self._quirks.answer_late_s
+        return answer._replace(delay_s=delay_s, data=self._quirks.data(answer.data))
 
     def alive(self, service: str) -> bool:
         """Whether a service answers at all: some do not in debug mode or switched off."""
@@ -79,11 +92,23 @@ class Services:
         """Whether an answer that waits for the arms can be given."""
         return self.world.doing.id != answer.after or self.world.holding
 
-    def arm_state(self) -> str:
-        """Return what the arms do, as it is published ten times a second."""
+    def arm_state(self) -> str | None:
+        """Return what the arms do, as it is published ten times a second; None says nothing."""
         doing = self.world.doing
         state = rpc.ArmState(holding=self.world.holding, id=doing.id, name=doing.name)
-        return rpc.encode_arm_state(state)
+        if not self._quirks:
+            return rpc.encode_arm_state(state)
+        now_s, late_s = self.world.time_s, self._quirks.arm_state_late_s
+        said = {"holding": state.holding, "id": state.id, "name": state.name}
+        self._arm_states.append((now_s, self._quirks.arm_state(said)))
+        while len(self._arm_states) > 1 and self._arm_states[1][0] <= now_s - late_s:
+            self._arm_states.popleft()
+        then_s, told = self._arm_states[0]
+        return None if told is None or then_s > now_s - late_s else rpc.write_json(told)
+
+    def mode(self) -> object:
+        """Return the number of the mode as it is told: mostly a number; `Refused`, `Missing`."""
+        return self._quirks.mode(self.world.machine.mode)
 
     def faults(self) -> tuple[Fault, ...]:
         """Return what is wrong with the robot."""
@@ -105,13 +130,21 @@ class Services:
 
     def _list(self, client: Hashable, _: Request) -> Answer:
         actions = self._names(client)
-        if actions is None:
+        if actions is None or self._quirks.list_refused:
             return Answer(_FAILED)
+        unlisted = self.world.unlisted
         presets = tuple(
             rpc.Preset(p.id, p.name, p.fsm, p.mode_machine) for p in presets_of(self.world.build)
         )
-        taught = tuple(rpc.Taught(a.name, round(a.duration_ms / 1000, 1)) for a in actions)
-        return Answer(data=rpc.encode_actions(presets, taught))
+        taught = tuple(
+            rpc.Taught(a.name, round(a.duration_ms / 1000, 1))
+            for a in actions
+            if a.name != unlisted
+        )
+        data = rpc.encode_actions(presets, taught)
+        if self._quirks:
+            data = json.dumps(self._quirks.actions(json.loads(data)))
+        return Answer(data=data)
 
     def _preset(self, client: Hashable, request: Request) -> Answer:
         preset = rpc.decode_preset(request.parameter)
@@ -129,7 +162,10 @@ class Services:
         if name not in names:
             return Answer(_NO_SUCH_ACTION)
         play = m.PlayAction(action=names.index(name) + 1, name=name)
-        return Answer(self._obey(client, play, store_failed=_UNREADABLE), delay_s=_SLOW_S)
+        code = self._obey(client, play, store_failed=_UNREADABLE)
+        if code == Code.OK:
+            self.world.postpone(_SLOW_S if self._latency else 0.0)
+        return Answer(code, delay_s=_SLOW_S)
 
     def _rename(self, client: Hashable, request: Request) -> Answer:
         command = m.RenameAction(*rpc.decode_rename(request.parameter))
@@ -160,7 +196,10 @@ class Services:
     # ---- sport ----------------------------------------------------------------------------------
 
     def _get_fsm(self, _: Hashable, __: Request) -> Answer:
-        return Answer(data=rpc.encode_value(self.world.machine.mode))
+        told = self.mode()
+        if told is Refused:
+            return Answer(_UNKNOWN_API)
+        return Answer(data=rpc.write_json({} if told is Missing else {"data": told}))
 
     def _get_fsm_mode(self, _: Hashable, __: Request) -> Answer:
         return Answer(data=rpc.encode_value(0))  # it never walks
@@ -186,6 +225,14 @@ class Services:
         if len(velocity) != 3 or rpc.read(said, "duration", float, 1.0) < 0:
             raise PayloadError("a velocity has three numbers, and lasts a while")
         return Answer()
+
+    def _set_task(self, client: Hashable, request: Request) -> Answer:
+        """Wave or shake hands, by the presets that do it; answered when it begins."""
+        preset = _TASKS.get(rpc.decode_value(request.parameter))
+        if preset is None:
+            return Answer(_INVALID_TASK)
+        code = self._obey(client, m.PlayPreset(preset))
+        return Answer(0 if code == Code.OK else _NOT_AVAILABLE)
 
     def _set_speed(self, _: Hashable, request: Request) -> Answer:
         return Answer(0 if rpc.decode_value(request.parameter) in range(4) else _BAD_PARAMETER)
@@ -227,6 +274,15 @@ class Services:
         ]
         return Answer(data=rpc.write_json(services))
 
+    def _speak(self, _: Hashable, request: Request) -> Answer:
+        try:
+            data, words = self._voice.ask(request.api_id, request.parameter)
+        except PayloadError:
+            return Answer(voice.BAD_VALUE)
+        if words:
+            self.world.note(words)
+        return Answer(data=data)
+
     def _run(self, _: Hashable, request: Request) -> Answer:
         """Tell the version; no other script is there, and none is run."""
         if rpc.read(rpc.read_json(request.parameter), "script", str) != _VERSION_SCRIPT:
@@ -254,6 +310,7 @@ _HANDLERS: dict[tuple[str, int], Callable[[Services, Hashable, Request], Answer]
     (rpc.SPORT, SportApi.SET_FSM): Services._set_fsm,
     (rpc.SPORT, SportApi.SET_VELOCITY): Services._move,
     (rpc.SPORT, SportApi.SET_SPEED_MODE): Services._set_speed,
+    (rpc.SPORT, SportApi.SET_ARM_TASK): Services._set_task,
     **{(rpc.SPORT, setter): Services._set_number for setter in _GETTERS},
     **{(rpc.SPORT, getter): Services._get_number for getter in _GETTERS.values()},
     (rpc.MOTION_SWITCHER, MotionSwitcherApi.CHECK_MODE): Services._check_mode,
@@ -262,5 +319,6 @@ _HANDLERS: dict[tuple[str, int], Callable[[Services, Hashable, Request], Answer]
     (rpc.ROBOT_STATE, RobotStateApi.SWITCH_SERVICE): Services._switch,
     (rpc.ROBOT_STATE, RobotStateApi.SET_REPORT_FREQUENCY): Services._set_report,
     (rpc.ROBOT_STATE, RobotStateApi.LIST_SERVICES): Services._list_services,
+    **{(voice.SERVICE, api): Services._speak for api in VoiceApi},
     (_BASH, 1001): Services._run,
 }
