@@ -294,8 +294,8 @@ async def stop(url: str, *, key: str | None = None, keylog: str | Path | None = 
     seen = before or after
     if seen is not None and seen.playing:
         return Stopped("playing")
-    if before is None:
-        return Stopped(None, at_rest=after is not None)
+    if before is None or not before.phase_told:
+        return Stopped(None, at_rest=after is not None and after.phase_told)
     return Stopped("teaching" if before.arms_soft else "nothing")
 
 

@@ -25,6 +25,11 @@ from rote.wire.lowstate import SPORT_TOPIC as SLOW_SPORT_TOPIC
 
 VERSION_API = 1
 """What every service is asked for the version of its interface."""
+_ASK_AFTER_S = 1.0
+"""A robot silent for so long is asked something: a robot that publishes does so hundreds of times a
+second, and one that is silent for 2.5 s counts as lost."""
+_SIGNS = (rpc.CHECK_MODE, rpc.GET_FSM, rpc.LIST_ACTIONS)
+"""What it is asked then: reads that every robot answers, with a refusal at least."""
 _WATCHED_MS = 20
 """States for people: fifty a second."""
 
@@ -67,6 +72,17 @@ class DdsClient(ServicesClient):
         """Return which version of its interface a service says it has."""
         return (await self.call(rpc.Call(service, VERSION_API), read=True)).data
 
+    def _pulse(self) -> None:
+        """Ask a robot that publishes nothing for a sign of life: its answer is one."""
+        super()._pulse()
+        lines, session = self._way.lines, self._way.session
+        if lines is None or session.silent_s(self._loop.time()) < _ASK_AFTER_S:
+            return
+        asked = next((call for call in _SIGNS if lines.offers(call.service)), None)
+        if asked is not None:
+            session.request(asked, self._loop.time())
+            self.connection.flush()
+
     # ---- what the robot says --------------------------------------------------------------------
 
     def _take(self, topic: str, data: bytes) -> None:
@@ -90,7 +106,7 @@ class DdsClient(ServicesClient):
         self._battery = cdr.decode_battery(data)
 
     def _read_arms(self, data: bytes) -> None:
-        self._arms = rpc.decode_arm_state(cdr.decode_text(data))
+        self._note_arms(rpc.decode_arm_state(cdr.decode_text(data)))
         let_go = self._arms.activity is rpc.Activity.RELEASING
         if let_go and self._streamer.phase is not Phase.RETURN:
             self._streamer.stop()  # by somebody else
@@ -99,9 +115,10 @@ class DdsClient(ServicesClient):
         super()._know()
         self._streamer.stop()  # what it was begun for is another machine
 
-    def _state(self, joints: Joints) -> RobotState:
-        state = super()._state(joints)
-        self._streamer.see(state.positions_rad)
+    def _state(self, told: Joints | None) -> RobotState:
+        state = super()._state(told)
+        if told is not None:
+            self._streamer.see(state.positions_rad)
         phase = self._streamer.phase
         if phase is None:
             return state

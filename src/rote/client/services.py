@@ -41,8 +41,16 @@ from rote.wire.lowstate import (
 KEEP_TEACHING_S = 1.0
 READ_BACK_S = 0.25
 CHANGE_MODE_S = 8.0
-RELEASE = 99
-"""The preset that lets go of a held pose."""
+PULSE_S = 0.5
+"""A robot that tells no joints is reported twice a second all the same: who waits for a state must
+not wait for ever."""
+JOINTS_OLD_S = 2.5
+"""Positions older than this are no longer said to be the robot's: it has been silent as long as a
+robot that counts as lost."""
+ARMS_OLD_S = 3.0
+"""What the arms do is told ten times a second; so much later nobody knows it any more."""
+_FRESH_S = 0.15
+"""Joints that were told within this time come many times a second, and make the states."""
 _LET_GO_S = 1.0
 _RECOGNISE_S = 1.0
 """How long a robot that was just connected may take to say which machine it is."""
@@ -80,7 +88,11 @@ class ServicesClient:
             "the arms are soft and the robot must hear of us every second; "
             "after 10 s without it ends the teaching",
         )
+        self._pulse_timer: asyncio.TimerHandle | None = None
         self._arms = rpc.ArmState()
+        self._arms_at: float | None = None
+        self._joints: Joints | None = None
+        self._joints_at = self._reported_at = 0.0
         self._mode = -1
         self._battery: float | None = None
         self._faults: dict[tuple[int, int], str] = {}
@@ -120,6 +132,11 @@ class ServicesClient:
         return self.identity.note
 
     @property
+    def clockless(self) -> bool:
+        """Whether the robot does not tell its time, so that states have this computer's."""
+        return self._tickless
+
+    @property
     def missing(self) -> tuple[str, ...]:
         """The joints of the build whose position the robot does not tell; states hold them at
         rest."""
@@ -154,6 +171,7 @@ class ServicesClient:
         except BaseException:
             await self.close()
             raise
+        self._pulse_timer = self._loop.call_later(PULSE_S, self._pulse)
 
     async def _greet(self) -> None:
         if self.session.challenge.startswith(channel.SIMULATED):
@@ -167,11 +185,14 @@ class ServicesClient:
     async def close(self) -> None:
         """Let go of the robot, and of a pose it holds for us. Safe to call twice."""
         self._keep_teaching(on=False)
+        if self._pulse_timer is not None:
+            self._pulse_timer.cancel()
+            self._pulse_timer = None
         try:
             if self._held_by_us and self._arms.holding and self.connection.failure is None:
                 with suppress(RoteError, TimeoutError):
                     async with asyncio.timeout(_LET_GO_S):
-                        await self.call(rpc.execute_preset(RELEASE))
+                        await self.call(rpc.execute_preset(m.RELEASE_PRESET))
         finally:
             await self.connection.close()
 
@@ -227,18 +248,30 @@ class ServicesClient:
 
     async def _play_preset(self, command: m.PlayPreset) -> m.Reply:
         self._stopped = False
-        self._held_by_us = command.id != RELEASE
+        self._held_by_us = command.id != m.RELEASE_PRESET
         await self.call(rpc.execute_preset(command.id))
         return m.Status()
 
     async def _stop(self, _: m.StopMotion) -> m.Reply:
+        """Stop all there is to stop; what one service refuses does not keep another from it."""
         self._stopped = True
+        problem: RoteError | None = None
         if self._teaching:
-            await self._exit(m.ExitTeaching())
-        await self.call(rpc.STOP_TAUGHT)
+            problem = await self._tried(self._exit(m.ExitTeaching()))
+        problem = await self._tried(self.call(rpc.STOP_TAUGHT)) or problem
         if self._arms.holding:
-            await self.call(rpc.execute_preset(RELEASE))
+            release = self.call(rpc.execute_preset(m.RELEASE_PRESET))
+            problem = await self._tried(release) or problem
+        if problem is not None:
+            raise problem
         return m.Status()
+
+    async def _tried(self, work: Awaitable[object]) -> RoteError | None:
+        try:
+            await work
+        except RoteError as error:
+            return error
+        return None
 
     async def _rename(self, command: m.RenameAction) -> m.Reply:
         await self.call(rpc.rename_taught(command.old, command.new))
@@ -268,6 +301,12 @@ class ServicesClient:
                 "Look at the robot; try the buttons of its remote. Robots of 29 joints with newer "
                 "software do not know mode 500, but 501.",
             ) from None
+
+    async def _ask_mode(self, _: m.ReadMode) -> m.Reply:
+        answer = await self.call(rpc.GET_FSM, read=True)
+        self._note_mode(rpc.decode_value(answer.data))
+        self._report(self._state(None))
+        return m.Status()
 
     async def _recognition(self) -> None:
         """Wait until the robot has told its joints, which many do within milliseconds."""
@@ -309,7 +348,7 @@ class ServicesClient:
     def _losing(self) -> None:
         """The robot is lost: what was kept up for it ends."""
         self._keep_teaching(on=False)
-        self._teaching, self._arms = "", rpc.ArmState()
+        self._teaching, self._arms, self._arms_at = "", rpc.ArmState(), None
 
     # ---- what the robot says of itself ----------------------------------------------------------
 
@@ -328,9 +367,23 @@ class ServicesClient:
 
     def _see_arms(self, message: channel.Message) -> None:
         said = message.data
-        self._arms = (
+        self._note_arms(
             rpc.decode_arm_state(said) if isinstance(said, str) else rpc.read_arm_state(said)
         )
+
+    def _note_arms(self, arms: rpc.ArmState) -> None:
+        """Take in what the arms do; where no joints tell of the robot, this does."""
+        now = self._loop.time()
+        self._arms, self._arms_at = arms, now
+        if now - self._joints_at > _FRESH_S:
+            self._report(self._state(None))
+
+    def _pulse(self) -> None:
+        """Report what is known of a robot that tells too little by itself."""
+        self._pulse_timer = self._loop.call_later(PULSE_S, self._pulse)
+        here = self.session.live and self.connection.failure is None
+        if here and self._loop.time() - self._reported_at >= PULSE_S:
+            self._report(self._state(None))
 
     def _see_mode(self, message: channel.Message) -> None:
         self._note_mode(decode_fsm(message.data))
@@ -361,17 +414,26 @@ class ServicesClient:
         self.build = self.identity.build
 
     def _report(self, state: RobotState) -> None:
-        self.latest = state
+        self.latest, self._reported_at = state, self._loop.time()
         self._states.tell(state)
 
-    def _time_us(self, tick_ms: int | None) -> int:
+    def _time_us(self, joints: Joints | None, now: float) -> int:
         """Return the robot's clock; for a robot that does not tell it, this computer's."""
-        self._tickless |= tick_ms is None
-        if tick_ms is None or self._tickless:
-            return int(self._loop.time() * 1e6)
-        return tick_ms * 1000
+        self._tickless |= joints is not None and joints.tick_ms is None
+        last = joints or self._joints
+        if self._tickless or last is None or last.tick_ms is None:
+            return int(now * 1e6)
+        return last.tick_ms * 1000 + (0 if joints is last else int((now - self._joints_at) * 1e6))
 
-    def _state(self, joints: Joints) -> RobotState:
+    def _state(self, told: Joints | None) -> RobotState:
+        """Return what is known; `told` are joints that were measured now, None where none were."""
+        now = self._loop.time()
+        time_us = self._time_us(told, now)
+        if told is not None:
+            self._joints, self._joints_at = told, now
+        elif now - self._joints_at > JOINTS_OLD_S:
+            self._joints = None
+        joints = self._joints or _NO_JOINTS
         activity = self._arms.activity
         recording = activity is rpc.Activity.RECORDING
         holding = self._arms.holding
@@ -386,14 +448,17 @@ class ServicesClient:
             accelerometer_m_s2=joints.accelerometer_m_s2,
             gyroscope_rad_s=joints.gyroscope_rad_s,
             foot_force_n=(),
-            time_us=self._time_us(joints.tick_ms),
+            time_us=time_us,
             temperatures_c=joints.temperatures_c,
             battery_percent=self._battery,
             faults=tuple(self._faults.values()),
             holding=holding,
+            joints_told=told is not None,
+            phase_told=self._arms_at is not None and now - self._arms_at <= ARMS_OLD_S,
         )
 
 
+_NO_JOINTS = Joints(None, (), (), (), ())
 _HANDLERS: dict[type, Callable[..., Awaitable[m.Reply]]] = {
     m.ListActions: ServicesClient._list,
     m.EnterTeaching: ServicesClient._enter,
@@ -408,6 +473,7 @@ _HANDLERS: dict[type, Callable[..., Awaitable[m.Reply]]] = {
     m.RenameAction: ServicesClient._rename,
     m.DeleteAction: ServicesClient._delete,
     m.ChangeMode: ServicesClient._change_mode,
+    m.ReadMode: ServicesClient._ask_mode,
     m.ReadController: ServicesClient._controller,
     m.MoveByHand: ServicesClient._hand,
 }

@@ -253,7 +253,7 @@ def play_taught(name: str) -> Call:
 
 def rename_taught(name: str, new_name: str) -> Call:
     """Give a taught action another name."""
-    names = {"pre_name": _known(name), "new_name": _new(new_name)}
+    names = {"pre_name": _known(name), "new_name": _new(new_name, None)}
     return Call(ARM, ArmApi.RENAME_TAUGHT, write_json(names))
 
 
@@ -285,8 +285,8 @@ def _known(name: str) -> str:
     return name
 
 
-def _new(name: str) -> str:
-    if problem := m.name_problem(name):
+def _new(name: str, most_bytes: int | None = m.MAX_NAME_BYTES) -> str:
+    if problem := m.name_problem(name, most_bytes):
         raise BadRequestError(f"the name {name!r} cannot be used: {problem}", "Choose another.")
     return name
 
