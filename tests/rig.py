@@ -5,6 +5,7 @@ import functools
 import socket
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import replace
 
 from rote import messages as m
 from rote.carrier import Carrier, Link, Receiver
@@ -17,6 +18,8 @@ from rote.model.g1 import Mode
 from rote.robot.g1 import G1
 from rote.session import rpc as rpc_session
 from rote.session.teaching import Timing
+from rote.sim.firmware import DEFAULT
+from rote.sim.quirks import quirks_named
 from rote.sim.rpc_server import RpcClientSession
 from rote.sim.server import Simulator
 from rote.sim.services import Services
@@ -165,11 +168,18 @@ class Rig:
 
 @asynccontextmanager
 async def rig(
-    wire: str, *, mode: Mode = Mode.WALK, impairment: Impairment | None = None
+    wire: str,
+    *,
+    mode: Mode = Mode.WALK,
+    impairment: Impairment | None = None,
+    polite: bool = True,
+    quirks: tuple[str, ...] = (),
 ) -> AsyncIterator[Rig]:
-    """Run a simulated robot on `wire` for as long as the block runs."""
+    """Run a simulated robot on `wire` for as long as the block runs; a polite one unless told."""
     store = Store(":memory:")
-    simulator = Simulator(World(store, mode=mode), impairment=impairment)
+    firmware = replace(DEFAULT, quirks=quirks_named(quirks))
+    world = World(store, mode=mode, firmware=firmware, polite=polite)
+    simulator = Simulator(world, impairment=impairment)
     try:
         url = f"{wire}://g1"
         if wire == "udp":

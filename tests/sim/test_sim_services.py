@@ -21,7 +21,7 @@ from rote.wire import rpc
 @pytest.fixture
 def services() -> Iterator[Services]:
     store = Store(":memory:")
-    yield Services(World(store, build=G1_23))
+    yield Services(World(store, build=G1_23, polite=True))
     store.close()
 
 
@@ -42,7 +42,9 @@ def teach(services: Services, name: str, seconds: float = 1.0) -> None:
 
 
 def doing(services: Services) -> rpc.ArmState:
-    return rpc.decode_arm_state(services.arm_state())
+    said = services.arm_state()
+    assert said is not None
+    return rpc.decode_arm_state(said)
 
 
 def test_a_motion_is_taught_listed_played_renamed_and_deleted(services: Services) -> None:

@@ -14,12 +14,13 @@ from rote.model.g1 import G1_29, MODES, TAUGHT_JOINTS, Mode
 from rote.motion.compare import deviation
 from rote.motion.record import Recorder
 from rote.motion.track import Array, Track
+from rote.sim.behaviour import RELEASE_S
 from rote.sim.body import STEP_S
 from rote.sim.firmware import PROFILES, Firmware
 from rote.sim.fsm import Activity
 from rote.sim.health import parse_fault
 from rote.sim.store import Store
-from rote.sim.world import KEEP_ALIVE_S, KEEP_NAMED_S, RELEASE_S, World
+from rote.sim.world import KEEP_ALIVE_S, KEEP_NAMED_S, World
 
 ANN, BOB = "ann", "bob"
 KEYS = (m.Keyframe(joint=25, time_ms=400, value_rad=0.6),)
@@ -34,7 +35,7 @@ def make_world() -> Iterator[MakeWorld]:
 
     def make(mode: Mode = Mode.WALK, path: Path | str = ":memory:") -> World:
         stores.append(Store(path))
-        return World(stores[-1], mode=mode)
+        return World(stores[-1], mode=mode, polite=True)
 
     yield make
     for store in stores:

@@ -361,8 +361,16 @@ async def dial(target: Target) -> Carrier:
 class RobotEnd:
     """A simulated robot's end of one client's channel."""
 
-    def __init__(self, *, strict: bool, disturber: Disturber | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        strict: bool,
+        disturber: Disturber | None = None,
+        message_size: int | None = None,
+    ) -> None:
+        """Make one that answers; it says how long a message may be, or as its stack can."""
         self._strict = strict
+        self._message_size = message_size
         self._peer: Peer | None = None
         self._stack = Stack(offering=False, acknowledges=not strict, disturber=disturber)
         self.listen = self._stack.listen
@@ -372,7 +380,8 @@ class RobotEnd:
         """Return the answer to an offer; raises `DecodeError` for one that cannot be used."""
         self._peer = read_peer(as_strictly_read(offer) if self._strict else offer)
         side = await self._stack.gather()
-        size = None if self._strict else RTCSctpTransport.getCapabilities().maxMessageSize
+        own_size = None if self._strict else RTCSctpTransport.getCapabilities().maxMessageSize
+        size = own_size if self._message_size is None else self._message_size
         return write_answer(offer, side, secrets.randbits(62), message_size=size)
 
     async def open(self, limit_s: float = 15.0) -> None:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from rote.carrier.impair import Impairment
     from rote.model.family import Build, Family
     from rote.sim.firmware import Firmware
+    from rote.sim.quirks import Quirks
     from rote.sim.server import Simulator
     from rote.sim.store import Store
     from rote.sim.world import Notice, World
@@ -24,6 +25,7 @@ _DEFAULT_UDP = "127.0.0.1:49504"
 _DEFAULT_ROBOT = "g1-29"
 _A1_WIRE, _A1_HOST = "a1", "127.0.0.1"
 _SERIAL = "E2100SIMULATED01"
+_LIST = "list"
 
 
 RobotName = Annotated[
@@ -70,6 +72,23 @@ Strict = Annotated[
 ]
 FirmwareName = Annotated[
     str, typer.Option(help="Of a G1: 1.4.7 or 1.5.3; 1.4.7 if nothing is said.")
+]
+Polite = Annotated[
+    bool,
+    typer.Option(
+        "--polite",
+        help="Begin every play at once and be ready right after a teaching, which real robots are "
+        "not.",
+    ),
+]
+QuirkNames = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--quirk",
+        metavar="NAME",
+        help="Be odd in this way, as some firmware is; `--quirk list` shows all. May be repeated, "
+        "or a list with commas.",
+    ),
 ]
 Serial = Annotated[
     str, typer.Option(help="Answer discovery under this serial; empty for not at all.")
@@ -132,6 +151,8 @@ def sim(
     strict: Strict = False,
     firmware: FirmwareName = "",
     slots: Slots = None,
+    polite: Polite = False,
+    quirk: QuirkNames = None,
     serial: Serial = _SERIAL,
     dds: Dds = None,
     domain: Domain = 0,
@@ -156,6 +177,10 @@ def sim(
     Any client of the documented UDP frames can teach it, and with --webrtc or --dds any client of a
     real one: all see the same robot. Ctrl-C ends it.
     """
+    if _LIST in (quirk or ()):
+        return _show_quirks(as_json)
+    from rote.sim.quirks import quirks_named
+
     network = _network((loss, duplicate, reorder, corrupt), delay, drop_after, seed)
     build, family = _which(robot, a1)
     if _A1_WIRE in family.wires:
@@ -163,6 +188,8 @@ def sim(
 
         if udp or webrtc or dds:
             raise BadRequestError("--a1 is another robot than --udp, --webrtc and --dds are for")
+        if quirk:
+            raise BadRequestError(f"--quirk is not for a {family.title}", "Leave it out.")
         legs = A1Wish(a1 or _A1_HOST, dialect, mode or "stand", hand, tuple(fault or ()), seed)
         return run(simulate_a1(legs, network, as_json))
     _check_wires(family, {"webrtc": webrtc, "dds": dds})
@@ -177,6 +204,9 @@ def sim(
         impairment=network,
         as_json=as_json,
     )
+    wires = {"udp": wish.udp, "webrtc": wish.webrtc, "dds": wish.dds}
+    quirks = quirks_named(quirk or ())
+    _check_quirks(quirks, {wire for wire, where in wires.items() if where is not None})
     wanted = _RobotWish(
         build=build,
         family=family,
@@ -185,6 +215,8 @@ def sim(
         mode=mode,
         firmware=firmware,
         slots=slots,
+        polite=polite,
+        quirks=quirks,
         seed=seed,
         faults=tuple(fault or ()),
     )
@@ -209,6 +241,35 @@ def _check_wires(family: "Family", wished: dict[str, str | None]) -> None:
             raise BadRequestError(
                 f"a {family.title} is not reached by --{wire}", "Leave it out, or use --udp."
             )
+
+
+def _check_quirks(quirks: "Quirks", wires: set[str]) -> None:
+    """Refuse a quirk that nobody could see on the wires that are wished for."""
+    for quirk in quirks.chosen:
+        if not wires.intersection(quirk.wires):
+            options = " or ".join(f"--{wire}" for wire in quirk.wires)
+            raise BadRequestError(
+                f"the quirk {quirk.name} changes nothing over {' and '.join(sorted(wires))}",
+                f"Add {options}, or leave it out.",
+            )
+
+
+def _show_quirks(as_json: bool) -> int:
+    from rote.sim.quirks import GROUPS, QUIRKS
+
+    if as_json:
+        for quirk in QUIRKS.values():
+            shown = {"name": quirk.name, "wires": quirk.wires, "what": quirk.what}
+            print_json({"event": "quirk", "group": quirk.group, **shown})
+        return 0
+    width = max(map(len, QUIRKS))
+    for group, title in GROUPS.items():
+        print(f"{title}:")
+        for quirk in QUIRKS.values():
+            if quirk.group == group:
+                what = quirk.what.replace("`", "")
+                print(f"  {quirk.name:{width}}  {what} ({', '.join(quirk.wires)})")
+    return 0
 
 
 def _network(
@@ -257,6 +318,8 @@ class _RobotWish:
     mode: str
     firmware: str
     slots: int | None
+    polite: bool
+    quirks: "Quirks"
     seed: int
     faults: tuple[str, ...]
 
@@ -274,7 +337,14 @@ def _robot(wish: _RobotWish) -> "tuple[World, Store]":
     store = Store(wish.store or default_store())
     if wish.factory:
         add_factory_actions(store, wish.build)
-    world = World(store, build=wish.build, mode=mode, seed=wish.seed, firmware=firmware)
+    world = World(
+        store,
+        build=wish.build,
+        mode=mode,
+        seed=wish.seed,
+        firmware=replace(firmware, quirks=wish.quirks),
+        polite=wish.polite,
+    )
     for each in planned:
         world.health.plan(each)
     return world, store
@@ -376,6 +446,8 @@ def _introduce(ready: dict[str, Any], world: "World", bad: "Impairment | None") 
         key = f" --key {ready['key']}"
     if bad is not None:
         print(f"The network: {describe(bad)}.")
+    for quirk in world.firmware.quirks.chosen:
+        print(f"A quirk: {quirk.what} ({quirk.name}).")
     print(
         f"Try: rote teach wave --hand wave --robot {shlex.quote(ready['url'])}{key}\n"
         "Ctrl-C ends it.",

@@ -15,6 +15,7 @@ from rote.carrier import dds_types as types
 from rote.carrier.dds import Bus, Inlet, Outlet, Target
 from rote.carrier.impair import Disturber, Impairment
 from rote.errors import DecodeError, LinkError
+from rote.sim.behaviour import ARM_STATE_S
 from rote.sim.body import STEP_S
 from rote.sim.services import Answer, Services
 from rote.wire import cdr, hg, rpc
@@ -30,7 +31,7 @@ VERSIONS = {
 }
 """What the services say of their interfaces, as the vendor's clients expect it."""
 SPORT_TOPIC = "rt/sportmodestate"
-_SLOW_S, _BATTERY_S, _CEASED_S = 0.1, 1.0, 0.5
+_BATTERY_S, _CEASED_S = 1.0, 0.5
 _REQUESTS, _REPLIES, _COMMANDS = 256, 64, 16
 
 
@@ -63,6 +64,7 @@ class DdsDoor:
     ) -> None:
         self._services = services
         self._world = services.world
+        self._quirks = services.world.firmware.quirks
         self._network = None if impairment is None else _Network(impairment)
         self._loop = asyncio.get_running_loop()
         self.target = target
@@ -90,7 +92,7 @@ class DdsDoor:
         self._spent = False
         self._commanded_s = float("-inf")
         self._watched = False
-        self._slow_at = self._battery_at = self._world.time_s
+        self._slow_at = self._battery_at = self._joints_at = self._world.time_s
         self._open_services()
 
     @property
@@ -149,24 +151,35 @@ class DdsDoor:
             return
         now_s = self._world.time_s + STEP_S / 2
         if now_s >= self._slow_at:
-            self._slow_at += _SLOW_S
+            self._slow_at += ARM_STATE_S
             self._publish_slowly()
-        if self._watched:
-            data = hg.encode_lowstate(self._world.state(), build=self._world.build)
-            self._say(types.LOWSTATE, self._lowstate, data)
+        if self._watched and now_s >= self._joints_at:
+            self._joints_at = max(self._joints_at + self.period_s, now_s - self.period_s)
+            self._publish_joints()
         if now_s >= self._battery_at:
             self._battery_at += _BATTERY_S
             percent = self._world.health.battery_percent
             self._say(types.BATTERY, self._battery, cdr.encode_battery(percent))
         self._answer_those_who_wait()
 
+    def _publish_joints(self) -> None:
+        state = self._quirks.state(self._world.state())
+        if state is not None:
+            data = hg.encode_lowstate(state, build=self._world.build)
+            self._say(types.LOWSTATE, self._lowstate, data)
+
     def _publish_slowly(self) -> None:
         self._watched = self._lowstate.matched > 0
         self._open_services()
         if self._services.alive(rpc.ARM):
-            self._say(types.TEXT, self._arms, cdr.encode_text(self._services.arm_state()))
+            arms = self._services.arm_state()
+            if arms is not None:
+                self._say(types.TEXT, self._arms, cdr.encode_text(arms))
         if self._services.alive(rpc.SPORT):
-            self._say(types.SPORT, self._mode, cdr.encode_mode(self._world.machine.mode))
+            # DDS has 32 bits for the mode and no others: what does not fit is not published.
+            mode = self._services.mode()
+            if isinstance(mode, int):
+                self._say(types.SPORT, self._mode, cdr.encode_mode(mode & 0xFFFFFFFF))
 
     def _open_services(self) -> None:
         """Take requests to the services that run, and to no other."""

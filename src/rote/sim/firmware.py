@@ -8,7 +8,9 @@ from dataclasses import dataclass
 
 from rote.errors import BadRequestError
 from rote.model.family import Build
+from rote.sim.behaviour import LOGGED, Behaviour
 from rote.sim.columns import family_for
+from rote.sim.quirks import NO_QUIRKS, Quirks
 from rote.wire.lowstate import SLOTS
 
 
@@ -27,6 +29,10 @@ class Firmware:
     """Modes it says yes to and does not go to."""
     slots: int = SLOTS
     """How many motors its states tell of over WebRTC, whatever joints it has."""
+    behaviour: Behaviour = LOGGED
+    """How long its arms take to begin and to end; over the services."""
+    quirks: Quirks = NO_QUIRKS
+    """In which ways it is odd."""
 
 
 PROFILES: dict[str, Firmware] = {

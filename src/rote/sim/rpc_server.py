@@ -1,13 +1,16 @@
 """The simulated robot's services for one client, over any message carrier."""
 
 import asyncio
+import json
 from collections.abc import Callable
 
 from rote import messages as m
 from rote.errors import DecodeError
 from rote.session.events import Opened, PeerLost
-from rote.session.rpc import Asked, Event, Heard, RpcSession, Timing
+from rote.session.rpc import MOST_IN_ONE, Asked, Event, Heard, RpcSession, Timing
 from rote.session.teaching import Role
+from rote.sim.behaviour import ARM_STATE_S
+from rote.sim.quirks import Missing, Refused
 from rote.sim.services import Answer, Services
 from rote.wire import channel, rpc
 from rote.wire.faults import Change, Faults
@@ -21,11 +24,10 @@ from rote.wire.lowstate import (
     encode_lowstate,
 )
 
-_TICK_S = 0.02
-_ARM_STATE_EVERY = 5
-"""Ticks between two arm states: 10 Hz."""
-_BATTERY_EVERY = 50
-_FAULTS_EVERY = 250
+LOWSTATE_S = 0.02
+"""Between two states of the joints."""
+_BATTERY_S, _FAULTS_S = 1.0, 5.0
+_A_RESPONSE = '{"type":"res"'
 
 Send = Callable[[str | bytes], None]
 
@@ -50,13 +52,22 @@ class RpcClientSession:
         self._send = send
         self._on_close = on_close
         self._loop = asyncio.get_running_loop()
-        self.session = RpcSession(Role.ROBOT, timing=timing, now=self._loop.time())
+        quirks = self._quirks = services.world.firmware.quirks
+        lowstate_s = 1.0 / quirks.lowstate_hz if quirks.lowstate_hz else LOWSTATE_S
+        self._tick_s = min(lowstate_s, LOWSTATE_S)
+        self._lowstate_every = round(lowstate_s / self._tick_s)
+        self.session = RpcSession(
+            Role.ROBOT,
+            timing=timing,
+            now=self._loop.time(),
+            most_in_one=quirks.most_in_one or MOST_IN_ONE,
+        )
         self.session.open(self._loop.time(), challenge=challenge)
         self._waiting: dict[int, Answer] = {}
         self._ticks = 0
         self._told: dict[tuple[int, int], channel.Fault] = {}
         self._told_changes = -1
-        self._next_at = self._loop.time() + _TICK_S
+        self._next_at = self._loop.time() + self._tick_s
         self._timer: asyncio.TimerHandle | None = self._loop.call_at(self._next_at, self._tick)
         self._settle()
 
@@ -82,7 +93,7 @@ class RpcClientSession:
     def _tick(self) -> None:
         now = self._loop.time()
         # By the clock, so that the rate holds; what a busy process has missed is not made up for.
-        self._next_at = max(self._next_at + _TICK_S, now)
+        self._next_at = max(self._next_at + self._tick_s, now)
         self._timer = self._loop.call_at(self._next_at, self._tick)
         self._ticks += 1
         self.session.tick(now)
@@ -96,17 +107,31 @@ class RpcClientSession:
 
     def _publish(self) -> None:
         session, world = self.session, self._world
-        if session.wants(LOWSTATE_TOPIC):
+        if session.wants(LOWSTATE_TOPIC) and self._ticks % self._lowstate_every == 0:
             slots = world.firmware.slots
             state = encode_lowstate(world.state(), build=world.build, slots=slots)
-            session.publish(LOWSTATE_TOPIC, state)
-        if self._ticks % _ARM_STATE_EVERY == 0:
+            told = self._quirks.lowstate(state) if self._quirks else state
+            if told is not None:
+                session.publish(LOWSTATE_TOPIC, told)
+        if self._is_time(ARM_STATE_S):
             if self._services.alive(rpc.ARM):
-                session.publish(rpc.ARM_STATE_TOPIC, self._services.arm_state())
+                arms = self._services.arm_state()
+                if arms is not None:
+                    session.publish(rpc.ARM_STATE_TOPIC, arms)
             if self._services.alive(rpc.SPORT):
-                session.publish(SPORT_TOPIC, encode_fsm(world.machine.mode))
-        if self._ticks % _BATTERY_EVERY == 0:
+                self._publish_mode(self._services.mode())
+        if self._is_time(_BATTERY_S):
             session.publish(BMS_TOPIC, encode_battery(world.health.battery_percent))
+
+    def _is_time(self, period_s: float) -> bool:
+        return self._ticks % round(period_s / self._tick_s) == 0
+
+    def _publish_mode(self, told: object) -> None:
+        if told is Refused:
+            return
+        said = encode_fsm(self._world.machine.mode)
+        del said["fsm_id"]
+        self.session.publish(SPORT_TOPIC, said if told is Missing else {"fsm_id": told, **said})
 
     def _tell_faults(self) -> None:
         """Say what is new, and everything from time to time."""
@@ -119,7 +144,7 @@ class RpcClientSession:
             for key in now.keys() - self._told.keys():
                 self.session.send(Faults(Change.ADDED, (now[key],)))
             self._remember_faults()
-        if self._ticks % _FAULTS_EVERY == 0:
+        if self._is_time(_FAULTS_S):
             self._tell_all_faults()
 
     def _tell_all_faults(self) -> None:
@@ -136,7 +161,28 @@ class RpcClientSession:
         for event in self.session.events():
             self._handle(event)
         for message in self.session.outgoing():
+            if self._quirks:
+                self._send_oddly(message)
+            else:
+                self._send(message)
+
+    def _send_oddly(self, message: str | bytes) -> None:
+        """Send a message as the robot's quirks have it."""
+        quirks, payload = self._quirks, b""
+        if isinstance(message, bytes):
             self._send(message)
+            return
+        is_response = message.startswith(_A_RESPONSE)
+        if is_response:
+            for text in quirks.extra:
+                self._send(text)
+            document = quirks.response(json.loads(message))
+            if quirks.binary and isinstance(document["data"]["data"], str):
+                payload = document["data"].pop("data").encode(errors="surrogatepass")
+            message = json.dumps(document)
+        text = quirks.message(message)
+        framed = quirks.binary and is_response
+        self._send(channel.encode_frame(text, payload) if framed else text)
 
     def _handle(self, event: Event) -> None:
         if isinstance(event, Asked):

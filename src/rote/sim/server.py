@@ -111,6 +111,9 @@ class Simulator:
         """Answer WebRTC clients; without a `signalling`, as the robot's firmware does."""
         from rote.sim.webrtc import Signalling, WebRtcDoor  # noqa: PLC0415 # brings aiortc
 
+        hz = self.world.firmware.quirks.lowstate_hz
+        if hz:
+            self._tick_s = min(self._tick_s, 1.0 / hz)
         door = WebRtcDoor(
             Services(self.world, latency=latency),
             Signalling.of(signalling or str(self.world.firmware.signalling)),
@@ -137,7 +140,7 @@ class Simulator:
         door = DdsDoor(
             Services(self.world, latency=latency),
             Target(interface, domain),
-            lowstate_hz=lowstate_hz or LOWSTATE_HZ,
+            lowstate_hz=self.world.firmware.quirks.lowstate_hz or lowstate_hz or LOWSTATE_HZ,
             impairment=self._impairment,
         )
         self._doors.append(door)
@@ -198,8 +201,10 @@ class Simulator:
     def _report(self) -> None:
         """Send everybody the state: at 50 Hz, while recording at 100 Hz."""
         if self._clients:
-            state = self.world.state()
+            state = self.world.firmware.quirks.frame_state(self.world.state())
             for client in self._clients.values():
+                if self.world.firmware.quirks.documented_joints:
+                    client.session.all_joints = False
                 client.session.report(state)
 
     # ---- clients --------------------------------------------------------------------------------
@@ -242,11 +247,16 @@ class Simulator:
 
     def _handle(self, event: Event | Told, client: _Client) -> None:
         if isinstance(event, Requested):
-            client.session.reply(event.token, self.world.obey(client.address, event.command))
+            client.session.reply(event.token, self._obey(client, event.command))
         elif isinstance(event, Told):
             self.world.obey(client.address, event.command)
         elif isinstance(event, (PeerLost, PeerLeft)):
             self.world.forget(client.address)
+
+    def _obey(self, client: _Client, command: m.Command) -> m.Reply:
+        if isinstance(command, m.ListActions) and self.world.firmware.quirks.list_refused:
+            return m.Status(m.Code.STORE_FAILED)
+        return self.world.obey(client.address, command)
 
 
 def _reaches(interface: str, host: str) -> bool:

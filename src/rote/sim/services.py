@@ -5,6 +5,8 @@ other. Answers come with the delay a real robot was seen to take, and in its num
 this project's own stay inside.
 """
 
+import json
+from collections import deque
 from collections.abc import Callable, Hashable
 from typing import NamedTuple
 
@@ -12,6 +14,7 @@ from rote import messages as m
 from rote.errors import DecodeError, PayloadError
 from rote.messages import Code
 from rote.sim.presets import presets_of
+from rote.sim.quirks import Missing, Refused
 from rote.sim.world import CONTROLLER, World
 from rote.wire import rpc
 from rote.wire.faults import Fault
@@ -53,6 +56,8 @@ class Services:
         self.world = world
         self._latency = latency
         self._off: set[str] = set()
+        self._quirks = world.firmware.quirks
+        self._arm_states: deque[tuple[float, object]] = deque()
         self._sport: dict[int, float] = {
             SportApi.GET_BALANCE_MODE: 0,
             SportApi.GET_SWING_HEIGHT: 0.08,
@@ -68,7 +73,8 @@ class Services:
             answer = Answer(_UNKNOWN_API) if handler is None else handler(self, client, request)
         except DecodeError:
             answer = Answer(_BAD_PARAMETER)
-        return answer if self._latency else answer._replace(delay_s=0.0)
+        delay_s = (answer.delay_s if self._latency else 0.0) + self._quirks.answer_late_s
+        return answer._replace(delay_s=delay_s, data=self._quirks.data(answer.data))
 
     def alive(self, service: str) -> bool:
         """Whether a service answers at all: some do not in debug mode or switched off."""
@@ -79,11 +85,23 @@ class Services:
         """Whether an answer that waits for the arms can be given."""
         return self.world.doing.id != answer.after or self.world.holding
 
-    def arm_state(self) -> str:
-        """Return what the arms do, as it is published ten times a second."""
+    def arm_state(self) -> str | None:
+        """Return what the arms do, as it is published ten times a second; None says nothing."""
         doing = self.world.doing
         state = rpc.ArmState(holding=self.world.holding, id=doing.id, name=doing.name)
-        return rpc.encode_arm_state(state)
+        if not self._quirks:
+            return rpc.encode_arm_state(state)
+        now_s, late_s = self.world.time_s, self._quirks.arm_state_late_s
+        said = {"holding": state.holding, "id": state.id, "name": state.name}
+        self._arm_states.append((now_s, self._quirks.arm_state(said)))
+        while len(self._arm_states) > 1 and self._arm_states[1][0] <= now_s - late_s:
+            self._arm_states.popleft()
+        then_s, told = self._arm_states[0]
+        return None if told is None or then_s > now_s - late_s else rpc.write_json(told)
+
+    def mode(self) -> object:
+        """Return the number of the mode as it is told: mostly a number; `Refused`, `Missing`."""
+        return self._quirks.mode(self.world.machine.mode)
 
     def faults(self) -> tuple[Fault, ...]:
         """Return what is wrong with the robot."""
@@ -105,13 +123,21 @@ class Services:
 
     def _list(self, client: Hashable, _: Request) -> Answer:
         actions = self._names(client)
-        if actions is None:
+        if actions is None or self._quirks.list_refused:
             return Answer(_FAILED)
+        unlisted = self.world.unlisted
         presets = tuple(
             rpc.Preset(p.id, p.name, p.fsm, p.mode_machine) for p in presets_of(self.world.build)
         )
-        taught = tuple(rpc.Taught(a.name, round(a.duration_ms / 1000, 1)) for a in actions)
-        return Answer(data=rpc.encode_actions(presets, taught))
+        taught = tuple(
+            rpc.Taught(a.name, round(a.duration_ms / 1000, 1))
+            for a in actions
+            if a.name != unlisted
+        )
+        data = rpc.encode_actions(presets, taught)
+        if self._quirks:
+            data = json.dumps(self._quirks.actions(json.loads(data)))
+        return Answer(data=data)
 
     def _preset(self, client: Hashable, request: Request) -> Answer:
         preset = rpc.decode_preset(request.parameter)
@@ -129,7 +155,10 @@ class Services:
         if name not in names:
             return Answer(_NO_SUCH_ACTION)
         play = m.PlayAction(action=names.index(name) + 1, name=name)
-        return Answer(self._obey(client, play, store_failed=_UNREADABLE), delay_s=_SLOW_S)
+        code = self._obey(client, play, store_failed=_UNREADABLE)
+        if code == Code.OK:
+            self.world.postpone(_SLOW_S if self._latency else 0.0)
+        return Answer(code, delay_s=_SLOW_S)
 
     def _rename(self, client: Hashable, request: Request) -> Answer:
         command = m.RenameAction(*rpc.decode_rename(request.parameter))
@@ -160,7 +189,10 @@ class Services:
     # ---- sport ----------------------------------------------------------------------------------
 
     def _get_fsm(self, _: Hashable, __: Request) -> Answer:
-        return Answer(data=rpc.encode_value(self.world.machine.mode))
+        told = self.mode()
+        if told is Refused:
+            return Answer(_UNKNOWN_API)
+        return Answer(data=rpc.write_json({} if told is Missing else {"data": told}))
 
     def _get_fsm_mode(self, _: Hashable, __: Request) -> Answer:
         return Answer(data=rpc.encode_value(0))  # it never walks

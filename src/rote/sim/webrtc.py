@@ -143,9 +143,12 @@ class WebRtcDoor:
         if self._guest is not None:
             self._services.world.note("a second client was told that the robot is busy")
             return wire.Busy(id=offer.id)
-        end = self._guest = RobotEnd(strict=self._strict, disturber=self._disturber)
+        quirks = self._services.world.firmware.quirks
+        end = self._guest = RobotEnd(
+            strict=self._strict, disturber=self._disturber, message_size=quirks.message_size
+        )
         try:
-            sdp = await end.answer(offer.sdp)
+            sdp = quirks.description(await end.answer(offer.sdp))
         except BaseException:
             self._guest = None
             await end.close()

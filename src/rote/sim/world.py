@@ -5,7 +5,7 @@ It knows clients by a key alone and has no sockets; its clock is advanced by who
 
 import time
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from rote.errors import BadRequestError, StoreError, UnsafeMotionError
 from rote.messages import Code, Phase
 from rote.model.family import MAX_MOTION_S, Build, Family
 from rote.motion.track import Array
+from rote.sim.behaviour import POLITE, RELEASE_S
 from rote.sim.body import STEP_S, Body, Hand
 from rote.sim.columns import DEFAULT_BUILD, Columns
 from rote.sim.firmware import Firmware, firmware_of, unknown_modes
@@ -32,8 +33,6 @@ KEEP_ALIVE_S = 13.5
 """Three periods without a keep-alive, and the arms hold again."""
 KEEP_NAMED_S = 10.0
 """The same for a teaching that was named at its start, which is the way of a G1's services."""
-RELEASE_S = 4.1
-"""So long a G1 says that its arms return, after a teaching, a playback or a stop."""
 HEALTH_EVERY = 50
 """Steps between two looks at battery and motors: 10 Hz."""
 CONTROLLER = "ai"
@@ -59,10 +58,14 @@ class World:
         mode: int | None = None,
         seed: int = 0,
         firmware: Firmware | None = None,
+        polite: bool = False,
     ) -> None:
+        """Make a robot; a `polite` one does at once what a real one takes its time for."""
         self.store = store
         self._columns = Columns(build)
         self.firmware = firmware or firmware_of(build)
+        if polite:
+            self.firmware = replace(self.firmware, behaviour=POLITE)
         self.body = Body(build)
         self.health = Health(time.time(), build)
         self.machine = Machine(self.family.modes, self._first_mode() if mode is None else mode)
@@ -74,6 +77,7 @@ class World:
         self.stopped_early = False
         """Whether the last playback did not run to its end."""
         self._sensors = Sensors(build, seed)
+        self._chance = np.random.default_rng((seed, 1))
         self._steps = 0
         self._buffer: list[Array] = []
         self._recording = self._paused = False
@@ -81,11 +85,16 @@ class World:
         self._title = ""
         self._taught_since_s = self._kept_s = 0.0
         self._playback: Playback | None = None
+        self._starts_s = 0.0
+        """The playback stands still until then."""
         self._player: Hashable | None = None
         self._doing = Doing(0, "")
         self._performed: Preset | None = None
         self._held: Preset | None = None
         self._let_go_at_s = self._released_s = 0.0
+        self._lingers_s = self._occupied_s = 0.0
+        """Until when the state still tells of the last teaching, and the arms may not be used."""
+        self._unlisted, self._listed_s = "", 0.0
         self._release_wanted = False
         self._hold = self._columns.rest_rad
         self._still = np.zeros(len(build.joints))
@@ -126,7 +135,7 @@ class World:
         if self._steps % HEALTH_EVERY == 0:
             self.health.advance(self.time_s, HEALTH_EVERY * STEP_S, self.body.torques_nm)
         target, speed = self._hold, self._still
-        if self._playback is not None:
+        if self._playback is not None and self.time_s >= self._starts_s:
             setpoint = self._playback.step()
             if setpoint is None:
                 self._playback, self._hold = None, self._columns.rest_rad
@@ -168,7 +177,7 @@ class World:
         """Let the arms return, or keep the last pose of a preset that holds."""
         preset, self._performed = self._performed, None
         if preset is None:
-            self._released_s = self.time_s + RELEASE_S
+            self._begin_release()
         elif self._release_wanted:
             self._release()
         elif preset.id in POSES:
@@ -178,8 +187,14 @@ class World:
     def _release(self) -> None:
         """Go softly back to rest, as the preset of that name does."""
         self._held, self._release_wanted = None, False
-        self._released_s = self.time_s + RELEASE_S
+        self._begin_release()
         self._playback = Playback.returning(self.body.setpoint_rad, self.build)
+
+    def _begin_release(self) -> None:
+        """Say from now on that the arms return."""
+        self._released_s, self._starts_s = self.time_s + RELEASE_S, 0.0
+        if self.firmware.quirks.busy_after_playing:
+            self._occupied_s = self._released_s
 
     def _follow_mode(self) -> None:
         """Make soft or stiff what the mode asks for; leave nothing running that it forbids."""
@@ -192,6 +207,7 @@ class World:
             was_soft = bool(self.body.soft)
             self.body.soften(())
             if was_soft:
+                self._starts_s = 0.0
                 self._playback = Playback.returning(self.body.positions_rad, self.build)
 
     def _give_way(self) -> None:
@@ -199,7 +215,8 @@ class World:
             self.body.attach(None, self.time_s)
         self.stopped_early |= self.machine.activity is Activity.PLAYING
         self._recording, self._teacher, self._playback = False, None, None
-        self._title, self._performed, self._held, self._released_s = "", None, None, 0.0
+        self._title, self._performed, self._held = "", None, None
+        self._starts_s = self._released_s = self._lingers_s = self._occupied_s = 0.0
         self.machine.act(Input.STOP)
         every = tuple(range(len(self.build.joints)))
         self.body.soften(every, cancels=0.0, damped=self.machine.damped)
@@ -283,13 +300,15 @@ class World:
     def _enter(self, client: Hashable, command: m.EnterTeaching) -> None:
         if self.machine.activity is Activity.TEACHING and (self._teacher != client or command.name):
             raise RefusalError(Code.BUSY)
+        self._need_free_arms()
         self._need_able_arms()
         self.machine.act(Input.TEACH)
         # What is not taught stays where it is, even in the middle of a return.
         self._teacher, self._playback, self._hold = client, None, self.body.setpoint_rad
         self._doing = Doing(RECORDING_ID, command.name)
         self._kept_s = self._taught_since_s = self.time_s
-        self._title, self._paused, self._released_s = command.name, False, 0.0
+        self._title, self._paused = command.name, False
+        self._starts_s = self._released_s = self._lingers_s = 0.0
         self.body.soften(self.build.taught_columns)
         self.note("teaching: the arms are soft")
         if command.name:  # whoever names it at the start means to record at once
@@ -322,10 +341,16 @@ class World:
         self.machine.act(event)
         if keep and self._title:
             self._keep_take(self._title)
+        behaviour, named = self.firmware.behaviour, bool(self._title)
+        # Only a teaching of the services has a name, and only of those there are logs.
+        linger_s = behaviour.linger_for_s(self._chance) if named else 0.0
+        self._lingers_s = self._starts_s = self.time_s + linger_s
+        self._released_s = self._listed_s = self._lingers_s + RELEASE_S
+        self._occupied_s = self._released_s if named and behaviour.busy_after_teaching else 0.0
         self._recording, self._teacher, self._title = False, None, ""
-        self._released_s = self.time_s + RELEASE_S
         self.body.attach(None, self.time_s)
         self.body.soften(())
+        self._hold = self.body.positions_rad.copy()
         self._playback = Playback.returning(self.body.positions_rad, self.build)
         self.note("teaching ended: the arms hold")
 
@@ -335,8 +360,10 @@ class World:
         save = m.SaveAction(name=name, created_s=0, duration_ms=own_ms)
         try:
             if own_ms > 0:
+                is_new = name not in {entry.name for entry in self.store.entries()}
                 self.store.save(recorded(self._buffer, save, self.build), replace=True)
                 self._buffer = []
+                self._unlisted = name if is_new else ""
                 self.note(f"saved {name!r}")
         except RefusalError as refusal:
             self.note(f"{name!r} could not be saved: {m.words_for(refusal.code)[0]}")
@@ -389,8 +416,12 @@ class World:
             raise RefusalError(Code.NO_SUCH_ACTION)
         if not self.machine.balanced:
             raise RefusalError(Code.WRONG_STATE)
+        self._need_free_arms()
         self._need_idle_arms()
         playback = Playback(action, command, self.body.setpoint_rad, self.build)
+        if self.firmware.quirks.never_moves:
+            self.note(f"{action.name!r} is answered and not played, as a quirk has it")
+            return
         self._begin_playing(client, playback, Doing(PLAYING_ID, action.name))
 
     def _begin_stream(self, client: Hashable, _: m.BeginStream) -> None:
@@ -421,7 +452,11 @@ class World:
         elif preset is self._held:
             self._let_go_at_s = self.time_s + HOLD_S
         else:
+            self._need_free_arms()
             self._need_idle_arms()
+            if self.firmware.quirks.never_moves:
+                self.note(f"{preset.name!r} is answered and not played, as a quirk has it")
+                return
             motion = m.PlayAction(action=1)
             playback = Playback(
                 motion_of(preset, self.build), motion, self.body.setpoint_rad, self.build
@@ -437,6 +472,10 @@ class World:
         else:
             self._release()
 
+    def _need_free_arms(self) -> None:
+        if self.time_s < self._occupied_s:
+            raise RefusalError(Code.BUSY)
+
     def _need_idle_arms(self) -> None:
         if self.machine.activity is not Activity.IDLE:
             raise RefusalError(Code.BUSY)
@@ -446,10 +485,20 @@ class World:
         self.machine.act(Input.PLAY)
         self._playback, self._player, self.stopped_early = playback, client, False
         self._doing, self._performed = doing, None
-        self._released_s, self._release_wanted = 0.0, False
+        self._starts_s = self._released_s = self._lingers_s = 0.0
+        self._release_wanted = False
         self.note(f"playing {doing.name!r}")
         for words in playback.warnings:
             self.note(f"a warning: {words}")
+
+    def postpone(self, answer_s: float) -> None:
+        """Let the playback that was just accepted begin later, as its behaviour says.
+
+        `answer_s` is when its answer comes. Until then the arms and their state stay as they are.
+        """
+        delay_s = self.firmware.behaviour.start_delay_s(self._chance)
+        if self.machine.activity is Activity.PLAYING and delay_s > 0:
+            self._hold, self._starts_s = self.body.setpoint_rad, self.time_s + answer_s + delay_s
 
     def _stop(self, _: Hashable, __: m.StopMotion) -> None:
         if self.machine.activity is Activity.TEACHING:
@@ -457,7 +506,7 @@ class World:
         elif self.machine.activity is Activity.PLAYING and self._playback is not None:
             self._playback.stop()
             self.stopped_early, self._performed = True, None
-            self._released_s = self.time_s + RELEASE_S
+            self._begin_release()
             self.machine.act(Input.STOP)
             self.note("stopped: the arms return softly")
         elif self._held is not None:
@@ -469,13 +518,23 @@ class World:
     @property
     def doing(self) -> Doing:
         """What the arms do, as a G1's state topic numbers it."""
+        if self.machine.activity is Activity.PLAYING and self.time_s < self._starts_s:
+            return Doing(0, "")
         if self.machine.activity is not Activity.IDLE:
             return self._doing
         if self._held is not None:
             return Doing(self._held.id, self._held.name)
+        if self.time_s < self._lingers_s:
+            return self._doing
         if self._playback is not None or self.time_s < self._released_s:
             return Doing(RELEASE, PRESETS[RELEASE].name)
         return Doing(0, "")
+
+    @property
+    def unlisted(self) -> str:
+        """The taught action that is stored and that its services do not list yet; mostly none."""
+        late = self.firmware.behaviour.lists_late and self.time_s < self._listed_s
+        return self._unlisted if late else ""
 
     @property
     def no_stream(self) -> str:

@@ -1,0 +1,666 @@
+"""Ways in which robots' firmware is odd, by name: one table, from which a simulated robot is made.
+
+Each was seen on a robot, in a recorded message or in another client's bug reports, or is what a
+small mistake in firmware would look like. They are for trying clients: `rote sim --quirk NAME`.
+
+A quirk changes what the robot says at one place, and what it says is the hook of that place in
+`Quirk`. Several quirks may be chosen together; at one place they are applied in the table's order.
+"""
+
+import json
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+
+from rote.errors import BadRequestError
+from rote.messages import Phase, RobotState
+
+_T = TypeVar("_T")
+Document = dict[str, Any]
+UDP, WEBRTC, DDS = "udp", "webrtc", "dds"
+SERVICES = (WEBRTC, DDS)
+GROUPS = {
+    "plays": "Plays, and what the arms do",
+    "joints": "States of the joints",
+    "mode": "The mode",
+    "lists": "The list of actions",
+    "answers": "Answers and texts",
+    "connection": "The connection",
+    "frames": "UDP frames",
+}
+"""In the order of the table, with a title for each."""
+
+
+class Refused:
+    """Instead of a value: the request is refused with 3203, and nothing is published."""
+
+
+class Missing:
+    """Instead of a value: its field is left out."""
+
+
+LATE_ARM_STATE_S = 3.0
+LATE_ANSWER_S = 4.0
+SMALL_MESSAGE = 256
+"""The longest message, in bytes, that a robot of `small-message-size` takes."""
+_CHUNK = 20
+_ESCAPED_LINE_BREAK = re.compile(r"(?<!\\)((?:\\\\)*)\\n")
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quirk:
+    """One oddity: its name, what it does in one line, and the hook that does it."""
+
+    name: str
+    group: str
+    wires: tuple[str, ...]
+    what: str
+    never_moves: bool = False
+    busy_after_playing: bool = False
+    arm_state: Callable[[Document], object] = _same
+    """What is published of the arms; None is nothing."""
+    arm_state_late_s: float = 0.0
+    lowstate: Callable[[Document], Document | None] = _same
+    """A state of the joints as the data channel says it; None is nothing."""
+    state: Callable[[RobotState], RobotState | None] = _same
+    """The same before DDS packs it, which has a place for every field."""
+    lowstate_hz: float | None = None
+    mode: Callable[[int], object] = _same
+    """The number of the mode, wherever it is told."""
+    actions: Callable[[list[Any]], object] = _same
+    """The lists of actions."""
+    list_refused: bool = False
+    answer_late_s: float = 0.0
+    data: Callable[[str], str] = _same
+    """The text in an answer."""
+    response: Callable[[Document], Document] = _same
+    """A whole answer of the data channel."""
+    binary: bool = False
+    """Whether the text of an answer comes behind it, in a binary frame."""
+    most_in_one: int | None = None
+    """Characters of an answer's text in one message, where it comes in parts."""
+    message: Callable[[str], str] = _same
+    """A whole message of the data channel."""
+    extra: tuple[str, ...] = ()
+    """Messages that come before each answer."""
+    description: Callable[[str], str] = _same
+    """The SDP of the robot's answer to an offer."""
+    message_size: int | None = None
+    """The longest message that the robot says it takes."""
+    frame_state: Callable[[RobotState], RobotState] = _same
+    """A state before it is written as a UDP frame."""
+    documented_joints: bool = False
+    """Whether UDP frames tell of 12 joints, whatever the client asks for."""
+
+
+# ---- what they do -------------------------------------------------------------------------------
+
+
+def _without(*keys: str) -> Callable[[Document], Document]:
+    return lambda document: {key: v for key, v in document.items() if key not in keys}
+
+
+def _motors(change: Callable[[list[Any]], object]) -> Callable[[Document], Document]:
+    return lambda said: {**said, "motor_state": change(said["motor_state"])}
+
+
+def _without_imu(said: Document) -> Document:
+    return {**said, "imu_state": {}}
+
+
+def _each_taught(change: Callable[[Document], object]) -> Callable[[list[Any]], object]:
+    return lambda lists: [lists[0], [change(entry) for entry in lists[1]]]
+
+
+def _each_preset(change: Callable[[Document], object]) -> Callable[[list[Any]], object]:
+    return lambda lists: [[change(entry) for entry in lists[0]], lists[1]]
+
+
+def _names_only(lists: list[Any]) -> object:
+    return [[entry.get("name", "") for entry in entries] for entries in lists]
+
+
+def _named_oddly(name: str) -> Callable[[list[Any]], object]:
+    return lambda lists: [[*lists[0], {"id": 98, "name": name}], lists[1]]
+
+
+def _identity(change: Callable[[Document], Document]) -> Callable[[Document], Document]:
+    def changed(body: Document) -> Document:
+        header = body["header"]
+        return {**body, "header": {**header, "identity": change(header["identity"])}}
+
+    return _body(changed)
+
+
+def _body(change: Callable[[Document], Document]) -> Callable[[Document], Document]:
+    return lambda document: {**document, "data": change(document["data"])}
+
+
+def _code(change: Callable[[int], object]) -> Callable[[Document], Document]:
+    def changed(body: Document) -> Document:
+        header = body["header"]
+        return {**body, "header": {**header, "status": {"code": change(header["status"]["code"])}}}
+
+    return _body(changed)
+
+
+def _without_status(body: Document) -> Document:
+    header = {key: value for key, value in body["header"].items() if key != "status"}
+    return {**body, "header": header}
+
+
+def _data_as_object(body: Document) -> Document:
+    try:
+        return {**body, "data": json.loads(body["data"])}
+    except ValueError:  # a plain text, or one part of a longer one
+        return body
+
+
+def _raw_line_breaks(text: str) -> str:
+    """Put every line break into a JSON text as it is, and more around its parts."""
+    return _ESCAPED_LINE_BREAK.sub(r"\1\n", text).replace(",", ",\r\n", 1) + "\n"
+
+
+def _with_unreadable_candidate(sdp: str) -> str:
+    return sdp.replace("a=candidate:", "a=candidate:1 1 udp here\r\na=candidate:", 1)
+
+
+def _as_the_page_has_it(state: RobotState) -> RobotState:
+    """Leave of the flags only that the arms are soft, and of the metadata nothing."""
+    return replace(
+        state, mode=-1, recording=False, phase=Phase.NONE, stopped_early=False, time_us=0
+    )
+
+
+def _slots(count: int) -> Quirk:
+    return Quirk(
+        name=f"{count}-slots",
+        group="joints",
+        wires=(WEBRTC,),
+        what=f"states of the joints have {count} motor slots, whatever joints the robot has",
+        lowstate=_motors(lambda motors: (motors + [{"q": 0.0, "dq": 0.0}] * count)[:count]),
+    )
+
+
+# ---- the table ----------------------------------------------------------------------------------
+
+_TABLE = (
+    Quirk(
+        name="never-moves",
+        group="plays",
+        wires=(UDP, *SERVICES),
+        what="a play is answered with 0 and the robot never moves",
+        never_moves=True,
+    ),
+    Quirk(
+        name="no-arm-state",
+        group="plays",
+        wires=SERVICES,
+        what="`rt/arm/action/state` never comes",
+        arm_state=lambda _: None,
+    ),
+    Quirk(
+        name="arm-state-number",
+        group="plays",
+        wires=SERVICES,
+        what="the arms' state is a bare number, such as 100",
+        arm_state=lambda said: said["id"],
+    ),
+    Quirk(
+        name="arm-state-no-names",
+        group="plays",
+        wires=SERVICES,
+        what="the arms' state has an id and no name",
+        arm_state=_without("name"),
+    ),
+    Quirk(
+        name="arm-state-other-shape",
+        group="plays",
+        wires=SERVICES,
+        what="the arms' state is an object of another shape, without an id",
+        arm_state=lambda said: {"state": {"running": said["id"] != 0}},
+    ),
+    Quirk(
+        name="arm-state-late",
+        group="plays",
+        wires=SERVICES,
+        what=f"the arms' state comes {LATE_ARM_STATE_S:g} s late",
+        arm_state_late_s=LATE_ARM_STATE_S,
+    ),
+    Quirk(
+        name="busy-after-playing",
+        group="plays",
+        wires=SERVICES,
+        what="a play is refused with 7400 until the release after the last one has ended",
+        busy_after_playing=True,
+    ),
+    Quirk(
+        name="no-lowstate",
+        group="joints",
+        wires=SERVICES,
+        what="states of the joints never come (`rt/lf/lowstate`, on DDS `rt/lowstate`)",
+        lowstate=lambda _: None,
+        state=lambda _: None,
+    ),
+    Quirk(
+        name="no-tick",
+        group="joints",
+        wires=SERVICES,
+        what="states of the joints have no `tick`; on DDS it is 0",
+        lowstate=_without("tick"),
+        state=lambda state: replace(state, time_us=0),
+    ),
+    Quirk(
+        name="no-dq",
+        group="joints",
+        wires=SERVICES,
+        what="states of the joints have no velocity `dq`; on DDS it is 0",
+        lowstate=_motors(lambda motors: [_without("dq")(motor) for motor in motors]),
+        state=lambda state: replace(state, velocities_rad_s=(0.0,) * len(state.velocities_rad_s)),
+    ),
+    Quirk(
+        name="no-imu",
+        group="joints",
+        wires=SERVICES,
+        what="states of the joints have no accelerometer and no gyroscope; on DDS they are 0",
+        lowstate=_without_imu,
+        state=lambda state: replace(
+            state, accelerometer_m_s2=(0.0,) * 3, gyroscope_rad_s=(0.0,) * 3
+        ),
+    ),
+    Quirk(
+        name="null-motors",
+        group="joints",
+        wires=(WEBRTC,),
+        what="every motor in a state of the joints is null",
+        lowstate=_motors(lambda motors: [None] * len(motors)),
+    ),
+    Quirk(
+        name="some-null-motors",
+        group="joints",
+        wires=(WEBRTC,),
+        what="every fifth motor in a state of the joints is null",
+        lowstate=_motors(lambda ms: [None if n % 5 == 0 else one for n, one in enumerate(ms)]),
+    ),
+    _slots(20),
+    _slots(29),
+    _slots(12),
+    Quirk(
+        name="lowstate-1hz",
+        group="joints",
+        wires=SERVICES,
+        what="states of the joints come once a second",
+        lowstate_hz=1.0,
+    ),
+    Quirk(
+        name="lowstate-500hz",
+        group="joints",
+        wires=SERVICES,
+        what="states of the joints come 500 times a second, also over WebRTC",
+        lowstate_hz=500.0,
+    ),
+    Quirk(
+        name="mode-refused",
+        group="mode",
+        wires=SERVICES,
+        what="asked for its mode (7001) it answers 3203, and it publishes none",
+        mode=lambda _: Refused,
+    ),
+    Quirk(
+        name="mode-minus-1",
+        group="mode",
+        wires=SERVICES,
+        what="it says that its mode is -1",
+        mode=lambda _: -1,
+    ),
+    Quirk(
+        name="mode-text",
+        group="mode",
+        wires=SERVICES,
+        what='the number of its mode is a text: "500"',
+        mode=str,
+    ),
+    Quirk(
+        name="mode-float",
+        group="mode",
+        wires=SERVICES,
+        what="the number of its mode has a fraction: 500.0",
+        mode=float,
+    ),
+    Quirk(
+        name="mode-null",
+        group="mode",
+        wires=SERVICES,
+        what="the number of its mode is null",
+        mode=lambda _: None,
+    ),
+    Quirk(
+        name="mode-missing",
+        group="mode",
+        wires=SERVICES,
+        what="where its mode belongs, the field is left out",
+        mode=lambda _: Missing,
+    ),
+    Quirk(
+        name="list-no-time",
+        group="lists",
+        wires=SERVICES,
+        what="taught actions have no `time`",
+        actions=_each_taught(_without("time")),
+    ),
+    Quirk(
+        name="list-null-time",
+        group="lists",
+        wires=SERVICES,
+        what="the `time` of taught actions is null",
+        actions=_each_taught(lambda entry: {**entry, "time": None}),
+    ),
+    Quirk(
+        name="list-text-time",
+        group="lists",
+        wires=SERVICES,
+        what='the `time` of taught actions is a text with a unit: "3.2s"',
+        actions=_each_taught(lambda entry: {**entry, "time": f"{entry['time']}s"}),
+    ),
+    Quirk(
+        name="list-no-name",
+        group="lists",
+        wires=SERVICES,
+        what="each list begins with an entry that has no name",
+        actions=lambda lists: [[{"id": 98}, *lists[0]], [{"time": 3.2}, *lists[1]]],
+    ),
+    Quirk(
+        name="list-float-id",
+        group="lists",
+        wires=SERVICES,
+        what="ids of presets have a fraction: 99.0",
+        actions=_each_preset(lambda entry: {**entry, "id": float(entry["id"])}),
+    ),
+    Quirk(
+        name="list-null-fsm",
+        group="lists",
+        wires=SERVICES,
+        what="the gate `fsm` of presets is null",
+        actions=_each_preset(lambda entry: {**entry, "fsm": None}),
+    ),
+    Quirk(
+        name="list-number-fsm",
+        group="lists",
+        wires=SERVICES,
+        what="the gate `fsm` of presets is one number and no list",
+        actions=_each_preset(lambda entry: {**entry, "fsm": 500}),
+    ),
+    Quirk(
+        name="list-names-only",
+        group="lists",
+        wires=SERVICES,
+        what="both lists hold names and nothing else",
+        actions=_names_only,
+    ),
+    Quirk(
+        name="list-one",
+        group="lists",
+        wires=SERVICES,
+        what="there is one list, with presets and taught actions",
+        actions=lambda lists: [[*lists[0], *lists[1]]],
+    ),
+    Quirk(
+        name="list-three",
+        group="lists",
+        wires=SERVICES,
+        what="there is a third list, of something else",
+        actions=lambda lists: [*lists, [{"name": "formation", "robots": 2}]],
+    ),
+    Quirk(
+        name="list-refused",
+        group="lists",
+        wires=(UDP, *SERVICES),
+        what="asked for the list of actions it answers with an error",
+        list_refused=True,
+    ),
+    Quirk(
+        name="code-text",
+        group="answers",
+        wires=(WEBRTC,),
+        what='the code of an answer is a text: "0"',
+        response=_code(str),
+    ),
+    Quirk(
+        name="code-float",
+        group="answers",
+        wires=(WEBRTC,),
+        what="the code of an answer has a fraction: 0.0",
+        response=_code(float),
+    ),
+    Quirk(
+        name="no-status",
+        group="answers",
+        wires=(WEBRTC,),
+        what="answers have no status, so no code",
+        response=_body(_without_status),
+    ),
+    Quirk(
+        name="no-api-id",
+        group="answers",
+        wires=(WEBRTC,),
+        what="answers do not say to which api id they belong",
+        response=_identity(_without("api_id")),
+    ),
+    Quirk(
+        name="id-text",
+        group="answers",
+        wires=(WEBRTC,),
+        what='the id of an answer is a text: "17"',
+        response=_identity(lambda identity: {**identity, "id": str(identity["id"])}),
+    ),
+    Quirk(
+        name="data-object",
+        group="answers",
+        wires=(WEBRTC,),
+        what="the data of an answer is an object and not the text of one",
+        response=_body(_data_as_object),
+    ),
+    Quirk(
+        name="empty-topic",
+        group="answers",
+        wires=(WEBRTC,),
+        what="answers have an empty topic",
+        response=lambda document: {**document, "topic": ""},
+    ),
+    Quirk(
+        name="binary-answers",
+        group="answers",
+        wires=(WEBRTC,),
+        what="the text of an answer comes behind it, in a binary frame",
+        binary=True,
+    ),
+    Quirk(
+        name="chunked-answers",
+        group="answers",
+        wires=(WEBRTC,),
+        what=f"answers come in parts of {_CHUNK} characters",
+        most_in_one=_CHUNK,
+    ),
+    Quirk(
+        name="byte-order-mark",
+        group="answers",
+        wires=SERVICES,
+        what="texts begin with a byte order mark",
+        data=lambda text: "\ufeff" + text if text else text,
+        message=lambda text: "\ufeff" + text,
+    ),
+    Quirk(
+        name="nul",
+        group="answers",
+        wires=SERVICES,
+        what="texts end with a NUL character",
+        data=lambda text: text + "\0" if text else text,
+        message=lambda text: text + "\0",
+    ),
+    Quirk(
+        name="line-breaks",
+        group="answers",
+        wires=SERVICES,
+        what="texts hold line breaks, also within a name",
+        actions=_named_oddly("two\nlines"),
+        data=_raw_line_breaks,
+        message=_raw_line_breaks,
+    ),
+    Quirk(
+        name="lone-surrogate",
+        group="answers",
+        wires=SERVICES,
+        what="a name holds half a character: a lone surrogate",
+        actions=_named_oddly("half \ud83d"),
+    ),
+    Quirk(
+        name="late-answers",
+        group="answers",
+        wires=SERVICES,
+        what=f"every answer comes {LATE_ANSWER_S:g} s late",
+        answer_late_s=LATE_ANSWER_S,
+    ),
+    Quirk(
+        name="unknown-messages",
+        group="answers",
+        wires=(WEBRTC,),
+        what="messages of unknown types, and none at all, come before each answer",
+        extra=('{"type":"rtc_report","data":{"fps":15}}', '{"type":"news"}', "[]", ""),
+    ),
+    Quirk(
+        name="unreadable-candidate",
+        group="connection",
+        wires=(WEBRTC,),
+        what="its answer to an offer has an ICE candidate that cannot be read",
+        description=_with_unreadable_candidate,
+    ),
+    Quirk(
+        name="small-message-size",
+        group="connection",
+        wires=(WEBRTC,),
+        what=f"it says that it takes messages of at most {SMALL_MESSAGE} bytes",
+        message_size=SMALL_MESSAGE,
+    ),
+    Quirk(
+        name="frames-page",
+        group="frames",
+        wires=(UDP,),
+        what="states have only bit 0 of the flags, and no metadata, as the documents have it",
+        frame_state=_as_the_page_has_it,
+    ),
+    Quirk(
+        name="frames-12-joints",
+        group="frames",
+        wires=(UDP,),
+        what="states tell of 12 joints, even to a client that asks for all",
+        documented_joints=True,
+    ),
+)
+QUIRKS: dict[str, Quirk] = {quirk.name: quirk for quirk in _TABLE}
+"""All there are, by name, in the order in which they are applied."""
+
+
+class Quirks:
+    """Some quirks together: each method is one place where a robot says something."""
+
+    def __init__(self, chosen: Iterable[Quirk] = ()) -> None:
+        wanted = {quirk.name for quirk in chosen}
+        self.chosen = tuple(quirk for quirk in _TABLE if quirk.name in wanted)
+        each = self.chosen
+        self.never_moves = any(quirk.never_moves for quirk in each)
+        self.busy_after_playing = any(quirk.busy_after_playing for quirk in each)
+        self.list_refused = any(quirk.list_refused for quirk in each)
+        self.documented_joints = any(quirk.documented_joints for quirk in each)
+        self.binary = any(quirk.binary for quirk in each)
+        self.arm_state_late_s = max((quirk.arm_state_late_s for quirk in each), default=0.0)
+        self.answer_late_s = max((quirk.answer_late_s for quirk in each), default=0.0)
+        self.lowstate_hz = _first(quirk.lowstate_hz for quirk in each)
+        self.most_in_one = _first(quirk.most_in_one for quirk in each)
+        self.message_size = _first(quirk.message_size for quirk in each)
+        self.extra = tuple(text for quirk in each for text in quirk.extra)
+
+    def __bool__(self) -> bool:
+        return bool(self.chosen)
+
+    def arm_state(self, said: Document) -> object:
+        """Return what is published of the arms; None is nothing."""
+        told: object = said
+        for quirk in self.chosen:
+            if isinstance(told, dict):
+                told = quirk.arm_state(told)
+        return told
+
+    def lowstate(self, said: Document) -> Document | None:
+        """Return a state of the joints as the data channel says it; None is nothing."""
+        return self._through([quirk.lowstate for quirk in self.chosen], said)
+
+    def state(self, said: RobotState) -> RobotState | None:
+        """Return a state of the joints before DDS packs it; None is nothing."""
+        return self._through([quirk.state for quirk in self.chosen], said)
+
+    def mode(self, number: int) -> object:
+        """Return what is told instead of the mode's number: anything, `Refused` or `Missing`."""
+        odd = [quirk.mode for quirk in self.chosen if quirk.mode is not _same]
+        return odd[0](number) if odd else number
+
+    def actions(self, lists: list[Any]) -> object:
+        """Return what is told instead of the two lists of actions."""
+        told: object = lists
+        for quirk in self.chosen:
+            if isinstance(told, list) and len(told) > 1:  # otherwise there is no second list
+                told = quirk.actions(told)
+        return told
+
+    def data(self, text: str) -> str:
+        """Return the text in an answer."""
+        return self._through([quirk.data for quirk in self.chosen], text) or ""
+
+    def response(self, document: Document) -> Document:
+        """Return a whole answer of the data channel."""
+        return self._through([quirk.response for quirk in self.chosen], document) or {}
+
+    def message(self, text: str) -> str:
+        """Return a whole message of the data channel."""
+        return self._through([quirk.message for quirk in self.chosen], text) or ""
+
+    def description(self, sdp: str) -> str:
+        """Return the SDP with which the robot answers an offer."""
+        return self._through([quirk.description for quirk in self.chosen], sdp) or ""
+
+    def frame_state(self, state: RobotState) -> RobotState:
+        """Return a state before it is written as a UDP frame."""
+        return self._through([quirk.frame_state for quirk in self.chosen], state) or state
+
+    @staticmethod
+    def _through(changes: Iterable[Callable[[_T], _T | None]], value: _T) -> _T | None:
+        told: _T | None = value
+        for change in changes:
+            if told is not None:
+                told = change(told)
+        return told
+
+
+def _first(values: Iterable[Any]) -> Any:
+    return next((value for value in values if value is not None), None)
+
+
+NO_QUIRKS = Quirks()
+
+
+def quirks_named(names: Iterable[str]) -> Quirks:
+    """Return the quirks of these names; a name may be a list with commas."""
+    chosen = []
+    for name in (part.strip() for text in names for part in text.split(",")):
+        if not name:
+            continue
+        if name not in QUIRKS:
+            raise BadRequestError(
+                f"there is no quirk {name!r}", "See which there are: rote sim --quirk list."
+            )
+        chosen.append(QUIRKS[name])
+    return Quirks(chosen)
