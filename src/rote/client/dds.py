@@ -70,7 +70,7 @@ class DdsClient(ServicesClient):
 
     async def version(self, service: str) -> str:
         """Return which version of its interface a service says it has."""
-        return (await self.call(rpc.Call(service, VERSION_API), read=True)).data
+        return (await self.call(rpc.Call(service, VERSION_API), read=True)).text
 
     def _pulse(self) -> None:
         """Ask a robot that publishes nothing for a sign of life: its answer is one."""
@@ -91,11 +91,14 @@ class DdsClient(ServicesClient):
 
     def _read_lowstate(self, data: bytes) -> None:
         tick_ms, machine = hg.head_of(data)
+        told = tick_ms > 0  # a robot without a clock sends 0 for ever
+        tick_ms = tick_ms if told else int(self._loop.time() * 1000)
         recording = self._arms.activity is rpc.Activity.RECORDING
         if recording or not 0 <= tick_ms - self._reported_ms < _WATCHED_MS:
             self._reported_ms = tick_ms
             self._see_motors(machine, hg.MOTORS)
             joints = hg.joints_of(data, self.build)
+            joints = joints if told else joints._replace(tick_ms=None)
             self.identity.see_missing(joints.missing)
             self._report(self._state(joints))
 

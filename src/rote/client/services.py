@@ -26,6 +26,7 @@ from rote.model.family import Build
 from rote.session.recognition import Identity
 from rote.session.rpc import RpcSession
 from rote.wire import channel, rpc
+from rote.wire.codes import NO_STATUS
 from rote.wire.lowstate import (
     BMS_TOPIC,
     HAND_TOPIC,
@@ -49,6 +50,11 @@ JOINTS_OLD_S = 2.5
 robot that counts as lost."""
 ARMS_OLD_S = 3.0
 """What the arms do is told ten times a second; so much later nobody knows it any more."""
+STOPPED_S = 2.0
+"""How long a robot whose answer has no status may take to say that it has stopped."""
+GREET_S = 1.5
+"""How long a new connection waits for the mode: a stop must not wait long for what it can do
+without."""
 _FRESH_S = 0.15
 """Joints that were told within this time come many times a second, and make the states."""
 _LET_GO_S = 1.0
@@ -158,9 +164,9 @@ class ServicesClient:
         """Raise `UnsupportedError`: a robot's services take no poses one by one."""
         raise UnsupportedError("stream a motion", f"{self.wire}://", wires_with("stream"))
 
-    async def call(self, call: rpc.Call, *, read: bool = False) -> rpc.Response:
-        """Ask a service; its refusal is raised with words and remedy."""
-        return await self.connection.call(call, read=read)
+    async def call(self, call: rpc.Call, *, read: bool = False, seen: bool = False) -> rpc.Response:
+        """Ask a service; its refusal is raised with words and remedy. See `RpcConnection.call`."""
+        return await self.connection.call(call, read=read, seen=seen)
 
     # ---- opening and closing --------------------------------------------------------------------
 
@@ -178,9 +184,10 @@ class ServicesClient:
             self.abilities = SERVICES | {"hand"}
         # In debug mode nobody answers for the controller, and some robots answer oddly: a
         # preflight says so. Whatever it is, the robot can still be stopped.
-        with suppress(NoAnswerError, RefusedError, DecodeError):
-            answer = await self.connection.request(rpc.GET_FSM, read=True)
-            self._note_mode(rpc.decode_value(answer.data))
+        with suppress(TimeoutError, NoAnswerError, RefusedError, DecodeError):
+            async with asyncio.timeout(GREET_S):
+                answer = await self.connection.request(rpc.GET_FSM, read=True)
+            self._note_mode(rpc.decode_value(answer.text))
 
     async def close(self) -> None:
         """Let go of the robot, and of a pose it holds for us. Safe to call twice."""
@@ -207,7 +214,7 @@ class ServicesClient:
 
     async def _list(self, _: m.ListActions) -> m.Reply:
         response = await self.call(rpc.LIST_ACTIONS, read=True)
-        presets, taught, notes = rpc.decode_actions(response.data)
+        presets, taught, notes = rpc.decode_actions(response.text)
         return m.ActionList(
             tuple(m.ActionEntry(t.name, round(t.seconds * 1000)) for t in taught),
             tuple(m.PresetEntry(p.id, p.name) for p in presets),
@@ -219,7 +226,8 @@ class ServicesClient:
         # Before the answer: if only that is lost, the arms are soft all the same.
         self._keep_teaching(on=True)
         try:
-            await self.call(rpc.start_teaching(command.name))
+            # Whether it records is seen from its states and, at the end, from its list.
+            await self.call(rpc.start_teaching(command.name), seen=True)
         except RefusedError:
             self._teaching = before
             self._keep_teaching(on=bool(before))
@@ -238,18 +246,18 @@ class ServicesClient:
         self._keep_teaching(on=False)
         if self._teaching:
             self._teaching = ""
-            await self.call(rpc.STOP_TEACHING)
+            await self.call(rpc.STOP_TEACHING, seen=True)
         return m.Status()
 
     async def _play(self, command: m.PlayAction) -> m.Reply:
         self._stopped = False
-        await self.call(rpc.play_taught(command.name))
+        await self.call(rpc.play_taught(command.name), seen=True)
         return m.Status()
 
     async def _play_preset(self, command: m.PlayPreset) -> m.Reply:
         self._stopped = False
         self._held_by_us = command.id != m.RELEASE_PRESET
-        await self.call(rpc.execute_preset(command.id))
+        await self.call(rpc.execute_preset(command.id), seen=True)
         return m.Status()
 
     async def _stop(self, _: m.StopMotion) -> m.Reply:
@@ -258,13 +266,49 @@ class ServicesClient:
         problem: RoteError | None = None
         if self._teaching:
             problem = await self._tried(self._exit(m.ExitTeaching()))
-        problem = await self._tried(self.call(rpc.STOP_TAUGHT)) or problem
+        problem = await self._tried(self._stop_taught()) or problem
         if self._arms.holding:
             release = self.call(rpc.execute_preset(m.RELEASE_PRESET))
             problem = await self._tried(release) or problem
         if problem is not None:
             raise problem
         return m.Status()
+
+    async def _stop_taught(self) -> None:
+        answer = await self.call(rpc.STOP_TAUGHT, seen=True)
+        if answer.code == NO_STATUS and not await self._is_seen(self._at_rest, STOPPED_S):
+            raise NoAnswerError(
+                "the stop was sent, and the robot does not say whether it stopped",
+                "Look at the robot; if it moves, use its remote: L2+B.",
+            )
+
+    def _at_rest(self) -> bool:
+        """Whether the robot has said that its arms neither play nor record."""
+        state = self.latest
+        idle = state is not None and state.phase in (Phase.NONE, Phase.RETURN)
+        return state is not None and idle and state.phase_told and not state.recording
+
+    async def _is_seen(self, so: Callable[[], bool], seconds: float) -> bool:
+        """Wait until something is so, so long at most; whether it is."""
+        told = asyncio.Event()
+        forget = self.on_state(lambda _: told.set())
+        try:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(seconds):
+                    while not so():
+                        told.clear()
+                        await told.wait()
+        finally:
+            forget()
+        return so()
+
+    async def _names(self) -> set[str]:
+        """Return the names of the taught actions, to see what an answer does not say."""
+        try:
+            response = await self.call(rpc.LIST_ACTIONS, read=True)
+        except RoteError as error:
+            raise _not_told(str(error)) from error
+        return {action.name for action in rpc.decode_actions(response.text).taught}
 
     async def _tried(self, work: Awaitable[object]) -> RoteError | None:
         try:
@@ -274,11 +318,15 @@ class ServicesClient:
         return None
 
     async def _rename(self, command: m.RenameAction) -> m.Reply:
-        await self.call(rpc.rename_taught(command.old, command.new))
+        answer = await self.call(rpc.rename_taught(command.old, command.new), seen=True)
+        if answer.code == NO_STATUS and command.new not in await self._names():
+            raise _not_told(f"{command.old!r} is not renamed")
         return m.Status()
 
     async def _delete(self, command: m.DeleteAction | m.DiscardRecording) -> m.Reply:
-        await self.call(rpc.delete_taught(command.name))
+        answer = await self.call(rpc.delete_taught(command.name), seen=True)
+        if answer.code == NO_STATUS and command.name in await self._names():
+            raise _not_told(f"{command.name!r} is still there")
         return m.Status()
 
     async def _change_mode(self, command: m.ChangeMode) -> m.Reply:
@@ -286,12 +334,12 @@ class ServicesClient:
         await self._recognition()
         if problem := self.identity.mode_problem():
             raise CautionError(*problem)
-        await self.call(rpc.set_fsm(command.mode))
+        await self.call(rpc.set_fsm(command.mode), seen=True)
         try:
             async with asyncio.timeout(CHANGE_MODE_S):
                 while True:
                     answer = await self.call(rpc.GET_FSM, read=True)
-                    self._note_mode(rpc.decode_value(answer.data))
+                    self._note_mode(rpc.decode_value(answer.text))
                     if self._mode == command.mode:
                         return m.Status()
                     await asyncio.sleep(READ_BACK_S)
@@ -304,7 +352,7 @@ class ServicesClient:
 
     async def _ask_mode(self, _: m.ReadMode) -> m.Reply:
         answer = await self.call(rpc.GET_FSM, read=True)
-        self._note_mode(rpc.decode_value(answer.data))
+        self._note_mode(rpc.decode_value(answer.text))
         self._report(self._state(None))
         return m.Status()
 
@@ -316,7 +364,7 @@ class ServicesClient:
 
     async def _controller(self, _: m.ReadController) -> m.Reply:
         answer = await self.call(rpc.CHECK_MODE, read=True)
-        return m.Controller(rpc.decode_mode_check(answer.data))
+        return m.Controller(rpc.decode_mode_check(answer.text))
 
     async def _hand(self, command: m.MoveByHand) -> m.Reply:
         if "hand" not in self.abilities:
@@ -456,6 +504,13 @@ class ServicesClient:
             joints_told=told is not None,
             phase_told=self._arms_at is not None and now - self._arms_at <= ARMS_OLD_S,
         )
+
+
+def _not_told(seen: str) -> NoAnswerError:
+    return NoAnswerError(
+        f"the robot's answer does not say whether it was done: it has no status; {seen}",
+        "Look with `rote list`, then ask again.",
+    )
 
 
 _NO_JOINTS = Joints(None, (), (), (), ())

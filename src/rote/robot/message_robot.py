@@ -49,7 +49,7 @@ from rote.robot.playing import ActionPlaying, Playing
 from rote.robot.streaming import PoseStreaming, Streaming
 from rote.robot.take import Take
 from rote.robot.teaching import Teaching
-from rote.robot.watching import MotionWatch
+from rote.robot.watching import Joints, MotionWatch
 
 if TYPE_CHECKING:
     from rote.motion.files.library import Library
@@ -68,6 +68,9 @@ _AGAIN_S = 0.5
 """Between two questions whether it is so now: often enough for a person, seldom for a robot."""
 _LOOK_S = 0.25
 """How often is looked whether the wait for a robot's reports has become too long."""
+_STILL_S = 0.5
+"""Joints that did not move for so long after a teaching have come to rest: a release moves them all
+the while."""
 _JOINTS_S = 3.0
 """How long a robot may take to tell its joints: one that does so once a second, with time to
 spare."""
@@ -374,6 +377,8 @@ class MessageRobot:
         stops = self._stops
         presets = (await self.actions()).presets
         found = next((p for p in presets if preset in (p.id, p.name)), None)
+        if found is None and isinstance(preset, int):
+            found = Preset(preset, str(preset))  # a list may lack some: the robot itself knows
         if found is None:
             known = ", ".join(f"{each.id} {each.name}" for each in presets) or "none"
             words = f"there is no preset {preset!r}"
@@ -574,6 +579,7 @@ class MessageRobot:
         Arms that come to rest after a teaching refuse every motion as busy: it is asked again.
         """
         until = self._loop.time() + RELEASE_S
+        await self._still(name, until)
         while True:
             self._check_not_stopped_since(stops)
             asked()
@@ -608,6 +614,23 @@ class MessageRobot:
                     async for state in self.states():
                         if not state.phase_told or not _comes_to_rest(state):
                             return
+
+    async def _still(self, name: str, until: float) -> None:
+        """After a teaching of our own, wait for arms whose joints alone tell what they do: what
+        moves before the motion is asked for must not be taken for it."""
+        state = self._port.latest
+        if state is None or state.phase_told or not state.joints_told:
+            return
+        if not self._may_rest_soon(until):
+            return
+        joints = Joints(self.build)
+        with self._waiting(Waiting(Waits.RELEASE, name, RELEASE_S)), suppress(TimeoutError):
+            async with asyncio.timeout_at(until):
+                async for state in self.states():
+                    if state.joints_told:
+                        joints.see(state, self._loop.time())
+                    if joints.still_s(self._loop.time()) >= _STILL_S:
+                        return
 
     @contextmanager
     def _waiting(self, what: Waiting) -> Iterator[None]:

@@ -49,7 +49,7 @@ class MotionWatch:
         self._newest: RobotState | None = None
         self._before = Phase.NONE
         self._by_phase = False
-        self._joints: _Joints | None = None
+        self._joints: Joints | None = None
         self._motion_began_us: int | None = None
         self._motion_ended_us: int | None = None
 
@@ -57,7 +57,7 @@ class MotionWatch:
         """Note that the motion is asked for now, of a robot that last reported `latest`."""
         self._asked, self._seen_at = True, now
         self._before = Phase.NONE if latest is None else latest.phase
-        self._joints = _Joints(build)
+        self._joints = Joints(build)
         if latest is not None and latest.joints_told:
             self._joints.see(latest, now)
 
@@ -71,6 +71,8 @@ class MotionWatch:
             return
         self._newest, self._seen_at = state, now
         if self._joints is not None and state.joints_told:
+            if not self.begun and _comes_to_rest(state):
+                self._joints.forget()
             self._joints.see(state, now)
         self._see_phase(state, now)
         if not self.begun and self._joints is not None and self._joints.moved:
@@ -90,7 +92,8 @@ class MotionWatch:
             self._before = Phase.NONE
         if self._before is not Phase.NONE:
             return  # what went on when it was asked for goes on still
-        if phase is not Phase.NONE and not self._by_phase:
+        # A return alone may be that of arms which were taught before.
+        if phase in (Phase.APPROACH, Phase.PLAYING) and not self._by_phase:
             self._by_phase, self._motion_began_us = True, None
             if not self.begun:
                 self._begin(now)
@@ -186,7 +189,12 @@ class MotionWatch:
         )
 
 
-class _Joints:
+def _comes_to_rest(state: RobotState) -> bool:
+    """Whether the joints move for something that went on before."""
+    return state.phase_told and (state.phase is Phase.RETURN or state.recording)
+
+
+class Joints:
     """Whether the taught joints have moved, and for how long they have been still."""
 
     def __init__(self, build: Build) -> None:
@@ -207,6 +215,10 @@ class _Joints:
         elif _apart(pose, self._last) > _STILL_RAD:
             self._last, self._last_moved_at = pose, now
             self.moved |= _apart(pose, self._start) > MOVED_RAD
+
+    def forget(self) -> None:
+        """Begin anew: what moved so far was something else."""
+        self._start, self.moved = None, False
 
     def still_s(self, now: float) -> float:
         """Return for how long nothing has moved."""

@@ -316,10 +316,11 @@ class TeachingSession:
             self._receive_reply(frame, now)
 
     def _receive_state(self, state: m.RobotState, now: float) -> None:
-        if not state.phase_told and not state.time_us:
+        if state.time_us == 0 and state.mode == wire.UNKNOWN_MODE:
             # A robot that follows the documents alone: they know neither its time nor its phase.
-            self.clockless = True
-            state = replace(state, time_us=int(now * 1e6))
+            self.clockless |= self._newest_us == 0
+            if self.clockless:
+                state = replace(state, time_us=int(now * 1e6), phase_told=False)
         behind_us = self._newest_us - state.time_us
         if self.state is not State.READY or 0 <= behind_us < 1_000_000:
             # Repeated or overtaken. A clock far behind is another life of the robot.

@@ -182,6 +182,16 @@ class Response:
     data: str = ""
     binary: bytes = b""
 
+    @property
+    def text(self) -> str:
+        """The text of the answer, which some robots send behind it, as bytes."""
+        if self.data or not self.binary:
+            return self.data
+        try:
+            return self.binary.decode(errors="surrogatepass")
+        except UnicodeDecodeError:
+            return ""
+
 
 def topic_of(message: Request | Response) -> str:
     """Return where a request or a response goes."""

@@ -113,8 +113,6 @@ def _state(values: tuple[float, ...], begin: int, count: int) -> m.RobotState:
         gyroscope_rad_s=values[end + 3 : end + 6],
         foot_force_n=values[end + 6 : end + 10],
         time_us=time_us,
-        # A robot that knows the documents alone sets bit 0 and no other.
-        phase_told=flags & ~_SOFT != 0,
     )
 
 
