@@ -46,7 +46,7 @@ async def _status(target: Target, as_json: bool) -> None:
                 "family": build.family,
                 "build": build.name,
                 "mode": mode and {"id": mode.id, "name": mode.name, "balanced": mode.balanced},
-                "arms": "soft" if state.arms_soft else "holding",
+                "arms": "soft" if state.arms_soft else "holding" if state.phase_told else None,
                 "recording": state.recording,
                 "playing": state.playing,
                 "taught": None if actions is None else len(actions.taught),
@@ -66,6 +66,7 @@ async def _status(target: Target, as_json: bool) -> None:
     out.print(show.styled((target.url, "bold"), told))
     out.print(f"{build.title} ({build.name})")
     limbs = "soft" if state.arms_soft else "moving" if state.playing else "holding"
+    limbs = limbs if state.phase_told else "not told"
     if actions is not None:
         used = len(actions.taught)
         places = f"{used} of {used + actions.free_places} places for actions taken"
@@ -95,6 +96,7 @@ async def _list(target: Target, as_json: bool) -> None:
             {
                 "presets": [{"id": p.id, "name": p.name} for p in actions.presets],
                 "taught": [{"name": a.name, "duration_s": a.duration_s} for a in actions.taught],
+                "notes": list(actions.notes),
             }
         )
         return
