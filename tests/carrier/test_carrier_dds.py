@@ -20,7 +20,8 @@ from cyclonedds.idl import make_idl_struct, types
 import virtual
 from rig import DDS_HZ, Rig, free_domain, rig
 from rote.carrier import dds_types
-from rote.carrier.dds import Bus, Outlet, Target, configuration, interfaces, read_url
+from rote.carrier.dds import Bus, Outlet, Target, interfaces, read_url
+from rote.carrier.dds_settings import configuration
 from rote.carrier.impair import Impairment
 from rote.client.dds import DdsClient
 from rote.client.dds_way import request_topic, response_topic
@@ -168,8 +169,8 @@ def test_a_url_names_an_interface_and_maybe_a_domain() -> None:
         assert "dds://eth0" in caught.value.remedy
 
 
-def test_only_loopback_does_without_multicast() -> None:
-    assert "<AllowMulticast>false" in configuration("lo")
+def test_only_on_loopback_peers_are_found_without_multicast_too() -> None:
+    assert "<AllowMulticast>spdp" in configuration("lo")
     assert "127.0.0.1" in configuration("lo")
     assert "Multicast" not in configuration("eth0")
     assert 'name="eth0"' in configuration("eth0")

@@ -287,10 +287,9 @@ def _report(screen: "Console", wish: _Wish, take: "Take", *, keeps: bool) -> Non
         )
         return
     told = f": {track.duration_s:.2f} s, recorded at {track.rate_hz:.0f} Hz. "
-    if not take.samples:
-        told = (
-            " on the robot. " if take.robot_s is None else f" on the robot: {take.robot_s:.1f} s. "
-        )
+    if keeps and not take.samples:
+        lasts = "" if take.robot_s is None else f": {take.robot_s:.1f} s"
+        told = f" on the robot{lasts}. "
     if keeps:
         told += "The arms hold again, and may return softly."
     else:

@@ -221,7 +221,8 @@ def check_name(name: str, *, may_be_long: bool = False) -> str:
         raise BadRequestError(
             f"the name {name!r} cannot be used: {problem}",
             f"Choose one of 1 to {m.MAX_NAME_BYTES} bytes without control characters. The length "
-            "is rote's own limit: a robot's services may take a longer one by `rename`.",
+            "is rote's own limit: a robot's services may take a longer one, and `rename` asks "
+            "them. An action of the robot that has such a name is renamed first.",
         )
     return name
 

@@ -40,7 +40,6 @@ from rote.robot.base import (
     WaitListener,
     Waits,
     check_name,
-    check_named,
     check_seconds,
 )
 from rote.robot.lesson import MessageLesson, Pupil
@@ -251,7 +250,7 @@ class MessageRobot:
         twice as long; `duration` in seconds says how long instead. `interpolation` is linear,
         cubic or smooth.
         """
-        check_named(name)
+        check_name(name)
         how = _interpolation(interpolation)
         _check_tempo(speed, duration)
         if speed is not None or duration is not None or loop or how:

@@ -13,7 +13,7 @@ from rote.robot.base import Progress
 BEGIN_S = 3.0
 """A motion that was not seen to begin so long after the robot's yes has not begun. A G1 says it up
 to 0.74 s later; one that reports once a second needs almost 2 s."""
-LATE_S = 1.0
+LATE_S = 0.85
 """So late a robot may say that a motion has begun without it counting as cut short: 0.74 s in the
 logs of a G1, and 0.1 s between two reports."""
 ENDS_S = 30.0
