@@ -17,7 +17,7 @@ from rote.cli import main
 @pytest.fixture(scope="module")
 def urls() -> Iterator[dict[str, str]]:
     where = ("--dds", "lo", "--domain", str(free_domain("cli")), "--udp", "127.0.0.1:0")
-    command = ("-m", "rote", "sim", *where, "--store", ":memory:", "--json")
+    command = ("-m", "rote", "sim", *where, "--store", ":memory:", "--polite", "--json")
     with Speaker(Network(), *command) as robot:
         known = robot.hear("ready")["urls"]
         yield {url.partition(":")[0]: url for url in known}

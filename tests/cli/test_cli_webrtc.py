@@ -40,7 +40,8 @@ class Robot:
 
 @pytest.fixture(scope="module")
 def robot() -> Iterator[Robot]:
-    running = Robot(f"127.0.9.{os.getpid() % 200 + 1}", "--firmware", "1.5.3", "--key", KEY)
+    options = ("--firmware", "1.5.3", "--key", KEY, "--polite")
+    running = Robot(f"127.0.9.{os.getpid() % 200 + 1}", *options)
     yield running
     running.end()
 

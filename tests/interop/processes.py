@@ -19,6 +19,7 @@ import ifaddr
 HERE = Path(__file__).parent
 PEERS = Path(os.environ.get("ROTE_PEERS", HERE.parents[1] / ".peers"))
 CURRENT, OLD = "2.2.0", "2.0.4"
+OTHERS = ("2.1.2", "2.0.5", "2.0.0")
 KEY = "0123456789abcdef0123456789abcdef"
 
 # A process bound to die with this one (PR_SET_PDEATHSIG, which survives exec), so that nothing is

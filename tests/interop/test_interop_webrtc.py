@@ -12,6 +12,7 @@ from interop.processes import (
     CURRENT,
     KEY,
     OLD,
+    OTHERS,
     Line,
     Network,
     Robot,
@@ -117,8 +118,18 @@ def test_an_old_release_gets_what_it_asks_for(
         assert movements(robot) == ALL_OF_IT
 
 
+@pytest.mark.parametrize("options", [(), ("--polite",)], ids=["as logged", "polite"])
+@pytest.mark.parametrize("release", OTHERS)
+def test_every_release_gets_what_it_asks_for(
+    network: Network, release: str, options: tuple[str, ...]
+) -> None:
+    with Robot(network, "2", *options) as robot:
+        assert tour(robot, release)["taught"] == FACTORY
+        assert movements(robot) == ALL_OF_IT
+
+
 def test_what_rote_teaches_the_other_client_lists_and_plays(network: Network) -> None:
-    with Robot(network, "2") as robot:
+    with Robot(network, "2", "--polite") as robot:
         with robot.own("teach", "mine") as client:
             said = client.end()
             assert said["event"] == "done", said

@@ -18,7 +18,7 @@ from rote.carrier.dds import Bus, Target
 from rote.carrier.impair import Impairment
 from rote.messages import Phase
 from rote.model.family import Build
-from rote.model.g1 import G1_23, G1_27, G1_29, G1_ARMS, Mode
+from rote.model.g1 import G1_23, G1_27, G1_29, G1_ARMS, G1_REST_RAD, Mode
 from rote.sim.dds import DdsDoor
 from rote.sim.server import Simulator
 from rote.sim.store import Store
@@ -327,5 +327,59 @@ def test_clients_are_counted_and_a_closed_door_has_none() -> None:
             assert one.door.clients == 0
             await asyncio.sleep(0.1)  # what is said into a closed door is lost
             assert Target("eth0") == Target("eth0", 0)
+
+    virtual.run(run())
+
+
+@pytest.mark.parametrize("gap_s", [0.15, 0.3, 0.6, 0.9])
+def test_a_gap_in_the_commands_ramps_down_and_the_arms_go_on_when_they_come_again(
+    gap_s: float,
+) -> None:
+    async def run() -> None:
+        async with someone() as one:
+            await one.stream(2.0)
+            away = one.world.body.setpoint_rad
+            await asyncio.sleep(gap_s)
+            assert one.noted("the arms ramp down") == 1
+            lower = np.abs(one.world.body.setpoint_rad - G1_REST_RAD)
+            assert (lower < np.abs(away - G1_REST_RAD) + 1e-9).all()
+            assert one.world.phase is not Phase.NONE
+            rows = []
+            for _ in range(200):
+                await one.stream(0.01)
+                rows.append(one.world.body.setpoint_rad)
+            assert np.abs(one.world.body.setpoint_rad - away).max() < 1e-3
+            assert np.abs(np.diff(rows, axis=0)).max() / 0.01 < 2.0, "no jump back"
+            assert one.noted("playing 'a stream'") == 1
+            assert not one.world.stopped_early
+
+    virtual.run(run())
+
+
+def test_after_a_long_gap_the_same_commands_begin_a_stream_that_ramps_up() -> None:
+    async def run() -> None:
+        async with someone() as one:
+            await one.stream(2.0)
+            away = one.world.body.setpoint_rad
+            await asyncio.sleep(8.0)
+            assert one.world.phase is Phase.NONE
+            await one.stream(0.1)
+            early = one.world.body.setpoint_rad
+            await one.stream(2.0)
+            assert np.abs(early - away).max() > 0.5 * np.abs(G1_REST_RAD - away).max()
+            assert np.abs(one.world.body.setpoint_rad - away).max() < 1e-3
+
+    virtual.run(run())
+
+
+def test_a_stream_that_somebody_stops_in_a_gap_stays_stopped() -> None:
+    async def run() -> None:
+        async with someone() as one:
+            await one.stream(2.0)
+            await asyncio.sleep(0.2)
+            assert one.world.obey("somebody", m.StopMotion()) == m.Status()
+            await one.stream(6.0)
+            assert one.world.phase is Phase.NONE
+            assert one.noted("playing 'a stream'") == 1
 
     virtual.run(run())

@@ -194,7 +194,8 @@ def test_stop_ends_what_plays(services: Services) -> None:
         (rpc.Call("sport", 7105, '{"velocity":[0,0]}'), 3204),
         (rpc.Call("sport", 7105, '{"velocity":[0,0,"fast"]}'), 3204),
         (rpc.Call("sport", 7105, '{"velocity":[0,0,0],"duration":-1}'), 3204),
-        (rpc.Call("sport", 7106), 3203),
+        (rpc.Call("sport", 7106), 3204),
+        (rpc.Call("sport", 7110), 3203),
         (rpc.Call("motion_switcher", 1002, '{"name":"normal"}'), 7004),
         (rpc.Call("motion_switcher", 1004), 3203),
         (rpc.Call("robot_state", 1001, '{"name":"basic_service","switch":0}'), 5202),
@@ -395,3 +396,80 @@ def test_without_latency_every_answer_is_at_once() -> None:
     for call in (rpc.LIST_ACTIONS, rpc.CHECK_MODE, rpc.start_teaching("x"), rpc.Call("arm", 1)):
         assert ask(services, call).delay_s == 0.0
     store.close()
+
+
+# ---- getting up, arm tasks, the voice -----------------------------------------------------------
+
+
+def ask_sport(services: Services, api: int, value: int) -> int:
+    return ask(services, rpc.Call(rpc.SPORT, api, rpc.encode_value(value))).code
+
+
+@pytest.mark.parametrize("mode", [702, 706])
+def test_a_damped_robot_gets_up_by_the_documented_modes_and_stands(
+    services: Services, mode: int
+) -> None:
+    assert ask_sport(services, 7101, Mode.DAMP) == 0
+    services.world.advance(0.5)
+    assert ask_sport(services, 7101, mode) == 0
+    services.world.advance(4.0)
+    assert rpc.decode_value(ask(services, rpc.GET_FSM).data) == mode
+    assert ask(services, rpc.start_teaching("mine")).code == m.Code.WRONG_STATE
+    assert ask_sport(services, 7101, Mode.WALK) == 0
+    services.world.advance(2.0)
+    assert ask(services, rpc.start_teaching("mine")).code == 0
+
+
+def test_a_standing_robot_squats_but_does_not_get_up_from_the_ground(services: Services) -> None:
+    assert ask_sport(services, 7101, 702) == m.Code.WRONG_STATE
+    assert ask_sport(services, 7101, 706) == 0
+    assert ask_sport(services, 7101, 707) == 7302
+
+
+@pytest.mark.parametrize(("task", "preset"), [(0, 26), (1, 1), (2, 27)])
+def test_an_arm_task_of_sport_is_a_preset(services: Services, task: int, preset: int) -> None:
+    assert ask_sport(services, 7106, task) == 0
+    assert doing(services).id == preset
+    assert ask_sport(services, 7106, task) == 7301
+    assert ask_sport(services, 7106, 9) == 7303
+
+
+def speak(services: Services, api: int, **values: object) -> Answer:
+    request = rpc.Request(service="voice", api_id=api, id=1, parameter=json.dumps(values))
+    return services.answer("app", request)
+
+
+def test_the_voice_speaks_plays_and_lights_up_and_remembers_its_volume(services: Services) -> None:
+    assert json.loads(speak(services, 1005).data) == {"volume": 60}
+    assert speak(services, 1006, volume=85).code == 0
+    assert json.loads(speak(services, 1005).data) == {"volume": 85}
+    assert speak(services, 1001, index=0, speaker_id=1, text="hello").code == 0
+    assert speak(services, 1003, app_name="show", stream_id="7").code == 0
+    assert speak(services, 1004, app_name="show").code == 0
+    assert speak(services, 1010, R=255, G=0, B=10).code == 0
+    said = [notice.words for notice in services.world.notices]
+    assert said == [
+        "its volume is now 85 %",
+        "it says 'hello'",
+        "it plays the sound '7'",
+        "the sounds of 'show' stop",
+        "its light is now (255, 0, 10)",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("api", "values", "code"),
+    [
+        (1001, {}, 100),
+        (1006, {"volume": 101}, 100),
+        (1006, {"volume": "loud"}, 100),
+        (1010, {"R": 256, "G": 0, "B": 0}, 100),
+        (1010, {"R": 1}, 100),
+        (1099, {}, 3203),
+    ],
+)
+def test_the_voice_refuses_what_makes_no_sense(
+    services: Services, api: int, values: dict[str, object], code: int
+) -> None:
+    assert speak(services, api, **values).code == code
+    assert json.loads(speak(services, 1005).data) == {"volume": 60}

@@ -219,7 +219,7 @@ class Visitors(RuleBasedStateMachine):
         assert self.ask("eve", m.StopMotion()) == Code.OK
         assert self.world.machine.activity is Activity.IDLE
         for _ in range(60):
-            if self.world.machine.balanced:
+            if self.world.machine.balanced and not self.world.occupied:
                 break
             self.ask("eve", m.ChangeMode(WAY_UP.get(Mode(self.world.machine.mode), Mode.WALK)))
             self.world.advance(0.1)

@@ -27,6 +27,8 @@ class Response(NamedTuple):
 
     status: int
     body: bytes = b""
+    content_type: str = "text/plain"
+    """What the server says it is; a client here does not look at it."""
 
 
 Handler = Callable[[Request], Awaitable[Response]]
@@ -138,7 +140,7 @@ class Server:
         response = await self._handler(asked) if isinstance(asked, Request) else asked
         headers = [
             ("Content-Length", str(len(response.body))),
-            ("Content-Type", "text/plain"),
+            ("Content-Type", response.content_type),
             ("Connection", "close"),
         ]
         head = h11.Response(status_code=response.status, headers=headers)

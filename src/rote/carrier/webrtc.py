@@ -132,6 +132,7 @@ class Stack:
         acknowledges: bool = True,
         disturber: Disturber | None = None,
     ) -> None:
+        self._offering = offering
         self._gatherer = RTCIceGatherer(iceServers=[])
         self._ice = (
             Ice(self._gatherer) if disturber is None else DisturbedIce(self._gatherer, disturber)
@@ -181,11 +182,14 @@ class Stack:
 
     async def connect(self, peer: Peer, limits_s: dict[str, float]) -> None:
         """Connect to a peer, stage by stage; the channel opens later."""
-        for candidate in peer.candidates:
-            if candidate.split(" ")[2].lower() == "udp" and ".local " not in candidate:
-                with suppress(ValueError):  # what it says of a relay may be no number
-                    await self._ice.addRemoteCandidate(candidate_from_sdp(candidate))
-        await self._ice.addRemoteCandidate(None)
+        usable = [one for one in peer.candidates if _is_usable(one)]
+        for candidate in usable:
+            with suppress(ValueError):  # what it says of a relay may be no number
+                await self._ice.addRemoteCandidate(candidate_from_sdp(candidate))
+        # A browser hides its addresses (NAME.local), or names none: it is heard of by its checks,
+        # so who is asked waits for them. Who asks has nothing to wait for.
+        if self._offering or len(usable) == len(peer.candidates) > 0:
+            await self._ice.addRemoteCandidate(None)
         start = self._ice.start(RTCIceParameters(peer.ufrag, peer.password))
         await _stage("ICE", limits_s, start, "no way to the robot was found", _FIREWALL)
         if self._ice.state != "completed":
@@ -277,6 +281,11 @@ class Stack:
             self.opened.exception()  # whoever waits for it hears of it; nobody else need
         lost, self._lost = self._lost, lambda: None
         lost()
+
+
+def _is_usable(candidate: str) -> bool:
+    words = candidate.split(" ")
+    return words[2].lower() == "udp" and not words[4].endswith(".local")
 
 
 async def _stage(

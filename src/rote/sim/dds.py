@@ -15,6 +15,7 @@ from rote.carrier import dds_types as types
 from rote.carrier.dds import Bus, Inlet, Outlet, Target
 from rote.carrier.impair import Disturber, Impairment
 from rote.errors import DecodeError, LinkError
+from rote.sim import voice
 from rote.sim.behaviour import ARM_STATE_S
 from rote.sim.body import STEP_S
 from rote.sim.services import Answer, Services
@@ -28,10 +29,16 @@ VERSIONS = {
     rpc.SPORT: "1.0.0.0",
     rpc.MOTION_SWITCHER: "1.0.0.1",
     rpc.ROBOT_STATE: "1.0.0.2",
+    voice.SERVICE: voice.VERSION,
 }
 """What the services say of their interfaces, as the vendor's clients expect it."""
 SPORT_TOPIC = "rt/sportmodestate"
 _BATTERY_S, _CEASED_S = 1.0, 0.5
+GAP_S = 0.1
+"""So long without a command, and the arms give way to the robot's own pose."""
+RAMP_S = 1.0
+"""How long that takes, and how long it takes back; a guess, for no document says it."""
+_REPEAT_S = 0.04
 _REQUESTS, _REPLIES, _COMMANDS = 256, 64, 16
 
 
@@ -91,6 +98,11 @@ class DdsDoor:
         self._numbers = 0
         self._spent = False
         self._commanded_s = float("-inf")
+        self._pose: m.StreamPose | None = None
+        """The last pose of a stream that is followed."""
+        self._share = 1.0
+        """Of the weight that is commanded, how much the arms follow: less in a gap and after it."""
+        self._share_at = 0.0
         self._watched = False
         self._slow_at = self._battery_at = self._joints_at = self._world.time_s
         self._open_services()
@@ -161,6 +173,7 @@ class DdsDoor:
             percent = self._world.health.battery_percent
             self._say(types.BATTERY, self._battery, cdr.encode_battery(percent))
         self._answer_those_who_wait()
+        self._bridge_gaps()
 
     def _publish_joints(self) -> None:
         state = self._quirks.state(self._world.state())
@@ -252,21 +265,52 @@ class DdsDoor:
             self._commanded_s = self._world.time_s
             return
         command = hg.decode_arm_command(data, build)
-        self._numbers += 1
         told = command.positions_rad + self._rest_rad
         taught = tuple([told[place] for place in self._places])
-        pose = m.StreamPose(self._numbers, command.weight, taught)
+        pose = m.StreamPose(0, command.weight, taught)
         if self._world.time_s - self._commanded_s > _CEASED_S or command.weight == 0.0:
             self._spent = False
         self._commanded_s = self._world.time_s
-        if self._world.obey(self, pose) != m.Status(m.Code.SUPERSEDED):
+        if command.weight == 0.0:
+            self._share = 1.0
+        if self._follow(pose):
             return
+        self._pose = None
         if command.weight == 0.0 or self._spent:
             return
         self._spent = True
         begun = self._world.obey(self, m.BeginStream())
         if begun == m.Status():
-            self._world.obey(self, pose)
+            self._follow(pose)
         elif isinstance(begun, m.Status):
             words, _ = m.words_for(begun.code)
             self._world.note(f"the arms do not follow {self._stream_topic}: {words}")
+
+    def _follow(self, pose: m.StreamPose) -> bool:
+        """Let the arms follow a pose by its weight and their share; False where no stream runs."""
+        self._numbers += 1
+        shared = replace(pose, number=self._numbers, weight=pose.weight * self._share)
+        followed = self._world.obey(self, shared) != m.Status(m.Code.SUPERSEDED)
+        self._pose = pose if followed and pose.weight > 0.0 else None
+        return followed
+
+    def _bridge_gaps(self) -> None:
+        """Ramp down while no commands come, and up again when they do.
+
+        A stream that has ramped down to nothing gets no more poses from here, and ends itself.
+        """
+        now_s = self._world.time_s
+        passed_s, self._share_at = now_s - self._share_at, now_s
+        if self._pose is None:
+            return
+        silent_s, before = now_s - self._commanded_s, self._share
+        change = passed_s / RAMP_S
+        self._share = max(0.0, before - change) if silent_s > GAP_S else min(1.0, before + change)
+        if before == 1.0 > self._share:
+            self._world.note(f"no command for {GAP_S:g} s: the arms ramp down")
+        elif before < 1.0 == self._share:
+            self._world.note("commands come again: the arms follow in full")
+        if self._share == 0.0:
+            self._pose = None
+        elif silent_s > _REPEAT_S or self._share != before:
+            self._follow(self._pose)

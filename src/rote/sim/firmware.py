@@ -4,10 +4,10 @@ Which hardware it runs on, the build says. Of a G1's two running modes its firmw
 for the joints that the build has.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rote.errors import BadRequestError
-from rote.model.family import Build
+from rote.model.family import Build, ModeFacts, Modes
 from rote.sim.behaviour import LOGGED, Behaviour
 from rote.sim.columns import family_for
 from rote.sim.quirks import NO_QUIRKS, Quirks
@@ -84,3 +84,29 @@ def unknown_modes(build: Build) -> frozenset[int]:
     if build.family != _FAMILY:
         return frozenset()
     return frozenset({_RUN_29 if len(build.joints) == _SMALL else _RUN})
+
+
+_DAMP, _LOCK_STAND, _WALKS = 1, 4, (500, 501)
+_GETTING_UP = {
+    702: ModeFacts(702, "lie to stand", "getting up from the ground", balanced=False, stiff=True),
+    706: ModeFacts(706, "squat to stand", "from a squat to a stand", balanced=False, stiff=True),
+}
+_GET_UP_S, _LEAVE_S, _DAMP_S = 3.0, 1.0, 0.2
+"""How long it takes to get up, to go on from there, and to be damped; guesses."""
+
+
+def modes_of(build: Build) -> Modes:
+    """Return the modes of a build's controller: of a G1 with the two in which it gets up.
+
+    They are 702, from lying, and 706, from a squat and back. Both begin in the damped mode, for
+    this robot's legs neither lie nor squat; 706 may begin in a stand too. No robot is taught there.
+    """
+    modes = family_for(build).modes
+    if build.family != _FAMILY:
+        return modes
+    ways = {(_DAMP, mode): _GET_UP_S for mode in _GETTING_UP}
+    ways |= {(stand, 706): _GET_UP_S for stand in (_LOCK_STAND, *_WALKS)}
+    for mode in _GETTING_UP:
+        ways |= {(mode, after): _LEAVE_S for after in (_LOCK_STAND, *_WALKS)}
+        ways[mode, _DAMP] = _DAMP_S
+    return replace(modes, all=(*modes.all, *_GETTING_UP.values()), moves={**modes.moves, **ways})

@@ -1,4 +1,4 @@
-"""The services of a G1 (arm, sport, motion_switcher, robot_state) on the simulated robot.
+"""The services of a G1 (arm, sport, motion_switcher, robot_state, voice) on the simulated robot.
 
 The same world as on the UDP frames, asked in other words: an action taught on one wire plays on the
 other. Answers come with the delay a real robot was seen to take, and in its numbers: codes that are
@@ -13,8 +13,10 @@ from typing import NamedTuple
 from rote import messages as m
 from rote.errors import DecodeError, PayloadError
 from rote.messages import Code
-from rote.sim.presets import presets_of
+from rote.sim import voice
+from rote.sim.presets import RELEASE, presets_of
 from rote.sim.quirks import Missing, Refused
+from rote.sim.voice import VoiceApi
 from rote.sim.world import CONTROLLER, World
 from rote.wire import rpc
 from rote.wire.faults import Fault
@@ -23,10 +25,13 @@ from rote.wire.rpc import ArmApi, MotionSwitcherApi, Request, RobotStateApi, Spo
 _QUICK_S, _CHANGE_S, _SLOW_S, _SCRIPT_S = 0.02, 0.035, 0.33, 0.23
 _UNKNOWN_API, _BAD_PARAMETER = 3203, 3204
 _SWITCH_FAILED, _PROTECTED = 5201, 5202
-_NO_SUCH_CONTROLLER, _INVALID_FSM = 7004, 7302
+_NO_SUCH_CONTROLLER, _NOT_AVAILABLE, _INVALID_FSM, _INVALID_TASK = 7004, 7301, 7302, 7303
 _FAILED, _NO_SUCH_ACTION, _UNREADABLE = 7399, 7402, 7403
 _OURS = range(7410, 7420)
 """Codes a real robot does not know."""
+
+_TASKS = {0: 26, 1: 1, 2: 27, 3: RELEASE}
+"""Arm tasks of `sport`: wave, turn and wave, give a hand, take it back; by preset."""
 
 _BASH = "bashrunner"
 # Robots run scripts on request. Nothing in rote asks for it, others ask for this one.
@@ -56,6 +61,7 @@ class Services:
         self.world = world
         self._latency = latency
         self._off: set[str] = set()
+        self._voice = voice.Voice()
         self._quirks = world.firmware.quirks
         self._arm_states: deque[tuple[float, object]] = deque()
         self._sport: dict[int, float] = {
@@ -219,6 +225,14 @@ class Services:
             raise PayloadError("a velocity has three numbers, and lasts a while")
         return Answer()
 
+    def _set_task(self, client: Hashable, request: Request) -> Answer:
+        """Wave or shake hands, by the presets that do it; answered when it begins."""
+        preset = _TASKS.get(rpc.decode_value(request.parameter))
+        if preset is None:
+            return Answer(_INVALID_TASK)
+        code = self._obey(client, m.PlayPreset(preset))
+        return Answer(0 if code == Code.OK else _NOT_AVAILABLE)
+
     def _set_speed(self, _: Hashable, request: Request) -> Answer:
         return Answer(0 if rpc.decode_value(request.parameter) in range(4) else _BAD_PARAMETER)
 
@@ -259,6 +273,15 @@ class Services:
         ]
         return Answer(data=rpc.write_json(services))
 
+    def _speak(self, _: Hashable, request: Request) -> Answer:
+        try:
+            data, words = self._voice.ask(request.api_id, request.parameter)
+        except PayloadError:
+            return Answer(voice.BAD_VALUE)
+        if words:
+            self.world.note(words)
+        return Answer(data=data)
+
     def _run(self, _: Hashable, request: Request) -> Answer:
         """Tell the version; no other script is there, and none is run."""
         if rpc.read(rpc.read_json(request.parameter), "script", str) != _VERSION_SCRIPT:
@@ -286,6 +309,7 @@ _HANDLERS: dict[tuple[str, int], Callable[[Services, Hashable, Request], Answer]
     (rpc.SPORT, SportApi.SET_FSM): Services._set_fsm,
     (rpc.SPORT, SportApi.SET_VELOCITY): Services._move,
     (rpc.SPORT, SportApi.SET_SPEED_MODE): Services._set_speed,
+    (rpc.SPORT, SportApi.SET_ARM_TASK): Services._set_task,
     **{(rpc.SPORT, setter): Services._set_number for setter in _GETTERS},
     **{(rpc.SPORT, getter): Services._get_number for getter in _GETTERS.values()},
     (rpc.MOTION_SWITCHER, MotionSwitcherApi.CHECK_MODE): Services._check_mode,
@@ -294,5 +318,6 @@ _HANDLERS: dict[tuple[str, int], Callable[[Services, Hashable, Request], Answer]
     (rpc.ROBOT_STATE, RobotStateApi.SWITCH_SERVICE): Services._switch,
     (rpc.ROBOT_STATE, RobotStateApi.SET_REPORT_FREQUENCY): Services._set_report,
     (rpc.ROBOT_STATE, RobotStateApi.LIST_SERVICES): Services._list_services,
+    **{(voice.SERVICE, api): Services._speak for api in VoiceApi},
     (_BASH, 1001): Services._run,
 }

@@ -118,7 +118,7 @@ class WebRtcDoor:
         if request.path != wire.LEGACY_PATH:
             return Response(404)
         offer = wire.decode_offer(request.body)
-        return Response(200, wire.encode_answer(await self._admit(offer)))
+        return Response(200, wire.encode_answer(await self._admit(offer)), "application/json")
 
     async def _answer_new(self, request: Request) -> Response:
         if request.path == wire.NOTICE_PATH:

@@ -17,7 +17,7 @@ from rote.motion.track import Array
 from rote.sim.behaviour import POLITE, RELEASE_S
 from rote.sim.body import STEP_S, Body, Hand
 from rote.sim.columns import DEFAULT_BUILD, Columns
-from rote.sim.firmware import Firmware, firmware_of, unknown_modes
+from rote.sim.firmware import Firmware, firmware_of, modes_of, unknown_modes
 from rote.sim.fsm import Activity, Input, Machine
 from rote.sim.hands import ScriptedHand
 from rote.sim.health import Health
@@ -68,7 +68,7 @@ class World:
             self.firmware = replace(self.firmware, behaviour=POLITE)
         self.body = Body(build)
         self.health = Health(time.time(), build)
-        self.machine = Machine(self.family.modes, self._first_mode() if mode is None else mode)
+        self.machine = Machine(modes_of(build), self._first_mode() if mode is None else mode)
         self.controller = CONTROLLER
         """What drives the robot; nothing does in debug mode. See `drive`."""
         self.time_s = 0.0
@@ -473,7 +473,7 @@ class World:
             self._release()
 
     def _need_free_arms(self) -> None:
-        if self.time_s < self._occupied_s:
+        if self.occupied:
             raise RefusalError(Code.BUSY)
 
     def _need_idle_arms(self) -> None:
@@ -529,6 +529,11 @@ class World:
         if self._playback is not None or self.time_s < self._released_s:
             return Doing(RELEASE, PRESETS[RELEASE].name)
         return Doing(0, "")
+
+    @property
+    def occupied(self) -> bool:
+        """Whether nothing can be played or taught because the arms are being released."""
+        return self.time_s < self._occupied_s
 
     @property
     def unlisted(self) -> str:

@@ -1,0 +1,68 @@
+"""The service `voice` of the simulated robot: speech, sounds, volume and the light on its head.
+
+Nothing is heard: what is asked is checked, remembered and noted. Ids and parameters are those of
+the vendor's clients; over DDS a sound comes as bytes beside the parameter, which are not looked at.
+"""
+
+from enum import IntEnum
+
+from rote.errors import PayloadError
+from rote.wire import rpc
+
+SERVICE, VERSION = "voice", "1.0.0.0"
+BAD_VALUE = 100
+"""The code for a parameter that the service cannot accept."""
+_MOST_VOLUME, _MOST_COLOUR = 100, 255
+
+
+class VoiceApi(IntEnum):
+    """What it can be asked."""
+
+    SPEAK = 1001
+    RECOGNISE = 1002
+    PLAY = 1003
+    STOP = 1004
+    GET_VOLUME = 1005
+    SET_VOLUME = 1006
+    SET_LIGHT = 1010
+
+
+class Voice:
+    """What the robot's loudspeaker and light are told."""
+
+    def __init__(self) -> None:
+        self.volume = 60
+        self.light = (0, 0, 255)
+        """Red, green, blue; blue is a robot that is well."""
+
+    def ask(self, api_id: int, parameter: str) -> tuple[str, str]:
+        """Do what is asked; return the data of the answer, and words about it for who watches.
+
+        Raises `PayloadError` for what cannot be accepted.
+        """
+        data, words = "", ""
+        said = rpc.read_json(parameter) if parameter else {}
+        if api_id == VoiceApi.GET_VOLUME:
+            data = rpc.write_json({"volume": self.volume})
+        elif api_id == VoiceApi.SPEAK:
+            rpc.read(said, "speaker_id", int, 0)
+            words = f"it says {rpc.read(said, 'text', str)!r}"
+        elif api_id == VoiceApi.PLAY:
+            words = f"it plays the sound {rpc.read(said, 'stream_id', str)!r}"
+        elif api_id == VoiceApi.STOP:
+            words = f"the sounds of {rpc.read(said, 'app_name', str)!r} stop"
+        elif api_id == VoiceApi.SET_VOLUME:
+            self.volume = _within(said, "volume", _MOST_VOLUME)
+            words = f"its volume is now {self.volume} %"
+        elif api_id == VoiceApi.SET_LIGHT:
+            red, green, blue = (_within(said, key, _MOST_COLOUR) for key in "RGB")
+            self.light = (red, green, blue)
+            words = f"its light is now {self.light}"
+        return data, words
+
+
+def _within(said: object, key: str, most: int) -> int:
+    value = rpc.read(said, key, int)
+    if not 0 <= value <= most:
+        raise PayloadError(f"{key!r} is 0 to {most}, not {value}")
+    return value
