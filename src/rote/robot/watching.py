@@ -21,6 +21,9 @@ ENDS_S = 30.0
 about 4 s, and reports that are late."""
 SILENT_S = 5.0
 """So long a playback goes on without a state; a silent connection is given up after half of it."""
+RESTS_S = 10.0
+"""So long after the robot's yes arms may still come to rest from what was before: a release of a G1
+takes about 4.1 s, and some tell of it 3 s late."""
 STILL_S = 2.0
 """Joints that did not move for so long are at rest, where the robot does not say so itself: longer
 than a G1 pauses between a motion and its release."""
@@ -45,7 +48,7 @@ class MotionWatch:
         self._asked = False
         self._accepted_at: float | None = None
         self._begun_at = 0.0
-        self._seen_at = 0.0
+        self._seen_at = self._resting_at = 0.0
         self._newest: RobotState | None = None
         self._before = Phase.NONE
         self._by_phase = False
@@ -58,7 +61,7 @@ class MotionWatch:
         self._asked, self._seen_at = True, now
         self._before = Phase.NONE if latest is None else latest.phase
         self._joints = Joints(build)
-        if latest is not None and latest.joints_told:
+        if latest is not None and latest.positions_rad:
             self._joints.see(latest, now)
 
     def accept(self, duration_s: float, now: float) -> None:
@@ -70,8 +73,11 @@ class MotionWatch:
         if not self._asked or self.completed is not None:
             return
         self._newest, self._seen_at = state, now
+        resting = not self.begun and _comes_to_rest(state)
+        if resting:
+            self._resting_at = now
         if self._joints is not None and state.joints_told:
-            if not self.begun and _comes_to_rest(state):
+            if resting:
                 self._joints.forget()
             self._joints.see(state, now)
         self._see_phase(state, now)
@@ -129,7 +135,10 @@ class MotionWatch:
         if self.completed is not None or self._accepted_at is None:
             return None
         if not self.begun:
-            return self.not_begun() if now - self._accepted_at >= BEGIN_S else None
+            # Arms that still come to rest, or are said to, begin after that.
+            rested_at = min(self._resting_at, self._accepted_at + RESTS_S)
+            since = max(self._accepted_at, rested_at)
+            return self.not_begun() if now - since >= BEGIN_S else None
         if now - self._seen_at >= SILENT_S:
             return NoAnswerError(
                 f"the robot has reported no state for {SILENT_S:.0f} s while it plays "
