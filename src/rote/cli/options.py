@@ -107,8 +107,13 @@ class Target:
 
 
 @asynccontextmanager
-async def reach(target: Target, ability: str | None = None) -> "AsyncIterator[Robot]":
-    """Connect to a robot that is wanted for an ability; a terminal shows that it is waiting."""
+async def reach(
+    target: Target, ability: str | None = None, *, quiet: bool = False
+) -> "AsyncIterator[Robot]":
+    """Connect to a robot that is wanted for an ability; a terminal shows that it is waiting.
+
+    What is waited for later is said too, unless somebody wants JSON and `quiet`.
+    """
     from rote.cli import show
     from rote.client.wires import wire_of
     from rote.connection import connect
@@ -126,7 +131,8 @@ async def reach(target: Target, ability: str | None = None) -> "AsyncIterator[Ro
                     ability=ability,
                 )
             )
-        stack.callback(robot.on_waiting(_tell_waiting))
+        if not quiet:
+            stack.callback(robot.on_waiting(_tell_waiting))
         yield robot
 
 

@@ -107,7 +107,7 @@ async def _teach(wish: _Wish) -> None:
     _check(wish)
     takes.rescue()
     screen = show.console(quiet=wish.as_json)
-    async with reach(wish.target, "teach") as robot:
+    async with reach(wish.target, "teach", quiet=wish.as_json) as robot:
         # Everything that could refuse is asked before anybody is told to hold the robot.
         await robot.check_teachable(wish.name, overwrite=wish.overwrite, force=wish.force)
         show.findings(screen, await robot.preflight())
