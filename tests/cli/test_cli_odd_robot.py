@@ -6,30 +6,41 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
-from test_cli_webrtc import Robot
 
 from rote.cli import main
 
 
-def robot_at(place: int, *quirks: str) -> Robot:
-    options = [word for quirk in quirks for word in ("--quirk", quirk)]
-    return Robot(f"127.0.{place}.{os.getpid() % 200 + 1}", *options)
+@contextmanager
+def simulated(place: int, quirks: str) -> Iterator[str]:
+    """Run a simulated robot in a process of its own; gives its URL."""
+    host = f"127.0.{place}.{os.getpid() % 200 + 1}"
+    command = [sys.executable, "-m", "rote", "sim", "--webrtc", host, "--store", ":memory:"]
+    process = subprocess.Popen(
+        [*command, "--factory", "--serial", "", "--json", "--quirk", quirks],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    try:
+        yield json.loads(process.stdout.readline())["urls"][0]
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=10)
 
 
 @pytest.fixture
-def dead() -> Iterator[Robot]:
-    robot = robot_at(31, "never-moves", "lone-surrogate")
-    yield robot
-    robot.end()
+def dead() -> Iterator[str]:
+    with simulated(31, "never-moves,lone-surrogate") as url:
+        yield url
 
 
 @pytest.fixture
-def silent() -> Iterator[Robot]:
-    robot = robot_at(32, "no-lowstate")
-    yield robot
-    robot.end()
+def silent() -> Iterator[str]:
+    with simulated(32, "no-lowstate") as url:
+        yield url
 
 
 def test_a_robot_that_never_moves_has_not_played(

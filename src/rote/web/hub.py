@@ -10,7 +10,7 @@ from rote.errors import LinkError, RoteError
 from rote.messages import Phase, RobotState
 from rote.motion.files.library import Library
 from rote.robot import preflight
-from rote.robot.base import Actions, Finding, ModeReport
+from rote.robot.base import Actions, Finding, ModeReport, Waiting, Waits
 from rote.robot.robot import Robot
 from rote.web.clients import Client, Clients, Outbox
 from rote.web.doing import Activity, Doing, Stopped
@@ -22,6 +22,11 @@ from rote.web.takes import Shelf
 STATE_HZ = 30
 _LOOK_EVERY = 3  # states between two looks whether the status has changed
 _BUSY_STATUS_S, _STATUS_S = 0.2, 1.0
+_WAITS = {
+    Waits.RELEASE: "the arms come to rest",
+    Waits.LISTED: "the robot lists {name!r}",
+}
+"""What is waited for, in words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +85,15 @@ class Hub:
         await self.line.close()
 
     async def _greet(self, robot: Robot) -> None:
+        robot.on_waiting(self._tell_waiting)
         self._controller = await robot.controller()
         self._actions = await robot.actions()
+
+    def _tell_waiting(self, waiting: Waiting | None) -> None:
+        """Tell everybody why nothing happens for a while."""
+        if waiting is not None:
+            what = _WAITS[waiting.why].format(name=waiting.name)
+            self.notify(f"Waiting until {what}, {waiting.most_s:.0f} s at most.")
 
     # ---- the robot ------------------------------------------------------------------------------
 
