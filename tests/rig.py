@@ -147,7 +147,8 @@ class Rig:
                 pipe.cut()
             return pipe
 
-        client = ServicesClient(self.url, ChannelWay(dial, rpc_session.Timing(connect_s=timeout)))
+        timing = rpc_session.Timing(connect_s=timeout, answer_s=rpc_session.PATIENT_S)
+        client = ServicesClient(self.url, ChannelWay(dial, timing))
         await client.open()
         try:
             yield G1(client)

@@ -330,6 +330,7 @@ export const TEXTS = {
     stop: "press STOP",
     list: "look in the Library",
     delete: "delete one in the Library",
+    takes: "look in the Library",
     stand: "press Stand on the Robot screen",
     "get-up": "press Stand on the Robot screen",
     "lie-down": "press Lie down on the Robot screen",

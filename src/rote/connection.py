@@ -176,7 +176,7 @@ async def _open_webrtc(wish: _Wish, stack: AsyncExitStack) -> Robot:
         keylog=None if wish.keylog is None else Path(wish.keylog),
         limit_s=wish.timeout,
     )
-    timing = rpc.Timing(connect_s=min(wish.timeout, 3.0))
+    timing = rpc.Timing(connect_s=min(wish.timeout, 3.0), answer_s=rpc.PATIENT_S)
     dial = partial(carrier.dial, target)
     way = ChannelWay(dial, timing)
     client = ServicesClient(wish.url, way, reconnect=wish.reconnect, build=target.build)
@@ -189,7 +189,7 @@ async def _open_dds(wish: _Wish, stack: AsyncExitStack) -> Robot:
     target = carrier_of(wish.url).read_url(split_url(wish.url))
     from rote.client.dds import DdsClient  # noqa: PLC0415 - the carrier's library is there
 
-    timing = rpc.Timing(connect_s=wish.timeout)
+    timing = rpc.Timing(connect_s=wish.timeout, answer_s=rpc.PATIENT_S)
     client = DdsClient(wish.url, target, timing, reconnect=wish.reconnect)
     await client.open()
     stack.push_async_callback(client.close)
@@ -281,8 +281,8 @@ async def stop(url: str, *, key: str | None = None, keylog: str | Path | None = 
     seen = before or after
     if seen is not None and seen.playing:
         return Stopped("playing")
-    if before is None:
-        return Stopped(None, at_rest=after is not None)
+    if before is None or not before.phase_told:
+        return Stopped(None, at_rest=after is not None and after.phase_told)
     return Stopped("teaching" if before.arms_soft else "nothing")
 
 

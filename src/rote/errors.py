@@ -22,6 +22,8 @@
     ├── OtherBuildError          a motion of another build: it can be played by its joints' names
     ├── ProtectionError          a protection tripped while the robot moved; it is damped now
     ├── TimeLimitError           what was asked for did not come about in time (also a TimeoutError)
+    │   ├── NotBegunError            the robot said yes to a motion, and none was seen to begin
+    │   └── NotSavedError            the robot said yes to a recording, and does not list it
     ├── UnsupportedError         this wire cannot do that, another one can
     ├── MissingExtraError        an optional package is not installed       (also an ImportError)
     └── StoreError               the simulated robot's store cannot be used
@@ -214,9 +216,10 @@ class CautionError(RefusedError):
 
     kind = "caution"
 
-    def __init__(self, words: str, remedy: str = "") -> None:
-        super().__init__(0, words, remedy)
-        self.args = (words, remedy)
+    def __init__(self, words: str, remedy: str = "", code: int = 0) -> None:
+        """`code` is what the robot would have answered, where that is known."""
+        super().__init__(code, words, remedy)
+        self.args = (words, remedy, code)
 
     def __str__(self) -> str:
         return f"rote refuses: {self.words}"
@@ -329,6 +332,18 @@ class TimeLimitError(_ExplainedError, TimeoutError):
 
     kind = "time-limit"
     exit_code = 8
+
+
+class NotBegunError(TimeLimitError):
+    """The robot said yes to a motion, and none was seen to begin. It was told to stop."""
+
+    kind = "not-begun"
+
+
+class NotSavedError(TimeLimitError):
+    """The robot said yes to a recording, and does not have it in its list. Our take is kept."""
+
+    kind = "not-saved"
 
 
 class UnsupportedError(RoteError):

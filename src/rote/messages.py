@@ -33,6 +33,8 @@ HandScript = Literal["wave", "bow", "clap", "drum"]
 HAND_SCRIPTS: tuple[HandScript, ...] = get_args(HandScript)
 """What the scripted hand of a simulated robot can show."""
 JOINT_COUNT = 29
+RELEASE_PRESET = 99
+"""The factory action that lets go of a held pose."""
 
 
 class Phase(IntEnum):
@@ -266,6 +268,11 @@ class PlayPreset:
 
 
 @dataclass(frozen=True, slots=True)
+class ReadMode:
+    """Ask for the mode; the next state tells it, where the robot answers."""
+
+
+@dataclass(frozen=True, slots=True)
 class ReadController:
     """Ask which controller drives the robot; the answer is a `Controller`."""
 
@@ -356,6 +363,7 @@ Command = (
     | RenameAction
     | DeleteAction
     | PlayPreset
+    | ReadMode
     | ReadController
     | ListActions
     | SaveAction
@@ -442,6 +450,11 @@ class RobotState:
     """The arms keep the last pose of a factory action."""
     silent_hands: tuple[str, ...] = ()
     """The sides of hands that have stopped reporting: their joints keep the last position."""
+    joints_told: bool = True
+    """Whether the positions were measured for this state; else they are the last that were told, or
+    none."""
+    phase_told: bool = True
+    """Whether the robot says what its arms do; else `phase` and `recording` are no statement."""
 
     @property
     def playing(self) -> bool:
@@ -454,16 +467,16 @@ def words_for(code: int) -> tuple[str, str]:
     return WORDS.get(code, ("for a reason it does not explain", "Look the code up in the docs."))
 
 
-def name_problem(name: str) -> str | None:
-    """Return what is wrong with an action's name, or None."""
+def name_problem(name: str, most_bytes: int | None = MAX_NAME_BYTES) -> str | None:
+    """Return what is wrong with an action's name, or None; without `most_bytes` it may be long."""
     try:
         size = len(name.encode("utf-8"))
     except UnicodeEncodeError:
         return "it holds characters that cannot be written as UTF-8"
     if not name.strip():
         return "it is empty"
-    if size > MAX_NAME_BYTES:
-        return f"it takes {size} bytes in UTF-8; at most {MAX_NAME_BYTES} fit"
+    if most_bytes is not None and size > most_bytes:
+        return f"it takes {size} bytes in UTF-8; at most {most_bytes} fit"
     if any(ord(c) < 0x20 or 0x7F <= ord(c) < 0xA0 for c in name):
         return "it holds control characters"
     if name != name.strip():

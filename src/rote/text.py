@@ -32,6 +32,7 @@ class Act(StrEnum):
     STOP = "stop"
     LIST = "list"
     DELETE = "delete"
+    TAKES = "takes"
     STAND = "stand"
     GET_UP = "get-up"
     LIE_DOWN = "lie-down"
@@ -61,6 +62,7 @@ IN_PYTHON: Mapping[Act, str] = {
     Act.STOP: "robot.stop()",
     Act.LIST: "robot.actions()",
     Act.DELETE: "robot.delete(name)",
+    Act.TAKES: "rote.motion.files.library",
     Act.STAND: "robot.stand()",
     Act.GET_UP: "robot.get_up()",
     Act.LIE_DOWN: "robot.lie_down()",

@@ -4,6 +4,8 @@ import asyncio
 import gc
 import hashlib
 import os
+import subprocess
+import sys
 import threading
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
@@ -20,7 +22,8 @@ from cyclonedds.idl import make_idl_struct, types
 import virtual
 from rig import DDS_HZ, Rig, free_domain, rig
 from rote.carrier import dds_types
-from rote.carrier.dds import Bus, Outlet, Target, configuration, interfaces, read_url
+from rote.carrier.dds import Bus, Outlet, Target, interfaces, read_url
+from rote.carrier.dds_settings import configuration
 from rote.carrier.impair import Impairment
 from rote.client.dds import DdsClient
 from rote.client.dds_way import request_topic, response_topic
@@ -174,8 +177,8 @@ def test_a_url_names_an_interface_and_maybe_a_domain() -> None:
         assert "dds://eth0" in caught.value.remedy
 
 
-def test_only_loopback_does_without_multicast() -> None:
-    assert "<AllowMulticast>false" in configuration("lo")
+def test_only_on_loopback_peers_are_found_without_multicast_too() -> None:
+    assert "<AllowMulticast>spdp" in configuration("lo")
     assert "127.0.0.1" in configuration("lo")
     assert "Multicast" not in configuration("eth0")
     assert 'name="eth0"' in configuration("eth0")
@@ -192,6 +195,80 @@ def test_settings_of_the_users_own_are_kept(monkeypatch: pytest.MonkeyPatch) -> 
             monkeypatch.setenv("CYCLONEDDS_URI", before)
         asyncio.run(open_and_close())
         assert os.environ.get("CYCLONEDDS_URI") == before
+
+
+_PEER = """
+import sys
+from cyclonedds.domain import DomainParticipant
+from cyclonedds.idl.types import uint32
+from cyclonedds.idl import make_idl_struct
+from cyclonedds.pub import DataWriter
+from cyclonedds.topic import Topic
+domain = DomainParticipant(int(sys.argv[1]))
+writer = DataWriter(domain, Topic(domain, "rt/of_a_peer", make_idl_struct("T", "T", {"x": uint32})))
+print("there", flush=True)
+sys.stdin.read()
+"""
+_BY_MULTICAST = "<Interfaces><NetworkInterface name='lo' multicast='true'/></Interfaces>"
+_BY_PORTS = (
+    "<Interfaces><NetworkInterface name='lo' multicast='false'/></Interfaces>"
+    "<AllowMulticast>false</AllowMulticast></General><Discovery>"
+    "<ParticipantIndex>auto</ParticipantIndex><Peers><Peer address='127.0.0.1'/></Peers>"
+    "</Discovery><General>"
+)
+
+
+@pytest.mark.parametrize("how", [_BY_MULTICAST, _BY_PORTS], ids=["multicast", "unicast"])
+def test_on_loopback_peers_with_and_without_multicast_are_found(how: str) -> None:
+    settings = f"<CycloneDDS><Domain><General>{how}</General></Domain></CycloneDDS>"
+    domain = free_domain("peers")
+
+    async def look() -> None:
+        bus = Bus(Target("lo", domain))
+        try:
+            async with asyncio.timeout(10.0):
+                while "rt/of_a_peer" not in bus.seen()[0]:
+                    await asyncio.sleep(0.05)
+        finally:
+            bus.close()
+
+    peer = subprocess.Popen(
+        [sys.executable, "-c", _PEER, str(domain)],
+        env={**os.environ, "CYCLONEDDS_URI": settings},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert peer.stdout is not None
+    try:
+        assert peer.stdout.readline() == "there\n"
+        asyncio.run(look())
+    finally:
+        peer.communicate(timeout=10)
+
+
+@pytest.mark.parametrize("mine", ["name='lo'", "name='lo' multicast='true'", "address='127.0.0.1'"])
+def test_settings_that_name_the_same_interface_are_joined(
+    mine: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def open_and_close() -> None:
+        Bus(Target("lo", free_domain("joined"))).close()
+
+    inside = f"<General><Interfaces><NetworkInterface {mine}/></Interfaces></General>"
+    monkeypatch.setenv("CYCLONEDDS_URI", f"<CycloneDDS><Domain>{inside}</Domain></CycloneDDS>")
+    asyncio.run(open_and_close())
+
+
+def test_settings_that_name_an_interface_which_is_not_there_are_blamed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def open_one() -> None:
+        Bus(Target("lo", free_domain("blamed")))
+
+    inside = "<General><Interfaces><NetworkInterface name='nowhere0'/></Interfaces></General>"
+    monkeypatch.setenv("CYCLONEDDS_URI", f"<CycloneDDS><Domain>{inside}</Domain></CycloneDDS>")
+    with pytest.raises(LinkError, match="CYCLONEDDS_URI names the interface 'nowhere0'"):
+        asyncio.run(open_one())
 
 
 def test_an_interface_that_is_not_there_is_refused_with_those_that_are() -> None:

@@ -218,7 +218,13 @@ def test_the_dialect_is_learned_from_the_first_state(level: Level, dialect: Dial
     virtual.run(main())
 
 
-def test_a_go1s_walking_controller_gets_encrypted_checksums() -> None:
+@pytest.mark.parametrize(
+    ("asked", "seal"),
+    [("", Seal.PLAIN), ("&checksum=plain", Seal.PLAIN), ("&checksum=encrypted", Seal.ENCRYPTED)],
+)
+def test_a_go1s_walking_controller_gets_the_checksum_that_is_asked_for(
+    asked: str, seal: Seal
+) -> None:
     async def main() -> None:
         got: list[bytes] = []
         loop = asyncio.get_running_loop()
@@ -230,13 +236,13 @@ def test_a_go1s_walking_controller_gets_encrypted_checksums() -> None:
 
         transport, _ = await loop.create_datagram_endpoint(Robot, local_addr=("127.0.0.1", 0))
         port = transport.get_extra_info("sockname")[1]
-        client = await open_client(f"a1://127.0.0.1:{port}?sender=loop")
+        client = await open_client(f"a1://127.0.0.1:{port}?sender=loop{asked}")
         client.command(HighCmd(mode=2))
         await asyncio.sleep(0.05)
         await client.close()
         transport.close()
         seals = {wire.inspect(data).seal for data in got if len(data) == 129}
-        assert seals == {Seal.ENCRYPTED}
+        assert seals == {seal}
 
     virtual.run(main())
 

@@ -10,7 +10,7 @@ from rig import Pipe, Rig, rig
 from rote.errors import NoAnswerError, PeerLostError, RefusedError, RoteError
 from rote.messages import Code
 from rote.robot.g1 import G1
-from rote.robot.lesson import MessageLesson
+from rote.robot.lesson import MessageLesson, Pupil
 from rote.robot.take import Take
 from rote.robot.teaching import Teaching
 from rote.wire.rpc import ArmApi
@@ -54,7 +54,8 @@ def lose_next_word_of_teaching(pipe: Pipe, what: str) -> None:
 
 def begun(robot: G1, check: Callable[[], Awaitable[bool]]) -> Teaching:
     """A teaching whose check is the test's own."""
-    lesson = MessageLesson(robot._port, robot._ask, "wave", check)
+    pupil = Pupil(check, robot._ask, robot._enter, robot._listed, robot._note_teaching)
+    lesson = MessageLesson(robot._port, pupil, "wave")
     return Teaching(lesson, Take("wave", robot.build, "services"))
 
 

@@ -203,6 +203,7 @@ UNSAYABLE = (
     m.DeleteAction("wave"),
     m.PlayPreset(27),
     m.PauseRecording(paused=True),
+    m.ReadMode(),
     m.ReadController(),
 )
 

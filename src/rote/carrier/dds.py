@@ -13,7 +13,6 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import SplitResult
-from xml.sax.saxutils import quoteattr
 
 from cyclonedds._clayer import ddspy_take, ddspy_write  # type: ignore[import-not-found]
 from cyclonedds.builtin import (
@@ -30,8 +29,10 @@ from cyclonedds.topic import Topic
 from cyclonedds.util import duration
 
 from rote.carrier import take_build
+from rote.carrier.dds_settings import VARIABLE, joined, problem
 from rote.carrier.dds_types import Type
 from rote.errors import BadRequestError, LinkError
+from rote.host.check import address_of
 from rote.model.family import Build
 from rote.text import Act, Text
 
@@ -69,26 +70,6 @@ def read_url(parts: SplitResult) -> Target:
     return Target(parts.netloc, int(domain), build)
 
 
-def configuration(interface: str) -> str:
-    """Return CycloneDDS's settings for one interface.
-
-    Loopback has no multicast on most systems, so there the peers are found by asking every port
-    that one of them could have. So does CycloneDDS 0.10.2 of its own accord; newer ones need this.
-    """
-    name = quoteattr(interface)
-    if interface == "lo":
-        how = (
-            f"<Interfaces><NetworkInterface name={name} multicast='false'/></Interfaces>"
-            "<AllowMulticast>false</AllowMulticast></General><Discovery>"
-            "<ParticipantIndex>auto</ParticipantIndex>"
-            "<MaxAutoParticipantIndex>60</MaxAutoParticipantIndex>"
-            "<Peers><Peer address='127.0.0.1'/></Peers></Discovery>"
-        )
-    else:
-        how = f"<Interfaces><NetworkInterface name={name}/></Interfaces></General>"
-    return f"<CycloneDDS><Domain Id='any'><General>{how}</Domain></CycloneDDS>"
-
-
 @contextmanager
 def _configured(interface: str) -> Iterator[None]:
     """Let CycloneDDS find its settings where it looks for them, and put back what was there.
@@ -96,16 +77,15 @@ def _configured(interface: str) -> Iterator[None]:
     A domain made by name would have to be ended by name as well, with all who are in it. One that
     is made by its first participant ends with its last.
     """
-    before = os.environ.get("CYCLONEDDS_URI")
-    both = [before] if before else []
-    os.environ["CYCLONEDDS_URI"] = ",".join([*both, configuration(interface)])
+    before = os.environ.get(VARIABLE)
+    os.environ[VARIABLE] = joined(before, interface, address_of(interface))
     try:
         yield
     finally:
         if before is None:
-            del os.environ["CYCLONEDDS_URI"]
+            del os.environ[VARIABLE]
         else:
-            os.environ["CYCLONEDDS_URI"] = before
+            os.environ[VARIABLE] = before
 
 
 def interfaces() -> list[str]:
@@ -131,13 +111,7 @@ class Bus:
             with _configured(target.interface):
                 self._participant = DomainParticipant(target.domain)
         except DDSException as error:
-            raise LinkError(
-                f"DDS cannot use {target.interface} in domain {target.domain}: {error}",
-                Text(
-                    "See that the interface is up and has an IPv4 address: {doctor}.",
-                    doctor=Act.DOCTOR,
-                ),
-            ) from error
+            raise _unusable(target, error) from error
         self._topics: dict[str, Topic[Any]] = {}
         self.closed = False
 
@@ -185,6 +159,25 @@ class Bus:
 
     def __del__(self) -> None:
         self.close()
+
+
+def _unusable(target: Target, error: DDSException) -> LinkError:
+    """Say why an interface cannot be used: by the settings in the environment, or itself."""
+    names = interfaces()
+    known = (*names, *filter(None, map(address_of, names)))
+    found = problem(os.environ.get(VARIABLE), target.interface, known)
+    where = f"DDS cannot use {target.interface} in domain {target.domain}"
+    if found is not None:
+        return LinkError(f"{where}: {found[0]}", found[1])
+    also = f" So may {VARIABLE}, which is set." if os.environ.get(VARIABLE) else ""
+    return LinkError(
+        f"{where}: {error}",
+        Text(
+            "The interface may be down, or have no IPv4 address: {doctor}.{also}",
+            doctor=Act.DOCTOR,
+            also=also,
+        ),
+    )
 
 
 def _end(entity: Entity) -> None:

@@ -4,6 +4,7 @@ Heavy modules are imported inside the commands, so that `rote --help` answers at
 """
 
 import errno
+import io
 import json
 import shutil
 import sys
@@ -89,6 +90,10 @@ def _root(
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code."""
     arguments = list(sys.argv[1:] if argv is None else argv)
+    for stream in (sys.stdout, sys.stderr):
+        # Names on a robot may hold what no terminal can show; that is no reason to fail.
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
     if not arguments or (len(arguments) == 1 and arguments[0] in _GROUPS):
         arguments.append("--help")
     try:

@@ -147,7 +147,8 @@ class _Demo:
         await watch(self._screen, playing)
         report = await playing
         forget()
-        self._screen.print(f"             played in {report.seconds:.1f} s, completed")
+        how = "completed" if report.completed else "stopped before its end"
+        self._screen.print(f"             played in {report.seconds:.1f} s, {how}")
         return recorder.track()
 
     def _finish(self, taught: "Track", played: "Track", joints: Sequence[str]) -> None:

@@ -17,6 +17,7 @@ from rote.client.wires import EMBEDDED
 from rote.errors import UnsupportedError
 
 if TYPE_CHECKING:
+    from rote.robot.base import Waiting
     from rote.robot.robot import Robot
 
 RobotUrl = Annotated[
@@ -106,8 +107,13 @@ class Target:
 
 
 @asynccontextmanager
-async def reach(target: Target, ability: str | None = None) -> "AsyncIterator[Robot]":
-    """Connect to a robot that is wanted for an ability; a terminal shows that it is waiting."""
+async def reach(
+    target: Target, ability: str | None = None, *, quiet: bool = False
+) -> "AsyncIterator[Robot]":
+    """Connect to a robot that is wanted for an ability; a terminal shows that it is waiting.
+
+    What is waited for later is said too, unless somebody wants JSON and `quiet`.
+    """
     from rote.cli import show
     from rote.client.wires import wire_of
     from rote.connection import connect
@@ -125,7 +131,23 @@ async def reach(target: Target, ability: str | None = None) -> "AsyncIterator[Ro
                     ability=ability,
                 )
             )
+        if not quiet:
+            stack.callback(robot.on_waiting(_tell_waiting))
         yield robot
+
+
+def _tell_waiting(waiting: "Waiting | None") -> None:
+    """Say on standard error what is waited for, also to a script: it explains the delay."""
+    from rote.robot.base import Waits
+
+    if waiting is None:
+        return
+    words = {
+        Waits.RELEASE: "the arms come to rest",
+        Waits.LISTED: f"the robot lists {waiting.name!r}",
+    }
+    told = f"Waiting until {words[waiting.why]}, {waiting.most_s:.0f} s at most."
+    print(told, file=sys.stderr, flush=True)
 
 
 def need(target: Target, ability: str, what: str, remedy: str = "") -> None:

@@ -138,7 +138,7 @@ async def _stream(target: Target, track: "Track", how: _How, as_json: bool) -> i
     from rote.cli import show
 
     screen = show.console(quiet=as_json)
-    async with reach(target, "stream") as robot:
+    async with reach(target, "stream", quiet=as_json) as robot:
         legs = show.limbs(robot.build) == "legs"
         async with stopping_softly(robot, _BRAKED if legs else _AT_REST, as_json):
             playing = await _begun(robot, track, how, as_json)
@@ -187,7 +187,7 @@ async def _perform(target: Target, name: str, as_json: bool) -> None:
     from rote.cli import show
 
     loop = asyncio.get_running_loop()
-    async with reach(target) as robot:
+    async with reach(target, quiet=as_json) as robot:
         began = loop.time()
         async with stopping_softly(robot, _AT_REST, as_json):
             with show.waiting(f"performing {name}"):
@@ -203,7 +203,7 @@ async def _play(target: Target, name: str, how: Mapping[str, object], as_json: b
     from rote.cli import show
 
     screen = show.console(quiet=as_json)
-    async with reach(target) as robot:
+    async with reach(target, quiet=as_json) as robot:
         playing = robot.play(name, **how)  # type: ignore[arg-type] # checked by play itself
         async with stopping_softly(robot, _AT_REST, as_json):
             await playing.started()

@@ -55,7 +55,7 @@ async def _status(target: Target, as_json: bool) -> None:
                     for hand in build.hands
                 ],
                 "mode": mode and {"id": mode.id, "name": mode.name, "balanced": mode.balanced},
-                "arms": "soft" if state.arms_soft else "holding",
+                "arms": "soft" if state.arms_soft else "holding" if state.phase_told else None,
                 "recording": state.recording,
                 "playing": state.playing,
                 "taught": None if actions is None else len(actions.taught),
@@ -78,6 +78,7 @@ async def _status(target: Target, as_json: bool) -> None:
         worn = ", ".join(f"{hand.side} {hand.name}" for hand in build.hands)
         out.print(f"hands: {worn}")
     limbs = "soft" if state.arms_soft else "moving" if state.playing else "holding"
+    limbs = limbs if state.phase_told else "not told"
     if actions is not None:
         used = len(actions.taught)
         places = f"{used} of {used + actions.free_places} places for actions taken"
@@ -107,6 +108,7 @@ async def _list(target: Target, as_json: bool) -> None:
             {
                 "presets": [{"id": p.id, "name": p.name} for p in actions.presets],
                 "taught": [{"name": a.name, "duration_s": a.duration_s} for a in actions.taught],
+                "notes": list(actions.notes),
             }
         )
         return

@@ -99,20 +99,28 @@ def streamed(out: Console, report: StreamReport, how_well: str) -> None:
     out.print(f"{verb} in {report.seconds:.1f} s, at {rate}, {how_well}")
 
 
+def printable(name: str) -> str:
+    """Return a name of anybody's choice as one line that changes nothing on a terminal."""
+    return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in name)
+
+
 def actions(out: Console, listed: Actions) -> None:
     """Print the robot's list."""
     table = Table(box=None, pad_edge=False, header_style="dim")
     for column in ("no.", "name", "seconds"):
         table.add_column(column, justify="left" if column == "name" else "right")
     for action in listed.taught:
-        table.add_row(str(action.position), action.name, f"{action.duration_s:.2f}")
+        seconds = f"{action.duration_s:.2f}" if action.duration_s else "?"
+        table.add_row(str(action.position), printable(action.name), seconds)
     if listed.taught:
         out.print(table)
     if listed.presets:
         presets = ", ".join(
-            f"{preset.id}\N{NO-BREAK SPACE}{preset.name}" for preset in listed.presets
+            f"{preset.id}\N{NO-BREAK SPACE}{printable(preset.name)}" for preset in listed.presets
         )
         out.print(f"presets: {presets}", style="dim")
+    for note in listed.notes:
+        out.print(f"The robot's list is odd: {note}.", style="yellow")
     used = len(listed.taught)
     out.print(f"{used} of {used + listed.free_places} places taken.", style="dim")
 

@@ -68,6 +68,10 @@ def teach(
         bool,
         typer.Option("--overwrite", help="Replace an action of that name, where there is one."),
     ] = False,
+    force: Annotated[
+        bool,
+        typer.Option("--force", help="Ask the robot also where rote doubts: places left, mode."),
+    ] = False,
     robot: RobotUrl = EMBEDDED,
     key: Key = None,
     keylog: Keylog = None,
@@ -80,7 +84,7 @@ def teach(
     if hand is not None and seconds is None:
         seconds = _DEFAULT_HAND_S
     target = Target(robot, key, keylog)
-    wish = _Wish(target, name, seconds, hand, out, overwrite, as_json)
+    wish = _Wish(target, name, seconds, hand, out, overwrite, force, as_json)
     return run(_teach(wish))
 
 
@@ -94,6 +98,7 @@ class _Wish:
     hand: str | None
     out: Path | None
     overwrite: bool
+    force: bool
     as_json: bool
 
 
@@ -104,19 +109,20 @@ async def _teach(wish: _Wish) -> None:
     _check(wish)
     takes.rescue()
     screen = show.console(quiet=wish.as_json)
-    async with reach(wish.target, "teach") as robot:
+    async with reach(wish.target, "teach", quiet=wish.as_json) as robot:
         # Everything that could refuse is asked before anybody is told to hold the robot.
-        await robot.check_teachable(wish.name, overwrite=wish.overwrite)
+        await robot.check_teachable(wish.name, overwrite=wish.overwrite, force=wish.force)
         show.findings(screen, await robot.preflight())
         limbs, take = show.limbs(robot.build), None
         try:
             await _get_ready(screen, wish, robot.build)
             shelf = _library(screen)
-            async with robot.teach(wish.name, overwrite=wish.overwrite, library=shelf) as take:
+            async with robot.teach(
+                wish.name, overwrite=wish.overwrite, force=wish.force, library=shelf
+            ) as take:
                 await _record(screen, robot, take, wish)
         except asyncio.CancelledError:
-            left = "the legs are braked" if limbs == "legs" else "the arms hold"
-            tell_stopped(f"nothing was saved, and {left}", wish.as_json, saved=False)
+            _tell_interrupted(wish, take, limbs)
             raise
         except RoteError:
             if take is not None and take.file is not None and not wish.as_json:
@@ -124,9 +130,19 @@ async def _teach(wish: _Wish) -> None:
                 print(kept, file=sys.stderr, flush=True)
             raise
         keeps = "list" in robot.abilities
-    if wish.out is not None:
+    if wish.out is not None and take.samples:
         save(take.track, wish.out)
     _report(screen, wish, take, keeps=keeps)
+
+
+def _tell_interrupted(wish: _Wish, take: "Take | None", limbs: str) -> None:
+    """Tell whoever pressed Ctrl-C what is on the robot, and what is here."""
+    left = "the legs are braked" if limbs == "legs" else "the arms hold"
+    kept = take is not None and take.on_robot
+    what = f"the action {wish.name!r} is on the robot" if kept else "nothing was saved"
+    if kept and take is not None and take.file is not None:
+        what += f", its take is in {take.file}"
+    tell_stopped(f"{what}, and {left}", wish.as_json, saved=kept)
 
 
 def _library(screen: "Console") -> "Library | None":
@@ -241,13 +257,24 @@ async def _until_enter(screen: "Console", take: "Take") -> None:
         pressed.cancel()
 
 
+_LACKS = {
+    "positions": "The robot tells no joint positions: the action is on it, there is no take here.",
+    "joints": "The robot does not tell all joints: the others stay at rest in the take.",
+    "clock": "The robot does not tell its time: the take goes by this computer's clock.",
+    "rate": "The robot tells its joints too seldom: the take shows poses, hardly the motion.",
+}
+"""What a take lacks, by the value of its `Lack`."""
+
+
 def _report(screen: "Console", wish: _Wish, take: "Take", *, keeps: bool) -> None:
     """Tell what became of a take; a robot that `keeps` actions has it, too."""
     from rote.cli import show
+    from rote.robot.take import Lack
 
     track = take.track
     if wish.as_json:
-        kept_here = take.file is not None or wish.out is not None
+        written = None if wish.out is None or not take.samples else str(wish.out)
+        kept_here = take.file is not None or written is not None
         print_json(
             {
                 "name": wish.name,
@@ -256,25 +283,34 @@ def _report(screen: "Console", wish: _Wish, take: "Take", *, keeps: bool) -> Non
                 "samples": len(track),
                 "rate_hz": round(track.rate_hz, 2),
                 "build": take.build.name,
-                "file": None if wish.out is None else str(wish.out),
+                "lacks": sorted(lack.value for lack in take.lacks),
+                "robot_s": take.robot_s,
+                "file": written,
                 "take": None if take.file is None else str(take.file),
             }
         )
         return
     told = f": {track.duration_s:.2f} s, recorded at {track.rate_hz:.0f} Hz. "
+    if keeps and not take.samples:
+        lasts = "" if take.robot_s is None else f": {take.robot_s:.1f} s"
+        told = f" on the robot{lasts}. "
     if keeps:
         told += "The arms hold again, and may return softly."
     else:
         told += f"The {show.limbs(take.build)} are braked again."
     verb = "Saved" if keeps else "Recorded"
     screen.print(show.styled((verb, "green"), " ", (wish.name, "bold"), told))
+    for lack in (lack for lack in Lack if lack in take.lacks):
+        screen.print(_LACKS[lack.value], style="yellow")
     only_here = "" if keeps else f"; {show.robot(take.build)} itself keeps none"
-    if wish.out is not None:
+    if wish.out is not None and take.samples:
         screen.print(f"The take is in {wish.out}{only_here}.")
     elif take.file is not None:
         screen.print(f"The take is in {take.file}{only_here}.", style="dim")
     if take.file_problem is not None:
         screen.print(f"The take is not on this computer: {take.file_problem}", style="yellow")
+    if wish.out is not None and not take.samples:
+        screen.print(f"Nothing is in {wish.out}: there is no take.", style="yellow")
     by_take = "" if keeps else " --take"
     called = f"{show.command(sys.argv[0])} play {shlex.quote(wish.name)}{by_take}"
     screen.print(f"Play it: {called}{wish.target.words}", style="dim")

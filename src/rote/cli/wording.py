@@ -8,6 +8,7 @@ COMMANDS: Mapping[Act, str] = {
     Act.STOP: "rote stop",
     Act.LIST: "rote list",
     Act.DELETE: "rote delete NAME",
+    Act.TAKES: "rote takes list",
     Act.STAND: "rote modes stand",
     Act.GET_UP: "rote a1 stand",
     Act.LIE_DOWN: "rote a1 lie",

@@ -27,6 +27,11 @@ from rote.wire.lowstate import SPORT_TOPIC as SLOW_SPORT_TOPIC
 
 VERSION_API = 1
 """What every service is asked for the version of its interface."""
+_ASK_AFTER_S = 1.0
+"""A robot silent for so long is asked something: a robot that publishes does so hundreds of times a
+second, and one that is silent for 2.5 s counts as lost."""
+_SIGNS = (rpc.CHECK_MODE, rpc.GET_FSM, rpc.LIST_ACTIONS)
+"""What it is asked then: reads that every robot answers, with a refusal at least."""
 _WATCHED_MS = 20
 """States for people: fifty a second."""
 _HANDS_S, _LOOK_S = 0.3, 0.02
@@ -75,7 +80,18 @@ class DdsClient(ServicesClient):
 
     async def version(self, service: str) -> str:
         """Return which version of its interface a service says it has."""
-        return (await self.call(rpc.Call(service, VERSION_API), read=True)).data
+        return (await self.call(rpc.Call(service, VERSION_API), read=True)).text
+
+    def _pulse(self) -> None:
+        """Ask a robot that publishes nothing for a sign of life: its answer is one."""
+        super()._pulse()
+        lines, session = self._way.lines, self._way.session
+        if lines is None or session.silent_s(self._loop.time()) < _ASK_AFTER_S:
+            return
+        asked = next((call for call in _SIGNS if lines.offers(call.service)), None)
+        if asked is not None:
+            session.request(asked, self._loop.time())
+            self.connection.flush()
 
     # ---- hands ----------------------------------------------------------------------------------
 
@@ -118,12 +134,15 @@ class DdsClient(ServicesClient):
 
     def _read_lowstate(self, data: bytes) -> None:
         tick_ms, machine = hg.head_of(data)
+        told = tick_ms > 0  # a robot without a clock sends 0 for ever
+        tick_ms = tick_ms if told else int(self._loop.time() * 1000)
         self._told_ms = tick_ms
         recording = self._arms.activity is rpc.Activity.RECORDING
         if recording or not 0 <= tick_ms - self._reported_ms < _WATCHED_MS:
             self._reported_ms = tick_ms
             self._see_motors(machine, hg.MOTORS)
             joints = hg.joints_of(data, self.identity.build)
+            joints = joints if told else joints._replace(tick_ms=None)
             self.identity.see_missing(joints.missing)
             self._report(self._state(joints))
 
@@ -134,7 +153,7 @@ class DdsClient(ServicesClient):
         self._battery = cdr.decode_battery(data)
 
     def _read_arms(self, data: bytes) -> None:
-        self._arms = rpc.decode_arm_state(cdr.decode_text(data))
+        self._note_arms(rpc.decode_arm_state(cdr.decode_text(data)))
         let_go = self._arms.activity is rpc.Activity.RELEASING
         if let_go and self._streamer.phase is not Phase.RETURN:
             self._streamer.stop()  # by somebody else
@@ -164,11 +183,12 @@ class DdsClient(ServicesClient):
             silent_hands=silent,
         )
 
-    def _state(self, joints: Joints) -> RobotState:
-        state = super()._state(joints)
-        if self._hands.worn:
-            state = self._with_hands(state)
-        self._streamer.see(state.positions_rad)
+    def _state(self, told: Joints | None) -> RobotState:
+        state = super()._state(told)
+        if told is not None:
+            if self._hands.worn:
+                state = self._with_hands(state)
+            self._streamer.see(state.positions_rad)
         phase = self._streamer.phase
         if phase is None:
             return state

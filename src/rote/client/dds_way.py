@@ -134,11 +134,12 @@ class DdsWay:
         self._looker: asyncio.TimerHandle | None = None
         self._first_heard_at: float | None = None
         self._offered_at: float | None = None
+        self._some_at: float | None = None
 
     async def open(self, flush: Callable[[], None], topics: Iterable[str]) -> None:
         """Enter the domain, and look for the robot; topics cannot be asked for by name here."""
         self._flush = flush
-        self._first_heard_at = self._offered_at = None
+        self._first_heard_at = self._offered_at = self._some_at = None
         # Everybody hears everybody's answers: ours must be told from theirs by their numbers.
         first = secrets.randbits(61)
         now = self._loop.time()
@@ -162,8 +163,13 @@ class DdsWay:
         offered = all(map(lines.offers, _NEEDED))
         if offered and self._offered_at is None:
             self._offered_at = now
+        if self._some_at is None and any(map(lines.offers, ASKED)):
+            self._some_at = now
         since = [at for at in (self._first_heard_at, self._offered_at) if at is not None]
-        if len(since) == 2 or (since and now - since[0] >= _SETTLE_S):
+        settled = since and now - since[0] >= _SETTLE_S
+        # One service is enough to be stopped by, on a robot that has no more.
+        alone = self._some_at is not None and now - self._some_at >= 2 * _SETTLE_S
+        if len(since) == 2 or settled or alone:
             self.session.begin(now)
             self._flush()
 

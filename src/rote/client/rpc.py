@@ -144,23 +144,31 @@ class RpcConnection(Shell[rpc.Response]):
 
     # ---- asking and listening -------------------------------------------------------------------
 
-    async def call(self, call: rpc.Call, *, read: bool = False) -> rpc.Response:
-        """Ask a service; its refusal is raised with words and remedy."""
+    async def call(self, call: rpc.Call, *, read: bool = False, seen: bool = False) -> rpc.Response:
+        """Ask a service; its refusal is raised with words and remedy.
+
+        An answer without a status is one where it holds what was to be `read`, or where the caller
+        sees by other means whether it was done.
+        """
         if self._failure is not None:
             raise self._failure
-        return await self.request(call, read=read)
+        return await self.request(call, read=read, seen=seen)
 
-    async def request(self, call: rpc.Call, *, read: bool = False) -> rpc.Response:
+    async def request(
+        self, call: rpc.Call, *, read: bool = False, seen: bool = False
+    ) -> rpc.Response:
         """Ask a service as `call` does, also before the robot counts as found again."""
         if len(call.parameter) > MOST_ASKED:
-            seen = f"a request of {len(call.parameter)} characters; robots take {MOST_ASKED}"
-            raise BadRequestError(seen, "Say it in fewer: is the name of an action so long?")
+            words = f"a request of {len(call.parameter)} characters; robots take {MOST_ASKED}"
+            raise BadRequestError(words, "Say it in fewer: is the name of an action so long?")
         problem = self._way.problem(call)
         if problem is not None:
             raise self._failure or problem
         token = self.session.request(call, self._loop.time(), read=read)
         response = await self._answer_to(token)
         if response.code == NO_STATUS:
+            if seen or (read and response.text):
+                return response
             raise NoAnswerError(
                 "the robot's answer does not say whether it was done: it has no status",
                 Text(

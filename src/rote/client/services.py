@@ -25,7 +25,9 @@ from rote.messages import Phase, RobotState
 from rote.model.family import Build
 from rote.session.recognition import Identity
 from rote.session.rpc import RpcSession
+from rote.text import Act, Text
 from rote.wire import channel, rpc
+from rote.wire.codes import NO_STATUS
 from rote.wire.lowstate import (
     BMS_TOPIC,
     HAND_TOPIC,
@@ -41,8 +43,21 @@ from rote.wire.lowstate import (
 KEEP_TEACHING_S = 1.0
 READ_BACK_S = 0.25
 CHANGE_MODE_S = 8.0
-RELEASE = 99
-"""The preset that lets go of a held pose."""
+PULSE_S = 0.5
+"""A robot that tells no joints is reported twice a second all the same: who waits for a state must
+not wait for ever."""
+JOINTS_OLD_S = 2.5
+"""Positions older than this are no longer said to be the robot's: it has been silent as long as a
+robot that counts as lost."""
+ARMS_OLD_S = 3.0
+"""What the arms do is told ten times a second; so much later nobody knows it any more."""
+STOPPED_S = 2.0
+"""How long a robot whose answer has no status may take to say that it has stopped."""
+GREET_S = 1.5
+"""How long a new connection waits for the mode: a stop must not wait long for what it can do
+without."""
+_FRESH_S = 0.15
+"""Joints that were told within this time come many times a second, and make the states."""
 _LET_GO_S = 1.0
 _RECOGNISE_S = 1.0
 """How long a robot that was just connected may take to say which machine it is."""
@@ -80,7 +95,11 @@ class ServicesClient:
             "the arms are soft and the robot must hear of us every second; "
             "after 10 s without it ends the teaching",
         )
+        self._pulse_timer: asyncio.TimerHandle | None = None
         self._arms = rpc.ArmState()
+        self._arms_at: float | None = None
+        self._joints: Joints | None = None
+        self._joints_at = self._reported_at = 0.0
         self._mode = -1
         self._battery: float | None = None
         self._faults: dict[tuple[int, int], str] = {}
@@ -120,6 +139,11 @@ class ServicesClient:
         return self.identity.note
 
     @property
+    def clockless(self) -> bool:
+        """Whether the robot does not tell its time, so that states have this computer's."""
+        return self._tickless
+
+    @property
     def missing(self) -> tuple[str, ...]:
         """The joints of the build whose position the robot does not tell; states hold them at
         rest."""
@@ -141,9 +165,9 @@ class ServicesClient:
         """Raise `UnsupportedError`: a robot's services take no poses one by one."""
         raise UnsupportedError("stream a motion", f"{self.wire}://", wires_with("stream"))
 
-    async def call(self, call: rpc.Call, *, read: bool = False) -> rpc.Response:
-        """Ask a service; its refusal is raised with words and remedy."""
-        return await self.connection.call(call, read=read)
+    async def call(self, call: rpc.Call, *, read: bool = False, seen: bool = False) -> rpc.Response:
+        """Ask a service; its refusal is raised with words and remedy. See `RpcConnection.call`."""
+        return await self.connection.call(call, read=read, seen=seen)
 
     # ---- opening and closing --------------------------------------------------------------------
 
@@ -154,24 +178,29 @@ class ServicesClient:
         except BaseException:
             await self.close()
             raise
+        self._pulse_timer = self._loop.call_later(PULSE_S, self._pulse)
 
     async def _greet(self) -> None:
         if self.session.challenge.startswith(channel.SIMULATED):
             self.abilities = SERVICES | {"hand"}
         # In debug mode nobody answers for the controller, and some robots answer oddly: a
         # preflight says so. Whatever it is, the robot can still be stopped.
-        with suppress(NoAnswerError, RefusedError, DecodeError):
-            answer = await self.connection.request(rpc.GET_FSM, read=True)
-            self._note_mode(rpc.decode_value(answer.data))
+        with suppress(TimeoutError, NoAnswerError, RefusedError, DecodeError):
+            async with asyncio.timeout(GREET_S):
+                answer = await self.connection.request(rpc.GET_FSM, read=True)
+            self._note_mode(rpc.decode_value(answer.text))
 
     async def close(self) -> None:
         """Let go of the robot, and of a pose it holds for us. Safe to call twice."""
         self._keep_teaching(on=False)
+        if self._pulse_timer is not None:
+            self._pulse_timer.cancel()
+            self._pulse_timer = None
         try:
             if self._held_by_us and self._arms.holding and self.connection.failure is None:
                 with suppress(RoteError, TimeoutError):
                     async with asyncio.timeout(_LET_GO_S):
-                        await self.call(rpc.execute_preset(RELEASE))
+                        await self.call(rpc.execute_preset(m.RELEASE_PRESET))
         finally:
             await self.connection.close()
 
@@ -186,7 +215,7 @@ class ServicesClient:
 
     async def _list(self, _: m.ListActions) -> m.Reply:
         response = await self.call(rpc.LIST_ACTIONS, read=True)
-        presets, taught, notes = rpc.decode_actions(response.data)
+        presets, taught, notes = rpc.decode_actions(response.text)
         return m.ActionList(
             tuple(m.ActionEntry(t.name, round(t.seconds * 1000)) for t in taught),
             tuple(m.PresetEntry(p.id, p.name) for p in presets),
@@ -198,7 +227,8 @@ class ServicesClient:
         # Before the answer: if only that is lost, the arms are soft all the same.
         self._keep_teaching(on=True)
         try:
-            await self.call(rpc.start_teaching(command.name))
+            # Whether it records is seen from its states and, at the end, from its list.
+            await self.call(rpc.start_teaching(command.name), seen=True)
         except RefusedError:
             self._teaching = before
             self._keep_teaching(on=bool(before))
@@ -217,35 +247,87 @@ class ServicesClient:
         self._keep_teaching(on=False)
         if self._teaching:
             self._teaching = ""
-            await self.call(rpc.STOP_TEACHING)
+            await self.call(rpc.STOP_TEACHING, seen=True)
         return m.Status()
 
     async def _play(self, command: m.PlayAction) -> m.Reply:
         self._stopped = False
-        await self.call(rpc.play_taught(command.name))
+        await self.call(rpc.play_taught(command.name), seen=True)
         return m.Status()
 
     async def _play_preset(self, command: m.PlayPreset) -> m.Reply:
         self._stopped = False
-        self._held_by_us = command.id != RELEASE
-        await self.call(rpc.execute_preset(command.id))
+        self._held_by_us = command.id != m.RELEASE_PRESET
+        await self.call(rpc.execute_preset(command.id), seen=True)
         return m.Status()
 
     async def _stop(self, _: m.StopMotion) -> m.Reply:
+        """Stop all there is to stop; what one service refuses does not keep another from it."""
         self._stopped = True
+        problem: RoteError | None = None
         if self._teaching:
-            await self._exit(m.ExitTeaching())
-        await self.call(rpc.STOP_TAUGHT)
+            problem = await self._tried(self._exit(m.ExitTeaching()))
+        problem = await self._tried(self._stop_taught()) or problem
         if self._arms.holding:
-            await self.call(rpc.execute_preset(RELEASE))
+            release = self.call(rpc.execute_preset(m.RELEASE_PRESET))
+            problem = await self._tried(release) or problem
+        if problem is not None:
+            raise problem
         return m.Status()
 
+    async def _stop_taught(self) -> None:
+        answer = await self.call(rpc.STOP_TAUGHT, seen=True)
+        if answer.code == NO_STATUS and not await self._is_seen(self._at_rest, STOPPED_S):
+            raise NoAnswerError(
+                "the stop was sent, and the robot does not say whether it stopped",
+                "Look at the robot; if it moves, use its remote: L2+B.",
+            )
+
+    def _at_rest(self) -> bool:
+        """Whether the robot has said that its arms neither play nor record."""
+        state = self.latest
+        idle = state is not None and state.phase in (Phase.NONE, Phase.RETURN)
+        return state is not None and idle and state.phase_told and not state.recording
+
+    async def _is_seen(self, so: Callable[[], bool], seconds: float) -> bool:
+        """Wait until something is so, so long at most; whether it is."""
+        told = asyncio.Event()
+        forget = self.on_state(lambda _: told.set())
+        try:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(seconds):
+                    while not so():
+                        told.clear()
+                        await told.wait()
+        finally:
+            forget()
+        return so()
+
+    async def _names(self) -> set[str]:
+        """Return the names of the taught actions, to see what an answer does not say."""
+        try:
+            response = await self.call(rpc.LIST_ACTIONS, read=True)
+        except RoteError as error:
+            raise _not_told(str(error)) from error
+        return {action.name for action in rpc.decode_actions(response.text).taught}
+
+    async def _tried(self, work: Awaitable[object]) -> RoteError | None:
+        try:
+            await work
+        except RoteError as error:
+            return error
+        return None
+
     async def _rename(self, command: m.RenameAction) -> m.Reply:
-        await self.call(rpc.rename_taught(command.old, command.new))
+        answer = await self.call(rpc.rename_taught(command.old, command.new), seen=True)
+        if answer.code == NO_STATUS and command.new not in await self._names():
+            raise _not_told(f"{command.old!r} is not renamed")
         return m.Status()
 
     async def _delete(self, command: m.DeleteAction | m.DiscardRecording) -> m.Reply:
-        await self.call(rpc.delete_taught(command.name))
+        answer = await self.call(rpc.delete_taught(command.name), seen=True)
+        if answer.code == NO_STATUS and command.name in await self._names():
+            raise _not_told(f"{command.name!r} is still there")
         return m.Status()
 
     async def _change_mode(self, command: m.ChangeMode) -> m.Reply:
@@ -253,12 +335,12 @@ class ServicesClient:
         await self._recognition()
         if problem := self.identity.mode_problem():
             raise CautionError(*problem)
-        await self.call(rpc.set_fsm(command.mode))
+        await self.call(rpc.set_fsm(command.mode), seen=True)
         try:
             async with asyncio.timeout(CHANGE_MODE_S):
                 while True:
                     answer = await self.call(rpc.GET_FSM, read=True)
-                    self._note_mode(rpc.decode_value(answer.data))
+                    self._note_mode(rpc.decode_value(answer.text))
                     if self._mode == command.mode:
                         return m.Status()
                     await asyncio.sleep(READ_BACK_S)
@@ -269,6 +351,12 @@ class ServicesClient:
                 "software do not know mode 500, but 501.",
             ) from None
 
+    async def _ask_mode(self, _: m.ReadMode) -> m.Reply:
+        answer = await self.call(rpc.GET_FSM, read=True)
+        self._note_mode(rpc.decode_value(answer.text))
+        self._report(self._state(None))
+        return m.Status()
+
     async def _recognition(self) -> None:
         """Wait until the robot has told its joints, which many do within milliseconds."""
         with suppress(TimeoutError):
@@ -277,7 +365,7 @@ class ServicesClient:
 
     async def _controller(self, _: m.ReadController) -> m.Reply:
         answer = await self.call(rpc.CHECK_MODE, read=True)
-        return m.Controller(rpc.decode_mode_check(answer.data))
+        return m.Controller(rpc.decode_mode_check(answer.text))
 
     async def _hand(self, command: m.MoveByHand) -> m.Reply:
         if "hand" not in self.abilities:
@@ -309,7 +397,7 @@ class ServicesClient:
     def _losing(self) -> None:
         """The robot is lost: what was kept up for it ends."""
         self._keep_teaching(on=False)
-        self._teaching, self._arms = "", rpc.ArmState()
+        self._teaching, self._arms, self._arms_at = "", rpc.ArmState(), None
 
     # ---- what the robot says of itself ----------------------------------------------------------
 
@@ -328,9 +416,23 @@ class ServicesClient:
 
     def _see_arms(self, message: channel.Message) -> None:
         said = message.data
-        self._arms = (
+        self._note_arms(
             rpc.decode_arm_state(said) if isinstance(said, str) else rpc.read_arm_state(said)
         )
+
+    def _note_arms(self, arms: rpc.ArmState) -> None:
+        """Take in what the arms do; where no joints tell of the robot, this does."""
+        now = self._loop.time()
+        self._arms, self._arms_at = arms, now
+        if now - self._joints_at > _FRESH_S:
+            self._report(self._state(None))
+
+    def _pulse(self) -> None:
+        """Report what is known of a robot that tells too little by itself."""
+        self._pulse_timer = self._loop.call_later(PULSE_S, self._pulse)
+        here = self.session.live and self.connection.failure is None
+        if here and self._loop.time() - self._reported_at >= PULSE_S:
+            self._report(self._state(None))
 
     def _see_mode(self, message: channel.Message) -> None:
         self._note_mode(decode_fsm(message.data))
@@ -361,17 +463,26 @@ class ServicesClient:
         self.build = self.identity.build
 
     def _report(self, state: RobotState) -> None:
-        self.latest = state
+        self.latest, self._reported_at = state, self._loop.time()
         self._states.tell(state)
 
-    def _time_us(self, tick_ms: int | None) -> int:
+    def _time_us(self, joints: Joints | None, now: float) -> int:
         """Return the robot's clock; for a robot that does not tell it, this computer's."""
-        self._tickless |= tick_ms is None
-        if tick_ms is None or self._tickless:
-            return int(self._loop.time() * 1e6)
-        return tick_ms * 1000
+        self._tickless |= joints is not None and joints.tick_ms is None
+        last = joints or self._joints
+        if self._tickless or last is None or last.tick_ms is None:
+            return int(now * 1e6)
+        return last.tick_ms * 1000 + (0 if joints is last else int((now - self._joints_at) * 1e6))
 
-    def _state(self, joints: Joints) -> RobotState:
+    def _state(self, told: Joints | None) -> RobotState:
+        """Return what is known; `told` are joints that were measured now, None where none were."""
+        now = self._loop.time()
+        time_us = self._time_us(told, now)
+        if told is not None:
+            self._joints, self._joints_at = told, now
+        elif now - self._joints_at > JOINTS_OLD_S:
+            self._joints = None
+        joints = self._joints or _NO_JOINTS
         activity = self._arms.activity
         recording = activity is rpc.Activity.RECORDING
         holding = self._arms.holding
@@ -386,14 +497,24 @@ class ServicesClient:
             accelerometer_m_s2=joints.accelerometer_m_s2,
             gyroscope_rad_s=joints.gyroscope_rad_s,
             foot_force_n=(),
-            time_us=self._time_us(joints.tick_ms),
+            time_us=time_us,
             temperatures_c=joints.temperatures_c,
             battery_percent=self._battery,
             faults=tuple(self._faults.values()),
             holding=holding,
+            joints_told=told is not None,
+            phase_told=self._arms_at is not None and now - self._arms_at <= ARMS_OLD_S,
         )
 
 
+def _not_told(seen: str) -> NoAnswerError:
+    return NoAnswerError(
+        f"the robot's answer does not say whether it was done: it has no status; {seen}",
+        Text("Look what there is ({list}), then ask again.", list=Act.LIST),
+    )
+
+
+_NO_JOINTS = Joints(None, (), (), (), ())
 _HANDLERS: dict[type, Callable[..., Awaitable[m.Reply]]] = {
     m.ListActions: ServicesClient._list,
     m.EnterTeaching: ServicesClient._enter,
@@ -408,6 +529,7 @@ _HANDLERS: dict[type, Callable[..., Awaitable[m.Reply]]] = {
     m.RenameAction: ServicesClient._rename,
     m.DeleteAction: ServicesClient._delete,
     m.ChangeMode: ServicesClient._change_mode,
+    m.ReadMode: ServicesClient._ask_mode,
     m.ReadController: ServicesClient._controller,
     m.MoveByHand: ServicesClient._hand,
 }

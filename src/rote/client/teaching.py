@@ -47,6 +47,16 @@ class TeachingClient(Shell[m.Reply]):
         self.session = TeachingSession(Role.CLIENT, timing=timing)
         self._link: Link | None = None
 
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """The joints whose position the robot does not tell: none of those that a state has."""
+        return ()
+
+    @property
+    def clockless(self) -> bool:
+        """Whether the robot does not tell its time, so that states have this computer's."""
+        return self.session.clockless
+
     async def open(self, dial: Callable[[Receiver], Awaitable[Link]]) -> None:
         """Open the link and the session; raises `NoAnswerError` when nobody answers in time."""
         self._link = await dial(self._receive)

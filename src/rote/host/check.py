@@ -38,7 +38,7 @@ def interfaces(networks: Path = _NETWORKS) -> list[Interface]:
         found.append(
             Interface(
                 name,
-                _address(name),
+                address_of(name),
                 up=bool(flags & _UP),
                 loopback=bool(flags & _LOOPBACK),
                 multicast=bool(flags & _MULTICAST),
@@ -54,7 +54,8 @@ def _flags(file: Path) -> int:
         return _UP  # where the system does not tell, nothing is wrong with it
 
 
-def _address(name: str) -> str:
+def address_of(name: str) -> str:
+    """Return the IPv4 address of an interface; "" where it has none."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         asked = struct.pack("256s", name.encode()[:15])
         try:

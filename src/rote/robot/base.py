@@ -2,12 +2,16 @@
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from enum import Enum
 from typing import Protocol
 
 from rote import messages as m
 from rote.errors import BadRequestError, RoteError
 from rote.messages import Phase, RobotState
 from rote.model.family import MAX_MOTION_S, Build, Modes
+
+UNTOLD_MODE = -1
+"""Stands for the id of a mode that the robot does not tell."""
 
 
 class Port(Protocol):
@@ -21,6 +25,14 @@ class Port(Protocol):
     @property
     def build(self) -> Build:
         """Which machine the robot is."""
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """The joints whose position the robot does not tell."""
+
+    @property
+    def clockless(self) -> bool:
+        """Whether the robot does not tell its time, so that states have this computer's."""
 
     async def ask(self, command: m.Command) -> m.Reply:
         """Send a command and return the robot's reply."""
@@ -71,6 +83,7 @@ class TaughtAction:
 
     name: str
     duration_s: float
+    """0 where the robot does not tell it."""
     position: int
     """Its number in the robot's list, from 1."""
 
@@ -81,15 +94,41 @@ class Actions:
 
     presets: tuple[Preset, ...]
     taught: tuple[TaughtAction, ...]
+    notes: tuple[str, ...] = ()
+    """What of the robot's answer could not be read, one sentence for each."""
 
     @property
     def free_places(self) -> int:
-        """How many more motions can be taught."""
-        return m.MAX_ACTIONS - len(self.taught)
+        """How many more motions can be taught, as far as rote knows: robots do not tell it."""
+        return max(0, m.MAX_ACTIONS - len(self.taught))
 
     def find(self, name: str) -> TaughtAction | None:
         """Return the taught action of that name, or None. Names are case sensitive."""
         return next((action for action in self.taught if action.name == name), None)
+
+
+class Waits(Enum):
+    """What rote waits for before it goes on by itself."""
+
+    RELEASE = "release"
+    """The arms come to rest after a teaching, and nothing is played before they have."""
+    LISTED = "listed"
+    """The robot does not yet list what it was just taught."""
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """Something that is waited for, on the robot's behalf."""
+
+    why: Waits
+    name: str
+    """The action that is to be played, or was taught."""
+    most_s: float
+    """How long at most."""
+
+
+WaitListener = Callable[[Waiting | None], object]
+"""Is told of a wait as it begins, and None when it is over."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,14 +139,18 @@ class ModeReport:
     name: str
     words: str
     balanced: bool
-    """Whether motions can be taught and played in it."""
+    """Whether motions can be taught and played in it, as far as is known."""
+    known: bool = True
+    """Whether rote knows the mode; of another one only the robot knows what can be done in it."""
 
     @classmethod
     def of(cls, mode_id: int, modes: Modes) -> "ModeReport":
         """Describe a mode by its id; unknown ones are said to be unknown."""
         mode = modes.find(mode_id)
+        if mode_id == UNTOLD_MODE:
+            return cls(mode_id, "unknown", "the robot does not tell its mode", False, known=False)
         if mode is None:
-            return cls(mode_id, "unknown", "a mode rote does not know", balanced=False)
+            return cls(mode_id, "unknown", "a mode rote does not know", False, known=False)
         return cls(mode_id, mode.name, mode.words, mode.balanced)
 
 
@@ -148,15 +191,30 @@ class StreamReport(PlayReport):
     """Poses that were so late that a later one was sent instead."""
 
 
-def check_name(name: str) -> str:
-    """Return the name, or raise `BadRequestError` saying what is wrong with it."""
-    if not isinstance(name, str):
-        raise TypeError(f"a name is a str, not {type(name).__name__}")
-    if problem := m.name_problem(name):
+def check_name(name: str, *, may_be_long: bool = False) -> str:
+    """Return the name of a new action, or raise `BadRequestError` saying what is wrong with it.
+
+    31 bytes are what the documented frames and rote's own files hold. Where a robot's services are
+    asked, it may be `may_be_long`: then the robot itself decides.
+    """
+    check_named(name)
+    most = None if may_be_long else m.MAX_NAME_BYTES
+    if problem := m.name_problem(name, most):
         raise BadRequestError(
             f"the name {name!r} cannot be used: {problem}",
-            f"Choose one of 1 to {m.MAX_NAME_BYTES} bytes without control characters.",
+            f"Choose one of 1 to {m.MAX_NAME_BYTES} bytes without control characters. The length "
+            "is rote's own limit: a robot's services may take a longer one, and `rename` asks "
+            "them. An action of the robot that has such a name is renamed first.",
         )
+    return name
+
+
+def check_named(name: str) -> str:
+    """Return the name of an action that is on the robot; how it may look is the robot's choice."""
+    if not isinstance(name, str):
+        raise TypeError(f"a name is a str, not {type(name).__name__}")
+    if not name:
+        raise BadRequestError("an action without a name", "Name it.")
     return name
 
 

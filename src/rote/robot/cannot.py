@@ -9,7 +9,7 @@ from rote.errors import UnsupportedError
 from rote.messages import Interpolation
 from rote.motion.keyframes import Compressed
 from rote.motion.track import Track
-from rote.robot.base import Actions, ModeReport, TopicMessage
+from rote.robot.base import Actions, ModeReport, TopicMessage, WaitListener
 from rote.robot.playing import Playing
 
 _ON_OUR_SIDE = "Its motions are takes on this computer: use robot.play_track."
@@ -85,6 +85,10 @@ class CannotRobot:
     def on_topic(self, topic: str, listener: Callable[[TopicMessage], None]) -> Callable[[], None]:
         """Raise: this robot has no topics."""
         self._cannot("listen to topics", "topics")
+
+    def on_waiting(self, listener: WaitListener) -> Callable[[], None]:
+        """Tell nobody: nothing is waited for on this robot's behalf."""
+        return lambda: None
 
     async def controller(self) -> str | None:
         """Return None: it is not said which controller drives the robot."""

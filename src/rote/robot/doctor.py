@@ -5,11 +5,12 @@ a robot.
 """
 
 import asyncio
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from rote.carrier import carrier_of, split_url
+from rote.carrier import carrier_of, dds_settings, split_url
 from rote.errors import MissingExtraError, RoteError
 from rote.findings import Finding, FindingKind, Severity
 from rote.host import check as around
@@ -113,6 +114,7 @@ def look_at_network(url: str = "") -> Examination:
                 kind=FindingKind.NETWORK,
             )
         )
+    seen.findings += _about_settings(url, found)
     if split_url(url).scheme == "dds":
         wanted = [i for i in found if i.name == split_url(url).netloc]
         for interface in wanted:
@@ -164,6 +166,20 @@ def _about(interface: Interface) -> list[Finding]:
             )
         )
     return findings
+
+
+def _about_settings(url: str, found: list[Interface]) -> list[Finding]:
+    """Say what in the environment's settings of CycloneDDS keeps an interface from being used."""
+    value = os.environ.get(dds_settings.VARIABLE)
+    parts = split_url(url)
+    wanted = parts.netloc if parts.scheme == "dds" else ""
+    known = tuple(each for i in found for each in (i.name, i.address) if each)
+    problem = dds_settings.problem(value, wanted or dds_settings.LOOPBACK, known)
+    if problem is None or (not wanted and not dds_settings.read(value or "").problem):
+        return []
+    return [
+        Finding(Severity.ERROR if wanted else Severity.WARNING, *problem, kind=FindingKind.SOFTWARE)
+    ]
 
 
 # ---- a robot ------------------------------------------------------------------------------------

@@ -3,34 +3,47 @@
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
+from typing import NamedTuple
 
 from rote import messages as m
 from rote.errors import LinkError, RefusedError, RoteError
 from rote.messages import RobotState
-from rote.robot.base import Port
-from rote.robot.take import Take
+from rote.robot.base import Port, TaughtAction
+from rote.robot.take import LEAST_RATE_HZ, Lack, Take
 from rote.text import Act, Text
 
-Asker = Callable[[m.Command], Awaitable[m.Reply]]
+
+class Pupil(NamedTuple):
+    """What a lesson asks of its robot."""
+
+    check: Callable[[], Awaitable[bool]]
+    """Raises what forbids the teaching; returns whether the robot has an action of that name."""
+    ask: Callable[[m.Command], Awaitable[m.Reply]]
+    enter: Callable[[m.EnterTeaching], Awaitable[None]]
+    """Asks for soft arms, again where they only come to rest."""
+    listed: Callable[[str], Awaitable[TaughtAction]]
+    """Waits until the robot lists what it was taught."""
+    teaching: Callable[[str, bool], None]
+    """Is told when the arms may be soft, and when they hold again."""
+
 
 _STILL_THERE = (
     "Nothing was saved. The robot holds the recording until the next one: robot.save keeps it. "
     "Or teach again."
 )
+_MAX_SPARE = 100_000
+"""Poses kept of a robot that never says that it records: three minutes at 500 a second."""
 _TEACH_AGAIN = Text("Look what the robot has kept: {list}. Then teach again.", list=Act.LIST)
 
 
 class MessageLesson:
     """One teaching of a robot that understands `rote.messages`."""
 
-    def __init__(
-        self, port: Port, ask: Asker, name: str, check: Callable[[], Awaitable[bool]]
-    ) -> None:
-        """Teach what `check` lets pass; it returns whether the robot has an action of that name."""
+    def __init__(self, port: Port, pupil: Pupil, name: str) -> None:
         self._port = port
-        self._ask = ask
+        self._pupil = pupil
+        self._ask = pupil.ask
         self._name = name
-        self._may = check
         self._take: Take | None = None
         self._end: Callable[[RoteError], None] = lambda _: None
         self._undo: list[Callable[[], None]] = []
@@ -41,10 +54,12 @@ class MessageLesson:
         self._silent_hands: tuple[str, ...] = ()
         self._ending = False
         self._began_s = self._lasted_s = 0.0
+        self._says_so = False
+        self._spare: list[tuple[int, tuple[float, ...]]] = []
 
     async def check(self) -> None:
         """Raise what forbids the teaching."""
-        self._is_ours = not await self._may()
+        self._is_ours = not await self._pupil.check()
 
     async def begin(self, take: Take, end: Callable[[RoteError], None]) -> None:
         """Ask for soft arms, and for a recording."""
@@ -59,26 +74,61 @@ class MessageLesson:
         """Ask for soft arms. What the robot has under the name is ours once it says yes; until
         then, and if it never answers, only if there was nothing before."""
         try:
-            await self._ask(m.EnterTeaching(self._port.latest, self._name))
+            await self._pupil.enter(m.EnterTeaching(self._port.latest, self._name))
         except RefusedError:
             self._refused = True
             raise
+        finally:
+            if not self._refused:
+                self._pupil.teaching(self._name, True)
         self._is_ours = True
 
     async def hold(self, *, keep: bool) -> None:
         """Leave teaching; the robot forgets what it recorded unless it is to `keep` it."""
         self._ending = True
         self._lasted_s = asyncio.get_running_loop().time() - self._began_s
-        if self._refused or isinstance(self._loss, LinkError):
+        if self._refused:
             return
-        await self._ask(m.ExitTeaching())
+        try:
+            if isinstance(self._loss, LinkError):
+                return
+            await self._ask(m.ExitTeaching())
+        finally:
+            self._pupil.teaching(self._name, False)
+        if self._take is not None:
+            self._take.on_robot = self._stores_itself
         if self._is_ours and not keep:
             await self._ask(m.DiscardRecording(self._name))
+            if self._take is not None:
+                self._take.on_robot = False
+
+    @property
+    def _stores_itself(self) -> bool:
+        """Whether the robot keeps a recording as soon as its teaching ends."""
+        return "save" not in self._port.abilities
 
     def leave(self) -> None:
         """Hear no more of the robot."""
         for undo in self._undo:
             undo()
+        take = self._take
+        if take is None:
+            return
+        if not take.samples:  # it never said that it records, and it told its joints all the while
+            for time_us, positions_rad in self._spare:
+                take.add(time_us, positions_rad)
+        self._spare.clear()
+        take.lacks = self._lacks(take)
+
+    def _lacks(self, take: Take) -> frozenset[Lack]:
+        if not take.samples:
+            return frozenset({Lack.POSITIONS})
+        found = {
+            Lack.JOINTS: bool(self._port.missing),
+            Lack.CLOCK: self._port.clockless,
+            Lack.RATE: take.track.rate_hz < LEAST_RATE_HZ,
+        }
+        return frozenset(lack for lack, is_so in found.items() if is_so)
 
     async def save(self, take: Take) -> None:
         """Have the robot store the recording."""
@@ -87,12 +137,15 @@ class MessageLesson:
         duration_ms = min(max(1, round(lasted_s * 1000)), m.MAX_DURATION_MS)
         save = m.SaveAction(name=take.name, created_s=int(time.time()), duration_ms=duration_ms)
         await self._ask(save)
-        take.saved = True
+        if self._stores_itself:
+            # Its yes to the end of a teaching does not say that there is an action.
+            take.robot_s = (await self._pupil.listed(take.name)).duration_s or None
+        take.saved = take.on_robot = True
 
     def _see(self, state: RobotState) -> None:
         assert self._take is not None
+        self._record(self._take, state)
         if state.recording:
-            self._take.add(state.time_us, self._in_its_columns(self._take, state))
             for side in state.silent_hands:
                 if side not in self._silent_hands:
                     self._take.mark(f"the {side} hand stopped reporting here")
@@ -118,6 +171,20 @@ class MessageLesson:
             return state.positions_rad
         told = dict(zip(now.names, state.positions_rad, strict=False))
         return tuple(told[name] for name in take.build.names if name in told)
+
+    def _record(self, take: Take, state: RobotState) -> None:
+        """Add the pose of a state; where the robot does not say that it records, in case it does.
+
+        It may be late to say so, and what came before is not in its own recording.
+        """
+        self._says_so |= state.recording
+        if not state.joints_told or not state.positions_rad:
+            return
+        pose_rad = self._in_its_columns(take, state)
+        if state.recording or not state.phase_told:
+            take.add(state.time_us, pose_rad)
+        elif not self._says_so and not take.paused and len(self._spare) < _MAX_SPARE:
+            self._spare.append((state.time_us, pose_rad))
 
     def _lose(self, error: RoteError) -> None:
         self._loss = error

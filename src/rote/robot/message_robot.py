@@ -2,51 +2,81 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from rote import messages as m
+from rote.client.client_base import listen, tell_all
 from rote.client.wires import wires_with
 from rote.errors import (
     BadRequestError,
+    CautionError,
+    DecodeError,
     NoAnswerError,
+    NotSavedError,
     RefusedError,
     RoteError,
+    TimeLimitError,
     UnsupportedError,
 )
 from rote.findings import Finding
 from rote.host.loop import to_the_end
-from rote.messages import Code, Interpolation, RobotState
+from rote.messages import Code, Interpolation, Phase, RobotState
 from rote.model.family import Build, Family, Modes
 from rote.model.registry import family_of
 from rote.motion.keyframes import Compressed
 from rote.motion.track import Track
 from rote.robot import preflight, storing, streaming
 from rote.robot.base import (
+    UNTOLD_MODE,
     Actions,
     ModeReport,
     Port,
     Preset,
     TaughtAction,
     TopicMessage,
+    Waiting,
+    WaitListener,
+    Waits,
     check_name,
     check_seconds,
 )
-from rote.robot.lesson import MessageLesson
+from rote.robot.lesson import MessageLesson, Pupil
 from rote.robot.listening import arriving
 from rote.robot.playing import ActionPlaying, Playing
 from rote.robot.streaming import PoseStreaming, Streaming
 from rote.robot.take import Take
 from rote.robot.teaching import Teaching
+from rote.robot.watching import Joints, MotionWatch
 from rote.text import Act, Text
 
 if TYPE_CHECKING:
     from rote.motion.files.library import Library
 
 MODE_CHANGE_S = 10.0
+RELEASE_S = 10.0
+"""How long arms may take to rest after a teaching before a motion is refused for good: up to 0.9 s
+until the release begins and about 4.1 s of it, in the logs of a G1, and twice that for others."""
+LISTED_S = 10.0
+"""How long a robot may take to list what it was taught: the same release, for one that writes its
+file only then."""
+PRESET_S = 40.0
+"""How long a factory action may take: a G1's last less than 10 s, and their answer, which comes at
+the end, is given up after 30 s."""
+_AGAIN_S = 0.5
+"""Between two questions whether it is so now: often enough for a person, seldom for a robot."""
+_LOOK_S = 0.25
+"""How often is looked whether the wait for a robot's reports has become too long."""
+_STILL_S = 0.5
+"""Joints that did not move for so long after a teaching have come to rest: a release moves them all
+the while."""
+_JOINTS_S = 3.0
+"""How long a robot may take to tell its joints: one that does so once a second, with time to
+spare."""
 _CONTROLLER_S = 3.0
 _HEALTH_S = 1.5
+_BY_FORCE = Text("The robot was not asked; to ask it all the same: {force}.", force=Act.FORCE)
 _TELL_US = Text(
     "Name the build if you know it: {name_build}. Else please send us what the doctor says of this "
     "robot: {doctor}.",
@@ -60,7 +90,12 @@ class MessageRobot:
 
     def __init__(self, port: Port) -> None:
         self._port = port
+        self._loop = asyncio.get_running_loop()
         self._stops = 0
+        self._teaching = False
+        self._taught: dict[str, float] = {}
+        """When what was taught here ended."""
+        self._wait_listeners: list[WaitListener] = []
 
     @property
     def build(self) -> Build:
@@ -97,24 +132,39 @@ class MessageRobot:
     async def actions(self) -> Actions:
         """Return the presets and the taught actions."""
         reply = await self._ask(m.ListActions())
-        assert isinstance(reply, m.ActionList)
+        if not isinstance(reply, m.ActionList):
+            raise DecodeError(
+                "the robot answered without a list when it was asked for its actions",
+                "Ask again; if it stays so, its software is one that rote does not know.",
+            )
         taught = (
             TaughtAction(entry.name, entry.duration_ms / 1000, position)
             for position, entry in enumerate(reply.actions, start=1)
         )
         presets = tuple(Preset(entry.id, entry.name) for entry in reply.presets)
-        return Actions(presets=presets, taught=tuple(taught))
+        return Actions(presets=presets, taught=tuple(taught), notes=reply.notes)
+
+    def on_waiting(self, listener: WaitListener) -> Callable[[], None]:
+        """Call `listener` with each `Waiting` as it begins, and None when it is over; returns what
+        ends that. rote waits for arms that come to rest, and for what a robot is about to list."""
+        return listen(self._wait_listeners, listener)
 
     def teach(
-        self, name: str, *, overwrite: bool = False, library: "Library | None" = None
+        self,
+        name: str,
+        *,
+        overwrite: bool = False,
+        force: bool = False,
+        library: "Library | None" = None,
     ) -> Teaching:
         """Teach a motion: the arms are soft inside the `async with` block.
 
         They hold again however the block ends. On success the robot stores the motion as `name`,
         and the block's value, a `Take`, holds its track on our side. A name that exists is refused
         before anything gets soft, unless `overwrite` allows losing the older motion, on wires that
-        can; it is lost then even if the block fails. With a `library` the take is also written to
-        our own disk while it is made, so that a crash loses at most a second of it.
+        can; it is lost then even if the block fails. What only rote doubts, places left and the
+        mode, `force` leaves to the robot. With a `library` the take is also written to our own disk
+        while it is made, so that a crash loses at most a second of it.
         """
         check_name(name)
         if overwrite:
@@ -122,18 +172,39 @@ class MessageRobot:
         stops = self._stops
 
         async def check() -> bool:
-            exists = await self.check_teachable(name, overwrite=overwrite)
+            exists = await self.check_teachable(name, overwrite=overwrite, force=force)
             self._check_not_stopped_since(stops)
             return exists
 
         pauser = self._pause if "pause" in self.abilities else None
         take = Take(name, self.build, self._port.wire, pauser)
-        return Teaching(MessageLesson(self._port, self._ask, name, check), take, library)
+        pupil = Pupil(check, self._ask, self._enter, self._listed, self._note_teaching)
+        return Teaching(MessageLesson(self._port, pupil, name), take, library)
+
+    def _note_teaching(self, name: str, on: bool) -> None:
+        self._teaching = on
+        if not on:
+            self._taught[name] = self._loop.time()
+
+    async def _enter(self, command: m.EnterTeaching) -> None:
+        """Ask for soft arms; those that come to rest after an earlier teaching are waited for."""
+        until = self._loop.time() + RELEASE_S
+        while True:
+            try:
+                await self._ask(command)
+            except RefusedError as refused:
+                if refused.code != Code.BUSY or not self._may_rest_soon(until):
+                    raise
+                await self._rest(command.name, until)
+            else:
+                return
 
     async def _pause(self, paused: bool) -> None:
         await self._ask(m.PauseRecording(paused))
 
-    async def check_teachable(self, name: str, *, overwrite: bool = False) -> bool:
+    async def check_teachable(
+        self, name: str, *, overwrite: bool = False, force: bool = False
+    ) -> bool:
         """Raise what `teach` would: for the name, the places left, or the mode.
 
         Returns whether the robot has an action of that name, which teaching would replace.
@@ -143,11 +214,20 @@ class MessageRobot:
         exists = actions.find(name) is not None
         if exists and not overwrite:
             raise _refused(Code.NAME_EXISTS)
+        if force:
+            return exists
         if not exists and actions.free_places <= 0:
             raise self._store_full()
-        # Of a machine that is not known, its modes are not either: the robot itself will tell.
-        if self.build.known and not (await self.mode()).balanced:
-            raise _refused(Code.WRONG_STATE)
+        # Of a machine or a mode that is not known, the robot itself will tell.
+        if self.build.known:
+            mode = await self.mode()
+            if mode.known and not mode.balanced:
+                words, remedy = m.words_for(Code.WRONG_STATE)
+                raise CautionError(
+                    f"{words}: mode {mode.id}, {mode.name}",
+                    f"{remedy} {_BY_FORCE}",
+                    Code.WRONG_STATE,
+                )
         return exists
 
     async def save(self, name: str, duration_s: float) -> None:
@@ -180,13 +260,8 @@ class MessageRobot:
             self._need("tempo", "change how an action is played")
         stops = self._stops
 
-        async def begin() -> float:
-            actions = await self.actions()
-            action = actions.find(name)
-            if action is None:
-                known = ", ".join(each.name for each in actions.taught) or "nothing yet"
-                words = f"there is no action {name!r}"
-                raise RefusedError(Code.NO_SUCH_ACTION, words, f"On the robot: {known}.")
+        async def begin(asked: Callable[[], None]) -> float:
+            action = await self._find(name)
             wanted_s = duration if duration is not None else 0.0
             if speed is not None:
                 wanted_s = check_seconds(action.duration_s / speed, "a playback")
@@ -197,11 +272,13 @@ class MessageRobot:
                 loop=loop,
                 name=name,
             )
-            self._check_not_stopped_since(stops)
-            await self._set_off(play)
+            await self._set_off(play, name, stops, asked)
             return wanted_s or action.duration_s
 
-        return ActionPlaying(self._port, name, begin, self.stop, loop=loop)
+        def stopped() -> bool:
+            return self._stops != stops
+
+        return ActionPlaying(self._port, name, begin, self.stop, stopped=stopped, loop=loop)
 
     async def start(
         self,
@@ -255,11 +332,11 @@ class MessageRobot:
         ticker = streaming.Ticker(rate_hz)
         stops = self._stops
 
-        async def begin() -> float:
-            await motion.check_contact(await self._newest())
-            poses = motion.poses(await self._newest())
-            self._check_not_stopped_since(stops)
-            await self._set_off(m.BeginStream(motion.fingers.sides))
+        async def begin(asked: Callable[[], None]) -> float:
+            await motion.check_contact(await self._newest_joints())
+            poses = motion.poses(await self._newest_joints())
+            stream = m.BeginStream(motion.fingers.sides)
+            await self._set_off(stream, motion.name, stops, asked)
             ticker.start(port.ready(poses), len(poses))
             return motion.seconds
 
@@ -320,17 +397,52 @@ class MessageRobot:
         stops = self._stops
         presets = (await self.actions()).presets
         found = next((p for p in presets if preset in (p.id, p.name)), None)
+        if found is None and isinstance(preset, int):
+            found = Preset(preset, str(preset))  # a list may lack some: the robot itself knows
         if found is None:
             known = ", ".join(f"{each.id} {each.name}" for each in presets) or "none"
             words = f"there is no preset {preset!r}"
             raise RefusedError(Code.NO_SUCH_ACTION, words, f"This robot has: {known}.")
-        self._check_not_stopped_since(stops)
-        await self._set_off(m.PlayPreset(found.id))
+        await self._watch_preset(found, stops)
+
+    async def _watch_preset(self, preset: Preset, stops: int) -> None:
+        """Have a factory action performed; its answer alone is no motion."""
+        watch, loop = MotionWatch(preset.name, most_s=PRESET_S), self._loop
+        seen = asyncio.Event()
+
+        def see(state: RobotState) -> None:
+            watch.see(state, loop.time())
+            seen.set()
+
+        def asked() -> None:
+            watch.ask(self.build, self._port.latest, loop.time())
+
+        forget = self._port.on_state(see)
+        try:
+            await self._set_off(m.PlayPreset(preset.id), preset.name, stops, asked)
+            watch.accept(0.0, loop.time())
+            # Letting go of nothing moves nothing, and whoever stopped it knows that it has ended.
+            while preset.id != m.RELEASE_PRESET and self._stops == stops:
+                state = self._port.latest
+                if watch.begun and (state is None or state.phase is Phase.NONE):
+                    return
+                if (overdue := watch.overdue(loop.time())) is not None:
+                    raise overdue
+                seen.clear()
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(_LOOK_S):
+                        await seen.wait()
+        except (asyncio.CancelledError, TimeLimitError, NoAnswerError):
+            with suppress(RoteError):
+                await to_the_end(self.stop())
+            raise
+        finally:
+            forget()
 
     async def rename(self, old: str, new: str) -> None:
         """Rename a taught action, on wires that can; a name that is taken is refused."""
         self._need("rename", "rename actions")
-        check_name(new)
+        check_name(new, may_be_long="save" not in self.abilities)
         actions = await self.actions()
         if actions.find(old) is None:
             raise _refused(Code.NO_SUCH_ACTION)
@@ -400,8 +512,13 @@ class MessageRobot:
         return said
 
     async def mode(self) -> ModeReport:
-        """Return the mode the robot is in."""
-        return ModeReport.of((await self._newest()).mode, self._modes)
+        """Return the mode the robot is in; its id is -1 where the robot does not tell it."""
+        state = await self._newest()
+        if state.mode == UNTOLD_MODE and "controller" in self.abilities:
+            with suppress(RefusedError, NoAnswerError, DecodeError):
+                await self._ask(m.ReadMode())
+            state = self._port.latest or state
+        return ModeReport.of(state.mode, self._modes)
 
     async def preflight(self) -> list[Finding]:
         """Return what a person should know before the robot moves, the worst first."""
@@ -416,7 +533,11 @@ class MessageRobot:
         self._check_modes()
         while not (mode := await self.mode()).balanced:
             if mode.id not in self._modes.to_stand:
-                raise _refused(Code.WRONG_STATE)
+                raise CautionError(
+                    f"rote knows no way from mode {mode.id}, {mode.name}, to a balanced stand",
+                    "The robot was not asked. Use its remote: L2+UP, then R1+X.",
+                    Code.WRONG_STATE,
+                )
             *others, last = self._modes.to_stand[mode.id]
             for following in others:
                 with suppress(NoAnswerError):
@@ -477,14 +598,108 @@ class MessageRobot:
             raise _refused(reply.code)
         return reply
 
-    async def _set_off(self, command: m.Command) -> None:
-        """Ask for a motion; who gives up before it is answered has whatever began stopped."""
+    async def _set_off(
+        self, command: m.Command, name: str, stops: int, asked: Callable[[], None]
+    ) -> None:
+        """Ask for a motion; who gives up before it is answered has whatever began stopped.
+
+        Arms that come to rest after a teaching refuse every motion as busy: it is asked again.
+        """
+        until = self._loop.time() + RELEASE_S
+        await self._still(name, until)
+        while True:
+            self._check_not_stopped_since(stops)
+            asked()
+            try:
+                await self._ask(command)
+            except RefusedError as refused:
+                if refused.code != Code.BUSY or not self._may_rest_soon(until):
+                    raise
+                await self._rest(name, until)
+            except asyncio.CancelledError:
+                with suppress(RoteError):
+                    await to_the_end(self.stop())
+                raise
+            else:
+                return
+
+    def _may_rest_soon(self, until: float) -> bool:
+        """Whether arms that are busy may be at rest before `until`: after a teaching of our own,
+        or on their way back from a motion."""
+        now, state = self._loop.time(), self._port.latest
+        if self._teaching or now >= until:
+            return False
+        after_teaching = any(now - ended < RELEASE_S for ended in self._taught.values())
+        return after_teaching or (state is not None and state.phase is Phase.RETURN)
+
+    async def _rest(self, name: str, until: float) -> None:
+        """Wait until arms that refused a motion have come to rest, where the robot tells it."""
+        with self._waiting(Waiting(Waits.RELEASE, name, RELEASE_S)):
+            await asyncio.sleep(_AGAIN_S)
+            with suppress(TimeoutError):
+                async with asyncio.timeout_at(until):
+                    async for state in self.states():
+                        if not state.phase_told or not _comes_to_rest(state):
+                            return
+
+    async def _still(self, name: str, until: float) -> None:
+        """After a teaching of our own, wait for arms whose joints alone tell what they do: what
+        moves before the motion is asked for must not be taken for it."""
+        state = self._port.latest
+        if state is None or state.phase_told or not state.joints_told:
+            return
+        if not self._may_rest_soon(until):
+            return
+        joints = Joints(self.build)
+        with self._waiting(Waiting(Waits.RELEASE, name, RELEASE_S)), suppress(TimeoutError):
+            async with asyncio.timeout_at(until):
+                async for state in self.states():
+                    if state.joints_told:
+                        joints.see(state, self._loop.time())
+                    if joints.still_s(self._loop.time()) >= _STILL_S:
+                        return
+
+    @contextmanager
+    def _waiting(self, what: Waiting) -> Iterator[None]:
+        tell_all(self._wait_listeners, what, self._loop)
         try:
-            await self._ask(command)
-        except asyncio.CancelledError:
-            with suppress(RoteError):
-                await to_the_end(self.stop())
-            raise
+            yield
+        finally:
+            tell_all(self._wait_listeners, None, self._loop)
+
+    async def _find(self, name: str) -> TaughtAction:
+        """Return an action of the robot; one that was taught just now may be listed later."""
+        actions = await self.actions()
+        if actions.find(name) is None and name in self._taught:
+            with suppress(NotSavedError):
+                return await self._listed(name)
+        action = actions.find(name)
+        if action is None:
+            known = ", ".join(each.name for each in actions.taught) or "nothing yet"
+            words = f"there is no action {name!r}"
+            raise RefusedError(Code.NO_SUCH_ACTION, words, f"On the robot: {known}.")
+        return action
+
+    async def _listed(self, name: str) -> TaughtAction:
+        """Ask for the list until an action is in it that the robot was just taught."""
+        until = self._taught.get(name, self._loop.time()) + LISTED_S
+        action = (await self.actions()).find(name)
+        if action is None:
+            with self._waiting(Waiting(Waits.LISTED, name, LISTED_S)):
+                while action is None and self._loop.time() < until:
+                    await asyncio.sleep(_AGAIN_S)
+                    action = (await self.actions()).find(name)
+        if action is None:
+            raise NotSavedError(
+                f"the robot ended the recording and does not list {name!r} after {LISTED_S:.0f} s",
+                Text(
+                    "Look what it has: {list}. What it reported while it was taught is kept here: "
+                    "{takes}. Then teach again.",
+                    list=Act.LIST,
+                    takes=Act.TAKES,
+                ),
+            )
+        return action
 
     def _check_not_stopped_since(self, stops: int) -> None:
         # What was begun before a stop and is not yet on the wire must not move the robot after it.
@@ -500,6 +715,21 @@ class MessageRobot:
         raise NoAnswerError(
             "the robot answers, but reports no state",
             "Try again; if it stays so, switch the robot off and on.",
+        )
+
+    async def _newest_joints(self) -> RobotState:
+        """Return a state reported after now that tells where the joints are."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_JOINTS_S):
+                async for state in self.states():
+                    if state.joints_told and state.positions_rad:
+                        return state
+        raise NoAnswerError(
+            "the robot does not tell where its joints are, so nothing is streamed to it",
+            Text(
+                "Teach it and play what it was taught; or see why it is silent: {doctor}.",
+                doctor=Act.DOCTOR,
+            ),
         )
 
     async def _first_health(self) -> None:
@@ -525,15 +755,21 @@ class MessageRobot:
             ) from None
         return ModeReport.of(mode, self._modes)
 
-    def _store_full(self) -> RefusedError:
+    def _store_full(self) -> CautionError:
         words, remedy = m.words_for(Code.STORE_FULL)
         if "delete" in self.abilities:
             remedy = Text("Delete one that is not needed: {delete}.", delete=Act.DELETE)
-        return RefusedError(Code.STORE_FULL, words, remedy)
+        advice = Text("{remedy} {by_force}", remedy=remedy, by_force=_BY_FORCE)
+        return CautionError(words, advice, Code.STORE_FULL)
 
     def _need(self, ability: str, what: str) -> None:
         if ability not in self.abilities:
             raise UnsupportedError(what, f"{self._port.wire}://", wires_with(ability))
+
+
+def _comes_to_rest(state: RobotState) -> bool:
+    """Whether a recording or a motion is just ending."""
+    return state.phase is Phase.RETURN or state.recording
 
 
 def _refused(code: int) -> RefusedError:

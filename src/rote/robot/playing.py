@@ -5,14 +5,17 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Generator
 from contextlib import suppress
 from typing import Any
 
-from rote.errors import RoteError
+from rote.errors import NoAnswerError, RoteError, TimeLimitError
 from rote.host.loop import to_the_end
-from rote.messages import Phase, RobotState
+from rote.messages import RobotState
 from rote.robot.base import PlayReport, Port, Progress
+from rote.robot.watching import MotionWatch
 
-_SETTLE_US = 500_000
-"""A robot that reports this long after accepting that nothing plays, has nothing playing."""
-_MOST_OF_IT = 0.9
+Begin = Callable[[Callable[[], None]], Awaitable[float]]
+"""Asks the robot to move, and returns how long the motion takes. It calls what it is given in the
+moment before it asks."""
+_LOOK_S = 0.25
+"""How often is looked whether the wait for a robot's reports has become too long."""
 
 
 class Playing:
@@ -92,15 +95,19 @@ class ActionPlaying(Playing):
         self,
         port: Port,
         name: str,
-        begin: Callable[[], Awaitable[float]],
+        begin: Begin,
         stop: Callable[[], Awaitable[None]],
         *,
+        stopped: Callable[[], bool] = lambda: False,
         loop: bool = False,
     ) -> None:
+        """`stopped` tells whether a stop was asked for since this was."""
         self._port = port
         self._begin = begin
+        self._was_stopped = stopped
         changed = asyncio.Event()
-        self._watch = _Watch(asyncio.get_running_loop().create_future(), changed, loops=loop)
+        self._watch = MotionWatch(name, loops=loop)
+        self._ended: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         super().__init__(name, stop)
         self._changed = changed
 
@@ -110,100 +117,48 @@ class ActionPlaying(Playing):
         return self._watch.progress
 
     async def _run(self) -> PlayReport:
-        watch = self._watch
-        forget_loss = self._port.on_loss(watch.fail)
+        undo = self._port.on_loss(self._fail), self._port.on_state(self._see)
         try:
-            watch.duration_s = await self._begin()
+            duration_s = await self._begin(self._asked)
             began = self._loop.time()
-            watch.accepted_us = self._port.latest.time_us if self._port.latest else 0
+            self._watch.accept(duration_s, began)
             self._accept()
-            forget_state = self._port.on_state(watch.see)
-            try:
-                completed = await watch.ended
-            except asyncio.CancelledError:
-                # Whoever gives up waiting wants the arms to rest, not to move on unwatched.
-                with suppress(RoteError):
-                    await to_the_end(self._stop())
-                raise
-            finally:
-                forget_state()
+            completed = await self._end()
             return PlayReport(self.name, completed, self._loop.time() - began)
         finally:
-            forget_loss()
-            watch.ended.cancel()
+            for forget in undo:
+                forget()
+            self._ended.cancel()
 
+    async def _end(self) -> bool:
+        """Wait until it is over; whatever else ends the wait stops the robot."""
+        try:
+            while not self._ended.done():
+                await asyncio.wait({self._ended}, timeout=_LOOK_S)
+                now = self._loop.time()
+                if self._was_stopped() and self._watch.stopped_before_it_began(now):
+                    return False
+                if (overdue := self._watch.overdue(now)) is not None:
+                    raise overdue
+            return self._ended.result()
+        except (asyncio.CancelledError, TimeLimitError, NoAnswerError):
+            # Whoever gives up waiting wants the arms to rest, not to move on unwatched.
+            with suppress(RoteError):
+                await to_the_end(self._stop())
+            raise
 
-class _Watch:
-    """Reads from the state stream how far a playback is, and when it is over."""
+    def _asked(self) -> None:
+        """The robot is asked to move now: what it reports from here on is of this motion."""
+        self._watch.ask(self._port.build, self._port.latest, self._loop.time())
 
-    def __init__(
-        self, ended: "asyncio.Future[bool]", changed: asyncio.Event, *, loops: bool
-    ) -> None:
-        self.duration_s = 0.0
-        self.accepted_us = 0
-        self.ended = ended
-        """Whether it ran to its end, once it is over."""
-        self._changed = changed
-        self._loops = loops
-        self._newest: RobotState | None = None
-        self._seen = False
-        self._motion_began_us: int | None = None
-        self._motion_ended_us: int | None = None
-
-    def see(self, state: RobotState) -> None:
-        """Take in one state."""
-        self._newest = state
-        phase = state.phase
-        if phase is Phase.PLAYING:
-            self._seen = True
-            if self._motion_began_us is None:
-                self._motion_began_us = state.time_us
-        else:
-            self._see_aside(phase, state)
+    def _see(self, state: RobotState) -> None:
+        self._watch.see(state, self._loop.time())
+        if self._watch.completed is not None and not self._ended.done():
+            self._ended.set_result(self._watch.completed)
         self._changed.set()
 
-    def _see_aside(self, phase: Phase, state: RobotState) -> None:
-        """Take in a state from before or after the motion itself."""
-        self._seen |= phase is Phase.APPROACH
-        if self._motion_ended_us is None and self._motion_began_us is not None:
-            self._motion_ended_us = state.time_us
-        over = phase is Phase.NONE and (self._seen or state.time_us > self.accepted_us + _SETTLE_US)
-        if over and not self.ended.done():
-            self.ended.set_result(not state.stopped_early and not self._cut_short)
-
-    def fail(self, error: RoteError) -> None:
+    def _fail(self, error: RoteError) -> None:
         """The robot was lost."""
-        if not self.ended.done():
-            self.ended.set_exception(error)
-            self.ended.exception()  # raised where it is awaited; nobody else need be told
-
-    @property
-    def _cut_short(self) -> bool:
-        """Whether it moved for much less than it takes: some wires do not tell of others' stops."""
-        if self._motion_began_us is None or self._motion_ended_us is None or self._loops:
-            return False
-        moved_s = (self._motion_ended_us - self._motion_began_us) / 1e6
-        return moved_s < _MOST_OF_IT * self.duration_s - _SETTLE_US / 1e6
-
-    @property
-    def progress(self) -> Progress | None:
-        """How far it is, by the newest state; None before the first."""
-        state = self._newest
-        if state is None:
-            return None
-        elapsed_s, rounds = 0.0, 0.0
-        if self._motion_began_us is not None:
-            elapsed_s = (state.time_us - self._motion_began_us) / 1e6
-        if self._loops and self.duration_s:
-            rounds, elapsed_s = divmod(elapsed_s, self.duration_s)
-        if state.phase is Phase.RETURN:
-            elapsed_s = self.duration_s
-        elapsed_s = min(elapsed_s, self.duration_s)
-        fraction = elapsed_s / self.duration_s if self.duration_s else 0.0
-        return Progress(
-            phase=state.phase,
-            fraction=fraction,
-            remaining_s=self.duration_s - elapsed_s,
-            round=int(rounds) + 1,
-            state=state,
-        )
+        if not self._ended.done():
+            self._ended.set_exception(error)
+            self._ended.exception()  # raised where it is awaited; nobody else need be told

@@ -7,7 +7,7 @@ from rote.messages import MAX_ACTIONS, RobotState
 from rote.model.family import Build, Modes
 from rote.model.registry import family_of
 from rote.motion.limits import TOLERANCE_RAD
-from rote.robot.base import Actions, ModeReport
+from rote.robot.base import UNTOLD_MODE, Actions, ModeReport
 from rote.text import Act, Text, rad
 
 MAX_TILT_DEG = 15.0
@@ -40,6 +40,7 @@ def findings(
         *_hands(state),
         *_store(actions),
     ]
+    found += _told(state)
     if controller == "":
         found.append(
             Finding(
@@ -50,6 +51,30 @@ def findings(
             )
         )
     return worst_first(found)
+
+
+def _told(state: RobotState) -> list[Finding]:
+    """Return what the robot does not tell, and what that means for who teaches and plays."""
+    found = []
+    if not state.positions_rad:
+        found.append(
+            Finding(
+                Severity.NOTE,
+                "the robot tells no joint positions",
+                "It can be taught and played; there will be no take on this computer.",
+                kind=FindingKind.STATE,
+            )
+        )
+    if not state.phase_told:
+        found.append(
+            Finding(
+                Severity.NOTE,
+                "the robot does not tell what its arms do",
+                "Whether a motion has begun and ended is seen from its joints alone.",
+                kind=FindingKind.STATE,
+            )
+        )
+    return found
 
 
 def _modes(build: Build) -> Modes:
@@ -91,6 +116,15 @@ def _mode(state: RobotState, build: Build) -> list[Finding]:
     mode = ModeReport.of(state.mode, modes)
     if mode.balanced or not build.known:
         return []
+    if mode.id == UNTOLD_MODE:
+        return [
+            Finding(
+                Severity.WARNING,
+                f"nobody knows whether the robot stands balanced: {mode.words}",
+                "Look at it. Whether it can be taught and played, the robot itself will say.",
+                kind=FindingKind.MODE,
+            )
+        ]
     return [
         Finding(
             Severity.ERROR,
@@ -232,7 +266,10 @@ def _store(actions: Actions) -> list[Finding]:
         Finding(
             Severity.WARNING,
             f"all {MAX_ACTIONS} places for taught actions are taken",
-            "Nothing more can be taught until one is deleted; playing works.",
+            Text(
+                "Delete one to teach more, or let the robot decide ({force}); playing works.",
+                force=Act.FORCE,
+            ),
             kind=FindingKind.STORE,
         )
     ]

@@ -23,7 +23,7 @@ from rote.messages import Interpolation, RobotState
 from rote.model.family import Build, Family
 from rote.motion.keyframes import Compressed
 from rote.motion.track import Track
-from rote.robot.base import Actions, ModeReport, TopicMessage
+from rote.robot.base import Actions, ModeReport, TopicMessage, WaitListener
 from rote.robot.playing import Playing
 from rote.robot.streaming import Streaming
 from rote.robot.teaching import Teaching
@@ -68,6 +68,10 @@ class Robot(Protocol):
     def on_topic(self, topic: str, listener: Callable[[TopicMessage], None]) -> Callable[[], None]:
         """Call `listener` with all that is published on a topic; returns what ends that."""
 
+    def on_waiting(self, listener: WaitListener) -> Callable[[], None]:
+        """Call `listener` with each `Waiting` as it begins, None when it is over; returns what ends
+        that."""
+
     async def preflight(self) -> list[Finding]:
         """Return what a person should know before the robot moves, the worst first."""
 
@@ -89,11 +93,18 @@ class Robot(Protocol):
     # ---- teaching and playing -------------------------------------------------------------------
 
     def teach(
-        self, name: str, *, overwrite: bool = False, library: "Library | None" = None
+        self,
+        name: str,
+        *,
+        overwrite: bool = False,
+        force: bool = False,
+        library: "Library | None" = None,
     ) -> Teaching:
         """Teach a motion: joints are soft inside the `async with` block."""
 
-    async def check_teachable(self, name: str, *, overwrite: bool = False) -> bool:
+    async def check_teachable(
+        self, name: str, *, overwrite: bool = False, force: bool = False
+    ) -> bool:
         """Raise what `teach` would; returns whether it would replace an action."""
 
     async def save(self, name: str, duration_s: float) -> None:

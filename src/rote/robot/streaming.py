@@ -29,7 +29,7 @@ from rote.motion.limits import check_positions, check_speeds, most_played_rad_s
 from rote.motion.track import Array, Track
 from rote.motion.whose import a_robot, build_of, hand_joints
 from rote.robot.base import Port, StreamReport, check_seconds
-from rote.robot.playing import ActionPlaying, Playing
+from rote.robot.playing import ActionPlaying, Begin, Playing
 
 RATES_HZ = (50.0, 1000.0)
 SPEEDS = (0.05, 4.0)
@@ -491,7 +491,7 @@ class PoseStreaming(ActionPlaying, Streaming):
         self,
         port: Port,
         name: str,
-        begin: Callable[[], Awaitable[float]],
+        begin: Begin,
         stop: Callable[[], Awaitable[None]],
         ticker: Ticker,
         left_out: tuple[str, ...] = (),

@@ -1,6 +1,7 @@
 """A take: one recording and all that is known of it. It owns its samples; others subscribe."""
 
 from collections.abc import Awaitable, Callable, Sequence
+from enum import Enum
 from pathlib import Path
 
 from rote.client.client_base import listen
@@ -14,6 +15,23 @@ Pauser = Callable[[bool], Awaitable[None]]
 """Asks a robot to pause its own recording, or to go on."""
 
 
+class Lack(Enum):
+    """What a take does not have, because the robot does not tell it."""
+
+    POSITIONS = "positions"
+    """The robot told no joint positions: the action is on the robot, and nothing is here."""
+    JOINTS = "joints"
+    """It did not tell them of all joints: the others stay at rest in the take."""
+    CLOCK = "clock"
+    """It did not tell its time: the take goes by this computer's."""
+    RATE = "rate"
+    """It told them too seldom for a motion to be recognised."""
+
+
+LEAST_RATE_HZ = 10.0
+"""Below this a take misses what a person shows: a wave has two turns a second."""
+
+
 class Take:
     """One recording: being made inside the block, and here on our side after it."""
 
@@ -23,6 +41,13 @@ class Take:
         self.build = build
         self.saved = False
         """Whether the robot has stored it under its name."""
+        self.on_robot = False
+        """Whether the robot keeps it under its name, as far as it said; `saved` once that is
+        seen."""
+        self.robot_s: float | None = None
+        """How long it is by the robot's own list; None where that was not told."""
+        self.lacks: frozenset[Lack] = frozenset()
+        """What the robot did not tell of it."""
         self.paused = False
         self.file: Path | None = None
         """Where it is on our own disk, once the block is over, if it was to be kept."""

@@ -124,8 +124,8 @@ class Teaching:
         take, keeper = self._take, self._keeper
         if keeper is None:
             return
-        if not wanted or take.discarded:
-            await keeper.discard()
+        if not wanted or take.discarded or not take.samples:
+            await keeper.discard()  # a take without a pose is none
         elif take.clock_is_the_robots:
             take.file = await keeper.finish(take.track.marks)
             take.file_problem = keeper.problem

@@ -1,8 +1,8 @@
 """A client's conversation over DDS: the requests and answers of a data channel, and no channel.
 
 DDS has no challenge and no heartbeat. A robot is there once it is heard, and lost when it falls
-silent: it publishes its joints hundreds of times a second. Values go out as they are, for DDS packs
-them itself.
+silent: it publishes its joints hundreds of times a second, or answers when it is asked. Values go
+out as they are, for DDS packs them itself.
 """
 
 from rote.session.rpc import RpcSession
@@ -33,6 +33,10 @@ class DdsSession(RpcSession):
     def hear(self, now: float) -> None:
         """The robot has said something, whatever it was."""
         self._heard_at = now
+
+    def silent_s(self, now: float) -> float:
+        """Return for how long nothing was heard of a robot that is there; else 0."""
+        return now - self._heard_at if self.state is State.READY else 0.0
 
     def answer(self, response: rpc.Response, now: float) -> None:
         """Take in a response. All clients see all responses, so most are somebody else's."""

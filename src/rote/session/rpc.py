@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 from rote.errors import BadRequestError, DecodeError, LocalProtocolError
 from rote.session.events import Opened, PeerLost, Unanswered
 from rote.session.rpc_rules import LIMITS_S as LIMITS_S
+from rote.session.rpc_rules import PATIENT_S as PATIENT_S
 from rote.session.rpc_rules import TRANSITIONS as TRANSITIONS
 from rote.session.rpc_rules import Answered as Answered
 from rote.session.rpc_rules import Asked as Asked

@@ -55,6 +55,11 @@ TRANSITIONS: dict[tuple[State, Input], State] = {
 }
 
 
+PATIENT_S = 6.0
+"""How long a person's program waits for an answer while the robot is otherwise heard: a busy robot
+was seen to take 4 s, and a stop that was carried out must not look as if it was not."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timing:
     """All waiting times, in seconds."""

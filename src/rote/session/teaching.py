@@ -12,7 +12,7 @@ again no later than `due`. The same class plays both roles:
 """
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum, IntEnum, auto
 
 from rote import messages as m
@@ -134,6 +134,8 @@ class TeachingSession:
         """CLIENT: ask for all joints. ROBOT: what the client asked for."""
         self.dropped: Counter[str] = Counter()
         """What arrived and was not used, by reason."""
+        self.clockless = False
+        """CLIENT: whether the robot does not tell its time, so that states have `now` instead."""
         self._sequence = 0
         self._outgoing: list[bytes] = []
         self._events: list[Event | Told] = []
@@ -309,11 +311,16 @@ class TeachingSession:
 
     def _receive_as_client(self, frame: Frame, now: float) -> None:
         if frame.type == _STATE:
-            self._receive_state(wire.decode_state(frame.payload))
+            self._receive_state(wire.decode_state(frame.payload), now)
         elif frame.type == _COMMAND:
             self._receive_reply(frame, now)
 
-    def _receive_state(self, state: m.RobotState) -> None:
+    def _receive_state(self, state: m.RobotState, now: float) -> None:
+        if state.time_us == 0 and state.mode == wire.UNKNOWN_MODE:
+            # A robot that follows the documents alone: they know neither its time nor its phase.
+            self.clockless |= self._newest_us == 0
+            if self.clockless:
+                state = replace(state, time_us=int(now * 1e6), phase_told=False)
         behind_us = self._newest_us - state.time_us
         if self.state is not State.READY or 0 <= behind_us < 1_000_000:
             # Repeated or overtaken. A clock far behind is another life of the robot.

@@ -100,14 +100,7 @@ class DdsDoor:
         self._rest_rad = tuple(build.rest.get(name, 0.0) for name in build.taught)
         self._reader(HAND_TOPIC, types.TEXT, self._take_hand, _COMMANDS)
         self._reader(self._stream_topic, types.LOWCMD, self._obey_arms, _COMMANDS)
-        self.fingers = tuple(map(Fingers, worn))
-        """The hands that it wears."""
-        self.hands_report = True
-        """Whether they say where they are; a hand whose cable is loose does not."""
-        self._hand_states = [self._writer(hand.state_topic, types.HAND_STATE) for hand in worn]
-        for each in self.fingers:
-            obey = partial(self._obey_hand, each)
-            self._reader(each.hand.command_topic, types.HAND_COMMAND, obey, _COMMANDS)
+        self._wear(worn)
         self._waiting: list[tuple[rpc.Request, Answer]] = []
         self._numbers = 0
         self._spent = False
@@ -121,6 +114,17 @@ class DdsDoor:
         self._slow_at = self._battery_at = self._joints_at = self._world.time_s
         self._hands_at = self._world.time_s
         self._open_services()
+
+    def _wear(self, worn: tuple[Hand, ...]) -> None:
+        """Put the hands on: their state topics, and what obeys their commands."""
+        self.fingers = tuple(map(Fingers, worn))
+        """The hands that it wears."""
+        self.hands_report = True
+        """Whether they say where they are; a hand whose cable is loose does not."""
+        self._hand_states = [self._writer(hand.state_topic, types.HAND_STATE) for hand in worn]
+        for each in self.fingers:
+            obey = partial(self._obey_hand, each)
+            self._reader(each.hand.command_topic, types.HAND_COMMAND, obey, _COMMANDS)
 
     @property
     def url(self) -> str:

@@ -659,8 +659,6 @@ def quirks_named(names: Iterable[str]) -> Quirks:
         if not name:
             continue
         if name not in QUIRKS:
-            raise BadRequestError(
-                f"there is no quirk {name!r}", "See which there are: rote sim --quirk list."
-            )
+            raise BadRequestError(f"there is no quirk {name!r}", f"There are: {', '.join(QUIRKS)}.")
         chosen.append(QUIRKS[name])
     return Quirks(chosen)

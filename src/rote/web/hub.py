@@ -12,7 +12,7 @@ from rote.findings import Finding
 from rote.messages import Phase, RobotState
 from rote.motion.files.library import Library
 from rote.robot import preflight
-from rote.robot.base import Actions, ModeReport
+from rote.robot.base import Actions, ModeReport, Waiting, Waits
 from rote.robot.robot import Robot
 from rote.web.clients import Client, Clients, Outbox
 from rote.web.doing import Activity, Doing, Stopped
@@ -25,6 +25,11 @@ STATE_HZ = 30
 _LOOK_EVERY = 3  # states between two looks whether the status has changed
 _BUSY_STATUS_S, _STATUS_S = 0.2, 1.0
 _FINDINGS_S = 1.0
+_WAITS = {
+    Waits.RELEASE: "the arms come to rest",
+    Waits.LISTED: "the robot lists {name!r}",
+}
+"""What is waited for, in words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,9 +94,16 @@ class Hub:
         await self.line.close()
 
     async def _greet(self, robot: Robot) -> None:
+        robot.on_waiting(self._tell_waiting)
         self._controller = await robot.controller()
         self._actions = await robot.actions() if "list" in robot.abilities else Actions((), ())
         self._findings = await robot.preflight() if "list" not in robot.abilities else []
+
+    def _tell_waiting(self, waiting: Waiting | None) -> None:
+        """Tell everybody why nothing happens for a while."""
+        if waiting is not None:
+            what = _WAITS[waiting.why].format(name=waiting.name)
+            self.notify(f"Waiting until {what}, {waiting.most_s:.0f} s at most.")
 
     # ---- the robot ------------------------------------------------------------------------------
 

@@ -182,6 +182,16 @@ class Response:
     data: str = ""
     binary: bytes = b""
 
+    @property
+    def text(self) -> str:
+        """The text of the answer, which some robots send behind it, as bytes."""
+        if self.data or not self.binary:
+            return self.data
+        try:
+            return self.binary.decode(errors="surrogatepass")
+        except UnicodeDecodeError:
+            return ""
+
 
 def topic_of(message: Request | Response) -> str:
     """Return where a request or a response goes."""
@@ -253,7 +263,7 @@ def play_taught(name: str) -> Call:
 
 def rename_taught(name: str, new_name: str) -> Call:
     """Give a taught action another name."""
-    names = {"pre_name": _known(name), "new_name": _new(new_name)}
+    names = {"pre_name": _known(name), "new_name": _new(new_name, None)}
     return Call(ARM, ArmApi.RENAME_TAUGHT, write_json(names))
 
 
@@ -285,8 +295,8 @@ def _known(name: str) -> str:
     return name
 
 
-def _new(name: str) -> str:
-    if problem := m.name_problem(name):
+def _new(name: str, most_bytes: int | None = m.MAX_NAME_BYTES) -> str:
+    if problem := m.name_problem(name, most_bytes):
         raise BadRequestError(f"the name {name!r} cannot be used: {problem}", "Choose another.")
     return name
 

@@ -67,18 +67,25 @@ class Target:
     """None is to be learned from the first state."""
     isolated: bool = True
     """Whether the commands are sent by a process of their own."""
+    seal: Seal = Seal.PLAIN
+    """The checksum of high-level commands to a Go1. Unitree's client sends the plain one, in 200 of
+    200 captured commands; Unitree's library as a robot takes the encrypted one alone."""
     local: int = 0
     """Our own port; 0 is any. By reports, the robot answers to whichever it is asked from."""
 
 
 def read_url(url: str) -> Target:
-    """Read `a1://HOST[:PORT][?level=low|high&dialect=3.2|3.3|3.3.4|go1&sender=process|loop]`."""
+    """Read `a1://HOST[:PORT][?level=low|high&dialect=3.2|3.3|3.3.4|go1&sender=process|loop]`.
+
+    `checksum=plain|encrypted` and `local=PORT` may follow too.
+    """
     parts = split_url(url)
     try:
         asked = dict(parse_qsl(parts.query, strict_parsing=bool(parts.query)))
         level = Level(asked.pop("level", "high"))
         dialect = Dialect(asked.pop("dialect")) if "dialect" in asked else None
         isolated = {"process": True, "loop": False}[asked.pop("sender", "process")]
+        seal = Seal(asked.pop("checksum", Seal.PLAIN.value))
         local = int(asked.pop("local", "0"))
     except (ValueError, KeyError):
         raise _no_url(url) from None
@@ -87,7 +94,13 @@ def read_url(url: str) -> Target:
     host, port = host_and_port(parts.netloc, -1)
     ports = _ports(level, dialect) if port == -1 else (port,)
     return Target(
-        host=host, ports=ports, level=level, dialect=dialect, isolated=isolated, local=local
+        host=host,
+        ports=ports,
+        level=level,
+        dialect=dialect,
+        isolated=isolated,
+        seal=seal,
+        local=local,
     )
 
 
@@ -96,7 +109,8 @@ def _no_url(url: str) -> BadRequestError:
     return BadRequestError(
         f"{url!r} does not name an A1",
         "Write a1://HOST[:PORT], and after a ? any of level=high or low, "
-        f"dialect= one of {known}, sender=process or loop, local=PORT, joined by &.",
+        f"dialect= one of {known}, sender=process or loop, checksum=plain or encrypted (a "
+        "Go1's high level), local=PORT, joined by &.",
     )
 
 
@@ -117,6 +131,7 @@ def walking_url(url: str) -> str:
     port = "" if target.ports == (LOW_PORT,) else f":{target.ports[0]}"
     more = f"&dialect={target.dialect.value}" if target.dialect else ""
     more += "" if target.isolated else "&sender=loop"
+    more += "" if target.seal is Seal.PLAIN else f"&checksum={target.seal.value}"
     return f"a1://{host}{port}?level=high{more}"
 
 
@@ -165,8 +180,7 @@ class A1Client:
         self._loop = asyncio.get_running_loop()
         self._clock = clock_of(self._loop)
         timing = Timing(period_s=_RENEW_S, connect_s=connect_s, stale_s=_STALE_S[target.level])
-        # The maker's Go1 server takes high-level commands with an encrypted checksum alone.
-        seal = Seal.ENCRYPTED if target.level is Level.HIGH else None
+        seal = target.seal if target.level is Level.HIGH else None
         self._session = A1Session(
             Role.CLIENT, target.level, dialect=target.dialect, timing=timing, seal=seal
         )

@@ -430,12 +430,18 @@ class A1(CannotRobot):
         return stats
 
     def teach(
-        self, name: str, *, overwrite: bool = False, library: "Library | None" = None
+        self,
+        name: str,
+        *,
+        overwrite: bool = False,
+        force: bool = False,
+        library: "Library | None" = None,
     ) -> Teaching:
         """Teach a motion: the legs are soft inside the `async with` block, and braked after it.
 
-        The robot must lie or hang: soft legs carry nothing. An A1 keeps no motions of its own, so
-        the take is on our side alone, and with a `library` on our disk while it is made.
+        The robot must lie or hang: soft legs carry nothing, and no `force` changes that. An A1
+        keeps no motions of its own, so the take is on our side alone, and with a `library` on our
+        disk while it is made.
         """
         self._need(Level.LOW, "be taught by hand")
         if overwrite:
@@ -445,7 +451,9 @@ class A1(CannotRobot):
         lesson = LegLesson(self._port, self._soften, self._harden, self._on_end)
         return Teaching(lesson, Take(name, self.build, self._wire, self._pause), library)
 
-    async def check_teachable(self, name: str, *, overwrite: bool = False) -> bool:
+    async def check_teachable(
+        self, name: str, *, overwrite: bool = False, force: bool = False
+    ) -> bool:
         """Raise what `teach` would. It replaces nothing: an A1 keeps no actions."""
         self.teach(name, overwrite=overwrite)
         return False

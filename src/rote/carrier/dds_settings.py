@@ -1,0 +1,117 @@
+"""CycloneDDS's settings: rote's own for one interface, beside those in CYCLONEDDS_URI.
+
+CycloneDDS reads a list of settings, each a text of XML or the address of a file, and joins them. An
+interface that two of them name is an error to it, so rote's part leaves out what the user's has.
+"""
+
+import re
+from pathlib import Path
+from typing import NamedTuple
+from xml.etree import ElementTree
+from xml.sax.saxutils import quoteattr
+
+VARIABLE = "CYCLONEDDS_URI"
+LOOPBACK = "lo"
+_FILE = "file://"
+# A part ends at a comma before the next one; commas inside of XML are followed by something else.
+_PARTS = re.compile(r",(?=\s*(?:<|file://))")
+# On loopback robots are found in both ways: by multicast, as CycloneDDS 11 does there of its own
+# accord, and by asking every port that one could have, as one without multicast has to.
+_LOOPBACK_GENERAL = "<AllowMulticast>spdp</AllowMulticast>"
+_LOOPBACK_DISCOVERY = (
+    "<Discovery><ParticipantIndex>auto</ParticipantIndex>"
+    "<MaxAutoParticipantIndex>60</MaxAutoParticipantIndex>"
+    "<Peers><Peer address='127.0.0.1'/></Peers></Discovery>"
+)
+
+
+class Named(NamedTuple):
+    """What the user's settings say of interfaces."""
+
+    interfaces: tuple[str, ...] = ()
+    """Names and addresses."""
+    deprecated: bool = False
+    """Whether they say it in the way of CycloneDDS 0.9, which excludes the newer one."""
+    problem: str = ""
+    """Why they cannot be read; empty where they can."""
+
+
+def configuration(interface: str, *, named: bool = False) -> str:
+    """Return rote's settings for one interface; where the user `named` it, what is left to say."""
+    loopback = interface == LOOPBACK
+    general = _LOOPBACK_GENERAL if loopback else ""
+    if not named:
+        multicast = " multicast='true'" if loopback else ""
+        chosen = f"<NetworkInterface name={quoteattr(interface)}{multicast}/>"
+        general = f"<Interfaces>{chosen}</Interfaces>{general}"
+    discovery = _LOOPBACK_DISCOVERY if loopback else ""
+    inside = (f"<General>{general}</General>" if general else "") + discovery
+    return f"<CycloneDDS><Domain Id='any'>{inside}</Domain></CycloneDDS>" if inside else ""
+
+
+def joined(before: str | None, interface: str, address: str = "") -> str:
+    """Return the value of CYCLONEDDS_URI for one interface, which may also be named by its address.
+
+    What was there before stays in force.
+    """
+    if not before:
+        return configuration(interface)
+    said = read(before).interfaces
+    named = interface in said or (bool(address) and address in said)
+    return ",".join(part for part in (before, configuration(interface, named=named)) if part)
+
+
+def read(value: str) -> Named:
+    """Return what the settings in CYCLONEDDS_URI say of interfaces."""
+    interfaces: list[str] = []
+    deprecated = False
+    for part in filter(None, map(str.strip, _PARTS.split(value))):
+        try:
+            root = _parsed(part)
+        except (OSError, ElementTree.ParseError, ValueError) as error:
+            return Named(tuple(interfaces), deprecated, f"{part[:60]!r} cannot be read: {error}")
+        for element in root.iter():
+            tag = element.tag.rpartition("}")[2].lower()  # its namespace may be told
+            if tag == "networkinterface":
+                said = (element.get("name"), element.get("address"))
+                interfaces += [each for each in said if each]
+            elif tag == "networkinterfaceaddress" and element.text:
+                deprecated = True
+                interfaces += [each.strip() for each in element.text.split(",")]
+    return Named(tuple(interfaces), deprecated)
+
+
+def _parsed(part: str) -> ElementTree.Element:
+    """Return one part as XML; it may be a piece of it, or a file that holds it."""
+    if not part.startswith("<"):
+        text = Path(part.removeprefix(_FILE)).read_text(encoding="utf-8")
+        part = re.sub(r"<\?xml[^>]*\?>", "", text, count=1)
+    if "<!DOCTYPE" in part or "<!ENTITY" in part:
+        raise ValueError("it defines entities of its own")
+    # The user's own settings, without entities.
+    return ElementTree.fromstring(f"<all>{part}</all>")  # noqa: S314
+
+
+def problem(value: str | None, interface: str, known: tuple[str, ...]) -> tuple[str, str] | None:
+    """Return what in CYCLONEDDS_URI keeps `interface` from being used, and what to do about it.
+
+    `known` are the names and addresses of this computer's interfaces.
+    """
+    if not value:
+        return None
+    named = read(value)
+    if named.problem:
+        return f"{VARIABLE} is set, and {named.problem}", f"Correct it, or unset {VARIABLE}."
+    absent = [each for each in named.interfaces if each not in known]
+    if absent:
+        return (
+            f"{VARIABLE} names the interface {absent[0]!r}, which this computer does not have",
+            f"Name one that is there, or unset {VARIABLE}: then the one of its address is taken.",
+        )
+    if named.deprecated and interface not in named.interfaces:
+        return (
+            f"{VARIABLE} chooses {named.interfaces[0]!r} by NetworkInterfaceAddress, which excludes"
+            f" {interface!r}",
+            f"Name {interface!r} there, or unset {VARIABLE}: then the one of its address is taken.",
+        )
+    return None

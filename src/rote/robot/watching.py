@@ -1,0 +1,248 @@
+"""Whether a motion has begun and is over, by what the robot reports; without I/O or clock.
+
+A robot's yes is no motion. One has begun when the robot says that it plays, or, where it says
+nothing of that, when its taught joints have moved. It is over when the robot says so, or when the
+joints have been still for a while and the motion's time has passed.
+"""
+
+from rote.errors import NoAnswerError, NotBegunError, RoteError, TimeLimitError
+from rote.messages import Phase, RobotState
+from rote.model.family import MAX_MOTION_S, MOVED_RAD, Build
+from rote.robot.base import Progress
+from rote.text import Act, Text
+
+BEGIN_S = 3.0
+"""A motion that was not seen to begin so long after the robot's yes has not begun. A G1 says it up
+to 0.74 s later; one that reports once a second needs almost 2 s."""
+LATE_S = 0.85
+"""So late a robot may say that a motion has begun without it counting as cut short: 0.74 s in the
+logs of a G1, and 0.1 s between two reports."""
+ENDS_S = 30.0
+"""So much longer than the motion a playback may take: a soft move to the first pose, a release of
+about 4 s, and reports that are late."""
+SILENT_S = 5.0
+"""So long a playback goes on without a state; a silent connection is given up after half of it."""
+RESTS_S = 10.0
+"""So long after the robot's yes arms may still come to rest from what was before: a release of a G1
+takes about 4.1 s, and some tell of it 3 s late."""
+STILL_S = 2.0
+"""Joints that did not move for so long are at rest, where the robot does not say so itself: longer
+than a G1 pauses between a motion and its release."""
+_STILL_RAD = 0.02
+"""Smaller than any taught motion, larger than the sway of arms that hold."""
+_MOST_OF_IT = 0.9
+
+
+class MotionWatch:
+    """Follows one motion from the moment it is asked for."""
+
+    def __init__(self, name: str, *, loops: bool = False, most_s: float | None = None) -> None:
+        """`most_s` is how long it may take; else that follows from the motion's duration."""
+        self.name = name
+        self._most_s = most_s
+        self.begun = False
+        """Whether it was seen to begin."""
+        self.completed: bool | None = None
+        """Whether it ran to its end; None until it is over."""
+        self._loops = loops
+        self._duration_s = 0.0
+        self._asked = False
+        self._accepted_at: float | None = None
+        self._begun_at = 0.0
+        self._seen_at = self._resting_at = 0.0
+        self._newest: RobotState | None = None
+        self._before = Phase.NONE
+        self._by_phase = False
+        self._joints: Joints | None = None
+        self._motion_began_us: int | None = None
+        self._motion_ended_us: int | None = None
+
+    def ask(self, build: Build, latest: RobotState | None, now: float) -> None:
+        """Note that the motion is asked for now, of a robot that last reported `latest`."""
+        self._asked, self._seen_at = True, now
+        self._before = Phase.NONE if latest is None else latest.phase
+        self._joints = Joints(build)
+        if latest is not None and latest.positions_rad:
+            self._joints.see(latest, now)
+
+    def accept(self, duration_s: float, now: float) -> None:
+        """Note that the robot said yes; the motion itself takes `duration_s`, 0 if not known."""
+        self._duration_s, self._accepted_at = duration_s, now
+
+    def see(self, state: RobotState, now: float) -> None:
+        """Take in one state."""
+        if not self._asked or self.completed is not None:
+            return
+        self._newest, self._seen_at = state, now
+        resting = not self.begun and _comes_to_rest(state)
+        if resting:
+            self._resting_at = now
+        if self._joints is not None and state.joints_told:
+            if resting:
+                self._joints.forget()
+            self._joints.see(state, now)
+        self._see_phase(state, now)
+        if not self.begun and self._joints is not None and self._joints.moved:
+            self._begin(now)
+            self._motion_began_us = state.time_us
+        self._see_end(state, now)
+
+    def _begin(self, now: float) -> None:
+        self.begun, self._begun_at = True, now
+
+    def _see_phase(self, state: RobotState, now: float) -> None:
+        phase = state.phase
+        if not state.phase_told:
+            return
+        # A phase that came before can only be followed by a later one of the same motion.
+        if phase < self._before:
+            self._before = Phase.NONE
+        if self._before is not Phase.NONE:
+            return  # what went on when it was asked for goes on still
+        # A return alone may be that of arms which were taught before.
+        if phase in (Phase.APPROACH, Phase.PLAYING) and not self._by_phase:
+            self._by_phase, self._motion_began_us = True, None
+            if not self.begun:
+                self._begin(now)
+        if not self._by_phase:
+            return
+        if phase is Phase.PLAYING and self._motion_began_us is None:
+            self._motion_began_us = state.time_us
+        elif phase is not Phase.PLAYING and self._motion_began_us is not None:
+            self._motion_ended_us = self._motion_ended_us or state.time_us
+
+    def _see_end(self, state: RobotState, now: float) -> None:
+        if self._by_phase and state.phase_told:
+            if state.phase is Phase.NONE:
+                self.completed = not state.stopped_early and not self._cut_short
+        elif self.begun and self._joints is not None and state.joints_told and not self._loops:
+            still_s, moved_s = self._joints.still_s(now), now - self._begun_at
+            if still_s >= STILL_S and moved_s >= self._duration_s:
+                short = moved_s - still_s < _MOST_OF_IT * self._duration_s - LATE_S
+                self.completed = not state.stopped_early and not short
+
+    @property
+    def _cut_short(self) -> bool:
+        """Whether it moved for much less than it takes: some wires do not tell of others' stops."""
+        if self._motion_began_us is None or self._motion_ended_us is None or self._loops:
+            return False
+        moved_s = (self._motion_ended_us - self._motion_began_us) / 1e6
+        return moved_s < _MOST_OF_IT * self._duration_s - LATE_S
+
+    # ---- every wait has an end ------------------------------------------------------------------
+
+    def overdue(self, now: float) -> RoteError | None:
+        """Return why nobody should wait any longer; None where there is still time."""
+        if self.completed is not None or self._accepted_at is None:
+            return None
+        if not self.begun:
+            # Arms that still come to rest, or are said to, begin after that.
+            rested_at = min(self._resting_at, self._accepted_at + RESTS_S)
+            since = max(self._accepted_at, rested_at)
+            return self.not_begun() if now - since >= BEGIN_S else None
+        if now - self._seen_at >= SILENT_S:
+            return NoAnswerError(
+                f"the robot has reported no state for {SILENT_S:.0f} s while it plays "
+                f"{self.name!r}; it was told to stop",
+                Text(
+                    "Look at the robot before you touch it. Then ask it: {status}.",
+                    status=Act.STATUS,
+                ),
+            )
+        most_s = self._most_s or (self._duration_s or MAX_MOTION_S) * 1.5 + ENDS_S
+        if not self._loops and now - self._begun_at >= most_s:
+            return TimeLimitError(
+                f"{self.name!r} should be over and the robot still plays after {most_s:.0f} s; "
+                "it was told to stop",
+                Text(
+                    "Look at the robot. If it rests, its reports are wrong: {doctor}.",
+                    doctor=Act.DOCTOR,
+                ),
+            )
+        return None
+
+    def not_begun(self) -> NotBegunError:
+        """Return the error for a motion that the robot said yes to, and that did not begin."""
+        silent = self._newest is None or not (self._newest.phase_told or self._newest.joints_told)
+        seen = "it reports neither what its arms do nor where its joints are"
+        if not silent:
+            seen = "it reports no playback and its joints have not moved"
+        return NotBegunError(
+            f"the robot said yes to {self.name!r} and was not seen to begin within {BEGIN_S:.0f} s:"
+            f" {seen}. It was told to stop",
+            Text(
+                "Look at the robot. See what it reports ({status}) and that it stands balanced; "
+                "then play it again.",
+                status=Act.STATUS,
+            ),
+        )
+
+    def stopped_before_it_began(self, now: float) -> bool:
+        """Whether a stop that was asked for meanwhile has had its effect, and nothing began."""
+        accepted_at = self._accepted_at
+        return not self.begun and accepted_at is not None and now - accepted_at >= LATE_S
+
+    # ---- how far it is --------------------------------------------------------------------------
+
+    @property
+    def progress(self) -> Progress | None:
+        """How far it is, by the newest state; None before the first."""
+        state = self._newest
+        if state is None:
+            return None
+        elapsed_s, rounds = 0.0, 0.0
+        if self._motion_began_us is not None:
+            elapsed_s = (state.time_us - self._motion_began_us) / 1e6
+        if self._loops and self._duration_s:
+            rounds, elapsed_s = divmod(elapsed_s, self._duration_s)
+        if state.phase is Phase.RETURN:
+            elapsed_s = self._duration_s
+        elapsed_s = min(max(elapsed_s, 0.0), self._duration_s)
+        fraction = elapsed_s / self._duration_s if self._duration_s else 0.0
+        return Progress(
+            phase=state.phase,
+            fraction=fraction,
+            remaining_s=self._duration_s - elapsed_s,
+            round=int(rounds) + 1,
+            state=state,
+        )
+
+
+def _comes_to_rest(state: RobotState) -> bool:
+    """Whether the joints move for something that went on before."""
+    return state.phase_told and (state.phase is Phase.RETURN or state.recording)
+
+
+class Joints:
+    """Whether the taught joints have moved, and for how long they have been still."""
+
+    def __init__(self, build: Build) -> None:
+        # Of a machine that is not known, any joint may be one that is taught.
+        self._columns = build.taught_columns or tuple(range(len(build.names)))
+        self._start: tuple[float, ...] | None = None
+        self._last: tuple[float, ...] = ()
+        self._last_moved_at = 0.0
+        self.moved = False
+
+    def see(self, state: RobotState, now: float) -> None:
+        """Take in the positions of one state."""
+        told = state.positions_rad
+        pose = tuple(told[column] for column in self._columns if column < len(told))
+        if self._start is None or len(pose) != len(self._start):
+            self._start = self._last = pose
+            self._last_moved_at = now
+        elif _apart(pose, self._last) > _STILL_RAD:
+            self._last, self._last_moved_at = pose, now
+            self.moved |= _apart(pose, self._start) > MOVED_RAD
+
+    def forget(self) -> None:
+        """Begin anew: what moved so far was something else."""
+        self._start, self.moved = None, False
+
+    def still_s(self, now: float) -> float:
+        """Return for how long nothing has moved."""
+        return now - self._last_moved_at
+
+
+def _apart(one: tuple[float, ...], other: tuple[float, ...]) -> float:
+    return max((abs(a - b) for a, b in zip(one, other, strict=True)), default=0.0)

@@ -1,0 +1,226 @@
+"""Teach, then play, on a robot with the timings of a real G1: it rests first, and rote waits."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+
+import pytest
+
+import virtual
+from rig import Rig, rig
+from rote import messages as m
+from rote.errors import CautionError, NotBegunError, NotSavedError, RefusedError
+from rote.messages import Phase
+from rote.robot.base import Waiting, Waits
+from rote.robot.g1 import G1
+from rote.robot.take import Lack, Take
+
+Story = Callable[[Rig, G1], Awaitable[None]]
+
+
+def tell(story: Story, *quirks: str, wire: str = "services") -> None:
+    async def run() -> None:
+        async with rig(wire, polite=False, quirks=quirks) as one, one.connect() as robot:
+            await story(one, robot)
+
+    virtual.run(run())
+
+
+async def teach(robot: G1, name: str, seconds: float = 1.0) -> Take:
+    async with robot.teach(name) as take:
+        await robot.move_by_hand("wave", seconds)
+        await asyncio.sleep(seconds)
+    return take
+
+
+def test_what_was_taught_is_played_at_once_and_the_wait_is_told() -> None:
+    async def story(one: Rig, robot: G1) -> None:
+        told: list[Waiting | None] = []
+        robot.on_waiting(told.append)
+        take = await teach(robot, "hello")
+        assert take.saved
+        assert take.robot_s is not None
+        assert (await robot.play("hello")).completed
+        begun, ended = told
+        assert begun is not None
+        assert (begun.why, begun.name) == (Waits.LISTED, "hello")
+        assert ended is None
+
+    tell(story)
+
+
+def test_a_motion_that_is_refused_because_the_arms_come_to_rest_is_asked_for_again() -> None:
+    async def story(one: Rig, robot: G1) -> None:
+        told: list[Waiting | None] = []
+        robot.on_waiting(told.append)
+        one.fill(1)
+        async with robot.teach("hello") as take:
+            await asyncio.sleep(0.5)
+            take.discard()
+        with pytest.raises(RefusedError) as caught:
+            await robot._port.ask(m.PlayAction(action=1, name="stored 0"))
+        assert caught.value.code == 7400
+        assert (await robot.play("stored 0")).completed
+        assert [each.why for each in told if each] == [Waits.RELEASE]
+
+    tell(story)
+
+
+def test_one_teaching_follows_another() -> None:
+    async def story(one: Rig, robot: G1) -> None:
+        async with robot.teach("first") as take:
+            await asyncio.sleep(0.5)
+            take.discard()
+        assert (await teach(robot, "second")).saved
+
+    tell(story)
+
+
+def test_arms_that_another_client_uses_are_refused_without_a_wait() -> None:
+    async def story(one: Rig, robot: G1) -> None:
+        one.fill(1)
+        loop = asyncio.get_running_loop()
+        async with one.bystander() as other, other.teach("theirs"):
+            await asyncio.sleep(0.5)
+            began = loop.time()
+            with pytest.raises(RefusedError) as caught:
+                await robot.play("stored 0")
+            assert caught.value.code == 7400
+            assert loop.time() - began < 1.0
+
+    tell(story)
+
+
+def test_whoever_gives_up_while_the_list_is_awaited_learns_that_the_action_is_there() -> None:
+    async def story(one: Rig, robot: G1) -> None:
+        takes: list[Take] = []
+
+        async def work() -> None:
+            async with robot.teach("hello") as take:
+                takes.append(take)
+                await asyncio.sleep(0.5)
+
+        task = asyncio.create_task(work())
+        waiting = asyncio.Event()
+        robot.on_waiting(lambda _: waiting.set())
+        await waiting.wait()
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+        (take,) = takes
+        assert take.on_robot
+        assert not take.saved
+        assert "hello" in {entry.name for entry in one.world.store.entries()}
+
+    tell(story)
+
+
+def test_whoever_gives_up_while_it_is_taught_leaves_nothing_on_the_robot() -> None:
+    async def story(one: Rig, robot: G1) -> None:
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(1.0), robot.teach("hello") as take:
+                await asyncio.sleep(3600)
+        assert not take.on_robot
+        assert not one.world.store.entries()
+
+    tell(story)
+
+
+def test_a_recording_that_the_robot_does_not_list_is_not_called_saved() -> None:
+    async def story(one: Rig, robot: G1) -> None:
+        robot.on_waiting(lambda _: one.world.obey("somebody", m.DeleteAction("hello")))
+        with pytest.raises(NotSavedError) as caught:
+            async with robot.teach("hello") as take:
+                await asyncio.sleep(1.0)
+        assert not take.saved
+        assert take.samples
+        assert "rote takes" in caught.value.remedy
+
+    tell(story)
+
+
+def test_a_robot_that_never_moves_is_told_to_stop() -> None:
+    async def story(one: Rig, robot: G1) -> None:
+        one.fill(1)
+        playing = robot.play("stored 0")
+        with pytest.raises(NotBegunError):
+            await playing
+        assert one.world.state().phase is Phase.NONE
+        assert playing.done
+
+    tell(story, "never-moves")
+
+
+def test_a_stop_before_it_began_ends_a_playback_without_an_error() -> None:
+    async def story(one: Rig, robot: G1) -> None:
+        one.fill(1)
+        playing = await robot.start("stored 0")
+        await robot.stop()
+        assert not (await playing).completed
+
+    tell(story, "never-moves")
+
+
+def test_a_full_robot_is_asked_where_somebody_insists() -> None:
+    async def story(one: Rig, robot: G1) -> None:
+        one.fill(15)
+        with pytest.raises(CautionError, match="rote refuses") as caught:
+            await robot.check_teachable("more")
+        assert "--force" in caught.value.remedy
+        assert not await robot.check_teachable("more", force=True)
+
+    tell(story)
+
+
+def test_an_unknown_mode_is_left_to_the_robot() -> None:
+    async def story(one: Rig, robot: G1) -> None:
+        assert not (await robot.mode()).known
+        assert (await teach(robot, "hello")).saved
+
+    tell(story, "mode-null")
+
+
+def test_a_name_that_is_too_long_for_rote_is_left_to_the_robot_by_a_rename() -> None:
+    async def story(one: Rig, robot: G1) -> None:
+        one.fill(1)
+        with pytest.raises(RefusedError) as caught:
+            await robot.rename("stored 0", "x" * 40)
+        assert not isinstance(caught.value, CautionError)
+
+    tell(story)
+
+
+@pytest.mark.parametrize(
+    ("quirk", "lacks"),
+    [
+        ("no-lowstate", {Lack.POSITIONS}),
+        ("20-slots", {Lack.JOINTS}),
+        ("no-tick", {Lack.CLOCK}),
+        ("lowstate-1hz", {Lack.RATE}),
+        ("no-imu", set()),
+    ],
+)
+def test_a_take_says_what_it_lacks(quirk: str, lacks: set[Lack]) -> None:
+    async def story(one: Rig, robot: G1) -> None:
+        assert (await teach(robot, "hello", 2.0)).lacks == lacks
+
+    tell(story, quirk)
+
+
+def test_a_robot_that_never_says_it_records_is_recorded_all_the_same() -> None:
+    async def story(one: Rig, robot: G1) -> None:
+        take = await teach(robot, "hello")
+        assert take.samples > 40
+
+    tell(story, "no-arm-state")
+
+
+def test_the_documented_frames_alone_are_enough_to_teach_and_to_play() -> None:
+    async def story(one: Rig, robot: G1) -> None:
+        take = await teach(robot, "hello", 2.0)
+        assert take.track.duration_s == pytest.approx(2.0, abs=0.1)
+        report = await robot.play("hello")
+        assert report.completed
+        assert report.seconds > 2.0
+
+    tell(story, "frames-page", wire="memory")

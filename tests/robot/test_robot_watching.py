@@ -1,0 +1,153 @@
+"""When a motion has begun, when it is over, and when nobody should wait any longer."""
+
+from dataclasses import replace
+
+import pytest
+
+from rote.errors import NoAnswerError, NotBegunError, TimeLimitError
+from rote.messages import Phase, RobotState
+from rote.model.g1 import G1_29
+from rote.robot.watching import BEGIN_S, ENDS_S, RESTS_S, SILENT_S, STILL_S, MotionWatch
+
+REST = RobotState(positions_rad=G1_29.rest_rad, velocities_rad_s=(0.0,) * 29, mode=500)
+ARM = G1_29.taught_columns[0]
+LEG = 0
+
+
+def moved(state: RobotState, column: int, by_rad: float) -> RobotState:
+    positions = list(state.positions_rad)
+    positions[column] += by_rad
+    return replace(state, positions_rad=tuple(positions))
+
+
+class Film:
+    """A watch, and states one tenth of a second apart."""
+
+    def __init__(self, duration_s: float = 2.0, *, latest: RobotState | None = REST) -> None:
+        self.now = 100.0
+        self.watch = MotionWatch("wave")
+        self.watch.ask(G1_29, latest, self.now)
+        self.watch.accept(duration_s, self.now)
+
+    def show(self, state: RobotState, seconds: float) -> None:
+        for _ in range(round(seconds * 10)):
+            self.now += 0.1
+            self.watch.see(replace(state, time_us=int(self.now * 1e6)), self.now)
+
+    def shake(self, seconds: float, **how: bool) -> None:
+        """The joints move and the robot says nothing of it."""
+        for turn in range(round(seconds * 10)):
+            self.show(moved(replace(REST, **how), ARM, 0.3 * (1 + turn % 2)), 0.1)  # type: ignore[arg-type]
+
+    def phase(self, phase: Phase, seconds: float) -> None:
+        self.show(replace(REST, phase=phase), seconds)
+
+
+def test_a_robot_that_says_late_that_it_plays_has_played() -> None:
+    film = Film()
+    film.phase(Phase.NONE, 0.7)
+    assert film.watch.overdue(film.now) is None
+    film.phase(Phase.PLAYING, 2.0)
+    film.phase(Phase.RETURN, 4.1)
+    assert film.watch.completed is None
+    film.phase(Phase.NONE, 0.1)
+    assert film.watch.completed is True
+
+
+def test_a_robot_that_says_yes_and_rests_has_not_begun() -> None:
+    film = Film()
+    film.phase(Phase.NONE, BEGIN_S - 0.2)
+    assert film.watch.overdue(film.now) is None
+    film.phase(Phase.NONE, 0.3)
+    assert isinstance(film.watch.overdue(film.now), NotBegunError)
+    assert film.watch.completed is None
+
+
+def test_a_robot_that_says_nothing_at_all_has_not_begun() -> None:
+    film = Film(latest=None)
+    error = film.watch.overdue(film.now + BEGIN_S)
+    assert isinstance(error, NotBegunError)
+    assert "neither" in str(error)
+
+
+def test_the_return_from_a_teaching_is_no_playback() -> None:
+    film = Film()
+    for turn in range(20):  # the arms sink back meanwhile
+        film.show(moved(replace(REST, phase=Phase.RETURN), ARM, 0.5 - turn / 40), 0.1)
+    film.phase(Phase.NONE, BEGIN_S + 0.2)
+    assert film.watch.completed is None
+    assert isinstance(film.watch.overdue(film.now), NotBegunError)
+
+
+def test_a_motion_that_went_on_before_is_another_one() -> None:
+    film = Film(latest=replace(REST, phase=Phase.APPROACH))
+    film.phase(Phase.PLAYING, 1.0)
+    film.phase(Phase.RETURN, 1.0)
+    film.phase(Phase.NONE, 0.2)
+    assert not film.watch.begun
+    film.phase(Phase.APPROACH, 0.2)
+    assert film.watch.begun
+
+
+def test_arms_that_are_said_to_come_to_rest_may_begin_later_but_not_for_ever() -> None:
+    film = Film()
+    film.phase(Phase.RETURN, 5.0)
+    film.phase(Phase.NONE, 0.5)
+    assert film.watch.overdue(film.now) is None
+    film.phase(Phase.RETURN, RESTS_S + BEGIN_S)
+    assert isinstance(film.watch.overdue(film.now), NotBegunError)
+
+
+def test_joints_show_what_a_robot_does_not_say() -> None:
+    film = Film()
+    film.shake(2.5, phase_told=False)
+    assert film.watch.begun
+    film.show(replace(REST, phase_told=False), STILL_S)
+    assert film.watch.completed is None
+    film.show(replace(REST, phase_told=False), 0.3)
+    assert film.watch.completed is True
+
+
+def test_joints_that_rest_long_before_the_end_were_stopped() -> None:
+    film = Film(duration_s=10.0)
+    film.shake(1.0, phase_told=False)
+    film.show(replace(REST, phase_told=False), 8.0)
+    assert film.watch.completed is None
+    film.show(replace(REST, phase_told=False), 2.0)
+    assert film.watch.completed is False
+
+
+def test_legs_that_balance_are_no_motion() -> None:
+    film = Film()
+    for turn in range(40):
+        film.show(moved(REST, LEG, 0.2 * (turn % 2)), 0.1)
+    assert not film.watch.begun
+
+
+@pytest.mark.parametrize("duration_s", [2.0, 0.0])
+def test_a_robot_that_plays_for_ever_is_given_up(duration_s: float) -> None:
+    film = Film(duration_s)
+    most_s = (duration_s or 180.0) * 1.5 + ENDS_S
+    film.phase(Phase.PLAYING, most_s - 1.0)
+    assert film.watch.overdue(film.now) is None
+    film.phase(Phase.PLAYING, 2.0)
+    error = film.watch.overdue(film.now)
+    assert isinstance(error, TimeLimitError)
+    assert not isinstance(error, NotBegunError)
+
+
+def test_a_loop_goes_on_for_ever_as_long_as_it_is_reported() -> None:
+    watch = MotionWatch("wave", loops=True)
+    watch.ask(G1_29, REST, 0.0)
+    watch.accept(2.0, 0.0)
+    watch.see(replace(REST, phase=Phase.PLAYING), 1.0)
+    watch.see(replace(REST, phase=Phase.PLAYING), 4000.0)
+    assert watch.overdue(4000.0) is None
+    assert isinstance(watch.overdue(4000.0 + SILENT_S), NoAnswerError)
+
+
+def test_a_phase_that_is_no_longer_told_is_not_taken_for_the_end() -> None:
+    film = Film()
+    film.phase(Phase.PLAYING, 1.0)
+    film.show(replace(REST, phase=Phase.NONE, phase_told=False), 1.0)
+    assert film.watch.completed is None
