@@ -179,7 +179,9 @@ async def _open_webrtc(wish: _Wish, stack: AsyncExitStack) -> Robot:
     timing = rpc.Timing(connect_s=min(wish.timeout, 3.0), answer_s=rpc.PATIENT_S)
     dial = partial(carrier.dial, target)
     way = ChannelWay(dial, timing)
-    client = ServicesClient(wish.url, way, reconnect=wish.reconnect, build=target.build)
+    client = ServicesClient(
+        wish.url, way, reconnect=wish.reconnect, build=target.build, serial=target.serial
+    )
     await client.open()
     stack.push_async_callback(client.close)
     return _robot(client)

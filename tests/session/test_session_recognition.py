@@ -234,3 +234,23 @@ def test_a_weight_where_a_joint_is_stops_a_stream() -> None:
     problem = identity(0, wanted=wrong).stream_problem()
     assert problem is not None
     assert "weight" in problem[0]
+
+
+# ---- serials ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("serial", "certain"), [("", True), ("E21D0000", True), ("X1", True), ("B42D0000", False)]
+)
+def test_a_serial_of_other_robots_makes_the_machine_uncertain(serial: str, certain: bool) -> None:
+    who = Identity(serial=serial)
+    who.see_motors(5, 35)
+    assert who.build is G1_29
+    assert ("Go2" in who.note) is not certain
+    assert (who.stream_problem() is None) is certain
+
+
+def test_a_serial_alone_names_no_machine() -> None:
+    who = Identity(serial="E21D0000")
+    who.see_motors(0, 35)
+    assert not who.recognised

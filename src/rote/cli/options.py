@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rote.client.wires import EMBEDDED
-from rote.errors import UnsupportedError
 
 if TYPE_CHECKING:
     from rote.robot.base import Waiting
@@ -155,11 +154,11 @@ def need(target: Target, ability: str, what: str, remedy: str = "") -> None:
 
     It is asked before anybody connects; what a robot itself cannot do, it says when it is asked.
     """
-    from rote.client.wires import wire_of, wires_with
+    from rote.client.wires import unsupported, wire_of
 
     wire = wire_of(target.url)
     if ability not in wire.abilities | wire.perhaps:
-        raise UnsupportedError(what, f"{wire.scheme}://", wires_with(ability), remedy)
+        raise unsupported(what, wire.scheme, ability, remedy)
 
 
 @asynccontextmanager

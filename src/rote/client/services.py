@@ -12,7 +12,7 @@ from rote import messages as m
 from rote.client.client_base import LossListener, StateFeed, StateListener
 from rote.client.rpc import RpcConnection, TopicListener, Way
 from rote.client.watchdog import Watchdog
-from rote.client.wires import SERVICES, wires_with
+from rote.client.wires import SERVICES, unsupported
 from rote.errors import (
     CautionError,
     DecodeError,
@@ -73,7 +73,13 @@ class ServicesClient:
     """One client's conversation with one robot's services."""
 
     def __init__(
-        self, url: str, way: Way, *, reconnect: bool = True, build: Build | None = None
+        self,
+        url: str,
+        way: Way,
+        *,
+        reconnect: bool = True,
+        build: Build | None = None,
+        serial: str = "",
     ) -> None:
         self.connection = RpcConnection(url, way, reconnect=reconnect)
         self.connection.greet = self._greet
@@ -83,7 +89,7 @@ class ServicesClient:
         self.abilities = SERVICES
         self.latest: RobotState | None = None
         """The newest state the robot sent."""
-        self.identity = Identity(build)
+        self.identity = Identity(build, serial)
         self.build = self.identity.build
         """Which robot it is. Until it has told its joints: the one named, or the usual G1."""
         self._loop = asyncio.get_running_loop()
@@ -163,7 +169,7 @@ class ServicesClient:
 
     def ready(self, poses: Iterable[m.StreamPose]) -> Callable[[int], bool]:
         """Raise `UnsupportedError`: a robot's services take no poses one by one."""
-        raise UnsupportedError("stream a motion", f"{self.wire}://", wires_with("stream"))
+        raise unsupported("stream a motion", self.wire, "stream")
 
     async def call(self, call: rpc.Call, *, read: bool = False, seen: bool = False) -> rpc.Response:
         """Ask a service; its refusal is raised with words and remedy. See `RpcConnection.call`."""

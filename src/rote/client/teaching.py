@@ -7,8 +7,8 @@ from rote import messages as m
 from rote.carrier import Link, Receiver
 from rote.carrier.udp import UdpLink
 from rote.client.client_base import FromAnywhere, Shell, StateFeed, StateListener, unanswered
-from rote.client.wires import FRAMES, wires_with
-from rote.errors import CautionError, LinkError, RefusedError, UnsupportedError
+from rote.client.wires import FRAMES, unsupported
+from rote.errors import CautionError, LinkError, RefusedError
 from rote.model.family import Build, numbered
 from rote.model.g1 import G1
 from rote.session.events import (
@@ -74,7 +74,7 @@ class TeachingClient(Shell[m.Reply]):
 
     def on_topic(self, topic: str, listener: Callable[[Any], None]) -> Callable[[], None]:
         """Raise `UnsupportedError`: frames have no topics."""
-        raise UnsupportedError("listen to topics", f"{self.wire}://", wires_with("topics"))
+        raise unsupported("listen to topics", self.wire, "topics")
 
     async def ask(self, command: m.Command) -> m.Reply:
         """Send a command and return the robot's reply."""

@@ -7,7 +7,7 @@ for telling which other wire can do what this one cannot.
 from dataclasses import dataclass
 
 from rote.carrier import split_url
-from rote.errors import BadRequestError
+from rote.errors import BadRequestError, UnsupportedError
 
 EMBEDDED = "sim://g1"
 """The URL of the simulated robot that is meant where nobody names one."""
@@ -56,6 +56,8 @@ class Wire:
     """Whether the robot is simulated inside this process, and the URL names its build."""
     has_levels: bool = False
     """Whether a robot there has levels with different abilities: what it is wanted for decides."""
+    stock: bool = False
+    """Whether robots speak it as they are sold."""
     asks: frozenset[str] = frozenset({"build"})
     """What its URLs may ask for behind the `?` wherever they come from, a page included: nothing
     that names a file of this computer."""
@@ -66,13 +68,14 @@ WIRES: dict[str, Wire] = {
     for wire in (
         Wire("udp", "udp://HOST[:PORT]", FRAMES),
         Wire("sim", EMBEDDED, IN_PROCESS, in_process=True, asks=frozenset()),
-        Wire("webrtc", "webrtc://HOST", SERVICES, _SIMULATED, takes_key=True),
+        Wire("webrtc", "webrtc://HOST", SERVICES, _SIMULATED, takes_key=True, stock=True),
         Wire(
             "dds",
             "dds://INTERFACE",
             DDS,
             _SIMULATED | _HANDS,
             is_bus=True,
+            stock=True,
             asks=frozenset({"build", "domain"}),
         ),
         Wire(
@@ -80,6 +83,7 @@ WIRES: dict[str, Wire] = {
             "a1://HOST",
             QUADRUPED,
             has_levels=True,
+            stock=True,
             asks=frozenset({"level", "dialect"}),
         ),
     )
@@ -99,5 +103,30 @@ def wire_of(url: str) -> Wire:
 
 def wires_with(ability: str) -> tuple[str, ...]:
     """Return the schemes of the wires that have an ability, or may have it, as URLs begin."""
-    able = (wire for wire in WIRES.values() if ability in wire.abilities | wire.perhaps)
-    return tuple(f"{wire.scheme}://" for wire in able)
+    return tuple(f"{wire.scheme}://" for wire in _able(ability))
+
+
+def unsupported(what: str, scheme: str, ability: str, remedy: str = "") -> UnsupportedError:
+    """Return the error for what a wire cannot do, with an advice that fits a robot as it is sold.
+
+    `what` completes "the wire cannot ..."; `scheme` is the wire's, without `://`.
+    """
+    return UnsupportedError(
+        what, f"{scheme}://", wires_with(ability), remedy or _advice(scheme, ability)
+    )
+
+
+def _advice(scheme: str, ability: str) -> str:
+    sold = [wire for wire in _able(ability) if wire.stock and wire.scheme != scheme]
+    simulated = [f"{wire.scheme}://" for wire in _able(ability) if not wire.stock]
+    advice = (
+        f"Connect by {' or '.join(f'{wire.scheme}://' for wire in sold)} instead." if sold else ""
+    )
+    if simulated:
+        can = f"A simulated robot can, by {' or '.join(simulated)}."
+        return f"{advice} {can}".strip() if sold else f"No robot can as it is sold. {can}"
+    return advice
+
+
+def _able(ability: str) -> list[Wire]:
+    return [wire for wire in WIRES.values() if ability in wire.abilities | wire.perhaps]

@@ -441,6 +441,8 @@ class Family:
     signalling: int | None = None
     """What `data2` of its WebRTC signalling always is, for example 3: its own key is needed. None
     where the firmware decides."""
+    serials: tuple[str, ...] = ()
+    """How serial numbers of its robots begin, as far as known; others contradict what it says."""
     answers_everybody: bool = True
     """False where no firmware answers a discovery question that does not name its serial."""
     works: Mapping[str, Grade] = field(default_factory=dict)

@@ -405,6 +405,7 @@ G1 = Family(
         Service("motion_switcher", "1.0.0.1"),
     ),
     wires=("sim", "udp", "webrtc", "dds"),
+    serials=("E",),
     works={
         "list": Grade.SEEN,
         "teach": Grade.SEEN,

@@ -276,6 +276,7 @@ R1 = Family(
     modes=R1_MODES,
     services=(Service("arm"), Service("sport", older_name="loco")),
     wires=("sim", "webrtc"),
+    serials=("E",),
     signalling=3,
     answers_everybody=False,
     works=dict.fromkeys(("list", "teach", "play", "rename", "delete", "stop"), Grade.INFERRED),

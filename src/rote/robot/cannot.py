@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable
 from typing import NoReturn
 
 from rote import messages as m
-from rote.client.wires import wires_with
+from rote.client.wires import unsupported
 from rote.errors import UnsupportedError
 from rote.messages import Interpolation
 from rote.motion.keyframes import Compressed
@@ -21,8 +21,9 @@ class CannotRobot:
     _wire: str = ""
 
     def _cannot(self, what: str, ability: str = "", remedy: str = "") -> NoReturn:
-        wires = wires_with(ability) if ability else ()
-        raise UnsupportedError(what, f"{self._wire}://", wires, remedy)
+        if ability:
+            raise unsupported(what, self._wire, ability, remedy)
+        raise UnsupportedError(what, f"{self._wire}://", remedy=remedy)
 
     async def actions(self) -> Actions:
         """Raise: this robot keeps no actions."""

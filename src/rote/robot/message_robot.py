@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from rote import messages as m
 from rote.client.client_base import listen, tell_all
-from rote.client.wires import wires_with
+from rote.client.wires import unsupported, wires_with
 from rote.errors import (
     BadRequestError,
     CautionError,
@@ -346,9 +346,8 @@ class MessageRobot:
 
     def _need_hands(self) -> None:
         """Raise `UnsupportedError` on a wire that has no words for hands."""
-        able = wires_with("hands")
-        if f"{self._port.wire}://" not in able:
-            raise UnsupportedError("play hands", f"{self._port.wire}://", able)
+        if f"{self._port.wire}://" not in wires_with("hands"):
+            raise unsupported("play hands", self._port.wire, "hands")
 
     def _check_streamable(self) -> None:
         """Refuse to stream to a machine that is not known, or whose motors are not."""
@@ -559,7 +558,7 @@ class MessageRobot:
 
     def lie_down(self) -> Awaitable[ModeReport]:
         """Raise: no robot that keeps actions lies down when it is told to."""
-        raise UnsupportedError("lie down", f"{self._port.wire}://", wires_with("lie"))
+        raise unsupported("lie down", self._port.wire, "lie")
 
     def _check_modes(self) -> None:
         """Refuse to put a machine that is not known into another mode."""
@@ -764,7 +763,7 @@ class MessageRobot:
 
     def _need(self, ability: str, what: str) -> None:
         if ability not in self.abilities:
-            raise UnsupportedError(what, f"{self._port.wire}://", wires_with(ability))
+            raise unsupported(what, self._port.wire, ability)
 
 
 def _comes_to_rest(state: RobotState) -> bool:

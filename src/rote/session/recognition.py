@@ -2,8 +2,10 @@
 
 A robot says its `mode_machine` with its joints and the id of its controller's mode. An id that
 only one family has decides first, because other families send the same messages as a G1 and some
-of them use the same numbers for other hardware. Then `mode_machine` decides. A person may name the
-build (`?build=NAME`); where that contradicts the robot it is kept, noted, and nothing is streamed.
+of them use the same numbers for other hardware. Then `mode_machine` decides. A serial that begins
+like one of other robots makes the answer uncertain; it never gives one, because serials of a G1 and
+an R1 begin alike. A person may name the build (`?build=NAME`); where that contradicts the robot it
+is kept, noted, and nothing is streamed.
 """
 
 from collections.abc import Collection
@@ -11,11 +13,13 @@ from typing import NamedTuple
 
 from rote.model.family import Build, Family, numbered
 from rote.model.g1 import G1
-from rote.model.registry import families, names
+from rote.model.registry import families, family_of, names
 from rote.text import Act, Text
 
 UNKNOWN_FAMILIES = {601: "H2"}
 """Ids of modes by which families are recognised that rote has no data of."""
+UNKNOWN_SERIALS = {"B": "Go2"}
+"""How serials of families begin that rote has no data of."""
 _SEND_US = Text(
     "Send us what it says of itself ({status}), the name on its plate and its software's version, "
     "so that rote learns this machine.",
@@ -89,7 +93,9 @@ def _of_family(family: Family, machine: int, mode: int) -> Recognised:
 class Identity:
     """What is known of the machine so far. It changes with what the robot says."""
 
-    def __init__(self, wanted: Build | None = None) -> None:
+    def __init__(self, wanted: Build | None = None, serial: str = "") -> None:
+        """Begin with the build that a person named, and the serial that the robot is known by."""
+        self.serial = serial
         self.wanted = wanted
         """The build that a person named."""
         self.build = wanted or G1.default
@@ -133,7 +139,7 @@ class Identity:
         before = self.build
         found = recognise(self.machine, self._mode, self._slots)
         if self.wanted is None:
-            self.build, self.note, self._agreed = found
+            self.build, self.note, self._agreed = self._by_serial(found)
             self.recognised = found.build.known
         else:
             self.build = self.wanted.at(self.machine)
@@ -143,6 +149,19 @@ class Identity:
         if _same(before, self.build):
             self.build = before  # what was made ready for it stays in use
         return self.build is not before
+
+    def _by_serial(self, found: Recognised) -> Recognised:
+        """Return what was found, with a doubt where the serial is one of other robots."""
+        family = family_of(found.build)
+        own = () if family is None else family.serials
+        others = dict(UNKNOWN_SERIALS)
+        for other in families() if self.serial else ():
+            others.update({start: other.title for start in other.serials if start not in own})
+        whose = next((name for start, name in others.items() if self.serial.startswith(start)), "")
+        if not whose or not found.build.known:
+            return found
+        doubt = f"its serial begins like one of a {whose}"
+        return Recognised(found.build, "; ".join(filter(None, (found.note, doubt))), certain=False)
 
     def _contradiction(self, found: Recognised) -> str:
         """Return how the robot contradicts the build that was named; "" where it does not."""

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rote.client.client_base import listen
-from rote.client.wires import wires_with
+from rote.client.wires import unsupported
 from rote.errors import (
     BadRequestError,
     ProtectionError,
@@ -477,7 +477,7 @@ class A1(CannotRobot):
         driven 500 times a second, and what only warns does not keep an A1 from playing.
         """
         if hands:
-            raise UnsupportedError("play hands", f"{self._wire}://", wires_with("hands"))
+            raise unsupported("play hands", self._wire, "hands")
         self._need(Level.LOW, "play a motion")
         self._check_free()
         motion = a1_motion.prepare(track, self.safety, self._legs().tolist(), speed)
