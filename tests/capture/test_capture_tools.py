@@ -42,7 +42,7 @@ def test_a_broken_capture_is_scrubbed_with_a_note(
     run("scrub", made, copy)
     out = capsys.readouterr().out
     assert "Note:" in out
-    assert "1 parts" in out
+    assert "unknown protocols: 1 packet" in out
 
 
 def test_the_dissector_is_printed_or_written(

@@ -1,4 +1,4 @@
-"""Capture files as arrays: pcap and pcapng, plain or gzipped, from a file or a pipe.
+"""Capture files as arrays: pcap and pcapng, plain or compressed, from a file or a pipe.
 
 A `Capture` is read once, window by window, so memory does not grow with the file:
 
@@ -10,10 +10,8 @@ A `Capture` is read once, window by window, so memory does not grow with the fil
 A file that ends early or breaks in the middle gives every packet before that point, and a warning.
 """
 
-import gzip
 import io
 import sys
-import zlib
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -22,6 +20,7 @@ from typing import IO, NamedTuple, Self, cast
 
 import numpy as np
 
+from rote.capture.read.compressed import format_of, unpacked
 from rote.capture.read.record_scan import GUARD, Bytes, Ints
 from rote.errors import BadRequestError, DecodeError
 
@@ -29,7 +28,6 @@ WINDOW = 4 << 20
 LARGEST_PACKET = 1 << 20
 """A record that claims more is taken for damage: no link rote knows has larger packets."""
 LARGEST_BLOCK = 16 << 20
-_GZIP = b"\x1f\x8b"
 _NG = b"\x0a\x0d\x0d\x0a"
 
 
@@ -52,8 +50,8 @@ class NotACaptureError(DecodeError):
     def __init__(self, path: str, seen: str) -> None:
         super().__init__(
             f"{path} is no capture: {seen}",
-            "rote reads pcap and pcapng, plain or gzipped, as tcpdump, Wireshark and PCAPdroid "
-            "write them.",
+            "rote reads pcap and pcapng, plain or compressed with gzip, zstd or lz4, as tcpdump, "
+            "Wireshark and PCAPdroid write them.",
         )
         self.args = (path, seen)
 
@@ -86,7 +84,7 @@ class Window:
     def _read(self, room: memoryview) -> int:
         try:
             return self.source.readinto1(room)
-        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        except EOFError as error:
             self.trouble = f"the compressed file is damaged ({error})"
             return 0
 
@@ -108,12 +106,8 @@ class Capture:
         """Key log lines that the file itself carries (pcapng decryption secrets)."""
         self._owned: list[AbstractContextManager[object]] = [source]
         buffered = cast("io.BufferedReader", source)
-        if buffered.peek(2)[:2] == _GZIP:
-            opened = gzip.GzipFile(fileobj=buffered)
-            self._owned.append(opened)
-            self.window = Window(opened, window)
-        else:
-            self.window = Window(buffered, window)
+        packed = format_of(buffered.peek(4)[:4])
+        self.window = Window(unpacked(buffered, packed) if packed else buffered, window)
         self.format = ""
 
     def __enter__(self) -> Self:
