@@ -48,8 +48,13 @@ def show(out: Console, report: "Report") -> None:
     seconds = document["seconds"]
     span = "" if seconds is None else f", {seconds:,.1f} s from {document['start']}"
     out.print(f"{document['packets']:,} packets, {document['udp_packets']:,} of UDP{span}")
-    kinds = ", ".join(f"{count:,} {words}" for words, count in document["kinds"].items())
-    out.print(kinds or "nothing that rote reads")
+    counts = ", ".join(f"{count:,} {label}" for label, count in report.accounted.items())
+    out.print(escape(counts) or "no packets")
+    for label, count in document["tunnels"].items():
+        out.print(f"{count:,} packets were read inside {label}")
+    for one in document["icmp"][:_MOST_SIZES]:
+        quotes = "".join(f"; {count:,} quote {quoted}" for quoted, count in one["quotes"].items())
+        out.print(f"{one['packets']:,} {one['message']}{escape(quotes)}")
     records, frames = document["dtls_records"], document["teaching_frames"]
     out.print(f"{records:,} DTLS records; {frames or 'no'} documented teaching frames", end="\n\n")
     for words in report.warnings:

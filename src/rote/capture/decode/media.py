@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from rote.capture.decode.dtls_records import Followed
-from rote.capture.judge.classify import Kind
+from rote.capture.judge.classify import PacketKind
 from rote.capture.read.flow_ids import Interner, distinct
 from rote.capture.read.packets import Batch, big
 
@@ -42,7 +42,7 @@ class Media:
 
     def add(self, flow: np.ndarray, batch: Batch, kinds: np.ndarray) -> None:
         """Take in the media of a batch, with the flow of each datagram."""
-        which = np.flatnonzero(kinds == Kind.RTP)
+        which = np.flatnonzero(kinds == PacketKind.RTP)
         if not which.size:
             return
         heads = batch.heads[which]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from rote.capture.decode.dtls_records import HANDSHAKE, Rows
-from rote.capture.judge.classify import Kind, Kinds
+from rote.capture.judge.classify import PacketKind, PacketKinds
 from rote.capture.read.flow_ids import Numbers, by_number, run_starts
 from rote.capture.read.packets import Batch, big, harmless
 from rote.errors import DecodeError
@@ -68,7 +68,7 @@ class Details:
 
     def __init__(self) -> None:
         self.facts: dict[int, Facts] = {}
-        self._read: Counter[Kind] = Counter()
+        self._read: Counter[PacketKind] = Counter()
 
     def of(self, flow: int) -> Facts | None:
         """Return the facts of a direction, new ones as long as there is room."""
@@ -77,7 +77,7 @@ class Details:
             facts = self.facts[flow] = Facts()
         return facts
 
-    def add(self, flow: Numbers, batch: Batch, kinds: Kinds, records: Rows) -> None:
+    def add(self, flow: Numbers, batch: Batch, kinds: PacketKinds, records: Rows) -> None:
         """Take in a batch."""
         self._count_stun(flow, batch, kinds)
         self._count_records(flow, records)
@@ -97,7 +97,7 @@ class Details:
                 at, length = int(records.at[row]), int(records.length[row])
                 _read_handshake(its, batch.data[at : at + length].tobytes())
 
-    def _worth_reading(self, flow: Numbers, which: np.ndarray, kind: Kind) -> Iterable[int]:
+    def _worth_reading(self, flow: Numbers, which: np.ndarray, kind: PacketKind) -> Iterable[int]:
         """Yield the first few of each flow, without a look at each of the many others."""
         if which.size > _READ_EACH:
             order = by_number(flow[which])
@@ -112,8 +112,8 @@ class Details:
                 self._read[kind] += 1
                 yield index
 
-    def _count_stun(self, flow: Numbers, batch: Batch, kinds: Kinds) -> None:
-        which = np.flatnonzero(kinds == Kind.STUN)
+    def _count_stun(self, flow: Numbers, batch: Batch, kinds: PacketKinds) -> None:
+        which = np.flatnonzero(kinds == PacketKind.STUN)
         if not which.size:
             return
         pairs, counts = np.unique(
@@ -206,6 +206,36 @@ def _read_line(facts: Facts, payload: bytes) -> None:
     _note(facts, line)
 
 
+def _read_hello(facts: Facts, payload: bytes) -> None:
+    """Note the name that a client of TLS asks for."""
+    if payload[:1] != b"\x16" or payload[5:6] != b"\1":
+        return
+    name = server_name(payload[9:])
+    _note(facts, f"server name {name}" if name else "")
+
+
+def server_name(hello: bytes) -> str:
+    """Return the name that the body of a client hello asks for; empty without one."""
+    try:
+        at = 35 + hello[34]
+        at += 2 + int.from_bytes(hello[at : at + 2])
+        at += 3 + hello[at]
+        while at + 4 <= len(hello):
+            kind, size = int.from_bytes(hello[at : at + 2]), int.from_bytes(hello[at + 2 : at + 4])
+            if kind == 0:
+                return hello[at + 9 : at + 4 + size].decode("ascii", errors="replace")
+            at += 4 + size
+    except IndexError:
+        pass
+    return ""
+
+
+def _read_dns(facts: Facts, payload: bytes) -> None:
+    """Note the first name of a message, which in TCP stands behind its length."""
+    behind = int.from_bytes(payload[:2]) + 2 == len(payload)
+    _read_name(facts, payload[2:] if behind else payload)
+
+
 def _read_a1(facts: Facts, payload: bytes) -> None:
     from rote.wire.a1 import codec as a1  # noqa: PLC0415 - rare, and slow to load
 
@@ -215,9 +245,11 @@ def _read_a1(facts: Facts, payload: bytes) -> None:
 
 
 _READERS = {
-    Kind.STUN: _read_stun,
-    Kind.DNS: _read_name,
-    Kind.MDNS: _read_name,
-    Kind.HTTP: _read_line,
-    Kind.A1: _read_a1,
+    PacketKind.STUN: _read_stun,
+    PacketKind.DNS: _read_dns,
+    PacketKind.TLS: _read_hello,
+    PacketKind.SSDP: _read_line,
+    PacketKind.MDNS: _read_name,
+    PacketKind.HTTP: _read_line,
+    PacketKind.A1: _read_a1,
 }

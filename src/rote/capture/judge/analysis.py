@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from rote.capture.decode.dtls_records import APPLICATION, Rows, Tracks
 from rote.capture.decode.media import Media
 from rote.capture.decode.packet_facts import Details
-from rote.capture.judge.classify import Kind, Kinds, name
+from rote.capture.judge.classify import PacketKind, PacketKinds, name
 from rote.capture.judge.flows import Flows
 from rote.capture.read.flow_ids import Numbers, by_number, run_starts
 from rote.capture.read.packets import HEAD, UDP, Batch, Decoder
@@ -106,23 +106,23 @@ class Activity:
         self.width_ns = 100_000_000
         self.moments: dict[int, Ints] = {}
 
-    def add(self, time_ns: Ints, kinds: Kinds) -> None:
+    def add(self, time_ns: Ints, kinds: PacketKinds) -> None:
         """Count a batch."""
         if not time_ns.size:
             return
         moment = time_ns // self.width_ns
         low, high = int(moment.min()), int(moment.max())
         if high - low < _MOST_BUCKETS:
-            table = np.bincount((moment - low) * len(Kind) + kinds)
+            table = np.bincount((moment - low) * len(PacketKind) + kinds)
             self._merge(table, np.arange(low, high + 1))
         else:
             values, number = np.unique(moment, return_inverse=True)
-            self._merge(np.bincount(number.ravel() * len(Kind) + kinds), values)
+            self._merge(np.bincount(number.ravel() * len(PacketKind) + kinds), values)
         while len(self.moments) > _MOST_BUCKETS:
             self._widen()
 
     def _merge(self, table: np.ndarray, moments: np.ndarray) -> None:
-        rows = np.zeros((moments.size, len(Kind)), np.int64)
+        rows = np.zeros((moments.size, len(PacketKind)), np.int64)
         rows.ravel()[: table.size] = table
         for index in np.flatnonzero(rows.any(axis=1)).tolist():
             key = int(moments[index])
@@ -203,7 +203,7 @@ class Analysis:
         self.media.add(flow, batch, kinds)
         self.details.add(flow, batch, kinds, rows)
         self._add_heads(flow, batch, udp)
-        frames = np.flatnonzero(kinds == Kind.TEACHING)
+        frames = np.flatnonzero(kinds == PacketKind.TEACHING)
         if frames.size:
             kind, command = (batch.heads[frames, at] for at in (0, 12))
             self.frames.add(flow[frames], batch.time_ns[frames], kind, command)

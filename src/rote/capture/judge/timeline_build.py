@@ -3,7 +3,7 @@
 import numpy as np
 
 from rote.capture.judge.analysis import Analysis
-from rote.capture.judge.classify import Kind
+from rote.capture.judge.classify import PacketKind
 from rote.capture.judge.conversations import Conversation, Side
 from rote.capture.judge.timeline import Entry, Sent, propose
 
@@ -17,7 +17,7 @@ _SIGNALLING = ("/con_notify", "/con_ing", "/offer")
 def plot(analysis: Analysis, found: list[Conversation]) -> list[Entry]:
     """Return what probably happened, in its order."""
     lines: list[Entry] = []
-    encrypted = [one for one in found if Kind.DTLS in one.kinds]
+    encrypted = [one for one in found if PacketKind.DTLS in one.kinds]
     encrypted.sort(key=lambda one: -one.packets)
     for one in encrypted[:_MOST_CONNECTIONS]:
         lines += _connection(analysis, one)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from rote.capture.judge.classify import Kind
+from rote.capture.judge.classify import PacketKind
 from rote.capture.judge.conversations import Conversation
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ def limits(found: list[Conversation], opened: "Decrypted | None") -> list[str]:
 
     A key brings back what is sealed, and nothing brings back the other.
     """
-    encrypted = [one for one in found if Kind.DTLS in one.kinds]
+    encrypted = [one for one in found if PacketKind.DTLS in one.kinds]
     encrypted.sort(key=lambda one: -one.packets)
     said = [words for one in encrypted for words in _one_way(one)][:_MOST]
     said += [words for one in encrypted for words in _without_handshake(one)][:_MOST]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rote.capture.judge.classify import Kind
+from rote.capture.judge.classify import PacketKind
 from rote.capture.judge.conversations import Side
 from rote.capture.judge.field_statistics import Verdict, field_values, judge
 from rote.capture.judge.sizes import is_acknowledgement
@@ -57,10 +57,10 @@ class Explanation:
 def explain(report: Report) -> Explanation:
     """Walk through both readings on the busiest direction that the documents would speak of."""
     sides = [side for one in report.conversations for side in one.sides]
-    sides = [side for side in sides if side.kinds.get(Kind.DTLS)]
+    sides = [side for side in sides if side.kinds.get(PacketKind.DTLS)]
     if not sides:
         return _nothing(report)
-    side = max(sides, key=lambda side: side.kinds[Kind.DTLS])
+    side = max(sides, key=lambda side: side.kinds[PacketKind.DTLS])
     kept = report.analysis.heads_of(side.number)
     if kept is None:
         return _nothing(report)
@@ -85,7 +85,7 @@ def explain(report: Report) -> Explanation:
 
 
 def _nothing(report: Report) -> Explanation:
-    frames = report.count(Kind.TEACHING)
+    frames = report.count(PacketKind.TEACHING)
     words = (
         f"There are {frames:,} documented teaching frames here, each with a valid CRC-32: this "
         "is rote's own UDP protocol, and the documents' reading of it is the right one."
@@ -150,7 +150,7 @@ def _length(heads: np.ndarray, sizes: np.ndarray) -> Step:
 
 
 def _checksum(report: Report) -> Step:
-    frames = report.count(Kind.TEACHING)
+    frames = report.count(PacketKind.TEACHING)
     return Step(
         "Does any datagram have the documented CRC-32?",
         'All of them, "verified".',

@@ -5,7 +5,7 @@ from html import escape
 
 import numpy as np
 
-from rote.capture.judge.classify import Kind
+from rote.capture.judge.classify import PacketKind
 from rote.capture.judge.timeline import iso
 from rote.capture.report.report import Report
 
@@ -153,20 +153,33 @@ def _bars(table: np.ndarray, labels: Sequence[str], foot: tuple[str, str]) -> st
     )
 
 
+def _shown(report: Report, kind: PacketKind) -> PacketKind:
+    """Return what packets of a kind mostly turned out to be, with the rest of their flows."""
+    moved = {new: 0 for one in report.conversations for old, new in one.moved if old == kind}
+    for one in report.conversations:
+        for (old, new), count in one.moved.items():
+            if old == kind:
+                moved[new] += count
+    return max(moved, key=moved.__getitem__) if moved and kind not in report.totals else kind
+
+
 def _activity(report: Report) -> str:
     activity = report.analysis.activity
     if not activity.moments:
         return '<p class="dim">No packets.</p>'
     low, high = min(activity.moments), max(activity.moments)
     columns = min(_COLUMNS, high - low + 1)
-    kinds = [kind for kind in Kind if report.analysis.flows.kind_totals().get(kind)]
-    kinds = sorted(kinds, key=lambda kind: -report.totals.get(kind, 0))[: len(_COLOURS)]
-    table = np.zeros((len(kinds), columns))
+    shown = {kind: _shown(report, kind) for kind in report.analysis.flows.kind_totals()}
+    labels = sorted(set(shown.values()), key=lambda kind: -report.totals.get(kind, 0))
+    labels = labels[: len(_COLOURS)]
+    table = np.zeros((len(labels), columns))
     for moment, counts in activity.moments.items():
         column = (moment - low) * columns // (high - low + 1)
-        table[:, column] += counts[[int(kind) for kind in kinds]]
+        for kind, label in shown.items():
+            if label in labels:
+                table[labels.index(label), column] += counts[int(kind)]
     ends = iso(low * activity.width_ns), iso((high + 1) * activity.width_ns)
-    return _bars(table, [kind.words for kind in kinds], ends)
+    return _bars(table, [kind.label for kind in labels], ends)
 
 
 def _histogram(report: Report) -> str:
