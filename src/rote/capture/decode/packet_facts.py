@@ -1,8 +1,10 @@
 """What single packets say, where it is worth reading them: a few of each kind and flow."""
 
+import re
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
@@ -21,7 +23,21 @@ _READ_IN_ALL = 256
 _MAX_FACTS = 4096
 """Flows of which such facts are kept."""
 _MAX_HANDSHAKE = 512
-_MAX_WORDS = 32
+_MAX_BODY, _MAX_TRANSACTIONS = 4096, 4096
+_CONTENT_LENGTH = re.compile(rb"(?im)^content-length: *(\d{1,9})\r?$")
+_TRANSACTION = slice(8, 20)
+_MAX_NOTES = 32
+
+
+class HttpNote(NamedTuple):
+    """The start of a request or a response."""
+
+    time_ns: int
+    line: str
+    body_bytes: int
+    """As the header says it, else what the segment holds."""
+    body: bytes
+    """As far as it is in the same segment."""
 
 
 @dataclass(slots=True)
@@ -43,8 +59,14 @@ class Facts:
     """Handshake messages, in their order."""
     resent: int = 0
     """Handshake messages that were sent again."""
-    words: set[str] = field(default_factory=set)
+    notes: set[str] = field(default_factory=set)
     """Names asked for, lines of HTTP, dialects."""
+    http: list[HttpNote] = field(default_factory=list)
+    """The first lines of HTTP, in their order."""
+    asked: set[bytes] = field(default_factory=set)
+    """Transactions of STUN requests that were sent this way..."""
+    answered: set[bytes] = field(default_factory=set)
+    """...and of answers."""
     assembler: dtls.HandshakeAssembler | None = None
     _seen: set[tuple[int, int, int]] = field(default_factory=set)
     _read: dict[int, int] = field(default_factory=dict)
@@ -88,6 +110,8 @@ class Details:
                 facts = self.facts[int(flow[index])]
                 try:
                     read(facts, batch.payload(index))
+                    if kind is PacketKind.HTTP:
+                        _read_http(facts, int(batch.time_ns[index]), batch.payload(index))
                 except DecodeError:
                     continue
         first = np.flatnonzero((records.type == HANDSHAKE) & (records.epoch == 0))
@@ -122,7 +146,17 @@ class Details:
         for pair, count in zip(pairs.tolist(), counts.tolist(), strict=True):
             facts = self.of(pair >> 16)
             if facts is not None:
-                facts.stun[_stun_words(pair & 0xFFFF)] += count
+                facts.stun[_stun_label(pair & 0xFFFF)] += count
+
+        answers = (big(batch.heads[which], 0) & 0x0100).astype(np.bool_).tolist()
+        numbers = np.ascontiguousarray(batch.heads[which, _TRANSACTION]).view("V12").ravel()
+        flows = flow[which].tolist()
+        for its, answer, number in zip(flows, answers, numbers.tolist(), strict=True):
+            facts = self.facts.get(its)
+            if facts is not None:
+                seen = facts.answered if answer else facts.asked
+                if len(seen) < _MAX_TRANSACTIONS:
+                    seen.add(number)
 
     def _count_records(self, flow: Numbers, records: Rows) -> None:
         if not records.datagram.size:
@@ -137,7 +171,7 @@ class Details:
                 facts.versions.add(version.value)
 
 
-def _stun_words(kind: int) -> str:
+def _stun_label(kind: int) -> str:
     class_ = kind >> 7 & 2 | kind >> 4 & 1
     method = kind & 0xF | kind >> 1 & 0x70 | kind >> 2 & 0xF80
     return stun.Message(class_, bytes(12), (), method).words
@@ -145,11 +179,11 @@ def _stun_words(kind: int) -> str:
 
 def _read_stun(facts: Facts, payload: bytes) -> None:
     message = stun.decode(payload)
-    if message.username and len(facts.users) < _MAX_WORDS:
+    if message.username and len(facts.users) < _MAX_NOTES:
         facts.users.add(harmless(message.username))
     if message.controlling is not None:
         facts.controlling.add(message.controlling)
-    if message.mapped is not None and len(facts.mapped) < _MAX_WORDS:
+    if message.mapped is not None and len(facts.mapped) < _MAX_NOTES:
         host, port = message.mapped
         facts.mapped.add(f"{host}:{port}" if ":" not in host else f"[{host}]:{port}")
 
@@ -172,9 +206,9 @@ def _read_handshake(facts: Facts, content: bytes) -> None:
 
 def _read_message(facts: Facts, message: dtls.Handshake) -> None:
     known = message.type in set(dtls.HandshakeType)
-    words = dtls.HandshakeType(message.type).name if known else f"type {message.type}"
-    if len(facts.messages) < _MAX_WORDS:
-        facts.messages.append(words.lower().replace("_", " "))
+    label = dtls.HandshakeType(message.type).name if known else f"type {message.type}"
+    if len(facts.messages) < _MAX_NOTES:
+        facts.messages.append(label.lower().replace("_", " "))
     said = hs.decode_handshake(message)
     if isinstance(said, hs.ClientHello):
         facts.offered = said.cipher_suites
@@ -187,9 +221,9 @@ def _read_message(facts: Facts, message: dtls.Handshake) -> None:
         facts.versions.update(said.versions)
 
 
-def _note(facts: Facts, words: str) -> None:
-    if words and len(facts.words) < _MAX_WORDS:
-        facts.words.add(harmless(words))
+def _note(facts: Facts, note: str) -> None:
+    if note and len(facts.notes) < _MAX_NOTES:
+        facts.notes.add(harmless(note))
 
 
 def _read_name(facts: Facts, payload: bytes) -> None:
@@ -204,6 +238,16 @@ def _read_name(facts: Facts, payload: bytes) -> None:
 def _read_line(facts: Facts, payload: bytes) -> None:
     line = payload.split(b"\r\n", 1)[0][:120].decode(errors="replace")
     _note(facts, line)
+
+
+def _read_http(facts: Facts, time_ns: int, payload: bytes) -> None:
+    """Note when a request or a response came, and how long its body is."""
+    head, _, body = payload.partition(b"\r\n\r\n")
+    line = harmless(head.split(b"\r\n", 1)[0][:120].decode(errors="replace"))
+    stated = _CONTENT_LENGTH.search(head)
+    size = int(stated[1]) if stated else len(body)
+    if len(facts.http) < _READ_EACH:
+        facts.http.append(HttpNote(time_ns, line, size, body[:_MAX_BODY]))
 
 
 def _read_hello(facts: Facts, payload: bytes) -> None:

@@ -136,8 +136,8 @@ class Conversation:
             said["dtls"] = self._dtls()
         if media := self._media():
             said["media"] = media
-        if words := sorted({word for side in self.sides for word in side.facts.words}):
-            said["words"] = words
+        if notes := sorted({note for side in self.sides for note in side.facts.notes}):
+            said["words"] = notes
         return said
 
     def _stun(self) -> dict[str, Any]:
@@ -153,8 +153,14 @@ class Conversation:
             "messages": dict(messages),
             "users": sorted(set().union(*(side.facts.users for side in self.sides))),
             "roles": roles,
+            "unanswered": sum(map(self.unanswered, self.sides)),
             "mapped": sorted(set().union(*(side.facts.mapped for side in self.sides))),
         }
+
+    def unanswered(self, side: Side) -> int:
+        """Return how many STUN requests of one side have no answer in the capture."""
+        others = [other.facts.answered for other in self.sides if other is not side]
+        return len(side.facts.asked.difference(*others))
 
     def _dtls(self) -> dict[str, Any]:
         suite = self.suite()

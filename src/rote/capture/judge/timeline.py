@@ -17,7 +17,7 @@ from rote.capture.judge.sizes import DATA, HEADER, Cipher, is_acknowledgement
 from rote.capture.read.flow_ids import among
 from rote.capture.read.record_scan import Ints
 
-MOST_SURE = 0.95
+MAX_CONFIDENCE = 0.95
 """No proposal from sizes and times is surer than this."""
 _SECOND = 1_000_000_000
 _SACK = 16
@@ -27,6 +27,15 @@ _SUBSCRIBE = {
     for verb in ("subscribe", "unsubscribe")
     for topic in ("rt/arm/action/state", "rt/lf/lowstate", "rt/lf/bmsstate", "rt/lf/sportmodestate")
 }
+_TOGGLE_BYTES = 52
+"""Subscribing to `rt/arm/action/state`, or giving it up: 50 and 52 bytes, padded to four."""
+_LEAST_NAMED_BYTES = 140
+"""A request to the arms without a parameter has about 115 bytes, `{"action_name":""}` 20 more."""
+_ASKED_WITHIN_NS = 60_000_000
+_RATE_NS = 3 * _SECOND
+_LEAST_RATE_S = 0.8
+_RISE = 2.5
+"""Acknowledgements a second; ten messages a second bring five or ten more."""
 _EPOCH = datetime(1970, 1, 1)
 """In UTC, as all moments here are."""
 
@@ -81,11 +90,21 @@ def propose(
     if cipher is None:
         return [connected]
     client, robot = sides
+    if robot is not None and not robot.length.size:
+        robot = None  # it may have answered STUN and nothing else was captured
     said = _messages(client, cipher.overhead)
     heartbeat, rest = _heartbeat(said)
     taught, empty_request = _taught(rest)
     found = [connected, *heartbeat, *taught, *_subscribed(rest, cipher.overhead)]
-    found += _listed(rest, empty_request, taught)
+    acknowledged = _acknowledgements(client, cipher.overhead)
+    played = [] if robot is not None else _played(rest, acknowledged, taught, cipher.overhead)
+    stops = [(play.end_ns or 0) for play in played]
+    found += played
+    found += [
+        entry
+        for entry in _listed(rest, empty_request, taught)
+        if not any(abs(entry.start_ns - stop) < _SECOND for stop in stops)
+    ]
     if robot is not None:
         states = _state_changes(_messages(robot, cipher.overhead))
         found = _confirmed(found, states, rest)
@@ -102,6 +121,11 @@ def _messages(sent: Sent, overhead: int) -> Sent:
         order = np.argsort(time_ns, kind="stable")
         time_ns, length = time_ns[order], length[order]
     return Sent(time_ns, length)
+
+
+def _acknowledgements(sent: Sent, overhead: int) -> Ints:
+    """Return when plain acknowledgements were sent, in order."""
+    return np.sort(sent.time_ns[is_acknowledgement(sent.length, overhead)])
 
 
 def _alike(said: Sent, length: int) -> np.ndarray:
@@ -180,7 +204,7 @@ def _taught(said: Sent) -> tuple[list[Entry], int | None]:
                 end, confidence = after[0][0], confidence + 0.15
                 empty_request = after[0][1]
                 evidence += f"; a shorter one ({empty_request + 13} bytes) after them, to end it"
-            found.append(Entry("teach", begin, end, min(confidence, MOST_SURE), evidence))
+            found.append(Entry("teach", begin, end, min(confidence, MAX_CONFIDENCE), evidence))
     return found, empty_request
 
 
@@ -228,6 +252,76 @@ def _subscribed(said: Sent, overhead: int) -> list[Entry]:
         for start, count in zip(starts.tolist(), counts.tolist(), strict=True)
         if count >= 2
     ][:256]
+
+
+def _toggles(said: Sent, overhead: int) -> Ints:
+    """Return when the action state was subscribed to or given up, and nothing else with it.
+
+    Both messages have the same length once they are padded. Several at once are a change of page.
+    """
+    lengths = {overhead + HEADER + DATA + size + -size % 4 for size in _SUBSCRIBE}
+    alike = among(said.length, (*lengths, *(n + _SACK for n in lengths)))
+    times = said.time_ns[alike]
+    wanted = _alike(said, overhead + HEADER + DATA + _TOGGLE_BYTES)[alike]
+    gap = np.diff(times) > _SECOND // 4
+    alone = np.append(True, gap) & np.append(gap, True)
+    return times[wanted & alone] if times.size else times
+
+
+def _rate(times: Ints, start_ns: int, end_ns: int) -> float | None:
+    """Return how many a second there are between two moments; None if they are too close."""
+    span_s = (end_ns - start_ns) / _SECOND
+    if span_s < _LEAST_RATE_S:
+        return None
+    low, high = np.searchsorted(times, (start_ns, end_ns)).tolist()
+    return float(high - low) / span_s
+
+
+def _played(said: Sent, acknowledged: Ints, taught: list[Entry], overhead: int) -> list[Entry]:
+    """Find plays where the robot's direction is missing.
+
+    The app subscribes to the action state and at once asks for an action by its name; while it
+    plays, ten more messages a second come from the robot and are acknowledged.
+    """
+    toggles = _toggles(said, overhead)
+    least = overhead + HEADER + DATA + _LEAST_NAMED_BYTES
+    found: list[Entry] = []
+    for at, begun in enumerate(toggles.tolist()):
+        if found and begun < (found[-1].end_ns or found[-1].start_ns):
+            continue
+        within = (entry.start_ns - _SECOND <= begun <= (entry.end_ns or 0) for entry in taught)
+        asked = _between(said, begun - 1, begun + _ASKED_WITHIN_NS, (least, 1 << 16))
+        if not asked or any(within):
+            continue
+        end_ns = int(toggles[at + 1]) if at + 1 < toggles.size else None
+        earlier = int(toggles[at - 1]) if at else begun - _RATE_NS
+        found.append(_play(said, acknowledged, (earlier, begun, end_ns), asked[0]))
+    return found
+
+
+def _play(
+    said: Sent, acknowledged: Ints, moments: tuple[int, int, int | None], asked: tuple[int, int]
+) -> Entry:
+    """Judge one play by how often the phone acknowledges before, during and after it."""
+    earlier, begun, end_ns = moments
+    last = said.time_ns[-1] if end_ns is None else end_ns
+    before = _rate(acknowledged, max(earlier, begun - _RATE_NS), begun)
+    during = _rate(acknowledged, asked[0] + _SECOND // 2, min(int(last), asked[0] + 4 * _RATE_NS))
+    after = None if end_ns is None else _rate(acknowledged, end_ns, end_ns + _RATE_NS)
+    sure = 0.45
+    evidence = (
+        f"a subscription as long as that to the action state, and "
+        f"{(asked[0] - begun) / 1e6:.0f} ms later a request ({asked[1] + 13} bytes) long enough "
+        "for a name; the robot's direction is missing"
+    )
+    if before is not None and during is not None:
+        rises = during - before >= _RISE
+        sure += 0.2 if rises else -0.15
+        evidence += f"; {before:.0f} acknowledgements a second before, {during:.0f} from then on"
+    if during is not None and after is not None and during - after >= _RISE:
+        sure += 0.1
+        evidence += f", {after:.0f} after the next such message"
+    return Entry("play", asked[0], end_ns, round(sure, 2), evidence)
 
 
 class _Stretch(NamedTuple):
@@ -293,7 +387,7 @@ def _confirmed(
                 and entry.start_ns <= stretch.end_ns
                 and stretch.start_ns <= end
             ):
-                sure = min(MOST_SURE, entry.confidence + 0.1)
+                sure = min(MAX_CONFIDENCE, entry.confidence + 0.1)
                 evidence = f"{entry.evidence}; {words}"
                 result[index] = Entry("teach", entry.start_ns, entry.end_ns, sure, evidence)
                 break

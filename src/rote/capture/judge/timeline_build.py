@@ -2,15 +2,20 @@
 
 import numpy as np
 
+from rote.capture.decode.packet_facts import HttpNote
 from rote.capture.judge.analysis import Analysis
 from rote.capture.judge.classify import PacketKind
 from rote.capture.judge.conversations import Conversation, Side
 from rote.capture.judge.timeline import Entry, Sent, propose
 
-_MOST_CONNECTIONS = 64
-_MOST_ENTRIES = 2000
+_MAX_CONNECTIONS = 64
+_MAX_ENTRIES = 2000
 _SURE = 0.99
 """For what a checksum proves."""
+_LIKELY = 0.8
+"""For what the size of a sealed body suggests."""
+_SHORTEST_ANSWER = 400
+"""A sealed answer with a session description has more bytes, a sealed rejection fewer."""
 _SIGNALLING = ("/con_notify", "/con_ing", "/offer")
 
 
@@ -19,13 +24,13 @@ def plot(analysis: Analysis, found: list[Conversation]) -> list[Entry]:
     lines: list[Entry] = []
     encrypted = [one for one in found if PacketKind.DTLS in one.kinds]
     encrypted.sort(key=lambda one: -one.packets)
-    for one in encrypted[:_MOST_CONNECTIONS]:
+    for one in encrypted[:_MAX_CONNECTIONS]:
         lines += _connection(analysis, one)
     for one in found:
         lines += _signalling(one)
     lines += _frames(analysis)
     lines.sort(key=lambda entry: (entry.start_ns, entry.kind))
-    return lines[:_MOST_ENTRIES]
+    return lines[:_MAX_ENTRIES]
 
 
 def _connection(analysis: Analysis, one: Conversation) -> list[Entry]:
@@ -53,16 +58,45 @@ def _connected(one: Conversation) -> Entry:
 
 
 def _signalling(one: Conversation) -> list[Entry]:
-    asked = sorted(
-        words
-        for side in one.sides
-        for words in side.facts.words
-        if any(path in words for path in _SIGNALLING)
+    """Each offer in clear HTTP with its answer."""
+    notes = sorted(
+        (note, index) for index, side in enumerate(one.sides) for note in side.facts.http
     )
-    if not asked:
-        return []
-    evidence = f"HTTP in the clear: {', '.join(asked)[:200]}"
-    return [Entry("signal", one.first_ns, one.last_ns, _SURE, evidence)]
+    found: list[Entry] = []
+    for at, (asked, side) in enumerate(notes):
+        if not any(path in asked.line for path in _SIGNALLING):
+            continue
+        # The answer is the next response of the other side, before this one asks again.
+        behind = (note for note, which in notes[at + 1 :] if which != side or " HTTP/" in note.line)
+        answer = next(behind, None)
+        if answer is not None and not answer.line.startswith("HTTP/"):
+            answer = None
+        outcome, sure = _outcome(asked, answer)
+        end_ns = None if answer is None else answer.time_ns
+        evidence = f"HTTP in the clear: {asked.line}; {outcome}"
+        found.append(Entry("signal", asked.time_ns, end_ns, sure, evidence))
+    return found
+
+
+def _outcome(asked: HttpNote, answer: HttpNote | None) -> tuple[str, float]:
+    """Say what became of an offer, and how sure that is."""
+    if answer is None:
+        return "no answer in this capture: it timed out, or the answer was not captured", _SURE
+    wait = f"after {(answer.time_ns - asked.time_ns) / 1e6:.0f} ms"
+    if answer.line.split(" ", 2)[1:2] != ["200"]:
+        return f"refused {wait} with {answer.line}", _SURE
+    if "/con_notify" in asked.line:
+        return f"answered {wait}: the robot told its key", _SURE
+    size = f"{answer.body_bytes:,} bytes"
+    if answer.body.lstrip().startswith(b"{"):  # in the clear
+        rejected = b'"reject"' in answer.body
+        outcome = (
+            f"rejected {wait}: the robot has another client" if rejected else f"accepted {wait}"
+        )
+        return outcome, _SURE
+    if answer.body_bytes < _SHORTEST_ANSWER:
+        return f"rejected {wait}: {size} are too few for a sealed answer", _LIKELY
+    return f"accepted {wait}: {size}, as many as a sealed answer has", _LIKELY
 
 
 def _frames(analysis: Analysis) -> list[Entry]:

@@ -146,7 +146,7 @@ def survey(capture: Capture, *, stream: bool = False, head: int = 0) -> Analysis
 def written(capture: Capture, analysis: Analysis, opened: "Decrypted | None" = None) -> Report:
     """Return the report on a capture that has been read."""
     found = conversations(analysis)
-    warnings = [*capture.warnings, *_doubts(analysis)]
+    warnings = [*capture.warnings, *_doubts(analysis), *_unanswered(found)]
     lines = plot(analysis, found)
     if opened is not None:
         warnings += [problem.words for problem in opened.problems]
@@ -252,6 +252,31 @@ def _decrypted_document(opened: "Decrypted | None") -> dict[str, Any] | None:
         "requests": [pair.document() for pair in opened.pairs],
         "problems": [problem._asdict() for problem in opened.problems],
     }
+
+
+def _unanswered(found: list[Conversation]) -> list[str]:
+    """Tell of STUN requests that nobody answers, the most of them first."""
+    asked = [
+        (count, side.words)
+        for one in found
+        for side in one.sides
+        if PacketKind.STUN in one.kinds
+        and (count := one.unanswered(side))
+        and count == len(side.facts.asked)
+    ]
+    asked.sort(reverse=True)
+    said = [
+        f"{count:,} STUN requests {words} and no answer: nobody was reached this way, or the "
+        "answers were not captured"
+        for count, words in asked[:_MAX_UNANSWERED]
+    ]
+    if rest := asked[_MAX_UNANSWERED:]:
+        count = sum(count for count, _ in rest)
+        said.append(f"{count:,} more STUN requests in {len(rest):,} directions have no answer")
+    return said
+
+
+_MAX_UNANSWERED = 8
 
 
 def _ethertype_label(number: int) -> str:
