@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from rote.capture.judge.classify import PacketKind
-from rote.capture.judge.conversations import Side
+from rote.capture.judge.conversations import Conversation, Side, version_words
 from rote.capture.judge.field_statistics import Verdict, field_values, judge
 from rote.capture.judge.sizes import is_acknowledgement
 from rote.capture.report.report import COMMAND_AT, Report
@@ -76,24 +76,37 @@ def explain(report: Report) -> Explanation:
         _checksum(report),
         _acknowledgements(report, side),
     )
-    conclusion = (
-        "The documents' packets are DTLS 1.2 records of a WebRTC connection. Without the session's "
-        "keys nobody can read what is in them; with a key log, rote can: "
+    one = next(one for one in report.conversations if side in one.sides)
+    return Explanation(f"{report.name}: {side.words}", steps, _conclusion(one), verdict)
+
+
+def _conclusion(one: Conversation) -> str:
+    """Say what the packets are, and whether anybody can read them."""
+    versions = " and ".join(map(version_words, one.versions())) or "DTLS"
+    kind = "a WebRTC connection" if one.name == "WebRTC" else "a connection"
+    said = f"The documents' packets are {versions} records of {kind}. "
+    said += "Without the session's keys nobody can read what is in them"
+    if one.suite() is None:
+        return (
+            f"{said}, and no key log can open them either: the handshake is not in this capture. "
+            "Capture from before the app connects, with a client that writes its keys."
+        )
+    return (
+        f"{said}. The handshake is in this capture, so with the session's key log rote can: "
         "rote capture FILE --keylog KEYS."
     )
-    return Explanation(f"{report.name}: {side.words}", steps, conclusion, verdict)
 
 
 def _nothing(report: Report) -> Explanation:
     frames = report.count(PacketKind.TEACHING)
-    words = (
+    conclusion = (
         f"There are {frames:,} documented teaching frames here, each with a valid CRC-32: this "
         "is rote's own UDP protocol, and the documents' reading of it is the right one."
         if frames
         else "No DTLS record is in this capture, so the two readings do not differ on it. Capture "
         "the phone app while it is connected to a robot, for example with PCAPdroid."
     )
-    return Explanation(report.name, (), words)
+    return Explanation(report.name, (), conclusion)
 
 
 def _first_bytes(heads: np.ndarray) -> Step:
@@ -173,6 +186,6 @@ def _acknowledgements(report: Report, side: Side) -> Step:
     return Step(
         "What are the many short ones?",
         "57-byte commands, sent all the time.",
-        'Most likely SCTP acknowledgements: the phone says "received" to what the robot sends.',
+        'Most likely SCTP acknowledgements: one side says "received" to what the other sends.',
         counted,
     )

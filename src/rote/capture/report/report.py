@@ -246,7 +246,8 @@ def _decrypted_document(opened: "Decrypted | None") -> dict[str, Any] | None:
     if opened is None:
         return None
     return {
-        "sessions": len(opened.sessions),
+        "sessions": sum(session.opened > 0 for session in opened.sessions),
+        "sessions_seen": len(opened.sessions),
         "messages": len(opened.messages),
         "chunks": opened.chunks,
         "requests": [pair.document() for pair in opened.pairs],
