@@ -44,7 +44,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "session",
         "__init__",
     },
-    "__main__": {"cli"},
+    "__main__": {"cli", "capture"},
     "__init__": BASE | {"connection", "motion", "robot", "sim", "sync"},
 }
 

@@ -22,7 +22,7 @@ from capture.capture_files import (
     udp,
     write,
 )
-from rote.capture.decode.dtls_records import Followed
+from rote.capture.decode.dtls_records import FollowedNumbers
 from rote.capture.judge.analysis import Analysis
 from rote.capture.judge.classify import A1_SIZES, PacketKind
 from rote.capture.read.flow_ids import Interner, among, by_number, distinct, run_starts
@@ -231,7 +231,7 @@ def test_keys_beyond_the_limit_share_one_number() -> None:
 
 
 def test_steps_are_followed_across_batches_and_streams() -> None:
-    followed = Followed()
+    followed = FollowedNumbers()
     first = followed.follow(np.array([0, 1, 0, 1]), np.array([5, 100, 6, 102]))
     assert first.step.tolist() == [0, 1, 0, 2]
     assert first.fresh.tolist() == [True, False, True, False]

@@ -10,11 +10,11 @@ import pytest
 from capture import capture_files as files
 from capture.capture_files import PHONE, ROBOT
 from rote.capture.decode.decrypt import decrypt
-from rote.capture.judge.timeline import Entry
+from rote.capture.judge.timeline import TimelineEntry
 from rote.capture.report.report import report
 from rote.capture.synthetic import build
 from rote.capture.synthetic.ethernet import write
-from rote.capture.synthetic.script import Line
+from rote.capture.synthetic.script import ScriptLine
 from rote.wire import channel, rpc
 from rote.wire.rpc import ArmState, Call, Response
 
@@ -26,14 +26,14 @@ class Session:
 
     def __init__(self, seed: int) -> None:
         self.chance = random.Random(seed)
-        self.lines: list[Line] = []
+        self.lines: list[ScriptLine] = []
         self.now_s = 0.3
         self.names = [self.chance.choice(("2026-01-28_21:27:37", "wave", "big greeting two"))]
         self.asked = 0
         self.lines += [
-            Line(0.01, False, channel.Validation("c0ffee" * 4)),
-            Line(0.03, True, channel.Validation(channel.answer_to("c0ffee" * 4))),
-            Line(0.05, False, channel.Validation(channel.VALIDATION_OK)),
+            ScriptLine(0.01, False, channel.Validation("c0ffee" * 4)),
+            ScriptLine(0.03, True, channel.Validation(channel.answer_to("c0ffee" * 4))),
+            ScriptLine(0.05, False, channel.Validation(channel.VALIDATION_OK)),
         ]
 
     def wait(self, low_s: float, high_s: float) -> None:
@@ -41,21 +41,21 @@ class Session:
 
     def ask(self, call: Call, data: str = "") -> None:
         self.asked += 1
-        self.lines.append(Line(self.now_s, True, call.request(self.asked)))
+        self.lines.append(ScriptLine(self.now_s, True, call.request(self.asked)))
         answer = Response(
             service=call.service, api_id=call.api_id, id=self.asked, code=0, data=data
         )
-        self.lines.append(Line(self.now_s + 0.02, False, answer))
+        self.lines.append(ScriptLine(self.now_s + 0.02, False, answer))
 
     def toggle(self, *, on: bool) -> None:
         value = channel.Subscription(rpc.ARM_STATE_TOPIC, wanted=on)
-        self.lines.append(Line(self.now_s, True, value))
+        self.lines.append(ScriptLine(self.now_s, True, value))
 
     def states(self, start_s: float, end_s: float, state: ArmState) -> None:
         at = start_s
         while at < end_s:
             message = channel.Message(rpc.ARM_STATE_TOPIC, rpc.encode_arm_state(state))
-            self.lines.append(Line(at, False, message))
+            self.lines.append(ScriptLine(at, False, message))
             at += 0.1
 
     def play(self) -> None:
@@ -91,20 +91,20 @@ class Session:
 
     def page(self) -> None:
         for topic in (BACKGROUND, "rt/lf/bmsstate", "rt/lf/sportmodestate"):
-            self.lines.append(Line(self.now_s, True, channel.Subscription(topic)))
+            self.lines.append(ScriptLine(self.now_s, True, channel.Subscription(topic)))
             self.now_s += 0.001
 
-    def ended(self) -> list[Line]:
+    def ended(self) -> list[ScriptLine]:
         background = channel.Message(BACKGROUND, "x" * 120)
         for at in range(int(self.now_s * 20) + 40):
-            self.lines.append(Line(at / 20 + 0.11, False, background))
+            self.lines.append(ScriptLine(at / 20 + 0.11, False, background))
         for at in range(1, int(self.now_s / 2)):
             beat = channel.heartbeat_at(1_769_635_657 + 2 * at)
-            self.lines.append(Line(2.0 * at + 0.017, True, beat))
+            self.lines.append(ScriptLine(2.0 * at + 0.017, True, beat))
         return sorted(self.lines, key=lambda line: line.time_s)
 
 
-def lived(seed: int) -> list[Line]:
+def lived(seed: int) -> list[ScriptLine]:
     session = Session(seed)
     for _ in range(session.chance.randrange(4, 9)):
         session.wait(3.2, 6)
@@ -114,7 +114,7 @@ def lived(seed: int) -> list[Line]:
     return session.ended()
 
 
-def both_ways_and_one(seed: int, folder: Path) -> tuple[list[Entry], list[dict[str, Any]]]:
+def both_ways_and_one(seed: int, folder: Path) -> tuple[list[TimelineEntry], list[dict[str, Any]]]:
     """Return the plays that the keys tell, and those that one direction suggests."""
     made = build.webrtc(lived(seed), seed=seed)
     truth = decrypt(made.datagrams, made.keylog).timeline
@@ -131,7 +131,7 @@ def seconds(entry: dict[str, Any], key: str = "start") -> float:
     return int(hours) * 3600 + int(minutes) * 60 + float(rest)
 
 
-Lived = list[tuple[list[Entry], list[dict[str, Any]]]]
+Lived = list[tuple[list[TimelineEntry], list[dict[str, Any]]]]
 
 
 @pytest.fixture(name="sessions", scope="module")

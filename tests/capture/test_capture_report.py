@@ -32,9 +32,10 @@ from capture.capture_files import (
     write,
 )
 from rote.capture.judge.flows import Flows
-from rote.capture.read.packets import Batch
+from rote.capture.read.packets import DatagramBatch
 from rote.capture.report.explain import explain
 from rote.capture.report.html import page
+from rote.capture.report.plain import show_report
 from rote.capture.report.report import report
 from rote.capture.synthetic.build import make
 from rote.cli.capture import app, direct
@@ -266,7 +267,7 @@ def test_each_direction_has_its_first_and_last_time(times: list[int], together: 
         for time, port in zip(part.tolist(), ports.tolist(), strict=True):
             seen.setdefault(port, []).append(time)
         nothing = np.zeros(part.size, np.int64)
-        batch = Batch(
+        batch = DatagramBatch(
             data=np.zeros(0, np.uint8),
             time_ns=part,
             flow_a=np.zeros(part.size, np.uint64),
@@ -554,3 +555,29 @@ def test_only_sessions_that_were_opened_are_counted_as_decrypted(tmp_path: Path)
     own, other = (report(tmp_path / name, keylog=keys).document() for name in ("a.pcap", "b.pcap"))
     assert (own["decrypted"]["sessions"], own["decrypted"]["sessions_seen"]) == (1, 1)
     assert (other["decrypted"]["sessions"], other["decrypted"]["sessions_seen"]) == (0, 1)
+
+
+def test_the_short_way_prints_what_the_command_line_prints(
+    phone: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for options in ([], ["--json"]):
+        assert show_report([str(phone), *options]) is True
+        short = capsys.readouterr().out
+        assert direct([str(phone), *options]) == 0
+        assert capsys.readouterr().out == short
+
+
+def test_the_short_way_leaves_all_else_to_the_command_line(
+    phone: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "text.pcap").write_text("no capture at all", encoding="ascii")
+    others: list[list[str]] = [
+        [],
+        ["--help"],
+        ["-"],
+        ["explain", str(phone)],
+        [str(phone), "--csv"],
+    ]
+    for arguments in (*others, [str(tmp_path / "text.pcap")], [str(tmp_path / "none.pcap")]):
+        assert show_report(arguments) is False
+    assert capsys.readouterr().out == ""

@@ -98,8 +98,8 @@ def test_the_apps_log_is_shown_and_given_as_json(
     faults = channel.Faults(channel.Change.ALL, (channel.Fault(1, 600, 8),))
     lines = [
         *story.webrtc(),
-        story.Line(24.5, False, faults),
-        story.Line(25, False, channel.Faults(channel.Change.ALL)),
+        story.ScriptLine(24.5, False, faults),
+        story.ScriptLine(25, False, channel.Faults(channel.Change.ALL)),
     ]
     rows = [
         f"2026-01-28 21:00:{line.time_s:06.3f} {channel.encode(line.value)!s}" for line in lines

@@ -48,8 +48,8 @@ def applog(
         print_json(_document(log))
         return
     print(f"{log.lines} lines, {log.messages} messages, {log.unknown} lines without one")
-    for at, words in _story(log):
-        print(f"{at}  {words}")
+    for at, event in _events(log):
+        print(f"{at}  {event}")
 
 
 def _document(log: "AppLog") -> dict[str, object]:
@@ -69,7 +69,7 @@ def _document(log: "AppLog") -> dict[str, object]:
     }
 
 
-def _story(log: "AppLog") -> list[tuple[str, str]]:
+def _events(log: "AppLog") -> list[tuple[str, str]]:
     from rote.capture.judge.timeline import iso
 
     rows = [(pair.asked_ns, _asked(pair.name, pair.latency_s, pair.outcome)) for pair in log.pairs]
@@ -78,7 +78,7 @@ def _story(log: "AppLog") -> list[tuple[str, str]]:
         (at, f"{'a fault' if present else 'no longer'}: {fault.words}")
         for at, present, fault in log.faults
     ]
-    return [(iso(at), words) for at, words in sorted(rows)]
+    return [(iso(at), event) for at, event in sorted(rows)]
 
 
 def _asked(name: str, latency_s: float | None, outcome: str) -> str:

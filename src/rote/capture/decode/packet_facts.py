@@ -1,4 +1,4 @@
-"""What single packets say, where it is worth reading them: a few of each kind and flow."""
+"""Facts from single packets: the first few of each kind and flow are read."""
 
 import re
 from collections import Counter
@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rote.capture.decode.dtls_records import HANDSHAKE, Rows
+from rote.capture.decode.dtls_records import HANDSHAKE, RecordRows
 from rote.capture.judge.classify import PacketKind, PacketKinds
 from rote.capture.read.flow_ids import Numbers, by_number, run_starts
-from rote.capture.read.packets import Batch, big, harmless
+from rote.capture.read.packets import DatagramBatch, big, harmless
 from rote.errors import DecodeError
 from rote.wire import dtls, stun
 from rote.wire import dtls_handshake as hs
@@ -41,7 +41,7 @@ class HttpNote(NamedTuple):
 
 
 @dataclass(slots=True)
-class Facts:
+class FlowFacts:
     """What the packets of one direction say."""
 
     stun: Counter[str] = field(default_factory=Counter)
@@ -85,21 +85,23 @@ class Facts:
         return False
 
 
-class Details:
-    """Facts of all directions that have any."""
+class PacketFacts:
+    """FlowFacts of all directions that have any."""
 
     def __init__(self) -> None:
-        self.facts: dict[int, Facts] = {}
+        self.facts: dict[int, FlowFacts] = {}
         self._read: Counter[PacketKind] = Counter()
 
-    def of(self, flow: int) -> Facts | None:
+    def of(self, flow: int) -> FlowFacts | None:
         """Return the facts of a direction, new ones as long as there is room."""
         facts = self.facts.get(flow)
         if facts is None and len(self.facts) < _MAX_FACTS:
-            facts = self.facts[flow] = Facts()
+            facts = self.facts[flow] = FlowFacts()
         return facts
 
-    def add(self, flow: Numbers, batch: Batch, kinds: PacketKinds, records: Rows) -> None:
+    def add(
+        self, flow: Numbers, batch: DatagramBatch, kinds: PacketKinds, records: RecordRows
+    ) -> None:
         """Take in a batch."""
         self._count_stun(flow, batch, kinds)
         self._count_records(flow, records)
@@ -136,7 +138,7 @@ class Details:
                 self._read[kind] += 1
                 yield index
 
-    def _count_stun(self, flow: Numbers, batch: Batch, kinds: PacketKinds) -> None:
+    def _count_stun(self, flow: Numbers, batch: DatagramBatch, kinds: PacketKinds) -> None:
         which = np.flatnonzero(kinds == PacketKind.STUN)
         if not which.size:
             return
@@ -158,7 +160,7 @@ class Details:
                 if len(seen) < _MAX_TRANSACTIONS:
                     seen.add(number)
 
-    def _count_records(self, flow: Numbers, records: Rows) -> None:
+    def _count_records(self, flow: Numbers, records: RecordRows) -> None:
         if not records.datagram.size:
             return
         older = records.version == dtls.Version.DTLS_1_0
@@ -177,7 +179,7 @@ def _stun_label(kind: int) -> str:
     return stun.Message(class_, bytes(12), (), method).words
 
 
-def _read_stun(facts: Facts, payload: bytes) -> None:
+def _read_stun(facts: FlowFacts, payload: bytes) -> None:
     message = stun.decode(payload)
     if message.username and len(facts.users) < _MAX_NOTES:
         facts.users.add(harmless(message.username))
@@ -188,7 +190,7 @@ def _read_stun(facts: Facts, payload: bytes) -> None:
         facts.mapped.add(f"{host}:{port}" if ":" not in host else f"[{host}]:{port}")
 
 
-def _read_handshake(facts: Facts, content: bytes) -> None:
+def _read_handshake(facts: FlowFacts, content: bytes) -> None:
     """Take in a record of an unencrypted handshake; damaged ones say nothing."""
     try:
         for piece in dtls.decode_fragments(content):
@@ -204,7 +206,7 @@ def _read_handshake(facts: Facts, content: bytes) -> None:
         return
 
 
-def _read_message(facts: Facts, message: dtls.Handshake) -> None:
+def _read_message(facts: FlowFacts, message: dtls.Handshake) -> None:
     known = message.type in set(dtls.HandshakeType)
     label = dtls.HandshakeType(message.type).name if known else f"type {message.type}"
     if len(facts.messages) < _MAX_NOTES:
@@ -221,12 +223,12 @@ def _read_message(facts: Facts, message: dtls.Handshake) -> None:
         facts.versions.update(said.versions)
 
 
-def _note(facts: Facts, note: str) -> None:
+def _note(facts: FlowFacts, note: str) -> None:
     if note and len(facts.notes) < _MAX_NOTES:
         facts.notes.add(harmless(note))
 
 
-def _read_name(facts: Facts, payload: bytes) -> None:
+def _read_name(facts: FlowFacts, payload: bytes) -> None:
     labels: list[str] = []
     at = 12
     while at < len(payload) and 0 < payload[at] < 64 and len(labels) < 64:
@@ -235,12 +237,12 @@ def _read_name(facts: Facts, payload: bytes) -> None:
     _note(facts, ".".join(labels)[:255])
 
 
-def _read_line(facts: Facts, payload: bytes) -> None:
+def _read_line(facts: FlowFacts, payload: bytes) -> None:
     line = payload.split(b"\r\n", 1)[0][:120].decode(errors="replace")
     _note(facts, line)
 
 
-def _read_http(facts: Facts, time_ns: int, payload: bytes) -> None:
+def _read_http(facts: FlowFacts, time_ns: int, payload: bytes) -> None:
     """Note when a request or a response came, and how long its body is."""
     head, _, body = payload.partition(b"\r\n\r\n")
     line = harmless(head.split(b"\r\n", 1)[0][:120].decode(errors="replace"))
@@ -250,7 +252,7 @@ def _read_http(facts: Facts, time_ns: int, payload: bytes) -> None:
         facts.http.append(HttpNote(time_ns, line, size, body[:_MAX_BODY]))
 
 
-def _read_hello(facts: Facts, payload: bytes) -> None:
+def _read_hello(facts: FlowFacts, payload: bytes) -> None:
     """Note the name that a client of TLS asks for."""
     if payload[:1] != b"\x16" or payload[5:6] != b"\1":
         return
@@ -274,13 +276,13 @@ def server_name(hello: bytes) -> str:
     return ""
 
 
-def _read_dns(facts: Facts, payload: bytes) -> None:
+def _read_dns(facts: FlowFacts, payload: bytes) -> None:
     """Note the first name of a message, which in TCP stands behind its length."""
     behind = int.from_bytes(payload[:2]) + 2 == len(payload)
     _read_name(facts, payload[2:] if behind else payload)
 
 
-def _read_a1(facts: Facts, payload: bytes) -> None:
+def _read_a1(facts: FlowFacts, payload: bytes) -> None:
     from rote.wire.a1 import codec as a1  # noqa: PLC0415 - rare, and slow to load
 
     frame = a1.inspect(payload)

@@ -13,9 +13,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rote.capture.decode.dtls_records import Rows, split
-from rote.capture.read.flow_ids import Words, among
-from rote.capture.read.packets import UDP, Batch, big
+from rote.capture.decode.dtls_records import RecordRows, split
+from rote.capture.read.flow_ids import KeyParts, among
+from rote.capture.read.packets import UDP, DatagramBatch, big
 from rote.capture.read.record_scan import Ints, column
 from rote.errors import DecodeError
 from rote.wire import discovery
@@ -101,10 +101,10 @@ class Named(NamedTuple):
     """The kinds of a batch, and the DTLS records found on the way."""
 
     kinds: PacketKinds
-    records: Rows
+    records: RecordRows
 
 
-def name(batch: Batch) -> Named:
+def name(batch: DatagramBatch) -> Named:
     """Say what each datagram of a batch is."""
     heads, size = batch.heads, batch.size
     kinds = np.zeros(size.size, np.uint8)
@@ -114,11 +114,11 @@ def name(batch: Batch) -> Named:
         tcp = np.flatnonzero(~udp)
         kinds[tcp] = _segments(batch.part(tcp), first[tcp])
     kinds[np.flatnonzero(udp & (batch.full == 0))] = PacketKind.EMPTY
-    words = first, big(heads, 5, 8)
-    kinds[_teaching(batch, words, kinds == 0)] = PacketKind.TEACHING
+    fields = first, big(heads, 5, 8)
+    kinds[_teaching(batch, fields, kinds == 0)] = PacketKind.TEACHING
     version = first >> 40 & 0xFFFF
     likely = ((version == 0xFEFD) | (version == 0xFEFF)) & (kinds == 0) & (size >= 13)
-    records = split(batch, np.flatnonzero(likely), words)
+    records = split(batch, np.flatnonzero(likely), fields)
     kinds[records.datagram] = PacketKind.DTLS
     rest = np.flatnonzero(kinds == 0)
     if rest.size:
@@ -126,9 +126,9 @@ def name(batch: Batch) -> Named:
     return Named(kinds, records)
 
 
-def _teaching(batch: Batch, words: tuple[Ints, Ints], open_: Mask) -> Where:
+def _teaching(batch: DatagramBatch, fields: tuple[Ints, Ints], open_: Mask) -> Where:
     """A documented frame has a matching CRC; without one it is a DTLS record."""
-    first, middle = words
+    first, middle = fields
     like = ((first >> 16 & _TEACHING_MASK) == _TEACHING_HEAD) & open_
     likely = np.flatnonzero(like & ((middle & _INDICATOR_MASK) == _INDICATOR))
     heads, size = batch.heads[likely], batch.size[likely]
@@ -145,7 +145,7 @@ def _teaching(batch: Batch, words: tuple[Ints, Ints], open_: Mask) -> Where:
     return valid
 
 
-def _passing(batch: Batch, likely: Where, test: Callable[[bytes], bool]) -> Where:
+def _passing(batch: DatagramBatch, likely: Where, test: Callable[[bytes], bool]) -> Where:
     view = batch.data.data
     starts = batch.start[likely]
     ends = starts + batch.size[likely]
@@ -157,7 +157,7 @@ def _passing(batch: Batch, likely: Where, test: Callable[[bytes], bool]) -> Wher
     return np.array(good, np.intp)
 
 
-def _others(batch: Batch, first: Ints) -> PacketKinds:
+def _others(batch: DatagramBatch, first: Ints) -> PacketKinds:
     """Name what is neither DTLS nor a teaching frame. The surest tests come last, and win."""
     heads, size, full = batch.heads, batch.size, batch.full
     kinds = np.zeros(size.size, np.uint8)
@@ -202,7 +202,7 @@ def _is_discovery(payload: bytes) -> bool:
     return document.get("name") == discovery.NAME
 
 
-def _ports(batch: Batch) -> tuple[Ints, Ints]:
+def _ports(batch: DatagramBatch) -> tuple[Ints, Ints]:
     """Return source and destination ports."""
     both = batch.flow_b.view(np.int64)
     return both >> 16 & 0xFFFF, both & 0xFFFF
@@ -224,7 +224,7 @@ def _is_netbios_name(heads: NDArray[np.uint8], at: int) -> Mask:
     return np.asarray(good & (heads[:, at] == _NETBIOS_LABEL))
 
 
-def _name_services(batch: Batch, first: Ints, kinds: PacketKinds) -> None:
+def _name_services(batch: DatagramBatch, first: Ints, kinds: PacketKinds) -> None:
     """Name what keeps a network running. Where there is no mark, the port has to agree too."""
     heads, size, top = batch.heads, batch.size, batch.heads[:, 0]
     source, destination = _ports(batch)
@@ -281,14 +281,14 @@ def _has_name(heads: NDArray[np.uint8], size: Ints) -> Mask:
     return np.asarray(good & (~visible | ((high == 0) & among(low, _CLASSES))))
 
 
-def _is_mdns(flow_a: Words, flow_b: Words) -> Mask:
+def _is_mdns(flow_a: KeyParts, flow_b: KeyParts) -> Mask:
     """DNS to the group for it, or between its ports."""
     ports = flow_b & np.uint64(0xFFFF), flow_b >> np.uint64(16) & np.uint64(0xFFFF)
     group = flow_a & np.uint64(0xFFFF_FFFF) == _MDNS_GROUP
     return np.asarray(group | (ports[0] == _MDNS_PORT) | (ports[1] == _MDNS_PORT))
 
 
-def _segments(batch: Batch, first: Ints) -> PacketKinds:
+def _segments(batch: DatagramBatch, first: Ints) -> PacketKinds:
     """Name TCP segments that begin with a record of TLS, a line of HTTP or a message of DNS."""
     size, full = batch.size, batch.full
     kinds = np.full(size.size, PacketKind.TCP, np.uint8)

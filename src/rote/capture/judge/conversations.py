@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from rote.capture.decode.dtls_records import APPLICATION, Track
-from rote.capture.decode.media import Stream
-from rote.capture.decode.packet_facts import Facts
+from rote.capture.decode.dtls_records import APPLICATION, RecordTrack
+from rote.capture.decode.media import MediaStream
+from rote.capture.decode.packet_facts import FlowFacts
 from rote.capture.judge.analysis import Analysis
 from rote.capture.judge.classify import PacketKind
 from rote.capture.judge.flows import Direction
-from rote.capture.judge.sizes import Cipher, Reading, infer, readings
+from rote.capture.judge.sizes import InferredCipher, SizeReading, infer, readings
 from rote.capture.judge.timeline import iso
 from rote.capture.read.packets import TCP
 from rote.wire import dtls
@@ -20,19 +20,19 @@ from rote.wire import dtls
 _WEBRTC = "WebRTC"
 _SECURED = {PacketKind.RTP: PacketKind.SRTP, PacketKind.RTCP: PacketKind.SRTCP}
 _SAYS_NOTHING = (PacketKind.EMPTY, PacketKind.TCP)
-_MOST_READINGS = 32
+_MAX_READINGS = 32
 
 
 @dataclass(slots=True)
-class Side:
+class FlowSide:
     """One direction, with all that was seen in it."""
 
     direction: Direction
     source: str
     destination: str
-    facts: Facts
-    tracks: list[Track] = field(default_factory=list)
-    streams: list[Stream] = field(default_factory=list)
+    facts: FlowFacts
+    tracks: list[RecordTrack] = field(default_factory=list)
+    streams: list[MediaStream] = field(default_factory=list)
 
     @property
     def number(self) -> int:
@@ -50,13 +50,13 @@ class Side:
         return self.direction.kinds
 
     @property
-    def words(self) -> str:
+    def label(self) -> str:
         """From where to where."""
         return f"{self.source} -> {self.destination}"
 
     @property
     def application_records(self) -> int:
-        """DTLS records that carry what somebody said."""
+        """DTLS records that carry application data."""
         return self.facts.records[APPLICATION]
 
 
@@ -65,7 +65,7 @@ class Conversation:
     """Both directions between two ports."""
 
     protocol: str
-    sides: list[Side]
+    sides: list[FlowSide]
     """One or two; the first is the one that was seen first."""
     name: str = ""
     why: str = ""
@@ -73,8 +73,8 @@ class Conversation:
     """How many packets of each kind went either way."""
     moved: dict[tuple[PacketKind, PacketKind], int] = field(default_factory=dict)
     """Packets that count as another kind than they look like: from, to, how many."""
-    cipher: Cipher | None = None
-    sizes: list[Reading] = field(default_factory=list)
+    cipher: InferredCipher | None = None
+    sizes: list[SizeReading] = field(default_factory=list)
 
     @property
     def packets(self) -> int:
@@ -93,7 +93,7 @@ class Conversation:
 
     @property
     def last_ns(self) -> int:
-        """When it was heard of last."""
+        """When its last packet was sent."""
         return max(side.direction.last_ns for side in self.sides)
 
     def count_as(self, old: PacketKind, new: PacketKind) -> None:
@@ -103,7 +103,7 @@ class Conversation:
             self.kinds[new] = self.kinds.get(new, 0) + count
             self.moved[old, new] = count
 
-    def client(self) -> Side:
+    def client(self) -> FlowSide:
         """Return the side that asks: in WebRTC the one that controls ICE, else the first."""
         for side in self.sides:
             if True in side.facts.controlling:
@@ -157,7 +157,7 @@ class Conversation:
             "mapped": sorted(set().union(*(side.facts.mapped for side in self.sides))),
         }
 
-    def unanswered(self, side: Side) -> int:
+    def unanswered(self, side: FlowSide) -> int:
         """Return how many STUN requests of one side have no answer in the capture."""
         others = [other.facts.answered for other in self.sides if other is not side]
         return len(side.facts.asked.difference(*others))
@@ -177,17 +177,17 @@ class Conversation:
             "handshake_resent": sum(side.facts.resent for side in self.sides),
             "application_records": sum(side.application_records for side in self.sides),
             "tracks": [
-                {"direction": side.words} | track.document()
+                {"direction": side.label} | track.document()
                 for side in self.sides
                 for track in side.tracks
             ],
-            "sizes": [reading._asdict() for reading in self.sizes[:_MOST_READINGS]],
+            "sizes": [reading.document() for reading in self.sizes[:_MAX_READINGS]],
         }
 
     def _media(self) -> list[dict[str, Any]]:
         return [
             {
-                "direction": side.words,
+                "direction": side.label,
                 "source": f"{stream.source:08x}",
                 "packets": stream.packets,
                 "lost": stream.lost,
@@ -236,10 +236,10 @@ def conversations(analysis: Analysis) -> list[Conversation]:
     return list(found.values())
 
 
-def _sides(analysis: Analysis) -> list[Side]:
-    written, nothing = _Written(analysis), Facts()
+def _sides(analysis: Analysis) -> list[FlowSide]:
+    written, nothing = _Written(analysis), FlowFacts()
     sides = [
-        Side(one, written.end(one.source), written.end(one.destination), nothing)
+        FlowSide(one, written.end(one.source), written.end(one.destination), nothing)
         for one in analysis.flows.directions()
     ]
     for number, facts in analysis.details.facts.items():
@@ -342,7 +342,7 @@ def _read_sizes(one: Conversation, analysis: Analysis) -> None:
     if suite is not None and suite.overhead:
         why = f"the handshake chose {suite.name}"
         name = {16: "ChaCha20-Poly1305", 24: "AES-GCM"}[suite.overhead]
-        one.cipher = Cipher(suite.overhead, name, True, why)
+        one.cipher = InferredCipher(suite.overhead, name, True, why)
     else:
         guesses = [guess for part in lengths if (guess := infer(part)) is not None]
         one.cipher = guesses[0] if guesses else None

@@ -1,4 +1,4 @@
-"""Who talked to whom, how much, and when: one row a direction, filled by array arithmetic."""
+"""The table of flows: packets, bytes and times of each direction, filled by array arithmetic."""
 
 from typing import NamedTuple
 
@@ -6,7 +6,7 @@ import numpy as np
 
 from rote.capture.judge.classify import PacketKind, PacketKinds
 from rote.capture.read.flow_ids import Interner, Numbers
-from rote.capture.read.packets import Batch
+from rote.capture.read.packets import DatagramBatch
 
 MAX_FLOWS = 1 << 16
 """Directions that get a row of their own; the packets of all others are counted together."""
@@ -50,7 +50,7 @@ class Flows:
         """Packets of directions that have no row."""
         return self._keys.refused
 
-    def add(self, batch: Batch, kinds: PacketKinds) -> Numbers:
+    def add(self, batch: DatagramBatch, kinds: PacketKinds) -> Numbers:
         """Count a batch and return the direction of each packet."""
         known = len(self._keys)
         flow = self._keys.numbers(batch.flow_a, batch.flow_b)

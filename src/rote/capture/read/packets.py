@@ -98,7 +98,7 @@ _PAYLOAD_AT = 28
 Mask = NDArray[np.bool_]
 
 
-class Batch(NamedTuple):
+class DatagramBatch(NamedTuple):
     """UDP datagrams and TCP segments side by side."""
 
     data: Bytes
@@ -124,9 +124,9 @@ class Batch(NamedTuple):
         start = int(self.start[index])
         return self.data[start : start + int(self.size[index])].tobytes()
 
-    def part(self, which: NDArray[np.generic] | slice) -> "Batch":
+    def part(self, which: NDArray[np.generic] | slice) -> "DatagramBatch":
         """Return some of them."""
-        return Batch(
+        return DatagramBatch(
             self.data,
             self.time_ns[which],
             self.flow_a[which],
@@ -140,7 +140,7 @@ class Batch(NamedTuple):
         )
 
 
-class _Network(NamedTuple):
+class _IpPackets(NamedTuple):
     """IP packets side by side, before what they carry is looked at."""
 
     data: Bytes
@@ -151,8 +151,8 @@ class _Network(NamedTuple):
     end: Ints
     """Where the captured bytes end."""
 
-    def part(self, which: NDArray[np.generic]) -> "_Network":
-        return _Network(self.data, *(column[which] for column in self[1:]))
+    def part(self, which: NDArray[np.generic]) -> "_IpPackets":
+        return _IpPackets(self.data, *(column[which] for column in self[1:]))
 
 
 def rows(data: Bytes, at: Ints, width: int) -> NDArray[np.uint8]:
@@ -174,7 +174,7 @@ def big(table: NDArray[np.uint8], at: int, width: int = 2) -> Ints:
     return table[:, at : at + width].view(f">u{width}")[:, 0].astype(np.int64)
 
 
-class Decoder:
+class PacketDecoder:
     """Reads records; what spans several of them (fragments, addresses) is remembered."""
 
     def __init__(self, head: int = HEAD) -> None:
@@ -200,7 +200,7 @@ class Decoder:
         """Apps that PCAPdroid names behind each packet."""
         self._addresses = Interner(_MAX_ADDRESSES)
 
-    def decode(self, records: Records) -> Iterator[Batch]:
+    def decode(self, records: Records) -> Iterator[DatagramBatch]:
         """Yield the datagrams of `records`, in blocks, in the file's order."""
         self.packets += records.start.size
         for begin in range(0, records.start.size, BLOCK):
@@ -208,7 +208,7 @@ class Decoder:
             part = Records(records.data, *(array[block] for array in records[1:]))
             yield from self._datagrams(self._network(part))
 
-    def _datagrams(self, network: _Network, depth: int = 0) -> Iterator[Batch]:
+    def _datagrams(self, network: _IpPackets, depth: int = 0) -> Iterator[DatagramBatch]:
         """Yield the datagrams of IP packets, then those of packets inside them."""
         batch, pieces, inside = self._transport(network, unpack=depth < _MAX_TUNNELS)
         yield batch
@@ -219,7 +219,7 @@ class Decoder:
             if whole is not None:
                 yield from self._datagrams(whole, depth + 1)
 
-    def _network(self, records: Records) -> _Network:
+    def _network(self, records: Records) -> _IpPackets:
         """Find the IP headers."""
         at = np.full(records.start.size, -1, np.int64)
         end = records.start + records.captured
@@ -235,7 +235,7 @@ class Decoder:
             if link == 1:
                 self._note_apps(records.data, at[its], end[its])
         found = at >= 0
-        network = _Network(records.data, records.time_ns, records.original, at, end)
+        network = _IpPackets(records.data, records.time_ns, records.original, at, end)
         if found.all():
             return network
         which = np.flatnonzero(found)
@@ -289,8 +289,8 @@ class Decoder:
                 self.ethertypes[value] = self.ethertypes.get(value, 0) + int(counts[value])
 
     def _transport(
-        self, network: _Network, *, unpack: bool = True
-    ) -> tuple[Batch, list[tuple[int, Piece]], list[_Network]]:
+        self, network: _IpPackets, *, unpack: bool = True
+    ) -> tuple[DatagramBatch, list[tuple[int, Piece]], list[_IpPackets]]:
         """Read the IP headers, and find what they carry: datagrams, fragments, IP again."""
         heads = rows(network.data, network.at, _PAYLOAD_AT + self.head)
         at, end, protocol, fragment = _fourth(network, heads)
@@ -307,7 +307,7 @@ class Decoder:
         ]
         sound = (at > 0) & (at + 8 <= end) & ~fragment
         ours = sound & ((protocol == UDP) | (protocol == TCP))
-        inside: list[_Network] = []
+        inside: list[_IpPackets] = []
         if not ours.all():
             self.pieces += int(fragment.sum())
             other = sound & ~ours
@@ -326,7 +326,11 @@ class Decoder:
         return batch, pieces, inside
 
     def _tunnelled(
-        self, network: _Network, found: tuple[Ints, Ints, Ints], other: Mask, inside: list[_Network]
+        self,
+        network: _IpPackets,
+        found: tuple[Ints, Ints, Ints],
+        other: Mask,
+        inside: list[_IpPackets],
     ) -> Mask:
         """Take out IP in IP and GRE; return which packets are left."""
         at, end, protocol = found
@@ -358,7 +362,7 @@ class Decoder:
             other[taken] = False
         return other
 
-    def _without_vxlan(self, batch: Batch, inside: list[_Network]) -> Batch:
+    def _without_vxlan(self, batch: DatagramBatch, inside: list[_IpPackets]) -> DatagramBatch:
         """Take out Ethernet frames that travel in UDP."""
         port = batch.flow_b & np.uint64(0xFFFF)
         likely = (port == np.uint64(_VXLAN_PORT)) & (batch.protocol == UDP) & (batch.size >= 22)
@@ -380,13 +384,15 @@ class Decoder:
             return batch
         self.tunnels["VXLAN"] = self.tunnels.get("VXLAN", 0) + int(taken.size)
         inside.append(
-            _Network(batch.data, batch.time_ns[taken], batch.wire[taken], at[good], stop[good])
+            _IpPackets(batch.data, batch.time_ns[taken], batch.wire[taken], at[good], stop[good])
         )
         keep = np.ones(batch.size.size, np.bool_)
         keep[taken] = False
         return batch.part(np.flatnonzero(keep))
 
-    def _note_control(self, network: _Network, found: tuple[Ints, Ints, Ints], other: Mask) -> None:
+    def _note_control(
+        self, network: _IpPackets, found: tuple[Ints, Ints, Ints], other: Mask
+    ) -> None:
         """Count messages of ICMP, and keep the first."""
         at, end, protocol = found
         which = np.flatnonzero(other & among(protocol, (_ICMP, _ICMP6)))
@@ -405,11 +411,11 @@ class Decoder:
 
     def _batch(
         self,
-        network: _Network,
+        network: _IpPackets,
         heads: NDArray[np.uint8],
         found: tuple[Ints, Ints, Ints],
         flow: tuple[NDArray[np.uint64], Ints],
-    ) -> Batch:
+    ) -> DatagramBatch:
         """Read the UDP and TCP headers; `heads` begin at the IP headers, and are written to."""
         at, end, protocol = found
         moved = np.flatnonzero(at != network.at + 20)
@@ -428,7 +434,7 @@ class Decoder:
             tcp = unsaid[~udp[unsaid]]
             payloads[tcp] = rows(network.data, start[tcp], self.head)
         captured = np.minimum(end, network.end) - start
-        return Batch(
+        return DatagramBatch(
             network.data,
             network.time_ns,
             flow[0],
@@ -477,7 +483,7 @@ class Decoder:
             for number in np.flatnonzero(counts).tolist():
                 self.other[number] = self.other.get(number, 0) + int(counts[number])
 
-    def _reassembled(self, pieces: list[tuple[int, Piece]]) -> _Network | None:
+    def _reassembled(self, pieces: list[tuple[int, Piece]]) -> _IpPackets | None:
         """Return the packets that these pieces complete, in a buffer of their own."""
         found = [
             (time_ns, packet)
@@ -490,10 +496,10 @@ class Decoder:
         ends = np.cumsum(sizes)
         joined = b"".join(packet for _, packet in found) + bytes(GUARD)
         times = np.array([time_ns for time_ns, _ in found], np.int64)
-        return _Network(np.frombuffer(joined, np.uint8), times, sizes, ends - sizes, ends)
+        return _IpPackets(np.frombuffer(joined, np.uint8), times, sizes, ends - sizes, ends)
 
 
-def datagrams(batches: Iterator[Batch], decoder: Decoder) -> Iterator[Datagram]:
+def datagrams(batches: Iterator[DatagramBatch], decoder: PacketDecoder) -> Iterator[Datagram]:
     """Yield UDP datagrams one by one, for those who need each of them whole."""
     ends: dict[tuple[int, int], tuple[tuple[str, int], tuple[str, int]]] = {}
     for batch in batches:
@@ -565,7 +571,7 @@ def _behind_gre(data: Bytes, at: Ints) -> tuple[Ints, Ints]:
     return at + size, np.where(readable, kind, 0)
 
 
-def _fourth(network: _Network, heads: NDArray[np.uint8]) -> tuple[Ints, Ints, Ints, Mask]:
+def _fourth(network: _IpPackets, heads: NDArray[np.uint8]) -> tuple[Ints, Ints, Ints, Mask]:
     """Return where IPv4 payloads begin and end, their protocols, and which are fragments."""
     word = big(heads, 0, 8)  # version and header length, service, length, number, fragment
     header = (word >> 56 & 15) * 4
@@ -577,7 +583,7 @@ def _fourth(network: _Network, heads: NDArray[np.uint8]) -> tuple[Ints, Ints, In
     return at, network.at + total, heads[:, 9].astype(np.int64), (word & 0x3FFF) != 0
 
 
-def _sixth(network: _Network, heads: NDArray[np.uint8]) -> tuple[Ints, Ints, Ints, Mask]:
+def _sixth(network: _IpPackets, heads: NDArray[np.uint8]) -> tuple[Ints, Ints, Ints, Mask]:
     """The same for IPv6, behind its extension headers."""
     length = big(heads, 4)
     at = network.at + 40
@@ -600,7 +606,7 @@ def _sixth(network: _Network, heads: NDArray[np.uint8]) -> tuple[Ints, Ints, Int
     return at, end, kind, fragment
 
 
-def _piece(network: _Network, index: int, at: int, end: int) -> Piece | None:
+def _piece(network: _IpPackets, index: int, at: int, end: int) -> Piece | None:
     """Return a fragment as a piece; None where the capture cut it off or it makes no sense."""
     start = int(network.at[index])
     if at < 0 or end > int(network.end[index]) or end < at:

@@ -5,7 +5,7 @@ A `Capture` is read once, window by window, so memory does not grow with the fil
     with open_capture(path) as capture:
         for records in capture:      # packets side by side, in the file's order
             ...
-    capture.warnings                 # what was wrong with the file, in words
+    capture.warnings                 # what was wrong with the file, in sentences
 
 A file that ends early or breaks in the middle gives every packet before that point, and a warning.
 """
@@ -25,9 +25,9 @@ from rote.capture.read.record_scan import GUARD, Bytes, Ints
 from rote.errors import BadRequestError, DecodeError
 
 WINDOW = 4 << 20
-LARGEST_PACKET = 1 << 20
+MAX_PACKET_BYTES = 1 << 20
 """A record that claims more is taken for damage: no link rote knows has larger packets."""
-LARGEST_BLOCK = 16 << 20
+MAX_BLOCK_BYTES = 16 << 20
 _NG = b"\x0a\x0d\x0d\x0a"
 
 
@@ -139,13 +139,13 @@ class Capture:
         if header is None:
             seen = f"it begins with {head[:8].hex(' ')}"
             raise NotACaptureError(self.name, f"{self.window.trouble} {seen}".strip())
-        self.format = header.words
+        self.format = header.description
         yield from classic.records(self, header)
 
-    def warn(self, words: str) -> None:
+    def warn(self, message: str) -> None:
         """Note what is wrong with the file, once."""
-        if words not in self.warnings:
-            self.warnings.append(words)
+        if message not in self.warnings:
+            self.warnings.append(message)
 
     def cut_short(self, count: int) -> None:
         """Note how the file ended, if not between two packets."""
@@ -178,6 +178,6 @@ def open_capture(path: Path | str, window: int = WINDOW) -> Capture:
     try:
         source = Path(path).open("rb")  # noqa: SIM115 - the capture closes it
     except OSError as error:
-        words = error.strerror or str(error)
-        raise BadRequestError(f"{path} cannot be read: {words}", "Check the path.") from error
+        reason = error.strerror or str(error)
+        raise BadRequestError(f"{path} cannot be read: {reason}", "Check the path.") from error
     return Capture(source, str(path), window)

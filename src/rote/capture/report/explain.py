@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from rote.capture.judge.classify import PacketKind
-from rote.capture.judge.conversations import Conversation, Side, version_words
+from rote.capture.judge.conversations import Conversation, FlowSide, version_words
 from rote.capture.judge.field_statistics import Verdict, field_values, judge
 from rote.capture.judge.sizes import is_acknowledgement
 from rote.capture.report.report import COMMAND_AT, Report
@@ -77,7 +77,7 @@ def explain(report: Report) -> Explanation:
         _acknowledgements(report, side),
     )
     one = next(one for one in report.conversations if side in one.sides)
-    return Explanation(f"{report.name}: {side.words}", steps, _conclusion(one), verdict)
+    return Explanation(f"{report.name}: {side.label}", steps, _conclusion(one), verdict)
 
 
 def _conclusion(one: Conversation) -> str:
@@ -121,7 +121,7 @@ def _first_bytes(heads: np.ndarray) -> Step:
     )
 
 
-def _header(side: Side) -> Step:
+def _header(side: FlowSide) -> Step:
     tracks = [track for track in side.tracks if track.epoch > 0]
     seen = "; ".join(
         f"epoch {track.epoch}: {track.records:,} records numbered {track.lowest:,} to "
@@ -172,7 +172,7 @@ def _checksum(report: Report) -> Step:
     )
 
 
-def _acknowledgements(report: Report, side: Side) -> Step:
+def _acknowledgements(report: Report, side: FlowSide) -> Step:
     _, lengths = report.analysis.records_of(side.number)
     one = next(one for one in report.conversations if side in one.sides)
     counted = "no cipher fits the sizes, so nothing can be said"

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from rote.capture.judge.classify import PacketKind
-from rote.capture.judge.timeline import Entry, iso
+from rote.capture.judge.timeline import TimelineEntry, iso
 from rote.capture.report.report import Report
 
 _WIDTH, _HEIGHT, _LEFT, _FOOT = 960, 160, 90, 20
@@ -77,7 +77,7 @@ def _table(headings: Sequence[str], rows: Iterable[Sequence[object]], marks: str
     def cell(tag: str, index: int, value: object) -> str:
         return f'<{tag} class="{marks[index]}">{escape(str(value))}</{tag}>'
 
-    top = "".join(cell("th", index, words) for index, words in enumerate(headings))
+    top = "".join(cell("th", index, heading) for index, heading in enumerate(headings))
     body = "".join(
         "<tr>" + "".join(cell("td", index, value) for index, value in enumerate(row)) + "</tr>"
         for row in rows
@@ -233,7 +233,7 @@ def _lanes(report: Report) -> str:
     )
 
 
-def _bar(entry: Entry, first: int, span: int, y: int, colour: str) -> str:
+def _bar(entry: TimelineEntry, first: int, span: int, y: int, colour: str) -> str:
     """Draw one line of the time line; the surer, the darker."""
     room = _WIDTH - _LEFT
     start = _LEFT + (entry.start_ns - first) / span * room

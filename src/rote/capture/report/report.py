@@ -10,12 +10,12 @@ import numpy as np
 from rote.capture.decode.control_messages import control_messages
 from rote.capture.judge.analysis import KEEP_RECORDS, KEEP_RECORDS_STREAM, Analysis
 from rote.capture.judge.classify import PacketKind
-from rote.capture.judge.conversations import Conversation, Side, conversations
+from rote.capture.judge.conversations import Conversation, FlowSide, conversations
 from rote.capture.judge.field_statistics import LEAST, Verdict, judge
-from rote.capture.judge.timeline import Entry, iso
-from rote.capture.judge.timeline_build import plot
+from rote.capture.judge.timeline import TimelineEntry, iso
+from rote.capture.judge.timeline_build import build_timeline
 from rote.capture.judge.unknowable import limits
-from rote.capture.read.packets import ETHERTYPES, PROTOCOLS, UNREAD_LINKS, Decoder, datagrams
+from rote.capture.read.packets import ETHERTYPES, PROTOCOLS, UNREAD_LINKS, PacketDecoder, datagrams
 from rote.capture.read.reader import Capture, open_capture
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ class Report:
     format: str
     analysis: Analysis
     conversations: list[Conversation]
-    timeline: list[Entry]
+    timeline: list[TimelineEntry]
     tests: list[FieldTest]
     warnings: list[str]
     decrypted: "Decrypted | None" = None
@@ -81,7 +81,7 @@ class Report:
 
     @property
     def limits(self) -> list[str]:
-        """What nobody can tell from this capture, in words; the worst first."""
+        """What cannot be known from this capture, in sentences; the worst first."""
         return limits(self.conversations, self.decrypted)
 
     def document(self) -> dict[str, Any]:
@@ -147,12 +147,12 @@ def written(capture: Capture, analysis: Analysis, opened: "Decrypted | None" = N
     """Return the report on a capture that has been read."""
     found = conversations(analysis)
     warnings = [*capture.warnings, *_doubts(analysis), *_unanswered(found)]
-    lines = plot(analysis, found)
+    lines = build_timeline(analysis, found)
     if opened is not None:
-        warnings += [problem.words for problem in opened.problems]
+        warnings += [problem.message for problem in opened.problems]
         # What was read replaces what was guessed about the same.
         lines = [line for line in lines if not opened.timeline or line.confidence >= 0.99]
-        lines += [Entry(*_entry(entry)) for entry in opened.timeline]
+        lines += [TimelineEntry(*_entry(entry)) for entry in opened.timeline]
         lines.sort(key=lambda line: line.start_ns)
     return Report(
         capture.name,
@@ -196,17 +196,17 @@ def field_tests(analysis: Analysis, found: list[Conversation]) -> list[FieldTest
             continue
         if side.kinds.get(PacketKind.DTLS, 0) > side.packets // 2:
             heads, sizes = _alike(side, *kept)
-            words = "the documents' command id: their offset 12, byte 10 of a DTLS record"
+            field = "the documents' command id: their offset 12, byte 10 of a DTLS record"
             verdict = judge(heads, sizes, COMMAND_AT)
-            tests.append(FieldTest(side.words, words, verdict, SEEDS_SAY))
-            words = "byte 12 of the datagram: the low byte of the record's length"
-            tests.append(FieldTest(side.words, words, judge(heads, sizes, 12)))
+            tests.append(FieldTest(side.label, field, verdict, SEEDS_SAY))
+            field = "byte 12 of the datagram: the low byte of the record's length"
+            tests.append(FieldTest(side.label, field, judge(heads, sizes, 12)))
         else:
-            tests.append(FieldTest(side.words, "byte 12 of the datagram", judge(*kept, 12)))
+            tests.append(FieldTest(side.label, "byte 12 of the datagram", judge(*kept, 12)))
     return tests
 
 
-def _alike(side: Side, heads: np.ndarray, sizes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _alike(side: FlowSide, heads: np.ndarray, sizes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Leave out what only shares the ports: a field of DTLS records means nothing in STUN."""
     if side.kinds.get(PacketKind.DTLS, 0) <= side.packets // 2:
         return heads, sizes
@@ -222,7 +222,7 @@ def judge_field(report: Report, offset: int, width: int) -> list[FieldTest]:
         kept = report.analysis.heads_of(side.number)
         if kept is not None:
             verdict = judge(*_alike(side, *kept), offset, width)
-            tests.append(FieldTest(side.words, f"byte {offset} of the datagram", verdict))
+            tests.append(FieldTest(side.label, f"byte {offset} of the datagram", verdict))
     return tests
 
 
@@ -236,7 +236,7 @@ def _decrypt(path: Path | str, capture: Capture, keylog: str | None) -> "Decrypt
         return None
     from rote.capture.decode.decrypt import decrypt  # noqa: PLC0415 - slow to load, seldom needed
 
-    decoder = Decoder()
+    decoder = PacketDecoder()
     with open_capture(path) as again:
         batches = (batch for records in again for batch in decoder.decode(records))
         return decrypt(datagrams(batches, decoder), f"{keylog or ''}\n{inside}")
@@ -251,14 +251,14 @@ def _decrypted_document(opened: "Decrypted | None") -> dict[str, Any] | None:
         "messages": len(opened.messages),
         "chunks": opened.chunks,
         "requests": [pair.document() for pair in opened.pairs],
-        "problems": [problem._asdict() for problem in opened.problems],
+        "problems": [problem.document() for problem in opened.problems],
     }
 
 
 def _unanswered(found: list[Conversation]) -> list[str]:
-    """Tell of STUN requests that nobody answers, the most of them first."""
+    """Return a warning for each direction whose STUN requests have no answer, the most first."""
     asked = [
-        (count, side.words)
+        (count, side.label)
         for one in found
         for side in one.sides
         if PacketKind.STUN in one.kinds
@@ -267,9 +267,9 @@ def _unanswered(found: list[Conversation]) -> list[str]:
     ]
     asked.sort(reverse=True)
     said = [
-        f"{count:,} STUN requests {words} and no answer: nobody was reached this way, or the "
+        f"{count:,} STUN request{'s' * (count > 1)} {direction} and no answer: nobody was reached this way, or the "
         "answers were not captured"
-        for count, words in asked[:_MAX_UNANSWERED]
+        for count, direction in asked[:_MAX_UNANSWERED]
     ]
     if rest := asked[_MAX_UNANSWERED:]:
         count = sum(count for count, _ in rest)
@@ -295,7 +295,7 @@ _TUNNELS, _WRAPPINGS = (4, 41, 47), (0x8864, 0x8847, 0x8848)
 
 
 def _doubts(analysis: Analysis) -> list[str]:
-    """Say in words what could not be taken into account."""
+    """Say what could not be taken into account."""
     decoder, fragments = analysis.decoder, analysis.decoder.fragments
     said = [
         f"{count:,} packets of linktype {link} ({UNREAD_LINKS.get(link, 'not known here')}) were "

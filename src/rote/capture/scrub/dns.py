@@ -19,7 +19,7 @@ _SERVICES = frozenset(
     b"connect _sonos _workstation _rfb _adisk _afpovertcp _daap _touch-able _androidtvremote2 "
     b"_matter _matterc _meshcop _trel _mqtt _ntp _sip _coap _webrtc _ros-master _unitree".split()
 )
-"""Labels of services that name a kind of device and nobody's own."""
+"""Labels of services that name a kind of device, not one device."""
 
 
 def _ignore(_: bytes) -> None:

@@ -120,7 +120,7 @@ class Handshakes:
             start, stop = at + 12, at + 12 + len(fragment.body)
             whole = len(fragment.body) == fragment.length
             if fragment.type in (_CLIENT_HELLO, _CERTIFICATE):
-                new = bytes(stop - start)  # of a piece nobody knows where names begin
+                new = bytes(stop - start)  # where names begin in a piece is not known
                 if whole:
                     with suppress(DecodeError):
                         new = self.message(fragment.type, bytes(fragment.body))

@@ -55,7 +55,7 @@ _COMMON = frozenset(
     b"html http https json keep-alive local localhost mail name none null ntp pool public robot "
     b"root server service text time true type unitree unknown upnp user websocket www".split()
 )
-"""Words that name nobody. As parts of host names they are replaced all the same."""
+"""Words that identify nobody. As labels in DNS they are replaced all the same."""
 _KEPT = frozenset((NAME.encode(),))
 
 
@@ -100,7 +100,7 @@ class Identifiers:
     # ---- learning -------------------------------------------------------------------------------
 
     def add(self, name: bytes) -> None:
-        """Take a text for a name, a serial number or a secret."""
+        """Learn a name, a serial number or a secret."""
         name = name.strip(b" \t\0")
         least = _MIN_NUMBER if name.isdigit() else _MIN_NAME
         if len(name) < least or name in _KEPT or name.lower() in _COMMON:
@@ -119,7 +119,7 @@ class Identifiers:
             self._texts.setdefault(quoted.lower(), (name, "quoted"))
 
     def add_hardware(self, mac: bytes) -> None:
-        """Take six bytes for somebody's hardware address."""
+        """Learn a hardware address of six bytes."""
         new = self._names.hardware(mac)
         if new == mac or len(mac) != 6 or len(set(mac)) < 3 or not self._has_room():
             return
@@ -134,7 +134,7 @@ class Identifiers:
         self._raw[mac[::-1]] = new[::-1], kind
 
     def add_ipv4(self, address: bytes) -> None:
-        """Take four bytes for somebody's address."""
+        """Learn an IPv4 address of four bytes."""
         new = self._names.ipv4(address)
         if new != address and len(set(address)) > 2 and self._has_room():
             kind = "IPv4 address"
@@ -143,7 +143,7 @@ class Identifiers:
             self._digits.setdefault(address.hex().encode(), (new.hex().encode(), kind))
 
     def add_ipv6(self, address: bytes) -> None:
-        """Take sixteen bytes for somebody's address."""
+        """Learn an IPv6 address of sixteen bytes."""
         new = self._names.ipv6(address)
         if new != address and self._has_room():
             self._raw[address] = new, "IPv6 address"
@@ -151,7 +151,7 @@ class Identifiers:
                 self._raw.setdefault(address[8:], (new[8:], "IPv6 address"))
 
     def add_opaque(self, data: bytes, kind: str) -> None:
-        """Take bytes for an identifier that may also be written as hexadecimal digits."""
+        """Learn an identifier of bytes that may also be written as hexadecimal digits."""
         if len(set(data)) < 3 or not self._has_room() or data in self._raw:
             return
         new = self._names.opaque(data)

@@ -169,7 +169,7 @@ class Rewriter:
         end = at + total if total else len(self._packet)
         self._pad(at + max(total, head), quoted=quoted)
         whole = not offset & 0x3FFF and end <= len(self._packet) and not quoted
-        part = _Part(at + head, min(end, len(self._packet)), before, (at + 12, 4), whole)
+        part = _TransportPart(at + head, min(end, len(self._packet)), before, (at + 12, 4), whole)
         self._transport(self._packet[at + 9], part, first=not offset & 0x1FFF)
 
     def _ipv6(self, at: int, *, quoted: bool = False) -> None:
@@ -193,7 +193,7 @@ class Rewriter:
                 if kind == 43:
                     self._blank(start + 4, min(start + size, len(self._packet)))
             start, kind = start + size, following
-        part = _Part(start, min(end, len(self._packet)), before, (at + 8, 16), whole)
+        part = _TransportPart(start, min(end, len(self._packet)), before, (at + 8, 16), whole)
         self._transport(kind, part, first=first)
 
     def _pad(self, end: int, *, quoted: bool) -> None:
@@ -203,7 +203,7 @@ class Rewriter:
 
     # ---- transports -----------------------------------------------------------------------------
 
-    def _transport(self, kind: int, part: "_Part", *, first: bool) -> None:
+    def _transport(self, kind: int, part: "_TransportPart", *, first: bool) -> None:
         at, end = part.start, part.end
         if kind in (_TCP, _UDP) and first:
             self._ported(kind, part)
@@ -225,7 +225,7 @@ class Rewriter:
         self._packet[at + 2 : at + 4] = b"\0\0"
         self._packet[at + 2 : at + 4] = checksum(bytes(self._packet[at:end])).to_bytes(2)
 
-    def _ported(self, kind: int, part: "_Part") -> None:
+    def _ported(self, kind: int, part: "_TransportPart") -> None:
         at, end = part.start, part.end
         smallest = 8 if kind == _UDP else 20
         if end - at < smallest:
@@ -297,7 +297,7 @@ class Rewriter:
             return self._names.name(old)
         return self._names.opaque(old)
 
-    def _control(self, kind: int, part: "_Part") -> None:
+    def _control(self, kind: int, part: "_TransportPart") -> None:
         """Errors quote a packet; neighbours tell addresses."""
         at, end = part.start, part.end
         number = self._packet[at]
@@ -356,7 +356,7 @@ class Rewriter:
                 self._blank(start + 2, start + size)
             start += size
 
-    def _seal(self, kind: int, part: "_Part") -> None:
+    def _seal(self, kind: int, part: "_TransportPart") -> None:
         """Make the checksum right."""
         at, end = part.start, part.end
         place = at + _CHECKSUM_AT[kind]
@@ -382,7 +382,7 @@ class Rewriter:
             self._packet[place : place + 2] = checksum(b"", total).to_bytes(2)
 
 
-class _Part:
+class _TransportPart:
     """Where in a packet its transport is."""
 
     __slots__ = ("addresses", "before", "end", "start", "whole")

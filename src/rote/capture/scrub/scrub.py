@@ -19,7 +19,7 @@ from typing import IO, BinaryIO, NamedTuple, cast
 
 from rote.atomic_file import appearing
 from rote.capture.read.compressed import format_of, unpacked
-from rote.capture.read.reader import LARGEST_BLOCK, LARGEST_PACKET, NotACaptureError
+from rote.capture.read.reader import MAX_BLOCK_BYTES, MAX_PACKET_BYTES, NotACaptureError
 from rote.capture.scrub.identifiers import MAX_IDENTIFIERS
 from rote.capture.scrub.pseudonyms import Pseudonyms
 from rote.capture.scrub.rewrite import Rewriter
@@ -184,7 +184,7 @@ def _classic(file: IO[bytes], magic: bytes, change: Change, done: Scrubbed) -> I
     while True:
         start = _exactly(file, record.size)
         size = record.unpack(start)[2]
-        if size > LARGEST_PACKET:
+        if size > MAX_PACKET_BYTES:
             raise _EarlyEndError(f"claims a packet of {size} bytes, which cannot be")
         packet = _exactly(file, size)
         done.packets += 1
@@ -210,7 +210,7 @@ def _ng(file: IO[bytes], change: Change, done: Scrubbed) -> Iterator[bytes]:
             order = "<" if head == b"\x4d\x3c\x2b\x1a" else ">"
             links = []
         kind, size = struct.unpack(order + "II", kind_bytes + size_bytes)
-        if size % 4 or not 12 + len(head) <= size <= LARGEST_BLOCK:
+        if size % 4 or not 12 + len(head) <= size <= MAX_BLOCK_BYTES:
             raise _EarlyEndError(f"claims a block of {size} bytes, which cannot be")
         body = head + _exactly(file, size - 8 - len(head))
         if struct.unpack(order + "I", body[-4:])[0] != size:
@@ -258,7 +258,7 @@ def _place(kind: int, body: bytes, order: str, links: list[tuple[int, int]]) -> 
         interface, _, _, _, size = struct.unpack_from(order + "HHIII", body)
         return _Place(interface, 20, size)
     (original,) = struct.unpack_from(order + "I", body)
-    snaplen = links[0][1] or LARGEST_PACKET
+    snaplen = links[0][1] or MAX_PACKET_BYTES
     return _Place(0, 4, min(original, snaplen, len(body) - 4))
 
 
