@@ -210,18 +210,21 @@ def _ports(batch: DatagramBatch) -> tuple[Ints, Ints]:
 
 def _is_quic(heads: NDArray[np.uint8], size: Ints, first: Ints) -> Mask:
     """A long header: its two top bits, a known version, and a connection id of a sane length."""
-    version = first >> 24 & 0xFFFF_FFFF
-    known = among(version, _QUIC_VERSIONS) & ((heads[:, 0] >= 0xC0) | (version == 0))
-    known |= among(version >> 8, _GOOGLE_QUIC)
-    long = (heads[:, 0] >= 0x80) & (size >= _QUIC_SHORTEST)
-    return np.asarray(known & long & (heads[:, 5] <= _QUIC_MAX_ID))
+    long = (heads[:, 0] >= 0x80) & (size >= _QUIC_SHORTEST) & (heads[:, 5] <= _QUIC_MAX_ID)
+    which = np.flatnonzero(long)
+    version = first[which] >> 24 & 0xFFFF_FFFF
+    known = among(version, _QUIC_VERSIONS) & ((heads[which, 0] >= 0xC0) | (version == 0))
+    long[which] = known | among(version >> 8, _GOOGLE_QUIC)
+    return np.asarray(long)
 
 
 def _is_netbios_name(heads: NDArray[np.uint8], at: int) -> Mask:
     """A label of 32 letters from A to P, as far as the heads reach."""
-    letters = heads[:, at + 1 : at + 1 + _NETBIOS_LABEL]
-    good = ((letters >= ord("A")) & (letters <= ord("P"))).all(axis=1)
-    return np.asarray(good & (heads[:, at] == _NETBIOS_LABEL))
+    found = heads[:, at] == _NETBIOS_LABEL
+    which = np.flatnonzero(found)
+    letters = heads[which, at + 1 : at + 1 + _NETBIOS_LABEL]
+    found[which] = ((letters >= ord("A")) & (letters <= ord("P"))).all(axis=1)
+    return np.asarray(found)
 
 
 def _name_services(batch: DatagramBatch, first: Ints, kinds: PacketKinds) -> None:
@@ -298,11 +301,12 @@ def _segments(batch: DatagramBatch, first: Ints) -> PacketKinds:
     tls = (content >= 20) & (content <= 24) & (version >= 0x0300) & (version <= 0x0304)
     kinds[tls & (length > 0) & (length <= 18_432) & (size >= 5)] = PacketKind.TLS
     # A message of DNS stands behind its length, and fills the segment or has the port for it.
-    source, destination = _ports(batch)
     stated = (first >> 48 & 0xFFFF) + 2
-    port = (source == _DNS_PORT) | (destination == _DNS_PORT)
-    likely = (size >= 19) & ((stated == full) | (port & (stated <= full)))
-    which = np.flatnonzero(likely)
+    which = np.flatnonzero((stated <= full) & (size >= 19))
+    if which.size:
+        source, destination = _ports(batch)
+        port = (source[which] == _DNS_PORT) | (destination[which] == _DNS_PORT)
+        which = which[port | (stated[which] == full[which])]
     if which.size:
         heads = batch.heads[which, 2:]
         is_dns = _is_dns(heads, size[which] - 2, big(batch.heads[which], 2, 8))

@@ -364,11 +364,10 @@ class PacketDecoder:
 
     def _without_vxlan(self, batch: DatagramBatch, inside: list[_IpPackets]) -> DatagramBatch:
         """Take out Ethernet frames that travel in UDP."""
-        port = batch.flow_b & np.uint64(0xFFFF)
-        likely = (port == np.uint64(_VXLAN_PORT)) & (batch.protocol == UDP) & (batch.size >= 22)
-        if not likely.any():
+        which = np.flatnonzero(batch.flow_b.astype(np.uint16) == _VXLAN_PORT)  # the last 16 bits
+        which = which[(batch.protocol[which] == UDP) & (batch.size[which] >= 22)]
+        if not which.size:
             return batch
-        which = np.flatnonzero(likely)
         header = big(batch.heads[which], 0, 8)
         # Flags with a valid network number, and nothing in the reserved bytes.
         which = which[(header & 0x7FFFFFFF_000000FF) == 0x08000000_00000000]

@@ -267,8 +267,8 @@ def _unanswered(found: list[Conversation]) -> list[str]:
     ]
     asked.sort(reverse=True)
     said = [
-        f"{count:,} STUN request{'s' * (count > 1)} {direction} and no answer: nobody was reached this way, or the "
-        "answers were not captured"
+        f"{count:,} STUN request{'s' * (count > 1)} {direction} and no answer: nobody was "
+        "reached this way, or the answers were not captured"
         for count, direction in asked[:_MAX_UNANSWERED]
     ]
     if rest := asked[_MAX_UNANSWERED:]:
