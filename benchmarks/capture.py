@@ -1,6 +1,8 @@
-"""Claim: `rote capture` reads 20 times the packets a second of tshark or dpkt, in little memory.
+"""Claim: `rote capture` reads 40 times the packets a second of tshark, 20 times those of dpkt, and
+reports on a small file in half of tshark's time, in little memory.
 
-All read the same file, in processor time. tshark does its own job (`-q -z conv,udp`) and is
+All read the same file, in processor time, with our modules compiled as an installation has them.
+tshark does its own job (`-q -z conv,udp`) and is
 compared as a whole process, start-up included, with the whole command. dpkt is a library, so it is
 compared with ours once both are loaded; it fills a table of flows with packets, bytes, times and
 kinds, and a time line, which is the least of what our report has. What is not installed is left
@@ -71,9 +73,17 @@ class Run(NamedTuple):
     peak_mb: float
 
 
+def _environment() -> dict[str, str]:
+    """Let Python keep compiled modules, as an installation does, but outside the source."""
+    kept = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
+    return kept | {"PYTHONPYCACHEPREFIX": str(Path(tempfile.gettempdir(), "rote-benchmark-pyc"))}
+
+
 def run_process(command: list[str]) -> Run:
     start = time.perf_counter()
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    process = subprocess.Popen(
+        command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=_environment()
+    )
     _, status, used = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode:
@@ -108,10 +118,22 @@ def beside_peers(file: Path) -> list[Row]:
         after = run_process(ours(file))
         rate = 2 * COUNT / (before.cpu_s + after.cpu_s)
         whole = claim + ", whole command"
-        rows.append(Row(whole, "/s", rate, COUNT / peer.cpu_s, "tshark", at_least=20))
+        rows.append(Row(whole, "/s", rate, COUNT / peer.cpu_s, "tshark", at_least=40))
     else:
         print("tshark is not installed: apt install tshark", file=sys.stderr)
     return rows
+
+
+def small_beside_tshark(file: Path) -> list[Row]:
+    """Compare whole commands on a small file, start-up included, in turns."""
+    tshark = shutil.which("tshark")
+    if tshark is None:
+        return []
+    theirs = [tshark, "-q", "-z", "conv,udp", "-r", str(file)]
+    times = [(run_process(ours(file)), run_process(theirs)) for _ in range(2 * ROUNDS + 1)]
+    mine, peer = (median(run.cpu_s for run in side) for side in zip(*times, strict=True))
+    claim = f"capture: {SMALL:,} packets, whole command"
+    return [Row(claim, "s", mine, peer, "tshark", at_most=0.5)]
 
 
 def middle(rounds: int, work: Callable[[], Run]) -> Run:
@@ -133,6 +155,7 @@ def run() -> list[Row]:
         claim = "capture: peak memory for that file"
         return [
             *rows,
+            *small_beside_tshark(small),
             Row(claim, "MB", mine.peak_mb, 3 * size_mb, "limit, 3 x the file", at_most=1),
             Row(claim + ", --stream", "MB", stream.peak_mb, 300, "limit", at_most=1),
             Row(

@@ -6,6 +6,15 @@ import sys
 def main() -> int:
     """Run the command line; Ctrl-C ends it quietly even while it is being loaded."""
     try:
+        if sys.argv[1:2] == ["capture"]:
+            from rote.capture.report.plain import show_report  # noqa: PLC0415 - seldom needed
+
+            try:
+                if show_report(sys.argv[2:]):
+                    return 0
+            except BrokenPipeError:  # whoever reads the output has seen enough
+                sys.stderr.close()
+                return 0
         from rote.cli import main as run  # noqa: PLC0415 - so that Ctrl-C during it is caught
 
         return run()

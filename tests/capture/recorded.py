@@ -21,7 +21,7 @@ from aiortc import RTCCertificate, RTCDataChannel
 import virtual
 from rig import rig
 from rote.capture.read.datagram import Datagram
-from rote.capture.read.packets import Decoder, datagrams
+from rote.capture.read.packets import PacketDecoder, datagrams
 from rote.capture.read.reader import open_capture
 from rote.connection import connect
 
@@ -164,7 +164,7 @@ def await_true(condition: Callable[[], bool], words: str, seconds: float = 20.0)
 
 def read_datagrams(path: Path) -> list[Datagram]:
     """Return the UDP datagrams of a capture file."""
-    decoder = Decoder()
+    decoder = PacketDecoder()
     with open_capture(path) as capture:
         return [
             datagram

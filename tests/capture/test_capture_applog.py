@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rote.capture.decode.applog import LONGEST_LINE, AppLog, messages, read, stamp_ns
+from rote.capture.decode.applog import MAX_LINE, AppLog, messages, read, stamp_ns
 from rote.capture.synthetic import script as story
 from rote.wire import channel
 
@@ -18,7 +18,7 @@ def clock(time_s: float) -> str:
     return f"21:{27 + (30 + whole) // 60:02}:{(30 + whole) % 60:02}.{int(time_s % 1 * 1000):03}"
 
 
-def text(line: story.Line) -> str:
+def text(line: story.ScriptLine) -> str:
     said = channel.encode(line.value)
     assert isinstance(said, str)
     return said
@@ -77,7 +77,7 @@ def test_lines_without_a_message_are_counted() -> None:
         "2026-01-28 21:27:30.000 the app has started",
         "",
         '{"type":"cat"}',
-        "x" * (LONGEST_LINE + 1),
+        "x" * (MAX_LINE + 1),
         '01:02:03.5 {"type":"vid","topic":"","data":"on"}',
         '{"type":"req" broken {"type":"aud","topic":"","data":"off"}',
     ]

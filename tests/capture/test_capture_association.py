@@ -96,7 +96,7 @@ def test_unordered_messages_wait_for_nobody() -> None:
 
 def test_a_gap_is_waited_for_only_so_long() -> None:
     whole = Association()
-    sent = [p for _, p in pieces([(0, b"x")] * (association.MOST_WAITING + 3), 9, 0)]
+    sent = [p for _, p in pieces([(0, b"x")] * (association.MAX_WAITING + 3), 9, 0)]
     found = [one for piece in sent[1:] for one in receive(whole, piece.number, piece)]
     assert len(found) == len(sent) - 1
     assert whole.sides[True].lost == 1
@@ -106,16 +106,16 @@ def test_a_gap_is_waited_for_only_so_long() -> None:
 
 def test_what_waits_takes_bounded_memory() -> None:
     side, size = association.Inbound(), 2**20
-    count = 2 * association.MOST_HELD // size
+    count = 2 * association.MAX_HELD // size
     for number in range(count):
         assert not list(side.add(0, Data(2 * number, 0, 0, 53, bytes(size), flags=0)))
-    assert side._held <= association.MOST_HELD
+    assert side._held <= association.MAX_HELD
     assert side.lost == count // 2
 
 
 def test_whole_messages_that_wait_are_let_go_before_pieces_are_dropped() -> None:
     side, size = association.Inbound(), 2**20
-    count = association.MOST_HELD // size + 2
+    count = association.MAX_HELD // size + 2
     found = [
         run
         for number in range(1, count + 1)
@@ -149,7 +149,7 @@ def test_very_old_numbers_are_repetitions_and_the_memory_of_them_is_bounded() ->
     side = association.Inbound()
     for number in range(140_000):
         assert len(list(side.add(0, Data(number, 0, number % 2**16, 51, b"a")))) == 1
-    assert len(side._seen) <= 2 * association.MOST_REMEMBERED
+    assert len(side._seen) <= 2 * association.MAX_REMEMBERED
     assert list(side.add(0, Data(5, 0, 5, 51, b"a"))) == []
     assert side.repeated == 1
 

@@ -237,7 +237,7 @@ def test_the_key_log_of_another_session_is_a_finding() -> None:
     assert not found.messages
     assert not found.timeline
     assert found.sessions[0].unopened > 500
-    assert "1 others" in found.problems[0].words
+    assert "1 others" in found.problems[0].message
 
 
 def test_a_wrong_secret_for_the_right_session_opens_nothing() -> None:
@@ -261,7 +261,7 @@ def test_a_key_log_that_is_none_is_a_finding(text: str) -> None:
 def test_bad_lines_of_a_key_log_are_counted_and_the_good_ones_used() -> None:
     found = decrypt(MADE.datagrams, f"CLIENT_RANDOM 00 00\n{MADE.keylog}EXPORTER 00 11\n")
     assert kinds(found) == ["keylog"]
-    assert "1 lines" in found.problems[0].words
+    assert "1 lines" in found.problems[0].message
     assert len(found.messages) == 292
 
 
@@ -389,11 +389,13 @@ def test_values_of_every_kind_survive_the_journey() -> None:
     big = rpc.Response(service="arm", api_id=7107, id=1, data="x" * 5000)
     parts = channel.split(big, 1800)
     lines = [
-        story.Line(0.5, True, rpc.LIST_ACTIONS.request(1)),
-        *(story.Line(1.0 + n / 100, False, part) for n, part in enumerate(parts)),
-        story.Line(2.0, False, channel.Message("rt/lidar", {"a": 1}, b"\0\1\2" * 900)),
-        story.Line(3.0, True, channel.Message("rt/wirelesscontroller", {"lx": 0.5})),
-        story.Line(4.0, False, channel.Faults(channel.Change.ALL, (channel.Fault(9, 600, 8),))),
+        story.ScriptLine(0.5, True, rpc.LIST_ACTIONS.request(1)),
+        *(story.ScriptLine(1.0 + n / 100, False, part) for n, part in enumerate(parts)),
+        story.ScriptLine(2.0, False, channel.Message("rt/lidar", {"a": 1}, b"\0\1\2" * 900)),
+        story.ScriptLine(3.0, True, channel.Message("rt/wirelesscontroller", {"lx": 0.5})),
+        story.ScriptLine(
+            4.0, False, channel.Faults(channel.Change.ALL, (channel.Fault(9, 600, 8),))
+        ),
     ]
     made = make.webrtc(lines)
     found = decrypt(made.datagrams, made.keylog)

@@ -22,9 +22,9 @@ from capture.capture_files import (
     udp,
     write,
 )
-from rote.capture.decode.dtls_records import Followed
+from rote.capture.decode.dtls_records import FollowedNumbers
 from rote.capture.judge.analysis import Analysis
-from rote.capture.judge.classify import A1_SIZES, Kind
+from rote.capture.judge.classify import A1_SIZES, PacketKind
 from rote.capture.read.flow_ids import Interner, among, by_number, distinct, run_starts
 from rote.capture.read.reader import Capture
 from rote.capture.report.report import Report, report
@@ -148,7 +148,7 @@ def test_media_is_believed_only_if_its_numbers_go_on(tmp_path: Path) -> None:
 def test_reports_alone_are_not_believed(tmp_path: Path) -> None:
     payload = bytes.fromhex("80c9000100000001") + bytes(14)
     assert named(tmp_path, payload) == {"unknown": 1}
-    assert named(tmp_path, payload, record(1, 44)) == {"DTLS": 1, "RTCP": 1}
+    assert named(tmp_path, payload, record(1, 44)) == {"DTLS": 1, "SRTCP": 1}
 
 
 def test_tls_and_http_are_named_and_signalling_is_said(tmp_path: Path) -> None:
@@ -193,7 +193,7 @@ def test_a_teaching_frame_is_what_the_codec_reads(
     file = io.BytesIO(pcap([(1, udp(PHONE, ROBOT, datagram))]))
     with Capture(io.BufferedReader(file), "", 1 << 16) as capture:
         found = Analysis().run(capture)
-    assert (Kind.TEACHING in found.flows.kind_totals()) == reads
+    assert (PacketKind.TEACHING in found.flows.kind_totals()) == reads
 
 
 def test_the_lengths_of_a1_frames_are_those_of_the_codec() -> None:
@@ -231,7 +231,7 @@ def test_keys_beyond_the_limit_share_one_number() -> None:
 
 
 def test_steps_are_followed_across_batches_and_streams() -> None:
-    followed = Followed()
+    followed = FollowedNumbers()
     first = followed.follow(np.array([0, 1, 0, 1]), np.array([5, 100, 6, 102]))
     assert first.step.tolist() == [0, 1, 0, 2]
     assert first.fresh.tolist() == [True, False, True, False]

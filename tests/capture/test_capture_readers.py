@@ -42,7 +42,7 @@ from capture.capture_files import (
 )
 from rote.capture.judge.analysis import Analysis
 from rote.capture.read import record_scan as chain
-from rote.capture.read.packets import Decoder, datagrams
+from rote.capture.read.packets import PacketDecoder, datagrams
 from rote.capture.read.reader import Capture, NotACaptureError, open_capture
 from rote.capture.report.report import report
 from rote.errors import BadRequestError
@@ -52,7 +52,7 @@ PAYLOADS = [b"hello", bytes(200), b"x" * 33]
 
 def read(path: Path | str) -> tuple[list[tuple[int, bytes]], list[str]]:
     """Return time and payload of all datagrams, and the warnings."""
-    decoder = Decoder()
+    decoder = PacketDecoder()
     with open_capture(path) as capture:
         batches = (batch for records in capture for batch in decoder.decode(records))
         found = [(one.time_ns, one.payload) for one in datagrams(batches, decoder)]
@@ -165,7 +165,7 @@ def test_links_versions_and_protocols_may_be_mixed(tmp_path: Path) -> None:
         ip4(PHONE[0], ROBOT[0], 1, bytes(8)),
         ip4(PHONE[0], ROBOT[0], 17, udp_part(PHONE, ROBOT, b"options"), options=bytes(8)),
     ]
-    decoder = Decoder()
+    decoder = PacketDecoder()
     path = write(tmp_path, pcap([(at, ethernet(packet)) for at, packet in enumerate(packets)], 1))
     with open_capture(path) as capture:
         batches = [batch for records in capture for batch in decoder.decode(records)]
@@ -314,7 +314,7 @@ def test_lanes_find_the_same_records_as_the_loop(
     walked = []
     lanes = chain._lanes
 
-    def watched(*arguments: object) -> chain.Chain | None:
+    def watched(*arguments: object) -> chain.RecordChain | None:
         walked.append(lanes(*arguments))  # type: ignore[arg-type]
         return walked[-1]
 
@@ -357,7 +357,7 @@ def test_a_block_that_claims_nothing_ends_the_lanes_though_the_next_one_follows(
     def guess(_: chain.Bytes, first: int, distance: int, places: int, __: int) -> chain.Ints:
         return (first + distance * np.arange(places)) // 12 * 12
 
-    layout = chain.Layout("<", 4, 0, 12, 1 << 24)
+    layout = chain.RecordLayout("<", 4, 0, 12, 1 << 24)
     found = chain.walk(data, blocks.nbytes, layout, guess)
     assert found.offsets.size == 50_000
     assert found.broken
@@ -377,7 +377,7 @@ def test_the_loop_ends_at_the_last_whole_record(sizes: list[int], cut: int) -> N
     joined = b"".join(parts)
     end = max(0, len(joined) - cut)
     data = np.frombuffer(joined[:end] + bytes(chain.GUARD), np.uint8)
-    layout = chain.Layout("<", 8, 16, 16, 1 << 20)
+    layout = chain.RecordLayout("<", 8, 16, 16, 1 << 20)
     found = chain.walk(data, end, layout, lambda *_: np.zeros(0, np.int64))
     starts = np.cumsum([0, *map(len, parts)])
     assert found.offsets.tolist() == [at for at, stop in pairwise(starts) if stop <= end]

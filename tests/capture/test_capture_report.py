@@ -32,8 +32,10 @@ from capture.capture_files import (
     write,
 )
 from rote.capture.judge.flows import Flows
-from rote.capture.read.packets import Batch
+from rote.capture.read.packets import DatagramBatch
 from rote.capture.report.explain import explain
+from rote.capture.report.html import page
+from rote.capture.report.plain import show_report
 from rote.capture.report.report import report
 from rote.capture.synthetic.build import make
 from rote.cli.capture import app, direct
@@ -81,6 +83,7 @@ def test_a_phones_capture_has_these_figures(phone: Path) -> None:
             "10.215.173.1:55371": "controlling",
             "192.168.137.164:49504": "controlled",
         },
+        "unanswered": 0,
         "mapped": ["192.168.137.220:37757"],
     }
 
@@ -264,7 +267,7 @@ def test_each_direction_has_its_first_and_last_time(times: list[int], together: 
         for time, port in zip(part.tolist(), ports.tolist(), strict=True):
             seen.setdefault(port, []).append(time)
         nothing = np.zeros(part.size, np.int64)
-        batch = Batch(
+        batch = DatagramBatch(
             data=np.zeros(0, np.uint8),
             time_ns=part,
             flow_a=np.zeros(part.size, np.uint64),
@@ -301,7 +304,7 @@ def test_the_page_needs_nothing_from_elsewhere(phone: Path, tmp_path: Path) -> N
     run(phone, "--csv", "--html", page)
     text = page.read_text(encoding="utf-8")
     assert not re.findall(r"https?://|src=|@import|url\(|<script|<link", text)
-    assert text.count("<svg") == 2
+    assert text.count("<svg") == 3
     assert "10.215.173.1:55371" in text
     assert "teach" in text
 
@@ -520,3 +523,61 @@ def test_a_pipe_cannot_be_read_twice(phone: Path, tmp_path: Path) -> None:
     found = json.loads(done.stdout)
     assert found["dtls_records"] == RECORDS
     assert any("read only once" in words for words in found["warnings"])
+
+
+def test_the_page_draws_the_time_line_and_sizes_on_a_logarithmic_scale(phone: Path) -> None:
+    found = report(phone)
+    text = page(found)
+    lanes = text.split("<h2>Time line</h2>")[1].split("</svg>")[0]
+    assert lanes.count("<rect") == len(found.timeline)
+    for entry in found.timeline:
+        assert f">{entry.kind}</text>" in lanes
+        assert f"{entry.confidence:.0%}: " in lanes
+    sizes = text.split("<h2>Sizes of UDP datagrams</h2>")[1].split("</svg>")[0]
+    assert ">1</text>" in sizes
+    assert ">10</text>" in sizes
+    heights = [float(part.split('"')[0]) for part in sizes.split('height="')[1:]]
+    assert min(heights) > 5  # one datagram of a size can be seen beside hundreds of another
+
+
+def test_an_explanation_promises_a_key_log_only_where_it_could_help(
+    phone: Path, tmp_path: Path
+) -> None:
+    assert "no key log can open them" in explain(report(phone)).conclusion
+    make(tmp_path / "a.pcap")
+    assert "--keylog KEYS" in explain(report(tmp_path / "a.pcap")).conclusion
+
+
+def test_only_sessions_that_were_opened_are_counted_as_decrypted(tmp_path: Path) -> None:
+    for seed, name in enumerate(("a.pcap", "b.pcap")):
+        make(tmp_path / name, keylog=tmp_path / f"{name}.keys", seed=seed)
+    keys = (tmp_path / "a.pcap.keys").read_text(encoding="ascii")
+    own, other = (report(tmp_path / name, keylog=keys).document() for name in ("a.pcap", "b.pcap"))
+    assert (own["decrypted"]["sessions"], own["decrypted"]["sessions_seen"]) == (1, 1)
+    assert (other["decrypted"]["sessions"], other["decrypted"]["sessions_seen"]) == (0, 1)
+
+
+def test_the_short_way_prints_what_the_command_line_prints(
+    phone: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for options in ([], ["--json"]):
+        assert show_report([str(phone), *options]) is True
+        short = capsys.readouterr().out
+        assert direct([str(phone), *options]) == 0
+        assert capsys.readouterr().out == short
+
+
+def test_the_short_way_leaves_all_else_to_the_command_line(
+    phone: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "text.pcap").write_text("no capture at all", encoding="ascii")
+    others: list[list[str]] = [
+        [],
+        ["--help"],
+        ["-"],
+        ["explain", str(phone)],
+        [str(phone), "--csv"],
+    ]
+    for arguments in (*others, [str(tmp_path / "text.pcap")], [str(tmp_path / "none.pcap")]):
+        assert show_report(arguments) is False
+    assert capsys.readouterr().out == ""

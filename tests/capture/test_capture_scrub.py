@@ -17,7 +17,7 @@ from capture.recorded import needs, read_datagrams, tshark
 from rote.capture.decode.decrypt import decrypt
 from rote.capture.read.datagram import Datagram
 from rote.capture.read.reader import NotACaptureError
-from rote.capture.scrub.identifiers import DnsRewriter
+from rote.capture.scrub.dns import DnsRewriter
 from rote.capture.scrub.pseudonyms import Pseudonyms
 from rote.capture.scrub.rewrite import COOKED, COOKED_2, ETHERNET, LOOP, Rewriter
 from rote.capture.scrub.scrub import Scrubbed, scrub

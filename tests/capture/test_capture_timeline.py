@@ -17,12 +17,12 @@ from capture.capture_files import (
     write,
 )
 from rote.capture.judge.sizes import infer, readings
-from rote.capture.judge.timeline import Entry, Sent, iso, propose
+from rote.capture.judge.timeline import SentRecords, TimelineEntry, iso, propose
 from rote.capture.report.report import report
 from rote.capture.synthetic.build import make
 
 SECOND = 10**9
-CONNECTED = Entry("connect", 0, 100 * SECOND, 0.9, "test")
+CONNECTED = TimelineEntry("connect", 0, 100 * SECOND, 0.9, "test")
 
 
 def lines(path: Path) -> dict[str, list[dict[str, object]]]:
@@ -88,7 +88,7 @@ def test_noise_proposes_nothing_but_the_connection(tmp_path: Path) -> None:
 
 
 def test_no_proposal_is_ever_certain() -> None:
-    steady = Sent(np.arange(60) * SECOND, np.full(60, 200))
+    steady = SentRecords(np.arange(60) * SECOND, np.full(60, 200))
     found = propose((steady, None), infer(np.array([44] * 50 + [200] * 50)), CONNECTED)
     assert {line.kind for line in found} == {"connect", "teach"}
     assert all(line.confidence < 1 for line in found)
@@ -110,15 +110,15 @@ def test_sizes_are_read_in_words() -> None:
     assert cipher is None or cipher.name
     cipher = infer(np.array([44] * 98 + [148, 48, 36]))
     assert cipher is not None
-    words = {
-        one.record_bytes: one.words for one in readings(np.array([44, 148, 48, 36, 45]), cipher)
+    meanings = {
+        one.record_bytes: one.meaning for one in readings(np.array([44, 148, 48, 36, 45]), cipher)
     }
-    assert "acknowledgement (SACK)" in words[57]
-    assert "message of up to 104 bytes" in words[161]
-    assert "with gaps" in words[61]
-    assert "control" in words[49]
-    assert "no SCTP packet" in words[58]
-    assert readings(np.array([44]), None)[0].words.startswith("unknown")
+    assert "acknowledgement (SACK)" in meanings[57]
+    assert "message of up to 104 bytes" in meanings[161]
+    assert "with gaps" in meanings[61]
+    assert "control" in meanings[49]
+    assert "no SCTP packet" in meanings[58]
+    assert readings(np.array([44]), None)[0].meaning.startswith("unknown")
 
 
 @pytest.mark.parametrize(

@@ -42,7 +42,7 @@ def test_a_broken_capture_is_scrubbed_with_a_note(
     run("scrub", made, copy)
     out = capsys.readouterr().out
     assert "Note:" in out
-    assert "1 parts" in out
+    assert "unknown protocols: 1 packet" in out
 
 
 def test_the_dissector_is_printed_or_written(
@@ -98,8 +98,8 @@ def test_the_apps_log_is_shown_and_given_as_json(
     faults = channel.Faults(channel.Change.ALL, (channel.Fault(1, 600, 8),))
     lines = [
         *story.webrtc(),
-        story.Line(24.5, False, faults),
-        story.Line(25, False, channel.Faults(channel.Change.ALL)),
+        story.ScriptLine(24.5, False, faults),
+        story.ScriptLine(25, False, channel.Faults(channel.Change.ALL)),
     ]
     rows = [
         f"2026-01-28 21:00:{line.time_s:06.3f} {channel.encode(line.value)!s}" for line in lines

@@ -25,7 +25,7 @@ class _FileFirst(TyperGroup):
     """A group whose first word may be a file: `rote capture FILE` is `rote capture report FILE`."""
 
     def parse_args(self, ctx: "Context", args: list[str]) -> list[str]:
-        """Put the missing word in."""
+        """Add the missing command."""
         if args and args[0] not in self.commands and args[0] != "--help":
             args = [_DEFAULT, *args]
         return super().parse_args(ctx, args)
@@ -34,7 +34,7 @@ class _FileFirst(TyperGroup):
 app = typer.Typer(
     name="capture",
     cls=_FileFirst,
-    help="Say what a packet trace really holds: rote capture FILE. Other words are commands.",
+    help="Say what a packet trace really holds: rote capture FILE. The other commands are below.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
@@ -44,15 +44,15 @@ File = Annotated[
 ]
 
 
-class _Words(argparse.ArgumentParser):
-    """Reads the words of `rote capture FILE`.
+class _ArgumentParser(argparse.ArgumentParser):
+    """Reads the arguments of `rote capture FILE`.
 
-    Typer turns words into values by pydantic, which takes longer to load than all of numpy: a
+    Typer turns arguments into values by pydantic, which takes longer to load than all of numpy: a
     third of the time in which a small capture is read.
     """
 
     def error(self, message: str) -> NoReturn:
-        """Let the command line say it, as for every other command."""
+        """Raise it, so that it is shown as for every other command."""
         raise typer.BadParameter(message)
 
     def exit(self, status: int = 0, message: str | None = None) -> NoReturn:
@@ -60,30 +60,30 @@ class _Words(argparse.ArgumentParser):
         raise typer.Exit(status)
 
 
-class _Layout(argparse.RawDescriptionHelpFormatter):
+class _HelpFormatter(argparse.RawDescriptionHelpFormatter):
     """Help that looks like that of all the other commands."""
 
     def add_usage(
         self, usage: str | None, actions: Any, groups: Any, prefix: str | None = None
     ) -> None:
-        """Begin as they do."""
+        """Use the same prefix as they do."""
         super().add_usage(usage, actions, groups, prefix or "Usage: ")
 
 
-def _words() -> _Words:
-    words = _Words(
+def _parser() -> _ArgumentParser:
+    parser = _ArgumentParser(
         usage="rote capture report [OPTIONS] {FILE}",
         description="  Name every flow of a capture by its structure, and say what can be known.\n"
         "\n  The word report may be left out: rote capture FILE.",
         allow_abbrev=False,
         add_help=False,
-        formatter_class=_Layout,
+        formatter_class=_HelpFormatter,
     )
-    arguments = words.add_argument_group("Arguments")
+    arguments = parser.add_argument_group("Arguments")
     arguments.add_argument(
         "file", metavar="FILE", help="A pcap or pcapng, plain or gzipped; - is a pipe.  [required]"
     )
-    options = words.add_argument_group("Options")
+    options = parser.add_argument_group("Options")
     options.add_argument("--json", action="store_true", help="Print JSON for scripts.")
     options.add_argument("--csv", action="store_true", help="Print the flows as CSV.")
     options.add_argument("--html", metavar="PAGE", type=Path, help="Write the report as one page.")
@@ -93,7 +93,7 @@ def _words() -> _Words:
         "--keylog", metavar="KEYS", type=Path, help="Decrypt with the session's secrets in KEYS."
     )
     options.add_argument("--help", action="help", help="Show this message and exit.")
-    return words
+    return parser
 
 
 @app.command(
@@ -106,15 +106,15 @@ def report(ctx: typer.Context) -> None:
     read_and_show(ctx.args)
 
 
-def direct(words: Sequence[str]) -> int | None:
-    """Run `rote capture FILE ...` past Typer; None where the words are for another command.
+def direct(arguments: Sequence[str]) -> int | None:
+    """Run `rote capture FILE ...` past Typer; None where the arguments are for another command.
 
-    `words` are those behind `capture`.
+    `arguments` are those behind `capture`.
     """
-    if not words or words[0] in _commands() or words[0] == "--help":
+    if not arguments or arguments[0] in _commands() or arguments[0] == "--help":
         return None
     try:
-        read_and_show(words)
+        read_and_show(arguments)
     except typer.Exit as end:
         return end.exit_code
     return 0
@@ -124,10 +124,10 @@ def _commands() -> list[str]:
     return [command.name or command.callback.__name__ for command in app.registered_commands]  # type: ignore[union-attr]
 
 
-def read_and_show(words: Sequence[str]) -> None:
-    """Read a capture and give the report as the words ask for it."""
-    parser = _words()
-    wanted, unknown = parser.parse_known_args(words)
+def read_and_show(arguments: Sequence[str]) -> None:
+    """Read a capture and give the report as the arguments ask for it."""
+    parser = _parser()
+    wanted, unknown = parser.parse_known_args(arguments)
     _check_file(wanted.file, unknown)
     if unknown:
         parser.error(f"unrecognized arguments: {' '.join(unknown)}")
@@ -178,9 +178,9 @@ def _give(found: "Report", wanted: argparse.Namespace) -> None:
         with appearing(wanted.html) as file:
             file.write(page(found).encode())
     if wanted.csv and not wanted.json:
-        from rote.cli import capture_show
+        from rote.capture.report import terminal
 
-        print(capture_show.as_csv(found), end="")
+        print(terminal.as_csv(found), end="")
     else:
         show(found, as_json=wanted.json)
 
@@ -190,9 +190,9 @@ def show(found: "Report", *, as_json: bool) -> None:
     if as_json:
         print_json(found.document())
         return
-    from rote.cli import capture_show
+    from rote.capture.report import terminal
 
-    capture_show.show(capture_show.console(), found)
+    terminal.show(terminal.console(), found)
 
 
 @app.command()
@@ -204,9 +204,9 @@ def explain(file: File, as_json: Json = False) -> None:
     if as_json:
         print_json(found.document())
         return
-    from rote.cli import capture_show
+    from rote.capture.report import terminal
 
-    capture_show.explain(capture_show.console(), found)
+    terminal.explain(terminal.console(), found)
 
 
 @app.command()

@@ -24,7 +24,7 @@ from rote.cli.capture_tools import Overwrite
 from rote.cli.options import Json
 from rote.errors import BadRequestError
 
-_LEAST_S, _MOST_S = 0.1, 7 * 24 * 3600.0
+_LEAST_S, _MAX_S = 0.1, 7 * 24 * 3600.0
 _LOOK_S = 0.2
 _TELL_TIMES, _PATIENCE_S = 5, 1.0
 """How often a listener is told to end before it is killed, and how long it may take each time."""
@@ -51,15 +51,15 @@ def live(
     from rote.atomic_file import check_new
     from rote.cli.capture import read, show
 
-    if seconds is not None and not _LEAST_S <= seconds <= _MOST_S:
+    if seconds is not None and not _LEAST_S <= seconds <= _MAX_S:
         raise BadRequestError(
             f"--seconds {seconds:g} is no time to listen",
-            f"Give {_LEAST_S:g} to {_MOST_S:g}, or leave it out and end it with Ctrl-C.",
+            f"Give {_LEAST_S:g} to {_MAX_S:g}, or leave it out and end it with Ctrl-C.",
         )
     if file is not None:
         check_new(file, overwrite)
     with (
-        _hearing(_unwind, signal.SIGTERM, signal.SIGHUP),
+        _handling(_unwind, signal.SIGTERM, signal.SIGHUP),
         tempfile.TemporaryDirectory(prefix="rote-") as folder,
     ):
         kept = file or Path(folder) / "live.pcap"
@@ -76,13 +76,13 @@ def live(
 
 
 def record(interface: str, file: Path, seconds: float | None = None) -> int:
-    """Let tcpdump or dumpcap listen until it has been long enough, or somebody has had enough.
+    """Run tcpdump or dumpcap until the time is over or a signal comes.
 
     Return how many packets it lost, by its own account. SIGINT leaves the file for us to read;
     SIGTERM and SIGHUP end the command.
     """
     heard: list[int] = []
-    with _hearing(
+    with _handling(
         lambda number, _: heard.append(number), signal.SIGINT, signal.SIGTERM, signal.SIGHUP
     ):
         process = _start(_listener(interface, file))
@@ -112,7 +112,7 @@ def _nothing_recorded(interface: str, said: str) -> BadRequestError:
 
 
 def _start(command: list[str]) -> subprocess.Popen[str]:
-    """Start a listener whom a terminal's Ctrl-C does not reach: we tell it when to end."""
+    """Start a listener that a terminal's Ctrl-C does not reach; `_listen` ends it."""
     die_with_us = None
     if sys.platform == "linux":
         import ctypes
@@ -153,12 +153,12 @@ def _unwind(number: int, _frame: FrameType | None = None) -> None:
 
 
 @contextmanager
-def _hearing(
+def _handling(
     handler: Callable[[int, FrameType | None], object], *numbers: signal.Signals
 ) -> Iterator[None]:
-    """Handle signals while the block runs; what is ignored, as under nohup, stays so."""
-    heeded = [number for number in numbers if signal.getsignal(number) is not signal.SIG_IGN]
-    before = {number: signal.signal(number, handler) for number in heeded}
+    """Handle signals while the block runs; ignored ones, as under nohup, stay ignored."""
+    handled = [number for number in numbers if signal.getsignal(number) is not signal.SIG_IGN]
+    before = {number: signal.signal(number, handler) for number in handled}
     try:
         yield
     finally:

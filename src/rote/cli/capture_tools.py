@@ -48,8 +48,8 @@ def applog(
         print_json(_document(log))
         return
     print(f"{log.lines} lines, {log.messages} messages, {log.unknown} lines without one")
-    for at, words in _story(log):
-        print(f"{at}  {words}")
+    for at, event in _events(log):
+        print(f"{at}  {event}")
 
 
 def _document(log: "AppLog") -> dict[str, object]:
@@ -69,7 +69,7 @@ def _document(log: "AppLog") -> dict[str, object]:
     }
 
 
-def _story(log: "AppLog") -> list[tuple[str, str]]:
+def _events(log: "AppLog") -> list[tuple[str, str]]:
     from rote.capture.judge.timeline import iso
 
     rows = [(pair.asked_ns, _asked(pair.name, pair.latency_s, pair.outcome)) for pair in log.pairs]
@@ -78,7 +78,7 @@ def _story(log: "AppLog") -> list[tuple[str, str]]:
         (at, f"{'a fault' if present else 'no longer'}: {fault.words}")
         for at, present, fault in log.faults
     ]
-    return [(iso(at), words) for at, words in sorted(rows)]
+    return [(iso(at), event) for at, event in sorted(rows)]
 
 
 def _asked(name: str, latency_s: float | None, outcome: str) -> str:
@@ -89,29 +89,53 @@ def _asked(name: str, latency_s: float | None, outcome: str) -> str:
 def scrub(
     file: Annotated[Path, typer.Argument(help="A capture, pcap or pcapng.")],
     to: Annotated[Path, typer.Argument(metavar="COPY", help="Where to write the copy.")],
+    keep_unknown: Annotated[
+        bool,
+        typer.Option(
+            "--keep-unknown", help="Keep what cannot be read; only known names are replaced in it."
+        ),
+    ] = False,
     overwrite: Overwrite = False,
     as_json: Json = False,
 ) -> None:
-    """Write a copy in which addresses, serials, tokens and names are replaced.
+    """Write a copy in which addresses, serial numbers, tokens and names are replaced.
 
-    The same name is replaced by the same other one throughout; what is encrypted stays. Look at the
-    copy before you give it away: what unknown protocols say is not touched.
+    The same name gets the same pseudonym throughout. What is encrypted stays; what cannot be read
+    becomes zeros. Times, sizes and ports stay. Look at the copy before you share it.
     """
     from rote.atomic_file import check_new
     from rote.capture.scrub.scrub import scrub as clean
 
     check_new(to, overwrite)
-    done = clean(file, to)
+    done = clean(file, to, keep_unknown=keep_unknown)
     if as_json:
         print_json({name: getattr(done, name) for name in done.__slots__})
         return
-    print(
-        f"{done.packets} packets written to {to}; {done.words} words replaced, with all addresses."
-    )
-    if done.blanked:
-        print(f"{done.blanked} parts that could not be looked into are zeros now.")
+    print(f"{done.packets:,} packets written to {to}.")
+    _print_counts("Replaced", {k: _replaced(count) for k, count in done.replaced.items()})
+    _print_counts("Kept, because it is encrypted", _packets(done.encrypted))
+    _print_counts("Cleared, because it cannot be read", _packets(done.cleared))
+    _print_counts("Kept, and may hold names that nothing marks as names", _packets(done.unjudged))
+    if done.dropped:
+        print(f"{done.dropped:,} blocks of the file with names, comments or secrets were left out.")
     for warning in done.warnings:
         print(f"Note: {warning}.")
+
+
+def _replaced(count: dict[str, int]) -> str:
+    different, times = count["different"], count["times"]
+    return f"{different:,} different, {times:,} time{'s' * (times != 1)}"
+
+
+def _packets(counts: dict[str, int]) -> dict[str, str]:
+    return {kind: f"{count:,} packet{'s' * (count != 1)}" for kind, count in counts.items()}
+
+
+def _print_counts(title: str, counts: dict[str, str]) -> None:
+    if counts:
+        print(f"{title}:")
+    for kind, count in sorted(counts.items()):
+        print(f"  {kind}: {count}")
 
 
 def make(

@@ -1,7 +1,7 @@
 """The phone app's own log: who asked what, what the robot answered, and what it was doing.
 
-Nobody has written down how that log looks, and it differs between versions. So lines are taken as
-they come: a time stamp of a usual kind somewhere near the front, and anywhere in the line a message
+The format of that log is not documented and differs between versions. So any line is read that has
+a time stamp of a usual kind somewhere near the front, and anywhere in the line a message
 of the data channel as JSON, also as JSON within a JSON text. All other lines are counted.
 """
 
@@ -12,13 +12,13 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
 from rote.capture.decode.dialogue import Dialogue, FaultNote, Pair, StateChange
-from rote.capture.judge.timeline import Entry
+from rote.capture.judge.timeline import TimelineEntry
 from rote.errors import DecodeError
 from rote.wire import channel
 from rote.wire.rpc import Request, Response
 
-LONGEST_LINE = 1 << 20
-_MOST_TRIES = 16
+MAX_LINE = 1 << 20
+_MAX_TRIES = 16
 _DEEPEST = 4
 _ECHO_NS = 50_000_000
 """The same question or answer again, so soon, is one that was logged twice."""
@@ -45,7 +45,7 @@ class AppLog:
     pairs: tuple[Pair, ...]
     states: tuple[StateChange, ...]
     faults: tuple[FaultNote, ...]
-    timeline: tuple[Entry, ...]
+    timeline: tuple[TimelineEntry, ...]
 
 
 def read(lines: Iterable[str], *, year: int = 1970, utc_offset_s: float = 0.0) -> AppLog:
@@ -78,7 +78,7 @@ class _Log:
 
     def take(self, line: str) -> None:
         self.lines += 1
-        if len(line) > LONGEST_LINE:
+        if len(line) > MAX_LINE:
             self.unknown += 1
             return
         stamp = line.find("{")
@@ -147,7 +147,7 @@ def messages(text: str, depth: int = 0) -> Iterator[Found]:
         return
     decoder = json.JSONDecoder()
     at = text.find("{")
-    for attempt in range(_MOST_TRIES):
+    for attempt in range(_MAX_TRIES):
         if at < 0:
             return
         try:

@@ -1,4 +1,4 @@
-"""SCTP put together again: packets of both sides in, whole messages out, in the order of a stream.
+"""Reassembles SCTP: packets of both sides in, whole messages out, in the order of each stream.
 
 A capture is not a receiver: it may have missed what the receiver got, and nothing is sent again for
 its sake. So the messages behind a gap wait for a while only, and keep the time at which they came.
@@ -12,11 +12,11 @@ from typing import NamedTuple
 from rote.errors import DecodeError
 from rote.wire import sctp
 
-MOST_HELD = 32 * 2**20
+MAX_HELD = 32 * 2**20
 """Our bound on the bytes of one side that wait for missing ones."""
-MOST_WAITING = 1024
+MAX_WAITING = 1024
 """How many messages of a stream wait for a missing one."""
-MOST_REMEMBERED = 2**16
+MAX_REMEMBERED = 2**16
 """How far back a repeated piece is known for one; an older one must be a repetition."""
 
 
@@ -32,7 +32,7 @@ class Delivered(NamedTuple):
 
 
 @dataclass(slots=True)
-class _Run:
+class _PieceRun:
     """Pieces of one message that follow each other."""
 
     first: int
@@ -51,7 +51,7 @@ class _Stream:
     expected: int = 0
     time_ns: int = 0
     """Of the last message that was given out."""
-    held: dict[int, _Run] = field(default_factory=dict)
+    held: dict[int, _PieceRun] = field(default_factory=dict)
 
     def next_ahead(self) -> int:
         """How many messages are missing before the nearest one that is here."""
@@ -68,13 +68,13 @@ class Inbound:
         self._first: int | None = None
         self._highest: int | None = None
         self._seen: set[int] = set()
-        self._by_first: dict[int, _Run] = {}
-        self._by_last: dict[int, _Run] = {}
+        self._by_first: dict[int, _PieceRun] = {}
+        self._by_last: dict[int, _PieceRun] = {}
         self._streams: dict[int, _Stream] = {}
         self._held = 0
 
-    def start(self, number: int) -> Iterator[_Run]:
-        """This side counts from `number`; where it counted otherwise before, it begins anew."""
+    def start(self, number: int) -> Iterator[_PieceRun]:
+        """Note this side's first number; another one than before means a restart."""
         if self._first is not None and self._first != number:
             yield from self.flush()
             self._highest = None
@@ -84,10 +84,10 @@ class Inbound:
         if self._highest is None:
             self._highest = number - 1
 
-    def add(self, time_ns: int, piece: sctp.Data) -> Iterator[_Run]:
-        """Give the messages that `piece` sets free."""
+    def add(self, time_ns: int, piece: sctp.Data) -> Iterator[_PieceRun]:
+        """Yield the messages that `piece` completes."""
         number = self._unwrapped(piece.number)
-        if number in self._seen or number <= self._highest_known() - MOST_REMEMBERED:
+        if number in self._seen or number <= self._highest_known() - MAX_REMEMBERED:
             self.repeated += 1
             return
         self._remember(number)
@@ -96,11 +96,11 @@ class Inbound:
             del self._by_first[run.first], self._by_last[run.last]
             run.time_ns = time_ns
             yield from self._completed(run)
-        while self._held > MOST_HELD:
+        while self._held > MAX_HELD:
             yield from self._give_up()
 
-    def flush(self) -> Iterator[_Run]:
-        """Give what still waits; nothing more will come."""
+    def flush(self) -> Iterator[_PieceRun]:
+        """Yield what still waits; nothing more will come."""
         for stream in self._streams.values():
             while stream.held:
                 yield from self._skip(stream, stream.next_ahead())
@@ -124,14 +124,14 @@ class Inbound:
         self._seen.add(number)
         if number > self._highest_known():
             self._highest = number
-        if len(self._seen) > 2 * MOST_REMEMBERED:
-            limit = self._highest_known() - MOST_REMEMBERED
+        if len(self._seen) > 2 * MAX_REMEMBERED:
+            limit = self._highest_known() - MAX_REMEMBERED
             self._seen = {each for each in self._seen if each > limit}
 
     # ---- pieces and messages --------------------------------------------------------------------
 
-    def _joined(self, number: int, piece: sctp.Data) -> _Run:
-        run = _Run(number, number, [piece], len(piece.payload))
+    def _joined(self, number: int, piece: sctp.Data) -> _PieceRun:
+        run = _PieceRun(number, number, [piece], len(piece.payload))
         self._held += run.size
         left = None if piece.begins else self._by_last.get(number - 1)
         if left is not None and _fit(left.pieces[-1], piece):
@@ -147,7 +147,7 @@ class Inbound:
         self._by_first[run.first] = self._by_last[run.last] = run
         return run
 
-    def _completed(self, run: _Run) -> Iterator[_Run]:
+    def _completed(self, run: _PieceRun) -> Iterator[_PieceRun]:
         piece = run.pieces[0]
         stream = self._streams.setdefault(piece.stream, _Stream())
         ahead = (piece.sequence - stream.expected) % 2**16
@@ -157,23 +157,23 @@ class Inbound:
             return
         stream.held[piece.sequence] = run
         yield from self._drained(stream)
-        if len(stream.held) > MOST_WAITING:
+        if len(stream.held) > MAX_WAITING:
             yield from self._skip(stream, stream.next_ahead())
 
-    def _drained(self, stream: _Stream) -> Iterator[_Run]:
+    def _drained(self, stream: _Stream) -> Iterator[_PieceRun]:
         while (run := stream.held.pop(stream.expected, None)) is not None:
             stream.expected = (stream.expected + 1) % 2**16
             self._held -= run.size
             run.time_ns = stream.time_ns = max(run.time_ns, stream.time_ns)
             yield run
 
-    def _skip(self, stream: _Stream, ahead: int) -> Iterator[_Run]:
+    def _skip(self, stream: _Stream, ahead: int) -> Iterator[_PieceRun]:
         self.lost += ahead
         stream.expected = (stream.expected + ahead) % 2**16
         yield from self._drained(stream)
 
-    def _give_up(self) -> Iterator[_Run]:
-        """Make room: let messages go that wait for others, or drop the oldest piece of one."""
+    def _give_up(self) -> Iterator[_PieceRun]:
+        """Make room: yield messages that wait for others, or drop the oldest piece of one."""
         for stream in self._streams.values():
             if stream.held:
                 yield from self._skip(stream, stream.next_ahead())
@@ -199,7 +199,7 @@ class Association:
         """Packets that are no SCTP."""
 
     def receive(self, time_ns: int, from_client: bool, packet: bytes) -> Iterator[Delivered]:
-        """Give the messages that a packet sets free."""
+        """Yield the messages that a packet completes."""
         try:
             chunks = sctp.decode(packet).chunks
         except DecodeError:
@@ -208,7 +208,7 @@ class Association:
         for chunk in chunks:
             self.chunks[sctp.name_of(chunk)] += 1
             side = self.sides[from_client]
-            runs: Iterator[_Run] = iter(())
+            runs: Iterator[_PieceRun] = iter(())
             if isinstance(chunk, sctp.Data):
                 runs = side.add(time_ns, chunk)
             elif isinstance(chunk, sctp.Init):
@@ -217,13 +217,13 @@ class Association:
                 yield _delivered(from_client, run)
 
     def end(self) -> Iterator[Delivered]:
-        """Give what still waits; the capture is over."""
+        """Yield what still waits; the capture is over."""
         for from_client, inbound in self.sides.items():
             for run in inbound.flush():
                 yield _delivered(from_client, run)
 
 
-def _delivered(from_client: bool, run: _Run) -> Delivered:
+def _delivered(from_client: bool, run: _PieceRun) -> Delivered:
     first = run.pieces[0]
     payload = b"".join(piece.payload for piece in run.pieces)
     return Delivered(run.time_ns, from_client, first.stream, first.protocol, payload)

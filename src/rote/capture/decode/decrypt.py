@@ -1,9 +1,9 @@
-"""With the key log of a session: its records opened, and what was said in its data channel.
+"""Decrypts records with a key log, and reads what was said in the data channel.
 
 A key log has a line `CLIENT_RANDOM <random> <master secret>` for each session, as Wireshark reads
 it and `rote --keylog` writes it. The keys come from it and from both hellos, so the capture must
 hold the handshake. A wrong key log, a missing handshake and a cipher that is not known here are
-findings (`Problem`), never exceptions. The home of `cryptography` among captures.
+findings (`DecryptionProblem`), never exceptions. The home of `cryptography` among captures.
 """
 
 import hmac
@@ -15,27 +15,27 @@ from typing import Any
 
 from rote.capture.decode.dialogue import FaultNote, Pair, StateChange
 from rote.capture.decode.dtls_session import (
+    ChannelMessage,
+    DecryptionProblem,
+    DtlsSession,
     Endpoint,
-    Message,
-    Opened,
-    Problem,
-    Reader,
-    Session,
+    OpenedRecord,
+    SessionReader,
     unread,
 )
-from rote.capture.judge.timeline import Entry
+from rote.capture.judge.timeline import TimelineEntry
 from rote.capture.read.datagram import Datagram
 from rote.errors import DecodeError, MissingExtraError
 from rote.wire import dtls
 from rote.wire.dtls import ContentType, HandshakeType, Record, Suite
 from rote.wire.dtls_handshake import Certificate, ClientHello, ServerHello, decode_handshake
 
-MOST_FLOWS = 4096
-MOST_PENDING = 1024
+MAX_FLOWS = 4096
+MAX_PENDING = 1024
 """Our bound on records that came before the keys to them."""
-MOST_EARLY = 16
+MAX_EARLY = 16
 """Our bound on records of one flow that came before any hello."""
-MOST_TRIES = 8
+MAX_TRIES = 8
 """How often a flow without a handshake is tried with the keys of other flows."""
 # ---- keys ---------------------------------------------------------------------------------------
 
@@ -55,11 +55,11 @@ class Keylog:
         secrets: dict[bytes, bytes] = {}
         others = bad = 0
         for line in text.splitlines():
-            words = line.split()
-            if not words or words[0].startswith("#"):
+            parts = line.split()
+            if not parts or parts[0].startswith("#"):
                 continue
             try:
-                label, random, secret = words[0], bytes.fromhex(words[1]), bytes.fromhex(words[2])
+                label, random, secret = parts[0], bytes.fromhex(parts[1]), bytes.fromhex(parts[2])
             except (ValueError, IndexError):
                 bad += 1
                 continue
@@ -157,10 +157,10 @@ class Opener:
     """Follows the sessions in a capture and opens the records it has keys for."""
 
     def __init__(self, keylog: Keylog) -> None:
-        self.sessions: list[Session] = []
-        self.problems: list[Problem] = []
+        self.sessions: list[DtlsSession] = []
+        self.problems: list[DecryptionProblem] = []
         self._keylog = keylog
-        self._flows: dict[Flow, Session] = {}
+        self._flows: dict[Flow, DtlsSession] = {}
         self._moved: dict[Endpoint, bool] = {}
         self._tries: Counter[Flow] = Counter()
         self._early: dict[Flow, list[tuple[Datagram, Record]]] = {}
@@ -172,8 +172,8 @@ class Opener:
         waiting = (record.epoch > 0 for held in self._early.values() for _, record in held)
         return self._strays + sum(waiting)
 
-    def feed(self, datagram: Datagram) -> Iterator[Opened]:
-        """Give what can be opened now; what is no DTLS is passed over."""
+    def feed(self, datagram: Datagram) -> Iterator[OpenedRecord]:
+        """Yield the records that can be opened now; what is no DTLS is skipped."""
         if datagram.payload[:1] not in _FIRST:
             return
         try:
@@ -183,7 +183,7 @@ class Opener:
         for record in records:
             yield from self._take(datagram, record)
 
-    def _take(self, datagram: Datagram, record: Record) -> Iterator[Opened]:
+    def _take(self, datagram: Datagram, record: Record) -> Iterator[OpenedRecord]:
         if record.epoch == 0 and record.type == ContentType.HANDSHAKE:
             yield from self._shake(datagram, record)
         elif record.epoch > 0 and record.type != ContentType.HIDDEN:
@@ -191,7 +191,7 @@ class Opener:
 
     # ---- in the clear ---------------------------------------------------------------------------
 
-    def _shake(self, datagram: Datagram, record: Record) -> Iterator[Opened]:
+    def _shake(self, datagram: Datagram, record: Record) -> Iterator[OpenedRecord]:
         flow = _flow(datagram)
         try:
             fragments = dtls.decode_fragments(record.fragment)
@@ -211,16 +211,16 @@ class Opener:
     def _hold(self, datagram: Datagram, record: Record) -> None:
         """Keep what came before the hello it belongs to, for captures are not always in order."""
         flow = _flow(datagram)
-        if len(self._early) < MOST_FLOWS or flow in self._early:
+        if len(self._early) < MAX_FLOWS or flow in self._early:
             held = self._early.setdefault(flow, [])
-            if len(held) < MOST_EARLY:
+            if len(held) < MAX_EARLY:
                 held.append((datagram, record))
                 return
         self._strays += record.epoch > 0
 
     def _greet(
-        self, datagram: Datagram, fragment: dtls.Fragment, known: Session | None
-    ) -> Session | None:
+        self, datagram: Datagram, fragment: dtls.Fragment, known: DtlsSession | None
+    ) -> DtlsSession | None:
         """Return the session that a hello belongs to; a hello with another random begins one."""
         if fragment.type != HandshakeType.CLIENT_HELLO or fragment.offset:
             return known
@@ -234,19 +234,19 @@ class Opener:
         if known is not None and known.hello.random == hello.random:
             known.hello = hello
             return known
-        session = Session(
+        session = DtlsSession(
             datagram.source, datagram.destination, hello, datagram.time_ns, datagram.time_ns
         )
-        if len(self._flows) >= MOST_FLOWS:
+        if len(self._flows) >= MAX_FLOWS:
             del self._flows[next(iter(self._flows))]
         self._flows[_flow(datagram)] = session
-        if len(self.sessions) < MOST_FLOWS:
+        if len(self.sessions) < MAX_FLOWS:
             self.sessions.append(session)
         return session
 
     def _hear(
-        self, datagram: Datagram, session: Session, fragment: dtls.Fragment
-    ) -> Iterator[Opened]:
+        self, datagram: Datagram, session: DtlsSession, fragment: dtls.Fragment
+    ) -> Iterator[OpenedRecord]:
         from_client = datagram.source == session.client
         session.ended_ns = datagram.time_ns
         whole = session.pieces[from_client].add(fragment)
@@ -260,7 +260,7 @@ class Opener:
             for time_ns, by_client, record in pending:
                 yield from self._open(session, time_ns, by_client, record)
 
-    def _derive(self, session: Session) -> None:
+    def _derive(self, session: DtlsSession) -> None:
         assert session.answer is not None
         suite = dtls.suite_of(session.answer.cipher_suite)
         secret = self._keylog.secrets.get(session.hello.random)
@@ -268,40 +268,40 @@ class Opener:
             self._finding("version", session, "it is DTLS 1.3, which is not decrypted here")
         elif secret is None:
             start, count = session.hello.random[:4].hex(), len(self._keylog.secrets)
-            words = f"the key log, with {count} others, has no line for its random {start}..."
-            self._finding("no-key", session, words)
+            reason = f"the key log, with {count} others, has no line for its random {start}..."
+            self._finding("no-key", session, reason)
         elif not suite.aead:
             self._finding("suite", session, f"{suite.name} is not decrypted here")
         else:
             randoms = session.hello.random, session.answer.random
             session.keys = protections(secret, *randoms, suite)
 
-    def _finding(self, kind: str, session: Session, words: str) -> None:
+    def _finding(self, kind: str, session: DtlsSession, reason: str) -> None:
         (host, port), (peer, peer_port) = session.client, session.server
-        if len(self.problems) < MOST_FLOWS:
+        if len(self.problems) < MAX_FLOWS:
             name = f"the session of {host}:{port} with {peer}:{peer_port} stays closed"
-            self.problems.append(Problem(kind, f"{name}: {words}"))
+            self.problems.append(DecryptionProblem(kind, f"{name}: {reason}"))
 
     # ---- protected ------------------------------------------------------------------------------
 
-    def _protected(self, datagram: Datagram, record: Record) -> Iterator[Opened]:
+    def _protected(self, datagram: Datagram, record: Record) -> Iterator[OpenedRecord]:
         session = self._flows.get(_flow(datagram)) or self._adopt(datagram, record)
         if session is None:
             self._hold(datagram, record)
             return
         by_client = self._moved.get(datagram.source, datagram.source == session.client)
-        if session.answer is None and len(session.pending) < MOST_PENDING:
+        if session.answer is None and len(session.pending) < MAX_PENDING:
             session.pending.append((datagram.time_ns, by_client, record))
         else:
             yield from self._open(session, datagram.time_ns, by_client, record)
 
-    def _adopt(self, datagram: Datagram, record: Record) -> Session | None:
+    def _adopt(self, datagram: Datagram, record: Record) -> DtlsSession | None:
         """Return the session that goes on here: ICE may move one to another pair of addresses."""
         flow = _flow(datagram)
-        if self._tries[flow] >= MOST_TRIES or len(self._tries) > MOST_FLOWS:
+        if self._tries[flow] >= MAX_TRIES or len(self._tries) > MAX_FLOWS:
             return None
         self._tries[flow] += 1
-        for session in self.sessions[-MOST_TRIES:]:
+        for session in self.sessions[-MAX_TRIES:]:
             for by_client, keys in enumerate(session.keys):
                 if keys.open(record) is not None:
                     self._flows[flow] = session
@@ -311,8 +311,8 @@ class Opener:
         return None
 
     def _open(
-        self, session: Session, time_ns: int, by_client: bool, record: Record
-    ) -> Iterator[Opened]:
+        self, session: DtlsSession, time_ns: int, by_client: bool, record: Record
+    ) -> Iterator[OpenedRecord]:
         if not session.keys:
             session.unopened += 1
             return
@@ -327,7 +327,7 @@ class Opener:
         session.ended_ns = max(session.ended_ns, time_ns)
         if record.type == ContentType.ALERT and plain[1:] == b"\0":
             session.closed = True
-        yield Opened(time_ns, session, by_client, record.type, plain)
+        yield OpenedRecord(time_ns, session, by_client, record.type, plain)
 
 
 _FIRST = frozenset(bytes((kind,)) for kind in range(20, 64))
@@ -345,13 +345,13 @@ def _flow(datagram: Datagram) -> Flow:
 class Decrypted:
     """All that a key log opens in a capture."""
 
-    sessions: tuple[Session, ...]
-    messages: tuple[Message, ...]
+    sessions: tuple[DtlsSession, ...]
+    messages: tuple[ChannelMessage, ...]
     pairs: tuple[Pair, ...]
     states: tuple[StateChange, ...]
     faults: tuple[FaultNote, ...]
-    timeline: tuple[Entry, ...]
-    problems: tuple[Problem, ...]
+    timeline: tuple[TimelineEntry, ...]
+    problems: tuple[DecryptionProblem, ...]
     chunks: dict[str, int]
     """How many SCTP chunks of each kind there were."""
 
@@ -360,12 +360,12 @@ def decrypt(datagrams: Iterable[Datagram], keylog_text: str) -> Decrypted:
     """Return everything that can be read with a key log; what cannot is in `problems`."""
     keylog = Keylog.read(keylog_text)
     opener = Opener(keylog)
-    readers: dict[int, Reader] = {}
+    readers: dict[int, SessionReader] = {}
     for datagram in datagrams:
         for opened in opener.feed(datagram):
             session = opened.session
             if id(session) not in readers:
-                readers[id(session)] = Reader(session)
+                readers[id(session)] = SessionReader(session)
             readers[id(session)].receive(opened)
     found = [readers[id(session)] for session in opener.sessions if id(session) in readers]
     for reader in found:
@@ -387,16 +387,16 @@ def decrypt(datagrams: Iterable[Datagram], keylog_text: str) -> Decrypted:
     )
 
 
-def _keylog_problems(keylog: Keylog, opener: Opener) -> Iterator[Problem]:
+def _keylog_problems(keylog: Keylog, opener: Opener) -> Iterator[DecryptionProblem]:
     if not keylog.secrets:
-        words = f"it has {keylog.others} lines of other protocols and {keylog.bad} bad ones"
-        yield Problem("keylog", f"the key log holds no CLIENT_RANDOM line; {words}")
+        reason = f"it has {keylog.others} lines of other protocols and {keylog.bad} bad ones"
+        yield DecryptionProblem("keylog", f"the key log holds no CLIENT_RANDOM line; {reason}")
     elif keylog.bad:
-        yield Problem("keylog", f"{keylog.bad} lines of the key log cannot be read")
+        yield DecryptionProblem("keylog", f"{keylog.bad} lines of the key log cannot be read")
     if opener.strays:
-        words = "belong to sessions whose handshake is not in the capture, and no key log can help"
-        yield Problem("no-handshake", f"{opener.strays} protected records {words}")
+        reason = "belong to sessions whose handshake is not in the capture, and no key log can help"
+        yield DecryptionProblem("no-handshake", f"{opener.strays} protected records {reason}")
     for session in opener.sessions:
         if session.keys and session.unopened:
-            words = f"{session.unopened} records are damaged or of a later epoch"
-            yield Problem("not-opened", words)
+            reason = f"{session.unopened} records are damaged or of a later epoch"
+            yield DecryptionProblem("not-opened", reason)

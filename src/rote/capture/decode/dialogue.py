@@ -6,12 +6,12 @@ Fed by decryption and by the phone app's log alike: a value of wire/channel.py a
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from rote.capture.judge.timeline import Entry, iso
+from rote.capture.judge.timeline import TimelineEntry, iso
 from rote.errors import DecodeError
 from rote.wire import channel, rpc
 from rote.wire.rpc import ArmApi, ArmState, Request, Response, SportApi
 
-MOST_OPEN = 4096
+MAX_OPEN = 4096
 """Our bound on questions that wait for an answer at the same time."""
 
 
@@ -96,11 +96,11 @@ def from_robot(value: channel.Value) -> bool | None:
 
 
 @dataclass(slots=True)
-class _Span:
+class _ActionSpan:
     """Something that goes on."""
 
     start_ns: int
-    words: str
+    evidence: str
     kept: int = 0
     seen: bool = False
 
@@ -127,16 +127,16 @@ class Dialogue:
     faults: list[FaultNote] = field(default_factory=list)
     undecodable: int = 0
     """Responses in parts that do not fit together."""
-    _entries: list[Entry] = field(default_factory=list)
+    _entries: list[TimelineEntry] = field(default_factory=list)
     _open: dict[tuple[str, int, int], int] = field(default_factory=dict)
     _parts: channel.Assembler = field(default_factory=channel.Assembler)
     _present: set[tuple[int, int]] = field(default_factory=set)
-    _teaching: _Span | None = None
-    _playing: _Span | None = None
+    _teaching: _ActionSpan | None = None
+    _playing: _ActionSpan | None = None
     _connected: bool = False
 
     def hear(self, time_ns: int, value: channel.Value) -> None:
-        """Take in what somebody said."""
+        """Take in one message."""
         if isinstance(value, channel.Chunk):
             try:
                 whole = self._parts.add(value)
@@ -156,25 +156,27 @@ class Dialogue:
         elif isinstance(value, channel.Faults):
             self._fault(time_ns, value)
 
-    def timeline(self) -> list[Entry]:
+    def timeline(self) -> list[TimelineEntry]:
         """Return what happened so far, by its beginning."""
         entries = list(self._entries)
         entries += [
-            _sure(_REFUSED if pair.refused else kind, pair.asked_ns, pair.answered_ns, _words(pair))
+            _sure(
+                _REFUSED if pair.refused else kind, pair.asked_ns, pair.answered_ns, _evidence(pair)
+            )
             for pair in self.pairs
             if (kind := _SIMPLE.get((pair.request.service, pair.request.api_id)))
         ]
         if self._teaching is not None:
             entries.append(self._taught(self._teaching, None, "no end is in sight"))
         if self._playing is not None:
-            entries.append(_sure("play", self._playing.start_ns, None, self._playing.words))
+            entries.append(_sure("play", self._playing.start_ns, None, self._playing.evidence))
         return sorted(entries, key=lambda entry: entry.start_ns)
 
     # ---- questions and answers ------------------------------------------------------------------
 
     def _ask(self, time_ns: int, request: Request) -> None:
         self.pairs.append(Pair(time_ns, request))
-        if len(self._open) >= MOST_OPEN:
+        if len(self._open) >= MAX_OPEN:
             del self._open[next(iter(self._open))]
         key = (request.service, request.api_id, request.id)
         self._open.pop(key, None)
@@ -192,11 +194,11 @@ class Dialogue:
         if asked == ("arm", ArmApi.PLAY_TAUGHT):
             if not pair.refused:
                 self._end_play(time_ns, "another began")
-                self._playing = _Span(pair.asked_ns, _words(pair))
+                self._playing = _ActionSpan(pair.asked_ns, _evidence(pair))
                 # The robot may say that it plays before it answers.
                 self._playing.seen = self._activity() is rpc.Activity.PLAYING
             else:
-                self._entries.append(_sure(_REFUSED, pair.asked_ns, time_ns, _words(pair)))
+                self._entries.append(_sure(_REFUSED, pair.asked_ns, time_ns, _evidence(pair)))
         elif asked == ("arm", ArmApi.TEACH):
             self._teach_answered(time_ns, pair)
 
@@ -209,14 +211,14 @@ class Dialogue:
             self._end_teach(time_ns, "it was ended")
         elif name:
             self._end_teach(time_ns, "another began")
-            self._teaching = _Span(time_ns, f"teaching {name!r} was asked for (arm 7110)")
+            self._teaching = _ActionSpan(time_ns, f"teaching {name!r} was asked for (arm 7110)")
         elif self._teaching is not None:
             self._teaching.kept += 1
 
     def _teach_answered(self, time_ns: int, pair: Pair) -> None:
         span = self._teaching
         if span is not None and span.start_ns == pair.asked_ns and pair.refused:
-            self._entries.append(_sure(_REFUSED, pair.asked_ns, time_ns, _words(pair)))
+            self._entries.append(_sure(_REFUSED, pair.asked_ns, time_ns, _evidence(pair)))
             self._teaching = None
 
     def _end_teach(self, time_ns: int, why: str) -> None:
@@ -225,14 +227,14 @@ class Dialogue:
             self._teaching = None
 
     @staticmethod
-    def _taught(span: _Span, end_ns: int | None, why: str) -> Entry:
-        evidence = f"{span.words}, {span.kept} times kept on, {why}"
+    def _taught(span: _ActionSpan, end_ns: int | None, why: str) -> TimelineEntry:
+        evidence = f"{span.evidence}, {span.kept} times kept on, {why}"
         return _sure("teach", span.start_ns, end_ns, evidence)
 
     def _end_play(self, time_ns: int, why: str) -> None:
         if self._playing is not None:
-            words = f"{self._playing.words}; {why}"
-            self._entries.append(_sure("play", self._playing.start_ns, time_ns, words))
+            evidence = f"{self._playing.evidence}; {why}"
+            self._entries.append(_sure("play", self._playing.start_ns, time_ns, evidence))
             self._playing = None
 
     # ---- what is told unasked -------------------------------------------------------------------
@@ -277,12 +279,12 @@ class Dialogue:
         self._present = (self._present - gone) | come
 
 
-def _sure(kind: str, start_ns: int, end_ns: int | None, evidence: str) -> Entry:
-    """Return a line of the time line that somebody said, and nobody inferred."""
-    return Entry(kind, start_ns, end_ns, 1.0, evidence)
+def _sure(kind: str, start_ns: int, end_ns: int | None, evidence: str) -> TimelineEntry:
+    """Return an entry of the time line that was read, not inferred."""
+    return TimelineEntry(kind, start_ns, end_ns, 1.0, evidence)
 
 
-def _words(pair: Pair) -> str:
+def _evidence(pair: Pair) -> str:
     request = pair.request
     parameter = f" with {request.parameter[:80]}" if request.parameter else ""
     return f"{pair.name}{parameter}: {pair.outcome}"

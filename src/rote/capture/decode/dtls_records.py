@@ -10,19 +10,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rote.capture.read.flow_ids import Interner, by_number, run_starts
-from rote.capture.read.packets import Batch, big, rows
+from rote.capture.read.packets import DatagramBatch, big, rows
 from rote.capture.read.record_scan import Ints
 
 HEADER = 13
 APPLICATION = 23
 HANDSHAKE = 22
-_MOST_IN_ONE = 64
+_MAX_IN_ONE = 64
 _REMEMBERED = 512
 _MAX_TRACKS = 1 << 16
 _LARGEST = 2**14 + 2048
 
 
-class Rows(NamedTuple):
+class RecordRows(NamedTuple):
     """Records side by side, in the order they were sent."""
 
     datagram: NDArray[np.intp]
@@ -35,25 +35,25 @@ class Rows(NamedTuple):
     sequence: Ints
     length: Ints
 
-    def part(self, which: NDArray[np.generic]) -> "Rows":
+    def part(self, which: NDArray[np.generic]) -> "RecordRows":
         """Return some of them."""
-        return Rows(*(column[which] for column in self))
+        return RecordRows(*(column[which] for column in self))
 
 
-def split(batch: Batch, which: NDArray[np.intp], words: tuple[Ints, Ints]) -> Rows:
+def split(batch: DatagramBatch, which: NDArray[np.intp], fields: tuple[Ints, Ints]) -> RecordRows:
     """Return the records of datagrams that are made of records to their last byte.
 
-    `words` are the numbers in bytes 0 to 7 and 5 to 12 of every datagram of the batch.
+    `fields` are the numbers in bytes 0 to 7 and 5 to 12 of every datagram of the batch.
     """
     index, at = which, batch.start[which]
     left, have = batch.full[which], batch.size[which]
-    front, back = words[0][which], words[1][which]
-    parts: list[Rows] = []
+    front, back = fields[0][which], fields[1][which]
+    parts: list[RecordRows] = []
     unsound: list[NDArray[np.intp]] = []
-    for _ in range(_MOST_IN_ONE):
+    for _ in range(_MAX_IN_ONE):
         if not index.size:
             break
-        found = Rows(
+        found = RecordRows(
             index,
             at + HEADER,
             front >> 56 & 0xFF,
@@ -85,19 +85,19 @@ def split(batch: Batch, which: NDArray[np.intp], words: tuple[Ints, Ints]) -> Ro
     return _joined(parts, bad)
 
 
-def _joined(parts: list[Rows], bad: NDArray[np.bool_]) -> Rows:
+def _joined(parts: list[RecordRows], bad: NDArray[np.bool_]) -> RecordRows:
     """Return all records in the order of their datagrams, without those of bad datagrams."""
     if not parts:
         none = np.zeros(0, np.int64)
-        return Rows(none.astype(np.intp), *(none for _ in range(6)))
+        return RecordRows(none.astype(np.intp), *(none for _ in range(6)))
     if len(parts) == 1 and not bad.any():
         return parts[0]
-    joined = Rows(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
+    joined = RecordRows(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
     order = np.argsort(joined.datagram, kind="stable")
     return joined.part(order[~bad[joined.datagram[order]]])
 
 
-class Steps(NamedTuple):
+class NumberSteps(NamedTuple):
     """How numbers go on within each of several streams."""
 
     stream: Ints
@@ -110,14 +110,14 @@ class Steps(NamedTuple):
     """Where each stream begins: they are sorted by it."""
 
 
-class Followed:
+class FollowedNumbers:
     """Remembers the last number of each stream."""
 
     def __init__(self) -> None:
         self._last = np.zeros(0, np.int64)
         self._known = np.zeros(0, np.bool_)
 
-    def follow(self, stream: Ints, value: Ints) -> Steps:
+    def follow(self, stream: Ints, value: Ints) -> NumberSteps:
         """Return the steps that these numbers make."""
         need = int(stream.max()) + 1 if stream.size else 0
         if need > self._last.size:
@@ -135,10 +135,10 @@ class Followed:
         ends = np.append(starts[1:], value.size) - 1 if starts.size else starts
         self._last[stream[ends]] = value[ends]
         self._known[stream[ends]] = True
-        return Steps(stream, value, value - before, fresh, starts)
+        return NumberSteps(stream, value, value - before, fresh, starts)
 
 
-class Track(NamedTuple):
+class RecordTrack(NamedTuple):
     """The records of one direction under one set of keys."""
 
     flow: int
@@ -163,12 +163,12 @@ def _combined(track: Ints, value: Ints) -> Ints:
     return (track & 0x7FFF) << 48 | value
 
 
-class Tracks:
+class RecordTracks:
     """Follows the numbers of all records, in bounded memory."""
 
     def __init__(self) -> None:
         self._keys = Interner(_MAX_TRACKS)
-        self._followed = Followed()
+        self._followed = FollowedNumbers()
         self._count = np.zeros(0, np.int64)
         self._low = np.zeros(0, np.int64)
         self._high = np.zeros(0, np.int64)
@@ -176,7 +176,7 @@ class Tracks:
         self._late = np.zeros(0, np.int64)
         self._recent = np.zeros(0, np.int64)
 
-    def add(self, flow: Ints, records: Rows) -> None:
+    def add(self, flow: Ints, records: RecordRows) -> None:
         """Take in the records of a batch, with the flow of each."""
         if not flow.size:
             return
@@ -213,7 +213,7 @@ class Tracks:
         self._repeated = np.append(self._repeated, zeros)
         self._late = np.append(self._late, zeros)
 
-    def tracks(self) -> list[Track]:
+    def tracks(self) -> list[RecordTrack]:
         """Return what is known of each direction and epoch."""
         found = []
         for number, (flow, epoch) in enumerate(self._keys.keys):
@@ -223,5 +223,5 @@ class Tracks:
             repeated = int(self._repeated[number])
             missing = max(0, high - low + 1 - (count - repeated))
             late = int(self._late[number])
-            found.append(Track(flow, epoch, count, low, high, repeated, late, missing))
+            found.append(RecordTrack(flow, epoch, count, low, high, repeated, late, missing))
         return found

@@ -11,22 +11,26 @@ from rote.wire import channel, dtls, sctp
 from rote.wire.dtls import ContentType, Record
 from rote.wire.dtls_handshake import ClientHello, ServerHello
 
-MOST_KEPT = 128 * 2**20
+MAX_KEPT = 128 * 2**20
 """Our bound on all text that is kept."""
 
-_MOST_RECENT = 4096
+_MAX_RECENT = 4096
 Endpoint = tuple[str, int]
 
 
-class Problem(NamedTuple):
+class DecryptionProblem(NamedTuple):
     """Something that cannot be read, and why."""
 
     kind: str
-    words: str
+    message: str
+
+    def document(self) -> dict[str, str]:
+        """Return what `--json` shows."""
+        return {"kind": self.kind, "words": self.message}
 
 
 @dataclass(slots=True)
-class Session:
+class DtlsSession:
     """One DTLS session."""
 
     client: Endpoint
@@ -60,7 +64,7 @@ class Session:
         if mark in self.recent:
             return False
         self.recent[mark] = None
-        if len(self.recent) > _MOST_RECENT:
+        if len(self.recent) > _MAX_RECENT:
             del self.recent[next(iter(self.recent))]
         return True
 
@@ -75,17 +79,17 @@ class Session:
         return bool(self.answer and self.answer.extended_master_secret)
 
 
-class Opened(NamedTuple):
+class OpenedRecord(NamedTuple):
     """What one record protects."""
 
     time_ns: int
-    session: Session
+    session: DtlsSession
     from_client: bool
     type: int
     plain: bytes
 
 
-class Message(NamedTuple):
+class ChannelMessage(NamedTuple):
     """One message of a data channel."""
 
     time_ns: int
@@ -93,17 +97,17 @@ class Message(NamedTuple):
     """Which of the sessions, counted from 0."""
     source: Endpoint
     direction: str
-    """`to robot` or `to client`; empty where nobody has spoken as a robot does."""
+    """`to robot` or `to client`; empty where the robot's side is not known."""
     stream: int
     text: str | bytes
     value: channel.Value | None = None
     """What it says; None where it cannot be read."""
 
 
-class Reader:
+class SessionReader:
     """Reads one session from its SCTP packets to what was said."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: DtlsSession) -> None:
         self.session = session
         self.association = Association()
         self.dialogue = Dialogue(began_ns=session.began_ns)
@@ -112,14 +116,14 @@ class Reader:
         self._kept = 0
         self._robot: bool | None = None
 
-    def receive(self, opened: Opened) -> None:
+    def receive(self, opened: OpenedRecord) -> None:
         """Take in what a record held."""
         if opened.type == ContentType.APPLICATION_DATA:
             for one in self.association.receive(opened.time_ns, opened.from_client, opened.plain):
                 self._deliver(one)
 
     def end(self) -> None:
-        """Take in what waited in vain, and listen to it all in the order in which it was said."""
+        """Deliver what still waits, then take in all messages in the order of their time."""
         for delivered in self.association.end():
             self._deliver(delivered)
         self.messages.sort(key=lambda message: message[0].time_ns)
@@ -130,14 +134,14 @@ class Reader:
             ends = self.session.server, self.session.client
             self.session.robot = ends[self._robot]
 
-    def told(self, index: int) -> Iterator[Message]:
-        """Give the messages, now that it is known who is who."""
+    def told(self, index: int) -> Iterator[ChannelMessage]:
+        """Yield the messages with their directions; to be called after `end`."""
         ends = self.session.server, self.session.client
         for one, text, value in self.messages:
-            words = "to client" if one.from_client == self._robot else "to robot"
-            direction = words if self._robot is not None else ""
+            receiver = "to client" if one.from_client == self._robot else "to robot"
+            direction = receiver if self._robot is not None else ""
             source = ends[one.from_client]
-            yield Message(one.time_ns, index, source, direction, one.stream, text, value)
+            yield ChannelMessage(one.time_ns, index, source, direction, one.stream, text, value)
 
     def _deliver(self, one: Delivered) -> None:
         if one.protocol == sctp.Protocol.DCEP:
@@ -157,7 +161,7 @@ class Reader:
             if by_robot is not None:
                 self._robot = one.from_client == by_robot
         self._kept += len(one.payload)
-        if self._kept > MOST_KEPT:
+        if self._kept > MAX_KEPT:
             self.dropped += 1
         else:
             self.messages.append((one._replace(payload=b""), text, value))
@@ -173,7 +177,7 @@ class Reader:
                 self._robot = not one.from_client
 
 
-def unread(readers: list[Reader]) -> Iterator[Problem]:
+def unread(readers: list[SessionReader]) -> Iterator[DecryptionProblem]:
     """Say what of the opened sessions could not be read."""
     for reader in readers:
         lost = sum(side.lost for side in reader.association.sides.values())
@@ -183,8 +187,8 @@ def unread(readers: list[Reader]) -> Iterator[Problem]:
             "no-sctp": (reader.association.bad, "records hold something other than SCTP"),
             "no-message": (unread, "messages are not of a robot's data channel"),
             "parts": (reader.dialogue.undecodable, "answers in parts do not fit together"),
-            "limit": (reader.dropped, f"messages beyond {MOST_KEPT >> 20} MB are not kept"),
+            "limit": (reader.dropped, f"messages beyond {MAX_KEPT >> 20} MB are not kept"),
         }
-        for kind, (count, words) in counts.items():
+        for kind, (count, message) in counts.items():
             if count:
-                yield Problem(kind, f"{count} {words}")
+                yield DecryptionProblem(kind, f"{count} {message}")

@@ -8,16 +8,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rote.capture.decode.dtls_records import Followed
-from rote.capture.judge.classify import Kind
+from rote.capture.decode.dtls_records import FollowedNumbers
+from rote.capture.judge.classify import PacketKind
 from rote.capture.read.flow_ids import Interner, distinct
-from rote.capture.read.packets import Batch, big
+from rote.capture.read.packets import DatagramBatch, big
 
 _MAX_STREAMS = 4096
 _SMALL_STEP = 64
 
 
-class Stream(NamedTuple):
+class MediaStream(NamedTuple):
     """The media of one source in one direction."""
 
     flow: int
@@ -28,21 +28,21 @@ class Stream(NamedTuple):
     believed: bool
 
 
-class Media:
+class MediaStreams:
     """Follows the streams of a capture, in bounded memory."""
 
     def __init__(self) -> None:
         self._keys = Interner(_MAX_STREAMS)
-        self._followed = Followed()
+        self._followed = FollowedNumbers()
         size = _MAX_STREAMS + 1
         self._count = np.zeros(size, np.int64)
         self._travelled = np.zeros(size, np.int64)
         self._small = np.zeros(size, np.int64)
         self._types: dict[int, set[int]] = {}
 
-    def add(self, flow: np.ndarray, batch: Batch, kinds: np.ndarray) -> None:
+    def add(self, flow: np.ndarray, batch: DatagramBatch, kinds: np.ndarray) -> None:
         """Take in the media of a batch, with the flow of each datagram."""
-        which = np.flatnonzero(kinds == Kind.RTP)
+        which = np.flatnonzero(kinds == PacketKind.RTP)
         if not which.size:
             return
         heads = batch.heads[which]
@@ -59,7 +59,7 @@ class Media:
         small = (np.abs(step) <= _SMALL_STEP) & ~fresh
         self._small += np.bincount(stream[small], minlength=size)
 
-    def streams(self) -> list[Stream]:
+    def streams(self) -> list[MediaStream]:
         """Return the streams; those that are not believed are some other traffic."""
         found = []
         for number, (flow, source) in enumerate(self._keys.keys):
@@ -67,5 +67,5 @@ class Media:
             lost = max(0, int(self._travelled[number]) + 1 - count)
             believed = count >= 3 and int(self._small[number]) >= 0.8 * (count - 1)
             types = tuple(sorted(self._types.get(number, ())))
-            found.append(Stream(flow, source, count, lost, types, believed))
+            found.append(MediaStream(flow, source, count, lost, types, believed))
         return found

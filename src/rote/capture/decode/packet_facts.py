@@ -1,15 +1,17 @@
-"""What single packets say, where it is worth reading them: a few of each kind and flow."""
+"""Facts from single packets: the first few of each kind and flow are read."""
 
+import re
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
-from rote.capture.decode.dtls_records import HANDSHAKE, Rows
-from rote.capture.judge.classify import Kind, Kinds
+from rote.capture.decode.dtls_records import HANDSHAKE, RecordRows
+from rote.capture.judge.classify import PacketKind, PacketKinds
 from rote.capture.read.flow_ids import Numbers, by_number, run_starts
-from rote.capture.read.packets import Batch, big, harmless
+from rote.capture.read.packets import DatagramBatch, big, harmless
 from rote.errors import DecodeError
 from rote.wire import dtls, stun
 from rote.wire import dtls_handshake as hs
@@ -21,11 +23,25 @@ _READ_IN_ALL = 256
 _MAX_FACTS = 4096
 """Flows of which such facts are kept."""
 _MAX_HANDSHAKE = 512
-_MAX_WORDS = 32
+_MAX_BODY, _MAX_TRANSACTIONS = 4096, 4096
+_CONTENT_LENGTH = re.compile(rb"(?im)^content-length: *(\d{1,9})\r?$")
+_TRANSACTION = slice(8, 20)
+_MAX_NOTES = 32
+
+
+class HttpNote(NamedTuple):
+    """The start of a request or a response."""
+
+    time_ns: int
+    line: str
+    body_bytes: int
+    """As the header says it, else what the segment holds."""
+    body: bytes
+    """As far as it is in the same segment."""
 
 
 @dataclass(slots=True)
-class Facts:
+class FlowFacts:
     """What the packets of one direction say."""
 
     stun: Counter[str] = field(default_factory=Counter)
@@ -43,8 +59,14 @@ class Facts:
     """Handshake messages, in their order."""
     resent: int = 0
     """Handshake messages that were sent again."""
-    words: set[str] = field(default_factory=set)
+    notes: set[str] = field(default_factory=set)
     """Names asked for, lines of HTTP, dialects."""
+    http: list[HttpNote] = field(default_factory=list)
+    """The first lines of HTTP, in their order."""
+    asked: set[bytes] = field(default_factory=set)
+    """Transactions of STUN requests that were sent this way..."""
+    answered: set[bytes] = field(default_factory=set)
+    """...and of answers."""
     assembler: dtls.HandshakeAssembler | None = None
     _seen: set[tuple[int, int, int]] = field(default_factory=set)
     _read: dict[int, int] = field(default_factory=dict)
@@ -63,21 +85,23 @@ class Facts:
         return False
 
 
-class Details:
-    """Facts of all directions that have any."""
+class PacketFacts:
+    """FlowFacts of all directions that have any."""
 
     def __init__(self) -> None:
-        self.facts: dict[int, Facts] = {}
-        self._read: Counter[Kind] = Counter()
+        self.facts: dict[int, FlowFacts] = {}
+        self._read: Counter[PacketKind] = Counter()
 
-    def of(self, flow: int) -> Facts | None:
+    def of(self, flow: int) -> FlowFacts | None:
         """Return the facts of a direction, new ones as long as there is room."""
         facts = self.facts.get(flow)
         if facts is None and len(self.facts) < _MAX_FACTS:
-            facts = self.facts[flow] = Facts()
+            facts = self.facts[flow] = FlowFacts()
         return facts
 
-    def add(self, flow: Numbers, batch: Batch, kinds: Kinds, records: Rows) -> None:
+    def add(
+        self, flow: Numbers, batch: DatagramBatch, kinds: PacketKinds, records: RecordRows
+    ) -> None:
         """Take in a batch."""
         self._count_stun(flow, batch, kinds)
         self._count_records(flow, records)
@@ -88,6 +112,8 @@ class Details:
                 facts = self.facts[int(flow[index])]
                 try:
                     read(facts, batch.payload(index))
+                    if kind is PacketKind.HTTP:
+                        _read_http(facts, int(batch.time_ns[index]), batch.payload(index))
                 except DecodeError:
                     continue
         first = np.flatnonzero((records.type == HANDSHAKE) & (records.epoch == 0))
@@ -97,7 +123,7 @@ class Details:
                 at, length = int(records.at[row]), int(records.length[row])
                 _read_handshake(its, batch.data[at : at + length].tobytes())
 
-    def _worth_reading(self, flow: Numbers, which: np.ndarray, kind: Kind) -> Iterable[int]:
+    def _worth_reading(self, flow: Numbers, which: np.ndarray, kind: PacketKind) -> Iterable[int]:
         """Yield the first few of each flow, without a look at each of the many others."""
         if which.size > _READ_EACH:
             order = by_number(flow[which])
@@ -112,8 +138,8 @@ class Details:
                 self._read[kind] += 1
                 yield index
 
-    def _count_stun(self, flow: Numbers, batch: Batch, kinds: Kinds) -> None:
-        which = np.flatnonzero(kinds == Kind.STUN)
+    def _count_stun(self, flow: Numbers, batch: DatagramBatch, kinds: PacketKinds) -> None:
+        which = np.flatnonzero(kinds == PacketKind.STUN)
         if not which.size:
             return
         pairs, counts = np.unique(
@@ -122,9 +148,19 @@ class Details:
         for pair, count in zip(pairs.tolist(), counts.tolist(), strict=True):
             facts = self.of(pair >> 16)
             if facts is not None:
-                facts.stun[_stun_words(pair & 0xFFFF)] += count
+                facts.stun[_stun_label(pair & 0xFFFF)] += count
 
-    def _count_records(self, flow: Numbers, records: Rows) -> None:
+        answers = (big(batch.heads[which], 0) & 0x0100).astype(np.bool_).tolist()
+        numbers = np.ascontiguousarray(batch.heads[which, _TRANSACTION]).view("V12").ravel()
+        flows = flow[which].tolist()
+        for its, answer, number in zip(flows, answers, numbers.tolist(), strict=True):
+            facts = self.facts.get(its)
+            if facts is not None:
+                seen = facts.answered if answer else facts.asked
+                if len(seen) < _MAX_TRANSACTIONS:
+                    seen.add(number)
+
+    def _count_records(self, flow: Numbers, records: RecordRows) -> None:
         if not records.datagram.size:
             return
         older = records.version == dtls.Version.DTLS_1_0
@@ -137,24 +173,24 @@ class Details:
                 facts.versions.add(version.value)
 
 
-def _stun_words(kind: int) -> str:
+def _stun_label(kind: int) -> str:
     class_ = kind >> 7 & 2 | kind >> 4 & 1
     method = kind & 0xF | kind >> 1 & 0x70 | kind >> 2 & 0xF80
     return stun.Message(class_, bytes(12), (), method).words
 
 
-def _read_stun(facts: Facts, payload: bytes) -> None:
+def _read_stun(facts: FlowFacts, payload: bytes) -> None:
     message = stun.decode(payload)
-    if message.username and len(facts.users) < _MAX_WORDS:
+    if message.username and len(facts.users) < _MAX_NOTES:
         facts.users.add(harmless(message.username))
     if message.controlling is not None:
         facts.controlling.add(message.controlling)
-    if message.mapped is not None and len(facts.mapped) < _MAX_WORDS:
+    if message.mapped is not None and len(facts.mapped) < _MAX_NOTES:
         host, port = message.mapped
         facts.mapped.add(f"{host}:{port}" if ":" not in host else f"[{host}]:{port}")
 
 
-def _read_handshake(facts: Facts, content: bytes) -> None:
+def _read_handshake(facts: FlowFacts, content: bytes) -> None:
     """Take in a record of an unencrypted handshake; damaged ones say nothing."""
     try:
         for piece in dtls.decode_fragments(content):
@@ -170,11 +206,11 @@ def _read_handshake(facts: Facts, content: bytes) -> None:
         return
 
 
-def _read_message(facts: Facts, message: dtls.Handshake) -> None:
+def _read_message(facts: FlowFacts, message: dtls.Handshake) -> None:
     known = message.type in set(dtls.HandshakeType)
-    words = dtls.HandshakeType(message.type).name if known else f"type {message.type}"
-    if len(facts.messages) < _MAX_WORDS:
-        facts.messages.append(words.lower().replace("_", " "))
+    label = dtls.HandshakeType(message.type).name if known else f"type {message.type}"
+    if len(facts.messages) < _MAX_NOTES:
+        facts.messages.append(label.lower().replace("_", " "))
     said = hs.decode_handshake(message)
     if isinstance(said, hs.ClientHello):
         facts.offered = said.cipher_suites
@@ -187,12 +223,12 @@ def _read_message(facts: Facts, message: dtls.Handshake) -> None:
         facts.versions.update(said.versions)
 
 
-def _note(facts: Facts, words: str) -> None:
-    if words and len(facts.words) < _MAX_WORDS:
-        facts.words.add(harmless(words))
+def _note(facts: FlowFacts, note: str) -> None:
+    if note and len(facts.notes) < _MAX_NOTES:
+        facts.notes.add(harmless(note))
 
 
-def _read_name(facts: Facts, payload: bytes) -> None:
+def _read_name(facts: FlowFacts, payload: bytes) -> None:
     labels: list[str] = []
     at = 12
     while at < len(payload) and 0 < payload[at] < 64 and len(labels) < 64:
@@ -201,12 +237,52 @@ def _read_name(facts: Facts, payload: bytes) -> None:
     _note(facts, ".".join(labels)[:255])
 
 
-def _read_line(facts: Facts, payload: bytes) -> None:
+def _read_line(facts: FlowFacts, payload: bytes) -> None:
     line = payload.split(b"\r\n", 1)[0][:120].decode(errors="replace")
     _note(facts, line)
 
 
-def _read_a1(facts: Facts, payload: bytes) -> None:
+def _read_http(facts: FlowFacts, time_ns: int, payload: bytes) -> None:
+    """Note when a request or a response came, and how long its body is."""
+    head, _, body = payload.partition(b"\r\n\r\n")
+    line = harmless(head.split(b"\r\n", 1)[0][:120].decode(errors="replace"))
+    stated = _CONTENT_LENGTH.search(head)
+    size = int(stated[1]) if stated else len(body)
+    if len(facts.http) < _READ_EACH:
+        facts.http.append(HttpNote(time_ns, line, size, body[:_MAX_BODY]))
+
+
+def _read_hello(facts: FlowFacts, payload: bytes) -> None:
+    """Note the name that a client of TLS asks for."""
+    if payload[:1] != b"\x16" or payload[5:6] != b"\1":
+        return
+    name = server_name(payload[9:])
+    _note(facts, f"server name {name}" if name else "")
+
+
+def server_name(hello: bytes) -> str:
+    """Return the name that the body of a client hello asks for; empty without one."""
+    try:
+        at = 35 + hello[34]
+        at += 2 + int.from_bytes(hello[at : at + 2])
+        at += 3 + hello[at]
+        while at + 4 <= len(hello):
+            kind, size = int.from_bytes(hello[at : at + 2]), int.from_bytes(hello[at + 2 : at + 4])
+            if kind == 0:
+                return hello[at + 9 : at + 4 + size].decode("ascii", errors="replace")
+            at += 4 + size
+    except IndexError:
+        pass
+    return ""
+
+
+def _read_dns(facts: FlowFacts, payload: bytes) -> None:
+    """Note the first name of a message, which in TCP stands behind its length."""
+    behind = int.from_bytes(payload[:2]) + 2 == len(payload)
+    _read_name(facts, payload[2:] if behind else payload)
+
+
+def _read_a1(facts: FlowFacts, payload: bytes) -> None:
     from rote.wire.a1 import codec as a1  # noqa: PLC0415 - rare, and slow to load
 
     frame = a1.inspect(payload)
@@ -215,9 +291,11 @@ def _read_a1(facts: Facts, payload: bytes) -> None:
 
 
 _READERS = {
-    Kind.STUN: _read_stun,
-    Kind.DNS: _read_name,
-    Kind.MDNS: _read_name,
-    Kind.HTTP: _read_line,
-    Kind.A1: _read_a1,
+    PacketKind.STUN: _read_stun,
+    PacketKind.DNS: _read_dns,
+    PacketKind.TLS: _read_hello,
+    PacketKind.SSDP: _read_line,
+    PacketKind.MDNS: _read_name,
+    PacketKind.HTTP: _read_line,
+    PacketKind.A1: _read_a1,
 }

@@ -6,13 +6,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rote.capture.decode.dtls_records import APPLICATION, Rows, Tracks
-from rote.capture.decode.media import Media
-from rote.capture.decode.packet_facts import Details
-from rote.capture.judge.classify import Kind, Kinds, name
+from rote.capture.decode.dtls_records import APPLICATION, RecordRows, RecordTracks
+from rote.capture.decode.media import MediaStreams
+from rote.capture.decode.packet_facts import PacketFacts
+from rote.capture.judge.classify import PacketKind, PacketKinds, name
 from rote.capture.judge.flows import Flows
 from rote.capture.read.flow_ids import Numbers, by_number, run_starts
-from rote.capture.read.packets import HEAD, UDP, Batch, Decoder
+from rote.capture.read.packets import HEAD, UDP, DatagramBatch, PacketDecoder
 from rote.capture.read.reader import Capture, Records
 from rote.capture.read.record_scan import Ints
 
@@ -24,12 +24,12 @@ KEEP_HEADS = 2048
 """First bytes that are kept of each direction, for statistics on single bytes..."""
 KEEP_HEADS_IN_ALL = 1 << 17
 """...and of all together."""
-_MOST_BUCKETS = 4096
+_MAX_BUCKETS = 4096
 _LARGEST = 65_536
 
 
-class Kept:
-    """Rows of numbers that grow up to a limit."""
+class KeptRows:
+    """RecordRows of numbers that grow up to a limit."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
@@ -99,30 +99,30 @@ class _Runs(NamedTuple):
     end: np.ndarray
 
 
-class Activity:
+class PacketActivity:
     """Packets of each kind a moment; moments grow longer so that their number stays small."""
 
     def __init__(self) -> None:
         self.width_ns = 100_000_000
         self.moments: dict[int, Ints] = {}
 
-    def add(self, time_ns: Ints, kinds: Kinds) -> None:
+    def add(self, time_ns: Ints, kinds: PacketKinds) -> None:
         """Count a batch."""
         if not time_ns.size:
             return
         moment = time_ns // self.width_ns
         low, high = int(moment.min()), int(moment.max())
-        if high - low < _MOST_BUCKETS:
-            table = np.bincount((moment - low) * len(Kind) + kinds)
+        if high - low < _MAX_BUCKETS:
+            table = np.bincount((moment - low) * len(PacketKind) + kinds)
             self._merge(table, np.arange(low, high + 1))
         else:
             values, number = np.unique(moment, return_inverse=True)
-            self._merge(np.bincount(number.ravel() * len(Kind) + kinds), values)
-        while len(self.moments) > _MOST_BUCKETS:
+            self._merge(np.bincount(number.ravel() * len(PacketKind) + kinds), values)
+        while len(self.moments) > _MAX_BUCKETS:
             self._widen()
 
     def _merge(self, table: np.ndarray, moments: np.ndarray) -> None:
-        rows = np.zeros((moments.size, len(Kind)), np.int64)
+        rows = np.zeros((moments.size, len(PacketKind)), np.int64)
         rows.ravel()[: table.size] = table
         for index in np.flatnonzero(rows.any(axis=1)).tolist():
             key = int(moments[index])
@@ -144,17 +144,17 @@ class Analysis:
 
     head: int = HEAD
     keep_records: int = KEEP_RECORDS
-    decoder: Decoder = field(init=False)
+    decoder: PacketDecoder = field(init=False)
     flows: Flows = field(default_factory=Flows)
-    tracks: Tracks = field(default_factory=Tracks)
-    media: Media = field(default_factory=Media)
-    details: Details = field(default_factory=Details)
-    activity: Activity = field(default_factory=Activity)
-    records: Kept = field(init=False)
+    tracks: RecordTracks = field(default_factory=RecordTracks)
+    media: MediaStreams = field(default_factory=MediaStreams)
+    details: PacketFacts = field(default_factory=PacketFacts)
+    activity: PacketActivity = field(default_factory=PacketActivity)
+    records: KeptRows = field(init=False)
     """Encrypted application records: direction, time, length."""
-    heads: Kept = field(init=False)
+    heads: KeptRows = field(init=False)
     """Of UDP: direction, size, first bytes."""
-    frames: Kept = field(init=False)
+    frames: KeptRows = field(init=False)
     """Documented teaching frames: direction, time, message type, command."""
     sizes: Ints = field(init=False)
     """How many UDP datagrams have each size."""
@@ -166,10 +166,10 @@ class Analysis:
     _heads_of: Ints = field(init=False)
 
     def __post_init__(self) -> None:
-        self.decoder = Decoder(self.head)
-        self.records = Kept(self.keep_records)
-        self.heads = Kept(KEEP_HEADS_IN_ALL)
-        self.frames = Kept(100_000)
+        self.decoder = PacketDecoder(self.head)
+        self.records = KeptRows(self.keep_records)
+        self.heads = KeptRows(KEEP_HEADS_IN_ALL)
+        self.frames = KeptRows(100_000)
         self.sizes = np.zeros(_LARGEST, np.int64)
         self._heads_of = np.zeros(0, np.int64)
 
@@ -189,7 +189,7 @@ class Analysis:
             if batch.size.size:
                 self._add(batch)
 
-    def _add(self, batch: Batch) -> None:
+    def _add(self, batch: DatagramBatch) -> None:
         kinds, rows = name(batch)
         flow = self.flows.add(batch, kinds)
         udp = batch.protocol == UDP
@@ -203,12 +203,12 @@ class Analysis:
         self.media.add(flow, batch, kinds)
         self.details.add(flow, batch, kinds, rows)
         self._add_heads(flow, batch, udp)
-        frames = np.flatnonzero(kinds == Kind.TEACHING)
+        frames = np.flatnonzero(kinds == PacketKind.TEACHING)
         if frames.size:
             kind, command = (batch.heads[frames, at] for at in (0, 12))
             self.frames.add(flow[frames], batch.time_ns[frames], kind, command)
 
-    def _add_records(self, flow: Numbers, batch: Batch, rows: Rows) -> None:
+    def _add_records(self, flow: Numbers, batch: DatagramBatch, rows: RecordRows) -> None:
         self.dtls += rows.datagram.size
         if not rows.datagram.size:
             return
@@ -221,7 +221,7 @@ class Analysis:
             of.astype(np.int32), batch.time_ns[rows.datagram], rows.length.astype(np.uint16)
         )
 
-    def _add_heads(self, flow: Numbers, batch: Batch, udp: np.ndarray) -> None:
+    def _add_heads(self, flow: Numbers, batch: DatagramBatch, udp: np.ndarray) -> None:
         need = len(self.flows) + 1
         if self._heads_of.size < need:
             more = np.zeros(2 * need - self._heads_of.size, np.int64)

@@ -13,19 +13,19 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rote.capture.decode.dtls_records import Rows, split
-from rote.capture.read.flow_ids import Words, among
-from rote.capture.read.packets import UDP, Batch, big
+from rote.capture.decode.dtls_records import RecordRows, split
+from rote.capture.read.flow_ids import KeyParts, among
+from rote.capture.read.packets import UDP, DatagramBatch, big
 from rote.capture.read.record_scan import Ints, column
 from rote.errors import DecodeError
 from rote.wire import discovery
 
-Kinds = NDArray[np.uint8]
+PacketKinds = NDArray[np.uint8]
 Mask = NDArray[np.bool_]
 Where = NDArray[np.intp]
 
 
-class Kind(IntEnum):
+class PacketKind(IntEnum):
     """What a datagram or segment is."""
 
     UNKNOWN = 0
@@ -43,22 +43,35 @@ class Kind(IntEnum):
     TLS = 12
     HTTP = 13
     TCP = 14
+    QUIC = 15
+    QUIC_SHORT = 16
+    """Could be a packet of QUIC that is under way; the rest of the flow decides."""
+    SRTP = 17
+    SRTCP = 18
+    SSDP = 19
+    NTP = 20
+    DHCP = 21
+    NETBIOS = 22
+    WSD = 23
 
     @property
-    def words(self) -> str:
+    def label(self) -> str:
         """The kind for a person."""
-        return _WORDS[self]
+        return _LABELS[self]
 
 
-_WORDS = {kind: kind.name for kind in Kind} | {
-    Kind.UNKNOWN: "unknown",
-    Kind.EMPTY: "empty",
-    Kind.TEACHING: "teaching frame",
-    Kind.A1: "A1 UDP",
-    Kind.DISCOVERY: "robot discovery",
-    Kind.RTPS: "DDS (RTPS)",
-    Kind.MDNS: "mDNS",
-    Kind.TCP: "TCP",
+_LABELS = {kind: kind.name for kind in PacketKind} | {
+    PacketKind.UNKNOWN: "unknown",
+    PacketKind.EMPTY: "empty",
+    PacketKind.TEACHING: "teaching frame",
+    PacketKind.A1: "A1 UDP",
+    PacketKind.DISCOVERY: "robot discovery",
+    PacketKind.RTPS: "DDS (RTPS)",
+    PacketKind.MDNS: "mDNS",
+    PacketKind.QUIC_SHORT: "unknown",
+    PacketKind.NETBIOS: "NetBIOS",
+    PacketKind.WSD: "WS-Discovery",
+    PacketKind.TCP: "TCP",
 }
 
 STUN_COOKIE = 0x2112A442
@@ -70,18 +83,28 @@ _INDICATOR_MASK, _INDICATOR = 0xFFFF_FFFF_00, 0x0000_0001_00
 _MDNS_GROUP = np.uint64(0xE00000FB)
 _MDNS_PORT = 5353
 A1_SIZES = (113, 129, 143, 256, 265, 610, 614, 771, 807, 1025, 1087)
-_MOST_ITEMS = 64
+_MAX_ITEMS = 64
+_QUIC_VERSIONS = (0, 1, 0x6B3343CF, *range(0xFF000017, 0xFF000023))
+_GOOGLE_QUIC = (0x513034, 0x513035, 0x543035)
+"""The first three letters of Q043 to Q050, and of T050 and T051."""
+_QUIC_MAX_ID, _QUIC_SHORTEST = 20, 21
+_SSDP = tuple(int.from_bytes(text) for text in (b"M-SEARCH", b"NOTIFY *", b"HTTP/1.1"))
+_XML = tuple(int.from_bytes(text) for text in (b"<?xm", b"<s:E", b"<soa", b"<SOA", b"<env"))
+_NTP_PORT, _WSD_PORT, _DNS_PORT = 123, 3702, 53
+_DHCP6_PORTS = (546, 547)
+_DHCP_COOKIE, _DHCP_COOKIE_AT = 0x63825363, 236
+_NETBIOS_LABEL = 32
 _CLASSES = (1, 3, 4, 254, 255)
 
 
 class Named(NamedTuple):
     """The kinds of a batch, and the DTLS records found on the way."""
 
-    kinds: Kinds
-    records: Rows
+    kinds: PacketKinds
+    records: RecordRows
 
 
-def name(batch: Batch) -> Named:
+def name(batch: DatagramBatch) -> Named:
     """Say what each datagram of a batch is."""
     heads, size = batch.heads, batch.size
     kinds = np.zeros(size.size, np.uint8)
@@ -89,23 +112,23 @@ def name(batch: Batch) -> Named:
     udp = batch.protocol == UDP
     if not udp.all():
         tcp = np.flatnonzero(~udp)
-        kinds[tcp] = _segments(first[tcp], size[tcp], batch.full[tcp])
-    kinds[np.flatnonzero(udp & (batch.full == 0))] = Kind.EMPTY
-    words = first, big(heads, 5, 8)
-    kinds[_teaching(batch, words, kinds == 0)] = Kind.TEACHING
+        kinds[tcp] = _segments(batch.part(tcp), first[tcp])
+    kinds[np.flatnonzero(udp & (batch.full == 0))] = PacketKind.EMPTY
+    fields = first, big(heads, 5, 8)
+    kinds[_teaching(batch, fields, kinds == 0)] = PacketKind.TEACHING
     version = first >> 40 & 0xFFFF
     likely = ((version == 0xFEFD) | (version == 0xFEFF)) & (kinds == 0) & (size >= 13)
-    records = split(batch, np.flatnonzero(likely), words)
-    kinds[records.datagram] = Kind.DTLS
+    records = split(batch, np.flatnonzero(likely), fields)
+    kinds[records.datagram] = PacketKind.DTLS
     rest = np.flatnonzero(kinds == 0)
     if rest.size:
         kinds[rest] = _others(batch.part(rest), first[rest])
     return Named(kinds, records)
 
 
-def _teaching(batch: Batch, words: tuple[Ints, Ints], open_: Mask) -> Where:
+def _teaching(batch: DatagramBatch, fields: tuple[Ints, Ints], open_: Mask) -> Where:
     """A documented frame has a matching CRC; without one it is a DTLS record."""
-    first, middle = words
+    first, middle = fields
     like = ((first >> 16 & _TEACHING_MASK) == _TEACHING_HEAD) & open_
     likely = np.flatnonzero(like & ((middle & _INDICATOR_MASK) == _INDICATOR))
     heads, size = batch.heads[likely], batch.size[likely]
@@ -122,7 +145,7 @@ def _teaching(batch: Batch, words: tuple[Ints, Ints], open_: Mask) -> Where:
     return valid
 
 
-def _passing(batch: Batch, likely: Where, test: Callable[[bytes], bool]) -> Where:
+def _passing(batch: DatagramBatch, likely: Where, test: Callable[[bytes], bool]) -> Where:
     view = batch.data.data
     starts = batch.start[likely]
     ends = starts + batch.size[likely]
@@ -134,27 +157,31 @@ def _passing(batch: Batch, likely: Where, test: Callable[[bytes], bool]) -> Wher
     return np.array(good, np.intp)
 
 
-def _others(batch: Batch, first: Ints) -> Kinds:
+def _others(batch: DatagramBatch, first: Ints) -> PacketKinds:
     """Name what is neither DTLS nor a teaching frame. The surest tests come last, and win."""
     heads, size, full = batch.heads, batch.size, batch.full
     kinds = np.zeros(size.size, np.uint8)
     top = heads[:, 0]
+    kinds[(top >> 6 == 1) & (size >= _QUIC_SHORTEST)] = PacketKind.QUIC_SHORT
     media = (top >> 6 == 2) & (size >= 8)
     report = media & (heads[:, 1] >= 192) & (heads[:, 1] <= 223)
     report &= (big(heads, 2) + 1) * 4 <= full
-    kinds[media & ~report & (size >= 12)] = Kind.RTP
-    kinds[report] = Kind.RTCP
-    named = np.flatnonzero(_is_dns(batch, first))
-    kinds[named] = Kind.DNS
-    kinds[named[_is_mdns(batch.flow_a[named], batch.flow_b[named])]] = Kind.MDNS
+    kinds[media & ~report & (size >= 12)] = PacketKind.RTP
+    kinds[report] = PacketKind.RTCP
+    kinds[_is_quic(heads, size, first)] = PacketKind.QUIC
+    named = np.flatnonzero(_is_dns(heads, size, first))
+    kinds[named] = PacketKind.DNS
+    kinds[named[_is_mdns(batch.flow_a[named], batch.flow_b[named])]] = PacketKind.MDNS
+    kinds[named[_is_netbios_name(heads[named], 12)]] = PacketKind.NETBIOS
+    _name_services(batch, first, kinds)
     sized = among(full, A1_SIZES) & (size == full)
-    kinds[_passing(batch, np.flatnonzero(sized), _is_a1)] = Kind.A1
-    kinds[(first >> 32 == _RTPS) & (heads[:, 4] == 2) & (size >= 20)] = Kind.RTPS
+    kinds[_passing(batch, np.flatnonzero(sized), _is_a1)] = PacketKind.A1
+    kinds[(first >> 32 == _RTPS) & (heads[:, 4] == 2) & (size >= 20)] = PacketKind.RTPS
     objects = np.flatnonzero((top == ord("{")) & (size == full))
-    kinds[_passing(batch, objects, _is_discovery)] = Kind.DISCOVERY
+    kinds[_passing(batch, objects, _is_discovery)] = PacketKind.DISCOVERY
     length = first >> 32 & 0xFFFF
     stun = (top < 4) & ((first & 0xFFFF_FFFF) == STUN_COOKIE) & (length % 4 == 0)
-    kinds[stun & (length + 20 == full) & (size >= 20)] = Kind.STUN
+    kinds[stun & (length + 20 == full) & (size >= 20)] = PacketKind.STUN
     return kinds
 
 
@@ -175,17 +202,62 @@ def _is_discovery(payload: bytes) -> bool:
     return document.get("name") == discovery.NAME
 
 
-def _is_dns(batch: Batch, first: Ints) -> Mask:
+def _ports(batch: DatagramBatch) -> tuple[Ints, Ints]:
+    """Return source and destination ports."""
+    both = batch.flow_b.view(np.int64)
+    return both >> 16 & 0xFFFF, both & 0xFFFF
+
+
+def _is_quic(heads: NDArray[np.uint8], size: Ints, first: Ints) -> Mask:
+    """A long header: its two top bits, a known version, and a connection id of a sane length."""
+    long = (heads[:, 0] >= 0x80) & (size >= _QUIC_SHORTEST) & (heads[:, 5] <= _QUIC_MAX_ID)
+    which = np.flatnonzero(long)
+    version = first[which] >> 24 & 0xFFFF_FFFF
+    known = among(version, _QUIC_VERSIONS) & ((heads[which, 0] >= 0xC0) | (version == 0))
+    long[which] = known | among(version >> 8, _GOOGLE_QUIC)
+    return np.asarray(long)
+
+
+def _is_netbios_name(heads: NDArray[np.uint8], at: int) -> Mask:
+    """A label of 32 letters from A to P, as far as the heads reach."""
+    found = heads[:, at] == _NETBIOS_LABEL
+    which = np.flatnonzero(found)
+    letters = heads[which, at + 1 : at + 1 + _NETBIOS_LABEL]
+    found[which] = ((letters >= ord("A")) & (letters <= ord("P"))).all(axis=1)
+    return np.asarray(found)
+
+
+def _name_services(batch: DatagramBatch, first: Ints, kinds: PacketKinds) -> None:
+    """Name what keeps a network running. Where there is no mark, the port has to agree too."""
+    heads, size, top = batch.heads, batch.size, batch.heads[:, 0]
+    source, destination = _ports(batch)
+    kinds[among(first, _SSDP)] = PacketKind.SSDP
+    kinds[among(first >> 32, _XML) & (destination == _WSD_PORT)] = PacketKind.WSD
+    kinds[among(first >> 32, _XML) & (source == _WSD_PORT)] = PacketKind.WSD
+    either = (source == _NTP_PORT) | (destination == _NTP_PORT)
+    version, mode = top >> 3 & 7, top & 7
+    clock = either & (version >= 1) & (version <= 4) & (mode >= 1)
+    kinds[clock & ((size >= 48) | ((mode >= 6) & (size >= 8)))] = PacketKind.NTP
+    likely = ((top == 1) | (top == 2)) & (heads[:, 2] <= 16) & (size >= _DHCP_COOKIE_AT + 4)
+    which = np.flatnonzero(likely)
+    cookie = column(batch.data, ">u4")[batch.start[which] + _DHCP_COOKIE_AT]
+    kinds[which[cookie == _DHCP_COOKIE]] = PacketKind.DHCP
+    sixth = among(source, _DHCP6_PORTS) & among(destination, _DHCP6_PORTS)
+    kinds[sixth & (top >= 1) & (top <= 36) & (size >= 4)] = PacketKind.DHCP
+    datagrams = (top >= 0x10) & (top <= 0x16) & _is_netbios_name(heads, 14)
+    kinds[datagrams] = PacketKind.NETBIOS
+
+
+def _is_dns(heads: NDArray[np.uint8], size: Ints, first: Ints) -> Mask:
     """A sane header, small counts, and a name that is made of labels."""
-    heads = batch.heads
     flags = first >> 32 & 0xFFFF
     counts = np.stack((first >> 16 & 0xFFFF, first & 0xFFFF, big(heads, 8), big(heads, 10)))
     response = flags >> 15 == 1
-    sane = (batch.size >= 17) & (flags >> 11 & 0xF <= 5) & (flags & 0x40 == 0)
-    sane &= (counts <= _MOST_ITEMS).all(axis=0) & (counts.sum(axis=0) > 0)
+    sane = (size >= 17) & (flags >> 11 & 0xF <= 5) & (flags & 0x40 == 0)
+    sane &= (counts <= _MAX_ITEMS).all(axis=0) & (counts.sum(axis=0) > 0)
     sane &= response | (counts[0] > 0)
     which = np.flatnonzero(sane)
-    sane[which] = _has_name(heads[which], np.minimum(batch.size[which], heads.shape[1]))
+    sane[which] = _has_name(heads[which], np.minimum(size[which], heads.shape[1]))
     return np.asarray(sane)
 
 
@@ -212,20 +284,32 @@ def _has_name(heads: NDArray[np.uint8], size: Ints) -> Mask:
     return np.asarray(good & (~visible | ((high == 0) & among(low, _CLASSES))))
 
 
-def _is_mdns(flow_a: Words, flow_b: Words) -> Mask:
+def _is_mdns(flow_a: KeyParts, flow_b: KeyParts) -> Mask:
     """DNS to the group for it, or between its ports."""
     ports = flow_b & np.uint64(0xFFFF), flow_b >> np.uint64(16) & np.uint64(0xFFFF)
     group = flow_a & np.uint64(0xFFFF_FFFF) == _MDNS_GROUP
     return np.asarray(group | (ports[0] == _MDNS_PORT) | (ports[1] == _MDNS_PORT))
 
 
-def _segments(first: Ints, size: Ints, full: Ints) -> Kinds:
-    """Name TCP segments that begin with a record of TLS or a line of HTTP."""
-    kinds = np.full(size.size, Kind.TCP, np.uint8)
-    kinds[among(first >> 32, _HTTP) & (size >= 4)] = Kind.HTTP
+def _segments(batch: DatagramBatch, first: Ints) -> PacketKinds:
+    """Name TCP segments that begin with a record of TLS, a line of HTTP or a message of DNS."""
+    size, full = batch.size, batch.full
+    kinds = np.full(size.size, PacketKind.TCP, np.uint8)
+    kinds[among(first >> 32, _HTTP) & (size >= 4)] = PacketKind.HTTP
     content, version, length = first >> 56, first >> 40 & 0xFFFF, first >> 24 & 0xFFFF
     # The top byte of a signed number; types of TLS are small, so the sign does not matter.
     tls = (content >= 20) & (content <= 24) & (version >= 0x0300) & (version <= 0x0304)
-    kinds[tls & (length > 0) & (length <= 18_432) & (size >= 5)] = Kind.TLS
-    kinds[full == 0] = Kind.EMPTY
+    kinds[tls & (length > 0) & (length <= 18_432) & (size >= 5)] = PacketKind.TLS
+    # A message of DNS stands behind its length, and fills the segment or has the port for it.
+    stated = (first >> 48 & 0xFFFF) + 2
+    which = np.flatnonzero((stated <= full) & (size >= 19))
+    if which.size:
+        source, destination = _ports(batch)
+        port = (source[which] == _DNS_PORT) | (destination[which] == _DNS_PORT)
+        which = which[port | (stated[which] == full[which])]
+    if which.size:
+        heads = batch.heads[which, 2:]
+        is_dns = _is_dns(heads, size[which] - 2, big(batch.heads[which], 2, 8))
+        kinds[which[is_dns]] = PacketKind.DNS
+    kinds[full == 0] = PacketKind.EMPTY
     return kinds

@@ -6,32 +6,33 @@ from typing import Any
 
 import numpy as np
 
-from rote.capture.decode.dtls_records import APPLICATION, Track
-from rote.capture.decode.media import Stream
-from rote.capture.decode.packet_facts import Facts
+from rote.capture.decode.dtls_records import APPLICATION, RecordTrack
+from rote.capture.decode.media import MediaStream
+from rote.capture.decode.packet_facts import FlowFacts
 from rote.capture.judge.analysis import Analysis
-from rote.capture.judge.classify import Kind
+from rote.capture.judge.classify import PacketKind
 from rote.capture.judge.flows import Direction
-from rote.capture.judge.sizes import Cipher, Reading, infer, readings
+from rote.capture.judge.sizes import InferredCipher, SizeReading, infer, readings
 from rote.capture.judge.timeline import iso
 from rote.capture.read.packets import TCP
 from rote.wire import dtls
 
 _WEBRTC = "WebRTC"
-_SAYS_NOTHING = (Kind.EMPTY, Kind.TCP)
-_MOST_READINGS = 32
+_SECURED = {PacketKind.RTP: PacketKind.SRTP, PacketKind.RTCP: PacketKind.SRTCP}
+_SAYS_NOTHING = (PacketKind.EMPTY, PacketKind.TCP)
+_MAX_READINGS = 32
 
 
 @dataclass(slots=True)
-class Side:
+class FlowSide:
     """One direction, with all that was seen in it."""
 
     direction: Direction
     source: str
     destination: str
-    facts: Facts
-    tracks: list[Track] = field(default_factory=list)
-    streams: list[Stream] = field(default_factory=list)
+    facts: FlowFacts
+    tracks: list[RecordTrack] = field(default_factory=list)
+    streams: list[MediaStream] = field(default_factory=list)
 
     @property
     def number(self) -> int:
@@ -44,18 +45,18 @@ class Side:
         return self.direction.packets
 
     @property
-    def kinds(self) -> dict[Kind, int]:
+    def kinds(self) -> dict[PacketKind, int]:
         """How many of each kind."""
         return self.direction.kinds
 
     @property
-    def words(self) -> str:
+    def label(self) -> str:
         """From where to where."""
         return f"{self.source} -> {self.destination}"
 
     @property
     def application_records(self) -> int:
-        """DTLS records that carry what somebody said."""
+        """DTLS records that carry application data."""
         return self.facts.records[APPLICATION]
 
 
@@ -64,16 +65,16 @@ class Conversation:
     """Both directions between two ports."""
 
     protocol: str
-    sides: list[Side]
+    sides: list[FlowSide]
     """One or two; the first is the one that was seen first."""
     name: str = ""
     why: str = ""
-    kinds: dict[Kind, int] = field(default_factory=dict)
+    kinds: dict[PacketKind, int] = field(default_factory=dict)
     """How many packets of each kind went either way."""
-    doubted: dict[Kind, int] = field(default_factory=dict)
-    """Packets that begin like media and are none."""
-    cipher: Cipher | None = None
-    sizes: list[Reading] = field(default_factory=list)
+    moved: dict[tuple[PacketKind, PacketKind], int] = field(default_factory=dict)
+    """Packets that count as another kind than they look like: from, to, how many."""
+    cipher: InferredCipher | None = None
+    sizes: list[SizeReading] = field(default_factory=list)
 
     @property
     def packets(self) -> int:
@@ -92,10 +93,17 @@ class Conversation:
 
     @property
     def last_ns(self) -> int:
-        """When it was heard of last."""
+        """When its last packet was sent."""
         return max(side.direction.last_ns for side in self.sides)
 
-    def client(self) -> Side:
+    def count_as(self, old: PacketKind, new: PacketKind) -> None:
+        """Count the packets of one kind as another, because of what else is in the flow."""
+        count = self.kinds.pop(old, 0)
+        if count:
+            self.kinds[new] = self.kinds.get(new, 0) + count
+            self.moved[old, new] = count
+
+    def client(self) -> FlowSide:
         """Return the side that asks: in WebRTC the one that controls ICE, else the first."""
         for side in self.sides:
             if True in side.facts.controlling:
@@ -120,16 +128,16 @@ class Conversation:
             "packets_b_to_a": packets - a.packets,
             "start": iso(self.first_ns),
             "end": iso(self.last_ns),
-            "kinds": {kind.words: count for kind, count in self.kinds.items()},
+            "kinds": {kind.label: count for kind, count in self.kinds.items()},
         }
-        if Kind.STUN in self.kinds:
+        if PacketKind.STUN in self.kinds:
             said["stun"] = self._stun()
-        if Kind.DTLS in self.kinds:
+        if PacketKind.DTLS in self.kinds:
             said["dtls"] = self._dtls()
         if media := self._media():
             said["media"] = media
-        if words := sorted({word for side in self.sides for word in side.facts.words}):
-            said["words"] = words
+        if notes := sorted({note for side in self.sides for note in side.facts.notes}):
+            said["words"] = notes
         return said
 
     def _stun(self) -> dict[str, Any]:
@@ -145,8 +153,14 @@ class Conversation:
             "messages": dict(messages),
             "users": sorted(set().union(*(side.facts.users for side in self.sides))),
             "roles": roles,
+            "unanswered": sum(map(self.unanswered, self.sides)),
             "mapped": sorted(set().union(*(side.facts.mapped for side in self.sides))),
         }
+
+    def unanswered(self, side: FlowSide) -> int:
+        """Return how many STUN requests of one side have no answer in the capture."""
+        others = [other.facts.answered for other in self.sides if other is not side]
+        return len(side.facts.asked.difference(*others))
 
     def _dtls(self) -> dict[str, Any]:
         suite = self.suite()
@@ -163,17 +177,17 @@ class Conversation:
             "handshake_resent": sum(side.facts.resent for side in self.sides),
             "application_records": sum(side.application_records for side in self.sides),
             "tracks": [
-                {"direction": side.words} | track.document()
+                {"direction": side.label} | track.document()
                 for side in self.sides
                 for track in side.tracks
             ],
-            "sizes": [reading._asdict() for reading in self.sizes[:_MOST_READINGS]],
+            "sizes": [reading.document() for reading in self.sizes[:_MAX_READINGS]],
         }
 
     def _media(self) -> list[dict[str, Any]]:
         return [
             {
-                "direction": side.words,
+                "direction": side.label,
                 "source": f"{stream.source:08x}",
                 "packets": stream.packets,
                 "lost": stream.lost,
@@ -217,15 +231,15 @@ def conversations(analysis: Analysis) -> list[Conversation]:
             known.sides.append(side)
     for conversation in found.values():
         _name(conversation)
-        if Kind.DTLS in conversation.kinds:
+        if PacketKind.DTLS in conversation.kinds:
             _read_sizes(conversation, analysis)
     return list(found.values())
 
 
-def _sides(analysis: Analysis) -> list[Side]:
-    written, nothing = _Written(analysis), Facts()
+def _sides(analysis: Analysis) -> list[FlowSide]:
+    written, nothing = _Written(analysis), FlowFacts()
     sides = [
-        Side(one, written.end(one.source), written.end(one.destination), nothing)
+        FlowSide(one, written.end(one.source), written.end(one.destination), nothing)
         for one in analysis.flows.directions()
     ]
     for number, facts in analysis.details.facts.items():
@@ -262,36 +276,51 @@ def _name(one: Conversation) -> None:
     for side in one.sides[1:]:
         for kind, count in side.kinds.items():
             kinds[kind] = kinds.get(kind, 0) + count
-    if not (Kind.DTLS in kinds or Kind.STUN in kinds):
+    _settle_quic(one)
+    if not (PacketKind.DTLS in kinds or PacketKind.STUN in kinds):
         _doubt_media(one)
-    elif Kind.DTLS in kinds and (Kind.STUN in kinds or Kind.RTP in kinds or Kind.RTCP in kinds):
-        one.name = _WEBRTC
-        parts = (Kind.DTLS, Kind.STUN, Kind.RTP, Kind.RTCP)
-        seen = ", ".join(f"{kinds[kind]:,} of {kind.words}" for kind in parts if kind in kinds)
-        one.why = f"datagrams that share one pair of ports, as only WebRTC does: {seen}"
-        return
+    elif PacketKind.DTLS in kinds:
+        _secure_media(one)
+        parts = (PacketKind.DTLS, PacketKind.STUN, PacketKind.SRTP, PacketKind.SRTCP)
+        if any(kind in kinds for kind in parts[1:]):
+            one.name = _WEBRTC
+            seen = ", ".join(f"{kinds[kind]:,} of {kind.label}" for kind in parts if kind in kinds)
+            one.why = f"datagrams that share one pair of ports, as only WebRTC does: {seen}"
+            return
     named = [kind for kind in kinds if kind not in _SAYS_NOTHING]
     if named:
         commonest = max(named, key=kinds.__getitem__)
     else:
-        commonest = Kind.TCP if one.protocol == "tcp" else Kind.EMPTY
-    one.name = commonest.words
-    if commonest is Kind.UNKNOWN:
+        commonest = PacketKind.TCP if one.protocol == "tcp" else PacketKind.EMPTY
+    one.name = commonest.label
+    if commonest is PacketKind.UNKNOWN:
         one.why = f"{_NOT_KNOWN}{'; ' + one.why if one.why else ''}"
     else:
         one.why = _REASONS.get(commonest, "")
 
 
+def _settle_quic(one: Conversation) -> None:
+    """Short headers of QUIC have no mark; they count where a long one was seen in the flow."""
+    kind = PacketKind.QUIC if PacketKind.QUIC in one.kinds else PacketKind.UNKNOWN
+    one.count_as(PacketKind.QUIC_SHORT, kind)
+
+
+def _secure_media(one: Conversation) -> None:
+    """Media beside DTLS is secured with keys from it."""
+    for plain, secured in _SECURED.items():
+        one.count_as(plain, secured)
+
+
 def _doubt_media(one: Conversation) -> None:
     """Count as unknown what only begins like media."""
-    kinds = one.kinds
-    for kind, why in ((Kind.RTP, _rtp_doubt), (Kind.RTCP, _rtcp_doubt)):
-        if kind in kinds and (doubt := why(one)):
-            one.doubted[kind] = kinds[kind]
-            one.why = doubt
-    for kind, count in one.doubted.items():
-        del kinds[kind]
-        kinds[Kind.UNKNOWN] = kinds.get(Kind.UNKNOWN, 0) + count
+    doubts = [
+        (kind, doubt)
+        for kind, why in ((PacketKind.RTP, _rtp_doubt), (PacketKind.RTCP, _rtcp_doubt))
+        if kind in one.kinds and (doubt := why(one))
+    ]
+    for kind, doubt in doubts:
+        one.why = doubt
+        one.count_as(kind, PacketKind.UNKNOWN)
 
 
 def _rtp_doubt(one: Conversation) -> str:
@@ -301,7 +330,7 @@ def _rtp_doubt(one: Conversation) -> str:
 
 
 def _rtcp_doubt(one: Conversation) -> str:
-    if Kind.RTP in one.kinds and not _rtp_doubt(one):
+    if PacketKind.RTP in one.kinds and not _rtp_doubt(one):
         return ""
     return "begins like RTCP, but nothing else of a call goes over these ports"
 
@@ -313,7 +342,7 @@ def _read_sizes(one: Conversation, analysis: Analysis) -> None:
     if suite is not None and suite.overhead:
         why = f"the handshake chose {suite.name}"
         name = {16: "ChaCha20-Poly1305", 24: "AES-GCM"}[suite.overhead]
-        one.cipher = Cipher(suite.overhead, name, True, why)
+        one.cipher = InferredCipher(suite.overhead, name, True, why)
     else:
         guesses = [guess for part in lengths if (guess := infer(part)) is not None]
         one.cipher = guesses[0] if guesses else None
@@ -321,22 +350,28 @@ def _read_sizes(one: Conversation, analysis: Analysis) -> None:
 
 
 _NOT_KNOWN = (
-    "no STUN cookie, no DTLS version, no RTPS magic, no DNS header, no discovery document, no "
-    "valid checksum of a teaching or A1 frame"
+    "no STUN cookie, no DTLS version, no long header of QUIC, no RTPS magic, no DNS header, no "
+    "discovery document, no valid checksum of a teaching or A1 frame"
 )
 _REASONS = {
-    Kind.EMPTY: "datagrams without content",
-    Kind.DTLS: "type, version and length of every record fit, to the last byte",
-    Kind.STUN: "the cookie 2112a442, and lengths that fit",
-    Kind.RTP: "source numbers come again, and sequence numbers go on",
-    Kind.RTCP: "reports beside RTP",
-    Kind.TEACHING: "documented teaching frames, each with a valid CRC-32",
-    Kind.A1: "a length of the A1's or Go1's frames, and a valid CRC over its words",
-    Kind.DISCOVERY: "JSON that calls for a robot, or is one's answer",
-    Kind.RTPS: "the magic word RTPS and its version",
-    Kind.DNS: "a sane header, and a name made of labels",
-    Kind.MDNS: "DNS to the multicast group, or between the ports for it",
-    Kind.TLS: "records of TLS",
-    Kind.HTTP: "lines of HTTP in the clear",
-    Kind.TCP: "a stream that begins with nothing known here",
+    PacketKind.EMPTY: "datagrams without content",
+    PacketKind.DTLS: "type, version and length of every record fit, to the last byte",
+    PacketKind.STUN: "the cookie 2112a442, and lengths that fit",
+    PacketKind.RTP: "source numbers come again, and sequence numbers go on",
+    PacketKind.RTCP: "reports beside RTP",
+    PacketKind.TEACHING: "documented teaching frames, each with a valid CRC-32",
+    PacketKind.A1: "a length of the A1's or Go1's frames, and a valid CRC over its words",
+    PacketKind.DISCOVERY: "JSON that calls for a robot, or is one's answer",
+    PacketKind.RTPS: "the magic word RTPS and its version",
+    PacketKind.DNS: "a sane header, and a name made of labels",
+    PacketKind.MDNS: "DNS to the multicast group, or between the ports for it",
+    PacketKind.TLS: "records of TLS",
+    PacketKind.HTTP: "lines of HTTP in the clear",
+    PacketKind.QUIC: "long headers with a known version; short ones of the same flow count too",
+    PacketKind.SSDP: "lines of HTTP in datagrams, as UPnP devices are searched for",
+    PacketKind.NTP: "a version and a mode of NTP, and its port",
+    PacketKind.DHCP: "the cookie 63825363, or a message between the ports of DHCPv6",
+    PacketKind.NETBIOS: "names of 32 letters from A to P",
+    PacketKind.WSD: "XML to or from the port of WS-Discovery",
+    PacketKind.TCP: "a stream that begins with nothing known here",
 }

@@ -1,17 +1,17 @@
-"""Who talked to whom, how much, and when: one row a direction, filled by array arithmetic."""
+"""The table of flows: packets, bytes and times of each direction, filled by array arithmetic."""
 
 from typing import NamedTuple
 
 import numpy as np
 
-from rote.capture.judge.classify import Kind, Kinds
+from rote.capture.judge.classify import PacketKind, PacketKinds
 from rote.capture.read.flow_ids import Interner, Numbers
-from rote.capture.read.packets import Batch
+from rote.capture.read.packets import DatagramBatch
 
 MAX_FLOWS = 1 << 16
 """Directions that get a row of their own; the packets of all others are counted together."""
-_KINDS = len(Kind)
-_BY_NUMBER = tuple(Kind)
+_KINDS = len(PacketKind)
+_BY_NUMBER = tuple(PacketKind)
 _NEVER = 2**62
 
 
@@ -27,7 +27,7 @@ class Direction(NamedTuple):
     wire_bytes: int
     first_ns: int
     last_ns: int
-    kinds: dict[Kind, int]
+    kinds: dict[PacketKind, int]
 
 
 class Flows:
@@ -50,7 +50,7 @@ class Flows:
         """Packets of directions that have no row."""
         return self._keys.refused
 
-    def add(self, batch: Batch, kinds: Kinds) -> Numbers:
+    def add(self, batch: DatagramBatch, kinds: PacketKinds) -> Numbers:
         """Count a batch and return the direction of each packet."""
         known = len(self._keys)
         flow = self._keys.numbers(batch.flow_a, batch.flow_b)
@@ -87,17 +87,17 @@ class Flows:
         self._last = np.append(self._last, np.full(more, -_NEVER))
         self._kinds = np.vstack((self._kinds, np.zeros((more, _KINDS), np.int64)))
 
-    def kind_totals(self) -> dict[Kind, int]:
+    def kind_totals(self) -> dict[PacketKind, int]:
         """Return how many packets are of each kind, those without a row included."""
         totals = self._kinds.sum(axis=0)
-        return {kind: int(totals[kind]) for kind in Kind if totals[kind]}
+        return {kind: int(totals[kind]) for kind in PacketKind if totals[kind]}
 
     def directions(self) -> list[Direction]:
         """Return all rows, in the order of their first packets."""
         count = len(self._keys)
         columns = (self._kinds.sum(axis=1), self._wire, self._first, self._last)
         packets, wire, first, last = (column[:count].tolist() for column in columns)
-        kinds: list[dict[Kind, int]] = [{} for _ in range(count)]
+        kinds: list[dict[PacketKind, int]] = [{} for _ in range(count)]
         row, kind = np.nonzero(self._kinds[:count])
         counts = self._kinds[row, kind].tolist()
         for at, what, number in zip(row.tolist(), kind.tolist(), counts, strict=True):

@@ -16,7 +16,7 @@ _CHACHA, _GCM = 16, 24
 CIPHERS = {_CHACHA: "ChaCha20-Poly1305", _GCM: "AES-GCM"}
 
 
-class Cipher(NamedTuple):
+class InferredCipher(NamedTuple):
     """How many bytes the cipher adds to each record, and how that is known."""
 
     overhead: int
@@ -26,17 +26,26 @@ class Cipher(NamedTuple):
     why: str
 
 
-class Reading(NamedTuple):
+class SizeReading(NamedTuple):
     """What records of one size are likely to be."""
 
     record_bytes: int
     """Header of 13 included, as the seeds and Wireshark count."""
     records: int
     plain_bytes: int
-    words: str
+    meaning: str
+
+    def document(self) -> dict[str, int | str]:
+        """Return what `--json` shows."""
+        return {
+            "record_bytes": self.record_bytes,
+            "records": self.records,
+            "plain_bytes": self.plain_bytes,
+            "words": self.meaning,
+        }
 
 
-def infer(lengths: Lengths) -> Cipher | None:
+def infer(lengths: Lengths) -> InferredCipher | None:
     """Guess the cipher from the lengths of one direction's records; None where nothing fits."""
     if not lengths.size:
         return None
@@ -54,7 +63,7 @@ def infer(lengths: Lengths) -> Cipher | None:
         f"inferred: {acknowledgements:.0%} of the records have exactly the {overhead + 28} bytes "
         f"of an SCTP acknowledgement under {CIPHERS[overhead]}, {fits:.0%} leave a multiple of 4"
     )
-    return Cipher(overhead, CIPHERS[overhead], False, why)
+    return InferredCipher(overhead, CIPHERS[overhead], False, why)
 
 
 def is_acknowledgement(lengths: Lengths, overhead: int) -> np.ndarray:
@@ -63,7 +72,7 @@ def is_acknowledgement(lengths: Lengths, overhead: int) -> np.ndarray:
     return found
 
 
-def readings(lengths: Lengths, cipher: Cipher | None) -> list[Reading]:
+def readings(lengths: Lengths, cipher: InferredCipher | None) -> list[SizeReading]:
     """Return what the records of each size are likely to be, the commonest size first."""
     counts = np.bincount(lengths)
     sizes = np.flatnonzero(counts)
@@ -72,11 +81,11 @@ def readings(lengths: Lengths, cipher: Cipher | None) -> list[Reading]:
     found = []
     for size, count in zip(sizes[order].tolist(), counts[order].tolist(), strict=True):
         plain = size - cipher.overhead if cipher else 0
-        found.append(Reading(size + 13, count, plain, _words(plain, cipher)))
+        found.append(SizeReading(size + 13, count, plain, _meaning(plain, cipher)))
     return found
 
 
-def _words(plain: int, cipher: Cipher | None) -> str:
+def _meaning(plain: int, cipher: InferredCipher | None) -> str:
     if cipher is None:
         return "unknown: no cipher fits the sizes"
     rest = plain - HEADER

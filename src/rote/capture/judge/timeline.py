@@ -1,4 +1,4 @@
-"""What probably happened, and when: proposals with a confidence and the evidence, never certainty.
+"""A time line from sizes and times: proposals, each with a confidence and its evidence.
 
 Inside the encryption only sizes and times can be seen. A teaching session shows as one request a
 second, the app's keep-alive; the robot's action state as ten messages a second whose size changes
@@ -13,11 +13,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rote.capture.judge.sizes import DATA, HEADER, Cipher, is_acknowledgement
+from rote.capture.judge.sizes import DATA, HEADER, InferredCipher, is_acknowledgement
 from rote.capture.read.flow_ids import among
 from rote.capture.read.record_scan import Ints
 
-MOST_SURE = 0.95
+MAX_CONFIDENCE = 0.95
 """No proposal from sizes and times is surer than this."""
 _SECOND = 1_000_000_000
 _SACK = 16
@@ -27,12 +27,21 @@ _SUBSCRIBE = {
     for verb in ("subscribe", "unsubscribe")
     for topic in ("rt/arm/action/state", "rt/lf/lowstate", "rt/lf/bmsstate", "rt/lf/sportmodestate")
 }
+_TOGGLE_BYTES = 52
+"""Subscribing to `rt/arm/action/state`, or giving it up: 50 and 52 bytes, padded to four."""
+_LEAST_NAMED_BYTES = 140
+"""A request to the arms without a parameter has about 115 bytes, `{"action_name":""}` 20 more."""
+_ASKED_WITHIN_NS = 60_000_000
+_RATE_NS = 3 * _SECOND
+_LEAST_RATE_S = 0.8
+_RISE = 2.5
+"""Acknowledgements a second; ten messages a second bring five or ten more."""
 _EPOCH = datetime(1970, 1, 1)
 """In UTC, as all moments here are."""
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class TimelineEntry:
     """One line of the time line."""
 
     kind: str
@@ -67,7 +76,7 @@ def _iso_second(second: int) -> str:
     return (_EPOCH + timedelta(seconds=second)).isoformat()
 
 
-class Sent(NamedTuple):
+class SentRecords(NamedTuple):
     """The encrypted records of one direction: when, and how long without the header."""
 
     time_ns: Ints
@@ -75,24 +84,36 @@ class Sent(NamedTuple):
 
 
 def propose(
-    sides: tuple[Sent, Sent | None], cipher: Cipher | None, connected: Entry
-) -> list[Entry]:
+    sides: tuple[SentRecords, SentRecords | None],
+    cipher: InferredCipher | None,
+    connected: TimelineEntry,
+) -> list[TimelineEntry]:
     """Return what the records of one connection suggest; `sides` begins with the client."""
     if cipher is None:
         return [connected]
     client, robot = sides
+    if robot is not None and not robot.length.size:
+        robot = None  # it may have answered STUN and nothing else was captured
     said = _messages(client, cipher.overhead)
     heartbeat, rest = _heartbeat(said)
     taught, empty_request = _taught(rest)
     found = [connected, *heartbeat, *taught, *_subscribed(rest, cipher.overhead)]
-    found += _listed(rest, empty_request, taught)
+    acknowledged = _acknowledgements(client, cipher.overhead)
+    played = [] if robot is not None else _played(rest, acknowledged, taught, cipher.overhead)
+    stops = [(play.end_ns or 0) for play in played]
+    found += played
+    found += [
+        entry
+        for entry in _listed(rest, empty_request, taught)
+        if not any(abs(entry.start_ns - stop) < _SECOND for stop in stops)
+    ]
     if robot is not None:
         states = _state_changes(_messages(robot, cipher.overhead))
         found = _confirmed(found, states, rest)
     return sorted(found, key=lambda entry: (entry.start_ns, entry.kind))
 
 
-def _messages(sent: Sent, overhead: int) -> Sent:
+def _messages(sent: SentRecords, overhead: int) -> SentRecords:
     """Leave out plain acknowledgements, and whatever is too short for a message."""
     data = sent.length > overhead + HEADER + DATA
     data &= ~is_acknowledgement(sent.length, overhead)
@@ -101,20 +122,25 @@ def _messages(sent: Sent, overhead: int) -> Sent:
     if (time_ns[1:] < time_ns[:-1]).any():
         order = np.argsort(time_ns, kind="stable")
         time_ns, length = time_ns[order], length[order]
-    return Sent(time_ns, length)
+    return SentRecords(time_ns, length)
 
 
-def _alike(said: Sent, length: int) -> np.ndarray:
+def _acknowledgements(sent: SentRecords, overhead: int) -> Ints:
+    """Return when plain acknowledgements were sent, in order."""
+    return np.sort(sent.time_ns[is_acknowledgement(sent.length, overhead)])
+
+
+def _alike(said: SentRecords, length: int) -> np.ndarray:
     """Tell messages of one length; an acknowledgement may ride along and add 16."""
     found: np.ndarray = (said.length == length) | (said.length == length + _SACK)
     return found
 
 
-def _times_of(said: Sent, length: int) -> Ints:
+def _times_of(said: SentRecords, length: int) -> Ints:
     return said.time_ns[np.flatnonzero(_alike(said, length))]
 
 
-def _lengths(said: Sent) -> list[int]:
+def _lengths(said: SentRecords) -> list[int]:
     """Return the lengths that occur, those with most messages alike first."""
     counts = np.bincount(said.length)
     lengths = np.flatnonzero(counts)
@@ -123,7 +149,7 @@ def _lengths(said: Sent) -> list[int]:
     return sorted(alike, key=lambda length: (-alike[length], length))[:64]
 
 
-def _heartbeat(said: Sent) -> tuple[list[Entry], Sent]:
+def _heartbeat(said: SentRecords) -> tuple[list[TimelineEntry], SentRecords]:
     """Find the message every two seconds, and return the others."""
     for length in _lengths(said):
         times = _times_of(said, length)
@@ -136,9 +162,9 @@ def _heartbeat(said: Sent) -> tuple[list[Entry], Sent]:
                 f"{float(np.median(steps)):.2f} s apart: the data channel's heartbeat is sent "
                 "every 2 s"
             )
-            entry = Entry("heartbeat", int(times[0]), int(times[-1]), 0.7, evidence)
+            entry = TimelineEntry("heartbeat", int(times[0]), int(times[-1]), 0.7, evidence)
             others = ~_alike(said, length)
-            return [entry], Sent(said.time_ns[others], said.length[others])
+            return [entry], SentRecords(said.time_ns[others], said.length[others])
     return [], said
 
 
@@ -156,9 +182,9 @@ def _runs(times: Ints, low_s: float, high_s: float, least: int) -> list[tuple[in
     ]
 
 
-def _taught(said: Sent) -> tuple[list[Entry], int | None]:
+def _taught(said: SentRecords) -> tuple[list[TimelineEntry], int | None]:
     """Find keep-alives once a second, with the request before that began and one that ended it."""
-    found: list[Entry] = []
+    found: list[TimelineEntry] = []
     empty_request = None
     for length in _lengths(said):
         times = _times_of(said, length)
@@ -180,18 +206,24 @@ def _taught(said: Sent) -> tuple[list[Entry], int | None]:
                 end, confidence = after[0][0], confidence + 0.15
                 empty_request = after[0][1]
                 evidence += f"; a shorter one ({empty_request + 13} bytes) after them, to end it"
-            found.append(Entry("teach", begin, end, min(confidence, MOST_SURE), evidence))
+            found.append(
+                TimelineEntry("teach", begin, end, min(confidence, MAX_CONFIDENCE), evidence)
+            )
     return found, empty_request
 
 
-def _between(said: Sent, since: int, until: int, lengths: tuple[int, int]) -> list[tuple[int, int]]:
+def _between(
+    said: SentRecords, since: int, until: int, lengths: tuple[int, int]
+) -> list[tuple[int, int]]:
     """Return time and length of the messages in a stretch that are neither too short nor long."""
     inside = (said.time_ns > since) & (said.time_ns < until)
     inside &= (said.length >= lengths[0]) & (said.length <= lengths[1])
     return list(zip(said.time_ns[inside].tolist(), said.length[inside].tolist(), strict=True))
 
 
-def _listed(said: Sent, empty_request: int | None, taught: list[Entry]) -> list[Entry]:
+def _listed(
+    said: SentRecords, empty_request: int | None, taught: list[TimelineEntry]
+) -> list[TimelineEntry]:
     """Requests as long as the one that ended teaching have no parameter, as listing has none."""
     if empty_request is None:
         return []
@@ -202,13 +234,13 @@ def _listed(said: Sent, empty_request: int | None, taught: list[Entry]) -> list[
         "the actions has none, and stopping one has none either"
     )
     return [
-        Entry("list", time, None, 0.3, evidence)
+        TimelineEntry("list", time, None, 0.3, evidence)
         for time in said.time_ns[which].tolist()[:256]
         if time not in ends
     ]
 
 
-def _subscribed(said: Sent, overhead: int) -> list[Entry]:
+def _subscribed(said: SentRecords, overhead: int) -> list[TimelineEntry]:
     """Bursts of messages that are as long as subscribing to a topic."""
     lengths = {overhead + HEADER + DATA + size + -size % 4 for size in _SUBSCRIBE}
     times = said.time_ns[among(said.length, (*lengths, *(n + _SACK for n in lengths)))]
@@ -217,7 +249,7 @@ def _subscribed(said: Sent, overhead: int) -> list[Entry]:
     starts = np.flatnonzero(np.diff(times, prepend=times[0] - 10 * _SECOND) > _SECOND // 4)
     counts = np.diff(np.append(starts, times.size))
     return [
-        Entry(
+        TimelineEntry(
             "subscribe",
             int(times[start]),
             None,
@@ -230,6 +262,81 @@ def _subscribed(said: Sent, overhead: int) -> list[Entry]:
     ][:256]
 
 
+def _toggles(said: SentRecords, overhead: int) -> Ints:
+    """Return when the action state was subscribed to or given up, and nothing else with it.
+
+    Both messages have the same length once they are padded. Several at once are a change of page.
+    """
+    lengths = {overhead + HEADER + DATA + size + -size % 4 for size in _SUBSCRIBE}
+    alike = among(said.length, (*lengths, *(n + _SACK for n in lengths)))
+    times = said.time_ns[alike]
+    wanted = _alike(said, overhead + HEADER + DATA + _TOGGLE_BYTES)[alike]
+    gap = np.diff(times) > _SECOND // 4
+    alone = np.append(True, gap) & np.append(gap, True)
+    return times[wanted & alone] if times.size else times
+
+
+def _rate(times: Ints, start_ns: int, end_ns: int) -> float | None:
+    """Return how many a second there are between two moments; None if they are too close."""
+    span_s = (end_ns - start_ns) / _SECOND
+    if span_s < _LEAST_RATE_S:
+        return None
+    low, high = np.searchsorted(times, (start_ns, end_ns)).tolist()
+    return float(high - low) / span_s
+
+
+def _played(
+    said: SentRecords, acknowledged: Ints, taught: list[TimelineEntry], overhead: int
+) -> list[TimelineEntry]:
+    """Find plays where the robot's direction is missing.
+
+    The app subscribes to the action state and at once asks for an action by its name; while it
+    plays, ten more messages a second come from the robot and are acknowledged.
+    """
+    toggles = _toggles(said, overhead)
+    least = overhead + HEADER + DATA + _LEAST_NAMED_BYTES
+    found: list[TimelineEntry] = []
+    for at, begun in enumerate(toggles.tolist()):
+        if found and begun < (found[-1].end_ns or found[-1].start_ns):
+            continue
+        within = (entry.start_ns - _SECOND <= begun <= (entry.end_ns or 0) for entry in taught)
+        asked = _between(said, begun - 1, begun + _ASKED_WITHIN_NS, (least, 1 << 16))
+        if not asked or any(within):
+            continue
+        end_ns = int(toggles[at + 1]) if at + 1 < toggles.size else None
+        earlier = int(toggles[at - 1]) if at else begun - _RATE_NS
+        found.append(_play(said, acknowledged, (earlier, begun, end_ns), asked[0]))
+    return found
+
+
+def _play(
+    said: SentRecords,
+    acknowledged: Ints,
+    moments: tuple[int, int, int | None],
+    asked: tuple[int, int],
+) -> TimelineEntry:
+    """Judge one play by how often the phone acknowledges before, during and after it."""
+    earlier, begun, end_ns = moments
+    last = said.time_ns[-1] if end_ns is None else end_ns
+    before = _rate(acknowledged, max(earlier, begun - _RATE_NS), begun)
+    during = _rate(acknowledged, asked[0] + _SECOND // 2, min(int(last), asked[0] + 4 * _RATE_NS))
+    after = None if end_ns is None else _rate(acknowledged, end_ns, end_ns + _RATE_NS)
+    sure = 0.45
+    evidence = (
+        f"a subscription as long as that to the action state, and "
+        f"{(asked[0] - begun) / 1e6:.0f} ms later a request ({asked[1] + 13} bytes) long enough "
+        "for a name; the robot's direction is missing"
+    )
+    if before is not None and during is not None:
+        rises = during - before >= _RISE
+        sure += 0.2 if rises else -0.15
+        evidence += f"; {before:.0f} acknowledgements a second before, {during:.0f} from then on"
+    if during is not None and after is not None and during - after >= _RISE:
+        sure += 0.1
+        evidence += f", {after:.0f} after the next such message"
+    return TimelineEntry("play", asked[0], end_ns, round(sure, 2), evidence)
+
+
 class _Stretch(NamedTuple):
     """The action state with one length, ten times a second, for a while."""
 
@@ -238,7 +345,7 @@ class _Stretch(NamedTuple):
     length: int
 
 
-def _state_changes(said: Sent) -> tuple[list[_Stretch], int | None]:
+def _state_changes(said: SentRecords) -> tuple[list[_Stretch], int | None]:
     """Return the stretches in which the robot's 10 Hz state is longer or shorter than usual."""
     stretches: list[_Stretch] = []
     taken: set[int] = set()
@@ -276,13 +383,13 @@ def _merged(stretches: list[_Stretch], gap_s: float) -> list[_Stretch]:
 
 
 def _confirmed(
-    found: list[Entry], states: tuple[list[_Stretch], int | None], said: Sent
-) -> list[Entry]:
+    found: list[TimelineEntry], states: tuple[list[_Stretch], int | None], said: SentRecords
+) -> list[TimelineEntry]:
     """Let the robot's state confirm teaching, or propose playing."""
     stretches, usual = states
     result = list(found)
     for stretch in stretches[:256]:
-        words = (
+        change = (
             f"the robot's 10 Hz state has {stretch.length + 13} bytes instead of "
             f"{(usual or 0) + 13}: another action's name"
         )
@@ -293,14 +400,14 @@ def _confirmed(
                 and entry.start_ns <= stretch.end_ns
                 and stretch.start_ns <= end
             ):
-                sure = min(MOST_SURE, entry.confidence + 0.1)
-                evidence = f"{entry.evidence}; {words}"
-                result[index] = Entry("teach", entry.start_ns, entry.end_ns, sure, evidence)
+                sure = min(MAX_CONFIDENCE, entry.confidence + 0.1)
+                evidence = f"{entry.evidence}; {change}"
+                result[index] = TimelineEntry("teach", entry.start_ns, entry.end_ns, sure, evidence)
                 break
         else:
             since = stretch.start_ns - int(1.5 * _SECOND)
             asked = ((said.time_ns >= since) & (said.time_ns <= stretch.start_ns)).any()
-            evidence = words + ("; a request came just before" if asked else "")
+            evidence = change + ("; a request came just before" if asked else "")
             sure = 0.6 if asked else 0.4
-            result.append(Entry("play", stretch.start_ns, stretch.end_ns, sure, evidence))
+            result.append(TimelineEntry("play", stretch.start_ns, stretch.end_ns, sure, evidence))
     return result

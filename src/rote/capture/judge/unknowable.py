@@ -1,26 +1,26 @@
-"""What cannot be known from a capture, in words: what it never held, and what is sealed in it."""
+"""What cannot be known from a capture: what it never held, and what is encrypted in it."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from rote.capture.judge.classify import Kind
+from rote.capture.judge.classify import PacketKind
 from rote.capture.judge.conversations import Conversation
 
 if TYPE_CHECKING:
     from rote.capture.decode.decrypt import Decrypted
 
-_MOST = 64
+_MAX_SENTENCES = 64
 
 
 def limits(found: list[Conversation], opened: "Decrypted | None") -> list[str]:
-    """Return what nobody can tell, the worst first: what was never captured, then what is sealed.
+    """Return what cannot be known, the worst first: what was not captured, then what is encrypted.
 
-    A key brings back what is sealed, and nothing brings back the other.
+    A key opens what is encrypted; nothing restores what was not captured.
     """
-    encrypted = [one for one in found if Kind.DTLS in one.kinds]
+    encrypted = [one for one in found if PacketKind.DTLS in one.kinds]
     encrypted.sort(key=lambda one: -one.packets)
-    said = [words for one in encrypted for words in _one_way(one)][:_MOST]
-    said += [words for one in encrypted for words in _without_handshake(one)][:_MOST]
+    said = [sentence for one in encrypted for sentence in _one_way(one)][:_MAX_SENTENCES]
+    said += [sentence for one in encrypted for sentence in _without_handshake(one)][:_MAX_SENTENCES]
     if encrypted and (opened is None or not any(one.opened for one in opened.sessions)):
         said.append(
             "What the encrypted records say: no key to them was given. Sizes and times are all "
@@ -35,7 +35,7 @@ def _one_way(one: Conversation) -> Iterator[str]:
         side = heard[0]
         records = sum(track.records for track in side.tracks)
         yield (
-            f"What {side.destination} said: all {records:,} DTLS records go {side.words}, and none "
+            f"What {side.destination} said: all {records:,} DTLS records go {side.label}, and none "
             "comes back. One direction is missing in this capture."
         )
 
@@ -44,6 +44,6 @@ def _without_handshake(one: Conversation) -> Iterator[str]:
     sealed = any(track.epoch for side in one.sides for track in side.tracks)
     if sealed and one.suite() is None:
         yield (
-            f"The keys of {one.sides[0].words}: its handshake is not in this capture, so no key "
+            f"The keys of {one.sides[0].label}: its handshake is not in this capture, so no key "
             "log can open it. Capture from before the app connects."
         )

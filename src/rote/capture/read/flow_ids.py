@@ -1,14 +1,14 @@
 """Numbers for keys: equal keys get equal numbers, for many keys at once.
 
-A key is two 64-bit words. Those seen lately are found in a table by array arithmetic; only new ones
-go through a dictionary. Beyond `limit` keys all others share the number `limit`, so that a million
+A key is two 64-bit numbers. Recent keys are found in a table by array arithmetic; only new ones go
+through a dictionary. Beyond `limit` keys all others share the number `limit`, so that a million
 flows cost no more memory than `limit` of them.
 """
 
 import numpy as np
 from numpy.typing import NDArray
 
-Words = NDArray[np.uint64]
+KeyParts = NDArray[np.uint64]
 Numbers = NDArray[np.int64]
 
 _SLOT_BITS = 14
@@ -37,7 +37,7 @@ class Interner:
         """Whether new keys get no number of their own any more."""
         return len(self.keys) >= self.limit
 
-    def numbers(self, a: Words, b: Words) -> Numbers:
+    def numbers(self, a: KeyParts, b: KeyParts) -> Numbers:
         """Return the number of each key (a[i], b[i])."""
         slot = (((a * _MIX_A) ^ b) * _MIX_B >> np.uint64(64 - _SLOT_BITS)).view(np.int64)
         found = self._number.take(slot)
@@ -48,7 +48,7 @@ class Interner:
         found[unknown] = self._look_up(a[unknown], b[unknown], slot[unknown])
         return found
 
-    def _look_up(self, a: Words, b: Words, slot: Numbers) -> Numbers:
+    def _look_up(self, a: KeyParts, b: KeyParts, slot: Numbers) -> Numbers:
         order = np.lexsort((b, a))
         a, b = a[order], b[order]
         new = np.ones(a.size, np.bool_)

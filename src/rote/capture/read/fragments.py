@@ -15,7 +15,7 @@ class Piece(NamedTuple):
     """One fragment, and where it belongs."""
 
     key: tuple[object, ...]
-    """Who sends what to whom, and the packet's number."""
+    """Source, destination, protocol and the packet's number."""
     offset: int
     more: bool
     head: bytes

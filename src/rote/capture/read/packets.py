@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rote.capture.read.datagram import Datagram
-from rote.capture.read.flow_ids import Interner, distinct
+from rote.capture.read.flow_ids import Interner, among, distinct
 from rote.capture.read.fragments import Piece, Reassembly
 from rote.capture.read.reader import Records
 from rote.capture.read.record_scan import GUARD, Bytes, Ints, column
@@ -32,10 +32,60 @@ LINKTYPES = {
     229: "raw IPv6",
     276: "Linux cooked v2",
 }
+UNREAD_LINKS = {
+    105: "IEEE 802.11, Wi-Fi as it is in the air",
+    119: "IEEE 802.11 with a Prism header, Wi-Fi as it is in the air",
+    127: "IEEE 802.11 with radiotap, Wi-Fi as it is in the air",
+    163: "IEEE 802.11 with an AVS header, Wi-Fi as it is in the air",
+    187: "Bluetooth HCI",
+    189: "USB",
+    192: "PPI, mostly Wi-Fi as it is in the air",
+    195: "IEEE 802.15.4",
+    201: "Bluetooth HCI",
+    220: "USB",
+    227: "CAN",
+    249: "USB",
+    251: "Bluetooth Low Energy",
+    256: "Bluetooth Low Energy",
+}
+"""Links that are counted and not read."""
+ETHERTYPES = {
+    0x0806: "ARP",
+    0x22F0: "AVTP",
+    0x8035: "RARP",
+    0x8863: "PPPoE discovery",
+    0x8899: "Realtek",
+    0x888E: "EAPOL",
+    0x88CC: "LLDP",
+    0x88E1: "HomePlug",
+    0x88F7: "PTP",
+    0x8912: "HomePlug",
+    0x893A: "IEEE 1905",
+    0x9000: "Ethernet loopback",
+}
+PROTOCOLS = {
+    1: "ICMP",
+    2: "IGMP",
+    4: "IP in IP",
+    41: "IPv6 in IP",
+    47: "GRE",
+    50: "ESP",
+    51: "AH",
+    58: "ICMPv6",
+    59: "no next header",
+    89: "OSPF",
+    103: "PIM",
+    112: "VRRP",
+    132: "SCTP",
+}
 BLOCK = 32_768
 """Packets that are worked on together: few enough to stay in the processor's cache."""
 
 _IPV4, _IPV6 = 0x0800, 0x86DD
+_PPPOE, _MPLS, _PPP_IPV4, _PPP_IPV6, _BRIDGED = 0x8864, (0x8847, 0x8848), 0x21, 0x57, 0x6558
+_MAX_LABELS, _MAX_TUNNELS, _MAX_SAMPLES = 8, 4, 512
+_IP_IN_IP, _IPV6_IN_IP, _GRE, _VXLAN_PORT = 4, 41, 47, 4789
+_ICMP, _ICMP6 = 1, 58
 _VLAN = (0x8100, 0x88A8, 0x9100)
 _MAX_VLAN, _MAX_EXTENSIONS = 4, 8
 _FAMILIES = (2, 10, 24, 28, 30)
@@ -48,7 +98,7 @@ _PAYLOAD_AT = 28
 Mask = NDArray[np.bool_]
 
 
-class Batch(NamedTuple):
+class DatagramBatch(NamedTuple):
     """UDP datagrams and TCP segments side by side."""
 
     data: Bytes
@@ -74,9 +124,9 @@ class Batch(NamedTuple):
         start = int(self.start[index])
         return self.data[start : start + int(self.size[index])].tobytes()
 
-    def part(self, which: NDArray[np.generic] | slice) -> "Batch":
+    def part(self, which: NDArray[np.generic] | slice) -> "DatagramBatch":
         """Return some of them."""
-        return Batch(
+        return DatagramBatch(
             self.data,
             self.time_ns[which],
             self.flow_a[which],
@@ -90,7 +140,7 @@ class Batch(NamedTuple):
         )
 
 
-class _Network(NamedTuple):
+class _IpPackets(NamedTuple):
     """IP packets side by side, before what they carry is looked at."""
 
     data: Bytes
@@ -101,8 +151,8 @@ class _Network(NamedTuple):
     end: Ints
     """Where the captured bytes end."""
 
-    def part(self, which: NDArray[np.generic]) -> "_Network":
-        return _Network(self.data, *(column[which] for column in self[1:]))
+    def part(self, which: NDArray[np.generic]) -> "_IpPackets":
+        return _IpPackets(self.data, *(column[which] for column in self[1:]))
 
 
 def rows(data: Bytes, at: Ints, width: int) -> NDArray[np.uint8]:
@@ -124,7 +174,7 @@ def big(table: NDArray[np.uint8], at: int, width: int = 2) -> Ints:
     return table[:, at : at + width].view(f">u{width}")[:, 0].astype(np.int64)
 
 
-class Decoder:
+class PacketDecoder:
     """Reads records; what spans several of them (fragments, addresses) is remembered."""
 
     def __init__(self, head: int = HEAD) -> None:
@@ -134,27 +184,42 @@ class Decoder:
         self.other: dict[int, int] = {}
         """Packets of IP protocols other than UDP and TCP, by number."""
         self.damaged = 0
+        self.pieces = 0
+        """Packets that are a fragment of a larger one."""
         self.unknown_links: dict[int, int] = {}
+        self.ethertypes: dict[int, int] = {}
+        """Packets that are not IP, by the type behind their link's header; below 1536 it is LLC."""
+        self.tunnels: dict[str, int] = {}
+        """Packets that were read inside another protocol, by its name."""
+        self.control: list[tuple[int, bytes]] = []
+        """The first messages of ICMP: version of IP, and the message."""
+        self.control_types: dict[tuple[int, int, int], int] = {}
+        """Messages of ICMP by version of IP, type and code."""
         self.fragments = Reassembly()
         self.apps: set[str] = set()
         """Apps that PCAPdroid names behind each packet."""
         self._addresses = Interner(_MAX_ADDRESSES)
 
-    def decode(self, records: Records) -> Iterator[Batch]:
+    def decode(self, records: Records) -> Iterator[DatagramBatch]:
         """Yield the datagrams of `records`, in blocks, in the file's order."""
         self.packets += records.start.size
         for begin in range(0, records.start.size, BLOCK):
             block = slice(begin, begin + BLOCK)
             part = Records(records.data, *(array[block] for array in records[1:]))
-            network = self._network(part)
-            batch, pieces = self._transport(network)
-            yield batch
-            if pieces:
-                whole = self._reassembled(pieces)
-                if whole is not None:
-                    yield self._transport(whole)[0]
+            yield from self._datagrams(self._network(part))
 
-    def _network(self, records: Records) -> _Network:
+    def _datagrams(self, network: _IpPackets, depth: int = 0) -> Iterator[DatagramBatch]:
+        """Yield the datagrams of IP packets, then those of packets inside them."""
+        batch, pieces, inside = self._transport(network, unpack=depth < _MAX_TUNNELS)
+        yield batch
+        for inner in inside:
+            yield from self._datagrams(inner, depth + 1)
+        if pieces:
+            whole = self._reassembled(pieces)
+            if whole is not None:
+                yield from self._datagrams(whole, depth + 1)
+
+    def _network(self, records: Records) -> _IpPackets:
         """Find the IP headers."""
         at = np.full(records.start.size, -1, np.int64)
         end = records.start + records.captured
@@ -166,11 +231,11 @@ class Decoder:
                 seen = int((records.linktype == link).sum())
                 self.unknown_links[link] = self.unknown_links.get(link, 0) + seen
                 continue
-            at[its] = _internet(records.data, records.start[its], end[its], link)
+            at[its] = self._internet(records.data, records.start[its], end[its], link)
             if link == 1:
                 self._note_apps(records.data, at[its], end[its])
         found = at >= 0
-        network = _Network(records.data, records.time_ns, records.original, at, end)
+        network = _IpPackets(records.data, records.time_ns, records.original, at, end)
         if found.all():
             return network
         which = np.flatnonzero(found)
@@ -187,8 +252,46 @@ class Decoder:
             for name in set(rows(data, trailer + 8, 20).view("S20").ravel().tolist()):
                 self.apps.add(harmless(name.split(b"\0")[0].decode(errors="replace")))
 
-    def _transport(self, network: _Network) -> tuple[Batch, list[tuple[int, Piece]]]:
-        """Read the IP headers, and find what they carry."""
+    def _internet(self, data: Bytes, start: Ints, end: Ints, link: int) -> Ints:
+        """Return where IP begins behind a link's header; -1 where it does not."""
+        at, four, six, kind = _announced(data, start, link)
+        version = data[np.minimum(at, data.size - 1)] >> 4
+        found = four & (version == 4) & (at + 20 <= end)
+        found |= six & (version == 6) & (at + 40 <= end)
+        if found.all():
+            return at
+        missed = np.flatnonzero(~found)
+        if kind.size == at.size:
+            at[missed] = self._wrapped(data, at[missed], end[missed], kind[missed])
+        else:
+            self._count_ethertypes(np.zeros(missed.size, np.int64))
+            at = np.where(found, at, -1)
+        return at
+
+    def _wrapped(self, data: Bytes, at: Ints, end: Ints, kind: Ints) -> Ints:
+        """Look for IP behind LLC/SNAP, PPPoE and MPLS; -1 where it is none."""
+        outer = kind
+        at, kind = _without_wrapping(data, at, kind)
+        version = data[np.minimum(at, data.size - 1)] >> 4
+        found = (kind == _IPV4) & (version == 4) & (at + 20 <= end)
+        found |= (kind == _IPV6) & (version == 6) & (at + 40 <= end)
+        for value in distinct(outer[found]).tolist() if found.any() else []:
+            name = "MPLS" if value in _MPLS else "PPPoE" if value == _PPPOE else "LLC/SNAP"
+            count = int((found & (outer == value)).sum())
+            self.tunnels[name] = self.tunnels.get(name, 0) + count
+        self._count_ethertypes(kind[~found])
+        return np.where(found, at, -1)
+
+    def _count_ethertypes(self, kinds: Ints) -> None:
+        if kinds.size:
+            counts = np.bincount(kinds)
+            for value in np.flatnonzero(counts).tolist():
+                self.ethertypes[value] = self.ethertypes.get(value, 0) + int(counts[value])
+
+    def _transport(
+        self, network: _IpPackets, *, unpack: bool = True
+    ) -> tuple[DatagramBatch, list[tuple[int, Piece]], list[_IpPackets]]:
+        """Read the IP headers, and find what they carry: datagrams, fragments, IP again."""
         heads = rows(network.data, network.at, _PAYLOAD_AT + self.head)
         at, end, protocol, fragment = _fourth(network, heads)
         version = heads[:, 0] >> 4
@@ -204,22 +307,114 @@ class Decoder:
         ]
         sound = (at > 0) & (at + 8 <= end) & ~fragment
         ours = sound & ((protocol == UDP) | (protocol == TCP))
+        inside: list[_IpPackets] = []
         if not ours.all():
-            self._count_others(protocol, sound & ~ours, ~sound & ~fragment)
+            self.pieces += int(fragment.sum())
+            other = sound & ~ours
+            if unpack and other.any():
+                other = self._tunnelled(network, (at, end, protocol), other, inside)
+            self._count_others(protocol, other, ~sound & ~fragment)
+            self._note_control(network, (at, end, protocol), other)
             keep = np.flatnonzero(ours)
             network, heads = network.part(keep), heads.take(keep, axis=0)
             at, end, protocol, version = at[keep], end[keep], protocol[keep], version[keep]
         addresses = self._addresses_of(heads, np.flatnonzero(version == 6))
         flow_b = (version.astype(np.int64) << 8 | protocol) << 32
-        return self._batch(network, heads, (at, end, protocol), (addresses, flow_b)), pieces
+        batch = self._batch(network, heads, (at, end, protocol), (addresses, flow_b))
+        if unpack:
+            batch = self._without_vxlan(batch, inside)
+        return batch, pieces, inside
+
+    def _tunnelled(
+        self,
+        network: _IpPackets,
+        found: tuple[Ints, Ints, Ints],
+        other: Mask,
+        inside: list[_IpPackets],
+    ) -> Mask:
+        """Take out IP in IP and GRE; return which packets are left."""
+        at, end, protocol = found
+        likely = other & among(protocol, (_IP_IN_IP, _IPV6_IN_IP, _GRE))
+        which = np.flatnonzero(likely)
+        if not which.size:
+            return other
+        inner, stop = at[which].copy(), np.minimum(end, network.end)[which]
+        kind = np.where(protocol[which] == _IPV6_IN_IP, _IPV6, _IPV4)
+        gre = np.flatnonzero(protocol[which] == _GRE)
+        if gre.size:
+            inner[gre], kind[gre] = _behind_gre(network.data, inner[gre])
+        bridged = np.flatnonzero(kind == _BRIDGED)
+        if bridged.size:
+            inner[bridged], _, _, kind[bridged] = _announced(network.data, inner[bridged], 1)
+        version = network.data[np.minimum(inner, network.data.size - 1)] >> 4
+        good = (kind == _IPV4) & (version == 4) & (inner + 20 <= stop)
+        good |= (kind == _IPV6) & (version == 6) & (inner + 40 <= stop)
+        for number in (_IP_IN_IP, _IPV6_IN_IP, _GRE):
+            count = int((good & (protocol[which] == number)).sum())
+            if count:
+                name = PROTOCOLS[number]
+                self.tunnels[name] = self.tunnels.get(name, 0) + count
+        taken = which[good]
+        if taken.size:
+            outer = network.part(taken)
+            inside.append(outer._replace(at=inner[good], end=stop[good]))
+            other = other.copy()
+            other[taken] = False
+        return other
+
+    def _without_vxlan(self, batch: DatagramBatch, inside: list[_IpPackets]) -> DatagramBatch:
+        """Take out Ethernet frames that travel in UDP."""
+        which = np.flatnonzero(batch.flow_b.astype(np.uint16) == _VXLAN_PORT)  # the last 16 bits
+        which = which[(batch.protocol[which] == UDP) & (batch.size[which] >= 22)]
+        if not which.size:
+            return batch
+        header = big(batch.heads[which], 0, 8)
+        # Flags with a valid network number, and nothing in the reserved bytes.
+        which = which[(header & 0x7FFFFFFF_000000FF) == 0x08000000_00000000]
+        start = batch.start[which] + 8
+        stop = batch.start[which] + batch.size[which]
+        at, four, six, _ = _announced(batch.data, start, 1)
+        version = batch.data[np.minimum(at, batch.data.size - 1)] >> 4
+        good = (four & (version == 4) & (at + 20 <= stop)) | (
+            six & (version == 6) & (at + 40 <= stop)
+        )
+        taken = which[good]
+        if not taken.size:
+            return batch
+        self.tunnels["VXLAN"] = self.tunnels.get("VXLAN", 0) + int(taken.size)
+        inside.append(
+            _IpPackets(batch.data, batch.time_ns[taken], batch.wire[taken], at[good], stop[good])
+        )
+        keep = np.ones(batch.size.size, np.bool_)
+        keep[taken] = False
+        return batch.part(np.flatnonzero(keep))
+
+    def _note_control(
+        self, network: _IpPackets, found: tuple[Ints, Ints, Ints], other: Mask
+    ) -> None:
+        """Count messages of ICMP, and keep the first."""
+        at, end, protocol = found
+        which = np.flatnonzero(other & among(protocol, (_ICMP, _ICMP6)))
+        if not which.size:
+            return
+        table = rows(network.data, at[which], 2).astype(np.int64)
+        six = (protocol[which] == _ICMP6).astype(np.int64)
+        counts = np.bincount(six << 16 | table[:, 0] << 8 | table[:, 1])
+        for value in np.flatnonzero(counts).tolist():
+            key = 6 if value >> 16 else 4, value >> 8 & 0xFF, value & 0xFF
+            self.control_types[key] = self.control_types.get(key, 0) + int(counts[value])
+        for index in which[: _MAX_SAMPLES - len(self.control)].tolist():
+            stop = min(int(end[index]), int(network.end[index]))
+            version = 6 if protocol[index] == _ICMP6 else 4
+            self.control.append((version, network.data[int(at[index]) : stop].tobytes()))
 
     def _batch(
         self,
-        network: _Network,
+        network: _IpPackets,
         heads: NDArray[np.uint8],
         found: tuple[Ints, Ints, Ints],
         flow: tuple[NDArray[np.uint64], Ints],
-    ) -> Batch:
+    ) -> DatagramBatch:
         """Read the UDP and TCP headers; `heads` begin at the IP headers, and are written to."""
         at, end, protocol = found
         moved = np.flatnonzero(at != network.at + 20)
@@ -238,7 +433,7 @@ class Decoder:
             tcp = unsaid[~udp[unsaid]]
             payloads[tcp] = rows(network.data, start[tcp], self.head)
         captured = np.minimum(end, network.end) - start
-        return Batch(
+        return DatagramBatch(
             network.data,
             network.time_ns,
             flow[0],
@@ -287,7 +482,7 @@ class Decoder:
             for number in np.flatnonzero(counts).tolist():
                 self.other[number] = self.other.get(number, 0) + int(counts[number])
 
-    def _reassembled(self, pieces: list[tuple[int, Piece]]) -> _Network | None:
+    def _reassembled(self, pieces: list[tuple[int, Piece]]) -> _IpPackets | None:
         """Return the packets that these pieces complete, in a buffer of their own."""
         found = [
             (time_ns, packet)
@@ -300,10 +495,10 @@ class Decoder:
         ends = np.cumsum(sizes)
         joined = b"".join(packet for _, packet in found) + bytes(GUARD)
         times = np.array([time_ns for time_ns, _ in found], np.int64)
-        return _Network(np.frombuffer(joined, np.uint8), times, sizes, ends - sizes, ends)
+        return _IpPackets(np.frombuffer(joined, np.uint8), times, sizes, ends - sizes, ends)
 
 
-def datagrams(batches: Iterator[Batch], decoder: Decoder) -> Iterator[Datagram]:
+def datagrams(batches: Iterator[DatagramBatch], decoder: PacketDecoder) -> Iterator[Datagram]:
     """Yield UDP datagrams one by one, for those who need each of them whole."""
     ends: dict[tuple[int, int], tuple[tuple[str, int], tuple[str, int]]] = {}
     for batch in batches:
@@ -315,24 +510,15 @@ def datagrams(batches: Iterator[Batch], decoder: Decoder) -> Iterator[Datagram]:
             yield Datagram(int(batch.time_ns[index]), *ends[key], batch.payload(index))
 
 
-def _internet(data: Bytes, start: Ints, end: Ints, link: int) -> Ints:
-    """Return where IP begins behind a link's header; -1 where it does not."""
-    at, four, six = _announced(data, start, link)
-    version = data[np.minimum(at, data.size - 1)] >> 4
-    found = four & (version == 4) & (at + 20 <= end)
-    found |= six & (version == 6) & (at + 40 <= end)
-    return at if found.all() else np.where(found, at, -1)
-
-
-def _announced(data: Bytes, start: Ints, link: int) -> tuple[Ints, Mask, Mask]:
-    """Return where a link's header ends, and whether it lets IPv4 and IPv6 follow."""
+def _announced(data: Bytes, start: Ints, link: int) -> tuple[Ints, Mask, Mask, Ints]:
+    """Return where a link's header ends, whether IPv4 and IPv6 may follow, and the ethertype."""
     if link in (12, 14, 101, 228, 229):
         either = np.ones(1, np.bool_)
-        return start, either, either
+        return start, either, either, np.zeros(0, np.int64)
     if link in (0, 108):
         family = big(rows(data, start, 4), 0, 4)
         known = np.isin(family, _FAMILIES) | np.isin(family >> 24, _FAMILIES)
-        return start + 4, known, known
+        return start + 4, known, known, np.zeros(0, np.int64)
     type_at, header = {1: (12, 14), 113: (14, 16), 276: (0, 20)}[link]
     at = start + header
     kind = big(rows(data, start + type_at, 2), 0)
@@ -342,10 +528,49 @@ def _announced(data: Bytes, start: Ints, link: int) -> tuple[Ints, Mask, Mask]:
             break
         kind = np.where(tagged, big(rows(data, at + 2, 2), 0), kind)
         at = np.where(tagged, at + 4, at)
-    return at, kind == _IPV4, kind == _IPV6
+    return at, kind == _IPV4, kind == _IPV6, kind
 
 
-def _fourth(network: _Network, heads: NDArray[np.uint8]) -> tuple[Ints, Ints, Ints, Mask]:
+def _without_wrapping(data: Bytes, at: Ints, kind: Ints) -> tuple[Ints, Ints]:
+    """Step over LLC/SNAP, PPPoE and MPLS; return where to go on, and what comes there."""
+    at, kind = at.copy(), kind.copy()
+    snap = np.flatnonzero(kind < 0x0600)
+    if snap.size:
+        table = rows(data, at[snap], 8)
+        is_snap = big(table, 0, 4) >> 8 == 0xAAAA03
+        is_snap &= (table[:, 3] == 0) & (table[:, 4] == 0) & (table[:, 5] == 0)
+        kind[snap] = np.where(is_snap, big(table, 6), kind[snap])
+        at[snap] += np.where(is_snap, 8, 0)
+    session = np.flatnonzero(kind == _PPPOE)
+    if session.size:
+        protocol = big(rows(data, at[session], 8), 6)
+        kind[session[protocol == _PPP_IPV4]] = _IPV4
+        kind[session[protocol == _PPP_IPV6]] = _IPV6
+        at[session] += 8
+    labelled = np.flatnonzero(among(kind, _MPLS))
+    for _ in range(_MAX_LABELS):
+        if not labelled.size:
+            break
+        last = rows(data, at[labelled], 4)[:, 2] & 1 == 1
+        at[labelled] += 4
+        ended = labelled[last]
+        version = data[np.minimum(at[ended], data.size - 1)] >> 4
+        kind[ended[version == 4]] = _IPV4
+        kind[ended[version == 6]] = _IPV6
+        labelled = labelled[~last]
+    return at, kind
+
+
+def _behind_gre(data: Bytes, at: Ints) -> tuple[Ints, Ints]:
+    """Return where the contents of GRE begin, and their ethertype; 0 where it cannot be read."""
+    table = rows(data, at, 4)
+    flags, kind = big(table, 0), big(table, 2)
+    size = 4 + 4 * ((flags >> 15 & 1) + (flags >> 13 & 1) + (flags >> 12 & 1))
+    readable = flags & 0x4F07 == 0  # no routing, no recursion, version 0
+    return at + size, np.where(readable, kind, 0)
+
+
+def _fourth(network: _IpPackets, heads: NDArray[np.uint8]) -> tuple[Ints, Ints, Ints, Mask]:
     """Return where IPv4 payloads begin and end, their protocols, and which are fragments."""
     word = big(heads, 0, 8)  # version and header length, service, length, number, fragment
     header = (word >> 56 & 15) * 4
@@ -357,7 +582,7 @@ def _fourth(network: _Network, heads: NDArray[np.uint8]) -> tuple[Ints, Ints, In
     return at, network.at + total, heads[:, 9].astype(np.int64), (word & 0x3FFF) != 0
 
 
-def _sixth(network: _Network, heads: NDArray[np.uint8]) -> tuple[Ints, Ints, Ints, Mask]:
+def _sixth(network: _IpPackets, heads: NDArray[np.uint8]) -> tuple[Ints, Ints, Ints, Mask]:
     """The same for IPv6, behind its extension headers."""
     length = big(heads, 4)
     at = network.at + 40
@@ -380,7 +605,7 @@ def _sixth(network: _Network, heads: NDArray[np.uint8]) -> tuple[Ints, Ints, Int
     return at, end, kind, fragment
 
 
-def _piece(network: _Network, index: int, at: int, end: int) -> Piece | None:
+def _piece(network: _IpPackets, index: int, at: int, end: int) -> Piece | None:
     """Return a fragment as a piece; None where the capture cut it off or it makes no sense."""
     start = int(network.at[index])
     if at < 0 or end > int(network.end[index]) or end < at:

@@ -6,22 +6,31 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rote.capture.read.reader import LARGEST_PACKET, Capture, Records
-from rote.capture.read.record_scan import Bytes, Ints, Layout, column, near, one_each, walk, windows
+from rote.capture.read.reader import MAX_PACKET_BYTES, Capture, Records
+from rote.capture.read.record_scan import (
+    Bytes,
+    Ints,
+    RecordLayout,
+    column,
+    near,
+    one_each,
+    walk,
+    windows,
+)
 
 # magic: (nanoseconds a tick, size of a record's header, further bytes in the file's header)
 _MAGICS = {
     0xA1B2C3D4: (1000, 16, 0),
     0xA1B23C4D: (1, 16, 0),
     0xA1B2CD34: (1000, 24, 0),  # Kuznetsov's: interface, protocol and packet type follow
-    0x1C0001AC: (1, 16, 4),  # two makes of a tester's hardware
+    0x1C0001AC: (1, 16, 4),  # written by test hardware
     0x1C0001AB: (1, 16, 4),
 }
 _LINKTYPE_BITS = 0x03FF_FFFF
 """Above them, some writers say how long the frame check sequence is."""
 
 
-class Header(NamedTuple):
+class PcapHeader(NamedTuple):
     """What the file's header says."""
 
     order: str
@@ -31,13 +40,13 @@ class Header(NamedTuple):
     linktype: int
 
     @property
-    def words(self) -> str:
+    def description(self) -> str:
         """What kind of file it is."""
         order = "little" if self.order == "<" else "big"
         return f"pcap, {'nano' if self.tick_ns == 1 else 'micro'}seconds, {order}-endian"
 
 
-def header(head: bytes) -> Header | None:
+def header(head: bytes) -> PcapHeader | None:
     """Return what a file begins with; None if it is not pcap."""
     if len(head) < 24:
         return None
@@ -46,21 +55,21 @@ def header(head: bytes) -> Header | None:
         if magic in _MAGICS:
             tick_ns, record_header, more = _MAGICS[magic]
             (linktype,) = struct.unpack_from(order + "I", head, 20)
-            return Header(order, tick_ns, record_header, 24 + more, linktype & _LINKTYPE_BITS)
+            return PcapHeader(order, tick_ns, record_header, 24 + more, linktype & _LINKTYPE_BITS)
     return None
 
 
-def records(capture: Capture, header: Header) -> Iterator[Records]:
+def records(capture: Capture, header: PcapHeader) -> Iterator[Records]:
     """Yield the packets behind the header."""
     window = capture.window
     window.drop(header.size)
-    layout = Layout(
-        header.order, 8, header.record_header, header.record_header, LARGEST_PACKET + 24
+    layout = RecordLayout(
+        header.order, 8, header.record_header, header.record_header, MAX_PACKET_BYTES + 24
     )
     count = 0
     while True:
         window.fill()
-        chain = walk(window.data, window.filled, layout, _guess(header))
+        chain = walk(window.data, window.filled, layout, _RecordGuess(header))
         if chain.offsets.size:
             count += chain.offsets.size
             yield _records(window.data, chain.offsets, chain.sizes, header)
@@ -74,7 +83,7 @@ def records(capture: Capture, header: Header) -> Iterator[Records]:
             return
 
 
-def _records(data: Bytes, offsets: Ints, sizes: Ints, header: Header) -> Records:
+def _records(data: Bytes, offsets: Ints, sizes: Ints, header: PcapHeader) -> Records:
     heads = np.ndarray((data.size - 15,), "V16", data.data, 0, (1,))[offsets]
     fields = heads.view(header.order + "u4").reshape(-1, 4)
     seconds, fraction, original = (fields[:, at].astype(np.int64) for at in (0, 1, 3))
@@ -88,10 +97,10 @@ def _records(data: Bytes, offsets: Ints, sizes: Ints, header: Header) -> Records
     )
 
 
-class _guess:  # noqa: N801 - a function with the file's header in it
+class _RecordGuess:
     """Find likely records: a time near the first packet's, and a second record behind."""
 
-    def __init__(self, header: Header) -> None:
+    def __init__(self, header: PcapHeader) -> None:
         self.header = header
 
     def __call__(self, data: Bytes, first: int, distance: int, places: int, end: int) -> Ints:
@@ -102,16 +111,16 @@ class _guess:  # noqa: N801 - a function with the file's header in it
         top = column(data, order + "u2", at)
         wanted = top[0]
         found = found[top[found] == wanted]
-        words = column(data, order + "u4")
-        found = found[self._likely(words, found, end)]
-        behind = found + record_header + words[found + 8]
+        numbers = column(data, order + "u4")
+        found = found[self._likely(numbers, found, end)]
+        behind = found + record_header + numbers[found + 8]
         likely = (behind < end - record_header) & (top[np.minimum(behind, end)] == wanted)
         found, behind = found[likely], behind[likely]
-        return one_each(found[self._likely(words, behind, end)], first, distance)
+        return one_each(found[self._likely(numbers, behind, end)], first, distance)
 
-    def _likely(self, words: np.ndarray, at: Ints, end: int) -> np.ndarray:
+    def _likely(self, numbers: np.ndarray, at: Ints, end: int) -> np.ndarray:
         at = np.minimum(at, end)
-        captured, original = words[at + 8], words[at + 12]
-        fraction = words[at + 4] < 1_000_000_000 // self.header.tick_ns
-        sane: np.ndarray = fraction & (captured <= original) & (original <= LARGEST_PACKET)
+        captured, original = numbers[at + 8], numbers[at + 12]
+        fraction = numbers[at + 4] < 1_000_000_000 // self.header.tick_ns
+        sane: np.ndarray = fraction & (captured <= original) & (original <= MAX_PACKET_BYTES)
         return sane

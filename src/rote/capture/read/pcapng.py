@@ -7,12 +7,12 @@ from typing import NamedTuple
 import numpy as np
 
 from rote.capture.read.flow_ids import distinct
-from rote.capture.read.reader import LARGEST_BLOCK, LARGEST_PACKET, Capture, Records
+from rote.capture.read.reader import MAX_BLOCK_BYTES, MAX_PACKET_BYTES, Capture, Records
 from rote.capture.read.record_scan import (
     Bytes,
-    Chain,
     Ints,
-    Layout,
+    RecordChain,
+    RecordLayout,
     column,
     near,
     one_each,
@@ -29,7 +29,7 @@ _RESOLUTION, _OFFSET = 9, 14
 _PACKETS = (OLD_PACKET, SIMPLE, PACKET)
 
 
-class Interface(NamedTuple):
+class CaptureInterface(NamedTuple):
     """Where packets were seen, and what its clock's numbers mean."""
 
     linktype: int
@@ -58,9 +58,9 @@ class _Section:
 
     def __init__(self, order: str) -> None:
         self.order = order
-        self.interfaces: list[Interface] = []
+        self.interfaces: list[CaptureInterface] = []
         self.last_ns = 0
-        self.layout = Layout(order, 4, 0, 12, LARGEST_BLOCK)
+        self.layout = RecordLayout(order, 4, 0, 12, MAX_BLOCK_BYTES)
 
 
 def records(capture: Capture) -> Iterator[Records]:
@@ -92,7 +92,7 @@ def records(capture: Capture) -> Iterator[Records]:
             return
 
 
-def _another_section(data: Bytes, filled: int, chain: Chain) -> bool:
+def _another_section(data: Bytes, filled: int, chain: RecordChain) -> bool:
     """Whether reading stopped for a new section, and not for want of bytes."""
     return chain.offsets.size > 0 and filled >= 16 and data[:4].tobytes() == b"\x0a\x0d\x0d\x0a"
 
@@ -102,11 +102,11 @@ def _byte_order(data: Bytes) -> str | None:
     return {b"\x4d\x3c\x2b\x1a": "<", b"\x1a\x2b\x3c\x4d": ">"}.get(magic)
 
 
-def _sound(data: Bytes, end: int, section: _Section) -> tuple[Chain, str]:
+def _sound(data: Bytes, end: int, section: _Section) -> tuple[RecordChain, str]:
     """Return the chain up to the next section's start or the first block that is none."""
     order = section.order
-    chain = walk(data, end, section.layout, _guess(order))
-    words = column(data, order + "u4")
+    chain = walk(data, end, section.layout, _BlockGuess(order))
+    numbers = column(data, order + "u4")
     offsets, sizes = chain.offsets, chain.sizes
     why = ""
     if chain.broken:
@@ -114,14 +114,14 @@ def _sound(data: Bytes, end: int, section: _Section) -> tuple[Chain, str]:
         why = f"a block claims {length:,} bytes"
         if kind == SECTION and chain.end:  # perhaps it only counts the other way round
             chain = chain._replace(broken=False)
-    sections = np.flatnonzero(words[offsets] == SECTION)
+    sections = np.flatnonzero(numbers[offsets] == SECTION)
     sections = sections[sections > 0]
     if sections.size:
-        chain = Chain(offsets[: sections[0]], sizes[: sections[0]], False)
-    wrong = (words[chain.offsets + chain.sizes - 4] != chain.sizes) | (chain.sizes % 4 != 0)
+        chain = RecordChain(offsets[: sections[0]], sizes[: sections[0]], False)
+    wrong = (numbers[chain.offsets + chain.sizes - 4] != chain.sizes) | (chain.sizes % 4 != 0)
     if wrong.any():
         first = int(wrong.argmax())
-        chain = Chain(chain.offsets[:first], chain.sizes[:first], True)
+        chain = RecordChain(chain.offsets[:first], chain.sizes[:first], True)
         why = "a block's two lengths differ"
     return chain, why
 
@@ -131,7 +131,7 @@ def _guess_blocks(order: str, data: Bytes, first: int, distance: int, places: in
     return near(kinds == PACKET, first, distance)
 
 
-class _guess:  # noqa: N801 - a function with the byte order in it
+class _BlockGuess:
     """Find likely packet blocks: the type, and the same length at both ends."""
 
     def __init__(self, order: str) -> None:
@@ -139,14 +139,16 @@ class _guess:  # noqa: N801 - a function with the byte order in it
 
     def __call__(self, data: Bytes, first: int, distance: int, places: int, end: int) -> Ints:
         found = _guess_blocks(self.order, data, first, distance, places)
-        words = column(data, self.order + "u4")
-        sizes = words[found + 4].astype(np.int64)
+        numbers = column(data, self.order + "u4")
+        sizes = numbers[found + 4].astype(np.int64)
         fits = (sizes >= 32) & (sizes % 4 == 0) & (found + sizes <= end)
         found, sizes = found[fits], sizes[fits]
-        return one_each(found[words[found + sizes - 4] == sizes], first, distance)
+        return one_each(found[numbers[found + sizes - 4] == sizes], first, distance)
 
 
-def _read(capture: Capture, data: Bytes, chain: Chain, section: _Section) -> Iterator[Records]:
+def _read(
+    capture: Capture, data: Bytes, chain: RecordChain, section: _Section
+) -> Iterator[Records]:
     """Yield the packets of a chain, cut where an interface is described between them."""
     kinds = column(data, section.order + "u4")[chain.offsets]
     others = np.flatnonzero(~np.isin(kinds, _PACKETS))
@@ -179,7 +181,7 @@ def _note(capture: Capture, kind: int, block: bytes, section: _Section) -> None:
             capture.secrets.append(block[16:-4][:length])
 
 
-def _interface(block: bytes, order: str) -> Interface:
+def _interface(block: bytes, order: str) -> CaptureInterface:
     linktype, snaplen = struct.unpack_from(order + "H2xI", block, 8)
     resolution, offset_s = 6, 0
     position = 16
@@ -193,7 +195,7 @@ def _interface(block: bytes, order: str) -> Interface:
         elif code == _OFFSET and len(value) == 8:
             (offset_s,) = struct.unpack(order + "q", value)
         position += 4 + length + -length % 4
-    return Interface(linktype, snaplen, resolution, max(-(2**33), min(offset_s, 2**33)))
+    return CaptureInterface(linktype, snaplen, resolution, max(-(2**33), min(offset_s, 2**33)))
 
 
 def _packets(
@@ -201,27 +203,27 @@ def _packets(
 ) -> Records:
     """Return the packets of blocks that are all packets."""
     offsets, sizes, kinds = blocks
-    words = column(data, section.order + "u4")
+    numbers = column(data, section.order + "u4")
     simple, old = kinds == SIMPLE, kinds == OLD_PACKET
     room = sizes - np.where(simple, 16, 32)
-    original = words[offsets + np.where(simple, 8, 24)].astype(np.int64)
-    captured = np.where(simple, np.minimum(original, room), words[offsets + 20].astype(np.int64))
-    interface = words[offsets + 8].astype(np.int64)
+    original = numbers[offsets + np.where(simple, 8, 24)].astype(np.int64)
+    captured = np.where(simple, np.minimum(original, room), numbers[offsets + 20].astype(np.int64))
+    interface = numbers[offsets + 8].astype(np.int64)
     if old.any():
         short = column(data, section.order + "u2")[offsets + 8].astype(np.int64)
         interface = np.where(old, short, interface)
     interface[simple] = 0
     known = interface < len(section.interfaces)
-    fits = (captured <= room) & (room >= 0) & (captured <= LARGEST_PACKET)
-    for wrong, words_for in (
+    fits = (captured <= room) & (room >= 0) & (captured <= MAX_PACKET_BYTES)
+    for wrong, problem in (
         (~known, "packets of interfaces that the file does not describe"),
         (known & ~fits, "packets longer than their block"),
     ):
         if wrong.any():
-            capture.warn(f"{int(wrong.sum()):,} {words_for} were left out")
+            capture.warn(f"{int(wrong.sum()):,} {problem} were left out")
     keep = np.flatnonzero(known & fits)
     offsets, interface, simple = offsets[keep], interface[keep], simple[keep]
-    high, low = (words[offsets + at].astype(np.uint64) for at in (12, 16))
+    high, low = (numbers[offsets + at].astype(np.uint64) for at in (12, 16))
     ticks = high << np.uint64(32) | low
     time_ns, linktype = _clocks(ticks, interface, section)
     if simple.any():

@@ -1,19 +1,17 @@
-"""Capture files as arrays: pcap and pcapng, plain or gzipped, from a file or a pipe.
+"""Capture files as arrays: pcap and pcapng, plain or compressed, from a file or a pipe.
 
 A `Capture` is read once, window by window, so memory does not grow with the file:
 
     with open_capture(path) as capture:
         for records in capture:      # packets side by side, in the file's order
             ...
-    capture.warnings                 # what was wrong with the file, in words
+    capture.warnings                 # what was wrong with the file, in sentences
 
 A file that ends early or breaks in the middle gives every packet before that point, and a warning.
 """
 
-import gzip
 import io
 import sys
-import zlib
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -22,14 +20,14 @@ from typing import IO, NamedTuple, Self, cast
 
 import numpy as np
 
+from rote.capture.read.compressed import format_of, unpacked
 from rote.capture.read.record_scan import GUARD, Bytes, Ints
 from rote.errors import BadRequestError, DecodeError
 
 WINDOW = 4 << 20
-LARGEST_PACKET = 1 << 20
+MAX_PACKET_BYTES = 1 << 20
 """A record that claims more is taken for damage: no link rote knows has larger packets."""
-LARGEST_BLOCK = 16 << 20
-_GZIP = b"\x1f\x8b"
+MAX_BLOCK_BYTES = 16 << 20
 _NG = b"\x0a\x0d\x0d\x0a"
 
 
@@ -52,8 +50,8 @@ class NotACaptureError(DecodeError):
     def __init__(self, path: str, seen: str) -> None:
         super().__init__(
             f"{path} is no capture: {seen}",
-            "rote reads pcap and pcapng, plain or gzipped, as tcpdump, Wireshark and PCAPdroid "
-            "write them.",
+            "rote reads pcap and pcapng, plain or compressed with gzip, zstd or lz4, as tcpdump, "
+            "Wireshark and PCAPdroid write them.",
         )
         self.args = (path, seen)
 
@@ -86,7 +84,7 @@ class Window:
     def _read(self, room: memoryview) -> int:
         try:
             return self.source.readinto1(room)
-        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        except EOFError as error:
             self.trouble = f"the compressed file is damaged ({error})"
             return 0
 
@@ -108,12 +106,8 @@ class Capture:
         """Key log lines that the file itself carries (pcapng decryption secrets)."""
         self._owned: list[AbstractContextManager[object]] = [source]
         buffered = cast("io.BufferedReader", source)
-        if buffered.peek(2)[:2] == _GZIP:
-            opened = gzip.GzipFile(fileobj=buffered)
-            self._owned.append(opened)
-            self.window = Window(opened, window)
-        else:
-            self.window = Window(buffered, window)
+        packed = format_of(buffered.peek(4)[:4])
+        self.window = Window(unpacked(buffered, packed) if packed else buffered, window)
         self.format = ""
 
     def __enter__(self) -> Self:
@@ -145,13 +139,13 @@ class Capture:
         if header is None:
             seen = f"it begins with {head[:8].hex(' ')}"
             raise NotACaptureError(self.name, f"{self.window.trouble} {seen}".strip())
-        self.format = header.words
+        self.format = header.description
         yield from classic.records(self, header)
 
-    def warn(self, words: str) -> None:
+    def warn(self, message: str) -> None:
         """Note what is wrong with the file, once."""
-        if words not in self.warnings:
-            self.warnings.append(words)
+        if message not in self.warnings:
+            self.warnings.append(message)
 
     def cut_short(self, count: int) -> None:
         """Note how the file ended, if not between two packets."""
@@ -184,6 +178,6 @@ def open_capture(path: Path | str, window: int = WINDOW) -> Capture:
     try:
         source = Path(path).open("rb")  # noqa: SIM115 - the capture closes it
     except OSError as error:
-        words = error.strerror or str(error)
-        raise BadRequestError(f"{path} cannot be read: {words}", "Check the path.") from error
+        reason = error.strerror or str(error)
+        raise BadRequestError(f"{path} cannot be read: {reason}", "Check the path.") from error
     return Capture(source, str(path), window)

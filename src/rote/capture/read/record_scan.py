@@ -25,7 +25,7 @@ _SPREAD = 16
 """A window of n bytes has as many lanes as the square root of n / _SPREAD: 512 in 4 MB."""
 
 
-class Layout(NamedTuple):
+class RecordLayout(NamedTuple):
     """How a record says its length."""
 
     order: str
@@ -39,7 +39,7 @@ class Layout(NamedTuple):
     """What a whole record may measure; anything else is no record."""
 
 
-class Chain(NamedTuple):
+class RecordChain(NamedTuple):
     """The whole records of a window."""
 
     offsets: Ints
@@ -63,7 +63,7 @@ def column(data: Bytes, dtype: str, at: int = 0) -> NDArray[Any]:
     return np.ndarray((data.size - at - kind.itemsize + 1,), kind, data.data, at, (1,))
 
 
-def walk(data: Bytes, end: int, layout: Layout, guess: Guess) -> Chain:
+def walk(data: Bytes, end: int, layout: RecordLayout, guess: Guess) -> RecordChain:
     """Return the records of `data[:end]`; `data` goes on for GUARD bytes."""
     if end >= WORTH_LANES:
         chain = _lanes(data, end, layout, guess)
@@ -72,7 +72,7 @@ def walk(data: Bytes, end: int, layout: Layout, guess: Guess) -> Chain:
     return _loop(data, end, layout)
 
 
-def _loop(data: Bytes, end: int, layout: Layout) -> Chain:
+def _loop(data: Bytes, end: int, layout: RecordLayout) -> RecordChain:
     unpack = struct.Struct(layout.order + "I").unpack_from
     view = data.data
     offsets: list[int] = []
@@ -90,10 +90,10 @@ def _loop(data: Bytes, end: int, layout: Layout) -> Chain:
         append(position)
         position += size
     starts = np.array(offsets, np.int64)
-    return Chain(starts, np.diff(starts, append=position), broken)
+    return RecordChain(starts, np.diff(starts, append=position), broken)
 
 
-def _lanes(data: Bytes, end: int, layout: Layout, guess: Guess) -> Chain | None:
+def _lanes(data: Bytes, end: int, layout: RecordLayout, guess: Guess) -> RecordChain | None:
     """Walk in step from guessed places; None where the lanes do not meet."""
     lanes = max(8, math.isqrt(end // _SPREAD))
     distance = end // lanes
@@ -127,7 +127,7 @@ def _lanes(data: Bytes, end: int, layout: Layout, guess: Guess) -> Chain | None:
     if sizes.min() < layout.smallest or sizes.max() > layout.largest:
         return None
     whole = offsets.size - int(last > end)
-    return Chain(offsets[:whole], sizes[:whole], False)
+    return RecordChain(offsets[:whole], sizes[:whole], False)
 
 
 def near(wanted: NDArray[np.bool_], first: int, distance: int) -> Ints:

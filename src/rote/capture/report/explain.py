@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rote.capture.judge.classify import Kind
-from rote.capture.judge.conversations import Side
+from rote.capture.judge.classify import PacketKind
+from rote.capture.judge.conversations import Conversation, FlowSide, version_words
 from rote.capture.judge.field_statistics import Verdict, field_values, judge
 from rote.capture.judge.sizes import is_acknowledgement
 from rote.capture.report.report import COMMAND_AT, Report
@@ -57,10 +57,10 @@ class Explanation:
 def explain(report: Report) -> Explanation:
     """Walk through both readings on the busiest direction that the documents would speak of."""
     sides = [side for one in report.conversations for side in one.sides]
-    sides = [side for side in sides if side.kinds.get(Kind.DTLS)]
+    sides = [side for side in sides if side.kinds.get(PacketKind.DTLS)]
     if not sides:
         return _nothing(report)
-    side = max(sides, key=lambda side: side.kinds[Kind.DTLS])
+    side = max(sides, key=lambda side: side.kinds[PacketKind.DTLS])
     kept = report.analysis.heads_of(side.number)
     if kept is None:
         return _nothing(report)
@@ -76,24 +76,37 @@ def explain(report: Report) -> Explanation:
         _checksum(report),
         _acknowledgements(report, side),
     )
-    conclusion = (
-        "The documents' packets are DTLS 1.2 records of a WebRTC connection. Without the session's "
-        "keys nobody can read what is in them; with a key log, rote can: "
+    one = next(one for one in report.conversations if side in one.sides)
+    return Explanation(f"{report.name}: {side.label}", steps, _conclusion(one), verdict)
+
+
+def _conclusion(one: Conversation) -> str:
+    """Say what the packets are, and whether anybody can read them."""
+    versions = " and ".join(map(version_words, one.versions())) or "DTLS"
+    kind = "a WebRTC connection" if one.name == "WebRTC" else "a connection"
+    said = f"The documents' packets are {versions} records of {kind}. "
+    said += "Without the session's keys nobody can read what is in them"
+    if one.suite() is None:
+        return (
+            f"{said}, and no key log can open them either: the handshake is not in this capture. "
+            "Capture from before the app connects, with a client that writes its keys."
+        )
+    return (
+        f"{said}. The handshake is in this capture, so with the session's key log rote can: "
         "rote capture FILE --keylog KEYS."
     )
-    return Explanation(f"{report.name}: {side.words}", steps, conclusion, verdict)
 
 
 def _nothing(report: Report) -> Explanation:
-    frames = report.count(Kind.TEACHING)
-    words = (
+    frames = report.count(PacketKind.TEACHING)
+    conclusion = (
         f"There are {frames:,} documented teaching frames here, each with a valid CRC-32: this "
         "is rote's own UDP protocol, and the documents' reading of it is the right one."
         if frames
         else "No DTLS record is in this capture, so the two readings do not differ on it. Capture "
         "the phone app while it is connected to a robot, for example with PCAPdroid."
     )
-    return Explanation(report.name, (), words)
+    return Explanation(report.name, (), conclusion)
 
 
 def _first_bytes(heads: np.ndarray) -> Step:
@@ -108,7 +121,7 @@ def _first_bytes(heads: np.ndarray) -> Step:
     )
 
 
-def _header(side: Side) -> Step:
+def _header(side: FlowSide) -> Step:
     tracks = [track for track in side.tracks if track.epoch > 0]
     seen = "; ".join(
         f"epoch {track.epoch}: {track.records:,} records numbered {track.lowest:,} to "
@@ -150,7 +163,7 @@ def _length(heads: np.ndarray, sizes: np.ndarray) -> Step:
 
 
 def _checksum(report: Report) -> Step:
-    frames = report.count(Kind.TEACHING)
+    frames = report.count(PacketKind.TEACHING)
     return Step(
         "Does any datagram have the documented CRC-32?",
         'All of them, "verified".',
@@ -159,7 +172,7 @@ def _checksum(report: Report) -> Step:
     )
 
 
-def _acknowledgements(report: Report, side: Side) -> Step:
+def _acknowledgements(report: Report, side: FlowSide) -> Step:
     _, lengths = report.analysis.records_of(side.number)
     one = next(one for one in report.conversations if side in one.sides)
     counted = "no cipher fits the sizes, so nothing can be said"
@@ -173,6 +186,6 @@ def _acknowledgements(report: Report, side: Side) -> Step:
     return Step(
         "What are the many short ones?",
         "57-byte commands, sent all the time.",
-        'Most likely SCTP acknowledgements: the phone says "received" to what the robot sends.',
+        'Most likely SCTP acknowledgements: one side says "received" to what the other sends.',
         counted,
     )

@@ -1,17 +1,24 @@
 """The report as one page that needs nothing else: tables and drawings, no script, no request."""
 
+import math
 from collections.abc import Iterable, Sequence
 from html import escape
+from typing import NamedTuple
 
 import numpy as np
 
-from rote.capture.judge.classify import Kind
-from rote.capture.judge.timeline import iso
+from rote.capture.judge.classify import PacketKind
+from rote.capture.judge.timeline import TimelineEntry, iso
 from rote.capture.report.report import Report
 
-_WIDTH, _HEIGHT, _LEFT, _FOOT = 960, 160, 60, 20
+_WIDTH, _HEIGHT, _LEFT, _FOOT = 960, 160, 90, 20
 _COLUMNS = 240
-_MOST_ROWS = 500
+_LANE = 22
+_SMALLEST = 8
+"""Sizes below are drawn at the left edge."""
+_BELOW_ONE = 0.3
+"""By how much of a decade a single one stands above the ground line."""
+_MAX_ROWS = 500
 _COLOURS = ("#3b6fb6", "#d1793b", "#4c9a5b", "#a14a8a", "#8a8f3b", "#777777")
 _STYLE = """
 body { font: 15px/1.5 system-ui, sans-serif; margin: 2em auto; max-width: 1020px; padding: 0 1em;
@@ -37,20 +44,21 @@ def page(report: Report) -> str:
             ("from", start),
             ("to", end),
             ("packets", f"{document['packets']:,}"),
+            ("of these", ", ".join(f"{n:,} {label}" for label, n in report.accounted.items())),
             ("UDP packets", f"{document['udp_packets']:,}"),
             ("DTLS records", f"{document['dtls_records']:,}"),
             ("STUN packets", f"{document['stun_packets']:,}"),
-            ("RTP and RTCP packets", f"{document['srtp_packets']:,}"),
+            ("RTP and RTCP packets, secured or not", f"{document['srtp_packets']:,}"),
             ("documented teaching frames", f"{document['teaching_frames']:,}"),
         )
     )
-    warnings = "".join(f'<p class="warn">{escape(words)}</p>' for words in report.warnings)
+    warnings = "".join(f'<p class="warn">{escape(warning)}</p>' for warning in report.warnings)
     title = f"What {escape(report.name)} holds"
     return (
         f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{title}</title>'
         f"<style>{_STYLE}</style></head><body><h1>{title}</h1>{warnings}<table>{head}</table>"
         f"{_limits(report)}<h2>Packets over time</h2>{_activity(report)}"
-        f"<h2>Time line</h2>{_timeline(report)}"
+        f"<h2>Time line</h2>{_lanes(report)}{_timeline(report)}"
         f"<h2>Sizes of UDP datagrams</h2>{_histogram(report)}"
         f"<h2>Flows</h2>{_flows(report)}"
         f"<h2>Bytes offered as commands</h2>{_tests(report)}"
@@ -59,7 +67,7 @@ def page(report: Report) -> str:
 
 
 def _limits(report: Report) -> str:
-    lines = "".join(f"<li>{escape(words)}</li>" for words in report.limits)
+    lines = "".join(f"<li>{escape(limit)}</li>" for limit in report.limits)
     return f"<h2>What cannot be known</h2><ul>{lines}</ul>" if lines else ""
 
 
@@ -69,7 +77,7 @@ def _table(headings: Sequence[str], rows: Iterable[Sequence[object]], marks: str
     def cell(tag: str, index: int, value: object) -> str:
         return f'<{tag} class="{marks[index]}">{escape(str(value))}</{tag}>'
 
-    top = "".join(cell("th", index, words) for index, words in enumerate(headings))
+    top = "".join(cell("th", index, heading) for index, heading in enumerate(headings))
     body = "".join(
         "<tr>" + "".join(cell("td", index, value) for index, value in enumerate(row)) + "</tr>"
         for row in rows
@@ -88,7 +96,7 @@ def _flows(report: Report) -> str:
             f"{one.wire_bytes:,}",
             one.why,
         )
-        for one in report.conversations[:_MOST_ROWS]
+        for one in report.conversations[:_MAX_ROWS]
     ]
     more = len(report.conversations) - len(rows)
     rest = f'<p class="dim">{more:,} more are in the JSON report.</p>' if more > 0 else ""
@@ -107,7 +115,7 @@ def _timeline(report: Report) -> str:
             f"{entry.confidence:.0%}",
             entry.evidence,
         )
-        for entry in report.timeline[:_MOST_ROWS]
+        for entry in report.timeline[:_MAX_ROWS]
     )
     return _table(("from", "to", "what", "confidence", "evidence"), rows, "sssnt")
 
@@ -123,34 +131,130 @@ def _tests(report: Report) -> str:
     return _table(("direction", "field", "is", "because"), rows, "ttst")
 
 
-def _bars(table: np.ndarray, labels: Sequence[str], foot: tuple[str, str]) -> str:
-    """Draw stacked bars: a column of `table` each, a row of it each colour."""
-    tallest = max(1.0, float(table.sum(axis=0).max()) if table.size else 1.0)
+class _Scale(NamedTuple):
+    """How a height is drawn: in proportion, or by its logarithm."""
+
+    highest: float
+    logarithmic: bool = False
+
+    def height(self, value: float) -> float:
+        """Return how high a value is drawn; on a logarithmic scale 1 is a little above 0."""
+        if value <= 0:
+            return 0.0
+        room = _HEIGHT - 10
+        if not self.logarithmic:
+            return value / self.highest * room
+        return (math.log10(value) + _BELOW_ONE) / (math.log10(self.highest) + _BELOW_ONE) * room
+
+    def marks(self) -> list[float]:
+        """Return the values that are written at the left."""
+        if not self.logarithmic:
+            return [self.highest]
+        return [10.0**power for power in range(int(math.log10(self.highest)) + 1)]
+
+
+def _bars(
+    table: np.ndarray,
+    labels: Sequence[str],
+    feet: Sequence[tuple[float, str]],
+    *,
+    logarithmic: bool = False,
+) -> str:
+    """Draw stacked bars: a column of `table` each, a row of it each colour.
+
+    `feet` are what is written below, each with its place from 0 to 1.
+    """
+    scale = _Scale(max(1.0, float(table.sum(axis=0).max()) if table.size else 1.0), logarithmic)
     step = (_WIDTH - _LEFT) / max(1, table.shape[1])
     drawn = []
     for index in range(table.shape[1]):
-        top = float(_HEIGHT)
+        sum_, top = 0.0, 0.0
         for row in np.flatnonzero(table[:, index]).tolist():
-            height = float(table[row, index]) / tallest * (_HEIGHT - 10)
-            top -= height
+            sum_ += float(table[row, index])
+            height = scale.height(sum_) - top
+            top = scale.height(sum_)
             drawn.append(
-                f'<rect x="{_LEFT + index * step:.1f}" y="{top:.1f}" width="{max(step, 1):.1f}" '
-                f'height="{max(height, 0.5):.1f}" fill="{_COLOURS[row % len(_COLOURS)]}"/>'
+                f'<rect x="{_LEFT + index * step:.1f}" y="{_HEIGHT - top:.1f}" '
+                f'width="{max(step, 1):.1f}" height="{max(height, 0.5):.1f}" '
+                f'fill="{_COLOURS[row % len(_COLOURS)]}"/>'
             )
     legend = " ".join(
-        f'<tspan fill="{_COLOURS[row % len(_COLOURS)]}">\u25a0 {escape(words)}</tspan>'
-        for row, words in enumerate(labels)
+        f'<tspan fill="{_COLOURS[row % len(_COLOURS)]}">\u25a0 {escape(label)}</tspan>'
+        for row, label in enumerate(labels)
+    )
+    marks = "".join(
+        f'<text x="{_LEFT - 6}" y="{_HEIGHT - scale.height(value) + 4:.1f}" text-anchor="end">'
+        f'{value:,.0f}</text><line x1="{_LEFT}" x2="{_WIDTH}" stroke="#eee" '
+        f'y1="{_HEIGHT - scale.height(value):.1f}" y2="{_HEIGHT - scale.height(value):.1f}"/>'
+        for value in scale.marks()
     )
     bottom = _HEIGHT + _FOOT
     return (
-        f'<svg viewBox="0 0 {_WIDTH} {bottom + 24}" role="img" font-size="12">'
-        f'<text x="{_LEFT - 6}" y="14" text-anchor="end">{tallest:,.0f}</text>'
+        f'<svg viewBox="0 0 {_WIDTH} {bottom + 24}" role="img" font-size="12">{marks}'
         f'<line x1="{_LEFT}" x2="{_WIDTH}" y1="{_HEIGHT}" y2="{_HEIGHT}" stroke="#999"/>'
-        f"{''.join(drawn)}"
-        f'<text x="{_LEFT}" y="{_HEIGHT + 15}">{escape(foot[0])}</text>'
-        f'<text x="{_WIDTH}" y="{_HEIGHT + 15}" text-anchor="end">{escape(foot[1])}</text>'
+        f"{''.join(drawn)}{_feet(feet, _HEIGHT + 15)}"
         f'<text x="{_LEFT}" y="{bottom + 15}">{legend}</text></svg>'
     )
+
+
+def _feet(feet: Sequence[tuple[float, str]], y: int) -> str:
+    """Write what stands below a drawing."""
+    anchors = {0.0: "start", 1.0: "end"}
+    return "".join(
+        f'<text x="{_LEFT + place * (_WIDTH - _LEFT):.1f}" y="{y}" '
+        f'text-anchor="{anchors.get(place, "middle")}">{escape(text)}</text>'
+        for place, text in feet
+    )
+
+
+def _lanes(report: Report) -> str:
+    """Draw the time line: a lane for each kind, as wide as the whole capture."""
+    first, last = report.analysis.first_ns, report.analysis.last_ns
+    if first is None or last is None or not report.timeline:
+        return ""
+    span = max(1, last - first)
+    kinds = list(dict.fromkeys(entry.kind for entry in report.timeline))
+    drawn = []
+    for lane, kind in enumerate(kinds):
+        y, colour = lane * _LANE, _COLOURS[lane % len(_COLOURS)]
+        drawn.append(
+            f'<text x="{_LEFT - 6}" y="{y + 14}" text-anchor="end">{escape(kind)}</text>'
+            f'<line x1="{_LEFT}" x2="{_WIDTH}" y1="{y + _LANE}" y2="{y + _LANE}" '
+            'stroke="#eee"/>'
+        )
+        entries = (entry for entry in report.timeline[:_MAX_ROWS] if entry.kind == kind)
+        drawn += [_bar(entry, first, span, y, colour) for entry in entries]
+    bottom = len(kinds) * _LANE
+    return (
+        f'<svg viewBox="0 0 {_WIDTH} {bottom + _FOOT}" role="img" font-size="12">{"".join(drawn)}'
+        f'<text x="{_LEFT}" y="{bottom + 15}">{escape(_moment(first))}</text>'
+        f'<text x="{_WIDTH}" y="{bottom + 15}" text-anchor="end">{escape(_moment(last))}</text>'
+        "</svg>"
+    )
+
+
+def _bar(entry: TimelineEntry, first: int, span: int, y: int, colour: str) -> str:
+    """Draw one line of the time line; the surer, the darker."""
+    room = _WIDTH - _LEFT
+    start = _LEFT + (entry.start_ns - first) / span * room
+    end_ns = entry.start_ns if entry.end_ns is None else entry.end_ns
+    width = max(3.0, (end_ns - entry.start_ns) / span * room)
+    title = f"{_moment(entry.start_ns)[11:]} {entry.kind}, {entry.confidence:.0%}: {entry.evidence}"
+    return (
+        f'<rect x="{start:.1f}" y="{y + 3}" width="{width:.1f}" height="{_LANE - 6}" '
+        f'fill="{colour}" fill-opacity="{0.25 + 0.75 * entry.confidence:.2f}">'
+        f"<title>{escape(title)}</title></rect>"
+    )
+
+
+def _shown(report: Report, kind: PacketKind) -> PacketKind:
+    """Return what packets of a kind mostly turned out to be, with the rest of their flows."""
+    moved = {new: 0 for one in report.conversations for old, new in one.moved if old == kind}
+    for one in report.conversations:
+        for (old, new), count in one.moved.items():
+            if old == kind:
+                moved[new] += count
+    return max(moved, key=moved.__getitem__) if moved and kind not in report.totals else kind
 
 
 def _activity(report: Report) -> str:
@@ -159,23 +263,35 @@ def _activity(report: Report) -> str:
         return '<p class="dim">No packets.</p>'
     low, high = min(activity.moments), max(activity.moments)
     columns = min(_COLUMNS, high - low + 1)
-    kinds = [kind for kind in Kind if report.analysis.flows.kind_totals().get(kind)]
-    kinds = sorted(kinds, key=lambda kind: -report.totals.get(kind, 0))[: len(_COLOURS)]
-    table = np.zeros((len(kinds), columns))
+    shown = {kind: _shown(report, kind) for kind in report.analysis.flows.kind_totals()}
+    labels = sorted(set(shown.values()), key=lambda kind: -report.totals.get(kind, 0))
+    labels = labels[: len(_COLOURS)]
+    table = np.zeros((len(labels), columns))
     for moment, counts in activity.moments.items():
         column = (moment - low) * columns // (high - low + 1)
-        table[:, column] += counts[[int(kind) for kind in kinds]]
+        for kind, label in shown.items():
+            if label in labels:
+                table[labels.index(label), column] += counts[int(kind)]
     ends = iso(low * activity.width_ns), iso((high + 1) * activity.width_ns)
-    return _bars(table, [kind.words for kind in kinds], ends)
+    return _bars(table, [kind.label for kind in labels], ((0.0, ends[0]), (1.0, ends[1])))
 
 
 def _histogram(report: Report) -> str:
+    """Draw how many datagrams have each size, both on a logarithmic scale."""
     sizes = report.analysis.sizes
     used = np.flatnonzero(sizes)
     if not used.size:
         return '<p class="dim">No UDP datagrams.</p>'
-    most = int(used[-1]) + 1
-    columns = min(_COLUMNS, most)
-    table = np.zeros((1, columns))
-    np.add.at(table[0], used * columns // most, sizes[used])
-    return _bars(table, ["datagrams"], ("0 bytes", f"{most - 1:,} bytes"))
+    top = max(64.0, float(used[-1]) + 1)
+    span = math.log2(top / _SMALLEST)
+    place = np.log2(np.maximum(used, _SMALLEST) / _SMALLEST) / span
+    columns = np.minimum((place * _COLUMNS).astype(np.int64), _COLUMNS - 1)
+    table = np.zeros((1, _COLUMNS))
+    np.add.at(table[0], columns, sizes[used])
+    powers = range(int(math.log2(_SMALLEST)) + 1, int(math.log2(top)) + 1)
+    feet = [(math.log2(2**power / _SMALLEST) / span, f"{2**power:,}") for power in powers]
+    feet = [(place, label) for place, label in feet if place < 0.95]
+    feet = [(0.0, f"to {_SMALLEST} bytes"), *feet, (1.0, f"{int(top) - 1:,} bytes")]
+    return _bars(
+        table, ["datagrams of a size, both on a logarithmic scale"], feet, logarithmic=True
+    )

@@ -1,19 +1,21 @@
 """What a capture holds, as one value: for the terminal, for JSON, for a page."""
 
+from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rote.capture.decode.control_messages import control_messages
 from rote.capture.judge.analysis import KEEP_RECORDS, KEEP_RECORDS_STREAM, Analysis
-from rote.capture.judge.classify import Kind
-from rote.capture.judge.conversations import Conversation, Side, conversations
+from rote.capture.judge.classify import PacketKind
+from rote.capture.judge.conversations import Conversation, FlowSide, conversations
 from rote.capture.judge.field_statistics import LEAST, Verdict, judge
-from rote.capture.judge.timeline import Entry, iso
-from rote.capture.judge.timeline_build import plot
+from rote.capture.judge.timeline import TimelineEntry, iso
+from rote.capture.judge.timeline_build import build_timeline
 from rote.capture.judge.unknowable import limits
-from rote.capture.read.packets import LINKTYPES, Decoder, datagrams
+from rote.capture.read.packets import ETHERTYPES, PROTOCOLS, UNREAD_LINKS, PacketDecoder, datagrams
 from rote.capture.read.reader import Capture, open_capture
 
 if TYPE_CHECKING:
@@ -22,8 +24,9 @@ if TYPE_CHECKING:
 COMMAND_AT, SEEDS_SAY = 10, 12
 """Where the "command id" of the seed documents really is, and where they draw it: their header has
 two bytes more than the datagrams have."""
-_MOST_TESTS, _MOST_JUDGED = 8, 256
-_MOST_FLOWS_SHOWN = 10_000
+_MAX_TESTS, _MAX_JUDGED = 8, 256
+_MAX_FLOWS_SHOWN = 10_000
+_MEDIA = (PacketKind.RTP, PacketKind.RTCP, PacketKind.SRTP, PacketKind.SRTCP)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,19 +52,36 @@ class Report:
     format: str
     analysis: Analysis
     conversations: list[Conversation]
-    timeline: list[Entry]
+    timeline: list[TimelineEntry]
     tests: list[FieldTest]
     warnings: list[str]
     decrypted: "Decrypted | None" = None
-    totals: dict[Kind, int] = field(default_factory=dict)
+    totals: dict[PacketKind, int] = field(default_factory=dict)
 
-    def count(self, *kinds: Kind) -> int:
+    def count(self, *kinds: PacketKind) -> int:
         """Return how many packets are of some kinds."""
         return sum(self.totals.get(kind, 0) for kind in kinds)
 
     @property
+    def accounted(self) -> dict[str, int]:
+        """Every packet of the capture under exactly one name; the counts add up to all packets."""
+        decoder = self.analysis.decoder
+        counts: Counter[str] = Counter()
+        for kind, count in self.totals.items():
+            counts[kind.label] += count
+        for number, count in decoder.other.items():
+            counts[PROTOCOLS.get(number, f"IP protocol {number}")] += count
+        for number, count in decoder.ethertypes.items():
+            counts[_ethertype_label(number)] += count
+        for link, count in decoder.unknown_links.items():
+            counts[f"linktype {link}"] += count
+        counts["damaged headers"] += decoder.damaged
+        counts["pieces of larger packets"] += decoder.pieces - decoder.fragments.whole
+        return {label: count for label, count in counts.most_common() if count}
+
+    @property
     def limits(self) -> list[str]:
-        """What nobody can tell from this capture, in words; the worst first."""
+        """What cannot be known from this capture, in sentences; the worst first."""
         return limits(self.conversations, self.decrypted)
 
     def document(self) -> dict[str, Any]:
@@ -81,11 +101,14 @@ class Report:
             "end": None if last is None else iso(last),
             "seconds": None if first is None or last is None else (last - first) / 1e9,
             "dtls_records": found.dtls,
-            "stun_packets": self.count(Kind.STUN),
-            "srtp_packets": self.count(Kind.RTP, Kind.RTCP),
-            "teaching_frames": self.count(Kind.TEACHING),
-            "a1_frames": self.count(Kind.A1),
-            "kinds": {kind.words: count for kind, count in self.totals.items()},
+            "stun_packets": self.count(PacketKind.STUN),
+            "srtp_packets": self.count(*_MEDIA),
+            "teaching_frames": self.count(PacketKind.TEACHING),
+            "a1_frames": self.count(PacketKind.A1),
+            "kinds": {kind.label: count for kind, count in self.totals.items()},
+            "accounted": self.accounted,
+            "tunnels": dict(decoder.tunnels),
+            "icmp": control_messages(decoder.control_types, decoder.control),
             "fragments": {
                 "pieces": decoder.fragments.pieces,
                 "whole": decoder.fragments.whole,
@@ -93,7 +116,7 @@ class Report:
                 "unfinished": decoder.fragments.unfinished,
             },
             "apps": sorted(decoder.apps),
-            "flows": [one.document() for one in self.conversations[:_MOST_FLOWS_SHOWN]],
+            "flows": [one.document() for one in self.conversations[:_MAX_FLOWS_SHOWN]],
             "flows_total": len(self.conversations),
             "packets_without_flow": found.flows.left_out,
             "cannot_be_known": self.limits,
@@ -123,13 +146,13 @@ def survey(capture: Capture, *, stream: bool = False, head: int = 0) -> Analysis
 def written(capture: Capture, analysis: Analysis, opened: "Decrypted | None" = None) -> Report:
     """Return the report on a capture that has been read."""
     found = conversations(analysis)
-    warnings = [*capture.warnings, *_doubts(analysis)]
-    lines = plot(analysis, found)
+    warnings = [*capture.warnings, *_doubts(analysis), *_unanswered(found)]
+    lines = build_timeline(analysis, found)
     if opened is not None:
-        warnings += [problem.words for problem in opened.problems]
+        warnings += [problem.message for problem in opened.problems]
         # What was read replaces what was guessed about the same.
         lines = [line for line in lines if not opened.timeline or line.confidence >= 0.99]
-        lines += [Entry(*_entry(entry)) for entry in opened.timeline]
+        lines += [TimelineEntry(*_entry(entry)) for entry in opened.timeline]
         lines.sort(key=lambda line: line.start_ns)
     return Report(
         capture.name,
@@ -140,7 +163,7 @@ def written(capture: Capture, analysis: Analysis, opened: "Decrypted | None" = N
         field_tests(analysis, found),
         warnings,
         opened,
-        _believed(analysis, found),
+        _totals(analysis, found),
     )
 
 
@@ -148,18 +171,16 @@ def _entry(entry: Any) -> tuple[str, int, int | None, float, str]:
     return entry.kind, entry.start_ns, entry.end_ns, entry.confidence, entry.evidence
 
 
-def _believed(analysis: Analysis, found: list[Conversation]) -> dict[Kind, int]:
-    """Return the totals, in which media that is not believed is unknown."""
+def _totals(analysis: Analysis, found: list[Conversation]) -> dict[PacketKind, int]:
+    """Return how many packets are of each kind, judged with the rest of their flows."""
     totals = analysis.flows.kind_totals()
-    doubted = {Kind.RTP: 0, Kind.RTCP: 0}
     for one in found:
-        for kind, count in one.doubted.items():
-            doubted[kind] += count
-    for kind, count in doubted.items():
-        if count:
-            totals[kind] -= count
-            totals[Kind.UNKNOWN] = totals.get(Kind.UNKNOWN, 0) + count
-    return {kind: totals[kind] for kind in Kind if totals.get(kind)}
+        for (old, new), count in one.moved.items():
+            totals[old] -= count
+            totals[new] = totals.get(new, 0) + count
+    rest = totals.pop(PacketKind.QUIC_SHORT, 0)  # of directions that have no row
+    totals[PacketKind.UNKNOWN] = totals.get(PacketKind.UNKNOWN, 0) + rest
+    return {kind: totals[kind] for kind in PacketKind if totals.get(kind)}
 
 
 def field_tests(analysis: Analysis, found: list[Conversation]) -> list[FieldTest]:
@@ -168,26 +189,26 @@ def field_tests(analysis: Analysis, found: list[Conversation]) -> list[FieldTest
     sides = [side for one in found for side in one.sides if one.protocol == "udp"]
     sides.sort(key=lambda side: -side.packets)
     for side in sides:
-        if side.packets < LEAST or len(tests) >= 2 * _MOST_TESTS:
+        if side.packets < LEAST or len(tests) >= 2 * _MAX_TESTS:
             break
         kept = analysis.heads_of(side.number)
         if kept is None:
             continue
-        if side.kinds.get(Kind.DTLS, 0) > side.packets // 2:
+        if side.kinds.get(PacketKind.DTLS, 0) > side.packets // 2:
             heads, sizes = _alike(side, *kept)
-            words = "the documents' command id: their offset 12, byte 10 of a DTLS record"
+            field = "the documents' command id: their offset 12, byte 10 of a DTLS record"
             verdict = judge(heads, sizes, COMMAND_AT)
-            tests.append(FieldTest(side.words, words, verdict, SEEDS_SAY))
-            words = "byte 12 of the datagram: the low byte of the record's length"
-            tests.append(FieldTest(side.words, words, judge(heads, sizes, 12)))
+            tests.append(FieldTest(side.label, field, verdict, SEEDS_SAY))
+            field = "byte 12 of the datagram: the low byte of the record's length"
+            tests.append(FieldTest(side.label, field, judge(heads, sizes, 12)))
         else:
-            tests.append(FieldTest(side.words, "byte 12 of the datagram", judge(*kept, 12)))
+            tests.append(FieldTest(side.label, "byte 12 of the datagram", judge(*kept, 12)))
     return tests
 
 
-def _alike(side: Side, heads: np.ndarray, sizes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _alike(side: FlowSide, heads: np.ndarray, sizes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Leave out what only shares the ports: a field of DTLS records means nothing in STUN."""
-    if side.kinds.get(Kind.DTLS, 0) <= side.packets // 2:
+    if side.kinds.get(PacketKind.DTLS, 0) <= side.packets // 2:
         return heads, sizes
     like = heads[:, 1] == 0xFE
     return heads[like], sizes[like]
@@ -197,11 +218,11 @@ def judge_field(report: Report, offset: int, width: int) -> list[FieldTest]:
     """Judge one field in every direction of UDP, the busiest first."""
     tests = []
     sides = [side for one in report.conversations for side in one.sides]
-    for side in sorted(sides, key=lambda side: -side.packets)[:_MOST_JUDGED]:
+    for side in sorted(sides, key=lambda side: -side.packets)[:_MAX_JUDGED]:
         kept = report.analysis.heads_of(side.number)
         if kept is not None:
             verdict = judge(*_alike(side, *kept), offset, width)
-            tests.append(FieldTest(side.words, f"byte {offset} of the datagram", verdict))
+            tests.append(FieldTest(side.label, f"byte {offset} of the datagram", verdict))
     return tests
 
 
@@ -215,7 +236,7 @@ def _decrypt(path: Path | str, capture: Capture, keylog: str | None) -> "Decrypt
         return None
     from rote.capture.decode.decrypt import decrypt  # noqa: PLC0415 - slow to load, seldom needed
 
-    decoder = Decoder()
+    decoder = PacketDecoder()
     with open_capture(path) as again:
         batches = (batch for records in again for batch in decoder.decode(records))
         return decrypt(datagrams(batches, decoder), f"{keylog or ''}\n{inside}")
@@ -225,22 +246,69 @@ def _decrypted_document(opened: "Decrypted | None") -> dict[str, Any] | None:
     if opened is None:
         return None
     return {
-        "sessions": len(opened.sessions),
+        "sessions": sum(session.opened > 0 for session in opened.sessions),
+        "sessions_seen": len(opened.sessions),
         "messages": len(opened.messages),
         "chunks": opened.chunks,
         "requests": [pair.document() for pair in opened.pairs],
-        "problems": [problem._asdict() for problem in opened.problems],
+        "problems": [problem.document() for problem in opened.problems],
     }
 
 
+def _unanswered(found: list[Conversation]) -> list[str]:
+    """Return a warning for each direction whose STUN requests have no answer, the most first."""
+    asked = [
+        (count, side.label)
+        for one in found
+        for side in one.sides
+        if PacketKind.STUN in one.kinds
+        and (count := one.unanswered(side))
+        and count == len(side.facts.asked)
+    ]
+    asked.sort(reverse=True)
+    said = [
+        f"{count:,} STUN request{'s' * (count > 1)} {direction} and no answer: nobody was "
+        "reached this way, or the answers were not captured"
+        for count, direction in asked[:_MAX_UNANSWERED]
+    ]
+    if rest := asked[_MAX_UNANSWERED:]:
+        count = sum(count for count, _ in rest)
+        said.append(f"{count:,} more STUN requests in {len(rest):,} directions have no answer")
+    return said
+
+
+_MAX_UNANSWERED = 8
+
+
+def _ethertype_label(number: int) -> str:
+    if number == 0:
+        return "not IP"
+    if number < 0x0600:
+        return "LLC"
+    if number in (0x0800, 0x86DD):
+        return "IP that ends too early"
+    return ETHERTYPES.get(number, f"ethertype 0x{number:04x}")
+
+
+_INSTEAD = "; capture on the phone, on the access point or with a cable instead"
+_TUNNELS, _WRAPPINGS = (4, 41, 47), (0x8864, 0x8847, 0x8848)
+
+
 def _doubts(analysis: Analysis) -> list[str]:
-    """Say in words what could not be taken into account."""
+    """Say what could not be taken into account."""
     decoder, fragments = analysis.decoder, analysis.decoder.fragments
     said = [
-        f"{count:,} packets of linktype {link} ({LINKTYPES.get(link, 'not known here')}) were "
-        "counted and not read"
+        f"{count:,} packets of linktype {link} ({UNREAD_LINKS.get(link, 'not known here')}) were "
+        f"counted and not read{_INSTEAD if link in UNREAD_LINKS else ''}"
         for link, count in sorted(decoder.unknown_links.items())
     ]
+    unread = {number: decoder.other[number] for number in _TUNNELS if number in decoder.other}
+    said += [
+        f"{count:,} packets of {PROTOCOLS[number]} hold something that was not read"
+        for number, count in unread.items()
+    ]
+    if count := sum(decoder.ethertypes.get(number, 0) for number in _WRAPPINGS):
+        said.append(f"{count:,} packets of PPPoE or MPLS hold something that was not read")
     if decoder.damaged:
         said.append(f"{decoder.damaged:,} packets have headers that contradict themselves")
     if fragments.refused:

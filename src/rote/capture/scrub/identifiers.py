@@ -1,238 +1,332 @@
-"""Names in what is sent in the clear: found first, in all packets, and then replaced in each.
+"""Identifiers that a first pass learns from all packets, and a second pass replaces in each.
 
-DNS and mDNS, the names that TLS asks for, serials and tokens in JSON, credentials in HTTP and in
-ICE, names in the documented teaching frames. A word learned in one packet is replaced in all.
+An identifier is replaced in every form in which it is likely to be written: a name in either case
+and in UTF-16 or percent-encoded, a hardware address or a UUID as bytes and as hexadecimal digits
+with any separators, an address as bytes and as text. A replacement is as long as what it replaces.
 """
 
 import re
-import struct
+from collections import Counter
+from collections.abc import Iterable
 from contextlib import suppress
+from ipaddress import AddressValueError, IPv6Address
+from urllib.parse import quote_from_bytes
+from uuid import UUID
 
 from rote.capture.scrub.pseudonyms import Pseudonyms
-from rote.errors import DecodeError
-from rote.wire import dtls, stun, teaching
 from rote.wire.discovery import NAME
 
-DNS_PORTS = frozenset((53, 5353, 5355))
-MOST_WORDS = 10_000
-_SHORTEST = 4
-_SECRET_KEYS = rb"sn|serial|token|key|gcm_key|passwd|password|user|username|email|alias|mac|ssid"
-_JSON = re.compile(rb'(?i)\\*"(?:' + _SECRET_KEYS + rb')\\*"\s*:\s*\\*"([^"\\]{4,256})\\*"')
+MAX_IDENTIFIERS = 50_000
+_MIN_NAME, _MIN_NUMBER = 4, 6
+_SECRET_KEYS = (
+    rb"[\w-]*(?:sn|serial|serial_?number|serial_?no|token|key|passwd|password|pwd|secret|user|"
+    rb"user_?name|user_?id|uid|uuid|udn|email|e-mail|phone|alias|nick_?name|name|mac|mac_?address|"
+    rb"ssid|bssid|imei|imsi|device_?id|device_?name|host_?name|friendly_?name|owner|session|"
+    rb"session_?id|lat|lon|lng|latitude|longitude|address|city|account)"
+)
+_JSON = re.compile(rb'(?i)\\*"' + _SECRET_KEYS + rb'\\*"\s*:\s*\\*"([^"\\]{4,512})\\*"')
+_JSON_NUMBER = re.compile(rb'(?i)\\*"' + _SECRET_KEYS + rb'\\*"\s*:\s*(-?\d[\d.]{4,40})')
+_QUERY = re.compile(rb"(?i)[?&;\s]" + _SECRET_KEYS + rb"=([^&\s;\"'<>\x00]{4,512})")
 _HEADER = re.compile(
-    rb"(?im)^(?:authorization|cookie|set-cookie|host|[a-z-]*token|appsign): *([^\r\n]{4,512})"
+    rb"(?im)^(?:authorization|proxy-authorization|cookie|set-cookie|host|referer|origin|from|"
+    rb"user-agent|server|usn|x-[a-z-]+|[a-z-]*token|appsign|[a-z-]*serial[a-z-]*): *"
+    rb"([^\r\n]{4,512})"
 )
 _ICE = re.compile(rb"ice-(?:ufrag|pwd):([A-Za-z0-9+/]{4,256})")
-_ADDRESS = re.compile(rb"(?<![\d.])(\d{1,3})\.(\d{1,3})\.(\d{1,3})\.(\d{1,3})(?![\d.])")
-_ALL_DIGITS = re.compile(rb"[\d.:]+")
-_KEPT = {NAME.encode()}
-_NAMED_RECORDS = {2: 0, 5: 0, 12: 0, 39: 0, 15: 2, 33: 6}
-"""Records that hold one name, and where in them it begins."""
-_TEXT_ATTRIBUTES = {stun.Attribute.SOFTWARE, stun.Attribute.REALM, stun.Attribute.NONCE}
+_XML = re.compile(
+    rb"(?i)<(?:\w+:)?(?:friendlyname|serialnumber|computer|udn|modelnumber|hostname|name|devicename|"
+    rb"endpointid)(?:\s[^>]{0,200})?>([^<]{4,256})<"
+)
+_URL = re.compile(rb"(?i)\b[a-z][a-z+.-]{1,15}://(?:[^\s/@<>\"']{1,64}@)?([A-Za-z0-9._-]{4,253})")
+_EMAIL = re.compile(rb"[A-Za-z0-9._%+-]{1,64}@[A-Za-z0-9-]{1,63}(?:\.[A-Za-z0-9-]{1,63})+")
+_PHONE = re.compile(rb"\+\d[\d ()-]{7,18}\d")
+_LOCAL = re.compile(rb"(?i)\b([a-z0-9][a-z0-9-]{2,62})\.(?:local|lan|home|fritz\.box|internal)\b")
+_UUID = re.compile(rb"(?i)[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}")
+_HARDWARE = re.compile(
+    rb"(?i)(?<![0-9a-f])(?:[0-9a-f]{2}([:-]))(?:[0-9a-f]{2}\1){4}[0-9a-f]{2}(?![0-9a-f])"
+)
+_LONG_HEX = re.compile(rb"(?i)(?:[0-9a-f]{2}:){9,63}[0-9a-f]{2}")
+_IPV4 = re.compile(rb"(?<![\d.])(\d{1,3})\.(\d{1,3})\.(\d{1,3})\.(\d{1,3})(?!\d|\.\d)")
+_IPV4_DASHED = re.compile(rb"(?<!\d)(\d{1,3})[-_](\d{1,3})[-_](\d{1,3})[-_](\d{1,3})(?!\d)")
+_IPV6 = re.compile(rb"(?i)(?<![0-9a-f:])(?=[0-9a-f:]{0,38}:)[0-9a-f:]{6,39}(?:%\w{1,15})?")
+_ADDRESS_ONLY = re.compile(rb"[\d.]+(?::\d+)?|\[[0-9a-fA-F:]+\](?::\d+)?")
+_COMMON = frozenset(
+    b"admin android anonymous application client close data default device false google home host "
+    b"html http https json keep-alive local localhost mail name none null ntp pool public robot "
+    b"root server service text time true type unitree unknown upnp user websocket www".split()
+)
+"""Words that identify nobody. As labels in DNS they are replaced all the same."""
+_KEPT = frozenset((NAME.encode(),))
 
 
-class Words:
-    """Which words are to be replaced."""
+class Tally:
+    """Counts what was replaced: how many different ones of each kind, and how often."""
 
-    def __init__(self, names: Pseudonyms) -> None:
+    def __init__(self) -> None:
+        self.times: Counter[str] = Counter()
+        self._different: dict[str, set[bytes]] = {}
+
+    def add(self, kind: str, old: bytes) -> None:
+        """Count one replacement."""
+        self.times[kind] += 1
+        seen = self._different.setdefault(kind, set())
+        if len(seen) < MAX_IDENTIFIERS:
+            seen.add(old)
+
+    def document(self) -> dict[str, dict[str, int]]:
+        """Return the counts by kind: `different` and `times`."""
+        return {
+            kind: {"different": len(self._different[kind]), "times": times}
+            for kind, times in sorted(self.times.items())
+        }
+
+
+class Identifiers:
+    """The identifiers of a capture, and their replacements."""
+
+    def __init__(self, names: Pseudonyms, tally: Tally | None = None) -> None:
         self._names = names
-        self._known: set[bytes] = set()
-        self._pattern: re.Pattern[bytes] | None = None
+        self._tally = tally or Tally()
+        self._texts: dict[bytes, tuple[bytes, str]] = {}
+        """Each form of a name in lower case: the name, and how it is encoded."""
+        self._digits: dict[bytes, tuple[bytes, str]] = {}
+        """Hexadecimal digits in lower case without separators: others, and their kind."""
+        self._raw: dict[bytes, tuple[bytes, str]] = {}
+        self._patterns: tuple[re.Pattern[bytes], ...] | None = None
+        self.names = 0
+        self.refused = 0
+        """Identifiers beyond `MAX_IDENTIFIERS`."""
 
-    def __len__(self) -> int:
-        return len(self._known)
+    # ---- learning -------------------------------------------------------------------------------
 
-    def learn(self, payload: bytes) -> None:
-        """Look for words that say who somebody is."""
-        if payload[:1] == b"\x16":
-            self.add(_server_name(payload))
-        with suppress(DecodeError):
-            self._learn_frame(teaching.decode(payload))
-        with suppress(DecodeError):
-            for part in (stun.decode(payload).attribute(stun.Attribute.USERNAME) or b"").split(
-                b":"
-            ):
-                self.add(part)
-        if b'"' in payload or b": " in payload or b"ice-" in payload:
-            for pattern in (_JSON, _HEADER, _ICE):
-                for found in pattern.finditer(payload):
-                    self.add(found[1].strip())
-
-    def add(self, word: bytes) -> None:
-        """Take a word for one that says who somebody is."""
-        if len(word) < _SHORTEST or word in _KEPT or _ALL_DIGITS.fullmatch(word):
+    def add(self, name: bytes) -> None:
+        """Learn a name, a serial number or a secret."""
+        name = name.strip(b" \t\0")
+        least = _MIN_NUMBER if name.isdigit() else _MIN_NAME
+        if len(name) < least or name in _KEPT or name.lower() in _COMMON:
             return
-        if len(self._known) < MOST_WORDS:
-            self._known.add(word)
+        if _ADDRESS_ONLY.fullmatch(name) and not name.isdigit():
+            return  # addresses have forms of their own
+        if name.lower() in self._texts or not self._has_room():
+            return
+        self.names += 1
+        self._texts[name.lower()] = name, "bytes"
+        with suppress(UnicodeDecodeError):
+            text = name.decode()
+            for codec in ("utf-16-le", "utf-16-be"):
+                self._texts.setdefault(text.encode(codec).lower(), (name, codec))
+        if (quoted := quote_from_bytes(name).encode()) != name:
+            self._texts.setdefault(quoted.lower(), (name, "quoted"))
 
-    def _learn_frame(self, frame: teaching.Frame) -> None:
-        size = teaching.NAME_BYTES
-        if frame.command == teaching.CommandId.SAVE_ACTION and len(frame.payload) == teaching.SAVE:
-            self.add(frame.payload[:size].rstrip(b"\0"))
-        elif frame.command == teaching.CommandId.LIST_ACTIONS:
-            for at in range(2, len(frame.payload) - size, size + 4):
-                self.add(frame.payload[at : at + size].rstrip(b"\0"))
+    def add_hardware(self, mac: bytes) -> None:
+        """Learn a hardware address of six bytes."""
+        new = self._names.hardware(mac)
+        if new == mac or len(mac) != 6 or len(set(mac)) < 3 or not self._has_room():
+            return
+        kind = "hardware address"
+        self._digits[mac.hex().encode()] = new.hex().encode(), kind
+        for flip in (0, 2):  # as the end of an IPv6 address, where one bit is inverted
+            old_id, new_id = (
+                bytes((one[0] ^ flip,)) + one[1:3] + b"\xff\xfe" + one[3:] for one in (mac, new)
+            )
+            self._raw[old_id] = new_id, kind
+        self._raw[mac] = new, kind
+        self._raw[mac[::-1]] = new[::-1], kind
 
-    def replace(self, payload: bytes) -> bytes:
-        """Return a payload with other words in it, of the same length."""
-        with suppress(DecodeError):
-            if all(record.epoch for record in dtls.decode_records(payload)):
-                return payload  # encrypted, so any word in it is there by chance
-        with suppress(DecodeError):
-            return self._in_stun(payload)
-        with suppress(DecodeError):
-            frame = teaching.decode(payload)
-            return teaching.encode(frame._replace(payload=self._in_text(frame.payload)))
-        result = self._in_text(payload)
-        if _is_text(result):
-            result = _ADDRESS.sub(self._address, result)
-        return result
+    def add_ipv4(self, address: bytes) -> None:
+        """Learn an IPv4 address of four bytes."""
+        new = self._names.ipv4(address)
+        if new != address and len(set(address)) > 2 and self._has_room():
+            kind = "IPv4 address"
+            self._raw.setdefault(address, (new, kind))
+            self._raw.setdefault(address[::-1], (new[::-1], kind))
+            self._digits.setdefault(address.hex().encode(), (new.hex().encode(), kind))
 
-    def _in_text(self, payload: bytes) -> bytes:
-        if not self._known:
-            return payload
-        if self._pattern is None:
-            longest_first = sorted(self._known, key=len, reverse=True)
-            self._pattern = re.compile(b"|".join(map(re.escape, longest_first)))
-        return self._pattern.sub(lambda found: self._other(found[0]), payload)
+    def add_ipv6(self, address: bytes) -> None:
+        """Learn an IPv6 address of sixteen bytes."""
+        new = self._names.ipv6(address)
+        if new != address and self._has_room():
+            self._raw[address] = new, "IPv6 address"
+            if address[:1] != b"\xff" and len(set(address[8:])) > 4:
+                self._raw.setdefault(address[8:], (new[8:], "IPv6 address"))
 
-    def _other(self, word: bytes) -> bytes:
-        return self._names.word(word.decode("latin-1")).encode("latin-1")
+    def add_opaque(self, data: bytes, kind: str) -> None:
+        """Learn an identifier of bytes that may also be written as hexadecimal digits."""
+        if len(set(data)) < 3 or not self._has_room() or data in self._raw:
+            return
+        new = self._names.opaque(data)
+        self._raw[data] = new, kind
+        self._digits[data.hex().encode()] = new.hex().encode(), kind
+        if kind == "UUID":
+            old_le, new_le = UUID(bytes=data).bytes_le, UUID(bytes=new).bytes_le
+            self._raw[old_le] = new_le, kind
 
-    def _address(self, found: re.Match[bytes]) -> bytes:
-        numbers = [int(part) for part in found.groups()]
-        if max(numbers) > 255 or b".".join(b"%d" % n for n in numbers) != found[0]:
+    def _has_room(self) -> bool:
+        self._patterns = None
+        if len(self._texts) + len(self._raw) < MAX_IDENTIFIERS:
+            return True
+        self.refused += 1
+        return False
+
+    def learn(self, text: bytes) -> None:
+        """Look for identifiers in a text by their form, and by the keys in front of them."""
+        self._learn_hex(text)
+        self._learn_addresses(text)
+        for pattern in _VALUES:
+            for found in pattern.finditer(text):
+                self.add(found[1].strip())
+        for pattern in (_EMAIL, _PHONE):
+            for found in pattern.finditer(text):
+                self.add(found[0])
+        for found in _URL.finditer(text):
+            if b"." in found[1] and not _standard(found[1]):
+                self.add(found[1])
+
+    def _learn_hex(self, text: bytes) -> None:
+        for found in _UUID.finditer(text):
+            self.add_opaque(_from_hex(found[0]), "UUID")
+        for found in _HARDWARE.finditer(text):
+            self.add_hardware(_from_hex(found[0]))
+        for found in _LONG_HEX.finditer(text):
+            self.add_opaque(_from_hex(found[0]), "fingerprint")
+
+    def _learn_addresses(self, text: bytes) -> None:
+        for found in _IPV6.finditer(text):
+            if (address := _ipv6(found[0])) is not None:
+                self.add_ipv6(address)
+        for pattern in (_IPV4, _IPV4_DASHED):
+            for found in pattern.finditer(text):
+                if (packed := _ipv4(found)) is not None:
+                    self.add_ipv4(packed)
+
+    # ---- replacing ------------------------------------------------------------------------------
+
+    def replace(self, payload: bytes, *, raw: bool = False) -> bytes:
+        """Return a payload with other identifiers; `raw` also replaces them as bytes."""
+        if self._patterns is None:
+            separator = rb"[:\-. ]?"
+            self._patterns = (
+                _any_of(self._texts, re.IGNORECASE),
+                _any_of(self._digits, re.IGNORECASE, separator),
+                _any_of(self._raw),
+            )
+        texts, digits, bytes_ = self._patterns
+        result = texts.sub(self._other_text, payload)
+        result = digits.sub(self._other_digits, result)
+        for pattern in (_IPV4, _IPV4_DASHED):
+            result = pattern.sub(self._other_ipv4, result)
+        result = _IPV6.sub(self._other_ipv6, result)
+        return bytes_.sub(self._other_raw, result) if raw else result
+
+    def _other_text(self, found: re.Match[bytes]) -> bytes:
+        name, codec = self._texts[found[0].lower()]
+        self._tally.add("name or secret", name)
+        if codec == "bytes":
+            return self._names.name(found[0])
+        if codec == "quoted":
+            return quote_from_bytes(self._names.name(name)).encode()
+        return self._names.name(found[0].decode(codec).encode()).decode().encode(codec)
+
+    def _other_digits(self, found: re.Match[bytes]) -> bytes:
+        digits = re.sub(rb"[:\-. ]", b"", found[0]).lower()
+        new, kind = self._digits[digits]
+        self._tally.add(kind, digits)
+        upper = found[0] != found[0].lower()
+        source = iter((new.upper() if upper else new).decode())
+        return "".join(
+            next(source) if letter.isalnum() else letter for letter in found[0].decode()
+        ).encode()
+
+    def _other_ipv4(self, found: re.Match[bytes]) -> bytes:
+        packed = _ipv4(found)
+        if packed is None or (new := self._names.ipv4(packed)) == packed:
             return found[0]
-        return b".".join(b"%d" % n for n in self._names.ipv4(bytes(numbers)))
+        self._tally.add("IPv4 address", packed)
+        separators = re.sub(rb"\d", b"", found[0])
+        parts = [b"%d" % number for number in new]
+        return b"".join(part + separators[at : at + 1] for at, part in enumerate(parts))
 
-    def _in_stun(self, payload: bytes) -> bytes:
-        message = stun.decode(payload)
-        last = message.attributes[-1][0] if message.attributes else 0
-        holds = last == stun.Attribute.FINGERPRINT and stun.fingerprint_holds(payload)
-        attributes = []
-        for number, value in message.attributes:
-            new = value
-            if number == stun.Attribute.USERNAME:
-                new = b":".join(self._other(part) for part in value.split(b":"))
-            elif number == stun.Attribute.XOR_MAPPED_ADDRESS and message.mapped is not None:
-                new = self._mapped(message)
-            elif number == stun.Attribute.MAPPED_ADDRESS and len(value) == 8:
-                new = value[:4] + self._names.ipv4(value[4:])
-            elif number in _TEXT_ATTRIBUTES:
-                new = self._other(value)
-            attributes.append((number, new))
-        if not holds:
-            return stun.encode(message._replace(attributes=tuple(attributes)))
-        return stun.encode(message._replace(attributes=tuple(attributes[:-1])), fingerprint=True)
+    def _other_ipv6(self, found: re.Match[bytes]) -> bytes:
+        packed = _ipv6(found[0])
+        if packed is None or self._names.ipv6(packed) == packed:
+            return found[0]
+        self._tally.add("IPv6 address", packed)
+        # As text an address has no fixed length, so each digit becomes another one.
+        chance = iter(self._names.opaque(packed * 4).hex())
+        keep = 4 if packed[:2] == b"\xfe\x80" else 1
+        return b"".join(
+            bytes((letter,)) if at < keep or letter in b":%" else next(chance).encode()
+            for at, letter in enumerate(found[0])
+        )
 
-    def _mapped(self, message: stun.Message) -> bytes:
-        assert message.mapped is not None
-        value = message.attribute(stun.Attribute.XOR_MAPPED_ADDRESS)
-        assert value is not None
-        mask = stun.MAGIC.to_bytes(4) + message.transaction
-        plain = bytes(a ^ b for a, b in zip(value[4:], mask, strict=False))
-        other = self._names.ipv4(plain) if len(plain) == 4 else self._names.ipv6(plain)
-        return value[:4] + bytes(a ^ b for a, b in zip(other, mask, strict=False))
+    def _other_raw(self, found: re.Match[bytes]) -> bytes:
+        new, kind = self._raw[found[0]]
+        self._tally.add(kind, found[0])
+        return new
 
 
-def _is_text(payload: bytes) -> bool:
-    head = payload[:256]
-    return bool(head) and sum(32 <= byte < 127 or byte in (9, 10, 13) for byte in head) == len(head)
+_VALUES = (_JSON, _JSON_NUMBER, _QUERY, _HEADER, _ICE, _XML, _LOCAL)
 
 
-def _server_name(payload: bytes) -> bytes:
-    """Return the name a TLS client asks for, or nothing."""
-    at = payload.find(b"\0\0", 43)
-    while 0 <= at < len(payload) - 9:
-        outer, inner, kind, size = struct.unpack_from(">HHBH", payload, at + 2)
-        name = payload[at + 9 : at + 9 + size]
-        if (outer, inner, kind) == (size + 5, size + 3, 0) and len(name) == size and name.isascii():
-            return name
-        at = payload.find(b"\0\0", at + 1)
-    return b""
+def _standard(host: bytes) -> bool:
+    """Whether a host only names a standard, as in the name spaces of XML."""
+    ends = (b"xmlsoap.org", b"w3.org", b"upnp.org", b"oasis-open.org", b"ietf.org", b"webrtc.org")
+    return host.lower().endswith(ends) or _ADDRESS_ONLY.fullmatch(host) is not None
 
 
-# ---- DNS ----------------------------------------------------------------------------------------
+def _from_hex(digits: bytes) -> bytes:
+    return bytes.fromhex(re.sub(rb"[:-]", b"", digits).decode())
 
 
-class DnsRewriter:
-    """Replaces the names and addresses in one DNS or mDNS message, byte for byte in place."""
-
-    def __init__(self, message: bytes, names: Pseudonyms) -> None:
-        self._message = bytearray(message)
-        self._names = names
-        self._done: set[int] = set()
-
-    def rewritten(self) -> bytes:
-        """Return the message with other names; raises `DecodeError` where it is none."""
-        try:
-            questions, *others = struct.unpack_from(">HHHH", self._message, 4)
-            at = 12
-            for _ in range(questions):
-                at = self._name(at) + 4
-            for _ in range(sum(others)):
-                at = self._record(self._name(at))
-        except (struct.error, IndexError):
-            raise DecodeError("a DNS message that does not hold what it says") from None
-        if at > len(self._message):
-            raise DecodeError("a DNS message that ends too early")
-        return bytes(self._message)
-
-    def _record(self, at: int) -> int:
-        kind, _, _, size = struct.unpack_from(">HHIH", self._message, at)
-        start, end = at + 10, at + 10 + size
-        if end > len(self._message):
-            raise IndexError
-        if kind == 1 and size == 4:
-            self._message[start:end] = self._names.ipv4(bytes(self._message[start:end]))
-        elif kind == 28 and size == 16:
-            self._message[start:end] = self._names.ipv6(bytes(self._message[start:end]))
-        elif kind in _NAMED_RECORDS:
-            self._name(start + _NAMED_RECORDS[kind])
-        elif kind == 6:
-            self._name(self._name(start))
-        elif kind in (13, 16):
-            self._texts(start, end)
-        elif kind != 41:
-            self._message[start:end] = bytes(size)  # what is in it nobody knows, so it goes
-        return int(end)
-
-    def _texts(self, at: int, end: int) -> None:
-        while at < end:
-            size = min(self._message[at], end - at - 1)
-            text = bytes(self._message[at + 1 : at + 1 + size]).decode("latin-1")
-            self._message[at + 1 : at + 1 + size] = self._names.word(text).encode("latin-1")
-            at += 1 + size
-
-    def _name(self, at: int) -> int:
-        """Replace the labels of a name; return where the bytes behind it begin."""
-        places: list[tuple[int, int]] = []
-        while size := self._message[at]:
-            if size >= 0xC0:
-                self._replace(places, ended=False)
-                return at + 2
-            if size > 63 or at + 1 + size >= len(self._message):
-                raise IndexError
-            places.append((at + 1, size))
-            at += 1 + size
-        self._replace(places, ended=True)
-        return at + 1
-
-    def _replace(self, places: list[tuple[int, int]], *, ended: bool) -> None:
-        labels = [bytes(self._message[at : at + size]) for at, size in places]
-        if labels[-2:] == [b"in-addr", b"arpa"] and len(labels) == 6:
-            numbers = bytes(int(label) & 0xFF for label in labels[:4] if label.isdigit())
-            if len(numbers) == 4:
-                new = [b"%d" % n for n in self._names.ipv4(numbers[::-1])[::-1]]
-                for (at, size), label in zip(places, new, strict=False):
-                    self._message[at : at + size] = label.rjust(size, b"0")
-                self._done.update(at for at, _ in places)
-        top = places[-1][0] if ended and len(places) > 1 else None
-        for (at, size), label in zip(places, labels, strict=True):
-            kept = label.startswith(b"_") or label in _PLAIN_LABELS or at == top
-            if at not in self._done and not kept:
-                other = self._names.word(label.decode("latin-1")).encode("latin-1")
-                self._message[at : at + size] = other
-            self._done.add(at)
+def _ipv4(found: re.Match[bytes]) -> bytes | None:
+    numbers = [int(part) for part in found.groups()]
+    written = [b"%d" % number for number in numbers]
+    return None if max(numbers) > 255 or written != list(found.groups()) else bytes(numbers)
 
 
-_PLAIN_LABELS = {b"local", b"arpa", b"in-addr", b"ip6", b"b", b"lb", b"db", b"dns-sd"}
+def _ipv6(text: bytes) -> bytes | None:
+    try:
+        return IPv6Address(text.split(b"%")[0].decode()).packed
+    except AddressValueError:
+        return None
+
+
+# ---- many alternatives as one pattern -----------------------------------------------------------
+
+
+def _any_of(words: Iterable[bytes], flags: int = 0, separator: bytes = b"") -> re.Pattern[bytes]:
+    """Return a pattern for any of many words, longest first; digits may have separators.
+
+    The words are arranged as a tree, so the time to search does not grow with their number.
+    """
+    ordered = sorted(words)
+    if not ordered:
+        return re.compile(rb"(?!)")
+    step = 2 if separator else 1
+    return re.compile(_tree(ordered, 0, step, separator), flags | re.DOTALL)
+
+
+def _tree(words: list[bytes], at: int, step: int, separator: bytes) -> bytes:
+    """Return a pattern for what follows byte `at` of sorted words that agree up to there."""
+    shortest = words[0]
+    if len(words) == 1:
+        return _chain(shortest[at:], step, separator)
+    # What all have in common; the first and the last differ most.
+    common = at
+    while shortest[common : common + step] == words[-1][common : common + step] != b"":
+        common += step
+    start = _chain(shortest[at:common], step, separator)
+    ends = len(shortest) == common
+    rest = words[1:] if ends else words
+    groups: dict[bytes, list[bytes]] = {}
+    for word in rest:
+        groups.setdefault(word[common : common + step], []).append(word)
+    parts = [_tree(group, common, step, separator) for group in groups.values()]
+    between = separator if start else b""
+    follow = b"(?:" + between + b"(?:" + b"|".join(parts) + b"))"
+    return start + follow + (b"?" if ends else b"")
+
+
+def _chain(word: bytes, step: int, separator: bytes) -> bytes:
+    pieces = [re.escape(word[at : at + step]) for at in range(0, len(word), step)]
+    return separator.join(pieces)

@@ -1,20 +1,26 @@
-"""Other names for everything that says who and where: the same one every time, and as long.
+"""Pseudonyms: another address, name or number of the same kind and length, always the same one.
 
-An address keeps its kind and its neighbours: two hosts of one network are in one network
-afterwards, multicast stays as it is, and every number keeps its count of digits, so that text which
-holds an address keeps its length. Nobody can go back without the key, which is not kept.
+Two hosts of one network stay in one network, multicast addresses stay as they are, and every number
+keeps its count of digits, so a text that holds an address keeps its length. Upper and lower case of
+one name get the same pseudonym. Without the key, which is not stored, nobody can go back.
 """
 
 import hmac
+import re
+import unicodedata
 from functools import lru_cache
 from ipaddress import IPv6Address
 
 _DIGITS = ((0, 10), (10, 100), (100, 256))
-_UPPER = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+_LETTERS = "abcdefghijklmnopqrstuvwxyz"
+_HOST = re.compile(r"[\w-]+(?:\.[\w-]+)*\.[A-Za-z]{2,24}")
+_LOWER = {2: (0xE0, 23), 3: (0x4E00, 4096), 4: (0x20000, 4096)}
+"""Letters that are not upper case, by their length in UTF-8: the first, and how many follow."""
+_UPPER = {2: (0xC0, 23), 3: (0x1E00, 1), 4: (0x10400, 32)}
 
 
 class Pseudonyms:
-    """Gives out names; one key, one set of names."""
+    """Gives out pseudonyms that depend on one key."""
 
     def __init__(self, key: bytes) -> None:
         self._key = key
@@ -26,6 +32,11 @@ class Pseudonyms:
 
     def _bytes(self, about: str, data: bytes) -> bytes:
         return hmac.digest(self._key, about.encode() + b"\0" + data, "sha256")
+
+    def opaque(self, data: bytes) -> bytes:
+        """Return other bytes, as many, for a value without structure: a key, a serial number."""
+        blocks = range(len(data) // 32 + 1)
+        return b"".join(self._bytes(f"opaque {block}", data) for block in blocks)[: len(data)]
 
     # ---- addresses ------------------------------------------------------------------------------
 
@@ -59,7 +70,7 @@ class Pseudonyms:
 
     def _ipv6(self, packed: bytes) -> bytes:
         if packed[:2] == b"\xff\x02" and packed[11:13] == b"\x01\xff":
-            # Who is asked for here is the end of his address.
+            # A solicited-node group: its last three bytes are those of the host's address.
             return packed[:13] + self._bytes("solicited", packed[13:])[:3]
         address = IPv6Address(packed)
         if address.is_multicast or address.is_loopback or address.is_unspecified:
@@ -79,13 +90,25 @@ class Pseudonyms:
             return packed
         return b"\x02" + self._bytes("hardware", packed)[: len(packed) - 1]
 
-    # ---- words ----------------------------------------------------------------------------------
+    # ---- names ----------------------------------------------------------------------------------
 
     def word(self, text: str) -> str:
         """Return another word: letters for letters, digits for digits, and as many."""
-        if text not in self._words:
-            self._words[text] = self._new(text)
-        return self._words[text]
+        plain = "".join(map(_lower, text))
+        if plain not in self._words:
+            self._words[plain] = self._new(plain)
+        return "".join(map(_in_case, text, self._words[plain]))
+
+    def name(self, name: bytes) -> bytes:
+        """Return another name of the same length in bytes; the domain of a host name stays."""
+        try:
+            text, codec = name.decode(), "utf-8"
+        except UnicodeDecodeError:
+            text, codec = name.decode("latin-1"), "latin-1"
+        if _HOST.fullmatch(text):
+            *labels, domain = text.split(".")
+            return ".".join((*map(self.word, labels), domain)).encode(codec)
+        return self.word(text).encode(codec)
 
     def _new(self, text: str) -> str:
         word = text
@@ -101,10 +124,25 @@ class Pseudonyms:
         return word
 
 
+def _lower(character: str) -> str:
+    return character.lower() if character.isascii() else character
+
+
+def _in_case(model: str, character: str) -> str:
+    return character.upper() if model.isascii() and model.isupper() else character
+
+
 def _other(character: str, chance: int) -> str:
-    if character.isdigit():
-        return str(chance % 10) if character.isascii() else character
-    if not character.isascii() or not character.isalpha():
+    """Return another character of the same class and length in UTF-8."""
+    if character.isascii():
+        if character.isdigit():
+            return str(chance % 10)
+        return _LETTERS[chance % 26] if character.isalpha() else character
+    decimal = unicodedata.decimal(character, None)
+    if decimal is not None:
+        return chr(ord(character) - decimal + chance % 10)
+    if not character.isalpha():
         return character
-    letter = _UPPER[chance % 26]
-    return letter if character.isupper() else letter.lower()
+    size = len(character.encode(errors="replace"))
+    first, count = (_UPPER if character.isupper() else _LOWER).get(size, (ord(character), 1))
+    return chr(first + chance % count)

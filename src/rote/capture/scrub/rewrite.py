@@ -1,17 +1,16 @@
 """One packet with other addresses and names in it, as long as before, and its checksums right.
 
-What is encrypted stays. What cannot be looked into and might name somebody is filled with zeros:
-links and protocols that are not known here. Unknown datagrams stay as they are but for the words
-that were found elsewhere.
+What is encrypted stays; payloads.py says what is done with the rest. Links and protocols that are
+not known here are cleared, unless unknown contents are to be kept.
 """
 
 import struct
 from contextlib import suppress
 
-from rote.capture.scrub.identifiers import DNS_PORTS, DnsRewriter, Words
+from rote.capture.scrub.identifiers import Identifiers, Tally
+from rote.capture.scrub.payloads import Flow, Payloads
 from rote.capture.scrub.pseudonyms import Pseudonyms
 from rote.capture.synthetic.ethernet import checksum, pseudo_header
-from rote.errors import DecodeError
 
 ETHERNET, NULL, LOOP, COOKED, COOKED_2 = 1, 0, 108, 113, 276
 RAW = frozenset((12, 14, 101, 228, 229))
@@ -24,21 +23,37 @@ _CHECKSUM_AT = {_TCP: 16, _UDP: 6, _ICMP: 2, _ICMP6: 2}
 _DHCP_PORTS = frozenset((67, 68))
 _DHCP_ADDRESSES = frozenset((3, 6, 28, 42, 50, 54))
 _DHCP_PLAIN = frozenset((1, 51, 52, 53, 55, 57, 58, 59))
+_DHCP6_PORTS = frozenset((546, 547))
+_TCP_OPTIONS = frozenset((2, 3, 4, 5, 8))
+"""Options that hold numbers only; others may hold addresses."""
 
 
 class Rewriter:
     """Rewrites packets, one set of names for all."""
 
-    def __init__(self, names: Pseudonyms) -> None:
-        self.words = Words(names)
-        self.blanked = 0
-        """Packets, or parts of them, that were filled with zeros."""
+    def __init__(self, names: Pseudonyms, *, keep_unknown: bool = False) -> None:
+        self.tally = Tally()
+        self.identifiers = Identifiers(names, self.tally)
+        self.payloads = Payloads(self.identifiers, names, keep_unknown=keep_unknown)
+        self.unread: dict[str, int] = {}
+        """Packets, or parts of them, of links and protocols that are not read here, by kind."""
         self._names = names
+        self._keep_unknown = keep_unknown
         self._learning = False
         self._packet = bytearray()
 
+    @property
+    def blanked(self) -> int:
+        """Packets, or parts of them, that were filled with zeros."""
+        cleared = sum(self.payloads.account.cleared.values())
+        return cleared + (0 if self._keep_unknown else sum(self.unread.values()))
+
+    def start(self, *, learning: bool) -> None:
+        """Begin a pass over the capture: first to learn, then to rewrite."""
+        self.payloads.start(learning=learning)
+
     def learn(self, linktype: int, packet: bytes) -> None:
-        """Look for names in a packet."""
+        """Look for identifiers in a packet."""
         self._learning = True
         self._link(linktype, packet)
         self._learning = False
@@ -68,7 +83,7 @@ class Rewriter:
                 at, kind = 20, self._number(0)
             self._network(kind, at)
         except (struct.error, IndexError):
-            self._blank(at)
+            self._blank(at, kind="packets that end too early")
 
     def _ethernet(self) -> tuple[int, int]:
         self._hardware(0, 6)
@@ -81,17 +96,31 @@ class Rewriter:
     def _hardware(self, at: int, size: int) -> None:
         old = bytes(self._packet[at : at + size])
         if size and len(old) == size:
-            self._packet[at : at + size] = self._names.hardware(old)
+            new = self._names.hardware(old)
+            self._packet[at : at + size] = new
+            if self._learning and size == 6:
+                self.identifiers.add_hardware(old)
+            elif new != old and not self._learning:
+                self.tally.add("hardware address", old)
 
     def _number(self, at: int) -> int:
         value: int = struct.unpack_from(">H", self._packet, at)[0]
         return value
 
-    def _blank(self, at: int, end: int | None = None) -> None:
+    def _blank(self, at: int, end: int | None = None, kind: str = "unknown protocols") -> None:
+        """Clear what cannot be read, or only replace known identifiers in it if it is kept."""
         end = len(self._packet) if end is None else end
-        if end > at:
-            self.blanked += not self._learning
+        if end <= at:
+            return
+        if not self._learning:
+            self.unread[kind] = self.unread.get(kind, 0) + 1
+        old = bytes(self._packet[at:end])
+        if not self._keep_unknown:
             self._packet[at:end] = bytes(end - at)
+        elif self._learning:
+            self.identifiers.learn(old)
+        else:
+            self._packet[at:end] = self.identifiers.replace(old, raw=True)
 
     def _network(self, kind: int, at: int) -> None:
         if kind == _IP and self._packet[at] >> 4 == 4:
@@ -118,8 +147,12 @@ class Rewriter:
     def _address(self, at: int, size: int) -> None:
         old = bytes(self._packet[at : at + size])
         if len(old) == size:
-            change = self._names.ipv4 if size == 4 else self._names.ipv6
-            self._packet[at : at + size] = change(old)
+            new = (self._names.ipv4 if size == 4 else self._names.ipv6)(old)
+            self._packet[at : at + size] = new
+            if self._learning:
+                (self.identifiers.add_ipv4 if size == 4 else self.identifiers.add_ipv6)(old)
+            elif new != old:
+                self.tally.add("IPv4 address" if size == 4 else "IPv6 address", old)
 
     def _ipv4(self, at: int, *, quoted: bool = False) -> None:
         head = (self._packet[at] & 15) * 4
@@ -136,7 +169,7 @@ class Rewriter:
         end = at + total if total else len(self._packet)
         self._pad(at + max(total, head), quoted=quoted)
         whole = not offset & 0x3FFF and end <= len(self._packet) and not quoted
-        part = _Part(at + head, min(end, len(self._packet)), before, (at + 12, 4), whole)
+        part = _TransportPart(at + head, min(end, len(self._packet)), before, (at + 12, 4), whole)
         self._transport(self._packet[at + 9], part, first=not offset & 0x1FFF)
 
     def _ipv6(self, at: int, *, quoted: bool = False) -> None:
@@ -160,7 +193,7 @@ class Rewriter:
                 if kind == 43:
                     self._blank(start + 4, min(start + size, len(self._packet)))
             start, kind = start + size, following
-        part = _Part(start, min(end, len(self._packet)), before, (at + 8, 16), whole)
+        part = _TransportPart(start, min(end, len(self._packet)), before, (at + 8, 16), whole)
         self._transport(kind, part, first=first)
 
     def _pad(self, end: int, *, quoted: bool) -> None:
@@ -170,47 +203,66 @@ class Rewriter:
 
     # ---- transports -----------------------------------------------------------------------------
 
-    def _transport(self, kind: int, part: "_Part", *, first: bool) -> None:
+    def _transport(self, kind: int, part: "_TransportPart", *, first: bool) -> None:
         at, end = part.start, part.end
         if kind in (_TCP, _UDP) and first:
             self._ported(kind, part)
         elif kind in (_TCP, _UDP) and not first:
-            self._words(at, end)
+            self._packet[at:end] = self.payloads.other(bytes(self._packet[at:end]), "IP fragments")
         elif kind in (_ICMP, _ICMP6) and first and end - at >= 8:
             self._control(kind, part)
-        elif kind not in (_IGMP, _ESP, _NONE):
+        elif kind == _IGMP and first and end - at >= 8:
+            self._groups(at, end)
+        elif kind not in (_ESP, _NONE):
             self._blank(at, end)
 
-    def _ported(self, kind: int, part: "_Part") -> None:
+    def _groups(self, at: int, end: int) -> None:
+        """IGMP names groups, and in its third version also senders."""
+        if end - at == 8:
+            return
+        for place in range(at + 8, end - 3, 4):
+            self._address(place, 4)
+        self._packet[at + 2 : at + 4] = b"\0\0"
+        self._packet[at + 2 : at + 4] = checksum(bytes(self._packet[at:end])).to_bytes(2)
+
+    def _ported(self, kind: int, part: "_TransportPart") -> None:
         at, end = part.start, part.end
         smallest = 8 if kind == _UDP else 20
         if end - at < smallest:
             # Quoted in an error message, or cut off: the ports are no secret, the sum is.
-            self._blank(min(at + 4, end), end)
+            self._blank(min(at + 4, end), end, "packets that end too early")
             return
-        ports = {self._number(at), self._number(at + 2)}
+        half = len(part.before) // 2
+        source, destination = part.before[:half], part.before[half:]
+        flow = Flow(source, self._number(at), destination, self._number(at + 2))
+        ports = {flow.source_port, flow.destination_port}
         head = 8 if kind == _UDP else max((self._packet[at + 12] >> 4) * 4, 20)
-        if kind == _UDP and ports & DNS_PORTS:
-            self._dns(at + head, end)
-        elif kind == _UDP and ports <= _DHCP_PORTS:
-            self._dhcp(at + head, end)
+        start = min(at + head, end)
+        payload = bytes(self._packet[start:end])
+        if kind == _TCP:
+            self._tcp_options(at + 20, start)
+            (sequence,) = struct.unpack_from(">I", self._packet, at + 4)
+            self._packet[start:end] = self.payloads.segment(flow, sequence, payload)
+        elif ports <= _DHCP_PORTS:
+            self._dhcp(start, end)
+        elif ports <= _DHCP6_PORTS:
+            self._blank(min(start + 4, end), end, "DHCPv6")
         else:
-            self._words(min(at + head, end), end)
+            self._packet[start:end] = self.payloads.datagram(flow, payload)
         self._seal(kind, part)
 
-    def _words(self, at: int, end: int) -> None:
-        payload = bytes(self._packet[at:end])
-        if self._learning:
-            self.words.learn(payload)
-        else:
-            self._packet[at:end] = self.words.replace(payload)
-
-    def _dns(self, at: int, end: int) -> None:
-        try:
-            message = DnsRewriter(bytes(self._packet[at:end]), self._names).rewritten()
-            self._packet[at:end] = message
-        except DecodeError:
-            self._blank(at, end)
+    def _tcp_options(self, at: int, end: int) -> None:
+        while at < end and self._packet[at] != 0:
+            if self._packet[at] == 1:
+                at += 1
+                continue
+            size = self._packet[at + 1] if at + 1 < end else 0
+            if size < 2 or at + size > end:
+                self._packet[at:end] = b"\1" * (end - at)
+                return
+            if self._packet[at] not in _TCP_OPTIONS:
+                self._packet[at : at + size] = b"\1" * size
+            at += size
 
     def _dhcp(self, at: int, end: int) -> None:
         """Addresses and hardware addresses by their place, options by their kind."""
@@ -234,11 +286,18 @@ class Rewriter:
             elif code == 61 and size == 7:
                 self._hardware(start + 1, 6)
             elif code not in _DHCP_PLAIN:
-                text = bytes(self._packet[start:stop]).decode("latin-1")
-                self._packet[start:stop] = self._names.word(text).encode("latin-1")
+                self._packet[start:stop] = self._dhcp_text(bytes(self._packet[start:stop]))
             place = stop
 
-    def _control(self, kind: int, part: "_Part") -> None:
+    def _dhcp_text(self, old: bytes) -> bytes:
+        if self._learning:
+            self.identifiers.add(old)
+            self.identifiers.learn(old)
+        if all(32 <= byte < 127 for byte in old):
+            return self._names.name(old)
+        return self._names.opaque(old)
+
+    def _control(self, kind: int, part: "_TransportPart") -> None:
         """Errors quote a packet; neighbours tell addresses."""
         at, end = part.start, part.end
         number = self._packet[at]
@@ -253,7 +312,23 @@ class Rewriter:
                 self._neighbour(number, at, end)
             elif kind == _ICMP6 and 130 <= number <= 132:
                 self._address(at + 8, 16)
+            elif kind == _ICMP6 and number == 143:
+                self._listeners(at + 8, end)
+            else:
+                self._packet[at + 8 : end] = self.payloads.other(
+                    bytes(self._packet[at + 8 : end]), "contents of ICMP"
+                )
         self._seal(kind, part)
+
+    def _listeners(self, at: int, end: int) -> None:
+        """Replace groups and senders in a report of who listens to which group."""
+        while at + 20 <= end:
+            more, senders = self._packet[at + 1], self._number(at + 2)
+            for place in range(at + 4, min(at + 20 + 16 * senders, end - 15), 16):
+                self._address(place, 16)
+            start = at + 20 + 16 * senders
+            at = start + 4 * more
+            self._packet[min(start, end) : min(at, end)] = bytes(min(at, end) - min(start, end))
 
     def _quoted(self, at: int, end: int, version: int) -> None:
         if end - at < 20 or self._packet[at] >> 4 != version:
@@ -281,7 +356,7 @@ class Rewriter:
                 self._blank(start + 2, start + size)
             start += size
 
-    def _seal(self, kind: int, part: "_Part") -> None:
+    def _seal(self, kind: int, part: "_TransportPart") -> None:
         """Make the checksum right."""
         at, end = part.start, part.end
         place = at + _CHECKSUM_AT[kind]
@@ -307,7 +382,7 @@ class Rewriter:
             self._packet[place : place + 2] = checksum(b"", total).to_bytes(2)
 
 
-class _Part:
+class _TransportPart:
     """Where in a packet its transport is."""
 
     __slots__ = ("addresses", "before", "end", "start", "whole")

@@ -1,12 +1,11 @@
-"""A copy of a capture that can be shown to others: who and where is replaced, the rest stays.
+"""A copy of a capture that can be shown to others: identifiers are replaced, the rest stays.
 
-Addresses, hardware addresses, serials, tokens and host names become others, the same ones in every
-packet and of the same length; checksums are right again; what is encrypted stays as it is. From a
-pcapng everything goes that is not a packet or needed to read one: names, comments, secrets. The
-copy appears when it is complete, and not before.
+Addresses, hardware addresses, serial numbers, tokens and names become others, the same ones in
+every packet and of the same length; checksums are right again; what is encrypted stays as it is.
+What cannot be read is cleared, unless it is to be kept. From a pcapng everything goes that is not a
+packet or needed to read one: names, comments, secrets. The copy appears when it is complete.
 
-What it cannot do: words cut in two by the border of two TCP segments, names inside certificates,
-the name that QUIC asks for, and what unknown protocols say stay as they are.
+What stays: times, sizes, ports, and names in texts that nothing marks as names.
 """
 
 import gzip
@@ -19,13 +18,14 @@ from pathlib import Path
 from typing import IO, BinaryIO, NamedTuple, cast
 
 from rote.atomic_file import appearing
-from rote.capture.read.reader import LARGEST_BLOCK, LARGEST_PACKET, NotACaptureError
+from rote.capture.read.compressed import format_of, unpacked
+from rote.capture.read.reader import MAX_BLOCK_BYTES, MAX_PACKET_BYTES, NotACaptureError
+from rote.capture.scrub.identifiers import MAX_IDENTIFIERS
 from rote.capture.scrub.pseudonyms import Pseudonyms
 from rote.capture.scrub.rewrite import Rewriter
 from rote.capture.synthetic.ethernet import block
 from rote.errors import BadRequestError
 
-_GZIP = b"\x1f\x8b"
 _NG = b"\x0a\x0d\x0d\x0a"
 _ORDERS = {
     b"\xd4\xc3\xb2\xa1": "<",
@@ -47,19 +47,32 @@ class Scrubbed:
     """What was done."""
 
     packets: int = 0
-    words: int = 0
-    """Names, serials and tokens that were replaced wherever they occurred."""
+    names: int = 0
+    """Names, serial numbers and tokens that were learned."""
     blanked: int = 0
-    """Packets, or parts of them, that could not be looked into and are zeros now."""
+    """Packets, or parts of them, that could not be read and are zeros now."""
     dropped: int = 0
     """Blocks of the file that held names, comments or secrets, or that are not known here."""
+    replaced: dict[str, dict[str, int]] = field(default_factory=dict)
+    """By kind of identifier: how many `different` ones, and how many `times`."""
+    cleared: dict[str, int] = field(default_factory=dict)
+    """Packets, or parts of them, that are zeros now, by kind."""
+    encrypted: dict[str, int] = field(default_factory=dict)
+    """Packets that were kept because they are encrypted, by kind."""
+    unjudged: dict[str, int] = field(default_factory=dict)
+    """Packets that may name somebody in a way that is not known here, by kind."""
     warnings: list[str] = field(default_factory=list)
 
 
-def scrub(source: Path, target: Path, key: bytes | None = None) -> Scrubbed:
-    """Write a copy of `source` without names; with the same key, captures keep the same names."""
-    names = Pseudonyms(key or secrets.token_bytes(32))
-    rewriter = Rewriter(names)
+def scrub(
+    source: Path, target: Path, key: bytes | None = None, *, keep_unknown: bool = False
+) -> Scrubbed:
+    """Write a copy of `source` without identifiers; with the same key, the same pseudonyms.
+
+    `keep_unknown` keeps what cannot be read, and replaces only known identifiers in it. Raises
+    `BadRequestError` if a file cannot be read, `NotACaptureError` if it is none.
+    """
+    rewriter = Rewriter(Pseudonyms(key or secrets.token_bytes(32)), keep_unknown=keep_unknown)
     done = Scrubbed()
     if target.exists() and source.exists() and target.samefile(source):
         raise BadRequestError(
@@ -70,25 +83,45 @@ def scrub(source: Path, target: Path, key: bytes | None = None) -> Scrubbed:
         rewriter.learn(linktype, packet)
         return packet
 
+    rewriter.start(learning=True)
     with _opened(source) as (file, _):
         for _ in _pieces(file, learn, Scrubbed(), source):
             pass
+    rewriter.start(learning=False)
     with _opened(source) as (file, packed), appearing(target) as out, _packing(out, packed) as sink:
         for piece in _pieces(file, rewriter.rewrite, done, source):
             sink.write(piece)
-    done.words, done.blanked = len(rewriter.words), rewriter.blanked
+    _account(rewriter, done, keep_unknown=keep_unknown)
     return done
+
+
+def _account(rewriter: Rewriter, done: Scrubbed, *, keep_unknown: bool) -> None:
+    """Note what was replaced, cleared and kept."""
+    account = rewriter.payloads.account
+    done.names, done.blanked = rewriter.identifiers.names, rewriter.blanked
+    done.replaced = rewriter.tally.document()
+    done.encrypted = dict(+account.kept)
+    done.cleared, done.unjudged = dict(+account.cleared), dict(+account.unjudged)
+    (done.unjudged if keep_unknown else done.cleared).update(rewriter.unread)
+    if anonymous := rewriter.payloads.handshakes.anonymous:
+        done.unjudged["certificates without a name"] = anonymous
+    if rewriter.identifiers.refused:
+        done.warnings.append(
+            f"more than {MAX_IDENTIFIERS:,} identifiers: {rewriter.identifiers.refused:,} more are "
+            "replaced only where a protocol says what they are"
+        )
 
 
 @contextmanager
 def _opened(path: Path) -> Iterator[tuple[IO[bytes], bool]]:
+    """Open a capture; give its contents, and whether it is compressed."""
     try:
         if path.exists() and not path.is_file():
             raise BadRequestError(f"{path} cannot be read: it is not a file")
         with path.open("rb") as file:
-            packed = file.read(2) == _GZIP
+            packed = format_of(file.read(4))
             file.seek(0)
-            yield (cast("IO[bytes]", gzip.GzipFile(fileobj=file)) if packed else file), packed
+            yield (cast("IO[bytes]", unpacked(file, packed)) if packed else file), bool(packed)
     except OSError as error:
         reason = error.strerror or str(error)
         raise BadRequestError(f"{path} cannot be read: {reason}") from None
@@ -96,6 +129,7 @@ def _opened(path: Path) -> Iterator[tuple[IO[bytes], bool]]:
 
 @contextmanager
 def _packing(out: BinaryIO, packed: bool) -> Iterator[IO[bytes]]:
+    """Compress with gzip what was compressed, however it was."""
     if not packed:
         yield out
         return
@@ -110,7 +144,9 @@ class _EarlyEndError(Exception):
 def _exactly(file: IO[bytes], size: int) -> bytes:
     try:
         data = file.read(size)
-    except (EOFError, gzip.BadGzipFile, OSError) as error:
+        if len(data) < size:
+            file.read(1)  # raises what is wrong with a compressed file
+    except (EOFError, OSError) as error:
         raise _EarlyEndError(f"cannot be unpacked any further ({error})") from None
     if len(data) < size:
         raise _EarlyEndError("ends in the middle of a packet" if data else "")
@@ -121,7 +157,9 @@ def _pieces(file: IO[bytes], change: Change, done: Scrubbed, path: Path) -> Iter
     """Give the new file piece by piece, up to the last whole packet."""
     try:
         magic = _exactly(file, 4)
-    except _EarlyEndError:
+    except _EarlyEndError as error:
+        if str(error):
+            raise NotACaptureError(str(path), f"it {error}") from None
         magic = b""
     if magic == _NG:
         walk = _ng(file, change, done)
@@ -146,7 +184,7 @@ def _classic(file: IO[bytes], magic: bytes, change: Change, done: Scrubbed) -> I
     while True:
         start = _exactly(file, record.size)
         size = record.unpack(start)[2]
-        if size > LARGEST_PACKET:
+        if size > MAX_PACKET_BYTES:
             raise _EarlyEndError(f"claims a packet of {size} bytes, which cannot be")
         packet = _exactly(file, size)
         done.packets += 1
@@ -172,7 +210,7 @@ def _ng(file: IO[bytes], change: Change, done: Scrubbed) -> Iterator[bytes]:
             order = "<" if head == b"\x4d\x3c\x2b\x1a" else ">"
             links = []
         kind, size = struct.unpack(order + "II", kind_bytes + size_bytes)
-        if size % 4 or not 12 + len(head) <= size <= LARGEST_BLOCK:
+        if size % 4 or not 12 + len(head) <= size <= MAX_BLOCK_BYTES:
             raise _EarlyEndError(f"claims a block of {size} bytes, which cannot be")
         body = head + _exactly(file, size - 8 - len(head))
         if struct.unpack(order + "I", body[-4:])[0] != size:
@@ -220,7 +258,7 @@ def _place(kind: int, body: bytes, order: str, links: list[tuple[int, int]]) -> 
         interface, _, _, _, size = struct.unpack_from(order + "HHIII", body)
         return _Place(interface, 20, size)
     (original,) = struct.unpack_from(order + "I", body)
-    snaplen = links[0][1] or LARGEST_PACKET
+    snaplen = links[0][1] or MAX_PACKET_BYTES
     return _Place(0, 4, min(original, snaplen, len(body) - 4))
 
 

@@ -1,9 +1,8 @@
 """Captures made to teach and to test with: a known session, every byte of it explained.
 
 The WebRTC session is built from the bottom up: ICE checks, a DTLS handshake, SCTP, a data channel,
-all sealed with real ciphers under a master secret that goes into the key log. Only what proves
-somebody's identity (the signatures, the finished messages) is made up: every reader of captures
-takes them, and no peer would.
+all sealed with real ciphers under a master secret that goes into the key log. Only the
+signatures and the finished messages are made up: readers of captures accept them, a peer would not.
 """
 
 import random
@@ -80,7 +79,7 @@ def make(
 
 
 def _plain(
-    frames: Iterable[story.Frame], client: tuple[str, int], robot: tuple[str, int]
+    frames: Iterable[story.ScriptFrame], client: tuple[str, int], robot: tuple[str, int]
 ) -> list[Datagram]:
     return [
         Datagram(
@@ -94,7 +93,7 @@ def _plain(
 
 
 def webrtc(
-    lines: Iterable[story.Line],
+    lines: Iterable[story.ScriptLine],
     *,
     cipher: str = "chacha20",
     seed: int = 0,
@@ -258,7 +257,7 @@ class _Session:
         self._message_out(0.060, 0, sctp.Protocol.DCEP, opening)
         self._message_out(0.064, 1, sctp.Protocol.DCEP, sctp.encode_dcep(sctp.Opened()))
 
-    def say(self, line: story.Line) -> None:
+    def say(self, line: story.ScriptLine) -> None:
         """Let one side say a line, and the other acknowledge it."""
         text = channel.encode(line.value)
         kind = sctp.Protocol.TEXT if isinstance(text, str) else sctp.Protocol.BINARY

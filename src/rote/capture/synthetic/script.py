@@ -1,6 +1,6 @@
-"""What a person does with a robot in an afternoon, as both sides say it: material for captures.
+"""The messages of a made-up session, as both sides send them.
 
-The same plot on each wire: connect, list, teach, list again, play, rename, and go.
+The same steps on each wire: connect, list, teach, list again, play, rename, disconnect.
 """
 
 import math
@@ -19,7 +19,7 @@ _FACTORY = (Taught("Waist_Drum_Dance", 9.5), Taught("Scratch_head", 6.1))
 _PRESETS = (rpc.Preset(99, "release_arm"), rpc.Preset(1, "turn_back_wave", (500, 501)))
 
 
-class Line(NamedTuple):
+class ScriptLine(NamedTuple):
     """One message of a data channel."""
 
     time_s: float
@@ -27,7 +27,7 @@ class Line(NamedTuple):
     value: channel.Value
 
 
-class Frame(NamedTuple):
+class ScriptFrame(NamedTuple):
     """One datagram of a protocol without a session."""
 
     time_s: float
@@ -38,27 +38,27 @@ class Frame(NamedTuple):
 # ---- by WebRTC ----------------------------------------------------------------------------------
 
 
-def webrtc() -> list[Line]:
+def webrtc() -> list[ScriptLine]:
     """Return what client and robot say in the data channel, from the moment it is open."""
     end_s = 24.0
     lines = list(_greetings()) + list(_questions())
-    lines += [Line(at / 10, False, _arms(at / 10)) for at in range(3, int(end_s * 10))]
+    lines += [ScriptLine(at / 10, False, _arms(at / 10)) for at in range(3, int(end_s * 10))]
     for at in range(2, int(end_s), 2):
         beat = channel.heartbeat_at(1_769_635_657 + at)
-        lines += [Line(float(at), True, beat), Line(at + 0.004, False, beat)]
+        lines += [ScriptLine(float(at), True, beat), ScriptLine(at + 0.004, False, beat)]
     return sorted(lines, key=lambda line: line.time_s)
 
 
-def _greetings() -> Iterator[Line]:
+def _greetings() -> Iterator[ScriptLine]:
     challenge = "c0ffee" * 4
-    yield Line(0.01, False, channel.Validation(challenge))
-    yield Line(0.03, True, channel.Validation(channel.answer_to(challenge)))
-    yield Line(0.05, False, channel.Validation(channel.VALIDATION_OK))
-    yield Line(0.12, False, channel.Faults(channel.Change.ALL))
-    yield Line(0.2, True, channel.Subscription(rpc.ARM_STATE_TOPIC))
+    yield ScriptLine(0.01, False, channel.Validation(challenge))
+    yield ScriptLine(0.03, True, channel.Validation(channel.answer_to(challenge)))
+    yield ScriptLine(0.05, False, channel.Validation(channel.VALIDATION_OK))
+    yield ScriptLine(0.12, False, channel.Faults(channel.Change.ALL))
+    yield ScriptLine(0.2, True, channel.Subscription(rpc.ARM_STATE_TOPIC))
 
 
-def _questions() -> Iterator[Line]:
+def _questions() -> Iterator[ScriptLine]:
     taught = Taught(NAME, TEACH_S)
     begin, end = rpc.start_teaching(NAME), 3.0 + TEACH_S
     asked: list[tuple[float, Call, float, str]] = [
@@ -72,10 +72,10 @@ def _questions() -> Iterator[Line]:
         (21.0, rpc.execute_preset(1), 0.02, ""),
     ]
     for number, (at, call, latency_s, data) in enumerate(asked, 1):
-        yield Line(at, True, call.request(number))
+        yield ScriptLine(at, True, call.request(number))
         code = 7404 if call.api_id == rpc.ArmApi.EXECUTE_PRESET else 0
         answer = Response(service=call.service, api_id=call.api_id, id=number, code=code, data=data)
-        yield Line(at + latency_s, False, answer)
+        yield ScriptLine(at + latency_s, False, answer)
 
 
 def _arms(time_s: float) -> channel.Message:
@@ -92,7 +92,7 @@ def _arms(time_s: float) -> channel.Message:
 # ---- by the documented frames -------------------------------------------------------------------
 
 
-def frames() -> list[Frame]:
+def frames() -> list[ScriptFrame]:
     """Return a teaching session in the documented frames."""
     taught = m.ActionEntry(NEW_NAME, int(TEACH_S * 1000))
     save = m.SaveAction(
@@ -117,17 +117,17 @@ def frames() -> list[Frame]:
         (end_s + 0.6, m.ListActions(), m.ActionList((taught,))),
         (end_s + 1.0, m.PlayAction(action=1), m.Status()),
     ]
-    numbered: list[Frame] = []
+    numbered: list[ScriptFrame] = []
     for number, (at, command, reply) in enumerate(sorted(plot, key=lambda part: part[0])):
         kind, payload = teaching.encode_command(command)
         asked = teaching.encode(teaching.Frame(kind, number, payload))
         said = teaching.encode(teaching.Frame(kind, number, teaching.encode_reply(reply)))
-        numbered += [Frame(at, True, asked), Frame(at + 0.003, False, said)]
+        numbered += [ScriptFrame(at, True, asked), ScriptFrame(at + 0.003, False, said)]
     numbered += _states(end_s + 1.0 + PLAY_S)
     return sorted(numbered, key=lambda frame: frame.time_s)
 
 
-def _states(end_s: float) -> Iterator[Frame]:
+def _states(end_s: float) -> Iterator[ScriptFrame]:
     for number in range(int((end_s - 0.1) * 50)):
         at = 0.1 + number / 50
         soft = 1.5 <= at < 2.2 + TEACH_S
@@ -141,19 +141,19 @@ def _states(end_s: float) -> Iterator[Frame]:
         )
         payload = teaching.encode_state(state, all_joints=False)
         frame = teaching.Frame(0, number & 0xFFFF, payload, teaching.MessageType.STATE)
-        yield Frame(at, False, teaching.encode(frame))
+        yield ScriptFrame(at, False, teaching.encode(frame))
     for number in range(int(end_s / 4.5)):
         beat = teaching.Frame(0, number, b"", teaching.MessageType.HEARTBEAT)
-        yield Frame(4.5 * (number + 1), True, teaching.encode(beat))
+        yield ScriptFrame(4.5 * (number + 1), True, teaching.encode(beat))
 
 
 # ---- to an A1 -----------------------------------------------------------------------------------
 
 
-def walk() -> list[Frame]:
+def walk() -> list[ScriptFrame]:
     """Return a short walk of an A1, told and reported a hundred times a second."""
     dialect = a1_values.Dialect.A1_3_3
-    steps: list[Frame] = []
+    steps: list[ScriptFrame] = []
     for number in range(300):
         at = number / 100
         mode, speed = (2, 0.2) if 100 <= number < 200 else (1, 0.0)
@@ -162,6 +162,6 @@ def walk() -> list[Frame]:
         state = a1_values.HighState(
             mode=mode, gait=0, progress=0.0, position_m=(moved, 0.0, 0.0), foot_raise_height_m=0.08
         )
-        steps.append(Frame(at, True, a1.encode(command, dialect)))
-        steps.append(Frame(at + 0.002, False, a1.encode(a1.fit(state, dialect), dialect)))
+        steps.append(ScriptFrame(at, True, a1.encode(command, dialect)))
+        steps.append(ScriptFrame(at + 0.002, False, a1.encode(a1.fit(state, dialect), dialect)))
     return steps

@@ -10,25 +10,27 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from rote.capture.read.packets import harmless
+
 if TYPE_CHECKING:
     from rote.capture.judge.conversations import Conversation
-    from rote.capture.judge.timeline import Entry
+    from rote.capture.judge.timeline import TimelineEntry
     from rote.capture.report.explain import Explanation
     from rote.capture.report.report import FieldTest, Report
 
-_MOST_FLOWS, _MOST_LINES, _MOST_SIZES = 20, 40, 6
+_MAX_FLOWS, _MAX_LINES, _MAX_SIZES = 20, 40, 6
 
 
 class _Out(Console):
-    """A console that leaves it to the command line what to do when its reader has seen enough."""
+    """A console that lets the command line handle a closed pipe."""
 
     def on_broken_pipe(self) -> None:
-        """Let everybody know."""
+        """Raise it, so that the command line ends quietly."""
         raise BrokenPipeError
 
 
 def console() -> Console:
-    """Return a console on standard output; nobody reads a pipe at 80 columns, unless told so."""
+    """Return a console on standard output; a pipe is 200 columns wide unless COLUMNS is set."""
     wide = not sys.stdout.isatty() and "COLUMNS" not in os.environ
     return _Out(highlight=False, emoji=False, width=200 if wide else None)
 
@@ -48,14 +50,19 @@ def show(out: Console, report: "Report") -> None:
     seconds = document["seconds"]
     span = "" if seconds is None else f", {seconds:,.1f} s from {document['start']}"
     out.print(f"{document['packets']:,} packets, {document['udp_packets']:,} of UDP{span}")
-    kinds = ", ".join(f"{count:,} {words}" for words, count in document["kinds"].items())
-    out.print(kinds or "nothing that rote reads")
+    counts = ", ".join(f"{count:,} {label}" for label, count in report.accounted.items())
+    out.print(escape(counts) or "no packets")
+    for label, count in document["tunnels"].items():
+        out.print(f"{count:,} packets were read inside {label}")
+    for one in document["icmp"][:_MAX_SIZES]:
+        quotes = "".join(f"; {count:,} quote {quoted}" for quoted, count in one["quotes"].items())
+        out.print(f"{one['packets']:,} {one['message']}{escape(quotes)}")
     records, frames = document["dtls_records"], document["teaching_frames"]
     out.print(f"{records:,} DTLS records; {frames or 'no'} documented teaching frames", end="\n\n")
-    for words in report.warnings:
-        out.print(f"[yellow]warning[/] {escape(words)}")
+    for warning in report.warnings:
+        out.print(f"[yellow]warning[/] {escape(warning)}")
     _flows(out, report)
-    for one in report.conversations[:_MOST_FLOWS]:
+    for one in report.conversations[:_MAX_FLOWS]:
         _inside(out, one)
     _limits(out, report.limits)
     _timeline(out, report.timeline)
@@ -65,13 +72,13 @@ def show(out: Console, report: "Report") -> None:
 
 def _flows(out: Console, report: "Report") -> None:
     table = _table("from", "to", "what", "packets", "bytes", "why", right=("packets", "bytes"))
-    for one in sorted(report.conversations, key=lambda one: -one.packets)[:_MOST_FLOWS]:
+    for one in sorted(report.conversations, key=lambda one: -one.packets)[:_MAX_FLOWS]:
         a = one.sides[0]
         ends = escape(a.source), escape(a.destination)
         table.add_row(*ends, one.name, f"{one.packets:,}", f"{one.wire_bytes:,}", escape(one.why))
     out.print(table)
-    if len(report.conversations) > _MOST_FLOWS:
-        out.print(f"... and {len(report.conversations) - _MOST_FLOWS:,} more flows", style="dim")
+    if len(report.conversations) > _MAX_FLOWS:
+        out.print(f"... and {len(report.conversations) - _MAX_FLOWS:,} more flows", style="dim")
 
 
 def _inside(out: Console, one: "Conversation") -> None:
@@ -81,7 +88,7 @@ def _inside(out: Console, one: "Conversation") -> None:
     out.print()
     for side in one.sides:
         if side.tracks or side.facts.fingerprint:
-            out.print(f"[bold]{escape(side.words)}[/]")
+            out.print(f"[bold]{escape(side.label)}[/]")
         for track in side.tracks:
             gaps = f"with {track.missing:,} missing" if track.missing else "without a gap"
             again = f", {track.repeated:,} repeated" if track.repeated else ""
@@ -99,11 +106,11 @@ def _inside(out: Console, one: "Conversation") -> None:
 def _sizes(out: Console, one: "Conversation") -> None:
     if one.cipher is not None:
         out.print(f"  {one.cipher.name}: {one.cipher.why}")
-    for reading in one.sizes[:_MOST_SIZES]:
+    for reading in one.sizes[:_MAX_SIZES]:
         out.print(
-            f"  {reading.records:>8,} records of {reading.record_bytes:,} bytes: {reading.words}"
+            f"  {reading.records:>8,} records of {reading.record_bytes:,} bytes: {reading.meaning}"
         )
-    if rest := one.sizes[_MOST_SIZES:]:
+    if rest := one.sizes[_MAX_SIZES:]:
         records, sizes = sum(reading.records for reading in rest), len(rest)
         out.print(f"  {records:>8,} others, of {sizes:,} other size{'s' * (sizes > 1)}")
 
@@ -112,33 +119,33 @@ def _limits(out: Console, lines: list[str]) -> None:
     if not lines:
         return
     out.print("\n[bold]What cannot be known[/]")
-    for words in lines[:_MOST_SIZES]:
-        out.print(f"  {escape(words)}")
-    if len(lines) > _MOST_SIZES:
-        out.print(f"  ... and {len(lines) - _MOST_SIZES:,} more", style="dim")
+    for sentence in lines[:_MAX_SIZES]:
+        out.print(f"  {escape(sentence)}")
+    if len(lines) > _MAX_SIZES:
+        out.print(f"  ... and {len(lines) - _MAX_SIZES:,} more", style="dim")
 
 
-def _timeline(out: Console, lines: "list[Entry]") -> None:
+def _timeline(out: Console, lines: "list[TimelineEntry]") -> None:
     if not lines:
         return
     out.print("\n[bold]What probably happened[/]")
     table = _table("from", "to", "what", "sure", "evidence", right=("sure",))
-    for line in lines[:_MOST_LINES]:
+    for line in lines[:_MAX_LINES]:
         document = line.document()
         start, end = str(document["start"]), str(document["end"] or "")
         table.add_row(
             start[11:23], end[11:23], line.kind, f"{line.confidence:.0%}", escape(line.evidence)
         )
     out.print(table)
-    if len(lines) > _MOST_LINES:
-        out.print(f"... and {len(lines) - _MOST_LINES:,} more lines", style="dim")
+    if len(lines) > _MAX_LINES:
+        out.print(f"... and {len(lines) - _MAX_LINES:,} more lines", style="dim")
 
 
 def _tests(out: Console, tests: "list[FieldTest]") -> None:
     if not tests:
         return
     out.print("\n[bold]Bytes offered as commands[/]")
-    for test in tests[:_MOST_SIZES]:
+    for test in tests[:_MAX_SIZES]:
         out.print(f"  {escape(test.direction)}, {test.field}: [bold]{test.verdict.kind}[/]")
         out.print(f"    {test.verdict.why}", style="dim")
 
@@ -146,10 +153,8 @@ def _tests(out: Console, tests: "list[FieldTest]") -> None:
 def _decrypted(out: Console, report: "Report") -> None:
     if report.decrypted is None:
         return
-    from rote.capture.read.packets import harmless
-
     out.print("\n[bold]What was said[/]")
-    for pair in report.decrypted.pairs[:_MOST_LINES]:
+    for pair in report.decrypted.pairs[:_MAX_LINES]:
         wait = "" if pair.latency_s is None else f" after {pair.latency_s * 1000:.0f} ms"
         asked = f"{pair.name} {pair.request.parameter}".rstrip()
         said = harmless(f"  {asked}: {pair.outcome}{wait}")

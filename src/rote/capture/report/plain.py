@@ -1,0 +1,52 @@
+"""`rote capture FILE` and `rote capture FILE --json` without the rest of the command line.
+
+Loading all commands takes longer than reading a small capture. Every other form of the command, and
+everything that goes wrong, is left to the command line.
+"""
+
+import gc
+import json
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+
+def show_report(arguments: Sequence[str]) -> bool:
+    """Print the report on a capture; return False where the command line has to do it.
+
+    `arguments` are those behind `capture`. Nothing was printed where it is False.
+    """
+    as_json = list(arguments[1:]) == ["--json"]
+    if not arguments or not (as_json or len(arguments) == 1):
+        return False
+    path = arguments[0]
+    if path.startswith("-") or path.isidentifier() or not Path(path).is_file():
+        return False
+    # Nothing here multiplies matrices; numpy would start a thread for each core.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    # Next to nothing here is garbage, and looking for it takes a tenth of a small report's time.
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        return _show(path, as_json=as_json)
+    finally:
+        gc.freeze()
+        if collects:
+            gc.enable()
+
+
+def _show(path: str, *, as_json: bool) -> bool:
+    from rote.capture.report.report import report  # noqa: PLC0415 - numpy, slow to load
+    from rote.errors import RoteError  # noqa: PLC0415
+
+    try:
+        found = report(path)
+    except (RoteError, OSError):
+        return False
+    if as_json:
+        print(json.dumps(found.document(), ensure_ascii=False), flush=True)  # noqa: T201
+        return True
+    from rote.capture.report import terminal  # noqa: PLC0415 - rich, slow to load
+
+    terminal.show(terminal.console(), found)
+    return True
