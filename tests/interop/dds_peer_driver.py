@@ -263,8 +263,8 @@ def tour(peer: Peer, calls: int) -> None:
     kept = peer.ask(ARM, TEACH, '{"action_name": ""}')[0]
     time.sleep(1.0)
     seen["teach"] = [started, taught, kept, peer.ask(ARM, TEACH, "")[0]]
+    peer.wait_for_state(0)  # until then a robot neither lists nor plays it
     seen["taught"] = [each["name"] for each in json.loads(peer.ask(ARM, LIST, "{}")[1])[1]]
-    peer.wait_for_state(0)
     played = peer.ask(ARM, PLAY, name)[0]
     playing = peer.wait_for_state(100)
     seen["play"] = [played, playing, peer.ask(ARM, STOP)[0], peer.wait_for_state(99)]

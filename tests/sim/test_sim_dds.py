@@ -20,6 +20,8 @@ from rote.messages import Phase
 from rote.model.family import Build
 from rote.model.g1 import G1_23, G1_27, G1_29, G1_ARMS, G1_REST_RAD, Mode
 from rote.sim.dds import DdsDoor
+from rote.sim.firmware import firmware_of
+from rote.sim.quirks import quirks_named
 from rote.sim.server import Simulator
 from rote.sim.store import Store
 from rote.sim.world import World
@@ -101,9 +103,12 @@ async def someone(
     hz: float = 100.0,
     impairment: Impairment | None = None,
     build: Build = G1_29,
+    quirks: str = "",
 ) -> AsyncIterator[Someone]:
     store = Store(":memory:")
-    simulator = Simulator(World(store, build=build, mode=mode), impairment=impairment)
+    firmware = replace(firmware_of(build), quirks=quirks_named([quirks]))
+    world = World(store, build=build, mode=mode, firmware=firmware)
+    simulator = Simulator(world, impairment=impairment)
     door = await simulator.serve_dds("lo", free_domain(), lowstate_hz=hz)
     one = Someone(simulator, door)
     try:
@@ -381,5 +386,56 @@ def test_a_stream_that_somebody_stops_in_a_gap_stays_stopped() -> None:
             await one.stream(6.0)
             assert one.world.phase is Phase.NONE
             assert one.noted("playing 'a stream'") == 1
+
+    virtual.run(run())
+
+
+# ---- odd firmware -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("quirk", "states", "texts", "modes"),
+    [
+        ("", 200, 20, {500}),
+        ("no-lowstate", 0, 20, {500}),
+        ("lowstate-1hz", 2, 20, {500}),
+        ("lowstate-500hz", 1000, 20, {500}),
+        ("no-arm-state", 200, 0, {500}),
+        ("mode-refused", 200, 20, set()),
+        ("mode-missing", 200, 20, set()),
+        ("mode-minus-1", 200, 20, {2**32 - 1}),
+    ],
+)
+def test_a_quirk_changes_what_is_published_on_dds(
+    quirk: str, states: int, texts: int, modes: set[int]
+) -> None:
+    async def run() -> None:
+        async with someone(quirks=quirk) as one:
+            await asyncio.sleep(0.2)
+            for heard in (one.states, one.texts, one.modes):
+                heard.clear()
+            await asyncio.sleep(2.0)
+            assert len(one.states) == pytest.approx(states, abs=2)
+            assert len(one.texts) == pytest.approx(texts, abs=1)
+            assert set(one.modes) == modes
+
+    virtual.run(run())
+
+
+def test_quirks_of_answers_are_heard_on_dds_too() -> None:
+    async def run() -> None:
+        quirks = "list-names-only,mode-text,byte-order-mark,nul,late-answers"
+        async with someone(quirks=quirks) as one:
+            began = one.world.time_s
+            listed = await one.answered("arm", 7107, within_s=6.0)
+            assert one.world.time_s - began == pytest.approx(4.0, abs=0.2)
+            assert (listed.data[0], listed.data[-1]) == ("\ufeff", "\0")
+            assert '"release_arm"' in listed.data
+            assert '"id"' not in listed.data
+            mode = await one.answered("sport", 7001, within_s=6.0)
+            assert mode.data == '\ufeff{"data":"500"}\0'
+            began = one.world.time_s
+            assert (await one.answered("arm", 7106, '{"data":26}', within_s=20.0)).code == 0
+            assert one.world.time_s - began > 1.0 + 4.0
 
     virtual.run(run())

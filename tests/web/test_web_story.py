@@ -100,7 +100,7 @@ def test_on_the_wire_of_a_g1_a_take_is_renamed_too_and_presets_are_performed(
 ) -> None:
     async def story() -> None:
         store = Store(":memory:")
-        simulator = Simulator(World(store))
+        simulator = Simulator(World(store, polite=True))
         try:
             door = await simulator.serve_webrtc("127.0.0.1", 0, latency=False)
             async with one_browser(tmp_path, door.url) as (server, page):

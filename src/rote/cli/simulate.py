@@ -447,7 +447,7 @@ def _introduce(ready: dict[str, Any], world: "World", bad: "Impairment | None") 
     if bad is not None:
         print(f"The network: {describe(bad)}.")
     for quirk in world.firmware.quirks.chosen:
-        print(f"A quirk: {quirk.what} ({quirk.name}).")
+        print(f"A quirk: {quirk.what.replace('`', '')} ({quirk.name}).")
     print(
         f"Try: rote teach wave --hand wave --robot {shlex.quote(ready['url'])}{key}\n"
         "Ctrl-C ends it.",

@@ -217,8 +217,10 @@ class DdsDoor:
             answer = Answer(data=VERSIONS[service])
         else:
             answer = self._services.answer(self, request)
-        if answer.silent:
-            return
+        if not answer.silent:
+            self._answer(request, answer)
+
+    def _answer(self, request: rpc.Request, answer: Answer) -> None:
         if answer.after:
             self._waiting.append((request, answer))
         elif answer.delay_s > 0:
@@ -229,7 +231,8 @@ class DdsDoor:
     def _answer_those_who_wait(self) -> None:
         for waiting in [w for w in self._waiting if self._services.is_over(w[1])]:
             self._waiting.remove(waiting)
-            self._reply(*waiting)
+            request, answer = waiting
+            self._answer(request, answer._replace(after=0))
 
     def _reply(self, request: rpc.Request, answer: Answer) -> None:
         if request.noreply:

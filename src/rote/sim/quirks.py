@@ -235,7 +235,7 @@ _TABLE = (
     Quirk(
         name="busy-after-playing",
         group="plays",
-        wires=SERVICES,
+        wires=(UDP, *SERVICES),
         what="a play is refused with 7400 until the release after the last one has ended",
         busy_after_playing=True,
     ),
@@ -365,7 +365,7 @@ _TABLE = (
         group="lists",
         wires=SERVICES,
         what='the `time` of taught actions is a text with a unit: "3.2s"',
-        actions=_each_taught(lambda entry: {**entry, "time": f"{entry['time']}s"}),
+        actions=_each_taught(lambda entry: {**entry, "time": f"{entry.get('time')}s"}),
     ),
     Quirk(
         name="list-no-name",

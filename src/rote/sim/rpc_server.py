@@ -102,7 +102,7 @@ class RpcClientSession:
         for token, answer in list(self._waiting.items()):
             if self._services.is_over(answer):
                 del self._waiting[token]
-                self.session.reply(token, answer.code, answer.data)
+                self._answer(token, answer._replace(after=0))
         self._settle()
 
     def _publish(self) -> None:

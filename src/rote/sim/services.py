@@ -49,7 +49,7 @@ class Answer(NamedTuple):
     data: str = ""
     delay_s: float = _QUICK_S
     after: int = 0
-    """Answer only when the arms no longer do the preset of this id; 0 is at once."""
+    """Answer so long after the arms no longer do the preset of this id; 0 is any time."""
     silent: bool = False
     """Answer never, as a service does that is not there."""
 
@@ -79,7 +79,8 @@ class Services:
             answer = Answer(_UNKNOWN_API) if handler is None else handler(self, client, request)
         except DecodeError:
             answer = Answer(_BAD_PARAMETER)
-        delay_s = (answer.delay_s if self._latency else 0.0) + self._quirks.answer_late_s
+        usual_s = answer.delay_s if self._latency and not answer.after else 0.0
+        delay_s = usual_s + self._quirks.answer_late_s
         return answer._replace(delay_s=delay_s, data=self._quirks.data(answer.data))
 
     def alive(self, service: str) -> bool:
