@@ -509,7 +509,7 @@ class ServicesClient:
 def _not_told(seen: str) -> NoAnswerError:
     return NoAnswerError(
         f"the robot's answer does not say whether it was done: it has no status; {seen}",
-        "Look with `rote list`, then ask again.",
+        "Look what the robot has kept: rote list. Then ask again.",
     )
 
 

@@ -664,8 +664,8 @@ class MessageRobot:
         if action is None:
             raise NotSavedError(
                 f"the robot ended the recording and does not list {name!r} after {LISTED_S:.0f} s",
-                "Look what it has: rote list. What it reported while it was taught is kept here: "
-                "rote takes list. Then teach again.",
+                "Look what the robot has kept: rote list. What it told while it was taught is kept "
+                "here: rote takes list. Then teach again.",
             )
         return action
 
