@@ -331,6 +331,7 @@ export const TEXTS = {
     list: "look in the Library",
     delete: "delete one in the Library",
     takes: "look in the Library",
+    "pipe-capture": "pipe a capture in at a terminal",
     stand: "press Stand on the Robot screen",
     "get-up": "press Stand on the Robot screen",
     "lie-down": "press Lie down on the Robot screen",

@@ -279,21 +279,24 @@ async def stop(url: str, *, key: str | None = None, keylog: str | Path | None = 
         # What went on is what is known anyway, or seen after the stop.
         before = robot.state
         await robot.stop()
-        after = None if before is not None else await _next_state(robot)
-    seen = before or after
+        told = before is not None and before.phase_told
+        after = None if told else await _next_state(robot)
+    seen = before if told else after
     if seen is not None and seen.playing:
         return Stopped("playing")
-    if before is None or not before.phase_told:
-        return Stopped(None, at_rest=after is not None and after.phase_told)
-    return Stopped("teaching" if before.arms_soft else "nothing")
+    if seen is None or before is None:
+        return Stopped(None, at_rest=seen is not None)
+    return Stopped("teaching" if seen.arms_soft else "nothing")
 
 
 async def _next_state(robot: Robot) -> m.RobotState | None:
-    """Return the next state; None where none comes, which makes a stop no less a stop."""
+    """Return the next state that tells what the arms do; None where none comes, which makes a stop
+    no less a stop."""
     with suppress(TimeoutError, RoteError):
         async with asyncio.timeout(_STATE_S):
             async for state in robot.states():
-                return state
+                if state.phase_told:
+                    return state
     return None
 
 

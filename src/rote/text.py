@@ -33,6 +33,7 @@ class Act(StrEnum):
     LIST = "list"
     DELETE = "delete"
     TAKES = "takes"
+    PIPE_CAPTURE = "pipe-capture"
     STAND = "stand"
     GET_UP = "get-up"
     LIE_DOWN = "lie-down"
@@ -63,6 +64,7 @@ IN_PYTHON: Mapping[Act, str] = {
     Act.LIST: "robot.actions()",
     Act.DELETE: "robot.delete(name)",
     Act.TAKES: "rote.motion.files.library",
+    Act.PIPE_CAPTURE: "a pcap file on standard input",
     Act.STAND: "robot.stand()",
     Act.GET_UP: "robot.get_up()",
     Act.LIE_DOWN: "robot.lie_down()",

@@ -9,6 +9,7 @@ COMMANDS: Mapping[Act, str] = {
     Act.LIST: "rote list",
     Act.DELETE: "rote delete NAME",
     Act.TAKES: "rote takes list",
+    Act.PIPE_CAPTURE: "tcpdump -i wlan0 -w - | rote capture -",
     Act.STAND: "rote modes stand",
     Act.GET_UP: "rote a1 stand",
     Act.LIE_DOWN: "rote a1 lie",

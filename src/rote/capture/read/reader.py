@@ -23,6 +23,7 @@ import numpy as np
 from rote.capture.read.compressed import format_of, unpacked
 from rote.capture.read.record_scan import GUARD, Bytes, Ints
 from rote.errors import BadRequestError, DecodeError
+from rote.text import Act, Text
 
 WINDOW = 4 << 20
 MAX_PACKET_BYTES = 1 << 20
@@ -172,7 +173,7 @@ def open_capture(path: Path | str, window: int = WINDOW) -> Capture:
         if sys.stdin is None or sys.stdin.isatty():
             raise BadRequestError(
                 "there is no capture on standard input",
-                "Pipe one in, for example: tcpdump -i wlan0 -w - | rote capture -",
+                Text("Pipe one in, for example: {pipe}", pipe=Act.PIPE_CAPTURE),
             )
         return Capture(sys.stdin.buffer, "standard input", window)
     try:

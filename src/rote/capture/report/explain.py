@@ -92,8 +92,8 @@ def _conclusion(one: Conversation) -> str:
             "Capture from before the app connects, with a client that writes its keys."
         )
     return (
-        f"{said}. The handshake is in this capture, so with the session's key log rote can: "
-        "rote capture FILE --keylog KEYS."
+        f"{said}. The handshake is in this capture, so with the session's key log (--keylog KEYS) "
+        "they can be opened."
     )
 
 
