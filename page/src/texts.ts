@@ -99,6 +99,7 @@ export const TEXTS = {
     title: "Before it moves",
     check: "Check again",
     fine: "Ready: nothing speaks against teaching or playing.",
+    fineToLook: "Nothing speaks against moving it.",
     unknown: "No robot, so nothing to check.",
   },
   joints: {

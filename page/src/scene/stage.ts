@@ -47,7 +47,7 @@ function gaze(model: RobotModel): Gaze {
   if (tall >= long) {
     return { at: new Vector3(0, 0, 0.56 * tall), from: new Vector3(2.35, 0.95, 0.42).normalize(), tall_m: 1.27 * size_m, wide_m: 0.72 * size_m, size_m };
   }
-  return { at: new Vector3(0, 0, 0.5 * tall), from: new Vector3(1.5, 1.75, 0.75).normalize(), tall_m: 1.1 * size_m, wide_m: 1.35 * size_m, size_m };
+  return { at: new Vector3(0, 0, 0.5 * tall), from: new Vector3(1.5, 1.75, 0.75).normalize(), tall_m: 1.3 * size_m, wide_m: 1.5 * size_m, size_m };
 }
 
 /** Pixels per point without a graphics card: while things move, and when they have come to rest. */

@@ -265,7 +265,7 @@ export function RobotScreen() {
       <Connection />
       <section class="card" aria-labelledby="preflight-title">
         <h2 id="preflight-title">{TEXTS.preflight.title}</h2>
-        {connected.value ? <Findings findings={status.value?.findings ?? []} fine={TEXTS.preflight.fine} /> : <p class="muted">{TEXTS.preflight.unknown}</p>}
+        {connected.value ? <Findings findings={status.value?.findings ?? []} fine={can("teach") ? TEXTS.preflight.fine : TEXTS.preflight.fineToLook} /> : <p class="muted">{TEXTS.preflight.unknown}</p>}
         <Anew />
       </section>
       <Health />
