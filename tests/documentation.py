@@ -274,6 +274,8 @@ class Reader:
         match words:
             case ["export", setting]:
                 self._set_up.setenv(*setting.split("=", 1))
+            case ["rote", "sim", "--quirk", "list"]:
+                self._rote(words[1:])
             case ["rote", "sim" | "web", *_]:
                 self._start(words)
             case ["rote", "play", *rest] if "--loop" in rest:

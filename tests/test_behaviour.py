@@ -10,6 +10,7 @@ import pytest
 import virtual
 from rig import FRAMES, WIRES, Rig, rig
 from rote.carrier.impair import Impairment
+from rote.cli.wording import worded
 from rote.errors import (
     BadRequestError,
     NoAnswerError,
@@ -742,7 +743,8 @@ def test_connecting_to_nobody_gives_up_in_time_and_says_what_to_do(wire: str) ->
             assert loop.time() - began < 2.1
         else:
             assert loop.time() - began == pytest.approx(2.0, abs=0.1)
-        assert "rote sim" in caught.value.remedy
+        assert "sim://" in caught.value.remedy
+        assert "rote sim" in worded(caught.value.remedy)
 
     tell(wire, story)
 
@@ -818,7 +820,7 @@ def test_without_a_balanced_standing_nothing_is_taught_or_played(wire: str, mode
                 assert caught.value.code == Code.WRONG_STATE
             findings = await robot.preflight()
             assert findings[0].severity is Severity.ERROR
-            assert "rote modes stand" in findings[0].remedy
+            assert "rote modes stand" in worded(findings[0].remedy)
             assert (await robot.stand()).balanced
             await asyncio.sleep(5.0)  # arms that hung free go back to rest
             assert await robot.preflight() == []

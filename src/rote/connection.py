@@ -254,7 +254,9 @@ _OPENERS: dict[str, Callable[[_Wish, AsyncExitStack], Awaitable[Robot]]] = {
 
 def check_reachable(url: str) -> None:
     """Raise what keeps this computer from the wire that a URL names: a name, a missing package."""
-    if wire_of(url).scheme in SCHEMES:
+    if wire_of(url).in_process:
+        embedded_of(url)
+    elif wire_of(url).scheme in SCHEMES:
         carrier_of(url)
 
 

@@ -8,6 +8,7 @@ import pytest
 
 import virtual
 from a1_rig import LoggedWorld
+from rote.cli.wording import worded
 from rote.connection import connect, connect_a1
 from rote.errors import BadRequestError, NoAnswerError, TimeLimitError
 from rote.findings import Severity
@@ -52,7 +53,7 @@ def test_the_motors_of_a_robot_that_stands_are_left_alone(
             with pytest.raises(BadRequestError, match="stands") as raised:
                 async with motors(only_to_look=only_to_look):
                     raise AssertionError
-            assert "rote a1 lie" in raised.value.remedy
+            assert "rote a1 lie" in worded(raised.value.remedy)
             await asyncio.sleep(2.0)
             assert not was_low(world)
             assert world.high_state().body_height_m > 0.25

@@ -140,7 +140,7 @@ def test_a_robot_on_dds_is_looked_at_from_its_topics_to_its_mode() -> None:
             seen = await doctor.look_at_dds(one.url)
             assert seen.facts["dds"]["robot"]
             assert seen.facts["dds"]["services"] == [
-                "arm", "motion_switcher", "robot_state", "sport",
+                "arm", "motion_switcher", "robot_state", "sport", "voice",
             ]  # fmt: skip
             async with one.connect() as robot:
                 seen.add(await doctor.look_at_robot(robot))

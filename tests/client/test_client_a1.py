@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 
 import virtual
 from a1_rig import LoggedWorld, is_damping
+from rote.cli.wording import worded
 from rote.client.a1 import sender as a1_sender
 from rote.client.a1.client import (
     KEPT_S,
@@ -268,7 +269,7 @@ def test_nobody_there_is_told_with_what_to_check() -> None:
     async def main() -> None:
         with pytest.raises(NoAnswerError, match="no A1 answered") as raised:
             await open_client("a1://127.0.0.1:9?sender=loop", timeout=0.5)
-        assert "rote sim --a1" in raised.value.remedy
+        assert "rote sim --robot a1" in worded(raised.value.remedy)
         with pytest.raises(NoAnswerError, match=r"within 3\.0 s"):  # at either of two ports
             await open_client("a1://127.0.0.77?sender=loop", timeout=3.0)
         with pytest.raises(LinkError, match="cannot be reached"):

@@ -9,6 +9,7 @@ import pytest
 import virtual
 from rig import Rig, rig
 from rote import messages as m
+from rote.cli.wording import worded
 from rote.errors import CautionError, NotBegunError, NotSavedError, RefusedError
 from rote.messages import Phase
 from rote.robot.base import Waiting, Waits
@@ -134,7 +135,7 @@ def test_a_recording_that_the_robot_does_not_list_is_not_called_saved() -> None:
                 await asyncio.sleep(1.0)
         assert not take.saved
         assert take.samples
-        assert "rote takes" in caught.value.remedy
+        assert "rote takes" in worded(caught.value.remedy)
 
     tell(story)
 
@@ -166,7 +167,7 @@ def test_a_full_robot_is_asked_where_somebody_insists() -> None:
         one.fill(15)
         with pytest.raises(CautionError, match="rote refuses") as caught:
             await robot.check_teachable("more")
-        assert "--force" in caught.value.remedy
+        assert "--force" in worded(caught.value.remedy)
         assert not await robot.check_teachable("more", force=True)
 
     tell(story)

@@ -301,7 +301,7 @@ def test_the_database_of_another_program_is_refused_and_unchanged(path: Path) ->
     before = path.read_bytes()
     with pytest.raises(StoreError, match="another program") as caught:
         Store(path)
-    assert "--store" in caught.value.remedy
+    assert "store=FILE" in caught.value.remedy
     assert path.read_bytes() == before
     assert list(path.parent.iterdir()) == [path]
 

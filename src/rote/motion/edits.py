@@ -50,9 +50,9 @@ BRIDGE = Range(0.0, 60.0, "s")
 WAY_BACK = Range(0.01, 60.0, "s")
 OVERLAP = Range(0.001, 600.0, "s")
 WEIGHT = Range(0.0, 1.0, "of the whole")
-VELOCITY = Range(1e-4, 1e3, "rad/s")
-ACCELERATION = Range(1e-3, 1e5, "rad/s2")
-JERK = Range(1e-2, 1e7, "rad/s3")
+VELOCITY = Range(0.02, 1e3, "rad/s")
+ACCELERATION = Range(0.1, 1e5, "rad/s2")
+JERK = Range(1.0, 1e7, "rad/s3")
 
 
 class Kind(StrEnum):
