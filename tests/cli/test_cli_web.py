@@ -111,7 +111,6 @@ def test_it_opens_a_browser_where_there_is_one_and_shows_a_token_it_was_given(
     [
         (["--token", "short"], "guessed"),
         (["--host", ""], "empty"),
-        (["--robot", "a1://127.0.0.1"], "arms of a G1"),
         (["--robot", "foo"], "does not name a wire"),
         (["--host", "203.0.113.7", "--port", "0"], "cannot be used"),
     ],
