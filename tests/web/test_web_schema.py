@@ -85,7 +85,8 @@ def test_no_request_the_document_allows_or_forbids_is_a_server_error(port: int, 
         for operation in sorted(operations, key=lambda each: each.path == "/api/mode"):
             if operation.path not in ELSEWHERE:
                 _try(operation, mode, name, answers)
-    assert answers[200] > 20
+    # Of what is wrong on purpose little is carried out: requests without arguments.
+    assert answers[200] > (20 if mode is GenerationMode.POSITIVE else 5)
     assert answers[404] + answers[409] + answers[422] > 20
 
 
