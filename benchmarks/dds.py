@@ -39,9 +39,9 @@ from rote.sim.world import World
 from rote.wire import hg, rpc
 
 ROUNDS, WARM_UP, REQUESTS = 5, 100, 400
-P50_MOST = 1.2
-DECODE_LEAST = 100.0
-RATE_HZ, SECONDS, MOST_PERCENT = 500.0, 30.0, 25.0
+P50_MAX = 1.2
+DECODE_MIN = 100.0
+RATE_HZ, SECONDS, MAX_PERCENT = 500.0, 30.0, 25.0
 ROBOT, ECHO = 96, 97
 """Domains of their own, far from a real robot's 0."""
 
@@ -235,16 +235,16 @@ def run() -> list[Row]:
         share, report = stream()  # somebody else needed the core
     off = 100.0 * abs(report.rate_hz / RATE_HZ - 1.0)
     return [
-        Row("dds: a request, median", "ms", ours, theirs, "a bare echo", at_most=P50_MOST),
+        Row("dds: a request, median", "ms", ours, theirs, "a bare echo", at_most=P50_MAX),
         Row(
             "dds: joints read a second",
             "k",
             1000.0 / view_us,
             1000.0 / library_us,
             "cyclonedds-python",
-            at_least=DECODE_LEAST,
+            at_least=DECODE_MIN,
         ),
-        Row("dds: stream at 500 Hz, core", "%", share, MOST_PERCENT, "limit", at_most=1),
+        Row("dds: stream at 500 Hz, core", "%", share, MAX_PERCENT, "limit", at_most=1),
         Row("  rate off by", "%", off, 0.1, "limit", at_most=1),
         Row("  poses skipped", "poses", report.missed, RATE_HZ * SECONDS, "all poses"),
         Row("  seconds played", "s", report.seconds, SECONDS, "asked", at_least=1),

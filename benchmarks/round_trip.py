@@ -34,7 +34,7 @@ ROUNDS = 5
 WARM_UP = 300
 REQUESTS = 1000
 SIZE = 63
-P50_MOST = 1.5
+P50_MAX = 1.5
 
 T = TypeVar("T")
 Ask = Callable[[], Awaitable[object]]
@@ -189,7 +189,7 @@ def run() -> list[Row]:
     rows = []
     for where, client_core in (("two cores", cores[0]), ("one core", cores[-1])):
         us = compare(client_core, server_core=cores[-1])
-        goal = P50_MOST if where == "two cores" else None
+        goal = P50_MAX if where == "two cores" else None
         ours, echo = us["rote"], us["echo"]
         plain, quick = us["rote on asyncio"][0], us["echo on rote's loop"][0]
         rows += [

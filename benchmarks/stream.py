@@ -36,7 +36,7 @@ ATTEMPTS = 3
 RATE_HZ = 500.0
 SECONDS = 10.0
 SIZE = 63
-MOST_PERCENT = 5.0
+MAX_PERCENT = 5.0
 WHERE = ((1, "rote's loop"), (1, "asyncio"), (2, "rote's loop"))
 
 T = TypeVar("T")
@@ -182,7 +182,7 @@ def run_on_cores(
     period_ms = 1000.0 / RATE_HZ
     where = f"{loop}, {'one core' if count == 1 else 'two cores'}"
     rows = [
-        Row(f"stream: core at 500 Hz, {where}", "%", share, MOST_PERCENT, "limit", at_most=1),
+        Row(f"stream: core at 500 Hz, {where}", "%", share, MAX_PERCENT, "limit", at_most=1),
         Row("  beside a bare timer", "%", share, timer, "the same loop's timer"),
     ]
     if in_c:

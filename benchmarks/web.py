@@ -38,11 +38,11 @@ from rote.sim.world import World
 SECONDS = 8.0
 WATCHERS = 10
 STOPS = 100
-CORE_MOST = 0.15
-STOP_MOST_MS = 50.0
+CORE_MAX = 0.15
+STOP_MAX_MS = 50.0
 OPENINGS = 3
-OPEN_MOST_S = 4.0
-PAGE_MOST_KB = 1500.0
+OPEN_MAX_S = 4.0
+PAGE_MAX_KB = 1500.0
 ROOT = Path(__file__).parents[1]
 BUILT = ROOT / "src" / "rote" / "web" / "static"
 MEMORY = "sim://g1?store=:memory:"
@@ -197,16 +197,16 @@ def run() -> list[Row]:
         "with a robot elsewhere": asyncio.run(_share_elsewhere()),
     }
     rows = [
-        Row(f"pendant, one browser, {how}", "%", 100 * share, 100 * CORE_MOST, "limit", at_most=1)
+        Row(f"pendant, one browser, {how}", "%", 100 * share, 100 * CORE_MAX, "limit", at_most=1)
         for how, share in shares.items()
     ]
     rows += [
-        Row(f"STOP by {way}, ten watch", "ms", taken, STOP_MOST_MS, "limit", at_most=1)
+        Row(f"STOP by {way}, ten watch", "ms", taken, STOP_MAX_MS, "limit", at_most=1)
         for way, taken in asyncio.run(stop_ms()).items()
     ]
     if (kb := page_kb()) is not None:
-        rows.append(Row("pendant's page, compressed", "kB", kb, PAGE_MOST_KB, "limit", at_most=1))
+        rows.append(Row("pendant's page, compressed", "kB", kb, PAGE_MAX_KB, "limit", at_most=1))
     if (opened := asyncio.run(opening_s())) is not None:
         claim = "opening the pendant to a moving robot"
-        rows.append(Row(claim, "s", opened, OPEN_MOST_S, "limit", at_most=1))
+        rows.append(Row(claim, "s", opened, OPEN_MAX_S, "limit", at_most=1))
     return rows

@@ -13,8 +13,8 @@ const [folder, target] = process.argv.slice(2);
 const UNIT_M = 2e-5; // positions are whole numbers of this
 const CREASE = Math.cos((38 * Math.PI) / 180); // faces that meet at less than this look like one
 const KEEP = 0.18; // of the triangles, at most
-const MOST_TRIANGLES = 4200; // of one file
-const MOST_ERROR_M = 0.0012;
+const MAX_TRIANGLES = 4200; // of one file
+const MAX_ERROR_M = 0.0012;
 
 const SIDED = [
   "hip_pitch_link", "hip_roll_link", "hip_yaw_link", "knee_link", "ankle_pitch_link", "ankle_roll_link", "shoulder_pitch_link",
@@ -57,8 +57,8 @@ function read(file, at = [0, 0, 0]) {
 }
 
 function simplified({ points, index }) {
-  const wanted = 3 * Math.min(MOST_TRIANGLES, Math.ceil((KEEP * index.length) / 3));
-  const [fewer] = MeshoptSimplifier.simplify(index, points, 3, wanted, MOST_ERROR_M / UNIT_M, ["ErrorAbsolute"]);
+  const wanted = 3 * Math.min(MAX_TRIANGLES, Math.ceil((KEEP * index.length) / 3));
+  const [fewer] = MeshoptSimplifier.simplify(index, points, 3, wanted, MAX_ERROR_M / UNIT_M, ["ErrorAbsolute"]);
   return { points, index: fewer };
 }
 

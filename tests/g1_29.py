@@ -12,7 +12,7 @@ REST_RAD = _COLUMNS.rest_rad
 LOWER_RAD = _COLUMNS.lower_rad
 UPPER_RAD = _COLUMNS.upper_rad
 EFFORT_NM = _COLUMNS.effort_nm
-MOST_RAD_S = np.minimum(_COLUMNS.velocity_rad_s, body.MOST_RAD_S)
+MAX_RAD_S = np.minimum(_COLUMNS.velocity_rad_s, body.MAX_RAD_S)
 """How fast a setpoint may move."""
 SOFT_RAD_S = _COLUMNS.family.soft_rad_s
 arm_weight_nm = Arms(G1_29).weight_nm

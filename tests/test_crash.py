@@ -34,8 +34,8 @@ import ctypes, os, signal, sys
 ctypes.CDLL(None).prctl(1, signal.SIGKILL)
 os.execv(sys.executable, [sys.executable, "-m", "rote", *sys.argv[1:]])
 """
-MOST_SAVES = 15
-MOST_DELAY_S = 0.008
+MAX_SAVES = 15
+MAX_DELAY_S = 0.008
 """Several times what a save takes, so that a kill falls anywhere in one, or between two."""
 
 
@@ -172,9 +172,9 @@ def kill_once(
 ) -> None:
     """Save, kill, and compare what is there with what was acknowledged."""
     before = list(lane.expected)
-    saves = [numbered(tally.acknowledged + i) for i in range(MOST_SAVES - len(before))]
+    saves = [numbered(tally.acknowledged + i) for i in range(MAX_SAVES - len(before))]
     after = chance.randrange(min(5, len(saves)))
-    delay_s = chance.uniform(0.0, MOST_DELAY_S)
+    delay_s = chance.uniform(0.0, MAX_DELAY_S)
 
     async def play_out() -> Saver:
         saver = Saver(url_of(process), saves)
@@ -209,7 +209,7 @@ def campaign(folder: Path, kills: int, seed: int) -> Tally:
     def lane_of(turn: int) -> Lane:
         """Return the store whose turn it is; a full one is looked at once more and replaced."""
         lane = lanes[turn % 2]
-        if lane is None or len(lane.expected) == MOST_SAVES:
+        if lane is None or len(lane.expected) == MAX_SAVES:
             if lane is not None:
                 assert lane.found(lane.store) == list(lane.expected)
             lane = lanes[turn % 2] = Lane(folder / f"lane {tally.stores}")

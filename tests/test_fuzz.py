@@ -24,13 +24,13 @@ from rote.model.g1 import Mode
 from rote.session.events import Event, Requested
 from rote.session.memory import REMEMBERED
 from rote.session.stream import Told
-from rote.session.teaching import MOST_PENDING, Role, State, TeachingSession
+from rote.session.teaching import MAX_PENDING, Role, State, TeachingSession
 from rote.wire import teaching as wire
 from rote.wire.teaching import CommandId, Frame, MessageType
 
 SAMPLE = 30_000
 CAMPAIGN = 1_000_000
-MOST_GROWTH_BYTES = 64 * 1024
+MAX_GROWTH_BYTES = 64 * 1024
 """Less than a byte per datagram in the sample, a fifteenth of one in the campaign."""
 
 KEYFRAMES = tuple(
@@ -306,7 +306,7 @@ class Campaign:
             session.reply(event.token, self.rng.choice(REPLIES if listed else REPLIES[:2]))
 
     def check_bounds(self, session: TeachingSession) -> None:
-        assert len(session._pending) <= MOST_PENDING + 4
+        assert len(session._pending) <= MAX_PENDING + 4
         assert len(session._own) <= 4
         assert len(session._memory) <= REMEMBERED
         assert len(session.dropped) <= 16
@@ -322,14 +322,14 @@ class Campaign:
         for datagram in self.take(self.robot):
             self.client.receive(datagram, self.now)
         self.take(self.client)
-        if self.client.state is State.READY and len(self.client._pending) < MOST_PENDING:
+        if self.client.state is State.READY and len(self.client._pending) < MAX_PENDING:
             self.client.request(rng.choice(COMMANDS), self.now)
             self.take(self.client)
 
 
 def check(figures: Figures, count: int) -> None:
     assert figures.datagrams == count
-    assert figures.grown_bytes < MOST_GROWTH_BYTES
+    assert figures.grown_bytes < MAX_GROWTH_BYTES
     # The rain went through: everything that can be said was read, and everything happened.
     assert figures.read["frame"] > count // 3
     assert {kind.__name__ for kind in wire._ENCODERS} <= figures.read.keys()

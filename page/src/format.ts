@@ -3,7 +3,7 @@
 import { TEXTS } from "./texts";
 
 const DEGREES = 180 / Math.PI;
-const MOST_NAME_BYTES = 31;
+const MAX_NAME_BYTES = 31;
 /** A first word that is a file, an address or a name of a program: it keeps its letters. */
 const SPELT = /^[^\s.]*[./\\:_][^\s.]/;
 
@@ -76,7 +76,7 @@ export function freeName(wanted: string, taken: readonly string[]): string {
 /** Return what speaks against a name; empty where nothing does. */
 export function badName(name: string): string {
   if (!name.trim()) return TEXTS.nameMissing;
-  return new TextEncoder().encode(name.trim()).length > MOST_NAME_BYTES ? TEXTS.nameLong : "";
+  return new TextEncoder().encode(name.trim()).length > MAX_NAME_BYTES ? TEXTS.nameLong : "";
 }
 
 /** Return the text with a capital first letter and a full stop, in words that suit the page. */

@@ -234,7 +234,7 @@ def test_a_long_gif_has_fewer_pictures_a_second(
 def test_a_motion_of_minutes_keeps_its_time_within_the_pictures_there_are(seconds: float) -> None:
     step_s = round(100 / figure._usual_hz(seconds)) / 100
     assert step_s <= 1.0
-    assert seconds / step_s < (figure.USUAL_PICTURES if seconds < 190 else figure.MOST_PICTURES + 1)
+    assert seconds / step_s < (figure.USUAL_PICTURES if seconds < 190 else figure.MAX_PICTURES + 1)
 
 
 def test_one_sample_makes_a_gif_that_stands_still(tmp_path: Path) -> None:

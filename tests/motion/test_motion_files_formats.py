@@ -142,7 +142,7 @@ def test_words_that_no_file_can_hold_leave_none(tmp_path: Path, suffix: str) -> 
 def test_a_file_larger_than_is_read_is_not_written(
     tmp_path: Path, suffix: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(disk, "MOST_BYTES", 1000)
+    monkeypatch.setattr(disk, "MAX_BYTES", 1000)
     with pytest.raises(BadRequestError, match="read at most"):
         files.save(waving(), tmp_path / f"take{suffix}")
     assert list(tmp_path.iterdir()) == []
@@ -261,7 +261,7 @@ def test_joints_need_one_name_each(tmp_path: Path, suffix: str, names: tuple[str
 def test_a_huge_file_is_refused_before_it_is_read(tmp_path: Path, suffix: str) -> None:
     path = tmp_path / f"take{suffix}"
     path.touch()
-    os.truncate(path, disk.MOST_BYTES + 1)
+    os.truncate(path, disk.MAX_BYTES + 1)
     with pytest.raises(BadRequestError, match=r"^\S+ cannot be read: .*at most 256 MB") as caught:
         files.load(path)
     assert caught.value.remedy
@@ -287,7 +287,7 @@ def test_too_many_samples_are_refused(
     path = tmp_path / f"take{suffix}"
     files.save(waving(), path)
     for module in (document, csv_file, json_file, mcap_file, files):
-        monkeypatch.setattr(module, "MOST_SAMPLES", 50)
+        monkeypatch.setattr(module, "MAX_SAMPLES", 50)
     with pytest.raises(BadRequestError, match="more than"):
         files.load(path)
     with pytest.raises(BadRequestError, match="more than"):
@@ -471,7 +471,7 @@ def header(shape: str) -> bytes:
 @pytest.mark.parametrize(
     ("make", "problem"),
     [
-        (lambda: packed("times_s.npy", bytes(disk.MOST_BYTES + 1)), "unpacks to 256 MB"),
+        (lambda: packed("times_s.npy", bytes(disk.MAX_BYTES + 1)), "unpacks to 256 MB"),
         (lambda: packed("times_s.npy", header("(10**30,)")), "cannot be read as NPZ"),
         (lambda: packed("times_s.npy", header("(99999999999,)")), "cannot be read as NPZ"),
         (lambda: packed("x.txt", b"hello"), "no array 'names'"),

@@ -13,7 +13,7 @@ from rote.messages import Interpolation
 from rote.model.g1 import G1, G1_29, G1_REST_RAD, TAUGHT_JOINTS
 from rote.motion.hands import hand_error, levers_m
 from rote.motion.interpolate import sample_keyframes
-from rote.motion.keyframes import LEAST_HAND_MM, Compressed, compress_to_bound, compress_to_budget
+from rote.motion.keyframes import MIN_HAND_MM, Compressed, compress_to_bound, compress_to_budget
 from rote.motion.kinematics import kinematics_of
 from rote.motion.track import Array, Track
 
@@ -93,9 +93,9 @@ def test_a_tighter_bound_for_the_hands_costs_keyframes_and_a_wide_one_none() -> 
 
 @pytest.mark.parametrize("seed", range(2))
 def test_the_tightest_bound_for_the_hands_can_be_kept(seed: int) -> None:
-    found = compress_to_bound(waving(seed), 0.3, Interpolation.LINEAR, hand_mm=LEAST_HAND_MM)
+    found = compress_to_bound(waving(seed), 0.3, Interpolation.LINEAR, hand_mm=MIN_HAND_MM)
     assert found.hand is not None
-    assert found.hand.error_mm <= LEAST_HAND_MM
+    assert found.hand.error_mm <= MIN_HAND_MM
 
 
 @pytest.mark.parametrize("hand_mm", [0.0, -1.0, np.nan, np.inf])

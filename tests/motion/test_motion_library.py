@@ -412,7 +412,7 @@ def test_takes_are_sketched_until_enough_was_read(
     for name, count in (("a", 60), ("b", 50), ("c", 40)):
         library.save(waving(count), name)
     assert set(library.sketches(library.list())) == {"a", "b", "c"}
-    monkeypatch.setattr(library_module, "MOST_SKETCHED", 100)
+    monkeypatch.setattr(library_module, "MAX_SKETCHED", 100)
     assert set(library.sketches(library.list())) == {"a", "c"}
 
 

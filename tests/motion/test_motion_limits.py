@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from rote.errors import UnsafeMotionError
 from rote.model.g1 import G1_JOINTS
 from rote.motion.limits import (
-    MOST_PLAYED_RAD_S,
+    MAX_PLAYED_RAD_S,
     TOLERANCE_RAD,
     check_positions,
     check_speeds,
@@ -20,7 +20,7 @@ from rote.motion.limits import (
 ELBOWS = (G1_JOINTS[18], G1_JOINTS[25])
 """Both reach from -1.0472 to 2.0944 rad."""
 TIMES_S = np.array([10.0, 10.1, 10.3, 10.4])
-MOST_RAD_S = np.array([5.0, 8.0])
+MAX_RAD_S = np.array([5.0, 8.0])
 
 
 def test_positions_inside_the_limits_pass() -> None:
@@ -70,7 +70,7 @@ def test_the_fastest_joint_is_named_with_the_moment_it_begins_and_its_speed() ->
     # The left one is 1.0 rad/s too fast at first, the right one then 1.1, over 0.2 s.
     poses = np.array([[0.0, 0.0], [0.6, 0.0], [0.6, 1.82], [0.6, 1.82]])
     with pytest.raises(UnsafeMotionError) as caught:
-        check_speeds(TIMES_S, poses, ELBOWS, MOST_RAD_S)
+        check_speeds(TIMES_S, poses, ELBOWS, MAX_RAD_S)
     assert caught.value.joint == "right_elbow_joint"
     assert caught.value.time_s == 10.1
     assert caught.value.reason == "9.1 rad/s, allowed 8.0 rad/s"
@@ -79,7 +79,7 @@ def test_the_fastest_joint_is_named_with_the_moment_it_begins_and_its_speed() ->
 def test_each_joint_has_its_own_speed_limit() -> None:
     times_s, poses = np.array([0.0, 0.1]), np.array([[0.0, 0.0], [0.55, 0.75]])
     with pytest.raises(UnsafeMotionError) as caught:
-        check_speeds(times_s, poses, ELBOWS, MOST_RAD_S)
+        check_speeds(times_s, poses, ELBOWS, MAX_RAD_S)
     assert caught.value.joint == "left_elbow_joint"
     check_speeds(times_s, poses, ELBOWS, np.array([6.0, 8.0]))
 
@@ -87,7 +87,7 @@ def test_each_joint_has_its_own_speed_limit() -> None:
 def test_moving_back_fast_is_as_unsafe_as_moving_forth() -> None:
     times_s, poses = np.array([0.0, 0.1]), np.array([[1.0, 0.0], [0.0, 0.0]])
     with pytest.raises(UnsafeMotionError, match=r"left_elbow_joint at 0\.00 s: 10\.0 rad/s"):
-        check_speeds(times_s, poses, ELBOWS, MOST_RAD_S)
+        check_speeds(times_s, poses, ELBOWS, MAX_RAD_S)
 
 
 def test_a_speed_just_at_its_limit_passes() -> None:
@@ -98,7 +98,7 @@ def test_a_speed_just_at_its_limit_passes() -> None:
 def test_no_samples_are_safe_and_one_has_no_speed(count: int) -> None:
     poses = np.zeros((count, 2))
     check_positions(TIMES_S[:count], poses, ELBOWS)
-    check_speeds(TIMES_S[:count], poses, ELBOWS, MOST_RAD_S)
+    check_speeds(TIMES_S[:count], poses, ELBOWS, MAX_RAD_S)
 
 
 def test_one_sample_outside_its_range_is_still_unsafe() -> None:
@@ -128,5 +128,5 @@ def test_a_motion_is_refused_exactly_when_some_joint_leaves_its_range(
 
 def test_nothing_is_played_faster_than_its_motor_or_than_is_wise() -> None:
     slow = replace(G1_JOINTS[18], velocity_rad_s=3.0)
-    assert most_played_rad_s([slow, G1_JOINTS[25]]).tolist() == [3.0, MOST_PLAYED_RAD_S]
-    assert most_played_rad_s(G1_JOINTS).max() == MOST_PLAYED_RAD_S
+    assert most_played_rad_s([slow, G1_JOINTS[25]]).tolist() == [3.0, MAX_PLAYED_RAD_S]
+    assert most_played_rad_s(G1_JOINTS).max() == MAX_PLAYED_RAD_S

@@ -283,7 +283,7 @@ def test_a_bad_sample_is_refused_and_the_take_goes_on(
 def test_a_recording_does_not_grow_for_ever(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(take_writer, "MOST_SAMPLES", 2)
+    monkeypatch.setattr(take_writer, "MAX_SAMPLES", 2)
     with TakeWriter(tmp_path / "wave.mcap", NAMES) as writer:
         writer.add(0.0, [0.0] * 3)
         writer.add(1.0, [0.0] * 3)
@@ -672,7 +672,7 @@ def test_a_chunk_is_never_larger_than_it_may_be() -> None:
 def test_all_chunks_together_are_bounded(take: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rows = [(TOPIC, number * 10**9, NAMES, [0.0] * 3) for number in range(50)]
     foreign(take, rows, compression=CompressionType.ZSTD)
-    monkeypatch.setattr(disk, "MOST_BYTES", 4000)
+    monkeypatch.setattr(disk, "MAX_BYTES", 4000)
     assert take.stat().st_size < 4000
     with pytest.raises(BadRequestError, match="too large"):
         load_mcap(take)

@@ -11,7 +11,7 @@ from rote.messages import Interpolation
 from rote.model.g1 import G1_29
 from rote.motion.check import check
 from rote.motion.interpolate import minimum_jerk, sample
-from rote.motion.limits import MOST_PLAYED_RAD_S, RETIME_RAD_S2, RETIME_RAD_S3
+from rote.motion.limits import MAX_PLAYED_RAD_S, RETIME_RAD_S2, RETIME_RAD_S3
 from rote.motion.retime import FINER, TOLERANCE_RAD, retime
 from rote.motion.spline import curve
 from rote.motion.track import Array, Mark, Track
@@ -129,7 +129,7 @@ def test_a_wave_of_all_joints_meets_the_usual_limits_and_those_of_a_check(
 ) -> None:
     track = wave(noise_rad=noise_rad)
     done = retime(track)
-    assert_limits_hold(done, MOST_PLAYED_RAD_S, RETIME_RAD_S2, RETIME_RAD_S3)
+    assert_limits_hold(done, MAX_PLAYED_RAD_S, RETIME_RAD_S2, RETIME_RAD_S3)
     assert_on_path(done, track)
     kinds = {finding.kind for finding in check(done, contact=False).findings}
     assert not kinds & {FindingKind.VELOCITY, FindingKind.ACCELERATION, FindingKind.GAP}

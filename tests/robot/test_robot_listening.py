@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import virtual
 from a1_rig import pair
 from rote.errors import PeerLostError, ProtectionError
-from rote.robot.listening import MOST_WAITING, arriving
+from rote.robot.listening import MAX_WAITING, arriving
 from rote.session.a1 import Level
 
 LOST = PeerLostError("the robot was switched off")
@@ -32,7 +32,7 @@ class Voice:
             listener(what)
 
 
-@given(st.lists(st.integers(0, 2 * MOST_WAITING), min_size=1, max_size=4))
+@given(st.lists(st.integers(0, 2 * MAX_WAITING), min_size=1, max_size=4))
 def test_who_is_slow_gets_the_newest_states_in_order_and_then_the_loss(bursts: list[int]) -> None:
     async def story() -> None:
         states, losses = Voice(), Voice()
@@ -46,7 +46,7 @@ def test_who_is_slow_gets_the_newest_states_in_order_and_then_the_loss(bursts: l
             for number in range(told, told + burst):
                 states.say(number)
             told += burst
-            newest = range(told)[-min(burst, MOST_WAITING) :] if burst else []
+            newest = range(told)[-min(burst, MAX_WAITING) :] if burst else []
             assert [await anext(heard) for _ in newest] == list(newest)
         states.say(told)
         losses.say(LOST)
@@ -64,14 +64,14 @@ def test_a_loss_is_heard_even_where_nobody_took_a_state() -> None:
         heard = arriving(states.on, losses.on)
         first = asyncio.create_task(cast("Any", anext(heard)))
         await asyncio.sleep(0)
-        for number in range(MOST_WAITING):
+        for number in range(MAX_WAITING):
             states.say(number)
         losses.say(LOST)
         got = [await first]
         with pytest.raises(PeerLostError):
             while True:
                 got.append(await anext(heard))
-        assert got == list(range(1, MOST_WAITING))
+        assert got == list(range(1, MAX_WAITING))
 
     virtual.run(story())
 

@@ -12,7 +12,7 @@ from rote.messages import Phase, StreamPose
 from rote.model.dex3 import DEX3
 from rote.model.family import Build, numbered, wearing
 from rote.model.g1 import G1, G1_23, G1_29, G1_JOINTS, G1_REST_RAD, TAUGHT_JOINTS
-from rote.session.arm_stream import FADE_HZ, FADE_MOST_S, ArmStream, Setpoint
+from rote.session.arm_stream import FADE_HZ, FADE_MAX_S, ArmStream, Setpoint
 
 UPPER_BODY = range(12, 29)
 HERE = tuple(n / 100 for n in range(29))
@@ -65,7 +65,7 @@ def test_from_anywhere_the_arms_are_let_go_of_without_a_jump(
     last = stream.follow(pose(weight, start + step), apart_s)
     faded = stream.fade()
     assert faded[-1].weight == 0.0
-    assert 0.5 * FADE_HZ <= len(faded) <= FADE_MOST_S * FADE_HZ
+    assert 0.5 * FADE_HZ <= len(faded) <= FADE_MAX_S * FADE_HZ
     weights = np.array([last.weight, *(told.weight for told in faded)])
     assert (np.diff(weights) <= 1e-9).all()
     assert (weights >= 0.0).all()

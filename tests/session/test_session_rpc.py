@@ -23,10 +23,10 @@ from rote.errors import BadRequestError, LocalProtocolError
 from rote.session.events import Opened, PeerLost, Unanswered
 from rote.session.rpc import (
     LIMITS_S,
-    MOST_ANSWERS,
-    MOST_IN_ONE,
-    MOST_PENDING,
-    MOST_TOPICS,
+    MAX_ANSWERS,
+    MAX_IN_ONE,
+    MAX_PENDING,
+    MAX_TOPICS,
     REMEMBERED,
     TRANSITIONS,
     Answered,
@@ -217,8 +217,8 @@ def test_a_client_that_is_challenged_again_answers_again_and_stays_ready() -> No
 def test_a_client_does_not_answer_doubts_for_ever() -> None:
     client = new_client()
     hear(client, Validation(CHALLENGE), *[NEEDED] * 50)
-    assert said(client) == [ANSWER] * MOST_ANSWERS
-    assert client.dropped["doubt beyond reason"] == 51 - MOST_ANSWERS
+    assert said(client) == [ANSWER] * MAX_ANSWERS
+    assert client.dropped["doubt beyond reason"] == 51 - MAX_ANSWERS
     hear(client, OK, NEEDED)
     assert said(client) == [ANSWER]
 
@@ -230,7 +230,7 @@ def test_two_ends_that_cannot_agree_come_to_rest() -> None:
     ends.robot.outgoing()
     hear(ends.client, Validation("what the robot never said"))
     ends.exchange()
-    assert ends.robot.dropped["wrong answer"] == MOST_ANSWERS
+    assert ends.robot.dropped["wrong answer"] == MAX_ANSWERS
     assert ends.client.state is State.ANSWERED
     ends.wait(10)
     assert ends.client.events() == [PeerLost(5.0)]
@@ -532,12 +532,12 @@ def test_each_end_does_only_what_is_its_own() -> None:
 
 def test_more_requests_than_can_wait_are_refused_to_the_asker_but_a_stop_is_not() -> None:
     client = ready_client()
-    for _ in range(MOST_PENDING):
+    for _ in range(MAX_PENDING):
         client.request(READ, START)
     with pytest.raises(LocalProtocolError, match="already waiting"):
         client.request(READ, START)
     client.request(rpc.STOP_TAUGHT, START)
-    assert len(client.outgoing()) == MOST_PENDING + 1
+    assert len(client.outgoing()) == MAX_PENDING + 1
 
 
 def test_a_request_that_may_not_be_asked_changes_nothing() -> None:
@@ -825,11 +825,11 @@ def test_an_answer_that_cannot_be_sent_can_be_given_again() -> None:
 
 def test_a_robot_asked_too_much_says_so_and_forgets_the_oldest() -> None:
     robot = ready_robot()
-    for number in range(MOST_PENDING + 1):
+    for number in range(MAX_PENDING + 1):
         hear(robot, READ.request(number))
-    assert len(asked(robot)) == MOST_PENDING
-    assert said(robot) == [answer(READ.request(MOST_PENDING), code=3202)]
-    for number in range(MOST_PENDING + 1, REMEMBERED + 10):
+    assert len(asked(robot)) == MAX_PENDING
+    assert said(robot) == [answer(READ.request(MAX_PENDING), code=3202)]
+    for number in range(MAX_PENDING + 1, REMEMBERED + 10):
         hear(robot, READ.request(number))
     assert len(robot._memory) == REMEMBERED
 
@@ -948,7 +948,7 @@ def test_a_topic_that_cannot_be_is_refused_and_not_remembered() -> None:
 
 def test_there_is_a_measure_to_topics() -> None:
     client, robot = ready_client(), ready_robot()
-    for number in range(MOST_TOPICS):
+    for number in range(MAX_TOPICS):
         client.subscribe(f"rt/{number}")
         hear(robot, Subscription(f"rt/{number}"))
     robot.events()
@@ -958,7 +958,7 @@ def test_there_is_a_measure_to_topics() -> None:
     with pytest.raises(LocalProtocolError, match="topics"):
         client.subscribe("rt/more")
     client.subscribe("rt/7")
-    assert all(robot.wants(f"rt/{number}") for number in range(MOST_TOPICS))
+    assert all(robot.wants(f"rt/{number}") for number in range(MAX_TOPICS))
     assert not robot.wants("rt/more")
 
 
@@ -1209,7 +1209,7 @@ def test_a_long_answer_goes_in_parts_and_in_parts_again_when_the_request_is_repe
     request = READ.request(7)
     hear(robot, request)
     (question,) = asked(robot)
-    robot.reply(question.token, 0, "x" * (2 * MOST_IN_ONE + 1))
+    robot.reply(question.token, 0, "x" * (2 * MAX_IN_ONE + 1))
     parts = said(robot)
     assert [(p.index, p.count) for p in parts if isinstance(p, Chunk)] == [
         (1, 3),

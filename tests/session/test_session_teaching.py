@@ -35,7 +35,7 @@ from rote.session.memory import REMEMBERED
 from rote.session.stream import Told
 from rote.session.teaching import (
     INITIALISATION,
-    MOST_PENDING,
+    MAX_PENDING,
     Role,
     State,
     TeachingSession,
@@ -570,7 +570,7 @@ def test_a_late_answer_to_a_request_that_was_given_up_is_dropped() -> None:
 
 def test_more_requests_than_can_wait_are_refused_to_the_asker() -> None:
     ends = connected()
-    for _ in range(MOST_PENDING):
+    for _ in range(MAX_PENDING):
         ends.client.request(m.ListActions(), ends.now)
     with pytest.raises(LocalProtocolError, match="already waiting"):
         ends.client.request(m.ListActions(), ends.now)
@@ -579,7 +579,7 @@ def test_more_requests_than_can_wait_are_refused_to_the_asker() -> None:
 @pytest.mark.parametrize("end", [m.StopMotion(), m.ExitTeaching()], ids=called)
 def test_a_stop_can_always_be_asked_however_much_is_waiting(end: m.Command) -> None:
     ends = connected()
-    for _ in range(MOST_PENDING):
+    for _ in range(MAX_PENDING):
         ends.client.request(m.ListActions(), ends.now)
     ends.client.outgoing()
     token = ends.client.request(end, ends.now)

@@ -15,7 +15,7 @@ from rote.session.a1 import A1Session, Jumped, Learned, Level, Reported, Timing
 from rote.session.events import PeerLost
 from rote.session.teaching import Role
 from rote.sim.a1.faults import parse_a1_fault
-from rote.sim.a1.simulator import MOST_CLIENTS, A1Simulator, A1World
+from rote.sim.a1.simulator import MAX_CLIENTS, A1Simulator, A1World
 from rote.wire.a1 import codec as wire
 from rote.wire.a1 import values as a1_values
 from rote.wire.a1.motors import MotorCmds
@@ -287,12 +287,12 @@ def test_too_many_clients_are_turned_away() -> None:
         async with A1Simulator(A1World()) as robot:
             command = wire.encode(HighCmd(), robot.dialect)
             links = []
-            for _ in range(MOST_CLIENTS + 2):
+            for _ in range(MAX_CLIENTS + 2):
                 link = await open_link(f"udp://127.0.0.1:{robot.ports.high}", lambda _: None)
                 link.send(command)
                 links.append(link)
             await asyncio.sleep(0.05)
-            assert (robot.clients, robot.refused) == (MOST_CLIENTS, 2)
+            assert (robot.clients, robot.refused) == (MAX_CLIENTS, 2)
             for link in links:
                 link.close()
             await asyncio.sleep(2.0)

@@ -15,7 +15,7 @@ from rote.sim.world import World
 from rote.wire import rpc
 
 ANSWER_S = 0.33
-MOST_START_S, LEAST_LINGER_S, MOST_LINGER_S = 0.74, 0.25, 0.9
+MAX_START_S, MIN_LINGER_S, MAX_LINGER_S = 0.74, 0.25, 0.9
 MakeServices = Callable[..., Services]
 
 
@@ -78,7 +78,7 @@ def test_starts_are_as_late_as_in_the_logs() -> None:
     chance = np.random.default_rng(1)
     drawn = np.array([LOGGED.start_delay_s(chance) for _ in range(20_000)])
     assert 0.0 <= drawn.min() < 0.02
-    assert 0.7 < drawn.max() <= MOST_START_S
+    assert 0.7 < drawn.max() <= MAX_START_S
     assert float(np.mean(drawn > 0.5)) == pytest.approx(2 / 15, abs=0.01)
     lingers = np.array([LOGGED.linger_for_s(chance) for _ in range(20_000)])
     assert (lingers.min(), lingers.max()) == pytest.approx((0.25, 0.9), abs=0.01)
@@ -91,7 +91,7 @@ def test_a_play_begins_only_after_its_answer(make: MakeServices, seed: int) -> N
     before = services.world.body.setpoint_rad
     assert ask(services, rpc.play_taught("mine")) == Answer(0, delay_s=ANSWER_S)
     waited_s = seconds_of(services, 0)
-    assert ANSWER_S <= waited_s <= ANSWER_S + MOST_START_S + 0.02
+    assert ANSWER_S <= waited_s <= ANSWER_S + MAX_START_S + 0.02
     assert np.abs(services.world.body.setpoint_rad - before).max() < 1e-3, "it stood still so far"
     assert doing(services) == 100
     services.world.advance(1.5)
@@ -140,7 +140,7 @@ def test_after_a_teaching_the_state_lingers_then_the_arms_are_released(
     teach(services)
     assert not services.world.state().arms_soft, "the arms hold from the stop on"
     lingered_s = seconds_of(services, -1)
-    assert LEAST_LINGER_S <= lingered_s <= MOST_LINGER_S + 0.02
+    assert MIN_LINGER_S <= lingered_s <= MAX_LINGER_S + 0.02
     assert seconds_of(services, 99) == pytest.approx(RELEASE_S, abs=0.02)
     assert doing(services) == 0
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from g1_29 import EFFORT_NM, LOWER_RAD, MOST_RAD_S, REST_RAD, UPPER_RAD, arm_weight_nm
+from g1_29 import EFFORT_NM, LOWER_RAD, MAX_RAD_S, REST_RAD, UPPER_RAD, arm_weight_nm
 from rote.model.g1 import G1_29, G1_JOINTS, HAND_COM_M, HAND_MASS_KG, LEFT_ARM, RIGHT_ARM
 from rote.motion.track import Array
 from rote.sim.arms import GRAVITY_M_S2
@@ -291,16 +291,16 @@ def test_the_setpoint_moves_no_faster_than_its_limit(body: Body) -> None:
         before = body.setpoint_rad
         body.step(step * STEP_S, target, STILL)
         moved = np.abs(body.setpoint_rad - before)
-        assert (moved <= MOST_RAD_S * STEP_S + 1e-12).all()
+        assert (moved <= MAX_RAD_S * STEP_S + 1e-12).all()
         if step == 0:
-            np.testing.assert_allclose(moved[target != before], (MOST_RAD_S * STEP_S)[0])
+            np.testing.assert_allclose(moved[target != before], (MAX_RAD_S * STEP_S)[0])
     np.testing.assert_allclose(body.setpoint_rad, target)
 
 
 def test_the_setpoint_limit_is_below_what_every_joint_can_do() -> None:
     able = np.array([joint.velocity_rad_s for joint in G1_JOINTS])
-    assert (able >= MOST_RAD_S).all()
-    assert MOST_RAD_S.max() == 12.0
+    assert (able >= MAX_RAD_S).all()
+    assert MAX_RAD_S.max() == 12.0
 
 
 def test_no_motor_gives_more_than_its_torque(body: Body) -> None:

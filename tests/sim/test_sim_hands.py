@@ -17,7 +17,7 @@ from rote.sim.hands import SCRIPTS, ScriptedHand
 
 EVERY = sorted(SCRIPTS)
 DURATIONS_S = [0.3, 0.31, 0.5, 0.9, 1.3, 2.0, 2.5, 3.0, 4.7, 10.0, 30.0]
-MOST_RAD_S = 10.0
+MAX_RAD_S = 10.0
 
 
 def poses_of(hand: ScriptedHand, step_s: float) -> Array:
@@ -30,7 +30,7 @@ def check_is_bearable(name: str, seconds: float) -> None:
     step_s = seconds / (len(poses) - 1)
     assert (poses >= LOWER_RAD).all()
     assert (poses <= UPPER_RAD).all()
-    assert np.abs(np.diff(poses, axis=0)).max() / step_s < MOST_RAD_S
+    assert np.abs(np.diff(poses, axis=0)).max() / step_s < MAX_RAD_S
 
 
 def taught(name: str, seconds: float) -> Track:
@@ -129,7 +129,7 @@ def test_a_grip_is_the_pose_with_a_small_tremor_on_the_joints_held(name: str) ->
     assert np.abs(tremor.mean(axis=0)).max() < 2e-4
     assert (grips[:, held] >= LOWER_RAD[held]).all()
     assert (grips[:, held] <= UPPER_RAD[held]).all()
-    assert np.abs(np.diff(grips[:, held], axis=0)).max() / 0.003 < MOST_RAD_S
+    assert np.abs(np.diff(grips[:, held], axis=0)).max() / 0.003 < MAX_RAD_S
 
 
 def test_the_tremor_is_repeated_by_its_seed_and_only_by_it() -> None:

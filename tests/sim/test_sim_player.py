@@ -15,12 +15,12 @@ from rote.model.g1 import G1_29, TAUGHT_JOINTS
 from rote.motion.track import Array
 from rote.sim.body import STEP_S
 from rote.sim.hands import ScriptedHand
-from rote.sim.player import BRAKE_S, SOFT_LEAST_S, Playback, Setpoint, soft_move
+from rote.sim.player import BRAKE_S, SOFT_MIN_S, Playback, Setpoint, soft_move
 from rote.sim.refusal import RefusalError
 from rote.sim.store import StoredAction
 
 EVERY = list(Interpolation)
-MOST_RAD_S = 10.0
+MAX_RAD_S = 10.0
 ROUNDING = 1e-9
 ELBOW = 25
 
@@ -70,7 +70,7 @@ def speeds_between(start_rad: Array, setpoints: Sequence[Setpoint]) -> Array:
 
 def check_never_jumps(start_rad: Array, setpoints: Sequence[Setpoint]) -> None:
     for speed, setpoint in zip(speeds_between(start_rad, setpoints), setpoints, strict=True):
-        most = MOST_RAD_S if setpoint.phase is Phase.PLAYING else SOFT_RAD_S
+        most = MAX_RAD_S if setpoint.phase is Phase.PLAYING else SOFT_RAD_S
         assert speed <= most + ROUNDING, f"{speed} rad/s while {setpoint.phase.name}"
 
 
@@ -84,7 +84,7 @@ def test_a_soft_move_arrives_and_is_never_faster_than_soft(start: float, end: fl
     np.testing.assert_allclose(poses[-1], there, atol=1e-12)
     speeds = np.abs(np.diff(np.vstack([here, poses]), axis=0)) / STEP_S
     assert speeds.max() <= SOFT_RAD_S + ROUNDING
-    assert len(poses) * STEP_S >= SOFT_LEAST_S - ROUNDING
+    assert len(poses) * STEP_S >= SOFT_MIN_S - ROUNDING
 
 
 def test_a_long_soft_move_uses_the_speed_it_may_have() -> None:
@@ -331,7 +331,7 @@ def test_a_second_stop_does_not_jump_either(again_after: int) -> None:
     start = [*begun, *stopped][-1]
     playback.stop()
     setpoints = run(playback)
-    assert speeds_between(start.pose_rad, setpoints).max() <= MOST_RAD_S
+    assert speeds_between(start.pose_rad, setpoints).max() <= MAX_RAD_S
     np.testing.assert_allclose(setpoints[-1].pose_rad, REST_RAD, atol=1e-12)
 
 

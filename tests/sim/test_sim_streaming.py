@@ -27,7 +27,7 @@ ANN, BOB = "ann", "bob"
 TAUGHT = list(TAUGHT_JOINTS)
 REST = REST_RAD[TAUGHT]
 ELBOW = TAUGHT_JOINTS.index(25)
-MOST_RAD_S = 10.0
+MAX_RAD_S = 10.0
 MakeWorld = Callable[..., World]
 
 
@@ -344,7 +344,7 @@ def test_whatever_is_streamed_no_setpoint_leaves_its_limits_or_is_too_fast(
     while (setpoint := streamed.step()) is not None:  # silence brings it home
         rows.append(setpoint.pose_rad)
     assert ((np.array(rows) >= LOWER_RAD) & (np.array(rows) <= UPPER_RAD)).all()
-    assert np.abs(np.diff(rows, axis=0)).max() <= MOST_RAD_S * STEP_S + 1e-9
+    assert np.abs(np.diff(rows, axis=0)).max() <= MAX_RAD_S * STEP_S + 1e-9
     assert np.abs(rows[-1] - REST_RAD).max() < 1e-9
     assert len(troubles) <= 1
     assert not streamed.following

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from websockets.exceptions import InvalidStatus
 
 from rote.web import clients as clients_module
-from rote.web.clients import IDLE_SILENCE_S, MOST_CLIENTS, SILENCE_S, Client, Clients, Outbox
+from rote.web.clients import IDLE_SILENCE_S, MAX_CLIENTS, SILENCE_S, Client, Clients, Outbox
 from rote.web.problems import ProblemError
 from virtual import run
 from web.pendant import one_browser, pendant, teach
@@ -100,9 +100,9 @@ def test_who_reloads_is_who_it_was_and_who_stays_away_is_forgotten() -> None:
 
 def test_there_is_room_for_many_and_not_for_all() -> None:
     clients = Clients(Clock())
-    for _ in range(MOST_CLIENTS):
+    for _ in range(MAX_CLIENTS):
         clients.join()
-    with pytest.raises(ProblemError, match=str(MOST_CLIENTS)):
+    with pytest.raises(ProblemError, match=str(MAX_CLIENTS)):
         clients.join()
 
 
@@ -297,7 +297,7 @@ def test_nonsense_on_the_socket_is_no_stop_and_no_end(tmp_path: Path, text: str 
 def test_one_browser_too_many_is_turned_away(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(clients_module, "MOST_CLIENTS", 2)
+    monkeypatch.setattr(clients_module, "MAX_CLIENTS", 2)
 
     async def story() -> None:
         async with pendant(tmp_path) as server:

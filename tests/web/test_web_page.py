@@ -12,7 +12,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "page"
 BUILT = ROOT / "src" / "rote" / "web" / "static"
-MOST_BYTES = 1_500_000
+MAX_BYTES = 1_500_000
 
 
 def _missing() -> str:
@@ -43,7 +43,7 @@ def test_the_pages_own_tests_and_types_are_right(tool: tuple[str, ...]) -> None:
 @needs_page
 def test_the_page_is_small_and_loads_nothing_from_elsewhere() -> None:
     files = [path for path in BUILT.rglob("*") if path.is_file() and path.name != ".stamp"]
-    assert sum(len(gzip.compress(path.read_bytes())) for path in files) < MOST_BYTES
+    assert sum(len(gzip.compress(path.read_bytes())) for path in files) < MAX_BYTES
     shown = (BUILT / "index.html").read_text(encoding="utf-8")
     asked = re.findall(r'(?:src|href)="([^"]+)"', shown)
     assert asked

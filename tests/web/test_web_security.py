@@ -14,7 +14,7 @@ from rote.errors import BadRequestError, LinkError
 from rote.motion.files.library import Library
 from rote.web.app import create_app
 from rote.web.hub import Start
-from rote.web.security import MOST_UPLOAD_BYTES, Gate, is_loopback, new_token
+from rote.web.security import MAX_UPLOAD_BYTES, Gate, is_loopback, new_token
 from rote.web.serve import link, listen, picture
 from rote.web.takes import Shelf
 from virtual import run
@@ -254,7 +254,7 @@ def test_who_does_not_say_how_much_is_cut_off_all_the_same(tmp_path: Path) -> No
             first = b'--x\r\nContent-Disposition: form-data; name="file"; filename="a.csv"\r\n\r\n'
             begun = f"{len(first):x}\r\n{first.decode()}\r\n"
             upload = head(page.id, "/api/takes/upload", FORM, chunked) + begun
-            answer = await raw(server, upload, MOST_UPLOAD_BYTES // 0x10000 + 4)
+            answer = await raw(server, upload, MAX_UPLOAD_BYTES // 0x10000 + 4)
             assert answer.startswith(b"HTTP/1.1 413")
             body = head(page.id, "/api/edit", "Content-Type: application/json", chunked)
             assert (await raw(server, body, 8)).startswith(b"HTTP/1.1 413")

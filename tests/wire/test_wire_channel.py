@@ -18,10 +18,10 @@ from rote.errors import BadRequestError, DecodeError, PayloadError, TruncatedErr
 from rote.wire import channel
 from rote.wire.channel import (
     MAX_ASSEMBLED,
+    MAX_ASSEMBLIES,
     MAX_CHUNKS,
     MAX_MESSAGE,
     MAX_TOPIC,
-    MOST_ASSEMBLIES,
     Assembler,
     Change,
     Chunk,
@@ -693,11 +693,11 @@ def test_parts_that_grow_without_measure_are_dropped() -> None:
 
 def test_the_oldest_of_too_many_unfinished_responses_is_dropped() -> None:
     assembler = Assembler()
-    for number in range(MOST_ASSEMBLIES + 1):
+    for number in range(MAX_ASSEMBLIES + 1):
         assembler.add(part(1, 2, "a", number=number))
-    assert len(assembler) == MOST_ASSEMBLIES
+    assert len(assembler) == MAX_ASSEMBLIES
     assert assembler.add(part(2, 2, "b", number=0)) is None
-    assert assembler.add(part(2, 2, "b", number=MOST_ASSEMBLIES)) is not None
+    assert assembler.add(part(2, 2, "b", number=MAX_ASSEMBLIES)) is not None
 
 
 def test_what_is_forgotten_begins_anew() -> None:

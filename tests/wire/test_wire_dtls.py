@@ -177,7 +177,7 @@ def test_messages_whose_pieces_are_missing_are_forgotten_one_day() -> None:
     assembler = HandshakeAssembler()
     for number in range(100):
         assert assembler.add(Fragment(11, 1000, number, 0, bytes(10))) is None
-    assert len(assembler) == dtls.MOST_OPEN
+    assert len(assembler) == dtls.MAX_OPEN
 
 
 def test_a_piece_of_another_message_of_the_same_number_begins_anew() -> None:

@@ -14,8 +14,8 @@ const COLOURS = {
 } as const;
 const EDGE = { left: 44, right: 14, top: 14, bottom: 24 };
 const DASHES = [8, 4];
-const MOST_CURVES = 8;
-const MOST_POINTS = 700;
+const MAX_CURVES = 8;
+const MAX_POINTS = 700;
 
 export interface Selection {
   from: number;
@@ -83,7 +83,7 @@ function line(draw: CanvasRenderingContext2D, from: [number, number], to: [numbe
 }
 
 function drawCurves(draw: CanvasRenderingContext2D, place: Place, curves: Curves, shown: number[], paint: readonly string[]): void {
-  const at = thinned(curves.times_s.length, MOST_POINTS);
+  const at = thinned(curves.times_s.length, MAX_POINTS);
   draw.lineJoin = "round";
   // The one that moves most is drawn last, over the others.
   for (const column of shown.toReversed()) {
@@ -192,7 +192,7 @@ export function Chart(props: Props) {
   const [hidden, setHidden] = useState<string[]>([]);
   const [size, setSize] = useState(0);
   const { curves, selection, onSelect, onSeek, playhead } = props;
-  const most = movers(curves.joints_rad, MOST_CURVES);
+  const most = movers(curves.joints_rad, MAX_CURVES);
   const shown = most.filter((column) => !hidden.includes(curves.names[column] as string));
   const theme = dark.value;
   const lit = pointed.value;

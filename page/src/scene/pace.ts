@@ -1,7 +1,7 @@
 /** Whether drawing holds up the page: STOP waits behind every frame. */
 
 const SLOW_FRAME_MS = 55;
-const MOST_SLOW_MS = 1600;
+const MAX_SLOW_MS = 1600;
 /** One long frame is no pace: the first one makes its shaders, and a hidden page draws none for long. */
 const FEWEST = 3;
 
@@ -17,6 +17,6 @@ export class Pace {
     }
     this.frames += 1;
     this.sum += took_ms;
-    return this.frames >= FEWEST && this.sum >= MOST_SLOW_MS;
+    return this.frames >= FEWEST && this.sum >= MAX_SLOW_MS;
   }
 }

@@ -62,7 +62,7 @@ const LIFTED_M = 0.09;
 const PAUSE_MS = 35;
 const HEAVY_FRAME_MS = 90;
 /** The least turn worth a new frame; reports from a robot at rest tremble by less. */
-const LEAST_RAD = 1.2e-3;
+const MIN_RAD = 1.2e-3;
 
 function materials(quality: Quality): Materials {
   if (quality === "low") {
@@ -388,7 +388,7 @@ export class Stage {
     }
     if (this.quality === "low" && now - this.lastFrame < this.took + Math.max(PAUSE_MS, this.took)) return;
     if (this.controls.enableDamping) this.controls.update();
-    const moved = this.pose.some((angle, index) => Math.abs(angle - (this.lastPose[index] ?? 9)) > LEAST_RAD);
+    const moved = this.pose.some((angle, index) => Math.abs(angle - (this.lastPose[index] ?? 9)) > MIN_RAD);
     if (!moved && !this.dirty) {
       this.resting = true;
       if (this.quality === "low" && !this.fine && now - this.changed > REST_MS) this.refine(FINE);

@@ -15,7 +15,7 @@ import {
 } from "./editing";
 
 const T = TEXTS.edit;
-const MOST_FINDINGS = 6;
+const MAX_FINDINGS = 6;
 
 function Choose() {
   useEffect(() => void loadTakes(), []);
@@ -68,7 +68,7 @@ function Checks() {
   const found = made.findings.filter(({ severity }) => severity !== "note");
   const notes = made.findings.filter(({ severity }) => severity === "note");
   const rows = [...found, ...notes].map((mark, index) => <MarkRow key={index} mark={mark} />);
-  const more = rows.length - MOST_FINDINGS;
+  const more = rows.length - MAX_FINDINGS;
   return (
     <section class="card" aria-labelledby="checks-title" data-testid="checks">
       <div class="row spread">
@@ -78,11 +78,11 @@ function Checks() {
       {strange.value && <p class="bad-words" data-testid="foreign">{strange.value}</p>}
       {whose.value === null && <p class="bad-words">{T.unknown}</p>}
       {found.length === 0 && <p class="fine"><Icon name="check" /><span>{partly(notes) ? T.finePartly : T.fine}</span></p>}
-      <ul class="findings">{rows.slice(0, MOST_FINDINGS)}</ul>
+      <ul class="findings">{rows.slice(0, MAX_FINDINGS)}</ul>
       {more > 0 && (
         <details class="more">
           <summary>{T.moreFindings(more)}</summary>
-          <ul class="findings">{rows.slice(MOST_FINDINGS)}</ul>
+          <ul class="findings">{rows.slice(MAX_FINDINGS)}</ul>
         </details>
       )}
     </section>

@@ -19,7 +19,7 @@ import * as said from "../wording";
 
 const T = TEXTS.teach;
 const COUNT_S = 3;
-const MOST_S = 180;
+const MAX_S = 180;
 const CURVE_MS = 250;
 const DRAG_MS = 60;
 const HANDS = ["wave", "bow", "clap", "drum"] as const;
@@ -320,7 +320,7 @@ function Elapsed() {
   return (
     <dl class="facts three">
       <div><dt>{T.elapsed}</dt><dd class="number">{seconds(elapsed)}</dd></div>
-      <div><dt>{T.left}</dt><dd class="number">{seconds(MOST_S - elapsed)}</dd></div>
+      <div><dt>{T.left}</dt><dd class="number">{seconds(MAX_S - elapsed)}</dd></div>
       <div><dt>{T.samples}</dt><dd class="number">{doing?.samples ?? 0}</dd></div>
     </dl>
   );

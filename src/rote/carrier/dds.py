@@ -36,7 +36,7 @@ from rote.host.check import address_of
 from rote.model.family import Build
 from rote.text import Act, Text
 
-MOST_DOMAIN = 229
+MAX_DOMAIN = 229
 """The last whose ports, 7400 and 250 more for each, still are ports."""
 _ANY_STATE = 0x7F
 _AT_ONCE = 64
@@ -61,11 +61,11 @@ def read_url(parts: SplitResult) -> Target:
     query, build = take_build(parts.query)
     domain = query.pop("domain", "0")
     more = parts.path.strip("/") or parts.fragment or query
-    if not parts.netloc or more or not domain.isdecimal() or int(domain) > MOST_DOMAIN:
+    if not parts.netloc or more or not domain.isdecimal() or int(domain) > MAX_DOMAIN:
         raise BadRequestError(
             f"{parts.geturl()!r} does not name a robot",
             "Write dds://INTERFACE, for example dds://eth0; ?domain=N may follow, "
-            f"0 to {MOST_DOMAIN}, and build=NAME.",
+            f"0 to {MAX_DOMAIN}, and build=NAME.",
         )
     return Target(parts.netloc, int(domain), build)
 

@@ -10,7 +10,7 @@ from rote.wire.signalling import MAX_BODY
 
 _CHUNK = 16 * 1024
 _PATIENCE_S = 10.0
-_MOST_CONNECTIONS = 64
+_MAX_CONNECTIONS = 64
 _BAD_REQUEST, _TOO_LARGE = 400, 413
 
 
@@ -121,7 +121,7 @@ class Server:
         assert task is not None
         self._tasks.add(task)
         try:
-            if len(self._tasks) <= _MOST_CONNECTIONS:
+            if len(self._tasks) <= _MAX_CONNECTIONS:
                 with suppress(TimeoutError, OSError):
                     async with asyncio.timeout(_PATIENCE_S):
                         await self._serve(reader, writer)

@@ -51,7 +51,7 @@ LIMITS_S = {"discover": 3.0, "signal": 5.0, "ICE": 5.0, "DTLS": 5.0, "channel": 
 """How long each stage may take; validation has its limit in the session."""
 BUSY_PAUSES_S = (0.2, 0.6)
 """Before a busy robot is asked once more."""
-MOST_UNSENT = 4 * 2**20
+MAX_UNSENT = 4 * 2**20
 """A robot's telemetry is dropped while this many bytes wait to be sent."""
 _SERIAL = re.compile(r"(?=[A-Z]*[0-9])[A-Z0-9]{12,64}")
 
@@ -402,5 +402,5 @@ class RobotEnd:
 
     def send(self, message: Message) -> None:
         """Send one message, unless the client has long not taken any."""
-        if self._stack.unsent < MOST_UNSENT:
+        if self._stack.unsent < MAX_UNSENT:
             self._stack.send(message)

@@ -24,7 +24,7 @@ from rote.cli.capture_tools import Overwrite
 from rote.cli.options import Json
 from rote.errors import BadRequestError
 
-_LEAST_S, _MAX_S = 0.1, 7 * 24 * 3600.0
+_MIN_S, _MAX_S = 0.1, 7 * 24 * 3600.0
 _LOOK_S = 0.2
 _TELL_TIMES, _PATIENCE_S = 5, 1.0
 """How often a listener is told to end before it is killed, and how long it may take each time."""
@@ -51,10 +51,10 @@ def live(
     from rote.atomic_file import check_new
     from rote.cli.capture import read, show
 
-    if seconds is not None and not _LEAST_S <= seconds <= _MAX_S:
+    if seconds is not None and not _MIN_S <= seconds <= _MAX_S:
         raise BadRequestError(
             f"--seconds {seconds:g} is no time to listen",
-            f"Give {_LEAST_S:g} to {_MAX_S:g}, or leave it out and end it with Ctrl-C.",
+            f"Give {_MIN_S:g} to {_MAX_S:g}, or leave it out and end it with Ctrl-C.",
         )
     if file is not None:
         check_new(file, overwrite)

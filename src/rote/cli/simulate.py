@@ -365,17 +365,17 @@ def _mode(wish: _RobotWish) -> int | None:
 
 def _firmware(wish: _RobotWish) -> "Firmware":
     from rote.sim.firmware import firmware_named, firmware_of
-    from rote.wire.lowstate import MOST_MOTORS
+    from rote.wire.lowstate import MAX_MOTORS
 
     build = wish.build
     firmware = firmware_named(wish.firmware, build) if wish.firmware else firmware_of(build)
     if wish.slots is None:
         return firmware
     least = max(build.slots) + 1
-    if not least <= wish.slots <= MOST_MOTORS:
+    if not least <= wish.slots <= MAX_MOTORS:
         raise BadRequestError(
             f"{build.name} cannot tell of {wish.slots} motors",
-            f"Its last one is in slot {least - 1}; use {least} to {MOST_MOTORS}.",
+            f"Its last one is in slot {least - 1}; use {least} to {MAX_MOTORS}.",
         )
     return replace(firmware, slots=wish.slots)
 

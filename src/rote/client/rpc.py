@@ -33,7 +33,7 @@ TopicListener = Callable[[channel.Message], None]
 
 BACK_OFF_S = (0.5, 1.0, 2.0, 4.0, 8.0, 15.0)
 """How long to wait before each attempt to connect again; the last is repeated."""
-MOST_ASKED = 30_000
+MAX_ASKED = 30_000
 """Characters of a request's parameter: with all its quotes escaped, 64 KiB still hold it."""
 
 
@@ -158,8 +158,8 @@ class RpcConnection(Shell[rpc.Response]):
         self, call: rpc.Call, *, read: bool = False, seen: bool = False
     ) -> rpc.Response:
         """Ask a service as `call` does, also before the robot counts as found again."""
-        if len(call.parameter) > MOST_ASKED:
-            words = f"a request of {len(call.parameter)} characters; robots take {MOST_ASKED}"
+        if len(call.parameter) > MAX_ASKED:
+            words = f"a request of {len(call.parameter)} characters; robots take {MAX_ASKED}"
             raise BadRequestError(words, "Say it in fewer: is the name of an action so long?")
         problem = self._way.problem(call)
         if problem is not None:

@@ -18,7 +18,7 @@ from rote.motion.track import Array, Track
 
 _COARSE = 600
 """A path over all pairs of this many samples is searched without a band."""
-_MOST_SAMPLES = 60_000
+_MAX_SAMPLES = 60_000
 _REACH = 4  # coarse samples to both sides of the coarse path
 _NUDGES = 3
 _STILL_RAD_S = 0.01
@@ -73,9 +73,9 @@ def align(track: Track, other: Track, joints: Sequence[str] | None = None) -> Al
     """Find, for each sample of `track`, the moment of `other` that fits it best."""
     names = shared_joints((track, other), joints)
     for one in (track, other):
-        if len(one) > _MOST_SAMPLES:
+        if len(one) > _MAX_SAMPLES:
             raise BadRequestError(
-                f"{len(one)} samples are too many to align; {_MOST_SAMPLES} are possible",
+                f"{len(one)} samples are too many to align; {_MAX_SAMPLES} are possible",
                 "Resample both at a lower rate first.",
             )
     values = track.joints_rad[:, track.columns_of(names)]

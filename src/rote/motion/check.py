@@ -23,7 +23,7 @@ from rote.motion.gaps import gaps
 from rote.motion.interpolate import MINIMUM_JERK_PEAK, sample
 from rote.motion.kinematics import Frames, Kinematics, Pose, kinematics_of, whole_pose
 from rote.motion.limits import (
-    MOST_PLAYED_RAD_S2,
+    MAX_PLAYED_RAD_S2,
     TOLERANCE_RAD,
     left_by_rad,
     most_played_rad_s,
@@ -391,7 +391,7 @@ def _accelerations(subject: _Subject) -> Iterator[Finding]:
         for shift_s in (-window_s, window_s)
     )
     gains = np.abs(after - 2 * subject.values + before) / window_s**2
-    limit = MOST_PLAYED_RAD_S2
+    limit = MAX_PLAYED_RAD_S2
     for row, column in worst_rows(gains, np.full(len(subject.joints), limit)):
         name, value = subject.joints[column].name, float(gains[row, column])
         yield Finding(

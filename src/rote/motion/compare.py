@@ -16,7 +16,7 @@ __all__ = [
     "compare", "Comparison", "JointComparison", "deviation", "Deviation", "best_of", "average",
 ]  # fmt: skip
 
-_MOST_LAG_S = 0.15
+_MAX_LAG_S = 0.15
 _AVERAGINGS = 3
 _CALM_TIME_S = 0.2
 
@@ -45,7 +45,7 @@ def deviation(reference: Track, other: Track, joints: Sequence[str]) -> Deviatio
     columns = [reference.names.index(name) for name in joints]
     others = [other.names.index(name) for name in joints]
     times_s = other.times_s - other.times_s[0]
-    lags_s = np.arange(-_MOST_LAG_S, _MOST_LAG_S, 0.002)
+    lags_s = np.arange(-_MAX_LAG_S, _MAX_LAG_S, 0.002)
     errors = [
         _differences(reference, columns, times_s - lag_s, other.joints_rad[:, others])
         for lag_s in lags_s

@@ -18,12 +18,12 @@ from rote.motion.track import Array, Track
 from rote.motion.whose import a_robot, family_of
 from rote.text import Act, Text
 
-MOST_STEP_RAD = 0.03
+MAX_STEP_RAD = 0.03
 """No joint moves further from one pose that is looked at to the next: 2 cm at a stretched arm."""
 
-_MOST_POSES = 30_000
+_MAX_POSES = 30_000
 _SAME_PLACE_HOPS = 2  # a link, its neighbours and theirs share a housing
-_LEAST_KG = 1e-3  # mujoco moves nothing that weighs nothing; for contact no weight matters
+_MIN_KG = 1e-3  # mujoco moves nothing that weighs nothing; for contact no weight matters
 
 
 class Contact(NamedTuple):
@@ -59,7 +59,7 @@ def _link_xml(body: Kinematics, joint: Joint) -> str:
     mass, centre = load.masses_kg[joint.index], load.centres_m[joint.index]
     # Roll, pitch and yaw are about fixed axes, which is what capitals mean in `eulerseq`.
     place = f'pos="{_words(joint.origin_m)}" euler="{_words(joint.origin_rpy_rad)}"'
-    inertial = f'pos="{_words(centre)}" mass="{max(mass, _LEAST_KG):g}"'
+    inertial = f'pos="{_words(centre)}" mass="{max(mass, _MIN_KG):g}"'
     return (
         f'<body name="{joint.link}" {place}>'
         f'<inertial {inertial} diaginertia="0.001 0.001 0.001"/>'
@@ -192,7 +192,7 @@ def _fine(times_s: Array, poses_rad: Array) -> tuple[Array, Array]:
     """Return moments and poses so near each other that nothing slips through between two."""
     moved = np.abs(np.diff(poses_rad, axis=0)).max(axis=1)
     far = np.concatenate([[0.0], np.cumsum(moved + 1e-9)])  # a pause counts as a little way
-    steps = int(min(np.ceil(far[-1] / MOST_STEP_RAD), _MOST_POSES))
+    steps = int(min(np.ceil(far[-1] / MAX_STEP_RAD), _MAX_POSES))
     wanted = np.linspace(0.0, far[-1], steps + 1)
     at_s = np.interp(wanted, far, times_s)
     return at_s, sample(times_s, poses_rad, at_s, Interpolation.LINEAR)

@@ -17,9 +17,9 @@ from rote.motion.plot import FIRST, INK, PALE, SECOND, blank, picture_format, sa
 from rote.motion.track import Array, Track
 
 LEFT, RIGHT, MIDDLE, _GREY = FIRST, SECOND, "#495057", "#868e96"
-MOST_PICTURES = 900
+MAX_PICTURES = 900
 """A GIF has no more: a minute at 15 Hz."""
-USUAL_PICTURES, USUAL_HZ, _LEAST_HZ = 200, 15.0, 1.0
+USUAL_PICTURES, USUAL_HZ, _MIN_HZ = 200, 15.0, 1.0
 """A GIF has no more unless asked for: a longer motion has fewer pictures a second."""
 
 _WHAT = "drawing the robot"
@@ -136,13 +136,13 @@ def draw_gif(track: Track, path: Path, *, rate_hz: float | None = None) -> None:
         raise BadRequestError(f"{path} is no name for a GIF", "Name a file that ends in .gif.")
     if rate_hz is None:
         rate_hz = _usual_hz(track.duration_s)
-    if not _LEAST_HZ <= rate_hz <= 50.0:
+    if not _MIN_HZ <= rate_hz <= 50.0:
         raise BadRequestError(f"a GIF shows 1 to 50 pictures a second, not {rate_hz:g}")
     step_cs = round(100 / rate_hz)
     pictures = int(np.ceil(track.duration_s * 100 / step_cs - 1e-6)) + 1
-    if pictures > MOST_PICTURES:
+    if pictures > MAX_PICTURES:
         raise BadRequestError(
-            f"{track.duration_s:.0f} s make {pictures} pictures, and {MOST_PICTURES} are drawn",
+            f"{track.duration_s:.0f} s make {pictures} pictures, and {MAX_PICTURES} are drawn",
             "Trim the track, or in Python ask for a lower rate.",
         )
     frames = _painted(track, step_cs, pictures)
@@ -155,7 +155,7 @@ def draw_gif(track: Track, path: Path, *, rate_hz: float | None = None) -> None:
 def _usual_hz(duration_s: float) -> float:
     """Return how many pictures a second a motion gets of itself."""
     step_cs = max(round(100 / USUAL_HZ), int(np.ceil(100 * duration_s / (USUAL_PICTURES - 1))))
-    return max(100 / step_cs, _LEAST_HZ)
+    return max(100 / step_cs, _MIN_HZ)
 
 
 def _painted(track: Track, step_cs: int, pictures: int) -> list[Any]:

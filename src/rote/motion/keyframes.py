@@ -37,7 +37,7 @@ LONGEST_MS = 65_535
 SEARCHED_SAMPLES = 600
 """A budget is spent exactly on tracks up to this long; of longer ones every n-th sample is used."""
 
-LEAST_HAND_MM = 0.01
+MIN_HAND_MM = 0.01
 """The tightest bound for the hands: what a joint of 32 bits can say is a tenth of that."""
 
 _SHARINGS = 5  # tries to give the joints more, after one that keeps the hands was found
@@ -125,8 +125,8 @@ def _hold_hands(
     bound_rad, hand_mm = limits
     if found.hand is None:
         raise BadRequestError("no joint of this track moves a hand", "Leave the hands' bound out.")
-    if not (np.isfinite(hand_mm) and hand_mm >= LEAST_HAND_MM):
-        raise BadRequestError(f"a hand's bound of {hand_mm} mm is not one from {LEAST_HAND_MM} up")
+    if not (np.isfinite(hand_mm) and hand_mm >= MIN_HAND_MM):
+        raise BadRequestError(f"a hand's bound of {hand_mm} mm is not one from {MIN_HAND_MM} up")
     if found.hand.error_mm <= hand_mm:
         return found
     levers_mm = 1000.0 * np.maximum(levers_m(track), 1e-9)

@@ -18,9 +18,9 @@ from rote.text import Span, Text, rad, rad_s
 TOLERANCE_RAD = 0.02
 """A joint pushed against its stop reads a little beyond the limit; that much is no error."""
 
-MOST_PLAYED_RAD_S = 10.0
+MAX_PLAYED_RAD_S = 10.0
 """Nothing is played faster, though most motors could turn three times as fast."""
-MOST_PLAYED_RAD_S2 = 100.0
+MAX_PLAYED_RAD_S2 = 100.0
 """What the arms' motors can do with the arm's own weight; this project's estimate."""
 
 RETIME_RAD_S2 = 40.0
@@ -43,7 +43,7 @@ class Beyond(NamedTuple):
 
 def most_played_rad_s(joints: Sequence[Joint]) -> Array:
     """Return how fast each joint may be played, (joints,)."""
-    return np.minimum([joint.velocity_rad_s for joint in joints], MOST_PLAYED_RAD_S)
+    return np.minimum([joint.velocity_rad_s for joint in joints], MAX_PLAYED_RAD_S)
 
 
 def positions_beyond(joints_rad: Array, joints: Sequence[Joint]) -> Iterator[Beyond]:

@@ -30,9 +30,9 @@ _SIGNS = {
     Severity.NOTE: ("o", "#868e96"),
 }
 _ROOM = 0.12  # of what is shown, above and below
-_LEAST_RANGE_RAD = 0.2  # a joint at rest is not blown up to its noise
+_MIN_RANGE_RAD = 0.2  # a joint at rest is not blown up to its noise
 _STILL_RAD = 0.01  # a joint that moves less is not drawn of itself
-_MOST_SIGNS = 60
+_MAX_SIGNS = 60
 _MARK_SIGNS = 28  # of a mark's words fit beside its line
 _MARK_ROOM = 0.045  # of the width: nearer marks share one label
 _SIGNS_PER_IN, _ENTRY_SIGNS = 13.0, 9  # of the legend: how many fit, and what an entry takes beside
@@ -65,7 +65,7 @@ def save(figure: Any, path: Path) -> None:
         figure.savefig(file, format=ending, metadata=when)
 
 
-def plain(words: str, most: int = _MOST_SIGNS) -> str:
+def plain(words: str, most: int = _MAX_SIGNS) -> str:
     """Return words that can be drawn: short, and without what no font has."""
     drawable = "".join(sign for sign in words if sign.isprintable())
     return drawable if len(drawable) <= most else drawable[: most - 1] + "…"
@@ -155,7 +155,7 @@ def drawn_track(
         entries.append(("range used", {"color": FIRST, "lw": 7, "alpha": 0.55}))
     _legend(figure, entries + _severities(findings))
     words = title if isinstance(title, str) else " and ".join(map(plain, title))
-    figure.suptitle(plain(words, 2 * _MOST_SIGNS), fontsize=12, color=INK, parse_math=False)
+    figure.suptitle(plain(words, 2 * _MAX_SIGNS), fontsize=12, color=INK, parse_math=False)
     return figure
 
 
@@ -193,8 +193,8 @@ def _draw_joint(axis: Any, track: Track, other: Track | None, name: str) -> tupl
         times_s = other.times_s - other.times_s[0] + track.times_s[0]
         _draw_line(axis, times_s, shown[-1], color=SECOND, lw=1.4, gid="other take")
     low, high = (float(f([f(part) for part in shown])) for f in (np.min, np.max))
-    spare = max(_LEAST_RANGE_RAD - (high - low), 0.0) / 2
-    room = _ROOM * max(high - low, _LEAST_RANGE_RAD) + spare
+    spare = max(_MIN_RANGE_RAD - (high - low), 0.0) / 2
+    room = _ROOM * max(high - low, _MIN_RANGE_RAD) + spare
     axis.set_ylim(low - room, high + room)
     _dress(axis, name)
     return low, high
@@ -320,7 +320,7 @@ def _legend(figure: Any, entries: Sequence[_Entry]) -> None:
         return
     fitting = int(figure.get_figwidth() * _SIGNS_PER_IN)
     needed = sum(len(words) + _ENTRY_SIGNS for words, _ in entries)
-    columns, most = len(entries), _MOST_SIGNS
+    columns, most = len(entries), _MAX_SIGNS
     if needed > fitting:
         columns, most = 2, fitting // 2 - _ENTRY_SIGNS
     lines = [figure.axes[0].plot([], [], **how)[0] for _, how in entries]

@@ -28,11 +28,11 @@ Base = Literal["fixed", "free"]
 
 FOLLOWS_RAD, LOST_RAD = 0.1, 0.5
 """Further from where it should be, a joint does not follow well, or not at all."""
-MOST_SATURATED = 0.1
+MAX_SATURATED = 0.1
 """A motor may be at its limit for a moment, but not for a larger part of the time."""
 FALLEN_RAD = 0.6
 """A robot that leans further does not come back."""
-MOST_S = 600.0
+MAX_S = 600.0
 
 _BEFORE_S, _AFTER_S = 1.0, 1.0  # time to settle in the first pose, and to fall after the last
 _ACHIEVED_EVERY = 5  # steps: 100 Hz
@@ -214,9 +214,9 @@ def _check(track: Track, base: str, speed: float, payload_kg: float) -> None:
         raise BadRequestError(f"a speed is 0.05 to 10 times the taught one, not {speed:g}")
     if not 0.0 <= payload_kg <= 20.0:
         raise BadRequestError(f"a payload is 0 to 20 kg, not {payload_kg:g}")
-    if track.duration_s / speed > MOST_S:
+    if track.duration_s / speed > MAX_S:
         raise BadRequestError(
-            f"the motion takes {track.duration_s / speed:.0f} s, and up to {MOST_S:.0f} s are run",
+            f"the motion takes {track.duration_s / speed:.0f} s, and up to {MAX_S:.0f} s are run",
             "Trim it, or run it faster.",
         )
 
@@ -424,7 +424,7 @@ def _met(touch: Touch, body: Kinematics) -> Finding:
 def _saturated(joint: JointPreview) -> Iterator[Finding]:
     if joint.saturated_at_s is not None:
         yield Finding(
-            severity=Severity.ERROR if joint.saturated_share > MOST_SATURATED else Severity.WARNING,
+            severity=Severity.ERROR if joint.saturated_share > MAX_SATURATED else Severity.WARNING,
             kind=FindingKind.TORQUE,
             joint=joint.joint,
             time_s=joint.saturated_at_s,

@@ -25,7 +25,7 @@ CANCELS = 0.7
 # between these. Where the torque is 35 N.m, two of the motors of 25 N.m share the work.
 _ROTORS_NM = (5.0, 25.0, 35.0, 88.0, 139.0)
 _ROTORS_KG_M2 = (0.00425, 0.00361, 0.00722, 0.01018, 0.0251)
-_LEAST_SIZE_M = 0.05  # links without a shape of their own are small, but no points
+_MIN_SIZE_M = 0.05  # links without a shape of their own are small, but no points
 _ARM = (150.0, 8.0)  # stiffness and damping of what has no gains of its own
 _GAINS = {"waist": (400.0, 12.0), "wrist": (60.0, 1.5), "head": (60.0, 1.5), "finger": (5.0, 0.1)}
 _ANKLE_JOINTS = 2  # of a leg, counted from the foot
@@ -153,7 +153,7 @@ def _weigh(link: Any, family: Family, mass_kg: float, centre_m: Array) -> None:
 
 def inertia_kg_m2(family: Family, link: str, mass_kg: float) -> Array:
     """Return a link's inertia about its three axes: that of an egg as large as its shapes."""
-    lows, highs = [np.full(3, -_LEAST_SIZE_M / 2)], [np.full(3, _LEAST_SIZE_M / 2)]
+    lows, highs = [np.full(3, -_MIN_SIZE_M / 2)], [np.full(3, _MIN_SIZE_M / 2)]
     for shape in family.body.shapes:
         if shape.link == link:
             ends = np.array([shape.start_m, shape.end_m])

@@ -22,7 +22,7 @@ from rote.errors import BadRequestError
 from rote.messages import Interpolation
 from rote.motion.interpolate import sample
 from rote.motion.limits import (
-    MOST_PLAYED_RAD_S,
+    MAX_PLAYED_RAD_S,
     RETIME_RAD_S2,
     RETIME_RAD_S3,
     most_played_rad_s,
@@ -42,16 +42,16 @@ Limit = float | Sequence[float] | Mapping[str, float]
 """One number for all joints, one per column, or some by name."""
 
 _GRID_HZ = 100.0
-_LEAST_GRID, _MOST_GRID = 64, 60_000
+_MIN_GRID, _MAX_GRID = 64, 60_000
 _CALM_HZ = 5.0  # hands move slower than this; what is faster may be noise
 _NOISE_SHARE = 0.95  # of the tolerance may go into smoothing; the rest is for sampling anew
 _MAX_SPEEDUP = 20.0  # through a pause, where no limit binds
 _ROUNDS = 6
 _LAW_FINER = 4
 _WINDOWS = (0.7, 1.2, 2.0)  # times acceleration over jerk: which is best depends on the motion
-_LEAST_WINDOW_S = 0.05
+_MIN_WINDOW_S = 0.05
 _GOAL = 0.997  # of a limit
-_MOST_STEPS = 300_000
+_MAX_STEPS = 300_000
 
 
 class Limits(NamedTuple):
@@ -117,7 +117,7 @@ def _limits(
 ) -> Limits:
     fast = {name: float(most_played_rad_s([joint])[0]) for name, joint in joints_of(track).items()}
     return Limits(
-        _per_joint(track, "velocity", velocity, fast, MOST_PLAYED_RAD_S),
+        _per_joint(track, "velocity", velocity, fast, MAX_PLAYED_RAD_S),
         _per_joint(track, "acceleration", acceleration, {}, RETIME_RAD_S2),
         _per_joint(track, "jerk", jerk, {}, RETIME_RAD_S3),
     )
@@ -150,8 +150,8 @@ def _per_joint(
 def _path(track: Track) -> _Path:
     """Return the recorded motion without its noise, evenly, from its first pose to its last."""
     origin_s = track.times_s - track.times_s[0]
-    steps = max(round(track.duration_s * max(track.rate_hz, _GRID_HZ)), _LEAST_GRID)
-    while steps <= _MOST_GRID:
+    steps = max(round(track.duration_s * max(track.rate_hz, _GRID_HZ)), _MIN_GRID)
+    while steps <= _MAX_GRID:
         at_s = np.linspace(0.0, track.duration_s, steps + 1)
         recorded = sample(origin_s, track.joints_rad, at_s, Interpolation.CUBIC)
         step_s = track.duration_s / steps
@@ -191,7 +191,7 @@ def _calmed(values: Array, step_s: float) -> Array:
 def _law(path: _Path, limits: Limits, rate: float, most_speed: float, window: float) -> _Law:
     """Return when to be where: the fastest there is, smoothed, slowed where that was too much."""
     step_s = 1.0 / (_LAW_FINER * rate)
-    window_s = window * max(float((limits.rad_s2 / limits.rad_s3).max()), _LEAST_WINDOW_S)
+    window_s = window * max(float((limits.rad_s2 / limits.rad_s3).max()), _MIN_WINDOW_S)
     width = int(np.ceil(window_s / step_s))
     reach = _Reach(path, limits.rad_s2)
     speeds = np.abs(np.gradient(path.joints_rad, path.step_s, axis=0))
@@ -314,10 +314,10 @@ def _settled(
 
 
 def _check_length(seconds: float, rate: float) -> None:
-    if seconds * rate > _MOST_STEPS:
+    if seconds * rate > _MAX_STEPS:
         raise BadRequestError(
             f"with these limits it would take {seconds:.0f} s or more; "
-            f"{_MOST_STEPS / rate:.0f} s are possible at {rate:g} Hz",
+            f"{_MAX_STEPS / rate:.0f} s are possible at {rate:g} Hz",
             "Allow more, or smooth the track first.",
         )
 

@@ -9,7 +9,7 @@ from rote import messages as m
 from rote.errors import LinkError, RefusedError, RoteError
 from rote.messages import RobotState
 from rote.robot.base import Port, TaughtAction
-from rote.robot.take import LEAST_RATE_HZ, Lack, Take
+from rote.robot.take import MIN_RATE_HZ, Lack, Take
 from rote.text import Act, Text
 
 
@@ -126,7 +126,7 @@ class MessageLesson:
         found = {
             Lack.JOINTS: bool(self._port.missing),
             Lack.CLOCK: self._port.clockless,
-            Lack.RATE: take.track.rate_hz < LEAST_RATE_HZ,
+            Lack.RATE: take.track.rate_hz < MIN_RATE_HZ,
         }
         return frozenset(lack for lack, is_so in found.items() if is_so)
 

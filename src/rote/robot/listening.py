@@ -8,7 +8,7 @@ from rote.errors import RoteError
 
 _State = TypeVar("_State")
 
-MOST_WAITING = 256
+MAX_WAITING = 256
 """So many states wait for who is slow; then the oldest are dropped."""
 
 
@@ -20,7 +20,7 @@ async def arriving(
 
     Both arguments take a listener and return what ends its listening.
     """
-    queue: asyncio.Queue[_State | RoteError] = asyncio.Queue(MOST_WAITING)
+    queue: asyncio.Queue[_State | RoteError] = asyncio.Queue(MAX_WAITING)
 
     def put(item: _State | RoteError) -> None:
         if queue.full():

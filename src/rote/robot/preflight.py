@@ -13,7 +13,7 @@ from rote.text import Act, Text, rad
 MAX_TILT_DEG = 15.0
 LOW_BATTERY, EMPTY_BATTERY = 25.0, 10.0
 WARM_C, HOT_C = 70.0, 90.0
-_LEAST_WEIGHT_N = 100.0
+_MIN_WEIGHT_N = 100.0
 _END_IT = Text("Wait, or end it: {stop}.", stop=Act.STOP)
 
 
@@ -169,7 +169,7 @@ def _posture(state: RobotState, build: Build) -> list[Finding]:
         )
     family = family_of(build)
     on_feet = family is not None and family.body.feet and state.foot_force_n
-    if on_feet and sum(state.foot_force_n) < _LEAST_WEIGHT_N:
+    if on_feet and sum(state.foot_force_n) < _MIN_WEIGHT_N:
         found.append(
             Finding(
                 Severity.WARNING,
@@ -177,7 +177,7 @@ def _posture(state: RobotState, build: Build) -> list[Finding]:
                 "If it hangs on a gantry this is expected; else look at its feet.",
                 kind=FindingKind.POSTURE,
                 value=float(sum(state.foot_force_n)),
-                limit=_LEAST_WEIGHT_N,
+                limit=_MIN_WEIGHT_N,
                 unit="N",
             )
         )

@@ -38,7 +38,7 @@ SPEEDS = (0.05, 4.0)
 # fastest moment is this many times the mean speed.
 _SQUARED_PEAK = 2.39
 _SENT_ON_S = 0.2  # so long the last pose is repeated: a lost one must not look like a silence
-_BEHIND_MOST_S = 0.1  # poses later than that are skipped: this computer is too slow for the rate
+_BEHIND_MAX_S = 0.1  # poses later than that are skipped: this computer is too slow for the rate
 
 
 # ---- preparing ----------------------------------------------------------------------------------
@@ -441,8 +441,8 @@ class Ticker:
         now_s = self._clock()
         late_s = now_s - self._began_s - self._next * self._period_s
         self._late_s.append(late_s)
-        if late_s > _BEHIND_MOST_S:
-            too_late = int((late_s - _BEHIND_MOST_S) / self._period_s)
+        if late_s > _BEHIND_MAX_S:
+            too_late = int((late_s - _BEHIND_MAX_S) / self._period_s)
             skipped = min(too_late, self._count - 1 - self._next)
             self._next, self._missed = self._next + skipped, self._missed + skipped
         self.cut_off = not self._tell(self._next)

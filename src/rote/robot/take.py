@@ -28,7 +28,7 @@ class Lack(Enum):
     """It told them too seldom for a motion to be recognised."""
 
 
-LEAST_RATE_HZ = 10.0
+MIN_RATE_HZ = 10.0
 """Below this a take misses what a person shows: a wave has two turns a second."""
 
 

@@ -30,7 +30,7 @@ STILL_S = 2.0
 than a G1 pauses between a motion and its release."""
 _STILL_RAD = 0.02
 """Smaller than any taught motion, larger than the sway of arms that hold."""
-_MOST_OF_IT = 0.9
+_NEARLY_ALL = 0.9
 
 
 class MotionWatch:
@@ -118,7 +118,7 @@ class MotionWatch:
         elif self.begun and self._joints is not None and state.joints_told and not self._loops:
             still_s, moved_s = self._joints.still_s(now), now - self._begun_at
             if still_s >= STILL_S and moved_s >= self._duration_s:
-                short = moved_s - still_s < _MOST_OF_IT * self._duration_s - LATE_S
+                short = moved_s - still_s < _NEARLY_ALL * self._duration_s - LATE_S
                 self.completed = not state.stopped_early and not short
 
     @property
@@ -127,7 +127,7 @@ class MotionWatch:
         if self._motion_began_us is None or self._motion_ended_us is None or self._loops:
             return False
         moved_s = (self._motion_ended_us - self._motion_began_us) / 1e6
-        return moved_s < _MOST_OF_IT * self._duration_s - LATE_S
+        return moved_s < _NEARLY_ALL * self._duration_s - LATE_S
 
     # ---- every wait has an end ------------------------------------------------------------------
 

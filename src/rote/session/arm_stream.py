@@ -20,13 +20,13 @@ from rote.model.family import Build, Hand
 from rote.model.registry import family_of
 
 FADE_HZ = 250.0
-FADE_MOST_S = 5.0
+FADE_MAX_S = 5.0
 ASTRAY_RAD, ASTRAY_S = 0.5, 0.5
 """Arms that are so far from where they are told to be, for so long, do not follow."""
 _BRAKE_S = 0.3
 _SPEED_OVER_S = 0.02
 """So long poses are looked back at for their speed: two of them may have come at once."""
-_MOST_RAD_S = 4.0
+_MAX_RAD_S = 4.0
 _PEAK = 1.875
 """How much faster than its mean a move by minimum jerk is, at most."""
 
@@ -122,7 +122,7 @@ class ArmStream:
         positions = np.array(self.last.positions_rad + self.last.hands_rad)
         arms = len(self._rest)
         far = float(np.abs(positions[:arms] - self._rest).max()) * self.last.weight
-        seconds = min(max(self._fade_least_s, _PEAK * far / self._soft_rad_s), FADE_MOST_S)
+        seconds = min(max(self._fade_least_s, _PEAK * far / self._soft_rad_s), FADE_MAX_S)
         count = int(np.ceil(seconds * FADE_HZ))
         times = np.arange(1, count + 1) / FADE_HZ
         # From its speed to a stand: the way is the area under a line that falls to nothing.
@@ -147,4 +147,4 @@ class ArmStream:
         if not 0.0 < seconds < _BRAKE_S:
             return np.zeros(len(self._lower))
         step = np.array(last) - np.array(first)
-        return np.asarray(np.clip(step / seconds, -_MOST_RAD_S, _MOST_RAD_S))
+        return np.asarray(np.clip(step / seconds, -_MAX_RAD_S, _MAX_RAD_S))

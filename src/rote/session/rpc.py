@@ -31,14 +31,14 @@ from rote.session.teaching import Role
 from rote.wire import channel, rpc
 from rote.wire.channel import Complaint, Heartbeat, Inner, Message, Subscription, Validation
 
-MOST_PENDING = 1024
+MAX_PENDING = 1024
 """Requests that may wait for an answer at once, on either end."""
-MOST_IN_ONE = 48 * 1024
+MAX_IN_ONE = 48 * 1024
 """Characters of an answer's text in one message; a longer one goes in parts."""
-REMEMBERED = 2 * MOST_PENDING
+REMEMBERED = 2 * MAX_PENDING
 """Requests a robot remembers, to answer a repeated one again."""
-MOST_TOPICS = 256
-MOST_ANSWERS = 8
+MAX_TOPICS = 256
+MAX_ANSWERS = 8
 """How often a client answers one robot's doubts before it waits for better ones."""
 _INTERNAL = 3202
 _QUICK = (rpc.KEEP_TEACHING, rpc.STOP_TEACHING)
@@ -91,7 +91,7 @@ class RpcSession:
         timing: Timing | None = None,
         first_id: int = 1,
         now: float = 0.0,
-        most_in_one: int = MOST_IN_ONE,
+        most_in_one: int = MAX_IN_ONE,
     ) -> None:
         if not 0 <= first_id < 2**62:
             raise BadRequestError(f"ids are counted from 0 to 2^62, not from {first_id}")
@@ -257,7 +257,7 @@ class RpcSession:
     def _note(self, topic: str, *, wanted: bool) -> bool:
         if not wanted:
             self._topics.pop(topic, None)
-        elif len(self._topics) < MOST_TOPICS:
+        elif len(self._topics) < MAX_TOPICS:
             self._topics[topic] = None
         return not wanted or topic in self._topics
 
@@ -288,8 +288,8 @@ class RpcSession:
         self._check_ready()
         if self.role is Role.ROBOT:
             raise LocalProtocolError("a robot asks nothing")
-        if len(self._pending) >= MOST_PENDING and call != rpc.STOP_TAUGHT:
-            raise LocalProtocolError(f"{MOST_PENDING} requests are already waiting for an answer")
+        if len(self._pending) >= MAX_PENDING and call != rpc.STOP_TAUGHT:
+            raise LocalProtocolError(f"{MAX_PENDING} requests are already waiting for an answer")
         if limit_s is None:
             usual_s = self.timing.answer_s
             api = (call.service, call.api_id)
@@ -309,7 +309,7 @@ class RpcSession:
             raise LocalProtocolError(f"a {self.role.name} that is {self.state.name} gets no topics")
         message = channel.encode(Subscription(topic, wanted))
         if not self._note(topic, wanted=wanted):
-            raise LocalProtocolError(f"{MOST_TOPICS} topics are wanted already")
+            raise LocalProtocolError(f"{MAX_TOPICS} topics are wanted already")
         if self.state is State.READY:
             self._outgoing.append(message)
 
@@ -345,7 +345,7 @@ class RpcSession:
                 self._heartbeat_at = now + self.timing.heartbeat_s
                 for topic in self._topics:
                     self._say(Subscription(topic))
-        elif self._answers >= MOST_ANSWERS:
+        elif self._answers >= MAX_ANSWERS:
             self.dropped["doubt beyond reason"] += 1
         else:
             self._answers += 1
@@ -441,7 +441,7 @@ class RpcSession:
             del self._memory[next(iter(self._memory))]
         token = next(self._tokens)
         self._open[token] = handed
-        if len(self._open) > MOST_PENDING:
+        if len(self._open) > MAX_PENDING:
             self.dropped["request beyond measure"] += 1
             self.reply(token, _INTERNAL)
         else:

@@ -85,7 +85,7 @@ class Timing:
     """How long a robot remembers what it answered; longer than `answer_s`."""
 
 
-MOST_PENDING = 64
+MAX_PENDING = 64
 
 
 @dataclass(slots=True)
@@ -257,8 +257,8 @@ class TeachingSession:
         """Ask the robot; `Replied` or `Unanswered` with the token returned follows."""
         if self.role is Role.ROBOT or self.state is not State.READY:
             raise LocalProtocolError(f"nothing can be asked of a session that is {self.state.name}")
-        if len(self._pending) >= MOST_PENDING and not isinstance(message, _ENDS):
-            raise LocalProtocolError(f"{MOST_PENDING} requests are already waiting for an answer")
+        if len(self._pending) >= MAX_PENDING and not isinstance(message, _ENDS):
+            raise LocalProtocolError(f"{MAX_PENDING} requests are already waiting for an answer")
         if isinstance(message, _ENDS):
             self._supersede()
         token = self._ask(message, now)

@@ -25,7 +25,7 @@ HAND_EVERY = 5
 """Steps between two questions to a hand where it wants the joints: 100 Hz."""
 STILL_WEIGHINGS, STILL_RAD_S = 5, 1e-12
 """A body that is slower and has not moved by a bit for so many weighings needs no more steps."""
-MOST_RAD_S = 12.0
+MAX_RAD_S = 12.0
 """The setpoint of a joint never moves faster than this, nor than its motor, whatever is asked."""
 HOLDING_CANCELS = 0.7
 SOFT_CANCELS = 0.85
@@ -83,7 +83,7 @@ class _Servos:
         self.effort_nm, self.effort_back_nm = columns.effort_nm, -columns.effort_nm
         # A gearbox turns no faster than its motor, however hard somebody pulls.
         self.fastest, self.fastest_back = columns.velocity_rad_s, -columns.velocity_rad_s
-        self.most_a_step = np.minimum(columns.velocity_rad_s, MOST_RAD_S) * STEP_S
+        self.most_a_step = np.minimum(columns.velocity_rad_s, MAX_RAD_S) * STEP_S
         self.least_a_step = -self.most_a_step
         self.step_s = np.full(len(servos), STEP_S)
 

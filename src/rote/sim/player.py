@@ -19,7 +19,7 @@ from rote.sim.refusal import RefusalError
 from rote.sim.safety import check_motion
 from rote.sim.store import StoredAction
 
-SOFT_LEAST_S = 0.4
+SOFT_MIN_S = 0.4
 """How long a way to a first pose or back to rest takes at least."""
 BRAKE_S = 0.2
 """A stop takes this long to halt, and then returns."""
@@ -36,7 +36,7 @@ class Setpoint(NamedTuple):
 def soft_move(start_rad: Array, end_rad: Array, most_rad_s: float) -> Array:
     """Return poses from one to the other, one per step, no joint faster than `most_rad_s`."""
     far = float(np.abs(end_rad - start_rad).max())
-    seconds = max(SOFT_LEAST_S, MINIMUM_JERK_PEAK * far / most_rad_s)
+    seconds = max(SOFT_MIN_S, MINIMUM_JERK_PEAK * far / most_rad_s)
     steps = int(np.ceil(seconds / STEP_S))
     return minimum_jerk(start_rad, end_rad, np.arange(1, steps + 1) / steps)
 

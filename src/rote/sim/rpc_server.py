@@ -7,7 +7,7 @@ from collections.abc import Callable
 from rote import messages as m
 from rote.errors import DecodeError
 from rote.session.events import Opened, PeerLost
-from rote.session.rpc import MOST_IN_ONE, Asked, Event, Heard, RpcSession, Timing
+from rote.session.rpc import MAX_IN_ONE, Asked, Event, Heard, RpcSession, Timing
 from rote.session.teaching import Role
 from rote.sim.behaviour import ARM_STATE_S
 from rote.sim.quirks import Missing, Refused
@@ -60,7 +60,7 @@ class RpcClientSession:
             Role.ROBOT,
             timing=timing,
             now=self._loop.time(),
-            most_in_one=quirks.most_in_one or MOST_IN_ONE,
+            most_in_one=quirks.most_in_one or MAX_IN_ONE,
         )
         self.session.open(self._loop.time(), challenge=challenge)
         self._waiting: dict[int, Answer] = {}

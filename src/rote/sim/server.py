@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from rote.sim.webrtc import WebRtcDoor
 
 TICK_S = 0.01
-MOST_CATCH_UP_S = 0.25
+MAX_CATCH_UP_S = 0.25
 """If the process was held up longer than this, the robot's time stood still meanwhile."""
-MOST_CLIENTS = 16
+MAX_CLIENTS = 16
 
 # Clients are known by their addresses: a host and port, or a name in memory.
 Address = Any
@@ -188,7 +188,7 @@ class Simulator:
 
     def _tick(self) -> None:
         now = self._loop.time()
-        self._next_at = max(self._next_at, now - MOST_CATCH_UP_S)
+        self._next_at = max(self._next_at, now - MAX_CATCH_UP_S)
         if self._next_at <= now:
             self.world.advance(self._tick_s)
             self._next_at += self._tick_s
@@ -232,7 +232,7 @@ class Simulator:
             return None
         if frame.type != wire.MessageType.COMMAND:
             return None
-        if len(self._clients) >= MOST_CLIENTS:
+        if len(self._clients) >= MAX_CLIENTS:
             self.refused += 1
             payload = wire.encode_reply(m.Status(m.Code.BUSY))
             send(wire.encode(frame._replace(payload=payload)), address)

@@ -12,7 +12,7 @@ from rote.wire import rpc
 SERVICE, VERSION = "voice", "1.0.0.0"
 BAD_VALUE = 100
 """The code for a parameter that the service cannot accept."""
-_MOST_VOLUME, _MOST_COLOUR = 100, 255
+_MAX_VOLUME, _MAX_COLOUR = 100, 255
 
 
 class VoiceApi(IntEnum):
@@ -52,10 +52,10 @@ class Voice:
         elif api_id == VoiceApi.STOP:
             words = f"the sounds of {rpc.read(said, 'app_name', str)!r} stop"
         elif api_id == VoiceApi.SET_VOLUME:
-            self.volume = _within(said, "volume", _MOST_VOLUME)
+            self.volume = _within(said, "volume", _MAX_VOLUME)
             words = f"its volume is now {self.volume} %"
         elif api_id == VoiceApi.SET_LIGHT:
-            red, green, blue = (_within(said, key, _MOST_COLOUR) for key in "RGB")
+            red, green, blue = (_within(said, key, _MAX_COLOUR) for key in "RGB")
             self.light = (red, green, blue)
             words = f"its light is now {self.light}"
         return data, words

@@ -13,7 +13,7 @@ from rote.sim.services import Services
 from rote.wire import signalling as wire
 from rote.wire.channel import SIMULATED
 
-_MOST_NOTICES = 16
+_MAX_NOTICES = 16
 """Paths that were given out and not used are forgotten after so many newer ones."""
 
 
@@ -133,7 +133,7 @@ class WebRtcDoor:
         digits = f"{secrets.randbelow(100_000):05}"
         notice = wire.Notice(public_key=self._robot_key.public, digits=digits, wrapping=wrapping)
         self._notices[notice.path] = notice
-        while len(self._notices) > _MOST_NOTICES:
+        while len(self._notices) > _MAX_NOTICES:
             del self._notices[next(iter(self._notices))]
         return wire.seal_notice(notice, secrets.token_bytes(wire.NOTICE_ENTROPY), self._key)
 

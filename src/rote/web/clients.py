@@ -10,8 +10,8 @@ from rote.web.problems import ProblemError
 SILENCE_S = 2.5
 """So long may the one that commands be silent while the robot moves or is soft."""
 IDLE_SILENCE_S = 10.0
-MOST_CLIENTS = 64
-_MOST_WORDS = 64
+MAX_CLIENTS = 64
+_MAX_WORDS = 64
 
 Clock = Callable[[], float]
 
@@ -23,7 +23,7 @@ class Outbox:
     """
 
     def __init__(self) -> None:
-        self._words: deque[str] = deque(maxlen=_MOST_WORDS)
+        self._words: deque[str] = deque(maxlen=_MAX_WORDS)
         self._state: str | None = None
         self._filled = asyncio.Event()
 
@@ -78,9 +78,9 @@ class Clients:
         if client is not None and client.outbox is None:
             client.outbox, client.seen_s = Outbox(), now
         else:
-            if len(self._clients) >= MOST_CLIENTS:
+            if len(self._clients) >= MAX_CLIENTS:
                 raise ProblemError(
-                    409, "too-many", f"{MOST_CLIENTS} browsers are here already", "Close some."
+                    409, "too-many", f"{MAX_CLIENTS} browsers are here already", "Close some."
                 )
             client = Client(secrets.token_urlsafe(9), now)
             self._clients[client.id] = client

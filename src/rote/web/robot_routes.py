@@ -17,7 +17,7 @@ from rote.web.hub import Hub
 from rote.web.line import LOOK
 from rote.web.problems import ProblemError, busy, finding_document, to_json
 
-_MOST_CURVE_ROWS = 2000
+_MAX_CURVE_ROWS = 2000
 
 Caller = Annotated[
     str | None,
@@ -212,7 +212,7 @@ async def teach_curve(
 ) -> Response:
     """What was recorded so far, from a sample on; nothing where nothing is recorded."""
     hub = hub_of(request)
-    rows = hub.doing.curve(first, _MOST_CURVE_ROWS)
+    rows = hub.doing.curve(first, _MAX_CURVE_ROWS)
     robot = hub.line.connected
     names = () if robot is None else robot.build.names
     return answer(

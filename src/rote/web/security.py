@@ -22,9 +22,9 @@ from starlette.exceptions import HTTPException
 from rote.errors import BadRequestError
 from rote.web.problems import ProblemError, to_json
 
-MOST_UPLOAD_BYTES = 32 * 2**20
-MOST_BODY_BYTES = 256 * 2**10
-LEAST_TOKEN = 12
+MAX_UPLOAD_BYTES = 32 * 2**20
+MAX_BODY_BYTES = 256 * 2**10
+MIN_TOKEN = 12
 UPLOAD_PATH = "/api/takes/upload"
 _FORM_BYTES = 64 * 2**10  # what a form puts around its file
 
@@ -74,10 +74,10 @@ class Gate:
                 f"a pendant at {self.host} would obey everybody on the network",
                 "Give it a token, or listen at 127.0.0.1.",
             )
-        if self.token is not None and len(self.token) < LEAST_TOKEN:
+        if self.token is not None and len(self.token) < MIN_TOKEN:
             raise BadRequestError(
                 f"a token of {len(self.token)} characters is easily guessed",
-                f"Take {LEAST_TOKEN} or more, or leave it out: then one is made.",
+                f"Take {MIN_TOKEN} or more, or leave it out: then one is made.",
             )
         known = (self.token or "").encode()
         digest = hmac.new(known, b"cookie of the pendant", hashlib.sha256).hexdigest()
@@ -201,7 +201,7 @@ def _same(shown: str, known: str) -> bool:
 
 
 def _most_bytes(scope: Scope) -> int:
-    return MOST_UPLOAD_BYTES + _FORM_BYTES if scope["path"] == UPLOAD_PATH else MOST_BODY_BYTES
+    return MAX_UPLOAD_BYTES + _FORM_BYTES if scope["path"] == UPLOAD_PATH else MAX_BODY_BYTES
 
 
 def _too_large(most: int) -> ProblemError:

@@ -20,8 +20,8 @@ from rote.motion.formats import FORMATS, endings
 from rote.motion.track import Track
 from rote.web.problems import ProblemError
 
-MOST_ROWS = 1500
-_MOST_THUMBNAILS = 512
+MAX_ROWS = 1500
+_MAX_THUMBNAILS = 512
 _CHUNK = 2**20
 
 T = TypeVar("T")
@@ -164,7 +164,7 @@ class Shelf:
         except (OSError, RoteError):
             return ""
         self._thumbnails.move_to_end(key)
-        while len(self._thumbnails) > _MOST_THUMBNAILS:
+        while len(self._thumbnails) > _MAX_THUMBNAILS:
             self._thumbnails.popitem(last=False)
         return self._thumbnails[key]
 
@@ -174,7 +174,7 @@ class Shelf:
 
 def curves(track: Track) -> dict[str, Any]:
     """Return a track as the page draws it: at most 1500 rows, the last one among them."""
-    rows = np.unique(np.linspace(0, max(len(track) - 1, 0), min(len(track), MOST_ROWS)).astype(int))
+    rows = np.unique(np.linspace(0, max(len(track) - 1, 0), min(len(track), MAX_ROWS)).astype(int))
     return {
         "names": list(track.names),
         "times_s": np.round(track.times_s[rows], 4).tolist(),

@@ -42,7 +42,7 @@ MAX_MESSAGE = 8 * 2**20
 MAX_TOPIC = 256
 MAX_CHUNKS = 4096
 MAX_ASSEMBLED = 16 * 2**20
-MOST_ASSEMBLIES = 32
+MAX_ASSEMBLIES = 32
 
 SIMULATED = b"rote".hex()
 """How a simulated robot's challenge begins, so that our client offers what only such a one can."""
@@ -491,7 +491,7 @@ class Assembler:
         """Return the whole response when its last part has come; a repeated part is ignored."""
         part = chunk.response
         key = (part.service, part.api_id, part.id)
-        if key not in self._open and len(self._open) >= MOST_ASSEMBLIES:
+        if key not in self._open and len(self._open) >= MAX_ASSEMBLIES:
             del self._open[next(iter(self._open))]  # the oldest will hardly be completed
         whole = self._open.setdefault(key, _Assembly(chunk.count))
         if chunk.index not in whole.parts:

@@ -16,7 +16,7 @@ from rote.wire.sdp import Fingerprint, read_media
 SCTP_PORT = 5000
 DEFAULT_MESSAGE_SIZE = 65_536
 """What a side takes that does not say how much."""
-_MOST_CANDIDATES = 64
+_MAX_CANDIDATES = 64
 _CANDIDATE = re.compile(
     r"\S{1,64} [12] (?:udp|UDP|tcp|TCP) \d{1,10} \S{1,255} \d{1,5} typ \S{1,16}(?: .*)?", re.ASCII
 )
@@ -115,7 +115,7 @@ def read_peer(sdp: str) -> Peer:
         ufrag,
         password,
         fingerprints,
-        tuple(candidates)[:_MOST_CANDIDATES],
+        tuple(candidates)[:_MAX_CANDIDATES],
         _first(lacking, "setup") or "actpass",
         _number(_value(own, "sctp-port"), 1, 65_535, SCTP_PORT),
         _number(_value(own, "max-message-size"), 0, 2**62, DEFAULT_MESSAGE_SIZE),

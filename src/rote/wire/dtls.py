@@ -20,7 +20,7 @@ MAX_FRAGMENT = 2**14 + 2048
 """What a record may hold, with all that encryption adds."""
 MAX_HANDSHAKE = 2**17
 """Our bound on one handshake message: a chain of certificates has a few thousand bytes."""
-MOST_OPEN = 16
+MAX_OPEN = 16
 """Our bound on handshake messages that wait for their missing pieces."""
 
 _RECORD = struct.Struct(">BHHHIH")
@@ -291,7 +291,7 @@ class HandshakeAssembler:
             known = _Unfinished(fragment.type, bytearray(fragment.length))
             self._open.pop(fragment.message, None)
             self._open[fragment.message] = known
-            if len(self._open) > MOST_OPEN:
+            if len(self._open) > MAX_OPEN:
                 del self._open[next(iter(self._open))]  # the oldest will hardly be completed
         end = fragment.offset + len(fragment.body)
         known.body[fragment.offset : end] = fragment.body

@@ -21,7 +21,7 @@ SPORT_TOPIC = "rt/lf/sportmodestate"
 BMS_TOPIC = "rt/lf/bmsstate"
 HAND_TOPIC = "rt/rote/hand"
 """Where a simulated robot of ours is told which hand moves its arms; others do not know it."""
-MOST_MOTORS = 64
+MAX_MOTORS = 64
 SLOTS = 35
 """How many motor slots a robot of the G1's kind sends, whatever joints it has."""
 _CELLS = 13
@@ -108,7 +108,7 @@ def decode_lowstate(data: object) -> Slots:
     motors = data.get("motor_state")
     if not isinstance(motors, list):
         raise PayloadError(f"'motor_state' of a lowstate is a list of motors, not {seen(motors)}")
-    motors = motors[:MOST_MOTORS]
+    motors = motors[:MAX_MOTORS]
     positions = _each(motors, "q")
     if positions.count(None) == len(positions):
         raise PayloadError(f"no motor in 'motor_state' tells its position 'q': {seen(motors)}")

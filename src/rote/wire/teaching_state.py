@@ -18,7 +18,7 @@ from rote.errors import BadRequestError, PayloadError
 
 FULL_STATE = 148
 LEGACY_JOINTS = 12
-MOST_JOINTS = 1000
+MAX_JOINTS = 1000
 _BESIDE_JOINTS, _PER_JOINT = 56, 8
 _LEGACY_STATE = struct.Struct(">I34fQ")
 
@@ -71,7 +71,7 @@ def decode_state(payload: bytes) -> m.RobotState:
     if size == FULL_STATE:
         return _state(_LEGACY_STATE.unpack(payload), 1, LEGACY_JOINTS)
     count, surplus = divmod(size - _BESIDE_JOINTS, _PER_JOINT)
-    if not 0 <= count <= MOST_JOINTS or surplus:
+    if not 0 <= count <= MAX_JOINTS or surplus:
         raise _misfit(payload)
     values = _all_joints_struct(count).unpack(payload)
     if values[1] != count or values[2]:

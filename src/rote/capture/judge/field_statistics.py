@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 _NEAR = 8
-LEAST = 16
+MIN = 16
 """Packets below which nothing is said."""
 
 
@@ -52,8 +52,8 @@ def judge(
     values = field_values(heads[reaches], offset, width)
     sizes = sizes[reaches]
     count = values.size
-    if count < LEAST:
-        why = f"only {count} packets reach that far; {LEAST} are needed"
+    if count < MIN:
+        why = f"only {count} packets reach that far; {MIN} are needed"
         return Verdict(offset, width, count, "too few", why)
     _, occurrences = np.unique(values, return_counts=True)
     shares = occurrences / count

@@ -21,7 +21,7 @@ MAX_CONFIDENCE = 0.95
 """No proposal from sizes and times is surer than this."""
 _SECOND = 1_000_000_000
 _SACK = 16
-_LEAST_KEEP_ALIVES = 4
+_MIN_KEEP_ALIVES = 4
 _SUBSCRIBE = {
     len(f'{{"type":"{verb}","topic":"{topic}"}}')
     for verb in ("subscribe", "unsubscribe")
@@ -29,11 +29,11 @@ _SUBSCRIBE = {
 }
 _TOGGLE_BYTES = 52
 """Subscribing to `rt/arm/action/state`, or giving it up: 50 and 52 bytes, padded to four."""
-_LEAST_NAMED_BYTES = 140
+_MIN_NAMED_BYTES = 140
 """A request to the arms without a parameter has about 115 bytes, `{"action_name":""}` 20 more."""
 _ASKED_WITHIN_NS = 60_000_000
 _RATE_NS = 3 * _SECOND
-_LEAST_RATE_S = 0.8
+_MIN_RATE_S = 0.8
 _RISE = 2.5
 """Acknowledgements a second; ten messages a second bring five or ten more."""
 _EPOCH = datetime(1970, 1, 1)
@@ -188,7 +188,7 @@ def _taught(said: SentRecords) -> tuple[list[TimelineEntry], int | None]:
     empty_request = None
     for length in _lengths(said):
         times = _times_of(said, length)
-        for first, last in _runs(times, 0.8, 1.25, _LEAST_KEEP_ALIVES):
+        for first, last in _runs(times, 0.8, 1.25, _MIN_KEEP_ALIVES):
             begin, end = int(times[first]), int(times[last])
             if any(entry.start_ns <= end and begin <= (entry.end_ns or begin) for entry in found):
                 continue
@@ -279,7 +279,7 @@ def _toggles(said: SentRecords, overhead: int) -> Ints:
 def _rate(times: Ints, start_ns: int, end_ns: int) -> float | None:
     """Return how many a second there are between two moments; None if they are too close."""
     span_s = (end_ns - start_ns) / _SECOND
-    if span_s < _LEAST_RATE_S:
+    if span_s < _MIN_RATE_S:
         return None
     low, high = np.searchsorted(times, (start_ns, end_ns)).tolist()
     return float(high - low) / span_s
@@ -294,7 +294,7 @@ def _played(
     plays, ten more messages a second come from the robot and are acknowledged.
     """
     toggles = _toggles(said, overhead)
-    least = overhead + HEADER + DATA + _LEAST_NAMED_BYTES
+    least = overhead + HEADER + DATA + _MIN_NAMED_BYTES
     found: list[TimelineEntry] = []
     for at, begun in enumerate(toggles.tolist()):
         if found and begun < (found[-1].end_ns or found[-1].start_ns):

@@ -11,7 +11,7 @@ from rote.capture.decode.control_messages import control_messages
 from rote.capture.judge.analysis import KEEP_RECORDS, KEEP_RECORDS_STREAM, Analysis
 from rote.capture.judge.classify import PacketKind
 from rote.capture.judge.conversations import Conversation, FlowSide, conversations
-from rote.capture.judge.field_statistics import LEAST, Verdict, judge
+from rote.capture.judge.field_statistics import MIN, Verdict, judge
 from rote.capture.judge.timeline import TimelineEntry, iso
 from rote.capture.judge.timeline_build import build_timeline
 from rote.capture.judge.unknowable import limits
@@ -189,7 +189,7 @@ def field_tests(analysis: Analysis, found: list[Conversation]) -> list[FieldTest
     sides = [side for one in found for side in one.sides if one.protocol == "udp"]
     sides.sort(key=lambda side: -side.packets)
     for side in sides:
-        if side.packets < LEAST or len(tests) >= 2 * _MAX_TESTS:
+        if side.packets < MIN or len(tests) >= 2 * _MAX_TESTS:
             break
         kept = analysis.heads_of(side.number)
         if kept is None:

@@ -136,10 +136,10 @@ def _check_pose(**degrees: float) -> None:
 
 
 def _check_turn(degrees: float, speed: float) -> None:
-    from rote.robot.a1.bot import MOST_ANGLE_RAD
+    from rote.robot.a1.bot import MAX_ANGLE_RAD
     from rote.robot.a1.commands import TURN_RAD_S
 
-    if not abs(degrees) <= math.degrees(MOST_ANGLE_RAD):
+    if not abs(degrees) <= math.degrees(MAX_ANGLE_RAD):
         raise BadRequestError(
             f"a turn of {degrees:g} degrees is not possible", "Choose at most two rounds: 720."
         )

@@ -10,7 +10,7 @@ import numpy as np
 
 from rote.errors import BadRequestError
 from rote.motion.files.document import (
-    MOST_SAMPLES,
+    MAX_SAMPLES,
     Place,
     check,
     check_joints,
@@ -35,7 +35,7 @@ def check_writable(track: Track, path: Path) -> None:
     """Refuse a track that could not be loaded again."""
     place = Place(f"{path} cannot be written")
     check(track, place)
-    if len(track) > MOST_SAMPLES:
+    if len(track) > MAX_SAMPLES:
         raise too_long(place)
     check_unit(track, place)
 

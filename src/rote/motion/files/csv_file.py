@@ -15,7 +15,7 @@ import numpy as np
 from rote.errors import BadRequestError
 from rote.motion.files import disk
 from rote.motion.files.document import (
-    MOST_SAMPLES,
+    MAX_SAMPLES,
     Place,
     Words,
     assemble,
@@ -78,7 +78,7 @@ def _numbers(
 ) -> list[list[float]]:
     values: list[list[float]] = []
     for row in rows:
-        if len(values) >= MOST_SAMPLES:
+        if len(values) >= MAX_SAMPLES:
             raise too_long(place)
         if len(row) != len(columns):
             problem = f"it has {len(row)} cells, the first row has {len(columns)}"

@@ -10,7 +10,7 @@ from typing import BinaryIO
 from rote.atomic_file import appearing
 from rote.errors import BadRequestError
 
-MOST_BYTES = 256 * 2**20
+MAX_BYTES = 256 * 2**20
 """A larger file is not opened: a minute of 29 joints at 500 Hz takes 17 MB as text."""
 ANOTHER_FILE = "Name another file, in a folder that you may write to."
 ANOTHER_HOME = (
@@ -31,9 +31,9 @@ def whole(path: Path) -> Iterator[BinaryIO]:
     with appearing(path, remedy=ANOTHER_FILE) as file:
         yield file
         size = file.tell()
-        if size > MOST_BYTES:
+        if size > MAX_BYTES:
             raise BadRequestError(
-                f"{path} would have {size >> 20} MB, and {MOST_BYTES >> 20} are read at most",
+                f"{path} would have {size >> 20} MB, and {MAX_BYTES >> 20} are read at most",
                 "Trim or resample the track, or save it as .mcap, which is smaller.",
             )
 
@@ -47,10 +47,10 @@ def opened(path: Path) -> Iterator[BinaryIO]:
             raise BadRequestError(f"{path} cannot be read: it is not a file")
         with path.open("rb") as file:
             size = os.fstat(file.fileno()).st_size
-            if size > MOST_BYTES:
+            if size > MAX_BYTES:
                 raise BadRequestError(
                     f"{path} cannot be read: it has {size >> 20} MB, "
-                    f"and at most {MOST_BYTES >> 20} MB are read",
+                    f"and at most {MAX_BYTES >> 20} MB are read",
                     "Cut it into pieces.",
                 )
             yield file

@@ -18,13 +18,13 @@ from rote.motion.track import Array, Mark, Track, did_you_mean
 from rote.motion.whose import build_with, hand_joints
 from rote.text import Act, Text
 
-MOST_SAMPLES = 1_000_000
+MAX_SAMPLES = 1_000_000
 """Longer tracks are not read: this is half an hour at 500 Hz."""
 
-MOST_ANGLE_RAD = 2 * math.pi
+MAX_ANGLE_RAD = 2 * math.pi
 """No joint of a robot goes here, so a number beyond it is not an angle in rad."""
 
-MOST_TIME_S = 1e11
+MAX_TIME_S = 1e11
 """No clock shows more seconds, so a larger number is not a time in seconds."""
 
 _UNKNOWN = numbered(100, 0)
@@ -158,7 +158,7 @@ def assemble(words: Words, times_s: Array, joints_rad: Array, place: Place) -> T
             f"{width} joint names and {times_s.size} times cannot go "
             f"with angles of shape {joints_rad.shape}"
         )
-    if times_s.size > MOST_SAMPLES:
+    if times_s.size > MAX_SAMPLES:
         raise too_long(place)
     if (sample := first_unsound(times_s, joints_rad)) is not None:
         raise place.refuse_row(sample, _problem(times_s, joints_rad, words.names, sample))
@@ -176,7 +176,7 @@ def assemble(words: Words, times_s: Array, joints_rad: Array, place: Place) -> T
 def too_long(place: Place) -> BadRequestError:
     """Return the error for more samples than are read."""
     return place.refuse(
-        f"it holds more than {MOST_SAMPLES:,} samples", "Cut it into pieces, or resample it."
+        f"it holds more than {MAX_SAMPLES:,} samples", "Cut it into pieces, or resample it."
     )
 
 
@@ -213,7 +213,7 @@ def check(track: Track, place: Place) -> None:
         raise place.refuse(f"a motion needs 2 samples, here {'is 1' if len(track) else 'are none'}")
     if not track.names or not all(track.names) or len(set(track.names)) < len(track.names):
         raise place.refuse(f"a motion needs joints with one name each, not {list(track.names)}")
-    if (beyond := np.abs(track.times_s) > MOST_TIME_S).any():
+    if (beyond := np.abs(track.times_s) > MAX_TIME_S).any():
         sample = int(np.argmax(beyond))
         problem = f"its time {track.times_s[sample]:g} is more seconds than any clock shows"
         raise place.refuse_row(sample, problem, "Write times in seconds, best beginning at 0.")
@@ -236,14 +236,14 @@ def check_joints(track: Track, place: Place) -> None:
 
 def check_unit(track: Track, place: Place) -> None:
     """Refuse angles that no joint reaches: they are in degrees, most likely."""
-    beyond = np.abs(track.joints_rad) > MOST_ANGLE_RAD
+    beyond = np.abs(track.joints_rad) > MAX_ANGLE_RAD
     if not beyond.any():
         return
     sample, joint = divmod(int(np.argmax(beyond)), len(track.names))
     value = track.joints_rad[sample, joint]
     raise place.refuse_row(
         sample,
-        f"{track.names[joint]} is {value:g}, and no joint goes beyond {MOST_ANGLE_RAD:.2f} rad; "
+        f"{track.names[joint]} is {value:g}, and no joint goes beyond {MAX_ANGLE_RAD:.2f} rad; "
         "these look like degrees",
         Text("If they are: {convert}.", convert=Act.FROM_DEGREES),
     )

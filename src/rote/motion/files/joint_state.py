@@ -31,11 +31,11 @@ int32 sec
 uint32 nanosec
 """
 
-MOST_STAMP_S = 2**31 - 1
+MAX_STAMP_S = 2**31 - 1
 """What the stamp can hold, both ways: 68 years."""
 
 _LITTLE, _BIG = b"\0\1\0\0", b"\0\0\0\0"
-_MOST_JOINTS = 10_000
+_MAX_JOINTS = 10_000
 
 
 class JointState(NamedTuple):
@@ -125,7 +125,7 @@ def _aligned(place: int, size: int) -> int:
     return place + (4 - place) % size
 
 
-def _count(data: bytes, place: int, order: str, most: int = _MOST_JOINTS) -> tuple[int, int]:
+def _count(data: bytes, place: int, order: str, most: int = _MAX_JOINTS) -> tuple[int, int]:
     place = _aligned(place, 4)
     (count,) = struct.unpack_from(f"{order}I", data, place)
     if count > most:

@@ -11,7 +11,7 @@ import numpy as np
 
 from rote.motion.files import disk
 from rote.motion.files.document import (
-    MOST_SAMPLES,
+    MAX_SAMPLES,
     Place,
     assemble,
     from_document,
@@ -50,7 +50,7 @@ def load_json(path: Path) -> Track:
     rows = _numbers(document, "joints_rad", place)
     if len(times) != len(rows):
         raise place.refuse(f"it holds {len(times)} times and {len(rows)} samples of angles")
-    if len(times) > MOST_SAMPLES:
+    if len(times) > MAX_SAMPLES:
         raise too_long(place)
     width = len(words.names)
     table = np.empty((len(times), width + 1))

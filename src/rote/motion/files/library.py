@@ -25,7 +25,7 @@ from rote.motion.track import Track
 
 __all__ = ["Library", "Entry"]
 
-MOST_SKETCHED = 100_000
+MAX_SKETCHED = 100_000
 """So many samples are read to sketch takes: about a second's work."""
 
 _SUFFIXES = (".mcap", ".npz")
@@ -66,10 +66,10 @@ class Library:
     def sketches(self, entries: Sequence[Entry]) -> dict[str, str]:
         """Return a line of bars for each take, by its name: how the joint goes that moves most.
 
-        Those that cannot be read have none, nor have those after `MOST_SKETCHED` samples in all.
+        Those that cannot be read have none, nor have those after `MAX_SKETCHED` samples in all.
         """
         lines: dict[str, str] = {}
-        left = MOST_SKETCHED
+        left = MAX_SKETCHED
         for entry in entries:
             if entry.problem or entry.samples > left:
                 continue

@@ -21,7 +21,7 @@ from rote.errors import BadRequestError, DecodeError
 from rote.motion.files import disk
 from rote.motion.files import mcap_records as records
 from rote.motion.files.document import (
-    MOST_SAMPLES,
+    MAX_SAMPLES,
     Place,
     Summary,
     Words,
@@ -32,7 +32,7 @@ from rote.motion.files.document import (
     words_of,
 )
 from rote.motion.files.joint_state import (
-    MOST_STAMP_S,
+    MAX_STAMP_S,
     SCHEMA,
     SCHEMA_NAME,
     Decoder,
@@ -121,7 +121,7 @@ def nanoseconds(times_s: Array, path: Path) -> list[int]:
     """Return times as the message's stamp can hold them."""
     # Whole seconds apart from the rest: together they would overflow before they are refused.
     whole = np.floor(times_s)
-    if times_s.size and not (abs(whole) < MOST_STAMP_S).all():
+    if times_s.size and not (abs(whole) < MAX_STAMP_S).all():
         raise BadRequestError(
             f"{path} cannot be written: MCAP holds times up to 68 years, not {times_s[-1]:g} s",
             "Let the track begin at 0.",
@@ -253,7 +253,7 @@ class _Reading:
 
     def _take_chunk(self, content: bytes) -> None:
         chunk = records.parsed("Chunk", content)
-        data = records.unpacked(chunk, disk.MOST_BYTES - self._unpacked)
+        data = records.unpacked(chunk, disk.MAX_BYTES - self._unpacked)
         self._unpacked += len(data)
         for code, inside in records.inner(data):
             if code in _IN_CHUNKS:
@@ -269,8 +269,8 @@ class _Reading:
         states = self._states.setdefault(topic, [])
         if states and state.names != states[0].names:
             raise DecodeError("its joints are not those of the first message")
-        if len(states) >= MOST_SAMPLES:
-            raise DecodeError(f"more than {MOST_SAMPLES:,} samples are not read")
+        if len(states) >= MAX_SAMPLES:
+            raise DecodeError(f"more than {MAX_SAMPLES:,} samples are not read")
         states.append(state)
 
     def _check_next(self, topic: str, sequence: int) -> None:

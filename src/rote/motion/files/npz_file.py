@@ -75,13 +75,13 @@ def _arrays(data: bytes, place: Place) -> dict[str, NDArray[Any]]:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             unpacked = sum(member.file_size for member in archive.infolist())
         # A small archive can unpack to any size, and says beforehand to which.
-        if unpacked <= disk.MOST_BYTES:
+        if unpacked <= disk.MAX_BYTES:
             with np.load(io.BytesIO(data), allow_pickle=False) as arrays:
                 return {name: arrays[name] for name in arrays.files}
     except _FAULTS as error:
         raise place.refuse(f"it cannot be read as NPZ: {error}") from None
     raise place.refuse(
-        f"it unpacks to {unpacked >> 20} MB; at most {disk.MOST_BYTES >> 20} are read"
+        f"it unpacks to {unpacked >> 20} MB; at most {disk.MAX_BYTES >> 20} are read"
     )
 
 

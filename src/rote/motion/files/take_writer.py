@@ -13,7 +13,7 @@ import numpy as np
 from rote import atomic_file
 from rote.errors import BadRequestError
 from rote.motion.files import disk
-from rote.motion.files.document import MOST_SAMPLES, Place, too_long, words_of
+from rote.motion.files.document import MAX_SAMPLES, Place, too_long, words_of
 from rote.motion.files.mcap_file import Stream, nanoseconds
 from rote.motion.files.mcap_records import need_mcap
 from rote.motion.track import Mark, Track
@@ -122,7 +122,7 @@ class TakeWriter:
         (time_ns,) = nanoseconds(np.array([time_s]), self.part)
         if self._times_ns and time_ns <= self._times_ns[-1]:
             raise place.refuse_row(len(self), f"its time {time_s} is not after the one before")
-        if len(self) >= MOST_SAMPLES:
+        if len(self) >= MAX_SAMPLES:
             raise too_long(place)
         with self._writing():  # a chunk that is full
             self._stream.add(time_ns, row)

@@ -7,8 +7,8 @@ from rote.motion.track import Array, Track
 __all__ = ["sketch", "thumbnail"]
 
 _WIDTH, _HEIGHT, _EDGE = 160, 48, 3
-_MOST_LINES = 4
-_MOST_POINTS = 80
+_MAX_LINES = 4
+_MAX_POINTS = 80
 _STILL_RAD = 0.01
 _BARS = "▁▂▃▄▅▆▇█"
 _COLOURS = ("#1f6feb", "#e8590c", "#2b8a3e", "#862e9c")
@@ -20,7 +20,7 @@ def thumbnail(track: Track) -> str:
     Lines are drawn from where each joint begins, so that a pose is flat and a motion is not.
     """
     chosen = _most_moving(track)
-    at = np.unique(np.linspace(0, len(track) - 1, min(len(track), _MOST_POINTS)).astype(int))
+    at = np.unique(np.linspace(0, len(track) - 1, min(len(track), _MAX_POINTS)).astype(int))
     moved = track.joints_rad[at][:, chosen] - track.joints_rad[:1, chosen]
     x = _spread(track.times_s[at], _WIDTH)
     y = _HEIGHT - _spread(moved, _HEIGHT)
@@ -60,7 +60,7 @@ def _most_moving(track: Track) -> list[int]:
     if not len(track):
         return []
     ranges = np.ptp(track.joints_rad, axis=0)
-    return [int(joint) for joint in np.argsort(-ranges, kind="stable")[:_MOST_LINES]]
+    return [int(joint) for joint in np.argsort(-ranges, kind="stable")[:_MAX_LINES]]
 
 
 def _spread(values: Array, size: int) -> Array:

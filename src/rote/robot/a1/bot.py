@@ -23,13 +23,13 @@ from rote.wire.a1.values import HighState
 
 Predicate = Callable[[HighState], bool]
 
-MOST_DISTANCE_M, MOST_ANGLE_RAD, MOST_WAIT_S = 50.0, 4.0 * math.pi, 600.0
+MAX_DISTANCE_M, MAX_ANGLE_RAD, MAX_WAIT_S = 50.0, 4.0 * math.pi, 600.0
 SPEED_M_S, SPEED_RAD_S = 0.4, 0.8
 NEAR_M, NEAR_RAD = 0.01, 0.01
 """So near an instruction is done, once the robot stands."""
 STANDS_M_S, STANDS_RAD_S = 0.03, 0.05
 _GAIN, _HEADING_GAIN = 1.5, 1.0
-_LEAST_M_S, _LEAST_RAD_S = 0.04, 0.08
+_MIN_M_S, _MIN_RAD_S = 0.04, 0.08
 """Slower, legs hardly step."""
 _POSE_RAD = 0.03
 _DOWN_M = 0.15
@@ -101,10 +101,10 @@ class Bot:
     ) -> "Bot":
         """Walk a distance: forward, or back where negative; `left_m` to the left as well."""
         distance_m = math.hypot(forward_m, left_m)
-        if not distance_m <= MOST_DISTANCE_M:
+        if not distance_m <= MAX_DISTANCE_M:
             raise BadRequestError(
                 f"a walk of {forward_m} m and {left_m} m to the left is not possible",
-                f"Choose at most {MOST_DISTANCE_M:g} m.",
+                f"Choose at most {MAX_DISTANCE_M:g} m.",
             )
         fastest = a1_words.ASIDE_M_S if left_m else a1_words.BACKWARD_M_S
         _check_positive(speed_m_s, fastest, "a speed", "m/s")
@@ -114,7 +114,7 @@ class Bot:
         self, angle_rad: float, *, speed_rad_s: float = SPEED_RAD_S, limit_s: float | None = None
     ) -> "Bot":
         """Turn on the spot by an angle: to the left, or to the right where negative."""
-        if not abs(angle_rad) <= MOST_ANGLE_RAD:
+        if not abs(angle_rad) <= MAX_ANGLE_RAD:
             raise BadRequestError(
                 f"a turn of {angle_rad} rad is not possible", "Choose at most two rounds."
             )
@@ -150,7 +150,7 @@ class Bot:
 
     def wait(self, seconds: float) -> "Bot":
         """Stand for a time."""
-        _check_positive(seconds, MOST_WAIT_S, "a wait", "s")
+        _check_positive(seconds, MAX_WAIT_S, "a wait", "s")
         return self._add(_Wait(seconds), seconds + _SPARE_S)
 
     def until(self, predicate: Predicate, *, limit_s: float, words: str = "a condition") -> "Bot":
@@ -313,7 +313,7 @@ class _Walk:
         if abs(left) < NEAR_M:
             robot.stand()
             return speed < STANDS_M_S and abs(state.yaw_speed_rad_s) < STANDS_RAD_S
-        pace = _paced(left, _GAIN, _LEAST_M_S, self._speed)
+        pace = _paced(left, _GAIN, _MIN_M_S, self._speed)
         off = math.remainder(self._yaw - state.imu.rpy_rad[2], math.tau)
         turn = min(max(_HEADING_GAIN * off, -0.3), 0.3)
         robot.walk(pace * self._along[0], pace * self._along[1], turn)
@@ -339,7 +339,7 @@ class _Turn:
         if abs(self._left) < NEAR_RAD:
             robot.stand()
             return abs(state.yaw_speed_rad_s) < STANDS_RAD_S
-        robot.walk(turn_rad_s=_paced(self._left, 2.0 * _GAIN, _LEAST_RAD_S, self._speed))
+        robot.walk(turn_rad_s=_paced(self._left, 2.0 * _GAIN, _MIN_RAD_S, self._speed))
         return False
 
 
@@ -415,7 +415,7 @@ class _Wait:
 
 
 class _Until:
-    limit_s = MOST_WAIT_S
+    limit_s = MAX_WAIT_S
 
     def __init__(
         self, predicate: Predicate, words: str, velocity: tuple[float, float, float] | None = None

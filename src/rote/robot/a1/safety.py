@@ -31,12 +31,12 @@ Row: TypeAlias = "np.ndarray[Any, np.dtype[np.floating[Any]]]"
 
 MARGIN_RAD = POSITION_MARGIN_RAD
 """How far inside its limits a joint has to stay, by the manufacturer's position protection."""
-MOST_POWER_W = 1000.0
+MAX_POWER_W = 1000.0
 """All legs together, at power level 10."""
 POWER_COUNT = 5
 """More states over the limit than this trip it: each one over counts up, each other one down."""
 _POWER_CAP = 10
-MOST_VELOCITY_RAD_S, MOST_TORQUE_NM = A1_JOINTS[0].velocity_rad_s, A1_JOINTS[0].effort_nm
+MAX_VELOCITY_RAD_S, MAX_TORQUE_NM = A1_JOINTS[0].velocity_rad_s, A1_JOINTS[0].effort_nm
 OVERHEATED = 0x08
 """The mode that a motor reports which is too hot."""
 _POSITION_OFF = np.float32(POSITION_OFF_RAD)
@@ -51,8 +51,8 @@ class Limits:
     power_level: int | None = 10
     """1 to 10, a tenth of 1000 W each. The manufacturer's examples use 1, which is 100 W."""
     margin_rad: float | None = MARGIN_RAD
-    velocity_rad_s: float | None = MOST_VELOCITY_RAD_S
-    torque_nm: float | None = MOST_TORQUE_NM
+    velocity_rad_s: float | None = MAX_VELOCITY_RAD_S
+    torque_nm: float | None = MAX_TORQUE_NM
     temperature_c: float | None = 80.0
     tilt_rad: float | None = 1.0
     """Of the body, to any side."""
@@ -229,7 +229,7 @@ class Safety:
     def _power(self, tau: Row, dq: Row) -> Iterator[ProtectionError]:
         if self.limits.power_level is None:
             return
-        most_w = MOST_POWER_W * self.limits.power_level / 10
+        most_w = MAX_POWER_W * self.limits.power_level / 10
         power_w = float(np.abs(tau * dq).sum())
         # Asked this way round, what is not a number counts as too much.
         step = -1 if power_w <= most_w else 1

@@ -35,16 +35,16 @@ BRAKE_NM_S_RAD = 3.0
 
 _INERTIA = (0.05, 0.05, 0.03) * LEGS
 _FRICTION_NM_S_RAD = 0.1
-_GROUND_N_M, _GROUND_N_S_M, _MOST_N = 10_000.0, 150.0, 600.0
+_GROUND_N_M, _GROUND_N_S_M, _MAX_N = 10_000.0, 150.0, 600.0
 _RUB_N_S_M, _RUBS = 150.0, 0.6
 _FIXED: tuple[Three, ...] = ((0.0, 0.0, 0.0),) * 4
 _BELLY: tuple[Three, ...] = tuple((x, y, -0.057) for x in (0.13, -0.13) for y in (-0.1, 0.1))
 _ROLL_KG_M2, _PITCH_KG_M2, _TURN_KG_M2 = 0.12, 0.3, 0.35
 """The trunk's inertia, legs included."""
-_MOST_TILT_RAD, _MOST_TILT_RAD_S, _MOST_FALL_M_S, _MOST_HEIGHT_M = 1.2, 8.0, 3.0, 1.0
-_MOST_SLIDE_M_S = 3.0
+_MAX_TILT_RAD, _MAX_TILT_RAD_S, _MAX_FALL_M_S, _MAX_HEIGHT_M = 1.2, 8.0, 3.0, 1.0
+_MAX_SLIDE_M_S = 3.0
 _HANGS_M = 0.6
-_HAND_NM_RAD, _HAND_NM_S_RAD, _HAND_MOST_NM = 60.0, 1.5, 15.0
+_HAND_NM_RAD, _HAND_NM_S_RAD, _HAND_MAX_NM = 60.0, 1.5, 15.0
 
 
 class Drive(NamedTuple):
@@ -205,7 +205,7 @@ class Body:
             return 0.0
         rising = self.rise_m_s + a * speed[0] + b * speed[1] + c * speed[2]
         rising += self.roll_rad_s * y - self.pitch_rad_s * x
-        return bounded(-_GROUND_N_M * height - _GROUND_N_S_M * rising, 0.0, _MOST_N)
+        return bounded(-_GROUND_N_M * height - _GROUND_N_S_M * rising, 0.0, _MAX_N)
 
     def _tip(self, contacts: Sequence[tuple[Three, float]], balance: Balance | None) -> None:
         """Let the trunk rise, sink, roll and pitch as it is pushed."""
@@ -228,8 +228,8 @@ class Body:
         )
         self.rise_m_s2 = lift / self.build.mass_kg - GRAVITY_M_S2
         rise = self.rise_m_s + STEP_S * self.rise_m_s2
-        self.rise_m_s = bounded(rise, -_MOST_FALL_M_S, _MOST_FALL_M_S)
-        self.height_m = bounded(self.height_m + STEP_S * self.rise_m_s, 0.0, _MOST_HEIGHT_M)
+        self.rise_m_s = bounded(rise, -_MAX_FALL_M_S, _MAX_FALL_M_S)
+        self.height_m = bounded(self.height_m + STEP_S * self.rise_m_s, 0.0, _MAX_HEIGHT_M)
         self._up = tilted(self.roll_rad, self.pitch_rad)[2]
 
     def _slide(self, rubs: Sequence[Three]) -> None:
@@ -239,9 +239,9 @@ class Body:
         ahead = self.ahead_m_s + STEP_S * along / mass
         left = self.left_m_s + STEP_S * aside / mass
         turn = self.turn_rad_s + STEP_S * turn / _TURN_KG_M2
-        self.ahead_m_s = bounded(ahead, -_MOST_SLIDE_M_S, _MOST_SLIDE_M_S)
-        self.left_m_s = bounded(left, -_MOST_SLIDE_M_S, _MOST_SLIDE_M_S)
-        self.turn_rad_s = bounded(turn, -_MOST_TILT_RAD_S, _MOST_TILT_RAD_S)
+        self.ahead_m_s = bounded(ahead, -_MAX_SLIDE_M_S, _MAX_SLIDE_M_S)
+        self.left_m_s = bounded(left, -_MAX_SLIDE_M_S, _MAX_SLIDE_M_S)
+        self.turn_rad_s = bounded(turn, -_MAX_TILT_RAD_S, _MAX_TILT_RAD_S)
 
     def _go(self) -> None:
         """Move along the ground."""
@@ -271,7 +271,7 @@ class Body:
         for i, wanted in enumerate(self._grip):
             if wanted == wanted and stiffness[i] == 0.0:  # noqa: PLR0124 # NaN: it does not hold it
                 pull = _HAND_NM_RAD * (wanted - self.q_rad[i]) - _HAND_NM_S_RAD * self.dq_rad_s[i]
-                outer_nm[i] += bounded(pull, -_HAND_MOST_NM, _HAND_MOST_NM)
+                outer_nm[i] += bounded(pull, -_HAND_MAX_NM, _HAND_MAX_NM)
 
     def _take_grip(self, now_s: float, stiffness: Row) -> None:
         assert self._hand is not None
@@ -287,8 +287,8 @@ class Body:
 
 def _turned(angle: float, speed: float) -> tuple[float, float]:
     """Return the trunk's angle a step later; nothing tips further than the model is good for."""
-    speed = bounded(speed, -_MOST_TILT_RAD_S, _MOST_TILT_RAD_S)
+    speed = bounded(speed, -_MAX_TILT_RAD_S, _MAX_TILT_RAD_S)
     angle += STEP_S * speed
-    if abs(angle) > _MOST_TILT_RAD:
-        return bounded(angle, -_MOST_TILT_RAD, _MOST_TILT_RAD), 0.0
+    if abs(angle) > _MAX_TILT_RAD:
+        return bounded(angle, -_MAX_TILT_RAD, _MAX_TILT_RAD), 0.0
     return angle, speed

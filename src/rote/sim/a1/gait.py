@@ -14,7 +14,7 @@ STANCE = 0.55
 RAISE_M = 0.08
 """How high a foot goes, by the maker's header."""
 _FIRST = (0.0, 0.5, 0.5, 0.0)
-_LEAST_M, _LEAST_M_S = 0.004, 0.01
+_MIN_M, _MIN_M_S = 0.004, 0.01
 
 
 def minimum_jerk(share: float) -> float:
@@ -51,14 +51,14 @@ class Stepper:
 
         It stops stepping when the trunk stands and the feet are in their places.
         """
-        moving = any(abs(part) > _LEAST_M_S for part in velocity)
+        moving = any(abs(part) > _MIN_M_S for part in velocity)
         if not self.stepping and not moving:
             return
         self.stepping = True
         self._phase = (self._phase + STEP_S / period_s) % 1.0
         for leg in range(LEGS):
             self._step_leg(leg, velocity, period_s, raise_m)
-        in_place = all(abs(x) < _LEAST_M and abs(y) < _LEAST_M for x, y in self._offsets)
+        in_place = all(abs(x) < _MIN_M and abs(y) < _MIN_M for x, y in self._offsets)
         if not moving and in_place and all(self.standing):
             self.reset()
 

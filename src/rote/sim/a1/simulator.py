@@ -29,9 +29,9 @@ from rote.wire.a1.values import Dialect, Kind
 HIGH_PORT, LOW_PORT = 8082, 8007
 """Where robots listen."""
 IDLE_TICK_S = 0.02
-MOST_CATCH_UP_S = 0.25
+MAX_CATCH_UP_S = 0.25
 """If the process was held up longer than this, the robot's time stood still meanwhile."""
-MOST_CLIENTS = 16
+MAX_CLIENTS = 16
 HIGH_WATCHDOG_S = 0.5
 """A walking robot that is told nothing this long stands. A guess."""
 GO1_HIGH_HZ = 50.0
@@ -189,7 +189,7 @@ class A1Simulator:
 
     def _catch_up(self, now: float) -> None:
         """Bring the world's time up to now."""
-        self._stepped_at = max(self._stepped_at, now - MOST_CATCH_UP_S)
+        self._stepped_at = max(self._stepped_at, now - MAX_CATCH_UP_S)
         while self._stepped_at + STEP_S <= now:
             self._stepped_at += STEP_S
             self.world.step()
@@ -230,7 +230,7 @@ class A1Simulator:
         session.receive(datagram, now)
         if not session.heard:
             self._strangers.update(session.dropped)
-        elif len(self._clients) >= MOST_CLIENTS:
+        elif len(self._clients) >= MAX_CLIENTS:
             self.refused += 1
         else:
             self._clients[client.address, client.level] = client

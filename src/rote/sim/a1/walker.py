@@ -17,7 +17,7 @@ HEIGHT_M = 0.28
 """Of the trunk over the ground, standing, by the maker's header."""
 HEIGHTS_M = (0.16, 0.34)
 LIE_RAD = (0.0, 1.32, -2.69) * LEGS
-MOST_EULER_RAD = (0.5, 0.45, 0.5)
+MAX_EULER_RAD = (0.5, 0.45, 0.5)
 RISE_S = 1.5
 IDLE, STAND, WALK, GO_TO, LIE_DOWN, GET_UP, DAMP, RECOVER = 0, 1, 2, 3, 5, 6, 7, 8
 MODES = frozenset(range(14)) - {4}
@@ -29,7 +29,7 @@ HEIGHT_SHARE_M = 0.1
 """The same for the height of the body; a guess."""
 _STRIDES = {0: (1.5, 0.5), 1: (1.5, 0.5), 2: (2.0, 0.36), 3: (0.5, 0.7), 4: (0.7, 0.6)}
 """By gait: the most m/s forward, and the time of a step."""
-_MOST_ASIDE_M_S, _MOST_TURN_RAD_S = 0.8, 2.5
+_MAX_ASIDE_M_S, _MAX_TURN_RAD_S = 0.8, 2.5
 _SPEED_UP_M_S2, _TURN_UP_RAD_S2, _LIFT_M_S, _LEAN_RAD_S = 2.5, 8.0, 0.2, 1.5
 _GO_TO_M_S = (0.3, 0.6, 0.9)
 _KP, _KD = (180.0,) * JOINTS, (6.0,) * JOINTS
@@ -223,7 +223,7 @@ class Walker:
         if wish.mode == STAND:
             roll, pitch, yaw = (
                 bounded(angle, -most, most)
-                for angle, most in zip(wish.euler_rad, MOST_EULER_RAD, strict=True)
+                for angle, most in zip(wish.euler_rad, MAX_EULER_RAD, strict=True)
             )
             return _STILL, (roll, pitch, yaw), wish.lift_m
         if wish.mode == WALK:
@@ -231,8 +231,8 @@ class Walker:
             most = _stride(wish.gait)[0]
             velocity = (
                 bounded(ahead, -most * BACKWARD_M_S, most),
-                bounded(left, -_MOST_ASIDE_M_S, _MOST_ASIDE_M_S),
-                bounded(wish.turn_rad_s, -_MOST_TURN_RAD_S, _MOST_TURN_RAD_S),
+                bounded(left, -_MAX_ASIDE_M_S, _MAX_ASIDE_M_S),
+                bounded(wish.turn_rad_s, -_MAX_TURN_RAD_S, _MAX_TURN_RAD_S),
             )
             return velocity, _STILL, wish.lift_m
         if wish.mode == GO_TO:

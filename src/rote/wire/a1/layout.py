@@ -15,7 +15,7 @@ from rote.errors import BadRequestError
 
 _MIRRORED = bytes(int(f"{byte:08b}"[::-1], 2) for byte in range(256))
 _GO1_MASK = 0xEDCAB9DE
-FLOAT32_MOST = 3.4028234663852886e38
+FLOAT32_MAX = 3.4028234663852886e38
 _SPANS: dict[str, tuple[float, float]] = {
     "B": (0, 2**8 - 1),
     "b": (-(2**7), 2**7 - 1),
@@ -23,7 +23,7 @@ _SPANS: dict[str, tuple[float, float]] = {
     "h": (-(2**15), 2**15 - 1),
     "I": (0, 2**32 - 1),
     "i": (-(2**31), 2**31 - 1),
-    "f": (-FLOAT32_MOST, FLOAT32_MOST),
+    "f": (-FLOAT32_MAX, FLOAT32_MAX),
 }
 
 

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, TypeAlias, overload
 import numpy as np
 
 from rote.errors import BadRequestError
-from rote.wire.a1.layout import FLOAT32_MOST
+from rote.wire.a1.layout import FLOAT32_MAX
 
 MOTORS = 20
 LEG_MOTORS = 12
@@ -97,8 +97,8 @@ class MotorState(NamedTuple):
 # What each number may be: the first that a truncation towards zero would put past 16 bits is out.
 _CMD_SPANS: dict[str, tuple[float, float]] = {
     "mode": (0, 255),
-    "q_rad": (-FLOAT32_MOST, FLOAT32_MOST),
-    "dq_rad_s": (-FLOAT32_MOST, FLOAT32_MOST),
+    "q_rad": (-FLOAT32_MAX, FLOAT32_MAX),
+    "dq_rad_s": (-FLOAT32_MAX, FLOAT32_MAX),
     "tau_nm": (-128.0, 32_767 / TORQUE_STEPS),
     "kp_nm_rad": (-1024.0, 32_767 / KP_STEPS),
     "kd_nm_s_rad": (-2048.0, 32_767 / KD_STEPS),
@@ -449,7 +449,7 @@ class MotorStates(_Motors, Sequence[MotorState]):
         rows = self._rows
         for name in ("q", "dq", "ddq", "tau", "q_raw", "dq_raw", "ddq_raw"):
             for index in np.flatnonzero(~np.isfinite(rows[name])):
-                span = (-FLOAT32_MOST, FLOAT32_MOST)
+                span = (-FLOAT32_MAX, FLOAT32_MAX)
                 raise _no_number(f"motors[{index}].{name}", float(rows[name][index]), span)
 
     @overload
