@@ -13,7 +13,7 @@ export PYTHONDONTWRITEBYTECODE :=
 
 help:
 	@echo "make demo     teach, save, list and play a motion on the simulated robot (under 2 minutes)"
-	@echo "make test     formatting, lint, types and all tests (under 8 minutes)"
+	@echo "make test     formatting, lint, types and all tests (under 10 minutes)"
 	@echo "make check    the fast part of make test: format, lint, types, spelling, of Python and of the page"
 	@echo "make format   write the format that make check asks for"
 	@echo "make docs     the documentation as a site, in site/"
@@ -50,7 +50,7 @@ docs: $(READY)
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 test: check peers system page
-	$(BIN)/pytest -n 3 --dist worksteal
+	$(BIN)/pytest -n 4 --dist worksteal
 
 # The same tests, counted line by line and branch by branch, which takes twice as long.
 coverage: $(READY) peers system page
