@@ -3,7 +3,23 @@
 import type { Problem } from "./api-types";
 import { TEXTS } from "./texts";
 import { remedy, words } from "./wording";
-import type { Actions, Curves, EditFacts, Edited, Finding, FormatFacts, Found, KnownRobots, Motion, RobotModel, Status, Step, Stopped, Take, Taught } from "./types";
+import type {
+  Actions,
+  Curves,
+  EditFacts,
+  Edited,
+  Finding,
+  FormatFacts,
+  Found,
+  KnownRobots,
+  Motion,
+  RobotModel,
+  Status,
+  Step,
+  Stopped,
+  Take,
+  Taught,
+} from "./types";
 
 export class ApiError extends Error {
   constructor(
@@ -63,12 +79,18 @@ export const api = {
   teachStart: (name: string, overwrite: boolean) => tell("teach/start", overwrite ? { name, overwrite } : { name }),
   teachFinish: (save: boolean, name: string) => tell<Taught>("teach/finish", save ? { save, name } : { save }),
   teachHand: (script: string, seconds: number) => tell("teach/hand", { script, seconds }),
-  teachDrag: (joint: string | null, value_rad: number) => tell("teach/drag", joint ? { joint, value_rad } : { joint: null }),
+  teachDrag: (joint: string | null, value_rad: number) =>
+    tell("teach/drag", joint ? { joint, value_rad } : { joint: null }),
   teachCurve: (from: number) => ask<Curves>(`teach/curve?from=${from}`),
   play: (name: string, how: { speed?: number; loop?: boolean }) => tell("play", { name, ...how }),
   perform: (preset: number) => tell("perform", { preset }),
-  playTake: (take: string, steps: readonly Step[], version: number | undefined, speed: number | undefined, yes: { force?: boolean; mapped?: boolean }) =>
-    tell("play/take", { take, steps, version, ...(speed ? { speed } : {}), ...yes }),
+  playTake: (
+    take: string,
+    steps: readonly Step[],
+    version: number | undefined,
+    speed: number | undefined,
+    yes: { force?: boolean; mapped?: boolean },
+  ) => tell("play/take", { take, steps, version, ...(speed ? { speed } : {}), ...yes }),
   pause: (paused: boolean) => tell("pause", { paused }),
   stop: () => tell<Stopped>("stop"),
   renameAction: (old: string, name: string) => tell("actions/rename", { old, new: name }),
@@ -86,6 +108,8 @@ export const api = {
     body.append("file", file, file.name);
     return ask<Take>("takes/upload", { method: "POST", body });
   },
-  edit: (take: string, steps: readonly Step[], version: number | undefined) => tell<Edited>("edit", { take, steps, version }),
-  saveEdit: (take: string, steps: readonly Step[], name: string, version: number) => tell<Take>("edit/save", { take, steps, name, version }),
+  edit: (take: string, steps: readonly Step[], version: number | undefined) =>
+    tell<Edited>("edit", { take, steps, version }),
+  saveEdit: (take: string, steps: readonly Step[], name: string, version: number) =>
+    tell<Take>("edit/save", { take, steps, name, version }),
 };

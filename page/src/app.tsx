@@ -15,7 +15,23 @@ import { LibraryScreen } from "./screens/library";
 import { RobotScreen } from "./screens/robot";
 import { TeachScreen } from "./screens/teach";
 import {
-  attempt, bare, connection, countdown, link, mayCommand, moving, QUALITIES, quality, question, type Screen, SCREENS, screen, stateWords, status, theme, THEMES,
+  attempt,
+  bare,
+  connection,
+  countdown,
+  link,
+  mayCommand,
+  moving,
+  QUALITIES,
+  quality,
+  question,
+  type Screen,
+  SCREENS,
+  screen,
+  stateWords,
+  status,
+  theme,
+  THEMES,
 } from "./store";
 import { TEXTS } from "./texts";
 import * as said from "./wording";
@@ -32,22 +48,45 @@ function Nav() {
     <nav class="nav" aria-label={TEXTS.nav}>
       {SCREENS.map((name) => (
         <a key={name} href={`#/${name}`} aria-current={screen.value === name ? "page" : undefined}>
-          <Icon name={name} /><span>{TEXTS.screens[name]}</span>
+          <Icon name={name} />
+          <span>{TEXTS.screens[name]}</span>
         </a>
       ))}
     </nav>
   );
 }
 
-function Choice<Value extends string>({ label, values, words, chosen, refused, why, onChoose }: {
-  label: string; values: readonly Value[]; words: Record<Value, string>; chosen: Value; refused?: Value | null; why?: string; onChoose: (value: Value) => void;
+function Choice<Value extends string>({
+  label,
+  values,
+  words,
+  chosen,
+  refused,
+  why,
+  onChoose,
+}: {
+  label: string;
+  values: readonly Value[];
+  words: Record<Value, string>;
+  chosen: Value;
+  refused?: Value | null;
+  why?: string;
+  onChoose: (value: Value) => void;
 }) {
   return (
     <fieldset class="choice">
       <legend>{label}</legend>
       <div class="segments">
         {values.map((value) => (
-          <button key={value} class="toggle" aria-pressed={chosen === value} disabled={value === refused} onClick={() => onChoose(value)}>{words[value]}</button>
+          <button
+            key={value}
+            class="toggle"
+            aria-pressed={chosen === value}
+            disabled={value === refused}
+            onClick={() => onChoose(value)}
+          >
+            {words[value]}
+          </button>
         ))}
       </div>
       {refused && <p class="muted small">{why}</p>}
@@ -59,12 +98,33 @@ function Settings() {
   const [open, setOpen] = useState(false);
   return (
     <div class="settings">
-      <button class="icon-button" aria-label={TEXTS.settings} title={TEXTS.settings} aria-expanded={open} onClick={() => setOpen(!open)}><Icon name="gear" /></button>
+      <button
+        class="icon-button"
+        aria-label={TEXTS.settings}
+        title={TEXTS.settings}
+        aria-expanded={open}
+        onClick={() => setOpen(!open)}
+      >
+        <Icon name="gear" />
+      </button>
       {open && (
         <div class="popover">
-          <Choice label={TEXTS.theme.label} values={THEMES} words={TEXTS.theme} chosen={theme.value} onChoose={(value) => (theme.value = value)} />
-          <Choice label={TEXTS.quality.label} values={QUALITIES} words={TEXTS.quality} chosen={quality.value}
-            refused={bare.value ? "high" : null} why={TEXTS.qualityRefused} onChoose={(value) => (quality.value = value)} />
+          <Choice
+            label={TEXTS.theme.label}
+            values={THEMES}
+            words={TEXTS.theme}
+            chosen={theme.value}
+            onChoose={(value) => (theme.value = value)}
+          />
+          <Choice
+            label={TEXTS.quality.label}
+            values={QUALITIES}
+            words={TEXTS.quality}
+            chosen={quality.value}
+            refused={bare.value ? "high" : null}
+            why={TEXTS.qualityRefused}
+            onChoose={(value) => (quality.value = value)}
+          />
         </div>
       )}
     </div>
@@ -73,7 +133,12 @@ function Settings() {
 
 function Pill() {
   const state = link.value === "open" ? (connection.value?.state ?? "off") : "lost";
-  const words = link.value === "open" ? stateWords(connection.value) : link.value === "closed" ? TEXTS.link.closed : TEXTS.link.opening;
+  const words =
+    link.value === "open"
+      ? stateWords(connection.value)
+      : link.value === "closed"
+        ? TEXTS.link.closed
+        : TEXTS.link.opening;
   const battery = status.value?.battery_percent;
   return (
     <a class="pill" href="#/robot" data-testid="pill" data-state={state}>
@@ -86,21 +151,45 @@ function Pill() {
 
 function Banner() {
   if (link.value === "closed") {
-    return <div class="banner bad" role="alert"><Icon name="warn" /><p><strong>{TEXTS.link.closed}.</strong> {TEXTS.link.closedRemedy}</p></div>;
+    return (
+      <div class="banner bad" role="alert">
+        <Icon name="warn" />
+        <p>
+          <strong>{TEXTS.link.closed}.</strong> {TEXTS.link.closedRemedy}
+        </p>
+      </div>
+    );
   }
   const there = connection.value;
   // The Robot screen tells it at length.
   if (there?.state === "lost" && screen.value !== "robot") {
     const words = `${stateWords(there)}, ${TEXTS.connection.again}`;
-    return <div class="banner bad" role="alert" data-testid="lost"><Icon name="warn" /><p><strong>{sentence(words)}</strong> {sentence(said.words(there))} {sentence(said.remedy(there))}</p></div>;
+    return (
+      <div class="banner bad" role="alert" data-testid="lost">
+        <Icon name="warn" />
+        <p>
+          <strong>{sentence(words)}</strong> {sentence(said.words(there))} {sentence(said.remedy(there))}
+        </p>
+      </div>
+    );
   }
   if (status.value && !mayCommand.value) {
     const take = (): void => {
-      question.value = { title: TEXTS.commander.question, words: TEXTS.commander.words, confirm: TEXTS.commander.take, then: () => attempt(() => api.takeCommand()) };
+      question.value = {
+        title: TEXTS.commander.question,
+        words: TEXTS.commander.words,
+        confirm: TEXTS.commander.take,
+        then: () => attempt(() => api.takeCommand()),
+      };
     };
     return (
-      <div class="banner" role="status" data-testid="watching"><Icon name="info" /><p>{TEXTS.commander.other}</p>
-        <button class="button" onClick={take}>{TEXTS.commander.take}</button></div>
+      <div class="banner" role="status" data-testid="watching">
+        <Icon name="info" />
+        <p>{TEXTS.commander.other}</p>
+        <button class="button" onClick={take}>
+          {TEXTS.commander.take}
+        </button>
+      </div>
     );
   }
   return null;
@@ -129,16 +218,36 @@ export function App() {
   const docked = screen.value === "edit" && opened.value !== null && edited.value !== null;
   return (
     <div class={`app on-${screen.value}${docked ? " docked" : ""}`}>
-      <button class="skip" onClick={() => document.getElementById("panel")?.focus()}>{TEXTS.skip}</button>
+      <button class="skip" onClick={() => document.getElementById("panel")?.focus()}>
+        {TEXTS.skip}
+      </button>
       <header class="top" inert={behind}>
-        <a class="brand" href="#/robot"><img src="./icon.svg" alt="" width={28} height={28} /><b>{TEXTS.brand}</b> <span>{TEXTS.product}</span></a>
+        <a class="brand" href="#/robot">
+          <img src="./icon.svg" alt="" width={28} height={28} />
+          <b>{TEXTS.brand}</b> <span>{TEXTS.product}</span>
+        </a>
         <Nav />
-        <div class="top-end"><Pill /><Settings /></div>
+        <div class="top-end">
+          <Pill />
+          <Settings />
+        </div>
       </header>
-      <div class="banners" inert={behind}><Banner /></div>
+      <div class="banners" inert={behind}>
+        <Banner />
+      </div>
       <View />
       {docked && <EditDock inert={behind} />}
-      <main class="panel" inert={behind} id="panel" tabIndex={-1} aria-label={TEXTS.screens[screen.value]} data-screen={screen.value} key={screen.value}><Content /></main>
+      <main
+        class="panel"
+        inert={behind}
+        id="panel"
+        tabIndex={-1}
+        aria-label={TEXTS.screens[screen.value]}
+        data-screen={screen.value}
+        key={screen.value}
+      >
+        <Content />
+      </main>
       <Bar />
       <Dialog />
     </div>

@@ -25,15 +25,35 @@ export function movers(rows: readonly number[][], most: number, least = 0.02): n
 
 /** Joints of a body and of a leg, by colour: those that are seen together have different ones. */
 const PARTS = [
-  "shoulder_pitch", "shoulder_roll", "shoulder_yaw", "elbow", "wrist_roll", "wrist_pitch", "wrist_yaw", "waist_yaw",
-  "hip_pitch", "hip_roll", "hip_yaw", "knee", "ankle_pitch", "ankle_roll", "waist_roll", "waist_pitch",
-  "F_hip", "F_thigh", "F_calf", "R_hip", "R_thigh", "R_calf",
+  "shoulder_pitch",
+  "shoulder_roll",
+  "shoulder_yaw",
+  "elbow",
+  "wrist_roll",
+  "wrist_pitch",
+  "wrist_yaw",
+  "waist_yaw",
+  "hip_pitch",
+  "hip_roll",
+  "hip_yaw",
+  "knee",
+  "ankle_pitch",
+  "ankle_roll",
+  "waist_roll",
+  "waist_pitch",
+  "F_hip",
+  "F_thigh",
+  "F_calf",
+  "R_hip",
+  "R_thigh",
+  "R_calf",
 ];
 export const COLOURS = 8;
 
 /** Return how a joint's curve always looks: the same colour left and right, the left one dashed. */
 export function look(name: string): { colour: number; dashed: boolean } {
-  const [, end = "", side = "", part = name] = /^(?:(?:([FR])(?=[LR]_))?(left|right|[LR])_)?(.+?)(?:_joint)?$/.exec(name) ?? [];
+  const [, end = "", side = "", part = name] =
+    /^(?:(?:([FR])(?=[LR]_))?(left|right|[LR])_)?(.+?)(?:_joint)?$/.exec(name) ?? [];
   const known = PARTS.indexOf(end ? `${end}_${part}` : part);
   const colour = known >= 0 ? known : [...part].reduce((sum, letter) => sum + letter.charCodeAt(0), 0);
   return { colour: colour % COLOURS, dashed: side.toLowerCase().startsWith("l") };

@@ -24,7 +24,10 @@ const LEGS: Record<string, string> = { FR: "front right", FL: "front left", RR: 
 
 /** `left_shoulder_pitch_joint` as `Left shoulder pitch`, `FR_hip_joint` as `Front right hip`. */
 export function joint(name: string): string {
-  const words = name.replace(/_joint$/, "").replace(/^([FR][LR])(?=_)/, (leg) => LEGS[leg] as string).replaceAll("_", " ");
+  const words = name
+    .replace(/_joint$/, "")
+    .replace(/^([FR][LR])(?=_)/, (leg) => LEGS[leg] as string)
+    .replaceAll("_", " ");
   return words.charAt(0).toUpperCase() + words.slice(1);
 }
 
@@ -36,7 +39,13 @@ export function motion(name: string): string {
 
 /** `left_shoulder_pitch_joint` as `L shoulder pitch`, where there is little room. */
 export function shortJoint(name: string): string {
-  return joint(name).replace(/^Left /, "L ").replace(/^Right /, "R ").replace(/^(Front|Rear) (left|right) /, (_, end: string, side: string) => `${end.charAt(0)}${side.charAt(0).toUpperCase()} `);
+  return joint(name)
+    .replace(/^Left /, "L ")
+    .replace(/^Right /, "R ")
+    .replace(
+      /^(Front|Rear) (left|right) /,
+      (_, end: string, side: string) => `${end.charAt(0)}${side.charAt(0).toUpperCase()} `,
+    );
 }
 
 /** Whether a take is of another family than a robot; what no family is known of may be tried. */
@@ -49,12 +58,24 @@ export function group({ name, part }: { name: string; part: string }): Group {
   const leg = /^([FR])([LR])_/.exec(name);
   if (leg) return `${leg[1] === "F" ? "front" : "rear"}_${leg[2] === "L" ? "left" : "right"}` as Group;
   if (part === "leg") return "legs";
-  if (part === "arm" || part === "wrist") return name.startsWith("left") ? "left_arm" : name.startsWith("right") ? "right_arm" : "others";
+  if (part === "arm" || part === "wrist")
+    return name.startsWith("left") ? "left_arm" : name.startsWith("right") ? "right_arm" : "others";
   return part === "waist" || part === "head" ? part : "others";
 }
 
 /** In the order in which they are listed. */
-export const GROUPS = ["left_arm", "right_arm", "front_left", "front_right", "rear_left", "rear_right", "waist", "head", "legs", "others"] as const;
+export const GROUPS = [
+  "left_arm",
+  "right_arm",
+  "front_left",
+  "front_right",
+  "rear_left",
+  "rear_right",
+  "waist",
+  "head",
+  "legs",
+  "others",
+] as const;
 export type Group = (typeof GROUPS)[number];
 
 /** Whether a check has left out what touches what; it says so in a note. */
@@ -81,7 +102,11 @@ export function badName(name: string): string {
 
 /** Return the text with a capital first letter and a full stop, in words that suit the page. */
 export function sentence(words: string): string {
-  const text = words.trim().replace(/(?<![\w,])[a-z]+(?:_[a-z]+)*_(?:link|joint)\b/g, (part) => part.replace(/_(link|joint)$/, "").replaceAll("_", " "));
+  const text = words
+    .trim()
+    .replace(/(?<![\w,])[a-z]+(?:_[a-z]+)*_(?:link|joint)\b/g, (part) =>
+      part.replace(/_(link|joint)$/, "").replaceAll("_", " "),
+    );
   if (!text) return "";
   const closed = /[.!?…]$/.test(text) ? text : `${text}.`;
   if (SPELT.test(closed)) return closed;

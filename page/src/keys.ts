@@ -27,7 +27,10 @@ export function focusOf(element: Element | null, moving: boolean): Focus {
   const tag = element?.tagName ?? "";
   const type = element?.getAttribute("type") ?? "text";
   const typing =
-    tag === "TEXTAREA" || (tag === "INPUT" && !NO_TEXT.includes(type)) || element?.getAttribute("contenteditable") === "true";
-  const onControl = ["BUTTON", "A", "SELECT", "SUMMARY", "INPUT"].includes(tag) || element?.hasAttribute("tabindex") === true;
+    tag === "TEXTAREA" ||
+    (tag === "INPUT" && !NO_TEXT.includes(type)) ||
+    element?.getAttribute("contenteditable") === "true";
+  const onControl =
+    ["BUTTON", "A", "SELECT", "SUMMARY", "INPUT"].includes(tag) || element?.hasAttribute("tabindex") === true;
   return { typing, onControl: onControl && !typing, moving };
 }

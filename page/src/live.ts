@@ -1,7 +1,21 @@
 /** The socket to the server: states in, stop and signs of life out; opened again when lost. */
 
 import { api, identity } from "./api";
-import { countdown, link, loadActions, loadModel, loadTakes, model, notices, now, poses, say, soft, status, statusAt } from "./store";
+import {
+  countdown,
+  link,
+  loadActions,
+  loadModel,
+  loadTakes,
+  model,
+  notices,
+  now,
+  poses,
+  say,
+  soft,
+  status,
+  statusAt,
+} from "./store";
 import { signal } from "@preact/signals";
 import { TEXTS } from "./texts";
 import type { Message } from "./types";

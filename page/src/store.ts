@@ -74,7 +74,9 @@ export function modelOf(build: string): Promise<RobotModel> {
 /** Why a take cannot be played by the robot that is connected: it is of another kind. Empty where it can. */
 export function stranger(take: { family: string | null; title: string }): string {
   const there = status.value;
-  return there?.family && foreign(take.family, there.family) ? TEXTS.foreign(take.title, there.title ?? there.family) : "";
+  return there?.family && foreign(take.family, there.family)
+    ? TEXTS.foreign(take.title, there.title ?? there.family)
+    : "";
 }
 
 // ---- motions --------------------------------------------------------------------------------
@@ -167,7 +169,10 @@ export const theme = kept("theme", THEMES, "auto");
 export const quality = kept("quality", QUALITIES, "auto");
 /** Whether the browser draws without a graphics card. */
 export const bare = signal(false);
-const tipsReadFor = { arms: kept("tips", ["no", "yes"] as const, "no"), legs: kept("tips.legs", ["no", "yes"] as const, "no") };
+const tipsReadFor = {
+  arms: kept("tips", ["no", "yes"] as const, "no"),
+  legs: kept("tips.legs", ["no", "yes"] as const, "no"),
+};
 /** Whether the tips for this kind of robot were read: legs are another matter than arms. */
 export const tipsRead = {
   get value() {
@@ -250,14 +255,25 @@ export interface Question {
 export const question = signal<Question | null>(null);
 
 /** Play a take of this computer. Where a check only warns, or it is of another build, the person decides. */
-export function playTake(take: string, steps: readonly Step[] = [], version?: number, yes: { force?: boolean; mapped?: boolean } = {}): Promise<boolean> {
+export function playTake(
+  take: string,
+  steps: readonly Step[] = [],
+  version?: number,
+  yes: { force?: boolean; mapped?: boolean } = {},
+): Promise<boolean> {
   return attempt(async () => {
     try {
       await api.playTake(take, steps, version, speed.value, yes);
     } catch (error) {
       const { title, words, confirm } = TEXTS.warned;
       const ask = (more: { force?: boolean; mapped?: boolean }, said: string): void => {
-        question.value = { title, words: said, confirm, danger: true, then: () => playTake(take, steps, version, { ...yes, ...more }) };
+        question.value = {
+          title,
+          words: said,
+          confirm,
+          danger: true,
+          then: () => playTake(take, steps, version, { ...yes, ...more }),
+        };
       };
       if (!(error instanceof ApiError)) throw error;
       if (error.kind === "warned-motion") ask({ force: true }, sentence(words(error.message)));

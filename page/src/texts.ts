@@ -71,9 +71,11 @@ export const TEXTS = {
   /** A robot with two levels: who walks it, and its motors. */
   levels: {
     toMotors: "Talk to its motors",
-    toMotorsWords: "Now its walking controller is connected, which is not taught. To teach and play, the page talks to the motors instead.",
+    toMotorsWords:
+      "Now its walking controller is connected, which is not taught. To teach and play, the page talks to the motors instead.",
     toMotorsQuestion: "Does it lie or hang?",
-    toMotorsDanger: "Nothing balances a robot whose motors are talked to: one that stands would sink. Lay it down, or hang it up, before you go on.",
+    toMotorsDanger:
+      "Nothing balances a robot whose motors are talked to: one that stands would sink. Lay it down, or hang it up, before you go on.",
     toMotorsConfirm: "It lies or hangs",
     toWalking: "Back to its walking controller",
     toWalkingWords: "Its motors are connected, to teach and to play. Keep it lying or hanging.",
@@ -109,16 +111,26 @@ export const TEXTS = {
     limits: "Limits",
     unknown: "–",
     groups: {
-      left_arm: "Left arm", right_arm: "Right arm", front_left: "Front left leg", front_right: "Front right leg",
-      rear_left: "Rear left leg", rear_right: "Rear right leg", waist: "Waist", head: "Head", legs: "Legs", others: "Other joints",
+      left_arm: "Left arm",
+      right_arm: "Right arm",
+      front_left: "Front left leg",
+      front_right: "Front right leg",
+      rear_left: "Rear left leg",
+      rear_right: "Rear right leg",
+      waist: "Waist",
+      head: "Head",
+      legs: "Legs",
+      others: "Other joints",
     },
   },
 
-  foreign: (take: string, robot: string) => `This take is of another robot (${take}) than the one connected (${robot}): it can be edited, not played here.`,
+  foreign: (take: string, robot: string) =>
+    `This take is of another robot (${take}) than the one connected (${robot}): it can be edited, not played here.`,
   warned: {
     title: "Play it all the same?",
     /** A check's message, which names what it would be if it were played by force. */
-    words: (message: string) => message.replace(/^unsafe motion: /, "A warning for ").replace(/^unsafe motion /, "A warning "),
+    words: (message: string) =>
+      message.replace(/^unsafe motion: /, "A warning for ").replace(/^unsafe motion /, "A warning "),
     confirm: "Play it",
     unsafe: "The check calls it unsafe:",
     more: (count: number) => `And ${count} more.`,
@@ -134,25 +146,32 @@ export const TEXTS = {
   teach: {
     title: "Teach",
     tipsTitle: "Before you teach",
-    tips: { arms: [
-      ["Standing", "The robot stands in balance, under control, and stays so."],
-      ["Space", "Keep an arm's length free all around it. Nobody else is in reach."],
-      ["Smooth", "Lead the arms in calm, smooth paths. Keep them off the body and off each other, and do not stretch them out fully."],
-      ["Balance", "No sudden pulls: legs and waist must keep the robot upright."],
-      ["A way out", "Hold the remote. STOP on this page is a software stop, not an emergency stop."],
-    ], legs: [
-      ["Lying or hanging", "The robot lies on its belly or hangs, and stays so: soft legs carry nothing."],
-      ["Space", "Keep the legs clear of the floor where they are to swing. Nobody else is in reach."],
-      ["Smooth", "Lead the legs in calm, smooth paths, away from the ends of their joints and from each other."],
-      ["Fingers", "Keep your fingers out of hips and knees: when it plays, the motors are strong."],
-      ["A way out", "Hold the remote. STOP on this page is a software stop, not an emergency stop."],
-    ] } as const,
+    tips: {
+      arms: [
+        ["Standing", "The robot stands in balance, under control, and stays so."],
+        ["Space", "Keep an arm's length free all around it. Nobody else is in reach."],
+        [
+          "Smooth",
+          "Lead the arms in calm, smooth paths. Keep them off the body and off each other, and do not stretch them out fully.",
+        ],
+        ["Balance", "No sudden pulls: legs and waist must keep the robot upright."],
+        ["A way out", "Hold the remote. STOP on this page is a software stop, not an emergency stop."],
+      ],
+      legs: [
+        ["Lying or hanging", "The robot lies on its belly or hangs, and stays so: soft legs carry nothing."],
+        ["Space", "Keep the legs clear of the floor where they are to swing. Nobody else is in reach."],
+        ["Smooth", "Lead the legs in calm, smooth paths, away from the ends of their joints and from each other."],
+        ["Fingers", "Keep your fingers out of hips and knees: when it plays, the motors are strong."],
+        ["A way out", "Hold the remote. STOP on this page is a software stop, not an emergency stop."],
+      ],
+    } as const,
     tipsDone: "I have read this",
     tipsAgain: "Safety tips",
     name: "Name",
     nameHint: "Up to 31 letters. It can be changed until you end.",
     start: "Start teaching",
-    startNote: (seconds: number, limbs: "arms" | "legs") => `Counts down ${seconds} s, then the ${limbs} get soft. Hold them.`,
+    startNote: (seconds: number, limbs: "arms" | "legs") =>
+      `Counts down ${seconds} s, then the ${limbs} get soft. Hold them.`,
     countdown: { arms: "Hold the arms", legs: "Hold the legs" },
     countdownEnd: "Esc or STOP cancels",
     recording: "Recording",
@@ -243,7 +262,8 @@ export const TEXTS = {
   edit: {
     title: "Edit",
     choose: "Choose a take",
-    chooseWords: "A take is a recording on this computer. What you do to it here is saved as a new one; the old one stays.",
+    chooseWords:
+      "A take is a recording on this computer. What you do to it here is saved as a new one; the old one stays.",
     none: "There is no take yet. Teach one, or add a file in the library.",
     timeline: "Time line",
     timelineHelp: "Click or drag to look at a moment; drag the handles to choose what stays.",
@@ -321,7 +341,12 @@ export const TEXTS = {
     note: "Software stop, not an emergency stop",
     noteLong: "This is a software stop, not an emergency stop: keep the remote in reach.",
     sent: "Stopping…",
-    fallback: { playing: "Stopped playing.", teaching: "Stopped teaching.", holding: "Let go of the held pose.", nothing: "Nothing was moving." },
+    fallback: {
+      playing: "Stopped playing.",
+      teaching: "Stopped teaching.",
+      holding: "Let go of the held pose.",
+      nothing: "Nothing was moving.",
+    },
     failed: "STOP did not get through. Use the remote.",
   },
   nameMissing: "Type a name.",

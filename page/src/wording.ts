@@ -50,7 +50,8 @@ function shown(fact: FactNow): string {
     const [low, high] = [fact.low, fact.high].map((end) => quantity(end, fact.unit ?? "", fact.digits ?? 0));
     return `${low} to ${high}`;
   }
-  if (fact.template !== undefined && fact.template !== null) return worded({ template: fact.template, facts: fact.facts ?? {} });
+  if (fact.template !== undefined && fact.template !== null)
+    return worded({ template: fact.template, facts: fact.facts ?? {} });
   return fact.text ?? "";
 }
 

@@ -17,7 +17,9 @@ describe("a joint's curve", () => {
     expect(looks([...names, "waist_yaw_joint"]).size).toBe(15);
   });
   it("looks like no other of a dog's legs", () => {
-    const names = ["FR", "FL", "RR", "RL"].flatMap((leg) => ["hip", "thigh", "calf"].map((part) => `${leg}_${part}_joint`));
+    const names = ["FR", "FL", "RR", "RL"].flatMap((leg) =>
+      ["hip", "thigh", "calf"].map((part) => `${leg}_${part}_joint`),
+    );
     expect(looks(names).size).toBe(12);
   });
   it("has one of the colours there are, also where nobody knows the joint", () => {

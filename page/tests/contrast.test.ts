@@ -4,7 +4,9 @@ import css from "../src/styles.css?raw";
 /** The colours of a theme, by name. */
 function colours(selector: string): Map<string, string> {
   const block = css.slice(css.indexOf(`${selector} {`)).split("}")[0] as string;
-  return new Map([...block.matchAll(/--([a-z-]+): (#[0-9a-f]{6});/g)].map(([, name, value]) => [name as string, value as string]));
+  return new Map(
+    [...block.matchAll(/--([a-z-]+): (#[0-9a-f]{6});/g)].map(([, name, value]) => [name as string, value as string]),
+  );
 }
 
 /** How bright a colour is to the eye, 0 to 1, as WCAG reckons it. */
@@ -23,7 +25,10 @@ function contrast(one: string, other: string): number {
 
 const dark = new Map([...colours(":root"), ...colours(':root[data-theme="dark"]')]);
 
-describe.each([["light", colours(":root")], ["dark", dark]])("in %s colours", (_, theme) => {
+describe.each([
+  ["light", colours(":root")],
+  ["dark", dark],
+])("in %s colours", (_, theme) => {
   const of = (name: string): string => theme.get(name) as string;
   const grounds = ["bg", "panel", "raised", "field"];
   it.each(["text", "muted", "accent", "good", "warn", "bad"])("%s can be read on every ground", (name) => {

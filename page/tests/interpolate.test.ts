@@ -6,7 +6,10 @@ describe("a pose between two", () => {
     expect(between({ t: 1, q: [0, 2] }, { t: 2, q: [1, 4] }, 1.5)).toEqual([0.5, 3]);
   });
   it("is never beyond its ends", () => {
-    const [a, b] = [{ t: 1, q: [0] }, { t: 2, q: [1] }];
+    const [a, b] = [
+      { t: 1, q: [0] },
+      { t: 2, q: [1] },
+    ];
     expect(between(a, b, 0)).toEqual([0]);
     expect(between(a, b, 9)).toEqual([1]);
   });
@@ -32,7 +35,8 @@ describe("a row of a table", () => {
 describe("a stream of poses", () => {
   const fed = (jitter: (index: number) => number): PoseStream => {
     const stream = new PoseStream();
-    for (let index = 0; index < 60; index += 1) stream.push({ t: 100 + index / 30, q: [index / 30] }, index / 30 + jitter(index));
+    for (let index = 0; index < 60; index += 1)
+      stream.push({ t: 100 + index / 30, q: [index / 30] }, index / 30 + jitter(index));
     return stream;
   };
   it("says nothing before the first one", () => {

@@ -1,6 +1,19 @@
 import { describe, expect, it } from "vitest";
 import { extent, movers, ranges, thinned, ticks } from "../src/curves";
-import { badName, degrees, foreign, freeName, group, joint, motion, partly, picture, seconds, sentence, shortJoint } from "../src/format";
+import {
+  badName,
+  degrees,
+  foreign,
+  freeName,
+  group,
+  joint,
+  motion,
+  partly,
+  picture,
+  seconds,
+  sentence,
+  shortJoint,
+} from "../src/format";
 import { done, NOTHING_DONE, redo, undo } from "../src/history";
 import { focusOf, stops } from "../src/keys";
 import { Pace } from "../src/scene/pace";
@@ -10,7 +23,8 @@ const REST = { typing: false, onControl: false, moving: false };
 
 describe("stopping by key", () => {
   it("works with Escape from everywhere", () => {
-    for (const typing of [true, false]) for (const moving of [true, false]) expect(stops("Escape", { typing, onControl: !typing, moving })).toBe(true);
+    for (const typing of [true, false])
+      for (const moving of [true, false]) expect(stops("Escape", { typing, onControl: !typing, moving })).toBe(true);
   });
   it("works with a space, but not in a text", () => {
     expect(stops(" ", REST)).toBe(true);
@@ -25,7 +39,11 @@ describe("stopping by key", () => {
   });
   it("knows a text from a slider", () => {
     const fake = (tagName: string, type: string) =>
-      ({ tagName, getAttribute: (name: string) => (name === "type" ? type : null), hasAttribute: () => false }) as unknown as Element;
+      ({
+        tagName,
+        getAttribute: (name: string) => (name === "type" ? type : null),
+        hasAttribute: () => false,
+      }) as unknown as Element;
     expect(focusOf(fake("INPUT", "text"), true).typing).toBe(true);
     expect(focusOf(fake("INPUT", "range"), true)).toEqual({ typing: false, onControl: true, moving: true });
     expect(focusOf(null, false)).toEqual(REST);
@@ -71,7 +89,11 @@ describe("history", () => {
 });
 
 describe("curves", () => {
-  const rows = [[0, 1, 5], [1, 1, 2], [0.5, 1.01, 8]];
+  const rows = [
+    [0, 1, 5],
+    [1, 1, 2],
+    [0.5, 1.01, 8],
+  ];
   it("are ranked by how far they move", () => {
     expect(ranges(rows)[2]).toBe(6);
     expect(movers(rows, 8)).toEqual([2, 0]);
@@ -104,7 +126,14 @@ describe("curves", () => {
 
 describe("words and numbers", () => {
   it("tell times", () => {
-    expect([0, 8.249, 59.94, 59.96, 65, -1].map(seconds)).toEqual(["0.0 s", "8.2 s", "59.9 s", "1:00.0", "1:05.0", "0.0 s"]);
+    expect([0, 8.249, 59.94, 59.96, 65, -1].map(seconds)).toEqual([
+      "0.0 s",
+      "8.2 s",
+      "59.9 s",
+      "1:00.0",
+      "1:05.0",
+      "0.0 s",
+    ]);
   });
   it("tell angles and joints", () => {
     expect([Math.PI / 2, -0.001, -0.5].map(degrees)).toEqual(["90°", "0°", "\u221229°"]);
@@ -129,7 +158,9 @@ describe("words and numbers", () => {
     expect(["x".repeat(32), "é".repeat(16)].map(badName)).toEqual([TEXTS.nameLong, TEXTS.nameLong]);
   });
   it("do not call a warning an unsafe motion", () => {
-    expect(TEXTS.warned.words("unsafe motion: left_elbow_joint at 1.00 s: fast")).toBe("A warning for left_elbow_joint at 1.00 s: fast");
+    expect(TEXTS.warned.words("unsafe motion: left_elbow_joint at 1.00 s: fast")).toBe(
+      "A warning for left_elbow_joint at 1.00 s: fast",
+    );
     expect(TEXTS.warned.words("unsafe motion at 1.00 s: near")).toBe("A warning at 1.00 s: near");
   });
   it("find a name that is free", () => {
@@ -155,7 +186,12 @@ describe("a take of another robot", () => {
   });
   it("is not said to be checked for collisions where a note says that nobody looked", () => {
     expect(partly([{ severity: "note", kind: "self-collision" }])).toBe(true);
-    expect(partly([{ severity: "note", kind: "jump" }, { severity: "error", kind: "self-collision" }])).toBe(false);
+    expect(
+      partly([
+        { severity: "note", kind: "jump" },
+        { severity: "error", kind: "self-collision" },
+      ]),
+    ).toBe(false);
   });
 });
 

@@ -29,10 +29,19 @@ describe("a shell", () => {
     expect(made).toBeLessThan(capsule * 1.02);
   });
   it("that grows downward looks outward too", () => {
-    const rings = [{ at: [0, 0, 0], x: 0.1, y: 0.1 }, { at: [0, 0, -1], x: 0.1, y: 0.1 }] as const;
-    expect(volume(shell({ rings: rings.map((ring) => ({ ...ring, at: [...ring.at] as [number, number, number] })) }))).toBeGreaterThan(0);
+    const rings = [
+      { at: [0, 0, 0], x: 0.1, y: 0.1 },
+      { at: [0, 0, -1], x: 0.1, y: 0.1 },
+    ] as const;
+    expect(
+      volume(shell({ rings: rings.map((ring) => ({ ...ring, at: [...ring.at] as [number, number, number] })) })),
+    ).toBeGreaterThan(0);
   });
-  it.each([[0.4, 0.2, 0.1], [0.1, 0.4, 0.2], [0.2, 0.1, 0.4]] as const)("around a block of %s, %s, %s is nearly that block", (...half) => {
+  it.each([
+    [0.4, 0.2, 0.1],
+    [0.1, 0.4, 0.2],
+    [0.2, 0.1, 0.4],
+  ] as const)("around a block of %s, %s, %s is nearly that block", (...half) => {
     const made = volume(block([1, 2, 3], [...half]));
     expect(made).toBeGreaterThan(0.85 * 8 * 0.008);
     expect(made).toBeLessThan(8 * 0.008);
@@ -43,11 +52,38 @@ describe("a shell", () => {
 });
 
 describe("a figure", () => {
-  const joint = (index: number, name: string, parent: string, link: string, origin: [number, number, number], axis: [number, number, number]): Joint =>
-    ({ index, name, parent, link, origin, axis, rpy: [0, 0, 0], lower_rad: -2, upper_rad: 2, taught: true, part: "leg" });
+  const joint = (
+    index: number,
+    name: string,
+    parent: string,
+    link: string,
+    origin: [number, number, number],
+    axis: [number, number, number],
+  ): Joint => ({
+    index,
+    name,
+    parent,
+    link,
+    origin,
+    axis,
+    rpy: [0, 0, 0],
+    lower_rad: -2,
+    upper_rad: 2,
+    taught: true,
+    part: "leg",
+  });
   const sole = (side: string) => ({ link: `${side}_ankle_roll_link`, at: [0, 0, -0.035] as [number, number, number] });
   const model: RobotModel = {
-    build: "g1-legs", family: "g1", title: "legs", limbs: "legs", base: "pelvis", fixed: [], sticks: [], shapes: [], head: null, model: false,
+    build: "g1-legs",
+    family: "g1",
+    title: "legs",
+    limbs: "legs",
+    base: "pelvis",
+    fixed: [],
+    sticks: [],
+    shapes: [],
+    head: null,
+    model: false,
     floor: [sole("left"), sole("right")],
     joints: [
       joint(0, "left_hip_pitch_joint", "pelvis", "left_hip_pitch_link", [0, 0.1, -0.1], [0, 1, 0]),
@@ -100,15 +136,49 @@ describe("a figure", () => {
 });
 
 describe("a robot that nobody has drawn", () => {
-  const leg = (index: number, name: string, parent: string, origin: [number, number, number], axis: [number, number, number]): Joint =>
-    ({ index, name: `${name}_joint`, parent, link: name, origin, axis, rpy: [0, 0, 0], lower_rad: -2, upper_rad: 2, taught: true, part: "leg" });
-  const corners = [[0.2, -0.05], [0.2, 0.05], [-0.2, -0.05], [-0.2, 0.05]] as const;
+  const leg = (
+    index: number,
+    name: string,
+    parent: string,
+    origin: [number, number, number],
+    axis: [number, number, number],
+  ): Joint => ({
+    index,
+    name: `${name}_joint`,
+    parent,
+    link: name,
+    origin,
+    axis,
+    rpy: [0, 0, 0],
+    lower_rad: -2,
+    upper_rad: 2,
+    taught: true,
+    part: "leg",
+  });
+  const corners = [
+    [0.2, -0.05],
+    [0.2, 0.05],
+    [-0.2, -0.05],
+    [-0.2, 0.05],
+  ] as const;
   const foot = (index: number) => ({ link: `leg${index}`, at: [0, 0, -0.3] as [number, number, number] });
   const model: RobotModel = {
-    build: "table", family: "table", title: "a table", limbs: "legs", base: "top", fixed: [], shapes: [], model: false,
+    build: "table",
+    family: "table",
+    title: "a table",
+    limbs: "legs",
+    base: "top",
+    fixed: [],
+    shapes: [],
+    model: false,
     joints: corners.map(([x, y], index) => leg(index, `leg${index}`, "top", [x, y, 0], [0, 1, 0])),
     rest_rad: [0, 0, 0, 0],
-    sticks: corners.map((_, index) => ({ side: "", link: `leg${index}`, start: { link: `leg${index}`, at: [0, 0, 0] as [number, number, number] }, end: foot(index) })),
+    sticks: corners.map((_, index) => ({
+      side: "",
+      link: `leg${index}`,
+      start: { link: `leg${index}`, at: [0, 0, 0] as [number, number, number] },
+      end: foot(index),
+    })),
     head: { link: "top", at: [0.25, 0, 0], radius: 0.04 },
     floor: corners.map((_, index) => foot(index)),
   };

@@ -2,25 +2,34 @@ import { describe, expect, it } from "vitest";
 import { TEXTS } from "../src/texts";
 import { folded, remedy, worded, words } from "../src/wording";
 
-const at = { template: "{joint} is at {value}, allowed {allowed}", facts: {
-  joint: { text: "left_elbow_joint" },
-  value: { value: 1.49, unit: "rad", digits: 2 },
-  allowed: { low: -0.52, high: 1.4, unit: "rad", digits: 2 },
-} };
+const at = {
+  template: "{joint} is at {value}, allowed {allowed}",
+  facts: {
+    joint: { text: "left_elbow_joint" },
+    value: { value: 1.49, unit: "rad", digits: 2 },
+    allowed: { low: -0.52, high: 1.4, unit: "rad", digits: 2 },
+  },
+};
 const stop = { template: "Wait, or end it: {stop}.", facts: { stop: { act: "stop" } } } as const;
 
 describe("sentences of the server", () => {
   it("have angles and turning speeds in degrees", () => {
     expect(worded(at)).toBe("left_elbow_joint is at 85.4°, allowed \u221229.8° to 80.2°");
-    expect(worded({ template: "at {speed}", facts: { speed: { value: 9.1, unit: "rad/s", digits: 1 } } })).toBe("at 521°/s");
-    expect(worded({ template: "{far} deep", facts: { far: { value: 1.25, unit: "cm", digits: 1 } } })).toBe("1.3 cm deep");
+    expect(worded({ template: "at {speed}", facts: { speed: { value: 9.1, unit: "rad/s", digits: 1 } } })).toBe(
+      "at 521°/s",
+    );
+    expect(worded({ template: "{far} deep", facts: { far: { value: 1.25, unit: "cm", digits: 1 } } })).toBe(
+      "1.3 cm deep",
+    );
   });
   it("name this page's buttons, and no command", () => {
     expect(worded(stop)).toBe(`Wait, or end it: ${TEXTS.acts.stop}.`);
     for (const said of Object.values(TEXTS.acts)) expect(said).not.toMatch(/\brote [a-z]|--/);
   });
   it("may hold another sentence", () => {
-    expect(worded({ template: "at {when}: {what}", facts: { when: { value: 2, unit: "s", digits: 2 }, what: at } })).toContain("2.00 s: left_elbow_joint is at 85.4°");
+    expect(
+      worded({ template: "at {when}: {what}", facts: { when: { value: 2, unit: "s", digits: 2 }, what: at } }),
+    ).toContain("2.00 s: left_elbow_joint is at 85.4°");
   });
   it("keep braces that are no facts", () => {
     expect(worded({ template: "a robot called {{b}}", facts: {} })).toBe("a robot called {b}");
@@ -30,11 +39,21 @@ describe("sentences of the server", () => {
     expect(remedy({ words: "odd", remedy: "Mend it." })).toBe("Mend it.");
   });
   it("part with a long list of names, and keep a short one", () => {
-    const said = (names: string[]) => ({ words: "", remedy: "", texts: {
-      words: { template: "the track leaves {several} alone: {names}", facts: { several: { text: "5 joints" }, names: { names } } },
-      remedy: { template: "", facts: {} },
-    } });
-    expect(folded(said(["a", "b", "c", "d", "e"]))).toEqual({ words: "the track leaves 5 joints alone", names: ["a", "b", "c", "d", "e"] });
+    const said = (names: string[]) => ({
+      words: "",
+      remedy: "",
+      texts: {
+        words: {
+          template: "the track leaves {several} alone: {names}",
+          facts: { several: { text: "5 joints" }, names: { names } },
+        },
+        remedy: { template: "", facts: {} },
+      },
+    });
+    expect(folded(said(["a", "b", "c", "d", "e"]))).toEqual({
+      words: "the track leaves 5 joints alone",
+      names: ["a", "b", "c", "d", "e"],
+    });
     expect(folded(said(["a", "b"]))).toEqual({ words: "the track leaves 5 joints alone: a, b", names: [] });
   });
 });

@@ -4,7 +4,22 @@ import { useEffect, useRef } from "preact/hooks";
 import { api } from "../api";
 import { motion, seconds, sentence } from "../format";
 import { stop, stopReport } from "../live";
-import { activity, attempt, can, connected, connection, link, loop, mayCommand, moving, now, speed, stateWords, status, statusAt } from "../store";
+import {
+  activity,
+  attempt,
+  can,
+  connected,
+  connection,
+  link,
+  loop,
+  mayCommand,
+  moving,
+  now,
+  speed,
+  stateWords,
+  status,
+  statusAt,
+} from "../store";
 import { TEXTS } from "../texts";
 import { Icon } from "./icons";
 
@@ -20,7 +35,12 @@ function heading(): { title: string; note: string } {
     return { title: TEXTS.bar.idle, note: status.value?.holding ? TEXTS.bar.holding : TEXTS.bar.idleNote };
   }
   if (doing.kind === "teaching") return { title: doing.name || TEXTS.bar.teaching, note: TEXTS.bar.teaching };
-  const phase = doing.phase === "none" ? (doing.kind === "performing" ? TEXTS.bar.performing : TEXTS.bar.playing) : TEXTS.bar[doing.phase];
+  const phase =
+    doing.phase === "none"
+      ? doing.kind === "performing"
+        ? TEXTS.bar.performing
+        : TEXTS.bar.playing
+      : TEXTS.bar[doing.phase];
   // What nobody here has begun, and the way back after a teaching, has no name.
   if (!doing.name) return { title: phase, note: "" };
   const title = doing.kind === "performing" ? motion(doing.name) : doing.name;
@@ -30,7 +50,8 @@ function heading(): { title: string; note: string } {
 /** The share done and the time gone, going on between the server's words. */
 function progress(): { share: number | null; words: string } {
   const doing = activity.peek();
-  if (link.peek() !== "open" || !doing || doing.kind === "idle" || (!doing.name && doing.phase === "return")) return { share: 0, words: "" };
+  if (link.peek() !== "open" || !doing || doing.kind === "idle" || (!doing.name && doing.phase === "return"))
+    return { share: 0, words: "" };
   const since = Math.min(1.5, Math.max(0, now() - statusAt.peek()));
   if (doing.kind === "teaching") return { share: null, words: seconds(doing.elapsed_s + since) };
   if (!doing.duration_s) return { share: null, words: seconds(doing.elapsed_s + since) };
@@ -56,7 +77,14 @@ function Progress() {
   }, []);
   return (
     <div class="bar-progress">
-      <div class="track" ref={track} role="progressbar" aria-label={TEXTS.bar.progress} aria-valuemin={0} aria-valuemax={100}>
+      <div
+        class="track"
+        ref={track}
+        role="progressbar"
+        aria-label={TEXTS.bar.progress}
+        aria-valuemin={0}
+        aria-valuemax={100}
+      >
         <div class="done" ref={fill} />
       </div>
       <span class="numbers" ref={words} />
@@ -72,15 +100,28 @@ function Tempo() {
     <div class="bar-tempo" title={note}>
       <label class="inline">
         <span>{TEXTS.bar.speed}</span>
-        <select value={String(speed.value)} disabled={!tempo} onChange={(event) => (speed.value = Number(event.currentTarget.value))}>
-          {SPEEDS.map((each) => <option key={each} value={String(each)}>{each} ×</option>)}
+        <select
+          value={String(speed.value)}
+          disabled={!tempo}
+          onChange={(event) => (speed.value = Number(event.currentTarget.value))}
+        >
+          {SPEEDS.map((each) => (
+            <option key={each} value={String(each)}>
+              {each} ×
+            </option>
+          ))}
         </select>
       </label>
       <button
-        class="toggle" aria-pressed={loop.value} disabled={!tempo} onClick={() => (loop.value = !loop.value)}
-        aria-label={TEXTS.bar.loop} title={note ?? (loop.value ? TEXTS.bar.loopOn : TEXTS.bar.loopOff)}
+        class="toggle"
+        aria-pressed={loop.value}
+        disabled={!tempo}
+        onClick={() => (loop.value = !loop.value)}
+        aria-label={TEXTS.bar.loop}
+        title={note ?? (loop.value ? TEXTS.bar.loopOn : TEXTS.bar.loopOff)}
       >
-        <Icon name="loop" /><span>{TEXTS.bar.loop}</span>
+        <Icon name="loop" />
+        <span>{TEXTS.bar.loop}</span>
       </button>
       {plays && can("tempo") && <small class="tempo-note">{TEXTS.bar.nextTime}</small>}
     </div>
@@ -115,7 +156,12 @@ export function Bar() {
   return (
     <footer class={moving.value ? "bar moving" : "bar"} aria-label={TEXTS.bar.label}>
       <Report />
-      <div class="bar-what" data-testid="activity" data-kind={doing?.kind ?? "idle"} data-phase={doing?.phase ?? "none"}>
+      <div
+        class="bar-what"
+        data-testid="activity"
+        data-kind={doing?.kind ?? "idle"}
+        data-phase={doing?.phase ?? "none"}
+      >
         <span class={`pulse ${doing?.kind ?? "idle"}`} aria-hidden="true" />
         <div>
           <p class="bar-title">{title}</p>
@@ -125,13 +171,20 @@ export function Bar() {
       <Progress />
       <Tempo />
       {pausable && (
-        <button class="icon-button" aria-label={TEXTS.bar.pause} disabled={!mayCommand.value} onClick={() => attempt(() => api.pause(true))}>
+        <button
+          class="icon-button"
+          aria-label={TEXTS.bar.pause}
+          disabled={!mayCommand.value}
+          onClick={() => attempt(() => api.pause(true))}
+        >
           <Icon name="pause" />
         </button>
       )}
       <div class="stop-box">
         <button
-          class="stop" aria-label={TEXTS.stop.aria} data-testid="stop"
+          class="stop"
+          aria-label={TEXTS.stop.aria}
+          data-testid="stop"
           onPointerDown={(event) => {
             // At the press, not the release: a finger may slide off the button.
             if (event.button === 0) void stop();

@@ -41,7 +41,8 @@ interface Place {
   values: Extent;
 }
 
-const xOf = (place: Place, time: number): number => EDGE.left + (time / place.span) * (place.width - EDGE.left - EDGE.right);
+const xOf = (place: Place, time: number): number =>
+  EDGE.left + (time / place.span) * (place.width - EDGE.left - EDGE.right);
 const yOf = (place: Place, value: number): number => {
   const share = (value - place.values.low) / (place.values.high - place.values.low);
   return place.height - EDGE.bottom - share * (place.height - EDGE.top - EDGE.bottom);
@@ -59,7 +60,11 @@ function drawAxes(draw: CanvasRenderingContext2D, place: Place): void {
   draw.textAlign = "right";
   draw.textBaseline = "middle";
   const toDegrees = 180 / Math.PI;
-  for (const tick of ticks(place.values.low * toDegrees, place.values.high * toDegrees, Math.max(2, place.height / 48))) {
+  for (const tick of ticks(
+    place.values.low * toDegrees,
+    place.values.high * toDegrees,
+    Math.max(2, place.height / 48),
+  )) {
     const y = Math.round(yOf(place, tick / toDegrees)) + 0.5;
     line(draw, [EDGE.left, y], [place.width - EDGE.right, y]);
     draw.fillText(degrees(tick / toDegrees), EDGE.left - 8, y);
@@ -82,7 +87,13 @@ function line(draw: CanvasRenderingContext2D, from: [number, number], to: [numbe
   draw.stroke();
 }
 
-function drawCurves(draw: CanvasRenderingContext2D, place: Place, curves: Curves, shown: number[], paint: readonly string[]): void {
+function drawCurves(
+  draw: CanvasRenderingContext2D,
+  place: Place,
+  curves: Curves,
+  shown: number[],
+  paint: readonly string[],
+): void {
   const at = thinned(curves.times_s.length, MAX_POINTS);
   draw.lineJoin = "round";
   // The one that moves most is drawn last, over the others.
@@ -94,7 +105,10 @@ function drawCurves(draw: CanvasRenderingContext2D, place: Place, curves: Curves
     draw.setLineDash(dashed ? DASHES : []);
     draw.beginPath();
     for (const index of at) {
-      draw.lineTo(xOf(place, curves.times_s[index] as number), yOf(place, (curves.joints_rad[index] as number[])[column] as number));
+      draw.lineTo(
+        xOf(place, curves.times_s[index] as number),
+        yOf(place, (curves.joints_rad[index] as number[])[column] as number),
+      );
     }
     draw.stroke();
   }
@@ -149,8 +163,22 @@ function paint(canvas: HTMLCanvasElement, props: Props, shown: number[]): void {
 const clamp = (value: number, low: number, high: number): number => Math.min(high, Math.max(low, value));
 
 /** A thing on the time line that can be dragged, or moved with the arrow keys. */
-function Handle({ kind, label, time, span, low, high, onMove }: {
-  kind: string; label: string; time: number; span: number; low: number; high: number; onMove: (time: number) => void;
+function Handle({
+  kind,
+  label,
+  time,
+  span,
+  low,
+  high,
+  onMove,
+}: {
+  kind: string;
+  label: string;
+  time: number;
+  span: number;
+  low: number;
+  high: number;
+  onMove: (time: number) => void;
 }) {
   const element = useRef<HTMLDivElement>(null);
   useEffect(() => {
@@ -175,9 +203,19 @@ function Handle({ kind, label, time, span, low, high, onMove }: {
   };
   return (
     <div
-      ref={element} class={`handle ${kind}`} role="slider" tabIndex={0} aria-label={label}
-      aria-valuemin={0} aria-valuemax={Number(span.toFixed(2))} aria-valuenow={Number(time.toFixed(2))} aria-valuetext={seconds(time)}
-      onPointerDown={drag} onPointerMove={drag} onKeyDown={press} data-testid={`handle-${kind}`}
+      ref={element}
+      class={`handle ${kind}`}
+      role="slider"
+      tabIndex={0}
+      aria-label={label}
+      aria-valuemin={0}
+      aria-valuemax={Number(span.toFixed(2))}
+      aria-valuenow={Number(time.toFixed(2))}
+      aria-valuetext={seconds(time)}
+      onPointerDown={drag}
+      onPointerMove={drag}
+      onKeyDown={press}
+      data-testid={`handle-${kind}`}
     />
   );
 }
@@ -200,7 +238,18 @@ export function Chart(props: Props) {
   // The playhead is not on the canvas, so that moving it costs nothing.
   useEffect(() => {
     if (canvas.current) paint(canvas.current, props, shown);
-  }, [curves.times_s, curves.joints_rad, props.span, selection?.from, selection?.to, props.marks, hidden, theme, lit, size]);
+  }, [
+    curves.times_s,
+    curves.joints_rad,
+    props.span,
+    selection?.from,
+    selection?.to,
+    props.marks,
+    hidden,
+    theme,
+    lit,
+    size,
+  ]);
   useEffect(() => {
     const watch = new ResizeObserver(() => setSize((count) => count + 1));
     if (canvas.current) watch.observe(canvas.current);
@@ -220,18 +269,45 @@ export function Chart(props: Props) {
     <figure class="chart" data-theme={theme ? "dark" : "light"} data-lit={lit ?? ""}>
       <div class="chart-area" onPointerDown={seek} onPointerMove={seek}>
         <canvas
-          ref={canvas} role="img" data-testid="chart" data-samples={curves.times_s.length} data-curves={shown.length} data-reach={reach(curves.joints_rad)}
+          ref={canvas}
+          role="img"
+          data-testid="chart"
+          data-samples={curves.times_s.length}
+          data-curves={shown.length}
+          data-reach={reach(curves.joints_rad)}
           aria-label={`${props.label}: ${most.map((column) => shortJoint(curves.names[column] as string)).join(", ")}`}
         />
         {playhead !== undefined && onSeek && (
-          <Handle kind="playhead" label={TEXTS.edit.playhead} time={playhead} span={props.span} low={0} high={props.span} onMove={onSeek} />
+          <Handle
+            kind="playhead"
+            label={TEXTS.edit.playhead}
+            time={playhead}
+            span={props.span}
+            low={0}
+            high={props.span}
+            onMove={onSeek}
+          />
         )}
         {selection && onSelect && (
           <>
-            <Handle kind="from" label={TEXTS.edit.start} time={selection.from} span={props.span} low={0} high={selection.to - 0.05}
-              onMove={(from) => onSelect({ ...selection, from })} />
-            <Handle kind="to" label={TEXTS.edit.endHandle} time={selection.to} span={props.span} low={selection.from + 0.05} high={props.span}
-              onMove={(to) => onSelect({ ...selection, to })} />
+            <Handle
+              kind="from"
+              label={TEXTS.edit.start}
+              time={selection.from}
+              span={props.span}
+              low={0}
+              high={selection.to - 0.05}
+              onMove={(from) => onSelect({ ...selection, from })}
+            />
+            <Handle
+              kind="to"
+              label={TEXTS.edit.endHandle}
+              time={selection.to}
+              span={props.span}
+              low={selection.from + 0.05}
+              high={props.span}
+              onMove={(to) => onSelect({ ...selection, to })}
+            />
           </>
         )}
       </div>
@@ -241,10 +317,15 @@ export function Chart(props: Props) {
           const { colour, dashed } = look(name);
           return (
             <button
-              key={name} class={`legend-item c${colour}${dashed ? " dashed" : ""}`} aria-pressed={!hidden.includes(name)} onClick={() => toggle(name)}
-              onPointerEnter={() => (pointed.value = name)} onPointerLeave={() => (pointed.value = null)}
+              key={name}
+              class={`legend-item c${colour}${dashed ? " dashed" : ""}`}
+              aria-pressed={!hidden.includes(name)}
+              onClick={() => toggle(name)}
+              onPointerEnter={() => (pointed.value = name)}
+              onPointerLeave={() => (pointed.value = null)}
             >
-              <i />{shortJoint(name)}
+              <i />
+              {shortJoint(name)}
             </button>
           );
         })}

@@ -68,14 +68,27 @@ export function Dialog() {
           {asked.field && (
             <label class="field">
               <span>{asked.field.label}</span>
-              <input ref={field} type="text" defaultValue={asked.field.value} autoComplete="off"
-                aria-invalid={wrong !== ""} aria-describedby="dialog-wrong" onInput={() => setWrong("")} />
-              <span id="dialog-wrong" class="wrong" role="alert">{wrong}</span>
+              <input
+                ref={field}
+                type="text"
+                defaultValue={asked.field.value}
+                autoComplete="off"
+                aria-invalid={wrong !== ""}
+                aria-describedby="dialog-wrong"
+                onInput={() => setWrong("")}
+              />
+              <span id="dialog-wrong" class="wrong" role="alert">
+                {wrong}
+              </span>
             </label>
           )}
           <div class="row end">
-            <button ref={cancel} type="button" class="button" onClick={close}>{TEXTS.cancel}</button>
-            <button type="submit" disabled={busy} class={asked.danger ? "button danger" : "button primary"}>{asked.confirm}</button>
+            <button ref={cancel} type="button" class="button" onClick={close}>
+              {TEXTS.cancel}
+            </button>
+            <button type="submit" disabled={busy} class={asked.danger ? "button danger" : "button primary"}>
+              {asked.confirm}
+            </button>
           </div>
         </form>
       </dialog>

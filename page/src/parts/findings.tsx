@@ -6,7 +6,13 @@ import { remedy, words } from "../wording";
 import { Icon } from "./icons";
 
 export function Findings({ findings, fine, limit = 8 }: { findings: Finding[]; fine: string; limit?: number }) {
-  if (!findings.length) return <p class="fine"><Icon name="check" /><span>{fine}</span></p>;
+  if (!findings.length)
+    return (
+      <p class="fine">
+        <Icon name="check" />
+        <span>{fine}</span>
+      </p>
+    );
   return (
     <ul class="findings">
       {findings.slice(0, limit).map((finding) => (

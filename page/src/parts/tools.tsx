@@ -33,31 +33,71 @@ export function made(edit: EditFacts, values: Values, others: readonly string[])
   return { op: edit.name, ...Object.fromEntries(given), ...beside } as unknown as Step;
 }
 
-function Number_({ parameter, value, onChange }: { parameter: EditParameter; value: number | null; onChange: (value: Value) => void }) {
+function Number_({
+  parameter,
+  value,
+  onChange,
+}: {
+  parameter: EditParameter;
+  value: number | null;
+  onChange: (value: Value) => void;
+}) {
   const { title, help, unit, slider, low, high } = parameter;
   if (slider) {
     const [from, to, by] = slider;
     return (
       <label class="tool-number">
         <span class="tool-label">{title}</span>
-        <input type="range" min={from} max={to} step={by} value={value ?? from} title={help} aria-label={`${title}: ${help}`} onInput={(event) => onChange(Number(event.currentTarget.value))} />
-        <output>{value} {unit}</output>
+        <input
+          type="range"
+          min={from}
+          max={to}
+          step={by}
+          value={value ?? from}
+          title={help}
+          aria-label={`${title}: ${help}`}
+          onInput={(event) => onChange(Number(event.currentTarget.value))}
+        />
+        <output>
+          {value} {unit}
+        </output>
       </label>
     );
   }
   return (
     <label class="inline" title={help}>
       <span>{title}</span>
-      <input type="number" min={low ?? undefined} max={high ?? undefined} step="any" value={value ?? ""} placeholder={T.usual}
-        onInput={(event) => onChange(event.currentTarget.value === "" ? null : Number(event.currentTarget.value))} /> {unit}
+      <input
+        type="number"
+        min={low ?? undefined}
+        max={high ?? undefined}
+        step="any"
+        value={value ?? ""}
+        placeholder={T.usual}
+        onInput={(event) => onChange(event.currentTarget.value === "" ? null : Number(event.currentTarget.value))}
+      />{" "}
+      {unit}
     </label>
   );
 }
 
-function Input({ parameter, value, onChange }: { parameter: EditParameter; value: Value; onChange: (value: Value) => void }) {
+function Input({
+  parameter,
+  value,
+  onChange,
+}: {
+  parameter: EditParameter;
+  value: Value;
+  onChange: (value: Value) => void;
+}) {
   const { kind, title, help } = parameter;
   if (kind === "flag") {
-    return <label class="check" title={help}><input type="checkbox" checked={value === true} onChange={(event) => onChange(event.currentTarget.checked)} /> <span>{title}</span></label>;
+    return (
+      <label class="check" title={help}>
+        <input type="checkbox" checked={value === true} onChange={(event) => onChange(event.currentTarget.checked)} />{" "}
+        <span>{title}</span>
+      </label>
+    );
   }
   if (kind === "joints") {
     const chosen = (value as string[])[0] ?? "";
@@ -65,8 +105,16 @@ function Input({ parameter, value, onChange }: { parameter: EditParameter; value
       <label class="inline" title={help}>
         <span>{title}</span>
         <select value={chosen} onChange={(event) => onChange([event.currentTarget.value])}>
-          {LIMBS.map((limb) => <option key={limb} value={limb}>{TEXTS.joints.groups[limb]}</option>)}
-          {(edited.value?.names ?? []).map((name) => <option key={name} value={name}>{jointName(name)}</option>)}
+          {LIMBS.map((limb) => (
+            <option key={limb} value={limb}>
+              {TEXTS.joints.groups[limb]}
+            </option>
+          ))}
+          {(edited.value?.names ?? []).map((name) => (
+            <option key={name} value={name}>
+              {jointName(name)}
+            </option>
+          ))}
         </select>
       </label>
     );
@@ -77,7 +125,11 @@ function Input({ parameter, value, onChange }: { parameter: EditParameter; value
         <span>{title}</span>
         <select value={String(value)} onChange={(event) => onChange(event.currentTarget.value)}>
           <option value="">{T.pick}</option>
-          {builds.value.map(({ build, title: words }) => <option key={build} value={build}>{words}</option>)}
+          {builds.value.map(({ build, title: words }) => (
+            <option key={build} value={build}>
+              {words}
+            </option>
+          ))}
         </select>
       </label>
     );
@@ -89,20 +141,34 @@ function Input({ parameter, value, onChange }: { parameter: EditParameter; value
 function Tool({ edit, others }: { edit: EditFacts; others: readonly string[] }) {
   const [values, setValues] = useState<Values>(() => first(edit));
   const set = (name: string) => (value: Value) => setValues((before) => ({ ...before, [name]: value }));
-  const missing = (edit.takes !== 0 && others.length === 0) || edit.parameters.some(({ name, required }) => required && (values[name] === "" || values[name] === null));
+  const missing =
+    (edit.takes !== 0 && others.length === 0) ||
+    edit.parameters.some(({ name, required }) => required && (values[name] === "" || values[name] === null));
   // What is rarely wanted is folded away: numbers that may be left open.
   const shown = edit.parameters.filter((each) => each.kind !== "number" || each.slider || each.required);
   const rare = edit.parameters.filter((each) => !shown.includes(each));
   return (
     <div class="edit-tool" data-edit={edit.name}>
-      {shown.map((each) => <Input key={each.name} parameter={each} value={values[each.name] ?? null} onChange={set(each.name)} />)}
+      {shown.map((each) => (
+        <Input key={each.name} parameter={each} value={values[each.name] ?? null} onChange={set(each.name)} />
+      ))}
       {rare.length > 0 && (
         <details class="more">
           <summary>{T.more}</summary>
-          {rare.map((each) => <Input key={each.name} parameter={each} value={values[each.name] ?? null} onChange={set(each.name)} />)}
+          {rare.map((each) => (
+            <Input key={each.name} parameter={each} value={values[each.name] ?? null} onChange={set(each.name)} />
+          ))}
         </details>
       )}
-      <button type="button" class="button" title={edit.summary} disabled={working.value || missing} onClick={() => step(made(edit, values, others))}>{edit.title}</button>
+      <button
+        type="button"
+        class="button"
+        title={edit.summary}
+        disabled={working.value || missing}
+        onClick={() => step(made(edit, values, others))}
+      >
+        {edit.title}
+      </button>
     </div>
   );
 }
@@ -112,9 +178,25 @@ function Trim() {
   const whole = from <= 0.001 && to >= (edited.value?.duration_s ?? 0) - 0.001;
   return (
     <>
-      <button type="button" class={whole ? "button" : "button primary"} disabled={working.value || whole} title={T.hints.trim} data-testid="trim"
-        onClick={() => step({ op: "trim", start_s: from, end_s: to })}>{T.trim}</button>
-      <button type="button" class="button" disabled={working.value} title={T.hints.trimIdle} onClick={() => step({ op: "trim", auto: true })}>{T.trimIdle}</button>
+      <button
+        type="button"
+        class={whole ? "button" : "button primary"}
+        disabled={working.value || whole}
+        title={T.hints.trim}
+        data-testid="trim"
+        onClick={() => step({ op: "trim", start_s: from, end_s: to })}
+      >
+        {T.trim}
+      </button>
+      <button
+        type="button"
+        class="button"
+        disabled={working.value}
+        title={T.hints.trimIdle}
+        onClick={() => step({ op: "trim", auto: true })}
+      >
+        {T.trimIdle}
+      </button>
     </>
   );
 }
@@ -130,13 +212,24 @@ function Join() {
     <div class="join">
       <label class="field">
         <span>{T.join}</span>
-        <select multiple size={Math.min(4, others.length)} aria-label={T.join} data-testid="others"
-          onChange={(event) => setChosen([...event.currentTarget.selectedOptions].map(({ value }) => value))}>
-          {others.map((take) => <option key={take.name} value={take.name} selected={picked.includes(take.name)}>{take.name}</option>)}
+        <select
+          multiple
+          size={Math.min(4, others.length)}
+          aria-label={T.join}
+          data-testid="others"
+          onChange={(event) => setChosen([...event.currentTarget.selectedOptions].map(({ value }) => value))}
+        >
+          {others.map((take) => (
+            <option key={take.name} value={take.name} selected={picked.includes(take.name)}>
+              {take.name}
+            </option>
+          ))}
         </select>
         <small class="muted">{T.joinHint}</small>
       </label>
-      {tools.map((edit) => <Tool key={edit.name} edit={edit} others={picked} />)}
+      {tools.map((edit) => (
+        <Tool key={edit.name} edit={edit} others={picked} />
+      ))}
     </div>
   );
 }
@@ -151,10 +244,22 @@ export function Tools() {
       <div class="row wrap tool-buttons">
         <Trim />
         {plain.map((edit) => (
-          <button type="button" key={edit.name} class="button" data-edit={edit.name} disabled={working.value} title={edit.summary} onClick={() => step(made(edit, {}, []))}>{edit.title}</button>
+          <button
+            type="button"
+            key={edit.name}
+            class="button"
+            data-edit={edit.name}
+            disabled={working.value}
+            title={edit.summary}
+            onClick={() => step(made(edit, {}, []))}
+          >
+            {edit.title}
+          </button>
         ))}
       </div>
-      {others.map((edit) => <Tool key={edit.name} edit={edit} others={[]} />)}
+      {others.map((edit) => (
+        <Tool key={edit.name} edit={edit} others={[]} />
+      ))}
       <Join />
     </section>
   );

@@ -4,7 +4,24 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { effect } from "@preact/signals";
 import type { Stage } from "../scene/stage";
 import { api } from "../api";
-import { activity, bare, connected, connection, countdown, dark, ghost, guest, limbs, model, now, onTurn, pointed, poses, quality, say } from "../store";
+import {
+  activity,
+  bare,
+  connected,
+  connection,
+  countdown,
+  dark,
+  ghost,
+  guest,
+  limbs,
+  model,
+  now,
+  onTurn,
+  pointed,
+  poses,
+  quality,
+  say,
+} from "../store";
 import { TEXTS } from "../texts";
 import { Notices } from "./dialog";
 import { Icon } from "./icons";
@@ -50,7 +67,11 @@ export function View() {
         made.canvas.dataset["robot"] = known.build;
         ends = [...follow(shown, made.canvas, () => setState("shown")), () => shown.dispose()];
         // Until they are there, and where they are not, it has shapes of its own.
-        if (known.model) void shown.wear(api.shapes(known.build)).then(() => (made.canvas.dataset["shapes"] = "real"), () => undefined);
+        if (known.model)
+          void shown.wear(api.shapes(known.build)).then(
+            () => (made.canvas.dataset["shapes"] = "real"),
+            () => undefined,
+          );
       } catch {
         setState("missing");
       }
@@ -69,18 +90,33 @@ export function View() {
       {state === "loading" && <p class="view-note">{TEXTS.stageLoading}</p>}
       {state === "missing" && <p class="view-note">{TEXTS.stageMissing}</p>}
       <div class="view-corner">
-        {!connected.value && !visitor && <span class="chip still" data-testid="still">{TEXTS.stageStill}</span>}
-        {visitor && <span class="chip ghost" data-testid="guest">{TEXTS.stageGuest(visitor.model.title)}</span>}
+        {!connected.value && !visitor && (
+          <span class="chip still" data-testid="still">
+            {TEXTS.stageStill}
+          </span>
+        )}
+        {visitor && (
+          <span class="chip ghost" data-testid="guest">
+            {TEXTS.stageGuest(visitor.model.title)}
+          </span>
+        )}
         {connection.value?.simulated && !visitor && <span class="chip">{TEXTS.connection.simulated}</span>}
         {ghost.value && <span class="chip ghost">{TEXTS.ghostLabel}</span>}
         {turnable && <span class="chip turn">{TEXTS.stageTurn[limbs.value]}</span>}
       </div>
-      <button class="icon-button view-home" aria-label={TEXTS.stageHome} title={TEXTS.stageHome} onClick={() => stage.current?.home()}>
+      <button
+        class="icon-button view-home"
+        aria-label={TEXTS.stageHome}
+        title={TEXTS.stageHome}
+        onClick={() => stage.current?.home()}
+      >
         <Icon name="home" />
       </button>
       {countdown.value !== null && (
         <div class="countdown" role="alert" data-testid="countdown">
-          <span class="countdown-number" key={countdown.value}>{countdown.value}</span>
+          <span class="countdown-number" key={countdown.value}>
+            {countdown.value}
+          </span>
           <span>{TEXTS.teach.countdown[limbs.value]}</span>
           <span class="countdown-end">{TEXTS.teach.countdownEnd}</span>
         </div>

@@ -55,7 +55,8 @@ function outline(ring: Ring, sides: number): Vector[] {
 /** Return rings between the given ones, on a smooth curve through them. */
 function smoothed(rings: Ring[], parts: number): Ring[] {
   const curve = (pick: (ring: Ring) => number, index: number, share: number): number => {
-    const value = (offset: number): number => pick(rings[Math.min(rings.length - 1, Math.max(0, index + offset))] as Ring);
+    const value = (offset: number): number =>
+      pick(rings[Math.min(rings.length - 1, Math.max(0, index + offset))] as Ring);
     const [a, b, c, d] = [value(-1), value(0), value(1), value(2)];
     const [s, q] = [share, share * share];
     return 0.5 * (2 * b + (c - a) * s + (2 * a - 5 * b + 4 * c - d) * q + (3 * b - a - 3 * c + d) * q * s);
@@ -109,7 +110,10 @@ export function shell({ rings, along = "z", deep = 0.5, sides = 20, shade = 0.72
       face(b, b + sides, a + sides);
     }
   }
-  for (const [index, ring] of [[0, all[0] as Ring], [all.length - 1, all.at(-1) as Ring]] as const) {
+  for (const [index, ring] of [
+    [0, all[0] as Ring],
+    [all.length - 1, all.at(-1) as Ring],
+  ] as const) {
     const centre = points.length / 3;
     points.push(...ring.at);
     colours.push(shade, shade, shade);
@@ -143,7 +147,11 @@ export function limb(along: Along, from: Vector, to: Vector, start: number, end:
 export function egg(at: Vector, half: Vector): Ring[] {
   return [-75, -55, -35, -15, 0, 15, 35, 55, 75].map((angle) => {
     const turn = (angle * Math.PI) / 180;
-    return { at: [at[0], at[1], at[2] + half[2] * Math.sin(turn)], x: half[0] * Math.cos(turn), y: half[1] * Math.cos(turn) };
+    return {
+      at: [at[0], at[1], at[2] + half[2] * Math.sin(turn)],
+      x: half[0] * Math.cos(turn),
+      y: half[1] * Math.cos(turn),
+    };
   });
 }
 
@@ -155,8 +163,18 @@ export function block(middle: Vector, half: Vector): BufferGeometry {
   const [x, y, z] = ACROSS[along];
   const [mx, my, mz] = [middle[x] as number, middle[y] as number, middle[z] as number];
   const [hx, hy, hz] = [half[x] as number, half[y] as number, half[z] as number];
-  const ring = (share: number, wide: number): Ring => ({ at: [mx, my, mz + share * hz], x: wide * hx, y: wide * hy, square: 4.5 });
-  return shell({ rings: [ring(-0.94, 0.9), ring(-0.75, 1), ring(0.75, 1), ring(0.94, 0.9)], along, deep: 0.12, sides: 36 });
+  const ring = (share: number, wide: number): Ring => ({
+    at: [mx, my, mz + share * hz],
+    x: wide * hx,
+    y: wide * hy,
+    square: 4.5,
+  });
+  return shell({
+    rings: [ring(-0.94, 0.9), ring(-0.75, 1), ring(0.75, 1), ring(0.94, 0.9)],
+    along,
+    deep: 0.12,
+    sides: 36,
+  });
 }
 
 /** Return a ball. */

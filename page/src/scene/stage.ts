@@ -1,10 +1,33 @@
 /** The 3D view: light, ground, camera, the robot and its ghost. Draws only when something changed. */
 
 import {
-  AmbientLight, BufferAttribute, CanvasTexture, Color, DirectionalLight, HemisphereLight, LinearFilter, Material, Mesh,
-  MeshBasicMaterial, MeshLambertMaterial, MeshPhysicalMaterial, MeshStandardMaterial, Object3D, PCFShadowMap,
-  PerspectiveCamera, Plane, PlaneGeometry, PMREMGenerator, Raycaster, Scene, ShadowMaterial, SRGBColorSpace,
-  Vector2, Vector3, WebGLRenderer, ACESFilmicToneMapping,
+  AmbientLight,
+  BufferAttribute,
+  CanvasTexture,
+  Color,
+  DirectionalLight,
+  HemisphereLight,
+  LinearFilter,
+  Material,
+  Mesh,
+  MeshBasicMaterial,
+  MeshLambertMaterial,
+  MeshPhysicalMaterial,
+  MeshStandardMaterial,
+  Object3D,
+  PCFShadowMap,
+  PerspectiveCamera,
+  Plane,
+  PlaneGeometry,
+  PMREMGenerator,
+  Raycaster,
+  Scene,
+  ShadowMaterial,
+  SRGBColorSpace,
+  Vector2,
+  Vector3,
+  WebGLRenderer,
+  ACESFilmicToneMapping,
 } from "three";
 import { OrbitControls } from "three/examples/jsm/controls/OrbitControls.js";
 import { RoomEnvironment } from "three/examples/jsm/environments/RoomEnvironment.js";
@@ -45,9 +68,21 @@ function gaze(model: RobotModel): Gaze {
   const [long, wide, tall] = high.clone().sub(low).toArray();
   const size_m = Math.max(long, wide, tall, 0.1);
   if (tall >= long) {
-    return { at: new Vector3(0, 0, 0.56 * tall), from: new Vector3(2.35, 0.95, 0.42).normalize(), tall_m: 1.27 * size_m, wide_m: 0.72 * size_m, size_m };
+    return {
+      at: new Vector3(0, 0, 0.56 * tall),
+      from: new Vector3(2.35, 0.95, 0.42).normalize(),
+      tall_m: 1.27 * size_m,
+      wide_m: 0.72 * size_m,
+      size_m,
+    };
   }
-  return { at: new Vector3(0, 0, 0.5 * tall), from: new Vector3(1.5, 1.75, 0.75).normalize(), tall_m: 1.3 * size_m, wide_m: 1.5 * size_m, size_m };
+  return {
+    at: new Vector3(0, 0, 0.5 * tall),
+    from: new Vector3(1.5, 1.75, 0.75).normalize(),
+    tall_m: 1.3 * size_m,
+    wide_m: 1.5 * size_m,
+    size_m,
+  };
 }
 
 /** Pixels per point without a graphics card: while things move, and when they have come to rest. */
@@ -74,16 +109,35 @@ function materials(quality: Quality): Materials {
     };
   }
   return {
-    shell: new MeshPhysicalMaterial({ color: 0xdde1e6, roughness: 0.42, clearcoat: 0.55, clearcoatRoughness: 0.3, vertexColors: true }),
+    shell: new MeshPhysicalMaterial({
+      color: 0xdde1e6,
+      roughness: 0.42,
+      clearcoat: 0.55,
+      clearcoatRoughness: 0.3,
+      vertexColors: true,
+    }),
     core: new MeshStandardMaterial({ color: 0x30363f, roughness: 0.48, metalness: 0.55, vertexColors: true }),
-    visor: new MeshPhysicalMaterial({ color: 0x0a0d12, roughness: 0.12, metalness: 0.2, clearcoat: 1, vertexColors: true }),
+    visor: new MeshPhysicalMaterial({
+      color: 0x0a0d12,
+      roughness: 0.12,
+      metalness: 0.2,
+      clearcoat: 1,
+      vertexColors: true,
+    }),
     light: new MeshBasicMaterial({ color: MOODS.idle, toneMapped: false }),
   };
 }
 
 function ghostly(colour: number): Materials {
   const made = (opacity: number): Material =>
-    new MeshLambertMaterial({ color: colour, emissive: colour, emissiveIntensity: 0.25, transparent: true, opacity, depthWrite: false });
+    new MeshLambertMaterial({
+      color: colour,
+      emissive: colour,
+      emissiveIntensity: 0.25,
+      transparent: true,
+      opacity,
+      depthWrite: false,
+    });
   const [shell, core] = [made(0.42), made(0.3)];
   return { shell, core, visor: core, light: core };
 }
@@ -95,7 +149,9 @@ function floorTexture(dark: boolean, quality: Quality): CanvasTexture {
   canvas.width = canvas.height = size;
   const draw = canvas.getContext("2d") as CanvasRenderingContext2D;
   const glow = draw.createRadialGradient(size / 2, size / 2, 0, size / 2, size / 2, size / 2);
-  const [near, far] = dark ? ["rgba(58,70,86,0.85)", "rgba(28,34,43,0)"] : ["rgba(255,255,255,0.95)", "rgba(226,231,238,0)"];
+  const [near, far] = dark
+    ? ["rgba(58,70,86,0.85)", "rgba(28,34,43,0)"]
+    : ["rgba(255,255,255,0.95)", "rgba(226,231,238,0)"];
   glow.addColorStop(0, near);
   glow.addColorStop(1, far);
   draw.fillStyle = glow;
@@ -163,7 +219,10 @@ function feetOf(robot: Figure, model: RobotModel): Place[] {
   const low = model.floor.filter((place) => (robot.where(place)?.z ?? 1) < 0.04);
   return [...new Set(low.map(({ link }) => link))].map((link) => {
     const places = low.filter((place) => place.link === link).map(({ at }) => at);
-    return { link, at: [0, 1, 2].map((axis) => places.reduce((sum, at) => sum + (at[axis] as number), 0) / places.length) as Vector };
+    return {
+      link,
+      at: [0, 1, 2].map((axis) => places.reduce((sum, at) => sum + (at[axis] as number), 0) / places.length) as Vector,
+    };
   });
 }
 
@@ -234,7 +293,10 @@ export class Stage {
     this.ghost = new Figure(model, this.wardrobe, this.spirit);
     this.ghost.root.visible = false;
     this.ghost.root.traverse(unshaded);
-    this.floor = new Mesh(new PlaneGeometry(6, 6), new MeshBasicMaterial({ transparent: true, depthWrite: false, toneMapped: false }));
+    this.floor = new Mesh(
+      new PlaneGeometry(6, 6),
+      new MeshBasicMaterial({ transparent: true, depthWrite: false, toneMapped: false }),
+    );
     this.scene.add(this.floor, this.robot.root, this.ghost.root);
     this.robot.pose(model.rest_rad);
     this.feet = feetOf(this.robot, model);
@@ -287,7 +349,12 @@ export class Stage {
     const spot = spotTexture();
     const whole = this.gaze.size_m;
     for (const size of [...this.feet.map(() => (0.5 * whole) / Math.max(2, this.feet.length)), 0.72 * whole]) {
-      const material = new MeshBasicMaterial({ map: spot, transparent: true, depthWrite: false, opacity: high ? 0.45 : 0.85 });
+      const material = new MeshBasicMaterial({
+        map: spot,
+        transparent: true,
+        depthWrite: false,
+        opacity: high ? 0.45 : 0.85,
+      });
       const mesh = new Mesh(new PlaneGeometry(size, size * 0.8), material);
       mesh.position.z = 0.002;
       mesh.renderOrder = 1;
@@ -449,7 +516,9 @@ export class Stage {
   private readonly grab = (event: PointerEvent): void => {
     const onTurn = this.onTurn;
     if (!onTurn || event.button !== 0) return;
-    const hit = this.ray(event).intersectObject(this.robot.root).find(({ object }) => object.userData["link"]);
+    const hit = this.ray(event)
+      .intersectObject(this.robot.root)
+      .find(({ object }) => object.userData["link"]);
     const hinge = hit ? this.movable(hit.object.userData["link"] as string) : null;
     if (!hit || !hinge) return;
     event.stopPropagation();
@@ -483,7 +552,10 @@ export class Stage {
 
   private ray(event: PointerEvent): Raycaster {
     const box = this.canvas.getBoundingClientRect();
-    const at = new Vector2(((event.clientX - box.left) / box.width) * 2 - 1, 1 - ((event.clientY - box.top) / box.height) * 2);
+    const at = new Vector2(
+      ((event.clientX - box.left) / box.width) * 2 - 1,
+      1 - ((event.clientY - box.top) / box.height) * 2,
+    );
     const ray = new Raycaster();
     ray.setFromCamera(at, this.camera);
     return ray;
@@ -492,7 +564,8 @@ export class Stage {
   /** Return how far a pointer has turned about an axis since it went down. */
   private turning(down: PointerEvent, origin: Vector3, axis: Vector3): (event: PointerEvent) => number {
     const plane = new Plane().setFromNormalAndCoplanarPoint(axis, origin);
-    const arm = (event: PointerEvent): Vector3 | null => this.ray(event).ray.intersectPlane(plane, new Vector3())?.sub(origin) ?? null;
+    const arm = (event: PointerEvent): Vector3 | null =>
+      this.ray(event).ray.intersectPlane(plane, new Vector3())?.sub(origin) ?? null;
     const first = arm(down);
     const facing = Math.abs(this.camera.getWorldDirection(new Vector3()).dot(axis));
     if (!first || facing < 0.35) return (event) => (down.clientY - event.clientY) / 120;

@@ -6,15 +6,25 @@ import type { Place, RobotModel } from "../types";
 /** Return the place of every link when the joints are at rest. */
 export function links(model: RobotModel): Map<string, Matrix4> {
   const found = new Map([[model.base, new Matrix4()]]);
-  const turned = new Map(model.joints.map((joint) => [joint.link, new Quaternion().setFromAxisAngle(new Vector3(...joint.axis), model.rest_rad[joint.index] ?? 0)]));
+  const turned = new Map(
+    model.joints.map((joint) => [
+      joint.link,
+      new Quaternion().setFromAxisAngle(new Vector3(...joint.axis), model.rest_rad[joint.index] ?? 0),
+    ]),
+  );
   let left = [...model.joints, ...model.fixed];
   for (let before = Infinity; left.length < before; ) {
     before = left.length;
     left = left.filter(({ parent, link, origin, rpy }) => {
       const above = found.get(parent);
       if (!above) return true;
-      const turn = new Quaternion().setFromEuler(new Euler(...rpy, "ZYX")).multiply(turned.get(link) ?? new Quaternion());
-      found.set(link, above.clone().multiply(new Matrix4().compose(new Vector3(...origin), turn, new Vector3(1, 1, 1))));
+      const turn = new Quaternion()
+        .setFromEuler(new Euler(...rpy, "ZYX"))
+        .multiply(turned.get(link) ?? new Quaternion());
+      found.set(
+        link,
+        above.clone().multiply(new Matrix4().compose(new Vector3(...origin), turn, new Vector3(1, 1, 1))),
+      );
       return false;
     });
   }
@@ -46,7 +56,8 @@ export function extents(model: RobotModel): Extents {
     high.max(point.clone().addScalar(around));
   };
   for (const matrix of found.values()) note(new Vector3().applyMatrix4(matrix));
-  for (const place of [...model.sticks.flatMap(({ start, end }) => [start, end]), ...model.floor]) note(placed(found, place));
+  for (const place of [...model.sticks.flatMap(({ start, end }) => [start, end]), ...model.floor])
+    note(placed(found, place));
   if (model.head) note(placed(found, model.head), model.head.radius);
   return { low, high };
 }

@@ -37,7 +37,7 @@ export class Wardrobe {
     if (!model.shapes.length) {
       this.sole = 0.75 * thick;
       const long = lengths(model);
-      model.sticks.forEach((stick, index) => this.stick(model, stick, long[index] as number, thick));
+      for (const [index, stick] of model.sticks.entries()) this.stick(model, stick, long[index] as number, thick);
     }
     if (model.head) this.head(model.head.link, model.head.at, model.head.radius);
   }
@@ -74,7 +74,8 @@ export class Wardrobe {
     // What is drawn of the trunk is its block.
     const both = [stick.start.link, stick.end.link];
     if (length < 1e-3 || (this.made.get(model.base)?.length && both.every((link) => link === model.base))) return;
-    const last = !model.joints.some(({ parent }) => parent === stick.end.link) && stick.end.at.some((each) => each !== 0);
+    const last =
+      !model.joints.some(({ parent }) => parent === stick.end.link) && stick.end.at.some((each) => each !== 0);
     const radius = Math.min(0.16 * length, thick);
     const tip = last ? 0.7 * radius : 0.85 * radius;
     const geometry = limb("z", [0, 0, 0], [0, 0, length], radius, tip, 0.6);

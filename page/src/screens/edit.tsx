@@ -10,8 +10,26 @@ import { TEXTS } from "../texts";
 import type { Finding } from "../types";
 import { folded, remedy } from "../wording";
 import {
-  chooseVersion, describe, edited, following, history, opened, play, playhead, preview, previewing, redoStep, save, seek, selection,
-  stopPreview, strange, undoStep, versions, whose, working,
+  chooseVersion,
+  describe,
+  edited,
+  following,
+  history,
+  opened,
+  play,
+  playhead,
+  preview,
+  previewing,
+  redoStep,
+  save,
+  seek,
+  selection,
+  stopPreview,
+  strange,
+  undoStep,
+  versions,
+  whose,
+  working,
 } from "./editing";
 
 const T = TEXTS.edit;
@@ -29,7 +47,12 @@ function Choose() {
           <li key={take.name} class="item">
             <button class="item-main pick" onClick={() => go("edit", take.name)}>
               <img class="thumb" src={picture(take.thumbnail)} alt="" width={112} height={34} />
-              <span class="item-words"><span class="item-name">{take.name}</span> <span class="muted">{[seconds(take.duration_s), stranger(take) && take.title].filter(Boolean).join(" · ")}</span></span>
+              <span class="item-words">
+                <span class="item-name">{take.name}</span>{" "}
+                <span class="muted">
+                  {[seconds(take.duration_s), stranger(take) && take.title].filter(Boolean).join(" · ")}
+                </span>
+              </span>
             </button>
           </li>
         ))}
@@ -45,10 +68,21 @@ function MarkRow({ mark }: { mark: Finding }) {
     seek(mark.time_s ?? 0);
   };
   return (
-    <li class={`finding ${mark.severity}`} onPointerEnter={() => (pointed.value = mark.joint)} onPointerLeave={() => (pointed.value = null)}>
+    <li
+      class={`finding ${mark.severity}`}
+      onPointerEnter={() => (pointed.value = mark.joint)}
+      onPointerLeave={() => (pointed.value = null)}
+    >
       <Icon name={mark.severity === "note" ? "info" : "warn"} />
       <div>
-        <p>{sentence(words)} {mark.time_s !== null && <button class="link" onClick={show}>{T.at(seconds(mark.time_s))}</button>}</p>
+        <p>
+          {sentence(words)}{" "}
+          {mark.time_s !== null && (
+            <button class="link" onClick={show}>
+              {T.at(seconds(mark.time_s))}
+            </button>
+          )}
+        </p>
         {names.length > 0 && (
           <details class="more">
             <summary>{T.names}</summary>
@@ -75,9 +109,18 @@ function Checks() {
         <h2 id="checks-title">{T.findings}</h2>
         {!made.ok && <span class="chip bad">{T.cannot}</span>}
       </div>
-      {strange.value && <p class="bad-words" data-testid="foreign">{strange.value}</p>}
+      {strange.value && (
+        <p class="bad-words" data-testid="foreign">
+          {strange.value}
+        </p>
+      )}
       {whose.value === null && <p class="bad-words">{T.unknown}</p>}
-      {found.length === 0 && <p class="fine"><Icon name="check" /><span>{partly(notes) ? T.finePartly : T.fine}</span></p>}
+      {found.length === 0 && (
+        <p class="fine">
+          <Icon name="check" />
+          <span>{partly(notes) ? T.finePartly : T.fine}</span>
+        </p>
+      )}
       <ul class="findings">{rows.slice(0, MAX_FINDINGS)}</ul>
       {more > 0 && (
         <details class="more">
@@ -94,8 +137,14 @@ function Steps() {
   return (
     <section class="card" aria-labelledby="steps-title">
       <h2 id="steps-title">{T.steps}</h2>
-      {steps.length === 0 ? <p class="muted">{T.noSteps}</p> : (
-        <ol class="steps" data-testid="steps">{steps.map((each, index) => <li key={index}>{describe(each)}</li>)}</ol>
+      {steps.length === 0 ? (
+        <p class="muted">{T.noSteps}</p>
+      ) : (
+        <ol class="steps" data-testid="steps">
+          {steps.map((each, index) => (
+            <li key={index}>{describe(each)}</li>
+          ))}
+        </ol>
       )}
     </section>
   );
@@ -103,7 +152,13 @@ function Steps() {
 
 export function EditScreen() {
   if (!opened.value || !edited.value) {
-    return working.value ? <section class="card"><p class="muted">{T.working}</p></section> : <Choose />;
+    return working.value ? (
+      <section class="card">
+        <p class="muted">{T.working}</p>
+      </section>
+    ) : (
+      <Choose />
+    );
   }
   return (
     <>
@@ -133,7 +188,12 @@ function useKeys(): void {
 async function saveAs(name: string): Promise<void> {
   await loadTakes();
   if (!takes.value.some((each) => each.name === name)) return save(name);
-  question.value = { title: T.versionTitle(name), words: T.versionWords, confirm: T.versionConfirm, then: () => attempt(() => save(name)) };
+  question.value = {
+    title: T.versionTitle(name),
+    words: T.versionWords,
+    confirm: T.versionConfirm,
+    then: () => attempt(() => save(name)),
+  };
 }
 
 /** Which version of the take is edited, where there are several. */
@@ -144,8 +204,18 @@ function Version({ now }: { now: number }) {
   };
   if (versions.value.length < 2) return null;
   return (
-    <select value={String(now)} disabled={working.value} aria-label={T.versions} data-testid="version" onChange={(event) => choose(event.currentTarget)}>
-      {versions.value.map((each) => <option key={each} value={String(each)}>{T.version(each)}</option>)}
+    <select
+      value={String(now)}
+      disabled={working.value}
+      aria-label={T.versions}
+      data-testid="version"
+      onChange={(event) => choose(event.currentTarget)}
+    >
+      {versions.value.map((each) => (
+        <option key={each} value={String(each)}>
+          {T.version(each)}
+        </option>
+      ))}
     </select>
   );
 }
@@ -162,36 +232,90 @@ export function EditDock({ inert }: { inert: boolean }) {
       title: T.saveTitle,
       words: "",
       confirm: T.save,
-      field: { label: TEXTS.library.newName, value: freeName(take, takes.value.map((each) => each.name)) },
+      field: {
+        label: TEXTS.library.newName,
+        value: freeName(
+          take,
+          takes.value.map((each) => each.name),
+        ),
+      },
       then: saveAs,
     };
   };
   return (
-    <section class="dock" inert={inert} aria-label={T.timeline} data-testid="dock" data-duration={made.duration_s.toFixed(3)} data-steps={steps.length} aria-busy={working.value}>
+    <section
+      class="dock"
+      inert={inert}
+      aria-label={T.timeline}
+      data-testid="dock"
+      data-duration={made.duration_s.toFixed(3)}
+      data-steps={steps.length}
+      aria-busy={working.value}
+    >
       <div class="dock-head">
         <div class="dock-title">
           <h1>{take}</h1>
-          <span class="muted numbers">{seconds(playhead.value)} / {seconds(made.duration_s)}</span>
+          <span class="muted numbers">
+            {seconds(playhead.value)} / {seconds(made.duration_s)}
+          </span>
           <Version now={made.version} />
         </div>
         <div class="row">
-          <button class="icon-button" aria-label={T.undo} title={T.undo} disabled={working.value || !steps.length} onClick={undoStep}><Icon name="undo" /></button>
-          <button class="icon-button" aria-label={T.redo} title={T.redo} disabled={working.value || !undone.length} onClick={redoStep}><Icon name="redo" /></button>
-          <button class="button" disabled={following.value} onClick={() => (previewing.value ? stopPreview() : preview())} data-testid="preview" aria-pressed={previewing.value}>
-            <Icon name={previewing.value ? "pause" : "play"} />{previewing.value ? T.stopPreview : T.preview}
+          <button
+            class="icon-button"
+            aria-label={T.undo}
+            title={T.undo}
+            disabled={working.value || !steps.length}
+            onClick={undoStep}
+          >
+            <Icon name="undo" />
+          </button>
+          <button
+            class="icon-button"
+            aria-label={T.redo}
+            title={T.redo}
+            disabled={working.value || !undone.length}
+            onClick={redoStep}
+          >
+            <Icon name="redo" />
+          </button>
+          <button
+            class="button"
+            disabled={following.value}
+            onClick={() => (previewing.value ? stopPreview() : preview())}
+            data-testid="preview"
+            aria-pressed={previewing.value}
+          >
+            <Icon name={previewing.value ? "pause" : "play"} />
+            {previewing.value ? T.stopPreview : T.preview}
           </button>
           {can("stream") && (
-            <button class="button" disabled={!ready.value || working.value || !made.ok || strange.value !== ""}
-              title={strange.value || (made.ok ? TEXTS.library.playTip[limbs.value] : T.cannot)} data-testid="edit-play"
-              onClick={play}>{T.play}</button>
+            <button
+              class="button"
+              disabled={!ready.value || working.value || !made.ok || strange.value !== ""}
+              title={strange.value || (made.ok ? TEXTS.library.playTip[limbs.value] : T.cannot)}
+              data-testid="edit-play"
+              onClick={play}
+            >
+              {T.play}
+            </button>
           )}
-          <button class="button primary" disabled={working.value} onClick={ask} data-testid="save-as">{T.save}</button>
+          <button class="button primary" disabled={working.value} onClick={ask} data-testid="save-as">
+            {T.save}
+          </button>
         </div>
       </div>
       <Chart
-        curves={made} label={T.timelineHelp} span={made.duration_s}
-        playhead={playhead.value} onSeek={(time) => { stopPreview(); seek(time); }}
-        selection={selection.value} onSelect={(chosen) => (selection.value = chosen)}
+        curves={made}
+        label={T.timelineHelp}
+        span={made.duration_s}
+        playhead={playhead.value}
+        onSeek={(time) => {
+          stopPreview();
+          seek(time);
+        }}
+        selection={selection.value}
+        onSelect={(chosen) => (selection.value = chosen)}
         marks={marks}
       />
     </section>

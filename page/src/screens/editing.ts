@@ -6,7 +6,25 @@ import { seconds } from "../format";
 import { done, type History, NOTHING_DONE, redo, undo } from "../history";
 import { rowAt } from "../interpolate";
 import type { Selection } from "../parts/chart";
-import { activity, editing, ghost, go, guest, loadTakes, model, modelOf, now, playTake, poses, report, say, screen, statusAt, stranger, takes } from "../store";
+import {
+  activity,
+  editing,
+  ghost,
+  go,
+  guest,
+  loadTakes,
+  model,
+  modelOf,
+  now,
+  playTake,
+  poses,
+  report,
+  say,
+  screen,
+  statusAt,
+  stranger,
+  takes,
+} from "../store";
 import { TEXTS } from "../texts";
 import type { EditFacts, Edited, KnownRobots, RobotModel, Step } from "../types";
 
@@ -136,7 +154,12 @@ export function play(): void {
 export const following = computed(() => {
   const made = edited.value;
   const untouched = !history.value.steps.length && made?.version === versions.value.at(-1);
-  return made !== null && activity.value?.kind === "playing" && activity.value.name === opened.value && (untouched || made === played.value);
+  return (
+    made !== null &&
+    activity.value?.kind === "playing" &&
+    activity.value.name === opened.value &&
+    (untouched || made === played.value)
+  );
 });
 
 /** Let the playhead go with the robot, also between the server's words. */
@@ -222,7 +245,8 @@ effect(() => {
 export function describe(made: Step): string {
   const { op, ...given } = made as { op: string } & Record<string, unknown>;
   const edit = edits.value.find(({ name }) => name === op);
-  if (made.op === "trim") return made.auto ? TEXTS.edit.trimIdle : TEXTS.edit.step.trim(seconds(made.start_s ?? 0), seconds(made.end_s ?? 0));
+  if (made.op === "trim")
+    return made.auto ? TEXTS.edit.trimIdle : TEXTS.edit.step.trim(seconds(made.start_s ?? 0), seconds(made.end_s ?? 0));
   const said = Object.entries(given).map(([name, value]) => {
     const parameter = edit?.parameters.find((each) => each.name === name);
     if (value === true) return parameter?.title.toLowerCase() ?? name;

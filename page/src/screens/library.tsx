@@ -4,7 +4,27 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { api } from "../api";
 import { motion, picture, seconds, sentence } from "../format";
 import { Icon } from "../parts/icons";
-import { actions, attempt, can, connected, formats, go, limbs, loadActions, loadTakes, loop, playTake, question, ready, report, say, speed, stranger, takes, type Screen } from "../store";
+import {
+  actions,
+  attempt,
+  can,
+  connected,
+  formats,
+  go,
+  limbs,
+  loadActions,
+  loadTakes,
+  loop,
+  playTake,
+  question,
+  ready,
+  report,
+  say,
+  speed,
+  stranger,
+  takes,
+  type Screen,
+} from "../store";
 import { TEXTS } from "../texts";
 import type { Take } from "../types";
 
@@ -48,20 +68,29 @@ function deleteAsk(name: string, words: string, title: string, remove: () => Pro
     words,
     confirm: T.remove,
     danger: true,
-    then: () => attempt(remove).then((well) => {
-      if (well) {
-        say(T.deleted(name), "good");
-        document.getElementById(title)?.focus({ preventScroll: true });
-      }
-      void loadActions();
-      void loadTakes();
-    }),
+    then: () =>
+      attempt(remove).then((well) => {
+        if (well) {
+          say(T.deleted(name), "good");
+          document.getElementById(title)?.focus({ preventScroll: true });
+        }
+        void loadActions();
+        void loadTakes();
+      }),
   };
 }
 
 /** A list with nothing in it, and the screen that changes that. */
 function Empty({ words, to, label }: { words: string; to: Screen; label: string }) {
-  return <div class="row wrap spread"><p class="muted">{words}</p><a class="button" href={`#/${to}`}><Icon name={to} />{label}</a></div>;
+  return (
+    <div class="row wrap spread">
+      <p class="muted">{words}</p>
+      <a class="button" href={`#/${to}`}>
+        <Icon name={to} />
+        {label}
+      </a>
+    </div>
+  );
 }
 
 function Taught({ wanted }: { wanted: (text: string) => boolean }) {
@@ -69,15 +98,32 @@ function Taught({ wanted }: { wanted: (text: string) => boolean }) {
   const shown = listed?.taught.filter((action) => wanted(action.name)) ?? [];
   const how = can("tempo") ? { speed: speed.value, loop: loop.value } : {};
   if (connected.value && !can("list")) {
-    return <section class="card" aria-labelledby="taught-title"><h2 id="taught-title" tabIndex={-1}>{T.robot}</h2><p class="muted" data-testid="no-actions">{T.ownTakes}</p></section>;
+    return (
+      <section class="card" aria-labelledby="taught-title">
+        <h2 id="taught-title" tabIndex={-1}>
+          {T.robot}
+        </h2>
+        <p class="muted" data-testid="no-actions">
+          {T.ownTakes}
+        </p>
+      </section>
+    );
   }
   return (
     <section class="card" aria-labelledby="taught-title">
       <div class="row spread">
-        <h2 id="taught-title" tabIndex={-1}>{T.robot}</h2>
+        <h2 id="taught-title" tabIndex={-1}>
+          {T.robot}
+        </h2>
         {listed && <span class="muted">{T.places(listed.taught.length)}</span>}
       </div>
-      {listed && <div class="places" aria-hidden="true">{Array.from({ length: 15 }, (_, place) => <i key={place} class={place < listed.taught.length ? "used" : ""} />)}</div>}
+      {listed && (
+        <div class="places" aria-hidden="true">
+          {Array.from({ length: 15 }, (_, place) => (
+            <i key={place} class={place < listed.taught.length ? "used" : ""} />
+          ))}
+        </div>
+      )}
       {connected.value && listed?.taught.length === 0 && <Empty words={T.noTaught} to="teach" label={T.teach} />}
       {!connected.value && !listed && <Empty words={T.noRobot} to="robot" label={T.connect} />}
       {listed && listed.taught.length > 0 && shown.length === 0 && <p class="muted">{T.noMatch}</p>}
@@ -85,15 +131,39 @@ function Taught({ wanted }: { wanted: (text: string) => boolean }) {
         {shown.map(({ name, duration_s }) => (
           <li key={name} class="item" data-testid="action" data-name={name}>
             <div class="item-main wraps">
-              <div class="item-words"><p class="item-name">{name}</p><p class="muted">{seconds(duration_s)}</p></div>
-              <button class="button primary" disabled={!ready.value} onClick={() => attempt(() => api.play(name, how))} aria-label={`${T.play} ${name}`} title={T.playTip[limbs.value]}>
-                <Icon name="play" /><span class="wide-only">{T.play}</span>
+              <div class="item-words">
+                <p class="item-name">{name}</p>
+                <p class="muted">{seconds(duration_s)}</p>
+              </div>
+              <button
+                class="button primary"
+                disabled={!ready.value}
+                onClick={() => attempt(() => api.play(name, how))}
+                aria-label={`${T.play} ${name}`}
+                title={T.playTip[limbs.value]}
+              >
+                <Icon name="play" />
+                <span class="wide-only">{T.play}</span>
               </button>
               {can("rename") && (
-                <button class="button quiet" disabled={!ready.value} onClick={() => renameAsk(name, (text) => api.renameAction(name, text))} aria-label={`${T.rename} ${name}`}>{T.rename}</button>
+                <button
+                  class="button quiet"
+                  disabled={!ready.value}
+                  onClick={() => renameAsk(name, (text) => api.renameAction(name, text))}
+                  aria-label={`${T.rename} ${name}`}
+                >
+                  {T.rename}
+                </button>
               )}
               {can("delete") && (
-                <button class="button quiet" disabled={!ready.value} onClick={() => deleteAsk(name, T.deleteAction, "taught-title", () => api.deleteAction(name))} aria-label={`${T.remove} ${name}`}>{T.remove}</button>
+                <button
+                  class="button quiet"
+                  disabled={!ready.value}
+                  onClick={() => deleteAsk(name, T.deleteAction, "taught-title", () => api.deleteAction(name))}
+                  aria-label={`${T.remove} ${name}`}
+                >
+                  {T.remove}
+                </button>
               )}
             </div>
           </li>
@@ -112,8 +182,15 @@ function Presets({ wanted }: { wanted: (text: string) => boolean }) {
       <h2 id="presets-title">{T.presets}</h2>
       <div class="row wrap">
         {presets.map(({ id, name }) => (
-          <button key={id} class="button" disabled={!ready.value} onClick={() => attempt(() => api.perform(id))} aria-label={`${T.perform} ${motion(name)}`}>
-            <Icon name="play" />{motion(name)}
+          <button
+            key={id}
+            class="button"
+            disabled={!ready.value}
+            onClick={() => attempt(() => api.perform(id))}
+            aria-label={`${T.perform} ${motion(name)}`}
+          >
+            <Icon name="play" />
+            {motion(name)}
           </button>
         ))}
       </div>
@@ -123,12 +200,37 @@ function Presets({ wanted }: { wanted: (text: string) => boolean }) {
 
 function Tags({ take }: { take: Take }) {
   const [text, setText] = useState("");
-  const change = (add: string[], remove: string[]): Promise<unknown> => attempt(() => api.tagTake(take.name, add, remove)).then(loadTakes);
+  const change = (add: string[], remove: string[]): Promise<unknown> =>
+    attempt(() => api.tagTake(take.name, add, remove)).then(loadTakes);
   return (
-    <form class="row wrap" onSubmit={(event) => { event.preventDefault(); if (text.trim()) void change([text.trim()], []); setText(""); }}>
+    <form
+      class="row wrap"
+      onSubmit={(event) => {
+        event.preventDefault();
+        if (text.trim()) void change([text.trim()], []);
+        setText("");
+      }}
+    >
       <span class="muted">{T.tags}</span>
-      {take.tags.map((tag) => <button type="button" key={tag} class="chip" onClick={() => change([], [tag])} aria-label={`${T.remove} ${tag}`}>{tag} ×</button>)}
-      <input class="small-input" type="text" aria-label={T.addTag} placeholder={T.addTag} value={text} onInput={(event) => setText(event.currentTarget.value)} />
+      {take.tags.map((tag) => (
+        <button
+          type="button"
+          key={tag}
+          class="chip"
+          onClick={() => change([], [tag])}
+          aria-label={`${T.remove} ${tag}`}
+        >
+          {tag} ×
+        </button>
+      ))}
+      <input
+        class="small-input"
+        type="text"
+        aria-label={T.addTag}
+        placeholder={T.addTag}
+        value={text}
+        onInput={(event) => setText(event.currentTarget.value)}
+      />
     </form>
   );
 }
@@ -136,35 +238,83 @@ function Tags({ take }: { take: Take }) {
 function TakeRow({ take }: { take: Take }) {
   const [open, setOpen] = useState(false);
   const strange = stranger(take);
-  const facts = [seconds(take.duration_s), take.version > 1 ? T.version(take.version) : "", strange && take.title, take.source, ...take.tags].filter(Boolean);
+  const facts = [
+    seconds(take.duration_s),
+    take.version > 1 ? T.version(take.version) : "",
+    strange && take.title,
+    take.source,
+    ...take.tags,
+  ].filter(Boolean);
   return (
     <li class="item" data-testid="take" data-name={take.name}>
       <div class="item-main wraps">
-        {take.thumbnail ? <img class="thumb" src={picture(take.thumbnail)} alt="" width={112} height={34} loading="lazy" /> : <span class="thumb" />}
+        {take.thumbnail ? (
+          <img class="thumb" src={picture(take.thumbnail)} alt="" width={112} height={34} loading="lazy" />
+        ) : (
+          <span class="thumb" />
+        )}
         <div class="item-words">
           <p class="item-name">{take.name}</p>
           {take.problem ? <p class="bad-words">{sentence(take.problem)}</p> : <p class="muted">{facts.join(" · ")}</p>}
-          {!take.problem && strange && <p class="muted small" data-testid="foreign">{strange}</p>}
+          {!take.problem && strange && (
+            <p class="muted small" data-testid="foreign">
+              {strange}
+            </p>
+          )}
         </div>
         {!take.problem && can("stream") && (
-          <button class="button primary" disabled={!ready.value || strange !== ""} onClick={() => playTake(take.name)} aria-label={`${T.play} ${take.name}`} title={strange || T.playTip[limbs.value]}>
-            <Icon name="play" /><span class="wide-only">{T.play}</span>
+          <button
+            class="button primary"
+            disabled={!ready.value || strange !== ""}
+            onClick={() => playTake(take.name)}
+            aria-label={`${T.play} ${take.name}`}
+            title={strange || T.playTip[limbs.value]}
+          >
+            <Icon name="play" />
+            <span class="wide-only">{T.play}</span>
           </button>
         )}
         {!take.problem && (
-          <button class="button" onClick={() => go("edit", take.name)} aria-label={`${T.edit} ${take.name}`}><Icon name="edit" /><span class="wide-only">{T.edit}</span></button>
+          <button class="button" onClick={() => go("edit", take.name)} aria-label={`${T.edit} ${take.name}`}>
+            <Icon name="edit" />
+            <span class="wide-only">{T.edit}</span>
+          </button>
         )}
-        <button class="icon-button" aria-expanded={open} aria-label={`${T.more}: ${take.name}`} title={T.more} onClick={() => setOpen(!open)}><Icon name="more" /></button>
+        <button
+          class="icon-button"
+          aria-expanded={open}
+          aria-label={`${T.more}: ${take.name}`}
+          title={T.more}
+          onClick={() => setOpen(!open)}
+        >
+          <Icon name="more" />
+        </button>
       </div>
       {open && (
         <div class="item-more">
           <div class="row wrap">
-            <button class="button quiet" onClick={() => renameAsk(take.name, (text) => api.renameTake(take.name, text))} aria-label={`${T.rename} ${take.name}`}>{T.rename}</button>
-            <button class="button quiet" onClick={() => deleteAsk(take.name, T.deleteTake, "takes-title", () => api.deleteTake(take.name))} aria-label={`${T.remove} ${take.name}`}>{T.remove}</button>
+            <button
+              class="button quiet"
+              onClick={() => renameAsk(take.name, (text) => api.renameTake(take.name, text))}
+              aria-label={`${T.rename} ${take.name}`}
+            >
+              {T.rename}
+            </button>
+            <button
+              class="button quiet"
+              onClick={() => deleteAsk(take.name, T.deleteTake, "takes-title", () => api.deleteTake(take.name))}
+              aria-label={`${T.remove} ${take.name}`}
+            >
+              {T.remove}
+            </button>
             {!take.problem && (
               <>
                 <span class="muted">{T.download}</span>
-                {formats.value.map(({ name, title, loss }) => <a key={name} class="chip" href={api.takeFile(take.name, name)} title={loss} download>{title}</a>)}
+                {formats.value.map(({ name, title, loss }) => (
+                  <a key={name} class="chip" href={api.takeFile(take.name, name)} title={loss} download>
+                    {title}
+                  </a>
+                ))}
               </>
             )}
           </div>
@@ -181,19 +331,40 @@ function Takes({ wanted }: { wanted: (text: string) => boolean }) {
   return (
     <section class="card" aria-labelledby="takes-title">
       <div class="row spread">
-        <h2 id="takes-title" tabIndex={-1}>{T.laptop}</h2>
-        <button class="button" onClick={() => picker.current?.click()}><Icon name="upload" />{T.upload}</button>
-        <input ref={picker} type="file" class="hidden" multiple accept={formats.value.map(({ ending }) => ending).join(",")} data-testid="upload" tabIndex={-1} aria-hidden="true"
+        <h2 id="takes-title" tabIndex={-1}>
+          {T.laptop}
+        </h2>
+        <button class="button" onClick={() => picker.current?.click()}>
+          <Icon name="upload" />
+          {T.upload}
+        </button>
+        <input
+          ref={picker}
+          type="file"
+          class="hidden"
+          multiple
+          accept={formats.value.map(({ ending }) => ending).join(",")}
+          data-testid="upload"
+          tabIndex={-1}
+          aria-hidden="true"
           onChange={(event) => {
             const chosen = [...(event.currentTarget.files ?? [])];
             event.currentTarget.value = "";
             void send(chosen);
-          }} />
+          }}
+        />
       </div>
       {takes.value.length === 0 && <Empty words={T.noTakes} to="teach" label={T.teach} />}
       {takes.value.length > 0 && shown.length === 0 && <p class="muted">{T.noMatch}</p>}
-      <ul class="list">{shown.map((take) => <TakeRow key={take.name} take={take} />)}</ul>
-      <p class="muted drop-note"><span class="drop-words">{T.drop} · </span>{T.formats}</p>
+      <ul class="list">
+        {shown.map((take) => (
+          <TakeRow key={take.name} take={take} />
+        ))}
+      </ul>
+      <p class="muted drop-note">
+        <span class="drop-words">{T.drop} · </span>
+        {T.formats}
+      </p>
     </section>
   );
 }
@@ -214,11 +385,22 @@ export function LibraryScreen() {
     if (event.type === "drop") void send([...event.dataTransfer.files]);
   };
   return (
-    <div class={over ? "library over" : "library"} onDragOver={drag} onDragLeave={() => setOver(false)} onDrop={drag} data-testid="dropzone">
+    <div
+      class={over ? "library over" : "library"}
+      onDragOver={drag}
+      onDragLeave={() => setOver(false)}
+      onDrop={drag}
+      data-testid="dropzone"
+    >
       <label class="search">
         <Icon name="search" />
         <span class="hidden">{T.search}</span>
-        <input type="search" placeholder={T.search} value={search} onInput={(event) => setSearch(event.currentTarget.value)} />
+        <input
+          type="search"
+          placeholder={T.search}
+          value={search}
+          onInput={(event) => setSearch(event.currentTarget.value)}
+        />
       </label>
       <Taught wanted={wanted} />
       <Takes wanted={wanted} />

@@ -5,7 +5,23 @@ import { api } from "../api";
 import { degrees, group, GROUPS, joint as jointName, sentence } from "../format";
 import { Findings } from "../parts/findings";
 import { Icon } from "../parts/icons";
-import { attempt, can, canElsewhere, connected, connection, mayCommand, model, now, pointed, poses, question, ready, report, stateWords, status } from "../store";
+import {
+  attempt,
+  can,
+  canElsewhere,
+  connected,
+  connection,
+  mayCommand,
+  model,
+  now,
+  pointed,
+  poses,
+  question,
+  ready,
+  report,
+  stateWords,
+  status,
+} from "../store";
 import { TEXTS } from "../texts";
 import type { Found, Joint, KnownRobots } from "../types";
 import * as said from "../wording";
@@ -19,7 +35,10 @@ export function askForMotors(): void {
   const { toMotorsQuestion, toMotorsDanger, toMotorsConfirm } = TEXTS.levels;
   if (!url) return;
   question.value = {
-    title: toMotorsQuestion, words: toMotorsDanger, confirm: toMotorsConfirm, danger: true,
+    title: toMotorsQuestion,
+    words: toMotorsDanger,
+    confirm: toMotorsConfirm,
+    danger: true,
     then: () => attempt(() => api.connect(url, "", "teach")),
   };
 }
@@ -35,8 +54,20 @@ export function Levels() {
       <div class="stack" data-testid="levels">
         {there.state === "connected" && <p class="muted">{words.toMotorsWords}</p>}
         <div class="row wrap">
-          <button type="button" class="button" disabled={!mayCommand.value} onClick={askForMotors} data-testid="to-motors">{words.toMotors}</button>
-          {canElsewhere("walk") && <button type="button" class="button" disabled={!mayCommand.value} onClick={back} data-testid="to-walking">{words.toWalking}</button>}
+          <button
+            type="button"
+            class="button"
+            disabled={!mayCommand.value}
+            onClick={askForMotors}
+            data-testid="to-motors"
+          >
+            {words.toMotors}
+          </button>
+          {canElsewhere("walk") && (
+            <button type="button" class="button" disabled={!mayCommand.value} onClick={back} data-testid="to-walking">
+              {words.toWalking}
+            </button>
+          )}
         </div>
       </div>
     );
@@ -45,7 +76,11 @@ export function Levels() {
   return (
     <div class="stack" data-testid="levels">
       <p class="muted">{words.toWalkingWords}</p>
-      <div class="row wrap"><button type="button" class="button" disabled={!mayCommand.value} onClick={back} data-testid="to-walking">{words.toWalking}</button></div>
+      <div class="row wrap">
+        <button type="button" class="button" disabled={!mayCommand.value} onClick={back} data-testid="to-walking">
+          {words.toWalking}
+        </button>
+      </div>
     </div>
   );
 }
@@ -60,9 +95,18 @@ function Simulated({ onChoose, free }: { onChoose: (url: string) => void; free: 
     <>
       <label class="field">
         <span>{T.simulate}</span>
-        <select disabled={!free} value="" data-testid="simulate" onChange={(event) => event.currentTarget.value && onChoose(event.currentTarget.value)}>
+        <select
+          disabled={!free}
+          value=""
+          data-testid="simulate"
+          onChange={(event) => event.currentTarget.value && onChoose(event.currentTarget.value)}
+        >
           <option value="">–</option>
-          {known?.simulated.map(({ url, title }) => <option key={url} value={url}>{title} ({url})</option>)}
+          {known?.simulated.map(({ url, title }) => (
+            <option key={url} value={url}>
+              {title} ({url})
+            </option>
+          ))}
         </select>
         <small class="muted">{T.simulateNote}</small>
       </label>
@@ -78,8 +122,19 @@ function Stages({ failed }: { failed: string }) {
   return (
     <ol class="stages" aria-label={T.stagesLabel} data-testid="stages">
       {stages.map(([stage, words], index) => {
-        const [how, said] = index < at ? (["done", T.stageDone] as const) : index === at ? (["failed", T.stageFailed] as const) : (["open", T.stageOpen] as const);
-        return <li key={stage} class={how}><Icon name={how === "done" ? "check" : how === "failed" ? "close" : "more"} /><span>{words}</span><span class="hidden">, {said}</span></li>;
+        const [how, said] =
+          index < at
+            ? (["done", T.stageDone] as const)
+            : index === at
+              ? (["failed", T.stageFailed] as const)
+              : (["open", T.stageOpen] as const);
+        return (
+          <li key={stage} class={how}>
+            <Icon name={how === "done" ? "check" : how === "failed" ? "close" : "more"} />
+            <span>{words}</span>
+            <span class="hidden">, {said}</span>
+          </li>
+        );
       })}
     </ol>
   );
@@ -109,10 +164,16 @@ function Connection() {
       <h2 id="connection-title">{T.title}</h2>
       <div class="connection" data-testid="connection" data-state={state}>
         <p class="big" role={lost ? "alert" : undefined} data-testid={lost ? "lost" : undefined}>
-          <span class={`dot ${state}`} aria-hidden="true" />{lost ? `${stateWords(there)}, ${T.again}` : stateWords(there)}
-          {there?.simulated && <span class="chip">{T.simulated}</span>}</p>
+          <span class={`dot ${state}`} aria-hidden="true" />
+          {lost ? `${stateWords(there)}, ${T.again}` : stateWords(there)}
+          {there?.simulated && <span class="chip">{T.simulated}</span>}
+        </p>
         {there?.url && <p class="mono">{there.url}</p>}
-        {state === "connected" && status.value?.title && <p class="muted" data-testid="title">{sentence(status.value.title)}</p>}
+        {state === "connected" && status.value?.title && (
+          <p class="muted" data-testid="title">
+            {sentence(status.value.title)}
+          </p>
+        )}
         {there?.words && state !== "connected" && <p>{sentence(said.words(there))}</p>}
         {there?.stage && state !== "connected" && <Stages failed={there.stage} />}
         {there?.remedy && <p class="remedy">{sentence(said.remedy(there))}</p>}
@@ -120,10 +181,20 @@ function Connection() {
       </div>
       <details class="more">
         <summary>{T.change}</summary>
-        <form class="stack" onSubmit={(event) => { event.preventDefault(); connect(url.trim(), key.trim()); }}>
+        <form
+          class="stack"
+          onSubmit={(event) => {
+            event.preventDefault();
+            connect(url.trim(), key.trim());
+          }}
+        >
           <div class="row wrap">
-            <button type="button" class="button" disabled={!free} onClick={() => connect(EMBEDDED)}>{T.useSimulated}</button>
-            <button type="button" class="button" disabled={looking} onClick={look}>{looking ? T.discovering : T.discover}</button>
+            <button type="button" class="button" disabled={!free} onClick={() => connect(EMBEDDED)}>
+              {T.useSimulated}
+            </button>
+            <button type="button" class="button" disabled={looking} onClick={look}>
+              {looking ? T.discovering : T.discover}
+            </button>
           </div>
           <Simulated onChoose={connect} free={free} />
           {found && <p class="muted">{T.found(found.length)}</p>}
@@ -134,17 +205,38 @@ function Connection() {
           ))}
           <label class="field">
             <span>{T.address}</span>
-            <input type="text" value={url} placeholder={T.addressHint} autoComplete="off" spellcheck={false} required
-              onInput={(event) => setUrl(event.currentTarget.value)} />
+            <input
+              type="text"
+              value={url}
+              placeholder={T.addressHint}
+              autoComplete="off"
+              spellcheck={false}
+              required
+              onInput={(event) => setUrl(event.currentTarget.value)}
+            />
           </label>
           <label class="field">
             <span>{T.key}</span>
-            <input type="password" value={key} placeholder={T.keyHint} autoComplete="off"
-              onInput={(event) => setKey(event.currentTarget.value)} />
+            <input
+              type="password"
+              value={key}
+              placeholder={T.keyHint}
+              autoComplete="off"
+              onInput={(event) => setKey(event.currentTarget.value)}
+            />
           </label>
           <div class="row">
-            <button type="submit" class="button primary" disabled={!free}>{T.connect}</button>
-            <button type="button" class="button" disabled={!free || state === "off"} onClick={() => attempt(() => api.disconnect())}>{T.disconnect}</button>
+            <button type="submit" class="button primary" disabled={!free}>
+              {T.connect}
+            </button>
+            <button
+              type="button"
+              class="button"
+              disabled={!free || state === "off"}
+              onClick={() => attempt(() => api.disconnect())}
+            >
+              {T.disconnect}
+            </button>
           </div>
         </form>
       </details>
@@ -159,7 +251,13 @@ function Health() {
   const heat = heats.length ? Math.max(...heats) : null;
   const warmest = model.value?.joints.find((joint) => heat !== null && joint.index === heats.indexOf(heat));
   const damp = (): void => {
-    question.value = { title: words.dampQuestion, words: words.dampWords, confirm: words.damp, danger: true, then: () => attempt(() => api.mode("damp")) };
+    question.value = {
+      title: words.dampQuestion,
+      words: words.dampWords,
+      confirm: words.damp,
+      danger: true,
+      then: () => attempt(() => api.mode("damp")),
+    };
   };
   return (
     <section class="card" aria-labelledby="health-title">
@@ -167,7 +265,18 @@ function Health() {
       <dl class="facts">
         <div>
           <dt>{words.mode}</dt>
-          <dd data-testid="mode">{told?.mode ? <>{told.mode.name} <span class={told.mode.balanced ? "chip good" : "chip warn"}>{told.mode.balanced ? words.balanced : words.notBalanced}</span></> : words.unknown}</dd>
+          <dd data-testid="mode">
+            {told?.mode ? (
+              <>
+                {told.mode.name}{" "}
+                <span class={told.mode.balanced ? "chip good" : "chip warn"}>
+                  {told.mode.balanced ? words.balanced : words.notBalanced}
+                </span>
+              </>
+            ) : (
+              words.unknown
+            )}
+          </dd>
         </div>
         <div>
           <dt>{words.battery}</dt>
@@ -175,7 +284,15 @@ function Health() {
         </div>
         <div>
           <dt>{words.heat}</dt>
-          <dd>{heat === null ? words.unknown : <>{Math.round(heat)} °C {warmest && <span class="muted small">{jointName(warmest.name)}</span>}</>}</dd>
+          <dd>
+            {heat === null ? (
+              words.unknown
+            ) : (
+              <>
+                {Math.round(heat)} °C {warmest && <span class="muted small">{jointName(warmest.name)}</span>}
+              </>
+            )}
+          </dd>
         </div>
         <div>
           <dt>{words.faults}</dt>
@@ -184,9 +301,17 @@ function Health() {
       </dl>
       {(can("mode") || !connected.value) && (
         <div class="row wrap">
-          <button class="button" disabled={!ready.value} onClick={() => attempt(() => api.mode("stand"))}>{words.stand}</button>
-          {can("lie") && <button class="button" disabled={!ready.value} onClick={() => attempt(() => api.mode("lie"))}>{words.lie}</button>}
-          <button class="button" disabled={!ready.value} onClick={damp}>{words.damp}</button>
+          <button class="button" disabled={!ready.value} onClick={() => attempt(() => api.mode("stand"))}>
+            {words.stand}
+          </button>
+          {can("lie") && (
+            <button class="button" disabled={!ready.value} onClick={() => attempt(() => api.mode("lie"))}>
+              {words.lie}
+            </button>
+          )}
+          <button class="button" disabled={!ready.value} onClick={damp}>
+            {words.damp}
+          </button>
         </div>
       )}
     </section>
@@ -240,9 +365,19 @@ function Joints() {
           <summary>{TEXTS.joints.groups[name]}</summary>
           <table class="joints">
             <thead class="hidden">
-              <tr><th scope="col">{TEXTS.joints.name}</th><th scope="col">{TEXTS.joints.angle}</th><th scope="col">{TEXTS.joints.limits}</th></tr>
+              <tr>
+                <th scope="col">{TEXTS.joints.name}</th>
+                <th scope="col">{TEXTS.joints.angle}</th>
+                <th scope="col">{TEXTS.joints.limits}</th>
+              </tr>
             </thead>
-            <tbody>{known.joints.filter((joint) => group(joint) === name).map((joint) => <Row key={joint.name} joint={joint} />)}</tbody>
+            <tbody>
+              {known.joints
+                .filter((joint) => group(joint) === name)
+                .map((joint) => (
+                  <Row key={joint.name} joint={joint} />
+                ))}
+            </tbody>
           </table>
         </details>
       ))}
@@ -256,7 +391,16 @@ export function Anew() {
   const url = there?.connection.url;
   if (!connected.value || !url || !there.faults.length || !there.elsewhere.length) return null;
   const level = can("teach") ? "teach" : "look"; // the same as now
-  return <button class="button" disabled={!mayCommand.value} onClick={() => attempt(() => api.connect(url, "", level))} data-testid="anew">{TEXTS.levels.lookedAt}</button>;
+  return (
+    <button
+      class="button"
+      disabled={!mayCommand.value}
+      onClick={() => attempt(() => api.connect(url, "", level))}
+      data-testid="anew"
+    >
+      {TEXTS.levels.lookedAt}
+    </button>
+  );
 }
 
 export function RobotScreen() {
@@ -265,7 +409,14 @@ export function RobotScreen() {
       <Connection />
       <section class="card" aria-labelledby="preflight-title">
         <h2 id="preflight-title">{TEXTS.preflight.title}</h2>
-        {connected.value ? <Findings findings={status.value?.findings ?? []} fine={can("teach") ? TEXTS.preflight.fine : TEXTS.preflight.fineToLook} /> : <p class="muted">{TEXTS.preflight.unknown}</p>}
+        {connected.value ? (
+          <Findings
+            findings={status.value?.findings ?? []}
+            fine={can("teach") ? TEXTS.preflight.fine : TEXTS.preflight.fineToLook}
+          />
+        ) : (
+          <p class="muted">{TEXTS.preflight.unknown}</p>
+        )}
         <Anew />
       </section>
       <Health />

@@ -9,8 +9,33 @@ import { Chart } from "../parts/chart";
 import { Findings } from "../parts/findings";
 import { Icon } from "../parts/icons";
 import {
-  actions, activity, attempt, can, canElsewhere, connected, countdown, go, limbs, loadActions, loadTakes, loop, model, now, onTurn, playTake, pointed, poses, question, ready, report, say, speed,
-  status, statusAt, takes, tipsRead,
+  actions,
+  activity,
+  attempt,
+  can,
+  canElsewhere,
+  connected,
+  countdown,
+  go,
+  limbs,
+  loadActions,
+  loadTakes,
+  loop,
+  model,
+  now,
+  onTurn,
+  playTake,
+  pointed,
+  poses,
+  question,
+  ready,
+  report,
+  say,
+  speed,
+  status,
+  statusAt,
+  takes,
+  tipsRead,
 } from "../store";
 import { TEXTS } from "../texts";
 import { Anew, Levels } from "./robot";
@@ -53,9 +78,16 @@ function Tips() {
     <section class="card tips" aria-labelledby="tips-title" data-testid="tips">
       <h2 id="tips-title">{T.tipsTitle}</h2>
       <ol>
-        {T.tips[limbs.value].map(([title, words]) => <li key={title}><strong>{title}</strong><span>{words}</span></li>)}
+        {T.tips[limbs.value].map(([title, words]) => (
+          <li key={title}>
+            <strong>{title}</strong>
+            <span>{words}</span>
+          </li>
+        ))}
       </ol>
-      <button class="button primary big-button" onClick={done}>{T.tipsDone}</button>
+      <button class="button primary big-button" onClick={done}>
+        {T.tipsDone}
+      </button>
     </section>
   );
 }
@@ -82,7 +114,8 @@ function obstacle(wanted: string): string {
   const doing = activity.value;
   // On the way back to rest after a teaching, the next one may begin.
   const returning = doing?.name === "" && doing.phase === "return";
-  if (doing && doing.kind !== "idle" && !returning) return T.busy(doing.kind === "performing" ? motion(doing.name) : doing.name);
+  if (doing && doing.kind !== "idle" && !returning)
+    return T.busy(doing.kind === "performing" ? motion(doing.name) : doing.name);
   if (status.value?.mode?.balanced === false) return T.unbalanced;
   // A robot that rote drives itself does nothing more after a protection has tripped.
   if (status.value?.faults.length && !can("list")) return T.tripped;
@@ -162,7 +195,13 @@ function Hand() {
       <p class="muted">{T.handWords}</p>
       <div class="row wrap">
         {["", ...HANDS].map((each) => (
-          <button key={each} type="button" class="toggle" aria-pressed={hand.value === each} onClick={() => (hand.value = each)}>
+          <button
+            key={each}
+            type="button"
+            class="toggle"
+            aria-pressed={hand.value === each}
+            onClick={() => (hand.value = each)}
+          >
             {each ? T.hands[each as (typeof HANDS)[number]] : T.handNone}
           </button>
         ))}
@@ -170,7 +209,14 @@ function Hand() {
       {hand.value && (
         <label class="inline">
           <span>{T.handSeconds}</span>
-          <input type="number" min={1} max={60} value={handSeconds.value} onInput={(event) => (handSeconds.value = Number(event.currentTarget.value) || 6)} /> s
+          <input
+            type="number"
+            min={1}
+            max={60}
+            value={handSeconds.value}
+            onInput={(event) => (handSeconds.value = Number(event.currentTarget.value) || 6)}
+          />{" "}
+          s
         </label>
       )}
     </fieldset>
@@ -181,8 +227,16 @@ function Name({ overwrites }: { overwrites: boolean }) {
   return (
     <label class="field">
       <span>{T.name}</span>
-      <input type="text" value={name.value} maxLength={31} placeholder={recording() ? activity.value?.name : suggestion()} autoComplete="off" id="teach-name" data-testid="teach-name"
-        onInput={(event) => (name.value = event.currentTarget.value)} />
+      <input
+        type="text"
+        value={name.value}
+        maxLength={31}
+        placeholder={recording() ? activity.value?.name : suggestion()}
+        autoComplete="off"
+        id="teach-name"
+        data-testid="teach-name"
+        onInput={(event) => (name.value = event.currentTarget.value)}
+      />
       <small class={overwrites ? "bad-words" : "muted"}>{overwrites ? T.taken : T.nameHint}</small>
     </label>
   );
@@ -197,29 +251,49 @@ function Ready() {
   return (
     <section class="card" aria-labelledby="ready-title">
       <div class="row spread">
-        <h2 id="ready-title" tabIndex={-1}>{T.title}</h2>
-        <button class="link" onClick={() => (tipsRead.value = "no")}>{T.tipsAgain}</button>
+        <h2 id="ready-title" tabIndex={-1}>
+          {T.title}
+        </h2>
+        <button class="link" onClick={() => (tipsRead.value = "no")}>
+          {T.tipsAgain}
+        </button>
       </div>
       {wrong.length > 0 && <Findings findings={wrong} fine="" />}
       <Anew />
-      {wrong.length > 0 && can("mode") && <button class="button" disabled={!ready.value} onClick={() => attempt(() => api.mode("stand"))}>{TEXTS.health.stand}</button>}
+      {wrong.length > 0 && can("mode") && (
+        <button class="button" disabled={!ready.value} onClick={() => attempt(() => api.mode("stand"))}>
+          {TEXTS.health.stand}
+        </button>
+      )}
       <Name overwrites={exists} />
       <Hand />
-      <button class="button primary big-button" disabled={!ready.value || busy.value || against !== ""} aria-describedby="start-note" onClick={() => start(exists && can("overwrite"))} data-testid="teach-start">
-        <span class="record" aria-hidden="true" />{T.start}
+      <button
+        class="button primary big-button"
+        disabled={!ready.value || busy.value || against !== ""}
+        aria-describedby="start-note"
+        onClick={() => start(exists && can("overwrite"))}
+        data-testid="teach-start"
+      >
+        <span class="record" aria-hidden="true" />
+        {T.start}
       </button>
-      <p id="start-note" class={against ? "bad-words" : "muted"}>{against || `${T.startNote(COUNT_S, limbs.value)} ${can("list") ? `${T.places(free)}.` : ""}`}</p>
+      <p id="start-note" class={against ? "bad-words" : "muted"}>
+        {against || `${T.startNote(COUNT_S, limbs.value)} ${can("list") ? `${T.places(free)}.` : ""}`}
+      </p>
     </section>
   );
 }
-
 
 async function askCurve(): Promise<void> {
   const all = recorded.peek();
   try {
     const more = await api.teachCurve(all.times_s.length);
     if (!more.times_s.length || recorded.peek() !== all) return;
-    recorded.value = { names: more.names, times_s: [...all.times_s, ...more.times_s], joints_rad: [...all.joints_rad, ...more.joints_rad] };
+    recorded.value = {
+      names: more.names,
+      times_s: [...all.times_s, ...more.times_s],
+      joints_rad: [...all.joints_rad, ...more.joints_rad],
+    };
   } catch {
     // The recording may have ended meanwhile; the status says so.
   }
@@ -289,20 +363,40 @@ function Drag() {
       <legend class="hidden">{T.dragPick}</legend>
       <p class="muted">{T.dragWords}</p>
       <div class="row drag">
-        <select aria-label={T.dragPick} value={joint.name} onChange={(event) => { setChosen(event.currentTarget.value); setValue(null); }}>
-          {joints.map((each) => <option key={each.name} value={each.name}>{jointName(each.name)}</option>)}
+        <select
+          aria-label={T.dragPick}
+          value={joint.name}
+          onChange={(event) => {
+            setChosen(event.currentTarget.value);
+            setValue(null);
+          }}
+        >
+          {joints.map((each) => (
+            <option key={each.name} value={each.name}>
+              {jointName(each.name)}
+            </option>
+          ))}
         </select>
-        <input type="range" aria-label={jointName(joint.name)} min={joint.lower_rad} max={joint.upper_rad} step={0.01} value={angle}
+        <input
+          type="range"
+          aria-label={jointName(joint.name)}
+          min={joint.lower_rad}
+          max={joint.upper_rad}
+          step={0.01}
+          value={angle}
           onInput={(event) => {
             const wanted = Number(event.currentTarget.value);
             setValue(wanted);
             pointed.value = joint.name;
             send(joint.name, wanted);
           }}
-          onChange={() => (pointed.value = null)} />
+          onChange={() => (pointed.value = null)}
+        />
         <output data-testid="drag-angle">{degrees(angle)}</output>
       </div>
-      <button type="button" class="button" onClick={letGo}>{T.letGo}</button>
+      <button type="button" class="button" onClick={letGo}>
+        {T.letGo}
+      </button>
     </fieldset>
   );
 }
@@ -319,9 +413,18 @@ function Elapsed() {
   const elapsed = (doing?.elapsed_s ?? 0) + since;
   return (
     <dl class="facts three">
-      <div><dt>{T.elapsed}</dt><dd class="number">{seconds(elapsed)}</dd></div>
-      <div><dt>{T.left}</dt><dd class="number">{seconds(MAX_S - elapsed)}</dd></div>
-      <div><dt>{T.samples}</dt><dd class="number">{doing?.samples ?? 0}</dd></div>
+      <div>
+        <dt>{T.elapsed}</dt>
+        <dd class="number">{seconds(elapsed)}</dd>
+      </div>
+      <div>
+        <dt>{T.left}</dt>
+        <dd class="number">{seconds(MAX_S - elapsed)}</dd>
+      </div>
+      <div>
+        <dt>{T.samples}</dt>
+        <dd class="number">{doing?.samples ?? 0}</dd>
+      </div>
     </dl>
   );
 }
@@ -337,26 +440,49 @@ function Recording() {
   useEffect(() => title.current?.focus({ preventScroll: true }), []);
   return (
     <section class="card recording" aria-labelledby="recording-title" data-testid="recording">
-      <h2 id="recording-title" class="live" ref={title} tabIndex={-1}><span class="record live" aria-hidden="true" />{paused.value ? T.paused : T.recording}</h2>
+      <h2 id="recording-title" class="live" ref={title} tabIndex={-1}>
+        <span class="record live" aria-hidden="true" />
+        {paused.value ? T.paused : T.recording}
+      </h2>
       <p class="muted">{T.soft[limbs.value]}</p>
       <Elapsed />
       <div class="row fill">
-        <button class="button primary big-button" disabled={!ready.value || busy.value} onClick={() => finish(true)} data-testid="teach-end">
+        <button
+          class="button primary big-button"
+          disabled={!ready.value || busy.value}
+          onClick={() => finish(true)}
+          data-testid="teach-end"
+        >
           {busy.value ? T.saving : T.end}
         </button>
         {can("pause") && (
-          <button class="button big-button" disabled={!ready.value} onClick={() => attempt(() => api.pause(!paused.value)).then((well) => well && (paused.value = !paused.value))}>
+          <button
+            class="button big-button"
+            disabled={!ready.value}
+            onClick={() =>
+              attempt(() => api.pause(!paused.value)).then((well) => well && (paused.value = !paused.value))
+            }
+          >
             {paused.value ? T.resume : T.pause}
           </button>
         )}
-        <button class="button big-button" disabled={!ready.value || busy.value} onClick={() => finish(false)}>{T.discard}</button>
+        <button class="button big-button" disabled={!ready.value || busy.value} onClick={() => finish(false)}>
+          {T.discard}
+        </button>
       </div>
       <LiveCurves />
       <Name overwrites={false} />
       {can("hand") && (
         <div class="row wrap" role="group" aria-label={T.hand}>
           {HANDS.map((each) => (
-            <button key={each} class="toggle" disabled={!ready.value} onClick={() => attempt(() => api.teachHand(each, handSeconds.value))}>{T.hands[each]}</button>
+            <button
+              key={each}
+              class="toggle"
+              disabled={!ready.value}
+              onClick={() => attempt(() => api.teachHand(each, handSeconds.value))}
+            >
+              {T.hands[each]}
+            </button>
           ))}
         </div>
       )}
@@ -372,7 +498,11 @@ function Checked() {
   if (found === null) return <p class="muted">{T.unchecked}</p>;
   return (
     <div data-testid="result-check">
-      {found.some(({ severity }) => severity === "error") && <p><span class="chip bad">{TEXTS.edit.cannot}</span></p>}
+      {found.some(({ severity }) => severity === "error") && (
+        <p>
+          <span class="chip bad">{TEXTS.edit.cannot}</span>
+        </p>
+      )}
       <Findings findings={found} fine={TEXTS.edit.fine} limit={4} />
     </div>
   );
@@ -385,7 +515,11 @@ async function playResult(play: () => Promise<unknown>): Promise<void> {
   const [first] = against;
   if (!first) return void (await play());
   const { title, confirm, unsafe, more } = TEXTS.warned;
-  const words = [first.severity === "error" ? unsafe : "", sentence(said.words(first)), against.length > 1 ? more(against.length - 1) : ""];
+  const words = [
+    first.severity === "error" ? unsafe : "",
+    sentence(said.words(first)),
+    against.length > 1 ? more(against.length - 1) : "",
+  ];
   question.value = { title, words: words.filter(Boolean).join(" "), confirm, danger: true, then: play };
 }
 
@@ -394,25 +528,44 @@ function Result({ taught, saved }: { taught: Taught; saved: string }) {
   const onRobot = actions.value?.taught.some((action) => action.name === saved) ?? false;
   const how = can("tempo") ? { speed: speed.value, loop: loop.value } : {};
   // A take that is streamed is checked, and asked about, by the server.
-  const play = (): Promise<unknown> => (onRobot ? playResult(() => attempt(() => api.play(saved, how))) : playTake(saved));
+  const play = (): Promise<unknown> =>
+    onRobot ? playResult(() => attempt(() => api.play(saved, how))) : playTake(saved);
   const against = obstacle("");
   const again = (): void => {
-    name.value = freeName(saved, [...(actions.value?.taught ?? []), ...takes.value].map((each) => each.name));
+    name.value = freeName(
+      saved,
+      [...(actions.value?.taught ?? []), ...takes.value].map((each) => each.name),
+    );
     void start();
   };
   return (
     <section class="card" aria-labelledby="result-title" data-testid="result">
-      <h2 id="result-title" class="good-words"><Icon name="check" />{T.savedTitle}</h2>
+      <h2 id="result-title" class="good-words">
+        <Icon name="check" />
+        {T.savedTitle}
+      </h2>
       <p class="big">{T.saved(saved, seconds(taught.duration_s))}</p>
       <p class="muted">{T.rate(taught.rate_hz.toFixed(0), taught.samples)}</p>
       <Checked />
       <div class="row fill">
-        <button class="button primary big-button" disabled={!ready.value} onClick={play} data-testid="result-play"><Icon name="play" />{T.play}</button>
-        {taught.take && <button class="button big-button" onClick={() => go("edit", taught.take as string)}><Icon name="edit" />{T.edit}</button>}
+        <button class="button primary big-button" disabled={!ready.value} onClick={play} data-testid="result-play">
+          <Icon name="play" />
+          {T.play}
+        </button>
+        {taught.take && (
+          <button class="button big-button" onClick={() => go("edit", taught.take as string)}>
+            <Icon name="edit" />
+            {T.edit}
+          </button>
+        )}
       </div>
       <div class="row fill">
-        <button class="button" disabled={!ready.value || busy.value || against !== ""} title={against} onClick={again}>{T.again}</button>
-        <button class="button" onClick={() => (result.value = null)} data-testid="teach-another">{T.another}</button>
+        <button class="button" disabled={!ready.value || busy.value || against !== ""} title={against} onClick={again}>
+          {T.again}
+        </button>
+        <button class="button" onClick={() => (result.value = null)} data-testid="teach-another">
+          {T.another}
+        </button>
       </div>
       {curves.times_s.length > 1 && <Chart curves={curves} label={T.curves} span={curves.times_s.at(-1) ?? 1} />}
     </section>
