@@ -3,6 +3,8 @@
 import ast
 from pathlib import Path
 
+from generated_part import renew
+
 ROOT = Path(__file__).parents[1]
 SOURCE, PAGE = ROOT / "src" / "rote", ROOT / "docs" / "architecture.md"
 BEGIN, END = "<!-- modules: begin -->\n", "<!-- modules: end -->\n"
@@ -38,9 +40,7 @@ def listed() -> str:
 
 def main() -> None:
     """Renew the list."""
-    before, _, rest = PAGE.read_text(encoding="utf-8").partition(BEGIN)
-    _, _, after = rest.partition(END)
-    PAGE.write_text(before + BEGIN + "\n" + listed() + "\n" + END + after, encoding="utf-8")
+    renew(PAGE, BEGIN, END, listed())
 
 
 if __name__ == "__main__":

@@ -3,6 +3,8 @@
 import sys
 from pathlib import Path
 
+from generated_part import renew
+
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "tests"))
 
@@ -13,10 +15,7 @@ def main() -> None:
     """Write the table."""
     document = ROOT / "docs" / "reliability.md"
     met = {case: meet(*case) for case in cases()}
-    before, _, rest = document.read_text(encoding="utf-8").partition(BEGIN)
-    after = rest.partition(END)[2]
-    lines = "\n".join(table(met))
-    document.write_text(f"{before}{BEGIN}\n\n{lines}\n\n{END}{after}", encoding="utf-8")
+    renew(document, BEGIN, END, "\n".join(table(met)))
 
 
 if __name__ == "__main__":

@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+from generated_part import renew
+
 from rote.sim.quirks import GROUPS, QUIRKS
 
 PAGE = Path(__file__).parents[1] / "docs" / "simulator.md"
@@ -23,9 +25,7 @@ def listed() -> str:
 
 def main() -> None:
     """Renew the list."""
-    before, _, rest = PAGE.read_text(encoding="utf-8").partition(BEGIN)
-    _, _, after = rest.partition(END)
-    PAGE.write_text(before + BEGIN + "\n" + listed() + "\n" + END + after, encoding="utf-8")
+    renew(PAGE, BEGIN, END, listed())
 
 
 if __name__ == "__main__":

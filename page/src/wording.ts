@@ -1,6 +1,6 @@
 /** Sentences of the server as this page says them: angles in degrees, acts as its own buttons. */
 
-import type { Act, FactNow, TextNow } from "./api-types";
+import type { FactNow, TextNow } from "./api-types";
 import { TEXTS } from "./texts";
 
 const DEGREES = 180 / Math.PI;
@@ -67,5 +67,3 @@ function quantity(value: number, unit: string, digits: number): string {
 function number(written: string): string {
   return written.replace("-", "\u2212");
 }
-
-export type { Act };

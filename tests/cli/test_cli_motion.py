@@ -146,6 +146,7 @@ def test_a_check_says_whether_it_may_be_played(
     finding = report["findings"][0]
     assert finding["severity"] == "error"
     assert set(finding) >= {"severity", "kind", "joint", "time_s", "value", "limit", "remedy"}
+    assert "rote motion retime" in finding["remedy"]
     code, shown, _ = ask(capsys, "motion", "check", fast)
     assert code == 5
     assert "Do not play this." in shown

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rote.cli.options import Json, Key, print_json, run
-from rote.cli.wording import worded
+from rote.cli.wording import finding_json, worded
 
 if TYPE_CHECKING:
     from rote.robot.doctor import Examination
@@ -105,10 +105,7 @@ async def _reach(url: str, key: str | None) -> "Examination":
 
 def _show(seen: "Examination", as_json: bool) -> None:
     if as_json:
-        findings = [
-            {**f.as_json(), "words": worded(f.message), "remedy": worded(f.remedy)}
-            for f in seen.findings
-        ]
+        findings = [finding_json(finding) for finding in seen.findings]
         print_json({"ok": seen.well, **seen.facts, "findings": findings})
         return
     for name, fact in seen.facts.items():

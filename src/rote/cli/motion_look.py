@@ -8,6 +8,7 @@ import typer
 from rote.atomic_file import check_new
 from rote.cli.motion_app import Overwrite, Second, Source, app, load
 from rote.cli.options import Json, print_json
+from rote.cli.wording import finding_json
 from rote.errors import BadRequestError
 from rote.motion.edits import joints_meant
 
@@ -80,7 +81,7 @@ def check(
         track = load(source)
         report = checked(track, build=variant, contact=contact, payload_kg=payload)
     if as_json:
-        print_json(report.as_json())
+        print_json({**report.as_json(), "findings": [*map(finding_json, report.findings)]})
     else:
         out = show.console()
         show.findings(out, report.findings)
@@ -358,7 +359,7 @@ def preview(
     if out is not None:
         save(result.achieved, out)
     if as_json:
-        print_json(result.as_json())
+        print_json({**result.as_json(), "findings": [*map(finding_json, result.findings)]})
         return 0 if result.ok else 5
     table = sorted(result.joints, key=lambda joint: -joint.max_error_rad)[:8]
     screen.joints(

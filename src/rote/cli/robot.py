@@ -16,7 +16,7 @@ from rote.cli.options import (
     reach,
     run,
 )
-from rote.cli.wording import worded
+from rote.cli.wording import finding_json, worded
 from rote.client.wires import EMBEDDED
 from rote.errors import BadRequestError
 
@@ -63,10 +63,7 @@ async def _status(target: Target, as_json: bool) -> None:
                 "battery_percent": state.battery_percent,
                 "hottest_c": max(state.temperatures_c, default=None),
                 "faults": list(state.faults),
-                "findings": [
-                    {**f.as_json(), "message": worded(f.message), "remedy": worded(f.remedy)}
-                    for f in found
-                ],
+                "findings": [{**finding_json(f), "message": worded(f.message)} for f in found],
             }
         )
         return

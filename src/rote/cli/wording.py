@@ -1,7 +1,9 @@
 """How the command line says things: facts in rad and seconds, acts as commands."""
 
 from collections.abc import Mapping
+from typing import Any
 
+from rote.findings import Finding
 from rote.text import Act, Special, shown
 
 COMMANDS: Mapping[Act, str] = {
@@ -40,6 +42,12 @@ COMMANDS: Mapping[Act, str] = {
 def worded(text: str) -> str:
     """Return a text as the command line prints it."""
     return shown(text, _style)
+
+
+def finding_json(finding: Finding) -> dict[str, Any]:
+    """Return a finding as data, its sentences as the command line prints them."""
+    said = {"words": worded(finding.message), "remedy": worded(finding.remedy)}
+    return {**finding.as_json(), **said}
 
 
 def _style(fact: Special) -> str:

@@ -1,0 +1,11 @@
+"""A generated part of a page: what stands between two marks is written anew."""
+
+from pathlib import Path
+
+
+def renew(page: Path, begin: str, end: str, content: str) -> None:
+    """Replace what stands between `begin` and `end` in a page by `content`."""
+    before, _, rest = page.read_text(encoding="utf-8").partition(begin)
+    _, _, after = rest.partition(end)
+    marks = (part if part.endswith("\n") else f"{part}\n" for part in (begin, content))
+    page.write_text(f"{before}{chr(10).join(marks)}\n{end}{after}", encoding="utf-8")
