@@ -25,18 +25,18 @@ from typing import Any
 from benchmarks.stream import swinging
 from benchmarks.table import Row, cpu_s
 from rote.carrier import dds_types
-from rote.carrier.dds import Target, _configured
+from rote.carrier.dds import DdsTarget, _configured
 from rote.client.dds import DdsClient
 from rote.connection import connect
 from rote.host.loop import new_loop
 from rote.messages import RobotState
 from rote.model.g1 import G1_29
 from rote.motion.track import Track
-from rote.robot.base import StreamReport
+from rote.robot.api_values import StreamReport
 from rote.sim.server import Simulator
 from rote.sim.store import Store
 from rote.sim.world import World
-from rote.wire import hg, rpc
+from rote.wire import dds_lowlevel, rpc
 
 ROUNDS, WARM_UP, REQUESTS = 5, 100, 400
 P50_MAX = 1.2
@@ -124,7 +124,7 @@ def server(serve: Callable[[Connection], None]) -> Iterator[None]:
 
 
 async def ask_robot() -> float:
-    client = DdsClient(f"dds://lo?domain={ROBOT}", Target("lo", ROBOT))
+    client = DdsClient(f"dds://lo?domain={ROBOT}", DdsTarget("lo", ROBOT))
     await client.open()
     try:
         taken = []
@@ -181,11 +181,11 @@ def run_echo() -> float:
 def read_joints() -> tuple[float, float]:
     """Return how long one `LowState_` takes to read, by rote and by the library."""
     state = RobotState(positions_rad=(0.1,) * 29, velocities_rad_s=(0.2,) * 29)
-    data = hg.encode_lowstate(state, build=G1_29)
+    data = dds_lowlevel.encode_lowstate(state, build=G1_29)
 
     def ours() -> None:
         for _ in range(5000):
-            motors = hg.view(data)["motors"]
+            motors = dds_lowlevel.view(data)["motors"]
             motors["q"], motors["dq"]
 
     def theirs() -> None:

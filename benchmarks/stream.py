@@ -29,7 +29,7 @@ from benchmarks.table import Row
 from rote.connection import connect
 from rote.model.g1 import G1_29, G1_REST_RAD, TAUGHT_JOINTS
 from rote.motion.track import Track
-from rote.robot.base import StreamReport
+from rote.robot.api_values import StreamReport
 
 ROUNDS = 3
 ATTEMPTS = 3

@@ -10,14 +10,14 @@ from dataclasses import replace
 from rote import messages as m
 from rote.carrier import Carrier, Link, Receiver
 from rote.carrier.impair import Impairment
-from rote.client.channel_way import ChannelWay
+from rote.client.channel_connection import ChannelWay
 from rote.client.services import ServicesClient
 from rote.client.teaching import TeachingClient
 from rote.connection import connect
 from rote.model.g1 import Mode
 from rote.robot.g1 import G1
 from rote.session import rpc as rpc_session
-from rote.session.teaching import Timing
+from rote.session.teaching import TeachingTiming
 from rote.sim.firmware import DEFAULT
 from rote.sim.quirks import quirks_named
 from rote.sim.rpc_server import RpcClientSession
@@ -131,7 +131,7 @@ class Rig:
         async def dial(receive: Receiver) -> Link:
             return self._memory.connect(receive)
 
-        client = TeachingClient("memory://g1", Timing(connect_s=timeout))
+        client = TeachingClient("memory://g1", TeachingTiming(connect_s=timeout))
         await client.open(dial)
         try:
             yield G1(client)
@@ -147,7 +147,7 @@ class Rig:
                 pipe.cut()
             return pipe
 
-        timing = rpc_session.Timing(connect_s=timeout, answer_s=rpc_session.PATIENT_S)
+        timing = rpc_session.ChannelTiming(connect_s=timeout, answer_s=rpc_session.PATIENT_S)
         client = ServicesClient(self.url, ChannelWay(dial, timing))
         await client.open()
         try:

@@ -26,7 +26,7 @@ from rote.motion.compare import deviation
 from rote.motion.edit import trim
 from rote.motion.record import Recorder
 from rote.motion.track import Track
-from rote.robot.base import PlayReport
+from rote.robot.api_values import PlayReport
 from rote.robot.g1 import G1
 
 Story = Callable[[Rig], Awaitable[None]]

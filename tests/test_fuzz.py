@@ -22,9 +22,9 @@ from rote import messages as m
 from rote.errors import DecodeError
 from rote.model.g1 import Mode
 from rote.session.events import Event, Requested
-from rote.session.memory import REMEMBERED
-from rote.session.stream import Told
-from rote.session.teaching import MAX_PENDING, Role, State, TeachingSession
+from rote.session.pose_stream import Told
+from rote.session.replay_cache import REMEMBERED
+from rote.session.teaching import MAX_PENDING, Role, TeachingSession, TeachingSessionState
 from rote.wire import teaching as wire
 from rote.wire.teaching import CommandId, Frame, MessageType
 
@@ -198,7 +198,7 @@ class Campaign:
         self.figures.sessions += 1
         self.client.open(self.now)
         if self.rng.random() < 0.5:
-            while self.client.state is not State.READY:
+            while self.client.state is not TeachingSessionState.READY:
                 self.robot.receive(self.client.outgoing()[0], self.now)
                 self.client.receive(self.robot.outgoing()[0], self.now)
         self.take(self.client)
@@ -322,7 +322,10 @@ class Campaign:
         for datagram in self.take(self.robot):
             self.client.receive(datagram, self.now)
         self.take(self.client)
-        if self.client.state is State.READY and len(self.client._pending) < MAX_PENDING:
+        if (
+            self.client.state is TeachingSessionState.READY
+            and len(self.client._pending) < MAX_PENDING
+        ):
             self.client.request(rng.choice(COMMANDS), self.now)
             self.take(self.client)
 

@@ -13,7 +13,7 @@ from rote.motion.files.csv_file import load_csv, save_csv
 from rote.motion.limits import check_positions, check_speeds
 from rote.motion.plot import plot_pair
 from rote.motion.track import Track
-from rote.sim.fsm import Activity, Machine
+from rote.sim.fsm import ArmActivity, Machine
 from rote.sim.store import Store
 from rote.sim.world import World
 
@@ -60,7 +60,7 @@ def test_teaching_ends_without_balance() -> None:
     w.obey(1, m.EnterTeaching())
     w.obey(1, m.ChangeMode(Mode.LOCK_STAND))
     w.advance(1.5)
-    assert w.machine.activity is Activity.IDLE
+    assert w.machine.activity is ArmActivity.IDLE
 
 
 def test_playing_ends_without_balance() -> None:
@@ -69,7 +69,7 @@ def test_playing_ends_without_balance() -> None:
     w.advance(0.5)
     w.obey(1, m.ChangeMode(Mode.LOCK_STAND))
     w.advance(1.1)
-    assert w.machine.activity is Activity.IDLE
+    assert w.machine.activity is ArmActivity.IDLE
 
 
 def test_a_hand_does_not_outlive_the_teaching_that_damping_ended() -> None:

@@ -20,10 +20,10 @@ import pytest
 from rig import rig
 from rote import connect
 from rote.carrier import Carrier
-from rote.client.channel_way import ChannelWay
+from rote.client.channel_connection import ChannelWay
 from rote.client.services import ServicesClient
 from rote.errors import PeerLostError, StageTimeoutError
-from rote.session.rpc import Asked, RpcSession
+from rote.session.rpc import RequestAsked, RpcSession
 from rote.session.teaching import Role
 from webrtc_ends import Channel, census, on_channel, own_address, run
 
@@ -87,7 +87,7 @@ class Mind:
 
     def _settle(self) -> None:
         for event in self.session.events():
-            if isinstance(event, Asked):
+            if isinstance(event, RequestAsked):
                 self.session.reply(event.token, data='{"data":500}')
         for message in self.session.outgoing():
             self._send(message)

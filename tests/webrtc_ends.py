@@ -17,7 +17,7 @@ import pytest
 import virtual
 from rote import connect
 from rote.carrier import Carrier
-from rote.carrier.http import Request, Response, Server
+from rote.carrier.http import HttpRequest, HttpResponse, Server
 from rote.carrier.webrtc import RobotEnd
 from rote.errors import RoteError
 from rote.wire import channel, rpc
@@ -91,7 +91,7 @@ class ScriptedRobot(Carrier):
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
-        self.requests: list[rpc.Request] = []
+        self.requests: list[rpc.RpcRequest] = []
         self.topics: list[channel.Subscription] = []
         self.closed = False
         self.lost: Callable[[], None] = lambda: None
@@ -109,14 +109,14 @@ class ScriptedRobot(Carrier):
             self.say(channel.Validation(channel.VALIDATION_OK))
         elif isinstance(value, channel.Heartbeat):
             self.say(value)
-        elif isinstance(value, rpc.Request):
+        elif isinstance(value, rpc.RpcRequest):
             self.requests.append(value)
         elif isinstance(value, channel.Subscription):
             self.topics.append(value)
 
-    def answer(self, request: rpc.Request, **changes: Any) -> None:
+    def answer(self, request: rpc.RpcRequest, **changes: Any) -> None:
         """Answer a request with its own parameter, or otherwise."""
-        response = rpc.Response(
+        response = rpc.RpcResponse(
             service=request.service,
             api_id=request.api_id,
             id=request.id,
@@ -181,13 +181,13 @@ def notice(data1: object, **more: object) -> bytes:
 
 @asynccontextmanager
 async def posts(
-    handler: Callable[[Request], Response | Awaitable[Response]],
+    handler: Callable[[HttpRequest], HttpResponse | Awaitable[HttpResponse]],
 ) -> AsyncIterator[str]:
     """Answer posts by `handler`; gives the robot's URL."""
 
-    async def answer(request: Request) -> Response:
+    async def answer(request: HttpRequest) -> HttpResponse:
         response = handler(request)
-        return response if isinstance(response, Response) else await response
+        return response if isinstance(response, HttpResponse) else await response
 
     server = Server(answer)
     await server.open("127.0.0.1", 0)
@@ -200,7 +200,9 @@ async def posts(
 def good_notice() -> bytes:
     """Return a body for con_notify that every client can use."""
     return wire.seal_notice(
-        wire.Notice(public_key=ROBOT_KEY.public, digits="70753", wrapping=wire.Wrapping.PLAIN),
+        wire.ConnectNotice(
+            public_key=ROBOT_KEY.public, digits="70753", wrapping=wire.Wrapping.PLAIN
+        ),
         bytes(range(wire.NOTICE_ENTROPY)),
     )
 
@@ -209,12 +211,12 @@ def good_notice() -> bytes:
 async def answering(answer: Answer) -> AsyncIterator[str]:
     """Be a robot that turns an offer's SDP into whatever `answer` makes of it."""
 
-    async def handle(request: Request) -> Response:
+    async def handle(request: HttpRequest) -> HttpResponse:
         if request.path == wire.NOTICE_PATH:
-            return Response(200, good_notice())
+            return HttpResponse(200, good_notice())
         opened = wire.open_offer(request.body, ROBOT_KEY)
-        said = wire.Answer(sdp=await answer(opened.offer.sdp))
-        return Response(200, wire.seal_answer(said, opened.session_key))
+        said = wire.SdpAnswer(sdp=await answer(opened.offer.sdp))
+        return HttpResponse(200, wire.seal_answer(said, opened.session_key))
 
     async with posts(handle) as url:
         yield url
@@ -284,11 +286,11 @@ class Talking(Channel):
             self.say(channel.Validation(channel.VALIDATION_OK))
         elif isinstance(value, channel.Heartbeat):
             self.say(value)
-        elif isinstance(value, rpc.Request) and value.service == "sport":
+        elif isinstance(value, rpc.RpcRequest) and value.service == "sport":
             self.reply(value, rpc.encode_value(self.mode))
 
-    def reply(self, to: rpc.Request, data: str) -> None:
-        self.say(rpc.Response(service=to.service, api_id=to.api_id, id=to.id, data=data))
+    def reply(self, to: rpc.RpcRequest, data: str) -> None:
+        self.say(rpc.RpcResponse(service=to.service, api_id=to.api_id, id=to.id, data=data))
 
 
 @asynccontextmanager

@@ -251,7 +251,7 @@ export interface JointFacts {
 }
 
 /** A robot as a tree of joints, and what to draw it with. */
-export interface Joints {
+export interface JointTree {
   build: string;
   family: string;
   title: string;
@@ -263,7 +263,7 @@ export interface Joints {
   sticks: Stick[];
   shapes: Solid[];
   head: Head | null;
-  floor: Place[];
+  floor: LinkPlace[];
   model: boolean;
 }
 
@@ -284,6 +284,12 @@ export interface LayerStep {
   op: "layer";
   other: string;
   joints: string[];
+}
+
+/** A place on a link, in metres. */
+export interface LinkPlace {
+  link: string;
+  at: [number, number, number];
 }
 
 /** A moment with words. */
@@ -310,18 +316,6 @@ export interface ModeTo {
   target: "stand" | "damp" | "lie";
 }
 
-/** One take, with at most 1500 rows. */
-export interface Motion {
-  names: string[];
-  times_s: number[];
-  joints_rad: number[][];
-  name: string;
-  duration_s: number;
-  rate_hz: number;
-  marks: MarkNow[];
-  history: string[];
-}
-
 /** Where a link sits on another, in metres and rad. */
 export interface Mount {
   parent: string;
@@ -339,15 +333,27 @@ export interface Pause {
   paused: boolean;
 }
 
+/** Everything a page shows at a glance. */
+export interface PendantStatus {
+  connection: Connection;
+  mode: ModeNow | null;
+  build: string | null;
+  family: string | null;
+  title: string | null;
+  battery_percent: number | null;
+  temperatures_c: number[];
+  faults: string[];
+  findings: FindingNow[];
+  abilities: string[];
+  elsewhere: string[];
+  activity: ActivityNow;
+  commander: Commander;
+  holding: boolean;
+}
+
 /** A factory action. */
 export interface Perform {
   preset: number;
-}
-
-/** A place on a link, in metres. */
-export interface Place {
-  link: string;
-  at: [number, number, number];
 }
 
 /** A taught action, and how to play it. */
@@ -447,30 +453,12 @@ export interface SpeedStep {
   factor: number;
 }
 
-/** Everything a page shows at a glance. */
-export interface Status {
-  connection: Connection;
-  mode: ModeNow | null;
-  build: string | null;
-  family: string | null;
-  title: string | null;
-  battery_percent: number | null;
-  temperatures_c: number[];
-  faults: string[];
-  findings: FindingNow[];
-  abilities: string[];
-  elsewhere: string[];
-  activity: ActivityNow;
-  commander: Commander;
-  holding: boolean;
-}
-
 /** A line of the figure that stands for a robot. */
 export interface Stick {
   side: "left" | "right" | "";
   link: string;
-  start: Place;
-  end: Place;
+  start: LinkPlace;
+  end: LinkPlace;
 }
 
 /** What a stop did. */
@@ -500,6 +488,18 @@ export interface TakeEntry {
   source: string;
   problem: string;
   thumbnail: string;
+}
+
+/** One take, with at most 1500 rows. */
+export interface TakeMotion {
+  names: string[];
+  times_s: number[];
+  joints_rad: number[][];
+  name: string;
+  duration_s: number;
+  rate_hz: number;
+  marks: MarkNow[];
+  history: string[];
 }
 
 /** The takes of this computer. */

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from rote.robot.a1.loop import LoopFunc
     from rote.robot.a1.robot import A1
     from rote.robot.a1.safety import Safety
-    from rote.robot.base import Actions, PlayReport, Progress, StreamReport
+    from rote.robot.api_values import Actions, PlayReport, Progress, StreamReport
     from rote.robot.g1 import G1
     from rote.robot.playing import Playing
     from rote.robot.robot import Robot
@@ -68,7 +68,7 @@ _HOMES: dict[str, tuple[str, ...]] = {
     "rote.motion.track": ("Track",),
     "rote.robot.a1.robot": ("A1",),
     "rote.findings": ("Finding", "Severity"),
-    "rote.robot.base": ("Actions", "PlayReport", "Progress", "StreamReport"),
+    "rote.robot.api_values": ("Actions", "PlayReport", "Progress", "StreamReport"),
     "rote.robot.a1.bot": ("Bot",),
     "rote.robot.g1": ("G1",),
     "rote.robot.a1.loop": ("LoopFunc",),

@@ -16,7 +16,7 @@ from urllib.parse import parse_qs
 
 from rote import messages as m
 from rote.carrier import SCHEMES, Link, Receiver, carrier_of, open_link, split_url, take_build
-from rote.client.channel_way import ChannelWay
+from rote.client.channel_connection import ChannelWay
 from rote.client.services import ServicesClient
 from rote.client.teaching import TeachingClient
 from rote.client.wires import EMBEDDED, IN_PROCESS, wire_of
@@ -24,12 +24,12 @@ from rote.errors import BadRequestError, RoteError
 from rote.model.family import Build
 from rote.model.registry import families, family_of, find_build
 from rote.paths import store_file
-from rote.robot.base import Port
+from rote.robot.api_values import Port
 from rote.robot.g1 import G1
 from rote.robot.message_robot import MessageRobot
 from rote.robot.robot import Robot
 from rote.session import rpc
-from rote.session.teaching import Timing
+from rote.session.teaching import TeachingTiming
 from rote.sim.server import Simulator
 from rote.sim.store import Store
 from rote.sim.world import World
@@ -94,7 +94,7 @@ def connect(
     added, for Wireshark; `reconnect=False` leaves a lost robot lost. For `sim://` alone: `world` is
     a simulated robot of your own making.
     """
-    return _connected(_Wish(url, family, **options))
+    return _connected(_ConnectOptions(url, family, **options))
 
 
 @asynccontextmanager
@@ -119,7 +119,7 @@ async def connect_a1(
 # ---- one opener per scheme ----------------------------------------------------------------------
 
 
-class _Wish(NamedTuple):
+class _ConnectOptions(NamedTuple):
     """What `connect` was asked for."""
 
     url: str
@@ -133,7 +133,7 @@ class _Wish(NamedTuple):
 
 
 @asynccontextmanager
-async def _connected(wish: _Wish) -> AsyncIterator[Robot]:
+async def _connected(wish: _ConnectOptions) -> AsyncIterator[Robot]:
     if not 0 < wish.timeout <= 600:
         raise BadRequestError(
             f"a timeout of {wish.timeout} s is not possible", "Choose up to 600 s."
@@ -157,7 +157,7 @@ def _robot(port: Port) -> MessageRobot:
     return G1(port) if port.build.family == "g1" else MessageRobot(port)
 
 
-async def _open_a1(wish: _Wish, stack: AsyncExitStack) -> "A1":
+async def _open_a1(wish: _ConnectOptions, stack: AsyncExitStack) -> "A1":
     url = wish.url
     if wish.ability is not None:
         from rote.robot.a1 import approach  # noqa: PLC0415 - who has a G1 need not load it
@@ -168,7 +168,7 @@ async def _open_a1(wish: _Wish, stack: AsyncExitStack) -> "A1":
     return await stack.enter_async_context(connect_a1(url, timeout=wish.timeout))
 
 
-async def _open_webrtc(wish: _Wish, stack: AsyncExitStack) -> Robot:
+async def _open_webrtc(wish: _ConnectOptions, stack: AsyncExitStack) -> Robot:
     carrier = carrier_of(wish.url)
     target = replace(
         carrier.read_url(split_url(wish.url)),
@@ -176,7 +176,7 @@ async def _open_webrtc(wish: _Wish, stack: AsyncExitStack) -> Robot:
         keylog=None if wish.keylog is None else Path(wish.keylog),
         limit_s=wish.timeout,
     )
-    timing = rpc.Timing(connect_s=min(wish.timeout, 3.0), answer_s=rpc.PATIENT_S)
+    timing = rpc.ChannelTiming(connect_s=min(wish.timeout, 3.0), answer_s=rpc.PATIENT_S)
     dial = partial(carrier.dial, target)
     way = ChannelWay(dial, timing)
     client = ServicesClient(
@@ -187,20 +187,20 @@ async def _open_webrtc(wish: _Wish, stack: AsyncExitStack) -> Robot:
     return _robot(client)
 
 
-async def _open_dds(wish: _Wish, stack: AsyncExitStack) -> Robot:
+async def _open_dds(wish: _ConnectOptions, stack: AsyncExitStack) -> Robot:
     target = carrier_of(wish.url).read_url(split_url(wish.url))
     from rote.client.dds import DdsClient  # noqa: PLC0415 - the carrier's library is there
 
-    timing = rpc.Timing(connect_s=wish.timeout, answer_s=rpc.PATIENT_S)
+    timing = rpc.ChannelTiming(connect_s=wish.timeout, answer_s=rpc.PATIENT_S)
     client = DdsClient(wish.url, target, timing, reconnect=wish.reconnect)
     await client.open()
     stack.push_async_callback(client.close)
     return _robot(client)
 
 
-async def _open_frames(wish: _Wish, stack: AsyncExitStack) -> Robot:
+async def _open_frames(wish: _ConnectOptions, stack: AsyncExitStack) -> Robot:
     _, build = take_build(split_url(wish.url).query)
-    client = TeachingClient(wish.url, Timing(connect_s=wish.timeout), build=build)
+    client = TeachingClient(wish.url, TeachingTiming(connect_s=wish.timeout), build=build)
     await client.open(partial(open_link, wish.url))
     stack.push_async_callback(client.close)
     return _robot(client)
@@ -211,7 +211,7 @@ class _EmbeddedClient(TeachingClient):
 
     abilities = IN_PROCESS
 
-    def __init__(self, url: str, timing: Timing, world: World) -> None:
+    def __init__(self, url: str, timing: TeachingTiming, world: World) -> None:
         super().__init__(url, timing, build=world.build)
         self._world = world
 
@@ -222,7 +222,7 @@ class _EmbeddedClient(TeachingClient):
         return await super().ask(command)
 
 
-async def _open_sim(wish: _Wish, stack: AsyncExitStack) -> Robot:
+async def _open_sim(wish: _ConnectOptions, stack: AsyncExitStack) -> Robot:
     world = wish.world
     if world is None:
         build, path = embedded_of(wish.url)
@@ -231,7 +231,7 @@ async def _open_sim(wish: _Wish, stack: AsyncExitStack) -> Robot:
         world = World(store, build=build)
     simulator = Simulator(world)
     stack.push_async_callback(simulator.close)
-    client = _EmbeddedClient(wish.url, Timing(connect_s=wish.timeout), world)
+    client = _EmbeddedClient(wish.url, TeachingTiming(connect_s=wish.timeout), world)
     stack.push_async_callback(client.close)
     port = simulator.serve_memory()
 
@@ -242,7 +242,7 @@ async def _open_sim(wish: _Wish, stack: AsyncExitStack) -> Robot:
     return _robot(client)
 
 
-_OPENERS: dict[str, Callable[[_Wish, AsyncExitStack], Awaitable[Robot]]] = {
+_OPENERS: dict[str, Callable[[_ConnectOptions, AsyncExitStack], Awaitable[Robot]]] = {
     "a1": _open_a1,
     "dds": _open_dds,
     "sim": _open_sim,
@@ -260,7 +260,7 @@ def check_reachable(url: str) -> None:
         carrier_of(url)
 
 
-class Stopped(NamedTuple):
+class StopResult(NamedTuple):
     """What a stop has done."""
 
     was: str | None
@@ -271,12 +271,12 @@ class Stopped(NamedTuple):
     """Whether the robot has said after the stop that nothing moves."""
 
 
-async def stop(url: str, *, key: str | None = None, keylog: str | Path | None = None) -> Stopped:
+async def stop(url: str, *, key: str | None = None, keylog: str | Path | None = None) -> StopResult:
     """Stop the robot at `url`, whatever it does: nothing is asked before the stop."""
     if wire_of(url).scheme == "a1":
         from rote.robot.a1 import approach  # noqa: PLC0415 - who has a G1 need not load it
 
-        return Stopped(*await approach.stop(url))
+        return StopResult(*await approach.stop(url))
     async with connect(url, key=key, keylog=keylog, reconnect=False) as robot:
         # What went on is what is known anyway, or seen after the stop.
         before = robot.state
@@ -285,10 +285,10 @@ async def stop(url: str, *, key: str | None = None, keylog: str | Path | None = 
         after = None if told else await _next_state(robot)
     seen = before if told else after
     if seen is not None and seen.playing:
-        return Stopped("playing")
+        return StopResult("playing")
     if seen is None or before is None:
-        return Stopped(None, at_rest=seen is not None)
-    return Stopped("teaching" if seen.arms_soft else "nothing")
+        return StopResult(None, at_rest=seen is not None)
+    return StopResult("teaching" if seen.arms_soft else "nothing")
 
 
 async def _next_state(robot: Robot) -> m.RobotState | None:

@@ -184,9 +184,11 @@ def check(transaction: int, *, answer: bool = False) -> bytes:
     if answer:
         mapped = stun.xored(("192.168.137.220", 37757), number)
         attributes = ((stun.Attribute.XOR_MAPPED_ADDRESS, mapped), (0x8029, bytes(8)))
-        return stun.encode(stun.Message(stun.Class.SUCCESS, number, attributes), fingerprint=True)
+        return stun.encode(
+            stun.StunMessage(stun.Class.SUCCESS, number, attributes), fingerprint=True
+        )
     attributes = ((stun.Attribute.USERNAME, b"j9vY:P91s"), (0x802A, bytes(8)))
-    return stun.encode(stun.Message(stun.Class.REQUEST, number, attributes), fingerprint=True)
+    return stun.encode(stun.StunMessage(stun.Class.REQUEST, number, attributes), fingerprint=True)
 
 
 def phone_side(records: int = 1500) -> list[Packet]:

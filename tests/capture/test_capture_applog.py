@@ -129,7 +129,7 @@ def test_a_message_is_found_whatever_stands_around_it(before: str, after: str, d
         said = json.dumps({"inner": said})
     clean = before.replace("{", "").replace('"', "").replace("\\", "")
     found = [value for _, value in messages(clean + said + after.replace("{", ""))]
-    assert found == [channel.Media(channel.Track.VIDEO, True)]
+    assert found == [channel.MediaRequest(channel.MediaTrack.VIDEO, True)]
 
 
 def test_braces_without_end_take_no_time() -> None:

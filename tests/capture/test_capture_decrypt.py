@@ -79,10 +79,10 @@ def test_a_recorded_session_gives_exactly_the_messages_that_were_sent(session: R
 def test_a_recorded_session_tells_who_is_the_robot_and_what_was_done(session: Recorded) -> None:
     found = decrypt(session.datagrams, session.keylog)
     for message in found.messages:
-        if isinstance(message.value, rpc.Request):
+        if isinstance(message.value, rpc.RpcRequest):
             assert message.direction == "to robot"
             assert message.source != found.sessions[0].robot
-        if isinstance(message.value, rpc.Response):
+        if isinstance(message.value, rpc.RpcResponse):
             assert message.direction == "to client"
     happened = [entry.kind for entry in found.timeline]
     assert [kind for kind in happened if kind != "list"] == [
@@ -271,10 +271,10 @@ def handshake(*said_: tuple[bool, ClientHello | ServerHello]) -> list[Datagram]:
     for number, (by_client, hello) in enumerate(said_):
         whole = encode_handshake(hello, 0)
         piece = dtls.encode_fragment(dtls.Fragment(whole.type, len(whole.body), 0, 0, whole.body))
-        record_ = dtls.encode_record(dtls.Record(22, 0, number, piece))
+        record_ = dtls.encode_record(dtls.DtlsRecord(22, 0, number, piece))
         way = ends if by_client else ends[::-1]
         datagrams.append(Datagram(number, *way, record_))
-    sealed = dtls.encode_record(dtls.Record(23, 1, 0, bytes(60)))
+    sealed = dtls.encode_record(dtls.DtlsRecord(23, 1, 0, bytes(60)))
     return [*datagrams, Datagram(9, *ends, sealed)]
 
 
@@ -354,8 +354,8 @@ def test_thousands_of_flows_take_bounded_memory() -> None:
     for number in range(6000):
         body = hello.body[:2] + number.to_bytes(32) + hello.body[34:]
         piece = dtls.encode_fragment(dtls.Fragment(1, len(body), 0, 0, body))
-        record_ = dtls.encode_record(dtls.Record(22, 0, 0, piece))
-        sealed = dtls.encode_record(dtls.Record(23, 1, 0, bytes(60)))
+        record_ = dtls.encode_record(dtls.DtlsRecord(22, 0, 0, piece))
+        sealed = dtls.encode_record(dtls.DtlsRecord(23, 1, 0, bytes(60)))
         source = (f"10.{number >> 8}.{number & 255}.1", 1)
         for payload in (record_, sealed):
             assert not list(opener.feed(Datagram(0, source, ("10.0.0.2", 2), payload)))
@@ -386,13 +386,13 @@ def test_the_pseudo_random_function_gives_the_published_values(
 
 
 def test_values_of_every_kind_survive_the_journey() -> None:
-    big = rpc.Response(service="arm", api_id=7107, id=1, data="x" * 5000)
+    big = rpc.RpcResponse(service="arm", api_id=7107, id=1, data="x" * 5000)
     parts = channel.split(big, 1800)
     lines = [
         story.ScriptLine(0.5, True, rpc.LIST_ACTIONS.request(1)),
         *(story.ScriptLine(1.0 + n / 100, False, part) for n, part in enumerate(parts)),
-        story.ScriptLine(2.0, False, channel.Message("rt/lidar", {"a": 1}, b"\0\1\2" * 900)),
-        story.ScriptLine(3.0, True, channel.Message("rt/wirelesscontroller", {"lx": 0.5})),
+        story.ScriptLine(2.0, False, channel.TopicMessage("rt/lidar", {"a": 1}, b"\0\1\2" * 900)),
+        story.ScriptLine(3.0, True, channel.TopicMessage("rt/wirelesscontroller", {"lx": 0.5})),
         story.ScriptLine(
             4.0, False, channel.Faults(channel.Change.ALL, (channel.Fault(9, 600, 8),))
         ),

@@ -5,7 +5,7 @@ import pytest
 from rote.capture.decode.dialogue import Dialogue, from_robot
 from rote.wire import channel, rpc
 from rote.wire.channel import Change, Fault, Faults
-from rote.wire.rpc import ArmState, Call, Response
+from rote.wire.rpc import ArmState, Call, RpcResponse
 
 SECOND = 10**9
 
@@ -15,12 +15,12 @@ def ask(talk: Dialogue, at_s: float, call: Call, number: int) -> None:
 
 
 def answer(talk: Dialogue, at_s: float, call: Call, number: int, code: int = 0) -> None:
-    response = Response(service=call.service, api_id=call.api_id, id=number, code=code)
+    response = RpcResponse(service=call.service, api_id=call.api_id, id=number, code=code)
     talk.hear(int(at_s * SECOND), response)
 
 
 def arms(talk: Dialogue, at_s: float, state: ArmState) -> None:
-    message = channel.Message(rpc.ARM_STATE_TOPIC, rpc.encode_arm_state(state))
+    message = channel.TopicMessage(rpc.ARM_STATE_TOPIC, rpc.encode_arm_state(state))
     talk.hear(int(at_s * SECOND), message)
 
 
@@ -56,7 +56,7 @@ def test_a_question_without_an_answer_has_no_end() -> None:
 def test_an_answer_in_parts_is_one_answer() -> None:
     talk = Dialogue()
     ask(talk, 1, rpc.LIST_ACTIONS, 7)
-    response = Response(service="arm", api_id=7107, id=7, data="x" * 90)
+    response = RpcResponse(service="arm", api_id=7107, id=7, data="x" * 90)
     for n, part in enumerate(channel.split(response, 40)):
         talk.hear((2 + n) * SECOND, part)
     assert talk.pairs[0].response == response
@@ -164,7 +164,7 @@ def test_faults_are_told_when_they_come_and_when_they_go() -> None:
 def test_states_that_cannot_be_read_change_nothing() -> None:
     talk = Dialogue()
     for data in (None, {"id": 1}, "{}", "nonsense"):
-        talk.hear(0, channel.Message(rpc.ARM_STATE_TOPIC, data))
+        talk.hear(0, channel.TopicMessage(rpc.ARM_STATE_TOPIC, data))
     talk.hear(0, channel.Heartbeat())
     assert talk.states == []
     assert talk.timeline() == []
@@ -185,7 +185,7 @@ def test_a_flood_of_questions_takes_bounded_memory() -> None:
     [
         (rpc.LIST_ACTIONS.request(1), False),
         (channel.Subscription("rt/x"), False),
-        (Response(service="arm", api_id=1, id=1), True),
+        (RpcResponse(service="arm", api_id=1, id=1), True),
         (channel.Complaint(channel.VALIDATION_NEEDED), True),
         (channel.Validation(channel.VALIDATION_OK), True),
         (channel.Validation("challenge or answer"), None),

@@ -130,10 +130,10 @@ def test_the_data_channel_is_shown_as_our_decryption_reads_it(
     )
     assert len(rows) == len(found.messages)
     for row, message in zip(rows, found.messages, strict=True):
-        if isinstance(message.value, rpc.Request | rpc.Response):
+        if isinstance(message.value, rpc.RpcRequest | rpc.RpcResponse):
             asked = message.value
             api = rpc.APIS[asked.service, asked.api_id].name.lower().replace("_", " ")
             assert row[:5] == [row[0], rpc.topic_of(asked), str(asked.api_id), api, str(asked.id)]
-        if isinstance(message.value, rpc.Response):
+        if isinstance(message.value, rpc.RpcResponse):
             assert row[5] == str(message.value.code)
         assert row[6].replace("\\\\", "\\") == message.text

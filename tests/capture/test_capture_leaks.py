@@ -201,7 +201,7 @@ def stun_request() -> bytes:
         (0x7777, SECRETS["token"]),
         (stun.Attribute.REALM, SECRETS["host name in mDNS"]),
     )
-    return stun.encode(stun.Message(0, number, attributes), fingerprint=True)
+    return stun.encode(stun.StunMessage(0, number, attributes), fingerprint=True)
 
 
 def netbios() -> Iterator[bytes]:

@@ -16,7 +16,7 @@ from rote.capture.synthetic import build
 from rote.capture.synthetic.ethernet import write
 from rote.capture.synthetic.script import ScriptLine
 from rote.wire import channel, rpc
-from rote.wire.rpc import ArmState, Call, Response
+from rote.wire.rpc import ArmState, Call, RpcResponse
 
 BACKGROUND = "rt/lf/lowstate"
 
@@ -42,7 +42,7 @@ class Session:
     def ask(self, call: Call, data: str = "") -> None:
         self.asked += 1
         self.lines.append(ScriptLine(self.now_s, True, call.request(self.asked)))
-        answer = Response(
+        answer = RpcResponse(
             service=call.service, api_id=call.api_id, id=self.asked, code=0, data=data
         )
         self.lines.append(ScriptLine(self.now_s + 0.02, False, answer))
@@ -54,7 +54,7 @@ class Session:
     def states(self, start_s: float, end_s: float, state: ArmState) -> None:
         at = start_s
         while at < end_s:
-            message = channel.Message(rpc.ARM_STATE_TOPIC, rpc.encode_arm_state(state))
+            message = channel.TopicMessage(rpc.ARM_STATE_TOPIC, rpc.encode_arm_state(state))
             self.lines.append(ScriptLine(at, False, message))
             at += 0.1
 
@@ -95,7 +95,7 @@ class Session:
             self.now_s += 0.001
 
     def ended(self) -> list[ScriptLine]:
-        background = channel.Message(BACKGROUND, "x" * 120)
+        background = channel.TopicMessage(BACKGROUND, "x" * 120)
         for at in range(int(self.now_s * 20) + 40):
             self.lines.append(ScriptLine(at / 20 + 0.11, False, background))
         for at in range(1, int(self.now_s / 2)):

@@ -22,12 +22,12 @@ from cyclonedds.idl import make_idl_struct, types
 import virtual
 from rig import DDS_HZ, Rig, free_domain, rig
 from rote.carrier import dds_types
-from rote.carrier.dds import Bus, Outlet, Target, interfaces, read_url
+from rote.carrier.dds import Bus, DdsTarget, Outlet, interfaces, read_url
 from rote.carrier.dds_settings import configuration
 from rote.carrier.impair import Impairment
 from rote.cli.wording import worded
 from rote.client.dds import DdsClient
-from rote.client.dds_way import request_topic, response_topic
+from rote.client.dds_connection import request_topic, response_topic
 from rote.connection import connect
 from rote.errors import (
     BadRequestError,
@@ -52,7 +52,7 @@ from rote.robot.streaming import PoseStreaming
 from rote.sim.server import Simulator
 from rote.sim.store import Store
 from rote.sim.world import World
-from rote.wire import cdr, hands, hg, rpc
+from rote.wire import cdr, dds_hands, dds_lowlevel, rpc
 
 Story = Callable[[Rig, G1], Awaitable[None]]
 
@@ -91,13 +91,13 @@ class Overheard:
     """All commands to the arms, as anybody in the domain can hear them."""
 
     def __init__(self) -> None:
-        self.commands: list[hg.ArmCommand] = []
-        self._bus = Bus(Target("lo", free_domain()))
-        self._bus.reader(hg.ARM_SDK_TOPIC, dds_types.LOWCMD, self._take, depth=10_000)
+        self.commands: list[dds_lowlevel.ArmCommand] = []
+        self._bus = Bus(DdsTarget("lo", free_domain()))
+        self._bus.reader(dds_lowlevel.ARM_SDK_TOPIC, dds_types.LOWCMD, self._take, depth=10_000)
 
     def _take(self, data: bytes) -> None:
         assert data[-4:] != bytes(4)  # decoding checks the CRC that is there
-        self.commands.append(hg.decode_arm_command(data, G1_29))
+        self.commands.append(dds_lowlevel.decode_arm_command(data, G1_29))
 
     @property
     def weights(self) -> list[float]:
@@ -141,13 +141,16 @@ def test_the_guard_finds_such_a_member_however_deep(member: type) -> None:
 
 def test_what_is_packed_by_hand_is_what_the_library_packs() -> None:
     state = RobotState(positions_rad=(0.25,) * 29, velocities_rad_s=(0.5,) * 29)
-    reading = hands.HandReading((0.25,) * 7, (0.5,) * 7, (31.0,) * 7)
-    request = rpc.Request(service="arm", api_id=7107, id=3, parameter="{}")
+    reading = dds_hands.HandReading((0.25,) * 7, (0.5,) * 7, (31.0,) * 7)
+    request = rpc.RpcRequest(service="arm", api_id=7107, id=3, parameter="{}")
     for kind, packed in (
-        (dds_types.LOWSTATE, hg.encode_lowstate(state, build=G1_29)),
-        (dds_types.LOWCMD, hg.encode_arm_command([0.5] * 17, 0.5, build=G1_29, mode_machine=5)),
-        (dds_types.HAND_STATE, hands.encode_state(reading, DEX3_LEFT)),
-        (dds_types.HAND_COMMAND, hands.encode_command([0.0] * 7, 0.5, hand=DEX3_LEFT)),
+        (dds_types.LOWSTATE, dds_lowlevel.encode_lowstate(state, build=G1_29)),
+        (
+            dds_types.LOWCMD,
+            dds_lowlevel.encode_arm_command([0.5] * 17, 0.5, build=G1_29, mode_machine=5),
+        ),
+        (dds_types.HAND_STATE, dds_hands.encode_state(reading, DEX3_LEFT)),
+        (dds_types.HAND_COMMAND, dds_hands.encode_command([0.0] * 7, 0.5, hand=DEX3_LEFT)),
         (dds_types.REQUEST, cdr.encode_request(request)),
         (dds_types.TEXT, cdr.encode_text("hello")),
         (dds_types.SPORT, cdr.encode_mode(501)),
@@ -160,10 +163,10 @@ def test_what_is_packed_by_hand_is_what_the_library_packs() -> None:
 
 
 def test_a_url_names_an_interface_and_maybe_a_domain() -> None:
-    assert read_url(urlsplit("dds://eth0")) == Target("eth0", 0)
-    assert read_url(urlsplit("dds://enP8p1s0?domain=7")) == Target("enP8p1s0", 7)
+    assert read_url(urlsplit("dds://eth0")) == DdsTarget("eth0", 0)
+    assert read_url(urlsplit("dds://enP8p1s0?domain=7")) == DdsTarget("enP8p1s0", 7)
     named = read_url(urlsplit("dds://eth0?build=g1-23&domain=7"))
-    assert named == Target("eth0", 7, G1_23)
+    assert named == DdsTarget("eth0", 7, G1_23)
     with pytest.raises(BadRequestError, match="no robot 'g2'"):
         read_url(urlsplit("dds://eth0?build=g2"))
     for wrong in (
@@ -187,7 +190,7 @@ def test_only_on_loopback_peers_are_found_without_multicast_too() -> None:
 
 def test_settings_of_the_users_own_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     async def open_and_close() -> None:
-        Bus(Target("lo", free_domain())).close()
+        Bus(DdsTarget("lo", free_domain())).close()
 
     quiet = "<Tracing><Verbosity>none</Verbosity></Tracing>"
     mine = f"<CycloneDDS><Domain Id='any'>{quiet}</Domain></CycloneDDS>"
@@ -225,7 +228,7 @@ def test_on_loopback_peers_with_and_without_multicast_are_found(how: str) -> Non
     domain = free_domain("peers")
 
     async def look() -> None:
-        bus = Bus(Target("lo", domain))
+        bus = Bus(DdsTarget("lo", domain))
         try:
             async with asyncio.timeout(10.0):
                 while "rt/of_a_peer" not in bus.seen()[0]:
@@ -253,7 +256,7 @@ def test_settings_that_name_the_same_interface_are_joined(
     mine: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def open_and_close() -> None:
-        Bus(Target("lo", free_domain("joined"))).close()
+        Bus(DdsTarget("lo", free_domain("joined"))).close()
 
     inside = f"<General><Interfaces><NetworkInterface {mine}/></Interfaces></General>"
     monkeypatch.setenv("CYCLONEDDS_URI", f"<CycloneDDS><Domain>{inside}</Domain></CycloneDDS>")
@@ -264,7 +267,7 @@ def test_settings_that_name_an_interface_which_is_not_there_are_blamed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     async def open_one() -> None:
-        Bus(Target("lo", free_domain("blamed")))
+        Bus(DdsTarget("lo", free_domain("blamed")))
 
     inside = "<General><Interfaces><NetworkInterface name='nowhere0'/></Interfaces></General>"
     monkeypatch.setenv("CYCLONEDDS_URI", f"<CycloneDDS><Domain>{inside}</Domain></CycloneDDS>")
@@ -274,7 +277,7 @@ def test_settings_that_name_an_interface_which_is_not_there_are_blamed(
 
 def test_an_interface_that_is_not_there_is_refused_with_those_that_are() -> None:
     async def open_one() -> None:
-        Bus(Target("nowhere0"))
+        Bus(DdsTarget("nowhere0"))
 
     with pytest.raises(BadRequestError) as caught:
         asyncio.run(open_one())
@@ -284,7 +287,7 @@ def test_an_interface_that_is_not_there_is_refused_with_those_that_are() -> None
 
 def test_what_comes_on_foreign_threads_is_taken_in_the_loop_in_its_order_and_whole() -> None:
     async def run() -> None:
-        bus = Bus(Target("lo", free_domain()))
+        bus = Bus(DdsTarget("lo", free_domain()))
         taken: list[tuple[str, int]] = []
         bus.reader(
             "rt/test",
@@ -316,7 +319,7 @@ def test_what_comes_on_foreign_threads_is_taken_in_the_loop_in_its_order_and_who
 
 def test_a_bus_that_is_forgotten_leaves_the_domain_by_itself() -> None:
     async def run() -> None:
-        bus = Bus(Target("lo", free_domain()))
+        bus = Bus(DdsTarget("lo", free_domain()))
         writer = bus.writer("rt/test", dds_types.TEXT)
         for _ in range(3):
             other = Bus(bus.target)
@@ -333,7 +336,7 @@ def test_a_bus_that_is_forgotten_leaves_the_domain_by_itself() -> None:
 
 def test_the_topics_of_others_are_seen_and_our_own_are_not() -> None:
     async def run() -> None:
-        ours, theirs = Bus(Target("lo", free_domain())), Bus(Target("lo", free_domain()))
+        ours, theirs = Bus(DdsTarget("lo", free_domain())), Bus(DdsTarget("lo", free_domain()))
         ours.writer("rt/ours", dds_types.TEXT)
         theirs.writer("rt/written", dds_types.TEXT)
         theirs.reader("rt/read", dds_types.TEXT, lambda _: None, depth=1)
@@ -360,10 +363,10 @@ def test_an_empty_domain_other_dds_and_a_deaf_computer_are_told_apart() -> None:
     async def run() -> None:
         domain = free_domain()
         assert "nobody else speaks DDS" in str(await nobody(domain))
-        other = Bus(Target("lo", domain))
+        other = Bus(DdsTarget("lo", domain))
         other.writer("chatter", dds_types.TEXT)
         assert "no G1 among it" in str(await nobody(domain))
-        other.writer(hg.LOWSTATE_TOPIC, dds_types.LOWSTATE)
+        other.writer(dds_lowlevel.LOWSTATE_TOPIC, dds_types.LOWSTATE)
         deaf = await nobody(domain)
         assert "nothing of it arrives" in str(deaf)
         assert "firewall" in deaf.remedy
@@ -392,11 +395,11 @@ def test_in_debug_mode_it_says_which_service_is_missing_and_why() -> None:
 def test_an_old_robot_is_told_by_the_names_it_has() -> None:
     async def run() -> None:
         domain = free_domain()
-        old = Bus(Target("lo", domain))
-        joints = old.writer(hg.LOWSTATE_TOPIC, dds_types.LOWSTATE)
+        old = Bus(DdsTarget("lo", domain))
+        joints = old.writer(dds_lowlevel.LOWSTATE_TOPIC, dds_types.LOWSTATE)
         for topic in (request_topic("loco"), request_topic("motion_switcher")):
             old.reader(topic, dds_types.REQUEST, lambda _: None, depth=1)
-        old.reader(hg.OLD_ARM_SDK_TOPIC, dds_types.LOWCMD, lambda _: None, depth=1)
+        old.reader(dds_lowlevel.OLD_ARM_SDK_TOPIC, dds_types.LOWCMD, lambda _: None, depth=1)
         state = RobotState(positions_rad=(0.0,) * 29, velocities_rad_s=(0.0,) * 29)
 
         async def publish() -> None:
@@ -406,11 +409,11 @@ def test_an_old_robot_is_told_by_the_names_it_has() -> None:
                     velocities_rad_s=state.velocities_rad_s,
                     time_us=tick * 10_000,
                 )
-                joints.write(hg.encode_lowstate(now, build=G1_29))
+                joints.write(dds_lowlevel.encode_lowstate(now, build=G1_29))
                 await asyncio.sleep(0.01)
 
         publishing = asyncio.create_task(publish())
-        client = DdsClient(f"dds://lo?domain={domain}", Target("lo", domain))
+        client = DdsClient(f"dds://lo?domain={domain}", DdsTarget("lo", domain))
         await client.open()
         with pytest.raises(NoAnswerError, match="'loco'") as caught:
             await client.call(rpc.GET_FSM)
@@ -419,7 +422,7 @@ def test_an_old_robot_is_told_by_the_names_it_has() -> None:
             await client.call(rpc.LIST_ACTIONS)
         with pytest.raises(NoAnswerError, match="'robot_state'"):
             await client.call(rpc.Call(rpc.ROBOT_STATE, 1003))
-        with pytest.raises(NoAnswerError, match=hg.OLD_ARM_SDK_TOPIC):
+        with pytest.raises(NoAnswerError, match=dds_lowlevel.OLD_ARM_SDK_TOPIC):
             await G1(client).play_track(raised())
         await client.close()
         publishing.cancel()
@@ -459,7 +462,7 @@ def test_garbage_on_a_topic_is_counted_and_does_no_harm() -> None:
     async def story(one: Rig, robot: G1) -> None:
         client = robot._port
         assert isinstance(client, DdsClient)
-        liar = Bus(Target("lo", free_domain()))
+        liar = Bus(DdsTarget("lo", free_domain()))
         liar.writer(rpc.ARM_STATE_TOPIC, dds_types.TEXT).write(cdr.encode_text("{]"))
         await asyncio.sleep(0.1)
         assert client.session.dropped["telemetry"] == 1
@@ -537,10 +540,12 @@ class Publisher:
     def __init__(self, build: Build, machine: int) -> None:
         self.domain = free_domain("publisher")
         self.commands: list[bytes] = []
-        self._bus = Bus(Target("lo", self.domain))
-        self._joints = self._bus.writer(hg.LOWSTATE_TOPIC, dds_types.LOWSTATE)
+        self._bus = Bus(DdsTarget("lo", self.domain))
+        self._joints = self._bus.writer(dds_lowlevel.LOWSTATE_TOPIC, dds_types.LOWSTATE)
         self._mode = self._bus.writer("rt/sportmodestate", dds_types.SPORT)
-        self._bus.reader(hg.ARM_SDK_TOPIC, dds_types.LOWCMD, self.commands.append, depth=10_000)
+        self._bus.reader(
+            dds_lowlevel.ARM_SDK_TOPIC, dds_types.LOWCMD, self.commands.append, depth=10_000
+        )
         self._state = RobotState(
             positions_rad=build.rest_rad, velocities_rad_s=(0.0,) * len(build.names)
         )
@@ -550,7 +555,7 @@ class Publisher:
     async def _publish(self) -> None:
         for tick in range(100_000):
             now = replace(self._state, time_us=tick * 10_000)
-            self._joints.write(hg.encode_lowstate(now, build=self._build))
+            self._joints.write(dds_lowlevel.encode_lowstate(now, build=self._build))
             self._mode.write(cdr.encode_mode(Mode.WALK))
             await asyncio.sleep(0.01)
 
@@ -564,7 +569,7 @@ async def beginning(
 ) -> tuple[DdsClient, list[bytes], Exception | None]:
     """Begin a stream to a robot of a build, end it, and return what came of it."""
     robot = Publisher(build, machine)
-    client = DdsClient("dds://lo", Target("lo", robot.domain, named))
+    client = DdsClient("dds://lo", DdsTarget("lo", robot.domain, named))
     await client.open()
     await asyncio.sleep(0.1)
     error: Exception | None = None
@@ -587,12 +592,12 @@ def test_every_build_is_streamed_to_by_its_own_slots_and_let_go_of(build: Build)
         client, commands, error = await beginning(build, machine)
         assert error is None
         assert client.build.name == build.name
-        told = [hg.decode_arm_command(data, build) for data in commands]
+        told = [dds_lowlevel.decode_arm_command(data, build) for data in commands]
         assert told[-1].weight == 0.0
         assert {command.mode_machine for command in told} == {machine}
         for data in commands:
-            motors = np.frombuffer(data, hg.LOWCMD, 1, 4)[0]["motors"]
-            for slot in range(hg.MOTORS):
+            motors = np.frombuffer(data, dds_lowlevel.LOWCMD, 1, 4)[0]["motors"]
+            for slot in range(dds_lowlevel.MOTORS):
                 assert build.owns(slot) or not (motors[slot]["q"] or motors[slot]["kp"])
 
     virtual.run(run())
@@ -617,19 +622,19 @@ def test_nothing_is_streamed_to_a_machine_that_is_not_what_it_should_be(
 
 def test_a_robot_that_does_not_tell_its_joints_can_be_asked_and_stopped() -> None:
     async def run() -> None:
-        bus = Bus(Target("lo", free_domain("silent")))
+        bus = Bus(DdsTarget("lo", free_domain("silent")))
         answers: dict[str, Outlet] = {}
 
         def answer(service: str, data: bytes) -> None:
             request = cdr.decode_request(data, service)
-            response = rpc.Response(service=service, api_id=request.api_id, id=request.id)
+            response = rpc.RpcResponse(service=service, api_id=request.api_id, id=request.id)
             answers[service].write(cdr.encode_response(response))
 
         for service in ("arm", "sport", "motion_switcher"):
             answers[service] = bus.writer(response_topic(service), dds_types.RESPONSE)
             take = partial(answer, service)
             bus.reader(request_topic(service), dds_types.REQUEST, take, depth=8)
-        client = DdsClient("dds://lo", Target("lo", bus.target.domain))
+        client = DdsClient("dds://lo", DdsTarget("lo", bus.target.domain))
         await client.open()
         assert await client.ask(StopMotion()) == Status()
         assert client.latest is None

@@ -18,7 +18,7 @@ import virtual
 from rote.carrier.discovery import (
     MAX_ROBOTS,
     Found,
-    Interface,
+    InterfaceAddress,
     Responder,
     Search,
     discover,
@@ -30,7 +30,7 @@ from rote.errors import BadRequestError, LinkError, MissingExtraError, StageTime
 from rote.wire import discovery as wire
 
 HERE = ("127.0.0.1",)
-LOOPBACK = Interface("lo", "127.0.0.1")
+LOOPBACK = InterfaceAddress("lo", "127.0.0.1")
 GROUP = wire.groups("g1")[0]
 
 
@@ -77,7 +77,7 @@ def serial() -> str:
 @asynccontextmanager
 async def robot(
     serial: str,
-    address_for: Callable[[Interface], str] = lambda interface: interface.address,
+    address_for: Callable[[InterfaceAddress], str] = lambda interface: interface.address,
     *,
     only_by_name: bool = False,
     announce: bool = False,
@@ -89,7 +89,7 @@ async def robot(
         address_for,
         only_by_name=only_by_name,
         announce=announce,
-        interfaces=[Interface("lo", address) for address in addresses],
+        interfaces=[InterfaceAddress("lo", address) for address in addresses],
         delay_s=delay_s,
     )
     try:
@@ -187,7 +187,7 @@ def test_a_robot_that_has_moved_comes_again(serial: str) -> None:
     async def story() -> None:
         said: list[str] = []
 
-        def address_for(interface: Interface) -> str:
+        def address_for(interface: InterfaceAddress) -> str:
             said.append(next(addresses, "10.0.0.2"))
             return said[-1]
 
@@ -324,7 +324,7 @@ def test_an_interface_that_cannot_be_used_does_not_stop_the_others(
         async with robot(serial):
             with Search(serials=(serial,), seconds=20.0) as search:
                 assert serial in [one.serial async for one in search]
-        assert Interface("gone0", "198.51.100.7") in search.troubles
+        assert InterfaceAddress("gone0", "198.51.100.7") in search.troubles
         assert LOOPBACK not in search.troubles
         with pytest.raises(LinkError, match="gone0") as caught:
             Search(addresses=("198.51.100.7",))

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from rote.carrier.http import Request, Response, Server, post
+from rote.carrier.http import HttpRequest, HttpResponse, Server, post
 from rote.errors import LinkError, RemoteProtocolError
 from rote.wire.signalling import MAX_BODY
 from webrtc_ends import Script, run, saying, serving
@@ -15,8 +15,8 @@ from webrtc_ends import Script, run, saying, serving
 OK = b"HTTP/1.1 200 OK\r\n"
 
 
-def ask(script: Script) -> Response:
-    async def story() -> Response:
+def ask(script: Script) -> HttpResponse:
+    async def story() -> HttpResponse:
         async with serving(script) as port:
             return await post("127.0.0.1", port, "/con_notify", b"")
 
@@ -39,7 +39,7 @@ def ask(script: Script) -> Response:
     ids=["whole", "in pieces", "chunked", "until it hangs up", "after a 100", "HTTP 1.0"],
 )
 def test_an_answer_is_read_however_it_is_framed(pieces: tuple[bytes, ...]) -> None:
-    assert ask(saying(*pieces)) == Response(200, b"hello")
+    assert ask(saying(*pieces)) == HttpResponse(200, b"hello")
 
 
 @pytest.mark.parametrize(
@@ -112,8 +112,8 @@ def test_an_address_of_ip_6_is_written_as_such() -> None:
 
 @asynccontextmanager
 async def echo() -> AsyncIterator[int]:
-    async def answer(request: Request) -> Response:
-        return Response(200, f"{request.method} {request.path} ".encode() + request.body)
+    async def answer(request: HttpRequest) -> HttpResponse:
+        return HttpResponse(200, f"{request.method} {request.path} ".encode() + request.body)
 
     server = Server(answer)
     await server.open("127.0.0.1", 0)
@@ -141,7 +141,9 @@ async def raw(port: int, *pieces: bytes) -> bytes:
 def test_a_request_is_answered() -> None:
     async def story() -> None:
         async with echo() as port:
-            assert await post("127.0.0.1", port, "/x", b"body") == Response(200, b"POST /x body")
+            assert await post("127.0.0.1", port, "/x", b"body") == HttpResponse(
+                200, b"POST /x body"
+            )
             got = await raw(port, b"GET /con_notify HTTP/1.1\r\n", b"Host: robot\r\n\r\n")
             assert got.startswith(b"HTTP/1.1 200")
             assert got.endswith(b"GET /con_notify ")
@@ -224,7 +226,7 @@ def test_a_port_that_is_taken_is_a_link_error_with_a_remedy() -> None:
     async def story() -> None:
         async with echo() as port:
             with pytest.raises(LinkError, match="cannot be used") as caught:
-                await Server(lambda _: asyncio.sleep(0, Response(200))).open("127.0.0.1", port)
+                await Server(lambda _: asyncio.sleep(0, HttpResponse(200))).open("127.0.0.1", port)
             assert "Another program" in caught.value.remedy
 
     run(story())
@@ -232,9 +234,9 @@ def test_a_port_that_is_taken_is_a_link_error_with_a_remedy() -> None:
 
 def test_a_server_that_closes_drops_whoever_is_waiting() -> None:
     async def story() -> None:
-        async def think(_: Request) -> Response:
+        async def think(_: HttpRequest) -> HttpResponse:
             await asyncio.sleep(5.0)
-            return Response(200)
+            return HttpResponse(200)
 
         server = Server(think)
         await server.open("127.0.0.1", 0)

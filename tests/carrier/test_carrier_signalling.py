@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rote import connect
-from rote.carrier.http import Request, Response
+from rote.carrier.http import HttpRequest, HttpResponse
 from rote.carrier.signalling import KEY_VARIABLE, exchange, find_key
 from rote.errors import BadRequestError, BusyError, StageError, StageTimeoutError
 from rote.paths import key_file
@@ -49,7 +49,9 @@ def signal(url: str, key: bytes | None = None) -> Awaitable[str]:
     return exchange(host, int(port), OFFER, key=key, limit_s=5.0, own_wifi=False)
 
 
-def seen_from(handler: Callable[[Request], Response], key: bytes | None = None) -> StageError:
+def seen_from(
+    handler: Callable[[HttpRequest], HttpResponse], key: bytes | None = None
+) -> StageError:
     """Return the error of signalling with a robot that answers by `handler`."""
 
     async def story() -> StageError:
@@ -231,25 +233,25 @@ SHORT_RSA = base64.b64decode(
     ids=lambda _: "notice",  # keys are random, and all workers must agree on the names
 )
 def test_a_notice_that_cannot_be_used_is_told_at_its_stage(body: bytes) -> None:
-    assert seen_from(lambda _: Response(200, body)).stage == "signal"
+    assert seen_from(lambda _: HttpResponse(200, body)).stage == "signal"
 
 
 def test_the_errors_of_a_notice_say_what_was_seen() -> None:
     def words(body: bytes) -> str:
-        return str(seen_from(lambda _: Response(200, body)))
+        return str(seen_from(lambda _: HttpResponse(200, body)))
 
     assert "data2 is 7" in words(notice(GOOD, data2=7))
     assert "not RSA" in words(notice(key_text(EC_DER)))
     assert "not RSA of 1024" in words(notice(key_text(SHORT_RSA)))
     assert "'K' stands for no digit" in words(notice(key_text(ROBOT_KEY.public, "IHLAGHRFKK")))
-    assert "404" in str(seen_from(lambda _: Response(404)))
+    assert "404" in str(seen_from(lambda _: HttpResponse(404)))
 
 
 @settings(max_examples=15)
 @given(st.binary(max_size=200), st.sampled_from([None, 1, 2, 3]))
 def test_any_data1_ends_in_a_named_stage(data: bytes, data2: int | None) -> None:
     body = notice(base64.b64encode(data).decode(), data2=data2)
-    error = seen_from(lambda _: Response(200, body), bytes.fromhex(KEY))
+    error = seen_from(lambda _: HttpResponse(200, body), bytes.fromhex(KEY))
     assert error.stage in {"signal", "key"}
 
 
@@ -258,7 +260,7 @@ def test_a_robots_own_key_that_is_missing_or_wrong_is_a_stage_of_its_own(key: st
     body = notice(sealed(GOOD, bytes.fromhex(KEY)), data2=3)
 
     async def story() -> None:
-        async with posts(lambda _: Response(200, body)) as url:
+        async with posts(lambda _: HttpResponse(200, body)) as url:
             error = await failure(url, key=key)
             assert isinstance(error, StageError)
             assert error.stage == "key"
@@ -270,13 +272,13 @@ def test_a_robots_own_key_that_is_missing_or_wrong_is_a_stage_of_its_own(key: st
 @pytest.mark.parametrize("exponent", [3, 17, 65537])
 def test_a_key_of_any_exponent_is_taken_to_the_path_it_came_with(exponent: int) -> None:
     der = rsa_der(exponent)
-    asked: list[Request] = []
+    asked: list[HttpRequest] = []
 
-    def robot(request: Request) -> Response:
+    def robot(request: HttpRequest) -> HttpResponse:
         asked.append(request)
         if request.path == wire.NOTICE_PATH:
-            return Response(200, notice(key_text(der), data2=1))
-        return Response(404)
+            return HttpResponse(200, notice(key_text(der), data2=1))
+        return HttpResponse(404)
 
     assert "404 for /con_ing_70753" in str(seen_from(robot))
     assert [request.path for request in asked] == ["/con_notify", "/con_ing_70753"]
@@ -287,13 +289,13 @@ def test_a_key_of_any_exponent_is_taken_to_the_path_it_came_with(exponent: int) 
 # ---- the answer ---------------------------------------------------------------------------------
 
 
-def answer_of(make: Callable[[str], bytes]) -> Callable[[Request], Response]:
+def answer_of(make: Callable[[str], bytes]) -> Callable[[HttpRequest], HttpResponse]:
     """Answer sealed offers with what `make` makes of the session key."""
 
-    def robot(request: Request) -> Response:
+    def robot(request: HttpRequest) -> HttpResponse:
         if request.path == wire.NOTICE_PATH:
-            return Response(200, good_notice())
-        return Response(200, make(wire.open_offer(request.body, ROBOT_KEY).session_key))
+            return HttpResponse(200, good_notice())
+        return HttpResponse(200, make(wire.open_offer(request.body, ROBOT_KEY).session_key))
 
     return robot
 
@@ -326,7 +328,7 @@ def test_an_answer_that_cannot_be_used_is_told_at_its_stage(make: Callable[[str]
 
 
 def test_an_answer_in_plain_text_is_no_answer() -> None:
-    plain = wire.encode_answer(wire.Answer(sdp="v=0"))
+    plain = wire.encode_answer(wire.SdpAnswer(sdp="v=0"))
     assert seen_from(answer_of(lambda _: plain)).stage == "signal"
 
 

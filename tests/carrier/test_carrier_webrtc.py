@@ -19,7 +19,7 @@ from rote import connect
 from rote.carrier import Carrier
 from rote.carrier.http import post
 from rote.carrier.signalling import exchange
-from rote.carrier.webrtc import AP_ADDRESS, ClientCarrier, Target, dial, read_url
+from rote.carrier.webrtc import AP_ADDRESS, ClientCarrier, WebRtcTarget, dial, read_url
 from rote.client.services import ServicesClient
 from rote.errors import BadRequestError, BusyError, StageError, StageTimeoutError
 from rote.model.g1 import G1_23, G1_29
@@ -48,20 +48,20 @@ from webrtc_ends import (
 @pytest.mark.parametrize(
     ("url", "target"),
     [
-        ("webrtc://192.168.123.161", Target(host="192.168.123.161")),
-        ("webrtc://robot.lan/", Target(host="robot.lan")),
-        ("webrtc://Robot:9991", Target(host="robot", port=9991)),
-        ("webrtc://[::1]:9991", Target(host="::1", port=9991)),
-        ("webrtc://ap", Target(host=AP_ADDRESS)),
-        ("webrtc://ap?media=1", Target(host=AP_ADDRESS, media=True)),
-        ("webrtc://robot?media=0", Target(host="robot")),
-        ("webrtc://E2100SIMULATED01", Target(serial="E2100SIMULATED01")),
-        ("webrtc://B42D2000XXXXXXXX?media=1", Target(serial="B42D2000XXXXXXXX", media=True)),
-        ("webrtc://robot?build=g1-23", Target(host="robot", build=G1_23)),
-        ("webrtc://ap?build=g1&media=1", Target(host=AP_ADDRESS, media=True, build=G1_29)),
+        ("webrtc://192.168.123.161", WebRtcTarget(host="192.168.123.161")),
+        ("webrtc://robot.lan/", WebRtcTarget(host="robot.lan")),
+        ("webrtc://Robot:9991", WebRtcTarget(host="robot", port=9991)),
+        ("webrtc://[::1]:9991", WebRtcTarget(host="::1", port=9991)),
+        ("webrtc://ap", WebRtcTarget(host=AP_ADDRESS)),
+        ("webrtc://ap?media=1", WebRtcTarget(host=AP_ADDRESS, media=True)),
+        ("webrtc://robot?media=0", WebRtcTarget(host="robot")),
+        ("webrtc://E2100SIMULATED01", WebRtcTarget(serial="E2100SIMULATED01")),
+        ("webrtc://B42D2000XXXXXXXX?media=1", WebRtcTarget(serial="B42D2000XXXXXXXX", media=True)),
+        ("webrtc://robot?build=g1-23", WebRtcTarget(host="robot", build=G1_23)),
+        ("webrtc://ap?build=g1&media=1", WebRtcTarget(host=AP_ADDRESS, media=True, build=G1_29)),
     ],
 )
-def test_an_address_says_which_robot_and_how(url: str, target: Target) -> None:
+def test_an_address_says_which_robot_and_how(url: str, target: WebRtcTarget) -> None:
     assert read_url(urlsplit(url)) == target
 
 
@@ -92,8 +92,8 @@ def test_a_build_that_is_not_there_is_refused_with_those_that_are() -> None:
 
 
 def test_a_robot_is_called_by_its_serial_or_its_address() -> None:
-    assert Target(serial="E2100SIMULATED01", host="x").name == "E2100SIMULATED01"
-    assert Target(host="192.168.12.1").name == "192.168.12.1"
+    assert WebRtcTarget(serial="E2100SIMULATED01", host="x").name == "E2100SIMULATED01"
+    assert WebRtcTarget(host="192.168.12.1").name == "192.168.12.1"
 
 
 # ---- stages -------------------------------------------------------------------------------------
@@ -396,7 +396,7 @@ def test_a_second_client_is_told_that_the_robot_is_busy_until_the_first_leaves()
     run(story())
 
 
-async def target_of(door: WebRtcDoor) -> Target:
+async def target_of(door: WebRtcDoor) -> WebRtcTarget:
     return read_url(urlsplit(door.url))
 
 
@@ -484,7 +484,7 @@ async def post_too_much(host: str, port: int) -> None:
         writer.close()
 
 
-async def notice_of(host: str, port: int) -> wire.Notice:
+async def notice_of(host: str, port: int) -> wire.ConnectNotice:
     return wire.open_notice((await post(host, port, wire.NOTICE_PATH, b"")).body)
 
 
@@ -505,7 +505,7 @@ async def post_rubbish_offers(host: str, port: int) -> None:
         head + line + secret + print_of + "a=max-message-size:much\r\n",
     ):
         notice = await notice_of(host, port)
-        body = wire.seal_offer(wire.Offer(sdp=text), notice.public_key, session_key)
+        body = wire.seal_offer(wire.SdpOffer(sdp=text), notice.public_key, session_key)
         await expect(400, host, port, notice.path, body)
     for body in (b"", b"{}", b"[]", b"\xff", b'{"data1":1,"data2":2}', b'{"data1":"","data2":""}'):
         await expect(400, host, port, (await notice_of(host, port)).path, body)
@@ -683,7 +683,7 @@ def test_a_listener_that_fails_is_reported_and_nobody_else_suffers() -> None:
             robot.on_topic("rt/x", fail)
             robot.on_topic("rt/x", lambda message: heard.append(message.data))
             await mode_read(robot)
-            one.say(channel.Message("rt/x", [1]))
+            one.say(channel.TopicMessage("rt/x", [1]))
             await asyncio.sleep(3.0)
             assert await mode_read(robot)
 

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from rote.carrier.discovery import Interface, interfaces, open_responder
+from rote.carrier.discovery import InterfaceAddress, interfaces, open_responder
 from rote.cli import main
 from rote.wire.discovery import REPLY_PORT, groups
 
@@ -32,7 +32,7 @@ def robot(
     serial: str,
     *,
     only_by_name: bool = False,
-    address_for: Callable[[Interface], str] = lambda interface: interface.address,
+    address_for: Callable[[InterfaceAddress], str] = lambda interface: interface.address,
 ) -> Iterator[None]:
     """A robot that can be found while the block runs, on a loop of its own."""
     ready, ended = threading.Event(), threading.Event()
@@ -72,7 +72,7 @@ def test_a_named_robot_is_told_as_json_as_soon_as_it_answers(
     assert set(document) == {"robots", "seconds"}
     assert document["seconds"] == 30.0
     found = next(one for one in document["robots"] if one["serial"] == serial)
-    here = Interface(found["interface"], found["address"])
+    here = InterfaceAddress(found["interface"], found["address"])
     assert here in interfaces()
     assert 0 <= found["after_s"] < 30
     assert found == {

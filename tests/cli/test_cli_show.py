@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from rote.cli import main, show
+from rote.cli import main, output
 from rote.findings import Finding, FindingKind, Severity
 from rote.messages import Keyframe
 from rote.paths import store_file
-from rote.robot.base import Actions, Preset, TaughtAction
+from rote.robot.api_values import Actions, Preset, TaughtAction
 from rote.sim.store import Store, StoredAction
 
 ODD = "[/b] [red]x :wave: [1]"
@@ -54,12 +54,12 @@ def test_what_was_taught_is_told_by_the_name_it_was_given(
 
 
 def test_what_a_robot_says_is_shown_as_it_is(capsys: pytest.CaptureFixture[str]) -> None:
-    out = show.console()
+    out = output.console()
     fault = f"a fault: {ODD}"
     finding = Finding(Severity.WARNING, fault, f"Mend {ODD}", kind=FindingKind.FAULT)
-    show.findings(out, [finding])
-    show.actions(out, Actions((Preset(1, ODD),), (TaughtAction(ODD, 1.0, 1),)))
-    show.joints(out, ("joint", "off"), [(ODD, "1")])
+    output.findings(out, [finding])
+    output.actions(out, Actions((Preset(1, ODD),), (TaughtAction(ODD, 1.0, 1),)))
+    output.joints(out, ("joint", "off"), [(ODD, "1")])
     shown = capsys.readouterr().out
     assert shown.count(ODD) == 5
     assert f"warning a fault: {ODD}\n" in shown
@@ -69,13 +69,13 @@ def test_what_goes_on_is_shown_as_it_is(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     screen = io.StringIO()
-    with show.bar(Console(file=screen, force_terminal=True, width=200), f"to {ODD}") as move:
+    with output.bar(Console(file=screen, force_terminal=True, width=200), f"to {ODD}") as move:
         move(0.5, f"at {ODD}")
     assert f"to {ODD}" in screen.getvalue()
     assert f"at {ODD}" in screen.getvalue()
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("COLUMNS", "200")
-    with show.waiting(f"performing {ODD}"):
+    with output.waiting(f"performing {ODD}"):
         pass
     assert f"performing {ODD}" in capsys.readouterr().err

@@ -24,7 +24,7 @@ from rote.client.a1 import sender as a1_sender
 from rote.client.a1.client import (
     KEPT_S,
     A1Client,
-    Target,
+    A1Target,
     damped,
     open_client,
     read_url,
@@ -57,16 +57,16 @@ DRIVE = MotorCmds.servo(q_rad=[0.0, 0.8, -1.6] * 4, kp_nm_rad=20.0, kd_nm_s_rad=
 @pytest.mark.parametrize(
     ("url", "target"),
     [
-        ("a1://dog", Target(host="dog", ports=(8082, 8007))),
-        ("a1://dog?dialect=3.2", Target(host="dog", ports=(8007,), dialect=Dialect.A1_3_2)),
-        ("a1://dog?dialect=go1", Target(host="dog", ports=(8082,), dialect=Dialect.GO1)),
-        ("a1://dog?level=low", Target(host="dog", ports=(8007,), level=Level.LOW)),
-        ("a1://dog:99?level=low", Target(host="dog", ports=(99,), level=Level.LOW)),
-        ("a1://dog?sender=loop", Target(host="dog", ports=(8082, 8007), isolated=False)),
-        ("a1://dog?local=8090", Target(host="dog", ports=(8082, 8007), local=8090)),
+        ("a1://dog", A1Target(host="dog", ports=(8082, 8007))),
+        ("a1://dog?dialect=3.2", A1Target(host="dog", ports=(8007,), dialect=Dialect.A1_3_2)),
+        ("a1://dog?dialect=go1", A1Target(host="dog", ports=(8082,), dialect=Dialect.GO1)),
+        ("a1://dog?level=low", A1Target(host="dog", ports=(8007,), level=Level.LOW)),
+        ("a1://dog:99?level=low", A1Target(host="dog", ports=(99,), level=Level.LOW)),
+        ("a1://dog?sender=loop", A1Target(host="dog", ports=(8082, 8007), isolated=False)),
+        ("a1://dog?local=8090", A1Target(host="dog", ports=(8082, 8007), local=8090)),
     ],
 )  # fmt: skip
-def test_a_url_says_where_and_how(url: str, target: Target) -> None:
+def test_a_url_says_where_and_how(url: str, target: A1Target) -> None:
     assert read_url(url) == target
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from rote import messages as m
 from rote.carrier import Link, Receiver
-from rote.client.channel_way import ChannelWay
+from rote.client.channel_connection import ChannelWay
 from rote.client.services import ServicesClient
 from rote.client.teaching import TeachingClient
 from rote.errors import BadRequestError, CautionError, NoAnswerError, RefusedError
@@ -52,7 +52,7 @@ class Odd(ScriptedRobot):
             self.answer(self.requests.pop(), **self._mode)
 
     async def publish(self, topic: str, data: object) -> None:
-        self.say(channel.Message(topic, data))
+        self.say(channel.TopicMessage(topic, data))
         await asyncio.sleep(0.01)
 
 

@@ -11,7 +11,7 @@ from rig import Rig, rig
 from rote import connect
 from rote.carrier import Carrier
 from rote.carrier.impair import Impairment
-from rote.client.channel_way import ChannelWay
+from rote.client.channel_connection import ChannelWay
 from rote.client.rpc import BACK_OFF_S, RpcConnection
 from rote.client.services import ServicesClient
 from rote.errors import LinkError, PeerLostError, RoteError, StageTimeoutError
@@ -311,7 +311,7 @@ def test_a_robot_that_leaves_as_soon_as_it_has_let_us_in_is_tried_again() -> Non
     class Leaving(Talking):
         def _hear(self, message: str | bytes) -> None:
             super()._hear(message)
-            if isinstance(self.heard[-1], rpc.Request):
+            if isinstance(self.heard[-1], rpc.RpcRequest):
                 self.leaving = asyncio.ensure_future(self.end.close())
 
     async def story() -> None:

@@ -14,18 +14,18 @@ import virtual
 from rig import rig
 from rote import connect
 from rote.carrier import Carrier
-from rote.client.channel_way import ChannelWay
+from rote.client.channel_connection import ChannelWay
 from rote.client.rpc import RpcConnection
 from rote.client.services import ServicesClient
 from rote.errors import BadRequestError, LinkError, NoAnswerError, PeerLostError, RefusedError
-from rote.session.rpc import Timing
+from rote.session.rpc import ChannelTiming
 from rote.wire import channel, rpc
 from webrtc_ends import ScriptedRobot, run
 
-Requests = list[rpc.Request]
+Requests = list[rpc.RpcRequest]
 
 
-async def opened(timing: Timing | None = None) -> tuple[RpcConnection, ScriptedRobot]:
+async def opened(timing: ChannelTiming | None = None) -> tuple[RpcConnection, ScriptedRobot]:
     robot = ScriptedRobot()
 
     async def dial() -> Carrier:
@@ -109,7 +109,7 @@ def test_answers_to_nobody_and_to_others_questions_are_counted_and_reach_nobody(
 
 def test_a_question_that_stays_unanswered_fails_at_its_limit_and_a_late_answer_is_nobodys() -> None:
     async def story() -> None:
-        port, robot = await opened(Timing(answer_s=3.0))
+        port, robot = await opened(ChannelTiming(answer_s=3.0))
         loop = asyncio.get_running_loop()
         began = loop.time()
         with pytest.raises(NoAnswerError, match="though it is there"):
@@ -168,7 +168,7 @@ def test_a_refusal_is_raised_with_the_robots_code_in_words(code: int) -> None:
 @given(st.lists(st.sampled_from(["right", "other", "twice", "never", "chunks"]), max_size=12))
 def test_whatever_a_robot_answers_nobody_gets_anothers_answer(ways: list[str]) -> None:
     async def story() -> None:
-        port, robot = await opened(Timing(answer_s=1.0))
+        port, robot = await opened(ChannelTiming(answer_s=1.0))
         names = [f"action {n}" for n in range(len(ways))]
         calls = [asyncio.create_task(port.call(rpc.delete_taught(name))) for name in names]
         await asyncio.sleep(0.1)
@@ -176,7 +176,7 @@ def test_whatever_a_robot_answers_nobody_gets_anothers_answer(ways: list[str]) -
             if way == "other":
                 robot.answer(request, api_id=rpc.ArmApi.PLAY_TAUGHT.value, data="other")
             elif way == "chunks":
-                whole = rpc.Response(
+                whole = rpc.RpcResponse(
                     service="arm", api_id=request.api_id, id=request.id, data=request.parameter
                 )
                 for part in channel.split(whole, 7)[::-1]:
@@ -186,7 +186,7 @@ def test_whatever_a_robot_answers_nobody_gets_anothers_answer(ways: list[str]) -
                     robot.answer(request)
         results = await asyncio.gather(*calls, return_exceptions=True)
         for name, way, result in zip(names, ways, results, strict=True):
-            if isinstance(result, rpc.Response):
+            if isinstance(result, rpc.RpcResponse):
                 assert json.loads(result.data) == {"action_name": name}
                 assert way not in {"never", "other"}
             else:
@@ -230,13 +230,13 @@ def test_a_topic_is_asked_for_once_however_many_listen_and_until_the_last_is_gon
             port.on_topic("rt/x", lambda message, who=who: heard.append((who, message.data)))  # type: ignore[misc]
             for who in "ab"
         ]
-        robot.say(channel.Message("rt/x", 1))
+        robot.say(channel.TopicMessage("rt/x", 1))
         await asyncio.sleep(0.1)
         forget[0]()
-        robot.say(channel.Message("rt/x", 2))
+        robot.say(channel.TopicMessage("rt/x", 2))
         await asyncio.sleep(0.1)
         forget[1]()
-        robot.say(channel.Message("rt/x", 3))
+        robot.say(channel.TopicMessage("rt/x", 3))
         await asyncio.sleep(0.1)
         assert heard == [("a", 1), ("b", 1), ("b", 2)]
         assert [topic.wanted for topic in robot.topics] == [True, False]
@@ -253,7 +253,7 @@ def test_who_stops_listening_twice_takes_nothing_from_others() -> None:
         forget()
         port.on_topic("rt/x", lambda message: heard.append(message.data))
         forget()
-        robot.say(channel.Message("rt/x", 1))
+        robot.say(channel.TopicMessage("rt/x", 1))
         await asyncio.sleep(0.1)
         assert heard == [1]
         await port.close()

@@ -14,7 +14,7 @@ from rote.model.family import (
     FixedMass,
     Joint,
     Modes,
-    Stream,
+    StreamFacts,
     Z,
     chain,
     left_and_right,
@@ -71,10 +71,10 @@ def test_a_slot_and_a_link_follow_from_index_and_name_where_nothing_is_said() ->
         ({"joints": (JOINTS[0], replace(JOINTS[1], name="left_pan_joint"))}, "one twice"),
         ({"joints": (JOINTS[0], replace(JOINTS[1], slot=3))}, "have one slot"),
         ({"taught": ("tail_joint",)}, "no joint 'tail_joint'"),
-        ({"streamed": ("tail_joint",), "stream": Stream()}, "no joint 'tail_joint'"),
+        ({"streamed": ("tail_joint",), "stream": StreamFacts()}, "no joint 'tail_joint'"),
         ({"rest": {"tail_joint": 0.5}}, "no joint 'tail_joint'"),
         ({"streamed": ("neck_joint",)}, "how to stream, and not what"),
-        ({"stream": Stream()}, "how to stream, and not what"),
+        ({"stream": StreamFacts()}, "how to stream, and not what"),
         ({"joints": (replace(JOINTS[0], lower_rad=1.0),)}, "limits that cannot be"),
         ({"joints": (replace(JOINTS[0], lower_rad=float("nan")),)}, "limits that cannot be"),
         ({"joints": (replace(JOINTS[0], velocity_rad_s=0.0),)}, "limits that cannot be"),
@@ -87,7 +87,7 @@ def test_a_build_that_contradicts_itself_is_refused(facts: dict[str, Any], why: 
 
 def test_a_build_owns_the_slots_of_its_joints_and_of_its_stream_s_weight() -> None:
     assert [slot for slot in range(35) if BUILD.owns(slot)] == [1, 3, 7]
-    streamed = replace(BUILD, streamed=("neck_joint",), stream=Stream(weight_slot=9))
+    streamed = replace(BUILD, streamed=("neck_joint",), stream=StreamFacts(weight_slot=9))
     assert [slot for slot in range(35) if streamed.owns(slot)] == [1, 3, 7, 9]
 
 

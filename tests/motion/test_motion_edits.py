@@ -14,10 +14,10 @@ from typer.testing import CliRunner
 from rote.cli import motion as motion_commands
 from rote.errors import BadRequestError
 from rote.motion import edits, files
-from rote.motion.edits import EDITS, SEVERAL, Edit, Kind, Parameter, Range
+from rote.motion.edits import EDITS, SEVERAL, Edit, Parameter, ParameterKind, Range
 from rote.motion.track import Track
 from rote.web import schemas
-from rote.web.edits import table
+from rote.web.edit_service import table
 
 DOCS = Path(__file__).parents[2] / "docs" / "motion.md"
 NAMES = ("left_elbow_joint", "right_elbow_joint")
@@ -115,7 +115,7 @@ def test_a_rows_function_takes_its_tracks_and_its_parameters(edit: Edit) -> None
 @pytest.mark.parametrize("edit", EDITS.values(), ids=lambda edit: edit.name)
 def test_defaults_and_sliders_lie_within_the_range(edit: Edit) -> None:
     for each in edit.parameters:
-        assert (each.range is not None) == (each.kind is Kind.NUMBER)
+        assert (each.range is not None) == (each.kind is ParameterKind.NUMBER)
         if each.range is None:
             continue
         for value in (each.default, *(each.slider or ())[:2]):

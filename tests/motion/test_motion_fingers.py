@@ -21,7 +21,7 @@ from rote.motion.plot import plot_track
 from rote.motion.preview import preview
 from rote.motion.retime import retime
 from rote.motion.track import Track
-from rote.motion.whose import build_of
+from rote.motion.track_build import build_of
 
 WORN = wearing(G1_29, DEX3)
 

@@ -11,7 +11,7 @@ from motion.motion_peers import wave
 from rote.errors import BadRequestError
 from rote.messages import Interpolation
 from rote.model.g1 import G1, G1_29, G1_REST_RAD, TAUGHT_JOINTS
-from rote.motion.hands import hand_error, levers_m
+from rote.motion.hand_error import hand_error, levers_m
 from rote.motion.interpolate import sample_keyframes
 from rote.motion.keyframes import MIN_HAND_MM, Compressed, compress_to_bound, compress_to_budget
 from rote.motion.kinematics import kinematics_of

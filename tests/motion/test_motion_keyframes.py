@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from motion.motion_peers import errors, greedy, uniform, visvalingam, wave
 from rote.errors import BadRequestError, UnsafeMotionError
 from rote.messages import Interpolation
+from rote.motion import keyframe_graph
 from rote.motion import keyframes as module
-from rote.motion import stretches
 from rote.motion.interpolate import sample_keyframes
 from rote.motion.keyframes import (
     ABSURD_RAD,
@@ -117,7 +117,7 @@ def test_small_pieces_of_work_give_the_same_keyframes(
 ) -> None:
     track = wave(1, duration_s=2.0, joints=4)
     whole = compress_to_bound(track, 0.03, how)
-    monkeypatch.setattr(stretches, "_CHUNK", 3000)
+    monkeypatch.setattr(keyframe_graph, "_CHUNK", 3000)
     pieces = compress_to_bound(track, 0.03, how)
     assert len(pieces.keyframes) == len(whole.keyframes)
     assert pieces.max_error_rad <= 0.03 + 1e-12
@@ -131,7 +131,7 @@ def test_a_long_track_gets_as_few_keyframes_as_a_short_one(
     track = wave(seed, duration_s=2.0, joints=5)
     for bound_rad in (0.01, 0.05, 0.2):
         short = compress_to_bound(track, bound_rad, how)
-        monkeypatch.setattr(stretches, "_LONG", 0)
+        monkeypatch.setattr(keyframe_graph, "_LONG", 0)
         long = compress_to_bound(track, bound_rad, how)
         monkeypatch.undo()
         assert len(long.keyframes) == len(short.keyframes)
@@ -147,14 +147,17 @@ def test_no_stretch_within_the_bound_is_ruled_out_by_its_block(
     random = np.random.default_rng(seed)
     times_s = np.cumsum(random.integers(1, 30, size)) / 1000.0
     values = np.cumsum(random.normal(0.0, 0.2, size))
-    blend = stretches.BLENDS[how]
-    allowed = stretches.open_blocks(times_s, values, blend, bound_rad)
+    blend = keyframe_graph.BLENDS[how]
+    allowed = keyframe_graph.open_blocks(times_s, values, blend, bound_rad)
     for first, last in itertools.combinations(range(size), 2):
         inner = slice(first, last + 1)
         u = (times_s[inner] - times_s[first]) / (times_s[last] - times_s[first])
         played = values[first] + blend.at(u) * (values[last] - values[first])
         if np.abs(played - values[inner]).max() <= bound_rad:
-            assert allowed[first // stretches._BLOCK, last // stretches._BLOCK], (first, last)
+            assert allowed[first // keyframe_graph._BLOCK, last // keyframe_graph._BLOCK], (
+                first,
+                last,
+            )
 
 
 @settings(max_examples=60, deadline=None)
@@ -174,8 +177,8 @@ def test_a_line_is_drawn_to_every_sample_that_it_may_go_to_and_to_no_other(
     parents = np.where(random.random(size) < 0.2, 0, -1)
     waiting = parents < 0
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(stretches, "_PANEL", panel)
-        reached = stretches.Lines(times_s, values, parents).draw(starts, bound_rad)
+        patch.setattr(keyframe_graph, "_PANEL", panel)
+        reached = keyframe_graph.LineSearch(times_s, values, parents).draw(starts, bound_rad)
     for end in range(size):
         allowed = []
         for start in starts[starts < end].tolist():

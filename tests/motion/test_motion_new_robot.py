@@ -21,9 +21,9 @@ from rote.motion.compare import compare
 from rote.motion.contact import ContactModel, contacts
 from rote.motion.figure import drawn_frames
 from rote.motion.figure_body import body_of, figure_of, sticks
-from rote.motion.files.document import variant_with
 from rote.motion.files.lerobot import export_lerobot
 from rote.motion.files.library import Library
+from rote.motion.files.metadata import variant_with
 from rote.motion.files.thumbnail import sketch, thumbnail
 from rote.motion.formats import FORMATS
 from rote.motion.keyframes import compress_to_bound
@@ -33,7 +33,7 @@ from rote.motion.plot import drawn_track
 from rote.motion.preview import preview
 from rote.motion.retime import retime
 from rote.motion.track import Track
-from rote.motion.whose import build_of, family_of
+from rote.motion.track_build import build_of, family_of
 from third_party import installed, package
 
 MOTION = Path(edit.__file__).parent

@@ -18,7 +18,7 @@ from rote.motion import edit, files
 from rote.motion.check import check
 from rote.motion.mirror import mirror
 from rote.motion.track import Track
-from rote.motion.whose import a_robot, build_of, build_with, family_of, joints_of
+from rote.motion.track_build import a_robot, build_of, build_with, family_of, joints_of
 from third_party import installed, package
 
 CLAWS = ("left_claw_0_joint", "left_claw_1_joint", "right_claw_0_joint", "right_claw_1_joint")

@@ -11,7 +11,7 @@ from rote.model.family import (
     Family,
     Grade,
     Joint,
-    Stream,
+    StreamFacts,
     Vector,
     X,
     Z,
@@ -58,7 +58,7 @@ TRIPOD = Family(
             streamed=NAMES,
             rest={"left_paw_joint": 0.1, "right_paw_joint": 0.1},
             machines=(77,),
-            stream=Stream(),
+            stream=StreamFacts(),
         ),
         Build(
             name="tripod-2",

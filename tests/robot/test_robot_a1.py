@@ -36,7 +36,7 @@ from rote.robot.a1 import commands as a1_words
 from rote.robot.a1 import motion as a1_motion
 from rote.robot.a1.commands import Gait
 from rote.robot.a1.robot import mode_words
-from rote.robot.a1.safety import Limits, Safety
+from rote.robot.a1.safety import A1SafetyLimits, Safety
 from rote.session.a1 import Level
 from rote.sim.a1.simulator import A1Simulator
 from rote.wire.a1.motors import LEG_MOTORS, MotorCmds
@@ -383,7 +383,7 @@ def test_a_blocked_control_function_ends_in_damping_within_20_ms() -> None:
 def test_legs_are_soft_while_taught_and_what_was_shown_is_played(tmp_path: Path) -> None:
     async def main() -> None:
         library = Library(tmp_path)
-        safety = Safety(limits=Limits(margin_rad=0.0))
+        safety = Safety(limits=A1SafetyLimits(margin_rad=0.0))
         async with pair(Level.LOW, start="hung", safety=safety) as (world, _, robot):
             await asyncio.sleep(1.0)
             world.attach(Hand(np.array(robot.status().joints_rad)))
@@ -692,7 +692,7 @@ def is_beyond(track: Track, speed: float) -> bool:
 def test_a_gap_a_pose_or_a_speed_beyond_the_limits_is_refused_and_nothing_else(
     track: Track, speed: float
 ) -> None:
-    unguarded = Safety(limits=Limits(margin_rad=None))
+    unguarded = Safety(limits=A1SafetyLimits(margin_rad=None))
     if is_beyond(track, speed):
         with pytest.raises(UnsafeMotionError):
             a1_motion.check_track(track, unguarded, speed)
@@ -703,7 +703,7 @@ def test_a_gap_a_pose_or_a_speed_beyond_the_limits_is_refused_and_nothing_else(
 def test_a_speed_or_a_length_out_of_range_is_refused() -> None:
     with pytest.raises(BadRequestError, match="speed"):
         a1_motion.check_track(swing(), Safety(), 5.0)
-    a1_motion.check_track(with_joint(0, 0.75), Safety(limits=Limits(margin_rad=None)))
+    a1_motion.check_track(with_joint(0, 0.75), Safety(limits=A1SafetyLimits(margin_rad=None)))
 
 
 def test_a_clock_that_does_not_count_microseconds_is_measured_by_ours() -> None:

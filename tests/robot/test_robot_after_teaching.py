@@ -12,7 +12,7 @@ from rote import messages as m
 from rote.cli.wording import worded
 from rote.errors import CautionError, NotBegunError, NotSavedError, RefusedError
 from rote.messages import Phase
-from rote.robot.base import Waiting, Waits
+from rote.robot.api_values import Waiting, Waits
 from rote.robot.g1 import G1
 from rote.robot.take import Lack, Take
 

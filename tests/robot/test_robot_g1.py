@@ -5,7 +5,7 @@ from collections.abc import Callable
 import virtual
 from rig import Pipe
 from rote.carrier import Carrier
-from rote.client.channel_way import ChannelWay
+from rote.client.channel_connection import ChannelWay
 from rote.client.services import ServicesClient
 from rote.robot.g1 import G1
 from rote.sim.server import Simulator

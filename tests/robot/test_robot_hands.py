@@ -14,7 +14,7 @@ pytest.importorskip("cyclonedds")
 import virtual
 from rig import DDS_HZ, free_domain, rig
 from rote.carrier import dds_types
-from rote.carrier.dds import Bus, Target
+from rote.carrier.dds import Bus, DdsTarget
 from rote.carrier.impair import Impairment
 from rote.connection import connect
 from rote.errors import (
@@ -36,7 +36,7 @@ from rote.sim.dds import DdsDoor
 from rote.sim.server import Simulator
 from rote.sim.store import Store
 from rote.sim.world import World
-from rote.wire import hands
+from rote.wire import dds_hands
 
 FINGERS = (*DEX3_LEFT.names, *DEX3_RIGHT.names)
 Story = Callable[[DdsDoor, G1], Awaitable[None]]
@@ -83,9 +83,9 @@ class Overheard:
     """All commands to the hands, as anybody in the domain can hear them."""
 
     def __init__(self) -> None:
-        self.commands: dict[str, list[hands.HandCommand]] = {"left": [], "right": []}
+        self.commands: dict[str, list[dds_hands.HandCommand]] = {"left": [], "right": []}
         self.times_s: list[float] = []
-        self._bus = Bus(Target("lo", free_domain()))
+        self._bus = Bus(DdsTarget("lo", free_domain()))
         for hand in DEX3:
             self._bus.reader(
                 hand.command_topic,
@@ -95,7 +95,7 @@ class Overheard:
             )
 
     def _take(self, hand: Hand, data: bytes) -> None:
-        self.commands[hand.side].append(hands.decode_command(data, hand))
+        self.commands[hand.side].append(dds_hands.decode_command(data, hand))
         self.times_s.append(asyncio.get_running_loop().time())
 
     def places(self, side: str) -> Array:
@@ -178,12 +178,12 @@ def test_a_hand_that_is_heard_only_later_joins_the_states_and_no_take_that_has_b
     async def story(door: DdsDoor, robot: G1) -> None:
         bus = Bus(door.target)
         outlet = bus.writer(DEX3_LEFT.state_topic, dds_types.HAND_STATE)
-        reading = hands.HandReading((0.25, 0.25, 0.25, -0.25, -0.25, -0.25, -0.25), (0.0,) * 7,
+        reading = dds_hands.HandReading((0.25, 0.25, 0.25, -0.25, -0.25, -0.25, -0.25), (0.0,) * 7,
                                     (30.0,) * 7)  # fmt: skip
         async with robot.teach("arms") as take:
             await asyncio.sleep(1.0)
             for _ in range(20):
-                outlet.write(hands.encode_state(reading, DEX3_LEFT))
+                outlet.write(dds_hands.encode_state(reading, DEX3_LEFT))
                 await asyncio.sleep(0.05)
         assert take.track.names == G1_29.names
         assert take.track.duration_s > 1.5
@@ -226,9 +226,9 @@ def test_garbage_on_a_hand_s_topic_is_counted_and_does_no_harm() -> None:
     async def story(door: DdsDoor, robot: G1) -> None:
         bus = Bus(door.target)
         outlet = bus.writer(DEX3_LEFT.state_topic, dds_types.HAND_STATE)
-        reading = hands.HandReading((float("nan"),) * 7, (0.0,) * 7, (0.0,) * 7)
+        reading = dds_hands.HandReading((float("nan"),) * 7, (0.0,) * 7, (0.0,) * 7)
         await asyncio.sleep(0.2)
-        outlet.write(hands.encode_state(reading, DEX3_LEFT))
+        outlet.write(dds_hands.encode_state(reading, DEX3_LEFT))
         await asyncio.sleep(0.2)
         state = await anext(robot.states())
         assert np.isfinite(state.positions_rad).all()
@@ -356,7 +356,7 @@ def test_a_hand_relaxes_by_itself_when_whoever_moved_it_is_gone_without_a_word()
             outlet = bus.writer(DEX3_LEFT.command_topic, dds_types.HAND_COMMAND)
             await asyncio.sleep(0.3)
             for _ in range(30):
-                outlet.write(hands.encode_command([0.3] * 3 + [-0.3] * 4, 1.0, hand=DEX3_LEFT))
+                outlet.write(dds_hands.encode_command([0.3] * 3 + [-0.3] * 4, 1.0, hand=DEX3_LEFT))
                 await asyncio.sleep(0.02)
             relaxed = [door.fingers[0].relaxed]
             bus.close()
@@ -414,9 +414,9 @@ def test_a_hand_that_reports_and_obeys_nobody_is_refused_when_the_stream_begins(
     async def story(door: DdsDoor, robot: G1) -> None:
         bus = Bus(door.target)
         outlet = bus.writer(DEX3_LEFT.state_topic, dds_types.HAND_STATE)
-        reading = hands.HandReading((0.0,) * 7, (0.0,) * 7, (30.0,) * 7)
+        reading = dds_hands.HandReading((0.0,) * 7, (0.0,) * 7, (30.0,) * 7)
         for _ in range(10):
-            outlet.write(hands.encode_state(reading, DEX3_LEFT))
+            outlet.write(dds_hands.encode_state(reading, DEX3_LEFT))
             await asyncio.sleep(0.02)
         with pytest.raises(NoAnswerError, match="nobody obeys rt/dex3/left/cmd"):
             await robot.play_track(grasping(1.0, DEX3_LEFT.names, 0.3), hands=True)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import virtual
 from a1_rig import pair
 from rote.errors import PeerLostError, ProtectionError
-from rote.robot.listening import MAX_WAITING, arriving
+from rote.robot.state_feed import MAX_WAITING, arriving
 from rote.session.a1 import Level
 
 LOST = PeerLostError("the robot was switched off")

@@ -7,7 +7,7 @@ import pytest
 from rote.findings import Severity
 from rote.messages import MAX_ACTIONS, Phase, RobotState
 from rote.model.g1 import G1, G1_29, Mode
-from rote.robot.base import Actions, ModeReport, TaughtAction
+from rote.robot.api_values import Actions, ModeReport, TaughtAction
 from rote.robot.preflight import findings
 
 HEALTHY = RobotState(

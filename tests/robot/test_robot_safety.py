@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rote.errors import BadRequestError, ProtectionError
-from rote.robot.a1.safety import Limits, Safety
+from rote.robot.a1.safety import A1SafetyLimits, Safety
 from rote.wire.a1.motors import (
     POSITION_OFF_RAD,
     VELOCITY_OFF_RAD_S,
@@ -90,7 +90,7 @@ def test_more_than_a_motor_can_do_is_refused() -> None:
         Safety().limit(MotorCmds.servo(tau_nm=40.0))
     with pytest.raises(BadRequestError, match="velocity of -22"):
         Safety().limit(MotorCmds.servo(dq_rad_s=-22.0))
-    free = Safety(limits=Limits(velocity_rad_s=None, torque_nm=None))
+    free = Safety(limits=A1SafetyLimits(velocity_rad_s=None, torque_nm=None))
     free.limit(MotorCmds.servo(tau_nm=40.0, dq_rad_s=-22.0))
 
 
@@ -129,11 +129,11 @@ def test_folded_legs_are_watched_from_when_they_have_come_up() -> None:
     safety.reset()
     safety.check(state(folded))
     assert tripped(Safety(from_folded=False), state(folded)) == "position"
-    Safety(limits=Limits(margin_rad=None), from_folded=False).check(state(folded))
+    Safety(limits=A1SafetyLimits(margin_rad=None), from_folded=False).check(state(folded))
 
 
 def test_the_power_protection_trips_at_the_sixth_state_over_the_limit() -> None:
-    safety = Safety(limits=Limits(power_level=1))
+    safety = Safety(limits=A1SafetyLimits(power_level=1))
     over, under = state(dq=1.0, tau=9.0), state(dq=1.0, tau=8.0)  # 108 W and 96 W
     for _ in range(5):
         safety.check(over)
@@ -143,7 +143,7 @@ def test_the_power_protection_trips_at_the_sixth_state_over_the_limit() -> None:
 
 
 def test_the_power_counter_stops_at_ten_and_at_none() -> None:
-    safety = Safety(limits=Limits(power_level=1))
+    safety = Safety(limits=A1SafetyLimits(power_level=1))
     over, under = state(dq=1.0, tau=9.0), state()
     for _ in range(100):
         safety.check(under)
@@ -158,7 +158,7 @@ def test_the_power_counter_stops_at_ten_and_at_none() -> None:
 
 
 def test_a_power_level_is_a_tenth_of_a_kilowatt() -> None:
-    safety = Safety(limits=Limits(power_level=2))
+    safety = Safety(limits=A1SafetyLimits(power_level=2))
     for _ in range(20):
         safety.check(state(dq=2.0, tau=8.0))  # 192 W
     for _ in range(5):
@@ -179,7 +179,7 @@ def test_a_power_level_is_a_tenth_of_a_kilowatt() -> None:
 )
 def test_what_the_makers_lacks_is_watched(told: LowState, protection: str) -> None:
     assert tripped(Safety(), told) == protection
-    off = Limits(velocity_rad_s=None, torque_nm=None, temperature_c=None, tilt_rad=None)
+    off = A1SafetyLimits(velocity_rad_s=None, torque_nm=None, temperature_c=None, tilt_rad=None)
     Safety(limits=off).check(told)
 
 
@@ -188,7 +188,7 @@ def test_an_old_state_trips() -> None:
     safety.check(state(), 0.05)
     assert tripped(safety, state(), 0.051) == "stale"
     assert tripped(safety, state(), math.nan) == "stale"
-    Safety(limits=Limits(stale_s=None, power_level=None)).check(state(), 99.0)
+    Safety(limits=A1SafetyLimits(stale_s=None, power_level=None)).check(state(), 99.0)
 
 
 def test_a_walking_controller_that_tells_no_motors_is_watched_for_tilt() -> None:
@@ -204,4 +204,4 @@ def test_a_walking_controller_that_tells_no_motors_is_watched_for_tilt() -> None
 )  # fmt: skip
 def test_limits_that_are_none_are_refused(limits: dict[str, float]) -> None:
     with pytest.raises(BadRequestError, match=next(iter(limits))):
-        Limits(**limits)  # type: ignore[arg-type]
+        A1SafetyLimits(**limits)  # type: ignore[arg-type]

@@ -7,7 +7,7 @@ import pytest
 from rote.errors import NoAnswerError, NotBegunError, TimeLimitError
 from rote.messages import Phase, RobotState
 from rote.model.g1 import G1_29
-from rote.robot.watching import BEGIN_S, ENDS_S, RESTS_S, SILENT_S, STILL_S, MotionWatch
+from rote.robot.motion_watch import BEGIN_S, ENDS_S, RESTS_S, SILENT_S, STILL_S, MotionWatch
 
 REST = RobotState(positions_rad=G1_29.rest_rad, velocities_rad_s=(0.0,) * 29, mode=500)
 ARM = G1_29.taught_columns[0]

@@ -17,7 +17,10 @@ from hypothesis.stateful import (
 from a1_samples import SAMPLES, sealed
 from rote.errors import BadRequestError, LocalProtocolError
 from rote.session.a1 import (
+    A1Reported,
     A1Session,
+    A1SessionState,
+    A1Timing,
     Commanded,
     Event,
     Jumped,
@@ -25,9 +28,6 @@ from rote.session.a1 import (
     Level,
     Mismatched,
     Recovered,
-    Reported,
-    State,
-    Timing,
     WentStale,
     neutral,
 )
@@ -42,7 +42,7 @@ START = 1000.0
 """When the tests begin. Not 0, because a real clock does not either."""
 OLD, MIDDLE, NEW, GO1 = Dialect.A1_3_2, Dialect.A1_3_3, Dialect.A1_3_3_4, Dialect.GO1
 LIMP = LowCmd(motors=MotorCmds.servo(kd_nm_s_rad=2.0, dq_rad_s=0.0))
-PERIOD = Timing().period_s
+PERIOD = A1Timing().period_s
 
 
 def client(level: Level = Level.LOW, dialect: Dialect | None = None) -> A1Session:
@@ -71,7 +71,7 @@ def met(level: Level = Level.LOW, dialect: Dialect = NEW, tick: int = 0) -> A1Se
     return session
 
 
-def phase(session: A1Session) -> State:
+def phase(session: A1Session) -> A1SessionState:
     return session.state
 
 
@@ -100,9 +100,9 @@ def test_a_client_learns_the_dialect_from_the_first_state(
     session.receive(state_of(level, dialect), START)
     first, second = session.events()
     assert first == Learned(learned)
-    assert isinstance(second, Reported)
+    assert isinstance(second, A1Reported)
     assert session.dialect is dialect
-    assert phase(session) is State.LIVE
+    assert phase(session) is A1SessionState.LIVE
 
 
 @pytest.mark.parametrize("level", Level)
@@ -179,7 +179,7 @@ def test_a_client_goes_stale_and_recovers() -> None:
     (event,) = session.events()
     assert isinstance(event, WentStale)
     assert event.silence_s == pytest.approx(0.051)
-    assert phase(session) is State.STALE
+    assert phase(session) is A1SessionState.STALE
     session.command(LIMP, START + 0.06)
     assert session.outgoing()[-1] == wire.encode(LIMP, NEW), "a stale robot is still commanded"
     session.tick(START + 0.07)
@@ -188,8 +188,8 @@ def test_a_client_goes_stale_and_recovers() -> None:
     first, second = session.events()
     assert isinstance(first, Recovered)
     assert first.silence_s == pytest.approx(0.08)
-    assert isinstance(second, Reported)
-    assert phase(session) is State.LIVE
+    assert isinstance(second, A1Reported)
+    assert phase(session) is A1SessionState.LIVE
 
 
 def test_a_silent_robot_is_lost_and_told_nothing_more() -> None:
@@ -198,7 +198,7 @@ def test_a_silent_robot_is_lost_and_told_nothing_more() -> None:
     session.outgoing()
     session.tick(START + 1.0)
     assert of_type(session, PeerLost) == [PeerLost(1.0)]
-    assert phase(session) is State.LOST
+    assert phase(session) is A1SessionState.LOST
     assert session.due == math.inf
     session.tick(START + 2.0)
     session.receive(state_of(Level.LOW, NEW), START + 2.0)
@@ -235,7 +235,7 @@ def test_closing_leaves_the_robot_at_rest(level: Level, dialect: Dialect) -> Non
     session.close()
     (said,) = session.outgoing()
     assert said == wire.encode(neutral(level, dialect), dialect)
-    assert phase(session) is State.CLOSED
+    assert phase(session) is A1SessionState.CLOSED
     assert not session.live
     seeking = client()
     seeking.outgoing()
@@ -261,7 +261,7 @@ def test_another_dialect_is_told_once_and_not_taken() -> None:
         session.receive(state_of(Level.HIGH, NEW), START)
     assert session.events() == [Mismatched((NEW,))]
     assert session.dropped["another dialect"] == 3
-    assert phase(session) is State.SEEKING
+    assert phase(session) is A1SessionState.SEEKING
     session.receive(state_of(Level.HIGH, OLD), START)
     assert of_type(session, Learned) == [Learned((OLD,))]
 
@@ -291,15 +291,15 @@ def after(session: A1Session, ticks: list[int]) -> list[Event]:
 
 
 def test_a_running_clock_is_no_jump() -> None:
-    assert all(isinstance(e, Reported) for e in after(met(tick=5000), [7000, 9000, 9000, 11_000]))
+    assert all(isinstance(e, A1Reported) for e in after(met(tick=5000), [7000, 9000, 9000, 11_000]))
     wrapping = after(met(tick=2**32 - 1000), [1000, 3000])
-    assert [type(event) for event in wrapping] == [Reported, Reported]
+    assert [type(event) for event in wrapping] == [A1Reported, A1Reported]
 
 
 def test_an_overtaken_state_is_not_taken() -> None:
     session = met(tick=5000)
     events = after(session, [9000, 7000, 11_000])
-    assert [type(event) for event in events] == [Reported, Reported]
+    assert [type(event) for event in events] == [A1Reported, A1Reported]
     assert session.dropped == {"overtaken": 1}
 
 
@@ -307,19 +307,19 @@ def test_a_clock_that_stays_behind_is_another_life() -> None:
     session = met(tick=90_000_000)
     events = after(session, [1000, 3000, 5000, 7000])
     assert events[0] == Jumped(90_000_000, 5000)
-    assert [type(event) for event in events] == [Jumped, Reported, Reported]
+    assert [type(event) for event in events] == [Jumped, A1Reported, A1Reported]
     assert session.dropped == {"overtaken": 2}
 
 
 def test_a_clock_that_leaps_ahead_is_told() -> None:
     events = after(met(tick=0), [2000, 2000 + 600_000])
-    assert [type(event) for event in events] == [Reported, Jumped, Reported]
+    assert [type(event) for event in events] == [A1Reported, Jumped, A1Reported]
 
 
 def test_a_dialect_without_a_clock_cannot_jump() -> None:
     session = met(Level.HIGH, MIDDLE)
     session.receive(state_of(Level.HIGH, MIDDLE), START + 0.01)
-    assert [type(event) for event in session.events()] == [Reported]
+    assert [type(event) for event in session.events()] == [A1Reported]
 
 
 # ---- the robot ----------------------------------------------------------------------------------
@@ -358,12 +358,12 @@ def test_a_robot_watches_for_commands_and_takes_the_next_client() -> None:
     assert of_type(session, Recovered)[0][0] == pytest.approx(0.1)
     session.tick(START + 1.1)
     assert of_type(session, PeerLost)[0][0] == pytest.approx(1.0)
-    assert phase(session) is State.NEW
+    assert phase(session) is A1SessionState.NEW
     assert not session.report(LowState())
     session.receive(wire.encode(LIMP, NEW), START + 9.0)
     assert session.report(LowState())
     session.close()
-    assert phase(session) is State.CLOSED
+    assert phase(session) is A1SessionState.CLOSED
 
 
 def test_a_robot_takes_only_its_own_dialect_and_level() -> None:
@@ -438,8 +438,8 @@ class BothEnds(RuleBasedStateMachine):
             assert not isinstance(event, Commanded)
             if isinstance(event, Learned):
                 assert self.dialect in event.dialects
-            if isinstance(event, Reported):
-                assert self.client.state is State.LIVE
+            if isinstance(event, A1Reported):
+                assert self.client.state is A1SessionState.LIVE
                 self.shown.append(event.state.tick)
         for event in self.robot.events():
             assert isinstance(event, Commanded | WentStale | Recovered | PeerLost | Mismatched)
@@ -483,7 +483,7 @@ class BothEnds(RuleBasedStateMachine):
 
     @rule()
     def command(self) -> None:
-        if self.client.state not in (State.LIVE, State.STALE):
+        if self.client.state not in (A1SessionState.LIVE, A1SessionState.STALE):
             return
         assert self.client.dialect is not None
         self.client.command(neutral(self.level, self.client.dialect), self.now)
@@ -491,7 +491,11 @@ class BothEnds(RuleBasedStateMachine):
 
     @invariant()
     def time_is_left(self) -> None:
-        if hasattr(self, "client") and self.client.live and self.client.state is not State.NEW:
+        if (
+            hasattr(self, "client")
+            and self.client.live
+            and self.client.state is not A1SessionState.NEW
+        ):
             assert self.client.due < math.inf
 
     @invariant()

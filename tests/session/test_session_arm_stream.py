@@ -12,7 +12,7 @@ from rote.messages import Phase, StreamPose
 from rote.model.dex3 import DEX3
 from rote.model.family import Build, numbered, wearing
 from rote.model.g1 import G1, G1_23, G1_29, G1_JOINTS, G1_REST_RAD, TAUGHT_JOINTS
-from rote.session.arm_stream import FADE_HZ, FADE_MAX_S, ArmStream, Setpoint
+from rote.session.arm_stream import FADE_HZ, FADE_MAX_S, ArmSetpoint, ArmStream
 
 UPPER_BODY = range(12, 29)
 HERE = tuple(n / 100 for n in range(29))
@@ -89,7 +89,7 @@ def test_the_further_from_rest_the_longer_it_takes() -> None:
 def test_a_stream_that_never_told_anything_fades_from_where_the_arms_are() -> None:
     faded = ArmStream(HERE, G1_29).fade()
     here = tuple(HERE[motor] for motor in UPPER_BODY)
-    assert set(faded) == {Setpoint(here, 0.0)}
+    assert set(faded) == {ArmSetpoint(here, 0.0)}
 
 
 def test_arms_that_long_do_not_follow_are_astray_and_those_that_lag_are_not() -> None:

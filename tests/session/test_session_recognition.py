@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rote.model.family import ZERO, BodyFacts, Build, Family, Joint, Modes, Stream, X
+from rote.model.family import ZERO, BodyFacts, Build, Family, Joint, Modes, StreamFacts, X
 from rote.model.g1 import G1, G1_23, G1_27, G1_29
 from rote.model.registry import build_named, families
 from rote.session.recognition import Identity, recognise
@@ -229,7 +229,7 @@ def test_a_weight_where_a_joint_is_stops_a_stream() -> None:
         family="g1",
         joints=G1_27.joints,
         streamed=G1_27.streamed,
-        stream=Stream(weight_slot=28),
+        stream=StreamFacts(weight_slot=28),
     )
     problem = identity(0, wanted=wrong).stream_problem()
     assert problem is not None

@@ -29,14 +29,14 @@ from rote.session.rpc import (
     MAX_TOPICS,
     REMEMBERED,
     TRANSITIONS,
-    Answered,
-    Asked,
+    ChannelInput,
+    ChannelState,
+    ChannelTiming,
     Event,
     Heard,
-    Input,
+    RequestAnswered,
+    RequestAsked,
     RpcSession,
-    State,
-    Timing,
 )
 from rote.session.teaching import Role
 from rote.wire import channel, rpc
@@ -48,15 +48,15 @@ from rote.wire.channel import (
     Faults,
     Heartbeat,
     Inner,
-    Media,
-    Message,
+    MediaRequest,
+    MediaTrack,
     Subscription,
-    Track,
+    TopicMessage,
     Unknown,
     Validation,
     Value,
 )
-from rote.wire.rpc import Request, Response
+from rote.wire.rpc import RpcRequest, RpcResponse
 
 START = 1000.0
 """When the tests begin. Not 0, because a real clock does not either."""
@@ -83,9 +83,9 @@ def hear(session: RpcSession, *values: Value, now: float = START) -> None:
         session.receive(channel.encode(value), now)
 
 
-def answer(request: Value, code: int = 0, data: str = "") -> Response:
-    assert isinstance(request, Request)
-    return Response(
+def answer(request: Value, code: int = 0, data: str = "") -> RpcResponse:
+    assert isinstance(request, RpcRequest)
+    return RpcResponse(
         service=request.service, api_id=request.api_id, id=request.id, code=code, data=data
     )
 
@@ -95,13 +95,13 @@ def idle(session: RpcSession) -> bool:
     return not session.outgoing() and not session.events()
 
 
-def new_client(timing: Timing | None = None, first_id: int = 1) -> RpcSession:
+def new_client(timing: ChannelTiming | None = None, first_id: int = 1) -> RpcSession:
     client = RpcSession(Role.CLIENT, timing=timing, first_id=first_id)
     client.open(START, unix_s=UNIX_S, utc_offset_s=-18_000)
     return client
 
 
-def ready_client(timing: Timing | None = None, first_id: int = 1) -> RpcSession:
+def ready_client(timing: ChannelTiming | None = None, first_id: int = 1) -> RpcSession:
     client = new_client(timing, first_id)
     hear(client, Validation(CHALLENGE), OK)
     client.outgoing()
@@ -163,12 +163,12 @@ def connected() -> Ends:
     return ends
 
 
-def asked(robot: RpcSession) -> list[Asked]:
-    return [event for event in robot.events() if isinstance(event, Asked)]
+def asked(robot: RpcSession) -> list[RequestAsked]:
+    return [event for event in robot.events() if isinstance(event, RequestAsked)]
 
 
-def answers(client: RpcSession) -> list[Answered]:
-    return [event for event in client.events() if isinstance(event, Answered)]
+def answers(client: RpcSession) -> list[RequestAnswered]:
+    return [event for event in client.events() if isinstance(event, RequestAnswered)]
 
 
 # ---- validation ---------------------------------------------------------------------------------
@@ -181,7 +181,7 @@ def test_challenge_answer_and_ok_make_both_ends_ready() -> None:
     assert idle(client)
     assert said(robot) == [Validation(CHALLENGE)]
     hear(client, Validation(CHALLENGE))
-    assert client.state is State.ANSWERED
+    assert client.state is ChannelState.ANSWERED
     assert said(client) == [ANSWER]
     assert client.challenge == robot.challenge == CHALLENGE
     hear(robot, ANSWER)
@@ -190,7 +190,7 @@ def test_challenge_answer_and_ok_make_both_ends_ready() -> None:
     hear(client, OK)
     assert client.events() == [Opened()]
     assert idle(client)
-    assert client.state is robot.state is State.READY
+    assert client.state is robot.state is ChannelState.READY
 
 
 def test_a_client_that_is_doubted_answers_the_last_challenge_again() -> None:
@@ -200,17 +200,17 @@ def test_a_client_that_is_doubted_answers_the_last_challenge_again() -> None:
     hear(client, NEEDED)
     assert said(client) == [ANSWER]
     hear(client, OK)
-    assert client.state is State.READY
+    assert client.state is ChannelState.READY
     hear(client, NEEDED)
     assert said(client) == [ANSWER]
-    assert client.state is State.READY
+    assert client.state is ChannelState.READY
 
 
 def test_a_client_that_is_challenged_again_answers_again_and_stays_ready() -> None:
     client = ready_client()
     hear(client, Validation("another"), OK)
     assert said(client) == [Validation(channel.answer_to("another"))]
-    assert client.state is State.READY
+    assert client.state is ChannelState.READY
     assert client.events() == []
 
 
@@ -231,7 +231,7 @@ def test_two_ends_that_cannot_agree_come_to_rest() -> None:
     hear(ends.client, Validation("what the robot never said"))
     ends.exchange()
     assert ends.robot.dropped["wrong answer"] == MAX_ANSWERS
-    assert ends.client.state is State.ANSWERED
+    assert ends.client.state is ChannelState.ANSWERED
     ends.wait(10)
     assert ends.client.events() == [PeerLost(5.0)]
 
@@ -240,7 +240,7 @@ def test_two_ends_that_cannot_agree_come_to_rest() -> None:
 def test_a_client_without_a_challenge_takes_neither_ok_nor_doubt(value: Value) -> None:
     client = new_client()
     hear(client, value)
-    assert client.state is State.OPEN
+    assert client.state is ChannelState.OPEN
     assert idle(client)
     assert client.dropped["validation out of turn"] == 1
 
@@ -249,7 +249,7 @@ def test_a_client_without_a_challenge_takes_neither_ok_nor_doubt(value: Value) -
 def test_a_robot_does_not_take_a_wrong_answer(wrong: str) -> None:
     robot = new_robot()
     hear(robot, Validation(wrong))
-    assert robot.state is State.OPEN
+    assert robot.state is ChannelState.OPEN
     assert said(robot) == [NEEDED]
     hear(robot, ANSWER)
     assert said(robot) == [OK]
@@ -261,16 +261,16 @@ def test_a_robot_says_ok_again_to_the_right_answer_and_opens_once() -> None:
     hear(robot, ANSWER, Validation("wrong"))
     assert said(robot) == [OK, NEEDED]
     assert robot.events() == []
-    assert robot.state is State.READY
+    assert robot.state is ChannelState.READY
 
 
 TO_ROBOT: list[Value] = [
     READ.request(1),
     Heartbeat("now", 1),
     Subscription("rt/x"),
-    Message("rt/x", 1),
+    TopicMessage("rt/x", 1),
     Inner({"req_type": "public_network_status"}),
-    Media(Track.VIDEO, wanted=True),
+    MediaRequest(MediaTrack.VIDEO, wanted=True),
     Unknown("levitate", {"type": "levitate"}),
 ]
 
@@ -288,7 +288,7 @@ def test_a_robot_takes_nothing_before_validation(value: Value) -> None:
 
 def test_a_client_hears_nothing_but_validation_before_validation() -> None:
     client = new_client()
-    hear(client, Message("rt/x"), Faults(Change.ALL), answer(READ.request(1)))
+    hear(client, TopicMessage("rt/x"), Faults(Change.ALL), answer(READ.request(1)))
     assert idle(client)
     assert client.dropped["before validation"] == 3
 
@@ -301,7 +301,7 @@ def test_connecting_is_given_up_after_connect_s() -> None:
     client.tick(START + 4.9)
     assert client.live
     client.tick(START + 5.0)
-    assert client.state is State.LOST
+    assert client.state is ChannelState.LOST
     assert client.events() == [PeerLost(5.0)]
 
 
@@ -326,15 +326,15 @@ def test_a_session_in_which_nothing_has_begun_waits_for_nothing(role: Role) -> N
     assert session.dropped.total() == 1
 
 
-@pytest.mark.parametrize(("state", "event"), list(itertools.product(State, Input)))
+@pytest.mark.parametrize(("state", "event"), list(itertools.product(ChannelState, ChannelInput)))
 def test_a_move_outside_the_table_is_refused_and_changes_nothing(
-    state: State, event: Input
+    state: ChannelState, event: ChannelInput
 ) -> None:
     session = RpcSession(Role.CLIENT)
     session.state = state
     assert session._move(event) == ((state, event) in TRANSITIONS)
     assert session.state is TRANSITIONS.get((state, event), state)
-    opens = session.state is State.READY and state is not State.READY
+    opens = session.state is ChannelState.READY and state is not ChannelState.READY
     assert session.events() == [Opened()] * opens
 
 
@@ -350,7 +350,7 @@ def test_a_request_is_answered_end_to_end() -> None:
     ends.robot.reply(event.token, 7401, '{"x":1}')
     ends.exchange()
     assert ends.client.events() == [
-        Answered(token, answer(event.request, code=7401, data='{"x":1}'))
+        RequestAnswered(token, answer(event.request, code=7401, data='{"x":1}'))
     ]
     assert idle(ends.client)
     assert idle(ends.robot)
@@ -372,7 +372,7 @@ def test_ids_are_counted_from_where_they_are_told_to(first_id: int) -> None:
     client = ready_client(first_id=first_id)
     tokens = [client.request(READ, START) for _ in range(3)]
     assert tokens == [first_id, first_id + 1, first_id + 2]
-    assert [value.id for value in said(client) if isinstance(value, Request)] == tokens
+    assert [value.id for value in said(client) if isinstance(value, RpcRequest)] == tokens
 
 
 @pytest.mark.parametrize("first_id", [-1, 2**62])
@@ -400,7 +400,7 @@ def test_an_answer_with_a_wrong_id_topic_or_api_id_answers_nothing(
     assert client.events() == []
     assert client.dropped["reply to nothing"] == 1
     hear(client, answer(request))
-    assert client.events() == [Answered(token, answer(request))]
+    assert client.events() == [RequestAnswered(token, answer(request))]
 
 
 def test_a_second_answer_is_dropped() -> None:
@@ -460,12 +460,12 @@ def test_a_time_limit_that_is_none_is_refused(limit_s: float) -> None:
 
 
 def test_the_limits_can_be_changed() -> None:
-    client = ready_client(Timing(answer_s=1.0, limits_s={("arm", 7106): 2.0}))
+    client = ready_client(ChannelTiming(answer_s=1.0, limits_s={("arm", 7106): 2.0}))
     client.request(rpc.execute_preset(27), START)
     assert client.due == START + 2.0
     client.request(rpc.play_taught("bow"), START)
     assert client.due == START + 1.0
-    assert Timing().limits_s == LIMITS_S
+    assert ChannelTiming().limits_s == LIMITS_S
 
 
 def test_an_answer_that_comes_before_the_tick_but_after_the_limit_is_late_all_the_same() -> None:
@@ -510,7 +510,7 @@ def test_nothing_can_be_asked_before_the_session_is_ready() -> None:
         with pytest.raises(LocalProtocolError):
             client.publish("rt/x", 1)
         with pytest.raises(LocalProtocolError):
-            client.send(Media(Track.VIDEO, wanted=True))
+            client.send(MediaRequest(MediaTrack.VIDEO, wanted=True))
         assert idle(client)
 
 
@@ -525,7 +525,7 @@ def test_each_end_does_only_what_is_its_own() -> None:
     with pytest.raises(LocalProtocolError, match="does not send"):
         client.send(Faults(Change.ALL))
     with pytest.raises(LocalProtocolError, match="does not send"):
-        robot.send(Media(Track.VIDEO, wanted=True))
+        robot.send(MediaRequest(MediaTrack.VIDEO, wanted=True))
     assert idle(client)
     assert idle(robot)
 
@@ -564,7 +564,7 @@ def test_an_answer_in_parts_is_put_together() -> None:
     client.tick(START + 1.5)
     assert client.outgoing() == []  # not asked again: it is on its way
     hear(client, second, now=START + 1.5)
-    assert client.events() == [Answered(token, answer(request, data="[[],[]]"))]
+    assert client.events() == [RequestAnswered(token, answer(request, data="[[],[]]"))]
     hear(client, first)
     assert client.dropped["reply to nothing"] == 1
 
@@ -649,13 +649,13 @@ def test_a_robot_silent_for_two_and_a_half_seconds_is_lost_and_all_calls_fail() 
     client.tick(START + 2.49)
     assert client.events() == []
     client.tick(START + 2.5)
-    assert client.state is State.LOST
+    assert client.state is ChannelState.LOST
     assert client.events() == [*(Unanswered(token, 2.5) for token in tokens), PeerLost(2.5)]
     assert client.due == float("inf")
 
 
 @pytest.mark.parametrize(
-    "value", [Heartbeat(), Message("rt/x"), Faults(Change.ALL), answer(READ.request(99))]
+    "value", [Heartbeat(), TopicMessage("rt/x"), Faults(Change.ALL), answer(READ.request(99))]
 )
 def test_whatever_is_heard_keeps_the_robot_from_being_lost(value: Value) -> None:
     client = ready_client()
@@ -671,7 +671,7 @@ def test_garbage_does_not_count_as_being_heard() -> None:
     client.receive("garbage", START + 2.4)
     client.receive(b"\xff", START + 2.4)
     client.tick(START + 2.5)
-    assert client.state is State.LOST
+    assert client.state is ChannelState.LOST
 
 
 def test_a_computer_that_slept_asks_before_it_calls_the_robot_lost() -> None:
@@ -706,13 +706,13 @@ def test_a_robot_that_falls_silent_between_heartbeats_is_lost_two_and_a_half_sec
     None
 ):
     client = ready_client()
-    hear(client, Message("rt/x"), now=START + 1.9)
+    hear(client, TopicMessage("rt/x"), now=START + 1.9)
     client.tick(START + 2.0)
     assert client.due == START + 4.0
     client.tick(START + 4.0)
     assert client.due == pytest.approx(START + 4.4)
     client.tick(START + 4.4)
-    assert client.state is State.LOST
+    assert client.state is ChannelState.LOST
 
 
 @pytest.mark.parametrize("make", [new_robot, ready_robot])
@@ -722,7 +722,7 @@ def test_a_client_silent_for_ten_seconds_is_lost(make: Callable[[], RpcSession])
     assert robot.live
     robot.tick(START + 10.0)
     assert robot.events() == [PeerLost(10.0)]
-    assert robot.state is State.LOST
+    assert robot.state is ChannelState.LOST
 
 
 def test_the_carrier_may_say_that_the_peer_is_gone() -> None:
@@ -731,7 +731,7 @@ def test_the_carrier_may_say_that_the_peer_is_gone() -> None:
     client.lose(START + 1)
     client.lose(START + 2)
     assert client.events() == [Unanswered(token, 1.0), PeerLost(1.0)]
-    assert client.state is State.LOST
+    assert client.state is ChannelState.LOST
 
 
 def test_a_probe_of_the_round_trip_is_sent_back() -> None:
@@ -778,7 +778,7 @@ def test_requests_that_share_an_id_are_told_apart_by_what_they_ask() -> None:
     assert [event.request for event in events] == [call.request(7) for call in others]
     for event in events:
         robot.reply(event.token, code=event.request.api_id)
-    assert [value.code for value in said(robot) if isinstance(value, Response)] == [
+    assert [value.code for value in said(robot) if isinstance(value, RpcResponse)] == [
         call.api_id for call in others
     ]
 
@@ -845,7 +845,7 @@ def test_whom_the_client_no_longer_hears_is_not_told() -> None:
 
 
 TO_CLIENT: list[Value] = [
-    Message("rt/x", {"a": 1}),
+    TopicMessage("rt/x", {"a": 1}),
     Faults(Change.ADDED, (Fault(1, 300, 16),)),
     Inner({"execution": "ok"}, answer=True),
     Complaint("something else"),
@@ -870,7 +870,7 @@ def test_a_robot_passes_on_what_is_not_its_business(value: Value) -> None:
 
 
 @pytest.mark.parametrize(
-    "value", [READ.request(1), Subscription("rt/x"), Media(Track.AUDIO, wanted=True)]
+    "value", [READ.request(1), Subscription("rt/x"), MediaRequest(MediaTrack.AUDIO, wanted=True)]
 )
 def test_a_client_drops_what_only_clients_say(value: Value) -> None:
     client = ready_client()
@@ -889,11 +889,11 @@ def test_a_robot_drops_what_only_robots_say(value: Value) -> None:
 
 def test_what_has_no_answer_is_sent_as_it_is() -> None:
     client, robot = ready_client(), ready_robot()
-    client.send(Media(Track.VIDEO, wanted=True))
+    client.send(MediaRequest(MediaTrack.VIDEO, wanted=True))
     client.publish("rt/wirelesscontroller", {"lx": 0})
     assert said(client) == [
-        Media(Track.VIDEO, wanted=True),
-        Message("rt/wirelesscontroller", {"lx": 0}),
+        MediaRequest(MediaTrack.VIDEO, wanted=True),
+        TopicMessage("rt/wirelesscontroller", {"lx": 0}),
     ]
     robot.send(Faults(Change.ALL))
     assert said(robot) == [Faults(Change.ALL)]
@@ -912,7 +912,7 @@ def test_a_robot_publishes_only_what_is_wanted_and_only_while_it_is() -> None:
     ends.robot.publish("rt/x", 2, b"\x01")
     ends.robot.publish("rt/y", 3)
     ends.exchange()
-    assert ends.client.events() == [Heard(Message("rt/x", 2, b"\x01"))]
+    assert ends.client.events() == [Heard(TopicMessage("rt/x", 2, b"\x01"))]
     ends.client.subscribe("rt/x", wanted=False)
     ends.exchange()
     ends.robot.publish("rt/x", 4)
@@ -994,7 +994,7 @@ def test_closing_fails_what_is_waiting_and_says_nothing_to_the_peer() -> None:
     client.close(START + 2)
     assert client.events() == [Unanswered(token, 1.0)]
     assert client.outgoing() == []
-    assert client.state is State.CLOSED
+    assert client.state is ChannelState.CLOSED
 
 
 # ---- anything at all ----------------------------------------------------------------------------
@@ -1043,7 +1043,7 @@ def test_three_hundred_requests_at_once_each_get_their_own_answer(seed: int) -> 
         lambda: rpc.CHECK_MODE,
     ]
     tokens = {client.request(rng.choice(calls)(), START): None for _ in range(300)}
-    requests = [value for value in said(client) if isinstance(value, Request)]
+    requests = [value for value in said(client) if isinstance(value, RpcRequest)]
     lost = set(rng.sample(sorted(tokens), 30))
     flying: list[Value] = []
     for request in requests:
@@ -1088,7 +1088,7 @@ class Crowd(RuleBasedStateMachine):
         self.down: list[str | bytes] = []
         self.waiting: set[int] = set()
         self.carried_out: dict[int, int] = {}
-        self.open: list[Asked] = []
+        self.open: list[RequestAsked] = []
 
     def settle(self) -> None:
         self.sound = False
@@ -1104,7 +1104,7 @@ class Crowd(RuleBasedStateMachine):
         self.sound = True
 
     def take(self, event: Event) -> None:
-        if isinstance(event, Answered):
+        if isinstance(event, RequestAnswered):
             assert event.response.data == f"answer to {event.token}"
             self.waiting.remove(event.token)
         elif isinstance(event, Unanswered):
@@ -1136,7 +1136,7 @@ class Crowd(RuleBasedStateMachine):
     @rule(which=st.integers(0, 99), by=st.integers(-3, 3).filter(bool))
     def forge(self, which: int, by: int) -> None:
         value = channel.decode(self.down[which % len(self.down)])
-        if isinstance(value, Response):
+        if isinstance(value, RpcResponse):
             for forged in (
                 dataclasses.replace(value, id=value.id + 1000 + by),
                 dataclasses.replace(value, api_id=value.api_id + by),
@@ -1161,7 +1161,7 @@ class Crowd(RuleBasedStateMachine):
     @rule(seconds=st.sampled_from([0.1, 0.5, 1.0]))
     def wait(self, seconds: float) -> None:
         self.ends.now += seconds
-        hear(self.ends.client, Message("rt/x"), now=self.ends.now)  # the robot is there
+        hear(self.ends.client, TopicMessage("rt/x"), now=self.ends.now)  # the robot is there
         hear(self.ends.robot, Heartbeat(), now=self.ends.now)
         self.ends.client.tick(self.ends.now)
         self.ends.robot.tick(self.ends.now)

@@ -31,15 +31,15 @@ from rote.session.events import (
     Requested,
     Unanswered,
 )
-from rote.session.memory import REMEMBERED
-from rote.session.stream import Told
+from rote.session.pose_stream import Told
+from rote.session.replay_cache import REMEMBERED
 from rote.session.teaching import (
     INITIALISATION,
     MAX_PENDING,
     Role,
-    State,
     TeachingSession,
-    Timing,
+    TeachingSessionState,
+    TeachingTiming,
 )
 from rote.wire import teaching as wire
 from rote.wire.teaching import CommandId, Frame, MessageType
@@ -161,7 +161,7 @@ class Ends:
         return token
 
 
-def connected(timing: Timing | None = None) -> Ends:
+def connected(timing: TeachingTiming | None = None) -> Ends:
     """Return both ends, initialised, with nothing left to send or to tell."""
     ends = Ends(
         client=TeachingSession(Role.CLIENT, timing=timing),
@@ -183,7 +183,7 @@ def ready_robot() -> TeachingSession:
     return robot
 
 
-def robot_in(state: State) -> TeachingSession:
+def robot_in(state: TeachingSessionState) -> TeachingSession:
     robot = TeachingSession(Role.ROBOT, now=START)
     for sequence, step in enumerate(STEPS[: int(state)]):
         robot.receive(asking(step, sequence), START)
@@ -214,7 +214,7 @@ def test_a_client_sends_each_step_only_after_the_one_before_was_answered() -> No
         client.receive(answering(command, sequence), START + 0.05)
     assert client.outgoing() == []
     assert client.events() == [Opened()]
-    assert client.state is State.READY
+    assert client.state is TeachingSessionState.READY
 
 
 def test_initialisation_ends_in_opened_on_both_ends_and_once() -> None:
@@ -222,7 +222,7 @@ def test_initialisation_ends_in_opened_on_both_ends_and_once() -> None:
     ends.client.open(ends.now)
     ends.exchange()
     assert ends.client.events() == ends.robot.events() == [Opened()]
-    assert ends.client.state is ends.robot.state is State.READY
+    assert ends.client.state is ends.robot.state is TeachingSessionState.READY
     ends.exchange()
     assert ends.client.events() == ends.robot.events() == []
 
@@ -239,14 +239,14 @@ def test_on_a_link_of_ten_milliseconds_the_four_steps_go_out_within_100_ms() -> 
         (answer,) = ends.robot.outgoing()
         ends.now += 0.010
         ends.client.receive(answer, ends.now)
-    assert ends.client.state is State.READY
+    assert ends.client.state is TeachingSessionState.READY
     assert sent_at[-1] - sent_at[0] <= 0.1
 
 
 @pytest.mark.parametrize("state", list(INITIALISATION))
 @pytest.mark.parametrize("message", OTHERS, ids=called)
 def test_a_robot_accepts_nothing_else_before_initialisation_is_over(
-    state: State, message: m.Command
+    state: TeachingSessionState, message: m.Command
 ) -> None:
     robot = robot_in(state)
     robot.receive(asking(message, 9), START)
@@ -255,9 +255,11 @@ def test_a_robot_accepts_nothing_else_before_initialisation_is_over(
     assert robot.state is state
 
 
-@pytest.mark.parametrize("state", [*INITIALISATION, State.READY])
+@pytest.mark.parametrize("state", [*INITIALISATION, TeachingSessionState.READY])
 @pytest.mark.parametrize("step", range(1, 4))
-def test_a_step_advances_only_when_it_is_the_next_one(state: State, step: int) -> None:
+def test_a_step_advances_only_when_it_is_the_next_one(
+    state: TeachingSessionState, step: int
+) -> None:
     robot = robot_in(state)
     robot.receive(asking(STEPS[step], 9), START)
     _, reply = only_reply(robot)
@@ -267,7 +269,9 @@ def test_a_step_advances_only_when_it_is_the_next_one(state: State, step: int) -
     else:  # the next one, or one that was said before
         assert reply == OK
         assert robot.state == max(state, step + 1)
-    assert robot.events() == ([Opened()] if step == 3 and state is State.SUBSCRIBED else [])
+    assert robot.events() == (
+        [Opened()] if step == 3 and state is TeachingSessionState.SUBSCRIBED else []
+    )
 
 
 def test_a_robot_takes_part_in_nothing_but_the_opening_when_new() -> None:
@@ -275,7 +279,7 @@ def test_a_robot_takes_part_in_nothing_but_the_opening_when_new() -> None:
     for sequence, step in enumerate(reversed(STEPS[1:])):
         robot.receive(asking(step, sequence), START)
         assert only_reply(robot) == (sequence, m.Status(m.Code.NOT_INITIALISED))
-    assert robot.state is State.NEW
+    assert robot.state is TeachingSessionState.NEW
     robot.report(robot_state())
     assert robot.outgoing() == []
 
@@ -312,11 +316,11 @@ def test_connecting_is_given_up_after_connect_s() -> None:
         assert client.events() == [], now
     client.tick(START + 5.0)
     assert client.events() == [PeerLost(5.0)]
-    assert client.state is State.LOST
+    assert client.state is TeachingSessionState.LOST
 
 
 def test_a_robot_that_appears_late_is_still_found_when_connect_s_is_longer_than_answer_s() -> None:
-    client = TeachingSession(Role.CLIENT, timing=Timing(connect_s=30.0))
+    client = TeachingSession(Role.CLIENT, timing=TeachingTiming(connect_s=30.0))
     client.open(START)
     for _ in dues(client, START + 20.0):
         assert set(commands_of(client.outgoing())) <= {CommandId.CONTROL_MODE}
@@ -343,7 +347,7 @@ def test_nothing_can_be_asked_before_the_session_is_ready() -> None:
         assert client.state is state
         with pytest.raises(LocalProtocolError, match=state.name):
             client.request(m.ListActions(), START)
-        if state is State.NEW:
+        if state is TeachingSessionState.NEW:
             client.open(START)
         (frame,) = frames_of(client.outgoing())
         client.receive(answering(frame.command, frame.sequence), START)
@@ -513,7 +517,7 @@ def test_a_reply_delivered_twice_is_told_once() -> None:
 
 
 def test_an_unanswered_request_is_repeated_with_the_same_bytes_and_growing_pauses() -> None:
-    ends = connected(Timing(robot_silence_s=60.0, heartbeat_s=60.0))
+    ends = connected(TeachingTiming(robot_silence_s=60.0, heartbeat_s=60.0))
     client = ends.client
     client.request(m.ListActions(), ends.now)
     (original,) = client.outgoing()
@@ -545,7 +549,7 @@ def test_an_answered_request_is_not_repeated() -> None:
 
 
 def test_a_request_that_stays_unanswered_is_given_up_after_answer_s() -> None:
-    ends = connected(Timing(robot_silence_s=60.0, heartbeat_s=60.0))
+    ends = connected(TeachingTiming(robot_silence_s=60.0, heartbeat_s=60.0))
     token = ends.client.request(m.ListActions(), ends.now)
     for now in dues(ends.client, ends.now + 7.999):
         assert ends.client.events() == [], now
@@ -555,11 +559,11 @@ def test_a_request_that_stays_unanswered_is_given_up_after_answer_s() -> None:
     assert given_up.token == token
     assert 8.0 <= given_up.waited_s <= 8.4
     assert last == [ends.now + given_up.waited_s]
-    assert ends.client.state is State.READY
+    assert ends.client.state is TeachingSessionState.READY
 
 
 def test_a_late_answer_to_a_request_that_was_given_up_is_dropped() -> None:
-    ends = connected(Timing(robot_silence_s=60.0))
+    ends = connected(TeachingTiming(robot_silence_s=60.0))
     token = ends.client.request(m.ListActions(), ends.now)
     list(dues(ends.client, ends.now + 9.0))
     ends.client.events()
@@ -621,7 +625,7 @@ def test_each_end_sends_a_heartbeat_every_four_and_a_half_seconds(end: str) -> N
 
 
 def test_a_client_sends_no_heartbeat_before_it_is_ready() -> None:
-    client = TeachingSession(Role.CLIENT, timing=Timing(connect_s=20.0))
+    client = TeachingSession(Role.CLIENT, timing=TeachingTiming(connect_s=20.0))
     client.open(START)
     for _ in dues(client, START + 7.0):
         assert set(commands_of(client.outgoing())) <= {CommandId.CONTROL_MODE}
@@ -651,7 +655,7 @@ def test_a_robot_silent_for_two_and_a_half_seconds_is_lost() -> None:
     ends.client.outgoing()
     ends.client.tick(ends.now + 2.5)
     assert ends.client.events() == [PeerLost(2.5)]
-    assert ends.client.state is State.LOST
+    assert ends.client.state is TeachingSessionState.LOST
     assert not ends.client._pending
     assert ends.client.due == float("inf")
     ends.client.tick(ends.now + 60.0)
@@ -665,7 +669,7 @@ def test_a_client_silent_for_thirteen_and_a_half_seconds_is_lost() -> None:
     assert ends.robot.events() == []
     ends.robot.tick(ends.now + 13.5)
     assert ends.robot.events() == [PeerLost(13.5)]
-    assert ends.robot.state is State.LOST
+    assert ends.robot.state is TeachingSessionState.LOST
 
 
 def test_garbage_does_not_count_as_being_heard() -> None:
@@ -1004,8 +1008,10 @@ def test_a_pose_that_was_repeated_or_overtaken_is_not_followed() -> None:
     assert ends.robot.dropped["stale pose"] == 4
 
 
-@pytest.mark.parametrize("state", [*INITIALISATION, State.READY])
-def test_a_pose_without_a_stream_starts_nothing_and_is_not_answered(state: State) -> None:
+@pytest.mark.parametrize("state", [*INITIALISATION, TeachingSessionState.READY])
+def test_a_pose_without_a_stream_starts_nothing_and_is_not_answered(
+    state: TeachingSessionState,
+) -> None:
     robot = robot_in(state)
     robot.receive(wire.encode_pose(pose(0), 3), START)
     assert idle(robot)
@@ -1154,7 +1160,7 @@ def test_a_late_duplicate_of_the_opening_does_not_reset_the_session(requests: in
     robot = ready_robot()
     flooded(robot, 4, 3 + requests)
     robot.receive(asking(m.TakeControl(), 0), START + 9.9)
-    assert robot.state is State.READY
+    assert robot.state is TeachingSessionState.READY
     assert robot.events() == []
     robot.receive(asking(m.ListActions(7), 4 + requests), START + 9.9)
     assert robot.events() == [Requested(4 + requests, m.ListActions(7))]
@@ -1165,15 +1171,15 @@ def test_a_release_ends_the_conversation_and_is_answered() -> None:
     robot.receive(asking(m.ReleaseControl(), 4), START)
     assert only_reply(robot) == (4, OK)
     assert robot.events() == [PeerLeft()]
-    assert robot.state is State.CLOSED
+    assert robot.state is TeachingSessionState.CLOSED
 
 
 # ---- what cannot be read ------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("state", [State.NEW, State.READY])
+@pytest.mark.parametrize("state", [TeachingSessionState.NEW, TeachingSessionState.READY])
 @pytest.mark.parametrize("command", [c for c in CommandId if c is not CommandId.NONE])
-def test_a_bad_payload_is_answered_so(command: CommandId, state: State) -> None:
+def test_a_bad_payload_is_answered_so(command: CommandId, state: TeachingSessionState) -> None:
     robot = robot_in(state)
     robot.receive(wire.encode(Frame(command=command, sequence=9, payload=b"bad")), START)
     assert only_reply(robot) == (9, m.Status(m.Code.BAD_PAYLOAD))
@@ -1296,10 +1302,10 @@ def test_a_client_may_change_its_subscription() -> None:
 
 
 @pytest.mark.parametrize("state", list(INITIALISATION))
-def test_a_robot_reports_only_to_who_has_subscribed(state: State) -> None:
+def test_a_robot_reports_only_to_who_has_subscribed(state: TeachingSessionState) -> None:
     robot = robot_in(state)
     robot.report(robot_state())
-    assert bool(robot.outgoing()) == (state is State.SUBSCRIBED)
+    assert bool(robot.outgoing()) == (state is TeachingSessionState.SUBSCRIBED)
 
 
 def test_the_frames_a_robot_sends_by_itself_are_numbered_from_0() -> None:
@@ -1318,10 +1324,10 @@ def test_closing_says_goodbye_and_the_robot_hears_it() -> None:
     ends.exchange()
     ends.robot.events()
     ends.client.close(ends.now)
-    assert ends.client.state is State.CLOSED
+    assert ends.client.state is TeachingSessionState.CLOSED
     ends.exchange()
     assert ends.robot.events() == [PeerLeft()]
-    assert ends.robot.state is State.CLOSED
+    assert ends.robot.state is TeachingSessionState.CLOSED
     ends.client.tick(ends.now + 100.0)
     assert idle(ends.client)
 
@@ -1395,7 +1401,7 @@ def test_a_robot_sends_no_late_answer_after_the_end(how: str) -> None:
 
 # ---- a bad link ---------------------------------------------------------------------------------
 
-PATIENT = Timing(
+PATIENT = TeachingTiming(
     connect_s=1e6, answer_s=1e6, robot_silence_s=1e6, client_silence_s=1e6, memory_s=1e7
 )
 """Nobody is given up: what is tested is who gets which answer, not when somebody loses patience."""
@@ -1605,7 +1611,7 @@ class Weather:
 def test_a_long_conversation_in_bad_weather_loses_and_confuses_nothing(seed: int) -> None:
     rng = random.Random(seed)
     weather = Weather(rng)
-    ends = connected(Timing(answer_s=60.0, memory_s=90.0))
+    ends = connected(TeachingTiming(answer_s=60.0, memory_s=90.0))
     ledger = Ledger()
     for step in range(12_000):
         ends.now += 0.01

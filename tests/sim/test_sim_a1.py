@@ -11,7 +11,7 @@ from rote.carrier import Link, open_link
 from rote.carrier.impair import Impairment
 from rote.errors import LinkError, LocalProtocolError
 from rote.model.a1 import A1_STAND_RAD
-from rote.session.a1 import A1Session, Jumped, Learned, Level, Reported, Timing
+from rote.session.a1 import A1Reported, A1Session, A1Timing, Jumped, Learned, Level
 from rote.session.events import PeerLost
 from rote.session.teaching import Role
 from rote.sim.a1.faults import parse_a1_fault
@@ -39,14 +39,14 @@ class Caller:
     """A client: the session's other role, on a socket."""
 
     def __init__(self, level: Level, dialect: Dialect | None) -> None:
-        timing = Timing(period_s=PERIOD_S, connect_s=1.0, lost_s=0.5)
+        timing = A1Timing(period_s=PERIOD_S, connect_s=1.0, lost_s=0.5)
         self.session = A1Session(Role.CLIENT, level, dialect=dialect, timing=timing)
         self.events: list[Any] = []
         self.link: Link | None = None
 
     @property
     def states(self) -> list[Any]:
-        return [event.state for event in self.events if isinstance(event, Reported)]
+        return [event.state for event in self.events if isinstance(event, A1Reported)]
 
     def heard(self, kind: type[Any]) -> list[Any]:
         return [event for event in self.events if isinstance(event, kind)]

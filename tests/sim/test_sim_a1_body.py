@@ -9,14 +9,14 @@ from hypothesis import strategies as st
 
 from rote.model.a1 import A1_JOINTS, A1_STAND_RAD, FOOT_M
 from rote.motion.track import Array
-from rote.sim.a1.body import LIMP, STEP_S, Body, Drive
+from rote.sim.a1.body import LIMP, STEP_S, Drive, QuadrupedBody
 from rote.sim.a1.legs import (
     A1_BUILD,
     GO1_BUILD,
     GRAVITY_M_S2,
     JOINTS,
     LEGS,
-    Build,
+    LegDimensions,
     foot_at,
     joints_for,
     quaternion,
@@ -27,7 +27,7 @@ BUILDS = pytest.mark.parametrize("build", [A1_BUILD, GO1_BUILD], ids=lambda buil
 ANGLES = st.lists(st.floats(0.0, 1.0), min_size=JOINTS, max_size=JOINTS)
 
 
-def spread(build: Build, shares: list[float]) -> list[float]:
+def spread(build: LegDimensions, shares: list[float]) -> list[float]:
     """Angles within the limits, by shares of the way from the lower to the upper."""
     spans = zip(build.lower_rad, build.upper_rad, shares, strict=True)
     return [low + share * (high - low) for low, high, share in spans]
@@ -64,7 +64,7 @@ def test_a_foot_is_where_the_description_of_the_robot_puts_it(shares: list[float
 @given(shares=ANGLES)
 @settings(max_examples=30)
 def test_a_foots_speed_and_torques_follow_from_where_it_is(
-    build: Build, shares: list[float]
+    build: LegDimensions, shares: list[float]
 ) -> None:
     angles, tiny = spread(build, shares)[:3], 1e-6
     foot = foot_at(build, 0, *angles)
@@ -88,7 +88,7 @@ def test_a_foots_speed_and_torques_follow_from_where_it_is(
 )
 @settings(max_examples=40)
 def test_the_joints_for_a_place_put_the_foot_there(
-    build: Build, place: tuple[float, float, float], leg: int
+    build: LegDimensions, place: tuple[float, float, float], leg: int
 ) -> None:
     x, y = build.under(leg)
     wanted = (x + place[0], y + place[1], place[2])
@@ -123,14 +123,16 @@ def servo(angles: tuple[float, ...], kp: float = 60.0, kd: float = 2.0) -> Drive
     return Drive(angles, zeros, (kp,) * JOINTS, (kd,) * JOINTS, zeros)
 
 
-def settle(body: Body, drive: Drive, seconds: float, now_s: float = 0.0) -> None:
+def settle(body: QuadrupedBody, drive: Drive, seconds: float, now_s: float = 0.0) -> None:
     for step in range(round(seconds / STEP_S)):
         body.step(now_s + step * STEP_S, drive)
 
 
 @BUILDS
-def test_a_robot_held_by_its_servos_stands_on_all_feet_with_its_weight(build: Build) -> None:
-    body = Body(build, A1_STAND_RAD)
+def test_a_robot_held_by_its_servos_stands_on_all_feet_with_its_weight(
+    build: LegDimensions,
+) -> None:
+    body = QuadrupedBody(build, A1_STAND_RAD)
     settle(body, servo(A1_STAND_RAD), 2.0)
     assert sum(body.foot_force_n) == pytest.approx(build.mass_kg * GRAVITY_M_S2, rel=0.02)
     assert min(body.foot_force_n) > 0.2 * build.mass_kg * GRAVITY_M_S2
@@ -143,7 +145,7 @@ def test_a_robot_held_by_its_servos_stands_on_all_feet_with_its_weight(build: Bu
 
 
 def test_limp_legs_let_the_trunk_sink_to_its_belly_slowly() -> None:
-    body = Body(A1_BUILD, A1_STAND_RAD)
+    body = QuadrupedBody(A1_BUILD, A1_STAND_RAD)
     settle(body, servo(A1_STAND_RAD), 1.0)
     fastest = 0.0
     for step in range(1500):
@@ -154,7 +156,7 @@ def test_limp_legs_let_the_trunk_sink_to_its_belly_slowly() -> None:
 
 
 def test_a_hung_robot_has_no_weight_on_its_feet_and_stays_where_it_is() -> None:
-    body = Body(A1_BUILD, A1_STAND_RAD, hung=True)
+    body = QuadrupedBody(A1_BUILD, A1_STAND_RAD, hung=True)
     settle(body, servo(A1_STAND_RAD), 1.0)
     assert body.foot_force_n == [0.0] * LEGS
     assert (body.x_m, body.y_m, body.heading_rad) == (0.0, 0.0, 0.0)
@@ -162,7 +164,7 @@ def test_a_hung_robot_has_no_weight_on_its_feet_and_stays_where_it_is() -> None:
 
 
 def test_feet_that_stand_and_push_back_take_the_trunk_forward() -> None:
-    body = Body(A1_BUILD, A1_STAND_RAD)
+    body = QuadrupedBody(A1_BUILD, A1_STAND_RAD)
     settle(body, servo(A1_STAND_RAD), 1.0)
     before = body.x_m
     back = [foot.x for foot in body.feet]
@@ -184,7 +186,7 @@ def test_feet_that_stand_and_push_back_take_the_trunk_forward() -> None:
 def test_no_gain_and_no_torque_makes_the_body_burst(
     kp: float, kd: float, wanted: float, torques: list[float]
 ) -> None:
-    body = Body(A1_BUILD, A1_STAND_RAD)
+    body = QuadrupedBody(A1_BUILD, A1_STAND_RAD)
     drive = Drive((wanted,) * JOINTS, (0.0,) * JOINTS, (kp,) * JOINTS, (kd,) * JOINTS, torques)
     settle(body, drive, 0.2)
     for joint in range(JOINTS):
@@ -197,7 +199,7 @@ def test_no_gain_and_no_torque_makes_the_body_burst(
 
 
 def test_a_stiff_servo_damps_out_what_a_soft_one_lets_swing() -> None:
-    body = Body(A1_BUILD, A1_STAND_RAD, hung=True)
+    body = QuadrupedBody(A1_BUILD, A1_STAND_RAD, hung=True)
     raised = (0.2, 0.3, -1.6) * LEGS
     settle(body, servo(raised, kp=1023.0, kd=2047.0), 0.5)
     slow = np.abs(np.array(body.q_rad) - raised).max()
@@ -220,7 +222,7 @@ class Pull:
 
 
 def test_a_hand_moves_a_soft_leg_lets_go_and_leaves_the_others_alone() -> None:
-    body = Body(A1_BUILD, A1_STAND_RAD, hung=True)
+    body = QuadrupedBody(A1_BUILD, A1_STAND_RAD, hung=True)
     body.attach(Pull(1, -0.2, 1.5))
     settle(body, LIMP, 1.4)
     assert body.q_rad[1] == pytest.approx(-0.2, abs=0.06)
@@ -231,7 +233,7 @@ def test_a_hand_moves_a_soft_leg_lets_go_and_leaves_the_others_alone() -> None:
 
 
 def test_a_hand_does_not_overpower_a_robot_that_holds_itself() -> None:
-    body = Body(A1_BUILD, A1_STAND_RAD, hung=True)
+    body = QuadrupedBody(A1_BUILD, A1_STAND_RAD, hung=True)
     body.attach(Pull(1, -0.5, 2.0))
     settle(body, servo(A1_STAND_RAD), 1.0)
     assert body.q_rad[1] == pytest.approx(A1_STAND_RAD[1], abs=0.05)

@@ -9,7 +9,7 @@ from rote import messages as m
 from rote.messages import Code
 from rote.model.g1 import Mode
 from rote.sim.behaviour import LOGGED, POLITE, RELEASE_S
-from rote.sim.services import Answer, Services
+from rote.sim.services import ServiceAnswer, Services
 from rote.sim.store import Store
 from rote.sim.world import World
 from rote.wire import rpc
@@ -32,7 +32,7 @@ def make() -> Iterator[MakeServices]:
         store.close()
 
 
-def ask(services: Services, call: rpc.Call) -> Answer:
+def ask(services: Services, call: rpc.Call) -> ServiceAnswer:
     return services.answer("app", call.request(1))
 
 
@@ -89,7 +89,7 @@ def test_a_play_begins_only_after_its_answer(make: MakeServices, seed: int) -> N
     services = make(seed=seed)
     store_one(services)
     before = services.world.body.setpoint_rad
-    assert ask(services, rpc.play_taught("mine")) == Answer(0, delay_s=ANSWER_S)
+    assert ask(services, rpc.play_taught("mine")) == ServiceAnswer(0, delay_s=ANSWER_S)
     waited_s = seconds_of(services, 0)
     assert ANSWER_S <= waited_s <= ANSWER_S + MAX_START_S + 0.02
     assert np.abs(services.world.body.setpoint_rad - before).max() < 1e-3, "it stood still so far"

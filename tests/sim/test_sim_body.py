@@ -11,7 +11,7 @@ from g1_29 import EFFORT_NM, LOWER_RAD, MAX_RAD_S, REST_RAD, UPPER_RAD, arm_weig
 from rote.model.g1 import G1_29, G1_JOINTS, HAND_COM_M, HAND_MASS_KG, LEFT_ARM, RIGHT_ARM
 from rote.motion.track import Array
 from rote.sim.arms import GRAVITY_M_S2
-from rote.sim.body import HAND_EVERY, HOLDING_CANCELS, SOFT_CANCELS, STEP_S, Body
+from rote.sim.body import HAND_EVERY, HOLDING_CANCELS, SOFT_CANCELS, STEP_S, SimBody
 
 ARMS = (*LEFT_ARM, *RIGHT_ARM)
 STILL = np.zeros(29)
@@ -41,7 +41,7 @@ class Puller:
 class Clock:
     """Steps a body and watches it: it never moves by a jump."""
 
-    def __init__(self, body: Body) -> None:
+    def __init__(self, body: SimBody) -> None:
         self.body = body
         self.steps = 0
         self.largest_move_rad = 0.0
@@ -61,12 +61,12 @@ class Clock:
 
 
 @pytest.fixture
-def body() -> Body:
-    return Body(G1_29)
+def body() -> SimBody:
+    return SimBody(G1_29)
 
 
 @pytest.fixture
-def clock(body: Body) -> Clock:
+def clock(body: SimBody) -> Clock:
     return Clock(body)
 
 
@@ -163,7 +163,7 @@ def test_one_arm_does_not_weigh_on_the_other() -> None:
 # ---- soft and holding ---------------------------------------------------------------------------
 
 
-def test_a_held_arm_sags_a_little_under_its_weight(body: Body, clock: Clock) -> None:
+def test_a_held_arm_sags_a_little_under_its_weight(body: SimBody, clock: Clock) -> None:
     clock.run(5.0, FORWARD)
     sag = body.positions_rad - FORWARD
     weight = arm_weight_nm(body.positions_rad[list(ARMS)])
@@ -176,7 +176,7 @@ def test_a_held_arm_sags_a_little_under_its_weight(body: Body, clock: Clock) -> 
     np.testing.assert_allclose(body.torques_nm[list(ARMS)], -weight, atol=0.02)
 
 
-def test_soft_arms_sink_far_further_than_held_ones(body: Body, clock: Clock) -> None:
+def test_soft_arms_sink_far_further_than_held_ones(body: SimBody, clock: Clock) -> None:
     clock.run(4.0, FORWARD)
     held = body.positions_rad.copy()
     body.soften(ARMS)
@@ -186,7 +186,7 @@ def test_soft_arms_sink_far_further_than_held_ones(body: Body, clock: Clock) -> 
     assert potential_energy(body.positions_rad) < potential_energy(held) - 1.0
 
 
-def test_soft_arms_sink_slowly(body: Body, clock: Clock) -> None:
+def test_soft_arms_sink_slowly(body: SimBody, clock: Clock) -> None:
     clock.run(4.0, FORWARD)
     body.soften(ARMS)
     for _ in range(200):
@@ -194,7 +194,7 @@ def test_soft_arms_sink_slowly(body: Body, clock: Clock) -> None:
         assert np.abs(body.speeds_rad_s).max() < 1.5
 
 
-def test_both_arms_sink_alike(body: Body, clock: Clock) -> None:
+def test_both_arms_sink_alike(body: SimBody, clock: Clock) -> None:
     clock.run(4.0, FORWARD)
     body.soften(ARMS)
     clock.run(2.0, FORWARD)
@@ -206,12 +206,12 @@ def test_the_controller_carries_more_of_a_soft_arm_than_of_a_held_one() -> None:
     assert 0 < HOLDING_CANCELS < SOFT_CANCELS < 1
 
 
-def test_legs_and_waist_do_not_sag(body: Body, clock: Clock) -> None:
+def test_legs_and_waist_do_not_sag(body: SimBody, clock: Clock) -> None:
     clock.run(3.0)
     np.testing.assert_allclose(body.positions_rad[:15], REST_RAD[:15], atol=1e-12)
 
 
-def test_softening_and_hardening_never_make_a_jump(body: Body, clock: Clock) -> None:
+def test_softening_and_hardening_never_make_a_jump(body: SimBody, clock: Clock) -> None:
     clock.run(2.0, FORWARD)
     clock.largest_move_rad = 0.0
     for _ in range(4):
@@ -226,7 +226,7 @@ def test_softening_and_hardening_never_make_a_jump(body: Body, clock: Clock) -> 
     assert clock.largest_move_rad < 0.004
 
 
-def test_softening_again_does_not_move_what_holds(body: Body, clock: Clock) -> None:
+def test_softening_again_does_not_move_what_holds(body: SimBody, clock: Clock) -> None:
     clock.run(0.1, FORWARD)
     setpoint = body.setpoint_rad
     body.soften(LEFT_ARM)
@@ -239,14 +239,14 @@ def test_softening_again_does_not_move_what_holds(body: Body, clock: Clock) -> N
     assert body.soft == ()
 
 
-def test_soft_joints_ignore_the_target(body: Body, clock: Clock) -> None:
+def test_soft_joints_ignore_the_target(body: SimBody, clock: Clock) -> None:
     body.soften((12,))
     clock.run(1.0, np.full(29, 0.3))
     assert body.positions_rad[12] == 0.0
     assert body.positions_rad[13] == pytest.approx(0.3, abs=1e-3)
 
 
-def test_soft_joints_ignore_the_speed_of_the_target(body: Body) -> None:
+def test_soft_joints_ignore_the_speed_of_the_target(body: SimBody) -> None:
     body.soften((12,))
     for step in range(50):
         body.step(step * STEP_S, REST_RAD, np.full(29, 2.0))
@@ -254,8 +254,8 @@ def test_soft_joints_ignore_the_speed_of_the_target(body: Body) -> None:
     assert body.positions_rad[13] > 0.01
 
 
-def test_softening_one_arm_changes_nothing_for_the_other(body: Body, clock: Clock) -> None:
-    alone = Body(G1_29)
+def test_softening_one_arm_changes_nothing_for_the_other(body: SimBody, clock: Clock) -> None:
+    alone = SimBody(G1_29)
     Clock(alone).run(1.0, FORWARD)
     body.soften(LEFT_ARM, cancels=0.0, damped=False)
     clock.run(1.0, FORWARD)
@@ -264,11 +264,13 @@ def test_softening_one_arm_changes_nothing_for_the_other(body: Body, clock: Cloc
     np.testing.assert_array_equal(body.torques_nm[right], alone.torques_nm[right])
 
 
-def test_damped_motors_brake_a_falling_arm_and_dead_ones_do_not(body: Body, clock: Clock) -> None:
+def test_damped_motors_brake_a_falling_arm_and_dead_ones_do_not(
+    body: SimBody, clock: Clock
+) -> None:
     clock.run(2.0, FORWARD)
     fastest = []
     for damped in (True, False):
-        falling = Body(G1_29)
+        falling = SimBody(G1_29)
         falling.positions_rad[:] = body.positions_rad
         falling.soften(tuple(range(29)), cancels=0.0, damped=damped)
         Clock(falling).run(0.2)
@@ -277,7 +279,7 @@ def test_damped_motors_brake_a_falling_arm_and_dead_ones_do_not(body: Body, cloc
     assert fastest[1] > 2 * fastest[0]
 
 
-def test_the_setpoint_given_out_is_a_copy(body: Body) -> None:
+def test_the_setpoint_given_out_is_a_copy(body: SimBody) -> None:
     body.setpoint_rad[:] = 9.0
     np.testing.assert_array_equal(body.setpoint_rad, REST_RAD)
 
@@ -285,7 +287,7 @@ def test_the_setpoint_given_out_is_a_copy(body: Body) -> None:
 # ---- limits -------------------------------------------------------------------------------------
 
 
-def test_the_setpoint_moves_no_faster_than_its_limit(body: Body) -> None:
+def test_the_setpoint_moves_no_faster_than_its_limit(body: SimBody) -> None:
     target = UPPER_RAD
     for step in range(200):
         before = body.setpoint_rad
@@ -303,7 +305,7 @@ def test_the_setpoint_limit_is_below_what_every_joint_can_do() -> None:
     assert MAX_RAD_S.max() == 12.0
 
 
-def test_no_motor_gives_more_than_its_torque(body: Body) -> None:
+def test_no_motor_gives_more_than_its_torque(body: SimBody) -> None:
     far = np.where(REST_RAD > (LOWER_RAD + UPPER_RAD) / 2, LOWER_RAD, UPPER_RAD)
     body.positions_rad[:] = far
     body.step(STEP_S, REST_RAD, STILL)
@@ -317,7 +319,7 @@ def test_no_motor_gives_more_than_its_torque(body: Body) -> None:
 
 @pytest.mark.parametrize("side", [LOWER_RAD, UPPER_RAD], ids=["lower", "upper"])
 def test_a_target_beyond_the_mechanical_stops_leaves_the_joints_at_them(
-    body: Body, side: Array
+    body: SimBody, side: Array
 ) -> None:
     beyond = side + 0.5 * np.sign(side - REST_RAD)
     for step in range(1500):
@@ -330,7 +332,7 @@ def test_a_target_beyond_the_mechanical_stops_leaves_the_joints_at_them(
 
 @pytest.mark.parametrize("far_rad", [-9.0, 9.0])
 def test_a_hand_cannot_push_a_joint_beyond_its_stop(
-    body: Body, clock: Clock, far_rad: float
+    body: SimBody, clock: Clock, far_rad: float
 ) -> None:
     body.soften(ARMS)
     body.attach(Puller(dict.fromkeys(ARMS, far_rad)), 0.0)
@@ -342,7 +344,7 @@ def test_a_hand_cannot_push_a_joint_beyond_its_stop(
 # ---- hands --------------------------------------------------------------------------------------
 
 
-def test_a_hand_brings_soft_joints_where_it_wants_them(body: Body, clock: Clock) -> None:
+def test_a_hand_brings_soft_joints_where_it_wants_them(body: SimBody, clock: Clock) -> None:
     body.soften(ARMS)
     body.attach(Puller({15: -1.0, 18: 0.4, 27: 0.5}), 0.0)
     clock.run(2.0)
@@ -350,8 +352,8 @@ def test_a_hand_brings_soft_joints_where_it_wants_them(body: Body, clock: Clock)
         assert body.positions_rad[joint] == pytest.approx(angle, abs=0.02)
 
 
-def test_a_hand_moves_soft_joints_only(body: Body, clock: Clock) -> None:
-    alone = Body(G1_29)
+def test_a_hand_moves_soft_joints_only(body: SimBody, clock: Clock) -> None:
+    alone = SimBody(G1_29)
     Clock(alone).run(1.0)
     body.attach(Puller(dict.fromkeys(range(29), 0.7)), 0.0)
     clock.run(1.0)
@@ -362,8 +364,8 @@ def test_a_hand_moves_soft_joints_only(body: Body, clock: Clock) -> None:
     assert body.positions_rad[24] == pytest.approx(0.0, abs=0.02)
 
 
-def test_a_hand_leaves_alone_the_joints_it_does_not_hold(body: Body, clock: Clock) -> None:
-    other = Body(G1_29)
+def test_a_hand_leaves_alone_the_joints_it_does_not_hold(body: SimBody, clock: Clock) -> None:
+    other = SimBody(G1_29)
     other.soften(ARMS)
     Clock(other).run(0.5)
     body.soften(ARMS)
@@ -376,7 +378,7 @@ def test_a_hand_leaves_alone_the_joints_it_does_not_hold(body: Body, clock: Cloc
 
 
 def test_a_hand_counts_time_from_when_it_took_hold_and_lets_go_for_good(
-    body: Body, clock: Clock
+    body: SimBody, clock: Clock
 ) -> None:
     body.soften(ARMS)
     clock.run(1.0)
@@ -391,7 +393,7 @@ def test_a_hand_counts_time_from_when_it_took_hold_and_lets_go_for_good(
     assert 0.5 < hand.asked_s[-1] <= 0.5 + HAND_EVERY * STEP_S + 1e-9
 
 
-def test_a_hand_can_be_taken_away(body: Body, clock: Clock) -> None:
+def test_a_hand_can_be_taken_away(body: SimBody, clock: Clock) -> None:
     body.soften(ARMS)
     hand = Puller({18: 0.2})
     body.attach(hand, 0.0)
@@ -406,7 +408,7 @@ def test_a_hand_can_be_taken_away(body: Body, clock: Clock) -> None:
 # ---- asleep -------------------------------------------------------------------------------------
 
 
-def test_a_body_that_stands_for_long_falls_asleep(body: Body, clock: Clock) -> None:
+def test_a_body_that_stands_for_long_falls_asleep(body: SimBody, clock: Clock) -> None:
     clock.run(1.0)
     speeds = body.speeds_rad_s.copy()
     clock.run(STEP_S)
@@ -419,15 +421,15 @@ def test_a_body_that_stands_for_long_falls_asleep(body: Body, clock: Clock) -> N
         np.testing.assert_array_equal(body.speeds_rad_s, speeds)
 
 
-def nudge(body: Body) -> None:
+def nudge(body: SimBody) -> None:
     body.positions_rad[18] += 0.1
 
 
-def knock(body: Body) -> None:
+def knock(body: SimBody) -> None:
     body.speeds_rad_s[25] = 1.0
 
 
-WAKERS: dict[str, Callable[[Body], object]] = {
+WAKERS: dict[str, Callable[[SimBody], object]] = {
     "nothing": lambda body: None,
     "nudge": nudge,
     "knock": knock,
@@ -440,11 +442,11 @@ WAKERS: dict[str, Callable[[Body], object]] = {
 @pytest.mark.parametrize("waker", WAKERS.values(), ids=WAKERS.keys())
 @pytest.mark.parametrize("target", [REST_RAD, FORWARD], ids=["rest", "forward"])
 def test_a_body_that_slept_goes_on_as_one_that_never_did(
-    waker: Callable[[Body], object], target: Array
+    waker: Callable[[SimBody], object], target: Array
 ) -> None:
     lives = []
     for sleeps in (True, False):
-        body = Body(G1_29)
+        body = SimBody(G1_29)
         for step in range(1500):
             if step == 1203:
                 waker(body)
@@ -457,7 +459,7 @@ def test_a_body_that_slept_goes_on_as_one_that_never_did(
     assert (np.abs(lives[0][1]).max() < 1e-12) == asleep
 
 
-def test_a_hand_wakes_a_sleeping_body(body: Body, clock: Clock) -> None:
+def test_a_hand_wakes_a_sleeping_body(body: SimBody, clock: Clock) -> None:
     body.soften((12,))
     clock.run(2.5)
     body.attach(Puller({12: 0.5}), clock.now_s)
@@ -465,7 +467,9 @@ def test_a_hand_wakes_a_sleeping_body(body: Body, clock: Clock) -> None:
     assert body.positions_rad[12] == pytest.approx(0.5, abs=0.02)
 
 
-def test_a_hand_that_holds_still_is_asked_for_as_long_as_it_holds(body: Body, clock: Clock) -> None:
+def test_a_hand_that_holds_still_is_asked_for_as_long_as_it_holds(
+    body: SimBody, clock: Clock
+) -> None:
     body.soften((12,))
     hand = Puller({12: 0.0}, seconds=3.0)
     body.attach(hand, 0.0)
@@ -478,7 +482,7 @@ def test_a_hand_that_holds_still_is_asked_for_as_long_as_it_holds(body: Body, cl
 
 
 def test_a_minute_of_pulling_softening_and_hardening_stays_calm_and_finite(
-    body: Body, clock: Clock
+    body: SimBody, clock: Clock
 ) -> None:
     random = np.random.default_rng(1)
     target = REST_RAD

@@ -21,7 +21,7 @@ from rote.model.family import (
     Build,
     Family,
     Joint,
-    Stream,
+    StreamFacts,
     Vector,
     X,
     Y,
@@ -30,9 +30,9 @@ from rote.model.family import (
 from rote.model.g1 import G1, G1_23, G1_27, G1_29, G1_ARMS, G1_JOINTS, Mode
 from rote.motion.track import Array
 from rote.sim.arms import GRAVITY_M_S2, Arms
-from rote.sim.body import STEP_S, Body
+from rote.sim.body import STEP_S, SimBody
 from rote.sim.columns import Columns
-from rote.sim.factory import add_factory_actions
+from rote.sim.factory_actions import add_factory_actions
 from rote.sim.hands import SCRIPTS, ScriptedHand
 from rote.sim.health import parse_fault
 from rote.sim.presets import PRESETS, motion_of, performed
@@ -72,7 +72,7 @@ TRIPOD_BUILD = Build(
     taught=("third", "first"),
     streamed=("first", "third"),
     rest={"first": -0.4, "second": 0.5},
-    stream=Stream(),
+    stream=StreamFacts(),
 )
 TRIPOD = Family(
     name="tripod",
@@ -428,7 +428,7 @@ def test_a_robot_of_a_third_party_has_one_mode_in_which_it_is_ready(store: Store
 def test_a_body_without_arms_has_no_weight_and_stays_where_it_is() -> None:
     assert Arms(TRIPOD_BUILD).columns == ()
     assert Arms(TRIPOD_BUILD).weight_nm(np.zeros(0)).size == 0
-    body = Body(TRIPOD_BUILD)
+    body = SimBody(TRIPOD_BUILD)
     rest = np.array(TRIPOD_BUILD.rest_rad)
     body.soften((0, 1, 2))
     for step in range(500):

@@ -14,7 +14,7 @@ import virtual
 from rig import free_domain
 from rote import messages as m
 from rote.carrier import dds_types as types
-from rote.carrier.dds import Bus, Target
+from rote.carrier.dds import Bus, DdsTarget
 from rote.carrier.impair import Impairment
 from rote.messages import Phase
 from rote.model.family import Build
@@ -25,7 +25,7 @@ from rote.sim.quirks import quirks_named
 from rote.sim.server import Simulator
 from rote.sim.store import Store
 from rote.sim.world import World
-from rote.wire import cdr, hg, rpc
+from rote.wire import cdr, dds_lowlevel, rpc
 
 REST = tuple(G1_29.rest[name] for name in G1_29.streamed)
 AWAY = tuple(value + (0.4 if place == 6 else 0.0) for place, value in enumerate(REST))
@@ -38,7 +38,7 @@ class Someone:
     def __init__(self, simulator: Simulator, door: DdsDoor) -> None:
         self.simulator, self.world, self.door = simulator, simulator.world, door
         self.bus = Bus(door.target)
-        self.responses: list[rpc.Response] = []
+        self.responses: list[rpc.RpcResponse] = []
         self.states: list[bytes] = []
         self.texts: list[str] = []
         self.modes: list[int] = []
@@ -46,7 +46,7 @@ class Someone:
         self._number = 0
         for service in ("arm", "sport", "motion_switcher", "robot_state"):
             self._listen(f"rt/api/{service}/response", types.RESPONSE, self._response(service))
-        self._listen(hg.LOWSTATE_TOPIC, types.LOWSTATE, self.states.append)
+        self._listen(dds_lowlevel.LOWSTATE_TOPIC, types.LOWSTATE, self.states.append)
         self._listen(
             rpc.ARM_STATE_TOPIC, types.TEXT, lambda d: self.texts.append(cdr.decode_text(d))
         )
@@ -56,7 +56,7 @@ class Someone:
         self._listen(
             "rt/lf/bmsstate", types.BATTERY, lambda d: self.percents.append(cdr.decode_battery(d))
         )
-        self._arms = self.bus.writer(hg.ARM_SDK_TOPIC, types.LOWCMD)
+        self._arms = self.bus.writer(dds_lowlevel.ARM_SDK_TOPIC, types.LOWCMD)
         self.asks = {
             service: self.bus.writer(f"rt/api/{service}/request", types.REQUEST, depth=64)
             for service in ("arm", "sport", "motion_switcher", "robot_state")
@@ -70,14 +70,14 @@ class Someone:
 
     def ask(self, service: str, api: int, parameter: str = "", *, noreply: bool = False) -> None:
         self._number += 1
-        request = rpc.Request(
+        request = rpc.RpcRequest(
             service=service, api_id=api, id=self._number, parameter=parameter, noreply=noreply
         )
         self.asks[service].write(cdr.encode_request(request))
 
     async def answered(
         self, service: str, api: int, parameter: str = "", within_s: float = 1.0
-    ) -> rpc.Response:
+    ) -> rpc.RpcResponse:
         self.ask(service, api, parameter)
         async with asyncio.timeout(within_s):
             while not self.responses or self.responses[-1].id != self._number:
@@ -85,7 +85,9 @@ class Someone:
         return self.responses[-1]
 
     def command(self, positions: tuple[float, ...], weight: float) -> None:
-        self._arms.write(hg.encode_arm_command(positions, weight, build=G1_29, mode_machine=4))
+        self._arms.write(
+            dds_lowlevel.encode_arm_command(positions, weight, build=G1_29, mode_machine=4)
+        )
 
     async def stream(self, seconds: float, weight: float = 1.0) -> None:
         for _ in range(round(seconds * 100)):
@@ -128,9 +130,9 @@ def test_states_are_told_as_often_as_a_robot_does() -> None:
                 heard.clear()
             await asyncio.sleep(2.0)
             assert len(one.states) == pytest.approx(1000, abs=2)
-            assert np.diff([hg.tick_of(state) for state in one.states]).tolist() == [2] * (
-                len(one.states) - 1
-            )
+            assert np.diff([dds_lowlevel.tick_of(state) for state in one.states]).tolist() == [
+                2
+            ] * (len(one.states) - 1)
             assert len(one.texts) == pytest.approx(20, abs=1)
             assert set(one.texts) == {'{"holding":false,"id":0,"name":""}'}
             assert set(one.modes) == {Mode.WALK}
@@ -212,14 +214,14 @@ def test_every_build_that_can_be_streamed_to_follows_by_its_own_slots(build: Bui
             away = [build.rest[name] for name in build.streamed]
             away[build.streamed.index("left_elbow_joint")] += 0.4
             for _ in range(200):
-                data = hg.encode_arm_command(away, 1.0, build=build, mode_machine=0)
+                data = dds_lowlevel.encode_arm_command(away, 1.0, build=build, mode_machine=0)
                 one._arms.write(data)
                 await asyncio.sleep(0.01)
             moved = one.world.body.setpoint_rad - np.array(build.rest_rad)
             assert moved[elbow] == pytest.approx(0.4, abs=0.01)
             moved[elbow] = 0.0
             assert np.abs(moved).max() < 1e-6
-            assert hg.joints_of(one.states[-1], build).positions_rad == pytest.approx(
+            assert dds_lowlevel.joints_of(one.states[-1], build).positions_rad == pytest.approx(
                 one.world.body.positions_rad.tolist(), abs=0.02
             )
 
@@ -290,7 +292,9 @@ def test_a_robot_that_does_not_stand_says_once_that_it_does_not_follow() -> None
 def test_damaged_commands_and_senseless_words_are_noted_and_harm_nothing() -> None:
     async def run() -> None:
         async with someone() as one:
-            wrong = bytearray(hg.encode_arm_command(AWAY, 1.0, build=G1_29, mode_machine=4))
+            wrong = bytearray(
+                dds_lowlevel.encode_arm_command(AWAY, 1.0, build=G1_29, mode_machine=4)
+            )
             wrong[60] ^= 1
             one._arms.write(bytes(wrong))
             hand = one.bus.writer("rt/rote/hand", types.TEXT)
@@ -312,7 +316,7 @@ def test_on_a_bad_network_requests_arrive_and_states_get_lost() -> None:
             one.states.clear()
             await asyncio.sleep(2.0)
             assert 60 < len(one.states) < 190
-            ticks = [hg.tick_of(state) for state in one.states]
+            ticks = [dds_lowlevel.tick_of(state) for state in one.states]
             assert ticks == sorted(set(ticks))
 
     virtual.run(run())
@@ -331,7 +335,7 @@ def test_clients_are_counted_and_a_closed_door_has_none() -> None:
             await one.door.close()
             assert one.door.clients == 0
             await asyncio.sleep(0.1)  # what is said into a closed door is lost
-            assert Target("eth0") == Target("eth0", 0)
+            assert DdsTarget("eth0") == DdsTarget("eth0", 0)
 
     virtual.run(run())
 

@@ -4,7 +4,7 @@ import pytest
 
 from rote.carrier.impair import Impairment
 from rote.errors import BadRequestError
-from rote.sim.faults import describe, seconds
+from rote.sim.network_options import describe, seconds
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 
 from rote.messages import Code
 from rote.model.g1 import G1_MODES, MODES, MOVES, RUNNING, WALKING, Mode
-from rote.sim.fsm import ACTIVITIES, Activity, Input, Machine
+from rote.sim.fsm import ACTIVITIES, ArmActivity, ArmInput, Machine
 from rote.sim.refusal import RefusalError
 
 # The tables once more, drawn by hand: a row is where the robot is, a column where it is to go.
@@ -39,10 +39,10 @@ MODE_CELLS = table(DRAWN_MOVES)
 ACTIVITY_CELLS = table(DRAWN_ACTIVITIES)
 
 
-def machine_in(activity: Activity) -> Machine:
+def machine_in(activity: ArmActivity) -> Machine:
     machine = Machine(G1_MODES)
-    if activity is not Activity.IDLE:
-        machine.act(Input.TEACH if activity is Activity.TEACHING else Input.PLAY)
+    if activity is not ArmActivity.IDLE:
+        machine.act(ArmInput.TEACH if activity is ArmActivity.TEACHING else ArmInput.PLAY)
     assert machine.activity is activity
     return machine
 
@@ -160,9 +160,9 @@ def test_the_way_up_from_power_on_to_balanced_standing() -> None:
 # ---- activities ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("activity", "event"), list(itertools.product(Activity, Input)))
+@pytest.mark.parametrize(("activity", "event"), list(itertools.product(ArmActivity, ArmInput)))
 def test_an_activity_changes_as_drawn_or_is_refused_and_stays(
-    activity: Activity, event: Input
+    activity: ArmActivity, event: ArmInput
 ) -> None:
     machine = machine_in(activity)
     cell = ACTIVITY_CELLS[activity.value, event.value]
@@ -173,7 +173,7 @@ def test_an_activity_changes_as_drawn_or_is_refused_and_stays(
         assert machine.activity is activity
     else:
         machine.act(event)
-        assert machine.activity is Activity(cell)
+        assert machine.activity is ArmActivity(cell)
 
 
 def test_the_table_of_activities_has_nothing_that_is_not_drawn() -> None:
@@ -181,27 +181,27 @@ def test_the_table_of_activities_has_nothing_that_is_not_drawn() -> None:
     assert {(a.value, event.value) for a, event in ACTIVITIES} == drawn
 
 
-@pytest.mark.parametrize("activity", list(Activity))
-def test_stopping_is_allowed_in_every_activity_and_mode(activity: Activity) -> None:
+@pytest.mark.parametrize("activity", list(ArmActivity))
+def test_stopping_is_allowed_in_every_activity_and_mode(activity: ArmActivity) -> None:
     machine = machine_in(activity)
     for mode in Mode:
         machine.mode = mode
-        machine.act(Input.STOP)
-        assert machine.activity is Activity.IDLE
+        machine.act(ArmInput.STOP)
+        assert machine.activity is ArmActivity.IDLE
 
 
-@pytest.mark.parametrize("event", [Input.TEACH, Input.PLAY])
+@pytest.mark.parametrize("event", [ArmInput.TEACH, ArmInput.PLAY])
 @pytest.mark.parametrize("mode", [mode for mode in Mode if not MODES[mode].balanced])
-def test_teaching_and_playing_need_balance(mode: Mode, event: Input) -> None:
+def test_teaching_and_playing_need_balance(mode: Mode, event: ArmInput) -> None:
     machine = Machine(G1_MODES, mode)
     with pytest.raises(RefusalError) as caught:
         machine.act(event)
     assert caught.value.code is Code.WRONG_STATE
-    assert machine.activity is Activity.IDLE
+    assert machine.activity is ArmActivity.IDLE
 
 
-@pytest.mark.parametrize("event", [Input.TEACH, Input.PLAY])
-def test_a_robot_that_is_changing_its_mode_is_not_balanced(event: Input) -> None:
+@pytest.mark.parametrize("event", [ArmInput.TEACH, ArmInput.PLAY])
+def test_a_robot_that_is_changing_its_mode_is_not_balanced(event: ArmInput) -> None:
     machine = Machine(G1_MODES, Mode.WALK)
     machine.change_mode(Mode.WALK_WAIST, 0.0)
     with pytest.raises(RefusalError) as caught:

@@ -12,7 +12,7 @@ from rote.messages import HAND_SCRIPTS
 from rote.model.g1 import G1_29, TAUGHT_JOINTS
 from rote.motion.check import check
 from rote.motion.track import Array, Track
-from rote.sim.body import STEP_S, Body
+from rote.sim.body import STEP_S, SimBody
 from rote.sim.hands import SCRIPTS, ScriptedHand
 
 EVERY = sorted(SCRIPTS)
@@ -35,7 +35,7 @@ def check_is_bearable(name: str, seconds: float) -> None:
 
 def taught(name: str, seconds: float) -> Track:
     """What soft arms do before the hand takes hold, while it leads them, and when it let go."""
-    body, still, rows = Body(G1_29), np.zeros(len(REST_RAD)), []
+    body, still, rows = SimBody(G1_29), np.zeros(len(REST_RAD)), []
     body.soften(TAUGHT_JOINTS)
     for step in range(round((seconds + 1.0) / STEP_S)):
         if step == round(0.3 / STEP_S):

@@ -15,7 +15,7 @@ from rote.model.g1 import G1_29, TAUGHT_JOINTS
 from rote.motion.track import Array
 from rote.sim.body import STEP_S
 from rote.sim.hands import ScriptedHand
-from rote.sim.player import BRAKE_S, SOFT_MIN_S, Playback, Setpoint, soft_move
+from rote.sim.player import BRAKE_S, SOFT_MIN_S, JointSetpoint, Playback, soft_move
 from rote.sim.refusal import RefusalError
 from rote.sim.store import StoredAction
 
@@ -49,26 +49,26 @@ WAVE = taught()
 PLAY = PlayAction(action=1)
 
 
-def run(playback: Playback, most: int = 200_000) -> list[Setpoint]:
+def run(playback: Playback, most: int = 200_000) -> list[JointSetpoint]:
     """Return all setpoints to the end, or the first `most`."""
-    setpoints: list[Setpoint] = []
+    setpoints: list[JointSetpoint] = []
     while len(setpoints) < most and (setpoint := playback.step()) is not None:
         setpoints.append(setpoint)
     return setpoints
 
 
-def poses_of(setpoints: Sequence[Setpoint], phase: Phase | None = None) -> Array:
+def poses_of(setpoints: Sequence[JointSetpoint], phase: Phase | None = None) -> Array:
     return np.array([s.pose_rad for s in setpoints if phase in (None, s.phase)])
 
 
-def speeds_between(start_rad: Array, setpoints: Sequence[Setpoint]) -> Array:
+def speeds_between(start_rad: Array, setpoints: Sequence[JointSetpoint]) -> Array:
     """Return the speed of the fastest joint on the way to each setpoint."""
     poses = np.vstack([start_rad, poses_of(setpoints)])
     fastest: Array = np.abs(np.diff(poses, axis=0)).max(axis=1) / STEP_S
     return fastest
 
 
-def check_never_jumps(start_rad: Array, setpoints: Sequence[Setpoint]) -> None:
+def check_never_jumps(start_rad: Array, setpoints: Sequence[JointSetpoint]) -> None:
     for speed, setpoint in zip(speeds_between(start_rad, setpoints), setpoints, strict=True):
         most = MAX_RAD_S if setpoint.phase is Phase.PLAYING else SOFT_RAD_S
         assert speed <= most + ROUNDING, f"{speed} rad/s while {setpoint.phase.name}"
@@ -282,7 +282,7 @@ FAST = keyframed((ELBOW, 130, -0.2), (ELBOW, 260, 1.0), (ELBOW, 400, -0.2), dura
 
 def check_stops_without_a_jump(playback: Playback, after: int) -> None:
     before = run(playback, after)
-    last = before[-1] if before else Setpoint(Phase.NONE, REST_RAD, np.zeros(29))
+    last = before[-1] if before else JointSetpoint(Phase.NONE, REST_RAD, np.zeros(29))
     going_rad_s = float(np.abs(last.speed_rad_s).max())
     playback.stop()
     assert not playback.loops

@@ -5,7 +5,7 @@ import pytest
 
 from g1_29 import LOWER_RAD, REST_RAD, UPPER_RAD
 from rote.model.g1 import G1_23, G1_27, G1_29
-from rote.sim.presets import POSES, PRESETS, RELEASE, Preset, motion_of, presets_of
+from rote.sim.presets import POSES, PRESETS, RELEASE, SimPreset, motion_of, presets_of
 
 PLAYED = [preset for preset in PRESETS.values() if preset.id != RELEASE]
 
@@ -19,7 +19,7 @@ def test_the_air_and_the_others_have_different_actions() -> None:
 
 
 @pytest.mark.parametrize("preset", PLAYED, ids=lambda preset: preset.name)
-def test_a_preset_begins_at_rest_and_stays_within_the_joints(preset: Preset) -> None:
+def test_a_preset_begins_at_rest_and_stays_within_the_joints(preset: SimPreset) -> None:
     joints = motion_of(preset, G1_29).joints_rad
     assert joints is not None
     assert np.allclose(joints[0], REST_RAD)

@@ -150,7 +150,9 @@ class Raws:
     def topic(self, topic: str) -> list[Any]:
         """Return what was published on a topic, read as leniently as can be."""
         told = [channel.decode(message) for _, message in self.heard if message]
-        return [one.data for one in told if isinstance(one, channel.Message) and one.topic == topic]
+        return [
+            one.data for one in told if isinstance(one, channel.TopicMessage) and one.topic == topic
+        ]
 
     def times(self, topic: str) -> list[float]:
         return [at for at, message in self.heard if topic in str(message)]

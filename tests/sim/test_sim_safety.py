@@ -13,7 +13,7 @@ from rote.messages import Code
 from rote.model.g1 import G1_29, TAUGHT_JOINTS
 from rote.motion.track import Array
 from rote.sim.player import Playback
-from rote.sim.presets import PRESETS, Preset, motion_of
+from rote.sim.presets import PRESETS, SimPreset, motion_of
 from rote.sim.safety import check_motion
 from rote.sim.store import Store, StoredAction
 from rote.sim.world import World
@@ -99,7 +99,7 @@ def test_what_a_hand_could_have_led_the_arms_to_is_played(world: World) -> None:
 
 
 @pytest.mark.parametrize("preset", [each for each in PRESETS.values() if each.id != 99])
-def test_every_factory_action_passes(preset: Preset) -> None:
+def test_every_factory_action_passes(preset: SimPreset) -> None:
     playback = Playback(motion_of(preset, G1_29), m.PlayAction(action=1), REST_RAD, G1_29)
     assert playback.warnings == ()
 

@@ -12,7 +12,7 @@ from rote.model.family import Build
 from rote.model.g1 import G1_23, G1_27, G1_29, Mode
 from rote.sim.firmware import PROFILES
 from rote.sim.presets import PRESETS, presets_of
-from rote.sim.services import Answer, Services
+from rote.sim.services import ServiceAnswer, Services
 from rote.sim.store import Store
 from rote.sim.world import World
 from rote.wire import rpc
@@ -25,7 +25,7 @@ def services() -> Iterator[Services]:
     store.close()
 
 
-def ask(services: Services, call: rpc.Call, client: str = "app") -> Answer:
+def ask(services: Services, call: rpc.Call, client: str = "app") -> ServiceAnswer:
     return services.answer(client, call.request(1))
 
 
@@ -378,9 +378,9 @@ def test_the_legs_take_numbers_and_stay(services: Services) -> None:
 
 
 def test_of_all_scripts_only_the_version_is_told(services: Services) -> None:
-    def run(script: str, api: int = 1001) -> Answer:
+    def run(script: str, api: int = 1001) -> ServiceAnswer:
         parameter = json.dumps({"script": script})
-        request = rpc.Request(service="bashrunner", api_id=api, id=1, parameter=parameter)
+        request = rpc.RpcRequest(service="bashrunner", api_id=api, id=1, parameter=parameter)
         return services.answer("app", request)
 
     told = json.loads(run("get_software_version.sh").data)
@@ -434,8 +434,8 @@ def test_an_arm_task_of_sport_is_a_preset(services: Services, task: int, preset:
     assert ask_sport(services, 7106, 9) == 7303
 
 
-def speak(services: Services, api: int, **values: object) -> Answer:
-    request = rpc.Request(service="voice", api_id=api, id=1, parameter=json.dumps(values))
+def speak(services: Services, api: int, **values: object) -> ServiceAnswer:
+    request = rpc.RpcRequest(service="voice", api_id=api, id=1, parameter=json.dumps(values))
     return services.answer("app", request)
 
 

@@ -16,7 +16,7 @@ from rote.messages import Code, Phase
 from rote.model.g1 import G1_29, G1_JOINTS, MODES, TAUGHT_JOINTS, Mode
 from rote.motion.track import Array
 from rote.sim.body import STEP_S
-from rote.sim.fsm import Activity
+from rote.sim.fsm import ArmActivity
 from rote.sim.health import parse_fault
 from rote.sim.refusal import RefusalError
 from rote.sim.store import Store
@@ -134,7 +134,7 @@ def test_the_state_tells_the_phases_by_the_weight(world: World) -> None:
         Phase.APPROACH, Phase.APPROACH, Phase.APPROACH, Phase.PLAYING, Phase.PLAYING,
         Phase.RETURN, Phase.RETURN,
     ]  # fmt: skip
-    assert world.machine.activity is Activity.PLAYING, "it still follows"
+    assert world.machine.activity is ArmActivity.PLAYING, "it still follows"
 
 
 def test_a_weight_that_comes_back_to_0_ends_the_stream_well(world: World) -> None:
@@ -143,7 +143,7 @@ def test_a_weight_that_comes_back_to_0_ends_the_stream_well(world: World) -> Non
         follow(world, 0.2, pose(weight))
     assert ask(world, pose(0.0)) == Code.OK
     world.advance(0.01)
-    assert world.machine.activity is Activity.IDLE
+    assert world.machine.activity is ArmActivity.IDLE
     world.advance(2.0)
     assert is_home(world)
     assert not world.state().playing
@@ -272,7 +272,7 @@ def test_a_stop_by_anybody_brakes_and_returns_and_later_poses_are_ignored(
     for step in range(100):  # moving fast when it is stopped
         follow(world, 0.01, pose(elbow_rad=1.0 - 0.015 * step))
     assert ask(world, m.StopMotion(), who) == Code.OK
-    assert world.machine.activity is Activity.IDLE
+    assert world.machine.activity is ArmActivity.IDLE
     for _ in range(400):
         assert ask(world, pose(elbow_rad=-0.5)) == Code.SUPERSEDED
         world.advance(0.01)

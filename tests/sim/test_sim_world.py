@@ -17,7 +17,7 @@ from rote.motion.track import Array, Track
 from rote.sim.behaviour import RELEASE_S
 from rote.sim.body import STEP_S
 from rote.sim.firmware import PROFILES, Firmware
-from rote.sim.fsm import Activity
+from rote.sim.fsm import ArmActivity
 from rote.sim.health import parse_fault
 from rote.sim.store import Store
 from rote.sim.world import KEEP_ALIVE_S, KEEP_NAMED_S, World
@@ -269,7 +269,7 @@ def test_without_balance_nothing_is_taught_or_played(make_world: MakeWorld, mode
     tell(world, saving(keyframes=KEYS))
     assert ask(world, m.EnterTeaching()) == 7404
     assert ask(world, m.PlayAction(action=1)) == 7404
-    assert world.machine.activity is Activity.IDLE
+    assert world.machine.activity is ArmActivity.IDLE
 
 
 @pytest.mark.parametrize("mode", [Mode.WALK, Mode.WALK_WAIST])
@@ -417,7 +417,7 @@ def test_an_unsafe_motion_is_refused_and_the_reason_noted(
     tell(world, saving("wild", keyframes=(keyframe,)))
     assert ask(world, m.PlayAction(action=1)) == Code.UNSAFE
     assert "right_elbow_joint" in world.notices[-1].words
-    assert world.machine.activity is Activity.IDLE
+    assert world.machine.activity is ArmActivity.IDLE
     world.advance(1.0)
     np.testing.assert_allclose(world.body.positions_rad, REST_RAD, atol=0.02)
     tell(world, m.EnterTeaching())
@@ -678,7 +678,7 @@ def test_damping_lets_everything_sink_and_ends_teaching(world: World) -> None:
     world.advance(0.5)
     tell(world, m.ChangeMode(Mode.DAMP))
     world.advance(0.3)
-    assert world.machine.activity is Activity.IDLE
+    assert world.machine.activity is ArmActivity.IDLE
     assert not world.recording
     assert len(world.body.soft) == 29
     assert ask(world, m.KeepTeaching()) == Code.NOT_TEACHING
@@ -689,7 +689,7 @@ def test_damping_ends_a_playback(world: World) -> None:
     world.advance(1.0)
     tell(world, m.ChangeMode(Mode.DAMP))
     world.advance(0.3)
-    assert world.machine.activity is Activity.IDLE
+    assert world.machine.activity is ArmActivity.IDLE
     assert not world.state().playing
 
 
@@ -829,7 +829,7 @@ def test_a_named_teaching_that_ends_in_another_way_stores_nothing(world: World, 
     else:
         tell(world, m.ChangeMode(Mode.DAMP))
         world.advance(1.0)
-    assert world.machine.activity is Activity.IDLE
+    assert world.machine.activity is ArmActivity.IDLE
     tell(world, m.ExitTeaching())
     assert listed(world) == []
 

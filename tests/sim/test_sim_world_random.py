@@ -19,7 +19,7 @@ from rote import messages as m
 from rote.messages import Code, Interpolation
 from rote.model.g1 import MODES, Mode
 from rote.motion.track import Array
-from rote.sim.fsm import Activity
+from rote.sim.fsm import ArmActivity
 from rote.sim.hands import SCRIPTS
 from rote.sim.store import Store
 from rote.sim.world import World
@@ -183,12 +183,12 @@ class Visitors(RuleBasedStateMachine):
     @invariant()
     def the_arms_are_soft_only_where_they_may_be(self) -> None:
         limp = not MODES[Mode(self.world.machine.mode)].stiff
-        teaching = self.world.machine.activity is Activity.TEACHING
+        teaching = self.world.machine.activity is ArmActivity.TEACHING
         assert self.world.state().arms_soft == (limp or teaching)
 
     @invariant()
     def a_recording_needs_a_teacher(self) -> None:
-        assert not self.world.recording or self.world.machine.activity is Activity.TEACHING
+        assert not self.world.recording or self.world.machine.activity is ArmActivity.TEACHING
 
     @invariant()
     def joints_are_within_their_limits_and_finite(self) -> None:
@@ -201,7 +201,7 @@ class Visitors(RuleBasedStateMachine):
     @invariant()
     def arms_that_hold_a_pose_do_nothing_else(self) -> None:
         if self.world.holding:
-            assert self.world.machine.activity is Activity.IDLE
+            assert self.world.machine.activity is ArmActivity.IDLE
             assert self.world.machine.stiff
             assert self.world.doing.id == 15
 
@@ -217,7 +217,7 @@ class Visitors(RuleBasedStateMachine):
 
     def check_a_stop_and_some_time_make_it_usable(self) -> None:
         assert self.ask("eve", m.StopMotion()) == Code.OK
-        assert self.world.machine.activity is Activity.IDLE
+        assert self.world.machine.activity is ArmActivity.IDLE
         for _ in range(60):
             if self.world.machine.balanced and not self.world.occupied:
                 break

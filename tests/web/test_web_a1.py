@@ -19,8 +19,8 @@ from rote.motion.files.library import Library
 from rote.motion.track import Track
 from rote.session.a1 import Level
 from rote.sim.a1.simulator import HIGH_PORT, LOW_PORT, A1Simulator
+from rote.web.connection_keeper import check_url
 from rote.web.hub import Hub, Start
-from rote.web.line import check_url
 from rote.wire.a1.values import Command, Dialect, LowCmd
 from virtual import run
 from web.pendant import Browser, Document, Pendant, one_browser, pendant
@@ -171,18 +171,18 @@ def test_a_protection_that_trips_is_told_and_connecting_anew_goes_on(tmp_path: P
             await hub.open()
             try:
                 await _connected(hub)
-                robot = hub.line.robot
+                robot = hub.connection.robot
                 await robot.damp()
                 await asyncio.sleep(1.5)
                 (finding, *_) = hub.status(None)["findings"]
                 assert (finding["severity"], "damping" in finding["words"]) == ("error", True)
                 assert hub.status(None)["faults"]
-                await hub.line.open(one.url)
+                await hub.connection.open(one.url)
                 await _connected(hub)
-                assert hub.line.robot is not robot
+                assert hub.connection.robot is not robot
                 assert hub.status(None)["findings"] == []
-                await hub.doing.teach("again")
-                await hub.doing.finish(save=False)
+                await hub.activities.teach("again")
+                await hub.activities.finish(save=False)
             finally:
                 await hub.close()
 
@@ -194,14 +194,14 @@ def test_a_protection_that_trips_is_told_and_connecting_anew_goes_on(tmp_path: P
 
 async def _connected(hub: Hub) -> None:
     async with asyncio.timeout(60):
-        while hub.line.report.state in {"connecting", "lost"}:
+        while hub.connection.report.state in {"connecting", "lost"}:
             await asyncio.sleep(0.05)
-    assert hub.line.report.state == "connected", hub.line.report
+    assert hub.connection.report.state == "connected", hub.connection.report
 
 
 async def _told(hub: Hub, state: str) -> None:
     async with asyncio.timeout(60):
-        while hub.line.report.state != state:
+        while hub.connection.report.state != state:
             await asyncio.sleep(0.05)
 
 
@@ -243,13 +243,13 @@ def test_motors_come_back_after_a_loss_only_where_the_robot_does_not_stand(tmp_p
         async with dog() as one:
             port = int(one.url.partition("?")[0].rpartition(":")[2])
             hub = Hub(Start(Library(tmp_path / "takes"), one.url))
-            await hub.line.open(one.url, ability="teach")
+            await hub.connection.open(one.url, ability="teach")
             await _connected(hub)
         try:
             await _told(hub, "lost")
             async with dog("stand", port) as risen:
                 await _told(hub, "off")
-                assert "stands" in hub.line.report.words
+                assert "stands" in hub.connection.report.words
                 assert not risen.was_driven
         finally:
             await hub.close()
@@ -283,31 +283,31 @@ def test_from_its_walking_controller_it_is_laid_down_taught_and_stood_up(tmp_pat
             await hub.open()
             try:
                 await _connected(hub)
-                assert {"mode", "lie", "stop"} <= hub.line.abilities
-                assert {"teach", "stream"} <= hub.line.elsewhere
+                assert {"mode", "lie", "stop"} <= hub.connection.abilities
+                assert {"teach", "stream"} <= hub.connection.elsewhere
                 assert hub.status(None)["mode"]["balanced"]
                 with pytest.raises(BadRequestError, match="would sink"):
-                    hub.line.robot.check_wanted("teach")
-                assert hub.line.report.state == "connected"
-                await hub.line.open(url, ability="teach")
+                    hub.connection.robot.check_wanted("teach")
+                assert hub.connection.report.state == "connected"
+                await hub.connection.open(url, ability="teach")
                 with pytest.raises(AssertionError, match="would sink"):
                     await _connected(hub)
                 assert not any(_low(told) for _, told in world.told)
-                await hub.line.open(url, ability="examine")
+                await hub.connection.open(url, ability="examine")
                 await _connected(hub)
-                await hub.line.robot.lie_down()
+                await hub.connection.robot.lie_down()
                 await asyncio.sleep(3)
                 assert hub.status(None)["mode"]["name"] == "lie down"
-                await hub.line.open(url, ability="teach")
+                await hub.connection.open(url, ability="teach")
                 await _connected(hub)
-                assert hub.line.url.endswith("level=low")
-                await hub.doing.teach("sit")
+                assert hub.connection.url.endswith("level=low")
+                await hub.activities.teach("sit")
                 await asyncio.sleep(1)
-                assert (await hub.doing.finish(save=True)).saved
-                await hub.line.open(hub.line.url, ability="examine")
+                assert (await hub.activities.finish(save=True)).saved
+                await hub.connection.open(hub.connection.url, ability="examine")
                 await _connected(hub)
                 await asyncio.sleep(2)
-                assert (await hub.line.robot.stand()).balanced
+                assert (await hub.connection.robot.stand()).balanced
                 assert world.body.height_m > 0.2
             finally:
                 await hub.close()

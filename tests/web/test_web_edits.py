@@ -12,7 +12,7 @@ from pydantic import TypeAdapter
 from rote.errors import BadRequestError
 from rote.motion.track import Mark, Track
 from rote.web import schemas
-from rote.web.edits import apply
+from rote.web.edit_service import apply
 from virtual import run
 from web.pendant import one_browser
 

@@ -17,7 +17,7 @@ from rote.motion.files.library import Library
 from rote.sim.server import Simulator
 from rote.sim.store import Store
 from rote.sim.world import World
-from rote.web import doing
+from rote.web import activity
 from rote.web.hub import Hub, Start
 from virtual import run
 from web.pendant import MEMORY, one_browser, pendant, teach
@@ -28,7 +28,7 @@ async def one_hub(folder: Path) -> AsyncIterator[Hub]:
     """What is behind the API, with its robot connected and nobody asking."""
     hub = Hub(Start(Library(folder / "takes"), MEMORY))
     await hub.open()
-    while hub.line.connected is None:
+    while hub.connection.connected is None:
         await asyncio.sleep(0.05)
     try:
         yield hub
@@ -200,16 +200,16 @@ def test_a_refusal_before_a_teaching_has_begun_leaves_the_robot_free(tmp_path: P
 def test_arms_on_their_way_back_from_a_teaching_are_not_at_rest(tmp_path: Path) -> None:
     async def story() -> None:
         async with one_hub(tmp_path) as hub:
-            assert hub.line.embedded is not None
-            world = hub.line.embedded.world
+            assert hub.connection.embedded is not None
+            world = hub.connection.embedded.world
             world.obey("somebody", m.EnterTeaching(world.state(), ""))
             await asyncio.sleep(0.2)
             world.obey("somebody", m.ExitTeaching())
             await asyncio.sleep(0.1)
             back = hub.status(None)["activity"]
             assert (back["kind"], back["name"], back["phase"]) == ("playing", "", "return")
-            await hub.doing.teach("wave")  # the next teaching need not wait for it
-            await hub.doing.finish(save=False)
+            await hub.activities.teach("wave")  # the next teaching need not wait for it
+            await hub.activities.finish(save=False)
             await asyncio.sleep(5)
             assert hub.status(None)["activity"]["kind"] == "idle"
 
@@ -255,8 +255,8 @@ def test_a_warned_motion_is_played_only_by_force(tmp_path: Path) -> None:
         async with one_hub(tmp_path) as hub:
             # Without force the last check, from where the arms are, has its say too.
             with pytest.raises(WarnedMotionError):
-                await hub.doing.play_track(track, "clap")
-            assert not hub.doing.busy
+                await hub.activities.play_track(track, "clap")
+            assert not hub.activities.busy
 
     run(story())
 
@@ -309,7 +309,7 @@ def test_a_held_pose_is_let_go_by_a_stop(tmp_path: Path) -> None:
 def test_a_recording_that_is_full_ends_and_is_saved(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(doing, "MAX_MOTION_S", 3.0)
+    monkeypatch.setattr(activity, "MAX_MOTION_S", 3.0)
 
     async def story() -> None:
         async with one_browser(tmp_path) as (server, page):

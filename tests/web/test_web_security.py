@@ -16,7 +16,7 @@ from rote.web.app import create_app
 from rote.web.hub import Start
 from rote.web.security import MAX_UPLOAD_BYTES, Gate, is_loopback, new_token
 from rote.web.serve import link, listen, picture
-from rote.web.takes import Shelf
+from rote.web.take_service import TakeService
 from virtual import run
 from web.pendant import Pendant, one_browser, pendant
 
@@ -326,7 +326,7 @@ def test_no_address_leads_out_of_the_page(tmp_path: Path) -> None:
 
 @given(st.text(max_size=40))
 def test_a_name_that_is_taken_is_the_name_of_one_file_in_the_folder(name: str) -> None:
-    shelf = Shelf(Library(Path("/nowhere/takes")))
+    shelf = TakeService(Library(Path("/nowhere/takes")))
     try:
         shelf.check_name(name)
     except BadRequestError:

@@ -12,10 +12,11 @@ from a1_samples import SAMPLES, bitwise_crc, sealed
 from rote.errors import BadRequestError, DecodeError
 from rote.wire.a1 import codec as a1
 from rote.wire.a1 import layout as a1_layout
-from rote.wire.a1.codec import Fault, Seal
-from rote.wire.a1.formats import BY_SIZE, BY_TYPE, FORMATS, Format
+from rote.wire.a1.codec import FrameFault, Seal
+from rote.wire.a1.formats import BY_SIZE, BY_TYPE, FORMATS, A1Format
 from rote.wire.a1.motors import MotorCmds, MotorState, MotorStates
 from rote.wire.a1.values import (
+    A1FrameKind,
     BmsCmd,
     BmsState,
     Button,
@@ -26,7 +27,6 @@ from rote.wire.a1.values import (
     HighCmd,
     HighState,
     Imu,
-    Kind,
     Led,
     LowCmd,
     LowState,
@@ -40,7 +40,7 @@ relaxed = settings(deadline=None)
 GO1, OLD, MIDDLE, NEW = Dialect.GO1, Dialect.A1_3_2, Dialect.A1_3_3, Dialect.A1_3_3_4
 
 
-def named(format_: Format) -> str:
+def named(format_: A1Format) -> str:
     return f"{format_.kind.value}-{format_.layout.size}"
 
 
@@ -133,7 +133,7 @@ def test_the_quick_crc_is_the_slow_one(size: int, seed: int) -> None:
 
 
 @pytest.mark.parametrize("format_", FORMATS, ids=named)
-def test_up_to_three_bytes_before_the_crc_are_not_covered(format_: Format) -> None:
+def test_up_to_three_bytes_before_the_crc_are_not_covered(format_: A1Format) -> None:
     datagram = a1.encode(example(format_), format_.dialects[0])
     covered = len(datagram) // 4 * 4 - 4
     for place in range(2, len(datagram) - 4):
@@ -209,18 +209,18 @@ class Chance(random.Random):
             (self.word(), self.word()),
         )
 
-    def motors(self, kind: Kind) -> MotorCmds | MotorStates:
-        if kind is Kind.LOW_CMD:
+    def motors(self, kind: A1FrameKind) -> MotorCmds | MotorStates:
+        if kind is A1FrameKind.LOW_CMD:
             rows = [[self.uniform(-100, 100) for _ in range(12)] for _ in range(5)]
             names = ("q_rad", "dq_rad_s", "tau_nm", "kp_nm_rad", "kd_nm_s_rad")
             return MotorCmds.servo(**dict(zip(names, rows, strict=True)))  # type: ignore[arg-type]
         motors = MotorStates.of([self.motor_state() for _ in range(self.randrange(21))])
-        return motors.compact() if kind is Kind.LOW_STATE else motors
+        return motors.compact() if kind is A1FrameKind.LOW_STATE else motors
 
-    def bms(self, kind: Kind) -> BmsCmd | BmsState:
-        if kind in (Kind.LOW_CMD, Kind.HIGH_CMD):
+    def bms(self, kind: A1FrameKind) -> BmsCmd | BmsState:
+        if kind in (A1FrameKind.LOW_CMD, A1FrameKind.HIGH_CMD):
             return BmsCmd(self.byte(), (self.byte(), self.byte(), self.byte()))
-        low = kind is Kind.LOW_STATE
+        low = kind is A1FrameKind.LOW_STATE
         cells = tuple(32 * self.byte() if low else self.randrange(2**16) for _ in range(10))
         pairs = (self.small(), self.small()), (self.small(), self.small())
         current = self.randint(-(2**31), 2**31 - 1)
@@ -229,7 +229,7 @@ class Chance(random.Random):
             version, self.byte(), self.byte(), current, self.randrange(2**16), *pairs, cells
         )
 
-    def field(self, format_: Format, name: str) -> object:
+    def field(self, format_: A1Format, name: str) -> object:
         if name in {"motors", "bms"}:
             return getattr(self, name)(format_.kind)
         if name == "header":
@@ -244,7 +244,7 @@ class Chance(random.Random):
         make = plain.get(part.codes) or others.get(name) or others[part.codes]
         return make()
 
-    def value(self, format_: Format) -> Value:
+    def value(self, format_: A1Format) -> Value:
         fields = {name: self.field(format_, name) for name in format_.layout.parts}
         value: Value = format_.layout.make(**fields)
         return value
@@ -253,7 +253,7 @@ class Chance(random.Random):
 seeds = st.integers(0, 2**32 - 1)
 
 
-def example(format_: Format) -> Value:
+def example(format_: A1Format) -> Value:
     value: Value = a1.fit(format_.layout.make(), format_.dialects[0])
     return value
 
@@ -261,7 +261,7 @@ def example(format_: Format) -> Value:
 @pytest.mark.parametrize("format_", FORMATS, ids=named)
 @settings(relaxed, max_examples=40)
 @given(seeds)
-def test_any_value_comes_back_as_it_was(format_: Format, seed: int) -> None:
+def test_any_value_comes_back_as_it_was(format_: A1Format, seed: int) -> None:
     value = Chance(seed).value(format_)
     for dialect in format_.dialects:
         datagram = a1.encode(value, dialect)
@@ -273,7 +273,7 @@ def test_any_value_comes_back_as_it_was(format_: Format, seed: int) -> None:
 @pytest.mark.parametrize("format_", FORMATS, ids=named)
 @settings(relaxed, max_examples=40)
 @given(seeds)
-def test_any_bytes_come_back_but_for_signalling_nans(format_: Format, seed: int) -> None:
+def test_any_bytes_come_back_but_for_signalling_nans(format_: A1Format, seed: int) -> None:
     datagram = sealed(random.Random(seed).randbytes(format_.layout.size))
     again = a1.inspect(datagram).encode()
     changed = {was ^ now for was, now in zip(datagram, again, strict=True) if was != now}
@@ -311,7 +311,7 @@ def test_a_wrong_head_is_named() -> None:
     datagram[0] = 0xFD
     with pytest.raises(DecodeError, match="fe ef; this one begins with fd ef"):
         a1.decode(sealed(bytes(datagram)))
-    assert a1.inspect(bytes(datagram)).fault is Fault.HEAD
+    assert a1.inspect(bytes(datagram)).fault is FrameFault.HEAD
 
 
 def test_a_wrong_checksum_is_named_in_the_form_it_should_have() -> None:
@@ -346,7 +346,7 @@ def test_an_a1_knows_no_encryption() -> None:
         a1.encode(HighCmd(), NEW, seal=Seal.ENCRYPTED)
     datagram = a1.encode(HighCmd(), NEW, seal=Seal.PLAIN)
     forged = datagram[:-4] + a1_layout.encrypted(datagram[-4:])
-    assert a1.inspect(forged).fault is Fault.CRC
+    assert a1.inspect(forged).fault is FrameFault.CRC
 
 
 # ---- what cannot be written ---------------------------------------------------------------------

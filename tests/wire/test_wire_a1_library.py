@@ -10,7 +10,7 @@ from a1_samples import SAMPLES, Sample, bitwise_crc
 from rote.errors import DecodeError
 from rote.wire.a1 import codec as a1
 from rote.wire.a1 import values as a1_values
-from rote.wire.a1.codec import Fault, Seal
+from rote.wire.a1.codec import FrameFault, Seal
 from rote.wire.a1.motors import MotorCmd, MotorCmds, MotorState, MotorStates
 from rote.wire.a1.values import (
     BmsCmd,
@@ -220,7 +220,7 @@ def test_a_ramp_puts_every_field_where_the_header_has_it() -> None:
     assert new.led[0] == Led(byte(53), byte(54), byte(55))
     assert new.remote == bytes(map(byte, range(65, 105)))
     go1 = a1.inspect(SAMPLES["go1 HighCmd ramp"].datagram)
-    assert go1.fault is Fault.HEAD
+    assert go1.fault is FrameFault.HEAD
     assert isinstance(go1.value, HighCmd)
     assert go1.value.yaw_speed_rad_s == real(61)
     assert go1.value.bms == BmsCmd(byte(65), (byte(66), byte(67), byte(68)))

@@ -8,15 +8,15 @@ from hypothesis import strategies as st
 
 from rote.errors import BadRequestError, DecodeError, PayloadError, TruncatedError
 from rote.wire import cdr
-from rote.wire.rpc import Request, Response
+from rote.wire.rpc import RpcRequest, RpcResponse
 
 INT64 = st.integers(-(2**63), 2**63 - 1)
 INT32 = st.integers(-(2**31), 2**31 - 1)
 TEXT = st.text(st.characters(codec="utf-8"), max_size=40)
 
 
-def request(number: int = 1, **how: object) -> Request:
-    return Request(service="arm", api_id=7107, id=number, **how)  # type: ignore[arg-type]
+def request(number: int = 1, **how: object) -> RpcRequest:
+    return RpcRequest(service="arm", api_id=7107, id=number, **how)  # type: ignore[arg-type]
 
 
 def test_a_request_is_packed_as_the_vendors_type_is() -> None:
@@ -28,7 +28,7 @@ def test_a_request_is_packed_as_the_vendors_type_is() -> None:
 
 
 def test_a_response_is_packed_as_the_vendors_type_is() -> None:
-    response = Response(service="arm", api_id=7107, id=5, code=7402, data="abc", binary=b"\x09")
+    response = RpcResponse(service="arm", api_id=7107, id=5, code=7402, data="abc", binary=b"\x09")
     assert cdr.encode_response(response).hex(" ", -4) == (
         "00010000 05000000 00000000 c31b0000 00000000 ea1c0000 04000000 61626300 01000000 09"
     )
@@ -39,7 +39,7 @@ def test_a_response_is_packed_as_the_vendors_type_is() -> None:
 def test_every_request_comes_back(
     number: int, api: int, lease: int, priority: int, noreply: bool, parameter: str
 ) -> None:
-    asked = Request(
+    asked = RpcRequest(
         service="sport",
         api_id=api,
         id=number,
@@ -56,7 +56,7 @@ def test_every_request_comes_back(
 def test_every_response_comes_back(
     number: int, api: int, code: int, data: str, binary: bytes
 ) -> None:
-    said = Response(service="arm", api_id=api, id=number, code=code, data=data, binary=binary)
+    said = RpcResponse(service="arm", api_id=api, id=number, code=code, data=data, binary=binary)
     assert cdr.decode_response(cdr.encode_response(said), "arm") == said
 
 
@@ -133,4 +133,4 @@ def test_what_dds_cannot_hold_is_refused_before_it_is_sent() -> None:
     with pytest.raises(BadRequestError):
         cdr.encode_request(request(parameter="\ud800"))
     with pytest.raises(BadRequestError):
-        cdr.encode_response(Response(service="arm", api_id=1, id=1, code=2**31))
+        cdr.encode_response(RpcResponse(service="arm", api_id=1, id=1, code=2**31))

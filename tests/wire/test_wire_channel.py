@@ -30,17 +30,17 @@ from rote.wire.channel import (
     Faults,
     Heartbeat,
     Inner,
-    Media,
-    Message,
+    MediaRequest,
+    MediaTrack,
     MessageTooLargeError,
     Subscription,
-    Track,
+    TopicMessage,
     Unknown,
     Validation,
     Value,
 )
 from rote.wire.codes import NO_STATUS
-from rote.wire.rpc import SERVICES, Request, Response
+from rote.wire.rpc import SERVICES, RpcRequest, RpcResponse
 
 # ---- texts as they are seen ---------------------------------------------------------------------
 
@@ -66,35 +66,35 @@ SEEN: dict[str, tuple[str, Value]] = {
     ),
     "joystick": (
         '{"type":"msg","topic":"rt/wirelesscontroller","data":{"lx":0,"ly":0.5}}',
-        Message("rt/wirelesscontroller", {"lx": 0, "ly": 0.5}),
+        TopicMessage("rt/wirelesscontroller", {"lx": 0, "ly": 0.5}),
     ),
     "arm state": (
         '{"type":"msg","topic":"rt/arm/action/state",'
         '"data":"{\\"holding\\":false,\\"id\\":99,\\"name\\":\\"release_arm\\"}"}',
-        Message("rt/arm/action/state", '{"holding":false,"id":99,"name":"release_arm"}'),
+        TopicMessage("rt/arm/action/state", '{"holding":false,"id":99,"name":"release_arm"}'),
     ),
     "request": (
         '{"type":"req","topic":"rt/api/arm/request","data":{"header":{"identity":'
         '{"id":1618319458,"api_id":7106},"policy":{"priority":1,"noreply":false}},'
         '"parameter":"{\\"data\\": 27}","binary":[]}}',
-        Request(service="arm", api_id=7106, id=1618319458, parameter='{"data": 27}', priority=1),
+        RpcRequest(service="arm", api_id=7106, id=1618319458, parameter='{"data": 27}', priority=1),
     ),
     "request with a lease": (
         '{"type":"req","topic":"rt/api/sport/request","data":{"header":{"identity":'
         '{"id":3,"api_id":7001},"policy":{"priority":0,"noreply":true},"lease":{"id":9}},'
         '"parameter":"","binary":[]}}',
-        Request(service="sport", api_id=7001, id=3, noreply=True, lease=9),
+        RpcRequest(service="sport", api_id=7001, id=3, noreply=True, lease=9),
     ),
     "response": (
         '{"type":"res","topic":"rt/api/arm/response","data":{"header":{"identity":'
         '{"id":1618319458,"api_id":7106},"status":{"code":7401}},"data":"{}"}}',
-        Response(service="arm", api_id=7106, id=1618319458, code=7401, data="{}"),
+        RpcResponse(service="arm", api_id=7106, id=1618319458, code=7401, data="{}"),
     ),
     "part of a response": (
         '{"type":"res","topic":"rt/api/arm/response","data":{"header":{"identity":'
         '{"id":4,"api_id":7107},"status":{"code":0}},"data":"ab","content_info":'
         '{"enable_chunking":true,"chunk_index":2,"total_chunk_num":3}}}',
-        Chunk(Response(service="arm", api_id=7107, id=4, data="ab"), 2, 3),
+        Chunk(RpcResponse(service="arm", api_id=7107, id=4, data="ab"), 2, 3),
     ),
     "inner request": (
         '{"type":"rtc_inner_req","topic":"",'
@@ -123,8 +123,14 @@ SEEN: dict[str, tuple[str, Value]] = {
         '{"type":"rm_error","data":[1769616901,200,1]}',
         Faults(Change.REMOVED, (Fault(1769616901, 200, 1),)),
     ),
-    "video on": ('{"type":"vid","topic":"","data":"on"}', Media(Track.VIDEO, wanted=True)),
-    "audio off": ('{"type":"aud","topic":"","data":"off"}', Media(Track.AUDIO, wanted=False)),
+    "video on": (
+        '{"type":"vid","topic":"","data":"on"}',
+        MediaRequest(MediaTrack.VIDEO, wanted=True),
+    ),
+    "audio off": (
+        '{"type":"aud","topic":"","data":"off"}',
+        MediaRequest(MediaTrack.AUDIO, wanted=False),
+    ),
     "report": (
         '{"type":"rtc_report","x":[1]}',
         Unknown("rtc_report", {"type": "rtc_report", "x": [1]}),
@@ -158,16 +164,16 @@ def test_every_type_there_is_has_been_seen() -> None:
         ('{"type":"heartbeat"}', Heartbeat()),
         ('{"type":"heartbeat","data":"12:00"}', Heartbeat()),
         ('{"type":"heartbeat","data":{"timeInStr":1,"timeInNum":"x"}}', Heartbeat()),
-        ('{"type":"msg","topic":"rt/x"}', Message("rt/x")),
+        ('{"type":"msg","topic":"rt/x"}', TopicMessage("rt/x")),
         (
             '{"type":"req","topic":"rt/api/voice/request",'
             '"data":{"header":{"identity":{"id":-1,"api_id":1}}}}',
-            Request(service="voice", api_id=1, id=-1),
+            RpcRequest(service="voice", api_id=1, id=-1),
         ),
         (
             '{"type":"res","topic":"rt/api/voice/response","data":{"header":{"identity":'
             '{"id":1,"api_id":1},"status":{"code":0}},"content_info":{"enable_chunking":false}}}',
-            Response(service="voice", api_id=1, id=1),
+            RpcResponse(service="voice", api_id=1, id=1),
         ),
         ('{"type":"levitate"}', Unknown("levitate", {"type": "levitate"})),
         ('{"type":""}', Unknown("", {"type": ""})),
@@ -235,11 +241,11 @@ def odd(inside: str, topic: str = '"topic":"rt/api/arm/response",') -> str:
     return '{"type":"res",' + topic + '"data":{' + inside + "}}"
 
 
-def answered(**how: Any) -> Response:
-    return replace(Response(service="arm", api_id=2, id=1), **how)
+def answered(**how: Any) -> RpcResponse:
+    return replace(RpcResponse(service="arm", api_id=2, id=1), **how)
 
 
-ODD_RESPONSES: dict[str, tuple[str, Response]] = {
+ODD_RESPONSES: dict[str, tuple[str, RpcResponse]] = {
     "no status": (odd(IDENTITY + "}"), answered(code=NO_STATUS)),
     "a status without a code": (odd(IDENTITY + ',"status":{}}'), answered(code=NO_STATUS)),
     "null for a code": (odd(IDENTITY + ',"status":{"code":null}}'), answered(code=NO_STATUS)),
@@ -273,7 +279,7 @@ ODD_RESPONSES: dict[str, tuple[str, Response]] = {
 
 
 @pytest.mark.parametrize(("text", "response"), ODD_RESPONSES.values(), ids=ODD_RESPONSES.keys())
-def test_an_odd_response_is_read_as_far_as_it_goes(text: str, response: Response) -> None:
+def test_an_odd_response_is_read_as_far_as_it_goes(text: str, response: RpcResponse) -> None:
     assert channel.decode(text) == response
     framed = channel.encode_frame(text, b"bytes")
     assert channel.decode(framed) == replace(response, binary=b"bytes")
@@ -288,7 +294,7 @@ def test_a_part_of_a_response_may_be_numbered_oddly() -> None:
 def test_half_a_character_in_a_frame_is_read() -> None:
     text = '{"type":"msg","topic":"rt/x","data":"\ud83d"}'.encode(errors="surrogatepass")
     frame = struct.pack("<HH", len(text), 0) + text
-    assert channel.decode(frame) == Message("rt/x", "\ud83d")
+    assert channel.decode(frame) == TopicMessage("rt/x", "\ud83d")
 
 
 def test_what_a_response_lacks_is_said_with_what_was_seen() -> None:
@@ -307,7 +313,7 @@ def test_a_message_of_a_wrong_shape_is_refused(text: str) -> None:
     ("index", "count"), [(0, 1), (2, 1), (-1, 3), (1, 0), (1, MAX_CHUNKS + 1), (1, 2**62)]
 )
 def test_a_part_with_an_impossible_number_is_refused(index: int, count: int) -> None:
-    response = Response(service="arm", api_id=1, id=1)
+    response = RpcResponse(service="arm", api_id=1, id=1)
     with pytest.raises(PayloadError, match="part"):
         channel.decode(channel.encode(Chunk(response, index, count)))
 
@@ -327,13 +333,13 @@ def test_a_message_too_large_is_refused_by_name_before_it_is_read(message: str |
 
 
 def test_a_large_message_within_the_bound_is_read() -> None:
-    text = channel.encode(Message("rt/x", "y" * (MAX_MESSAGE - 100)))
-    assert channel.decode(text) == Message("rt/x", "y" * (MAX_MESSAGE - 100))
+    text = channel.encode(TopicMessage("rt/x", "y" * (MAX_MESSAGE - 100)))
+    assert channel.decode(text) == TopicMessage("rt/x", "y" * (MAX_MESSAGE - 100))
 
 
 def test_a_message_too_large_is_not_sent() -> None:
     with pytest.raises(BadRequestError, match="at most"):
-        channel.encode(Message("rt/x", "y" * MAX_MESSAGE))
+        channel.encode(TopicMessage("rt/x", "y" * MAX_MESSAGE))
 
 
 def test_the_error_travels() -> None:
@@ -409,7 +415,7 @@ CLOUD = '{"type":"msg","topic":"rt/utlidar/voxel_map_compressed","data":{"src_si
 PAYLOAD = bytes(range(200, 256))
 NORMAL = struct.pack("<HH", len(CLOUD), 0) + CLOUD.encode() + PAYLOAD
 WIDE = struct.pack("<HHII", 2, 0, len(CLOUD), 0) + CLOUD.encode() + PAYLOAD
-VALUE = Message("rt/utlidar/voxel_map_compressed", {"src_size": 4}, PAYLOAD)
+VALUE = TopicMessage("rt/utlidar/voxel_map_compressed", {"src_size": 4}, PAYLOAD)
 
 
 @pytest.mark.parametrize("frame", [NORMAL, WIDE], ids=["normal", "wide"])
@@ -428,7 +434,7 @@ def test_the_reserved_fields_of_a_frame_may_hold_anything() -> None:
 
 
 def test_a_text_too_long_for_the_normal_layout_goes_into_a_wide_one() -> None:
-    value = Message("rt/x", "y" * 70_000, b"z")
+    value = TopicMessage("rt/x", "y" * 70_000, b"z")
     frame = channel.encode(value)
     assert frame[:4] == struct.pack("<HH", 2, 0)
     assert channel.decode(frame) == value
@@ -465,7 +471,7 @@ def test_a_frame_whose_json_is_not_utf_8_is_refused() -> None:
 
 
 def test_a_response_may_bring_bytes_and_an_unknown_message_too() -> None:
-    response = Response(service="arm", api_id=1, id=2, binary=PAYLOAD)
+    response = RpcResponse(service="arm", api_id=1, id=2, binary=PAYLOAD)
     assert channel.decode(channel.encode(response)) == response
     unknown = Unknown("levitate", {"type": "levitate"}, PAYLOAD)
     assert channel.decode(channel.encode(unknown)) == unknown
@@ -495,7 +501,7 @@ json_values = st.recursive(
 objects = st.dictionaries(st.text(), json_values, max_size=3)
 services = st.sampled_from(sorted(SERVICES))
 requests = st.builds(
-    Request,
+    RpcRequest,
     service=services,
     api_id=int64,
     id=int64,
@@ -505,7 +511,7 @@ requests = st.builds(
     lease=int64,
 )
 responses = st.builds(
-    Response,
+    RpcResponse,
     service=services | st.text(min_size=1, max_size=9).filter(lambda text: "/" not in text),
     api_id=int64,
     id=int64,
@@ -526,7 +532,7 @@ values: st.SearchStrategy[Value] = st.one_of(
     st.builds(Validation, st.text()),
     st.builds(Heartbeat, st.text(), int64),
     st.builds(Subscription, st.text(min_size=1, max_size=MAX_TOPIC), st.booleans()),
-    st.builds(Message, topics, json_values, st.binary()),
+    st.builds(TopicMessage, topics, json_values, st.binary()),
     requests,
     responses,
     chunks(),
@@ -534,7 +540,7 @@ values: st.SearchStrategy[Value] = st.one_of(
     st.builds(Complaint, st.text()),
     st.builds(Faults, st.just(Change.ALL), st.lists(faults, max_size=3).map(tuple)),
     st.builds(Faults, st.sampled_from([Change.ADDED, Change.REMOVED]), st.tuples(faults)),
-    st.builds(Media, st.sampled_from(Track), st.booleans()),
+    st.builds(MediaRequest, st.sampled_from(MediaTrack), st.booleans()),
 )
 
 
@@ -559,7 +565,7 @@ def test_any_text_and_payload_come_back_from_a_frame(text: str, binary: bytes, w
 
 @pytest.mark.parametrize("topic", ["", "x" * (MAX_TOPIC + 1)])
 def test_a_topic_that_would_be_refused_is_not_sent(topic: str) -> None:
-    for value in (Subscription(topic), Message(topic)):
+    for value in (Subscription(topic), TopicMessage(topic)):
         with pytest.raises(BadRequestError, match="topic"):
             channel.encode(value)
 
@@ -624,7 +630,7 @@ def test_any_part_of_a_real_message_may_be_anything(text: str, put: object) -> N
 
 
 def part(index: int, count: int, data: str = "", *, number: int = 1, binary: bytes = b"") -> Chunk:
-    response = Response(service="arm", api_id=7107, id=number, data=data, binary=binary)
+    response = RpcResponse(service="arm", api_id=7107, id=number, data=data, binary=binary)
     return Chunk(response, index, count)
 
 
@@ -634,7 +640,7 @@ def test_parts_make_a_whole_when_the_last_has_come() -> None:
     assert assembler.add(part(2, 3, "cd", binary=b"2")) is None
     assert len(assembler) == 1
     whole = assembler.add(part(3, 3, "ef", binary=b"3"))
-    assert whole == Response(service="arm", api_id=7107, id=1, data="abcdef", binary=b"123")
+    assert whole == RpcResponse(service="arm", api_id=7107, id=1, data="abcdef", binary=b"123")
     assert len(assembler) == 0
 
 
@@ -663,7 +669,7 @@ def test_a_repeated_part_neither_counts_nor_changes_anything() -> None:
 
 def test_responses_are_put_together_side_by_side() -> None:
     assembler = Assembler()
-    other = Chunk(Response(service="sport", api_id=7107, id=1, data="x"), 1, 2)
+    other = Chunk(RpcResponse(service="sport", api_id=7107, id=1, data="x"), 1, 2)
     assert assembler.add(part(1, 2, "a")) is None
     assert assembler.add(part(1, 2, "b", number=2)) is None
     assert assembler.add(other) is None
@@ -703,8 +709,8 @@ def test_the_oldest_of_too_many_unfinished_responses_is_dropped() -> None:
 def test_what_is_forgotten_begins_anew() -> None:
     assembler = Assembler()
     assembler.add(part(1, 2))
-    assembler.forget(Request(service="arm", api_id=7107, id=1))
-    assembler.forget(Request(service="arm", api_id=7107, id=99))
+    assembler.forget(RpcRequest(service="arm", api_id=7107, id=1))
+    assembler.forget(RpcRequest(service="arm", api_id=7107, id=99))
     assert len(assembler) == 0
     assert assembler.add(part(2, 2)) is None
 
@@ -715,7 +721,7 @@ def test_what_is_forgotten_begins_anew() -> None:
     st.binary(max_size=3),
 )
 def test_a_split_response_is_put_together_again(text: str, most: int, binary: bytes) -> None:
-    whole = Response(service="arm", api_id=7107, id=9, code=3, data=text, binary=binary)
+    whole = RpcResponse(service="arm", api_id=7107, id=9, code=3, data=text, binary=binary)
     parts = channel.split(whole, most)
     if len(parts) == 1:
         assert parts == (whole,)
@@ -733,7 +739,7 @@ def test_a_split_response_is_put_together_again(text: str, most: int, binary: by
 
 
 def test_a_response_in_too_many_parts_is_not_sent() -> None:
-    long = Response(service="arm", api_id=7107, id=9, data="x" * (channel.MAX_CHUNKS + 1))
+    long = RpcResponse(service="arm", api_id=7107, id=9, data="x" * (channel.MAX_CHUNKS + 1))
     assert len(channel.split(long, 2)) == channel.MAX_CHUNKS // 2 + 1
     with pytest.raises(BadRequestError, match="parts"):
         channel.split(long, 1)

@@ -13,11 +13,11 @@ from rote.errors import DecodeError, PayloadError, TruncatedError
 from rote.wire import dtls, dtls_handshake
 from rote.wire.dtls import (
     ContentType,
+    DtlsRecord,
     Fragment,
     Handshake,
     HandshakeAssembler,
     HandshakeType,
-    Record,
     Version,
 )
 from rote.wire.dtls_handshake import (
@@ -36,7 +36,7 @@ MISREAD = bytes.fromhex("17fefd0001 00000000010d 002c") + bytes(44)
 
 U16 = st.integers(0, 2**16 - 1)
 RECORDS = st.builds(
-    Record,
+    DtlsRecord,
     st.sampled_from([20, 21, 22, 23, 24, 25, 26]),
     U16,
     st.integers(0, 2**48 - 1),
@@ -81,13 +81,13 @@ def test_the_misread_command_is_a_record_with_a_counter() -> None:
 
 
 @given(st.lists(RECORDS, min_size=1, max_size=4))
-def test_records_are_read_as_they_were_written(records: list[Record]) -> None:
+def test_records_are_read_as_they_were_written(records: list[DtlsRecord]) -> None:
     datagram = b"".join(map(dtls.encode_record, records))
     assert dtls.decode_records(datagram) == tuple(records)
 
 
 @given(st.lists(RECORDS, min_size=1, max_size=3), st.data())
-def test_records_cut_short_are_no_records(records: list[Record], data: st.DataObject) -> None:
+def test_records_cut_short_are_no_records(records: list[DtlsRecord], data: st.DataObject) -> None:
     datagram = b"".join(map(dtls.encode_record, records))
     ends = set(itertools.accumulate(13 + len(record.fragment) for record in records))
     cut = data.draw(st.integers(0, len(datagram) - 1).filter(lambda at: at not in ends))
@@ -113,7 +113,7 @@ def test_what_is_no_record_is_refused_with_a_reason(start: str, why: str) -> Non
 )
 def test_a_record_of_dtls_1_3_shows_the_low_bits_only(head: str, sequence: int) -> None:
     (record,) = dtls.decode_records(bytes.fromhex(head) + bytes(20))
-    assert record == Record(ContentType.HIDDEN, 2, sequence, bytes(20), Version.DTLS_1_3)
+    assert record == DtlsRecord(ContentType.HIDDEN, 2, sequence, bytes(20), Version.DTLS_1_3)
 
 
 @pytest.mark.parametrize("datagram", ["3a 1234", "2e 12", "2a 1234 00", "2e 1234 0020"])

@@ -11,15 +11,15 @@ from hypothesis import strategies as st
 
 from rote.errors import BadRequestError, ChecksumError, DecodeError, PayloadError, TruncatedError
 from rote.messages import RobotState
-from rote.model.family import ZERO, Build, Joint, Stream, X, numbered, wearing
+from rote.model.family import ZERO, Build, Joint, StreamFacts, X, numbered, wearing
 from rote.model.g1 import G1, G1_23, G1_29
 from rote.model.registry import families
-from rote.wire import hg
+from rote.wire import dds_lowlevel
 from rote.wire.cdr import HEADER
 from rote.wire.lowstate import select
 
-read_joints = partial(hg.joints_of, build=G1_29)
-read_command = partial(hg.decode_arm_command, build=G1_29)
+read_joints = partial(dds_lowlevel.joints_of, build=G1_29)
+read_command = partial(dds_lowlevel.decode_arm_command, build=G1_29)
 ANGLE = st.floats(-3.0, 3.0, width=32)
 
 
@@ -49,19 +49,19 @@ def state(**how: object) -> RobotState:
 @given(st.lists(st.integers(0, 2**32 - 1), max_size=30))
 def test_the_crc_is_the_one_of_the_definition(words: list[int]) -> None:
     packed = struct.pack(f"<{len(words)}I", *words)
-    assert hg.crc(packed) == crc_by_definition(tuple(words))
+    assert dds_lowlevel.crc(packed) == crc_by_definition(tuple(words))
 
 
 def test_the_crc_has_its_known_value() -> None:
     # The catalogue's check value, of "123456789" up to its last whole word.
-    assert hg.crc(b"4321" + b"8765") == crc_by_definition((0x31323334, 0x35363738))
+    assert dds_lowlevel.crc(b"4321" + b"8765") == crc_by_definition((0x31323334, 0x35363738))
 
 
 # ---- LowState_ ----------------------------------------------------------------------------------
 
 
 def test_a_lowstate_comes_back() -> None:
-    joints = hg.joints_of(hg.encode_lowstate(state(), build=G1_29), G1_29)
+    joints = dds_lowlevel.joints_of(dds_lowlevel.encode_lowstate(state(), build=G1_29), G1_29)
     assert joints.tick_ms == 1234
     assert joints.positions_rad == state().positions_rad
     assert joints.velocities_rad_s == state().velocities_rad_s
@@ -72,8 +72,8 @@ def test_a_lowstate_comes_back() -> None:
 
 
 def test_the_view_shows_the_same_numbers_and_more_without_copying() -> None:
-    packed = hg.encode_lowstate(state(), build=G1_29)
-    seen, joints = hg.view(packed), hg.joints_of(packed, G1_29)
+    packed = dds_lowlevel.encode_lowstate(state(), build=G1_29)
+    seen, joints = dds_lowlevel.view(packed), dds_lowlevel.joints_of(packed, G1_29)
     assert tuple(seen["motors"]["q"][:29].tolist()) == joints.positions_rad
     assert tuple(seen["motors"]["dq"][:29].tolist()) == joints.velocities_rad_s
     assert seen["motors"]["temperature"][28].tolist() == [58, 58]
@@ -84,7 +84,7 @@ def test_the_view_shows_the_same_numbers_and_more_without_copying() -> None:
 
 
 def test_every_number_lies_where_the_vendors_type_has_it() -> None:
-    packed = hg.encode_lowstate(state(), build=G1_29)
+    packed = dds_lowlevel.encode_lowstate(state(), build=G1_29)
     assert len(packed) == 4 + 2088
     body = packed[4:]
     assert (body[9], body[70]) == (5, 1)
@@ -99,19 +99,19 @@ def test_every_number_lies_where_the_vendors_type_has_it() -> None:
 
 
 def test_a_robot_that_tells_no_temperatures_is_read_too() -> None:
-    packed = hg.encode_lowstate(state(temperatures_c=()), build=G1_29)
-    assert set(hg.joints_of(packed, G1_29).temperatures_c) == {0.0}
+    packed = dds_lowlevel.encode_lowstate(state(temperatures_c=()), build=G1_29)
+    assert set(dds_lowlevel.joints_of(packed, G1_29).temperatures_c) == {0.0}
 
 
 def test_the_clock_can_be_read_alone_and_wraps() -> None:
     late = state(time_us=(2**32 + 7) * 1000)
-    assert hg.tick_of(hg.encode_lowstate(late, build=G1_29)) == 7
+    assert dds_lowlevel.tick_of(dds_lowlevel.encode_lowstate(late, build=G1_29)) == 7
 
 
 def test_joints_that_are_nowhere_are_refused() -> None:
     nowhere = state(positions_rad=(float("nan"),) * 29)
     with pytest.raises(PayloadError):
-        hg.joints_of(hg.encode_lowstate(nowhere, build=G1_29), G1_29)
+        dds_lowlevel.joints_of(dds_lowlevel.encode_lowstate(nowhere, build=G1_29), G1_29)
 
 
 builds = pytest.mark.parametrize("build", G1.builds, ids=lambda build: build.name)
@@ -125,13 +125,13 @@ def test_a_lowstate_of_any_build_comes_back_by_its_columns(build: Build) -> None
         velocities_rad_s=tuple(-n / 16 for n in range(count)),
         temperatures_c=tuple(30.0 + n for n in range(count)),
     )
-    packed = hg.encode_lowstate(told, build=build)
-    joints = hg.joints_of(packed, build)
+    packed = dds_lowlevel.encode_lowstate(told, build=build)
+    joints = dds_lowlevel.joints_of(packed, build)
     assert joints.positions_rad == told.positions_rad
     assert joints.velocities_rad_s == told.velocities_rad_s
     assert joints.temperatures_c == told.temperatures_c
     assert joints.mode_machine == build.machines[0]
-    assert joints == select(hg.decode_lowstate(packed), build)
+    assert joints == select(dds_lowlevel.decode_lowstate(packed), build)
 
 
 def test_slots_that_a_build_does_not_have_are_left_empty_and_not_read() -> None:
@@ -141,23 +141,25 @@ def test_slots_that_a_build_does_not_have_are_left_empty_and_not_read() -> None:
         velocities_rad_s=(0.5,) * count,
         temperatures_c=(30.0,) * count,
     )
-    packed = bytearray(hg.encode_lowstate(told, build=G1_23))
-    by_slot = hg.decode_lowstate(bytes(packed)).positions_rad
+    packed = bytearray(dds_lowlevel.encode_lowstate(told, build=G1_23))
+    by_slot = dds_lowlevel.decode_lowstate(bytes(packed)).positions_rad
     assert len(by_slot) == 35
     assert {slot for slot, q in enumerate(by_slot) if q} == set(G1_23.slots)
     struct.pack_into("<f", packed, 4 + 72 + 56 * 13, float("nan"))  # a joint that it has not
-    assert hg.joints_of(bytes(packed), G1_23).positions_rad == (0.5,) * count
-    assert hg.decode_lowstate(bytes(packed)).positions_rad[13] is None
+    assert dds_lowlevel.joints_of(bytes(packed), G1_23).positions_rad == (0.5,) * count
+    assert dds_lowlevel.decode_lowstate(bytes(packed)).positions_rad[13] is None
 
 
 def test_a_machine_that_is_not_known_is_read_by_all_its_slots() -> None:
-    packed = hg.encode_lowstate(state(), build=G1_29)
-    joints = hg.joints_of(packed, numbered(35, 77))
+    packed = dds_lowlevel.encode_lowstate(state(), build=G1_29)
+    joints = dds_lowlevel.joints_of(packed, numbered(35, 77))
     assert joints.positions_rad == (*state().positions_rad, *(0.0,) * 6)
 
 
 def test_a_build_with_more_slots_than_the_message_has_lacks_the_others() -> None:
-    joints = hg.joints_of(hg.encode_lowstate(state(), build=G1_29), numbered(40, 77))
+    joints = dds_lowlevel.joints_of(
+        dds_lowlevel.encode_lowstate(state(), build=G1_29), numbered(40, 77)
+    )
     assert joints.missing == (35, 36, 37, 38, 39)
 
 
@@ -167,12 +169,16 @@ def test_a_build_with_more_slots_than_the_message_has_lacks_the_others() -> None
 @settings(max_examples=30)
 @given(st.lists(ANGLE, min_size=17, max_size=17), st.floats(0.0, 1.0, width=32))
 def test_an_arm_command_comes_back(positions: list[float], weight: float) -> None:
-    packed = hg.encode_arm_command(positions, weight, build=G1_29, mode_machine=5)
-    assert hg.decode_arm_command(packed, G1_29) == hg.ArmCommand(tuple(positions), weight, 5)
+    packed = dds_lowlevel.encode_arm_command(positions, weight, build=G1_29, mode_machine=5)
+    assert dds_lowlevel.decode_arm_command(packed, G1_29) == dds_lowlevel.ArmCommand(
+        tuple(positions), weight, 5
+    )
 
 
 def test_an_arm_command_lies_where_the_vendors_type_has_it() -> None:
-    packed = hg.encode_arm_command([n / 8 for n in range(17)], 0.5, build=G1_29, mode_machine=4)
+    packed = dds_lowlevel.encode_arm_command(
+        [n / 8 for n in range(17)], 0.5, build=G1_29, mode_machine=4
+    )
     assert len(packed) == 4 + 1000
     body = packed[4:]
     assert body[1] == 4
@@ -201,20 +207,22 @@ def test_a_command_that_makes_no_sense_is_never_packed(
     positions: list[float], weight: float
 ) -> None:
     with pytest.raises(BadRequestError):
-        hg.encode_arm_command(positions, weight, build=G1_29, mode_machine=5)
+        dds_lowlevel.encode_arm_command(positions, weight, build=G1_29, mode_machine=5)
 
 
 def test_a_damaged_command_is_refused_and_one_without_crc_is_not() -> None:
-    packed = bytearray(hg.encode_arm_command([0.1] * 17, 1.0, build=G1_29, mode_machine=5))
+    packed = bytearray(
+        dds_lowlevel.encode_arm_command([0.1] * 17, 1.0, build=G1_29, mode_machine=5)
+    )
     packed[-4:] = bytes(4)
-    assert hg.decode_arm_command(bytes(packed), G1_29).weight == 1.0
+    assert dds_lowlevel.decode_arm_command(bytes(packed), G1_29).weight == 1.0
     packed[-4:] = b"\1\2\3\4"
     with pytest.raises(ChecksumError):
-        hg.decode_arm_command(bytes(packed), G1_29)
+        dds_lowlevel.decode_arm_command(bytes(packed), G1_29)
 
 
 def test_a_command_to_nowhere_and_one_without_stiffness_are_told() -> None:
-    blank = bytearray(hg.encode_arm_command([0.1] * 17, 1.0, build=G1_29, mode_machine=5))
+    blank = bytearray(dds_lowlevel.encode_arm_command([0.1] * 17, 1.0, build=G1_29, mode_machine=5))
     blank[-4:] = bytes(4)
     nowhere = bytearray(blank)
     struct.pack_into("<f", nowhere, 4 + 4 + 28 * 15, float("nan"))
@@ -222,9 +230,9 @@ def test_a_command_to_nowhere_and_one_without_stiffness_are_told() -> None:
     struct.pack_into("<f", heavy, 4 + 4 + 28 * 29, 2.0)
     for wrong in (nowhere, heavy):
         with pytest.raises(PayloadError):
-            hg.decode_arm_command(bytes(wrong), G1_29)
+            dds_lowlevel.decode_arm_command(bytes(wrong), G1_29)
     struct.pack_into("<f", blank, 4 + 4 + 28 * 15 + 12, 0.0)
-    assert not hg.decode_arm_command(bytes(blank), G1_29).stiff
+    assert not dds_lowlevel.decode_arm_command(bytes(blank), G1_29).stiff
 
 
 @settings(max_examples=40)
@@ -233,15 +241,18 @@ def test_arbitrary_bytes_never_raise_anything_but_decode_error(
     data: bytes, size: int, headed: bool
 ) -> None:
     whole = (HEADER if headed else b"\xff\xff\0\0") + data.ljust(size, b"\x5a")
-    for decode in (read_joints, hg.decode_lowstate, hg.tick_of, read_command):
+    for decode in (read_joints, dds_lowlevel.decode_lowstate, dds_lowlevel.tick_of, read_command):
         with contextlib.suppress(DecodeError):
             decode(whole)
 
 
 def test_what_ends_too_early_is_truncated() -> None:
     for decode, whole in (
-        (hg.tick_of, hg.encode_lowstate(state(), build=G1_29)),
-        (read_command, hg.encode_arm_command([0.0] * 17, 0.0, build=G1_29, mode_machine=5)),
+        (dds_lowlevel.tick_of, dds_lowlevel.encode_lowstate(state(), build=G1_29)),
+        (
+            read_command,
+            dds_lowlevel.encode_arm_command([0.0] * 17, 0.0, build=G1_29, mode_machine=5),
+        ),
     ):
         with pytest.raises(TruncatedError):
             decode(whole[:-1])
@@ -277,7 +288,7 @@ def invented(draw: st.DrawFn) -> Build:
         family="invented",
         joints=tuple(joint(n, s, i) for i, (n, s) in enumerate(zip(names, slots, strict=True))),
         streamed=tuple(streamed),
-        stream=Stream(weight_slot=draw(st.sampled_from(free)), stiffness_nm_rad=7.0),
+        stream=StreamFacts(weight_slot=draw(st.sampled_from(free)), stiffness_nm_rad=7.0),
     )
 
 
@@ -297,15 +308,15 @@ def test_no_build_ever_writes_a_slot_that_it_does_not_own(
 ) -> None:
     count = len(build.streamed)
     positions = data.draw(st.lists(ANGLE, min_size=count, max_size=count))
-    packed = hg.encode_arm_command(positions, weight, build=build, mode_machine=5)
-    motors = np.frombuffer(packed, hg.LOWCMD, 1, 4)[0]["motors"]
+    packed = dds_lowlevel.encode_arm_command(positions, weight, build=build, mode_machine=5)
+    motors = np.frombuffer(packed, dds_lowlevel.LOWCMD, 1, 4)[0]["motors"]
     assert build.stream is not None
     for slot in range(35):
         written = any(motors[slot][field] for field in ("q", "dq", "tau", "kp", "kd"))
         assert build.owns(slot) or not written
         commanded = slot in [build.slots[c] for c in build.streamed_columns]
         assert bool(motors[slot]["kp"]) == commanded
-    assert hg.decode_arm_command(packed, build).positions_rad == tuple(positions)
+    assert dds_lowlevel.decode_arm_command(packed, build).positions_rad == tuple(positions)
 
 
 @settings(max_examples=50)
@@ -316,18 +327,21 @@ def test_a_lowstate_of_an_invented_robot_comes_back(build: Build, data: st.DataO
     told = state(
         positions_rad=data.draw(angles), velocities_rad_s=data.draw(angles), temperatures_c=()
     )
-    joints = hg.joints_of(hg.encode_lowstate(told, build=build), build)
+    joints = dds_lowlevel.joints_of(dds_lowlevel.encode_lowstate(told, build=build), build)
     assert joints.positions_rad == told.positions_rad
     assert joints.velocities_rad_s == told.velocities_rad_s
 
 
 @pytest.mark.parametrize(
-    "stream", [None, Stream(weight_slot=None), Stream(weight_slot=1), Stream(weight_slot=35)]
+    "stream",
+    [None, StreamFacts(weight_slot=None), StreamFacts(weight_slot=1), StreamFacts(weight_slot=35)],
 )
-def test_a_build_that_must_not_be_streamed_to_has_no_command(stream: Stream | None) -> None:
+def test_a_build_that_must_not_be_streamed_to_has_no_command(stream: StreamFacts | None) -> None:
     joints = (joint("a", 0, 0), joint("b", 1, 1))
     build = Build(
         name="b", family="b", joints=joints, streamed=("a",) if stream else (), stream=stream
     )
     with pytest.raises(BadRequestError):
-        hg.encode_arm_command([0.0] * len(build.streamed), 1.0, build=build, mode_machine=0)
+        dds_lowlevel.encode_arm_command(
+            [0.0] * len(build.streamed), 1.0, build=build, mode_machine=0
+        )

@@ -71,8 +71,8 @@ def test_a_list_of_any_shape_is_read_entry_by_entry_or_refused(shape: object) ->
 def test_one_odd_entry_hides_no_other(before: list[object], after: list[object]) -> None:
     lists = [[*before, {"id": 7, "name": "bow"}], [*after, {"name": "mine", "time": 2.0}]]
     told = rpc.decode_actions(json.dumps(lists))
-    assert rpc.Preset(7, "bow") in told.presets
-    assert rpc.Taught("mine", 2.0) in told.taught
+    assert rpc.RpcPreset(7, "bow") in told.presets
+    assert rpc.RpcTaughtAction("mine", 2.0) in told.taught
 
 
 @MANY

@@ -16,7 +16,16 @@ from rote import messages as m
 from rote.errors import BadRequestError, DecodeError, PayloadError, RefusedError
 from rote.session import rpc as session_rpc
 from rote.wire import channel, rpc
-from rote.wire.rpc import Activity, ArmApi, ArmState, Call, Preset, Request, Response, Taught
+from rote.wire.rpc import (
+    ArmApi,
+    ArmState,
+    Call,
+    RpcActivity,
+    RpcPreset,
+    RpcRequest,
+    RpcResponse,
+    RpcTaughtAction,
+)
 
 SOURCES = [Path(str(module.__file__)) for module in (rpc, channel, session_rpc)]
 FORBIDDEN = "bash" + "runner"
@@ -68,14 +77,14 @@ def test_no_request_can_be_built_for_a_service_that_is_not_listed(service: str) 
         Call(service, 1001, "{}").request(1)
     assert "motion_switcher" in caught.value.remedy
     with pytest.raises(BadRequestError, match="does not ask"):
-        channel.encode(Request(service=service, api_id=1001, id=1))
+        channel.encode(RpcRequest(service=service, api_id=1001, id=1))
 
 
 def test_a_request_for_that_service_cannot_be_smuggled_past_the_list_either() -> None:
     topic = f"rt/api/{FORBIDDEN}/request"
     body = {"header": {"identity": {"id": 1, "api_id": 1001}}, "parameter": "{}"}
     with pytest.raises(BadRequestError, match="not published"):
-        channel.encode(channel.Message(topic, body))
+        channel.encode(channel.TopicMessage(topic, body))
     with pytest.raises(BadRequestError, match="known"):
         channel.encode(channel.Unknown("req", {"topic": topic, "data": body}))
 
@@ -92,15 +101,15 @@ def test_the_service_that_runs_scripts_is_named_once_where_it_says_why_it_is_ref
 
 # ---- topics -------------------------------------------------------------------------------------
 
-ASKED = Request(service="arm", api_id=7107, id=1)
-ANSWERED = Response(service="arm", api_id=7107, id=1)
+ASKED = RpcRequest(service="arm", api_id=7107, id=1)
+ANSWERED = RpcResponse(service="arm", api_id=7107, id=1)
 
 
 def test_requests_and_responses_have_topics_of_their_own() -> None:
     assert rpc.topic_of(ASKED) == "rt/api/arm/request"
     assert rpc.topic_of(ANSWERED) == "rt/api/arm/response"
-    assert rpc.service_of("rt/api/arm/request", Request) == "arm"
-    assert rpc.service_of("rt/api/motion_switcher/response", Response) == "motion_switcher"
+    assert rpc.service_of("rt/api/arm/request", RpcRequest) == "arm"
+    assert rpc.service_of("rt/api/motion_switcher/response", RpcResponse) == "motion_switcher"
 
 
 @pytest.mark.parametrize(
@@ -119,7 +128,7 @@ def test_requests_and_responses_have_topics_of_their_own() -> None:
 )
 def test_other_topics_belong_to_no_service(topic: str) -> None:
     with pytest.raises(PayloadError, match="not a topic for a request"):
-        rpc.service_of(topic, Request)
+        rpc.service_of(topic, RpcRequest)
 
 
 def test_requests_and_responses_cannot_be_changed() -> None:
@@ -263,7 +272,7 @@ def test_a_call_says_what_real_clients_say(
 
 def test_a_call_with_a_number_is_a_request() -> None:
     request = rpc.execute_preset(27).request(5, noreply=True)
-    assert request == Request(
+    assert request == RpcRequest(
         service="arm", api_id=7106, id=5, parameter='{"data":27}', noreply=True
     )
     assert not rpc.STOP_TAUGHT.request(6).noreply
@@ -370,11 +379,11 @@ REAL_LIST = (
     '[{"name":"Waist_Drum_Dance","time":9.5},{"name":"touch me not","time":11}]]'
 )
 PRESETS = (
-    Preset(99, "release_arm"),
-    Preset(1, "turn_back_wave", (500, 501)),
-    Preset(31, "extend_right_arm_forward", (), (4,)),
+    RpcPreset(99, "release_arm"),
+    RpcPreset(1, "turn_back_wave", (500, 501)),
+    RpcPreset(31, "extend_right_arm_forward", (), (4,)),
 )
-TAUGHT = (Taught("Waist_Drum_Dance", 9.5), Taught("touch me not", 11.0))
+TAUGHT = (RpcTaughtAction("Waist_Drum_Dance", 9.5), RpcTaughtAction("touch me not", 11.0))
 
 
 def test_a_real_list_of_actions_is_read() -> None:
@@ -391,11 +400,11 @@ seconds = st.floats(0, 200)
 
 
 @given(
-    st.lists(st.builds(Preset, int64, st.text(), gates, gates), max_size=4).map(tuple),
-    st.lists(st.builds(Taught, st.text(), seconds), max_size=4).map(tuple),
+    st.lists(st.builds(RpcPreset, int64, st.text(), gates, gates), max_size=4).map(tuple),
+    st.lists(st.builds(RpcTaughtAction, st.text(), seconds), max_size=4).map(tuple),
 )
 def test_any_list_of_actions_comes_back_as_it_was(
-    presets: tuple[Preset, ...], taught: tuple[Taught, ...]
+    presets: tuple[RpcPreset, ...], taught: tuple[RpcTaughtAction, ...]
 ) -> None:
     assert rpc.decode_actions(rpc.encode_actions(presets, taught)) == (presets, taught, ())
 
@@ -409,39 +418,69 @@ def test_what_is_no_list_of_actions_is_refused_with_what_was_seen(data: str) -> 
 
 A, B = '{"id":1,"name":"a"}', '{"name":"b","time":2}'
 # What a robot sends, the presets and taught actions in it, and the number of notes.
-ODD_LISTS: dict[str, tuple[str, tuple[Preset, ...], tuple[Taught, ...], int]] = {
+ODD_LISTS: dict[str, tuple[str, tuple[RpcPreset, ...], tuple[RpcTaughtAction, ...], int]] = {
     "no lists": ("[]", (), (), 0),
-    "one list": (f"[[{A},{B}]]", (Preset(1, "a"),), (Taught("b", 2.0),), 0),
-    "one list that is flat": (f"[{A},{B}]", (Preset(1, "a"),), (Taught("b", 2.0),), 0),
-    "one list of names": ('["b","c"]', (), (Taught("b", 0.0), Taught("c", 0.0)), 2),
-    "three lists": (f"[[{A}],[{B}],[]]", (Preset(1, "a"),), (Taught("b", 2.0),), 1),
-    "a full third list": (f"[[],[],[{A},{B}]]", (Preset(1, "a"),), (Taught("b", 2.0),), 1),
-    "an object for a list": ("[{},[" + B + "]]", (), (Taught("b", 2.0),), 1),
-    "null for a list": ("[[" + A + "],null]", (Preset(1, "a"),), (), 1),
-    "presets by id alone": ("[[1],[]]", (Preset(1, "?1"),), (), 1),
+    "one list": (f"[[{A},{B}]]", (RpcPreset(1, "a"),), (RpcTaughtAction("b", 2.0),), 0),
+    "one list that is flat": (f"[{A},{B}]", (RpcPreset(1, "a"),), (RpcTaughtAction("b", 2.0),), 0),
+    "one list of names": (
+        '["b","c"]',
+        (),
+        (RpcTaughtAction("b", 0.0), RpcTaughtAction("c", 0.0)),
+        2,
+    ),
+    "three lists": (f"[[{A}],[{B}],[]]", (RpcPreset(1, "a"),), (RpcTaughtAction("b", 2.0),), 1),
+    "a full third list": (
+        f"[[],[],[{A},{B}]]",
+        (RpcPreset(1, "a"),),
+        (RpcTaughtAction("b", 2.0),),
+        1,
+    ),
+    "an object for a list": ("[{},[" + B + "]]", (), (RpcTaughtAction("b", 2.0),), 1),
+    "null for a list": ("[[" + A + "],null]", (RpcPreset(1, "a"),), (), 1),
+    "presets by id alone": ("[[1],[]]", (RpcPreset(1, "?1"),), (), 1),
     "presets by name alone": ('[["wave"],[]]', (), (), 1),
-    "a preset without a name": ('[[{"id":1}],[]]', (Preset(1, "?1"),), (), 1),
-    "a preset without an id": ('[[{"name":"a"},' + A + "],[]]", (Preset(1, "a"),), (), 1),
-    "an id as text": ('[[{"id":"1","name":"a"}],[]]', (Preset(1, "a"),), (), 0),
-    "an id with a point": ('[[{"id":99.0,"name":"a"}],[]]', (Preset(99, "a"),), (), 0),
+    "a preset without a name": ('[[{"id":1}],[]]', (RpcPreset(1, "?1"),), (), 1),
+    "a preset without an id": ('[[{"name":"a"},' + A + "],[]]", (RpcPreset(1, "a"),), (), 1),
+    "an id as text": ('[[{"id":"1","name":"a"}],[]]', (RpcPreset(1, "a"),), (), 0),
+    "an id with a point": ('[[{"id":99.0,"name":"a"}],[]]', (RpcPreset(99, "a"),), (), 0),
     "half an id": ('[[{"id":1.5,"name":"a"}],[]]', (), (), 1),
-    "one mode": ('[[{"id":1,"name":"a","fsm":500}],[]]', (Preset(1, "a", (500,)),), (), 0),
-    "modes as text": ('[[{"id":1,"name":"a","fsm":["500"]}],[]]', (Preset(1, "a", (500,)),), (), 0),
-    "null for modes": ('[[{"id":1,"name":"a","fsm":null}],[]]', (Preset(1, "a"),), (), 0),
-    "odd modes": ('[[{"id":1,"name":"a","fsm":[5,{}]}],[]]', (Preset(1, "a", (5,)),), (), 1),
-    "no time": ('[[],[{"name":"b"}]]', (), (Taught("b", 0.0),), 1),
-    "null for a time": ('[[],[{"name":"b","time":null}]]', (), (Taught("b", 0.0),), 1),
-    "a time as text": ('[[],[{"name":"b","time":"9.5"}]]', (), (Taught("b", 9.5),), 0),
-    "a time in words": ('[[],[{"name":"b","time":"long"}]]', (), (Taught("b", 0.0),), 1),
-    "a time without end": ('[[],[{"name":"b","time":1e999}]]', (), (Taught("b", 0.0),), 1),
-    "a time before": ('[[],[{"name":"b","time":-1}]]', (), (Taught("b", 0.0),), 1),
-    "a taught action by a number": ("[[],[1]]", (), (Taught("?1", 0.0),), 2),
-    "a taught action by name": ('[[],["b"]]', (), (Taught("b", 0.0),), 1),
-    "a taught action without a name": ('[[],[{"time":3}]]', (), (Taught("?1", 3.0),), 1),
-    "null for a taught action": (f"[[],[null,{B}]]", (), (Taught("?1", 0.0), Taught("b", 2.0)), 2),
-    "a list behind a mark": ("\ufeff[[],[" + B + "]]\0", (), (Taught("b", 2.0),), 0),
-    "a name with a line break": ('[[],[{"name":"b\nc","time":2}]]', (), (Taught("b\nc", 2.0),), 0),
-    "half a character": ('[[],[{"name":"\\ud83d","time":2}]]', (), (Taught("\ud83d", 2.0),), 0),
+    "one mode": ('[[{"id":1,"name":"a","fsm":500}],[]]', (RpcPreset(1, "a", (500,)),), (), 0),
+    "modes as text": (
+        '[[{"id":1,"name":"a","fsm":["500"]}],[]]',
+        (RpcPreset(1, "a", (500,)),),
+        (),
+        0,
+    ),
+    "null for modes": ('[[{"id":1,"name":"a","fsm":null}],[]]', (RpcPreset(1, "a"),), (), 0),
+    "odd modes": ('[[{"id":1,"name":"a","fsm":[5,{}]}],[]]', (RpcPreset(1, "a", (5,)),), (), 1),
+    "no time": ('[[],[{"name":"b"}]]', (), (RpcTaughtAction("b", 0.0),), 1),
+    "null for a time": ('[[],[{"name":"b","time":null}]]', (), (RpcTaughtAction("b", 0.0),), 1),
+    "a time as text": ('[[],[{"name":"b","time":"9.5"}]]', (), (RpcTaughtAction("b", 9.5),), 0),
+    "a time in words": ('[[],[{"name":"b","time":"long"}]]', (), (RpcTaughtAction("b", 0.0),), 1),
+    "a time without end": ('[[],[{"name":"b","time":1e999}]]', (), (RpcTaughtAction("b", 0.0),), 1),
+    "a time before": ('[[],[{"name":"b","time":-1}]]', (), (RpcTaughtAction("b", 0.0),), 1),
+    "a taught action by a number": ("[[],[1]]", (), (RpcTaughtAction("?1", 0.0),), 2),
+    "a taught action by name": ('[[],["b"]]', (), (RpcTaughtAction("b", 0.0),), 1),
+    "a taught action without a name": ('[[],[{"time":3}]]', (), (RpcTaughtAction("?1", 3.0),), 1),
+    "null for a taught action": (
+        f"[[],[null,{B}]]",
+        (),
+        (RpcTaughtAction("?1", 0.0), RpcTaughtAction("b", 2.0)),
+        2,
+    ),
+    "a list behind a mark": ("\ufeff[[],[" + B + "]]\0", (), (RpcTaughtAction("b", 2.0),), 0),
+    "a name with a line break": (
+        '[[],[{"name":"b\nc","time":2}]]',
+        (),
+        (RpcTaughtAction("b\nc", 2.0),),
+        0,
+    ),
+    "half a character": (
+        '[[],[{"name":"\\ud83d","time":2}]]',
+        (),
+        (RpcTaughtAction("\ud83d", 2.0),),
+        0,
+    ),
 }
 
 
@@ -449,7 +488,7 @@ ODD_LISTS: dict[str, tuple[str, tuple[Preset, ...], tuple[Taught, ...], int]] = 
     ("data", "presets", "taught", "notes"), ODD_LISTS.values(), ids=ODD_LISTS.keys()
 )
 def test_an_odd_entry_is_shown_with_what_is_known_and_hides_nothing_else(
-    data: str, presets: tuple[Preset, ...], taught: tuple[Taught, ...], notes: int
+    data: str, presets: tuple[RpcPreset, ...], taught: tuple[RpcTaughtAction, ...], notes: int
 ) -> None:
     read = rpc.decode_actions(data)
     assert (read.presets, read.taught) == (presets, taught)
@@ -474,23 +513,23 @@ def test_a_real_check_of_the_controller_is_read() -> None:
 @pytest.mark.parametrize(
     ("text", "activity", "words"),
     [
-        ('{"holding":false,"id":0,"name":""}', Activity.IDLE, "idle"),
-        ('{"holding":false,"id":-1,"name":"bow"}', Activity.RECORDING, "recording (bow)"),
-        ('{"holding":false,"id":100,"name":"bow"}', Activity.PLAYING, "playing (bow)"),
+        ('{"holding":false,"id":0,"name":""}', RpcActivity.IDLE, "idle"),
+        ('{"holding":false,"id":-1,"name":"bow"}', RpcActivity.RECORDING, "recording (bow)"),
+        ('{"holding":false,"id":100,"name":"bow"}', RpcActivity.PLAYING, "playing (bow)"),
         (
             '{"holding":false,"id":99,"name":"release_arm"}',
-            Activity.RELEASING,
+            RpcActivity.RELEASING,
             "releasing (release_arm)",
         ),
         (
             '{"holding":false,"id":27,"name":"shake_hand"}',
-            Activity.PRESET,
+            RpcActivity.PRESET,
             "preset 27 (shake_hand)",
         ),
-        ('{"holding":true,"id":15,"name":""}', Activity.PRESET, "preset 15, holding"),
+        ('{"holding":true,"id":15,"name":""}', RpcActivity.PRESET, "preset 15, holding"),
     ],
 )
-def test_the_state_of_the_arms_has_a_meaning(text: str, activity: Activity, words: str) -> None:
+def test_the_state_of_the_arms_has_a_meaning(text: str, activity: RpcActivity, words: str) -> None:
     state = rpc.decode_arm_state(text)
     assert state.activity is activity
     assert state.words == words

@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 from rote.errors import DecodeError, PayloadError, TruncatedError
 from rote.wire import sctp
 from rote.wire.sctp import (
+    ChannelOpened,
     Chunk,
     ChunkType,
     Data,
     ForwardTsn,
     Init,
     Open,
-    Opened,
     Other,
     Packet,
     Sack,
@@ -141,9 +141,9 @@ def test_arbitrary_bytes_raise_nothing_but_decode_error(data: bytes) -> None:
         U16,
         U32,
     )
-    | st.just(Opened())
+    | st.just(ChannelOpened())
 )
-def test_the_opening_of_a_channel_is_read_as_it_was_written(word: Open | Opened) -> None:
+def test_the_opening_of_a_channel_is_read_as_it_was_written(word: Open | ChannelOpened) -> None:
     assert sctp.decode_dcep(sctp.encode_dcep(word)) == word
 
 

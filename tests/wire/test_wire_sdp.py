@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from rote.errors import BadRequestError, DecodeError
 from rote.wire import sdp as wire
 from rote.wire.discovery import DocumentError
-from rote.wire.sdp import Answer, Busy, Fingerprint, Media, Offer, StrictReading
+from rote.wire.sdp import Busy, Fingerprint, MediaLine, SdpAnswer, SdpOffer, StrictReading
 
 ENDS = ["\r\n", "\n", "\r"]
 
@@ -51,9 +51,9 @@ SDPS = TEXTS.map(lambda rest: "v=0" + rest)
 
 
 def test_the_documents_have_the_vendors_keys() -> None:
-    offer = json.loads(wire.encode_offer(Offer(sdp="v=0\r\n")))
+    offer = json.loads(wire.encode_offer(SdpOffer(sdp="v=0\r\n")))
     assert offer == {"id": "STA_localNetwork", "sdp": "v=0\r\n", "type": "offer", "token": ""}
-    answer = json.loads(wire.encode_answer(Answer(sdp="v=0\r\n")))
+    answer = json.loads(wire.encode_answer(SdpAnswer(sdp="v=0\r\n")))
     assert answer == {"type": "answer", "sdp": "v=0\r\n", "id": "STA_localNetwork"}
     busy = json.loads(wire.encode_answer(Busy()))
     assert busy == {"type": "answer", "sdp": "reject", "id": "STA_localNetwork"}
@@ -61,9 +61,9 @@ def test_the_documents_have_the_vendors_keys() -> None:
 
 @given(SDPS, TEXTS, TEXTS)
 def test_any_document_is_read_as_it_was_written(sdp: str, name: str, token: str) -> None:
-    offer = Offer(sdp=sdp, id=name, token=token)
+    offer = SdpOffer(sdp=sdp, id=name, token=token)
     assert wire.decode_offer(wire.encode_offer(offer)) == offer
-    for answer in (Answer(sdp=sdp, id=name), Busy(id=name)):
+    for answer in (SdpAnswer(sdp=sdp, id=name), Busy(id=name)):
         assert wire.decode_answer(wire.encode_answer(answer)) == answer
 
 
@@ -76,15 +76,15 @@ def test_a_robot_that_rejects_is_busy_whatever_else_it_says() -> None:
 
 def test_an_offer_may_leave_out_id_and_token_and_have_more() -> None:
     cloud = b'{"sdp":"v=0","type":"offer","turnserver":{"user":"u"}}'
-    assert wire.decode_offer(cloud) == Offer(sdp="v=0", id="", token="")
+    assert wire.decode_offer(cloud) == SdpOffer(sdp="v=0", id="", token="")
 
 
 @pytest.mark.parametrize("sdp", ["", "reject", "m=audio", " v=0", "v=1"])
 def test_what_is_no_sdp_cannot_be_sent(sdp: str) -> None:
     with pytest.raises(BadRequestError, match="v=0"):
-        wire.encode_offer(Offer(sdp=sdp))
+        wire.encode_offer(SdpOffer(sdp=sdp))
     with pytest.raises(BadRequestError, match="v=0"):
-        wire.encode_answer(Answer(sdp=sdp))
+        wire.encode_answer(SdpAnswer(sdp=sdp))
 
 
 @pytest.mark.parametrize(
@@ -140,9 +140,9 @@ def test_every_m_line_tells_its_own(end: str) -> None:
         Fingerprint("sha-512", digest(64)),
     )
     assert wire.read_media(text(OFFER_LINES, end)) == (
-        Media("audio", "uf1", "pw1", three),
-        Media("video", "uf2", "pw2", three),
-        Media("application", "uf3", "pw3", three),
+        MediaLine("audio", "uf1", "pw1", three),
+        MediaLine("video", "uf2", "pw2", three),
+        MediaLine("application", "uf3", "pw3", three),
     )
 
 
@@ -159,14 +159,14 @@ def test_an_m_line_has_from_the_session_what_it_does_not_say() -> None:
     ]
     shared = Fingerprint("sha-256", "AB:CD")
     assert wire.read_media(text(lines)) == (
-        Media("audio", "shared", "secret", (shared,)),
-        Media("video", "own", "secret", (Fingerprint("sha-512", "12:34"),)),
+        MediaLine("audio", "shared", "secret", (shared,)),
+        MediaLine("video", "own", "secret", (Fingerprint("sha-512", "12:34"),)),
     )
 
 
 def test_an_sdp_without_credentials_tells_none() -> None:
     assert wire.read_media("v=0\n") == ()
-    assert wire.read_media("v=0\nm=audio") == (Media("audio", None, None, ()),)
+    assert wire.read_media("v=0\nm=audio") == (MediaLine("audio", None, None, ()),)
 
 
 @pytest.mark.parametrize("value", ["", "sha-256", "sha-256 xyz", "sha-256 AB:C", "AB:CD"])

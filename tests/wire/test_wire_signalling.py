@@ -22,13 +22,13 @@ from hypothesis import strategies as st
 from rote.errors import BadRequestError, DecodeError, MissingExtraError
 from rote.wire import signalling as wire
 from rote.wire.signalling import (
-    Answer,
     Busy,
+    ConnectNotice,
     DocumentError,
     KeyNeededError,
-    Notice,
-    Offer,
     RobotKey,
+    SdpAnswer,
+    SdpOffer,
     Wrapping,
 )
 
@@ -36,8 +36,8 @@ DEVICE_KEY = bytes.fromhex("00112233445566778899aabbccddeeff")
 OTHER_KEY = bytes(16)
 SESSION_KEY = "0123456789abcdef0123456789ABCDEF"
 ENTROPY = bytes(range(200, 200 + wire.NOTICE_ENTROPY))
-OFFER = Offer(sdp="v=0\r\no=- 1 1 IN IP4 0.0.0.0\r\n", id="Büro ☃", token="t")
-ANSWER = Answer(sdp="v=0\r\ns=-\r\n", id="机器人")
+OFFER = SdpOffer(sdp="v=0\r\no=- 1 1 IN IP4 0.0.0.0\r\n", id="Büro ☃", token="t")
+ANSWER = SdpAnswer(sdp="v=0\r\ns=-\r\n", id="机器人")
 
 every_wrapping = pytest.mark.parametrize("wrapping", list(Wrapping))
 
@@ -83,8 +83,8 @@ def robot_key(bits: int = 2048, exponent: int = 65537) -> RobotKey:
     return RobotKey(der(private_key(bits, exponent)))
 
 
-def notice(wrapping: Wrapping = Wrapping.STATIC_KEY, digits: str = "70753") -> Notice:
-    return Notice(public_key=robot_key().public, digits=digits, wrapping=wrapping)
+def notice(wrapping: Wrapping = Wrapping.STATIC_KEY, digits: str = "70753") -> ConnectNotice:
+    return ConnectNotice(public_key=robot_key().public, digits=digits, wrapping=wrapping)
 
 
 # ---- the spec a second time, of bare primitives -------------------------------------------------
@@ -222,7 +222,7 @@ def test_a_session_is_agreed_whatever_the_exponent_of_the_robots_key(
     key = robot_key(bits, exponent)
     told = wire.open_notice(
         wire.seal_notice(
-            Notice(public_key=key.public, digits="00099", wrapping=Wrapping.PLAIN), ENTROPY
+            ConnectNotice(public_key=key.public, digits="00099", wrapping=Wrapping.PLAIN), ENTROPY
         )
     )
     body = wire.seal_offer(OFFER, told.public_key, SESSION_KEY)
@@ -388,7 +388,7 @@ def test_a_notice_takes_five_digits_and_all_its_random_bytes(digits: str, entrop
 
 
 def test_a_notice_too_long_to_be_read_is_not_sent() -> None:
-    long = Notice(public_key=bytes(40_000), digits="12345", wrapping=Wrapping.PLAIN)
+    long = ConnectNotice(public_key=bytes(40_000), digits="12345", wrapping=Wrapping.PLAIN)
     with pytest.raises(BadRequestError, match="65536 are the most"):
         wire.seal_notice(long, ENTROPY)
 
@@ -427,7 +427,7 @@ def test_a_session_key_may_come_in_several_chunks() -> None:
 
 
 @pytest.mark.parametrize("answer", [ANSWER, Busy(), Busy(id="x")])
-def test_a_sealed_answer_is_what_the_spec_says(answer: Answer | Busy) -> None:
+def test_a_sealed_answer_is_what_the_spec_says(answer: SdpAnswer | Busy) -> None:
     body = wire.seal_answer(answer, SESSION_KEY)
     assert body == base64.b64encode(ecb(SESSION_KEY, wire.encode_answer(answer)))
     assert wire.open_answer(body + b"\n", SESSION_KEY) == answer
@@ -443,11 +443,11 @@ def test_any_session_is_agreed_from_notice_to_answer(
     words: str, entropy: bytes, wrapping: Wrapping
 ) -> None:
     told = wire.open_notice(wire.seal_notice(notice(wrapping), ENTROPY, DEVICE_KEY), DEVICE_KEY)
-    offer = Offer(sdp="v=0" + words, id=words, token=words)
+    offer = SdpOffer(sdp="v=0" + words, id=words, token=words)
     session_key = wire.make_session_key(entropy)
     opened = wire.open_offer(wire.seal_offer(offer, told.public_key, session_key), robot_key())
     assert opened.offer == offer
-    for answer in (Answer(sdp="v=0" + words, id=words), Busy(id=words)):
+    for answer in (SdpAnswer(sdp="v=0" + words, id=words), Busy(id=words)):
         again = wire.open_answer(wire.seal_answer(answer, opened.session_key), session_key)
         assert again == answer
 
@@ -486,11 +486,11 @@ def test_an_offer_or_answer_too_long_to_be_read_is_not_sent(size: int) -> None:
     long = "v=0" + "x" * size
     if size > 40_000:
         with pytest.raises(BadRequestError, match="are the most"):
-            wire.seal_offer(Offer(sdp=long), robot_key().public, SESSION_KEY)
+            wire.seal_offer(SdpOffer(sdp=long), robot_key().public, SESSION_KEY)
         with pytest.raises(BadRequestError, match="are the most"):
-            wire.seal_answer(Answer(sdp=long), SESSION_KEY)
+            wire.seal_answer(SdpAnswer(sdp=long), SESSION_KEY)
     else:
-        body = wire.seal_offer(Offer(sdp=long), robot_key().public, SESSION_KEY)
+        body = wire.seal_offer(SdpOffer(sdp=long), robot_key().public, SESSION_KEY)
         assert wire.open_offer(body, robot_key()).offer.sdp == long
 
 
@@ -770,7 +770,7 @@ def test_a_wrapped_session_key_with_a_flipped_bit_is_always_refused(place: float
 
 @given(st.sampled_from([ANSWER, Busy()]), PLACES, BITS)
 def test_a_sealed_answer_with_a_flipped_bit_is_refused_or_read_without_a_crash(
-    answer: Answer | Busy, place: float, bit: int
+    answer: SdpAnswer | Busy, place: float, bit: int
 ) -> None:
     body = wire.seal_answer(answer, SESSION_KEY)
     read_all(flipped(body, place, bit))

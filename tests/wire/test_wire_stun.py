@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from rote.errors import DecodeError, TruncatedError
 from rote.wire import stun
-from rote.wire.stun import Attribute, Class, Message, Method
+from rote.wire.stun import Attribute, Class, Method, StunMessage
 
 # RFC 5769, section 2.1: a binding request with every attribute of an ICE check.
 PASSWORD = "VOkJxbRl1RmTxUk/WvJxBt"
@@ -24,7 +24,7 @@ REQUEST = bytes.fromhex(
 )
 TRANSACTIONS = st.binary(min_size=12, max_size=12)
 MESSAGES = st.builds(
-    Message,
+    StunMessage,
     st.sampled_from([int(each) for each in Class]),
     TRANSACTIONS,
     st.lists(st.tuples(st.integers(0, 2**16 - 1), st.binary(max_size=21)), max_size=5).map(tuple),
@@ -52,13 +52,13 @@ def test_one_wrong_bit_breaks_the_fingerprint(bit: int) -> None:
 
 
 @given(MESSAGES)
-def test_a_message_is_read_as_it_was_written(message: Message) -> None:
+def test_a_message_is_read_as_it_was_written(message: StunMessage) -> None:
     assert stun.decode(stun.encode(message)) == message
 
 
 @given(MESSAGES, st.text(max_size=9))
 def test_a_protected_message_has_the_right_tag_and_fingerprint(
-    message: Message, password: str
+    message: StunMessage, password: str
 ) -> None:
     datagram = stun.encode(message, password=password, fingerprint=True)
     read = stun.decode(datagram)
@@ -76,20 +76,20 @@ def test_a_protected_message_has_the_right_tag_and_fingerprint(
 def test_an_address_survives_its_mask(ip: object, port: int, transaction: bytes) -> None:
     host = str(ip).split("%")[0]
     value = stun.xored((host, port), transaction)
-    message = Message(Class.SUCCESS, transaction, ((Attribute.XOR_MAPPED_ADDRESS, value),))
+    message = StunMessage(Class.SUCCESS, transaction, ((Attribute.XOR_MAPPED_ADDRESS, value),))
     assert message.mapped == (host, port)
 
 
 @pytest.mark.parametrize("value", [b"", bytes(8), b"\0\2" + bytes(6), b"\0\1" + bytes(18)])
 def test_a_mapped_address_that_is_none_is_not_made_up(value: bytes) -> None:
     attributes = ((Attribute.XOR_MAPPED_ADDRESS, value),)
-    assert Message(Class.SUCCESS, bytes(12), attributes).mapped is None
+    assert StunMessage(Class.SUCCESS, bytes(12), attributes).mapped is None
 
 
 def test_roles_and_errors_are_read() -> None:
-    controlling = Message(0, bytes(12), ((Attribute.ICE_CONTROLLING, bytes(8)),))
+    controlling = StunMessage(0, bytes(12), ((Attribute.ICE_CONTROLLING, bytes(8)),))
     assert controlling.controlling is True
-    plain = Message(Class.ERROR, bytes(12), ((Attribute.ERROR_CODE, b"\0\0\4\x57Role"),))
+    plain = StunMessage(Class.ERROR, bytes(12), ((Attribute.ERROR_CODE, b"\0\0\4\x57Role"),))
     assert plain.controlling is None
     assert plain.error == (487, "Role")
     assert plain.priority is None
@@ -107,7 +107,7 @@ def test_roles_and_errors_are_read() -> None:
         (REQUEST[:4] + b"\0" + REQUEST[5:], DecodeError),
         (REQUEST + b"\0", DecodeError),
         (REQUEST[:2] + b"\0\x57" + REQUEST[4:-1], DecodeError),
-        (stun.encode(Message(0, bytes(12), ((1, b"abcd"),)))[:-5] + b"\5abcd", TruncatedError),
+        (stun.encode(StunMessage(0, bytes(12), ((1, b"abcd"),)))[:-5] + b"\5abcd", TruncatedError),
     ],
 )
 def test_what_is_no_stun_is_refused(datagram: bytes, error: type[DecodeError]) -> None:
@@ -117,7 +117,7 @@ def test_what_is_no_stun_is_refused(datagram: bytes, error: type[DecodeError]) -
 
 def test_no_fingerprint_is_not_a_wrong_one() -> None:
     assert stun.fingerprint_holds(bytes(20)) is None
-    assert stun.fingerprint_holds(stun.encode(Message(0, bytes(12), ((1, b"abcd"),)))) is None
+    assert stun.fingerprint_holds(stun.encode(StunMessage(0, bytes(12), ((1, b"abcd"),)))) is None
 
 
 @given(st.binary(max_size=60))

@@ -21,7 +21,7 @@ _TEXT, _BINARY = 51, 53
 _DCEP, _ACK = 50, b"\x02"
 
 
-class Certificate(RTCCertificate):
+class KeyLogCertificate(RTCCertificate):
     """A certificate whose sessions can be read by whoever has the key log."""
 
     keylog: Path | None = None

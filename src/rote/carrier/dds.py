@@ -47,7 +47,7 @@ Receive = Callable[[bytes], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class DdsTarget:
     """Where a robot's DDS is."""
 
     interface: str
@@ -56,7 +56,7 @@ class Target:
     """Which build the robot is, where a person said so."""
 
 
-def read_url(parts: SplitResult) -> Target:
+def read_url(parts: SplitResult) -> DdsTarget:
     """Read `dds://INTERFACE`; `?domain=N` may follow, and is 0 on a robot; and `build=NAME`."""
     query, build = take_build(parts.query)
     domain = query.pop("domain", "0")
@@ -67,7 +67,7 @@ def read_url(parts: SplitResult) -> Target:
             "Write dds://INTERFACE, for example dds://eth0; ?domain=N may follow, "
             f"0 to {MAX_DOMAIN}, and build=NAME.",
         )
-    return Target(parts.netloc, int(domain), build)
+    return DdsTarget(parts.netloc, int(domain), build)
 
 
 @contextmanager
@@ -96,7 +96,7 @@ def interfaces() -> list[str]:
 class Bus:
     """One participant in a domain: its readers, its writers, and what else is there."""
 
-    def __init__(self, target: Target) -> None:
+    def __init__(self, target: DdsTarget) -> None:
         self.closed = True
         self.target = target
         self._loop = asyncio.get_running_loop()
@@ -161,7 +161,7 @@ class Bus:
         self.close()
 
 
-def _unusable(target: Target, error: DDSException) -> LinkError:
+def _unusable(target: DdsTarget, error: DDSException) -> LinkError:
     """Say why an interface cannot be used: by the settings in the environment, or itself."""
     names = interfaces()
     known = (*names, *filter(None, map(address_of, names)))

@@ -25,7 +25,7 @@ _LOOPBACK_DISCOVERY = (
 )
 
 
-class Named(NamedTuple):
+class NamedInterfaces(NamedTuple):
     """What the user's settings say of interfaces."""
 
     interfaces: tuple[str, ...] = ()
@@ -61,7 +61,7 @@ def joined(before: str | None, interface: str, address: str = "") -> str:
     return ",".join(part for part in (before, configuration(interface, named=named)) if part)
 
 
-def read(value: str) -> Named:
+def read(value: str) -> NamedInterfaces:
     """Return what the settings in CYCLONEDDS_URI say of interfaces."""
     interfaces: list[str] = []
     deprecated = False
@@ -69,7 +69,9 @@ def read(value: str) -> Named:
         try:
             root = _parsed(part)
         except (OSError, ElementTree.ParseError, ValueError) as error:
-            return Named(tuple(interfaces), deprecated, f"{part[:60]!r} cannot be read: {error}")
+            return NamedInterfaces(
+                tuple(interfaces), deprecated, f"{part[:60]!r} cannot be read: {error}"
+            )
         for element in root.iter():
             tag = element.tag.rpartition("}")[2].lower()  # its namespace may be told
             if tag == "networkinterface":
@@ -78,7 +80,7 @@ def read(value: str) -> Named:
             elif tag == "networkinterfaceaddress" and element.text:
                 deprecated = True
                 interfaces += [each.strip() for each in element.text.split(",")]
-    return Named(tuple(interfaces), deprecated)
+    return NamedInterfaces(tuple(interfaces), deprecated)
 
 
 def _parsed(part: str) -> ElementTree.Element:

@@ -43,7 +43,7 @@ _LAST_PAUSE_S = 1.0
 _IP_MULTICAST_ALL = 49  # of linux/in.h; Python has no name for it
 
 
-class Interface(NamedTuple):
+class InterfaceAddress(NamedTuple):
     """One IPv4 address of this computer, and the interface that has it."""
 
     name: str
@@ -60,14 +60,14 @@ class Found(NamedTuple):
     after_s: float
 
 
-def interfaces() -> tuple[Interface, ...]:
+def interfaces() -> tuple[InterfaceAddress, ...]:
     """Return the IPv4 addresses of this computer, loopback last."""
     try:
         import ifaddr  # noqa: PLC0415 - optional, the extra `webrtc`
     except ImportError:
         raise MissingExtraError("finding robots", "webrtc") from None
     known = {
-        str(ip.ip): Interface(adapter.nice_name, str(ip.ip))
+        str(ip.ip): InterfaceAddress(adapter.nice_name, str(ip.ip))
         for adapter in ifaddr.get_adapters()
         for ip in adapter.ips
         if ip.is_IPv4
@@ -108,7 +108,7 @@ class _Sockets:
     def open(
         self,
         own: Address,
-        interface: Interface,
+        interface: InterfaceAddress,
         hear: Callable[[socket.socket, bytes, Address], None],
         *,
         groups: Sequence[str] = (),
@@ -183,7 +183,7 @@ class Search:
         """Questions sent, each to one group on one interface."""
         self.ignored = 0
         """Datagrams that were no reply."""
-        self.troubles: dict[Interface, str] = {}
+        self.troubles: dict[InterfaceAddress, str] = {}
         """Interfaces that cannot be used, or not fully, and what went wrong first."""
         self.missing = set(serials)
         """The serials that were named and have not replied."""
@@ -198,7 +198,7 @@ class Search:
         self._end = self._loop.call_later(seconds, self._over)
         self._pauses = iter(_PAUSES_S)
         self._next: asyncio.TimerHandle | None = None
-        self._askers: dict[Interface, socket.socket] = {}
+        self._askers: dict[InterfaceAddress, socket.socket] = {}
         self._sockets = _Sockets()
         try:
             for interface in _chosen(addresses):
@@ -242,7 +242,7 @@ class Search:
     def _over(self) -> None:
         self._replies.put_nowait(None)
 
-    def _open(self, interface: Interface) -> None:
+    def _open(self, interface: InterfaceAddress) -> None:
         def hear(one: socket.socket, datagram: bytes, source: Address) -> None:
             self._hear(interface, datagram)
 
@@ -270,7 +270,7 @@ class Search:
                         self.asked += 1
         self._next = self._loop.call_later(next(self._pauses, _LAST_PAUSE_S), self._ask)
 
-    def _hear(self, interface: Interface, datagram: bytes) -> None:
+    def _hear(self, interface: InterfaceAddress, datagram: bytes) -> None:
         try:
             reply = wire.decode_reply(datagram)
         except DecodeError:
@@ -286,7 +286,7 @@ class Search:
             self._over()
 
 
-def _chosen(addresses: Sequence[str] | None) -> Sequence[Interface]:
+def _chosen(addresses: Sequence[str] | None) -> Sequence[InterfaceAddress]:
     known = {one.address: one for one in interfaces()}
     if addresses is None:
         return tuple(known.values())
@@ -299,7 +299,7 @@ def _chosen(addresses: Sequence[str] | None) -> Sequence[Interface]:
     return [known[address] for address in dict.fromkeys(addresses)]
 
 
-def _no_interface(used: str, troubles: dict[Interface, str]) -> LinkError:
+def _no_interface(used: str, troubles: dict[InterfaceAddress, str]) -> LinkError:
     why = "; ".join(f"{interface.name}: {words}" for interface, words in troubles.items())
     return LinkError(
         f"no network interface can be {used} ({why or 'there is none'})",
@@ -307,7 +307,7 @@ def _no_interface(used: str, troubles: dict[Interface, str]) -> LinkError:
     )
 
 
-def own_address(interface: Interface) -> str:
+def own_address(interface: InterfaceAddress) -> str:
     """Return the interface's address: where a robot is, unless it knows better."""
     return interface.address
 
@@ -318,7 +318,7 @@ class Responder:
     def __init__(
         self,
         concerned: Callable[[wire.Query], bool],
-        reply_on: Callable[[Interface], bytes],
+        reply_on: Callable[[InterfaceAddress], bytes],
         delay_s: float,
     ) -> None:
         self.heard = 0
@@ -327,16 +327,16 @@ class Responder:
         """Questions that concerned this robot."""
         self.ignored = 0
         """Datagrams that were no question."""
-        self.troubles: dict[Interface, str] = {}
+        self.troubles: dict[InterfaceAddress, str] = {}
         """Interfaces on which this robot cannot be found, and why."""
         self._concerned = concerned
         self._reply_on = reply_on
         self._delay_s = delay_s
         self._loop = asyncio.get_running_loop()
         self._sockets = _Sockets()
-        self._rooms: list[tuple[socket.socket, str, Interface]] = []
+        self._rooms: list[tuple[socket.socket, str, InterfaceAddress]] = []
 
-    def listen(self, device: Sequence[Interface], group: str) -> None:
+    def listen(self, device: Sequence[InterfaceAddress], group: str) -> None:
         """Hear the questions in one group on one device, whatever addresses it has."""
 
         def hear(one: socket.socket, datagram: bytes, asker: Address) -> None:
@@ -366,7 +366,12 @@ class Responder:
         self._rooms.clear()
 
     def _hear(
-        self, one: socket.socket, datagram: bytes, asker: Address, interface: Interface, group: str
+        self,
+        one: socket.socket,
+        datagram: bytes,
+        asker: Address,
+        interface: InterfaceAddress,
+        group: str,
     ) -> None:
         try:
             query = wire.decode_query(datagram)
@@ -393,11 +398,11 @@ class Responder:
 
 async def open_responder(
     serial: str,
-    address_for: Callable[[Interface], str] = own_address,
+    address_for: Callable[[InterfaceAddress], str] = own_address,
     *,
     only_by_name: bool = False,
     announce: bool = True,
-    interfaces: Sequence[Interface] | None = None,
+    interfaces: Sequence[InterfaceAddress] | None = None,
     delay_s: float = 0.0,
 ) -> Responder:
     """Let a robot be found, on all interfaces or on those given, until the responder is closed.
@@ -406,7 +411,7 @@ async def open_responder(
     With `only_by_name` it answers only questions that name its serial, as newer firmware does.
     """
 
-    def reply_on(interface: Interface) -> bytes:
+    def reply_on(interface: InterfaceAddress) -> bytes:
         return wire.encode_reply(wire.Reply(serial=serial, address=address_for(interface)))
 
     def concerned(query: wire.Query) -> bool:
@@ -426,15 +431,15 @@ async def open_responder(
     return responder
 
 
-def _devices(chosen: Sequence[Interface] | None) -> list[list[Interface]]:
+def _devices(chosen: Sequence[InterfaceAddress] | None) -> list[list[InterfaceAddress]]:
     """Return the addresses by device: a device with two is still asked once."""
-    devices: dict[str, list[Interface]] = {}
+    devices: dict[str, list[InterfaceAddress]] = {}
     for interface in interfaces() if chosen is None else chosen:
         devices.setdefault(interface.name, []).append(interface)
     return list(devices.values())
 
 
-def _facing(device: Sequence[Interface], asker: str) -> Interface:
+def _facing(device: Sequence[InterfaceAddress], asker: str) -> InterfaceAddress:
     """Return the one of a device's addresses from which the system would talk to `asker`."""
     if len(device) == 1:
         return device[0]

@@ -14,7 +14,7 @@ _MAX_CONNECTIONS = 64
 _BAD_REQUEST, _TOO_LARGE = 400, 413
 
 
-class Request(NamedTuple):
+class HttpRequest(NamedTuple):
     """What a client asks."""
 
     method: str
@@ -22,7 +22,7 @@ class Request(NamedTuple):
     body: bytes
 
 
-class Response(NamedTuple):
+class HttpResponse(NamedTuple):
     """What a server answers."""
 
     status: int
@@ -31,7 +31,7 @@ class Response(NamedTuple):
     """What the server says it is; a client here does not look at it."""
 
 
-Handler = Callable[[Request], Awaitable[Response]]
+Handler = Callable[[HttpRequest], Awaitable[HttpResponse]]
 
 
 def _h11() -> Any:
@@ -42,7 +42,9 @@ def _h11() -> Any:
     return h11
 
 
-async def post(host: str, port: int, path: str, body: bytes, content_type: str = "") -> Response:
+async def post(
+    host: str, port: int, path: str, body: bytes, content_type: str = ""
+) -> HttpResponse:
     """Post `body` and return the answer. Raises `OSError` where nobody is, else `RoteError`."""
     h11 = _h11()
     try:
@@ -66,7 +68,7 @@ async def post(host: str, port: int, path: str, body: bytes, content_type: str =
         writer.close()
 
 
-async def _read_response(h11: Any, connection: Any, reader: asyncio.StreamReader) -> Response:
+async def _read_response(h11: Any, connection: Any, reader: asyncio.StreamReader) -> HttpResponse:
     status, body = 0, bytearray()
     while True:
         try:
@@ -82,7 +84,7 @@ async def _read_response(h11: Any, connection: Any, reader: asyncio.StreamReader
             if len(body) > MAX_BODY:
                 raise RemoteProtocolError(f"the answer is longer than {MAX_BODY} bytes")
         elif isinstance(event, h11.EndOfMessage):
-            return Response(status, bytes(body))
+            return HttpResponse(status, bytes(body))
         elif isinstance(event, h11.ConnectionClosed):
             raise RemoteProtocolError("the connection was closed before an answer came")
 
@@ -137,7 +139,7 @@ class Server:
         asked = await _read_request(h11, connection, reader)
         if asked is None:
             return  # a probe, which only looks whether somebody listens
-        response = await self._handler(asked) if isinstance(asked, Request) else asked
+        response = await self._handler(asked) if isinstance(asked, HttpRequest) else asked
         headers = [
             ("Content-Length", str(len(response.body))),
             ("Content-Type", response.content_type),
@@ -151,13 +153,13 @@ class Server:
 
 async def _read_request(
     h11: Any, connection: Any, reader: asyncio.StreamReader
-) -> Request | Response | None:
+) -> HttpRequest | HttpResponse | None:
     method, path, body = "", "", bytearray()
     while True:
         try:
             event = connection.next_event()
         except h11.RemoteProtocolError as error:
-            return Response(error.error_status_hint or _BAD_REQUEST)
+            return HttpResponse(error.error_status_hint or _BAD_REQUEST)
         if event is h11.NEED_DATA:
             data = await reader.read(_CHUNK)
             if not data and not method:
@@ -168,8 +170,8 @@ async def _read_request(
         elif isinstance(event, h11.Data):
             body += event.data
             if len(body) > MAX_BODY:
-                return Response(_TOO_LARGE)
+                return HttpResponse(_TOO_LARGE)
         elif isinstance(event, h11.EndOfMessage):
-            return Request(method, path, bytes(body))
+            return HttpRequest(method, path, bytes(body))
         else:
             return None

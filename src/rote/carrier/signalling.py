@@ -7,7 +7,7 @@ import secrets
 import stat
 from pathlib import Path
 
-from rote.carrier.http import Response, post
+from rote.carrier.http import HttpResponse, post
 from rote.errors import (
     BadRequestError,
     BusyError,
@@ -77,7 +77,7 @@ async def exchange(
     host: str, port: int | None, sdp: str, *, key: bytes | None, limit_s: float, own_wifi: bool
 ) -> str:
     """Return the robot's answer to the offer `sdp`, whatever its firmware."""
-    offer = wire.Offer(sdp=sdp, id="" if own_wifi else wire.STATION_ID)
+    offer = wire.SdpOffer(sdp=sdp, id="" if own_wifi else wire.STATION_ID)
     ports = (wire.PORT, wire.LEGACY_PORT) if port is None else (port,)
     try:
         async with asyncio.timeout(limit_s):
@@ -94,8 +94,8 @@ async def exchange(
 
 
 async def _first_that_listens(
-    host: str, ports: tuple[int, ...], offer: wire.Offer, key: bytes | None
-) -> wire.Answer | wire.Busy:
+    host: str, ports: tuple[int, ...], offer: wire.SdpOffer, key: bytes | None
+) -> wire.SdpAnswer | wire.Busy:
     refused = []
     for port in ports:
         try:
@@ -112,15 +112,15 @@ async def _first_that_listens(
     raise StageTimeoutError("signal", f"no robot answered at {host} ({seen})", _ADDRESSES)
 
 
-async def _old_way(host: str, port: int, offer: wire.Offer) -> wire.Answer | wire.Busy:
+async def _old_way(host: str, port: int, offer: wire.SdpOffer) -> wire.SdpAnswer | wire.Busy:
     body = wire.encode_offer(offer)
     response = await post(host, port, wire.LEGACY_PATH, body, "application/json")
     return wire.decode_answer(_good(response, wire.LEGACY_PATH))
 
 
 async def _new_way(
-    host: str, port: int, offer: wire.Offer, key: bytes | None
-) -> wire.Answer | wire.Busy:
+    host: str, port: int, offer: wire.SdpOffer, key: bytes | None
+) -> wire.SdpAnswer | wire.Busy:
     response = await post(host, port, wire.NOTICE_PATH, b"")
     notice = wire.open_notice(_good(response, wire.NOTICE_PATH), key)
     session_key = wire.make_session_key(secrets.token_bytes(wire.SESSION_KEY_ENTROPY))
@@ -129,7 +129,7 @@ async def _new_way(
     return wire.open_answer(_good(response, notice.path), session_key)
 
 
-def _good(response: Response, path: str) -> bytes:
+def _good(response: HttpResponse, path: str) -> bytes:
     if response.status != 200:
         raise RemoteProtocolError(f"HTTP status {response.status} for {path}", _ADDRESSES)
     return response.body

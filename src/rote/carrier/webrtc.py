@@ -30,7 +30,7 @@ from aiortc import (
 from aiortc.sdp import candidate_from_sdp, candidate_to_sdp
 
 from rote.carrier import Carrier, Message, take_build
-from rote.carrier.aiortc_adapters import Certificate, DisturbedIce, Ice, Sctp, Unacknowledging
+from rote.carrier.aiortc_adapters import DisturbedIce, Ice, KeyLogCertificate, Sctp, Unacknowledging
 from rote.carrier.discovery import find
 from rote.carrier.impair import Disturber
 from rote.carrier.signalling import exchange, find_key
@@ -72,7 +72,7 @@ _NO_CHANNEL = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Target:
+class WebRtcTarget:
     """Which robot, and how to talk to it."""
 
     host: str = ""
@@ -91,7 +91,7 @@ class Target:
         return self.serial or self.host
 
 
-def read_url(parts: SplitResult) -> Target:
+def read_url(parts: SplitResult) -> WebRtcTarget:
     """Read `webrtc://HOST[:PORT]`, `webrtc://SERIAL` or `webrtc://ap`; `?media=1` and
     `build=NAME` may follow."""
     try:
@@ -109,7 +109,7 @@ def read_url(parts: SplitResult) -> Target:
         )
     # The host is in lower case here; a serial is not.
     is_serial = _SERIAL.fullmatch(parts.netloc) is not None
-    return Target(
+    return WebRtcTarget(
         host="" if is_serial else AP_ADDRESS if host == "ap" else host,
         serial=parts.netloc if is_serial else "",
         port=None if is_serial else port,
@@ -138,7 +138,7 @@ class Stack:
             Ice(self._gatherer) if disturber is None else DisturbedIce(self._gatherer, disturber)
         )
         self._ice._connection.ice_controlling = offering
-        self._certificate = Certificate.generateCertificate()
+        self._certificate = KeyLogCertificate.generateCertificate()
         self._certificate.keylog = keylog
         self._dtls = RTCDtlsTransport(self._ice, [self._certificate])
         sctp = Sctp if acknowledges else Unacknowledging
@@ -331,7 +331,7 @@ async def _patiently(ask: Callable[[], Awaitable[str]]) -> str:
     return await ask()
 
 
-async def dial(target: Target) -> Carrier:
+async def dial(target: WebRtcTarget) -> Carrier:
     """Open a channel to a robot, stage by stage; a failure says at which."""
     limits_s = {stage: min(limit_s, target.limit_s) for stage, limit_s in LIMITS_S.items()}
     key = find_key(target.key, target.name)

@@ -20,7 +20,7 @@ from rote.cli import (
     discover,
     doctor,
     motion_app,
-    motion_look,
+    motion_inspect,
     play,
     robot,
     robots,
@@ -61,7 +61,7 @@ app.command("stop")(robot.stop)
 app.command("rename")(robot.rename)
 app.command("delete")(robot.delete)
 app.command("modes")(robot.modes)
-app.command("preview")(motion_look.preview)
+app.command("preview")(motion_inspect.preview)
 app.command("web")(web.web)
 app.add_typer(motion_app.app)
 app.add_typer(takes.app)

@@ -55,9 +55,9 @@ class _Demo:
     def __init__(
         self, folder: Path, hand: str, seconds: float, svg: Path | None, as_json: bool
     ) -> None:
-        from rote.cli import show
+        from rote.cli import output
         from rote.cli.teach import check_hand
-        from rote.robot.base import check_seconds
+        from rote.robot.api_values import check_seconds
 
         check_hand(hand)
         _make(folder)
@@ -66,14 +66,14 @@ class _Demo:
         self._seconds = check_seconds(seconds, "a recording")
         self._svg = svg
         self._as_json = as_json
-        self._screen: Console = show.console(
+        self._screen: Console = output.console(
             quiet=as_json, record=svg is not None, width=92 if svg else None
         )
         self._step = 0
 
     async def run(self) -> None:
         """Run all steps."""
-        from rote.cli import show
+        from rote.cli import output
         from rote.connection import connect
         from rote.sim.server import Simulator
         from rote.sim.store import Store
@@ -83,7 +83,7 @@ class _Demo:
         simulator = Simulator(World(store))
         try:
             what = ": teach a robot by hand, over UDP on loopback\n"
-            self._screen.print(show.styled(("rote demo", "bold"), what))
+            self._screen.print(output.styled(("rote demo", "bold"), what))
             url = await simulator.serve_udp("127.0.0.1", 0)
             self._say("start", "a simulated G1 listens at ", (url, "bold"))
             async with connect(url) as robot:
@@ -98,7 +98,7 @@ class _Demo:
             store.close()
 
     def _say(self, title: str, *words: str | tuple[str, str]) -> None:
-        from rote.cli.show import styled
+        from rote.cli.output import styled
 
         self._step += 1
         number = (f"{self._step}/{_STEPS}", "cyan")
@@ -112,7 +112,7 @@ class _Demo:
         self._say("look", f"mode {mode.id}, {mode.words}; {listed} taught actions; {ready}")
 
     async def _teach(self, robot: "Robot") -> "Take":
-        from rote.cli import show
+        from rote.cli import output
         from rote.cli.teach import for_seconds
 
         self._say("teach", f"the arms are soft; a hand makes a {self._hand} and is recorded")
@@ -122,7 +122,7 @@ class _Demo:
         track = take.track
         told = f": {track.duration_s:.2f} s, {len(track)} samples at {track.rate_hz:.0f} Hz"
         self._screen.print(
-            show.styled("             the arms hold; saved as ", (take.name, "bold"), told)
+            output.styled("             the arms hold; saved as ", (take.name, "bold"), told)
         )
         return take
 
@@ -152,7 +152,7 @@ class _Demo:
         return recorder.track()
 
     def _finish(self, taught: "Track", played: "Track", joints: Sequence[str]) -> None:
-        from rote.cli import show
+        from rote.cli import output
         from rote.motion.compare import deviation
         from rote.motion.files.csv_file import save_csv
 
@@ -169,7 +169,7 @@ class _Demo:
             f" rms, {measured.max_rad:.3f} rad at most",
         )
         self._screen.print("\nWritten: " + ", ".join(str(file) for file in files))
-        rote = "rote" if self._svg else show.command(sys.argv[0])
+        rote = "rote" if self._svg else output.command(sys.argv[0])
         self._screen.print(
             f"\nTry next:\n"
             f"  {rote} teach hello --hand drum --seconds 4\n"

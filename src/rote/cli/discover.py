@@ -82,9 +82,9 @@ def _listed() -> "Iterator[Callable[[Found], None]]":
     from rich.live import Live
     from rich.table import Table
 
-    from rote.cli import show
+    from rote.cli import output
 
-    out = show.console()
+    out = output.console()
     if not out.is_terminal:
         rows: list[tuple[str, ...]] = []
         yield lambda robot: rows.append(_row(robot))

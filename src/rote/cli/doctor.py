@@ -31,13 +31,13 @@ def doctor(robot: Asked = None, key: Key = None, as_json: Json = False) -> int:
 
 
 async def _doctor(url: str | None, key: str | None, as_json: bool) -> int:
-    from rote.cli import show
+    from rote.cli import output
     from rote.robot import doctor as looks
 
     scheme = (url or "").partition(":")[0]
     seen = looks.look_at_software(scheme)
     seen.add(looks.look_at_network(url or ""))
-    with show.waiting("looking for robots" if url is None else f"looking at {url}"):
+    with output.waiting("looking for robots" if url is None else f"looking at {url}"):
         if url is None:
             seen.add(await _who_is_near())
         elif seen.well:

@@ -16,7 +16,7 @@ from rote.atomic_file import check_new
 from rote.cli.motion_app import Out, Overwrite, Second, Source, app, load
 from rote.cli.options import Json, print_json
 from rote.errors import BadRequestError
-from rote.motion.edits import EDITS, SEVERAL, Edit, Kind, Parameter
+from rote.motion.edits import EDITS, SEVERAL, Edit, Parameter, ParameterKind
 
 if TYPE_CHECKING:
     from rote.motion.track import Track
@@ -77,11 +77,11 @@ def _command(edit: Edit, values: Mapping[str, Any]) -> Callable[..., None]:
 
 def _option(parameter: Parameter) -> Any:
     """Return a parameter as an option of the command line."""
-    kinds: dict[Kind, Any] = {
-        Kind.NUMBER: float,
-        Kind.FLAG: bool,
-        Kind.JOINTS: list[str],
-        Kind.BUILD: str,
+    kinds: dict[ParameterKind, Any] = {
+        ParameterKind.NUMBER: float,
+        ParameterKind.FLAG: bool,
+        ParameterKind.JOINTS: list[str],
+        ParameterKind.BUILD: str,
     }
     kind = kinds[parameter.kind]
     if not parameter.required and parameter.default is None:

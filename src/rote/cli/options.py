@@ -16,7 +16,7 @@ import typer
 from rote.client.wires import EMBEDDED
 
 if TYPE_CHECKING:
-    from rote.robot.base import Waiting
+    from rote.robot.api_values import Waiting
     from rote.robot.robot import Robot
 
 RobotUrl = Annotated[
@@ -90,7 +90,7 @@ async def _unwound_by_signals(work: Coroutine[Any, Any, int | None]) -> int | No
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class RobotChoice:
     """Which robot, and what it takes to be let in."""
 
     url: str
@@ -107,20 +107,20 @@ class Target:
 
 @asynccontextmanager
 async def reach(
-    target: Target, ability: str | None = None, *, quiet: bool = False
+    target: RobotChoice, ability: str | None = None, *, quiet: bool = False
 ) -> "AsyncIterator[Robot]":
     """Connect to a robot that is wanted for an ability; a terminal shows that it is waiting.
 
     What is waited for later is said too, unless somebody wants JSON and `quiet`.
     """
-    from rote.cli import show
+    from rote.cli import output
     from rote.client.wires import wire_of
     from rote.connection import connect
 
     # In the environment a key is for whichever robot wants one; given by hand, for this one.
     wanted = target.key if wire_of(target.url).takes_key else None
     async with AsyncExitStack() as stack:
-        with show.waiting(f"connecting to {target.url}"):
+        with output.waiting(f"connecting to {target.url}"):
             robot = await stack.enter_async_context(
                 connect(
                     target.url,
@@ -137,7 +137,7 @@ async def reach(
 
 def _tell_waiting(waiting: "Waiting | None") -> None:
     """Say on standard error what is waited for, also to a script: it explains the delay."""
-    from rote.robot.base import Waits
+    from rote.robot.api_values import Waits
 
     if waiting is None:
         return
@@ -149,7 +149,7 @@ def _tell_waiting(waiting: "Waiting | None") -> None:
     print(told, file=sys.stderr, flush=True)
 
 
-def need(target: Target, ability: str, what: str, remedy: str = "") -> None:
+def need(target: RobotChoice, ability: str, what: str, remedy: str = "") -> None:
     """Raise `UnsupportedError` where the wire of a robot cannot do what a command is for.
 
     It is asked before anybody connects; what a robot itself cannot do, it says when it is asked.

@@ -13,8 +13,8 @@ from rote.cli.options import (
     Json,
     Key,
     Keylog,
+    RobotChoice,
     RobotUrl,
-    Target,
     need,
     print_json,
     reach,
@@ -71,7 +71,7 @@ def play(
     """Play a taught action, or a motion that is on this computer; Ctrl-C stops it softly."""
     from rote.client.wires import wire_of
 
-    target = Target(robot, key, keylog)
+    target = RobotChoice(robot, key, keylog)
     if hands:
         if preset or not (take or _is_file(name)):
             raise BadRequestError(
@@ -118,15 +118,15 @@ class _How(NamedTuple):
 
 def _checked(name: str, is_take: bool, how: _How, as_json: bool) -> "Track":
     """Read a motion and see that it may be played, before a robot is asked for."""
-    from rote.cli import show
-    from rote.motion.whose import family_of
+    from rote.cli import output
+    from rote.motion.track_build import family_of
     from rote.robot.streaming import checked
 
-    with show.waiting("checking"):
+    with output.waiting("checking"):
         track = takes.motion(name, is_take, takes.PLAY_IT, any_joints=True)
         report = checked(track, how.speed, hands=how.hands)
     if not as_json:
-        show.findings(show.console(), report.findings)
+        output.findings(output.console(), report.findings)
     family = family_of(track)
     # Motors that rote drives itself play what only warns; other robots want to be told.
     asks = family is None or family.keeps_actions
@@ -134,17 +134,17 @@ def _checked(name: str, is_take: bool, how: _How, as_json: bool) -> "Track":
     return track
 
 
-async def _stream(target: Target, track: "Track", how: _How, as_json: bool) -> int:
-    from rote.cli import show
+async def _stream(target: RobotChoice, track: "Track", how: _How, as_json: bool) -> int:
+    from rote.cli import output
 
-    screen = show.console(quiet=as_json)
+    screen = output.console(quiet=as_json)
     async with reach(target, "stream", quiet=as_json) as robot:
-        legs = show.limbs(robot.build) == "legs"
+        legs = output.limbs(robot.build) == "legs"
         async with stopping_softly(robot, _BRAKED if legs else _AT_REST, as_json):
             playing = await _begun(robot, track, how, as_json)
             await playing.started()
             if playing.left_out:
-                screen.print(show.styled((_left_out(playing.left_out), "yellow")))
+                screen.print(output.styled((_left_out(playing.left_out), "yellow")))
             await watch(screen, playing)
             report = await playing
     if as_json:
@@ -152,7 +152,7 @@ async def _stream(target: Target, track: "Track", how: _How, as_json: bool) -> i
     else:
         how_well = f"late by {report.late_p99_ms:.1f} ms (p99), {report.missed} missed."
         how_well += " The legs are braked now." if legs else ""
-        show.streamed(screen, report, how_well)
+        output.streamed(screen, report, how_well)
     return 0 if report.completed else 1
 
 
@@ -165,7 +165,7 @@ def _left_out(joints: Sequence[str]) -> str:
 
 async def _begun(robot: "Robot", track: "Track", how: _How, as_json: bool) -> "Streaming":
     """Begin to play; a motion of another build by its joints' names, if a person says so."""
-    from rote.cli import show
+    from rote.cli import output
     from rote.errors import OtherBuildError
 
     try:
@@ -173,24 +173,24 @@ async def _begun(robot: "Robot", track: "Track", how: _How, as_json: bool) -> "S
             track, speed=how.speed, force=how.force, mapped=how.by_name, hands=how.hands
         )
     except OtherBuildError as other:
-        if as_json or not show.stdin_is_terminal():
+        if as_json or not output.stdin_is_terminal():
             raise
         print(f"{str(other).capitalize()}.")
-        if not await show.agreed("Type yes to play it by the names of its joints: "):
+        if not await output.agreed("Type yes to play it by the names of its joints: "):
             raise
         return robot.play_track(
             track, speed=how.speed, force=how.force, mapped=True, hands=how.hands
         )
 
 
-async def _perform(target: Target, name: str, as_json: bool) -> None:
-    from rote.cli import show
+async def _perform(target: RobotChoice, name: str, as_json: bool) -> None:
+    from rote.cli import output
 
     loop = asyncio.get_running_loop()
     async with reach(target, quiet=as_json) as robot:
         began = loop.time()
         async with stopping_softly(robot, _AT_REST, as_json):
-            with show.waiting(f"performing {name}"):
+            with output.waiting(f"performing {name}"):
                 await robot.perform(int(name) if name.isdecimal() else name)
         seconds = loop.time() - began
     if as_json:
@@ -199,10 +199,10 @@ async def _perform(target: Target, name: str, as_json: bool) -> None:
         print(f"Performed {name} in {seconds:.1f} s.")
 
 
-async def _play(target: Target, name: str, how: Mapping[str, object], as_json: bool) -> int:
-    from rote.cli import show
+async def _play(target: RobotChoice, name: str, how: Mapping[str, object], as_json: bool) -> int:
+    from rote.cli import output
 
-    screen = show.console(quiet=as_json)
+    screen = output.console(quiet=as_json)
     async with reach(target, quiet=as_json) as robot:
         playing = robot.play(name, **how)  # type: ignore[arg-type] # checked by play itself
         async with stopping_softly(robot, _AT_REST, as_json):
@@ -215,20 +215,20 @@ async def _play(target: Target, name: str, how: Mapping[str, object], as_json: b
         )
     elif report.completed:
         took = f" in {report.seconds:.1f} s."
-        screen.print(show.styled(("Played", "green"), " ", (name, "bold"), took))
+        screen.print(output.styled(("Played", "green"), " ", (name, "bold"), took))
     else:
         stopped = f"{name} was stopped before its end,"
-        screen.print(show.styled((stopped, "yellow"), " by a stop or by damping."))
+        screen.print(output.styled((stopped, "yellow"), " by a stop or by damping."))
     return 0 if report.completed else 1
 
 
 async def watch(screen: "Console", playing: "Playing") -> None:
     """Show a playback's progress until it is over."""
-    from rote.cli import show
+    from rote.cli import output
     from rote.messages import Phase
 
     words = {Phase.APPROACH: "going to the start", Phase.RETURN: "returning"}
-    with show.bar(screen, playing.name) as move:
+    with output.bar(screen, playing.name) as move:
         async for progress in playing:
             doing = words.get(progress.phase, f"{progress.remaining_s:4.1f} s left")
             if progress.round > 1:

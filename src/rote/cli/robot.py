@@ -9,8 +9,8 @@ from rote.cli.options import (
     Key,
     Keylog,
     Name,
+    RobotChoice,
     RobotUrl,
-    Target,
     need,
     print_json,
     reach,
@@ -25,14 +25,14 @@ def status(
     robot: RobotUrl = EMBEDDED, key: Key = None, keylog: Keylog = None, as_json: Json = False
 ) -> int:
     """Say how the robot is and what to do before it moves."""
-    return run(_status(Target(robot, key, keylog), as_json))
+    return run(_status(RobotChoice(robot, key, keylog), as_json))
 
 
 _KEEPS_NONE = "Its motions are on this computer: rote takes list."
 
 
-async def _status(target: Target, as_json: bool) -> None:
-    from rote.cli import show
+async def _status(target: RobotChoice, as_json: bool) -> None:
+    from rote.cli import output
 
     async with reach(target, "states") as robot:
         mode = await robot.mode() if "mode" in robot.abilities else None
@@ -67,9 +67,9 @@ async def _status(target: Target, as_json: bool) -> None:
             }
         )
         return
-    out = show.console()
+    out = output.console()
     told = "" if mode is None else f"  mode {mode.id}, {mode.name}: {mode.words}"
-    out.print(show.styled((target.url, "bold"), told))
+    out.print(output.styled((target.url, "bold"), told))
     out.print(f"{build.title} ({build.name})")
     if build.hands:
         worn = ", ".join(f"{hand.side} {hand.name}" for hand in build.hands)
@@ -79,10 +79,10 @@ async def _status(target: Target, as_json: bool) -> None:
     if actions is not None:
         used = len(actions.taught)
         places = f"{used} of {used + actions.free_places} places for actions taken"
-        out.print(f"{show.limbs(build)} {limbs}; {places}")
-    if health := show.health(state, build):
+        out.print(f"{output.limbs(build)} {limbs}; {places}")
+    if health := output.health(state, build):
         out.print(health)
-    show.findings(out, found)
+    output.findings(out, found)
     if not found:
         out.print("Ready to teach and to play.", style="green")
 
@@ -91,11 +91,11 @@ def list_actions(
     robot: RobotUrl = EMBEDDED, key: Key = None, keylog: Keylog = None, as_json: Json = False
 ) -> int:
     """List the presets and the taught actions on the robot."""
-    return run(_list(Target(robot, key, keylog), as_json))
+    return run(_list(RobotChoice(robot, key, keylog), as_json))
 
 
-async def _list(target: Target, as_json: bool) -> None:
-    from rote.cli import show
+async def _list(target: RobotChoice, as_json: bool) -> None:
+    from rote.cli import output
 
     need(target, "list", "keep actions", _KEEPS_NONE)
     async with reach(target) as robot:
@@ -109,7 +109,7 @@ async def _list(target: Target, as_json: bool) -> None:
             }
         )
         return
-    show.actions(show.console(), actions)
+    output.actions(output.console(), actions)
 
 
 def rename(
@@ -121,10 +121,10 @@ def rename(
     as_json: Json = False,
 ) -> int:
     """Rename a taught action; a name that is taken is refused."""
-    return run(_rename(Target(robot, key, keylog), (old, new), as_json))
+    return run(_rename(RobotChoice(robot, key, keylog), (old, new), as_json))
 
 
-async def _rename(target: Target, names: tuple[str, str], as_json: bool) -> None:
+async def _rename(target: RobotChoice, names: tuple[str, str], as_json: bool) -> None:
     need(target, "list", "keep actions", _KEEPS_NONE)
     async with reach(target) as robot:
         await robot.rename(*names)
@@ -143,14 +143,14 @@ def delete(
     as_json: Json = False,
 ) -> int:
     """Delete a taught action for good. It asks first."""
-    return run(_delete(Target(robot, key, keylog), name, yes, as_json))
+    return run(_delete(RobotChoice(robot, key, keylog), name, yes, as_json))
 
 
-async def _delete(target: Target, name: str, sure: bool, as_json: bool) -> int:
-    from rote.cli import show
+async def _delete(target: RobotChoice, name: str, sure: bool, as_json: bool) -> int:
+    from rote.cli import output
 
     need(target, "list", "keep actions", _KEEPS_NONE)
-    if not sure and (as_json or not show.stdin_is_terminal()):
+    if not sure and (as_json or not output.stdin_is_terminal()):
         raise BadRequestError(
             "nobody can be asked whether to delete it", "Add --yes if you mean it."
         )
@@ -161,7 +161,7 @@ async def _delete(target: Target, name: str, sure: bool, as_json: bool) -> int:
             print(
                 f"Delete {name!r} ({action.duration_s:.1f} s) from the robot? There is no way back."
             )
-            if not await show.agreed():
+            if not await output.agreed():
                 print("Nothing was deleted.")
                 return 1
         await robot.delete(name)
@@ -179,17 +179,17 @@ def stop(
 
     This is a software stop, not an emergency stop.
     """
-    return run(_stop(Target(robot, key, keylog), as_json))
+    return run(_stop(RobotChoice(robot, key, keylog), as_json))
 
 
-async def _stop(target: Target, as_json: bool) -> None:
-    from rote.cli import show
+async def _stop(target: RobotChoice, as_json: bool) -> None:
+    from rote.cli import output
     from rote.client.wires import wire_of
     from rote.connection import stop as stopped_at
 
     wire = wire_of(target.url)
     key = target.key if wire.takes_key else None
-    with show.waiting(f"stopping {target.url}"):
+    with output.waiting(f"stopping {target.url}"):
         stopped = await stopped_at(target.url, key=key, keylog=target.keylog)
     if as_json:
         state = {"state": stopped.state} if stopped.state else {}
@@ -228,27 +228,27 @@ def modes(
 
     `rote modes stand` brings it into a balanced standing, `rote modes damp` damps all joints.
     """
-    return run(_modes(Target(robot, key, keylog), target, as_json))
+    return run(_modes(RobotChoice(robot, key, keylog), target, as_json))
 
 
-async def _modes(at: Target, target: str | None, as_json: bool) -> None:
-    from rote.cli import show
+async def _modes(at: RobotChoice, target: str | None, as_json: bool) -> None:
+    from rote.cli import output
 
     if target not in (None, "stand", "damp"):
         raise BadRequestError(f"there is no mode {target!r} to go to", "Use stand or damp.")
     need(at, "mode", "change to a G1's modes", "Use: rote a1 stand, or rote a1 lie")
-    out = show.console()
+    out = output.console()
     async with reach(at) as robot:
         if target is None:
             mode = await robot.mode()
         else:
-            with show.waiting("changing the mode"):
+            with output.waiting("changing the mode"):
                 mode = await (robot.stand() if target == "stand" else robot.damp())
         modes = () if robot.family is None else robot.family.modes.all
     if as_json:
         print_json({"id": mode.id, "name": mode.name, "balanced": mode.balanced})
         return
     if target is None:
-        show.modes(out, mode.id, modes)
+        output.modes(out, mode.id, modes)
     else:
         out.print(f"The robot is in mode {mode.id}, {mode.name}: {mode.words}.")

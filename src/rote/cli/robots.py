@@ -23,7 +23,7 @@ def robots(
     as_json: Json = False,
 ) -> None:
     """List the robots that rote knows, what works with each, and on what evidence."""
-    from rote.cli import show
+    from rote.cli import output
     from rote.model import registry
 
     if name is None:
@@ -34,10 +34,10 @@ def robots(
     if as_json:
         print_json({"robots": [_document(family, build) for family, build in known]})
     elif name is None:
-        _print_all(show.console(), known)
+        _print_all(output.console(), known)
     else:
         for family, build in known:
-            _print_one(show.console(), family, build)
+            _print_one(output.console(), family, build)
 
 
 def _document(family: "Family", build: "Build") -> dict[str, object]:
@@ -80,7 +80,7 @@ def _by_grade(grades: "Mapping[str, Grade]") -> str:
 
 
 def _print_one(out: "Console", family: "Family", build: "Build") -> None:
-    from rote.cli import show
+    from rote.cli import output
 
     out.print(f"{build.name}: {build.title}. Family {family.name}, {family.title}.")
     out.print(_recognised(family, build))
@@ -98,7 +98,7 @@ def _print_one(out: "Console", family: "Family", build: "Build") -> None:
         )
         for joint in build.joints
     ]
-    show.joints(out, titles, rows)
+    output.joints(out, titles, rows)
     out.print()
     for line in (*map(_hand, family.hands), *_modes(family), _stream(build)):
         out.print(line)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from rote.sim.quirks import Quirks
     from rote.sim.server import Simulator
     from rote.sim.store import Store
-    from rote.sim.world import Notice, World
+    from rote.sim.world import SimNotice, World
 
 _DEFAULT_UDP = "127.0.0.1:49504"
 _DEFAULT_ROBOT = "g1-29"
@@ -196,7 +196,7 @@ def sim(
         return run(simulate_a1(legs, network, as_json))
     _check_wires(family, {"webrtc": webrtc, "dds": dds})
     worn = hands_of(hands, build, dds)
-    wish = _Wish(
+    wish = _SimOptions(
         udp=udp if udp or webrtc or dds else _DEFAULT_UDP,
         webrtc=webrtc,
         dds=None if dds is None else DdsWish(dds, domain, worn),
@@ -280,7 +280,7 @@ def _network(
 ) -> "Impairment | None":
     """Return how bad the network is to be; None where it is good."""
     from rote.carrier.impair import Impairment
-    from rote.sim.faults import seconds
+    from rote.sim.network_options import seconds
 
     loss, duplicate, reorder, corrupt = shares
     impairment = Impairment(
@@ -296,7 +296,7 @@ def _network(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Wish:
+class _SimOptions:
     """How the robot is to be reached."""
 
     udp: str | None
@@ -330,7 +330,7 @@ class _RobotWish:
 def _robot(wish: _RobotWish) -> "tuple[World, Store]":
     """Make the robot, or say what cannot be."""
     from rote.paths import store_file
-    from rote.sim.factory import add_factory_actions
+    from rote.sim.factory_actions import add_factory_actions
     from rote.sim.health import parse_fault
     from rote.sim.store import Store
     from rote.sim.world import World
@@ -380,7 +380,7 @@ def _firmware(wish: _RobotWish) -> "Firmware":
     return replace(firmware, slots=wish.slots)
 
 
-async def _sim(wish: _Wish, robot: "tuple[World, Store]") -> None:
+async def _sim(wish: _SimOptions, robot: "tuple[World, Store]") -> None:
     from rote.sim.server import Simulator
 
     world, store = robot
@@ -400,7 +400,7 @@ async def _sim(wish: _Wish, robot: "tuple[World, Store]") -> None:
         store.close()
 
 
-async def _serve(simulator: "Simulator", wish: _Wish) -> dict[str, Any]:
+async def _serve(simulator: "Simulator", wish: _SimOptions) -> dict[str, Any]:
     """Open every wire that is wished for; returns what a person or script must know."""
     from rote.carrier.udp import host_and_port
     from rote.wire.signalling import parse_device_key
@@ -437,7 +437,7 @@ def _host_and_maybe_port(text: str) -> tuple[str, int | None]:
 
 
 def _introduce(ready: dict[str, Any], world: "World", bad: "Impairment | None") -> None:
-    from rote.sim.faults import describe
+    from rote.sim.network_options import describe
 
     urls = " and ".join(ready["urls"])
     print(
@@ -462,7 +462,7 @@ def _introduce(ready: dict[str, Any], world: "World", bad: "Impairment | None") 
     )
 
 
-async def show_notices(notices: "list[Notice]", as_json: bool) -> None:
+async def show_notices(notices: "list[SimNotice]", as_json: bool) -> None:
     """Print what a robot notes, and clear it, until somebody asks the process to end."""
     ended = asyncio.Event()
     loop = asyncio.get_running_loop()

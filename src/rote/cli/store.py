@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from rote.cli import takes
-from rote.cli.options import Json, Key, Keylog, RobotUrl, Target, print_json, reach, run
+from rote.cli.options import Json, Key, Keylog, RobotChoice, RobotUrl, print_json, reach, run
 from rote.client.wires import EMBEDDED
 from rote.messages import MAX_KEYFRAMES
 
@@ -26,17 +26,17 @@ def store(
 
     Only the documented frames can: udp:// and sim://. `rote play FILE` plays any motion as it is.
     """
-    run(_store(Target(robot, key, keylog), (motion, take), name, budget, as_json))
+    run(_store(RobotChoice(robot, key, keylog), (motion, take), name, budget, as_json))
 
 
 async def _store(
-    target: Target, motion: tuple[str, bool], name: str, budget: int, as_json: bool
+    target: RobotChoice, motion: tuple[str, bool], name: str, budget: int, as_json: bool
 ) -> None:
-    from rote.cli import show
+    from rote.cli import output
 
     track = takes.motion(*motion, "Name the take: rote store {name} NAME --take")
     async with reach(target) as robot:
-        with show.waiting("searching keyframes"):
+        with output.waiting("searching keyframes"):
             stored = await robot.store_track(track, name, budget=budget)
     if as_json:
         print_json(

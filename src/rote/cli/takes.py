@@ -81,7 +81,7 @@ def list_takes(
     as_json: Json = False,
 ) -> None:
     """List the takes, all or those that fit."""
-    from rote.cli import show
+    from rote.cli import output
 
     rescue()
     shelf = library()
@@ -111,7 +111,7 @@ def list_takes(
         for entry in entries
     ]
     titles = ("take", "motion", "robot", "seconds", "samples", "version", "tags")
-    show.joints(show.console(), titles, rows)
+    output.joints(output.console(), titles, rows)
 
 
 @app.command("show")
@@ -121,7 +121,7 @@ def show_take(
     as_json: Json = False,
 ) -> None:
     """Show a take at a glance: its joints that move most."""
-    from rote.cli import show
+    from rote.cli import output
     from rote.motion.files.thumbnail import sketch
 
     shelf = library()
@@ -143,7 +143,7 @@ def show_take(
     told = f"{track.duration_s:.2f} s, {len(track)} samples of {track.variant}"
     print(f"{name}: {told}; {track.source or 'no source'}")
     print(f"versions: {', '.join(map(str, versions))}")
-    show.joints(show.console(), ("joint", "motion"), list(drawn.items()))
+    output.joints(output.console(), ("joint", "motion"), list(drawn.items()))
 
 
 @app.command()

@@ -17,8 +17,8 @@ from rote.cli.options import (
     Key,
     Keylog,
     Name,
+    RobotChoice,
     RobotUrl,
-    Target,
     need,
     print_json,
     reach,
@@ -83,16 +83,16 @@ def teach(
     """
     if hand is not None and seconds is None:
         seconds = _DEFAULT_HAND_S
-    target = Target(robot, key, keylog)
-    wish = _Wish(target, name, seconds, hand, out, overwrite, force, as_json)
+    target = RobotChoice(robot, key, keylog)
+    wish = _TeachOptions(target, name, seconds, hand, out, overwrite, force, as_json)
     return run(_teach(wish))
 
 
 @dataclass(frozen=True, slots=True)
-class _Wish:
+class _TeachOptions:
     """What was asked for on the command line."""
 
-    target: Target
+    target: RobotChoice
     name: str
     seconds: float | None
     hand: str | None
@@ -102,18 +102,18 @@ class _Wish:
     as_json: bool
 
 
-async def _teach(wish: _Wish) -> None:
-    from rote.cli import show
+async def _teach(wish: _TeachOptions) -> None:
+    from rote.cli import output
     from rote.motion.files import save
 
     _check(wish)
     takes.rescue()
-    screen = show.console(quiet=wish.as_json)
+    screen = output.console(quiet=wish.as_json)
     async with reach(wish.target, "teach", quiet=wish.as_json) as robot:
         # Everything that could refuse is asked before anybody is told to hold the robot.
         await robot.check_teachable(wish.name, overwrite=wish.overwrite, force=wish.force)
-        show.findings(screen, await robot.preflight())
-        limbs, take = show.limbs(robot.build), None
+        output.findings(screen, await robot.preflight())
+        limbs, take = output.limbs(robot.build), None
         try:
             await _get_ready(screen, wish, robot.build)
             shelf = _library(screen)
@@ -135,7 +135,7 @@ async def _teach(wish: _Wish) -> None:
     _report(screen, wish, take, keeps=keeps)
 
 
-def _tell_interrupted(wish: _Wish, take: "Take | None", limbs: str) -> None:
+def _tell_interrupted(wish: _TeachOptions, take: "Take | None", limbs: str) -> None:
     """Tell whoever pressed Ctrl-C what is on the robot, and what is here."""
     left = "the legs are braked" if limbs == "legs" else "the arms hold"
     kept = take is not None and take.on_robot
@@ -159,9 +159,9 @@ def _library(screen: "Console") -> "Library | None":
     return takes.library()
 
 
-def _check(wish: _Wish) -> None:
-    from rote.cli import show
-    from rote.robot.base import check_name, check_seconds
+def _check(wish: _TeachOptions) -> None:
+    from rote.cli import output
+    from rote.robot.api_values import check_name, check_seconds
 
     check_name(wish.name)
     need(wish.target, "teach", "be taught by hand")
@@ -171,7 +171,7 @@ def _check(wish: _Wish) -> None:
         need(wish.target, "list", "keep actions, so that none can be overwritten")
     if wish.seconds is not None:
         check_seconds(wish.seconds, "a recording")
-    elif wish.as_json or not show.stdin_is_terminal():
+    elif wish.as_json or not output.stdin_is_terminal():
         raise BadRequestError("how long to record is not said", "Add --seconds 8, for example.")
     if wish.hand is not None:
         check_hand(wish.hand)
@@ -195,28 +195,28 @@ def _check_writable(path: Path) -> None:
         raise BadRequestError(f"{path.parent} cannot be written to", "Choose another folder.")
 
 
-async def _get_ready(screen: "Console", wish: _Wish, build: "Build") -> None:
+async def _get_ready(screen: "Console", wish: _TeachOptions, build: "Build") -> None:
     """Give a person time to take hold of the arms, or legs."""
-    from rote.cli import show
+    from rote.cli import output
 
-    what = show.limbs(build)
+    what = output.limbs(build)
     if what == "legs":
         # Whoever runs this unattended is to find it in the log, too.
         print(_LEGS_READY, file=sys.stderr, flush=True)
-    if wish.hand is not None or wish.as_json or not show.stdin_is_terminal():
+    if wish.hand is not None or wish.as_json or not output.stdin_is_terminal():
         return
     if what == "arms":
         screen.print(_ARMS_READY, style="yellow")
     if wish.seconds is None:
         screen.print(f"Press Enter when you hold the {what}.")
-        await show.enter_pressed()
+        await output.enter_pressed()
         return
     for left in range(_COUNTDOWN_S, 0, -1):
         screen.print(f"{left}...")
         await asyncio.sleep(1)
 
 
-async def _record(screen: "Console", robot: "Robot", take: "Take", wish: _Wish) -> None:
+async def _record(screen: "Console", robot: "Robot", take: "Take", wish: _TeachOptions) -> None:
     if wish.hand is not None:
         assert wish.seconds is not None
         await robot.move_by_hand(wish.hand, wish.seconds)
@@ -228,27 +228,27 @@ async def _record(screen: "Console", robot: "Robot", take: "Take", wish: _Wish) 
 
 async def for_seconds(screen: "Console", take: "Take", seconds: float) -> None:
     """Let a recording run, with a bar."""
-    from rote.cli import show
+    from rote.cli import output
 
     loop = asyncio.get_running_loop()
     end = loop.time() + seconds
-    with show.bar(screen, "recording") as move:
+    with output.bar(screen, "recording") as move:
         while (left := end - loop.time()) > 0:
             move(1 - left / seconds, f"{left:4.1f} s left, {take.samples} samples")
             await asyncio.sleep(min(0.1, left))
 
 
 async def _until_enter(screen: "Console", take: "Take") -> None:
-    from rote.cli import show
+    from rote.cli import output
     from rote.messages import MAX_DURATION_MS
 
-    screen.print(show.styled(("Recording.", "bold"), " Press Enter to end."))
+    screen.print(output.styled(("Recording.", "bold"), " Press Enter to end."))
     loop = asyncio.get_running_loop()
     most = MAX_DURATION_MS / 1000
     began = loop.time()
-    pressed = asyncio.ensure_future(show.enter_pressed())
+    pressed = asyncio.ensure_future(output.enter_pressed())
     try:
-        with show.bar(screen, "recording") as move:
+        with output.bar(screen, "recording") as move:
             while not pressed.done() and (spent := loop.time() - began) < most:
                 words = f"{spent:5.1f} s of at most {most:.0f}, {take.samples} samples"
                 move(spent / most, words)
@@ -266,9 +266,9 @@ _LACKS = {
 """What a take lacks, by the value of its `Lack`."""
 
 
-def _report(screen: "Console", wish: _Wish, take: "Take", *, keeps: bool) -> None:
+def _report(screen: "Console", wish: _TeachOptions, take: "Take", *, keeps: bool) -> None:
     """Tell what became of a take; a robot that `keeps` actions has it, too."""
-    from rote.cli import show
+    from rote.cli import output
     from rote.robot.take import Lack
 
     track = take.track
@@ -297,12 +297,12 @@ def _report(screen: "Console", wish: _Wish, take: "Take", *, keeps: bool) -> Non
     if keeps:
         told += "The arms hold again, and may return softly."
     else:
-        told += f"The {show.limbs(take.build)} are braked again."
+        told += f"The {output.limbs(take.build)} are braked again."
     verb = "Saved" if keeps else "Recorded"
-    screen.print(show.styled((verb, "green"), " ", (wish.name, "bold"), told))
+    screen.print(output.styled((verb, "green"), " ", (wish.name, "bold"), told))
     for lack in (lack for lack in Lack if lack in take.lacks):
         screen.print(_LACKS[lack.value], style="yellow")
-    only_here = "" if keeps else f"; {show.robot(take.build)} itself keeps none"
+    only_here = "" if keeps else f"; {output.robot(take.build)} itself keeps none"
     if wish.out is not None and take.samples:
         screen.print(f"The take is in {wish.out}{only_here}.")
     elif take.file is not None:
@@ -312,5 +312,5 @@ def _report(screen: "Console", wish: _Wish, take: "Take", *, keeps: bool) -> Non
     if wish.out is not None and not take.samples:
         screen.print(f"Nothing is in {wish.out}: there is no take.", style="yellow")
     by_take = "" if keeps else " --take"
-    called = f"{show.command(sys.argv[0])} play {shlex.quote(wish.name)}{by_take}"
+    called = f"{output.command(sys.argv[0])} play {shlex.quote(wish.name)}{by_take}"
     screen.print(f"Play it: {called}{wish.target.words}", style="dim")

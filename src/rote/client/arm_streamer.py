@@ -10,12 +10,12 @@ from collections.abc import Callable, Iterable, Iterator
 from rote.host.loop import to_the_end
 from rote.messages import Phase, StreamPose
 from rote.model.family import Build, Hand
-from rote.session.arm_stream import FADE_HZ, ArmStream, Setpoint
+from rote.session.arm_stream import FADE_HZ, ArmSetpoint, ArmStream
 
 _LOOK_S = 0.02
 _CEASED_S = 0.1
 
-Write = Callable[[Setpoint, Build, tuple[Hand, ...]], None]
+Write = Callable[[ArmSetpoint, Build, tuple[Hand, ...]], None]
 
 
 class ArmStreamer:
@@ -96,7 +96,7 @@ class ArmStreamer:
         """Wait until the arms are let go of; who is cancelled meanwhile is so afterwards."""
         await to_the_end(self._fading)
 
-    def _tell(self, setpoint: Setpoint) -> None:
+    def _tell(self, setpoint: ArmSetpoint) -> None:
         assert self._build is not None
         self._write(setpoint, self._build, self._hands)
 
@@ -112,7 +112,7 @@ class ArmStreamer:
             return
         self._guard = self._loop.call_later(again_s, self._look)
 
-    def _let_go(self, setpoints: Iterator[Setpoint], now: float) -> None:
+    def _let_go(self, setpoints: Iterator[ArmSetpoint], now: float) -> None:
         """Tell the arms the next, and go on by a timer: a task would be cancelled with all others
         where a program is ended."""
         setpoint = next(setpoints, None)

@@ -9,20 +9,20 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from rote import messages as m
-from rote.carrier.dds import Target
+from rote.carrier.dds import DdsTarget
 from rote.client.arm_streamer import ArmStreamer
-from rote.client.dds_way import SPORT_TOPIC, DdsWay
+from rote.client.dds_connection import SPORT_TOPIC, DdsWay
 from rote.client.services import ServicesClient
 from rote.client.wires import DDS
 from rote.errors import CautionError, LinkError, NoAnswerError, RefusedError
 from rote.messages import Code, Phase, RobotState
 from rote.model.family import Build, Hand, wearing
 from rote.model.registry import family_of
-from rote.session.arm_stream import Setpoint
+from rote.session.arm_stream import ArmSetpoint
 from rote.session.hand_readings import HandReadings
-from rote.session.rpc import Timing
-from rote.wire import cdr, hands, hg, rpc
-from rote.wire.lowstate import BMS_TOPIC, Joints
+from rote.session.rpc import ChannelTiming
+from rote.wire import cdr, dds_hands, dds_lowlevel, rpc
+from rote.wire.lowstate import BMS_TOPIC, JointColumns
 from rote.wire.lowstate import SPORT_TOPIC as SLOW_SPORT_TOPIC
 
 VERSION_API = 1
@@ -42,7 +42,12 @@ class DdsClient(ServicesClient):
     """One client's conversation with one robot on DDS."""
 
     def __init__(
-        self, url: str, target: Target, timing: Timing | None = None, *, reconnect: bool = True
+        self,
+        url: str,
+        target: DdsTarget,
+        timing: ChannelTiming | None = None,
+        *,
+        reconnect: bool = True,
     ) -> None:
         self._streamer = ArmStreamer(self._tell_arms, self._note_stop)
         self._way = DdsWay(target, self._take, timing, before_close=self._streamer.faded)
@@ -112,7 +117,7 @@ class DdsClient(ServicesClient):
             await asyncio.sleep(_LOOK_S)
 
     def _read_hand(self, hand: Hand, data: bytes) -> None:
-        reading, now = hands.decode_state(data, hand), self._loop.time()
+        reading, now = dds_hands.decode_state(data, hand), self._loop.time()
         if self._hands.hear(hand, reading, now, self._told_ms / 1000):
             self.build = wearing(self.identity.build, self._hands.worn)
             self._know_abilities()
@@ -133,15 +138,15 @@ class DdsClient(ServicesClient):
             self._read_hand(self._hands_by_topic[topic], data)
 
     def _read_lowstate(self, data: bytes) -> None:
-        tick_ms, machine = hg.head_of(data)
+        tick_ms, machine = dds_lowlevel.head_of(data)
         told = tick_ms > 0  # a robot without a clock sends 0 for ever
         tick_ms = tick_ms if told else int(self._loop.time() * 1000)
         self._told_ms = tick_ms
-        recording = self._arms.activity is rpc.Activity.RECORDING
+        recording = self._arms.activity is rpc.RpcActivity.RECORDING
         if recording or not 0 <= tick_ms - self._reported_ms < _WATCHED_MS:
             self._reported_ms = tick_ms
-            self._see_motors(machine, hg.MOTORS)
-            joints = hg.joints_of(data, self.identity.build)
+            self._see_motors(machine, dds_lowlevel.MOTORS)
+            joints = dds_lowlevel.joints_of(data, self.identity.build)
             joints = joints if told else joints._replace(tick_ms=None)
             self.identity.see_missing(joints.missing)
             self._report(self._state(joints))
@@ -154,7 +159,7 @@ class DdsClient(ServicesClient):
 
     def _read_arms(self, data: bytes) -> None:
         self._note_arms(rpc.decode_arm_state(cdr.decode_text(data)))
-        let_go = self._arms.activity is rpc.Activity.RELEASING
+        let_go = self._arms.activity is rpc.RpcActivity.RELEASING
         if let_go and self._streamer.phase is not Phase.RETURN:
             self._streamer.stop()  # by somebody else
 
@@ -183,7 +188,7 @@ class DdsClient(ServicesClient):
             silent_hands=silent,
         )
 
-    def _state(self, told: Joints | None) -> RobotState:
+    def _state(self, told: JointColumns | None) -> RobotState:
         state = super()._state(told)
         if told is not None:
             if self._hands.worn:
@@ -220,7 +225,7 @@ class DdsClient(ServicesClient):
             raise RefusedError(Code.WRONG_STATE, *m.words_for(Code.WRONG_STATE))
         if self._arms.holding:
             raise RefusedError(Code.HOLDING, *m.words_for(Code.HOLDING))
-        busy = self._arms.activity is not rpc.Activity.IDLE
+        busy = self._arms.activity is not rpc.RpcActivity.IDLE
         if busy or self._streamer.phase is not None:
             raise RefusedError(Code.BUSY, *m.words_for(Code.BUSY))
         following = tuple(self._obeying(side) for side in command.hands)
@@ -248,10 +253,10 @@ class DdsClient(ServicesClient):
 
     def _unobeyed(self) -> NoAnswerError:
         lines = self._way.lines
-        seen = f"nobody obeys {hg.ARM_SDK_TOPIC}"
-        if lines is not None and hg.OLD_ARM_SDK_TOPIC in lines.bus.seen()[1]:
+        seen = f"nobody obeys {dds_lowlevel.ARM_SDK_TOPIC}"
+        if lines is not None and dds_lowlevel.OLD_ARM_SDK_TOPIC in lines.bus.seen()[1]:
             return NoAnswerError(
-                f"{seen}; there is {hg.OLD_ARM_SDK_TOPIC}, which older software calls it",
+                f"{seen}; there is {dds_lowlevel.OLD_ARM_SDK_TOPIC}, which older software calls it",
                 "Update the robot to stream motions, or teach and play them by the arm service.",
             )
         return NoAnswerError(seen, "The robot must stand balanced, and not in debug mode.")
@@ -266,13 +271,13 @@ class DdsClient(ServicesClient):
     def _note_stop(self) -> None:
         self._stopped = True
 
-    def _tell_arms(self, setpoint: Setpoint, build: Build, following: tuple[Hand, ...]) -> None:
+    def _tell_arms(self, setpoint: ArmSetpoint, build: Build, following: tuple[Hand, ...]) -> None:
         lines = self._way.lines
         if lines is None:
             return
         positions, weight, fingers = setpoint
         machine = self.identity.machine
-        data = hg.encode_arm_command(positions, weight, build=build, mode_machine=machine)
+        data = dds_lowlevel.encode_arm_command(positions, weight, build=build, mode_machine=machine)
         try:
             lines.arms.write(data)
         except LinkError:
@@ -282,13 +287,13 @@ class DdsClient(ServicesClient):
             own = fingers[first : first + len(hand.joints)]
             first += len(hand.joints)
             try:
-                lines.commands_to(hand).write(hands.encode_command(own, weight, hand=hand))
+                lines.commands_to(hand).write(dds_hands.encode_command(own, weight, hand=hand))
             except LinkError:
                 self.session.dropped["hand command"] += 1
 
 
 _READERS: dict[str, Callable[[DdsClient, bytes], None]] = {
-    hg.LOWSTATE_TOPIC: DdsClient._read_lowstate,
+    dds_lowlevel.LOWSTATE_TOPIC: DdsClient._read_lowstate,
     SPORT_TOPIC: DdsClient._read_mode,
     SLOW_SPORT_TOPIC: DdsClient._read_mode,
     BMS_TOPIC: DdsClient._read_battery,

@@ -24,12 +24,12 @@ from rote.errors import (
     RoteError,
 )
 from rote.session.events import Opened, PeerLost, Unanswered
-from rote.session.rpc import Answered, Event, Heard, RpcSession
+from rote.session.rpc import Event, Heard, RequestAnswered, RpcSession
 from rote.text import Act, Text
 from rote.wire import channel, rpc
 from rote.wire.codes import NO_STATUS
 
-TopicListener = Callable[[channel.Message], None]
+TopicListener = Callable[[channel.TopicMessage], None]
 
 BACK_OFF_S = (0.5, 1.0, 2.0, 4.0, 8.0, 15.0)
 """How long to wait before each attempt to connect again; the last is repeated."""
@@ -64,7 +64,7 @@ async def _greet_nobody() -> None:
     """Say nothing to a robot that was found."""
 
 
-class RpcConnection(Shell[rpc.Response]):
+class RpcConnection(Shell[rpc.RpcResponse]):
     """One client's connection to one robot's services."""
 
     arms_hold_within_s = 10
@@ -144,7 +144,9 @@ class RpcConnection(Shell[rpc.Response]):
 
     # ---- asking and listening -------------------------------------------------------------------
 
-    async def call(self, call: rpc.Call, *, read: bool = False, seen: bool = False) -> rpc.Response:
+    async def call(
+        self, call: rpc.Call, *, read: bool = False, seen: bool = False
+    ) -> rpc.RpcResponse:
         """Ask a service; its refusal is raised with words and remedy.
 
         An answer without a status is one where it holds what was to be `read`, or where the caller
@@ -156,7 +158,7 @@ class RpcConnection(Shell[rpc.Response]):
 
     async def request(
         self, call: rpc.Call, *, read: bool = False, seen: bool = False
-    ) -> rpc.Response:
+    ) -> rpc.RpcResponse:
         """Ask a service as `call` does, also before the robot counts as found again."""
         if len(call.parameter) > MAX_ASKED:
             words = f"a request of {len(call.parameter)} characters; robots take {MAX_ASKED}"
@@ -224,7 +226,7 @@ class RpcConnection(Shell[rpc.Response]):
     def _handle(self, event: Event) -> None:
         if isinstance(event, Heard):
             self._hear(event.value)
-        elif isinstance(event, Answered):
+        elif isinstance(event, RequestAnswered):
             self._answer(event.token, event.response)
         elif isinstance(event, Unanswered):
             self._answer(event.token, self._failure or unanswered(event.waited_s))
@@ -245,11 +247,11 @@ class RpcConnection(Shell[rpc.Response]):
 
     def _hear(self, value: channel.Value) -> None:
         self.hear(value)
-        if isinstance(value, channel.Message):
+        if isinstance(value, channel.TopicMessage):
             for listener in tuple(self._topics.get(value.topic, ())):
                 self._tell(listener, value)
 
-    def _tell(self, listener: TopicListener, message: channel.Message) -> None:
+    def _tell(self, listener: TopicListener, message: channel.TopicMessage) -> None:
         """Tell one listener; its mistakes are its own, and reported as the loop reports them."""
         try:
             listener(message)

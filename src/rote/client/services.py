@@ -33,7 +33,7 @@ from rote.wire.lowstate import (
     HAND_TOPIC,
     LOWSTATE_TOPIC,
     SPORT_TOPIC,
-    Joints,
+    JointColumns,
     decode_battery,
     decode_fsm,
     decode_lowstate,
@@ -63,9 +63,9 @@ _RECOGNISE_S = 1.0
 """How long a robot that was just connected may take to say which machine it is."""
 
 _PHASES = {
-    rpc.Activity.PLAYING: Phase.PLAYING,
-    rpc.Activity.PRESET: Phase.PLAYING,
-    rpc.Activity.RELEASING: Phase.RETURN,
+    rpc.RpcActivity.PLAYING: Phase.PLAYING,
+    rpc.RpcActivity.PRESET: Phase.PLAYING,
+    rpc.RpcActivity.RELEASING: Phase.RETURN,
 }
 
 
@@ -104,7 +104,7 @@ class ServicesClient:
         self._pulse_timer: asyncio.TimerHandle | None = None
         self._arms = rpc.ArmState()
         self._arms_at: float | None = None
-        self._joints: Joints | None = None
+        self._joints: JointColumns | None = None
         self._joints_at = self._reported_at = 0.0
         self._mode = -1
         self._battery: float | None = None
@@ -171,7 +171,9 @@ class ServicesClient:
         """Raise `UnsupportedError`: a robot's services take no poses one by one."""
         raise unsupported("stream a motion", self.wire, "stream")
 
-    async def call(self, call: rpc.Call, *, read: bool = False, seen: bool = False) -> rpc.Response:
+    async def call(
+        self, call: rpc.Call, *, read: bool = False, seen: bool = False
+    ) -> rpc.RpcResponse:
         """Ask a service; its refusal is raised with words and remedy. See `RpcConnection.call`."""
         return await self.connection.call(call, read=read, seen=seen)
 
@@ -420,7 +422,7 @@ class ServicesClient:
             else:
                 self._faults[fault.source, fault.code] = fault.words
 
-    def _see_arms(self, message: channel.Message) -> None:
+    def _see_arms(self, message: channel.TopicMessage) -> None:
         said = message.data
         self._note_arms(
             rpc.decode_arm_state(said) if isinstance(said, str) else rpc.read_arm_state(said)
@@ -440,7 +442,7 @@ class ServicesClient:
         if here and self._loop.time() - self._reported_at >= PULSE_S:
             self._report(self._state(None))
 
-    def _see_mode(self, message: channel.Message) -> None:
+    def _see_mode(self, message: channel.TopicMessage) -> None:
         self._note_mode(decode_fsm(message.data))
 
     def _note_mode(self, mode: int) -> None:
@@ -448,10 +450,10 @@ class ServicesClient:
         if self.identity.see_mode(mode):
             self._know()
 
-    def _see_battery(self, message: channel.Message) -> None:
+    def _see_battery(self, message: channel.TopicMessage) -> None:
         self._battery = decode_battery(message.data)
 
-    def _see_joints(self, message: channel.Message) -> None:
+    def _see_joints(self, message: channel.TopicMessage) -> None:
         slots = decode_lowstate(message.data)
         self._see_motors(slots.mode_machine, len(slots.positions_rad))
         joints = select(slots, self.build)
@@ -472,7 +474,7 @@ class ServicesClient:
         self.latest, self._reported_at = state, self._loop.time()
         self._states.tell(state)
 
-    def _time_us(self, joints: Joints | None, now: float) -> int:
+    def _time_us(self, joints: JointColumns | None, now: float) -> int:
         """Return the robot's clock; for a robot that does not tell it, this computer's."""
         self._tickless |= joints is not None and joints.tick_ms is None
         last = joints or self._joints
@@ -480,7 +482,7 @@ class ServicesClient:
             return int(now * 1e6)
         return last.tick_ms * 1000 + (0 if joints is last else int((now - self._joints_at) * 1e6))
 
-    def _state(self, told: Joints | None) -> RobotState:
+    def _state(self, told: JointColumns | None) -> RobotState:
         """Return what is known; `told` are joints that were measured now, None where none were."""
         now = self._loop.time()
         time_us = self._time_us(told, now)
@@ -490,7 +492,7 @@ class ServicesClient:
             self._joints = None
         joints = self._joints or _NO_JOINTS
         activity = self._arms.activity
-        recording = activity is rpc.Activity.RECORDING
+        recording = activity is rpc.RpcActivity.RECORDING
         holding = self._arms.holding
         return RobotState(
             mode=self._mode,
@@ -520,7 +522,7 @@ def _not_told(seen: str) -> NoAnswerError:
     )
 
 
-_NO_JOINTS = Joints(None, (), (), (), ())
+_NO_JOINTS = JointColumns(None, (), (), (), ())
 _HANDLERS: dict[type, Callable[..., Awaitable[m.Reply]]] = {
     m.ListActions: ServicesClient._list,
     m.EnterTeaching: ServicesClient._enter,

@@ -20,8 +20,8 @@ from rote.session.events import (
     Reported,
     Unanswered,
 )
-from rote.session.stream import Told
-from rote.session.teaching import Role, TeachingSession, Timing
+from rote.session.pose_stream import Told
+from rote.session.teaching import Role, TeachingSession, TeachingTiming
 from rote.wire.teaching import encode_pose
 
 
@@ -32,7 +32,7 @@ class TeachingClient(Shell[m.Reply]):
     arms_hold_within_s = 14
 
     def __init__(
-        self, url: str, timing: Timing | None = None, *, build: Build | None = None
+        self, url: str, timing: TeachingTiming | None = None, *, build: Build | None = None
     ) -> None:
         super().__init__(url)
         self.latest: m.RobotState | None = None

@@ -20,7 +20,7 @@ from rote.model.family import (
     ModeFacts,
     Modes,
     Point,
-    Stream,
+    StreamFacts,
     Vector,
     X,
     Y,
@@ -156,7 +156,7 @@ A1_BUILD = Build(
     taught=tuple(joint.name for joint in A1_JOINTS),
     streamed=tuple(joint.name for joint in A1_JOINTS),
     rest={joint.name: rest for joint, rest in zip(A1_JOINTS, A1_STAND_RAD, strict=True)},
-    stream=Stream(stiffness_nm_rad=KP_NM_RAD, damping_nm_s_rad=KD_NM_S_RAD),
+    stream=StreamFacts(stiffness_nm_rad=KP_NM_RAD, damping_nm_s_rad=KD_NM_S_RAD),
 )
 
 A1_MODES = Modes(

@@ -20,7 +20,7 @@ from functools import lru_cache
 from itertools import pairwise
 
 __all__ = [
-    "Family", "Build", "Joint", "Grade", "Evidence", "Modes", "ModeFacts", "READY", "Stream",
+    "Family", "Build", "Joint", "Grade", "Evidence", "Modes", "ModeFacts", "READY", "StreamFacts",
     "Hand", "Service", "BodyFacts", "FixedMass", "Shape", "Figure", "Foot", "Point", "Vector",
     "X", "Y", "Z", "ZERO", "MAX_MOTION_S", "chain", "left_and_right",
 ]  # fmt: skip
@@ -238,7 +238,7 @@ class Modes:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stream:
+class StreamFacts:
     """How poses are streamed to a robot's motors."""
 
     topic: str = ""
@@ -308,7 +308,7 @@ class Build:
     says."""
     motors: Mapping[int, Mapping[str, tuple[float, float]]] = field(default_factory=dict)
     """By `mode_machine`: other motors, as speed in rad/s and torque in N.m by joint."""
-    stream: Stream | None = None
+    stream: StreamFacts | None = None
     no_stream: str = ""
     """Why nothing may be streamed to it, in words."""
     fixed: tuple[FixedMass, ...] = ()

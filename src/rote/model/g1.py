@@ -24,7 +24,7 @@ from rote.model.family import (
     Point,
     Service,
     Shape,
-    Stream,
+    StreamFacts,
     Vector,
     X,
     Y,
@@ -318,7 +318,9 @@ _WAIST_LOCKED = frozenset({13, 14})
 _NO_WRISTS = frozenset({20, 21, 27, 28})
 _ARMS = frozenset((*LEFT_ARM, *RIGHT_ARM))
 _REST = {joint.name: rest for joint, rest in zip(G1_JOINTS, G1_REST_RAD, strict=True)}
-_STREAM = Stream(topic="rt/arm_sdk", weight_slot=29, stiffness_nm_rad=60.0, damping_nm_s_rad=1.5)
+_STREAM = StreamFacts(
+    topic="rt/arm_sdk", weight_slot=29, stiffness_nm_rad=60.0, damping_nm_s_rad=1.5
+)
 """Gains of waist and arms while they obey: what the vendor's examples use."""
 _UPPER_BODY = range(12, 29)
 """The motors that `rt/arm_sdk` moves: waist and arms, as far as a build has them."""

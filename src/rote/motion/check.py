@@ -32,7 +32,7 @@ from rote.motion.limits import (
     worst_rows,
 )
 from rote.motion.track import Array, Track
-from rote.motion.whose import a_robot, build_of, hand_joints, joints_by_name
+from rote.motion.track_build import a_robot, build_of, hand_joints, joints_by_name
 from rote.text import Act, Names, Quantity, Span, Text, rad, seconds
 
 __all__ = ["check", "check_contact", "check_gaps", "check_joints"]
@@ -71,7 +71,7 @@ class _Subject(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class _Robot:
+class _CheckedRobot:
     """A build, and the body that its family has."""
 
     build: Build
@@ -136,16 +136,16 @@ def _named(track: Track, build: Build | str | None) -> Build | None:
     return registry.find_build(build or track.variant)
 
 
-def _robot(track: Track, build: Build | str | None) -> _Robot | None:
+def _robot(track: Track, build: Build | str | None) -> _CheckedRobot | None:
     """Return what a track is checked against; None where no robot has any of its joints."""
     found = _named(track, build) or build_of(track)
     family = None if found is None else registry.family_of(found)
     if found is None or family is None:
         return None
-    return _Robot(found, family, kinematics_of(family))
+    return _CheckedRobot(found, family, kinematics_of(family))
 
 
-def _subject(track: Track, robot: _Robot | None) -> _Subject:
+def _subject(track: Track, robot: _CheckedRobot | None) -> _Subject:
     known = {} if robot is None else joints_by_name(robot.build)
     joints = tuple(known[name] for name in track.names if name in known)
     columns = track.columns_of([joint.name for joint in joints])
@@ -187,7 +187,7 @@ def _note(kind: FindingKind, message: str) -> Finding:
     return Finding(Severity.NOTE, message, remedy, kind=kind)
 
 
-def _not_looked_at(robot: _Robot, *, contact: bool) -> Iterator[Finding]:
+def _not_looked_at(robot: _CheckedRobot, *, contact: bool) -> Iterator[Finding]:
     """Yield one note that names all that was not looked at, because nobody wrote it down."""
     missing = {} if robot.weighs else {"weight": FindingKind.TORQUE}
     missing |= {} if robot.stands else {"balance": FindingKind.BALANCE}
@@ -413,7 +413,7 @@ def _accelerations(subject: _Subject) -> Iterator[Finding]:
         )
 
 
-def _jump(subject: _Subject, robot: _Robot, start_pose: Pose | None) -> Iterator[Finding]:
+def _jump(subject: _Subject, robot: _CheckedRobot, start_pose: Pose | None) -> Iterator[Finding]:
     whole = dict(zip(robot.build.names, whole_pose(start_pose, robot.build).tolist(), strict=True))
     far = np.array(
         [
@@ -448,7 +448,7 @@ def _jump(subject: _Subject, robot: _Robot, start_pose: Pose | None) -> Iterator
 # ---- what the body can bear ---------------------------------------------------------------------
 
 
-def _loads(track: Track, full: Array, robot: _Robot, payload_kg: float) -> Iterator[Finding]:
+def _loads(track: Track, full: Array, robot: _CheckedRobot, payload_kg: float) -> Iterator[Finding]:
     """Yield what weight does: to all motors but the legs', and to the balance."""
     if not robot.weighs and not robot.stands:
         return
@@ -558,7 +558,7 @@ def feet_margin_m(body: Kinematics, frames: Frames, centres_m: Array) -> Array:
 # ---- what touches what --------------------------------------------------------------------------
 
 
-def _touching(track: Track, start_pose: Pose | None, robot: _Robot) -> Iterator[Finding]:
+def _touching(track: Track, start_pose: Pose | None, robot: _CheckedRobot) -> Iterator[Finding]:
     try:
         model = ContactModel(robot.family, CLEARANCE_M)
     except MissingExtraError as error:

@@ -15,7 +15,7 @@ from rote.model.family import Build, Family, Joint, Shape, Vector
 from rote.motion.interpolate import sample
 from rote.motion.kinematics import Kinematics, Pose, kinematics_of
 from rote.motion.track import Array, Track
-from rote.motion.whose import a_robot, family_of
+from rote.motion.track_build import a_robot, family_of
 from rote.text import Act, Text
 
 MAX_STEP_RAD = 0.03

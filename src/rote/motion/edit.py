@@ -28,7 +28,7 @@ from rote.motion.edits import (
 )
 from rote.motion.interpolate import MINIMUM_JERK_PEAK, minimum_jerk, sample
 from rote.motion.track import Array, Mark, Track
-from rote.motion.whose import a_robot, family_of, hand_joints
+from rote.motion.track_build import a_robot, family_of, hand_joints
 from rote.text import Act, Text
 
 __all__ = [

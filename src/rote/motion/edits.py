@@ -15,7 +15,16 @@ from rote.errors import BadRequestError
 if TYPE_CHECKING:
     from rote.motion.track import Track
 
-__all__ = ["EDITS", "Edit", "Kind", "Parameter", "Range", "SEVERAL", "edit_named", "joints_meant"]
+__all__ = [
+    "EDITS",
+    "Edit",
+    "ParameterKind",
+    "Parameter",
+    "Range",
+    "SEVERAL",
+    "edit_named",
+    "joints_meant",
+]
 
 
 class Range(NamedTuple):
@@ -55,7 +64,7 @@ ACCELERATION = Range(0.1, 1e5, "rad/s2")
 JERK = Range(1.0, 1e7, "rad/s3")
 
 
-class Kind(StrEnum):
+class ParameterKind(StrEnum):
     """What a parameter is."""
 
     NUMBER = "number"
@@ -74,7 +83,7 @@ class Parameter:
     """With its unit, for example `cutoff_hz`."""
     title: str
     help: str
-    kind: Kind = Kind.NUMBER
+    kind: ParameterKind = ParameterKind.NUMBER
     range: Range | None = None
     """Of a number."""
     slider: tuple[float, float, float] | None = None
@@ -138,7 +147,7 @@ class Edit:
         if self.tracks == SEVERAL:
             return does(tracks, **wanted)
         for each in self.parameters:
-            if each.kind is Kind.JOINTS and wanted[each.name] is not None:
+            if each.kind is ParameterKind.JOINTS and wanted[each.name] is not None:
                 wanted[each.name] = joints_meant(wanted[each.name], tracks[0].names)
         return does(*tracks, **wanted)
 
@@ -178,7 +187,7 @@ _JOINTS = Parameter(
     name="joints",
     title="Joints",
     help="A joint's name, or left_arm or right_arm. May be repeated.",
-    kind=Kind.JOINTS,
+    kind=ParameterKind.JOINTS,
     required=True,
     option="joint",
 )
@@ -208,7 +217,7 @@ EDITS: dict[str, Edit] = {
                     name="auto",
                     title="Idle ends",
                     help="Cut the still beginning and end instead.",
-                    kind=Kind.FLAG,
+                    kind=ParameterKind.FLAG,
                     default=False,
                 ),
             ),
@@ -270,7 +279,7 @@ EDITS: dict[str, Edit] = {
                     name="fastest",
                     title="As fast as the limits allow",
                     help="Also faster than recorded, as far as the limits allow.",
-                    kind=Kind.FLAG,
+                    kind=ParameterKind.FLAG,
                     default=False,
                 ),
             ),
@@ -344,14 +353,14 @@ EDITS: dict[str, Edit] = {
                     name="build",
                     title="Build",
                     help="For example g1-29, g1-27 or g1-23.",
-                    kind=Kind.BUILD,
+                    kind=ParameterKind.BUILD,
                     required=True,
                 ),
                 Parameter(
                     name="force",
                     title="Drop joints that move",
                     help="Also if joints that moved are lost.",
-                    kind=Kind.FLAG,
+                    kind=ParameterKind.FLAG,
                     default=False,
                 ),
             ),

@@ -50,7 +50,7 @@ SIDE = View("right side", np.array([0.966, 0.259, 0.0]), np.array([0.259, -0.966
 _PAINT = {"": MIDDLE, "left": LEFT, "right": RIGHT}
 
 
-class _Robot:
+class _DrawnRobot:
     """One robot on the paper, seen from one side; it can be drawn again in another pose."""
 
     def __init__(self, axis: Any, view: View, place: tuple[float, float], body: Sticks) -> None:
@@ -115,7 +115,7 @@ def drawn_frames(track: Track, *, count: int = 6) -> Any:
     for column, row in enumerate(columns):
         across_m = margin_m + column * width_m - left_m
         for view, up_m in views:
-            robot = _Robot(axis, view, (across_m, up_m), body)
+            robot = _DrawnRobot(axis, view, (across_m, up_m), body)
             robot.show(row, max(row - 6 * _FINE, 0))
         axis.text(across_m, size[1] - 0.02, f"{times_s[row]:.2f} s", ha="center", va="top",
                   color=INK, fontsize=10)  # fmt: skip
@@ -180,7 +180,7 @@ def _images(body: Sticks, times_s: Array, step_s: float) -> Iterator[Any]:
 
     robots = []
     for place, view in enumerate((FRONT, SIDE)):
-        robots.append(_Robot(axis, view, (place * width_m - left_m, 0.0), body))
+        robots.append(_DrawnRobot(axis, view, (place * width_m - left_m, 0.0), body))
         axis.text((place + 0.5) * width_m, height_m + 0.11, view.words, ha="center", va="top",
                   color=_GREY, fontsize=9)  # fmt: skip
     axis.plot([0.0, 2 * width_m], [0.0, 0.0], color=PALE, lw=1.2, zorder=1)

@@ -11,7 +11,7 @@ from rote.model.family import ZERO, Family, Figure, Joint, Point
 from rote.motion.interpolate import sample
 from rote.motion.kinematics import Kinematics, kinematics_of
 from rote.motion.track import Array, Track
-from rote.motion.whose import build_of, family_of
+from rote.motion.track_build import build_of, family_of
 from rote.text import Act, Text
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 if TYPE_CHECKING:
-    from rote.motion.files.document import Place
+    from rote.motion.files.metadata import FilePlace
     from rote.motion.track import Track
 
 __all__ = ["FORMATS", "NATIVE", "Format", "endings"]
@@ -45,9 +45,9 @@ class Format:
         return cast("Callable[[Track, Path], None]", self._function(f"save_{self.name}"))
 
     @property
-    def place_in(self) -> "Callable[[Path], Place]":
+    def place_in(self) -> "Callable[[Path], FilePlace]":
         """Return how an error names a place in a file."""
-        return cast("Callable[[Path], Place]", self._function("place_in"))
+        return cast("Callable[[Path], FilePlace]", self._function("place_in"))
 
     def _function(self, name: str) -> object:
         return getattr(import_module(self.module), name)

@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 
 from rote.errors import BadRequestError, UnsafeMotionError
 from rote.messages import Interpolation, Keyframe
-from rote.motion.hands import HandError, hand_error, levers_m
+from rote.motion.hand_error import HandError, hand_error, levers_m
 from rote.motion.interpolate import sample_keyframes
-from rote.motion.stretches import BLENDS, Blend, JointGraph, Path
+from rote.motion.keyframe_graph import BLENDS, Blend, JointGraph, Path
 from rote.motion.track import Array, Track
 from rote.text import Act, Text
 

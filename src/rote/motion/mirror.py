@@ -8,7 +8,7 @@ from rote.errors import BadRequestError
 from rote.model.family import Family, Joint
 from rote.motion.limits import check_positions
 from rote.motion.track import Array, Track
-from rote.motion.whose import a_robot, build_of, family_of, joints_by_name
+from rote.motion.track_build import a_robot, build_of, family_of, joints_by_name
 
 __all__ = ["mirror"]
 

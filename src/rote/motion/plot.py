@@ -17,7 +17,7 @@ from rote.model.family import Joint
 from rote.motion.files.disk import whole
 from rote.motion.gaps import holes
 from rote.motion.track import Array, Mark, Track
-from rote.motion.whose import joints_of
+from rote.motion.track_build import joints_of
 
 PICTURES = (".png", ".svg")
 FIRST, SECOND, INK, PALE = "#1f6feb", "#e8590c", "#343a40", "#adb5bd"

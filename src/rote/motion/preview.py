@@ -19,9 +19,9 @@ from rote.messages import Interpolation
 from rote.model.family import Build, Family, Joint
 from rote.motion.interpolate import sample
 from rote.motion.kinematics import Kinematics, kinematics_of
-from rote.motion.preview_body import CANCELS, FLOOR, STEP_S, Body, compiled, gains
+from rote.motion.preview_body import CANCELS, FLOOR, STEP_S, PreviewBody, compiled, gains
 from rote.motion.track import Array, Track
-from rote.motion.whose import a_robot, build_of, family_of, joints_by_name
+from rote.motion.track_build import a_robot, build_of, family_of, joints_by_name
 from rote.text import Act, Text, rad, seconds
 
 Base = Literal["fixed", "free"]
@@ -120,7 +120,7 @@ class Preview:
         }
 
 
-class _Robot(NamedTuple):
+class _PreviewRobot(NamedTuple):
     """What a track is run on."""
 
     build: Build
@@ -221,7 +221,7 @@ def _check(track: Track, base: str, speed: float, payload_kg: float) -> None:
         )
 
 
-def _robot(track: Track, base: str) -> _Robot:
+def _robot(track: Track, base: str) -> _PreviewRobot:
     """Return the robot that a track is of, or refuse where its body is not known well enough."""
     build, family = build_of(track), family_of(track)
     if build is None or family is None:
@@ -239,7 +239,7 @@ def _robot(track: Track, base: str) -> _Robot:
         )
     known = joints_by_name(build)
     joints = tuple(known[joint.name] for joint in family.joints)
-    return _Robot(build, family, kinematics_of(family), joints)
+    return _PreviewRobot(build, family, kinematics_of(family), joints)
 
 
 def _unknown(build: Build, family: Family, base: str) -> str:
@@ -252,7 +252,7 @@ def _unknown(build: Build, family: Family, base: str) -> str:
     return "" if stands or base == "fixed" else f"{build.name} has no feet to stand on"
 
 
-def _plan(track: Track, robot: _Robot, speed: float, *, free: bool) -> _Plan:
+def _plan(track: Track, robot: _PreviewRobot, speed: float, *, free: bool) -> _Plan:
     """Return what is asked of the servos: to be there, at that speed, with part of the weight."""
     duration_s = track.duration_s / speed
     steps = np.arange(-round(_BEFORE_S / STEP_S), round((duration_s + _AFTER_S) / STEP_S))
@@ -276,7 +276,7 @@ def _plan(track: Track, robot: _Robot, speed: float, *, free: bool) -> _Plan:
     return _Plan(times_s, targets, controls, (at_s >= 0.0) & (at_s <= duration_s))
 
 
-def _run(body: Body, controls: Array, feet: frozenset[str] | None) -> _Run:
+def _run(body: PreviewBody, controls: Array, feet: frozenset[str] | None) -> _Run:
     """Step the body; `feet` are the links that may stand on the floor, None where it is held."""
     model, data, step = body.model, body.data, body.mujoco.mj_step
     positions, torques = np.empty_like(controls), np.empty_like(controls)
@@ -298,7 +298,7 @@ def _run(body: Body, controls: Array, feet: frozenset[str] | None) -> _Run:
     return _Run(positions, torques, tilts, touches)
 
 
-def _touching(body: Body, feet: frozenset[str]) -> Iterator[tuple[tuple[str, str], float]]:
+def _touching(body: PreviewBody, feet: frozenset[str]) -> Iterator[tuple[tuple[str, str], float]]:
     """Yield every pair of links that touch now, and how deep; feet may stand on the floor."""
     if not body.data.ncon:
         return
@@ -316,7 +316,7 @@ def _counted(plan: _Plan, run: _Run) -> NDArray[np.intp]:
     return rows if rows.size else np.array([last])
 
 
-def _joints(track: Track, robot: _Robot, plan: _Plan, run: _Run) -> tuple[JointPreview, ...]:
+def _joints(track: Track, robot: _PreviewRobot, plan: _Plan, run: _Run) -> tuple[JointPreview, ...]:
     """Return how each joint of the track fared, and each other one of its robot."""
     rows = _counted(plan, run)
     times_s = plan.times_s[rows]
@@ -349,7 +349,7 @@ def _contacts(plan: _Plan, run: _Run) -> tuple[Touch, ...]:
     )
 
 
-def _achieved(track: Track, robot: _Robot, plan: _Plan, run: _Run) -> Track:
+def _achieved(track: Track, robot: _PreviewRobot, plan: _Plan, run: _Run) -> Track:
     rows = _counted(plan, run)[::_ACHIEVED_EVERY]
     joints = [joint for joint in robot.joints if joint.name in track.names]
     return Track(
@@ -367,7 +367,7 @@ def _achieved(track: Track, robot: _Robot, plan: _Plan, run: _Run) -> Track:
 
 
 def _findings(
-    robot: _Robot,
+    robot: _PreviewRobot,
     joints: tuple[JointPreview, ...],
     contacts: tuple[Touch, ...],
     fell_at_s: float | None,

@@ -14,7 +14,7 @@ from rote.model.family import Build, Family, Joint, Shape
 from rote.motion.contact import ContactModel, body_xml
 from rote.motion.kinematics import kinematics_of
 from rote.motion.track import Array
-from rote.motion.whose import joints_by_name
+from rote.motion.track_build import joints_by_name
 
 STEP_S = 0.002
 FLOOR = "floor"
@@ -63,7 +63,7 @@ def _ankles(family: Family) -> set[int]:
     return found - {-1}
 
 
-class Body(NamedTuple):
+class PreviewBody(NamedTuple):
     """A compiled body, ready to be stepped."""
 
     mujoco: Any
@@ -79,7 +79,7 @@ class Body(NamedTuple):
 
 def compiled(
     build: Build, family: Family, pose_rad: Array, *, free: bool, payload_kg: float
-) -> Body:
+) -> PreviewBody:
     """Return the body of a build in a pose; if `free` it stands on a floor, else its base is held.
 
     `pose_rad` has an angle for each joint of the family.
@@ -106,7 +106,7 @@ def compiled(
         data.qpos[2] = standing_m(family, pose_rad)
     data.qpos[places] = pose_rad
     links = (FLOOR, *(model.body(number).name for number in range(1, model.nbody)))
-    return Body(mujoco, model, data, links, np.asarray(model.geom_bodyid), places)
+    return PreviewBody(mujoco, model, data, links, np.asarray(model.geom_bodyid), places)
 
 
 def standing_m(family: Family, pose_rad: Array) -> float:

@@ -29,9 +29,9 @@ from rote.motion.limits import (
 )
 from rote.motion.spline import curve
 from rote.motion.track import Array, Mark, Track
-from rote.motion.whose import joints_of
+from rote.motion.track_build import joints_of
 
-__all__ = ["retime", "Limits", "Limit"]
+__all__ = ["retime", "RateLimits", "Limit"]
 
 TOLERANCE_RAD = 0.01
 """No joint is led further from the recorded path than this."""
@@ -54,7 +54,7 @@ _GOAL = 0.997  # of a limit
 _MAX_STEPS = 300_000
 
 
-class Limits(NamedTuple):
+class RateLimits(NamedTuple):
     """The most per joint, each (joints,)."""
 
     rad_s: Array
@@ -114,9 +114,9 @@ def retime(
 
 def _limits(
     track: Track, velocity: Limit | None, acceleration: Limit | None, jerk: Limit | None
-) -> Limits:
+) -> RateLimits:
     fast = {name: float(most_played_rad_s([joint])[0]) for name, joint in joints_of(track).items()}
-    return Limits(
+    return RateLimits(
         _per_joint(track, "velocity", velocity, fast, MAX_PLAYED_RAD_S),
         _per_joint(track, "acceleration", acceleration, {}, RETIME_RAD_S2),
         _per_joint(track, "jerk", jerk, {}, RETIME_RAD_S3),
@@ -188,7 +188,7 @@ def _calmed(values: Array, step_s: float) -> Array:
 # ---- the fastest pace on it ---------------------------------------------------------------------
 
 
-def _law(path: _Path, limits: Limits, rate: float, most_speed: float, window: float) -> _Law:
+def _law(path: _Path, limits: RateLimits, rate: float, most_speed: float, window: float) -> _Law:
     """Return when to be where: the fastest there is, smoothed, slowed where that was too much."""
     step_s = 1.0 / (_LAW_FINER * rate)
     window_s = window * max(float((limits.rad_s2 / limits.rad_s3).max()), _MIN_WINDOW_S)
@@ -266,7 +266,7 @@ def _smoothed(path: _Path, speeds: Array, step_s: float, width: int) -> _Law:
     return _Law(step_s, np.minimum(path_s * (path.length_s / path_s[-1]), path.length_s))
 
 
-def _excess(values: Array, step_s: float, limits: Limits) -> Array:
+def _excess(values: Array, step_s: float, limits: RateLimits) -> Array:
     """Return how much slower each moment must be for all limits to hold; 1 where they do.
 
     `values` is (n, joints); the result is (n,). Before and after, the pose is held.
@@ -295,7 +295,7 @@ def _lowered(path: _Path, law: _Law, caps: Array, excess: Array, width: int) -> 
 
 
 def _settled(
-    track: Track, path: _Path, law: _Law, limits: Limits, rate: float
+    track: Track, path: _Path, law: _Law, limits: RateLimits, rate: float
 ) -> tuple[Array, Array, _Law, float]:
     """Return times, poses, the law and the largest deviation, stretched until all holds."""
     least = 1.0
@@ -328,7 +328,7 @@ def _places(law: _Law, at_s: Array) -> Array:
     return np.clip(places, 0.0, law.path_s[-1])
 
 
-def _promised(joints_rad: Array, rate: float, limits: Limits) -> float:
+def _promised(joints_rad: Array, rate: float, limits: RateLimits) -> float:
     """Return by how much the samples must be slower for the limits to hold on their curve."""
     fine_s = 1.0 / (FINER * rate)
     # A few samples before and after, where the curve swings out and in.

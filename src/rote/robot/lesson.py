@@ -8,7 +8,7 @@ from typing import NamedTuple
 from rote import messages as m
 from rote.errors import LinkError, RefusedError, RoteError
 from rote.messages import RobotState
-from rote.robot.base import Port, TaughtAction
+from rote.robot.api_values import Port, TaughtAction
 from rote.robot.take import MIN_RATE_HZ, Lack, Take
 from rote.text import Act, Text
 

@@ -28,7 +28,7 @@ from rote.model.registry import family_of
 from rote.motion.keyframes import Compressed
 from rote.motion.track import Track
 from rote.robot import preflight, storing, streaming
-from rote.robot.base import (
+from rote.robot.api_values import (
     UNTOLD_MODE,
     Actions,
     ModeReport,
@@ -43,12 +43,12 @@ from rote.robot.base import (
     check_seconds,
 )
 from rote.robot.lesson import MessageLesson, Pupil
-from rote.robot.listening import arriving
+from rote.robot.motion_watch import JointWatch, MotionWatch
 from rote.robot.playing import ActionPlaying, Playing
+from rote.robot.state_feed import arriving
 from rote.robot.streaming import PoseStreaming, Streaming
 from rote.robot.take import Take
 from rote.robot.teaching import Teaching
-from rote.robot.watching import Joints, MotionWatch
 from rote.text import Act, Text
 
 if TYPE_CHECKING:
@@ -649,7 +649,7 @@ class MessageRobot:
             return
         if not self._may_rest_soon(until):
             return
-        joints = Joints(self.build)
+        joints = JointWatch(self.build)
         with self._waiting(Waiting(Waits.RELEASE, name, RELEASE_S)), suppress(TimeoutError):
             async with asyncio.timeout_at(until):
                 async for state in self.states():

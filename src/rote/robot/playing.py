@@ -8,8 +8,8 @@ from typing import Any
 from rote.errors import NoAnswerError, RoteError, TimeLimitError
 from rote.host.loop import to_the_end
 from rote.messages import RobotState
-from rote.robot.base import PlayReport, Port, Progress
-from rote.robot.watching import MotionWatch
+from rote.robot.api_values import PlayReport, Port, Progress
+from rote.robot.motion_watch import MotionWatch
 
 Begin = Callable[[Callable[[], None]], Awaitable[float]]
 """Asks the robot to move, and returns how long the motion takes. It calls what it is given in the

@@ -7,7 +7,7 @@ from rote.messages import MAX_ACTIONS, RobotState
 from rote.model.family import Build, Modes
 from rote.model.registry import family_of
 from rote.motion.limits import TOLERANCE_RAD
-from rote.robot.base import UNTOLD_MODE, Actions, ModeReport
+from rote.robot.api_values import UNTOLD_MODE, Actions, ModeReport
 from rote.text import Act, Text, rad
 
 MAX_TILT_DEG = 15.0

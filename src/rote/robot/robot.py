@@ -23,7 +23,7 @@ from rote.messages import Interpolation, RobotState
 from rote.model.family import Build, Family
 from rote.motion.keyframes import Compressed
 from rote.motion.track import Track
-from rote.robot.base import Actions, ModeReport, TopicMessage, WaitListener
+from rote.robot.api_values import Actions, ModeReport, TopicMessage, WaitListener
 from rote.robot.playing import Playing
 from rote.robot.streaming import Streaming
 from rote.robot.teaching import Teaching

@@ -11,7 +11,7 @@ from rote.motion.check import check
 from rote.motion.interpolate import MINIMUM_JERK_PEAK, minimum_jerk
 from rote.motion.keyframes import Compressed, check_faithful, compress_to_budget
 from rote.motion.track import Track
-from rote.robot.base import check_seconds
+from rote.robot.api_values import check_seconds
 from rote.robot.streaming import (
     check_playable,
     taught_joints,

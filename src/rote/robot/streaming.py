@@ -27,8 +27,8 @@ from rote.motion.check_report import CheckReport
 from rote.motion.interpolate import minimum_jerk, sample
 from rote.motion.limits import check_positions, check_speeds, most_played_rad_s
 from rote.motion.track import Array, Track
-from rote.motion.whose import a_robot, build_of, hand_joints
-from rote.robot.base import Port, StreamReport, check_seconds
+from rote.motion.track_build import a_robot, build_of, hand_joints
+from rote.robot.api_values import Port, StreamReport, check_seconds
 from rote.robot.playing import ActionPlaying, Begin, Playing
 
 RATES_HZ = (50.0, 1000.0)
@@ -44,7 +44,7 @@ _BEHIND_MAX_S = 0.1  # poses later than that are skipped: this computer is too s
 # ---- preparing ----------------------------------------------------------------------------------
 
 
-class Taught(NamedTuple):
+class TaughtJoints(NamedTuple):
     """The joints of a build that are taught, and so played."""
 
     names: tuple[str, ...]
@@ -60,12 +60,12 @@ class Taught(NamedTuple):
 
 
 @cache
-def taught_of(build: Build) -> Taught:
+def taught_of(build: Build) -> TaughtJoints:
     """Return the joints of a build that are taught, as arrays."""
     joints, family = build.taught_joints, family_of(build)
     assert family is not None, "nothing is streamed to a machine that is not known"
     columns: Array = np.array(build.taught_columns)
-    return Taught(
+    return TaughtJoints(
         names=build.taught,
         joints=joints,
         columns=columns,
@@ -168,7 +168,7 @@ def _with_columns(track: Track, names: Sequence[str]) -> Track:
     return replace(track, joints_rad=track.joints_rad[:, columns], names=tuple(names))
 
 
-class Fingers(NamedTuple):
+class HandMotion(NamedTuple):
     """The hands that a motion moves, one pose per tick."""
 
     hands: tuple[Hand, ...] = ()
@@ -210,7 +210,7 @@ def _hands_for(track: Track, build: Build) -> tuple[Hand, ...]:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Motion:
+class StreamedMotion:
     """A track that was found safe, one pose per tick."""
 
     name: str
@@ -222,7 +222,7 @@ class Motion:
     """What it was made of, as fast as it is to be played."""
     forced: bool = False
     """Whether it is played in spite of warnings."""
-    fingers: Fingers = field(default_factory=Fingers)
+    fingers: HandMotion = field(default_factory=HandMotion)
     left_out: tuple[str, ...] = ()
     """The joints of hands that the track has and nobody asked to play."""
 
@@ -331,10 +331,10 @@ def prepare(
     *,
     force: bool = False,
     mapped: bool = False,
-) -> Motion:
+) -> StreamedMotion:
     """Make a track ready to be streamed; raises `UnsafeMotionError` where it must not be.
 
-    All is checked but contact, which wants the robot's state: see `Motion.check_contact`. The
+    All is checked but contact, which wants the state: see `StreamedMotion.check_contact`. The
     columns of hands are left out; `with_hands` adds them.
     """
     if not RATES_HZ[0] <= rate_hz <= RATES_HZ[1]:
@@ -353,10 +353,10 @@ def prepare(
     whole = _at_speed(_of_build(track, build) if mapped else track, speed)
     check(whole, build=build.bare, contact=False).permit(force=force)
     name = track.source or "a track"
-    return Motion(name, build, rate_hz, safe, whole, force, left_out=left_out)
+    return StreamedMotion(name, build, rate_hz, safe, whole, force, left_out=left_out)
 
 
-def with_hands(motion: Motion, track: Track, speed: float) -> Motion:
+def with_hands(motion: StreamedMotion, track: Track, speed: float) -> StreamedMotion:
     """Return a motion with the hands of the track that it was made of.
 
     Raises `UnsafeMotionError` where a finger must not go there, and says which hands the robot does
@@ -376,7 +376,7 @@ def with_hands(motion: Motion, track: Track, speed: float) -> Motion:
             poses[:, place] = np.clip(even[:, 0], joint.lower_rad, joint.upper_rad)
     fingers = _at_speed(_with_columns(track, fingers_in(track, motion.build)), speed)
     check_joints(fingers, motion.build.bare).permit(force=motion.forced)
-    return replace(motion, fingers=Fingers(hands, poses), left_out=())
+    return replace(motion, fingers=HandMotion(hands, poses), left_out=())
 
 
 # ---- sending ------------------------------------------------------------------------------------

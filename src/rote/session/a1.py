@@ -32,11 +32,11 @@ from rote.wire.a1.motors import (
     MotorCmds,
 )
 from rote.wire.a1.values import (
+    A1FrameKind,
     Command,
     Dialect,
     HighCmd,
     HighState,
-    Kind,
     LowCmd,
     LowState,
     ScaledHighCmd,
@@ -55,7 +55,7 @@ class Level(Enum):
     LOW = "low"
 
 
-class State(Enum):
+class A1SessionState(Enum):
     """How far the conversation is."""
 
     NEW = auto()
@@ -67,7 +67,7 @@ class State(Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Timing:
+class A1Timing:
     """All waiting times, in seconds."""
 
     period_s: float = 0.002
@@ -94,7 +94,7 @@ class Learned(NamedTuple):
     dialects: tuple[Dialect, ...]
 
 
-class Reported(NamedTuple):
+class A1Reported(NamedTuple):
     """The robot sent its state."""
 
     state: RobotState
@@ -132,11 +132,11 @@ class Mismatched(NamedTuple):
 
 
 Event: TypeAlias = (
-    Learned | Reported | Commanded | WentStale | Recovered | Jumped | Mismatched | PeerLost
+    Learned | A1Reported | Commanded | WentStale | Recovered | Jumped | Mismatched | PeerLost
 )
 
-_COMMANDS = {Level.HIGH: Kind.HIGH_CMD, Level.LOW: Kind.LOW_CMD}
-_STATES = {Level.HIGH: Kind.HIGH_STATE, Level.LOW: Kind.LOW_STATE}
+_COMMANDS = {Level.HIGH: A1FrameKind.HIGH_CMD, Level.LOW: A1FrameKind.LOW_CMD}
+_STATES = {Level.HIGH: A1FrameKind.HIGH_STATE, Level.LOW: A1FrameKind.LOW_STATE}
 _SOUGHT = {
     Level.HIGH: (Dialect.A1_3_3_4, Dialect.A1_3_2, Dialect.GO1),
     Level.LOW: (Dialect.A1_3_3_4, Dialect.GO1),
@@ -160,7 +160,7 @@ class A1Session:
         level: Level,
         *,
         dialect: Dialect | None = None,
-        timing: Timing | None = None,
+        timing: A1Timing | None = None,
         seal: Seal | None = None,
         paced: bool = False,
     ) -> None:
@@ -170,8 +170,8 @@ class A1Session:
         self.level = level
         self.dialect = dialect
         """CLIENT: None until it is learned."""
-        self.state = State.NEW
-        self.timing = timing or Timing()
+        self.state = A1SessionState.NEW
+        self.timing = timing or A1Timing()
         self.seal = seal
         """The form of the checksums one sends a Go1, or as one; None is the usual one."""
         self.paced = paced
@@ -210,7 +210,7 @@ class A1Session:
     @property
     def live(self) -> bool:
         """Whether the conversation is neither lost nor closed."""
-        return self.state not in (State.LOST, State.CLOSED)
+        return self.state not in (A1SessionState.LOST, A1SessionState.CLOSED)
 
     @property
     def due(self) -> float:
@@ -223,7 +223,7 @@ class A1Session:
 
     def receive(self, datagram: bytes, now: float) -> None:
         """Take in one datagram from the peer; whatever cannot be used is counted and dropped."""
-        if not self.live or (self.role is Role.CLIENT and self.state is State.NEW):
+        if not self.live or (self.role is Role.CLIENT and self.state is A1SessionState.NEW):
             self.dropped["after the end" if not self.live else "before the beginning"] += 1
             return
         frame = self._sound(datagram)
@@ -242,7 +242,7 @@ class A1Session:
             self._lose(now)
             return
         if now >= self._stale_at():
-            self.state = State.STALE
+            self.state = A1SessionState.STALE
             self._events.append(WentStale(now - self._heard_at))
         if now >= self._say_at:
             missed = int((now - self._say_at) / self.timing.period_s)
@@ -251,12 +251,16 @@ class A1Session:
 
     def close(self) -> None:
         """End the conversation. A client leaves the robot idle, or its motors braked."""
-        if self.role is Role.CLIENT and self.dialect and self.state in (State.LIVE, State.STALE):
+        if (
+            self.role is Role.CLIENT
+            and self.dialect
+            and self.state in (A1SessionState.LIVE, A1SessionState.STALE)
+        ):
             self._saying = (self._encoded(neutral(self.level, self.dialect)),)
             self._say(_NEVER)
-        self.state = State.CLOSED
+        self.state = A1SessionState.CLOSED
 
-    def _sound(self, datagram: bytes) -> wire.Frame | None:
+    def _sound(self, datagram: bytes) -> wire.A1Frame | None:
         try:
             frame = wire.inspect(datagram)
         except DecodeError:
@@ -279,30 +283,30 @@ class A1Session:
         return None
 
     def _hear(self, now: float) -> None:
-        if self.state is State.STALE:
+        if self.state is A1SessionState.STALE:
             self._events.append(Recovered(now - self._heard_at))
-        self.state = State.LIVE
+        self.state = A1SessionState.LIVE
         self.heard += 1
         self._heard_at = now
 
     def _stale_at(self) -> float:
-        if self.state is not State.LIVE:
+        if self.state is not A1SessionState.LIVE:
             return _NEVER
         is_client = self.role is Role.CLIENT
         return self._heard_at + (self.timing.stale_s if is_client else self.timing.watchdog_s)
 
     def _lost_at(self) -> float:
-        if self.state is State.SEEKING:
+        if self.state is A1SessionState.SEEKING:
             return self._opened_at + self.timing.connect_s
-        if self.state is State.NEW:
+        if self.state is A1SessionState.NEW:
             return _NEVER
         is_client = self.role is Role.CLIENT
         return self._heard_at + (self.timing.lost_s if is_client else self.timing.forget_s)
 
     def _lose(self, now: float) -> None:
-        since = self._opened_at if self.state is State.SEEKING else self._heard_at
+        since = self._opened_at if self.state is A1SessionState.SEEKING else self._heard_at
         # A robot is there for the next client too.
-        self.state = State.LOST if self.role is Role.CLIENT else State.NEW
+        self.state = A1SessionState.LOST if self.role is Role.CLIENT else A1SessionState.NEW
         self._owes_state = False
         self._say_at = _NEVER
         self._events.append(PeerLost(now - since))
@@ -319,9 +323,9 @@ class A1Session:
     def open(self, now: float) -> None:
         """Begin to ask for nothing, in every form where the dialect is unknown; `Learned` or
         `PeerLost` follows."""
-        if self.role is Role.ROBOT or self.state is not State.NEW:
+        if self.role is Role.ROBOT or self.state is not A1SessionState.NEW:
             raise LocalProtocolError("only a new client session can be opened")
-        self.state = State.SEEKING
+        self.state = A1SessionState.SEEKING
         self._opened_at = now
         dialects = (self.dialect,) if self.dialect else _SOUGHT[self.level]
         self._saying = tuple(
@@ -332,7 +336,7 @@ class A1Session:
 
     def command(self, command: Command, now: float) -> None:
         """Say `command` now, and then every period until another one."""
-        if self.role is Role.ROBOT or self.state not in (State.LIVE, State.STALE):
+        if self.role is Role.ROBOT or self.state not in (A1SessionState.LIVE, A1SessionState.STALE):
             raise LocalProtocolError(
                 f"nothing can be commanded by a {self.role.name} that is {self.state.name}",
                 "Wait until the robot was heard.",
@@ -350,7 +354,7 @@ class A1Session:
         self._say_at = next_at
 
     def _take_state(self, state: RobotState, dialects: tuple[Dialect, ...], now: float) -> None:
-        if self.state is State.SEEKING:
+        if self.state is A1SessionState.SEEKING:
             if self.dialect is None:
                 # The low level is the same in all dialects of an A1.
                 self.dialect = dialects[-1]
@@ -361,7 +365,7 @@ class A1Session:
             return
         self._tick = state.tick
         self._hear(now)
-        self._events.append(Reported(state))
+        self._events.append(A1Reported(state))
 
     def _in_time(self, tick: int | None, now: float) -> bool:
         if tick is None or self._tick is None:
@@ -384,7 +388,9 @@ class A1Session:
         if self.role is Role.CLIENT:
             raise LocalProtocolError("a client reports nothing")
         datagram = self._encoded(state)
-        wanted = self.state in (State.LIVE, State.STALE) and (self.paced or self._owes_state)
+        wanted = self.state in (A1SessionState.LIVE, A1SessionState.STALE) and (
+            self.paced or self._owes_state
+        )
         if wanted:
             self._owes_state = False
             self._outgoing.append(datagram)

@@ -31,7 +31,7 @@ _PEAK = 1.875
 """How much faster than its mean a move by minimum jerk is, at most."""
 
 
-class Setpoint(NamedTuple):
+class ArmSetpoint(NamedTuple):
     """What the robot is told at one moment."""
 
     positions_rad: tuple[float, ...]
@@ -63,7 +63,7 @@ class ArmStream:
         self._upper = np.array([joint.upper_rad for joint in joints])
         self._rest = np.array([build.rest_rad[column] for column in streamed])
         self._soft_rad_s, self._fade_least_s = family.soft_rad_s, family.soft_least_s
-        self.last = Setpoint(
+        self.last = ArmSetpoint(
             tuple(positions_rad[column] for column in streamed),
             0.0,
             tuple(positions_rad[column] for column in fingers),
@@ -83,7 +83,7 @@ class ArmStream:
             return Phase.APPROACH
         return Phase.PLAYING if self.last.weight == 1.0 else Phase.RETURN
 
-    def follow(self, pose: StreamPose, now: float) -> Setpoint:
+    def follow(self, pose: StreamPose, now: float) -> ArmSetpoint:
         """Return what to tell for the next pose."""
         positions = list(self.last.positions_rad)
         for place, position in zip(self._places, pose.positions_rad, strict=True):
@@ -93,7 +93,7 @@ class ArmStream:
                 f"a pose with {len(pose.hands_rad)} joints of hands in a stream to "
                 f"{len(self.last.hands_rad)}"
             )
-        self.last = Setpoint(tuple(positions), pose.weight, pose.hands_rad)
+        self.last = ArmSetpoint(tuple(positions), pose.weight, pose.hands_rad)
         self._told.append((now, self.last.positions_rad + self.last.hands_rad))
         while len(self._told) > 2 and now - self._told[1][0] >= _SPEED_OVER_S:
             self._told.popleft()
@@ -116,7 +116,7 @@ class ArmStream:
             self._astray_since = now
         return self._astray_since is not None and now - self._astray_since >= ASTRAY_S
 
-    def fade(self) -> list[Setpoint]:
+    def fade(self) -> list[ArmSetpoint]:
         """Take no more poses; return what to tell, `FADE_HZ` times a second, to let go softly."""
         self.following = False
         positions = np.array(self.last.positions_rad + self.last.hands_rad)
@@ -134,7 +134,7 @@ class ArmStream:
         weights = self.last.weight * (1.0 - share**3 * (10.0 - 15.0 * share + 6.0 * share**2))
         weights[-1] = 0.0
         return [
-            Setpoint(tuple(row[:arms]), weight, tuple(row[arms:]))
+            ArmSetpoint(tuple(row[:arms]), weight, tuple(row[arms:]))
             for row, weight in zip(braked.tolist(), weights.clip(0.0, 1.0).tolist(), strict=True)
         ]
 

@@ -6,7 +6,7 @@ out as they are, for DDS packs them itself.
 """
 
 from rote.session.rpc import RpcSession
-from rote.session.rpc_rules import Input, State, Timing
+from rote.session.rpc_rules import ChannelInput, ChannelState, ChannelTiming
 from rote.session.teaching import Role
 from rote.wire import channel, rpc
 
@@ -14,7 +14,9 @@ from rote.wire import channel, rpc
 class DdsSession(RpcSession):
     """The client's end."""
 
-    def __init__(self, *, timing: Timing | None = None, first_id: int = 1, now: float) -> None:
+    def __init__(
+        self, *, timing: ChannelTiming | None = None, first_id: int = 1, now: float
+    ) -> None:
         super().__init__(Role.CLIENT, timing=timing, first_id=first_id, now=now)
         self._values: list[channel.Value] = []
         self.open(now)
@@ -28,7 +30,7 @@ class DdsSession(RpcSession):
         """The robot is there, and its services can be asked; `Opened` follows."""
         self._heard_at = now
         # Nobody is asked for a secret here, so nobody needs to know it.
-        self._move(Input.RIGHT_ANSWER)
+        self._move(ChannelInput.RIGHT_ANSWER)
 
     def hear(self, now: float) -> None:
         """The robot has said something, whatever it was."""
@@ -36,11 +38,11 @@ class DdsSession(RpcSession):
 
     def silent_s(self, now: float) -> float:
         """Return for how long nothing was heard of a robot that is there; else 0."""
-        return now - self._heard_at if self.state is State.READY else 0.0
+        return now - self._heard_at if self.state is ChannelState.READY else 0.0
 
-    def answer(self, response: rpc.Response, now: float) -> None:
+    def answer(self, response: rpc.RpcResponse, now: float) -> None:
         """Take in a response. All clients see all responses, so most are somebody else's."""
-        if self.state is State.READY:
+        if self.state is ChannelState.READY:
             self._heard_at = now
             self._receive_answer(response, now)
         else:
@@ -50,6 +52,6 @@ class DdsSession(RpcSession):
         self._values.append(value)
 
     def _lost_at(self) -> float:
-        if self.state is State.READY:
+        if self.state is ChannelState.READY:
             return self._heard_at + self.timing.silence_s
         return self._opened_at + self.timing.connect_s

@@ -9,7 +9,7 @@ report. A hand that falls silent keeps its last position.
 from dataclasses import dataclass
 
 from rote.model.family import Hand
-from rote.wire.hands import HandReading
+from rote.wire.dds_hands import HandReading
 
 SILENT_S = 0.5
 """A hand that has not reported for this long has stopped."""

@@ -20,16 +20,16 @@ from rote.session.events import Opened, PeerLost, Unanswered
 from rote.session.rpc_rules import LIMITS_S as LIMITS_S
 from rote.session.rpc_rules import PATIENT_S as PATIENT_S
 from rote.session.rpc_rules import TRANSITIONS as TRANSITIONS
-from rote.session.rpc_rules import Answered as Answered
-from rote.session.rpc_rules import Asked as Asked
+from rote.session.rpc_rules import ChannelInput as ChannelInput
+from rote.session.rpc_rules import ChannelState as ChannelState
+from rote.session.rpc_rules import ChannelTiming as ChannelTiming
 from rote.session.rpc_rules import Event as Event
 from rote.session.rpc_rules import Heard as Heard
-from rote.session.rpc_rules import Input as Input
-from rote.session.rpc_rules import State as State
-from rote.session.rpc_rules import Timing as Timing
+from rote.session.rpc_rules import RequestAnswered as RequestAnswered
+from rote.session.rpc_rules import RequestAsked as RequestAsked
 from rote.session.teaching import Role
 from rote.wire import channel, rpc
-from rote.wire.channel import Complaint, Heartbeat, Inner, Message, Subscription, Validation
+from rote.wire.channel import Complaint, Heartbeat, Inner, Subscription, TopicMessage, Validation
 
 MAX_PENDING = 1024
 """Requests that may wait for an answer at once, on either end."""
@@ -46,10 +46,10 @@ _NEVER = float("inf")
 
 
 @dataclass(slots=True)
-class _Pending:
+class _PendingRequest:
     """A request on its way."""
 
-    request: rpc.Request
+    request: rpc.RpcRequest
     asked_at: float
     until: float
     retry_at: float
@@ -59,18 +59,21 @@ class _Pending:
 class _Handed:
     """A request a robot has seen."""
 
-    request: rpc.Request
+    request: rpc.RpcRequest
     reply: tuple[str | bytes, ...] = ()
 
 
-_MAY_SEND = {Role.CLIENT: Inner | channel.Media, Role.ROBOT: Inner | channel.Faults | Complaint}
+_MAY_SEND = {
+    Role.CLIENT: Inner | channel.MediaRequest,
+    Role.ROBOT: Inner | channel.Faults | Complaint,
+}
 
 
-def _key(message: rpc.Request | rpc.Response) -> tuple[str, int, int]:
+def _key(message: rpc.RpcRequest | rpc.RpcResponse) -> tuple[str, int, int]:
     return message.service, message.api_id, message.id
 
 
-def _completed(response: rpc.Response, request: rpc.Request) -> rpc.Response:
+def _completed(response: rpc.RpcResponse, request: rpc.RpcRequest) -> rpc.RpcResponse:
     """Return a response with what the robot left out, by the request that has its id."""
     if response.service and response.api_id:
         return response
@@ -88,7 +91,7 @@ class RpcSession:
         self,
         role: Role,
         *,
-        timing: Timing | None = None,
+        timing: ChannelTiming | None = None,
         first_id: int = 1,
         now: float = 0.0,
         most_in_one: int = MAX_IN_ONE,
@@ -98,8 +101,8 @@ class RpcSession:
         if most_in_one < 1:
             raise BadRequestError(f"a message holds at least one character, not {most_in_one}")
         self.role = role
-        self.state = State.NEW
-        self.timing = timing or Timing()
+        self.state = ChannelState.NEW
+        self.timing = timing or ChannelTiming()
         self.dropped: Counter[str] = Counter()
         """What arrived and was not used, by reason."""
         # Counted, and 64 bits never run out: two requests of a session cannot bear the same id.
@@ -117,7 +120,7 @@ class RpcSession:
         self._answers = 0
         self._heartbeat_at = _NEVER
         self._unechoed_at = _NEVER
-        self._pending: dict[int, _Pending] = {}
+        self._pending: dict[int, _PendingRequest] = {}
         self._chunks = channel.Assembler()
         # ROBOT
         self._most_in_one = most_in_one
@@ -149,7 +152,7 @@ class RpcSession:
     @property
     def live(self) -> bool:
         """Whether the conversation is neither lost nor closed."""
-        return self.state not in {State.LOST, State.CLOSED}
+        return self.state not in {ChannelState.LOST, ChannelState.CLOSED}
 
     @property
     def challenge(self) -> str:
@@ -158,7 +161,7 @@ class RpcSession:
 
     def wants(self, topic: str) -> bool:
         """Whether the client wants a topic and may have it now."""
-        return self.state is State.READY and topic in self._topics
+        return self.state is ChannelState.READY and topic in self._topics
 
     # ---- what either end does -------------------------------------------------------------------
 
@@ -171,7 +174,7 @@ class RpcSession:
         """
         if self.role is Role.ROBOT and not challenge:
             raise BadRequestError("a robot opens with a challenge")
-        if not self._move(Input.OPEN):
+        if not self._move(ChannelInput.OPEN):
             raise LocalProtocolError("only a new session can be opened")
         self._opened_at = self._heard_at = now
         self._unix_s, self._utc_offset_s = unix_s, utc_offset_s
@@ -181,7 +184,7 @@ class RpcSession:
 
     def receive(self, message: str | bytes, now: float) -> None:
         """Take in one message from the peer; whatever cannot be used is counted and dropped."""
-        if self.state is State.NEW or not self.live:
+        if self.state is ChannelState.NEW or not self.live:
             self.dropped["before the beginning or after the end"] += 1
             return
         try:
@@ -220,7 +223,7 @@ class RpcSession:
             self._check_ready()
         elif not self.wants(topic):
             return
-        self._say(Message(topic, data, binary))
+        self._say(TopicMessage(topic, data, binary))
 
     def send(self, value: channel.Value) -> None:
         """Say something that has no answer: inner requests, media, faults."""
@@ -233,20 +236,20 @@ class RpcSession:
         """Note that the peer is gone, as the carrier says or its silence does."""
         if self.live:
             self.close(now)
-            self.state = State.LOST
+            self.state = ChannelState.LOST
             self._events.append(PeerLost(now - self._heard_at))
 
     def close(self, now: float) -> None:
         """End the conversation. The channel has no word for goodbye: close it too."""
         for token in list(self._pending):
             self._give_up(token, now)
-        self.state = State.CLOSED
+        self.state = ChannelState.CLOSED
 
-    def _move(self, event: Input) -> bool:
+    def _move(self, event: ChannelInput) -> bool:
         state = TRANSITIONS.get((self.state, event))
         if state is None:
             return False
-        if state is State.READY and self.state is not State.READY:
+        if state is ChannelState.READY and self.state is not ChannelState.READY:
             self._events.append(Opened())
         self.state = state
         return True
@@ -262,14 +265,18 @@ class RpcSession:
         return not wanted or topic in self._topics
 
     def _check_ready(self) -> None:
-        if self.state is not State.READY:
+        if self.state is not ChannelState.READY:
             raise LocalProtocolError(f"nothing can be said in a session that is {self.state.name}")
 
     def _lost_at(self) -> float:
         timing = self.timing
         if self.role is Role.ROBOT:
-            return _NEVER if self.state is State.NEW else self._heard_at + timing.client_silence_s
-        if self.state is not State.READY:
+            return (
+                _NEVER
+                if self.state is ChannelState.NEW
+                else self._heard_at + timing.client_silence_s
+            )
+        if self.state is not ChannelState.READY:
             return self._opened_at + timing.connect_s
         # Silence proves something only after a heartbeat: if this computer slept, ask first.
         patience_s = timing.silence_s - timing.heartbeat_s
@@ -280,7 +287,7 @@ class RpcSession:
     def request(
         self, call: rpc.Call, now: float, *, limit_s: float | None = None, read: bool = False
     ) -> int:
-        """Ask the robot; `Answered` or `Unanswered` with the token returned follows.
+        """Ask the robot; `RequestAnswered` or `Unanswered` with the token returned follows.
 
         Only what is marked as a `read` is asked again within its time: another call might be
         carried out twice.
@@ -300,7 +307,7 @@ class RpcSession:
         request = call.request(token)
         self._say(request)
         retry_at = now + self.timing.retry_s if read else _NEVER
-        self._pending[token] = _Pending(request, now, now + limit_s, retry_at)
+        self._pending[token] = _PendingRequest(request, now, now + limit_s, retry_at)
         return token
 
     def subscribe(self, topic: str, *, wanted: bool = True) -> None:
@@ -310,7 +317,7 @@ class RpcSession:
         message = channel.encode(Subscription(topic, wanted))
         if not self._note(topic, wanted=wanted):
             raise LocalProtocolError(f"{MAX_TOPICS} topics are wanted already")
-        if self.state is State.READY:
+        if self.state is ChannelState.READY:
             self._outgoing.append(message)
 
     def _give_up(self, token: int, now: float) -> None:
@@ -321,27 +328,27 @@ class RpcSession:
     def _receive_as_client(self, value: channel.Value, now: float) -> None:
         if isinstance(value, Validation):
             is_ok = value.data == channel.VALIDATION_OK
-            self._validate(Input.OK if is_ok else Input.CHALLENGE, value.data, now)
+            self._validate(ChannelInput.OK if is_ok else ChannelInput.CHALLENGE, value.data, now)
         elif value == Complaint(channel.VALIDATION_NEEDED):
-            self._validate(Input.DOUBT, self._challenge, now)
+            self._validate(ChannelInput.DOUBT, self._challenge, now)
         elif isinstance(value, channel.FromClient):
             self.dropped["not for a client"] += 1
-        elif self.state is not State.READY:
+        elif self.state is not ChannelState.READY:
             self.dropped["before validation"] += 1
-        elif isinstance(value, rpc.Response | channel.Chunk):
+        elif isinstance(value, rpc.RpcResponse | channel.Chunk):
             self._receive_answer(value, now)
         elif isinstance(value, Inner) and (echo := channel.probe_echo(value)):
             self._say(echo)
         elif not isinstance(value, Heartbeat):
             self._events.append(Heard(value))
 
-    def _validate(self, event: Input, challenge: str, now: float) -> None:
+    def _validate(self, event: ChannelInput, challenge: str, now: float) -> None:
         was = self.state
         if not self._move(event):
             self.dropped["validation out of turn"] += 1
-        elif event is Input.OK:
+        elif event is ChannelInput.OK:
             self._answers = 0
-            if was is not State.READY:
+            if was is not ChannelState.READY:
                 self._heartbeat_at = now + self.timing.heartbeat_s
                 for topic in self._topics:
                     self._say(Subscription(topic))
@@ -352,7 +359,7 @@ class RpcSession:
             self._challenge = challenge
             self._say(Validation(channel.answer_to(challenge)))
 
-    def _receive_answer(self, value: rpc.Response | channel.Chunk, now: float) -> None:
+    def _receive_answer(self, value: rpc.RpcResponse | channel.Chunk, now: float) -> None:
         response = value.response if isinstance(value, channel.Chunk) else value
         pending = self._pending.get(response.id)
         if pending is not None:
@@ -372,7 +379,7 @@ class RpcSession:
             response = whole
         del self._pending[response.id]
         self._chunks.forget(pending.request)
-        self._events.append(Answered(response.id, response))
+        self._events.append(RequestAnswered(response.id, response))
 
     # ---- ROBOT ----------------------------------------------------------------------------------
 
@@ -384,7 +391,7 @@ class RpcSession:
             raise LocalProtocolError(f"there is no unanswered request {token}")
         handed = self._open[token]
         request = handed.request
-        response = rpc.Response(
+        response = rpc.RpcResponse(
             service=request.service,
             api_id=request.api_id,
             id=request.id,
@@ -405,10 +412,10 @@ class RpcSession:
     def _receive_as_robot(self, value: channel.Value) -> None:
         if isinstance(value, Validation):
             self._judge(value.data)
-        elif self.state is not State.READY:
+        elif self.state is not ChannelState.READY:
             self.dropped["before validation"] += 1
             self._say(Complaint(channel.VALIDATION_NEEDED))
-        elif isinstance(value, rpc.Request):
+        elif isinstance(value, rpc.RpcRequest):
             self._receive_request(value)
         elif isinstance(value, Heartbeat):
             self._say(value)
@@ -421,14 +428,14 @@ class RpcSession:
 
     def _judge(self, answer: str) -> None:
         right = answer == channel.answer_to(self._challenge)
-        self._move(Input.RIGHT_ANSWER if right else Input.WRONG_ANSWER)
+        self._move(ChannelInput.RIGHT_ANSWER if right else ChannelInput.WRONG_ANSWER)
         if right:
             self._say(Validation(channel.VALIDATION_OK))
         else:
             self.dropped["wrong answer"] += 1
             self._say(Complaint(channel.VALIDATION_NEEDED))
 
-    def _receive_request(self, request: rpc.Request) -> None:
+    def _receive_request(self, request: rpc.RpcRequest) -> None:
         known = self._memory.pop(_key(request), None)
         # Clients there are give one id to several requests, so the same id is not enough.
         if known is not None and known.request == request:
@@ -445,4 +452,4 @@ class RpcSession:
             self.dropped["request beyond measure"] += 1
             self.reply(token, _INTERNAL)
         else:
-            self._events.append(Asked(token, request))
+            self._events.append(RequestAsked(token, request))

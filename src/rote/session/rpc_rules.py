@@ -13,10 +13,10 @@ LIMITS_S: Mapping[tuple[str, int], float] = {
     (rpc.ARM, rpc.ArmApi.PLAY_TAUGHT): 5.0,
     (rpc.ARM, rpc.ArmApi.TEACH): 5.0,  # its start; the rest is quick
 }
-"""How long the answer to some requests may take; `Timing.answer_s` is for all others."""
+"""How long the answer to some requests may take; `ChannelTiming.answer_s` is for all others."""
 
 
-class State(Enum):
+class ChannelState(Enum):
     """How far the conversation is."""
 
     NEW = auto()
@@ -27,7 +27,7 @@ class State(Enum):
     CLOSED = auto()
 
 
-class Input(Enum):
+class ChannelInput(Enum):
     """What moves the conversation on."""
 
     OPEN = auto()
@@ -39,19 +39,25 @@ class Input(Enum):
 
 
 # Every legal move. What is not here is refused to the caller, or dropped where the peer sent it.
-TRANSITIONS: dict[tuple[State, Input], State] = {
-    (State.NEW, Input.OPEN): State.OPEN,
-    (State.OPEN, Input.CHALLENGE): State.ANSWERED,
-    (State.ANSWERED, Input.CHALLENGE): State.ANSWERED,  # a newer one
-    (State.ANSWERED, Input.DOUBT): State.ANSWERED,  # the answer was lost or too early
-    (State.ANSWERED, Input.OK): State.READY,
-    (State.READY, Input.CHALLENGE): State.READY,
-    (State.READY, Input.DOUBT): State.READY,
-    (State.READY, Input.OK): State.READY,
-    (State.OPEN, Input.RIGHT_ANSWER): State.READY,
-    (State.OPEN, Input.WRONG_ANSWER): State.OPEN,
-    (State.READY, Input.RIGHT_ANSWER): State.READY,  # its ok may have been lost
-    (State.READY, Input.WRONG_ANSWER): State.READY,
+TRANSITIONS: dict[tuple[ChannelState, ChannelInput], ChannelState] = {
+    (ChannelState.NEW, ChannelInput.OPEN): ChannelState.OPEN,
+    (ChannelState.OPEN, ChannelInput.CHALLENGE): ChannelState.ANSWERED,
+    (ChannelState.ANSWERED, ChannelInput.CHALLENGE): ChannelState.ANSWERED,  # a newer one
+    (
+        ChannelState.ANSWERED,
+        ChannelInput.DOUBT,
+    ): ChannelState.ANSWERED,  # the answer was lost or too early
+    (ChannelState.ANSWERED, ChannelInput.OK): ChannelState.READY,
+    (ChannelState.READY, ChannelInput.CHALLENGE): ChannelState.READY,
+    (ChannelState.READY, ChannelInput.DOUBT): ChannelState.READY,
+    (ChannelState.READY, ChannelInput.OK): ChannelState.READY,
+    (ChannelState.OPEN, ChannelInput.RIGHT_ANSWER): ChannelState.READY,
+    (ChannelState.OPEN, ChannelInput.WRONG_ANSWER): ChannelState.OPEN,
+    (
+        ChannelState.READY,
+        ChannelInput.RIGHT_ANSWER,
+    ): ChannelState.READY,  # its ok may have been lost
+    (ChannelState.READY, ChannelInput.WRONG_ANSWER): ChannelState.READY,
 }
 
 
@@ -61,7 +67,7 @@ was seen to take 4 s, and a stop that was carried out must not look as if it was
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Timing:
+class ChannelTiming:
     """All waiting times, in seconds."""
 
     connect_s: float = 5.0
@@ -79,18 +85,18 @@ class Timing:
 # ---- events -------------------------------------------------------------------------------------
 
 
-class Answered(NamedTuple):
+class RequestAnswered(NamedTuple):
     """The robot answered the request `token`; its code may still say no."""
 
     token: int
-    response: rpc.Response
+    response: rpc.RpcResponse
 
 
-class Asked(NamedTuple):
+class RequestAsked(NamedTuple):
     """The client asks; answer with `reply(token, ...)`, which is silent if no answer is wanted."""
 
     token: int
-    request: rpc.Request
+    request: rpc.RpcRequest
 
 
 class Heard(NamedTuple):
@@ -99,4 +105,4 @@ class Heard(NamedTuple):
     value: channel.Value
 
 
-Event = Opened | Answered | Unanswered | Asked | Heard | PeerLost
+Event = Opened | RequestAnswered | Unanswered | RequestAsked | Heard | PeerLost

@@ -28,8 +28,8 @@ from rote.session.events import (
     Requested,
     Unanswered,
 )
-from rote.session.memory import REMEMBERED, Memory, is_older
-from rote.session.stream import Stream, Told
+from rote.session.pose_stream import PoseStream, Told
+from rote.session.replay_cache import REMEMBERED, Memory, is_older
 from rote.wire import teaching as wire
 from rote.wire.teaching import CommandId, Frame, MessageType
 
@@ -41,7 +41,7 @@ class Role(Enum):
     ROBOT = auto()
 
 
-class State(IntEnum):
+class TeachingSessionState(IntEnum):
     """How far the conversation is. The order of the first five is the order of initialisation."""
 
     NEW = 0
@@ -54,17 +54,17 @@ class State(IntEnum):
 
 
 # What has to be said in each state to reach the next. Nothing else is accepted before READY.
-INITIALISATION: dict[State, tuple[CommandId, State]] = {
-    State.NEW: (CommandId.CONTROL_MODE, State.CONTROLLED),
-    State.CONTROLLED: (CommandId.PARAMETER_SYNC, State.SYNCED),
-    State.SYNCED: (CommandId.STATUS_SUBSCRIBE, State.SUBSCRIBED),
-    State.SUBSCRIBED: (CommandId.READY_SIGNAL, State.READY),
+INITIALISATION: dict[TeachingSessionState, tuple[CommandId, TeachingSessionState]] = {
+    TeachingSessionState.NEW: (CommandId.CONTROL_MODE, TeachingSessionState.CONTROLLED),
+    TeachingSessionState.CONTROLLED: (CommandId.PARAMETER_SYNC, TeachingSessionState.SYNCED),
+    TeachingSessionState.SYNCED: (CommandId.STATUS_SUBSCRIBE, TeachingSessionState.SUBSCRIBED),
+    TeachingSessionState.SUBSCRIBED: (CommandId.READY_SIGNAL, TeachingSessionState.READY),
 }
 _REACHES = dict(INITIALISATION.values())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Timing:
+class TeachingTiming:
     """All waiting times, in seconds."""
 
     heartbeat_s: float = 4.5
@@ -124,12 +124,12 @@ class TeachingSession:
         role: Role,
         *,
         all_joints: bool = True,
-        timing: Timing | None = None,
+        timing: TeachingTiming | None = None,
         now: float = 0.0,
     ) -> None:
         self.role = role
-        self.state = State.NEW
-        self.timing = timing or Timing()
+        self.state = TeachingSessionState.NEW
+        self.timing = timing or TeachingTiming()
         self.all_joints = all_joints
         """CLIENT: ask for all joints. ROBOT: what the client asked for."""
         self.dropped: Counter[str] = Counter()
@@ -139,7 +139,7 @@ class TeachingSession:
         self._sequence = 0
         self._outgoing: list[bytes] = []
         self._events: list[Event | Told] = []
-        self._stream = Stream()
+        self._stream = PoseStream()
         self._heard_at = now
         self._heartbeat_at = float("inf")
         # CLIENT
@@ -182,7 +182,7 @@ class TeachingSession:
     @property
     def live(self) -> bool:
         """Whether the conversation is neither lost nor closed."""
-        return self.state <= State.READY
+        return self.state <= TeachingSessionState.READY
 
     # ---- what either end does -------------------------------------------------------------------
 
@@ -207,9 +207,9 @@ class TeachingSession:
         if now < self.due:
             return
         if now >= self._lost_at():
-            connecting = self.role is Role.CLIENT and self.state is not State.READY
+            connecting = self.role is Role.CLIENT and self.state is not TeachingSessionState.READY
             since = self._opened_at if connecting else self._heard_at
-            self.state = State.LOST
+            self.state = TeachingSessionState.LOST
             self._pending.clear()
             self._events.append(PeerLost(now - since))
             return
@@ -225,15 +225,18 @@ class TeachingSession:
 
     def close(self, now: float) -> None:
         """End the conversation; a client says goodbye, and does not wait for an answer."""
-        if self.role is Role.CLIENT and State.NEW < self.state <= State.READY:
+        if (
+            self.role is Role.CLIENT
+            and TeachingSessionState.NEW < self.state <= TeachingSessionState.READY
+        ):
             self._ask(m.ReleaseControl(), now)
         self._pending.clear()
-        self.state = State.CLOSED
+        self.state = TeachingSessionState.CLOSED
 
     def _lost_at(self) -> float:
         if self.role is Role.ROBOT:
             return self._heard_at + self.timing.client_silence_s
-        if self.state is State.READY:
+        if self.state is TeachingSessionState.READY:
             return self._heard_at + self.timing.robot_silence_s
         return self._opened_at + self.timing.connect_s
 
@@ -248,14 +251,14 @@ class TeachingSession:
 
     def open(self, now: float) -> None:
         """Begin the initialisation; `Opened` or `PeerLost` follows."""
-        if self.role is Role.ROBOT or self.state is not State.NEW or self._pending:
+        if self.role is Role.ROBOT or self.state is not TeachingSessionState.NEW or self._pending:
             raise LocalProtocolError("only a new client session can be opened")
         self._opened_at = now
         self._own.add(self._ask(m.TakeControl(), now))
 
     def request(self, message: m.Command, now: float) -> int:
         """Ask the robot; `Replied` or `Unanswered` with the token returned follows."""
-        if self.role is Role.ROBOT or self.state is not State.READY:
+        if self.role is Role.ROBOT or self.state is not TeachingSessionState.READY:
             raise LocalProtocolError(f"nothing can be asked of a session that is {self.state.name}")
         if len(self._pending) >= MAX_PENDING and not isinstance(message, _ENDS):
             raise LocalProtocolError(f"{MAX_PENDING} requests are already waiting for an answer")
@@ -298,7 +301,10 @@ class TeachingSession:
                 self._events.append(Replied(token, m.Status(m.Code.SUPERSEDED)))
 
     def _retry(self, token: int, pending: _Pending, now: float) -> None:
-        if self.state is State.READY and now - pending.asked_at >= self.timing.answer_s:
+        if (
+            self.state is TeachingSessionState.READY
+            and now - pending.asked_at >= self.timing.answer_s
+        ):
             del self._pending[token]
             if token in self._own:
                 self._own.discard(token)
@@ -322,7 +328,7 @@ class TeachingSession:
             if self.clockless:
                 state = replace(state, time_us=int(now * 1e6), phase_told=False)
         behind_us = self._newest_us - state.time_us
-        if self.state is not State.READY or 0 <= behind_us < 1_000_000:
+        if self.state is not TeachingSessionState.READY or 0 <= behind_us < 1_000_000:
             # Repeated or overtaken. A clock far behind is another life of the robot.
             self.dropped["stale state"] += 1
             return
@@ -344,7 +350,7 @@ class TeachingSession:
         reply = wire.decode_reply(frame.command, frame.payload)
         self._offset = offset
         del self._pending[token]
-        if self.state is not State.READY:
+        if self.state is not TeachingSessionState.READY:
             self._advance(reply, now)
         elif token in self._own:
             self._own.discard(token)
@@ -357,20 +363,20 @@ class TeachingSession:
     def _advance(self, reply: m.Reply, now: float) -> None:
         self._own.clear()
         if not isinstance(reply, m.Status) or reply.code != m.Code.OK:
-            self.state = State.LOST
+            self.state = TeachingSessionState.LOST
             code = reply.code if isinstance(reply, m.Status) else m.Code.UNKNOWN_COMMAND
             self._events.append(OpenRefused(code))
             return
         self.state = INITIALISATION[self.state][1]
-        if self.state is State.READY:
+        if self.state is TeachingSessionState.READY:
             self._heartbeat_at = now + self.timing.heartbeat_s
             self._heard_at = now
             self._events.append(Opened())
             return
-        steps: dict[State, m.Command] = {
-            State.CONTROLLED: m.SyncParameters(),
-            State.SYNCED: m.Subscribe(all_joints=self.all_joints),
-            State.SUBSCRIBED: m.SignalReady(),
+        steps: dict[TeachingSessionState, m.Command] = {
+            TeachingSessionState.CONTROLLED: m.SyncParameters(),
+            TeachingSessionState.SYNCED: m.Subscribe(all_joints=self.all_joints),
+            TeachingSessionState.SUBSCRIBED: m.SignalReady(),
         }
         self._own.add(self._ask(steps[self.state], now))
 
@@ -390,7 +396,10 @@ class TeachingSession:
 
     def report(self, state: m.RobotState) -> None:
         """Send the robot's state to a client that subscribed to it."""
-        if self.role is Role.ROBOT and self.state in (State.SUBSCRIBED, State.READY):
+        if self.role is Role.ROBOT and self.state in (
+            TeachingSessionState.SUBSCRIBED,
+            TeachingSessionState.READY,
+        ):
             payload = wire.encode_state(state, all_joints=self.all_joints)
             self._send(MessageType.STATE, CommandId.NONE, payload)
 
@@ -399,7 +408,7 @@ class TeachingSession:
             self.dropped["state from a client"] += 1
             return
         if frame.type == _HEARTBEAT:
-            if self.state is not State.NEW:
+            if self.state is not TeachingSessionState.NEW:
                 self._move_on(frame.sequence)
             return
         if wire.is_pose(frame):
@@ -456,7 +465,7 @@ class TeachingSession:
         token = frame.sequence
         if type(message) in _GREETING:
             self._take_greeting(frame, crc, message, now)
-        elif self.state is not State.READY:
+        elif self.state is not TeachingSessionState.READY:
             self.reply(token, m.Status(m.Code.NOT_INITIALISED))
         elif _is_start(message) and self._has_ended_after(token):
             self.reply(token, m.Status(m.Code.SUPERSEDED))
@@ -472,7 +481,7 @@ class TeachingSession:
         elif isinstance(message, m.ReleaseControl):
             self.reply(frame.sequence, m.Status())
             self._events.append(PeerLeft())
-            self.state = State.CLOSED
+            self.state = TeachingSessionState.CLOSED
         else:
             self._initialise(frame.sequence, frame.command, message)
 
@@ -480,15 +489,15 @@ class TeachingSession:
         return self._ended is not None and is_older(token, self._ended)
 
     def _begin(self, frame: Frame, crc: bytes, now: float) -> None:
-        if self.state is not State.NEW:
+        if self.state is not TeachingSessionState.NEW:
             # The same address begins anew: whatever the old client was doing is over.
             self._events.append(PeerLeft())
         self._memory.begin(frame, crc, now)
         self._ended = None
-        self._stream = Stream()
+        self._stream = PoseStream()
         self._opening = (frame.sequence, crc, now)
         self._heartbeat_at = now + self.timing.heartbeat_s
-        self.state = State.CONTROLLED
+        self.state = TeachingSessionState.CONTROLLED
         self.reply(frame.sequence, m.Status())
 
     def _initialise(self, token: int, command: int, message: m.Command) -> None:
@@ -500,6 +509,6 @@ class TeachingSession:
             self.all_joints = message.all_joints
         if reached == self.state + 1:
             self.state = reached
-            if reached is State.READY:
+            if reached is TeachingSessionState.READY:
                 self._events.append(Opened())
         self.reply(token, m.Status())

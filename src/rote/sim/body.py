@@ -88,7 +88,7 @@ class _Servos:
         self.step_s = np.full(len(servos), STEP_S)
 
 
-class Hand(Protocol):
+class PullingHand(Protocol):
     """Somebody who pulls on the joints."""
 
     def grip(self, time_s: float) -> Array | None:
@@ -98,7 +98,7 @@ class Hand(Protocol):
         """
 
 
-class Body:
+class SimBody:
     """Positions, speeds and torques of all joints, advanced step by step.
 
     Positions and speeds are changed in place: copy what is to outlast a step.
@@ -120,7 +120,7 @@ class Body:
         self._goal_speeds: Array = self._goals[1]
         self._weight, self._carried = np.zeros(count), np.zeros(count)
         self._soft = np.zeros(count, dtype=bool)
-        self._hand: Hand | None = None
+        self._hand: PullingHand | None = None
         self._hand_since_s = 0.0
         self._steps = self._still = 0
         self._places = self._asleep = b""
@@ -158,7 +158,7 @@ class Body:
         """Where the servos want to be."""
         return self._setpoint.copy()
 
-    def attach(self, hand: Hand | None, now_s: float) -> None:
+    def attach(self, hand: PullingHand | None, now_s: float) -> None:
         """Let a hand take hold of the body; None takes it away."""
         self._hand, self._hand_since_s, self._grip = hand, now_s, None
         self._wake()

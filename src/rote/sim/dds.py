@@ -14,7 +14,7 @@ from functools import partial
 
 from rote import messages as m
 from rote.carrier import dds_types as types
-from rote.carrier.dds import Bus, Inlet, Outlet, Target
+from rote.carrier.dds import Bus, DdsTarget, Inlet, Outlet
 from rote.carrier.impair import Disturber, Impairment
 from rote.errors import DecodeError, LinkError
 from rote.model.family import Hand
@@ -22,9 +22,9 @@ from rote.sim import voice
 from rote.sim.behaviour import ARM_STATE_S
 from rote.sim.body import STEP_S
 from rote.sim.fingers import HAND_HZ, Fingers
-from rote.sim.fsm import Activity
-from rote.sim.services import Answer, Services
-from rote.wire import cdr, hands, hg, rpc
+from rote.sim.fsm import ArmActivity
+from rote.sim.services import ServiceAnswer, Services
+from rote.wire import cdr, dds_hands, dds_lowlevel, rpc
 from rote.wire.lowstate import BMS_TOPIC, HAND_TOPIC
 
 LOWSTATE_HZ = 500.0
@@ -69,7 +69,7 @@ class DdsDoor:
     def __init__(
         self,
         services: Services,
-        target: Target,
+        target: DdsTarget,
         *,
         lowstate_hz: float = LOWSTATE_HZ,
         impairment: Impairment | None = None,
@@ -89,19 +89,21 @@ class DdsDoor:
             service: self._writer(f"rt/api/{service}/response", types.RESPONSE, _REPLIES)
             for service in VERSIONS
         }
-        self._lowstate = self._writer(hg.LOWSTATE_TOPIC, types.LOWSTATE)
+        self._lowstate = self._writer(dds_lowlevel.LOWSTATE_TOPIC, types.LOWSTATE)
         self._mode = self._writer(SPORT_TOPIC, types.SPORT)
         self._battery = self._writer(BMS_TOPIC, types.BATTERY)
         self._arms = self._writer(rpc.ARM_STATE_TOPIC, types.TEXT)
         build = self._world.build
-        self._stream_topic = (build.stream.topic if build.stream else "") or hg.ARM_SDK_TOPIC
+        self._stream_topic = (
+            build.stream.topic if build.stream else ""
+        ) or dds_lowlevel.ARM_SDK_TOPIC
         # Taught joints among those that are streamed; one that is not stays at rest.
         self._places = [(*build.streamed, *build.taught).index(name) for name in build.taught]
         self._rest_rad = tuple(build.rest.get(name, 0.0) for name in build.taught)
         self._reader(HAND_TOPIC, types.TEXT, self._take_hand, _COMMANDS)
         self._reader(self._stream_topic, types.LOWCMD, self._obey_arms, _COMMANDS)
         self._wear(worn)
-        self._waiting: list[tuple[rpc.Request, Answer]] = []
+        self._waiting: list[tuple[rpc.RpcRequest, ServiceAnswer]] = []
         self._numbers = 0
         self._spent = False
         self._commanded_s = float("-inf")
@@ -200,17 +202,17 @@ class DdsDoor:
     def _publish_joints(self) -> None:
         state = self._quirks.state(self._world.state())
         if state is not None:
-            data = hg.encode_lowstate(state, build=self._world.build)
+            data = dds_lowlevel.encode_lowstate(state, build=self._world.build)
             self._say(types.LOWSTATE, self._lowstate, data)
 
     def _publish_hands(self) -> None:
         world = self._world
-        led = world.machine.activity is Activity.TEACHING and world.body.held_by_hand
+        led = world.machine.activity is ArmActivity.TEACHING and world.body.held_by_hand
         for worn, outlet in zip(self.fingers, self._hand_states, strict=True):
             if worn.advance(world.time_s, led=led):
                 world.note(f"no command to the {worn.hand.side} hand any more: it relaxes")
             if self.hands_report:
-                data = hands.encode_state(worn.reading(), worn.hand)
+                data = dds_hands.encode_state(worn.reading(), worn.hand)
                 self._say(types.HAND_STATE, outlet, data)
 
     def _publish_slowly(self) -> None:
@@ -246,13 +248,13 @@ class DdsDoor:
     def _take_request(self, service: str, data: bytes) -> None:
         request = cdr.decode_request(data, service)
         if request.api_id == VERSION_API:
-            answer = Answer(data=VERSIONS[service])
+            answer = ServiceAnswer(data=VERSIONS[service])
         else:
             answer = self._services.answer(self, request)
         if not answer.silent:
             self._answer(request, answer)
 
-    def _answer(self, request: rpc.Request, answer: Answer) -> None:
+    def _answer(self, request: rpc.RpcRequest, answer: ServiceAnswer) -> None:
         if answer.after:
             self._waiting.append((request, answer))
         elif answer.delay_s > 0:
@@ -266,10 +268,10 @@ class DdsDoor:
             request, answer = waiting
             self._answer(request, answer._replace(after=0))
 
-    def _reply(self, request: rpc.Request, answer: Answer) -> None:
+    def _reply(self, request: rpc.RpcRequest, answer: ServiceAnswer) -> None:
         if request.noreply:
             return
-        response = rpc.Response(
+        response = rpc.RpcResponse(
             service=request.service,
             api_id=request.api_id,
             id=request.id,
@@ -289,7 +291,7 @@ class DdsDoor:
 
     def _obey_hand(self, worn: Fingers, data: bytes) -> None:
         was_relaxed = worn.relaxed
-        worn.obey(hands.decode_command(data, worn.hand), self._world.time_s)
+        worn.obey(dds_hands.decode_command(data, worn.hand), self._world.time_s)
         if was_relaxed != worn.relaxed:
             does = "relaxes" if worn.relaxed else "follows commands"
             self._world.note(f"the {worn.hand.side} hand {does}")
@@ -306,7 +308,7 @@ class DdsDoor:
                 self._world.note(self._world.no_stream)
             self._commanded_s = self._world.time_s
             return
-        command = hg.decode_arm_command(data, build)
+        command = dds_lowlevel.decode_arm_command(data, build)
         told = command.positions_rad + self._rest_rad
         taught = tuple([told[place] for place in self._places])
         pose = m.StreamPose(0, command.weight, taught)

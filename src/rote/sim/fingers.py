@@ -12,7 +12,7 @@ import numpy as np
 from rote.model.family import Build, Hand
 from rote.model.registry import family_of
 from rote.motion.track import Array
-from rote.wire.hands import HandCommand, HandReading
+from rote.wire.dds_hands import HandCommand, HandReading
 
 HAND_HZ = 100.0
 """How often a hand reports. Nobody has published it: this is the pace of public examples."""

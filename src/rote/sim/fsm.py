@@ -11,7 +11,7 @@ from rote.model.family import ModeFacts, Modes
 from rote.sim.refusal import RefusalError
 
 
-class Activity(Enum):
+class ArmActivity(Enum):
     """What the arms are doing."""
 
     IDLE = "idle"
@@ -19,7 +19,7 @@ class Activity(Enum):
     PLAYING = "playing"
 
 
-class Input(Enum):
+class ArmInput(Enum):
     """What can happen to the arms."""
 
     TEACH = "teach"
@@ -31,19 +31,19 @@ class Input(Enum):
 
 
 # Every legal move of the arms. A pair that is not here is refused with BUSY.
-ACTIVITIES: dict[tuple[Activity, Input], Activity] = {
-    (Activity.IDLE, Input.TEACH): Activity.TEACHING,
-    (Activity.IDLE, Input.PLAY): Activity.PLAYING,
-    (Activity.IDLE, Input.EXIT): Activity.IDLE,
-    (Activity.IDLE, Input.STOP): Activity.IDLE,
-    (Activity.TEACHING, Input.TEACH): Activity.TEACHING,
-    (Activity.TEACHING, Input.EXIT): Activity.IDLE,
-    (Activity.TEACHING, Input.STOP): Activity.IDLE,
-    (Activity.PLAYING, Input.EXIT): Activity.PLAYING,
-    (Activity.PLAYING, Input.END): Activity.IDLE,
-    (Activity.PLAYING, Input.STOP): Activity.IDLE,
+ACTIVITIES: dict[tuple[ArmActivity, ArmInput], ArmActivity] = {
+    (ArmActivity.IDLE, ArmInput.TEACH): ArmActivity.TEACHING,
+    (ArmActivity.IDLE, ArmInput.PLAY): ArmActivity.PLAYING,
+    (ArmActivity.IDLE, ArmInput.EXIT): ArmActivity.IDLE,
+    (ArmActivity.IDLE, ArmInput.STOP): ArmActivity.IDLE,
+    (ArmActivity.TEACHING, ArmInput.TEACH): ArmActivity.TEACHING,
+    (ArmActivity.TEACHING, ArmInput.EXIT): ArmActivity.IDLE,
+    (ArmActivity.TEACHING, ArmInput.STOP): ArmActivity.IDLE,
+    (ArmActivity.PLAYING, ArmInput.EXIT): ArmActivity.PLAYING,
+    (ArmActivity.PLAYING, ArmInput.END): ArmActivity.IDLE,
+    (ArmActivity.PLAYING, ArmInput.STOP): ArmActivity.IDLE,
 }
-_NEED_BALANCE = (Input.TEACH, Input.PLAY)
+_NEED_BALANCE = (ArmInput.TEACH, ArmInput.PLAY)
 
 
 class Machine:
@@ -52,7 +52,7 @@ class Machine:
     def __init__(self, modes: Modes, mode: int | None = None) -> None:
         self.modes = modes
         self.mode = modes.standing if mode is None else mode
-        self.activity = Activity.IDLE
+        self.activity = ArmActivity.IDLE
         self._target: int | None = None
         self._arrival_s = 0.0
 
@@ -104,7 +104,7 @@ class Machine:
         self.mode, self._target = self._target, None
         return True
 
-    def act(self, event: Input) -> None:
+    def act(self, event: ArmInput) -> None:
         """Move the arms' activity by the table, or refuse."""
         if event in _NEED_BALANCE and not self.balanced:
             raise RefusalError(Code.WRONG_STATE)

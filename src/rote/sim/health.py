@@ -13,7 +13,7 @@ from rote.errors import BadRequestError
 from rote.model.family import Build
 from rote.motion.track import Array
 from rote.sim.columns import DEFAULT_BUILD, Columns
-from rote.sim.faults import seconds
+from rote.sim.network_options import seconds
 from rote.wire.faults import Fault
 
 BATTERY_S = 7200.0

@@ -25,7 +25,7 @@ BRAKE_S = 0.2
 """A stop takes this long to halt, and then returns."""
 
 
-class Setpoint(NamedTuple):
+class JointSetpoint(NamedTuple):
     """Where the joints are to be now, and how fast."""
 
     phase: Phase
@@ -82,7 +82,7 @@ class Playback:
 
     def _begin(self, pose_rad: Array) -> None:
         self._part = self._row = 0
-        self._last = Setpoint(Phase.NONE, pose_rad, np.zeros_like(pose_rad))
+        self._last = JointSetpoint(Phase.NONE, pose_rad, np.zeros_like(pose_rad))
 
     @classmethod
     def returning(cls, pose_rad: Array, build: Build) -> "Playback":
@@ -110,12 +110,12 @@ class Playback:
         """How far it is."""
         return self._parts[self._part].phase if self._part < len(self._parts) else Phase.NONE
 
-    def step(self) -> Setpoint | None:
+    def step(self) -> JointSetpoint | None:
         """Return the next setpoint, or None when it is over."""
         if self._part >= len(self._parts):
             return None
         phase, poses, speeds = self._parts[self._part]
-        self._last = Setpoint(phase, poses[self._row], speeds[self._row])
+        self._last = JointSetpoint(phase, poses[self._row], speeds[self._row])
         self._row += 1
         if self._row >= len(poses):
             self._row = 0

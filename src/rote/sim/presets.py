@@ -23,7 +23,7 @@ _RISE_S = 2.4
 _FAMILY = "g1"
 
 
-class Preset(NamedTuple):
+class SimPreset(NamedTuple):
     """A factory action."""
 
     id: int
@@ -41,35 +41,35 @@ _WAIST = (5, 6)
 _AIR = (4,)
 """Hardware with 23 joints."""
 
-PRESETS: dict[int, Preset] = {
+PRESETS: dict[int, SimPreset] = {
     preset.id: preset
     for preset in (
-        Preset(RELEASE, "release_arm", ""),
-        Preset(1, "turn_back_wave", "wave", (500, 501)),
-        Preset(11, "blow_kiss_with_both_hands", "clap"),
-        Preset(12, "blow_kiss_with_left_hand", "bow"),
-        Preset(13, "blow_kiss_with_right_hand", "wave"),
-        Preset(15, "both_hands_up", ""),
-        Preset(17, "clamp", "clap"),
-        Preset(18, "high_five", "wave"),
-        Preset(19, "hug", "clap"),
-        Preset(20, "heart", "", (), _WAIST),
-        Preset(21, "right_heart", "", (), _WAIST),
-        Preset(22, "refuse", "bow"),
-        Preset(23, "right_hand_up", "wave"),
-        Preset(24, "ultraman_ray", "clap"),
-        Preset(25, "wave_under_head", "wave"),
-        Preset(26, "wave_above_head", "wave"),
-        Preset(27, "shake_hand", "wave"),
-        Preset(28, "box_left_hand_win", "bow", (), _WAIST),
-        Preset(29, "box_right_hand_win", "wave", (), _WAIST),
-        Preset(30, "box_both_hand_win", "clap", (), _WAIST),
-        Preset(31, "extend_right_arm_forward", "wave", (), _AIR),
-        Preset(32, "right_hand_on_mouth", "bow", (), _AIR),
-        Preset(33, "right_hand_on_heart", "bow"),
-        Preset(34, "both_hands_up_deviate_right", "clap"),
-        Preset(35, "emphasize", "bow", (), _AIR),
-        Preset(36, "forward_push", "clap", (), _WAIST),
+        SimPreset(RELEASE, "release_arm", ""),
+        SimPreset(1, "turn_back_wave", "wave", (500, 501)),
+        SimPreset(11, "blow_kiss_with_both_hands", "clap"),
+        SimPreset(12, "blow_kiss_with_left_hand", "bow"),
+        SimPreset(13, "blow_kiss_with_right_hand", "wave"),
+        SimPreset(15, "both_hands_up", ""),
+        SimPreset(17, "clamp", "clap"),
+        SimPreset(18, "high_five", "wave"),
+        SimPreset(19, "hug", "clap"),
+        SimPreset(20, "heart", "", (), _WAIST),
+        SimPreset(21, "right_heart", "", (), _WAIST),
+        SimPreset(22, "refuse", "bow"),
+        SimPreset(23, "right_hand_up", "wave"),
+        SimPreset(24, "ultraman_ray", "clap"),
+        SimPreset(25, "wave_under_head", "wave"),
+        SimPreset(26, "wave_above_head", "wave"),
+        SimPreset(27, "shake_hand", "wave"),
+        SimPreset(28, "box_left_hand_win", "bow", (), _WAIST),
+        SimPreset(29, "box_right_hand_win", "wave", (), _WAIST),
+        SimPreset(30, "box_both_hand_win", "clap", (), _WAIST),
+        SimPreset(31, "extend_right_arm_forward", "wave", (), _AIR),
+        SimPreset(32, "right_hand_on_mouth", "bow", (), _AIR),
+        SimPreset(33, "right_hand_on_heart", "bow"),
+        SimPreset(34, "both_hands_up_deviate_right", "clap"),
+        SimPreset(35, "emphasize", "bow", (), _AIR),
+        SimPreset(36, "forward_push", "clap", (), _WAIST),
     )
 }
 # How a robot spells 20 and 21 is a guess: only what they mean is documented.
@@ -94,7 +94,7 @@ POSES: dict[int, dict[str, float]] = {
 }  # fmt: skip
 
 
-def presets_of(build: Build) -> tuple[Preset, ...]:
+def presets_of(build: Build) -> tuple[SimPreset, ...]:
     """Return the factory actions that a build has; those of other robots than a G1 are unknown."""
     if build.family != _FAMILY:
         return ()
@@ -104,7 +104,7 @@ def presets_of(build: Build) -> tuple[Preset, ...]:
     )
 
 
-def motion_of(preset: Preset, build: Build) -> StoredAction:
+def motion_of(preset: SimPreset, build: Build) -> StoredAction:
     """Return a preset as an action that can be played; one that is held ends in its pose."""
     pose = POSES.get(preset.id)
     if pose is None:

@@ -7,11 +7,11 @@ from collections.abc import Callable
 from rote import messages as m
 from rote.errors import DecodeError
 from rote.session.events import Opened, PeerLost
-from rote.session.rpc import MAX_IN_ONE, Asked, Event, Heard, RpcSession, Timing
+from rote.session.rpc import MAX_IN_ONE, ChannelTiming, Event, Heard, RequestAsked, RpcSession
 from rote.session.teaching import Role
 from rote.sim.behaviour import ARM_STATE_S
 from rote.sim.quirks import Missing, Refused
-from rote.sim.services import Answer, Services
+from rote.sim.services import ServiceAnswer, Services
 from rote.wire import channel, rpc
 from rote.wire.faults import Change, Faults
 from rote.wire.lowstate import (
@@ -44,7 +44,7 @@ class RpcClientSession:
         send: Send,
         *,
         challenge: str,
-        timing: Timing | None = None,
+        timing: ChannelTiming | None = None,
         on_close: Callable[[], None] | None = None,
     ) -> None:
         self._services = services
@@ -63,7 +63,7 @@ class RpcClientSession:
             most_in_one=quirks.most_in_one or MAX_IN_ONE,
         )
         self.session.open(self._loop.time(), challenge=challenge)
-        self._waiting: dict[int, Answer] = {}
+        self._waiting: dict[int, ServiceAnswer] = {}
         self._ticks = 0
         self._told: dict[tuple[int, int], channel.Fault] = {}
         self._told_changes = -1
@@ -185,7 +185,7 @@ class RpcClientSession:
         self._send(channel.encode_frame(text, payload) if framed else text)
 
     def _handle(self, event: Event) -> None:
-        if isinstance(event, Asked):
+        if isinstance(event, RequestAsked):
             self._answer(event.token, self._services.answer(self, event.request))
         elif isinstance(event, Heard):
             self._hear(event.value)
@@ -194,7 +194,7 @@ class RpcClientSession:
         elif isinstance(event, PeerLost):
             self.close()
 
-    def _answer(self, token: int, answer: Answer) -> None:
+    def _answer(self, token: int, answer: ServiceAnswer) -> None:
         if answer.silent:
             self.session.ignore(token)
         elif answer.after:
@@ -204,14 +204,14 @@ class RpcClientSession:
         else:
             self.session.reply(token, answer.code, answer.data)
 
-    def _reply(self, token: int, answer: Answer) -> None:
+    def _reply(self, token: int, answer: ServiceAnswer) -> None:
         self.session.reply(token, answer.code, answer.data)
         self._settle()
 
     def _hear(self, value: channel.Value) -> None:
         if isinstance(value, channel.Inner):
             self._answer_inner(value.data)
-        elif isinstance(value, channel.Message) and value.topic == HAND_TOPIC:
+        elif isinstance(value, channel.TopicMessage) and value.topic == HAND_TOPIC:
             self._take_hand(value)
 
     def _answer_inner(self, asked: dict[str, object]) -> None:
@@ -226,7 +226,7 @@ class RpcClientSession:
             return
         self.session.send(channel.Inner(said, answer=True))
 
-    def _take_hand(self, message: channel.Message) -> None:
+    def _take_hand(self, message: channel.TopicMessage) -> None:
         """Let the scripted hand take hold, where a client of ours asks for it."""
         try:
             script = rpc.read(message.data, "script", str)

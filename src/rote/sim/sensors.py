@@ -16,7 +16,7 @@ RECORDING_ID, PLAYING_ID = -1, 100
 """What a G1 says its arms do while it records, and while it plays a taught action."""
 
 
-class Doing(NamedTuple):
+class ArmStateCode(NamedTuple):
     """What the arms do: 0 nothing, -1 recording, 100 playing, 99 returning, else a preset's id."""
 
     id: int

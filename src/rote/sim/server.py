@@ -12,8 +12,8 @@ from rote.carrier.memory import MemoryPort
 from rote.carrier.udp import UdpPort, open_port
 from rote.errors import DecodeError
 from rote.session.events import Event, PeerLeft, PeerLost, Requested
-from rote.session.stream import Told
-from rote.session.teaching import Role, TeachingSession, Timing
+from rote.session.pose_stream import Told
+from rote.session.teaching import Role, TeachingSession, TeachingTiming
 from rote.sim.services import Services
 from rote.sim.world import World
 from rote.wire import teaching as wire
@@ -49,7 +49,7 @@ class Simulator:
         world: World,
         *,
         impairment: Impairment | None = None,
-        timing: Timing | None = None,
+        timing: TeachingTiming | None = None,
     ) -> None:
         self.world = world
         self.refused = 0
@@ -139,12 +139,12 @@ class Simulator:
 
         From now on time passes in steps of its states.
         """
-        from rote.carrier.dds import Target  # noqa: PLC0415
+        from rote.carrier.dds import DdsTarget  # noqa: PLC0415
         from rote.sim.dds import LOWSTATE_HZ, DdsDoor  # noqa: PLC0415 # brings cyclonedds
 
         door = DdsDoor(
             Services(self.world, latency=latency),
-            Target(interface, domain),
+            DdsTarget(interface, domain),
             lowstate_hz=self.world.firmware.quirks.lowstate_hz or lowstate_hz or LOWSTATE_HZ,
             impairment=self._impairment,
             worn=hands,

@@ -20,7 +20,7 @@ from rote.sim.voice import VoiceApi
 from rote.sim.world import CONTROLLER, World
 from rote.wire import rpc
 from rote.wire.faults import Fault
-from rote.wire.rpc import ArmApi, MotionSwitcherApi, Request, RobotStateApi, SportApi
+from rote.wire.rpc import ArmApi, MotionSwitcherApi, RobotStateApi, RpcRequest, SportApi
 
 _QUICK_S, _CHANGE_S, _SLOW_S, _SCRIPT_S = 0.02, 0.035, 0.33, 0.23
 _UNKNOWN_API, _BAD_PARAMETER = 3203, 3204
@@ -42,7 +42,7 @@ _PROCESSES = {rpc.SPORT: "ai_sport", rpc.ARM: "g1_arm_example"}
 _BASICS = "basic_service"
 
 
-class Answer(NamedTuple):
+class ServiceAnswer(NamedTuple):
     """What a service answers, and when."""
 
     code: int = 0
@@ -70,15 +70,17 @@ class Services:
             SportApi.GET_STAND_HEIGHT: 0.0,
         }
 
-    def answer(self, client: Hashable, request: Request) -> Answer:
+    def answer(self, client: Hashable, request: RpcRequest) -> ServiceAnswer:
         """Carry out a request, or refuse it; never raises."""
         if not self.alive(request.service):
-            return Answer(silent=True)
+            return ServiceAnswer(silent=True)
         handler = _HANDLERS.get((request.service, request.api_id))
         try:
-            answer = Answer(_UNKNOWN_API) if handler is None else handler(self, client, request)
+            answer = (
+                ServiceAnswer(_UNKNOWN_API) if handler is None else handler(self, client, request)
+            )
         except DecodeError:
-            answer = Answer(_BAD_PARAMETER)
+            answer = ServiceAnswer(_BAD_PARAMETER)
         usual_s = answer.delay_s if self._latency and not answer.after else 0.0
         delay_s = usual_s + self._quirks.answer_late_s
         return answer._replace(delay_s=delay_s, data=self._quirks.data(answer.data))
@@ -88,7 +90,7 @@ class Services:
         process = _PROCESSES.get(service)
         return process is None or bool(self.world.controller and process not in self._off)
 
-    def is_over(self, answer: Answer) -> bool:
+    def is_over(self, answer: ServiceAnswer) -> bool:
         """Whether an answer that waits for the arms can be given."""
         return self.world.doing.id != answer.after or self.world.holding
 
@@ -128,95 +130,95 @@ class Services:
         reply = self.world.obey(client, m.ListActions())
         return reply.actions if isinstance(reply, m.ActionList) else None
 
-    def _list(self, client: Hashable, _: Request) -> Answer:
+    def _list(self, client: Hashable, _: RpcRequest) -> ServiceAnswer:
         actions = self._names(client)
         if actions is None or self._quirks.list_refused:
-            return Answer(_FAILED)
+            return ServiceAnswer(_FAILED)
         unlisted = self.world.unlisted
         presets = tuple(
-            rpc.Preset(p.id, p.name, p.fsm, p.mode_machine) for p in presets_of(self.world.build)
+            rpc.RpcPreset(p.id, p.name, p.fsm, p.mode_machine) for p in presets_of(self.world.build)
         )
         taught = tuple(
-            rpc.Taught(a.name, round(a.duration_ms / 1000, 1))
+            rpc.RpcTaughtAction(a.name, round(a.duration_ms / 1000, 1))
             for a in actions
             if a.name != unlisted
         )
         data = rpc.encode_actions(presets, taught)
         if self._quirks:
             data = json.dumps(self._quirks.actions(json.loads(data)))
-        return Answer(data=data)
+        return ServiceAnswer(data=data)
 
-    def _preset(self, client: Hashable, request: Request) -> Answer:
+    def _preset(self, client: Hashable, request: RpcRequest) -> ServiceAnswer:
         preset = rpc.decode_preset(request.parameter)
         code = self._obey(client, m.PlayPreset(preset))
         # A release that waits for another preset's end is answered at once.
         waits = code == Code.OK and self.world.doing.id == preset
-        return Answer(code, after=preset if waits else 0)
+        return ServiceAnswer(code, after=preset if waits else 0)
 
-    def _play(self, client: Hashable, request: Request) -> Answer:
+    def _play(self, client: Hashable, request: RpcRequest) -> ServiceAnswer:
         name = rpc.decode_name(request.parameter)
         actions = self._names(client)
         if actions is None:
-            return Answer(_UNREADABLE)
+            return ServiceAnswer(_UNREADABLE)
         names = [action.name for action in actions]
         if name not in names:
-            return Answer(_NO_SUCH_ACTION)
+            return ServiceAnswer(_NO_SUCH_ACTION)
         play = m.PlayAction(action=names.index(name) + 1, name=name)
         code = self._obey(client, play, store_failed=_UNREADABLE)
         if code == Code.OK:
             self.world.postpone(_SLOW_S if self._latency else 0.0)
-        return Answer(code, delay_s=_SLOW_S)
+        return ServiceAnswer(code, delay_s=_SLOW_S)
 
-    def _rename(self, client: Hashable, request: Request) -> Answer:
+    def _rename(self, client: Hashable, request: RpcRequest) -> ServiceAnswer:
         command = m.RenameAction(*rpc.decode_rename(request.parameter))
-        return Answer(self._obey(client, command), delay_s=_CHANGE_S)
+        return ServiceAnswer(self._obey(client, command), delay_s=_CHANGE_S)
 
-    def _delete(self, client: Hashable, request: Request) -> Answer:
+    def _delete(self, client: Hashable, request: RpcRequest) -> ServiceAnswer:
         command = m.DeleteAction(rpc.decode_name(request.parameter))
-        return Answer(self._obey(client, command), delay_s=_CHANGE_S)
+        return ServiceAnswer(self._obey(client, command), delay_s=_CHANGE_S)
 
-    def _stop(self, client: Hashable, _: Request) -> Answer:
-        return Answer(self._obey(client, m.StopMotion()))
+    def _stop(self, client: Hashable, _: RpcRequest) -> ServiceAnswer:
+        return ServiceAnswer(self._obey(client, m.StopMotion()))
 
-    def _teach(self, client: Hashable, request: Request) -> Answer:
+    def _teach(self, client: Hashable, request: RpcRequest) -> ServiceAnswer:
         name = rpc.decode_teach(request.parameter)
         if name is None:
             self._obey(client, m.ExitTeaching())
-            return Answer()  # the real one always answers 0
+            return ServiceAnswer()  # the real one always answers 0
         if name == "":
-            return Answer(self._obey(client, m.KeepTeaching()))
+            return ServiceAnswer(self._obey(client, m.KeepTeaching()))
         if m.name_problem(name):
-            return Answer(_BAD_PARAMETER)
-        return Answer(self._obey(client, m.EnterTeaching(name=name)), delay_s=_SLOW_S)
+            return ServiceAnswer(_BAD_PARAMETER)
+        return ServiceAnswer(self._obey(client, m.EnterTeaching(name=name)), delay_s=_SLOW_S)
 
-    def _pause(self, client: Hashable, request: Request) -> Answer:
+    def _pause(self, client: Hashable, request: RpcRequest) -> ServiceAnswer:
         self._obey(client, m.PauseRecording(rpc.decode_pause(request.parameter)))
-        return Answer()  # here too
+        return ServiceAnswer()  # here too
 
     # ---- sport ----------------------------------------------------------------------------------
 
-    def _get_fsm(self, _: Hashable, __: Request) -> Answer:
+    def _get_fsm(self, _: Hashable, __: RpcRequest) -> ServiceAnswer:
         told = self.mode()
         if told is Refused:
-            return Answer(_UNKNOWN_API)
-        return Answer(data=rpc.write_json({} if told is Missing else {"data": told}))
+            return ServiceAnswer(_UNKNOWN_API)
+        return ServiceAnswer(data=rpc.write_json({} if told is Missing else {"data": told}))
 
-    def _get_fsm_mode(self, _: Hashable, __: Request) -> Answer:
-        return Answer(data=rpc.encode_value(0))  # it never walks
+    def _get_fsm_mode(self, _: Hashable, __: RpcRequest) -> ServiceAnswer:
+        return ServiceAnswer(data=rpc.encode_value(0))  # it never walks
 
-    def _set_fsm(self, client: Hashable, request: Request) -> Answer:
+    def _set_fsm(self, client: Hashable, request: RpcRequest) -> ServiceAnswer:
         code = self._obey(client, m.ChangeMode(rpc.decode_value(request.parameter)))
-        return Answer(_INVALID_FSM if code == Code.BAD_PAYLOAD else code)
+        return ServiceAnswer(_INVALID_FSM if code == Code.BAD_PAYLOAD else code)
 
-    def _get_number(self, _: Hashable, request: Request) -> Answer:
-        return Answer(data=rpc.write_json({"data": self._sport[request.api_id]}))
+    def _get_number(self, _: Hashable, request: RpcRequest) -> ServiceAnswer:
+        return ServiceAnswer(data=rpc.write_json({"data": self._sport[request.api_id]}))
 
-    def _set_number(self, _: Hashable, request: Request) -> Answer:
+    def _set_number(self, _: Hashable, request: RpcRequest) -> ServiceAnswer:
         value = rpc.read(rpc.read_json(request.parameter), "data", float)
         self._sport[_GETTERS[request.api_id]] = value
-        return Answer()
+        return ServiceAnswer()
 
-    def _move(self, _: Hashable, request: Request) -> Answer:
+    def _move(self, _: Hashable, request: RpcRequest) -> ServiceAnswer:
         """Accept a velocity and stay: the legs of this robot are not simulated."""
         said = rpc.read_json(request.parameter)
         velocity = rpc.read(said, "velocity", list)
@@ -224,71 +226,73 @@ class Services:
             rpc.read({"velocity": part}, "velocity", float)
         if len(velocity) != 3 or rpc.read(said, "duration", float, 1.0) < 0:
             raise PayloadError("a velocity has three numbers, and lasts a while")
-        return Answer()
+        return ServiceAnswer()
 
-    def _set_task(self, client: Hashable, request: Request) -> Answer:
+    def _set_task(self, client: Hashable, request: RpcRequest) -> ServiceAnswer:
         """Wave or shake hands, by the presets that do it; answered when it begins."""
         preset = _TASKS.get(rpc.decode_value(request.parameter))
         if preset is None:
-            return Answer(_INVALID_TASK)
+            return ServiceAnswer(_INVALID_TASK)
         code = self._obey(client, m.PlayPreset(preset))
-        return Answer(0 if code == Code.OK else _NOT_AVAILABLE)
+        return ServiceAnswer(0 if code == Code.OK else _NOT_AVAILABLE)
 
-    def _set_speed(self, _: Hashable, request: Request) -> Answer:
-        return Answer(0 if rpc.decode_value(request.parameter) in range(4) else _BAD_PARAMETER)
+    def _set_speed(self, _: Hashable, request: RpcRequest) -> ServiceAnswer:
+        return ServiceAnswer(
+            0 if rpc.decode_value(request.parameter) in range(4) else _BAD_PARAMETER
+        )
 
     # ---- the others -----------------------------------------------------------------------------
 
-    def _check_mode(self, _: Hashable, __: Request) -> Answer:
+    def _check_mode(self, _: Hashable, __: RpcRequest) -> ServiceAnswer:
         data = rpc.encode_mode_check(self.world.controller)
-        return Answer(data=data, delay_s=_CHANGE_S)
+        return ServiceAnswer(data=data, delay_s=_CHANGE_S)
 
-    def _select_mode(self, _: Hashable, request: Request) -> Answer:
+    def _select_mode(self, _: Hashable, request: RpcRequest) -> ServiceAnswer:
         if rpc.decode_name(request.parameter, "name") != CONTROLLER:
-            return Answer(_NO_SUCH_CONTROLLER)
+            return ServiceAnswer(_NO_SUCH_CONTROLLER)
         if not self.world.controller:
             self.world.drive(CONTROLLER)
-        return Answer(delay_s=_CHANGE_S)
+        return ServiceAnswer(delay_s=_CHANGE_S)
 
-    def _release_mode(self, _: Hashable, __: Request) -> Answer:
+    def _release_mode(self, _: Hashable, __: RpcRequest) -> ServiceAnswer:
         self.world.drive("")
-        return Answer(delay_s=_CHANGE_S)
+        return ServiceAnswer(delay_s=_CHANGE_S)
 
-    def _switch(self, _: Hashable, request: Request) -> Answer:
+    def _switch(self, _: Hashable, request: RpcRequest) -> ServiceAnswer:
         said = rpc.read_json(request.parameter)
         name, on = rpc.read(said, "name", str), rpc.read(said, "switch", int)
         if name == _BASICS:
-            return Answer(_PROTECTED)
+            return ServiceAnswer(_PROTECTED)
         if name not in _PROCESSES.values() or on not in (0, 1):
-            return Answer(_SWITCH_FAILED)
+            return ServiceAnswer(_SWITCH_FAILED)
         (self._off.discard if on else self._off.add)(name)
-        return Answer(data=rpc.write_json({"name": name, "status": 1 - on}))
+        return ServiceAnswer(data=rpc.write_json({"name": name, "status": 1 - on}))
 
-    def _set_report(self, _: Hashable, __: Request) -> Answer:
-        return Answer()
+    def _set_report(self, _: Hashable, __: RpcRequest) -> ServiceAnswer:
+        return ServiceAnswer()
 
-    def _list_services(self, _: Hashable, __: Request) -> Answer:
+    def _list_services(self, _: Hashable, __: RpcRequest) -> ServiceAnswer:
         services = [
             {"name": name, "status": int(name in self._off), "protect": int(name == _BASICS)}
             for name in (*_PROCESSES.values(), _BASICS)
         ]
-        return Answer(data=rpc.write_json(services))
+        return ServiceAnswer(data=rpc.write_json(services))
 
-    def _speak(self, _: Hashable, request: Request) -> Answer:
+    def _speak(self, _: Hashable, request: RpcRequest) -> ServiceAnswer:
         try:
             data, words = self._voice.ask(request.api_id, request.parameter)
         except PayloadError:
-            return Answer(voice.BAD_VALUE)
+            return ServiceAnswer(voice.BAD_VALUE)
         if words:
             self.world.note(words)
-        return Answer(data=data)
+        return ServiceAnswer(data=data)
 
-    def _run(self, _: Hashable, request: Request) -> Answer:
+    def _run(self, _: Hashable, request: RpcRequest) -> ServiceAnswer:
         """Tell the version; no other script is there, and none is run."""
         if rpc.read(rpc.read_json(request.parameter), "script", str) != _VERSION_SCRIPT:
-            return Answer(_BAD_PARAMETER)
+            return ServiceAnswer(_BAD_PARAMETER)
         said = {"type": "content acquisition", "info": self.world.firmware.version}
-        return Answer(data=rpc.write_json(said), delay_s=_SCRIPT_S)
+        return ServiceAnswer(data=rpc.write_json(said), delay_s=_SCRIPT_S)
 
 
 _GETTERS: dict[int, int] = {
@@ -296,7 +300,7 @@ _GETTERS: dict[int, int] = {
     SportApi.SET_SWING_HEIGHT: SportApi.GET_SWING_HEIGHT,
     SportApi.SET_STAND_HEIGHT: SportApi.GET_STAND_HEIGHT,
 }
-_HANDLERS: dict[tuple[str, int], Callable[[Services, Hashable, Request], Answer]] = {
+_HANDLERS: dict[tuple[str, int], Callable[[Services, Hashable, RpcRequest], ServiceAnswer]] = {
     (rpc.ARM, ArmApi.EXECUTE_PRESET): Services._preset,
     (rpc.ARM, ArmApi.LIST_ACTIONS): Services._list,
     (rpc.ARM, ArmApi.PLAY_TAUGHT): Services._play,

@@ -15,7 +15,7 @@ from rote.motion.limits import TOLERANCE_RAD, most_played_rad_s
 from rote.motion.track import Array
 from rote.sim.body import STEP_S
 from rote.sim.columns import Columns
-from rote.sim.player import Playback, Setpoint
+from rote.sim.player import JointSetpoint, Playback
 from rote.sim.refusal import RefusalError
 
 SILENCE_S = 0.1
@@ -82,7 +82,7 @@ class Streamed(Playback):
         self.following = False
         super().stop()
 
-    def step(self) -> Setpoint | None:
+    def step(self) -> JointSetpoint | None:
         """Return the next setpoint, or None when it is over."""
         if self.following and self._steps >= self._silent_at:
             self._fail(f"no pose for {SILENCE_S:g} s: the arms return")
@@ -93,7 +93,7 @@ class Streamed(Playback):
         self._steps += 1
         step = _FOLLOWS * (target - self._last.pose_rad)
         step = np.minimum(np.maximum(step, self._least_a_step), self._most_a_step)
-        self._last = Setpoint(self.phase, self._last.pose_rad + step, step / STEP_S)
+        self._last = JointSetpoint(self.phase, self._last.pose_rad + step, step / STEP_S)
         return self._last
 
     def _fail(self, words: str) -> None:

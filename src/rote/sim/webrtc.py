@@ -4,7 +4,7 @@ import asyncio
 import secrets
 from enum import Enum
 
-from rote.carrier.http import Request, Response, Server
+from rote.carrier.http import HttpRequest, HttpResponse, Server
 from rote.carrier.impair import Disturber
 from rote.carrier.webrtc import RobotEnd
 from rote.errors import BadRequestError, RoteError
@@ -59,7 +59,7 @@ class WebRtcDoor:
         self._strict = strict
         self._disturber = disturber
         self._robot_key = wire.RobotKey.generate()
-        self._notices: dict[str, wire.Notice] = {}
+        self._notices: dict[str, wire.ConnectNotice] = {}
         self._server = Server(self._answer)
         self._guest: RobotEnd | None = None
         self._serving: asyncio.Task[None] | None = None
@@ -104,34 +104,38 @@ class WebRtcDoor:
 
     # ---- signalling -----------------------------------------------------------------------------
 
-    async def _answer(self, request: Request) -> Response:
+    async def _answer(self, request: HttpRequest) -> HttpResponse:
         if request.method not in {"POST", "GET"}:
-            return Response(405)
+            return HttpResponse(405)
         try:
             if self._signalling is Signalling.LEGACY:
                 return await self._answer_old(request)
             return await self._answer_new(request)
         except RoteError as error:
-            return Response(400, f"{error}\n".encode())
+            return HttpResponse(400, f"{error}\n".encode())
 
-    async def _answer_old(self, request: Request) -> Response:
+    async def _answer_old(self, request: HttpRequest) -> HttpResponse:
         if request.path != wire.LEGACY_PATH:
-            return Response(404)
+            return HttpResponse(404)
         offer = wire.decode_offer(request.body)
-        return Response(200, wire.encode_answer(await self._admit(offer)), "application/json")
+        return HttpResponse(200, wire.encode_answer(await self._admit(offer)), "application/json")
 
-    async def _answer_new(self, request: Request) -> Response:
+    async def _answer_new(self, request: HttpRequest) -> HttpResponse:
         if request.path == wire.NOTICE_PATH:
-            return Response(200, self._notify())
+            return HttpResponse(200, self._notify())
         if self._notices.pop(request.path, None) is None:
-            return Response(404)
+            return HttpResponse(404)
         opened = wire.open_offer(request.body, self._robot_key)
-        return Response(200, wire.seal_answer(await self._admit(opened.offer), opened.session_key))
+        return HttpResponse(
+            200, wire.seal_answer(await self._admit(opened.offer), opened.session_key)
+        )
 
     def _notify(self) -> bytes:
         wrapping = wire.Wrapping[self._signalling.name]
         digits = f"{secrets.randbelow(100_000):05}"
-        notice = wire.Notice(public_key=self._robot_key.public, digits=digits, wrapping=wrapping)
+        notice = wire.ConnectNotice(
+            public_key=self._robot_key.public, digits=digits, wrapping=wrapping
+        )
         self._notices[notice.path] = notice
         while len(self._notices) > _MAX_NOTICES:
             del self._notices[next(iter(self._notices))]
@@ -139,7 +143,7 @@ class WebRtcDoor:
 
     # ---- the client -----------------------------------------------------------------------------
 
-    async def _admit(self, offer: wire.Offer) -> wire.Answer | wire.Busy:
+    async def _admit(self, offer: wire.SdpOffer) -> wire.SdpAnswer | wire.Busy:
         if self._guest is not None:
             self._services.world.note("a second client was told that the robot is busy")
             return wire.Busy(id=offer.id)
@@ -154,7 +158,7 @@ class WebRtcDoor:
             await end.close()
             raise
         self._serving = asyncio.create_task(self._serve(end), name="simulated client")
-        return wire.Answer(sdp=sdp, id=offer.id)
+        return wire.SdpAnswer(sdp=sdp, id=offer.id)
 
     async def _serve(self, end: RobotEnd) -> None:
         """Serve one client until it is gone."""

@@ -15,17 +15,17 @@ from rote.messages import Code, Phase
 from rote.model.family import MAX_MOTION_S, Build, Family
 from rote.motion.track import Array
 from rote.sim.behaviour import POLITE, RELEASE_S
-from rote.sim.body import STEP_S, Body, Hand
+from rote.sim.body import STEP_S, PullingHand, SimBody
 from rote.sim.columns import DEFAULT_BUILD, Columns
 from rote.sim.firmware import Firmware, firmware_of, modes_of, unknown_modes
-from rote.sim.fsm import Activity, Input, Machine
+from rote.sim.fsm import ArmActivity, ArmInput, Machine
 from rote.sim.hands import ScriptedHand
 from rote.sim.health import Health
 from rote.sim.player import Playback
-from rote.sim.presets import HOLD_S, POSES, PRESETS, RELEASE, Preset, motion_of, presets_of
+from rote.sim.presets import HOLD_S, POSES, PRESETS, RELEASE, SimPreset, motion_of, presets_of
 from rote.sim.refusal import RefusalError
 from rote.sim.saving import RECORD_EVERY, check_keyframes, keyframed, recorded
-from rote.sim.sensors import PLAYING_ID, RECORDING_ID, Doing, Sensors
+from rote.sim.sensors import PLAYING_ID, RECORDING_ID, ArmStateCode, Sensors
 from rote.sim.store import Store
 from rote.sim.streaming import Streamed
 
@@ -40,7 +40,7 @@ CONTROLLER = "ai"
 
 
 @dataclass(frozen=True, slots=True)
-class Notice:
+class SimNotice:
     """Something a person watching the robot would like to read."""
 
     time_s: float
@@ -66,13 +66,13 @@ class World:
         self.firmware = firmware or firmware_of(build)
         if polite:
             self.firmware = replace(self.firmware, behaviour=POLITE)
-        self.body = Body(build)
+        self.body = SimBody(build)
         self.health = Health(time.time(), build)
         self.machine = Machine(modes_of(build), self._first_mode() if mode is None else mode)
         self.controller = CONTROLLER
         """What drives the robot; nothing does in debug mode. See `drive`."""
         self.time_s = 0.0
-        self.notices: list[Notice] = []
+        self.notices: list[SimNotice] = []
         """The newest hundred; whoever shows them clears them."""
         self.stopped_early = False
         """Whether the last playback did not run to its end."""
@@ -88,9 +88,9 @@ class World:
         self._starts_s = 0.0
         """The playback stands still until then."""
         self._player: Hashable | None = None
-        self._doing = Doing(0, "")
-        self._performed: Preset | None = None
-        self._held: Preset | None = None
+        self._doing = ArmStateCode(0, "")
+        self._performed: SimPreset | None = None
+        self._held: SimPreset | None = None
         self._let_go_at_s = self._released_s = 0.0
         self._lingers_s = self._occupied_s = 0.0
         """Until when the state still tells of the last teaching, and the arms may not be used."""
@@ -128,7 +128,7 @@ class World:
         if self.machine.advance(self.time_s):
             self.note(f"mode is now {self.machine.facts.name}")
             self._follow_mode()
-        if self.machine.activity is Activity.TEACHING:
+        if self.machine.activity is ArmActivity.TEACHING:
             self._watch_teaching()
         if self._held is not None and self.time_s >= self._let_go_at_s:
             self._release()
@@ -150,10 +150,10 @@ class World:
         """End a teaching nobody keeps alive; and one of the services' kind when it is full."""
         if self.time_s >= self._kept_s + (KEEP_NAMED_S if self._title else KEEP_ALIVE_S):
             self.note("no keep-alive: teaching ends, the arms hold")
-            self._end_teaching(Input.EXIT)
+            self._end_teaching(ArmInput.EXIT)
         elif self._title and self.time_s >= self._taught_since_s + MAX_MOTION_S:
             self.note(f"teaching ends after {MAX_MOTION_S:g} s")
-            self._end_teaching(Input.EXIT, keep=True)
+            self._end_teaching(ArmInput.EXIT, keep=True)
 
     def _sample(self) -> None:
         self._buffer.append(self.body.positions_rad.copy())
@@ -162,14 +162,14 @@ class World:
             self._recording = False
 
     def _follow_playback(self) -> None:
-        if self.machine.activity is not Activity.PLAYING:
+        if self.machine.activity is not ArmActivity.PLAYING:
             return
         if isinstance(self._playback, Streamed):
             over = not self._playback.following
         else:
             over = self.phase in (Phase.RETURN, Phase.NONE)
         if over:
-            self.machine.act(Input.END)
+            self.machine.act(ArmInput.END)
             self.note("playback ended")
             self._after_playing()
 
@@ -203,7 +203,7 @@ class World:
             return
         if not self.machine.balanced:
             self._stop(None, m.StopMotion())
-        if self.machine.activity is not Activity.TEACHING:
+        if self.machine.activity is not ArmActivity.TEACHING:
             was_soft = bool(self.body.soft)
             self.body.soften(())
             if was_soft:
@@ -211,13 +211,13 @@ class World:
                 self._playback = Playback.returning(self.body.positions_rad, self.build)
 
     def _give_way(self) -> None:
-        if self.machine.activity is Activity.TEACHING:
+        if self.machine.activity is ArmActivity.TEACHING:
             self.body.attach(None, self.time_s)
-        self.stopped_early |= self.machine.activity is Activity.PLAYING
+        self.stopped_early |= self.machine.activity is ArmActivity.PLAYING
         self._recording, self._teacher, self._playback = False, None, None
         self._title, self._performed, self._held = "", None, None
         self._starts_s = self._released_s = self._lingers_s = self._occupied_s = 0.0
-        self.machine.act(Input.STOP)
+        self.machine.act(ArmInput.STOP)
         every = tuple(range(len(self.build.joints)))
         self.body.soften(every, cancels=0.0, damped=self.machine.damped)
 
@@ -248,7 +248,7 @@ class World:
         """The client is gone: what only it could end, ends safely."""
         if self._teacher == client:
             self.note("the teacher is gone: the arms hold")
-            self._end_teaching(Input.EXIT)
+            self._end_teaching(ArmInput.EXIT)
         if self._player == client and self._playback is not None and self._playback.loops:
             self.note("nobody watches the loop any more: it stops")
             self._stop(client, m.StopMotion())
@@ -283,7 +283,7 @@ class World:
             raise RefusalError(Code.BAD_PAYLOAD) from None
         self.attach(hand)
 
-    def attach(self, hand: Hand | None) -> None:
+    def attach(self, hand: PullingHand | None) -> None:
         """Let a hand of your own take hold of the robot; None takes it away."""
         self.body.attach(hand, self.time_s)
 
@@ -298,14 +298,16 @@ class World:
         self.note(f"deleted {command.name!r}")
 
     def _enter(self, client: Hashable, command: m.EnterTeaching) -> None:
-        if self.machine.activity is Activity.TEACHING and (self._teacher != client or command.name):
+        if self.machine.activity is ArmActivity.TEACHING and (
+            self._teacher != client or command.name
+        ):
             raise RefusalError(Code.BUSY)
         self._need_free_arms()
         self._need_able_arms()
-        self.machine.act(Input.TEACH)
+        self.machine.act(ArmInput.TEACH)
         # What is not taught stays where it is, even in the middle of a return.
         self._teacher, self._playback, self._hold = client, None, self.body.setpoint_rad
-        self._doing = Doing(RECORDING_ID, command.name)
+        self._doing = ArmStateCode(RECORDING_ID, command.name)
         self._kept_s = self._taught_since_s = self.time_s
         self._title, self._paused = command.name, False
         self._starts_s = self._released_s = self._lingers_s = 0.0
@@ -323,7 +325,7 @@ class World:
             raise RefusalError(Code.MOTOR_ERROR)
 
     def _need_teacher(self, client: Hashable) -> None:
-        if self.machine.activity is not Activity.TEACHING or self._teacher != client:
+        if self.machine.activity is not ArmActivity.TEACHING or self._teacher != client:
             raise RefusalError(Code.NOT_TEACHING)
 
     def _keep(self, client: Hashable, _: m.KeepTeaching) -> None:
@@ -331,12 +333,12 @@ class World:
         self._kept_s = self.time_s
 
     def _exit(self, client: Hashable, _: m.ExitTeaching) -> None:
-        if self.machine.activity is Activity.TEACHING:
+        if self.machine.activity is ArmActivity.TEACHING:
             if self._teacher != client:
                 raise RefusalError(Code.BUSY)
-            self._end_teaching(Input.EXIT, keep=True)
+            self._end_teaching(ArmInput.EXIT, keep=True)
 
-    def _end_teaching(self, event: Input, *, keep: bool = False) -> None:
+    def _end_teaching(self, event: ArmInput, *, keep: bool = False) -> None:
         """Make the arms hold; `keep` what was recorded if it was named at the start."""
         self.machine.act(event)
         if keep and self._title:
@@ -422,7 +424,7 @@ class World:
         if self.firmware.quirks.never_moves:
             self.note(f"{action.name!r} is answered and not played, as a quirk has it")
             return
-        self._begin_playing(client, playback, Doing(PLAYING_ID, action.name))
+        self._begin_playing(client, playback, ArmStateCode(PLAYING_ID, action.name))
 
     def _begin_stream(self, client: Hashable, _: m.BeginStream) -> None:
         if self.build.stream is None:
@@ -430,7 +432,7 @@ class World:
             raise RefusalError(Code.UNKNOWN_COMMAND)
         self._need_idle_arms()
         streamed = Streamed(self.body.setpoint_rad, self._stream_failed, self.build)
-        self._begin_playing(client, streamed, Doing(PLAYING_ID, "a stream"))
+        self._begin_playing(client, streamed, ArmStateCode(PLAYING_ID, "a stream"))
 
     def _stream_failed(self, words: str) -> None:
         self.stopped_early = True
@@ -461,13 +463,13 @@ class World:
             playback = Playback(
                 motion_of(preset, self.build), motion, self.body.setpoint_rad, self.build
             )
-            self._begin_playing(client, playback, Doing(preset.id, preset.name))
+            self._begin_playing(client, playback, ArmStateCode(preset.id, preset.name))
             self._performed = preset
 
     def _ask_release(self) -> None:
         if self._performed is not None:
             self._release_wanted = True  # it does not interrupt
-        elif self.machine.activity is not Activity.IDLE:
+        elif self.machine.activity is not ArmActivity.IDLE:
             raise RefusalError(Code.BUSY)
         else:
             self._release()
@@ -477,12 +479,12 @@ class World:
             raise RefusalError(Code.BUSY)
 
     def _need_idle_arms(self) -> None:
-        if self.machine.activity is not Activity.IDLE:
+        if self.machine.activity is not ArmActivity.IDLE:
             raise RefusalError(Code.BUSY)
         self._need_able_arms()
 
-    def _begin_playing(self, client: Hashable, playback: Playback, doing: Doing) -> None:
-        self.machine.act(Input.PLAY)
+    def _begin_playing(self, client: Hashable, playback: Playback, doing: ArmStateCode) -> None:
+        self.machine.act(ArmInput.PLAY)
         self._playback, self._player, self.stopped_early = playback, client, False
         self._doing, self._performed = doing, None
         self._starts_s = self._released_s = self._lingers_s = 0.0
@@ -497,17 +499,17 @@ class World:
         `answer_s` is when its answer comes. Until then the arms and their state stay as they are.
         """
         delay_s = self.firmware.behaviour.start_delay_s(self._chance)
-        if self.machine.activity is Activity.PLAYING and delay_s > 0:
+        if self.machine.activity is ArmActivity.PLAYING and delay_s > 0:
             self._hold, self._starts_s = self.body.setpoint_rad, self.time_s + answer_s + delay_s
 
     def _stop(self, _: Hashable, __: m.StopMotion) -> None:
-        if self.machine.activity is Activity.TEACHING:
-            self._end_teaching(Input.STOP)
-        elif self.machine.activity is Activity.PLAYING and self._playback is not None:
+        if self.machine.activity is ArmActivity.TEACHING:
+            self._end_teaching(ArmInput.STOP)
+        elif self.machine.activity is ArmActivity.PLAYING and self._playback is not None:
             self._playback.stop()
             self.stopped_early, self._performed = True, None
             self._begin_release()
-            self.machine.act(Input.STOP)
+            self.machine.act(ArmInput.STOP)
             self.note("stopped: the arms return softly")
         elif self._held is not None:
             self._release()
@@ -516,19 +518,19 @@ class World:
     # ---- what a client can see ------------------------------------------------------------------
 
     @property
-    def doing(self) -> Doing:
+    def doing(self) -> ArmStateCode:
         """What the arms do, as a G1's state topic numbers it."""
-        if self.machine.activity is Activity.PLAYING and self.time_s < self._starts_s:
-            return Doing(0, "")
-        if self.machine.activity is not Activity.IDLE:
+        if self.machine.activity is ArmActivity.PLAYING and self.time_s < self._starts_s:
+            return ArmStateCode(0, "")
+        if self.machine.activity is not ArmActivity.IDLE:
             return self._doing
         if self._held is not None:
-            return Doing(self._held.id, self._held.name)
+            return ArmStateCode(self._held.id, self._held.name)
         if self.time_s < self._lingers_s:
             return self._doing
         if self._playback is not None or self.time_s < self._released_s:
-            return Doing(RELEASE, PRESETS[RELEASE].name)
-        return Doing(0, "")
+            return ArmStateCode(RELEASE, PRESETS[RELEASE].name)
+        return ArmStateCode(0, "")
 
     @property
     def occupied(self) -> bool:
@@ -568,7 +570,7 @@ class World:
 
     def note(self, words: str) -> None:
         """Tell whoever watches the robot."""
-        self.notices.append(Notice(self.time_s, words))
+        self.notices.append(SimNotice(self.time_s, words))
         del self.notices[:-100]
 
 

@@ -11,7 +11,7 @@ from rote.errors import BadRequestError, RefusedError
 from rote.messages import Code, RobotState
 from rote.model.family import Build
 from rote.motion.track import Array
-from rote.robot.base import Preset
+from rote.robot.api_values import Preset
 from rote.sim.presets import presets_of
 from rote.sim.store import Store
 from rote.sim.world import World

@@ -12,14 +12,14 @@ from rote.findings import Finding
 from rote.messages import Phase, RobotState
 from rote.motion.files.library import Library
 from rote.robot import preflight
-from rote.robot.base import Actions, ModeReport, Waiting, Waits
+from rote.robot.api_values import Actions, ModeReport, Waiting, Waits
 from rote.robot.robot import Robot
+from rote.web.activity import ActivityService, PendantActivity, PendantStopResult
 from rote.web.clients import Client, Clients, Outbox
-from rote.web.doing import Activity, Doing, Stopped
-from rote.web.edits import Desk
-from rote.web.line import LOOK, Line, check_url
+from rote.web.connection_keeper import LOOK, ConnectionKeeper, check_url
+from rote.web.edit_service import EditService
 from rote.web.problems import busy, finding_document, texts_of, to_json
-from rote.web.takes import Shelf
+from rote.web.take_service import TakeService
 
 STATE_HZ = 30
 _LOOK_EVERY = 3  # states between two looks whether the status has changed
@@ -48,10 +48,10 @@ class Hub:
         self._start = start
         self._loop = asyncio.get_running_loop()
         self.clients = Clients(self._loop.time)
-        self.shelf = Shelf(start.library)
-        self.desk = Desk(self.shelf)
-        self.line = Line(self._greet, self.notify)
-        self.doing = Doing(self.line, self.shelf, self.notify)
+        self.takes = TakeService(start.library)
+        self.edits = EditService(self.takes)
+        self.connection = ConnectionKeeper(self._greet, self.notify)
+        self.activities = ActivityService(self.connection, self.takes, self.notify)
         self._actions = Actions((), ())
         self._controller: str | None = None
         self._findings: list[Finding] = []
@@ -61,37 +61,37 @@ class Hub:
 
     async def open(self) -> None:
         """Begin."""
-        await self.line.open(self._start.url, self._start.key)
+        await self.connection.open(self._start.url, self._start.key)
         self._spawn(self._pulse())
         self._spawn(self._look_after())
 
     async def close(self) -> None:
         """Bring the robot to rest and let go of it."""
-        await self.doing.end()
+        await self.activities.end()
         for task in tuple(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        await self.line.close()
-        self.desk.close()
-        self.shelf.close()
+        await self.connection.close()
+        self.edits.close()
+        self.takes.close()
 
     # ---- the connection -------------------------------------------------------------------------
 
     async def connect(self, url: str, key: str | None, ability: str = LOOK) -> None:
         """Turn to a robot that is wanted for an ability; what goes on now must have ended."""
         check_url(url)
-        if self.doing.busy:
+        if self.activities.busy:
             raise busy("the robot is busy")
-        robot = self.line.connected
+        robot = self.connection.connected
         if robot is not None and robot.url == url:
             # What is known of it already is surer than what it is asked again, and costs nothing.
             robot.check_wanted(ability)
-        await self.line.open(url, key, ability)
+        await self.connection.open(url, key, ability)
 
     async def disconnect(self) -> None:
         """Let go of the robot, after a safe end of whatever goes on."""
-        await self.doing.end()
-        await self.line.close()
+        await self.activities.end()
+        await self.connection.close()
 
     async def _greet(self, robot: Robot) -> None:
         robot.on_waiting(self._tell_waiting)
@@ -109,8 +109,8 @@ class Hub:
 
     async def actions(self) -> Actions:
         """Ask the robot what it can play."""
-        actions = await self.line.robot.actions()
-        embedded = self.line.embedded
+        actions = await self.connection.robot.actions()
+        embedded = self.connection.embedded
         if embedded is not None:
             actions = Actions(embedded.presets, actions.taught)
         self._actions = actions
@@ -131,26 +131,26 @@ class Hub:
         """Play a taught action."""
         found = (await self.actions()).find(name)
         length_s = 0.0 if found is None else found.duration_s
-        await self.doing.play(name, speed=speed, loop=loop, taught_s=length_s)
+        await self.activities.play(name, speed=speed, loop=loop, taught_s=length_s)
 
     async def perform(self, preset: int) -> None:
         """Perform a factory action."""
-        embedded = self.line.embedded
+        embedded = self.connection.embedded
         presets = self._actions.presets if embedded is None else embedded.presets
         names = {each.id: each.name.replace("_", " ") for each in presets}
-        await self.doing.perform(preset, names.get(preset, str(preset)))
+        await self.activities.perform(preset, names.get(preset, str(preset)))
 
     async def rename_action(self, old: str, new: str) -> None:
         """Rename a taught action."""
-        await self.line.robot.rename(old, new)
+        await self.connection.robot.rename(old, new)
 
     async def delete_action(self, name: str) -> None:
         """Delete a taught action."""
-        await self.line.robot.delete(name)
+        await self.connection.robot.delete(name)
 
-    async def stop(self) -> Stopped:
+    async def stop(self) -> PendantStopResult:
         """Stop; from anybody, at any time."""
-        return await self.doing.stop()
+        return await self.activities.stop()
 
     def stop_soon(self, why: str = "", answer: Outbox | None = None) -> None:
         """Stop, tell everybody what that did, and whoever asked for it first of all."""
@@ -161,7 +161,7 @@ class Hub:
             did = await self.stop()
         except (RoteError, TimeoutError) as error:
             words = f"The robot could not be told to stop: {error}. Use its own remote."
-            did = Stopped("nothing", words)
+            did = PendantStopResult("nothing", words)
         if answer is not None:
             answer.say(_message("stopped", did._asdict()))
         self.notify(f"{why} {did.words}".strip())
@@ -191,14 +191,14 @@ class Hub:
             self._show_state()
             if beat % _LOOK_EVERY == 0:
                 self._show_status()
-                if self.clients.commander_lost(busy=self.doing.busy) and self.doing.busy:
+                if self.clients.commander_lost(busy=self.activities.busy) and self.activities.busy:
                     self.stop_soon("The browser that commanded is gone.")
             beat += 1
             due = max(due + 1 / STATE_HZ, self._loop.time() - 0.1)
             await asyncio.sleep(due - self._loop.time())
 
     def _show_state(self) -> None:
-        robot = self.line.connected
+        robot = self.connection.connected
         state = None if robot is None else robot.state
         outboxes = [client.outbox for client in self.clients if client.outbox is not None]
         if state is None or not outboxes:
@@ -213,10 +213,10 @@ class Hub:
             outbox.show(text)
 
     def _show_status(self) -> None:
-        state, activity = self.line.state, self.doing.activity
+        state, activity = self.connection.state, self.activities.activity
         now = self._loop.time()
         told = (
-            self.line.report,
+            self.connection.report,
             self.clients.commander,
             tuple(self._findings),
             None if activity is None else (activity, activity.kind, activity.take is None),
@@ -239,7 +239,7 @@ class Hub:
         """
         while True:
             await asyncio.sleep(_FINDINGS_S)
-            robot = self.line.connected
+            robot = self.connection.connected
             if robot is not None and "list" not in robot.abilities:
                 with suppress(RoteError, TimeoutError):
                     self._findings = await robot.preflight()
@@ -256,17 +256,17 @@ class Hub:
         return self._status(you=client is not None and client == self.clients.commander)
 
     def _status(self, *, you: bool) -> dict[str, Any]:
-        state = self.line.state
-        robot = self.line.connected
+        state = self.connection.state
+        robot = self.connection.connected
         found = [] if robot is None else self._found(robot, state)
-        wire = self.line.wire
+        wire = self.connection.wire
         return {
             "connection": {
-                **asdict(self.line.report),
-                "texts": texts_of(self.line.report.words, self.line.report.remedy),
-                "url": self.line.url or None,
+                **asdict(self.connection.report),
+                "texts": texts_of(self.connection.report.words, self.connection.report.remedy),
+                "url": self.connection.url or None,
                 "wire": None if wire is None else wire.scheme,
-                "simulated": "hand" in self.line.abilities,
+                "simulated": "hand" in self.connection.abilities,
             },
             "mode": _mode(robot, state),
             "build": None if robot is None else robot.build.name,
@@ -276,15 +276,15 @@ class Hub:
             "temperatures_c": [] if state is None else [round(c, 1) for c in state.temperatures_c],
             "faults": [] if state is None else list(state.faults),
             "findings": [finding_document(one) for one in found],
-            "abilities": sorted(self.line.abilities),
-            "elsewhere": sorted(self.line.elsewhere),
+            "abilities": sorted(self.connection.abilities),
+            "elsewhere": sorted(self.connection.elsewhere),
             "activity": self._activity(),
             "commander": {"client": self.clients.commander, "you": you},
             "holding": state is not None and state.holding,
         }
 
     def _activity(self) -> dict[str, Any]:
-        robot, activity = self.line.connected, self.doing.activity
+        robot, activity = self.connection.connected, self.activities.activity
         state = None if robot is None else robot.state
         phase = Phase.NONE if state is None else state.phase
         document = {
@@ -320,7 +320,7 @@ def _mode(robot: Robot | None, state: RobotState | None) -> dict[str, Any] | Non
     return asdict(ModeReport.of(state.mode, robot.family.modes))
 
 
-def _progress(activity: Activity, elapsed_s: float) -> dict[str, Any]:
+def _progress(activity: PendantActivity, elapsed_s: float) -> dict[str, Any]:
     progress = activity.halted
     if progress is None and activity.playing is not None:
         progress = activity.playing.progress

@@ -12,9 +12,9 @@ from rote.connection import embedded_of
 from rote.model.family import Build
 from rote.model.registry import build_named, families
 from rote.web import schemas as s
+from rote.web.connection_keeper import LOOK
 from rote.web.drawing import drawing, model_of
 from rote.web.hub import Hub
-from rote.web.line import LOOK
 from rote.web.problems import ProblemError, busy, finding_document, to_json
 
 _MAX_CURVE_ROWS = 2000
@@ -52,7 +52,7 @@ def commanding(request: Request, caller: str | None) -> Hub:
 # ---- the robot itself ---------------------------------------------------------------------------
 
 
-@router.get("/status", response_model=s.Status, tags=["robot"])
+@router.get("/status", response_model=s.PendantStatus, tags=["robot"])
 async def status(request: Request, caller: Caller = None) -> Response:
     """How things are, at a glance."""
     return answer(hub_of(request).status(caller))
@@ -76,11 +76,11 @@ def _build(request: Request, name: str | None) -> Build:
     """Return the build of that name; else the robot's, or that of the usual simulated one."""
     if name is not None:
         return build_named(name)
-    robot = hub_of(request).line.connected
+    robot = hub_of(request).connection.connected
     return embedded_of(EMBEDDED)[0] if robot is None else robot.build
 
 
-@router.get("/robot/joints", response_model=s.Joints, tags=["robot"])
+@router.get("/robot/joints", response_model=s.JointTree, tags=["robot"])
 async def joints(request: Request, build: BuildName = None) -> Response:
     """A robot as a tree of joints, for drawing it: any that is known, or the one connected."""
     return answer(drawing(_build(request, build)))
@@ -95,7 +95,7 @@ async def model(request: Request, build: BuildName = None) -> Response:
     return FileResponse(path, media_type="model/gltf-binary")
 
 
-@router.post("/connect", response_model=s.Status, tags=["robot"])
+@router.post("/connect", response_model=s.PendantStatus, tags=["robot"])
 async def connect(request: Request, body: s.ConnectTo, caller: Caller = None) -> Response:
     """Begin to connect to a robot; the status says how that goes."""
     hub = commanding(request, caller)
@@ -103,7 +103,7 @@ async def connect(request: Request, body: s.ConnectTo, caller: Caller = None) ->
     return answer(hub.status(caller))
 
 
-@router.post("/disconnect", response_model=s.Status, tags=["robot"])
+@router.post("/disconnect", response_model=s.PendantStatus, tags=["robot"])
 async def disconnect(request: Request, body: s.Nothing, caller: Caller = None) -> Response:
     """Let go of the robot."""
     hub = commanding(request, caller)
@@ -129,16 +129,16 @@ async def discover(
 @router.get("/preflight", response_model=s.Findings, tags=["robot"])
 async def preflight(request: Request) -> Response:
     """What to know before the robot moves."""
-    found = await hub_of(request).line.robot.preflight()
+    found = await hub_of(request).connection.robot.preflight()
     return answer({"findings": [finding_document(finding) for finding in found]})
 
 
-@router.post("/mode", response_model=s.Status, tags=["robot"])
+@router.post("/mode", response_model=s.PendantStatus, tags=["robot"])
 async def mode(request: Request, body: s.ModeTo, caller: Caller = None) -> Response:
     """Make the robot stand or lie down, or damp its joints."""
     hub = commanding(request, caller)
-    robot = hub.line.robot
-    if hub.doing.busy and body.target != "damp":
+    robot = hub.connection.robot
+    if hub.activities.busy and body.target != "damp":
         raise busy("the robot is busy")
     change = {"stand": robot.stand, "lie": robot.lie_down, "damp": robot.damp}[body.target]
     await change()
@@ -160,7 +160,7 @@ async def take_command(request: Request, body: s.Nothing, caller: Caller = None)
 async def release_command(request: Request, body: s.Nothing, caller: Caller = None) -> Response:
     """Give the command away; not while the robot moves or is soft."""
     hub = commanding(request, caller)
-    if hub.doing.busy:
+    if hub.activities.busy:
         raise busy("somebody must command while the robot is busy")
     hub.clients.release(caller)
     return answer({"client": None, "you": False})
@@ -175,11 +175,11 @@ async def stop(request: Request, body: s.Nothing | None = None) -> Response:
 # ---- teaching -----------------------------------------------------------------------------------
 
 
-@router.post("/teach/start", response_model=s.Status, tags=["teach"])
+@router.post("/teach/start", response_model=s.PendantStatus, tags=["teach"])
 async def teach_start(request: Request, body: s.TeachStart, caller: Caller = None) -> Response:
     """Make the arms, or legs, soft and record."""
     hub = commanding(request, caller)
-    await hub.doing.teach(body.name, overwrite=body.overwrite)
+    await hub.activities.teach(body.name, overwrite=body.overwrite)
     return answer(hub.status(caller))
 
 
@@ -187,7 +187,7 @@ async def teach_start(request: Request, body: s.TeachStart, caller: Caller = Non
 async def teach_finish(request: Request, body: s.TeachFinish, caller: Caller = None) -> Response:
     """Make the arms, or legs, hold, and keep the take or throw it away."""
     hub = commanding(request, caller)
-    taught = await hub.doing.finish(save=body.save, name=body.name)
+    taught = await hub.activities.finish(save=body.save, name=body.name)
     return answer(taught._asdict())
 
 
@@ -195,14 +195,14 @@ async def teach_finish(request: Request, body: s.TeachFinish, caller: Caller = N
 async def teach_hand(request: Request, body: s.ByHand, caller: Caller = None) -> Response:
     """Let a scripted hand move a simulated robot's soft arms."""
     hub = commanding(request, caller)
-    await hub.doing.move_by_hand(body.script, body.seconds)
+    await hub.activities.move_by_hand(body.script, body.seconds)
     return answer({"done": True})
 
 
 @router.post("/teach/drag", response_model=s.Done, tags=["teach"])
 async def teach_drag(request: Request, body: s.Drag, caller: Caller = None) -> Response:
     """Pull a joint of the embedded robot, or let go."""
-    commanding(request, caller).doing.drag(body.joint, body.value_rad)
+    commanding(request, caller).activities.drag(body.joint, body.value_rad)
     return answer({"done": True})
 
 
@@ -212,8 +212,8 @@ async def teach_curve(
 ) -> Response:
     """What was recorded so far, from a sample on; nothing where nothing is recorded."""
     hub = hub_of(request)
-    rows = hub.doing.curve(first, _MAX_CURVE_ROWS)
-    robot = hub.line.connected
+    rows = hub.activities.curve(first, _MAX_CURVE_ROWS)
+    robot = hub.connection.connected
     names = () if robot is None else robot.build.names
     return answer(
         {
@@ -248,7 +248,7 @@ async def delete_action(request: Request, body: s.Delete, caller: Caller = None)
     return answer({"done": True})
 
 
-@router.post("/play", response_model=s.Status, tags=["play"])
+@router.post("/play", response_model=s.PendantStatus, tags=["play"])
 async def play(request: Request, body: s.Play, caller: Caller = None) -> Response:
     """Play a taught action."""
     hub = commanding(request, caller)
@@ -256,16 +256,16 @@ async def play(request: Request, body: s.Play, caller: Caller = None) -> Respons
     return answer(hub.status(caller))
 
 
-@router.post("/play/take", response_model=s.Status, tags=["play"])
+@router.post("/play/take", response_model=s.PendantStatus, tags=["play"])
 async def play_take(request: Request, body: s.PlayTake, caller: Caller = None) -> Response:
     """Stream an edited take to the robot, on wires that can; one that is not safe is refused."""
     hub = commanding(request, caller)
-    track = await hub.desk.playable(body, hub.line.robot.build)
-    await hub.doing.play_track(track, body.take, force=body.force, mapped=body.mapped)
+    track = await hub.edits.playable(body, hub.connection.robot.build)
+    await hub.activities.play_track(track, body.take, force=body.force, mapped=body.mapped)
     return answer(hub.status(caller))
 
 
-@router.post("/perform", response_model=s.Status, tags=["play"])
+@router.post("/perform", response_model=s.PendantStatus, tags=["play"])
 async def perform(request: Request, body: s.Perform, caller: Caller = None) -> Response:
     """Perform a factory action."""
     hub = commanding(request, caller)
@@ -276,5 +276,5 @@ async def perform(request: Request, body: s.Perform, caller: Caller = None) -> R
 @router.post("/pause", response_model=s.Done, tags=["play"])
 async def pause(request: Request, body: s.Pause, caller: Caller = None) -> Response:
     """Pause or go on, on wires that can."""
-    await commanding(request, caller).doing.pause(paused=body.paused)
+    await commanding(request, caller).activities.pause(paused=body.paused)
     return answer({"done": True})

@@ -9,7 +9,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, create_model
 
 from rote.messages import HandScript
 from rote.model.family import MAX_MOTION_S, Vector
-from rote.motion.edits import EDITS, SEVERAL, Edit, Kind, Parameter
+from rote.motion.edits import EDITS, SEVERAL, Edit, Parameter, ParameterKind
 from rote.text import Act
 
 MAX_STEPS = 100
@@ -33,7 +33,7 @@ Version = Annotated[int, Field(ge=1, le=2**31 - 1)]
 Tempo = Annotated[float, Field(ge=0.05, le=4.0, allow_inf_nan=False)]
 
 
-class Asked(BaseModel):
+class RequestModel(BaseModel):
     """A request; a field that is not known is refused."""
 
     model_config = ConfigDict(extra="forbid")
@@ -42,12 +42,12 @@ class Asked(BaseModel):
 # ---- edits --------------------------------------------------------------------------------------
 
 
-def step_models(edits: Mapping[str, Edit] = EDITS) -> list[type[Asked]]:
+def step_models(edits: Mapping[str, Edit] = EDITS) -> list[type[RequestModel]]:
     """Return a type for each edit of the table: what a page sends to have it done."""
     return [_step_model(edit) for edit in edits.values()]
 
 
-def _step_model(edit: Edit) -> type[Asked]:
+def _step_model(edit: Edit) -> type[RequestModel]:
     fields: dict[str, Any] = {"op": (Literal[(edit.name, *edit.aliases)], ...)}
     if edit.tracks == 2:
         fields["other"] = (Name, Field(description="The take that is the second motion."))
@@ -60,17 +60,17 @@ def _step_model(edit: Edit) -> type[Asked]:
         given = any(parameter.name in values for values in edit.aliases.values())
         fields[parameter.name] = _step_field(parameter, required=parameter.required and not given)
     title = "".join(word.capitalize() for word in edit.name.split("_"))
-    return create_model(f"{title}Step", __base__=Asked, __doc__=edit.summary, **fields)
+    return create_model(f"{title}Step", __base__=RequestModel, __doc__=edit.summary, **fields)
 
 
 def _step_field(parameter: Parameter, *, required: bool) -> tuple[Any, Any]:
     """Return the type of a parameter, and what is known of it."""
     about: dict[str, Any] = {"title": parameter.title, "description": parameter.help}
-    kinds: dict[Kind, Any] = {
-        Kind.NUMBER: float,
-        Kind.FLAG: bool,
-        Kind.JOINTS: Annotated[list[Name], Field(min_length=1, max_length=200)],
-        Kind.BUILD: Name,
+    kinds: dict[ParameterKind, Any] = {
+        ParameterKind.NUMBER: float,
+        ParameterKind.FLAG: bool,
+        ParameterKind.JOINTS: Annotated[list[Name], Field(min_length=1, max_length=200)],
+        ParameterKind.BUILD: Name,
     }
     kind = kinds[parameter.kind]
     if parameter.range is not None:
@@ -85,7 +85,7 @@ def _step_field(parameter: Parameter, *, required: bool) -> tuple[Any, Any]:
 
 if TYPE_CHECKING:
 
-    class Step(Asked):
+    class Step(RequestModel):
         """An edit and its parameters; which ones there are, the table of edits says."""
 
         op: str
@@ -98,11 +98,11 @@ Steps = Annotated[list[Step], Field(max_length=MAX_STEPS)]
 # ---- requests -----------------------------------------------------------------------------------
 
 
-class Nothing(Asked):
+class Nothing(RequestModel):
     """A request without details: {}."""
 
 
-class ConnectTo(Asked):
+class ConnectTo(RequestModel):
     """Which robot."""
 
     url: Text
@@ -112,41 +112,41 @@ class ConnectTo(Asked):
     Without it, the level that the URL names; motors of a robot that may stand are refused."""
 
 
-class ModeTo(Asked):
+class ModeTo(RequestModel):
     """Which mode."""
 
     target: Literal["stand", "damp", "lie"]
 
 
-class TeachStart(Asked):
+class TeachStart(RequestModel):
     """What the motion will be called."""
 
     name: Name
     overwrite: bool = False
 
 
-class TeachFinish(Asked):
+class TeachFinish(RequestModel):
     """Whether to keep it, and under which name if not the first."""
 
     save: bool
     name: Name | None = None
 
 
-class ByHand(Asked):
+class ByHand(RequestModel):
     """A scripted hand of a simulated robot."""
 
     script: HandScript
     seconds: Annotated[float, Field(gt=0, le=MAX_MOTION_S, allow_inf_nan=False)]
 
 
-class Drag(Asked):
+class Drag(RequestModel):
     """Where a joint is pulled to; no joint lets go."""
 
     joint: Name | None
     value_rad: Annotated[float, Field(ge=-7, le=7, allow_inf_nan=False)] = 0.0
 
 
-class Play(Asked):
+class Play(RequestModel):
     """A taught action, and how to play it."""
 
     name: Name
@@ -154,13 +154,13 @@ class Play(Asked):
     loop: bool = False
 
 
-class Perform(Asked):
+class Perform(RequestModel):
     """A factory action."""
 
     preset: Annotated[int, Field(ge=0, le=2**31 - 1)]
 
 
-class PlayTake(Asked):
+class PlayTake(RequestModel):
     """A take of this computer, edited, to be streamed."""
 
     take: Name
@@ -174,26 +174,26 @@ class PlayTake(Asked):
     """Play a motion of another build of the same family by the names of its joints."""
 
 
-class Pause(Asked):
+class Pause(RequestModel):
     """Pause, or go on."""
 
     paused: bool
 
 
-class Rename(Asked):
+class Rename(RequestModel):
     """From one name to another."""
 
     old: Name
     new: Name
 
 
-class Delete(Asked):
+class Delete(RequestModel):
     """What to delete."""
 
     name: Name
 
 
-class TagTake(Asked):
+class TagTake(RequestModel):
     """Which tags to add to a take, and which to take away."""
 
     name: Name
@@ -201,7 +201,7 @@ class TagTake(Asked):
     remove: Annotated[list[Tag], Field(max_length=32)] = []
 
 
-class EditTake(Asked):
+class EditTake(RequestModel):
     """A take and what to do to it."""
 
     take: Name
@@ -317,7 +317,7 @@ class Commander(BaseModel):
     you: bool
 
 
-class Status(BaseModel):
+class PendantStatus(BaseModel):
     """Everything a page shows at a glance."""
 
     connection: Connection
@@ -362,7 +362,7 @@ class JointFacts(Mount):
     """leg, waist, arm, wrist, head or finger."""
 
 
-class Place(BaseModel):
+class LinkPlace(BaseModel):
     """A place on a link, in metres."""
 
     link: str
@@ -375,8 +375,8 @@ class Stick(BaseModel):
     side: Literal["left", "right", ""]
     link: str
     """The link that moves it."""
-    start: Place
-    end: Place
+    start: LinkPlace
+    end: LinkPlace
 
 
 class Solid(BaseModel):
@@ -388,13 +388,13 @@ class Solid(BaseModel):
     radius: float
 
 
-class Head(Place):
+class Head(LinkPlace):
     """A ball for a head."""
 
     radius: float
 
 
-class Joints(BaseModel):
+class JointTree(BaseModel):
     """A robot as a tree of joints, and what to draw it with."""
 
     build: str
@@ -411,7 +411,7 @@ class Joints(BaseModel):
     sticks: list[Stick]
     shapes: list[Solid]
     head: Head | None
-    floor: list[Place]
+    floor: list[LinkPlace]
     """The lowest of these stands on the floor."""
     model: bool
     """Whether /api/robot/model has the real shapes."""
@@ -535,7 +535,7 @@ class MarkNow(BaseModel):
     words: str
 
 
-class Motion(Curves):
+class TakeMotion(Curves):
     """One take, with at most 1500 rows."""
 
     name: str

@@ -7,9 +7,9 @@ from fastapi import APIRouter, File, Query, Request, Response, UploadFile
 
 from rote.motion.formats import FORMATS, NATIVE
 from rote.web import schemas as s
-from rote.web.edits import table
+from rote.web.edit_service import table
 from rote.web.robot_routes import Caller, answer, commanding, hub_of
-from rote.web.takes import whole
+from rote.web.take_service import whole
 
 router = APIRouter(prefix="/api", responses={"4XX": {"model": s.Problem}}, tags=["takes"])
 
@@ -22,7 +22,7 @@ else:
 @router.get("/takes", response_model=s.Takes)
 async def takes(request: Request, search: Annotated[str, Query(max_length=200)] = "") -> Response:
     """The takes: all, or those with each word of a search in name, tags or source."""
-    return answer({"takes": await hub_of(request).shelf.entries(search)})
+    return answer({"takes": await hub_of(request).takes.entries(search)})
 
 
 @router.post("/takes/upload", response_model=s.TakeEntry)
@@ -31,32 +31,32 @@ async def upload(
 ) -> Response:
     """Add a file of a motion of up to 32 MB; `/api/formats` lists the endings."""
     hub = commanding(request, caller)
-    return answer(await hub.shelf.import_file(file.filename or "", file.file))
+    return answer(await hub.takes.import_file(file.filename or "", file.file))
 
 
 @router.post("/takes/rename", response_model=s.TakeEntry)
 async def rename(request: Request, body: s.Rename, caller: Caller = None) -> Response:
     """Rename a take."""
-    return answer(await commanding(request, caller).shelf.rename(body.old, body.new))
+    return answer(await commanding(request, caller).takes.rename(body.old, body.new))
 
 
 @router.post("/takes/delete", response_model=s.Done)
 async def delete(request: Request, body: s.Delete, caller: Caller = None) -> Response:
     """Move a take to the trash beside the library."""
-    await commanding(request, caller).shelf.delete(body.name)
+    await commanding(request, caller).takes.delete(body.name)
     return answer({"done": True})
 
 
 @router.post("/takes/tag", response_model=s.TakeEntry)
 async def tag(request: Request, body: s.TagTake, caller: Caller = None) -> Response:
     """Add tags to a take, or take them away."""
-    return answer(await commanding(request, caller).shelf.tag(body.name, body.add, body.remove))
+    return answer(await commanding(request, caller).takes.tag(body.name, body.add, body.remove))
 
 
-@router.get("/takes/{name}", response_model=s.Motion)
+@router.get("/takes/{name}", response_model=s.TakeMotion)
 async def take(request: Request, name: str) -> Response:
     """One take, with its curves."""
-    return answer(whole(name, await hub_of(request).shelf.load(name)))
+    return answer(whole(name, await hub_of(request).takes.load(name)))
 
 
 @router.get("/takes/{name}/file", response_class=Response)
@@ -67,7 +67,7 @@ async def download(
 ) -> Response:
     """A take as a file."""
     found = FORMATS[f".{wanted}"]
-    content = await hub_of(request).shelf.export_file(name, found.name)
+    content = await hub_of(request).takes.export_file(name, found.name)
     headers = {"content-disposition": f"attachment; filename*=UTF-8''{quote(name)}{found.ending}"}
     return Response(content, media_type=found.media_type, headers=headers)
 
@@ -91,13 +91,13 @@ async def edits() -> Response:
 @router.post("/edit", response_model=s.Edited)
 async def edit(request: Request, body: s.EditTake) -> Response:
     """What a take would be after some steps, and what speaks against playing it."""
-    return answer(await hub_of(request).desk.look(body))
+    return answer(await hub_of(request).edits.look(body))
 
 
 @router.post("/edit/save", response_model=s.TakeEntry)
 async def edit_save(request: Request, body: s.EditSave, caller: Caller = None) -> Response:
     """Keep an edited take under a name; a take that has it already becomes an older version."""
     hub = commanding(request, caller)
-    hub.shelf.check_name(body.name)
-    track = await hub.desk.edited(body)
-    return answer(await hub.shelf.save(track, body.name))
+    hub.takes.check_name(body.name)
+    track = await hub.edits.edited(body)
+    return answer(await hub.takes.save(track, body.name))

@@ -13,7 +13,7 @@ Decoders raise `DecodeError` and nothing else, for any input at all.
 import struct
 
 from rote.errors import BadRequestError, DecodeError, PayloadError, TruncatedError
-from rote.wire.rpc import Request, Response
+from rote.wire.rpc import RpcRequest, RpcResponse
 
 HEADER = b"\x00\x01\x00\x00"
 """Plain CDR, little endian, as CycloneDDS writes types that are final."""
@@ -27,7 +27,7 @@ _BMS_SOC = 3 + 40 + 3 + 1
 _CELLS, _CELL_MV = 13, (3_400, 4_150)
 
 
-def encode_request(request: Request) -> bytes:
+def encode_request(request: RpcRequest) -> bytes:
     """Return a request as it is written to `rt/api/<service>/request`."""
     try:
         head = _REQUEST.pack(
@@ -38,7 +38,7 @@ def encode_request(request: Request) -> bytes:
     return _with_tail(head, request.parameter, b"")
 
 
-def decode_request(data: bytes, service: str) -> Request:
+def decode_request(data: bytes, service: str) -> RpcRequest:
     """Return the request in what was written for `service`."""
     _check_header(data)
     try:
@@ -46,7 +46,7 @@ def decode_request(data: bytes, service: str) -> Request:
     except struct.error:
         raise TruncatedError(_REQUEST.size, len(data)) from None
     parameter, _ = _tail(data, _REQUEST.size)
-    return Request(
+    return RpcRequest(
         service=service,
         api_id=api_id,
         id=number,
@@ -57,7 +57,7 @@ def decode_request(data: bytes, service: str) -> Request:
     )
 
 
-def encode_response(response: Response) -> bytes:
+def encode_response(response: RpcResponse) -> bytes:
     """Return a response as it is written to `rt/api/<service>/response`."""
     try:
         head = _RESPONSE.pack(response.id, response.api_id, response.code)
@@ -66,7 +66,7 @@ def encode_response(response: Response) -> bytes:
     return _with_tail(head, response.data, response.binary)
 
 
-def decode_response(data: bytes, service: str) -> Response:
+def decode_response(data: bytes, service: str) -> RpcResponse:
     """Return the response in what `service` has written."""
     _check_header(data)
     try:
@@ -74,7 +74,9 @@ def decode_response(data: bytes, service: str) -> Response:
     except struct.error:
         raise TruncatedError(_RESPONSE.size, len(data)) from None
     text, binary = _tail(data, _RESPONSE.size)
-    return Response(service=service, api_id=api_id, id=number, code=code, data=text, binary=binary)
+    return RpcResponse(
+        service=service, api_id=api_id, id=number, code=code, data=text, binary=binary
+    )
 
 
 def encode_text(text: str) -> bytes:

@@ -35,7 +35,7 @@ from rote.wire.faults import Change as Change
 from rote.wire.faults import Fault as Fault
 from rote.wire.faults import Faults as Faults
 from rote.wire.lenient import seen, whole
-from rote.wire.rpc import Request, Response, read
+from rote.wire.rpc import RpcRequest, RpcResponse, read
 
 MAX_MESSAGE = 8 * 2**20
 """Characters or bytes in one message; a real one has a few thousand."""
@@ -91,7 +91,7 @@ class Subscription:
 
 
 @dataclass(frozen=True, slots=True)
-class Message:
+class TopicMessage:
     """What is published on a topic: JSON of any kind, and what came behind it in a binary frame."""
 
     topic: str
@@ -103,7 +103,7 @@ class Message:
 class Chunk:
     """Part `index` of the `count` parts, counted from 1, of a response; see `Assembler`."""
 
-    response: Response
+    response: RpcResponse
     index: int
     count: int
 
@@ -123,7 +123,7 @@ class Complaint:
     info: str
 
 
-class Track(Enum):
+class MediaTrack(Enum):
     """A media track."""
 
     VIDEO = "vid"
@@ -131,10 +131,10 @@ class Track(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Media:
+class MediaRequest:
     """The client wants a media track, or no longer."""
 
-    track: Track
+    track: MediaTrack
     wanted: bool
 
 
@@ -147,9 +147,9 @@ class Unknown:
     binary: bytes = b""
 
 
-FromEither = Validation | Heartbeat | Message | Inner | Unknown
-FromClient = Subscription | Request | Media
-FromRobot = Response | Chunk | Complaint | Faults
+FromEither = Validation | Heartbeat | TopicMessage | Inner | Unknown
+FromClient = Subscription | RpcRequest | MediaRequest
+FromRobot = RpcResponse | Chunk | Complaint | Faults
 Value = FromEither | FromClient | FromRobot
 
 
@@ -242,8 +242,8 @@ def _decode_request(document: dict[str, Any], _: bytes) -> Value:
     body = read(document, "data", dict)
     header = read(body, "header", dict)
     identity, policy = read(header, "identity", dict), read(header, "policy", dict, {})
-    return Request(
-        service=rpc.service_of(_topic(document), Request),
+    return RpcRequest(
+        service=rpc.service_of(_topic(document), RpcRequest),
         api_id=read(identity, "api_id", int),
         id=read(identity, "id", int),
         parameter=read(body, "parameter", str, ""),
@@ -261,7 +261,7 @@ def _decode_response(document: dict[str, Any], binary: bytes) -> Value:
     number, code = whole(identity.get("id")), whole(status.get("code"))
     if number is None:
         raise PayloadError(f"'id' of a response is a number, not {seen(identity.get('id'))}")
-    response = Response(
+    response = RpcResponse(
         service=_responder(document),
         api_id=whole(identity.get("api_id")) or 0,
         id=number,
@@ -281,7 +281,7 @@ def _decode_response(document: dict[str, Any], binary: bytes) -> Value:
 def _responder(document: dict[str, Any]) -> str:
     """Return the service that answers; "" where the robot leaves the topic out."""
     topic = document.get("topic")
-    return "" if topic is None or topic == "" else rpc.service_of(_topic(document), Response)
+    return "" if topic is None or topic == "" else rpc.service_of(_topic(document), RpcResponse)
 
 
 def _object(document: dict[str, Any], key: str) -> dict[str, Any]:
@@ -325,7 +325,7 @@ def _decode_media(document: dict[str, Any], _: bytes) -> Value:
     data = read(document, "data", str)
     if data not in {"on", "off"}:
         raise PayloadError(f"a media track is on or off, not {data[:40]!r}")
-    return Media(Track(document["type"]), data == "on")
+    return MediaRequest(MediaTrack(document["type"]), data == "on")
 
 
 _DECODERS: dict[str, Callable[[dict[str, Any], bytes], Value]] = {
@@ -333,7 +333,7 @@ _DECODERS: dict[str, Callable[[dict[str, Any], bytes], Value]] = {
     "heartbeat": _decode_heartbeat,
     "subscribe": lambda d, _: Subscription(_topic(d)),
     "unsubscribe": lambda d, _: Subscription(_topic(d), wanted=False),
-    "msg": lambda d, binary: Message(_topic(d), d.get("data"), binary),
+    "msg": lambda d, binary: TopicMessage(_topic(d), d.get("data"), binary),
     "req": _decode_request,
     "res": _decode_response,
     "rtc_inner_req": _decode_inner,
@@ -369,14 +369,14 @@ def _plain(kind: str, data: object) -> dict[str, Any]:
     return {"type": kind, "topic": "", "data": data}
 
 
-def _encode_message(value: Message) -> dict[str, Any]:
+def _encode_message(value: TopicMessage) -> dict[str, Any]:
     if value.topic.startswith("rt/api/"):
         # Robots take a published request for a request, so this door would avoid `check_service`.
         raise BadRequestError("requests are asked and not published", "Use a request.")
     return {"type": "msg", "topic": _named(value.topic), "data": value.data}
 
 
-def _encode_request(value: Request) -> dict[str, Any]:
+def _encode_request(value: RpcRequest) -> dict[str, Any]:
     rpc.check_service(value.service)
     header: dict[str, Any] = {
         "identity": {"id": value.id, "api_id": value.api_id},
@@ -388,7 +388,7 @@ def _encode_request(value: Request) -> dict[str, Any]:
     return {"type": "req", "topic": rpc.topic_of(value), "data": body}
 
 
-def _encode_response(value: Response) -> dict[str, Any]:
+def _encode_response(value: RpcResponse) -> dict[str, Any]:
     identity = {"id": value.id, "api_id": value.api_id}
     header = {"identity": identity, "status": {"code": value.code}}
     body: dict[str, Any] = {"header": header, "data": value.data}
@@ -423,14 +423,14 @@ _ENCODERS: dict[type, Callable[..., dict[str, Any]]] = {
     Validation: lambda v: _plain("validation", v.data),
     Heartbeat: lambda v: _plain("heartbeat", {"timeInStr": v.text, "timeInNum": v.unix_s}),
     Subscription: lambda v: {"type": _VERBS[v.wanted], "topic": _named(v.topic)},
-    Message: _encode_message,
-    Request: _encode_request,
-    Response: _encode_response,
+    TopicMessage: _encode_message,
+    RpcRequest: _encode_request,
+    RpcResponse: _encode_response,
     Chunk: _encode_chunk,
     Inner: lambda v: {"type": "rtc_inner_req", "topic": "", "info" if v.answer else "data": v.data},
     Complaint: lambda v: {"type": "err", "info": v.info},
     Faults: _encode_faults,
-    Media: lambda v: _plain(v.track.value, "on" if v.wanted else "off"),
+    MediaRequest: lambda v: _plain(v.track.value, "on" if v.wanted else "off"),
     Unknown: _encode_unknown,
 }
 
@@ -438,7 +438,7 @@ _ENCODERS: dict[type, Callable[..., dict[str, Any]]] = {
 # ---- chunks -------------------------------------------------------------------------------------
 
 
-def split(response: Response, most: int) -> tuple[Response | Chunk, ...]:
+def split(response: RpcResponse, most: int) -> tuple[RpcResponse | Chunk, ...]:
     """Return a response in parts whose texts, as JSON writes them, have at most `most` characters.
 
     A response that is short enough stays whole; bytes go with the last part.
@@ -474,7 +474,7 @@ def _pieces(text: str, most: int) -> list[str]:
 @dataclass(slots=True)
 class _Assembly:
     count: int
-    parts: dict[int, Response] = field(default_factory=dict)
+    parts: dict[int, RpcResponse] = field(default_factory=dict)
     size: int = 0
 
 
@@ -487,7 +487,7 @@ class Assembler:
     def __len__(self) -> int:
         return len(self._open)
 
-    def add(self, chunk: Chunk) -> Response | None:
+    def add(self, chunk: Chunk) -> RpcResponse | None:
         """Return the whole response when its last part has come; a repeated part is ignored."""
         part = chunk.response
         key = (part.service, part.api_id, part.id)
@@ -507,6 +507,6 @@ class Assembler:
         data = "".join(part.data for part in parts)
         return replace(parts[-1], data=data, binary=b"".join(part.binary for part in parts))
 
-    def forget(self, request: Request) -> None:
+    def forget(self, request: RpcRequest) -> None:
         """Drop what has come of the answer to `request`."""
         self._open.pop((request.service, request.api_id, request.id), None)

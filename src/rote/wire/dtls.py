@@ -132,7 +132,7 @@ def suite_of(number: int) -> Suite:
 # ---- records ------------------------------------------------------------------------------------
 
 
-class Record(NamedTuple):
+class DtlsRecord(NamedTuple):
     """One record: its header and what it holds, which is encrypted unless the epoch is 0."""
 
     type: int
@@ -148,16 +148,16 @@ _TYPES = frozenset(range(ContentType.CHANGE_CIPHER_SPEC, ContentType.ACK + 1))
 _VERSIONS = frozenset({Version.DTLS_1_0, Version.DTLS_1_2})
 
 
-def encode_record(record: Record) -> bytes:
+def encode_record(record: DtlsRecord) -> bytes:
     """Return the bytes of a record that is not hidden."""
     high, low = divmod(record.sequence, 2**32)
     head = _RECORD.pack(record.type, record.version, record.epoch, high, low, len(record.fragment))
     return head + record.fragment
 
 
-def decode_records(datagram: bytes) -> tuple[Record, ...]:
+def decode_records(datagram: bytes) -> tuple[DtlsRecord, ...]:
     """Return the records that fill a datagram to its last byte."""
-    records: list[Record] = []
+    records: list[DtlsRecord] = []
     at = 0
     while at < len(datagram) or not records:
         read = _read_hidden if datagram[at : at + 1] and datagram[at] >> 5 == 1 else _read_record
@@ -166,7 +166,7 @@ def decode_records(datagram: bytes) -> tuple[Record, ...]:
     return tuple(records)
 
 
-def _read_record(datagram: bytes, at: int) -> tuple[Record, int]:
+def _read_record(datagram: bytes, at: int) -> tuple[DtlsRecord, int]:
     if len(datagram) - at < RECORD_HEADER:
         raise TruncatedError(at + RECORD_HEADER, len(datagram))
     kind, version, epoch, high, low, length = _RECORD.unpack_from(datagram, at)
@@ -177,10 +177,10 @@ def _read_record(datagram: bytes, at: int) -> tuple[Record, int]:
     start, end = at + RECORD_HEADER, at + RECORD_HEADER + length
     if end > len(datagram):
         raise TruncatedError(end, len(datagram))
-    return Record(kind, epoch, high << 32 | low, datagram[start:end], version), end
+    return DtlsRecord(kind, epoch, high << 32 | low, datagram[start:end], version), end
 
 
-def _read_hidden(datagram: bytes, at: int) -> tuple[Record, int]:
+def _read_hidden(datagram: bytes, at: int) -> tuple[DtlsRecord, int]:
     """Read the short header of DTLS 1.3: 001, connection id, long sequence, length, epoch."""
     first = datagram[at]
     if first & 0x10:
@@ -197,7 +197,7 @@ def _read_hidden(datagram: bytes, at: int) -> tuple[Record, int]:
     if end > len(datagram):
         raise TruncatedError(end, len(datagram))
     fragment = datagram[start:end]
-    return Record(ContentType.HIDDEN, first & 3, sequence, fragment, Version.DTLS_1_3), end
+    return DtlsRecord(ContentType.HIDDEN, first & 3, sequence, fragment, Version.DTLS_1_3), end
 
 
 # ---- handshake messages -------------------------------------------------------------------------

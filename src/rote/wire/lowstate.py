@@ -49,7 +49,7 @@ class Slots(NamedTuple):
     """Which hardware it is; 0 where it is not told."""
 
 
-class Joints(NamedTuple):
+class JointColumns(NamedTuple):
     """The same by the columns of a build."""
 
     tick_ms: int | None
@@ -175,11 +175,11 @@ def _tick(said: object) -> int | None:
 # ---- from slots to columns ----------------------------------------------------------------------
 
 
-def select(slots: Slots, build: Build) -> Joints:
+def select(slots: Slots, build: Build) -> JointColumns:
     """Return the joints of a build, in the order of its columns; other slots are left out."""
     pick = _picker(build)
     positions, missing = _filled(pick(slots.positions_rad), build)
-    return Joints(
+    return JointColumns(
         tick_ms=slots.tick_ms,
         positions_rad=positions,
         velocities_rad_s=_all_or_none(pick(slots.velocities_rad_s)),

@@ -155,7 +155,7 @@ def read(document: object, key: str, kind: type[_T], default: _T | None = None) 
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
+class RpcRequest:
     """One question to one service."""
 
     service: str
@@ -169,7 +169,7 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Response:
+class RpcResponse:
     """The answer to the request of the same service, api id and id."""
 
     service: str
@@ -193,12 +193,12 @@ class Response:
             return ""
 
 
-def topic_of(message: Request | Response) -> str:
+def topic_of(message: RpcRequest | RpcResponse) -> str:
     """Return where a request or a response goes."""
     return f"rt/api/{message.service}/{type(message).__name__.lower()}"
 
 
-def service_of(topic: str, kind: type[Request] | type[Response]) -> str:
+def service_of(topic: str, kind: type[RpcRequest] | type[RpcResponse]) -> str:
     """Return the service whose requests, or responses, go to `topic`."""
     service = topic.removeprefix("rt/api/").removesuffix(f"/{kind.__name__.lower()}")
     if not service or topic != f"rt/api/{service}/{kind.__name__.lower()}" or "/" in service:
@@ -218,16 +218,16 @@ def check_service(service: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """What a service is asked; with a number it becomes a `Request`."""
+    """What a service is asked; with a number it becomes a `RpcRequest`."""
 
     service: str
     api_id: int
     parameter: str = ""
 
-    def request(self, number: int, *, noreply: bool = False) -> Request:
+    def request(self, number: int, *, noreply: bool = False) -> RpcRequest:
         """Return the request with the id `number`."""
         check_service(self.service)
-        return Request(
+        return RpcRequest(
             service=self.service,
             api_id=self.api_id,
             id=number,
@@ -336,7 +336,7 @@ def decode_pause(parameter: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Preset:
+class RpcPreset:
     """A factory action and its gates, which are empty where every robot in any state has it."""
 
     id: int
@@ -346,14 +346,14 @@ class Preset:
 
 
 @dataclass(frozen=True, slots=True)
-class Taught:
+class RpcTaughtAction:
     """A taught action."""
 
     name: str
     seconds: float
 
 
-def encode_actions(presets: tuple[Preset, ...], taught: tuple[Taught, ...]) -> str:
+def encode_actions(presets: tuple[RpcPreset, ...], taught: tuple[RpcTaughtAction, ...]) -> str:
     """Return the answer to `LIST_ACTIONS`."""
     first: list[dict[str, Any]] = []
     for preset in presets:
@@ -366,8 +366,8 @@ def encode_actions(presets: tuple[Preset, ...], taught: tuple[Taught, ...]) -> s
 class ActionsTold(NamedTuple):
     """What an answer to `LIST_ACTIONS` holds."""
 
-    presets: tuple[Preset, ...]
-    taught: tuple[Taught, ...]
+    presets: tuple[RpcPreset, ...]
+    taught: tuple[RpcTaughtAction, ...]
     notes: tuple[str, ...] = ()
     """What could not be read, one sentence for each; it hides nothing else."""
 
@@ -400,8 +400,8 @@ class _ActionReader:
     """Reads entry by entry, and notes what is odd."""
 
     def __init__(self) -> None:
-        self.presets: list[Preset] = []
-        self.taught: list[Taught] = []
+        self.presets: list[RpcPreset] = []
+        self.taught: list[RpcTaughtAction] = []
         self.notes: list[str] = []
 
     def read(self, entry: object, *, preset: bool) -> None:
@@ -415,7 +415,7 @@ class _ActionReader:
             self.notes.append(f"the preset {seen(name)} has no id, so it cannot be played")
             return
         fsm, machine = self._gate(entry, "fsm", name), self._gate(entry, "mode_machine", name)
-        self.presets.append(Preset(preset_id, name, fsm, machine))
+        self.presets.append(RpcPreset(preset_id, name, fsm, machine))
 
     def _taught(self, entry: object) -> None:
         place = len(self.taught) + 1
@@ -425,7 +425,7 @@ class _ActionReader:
         if seconds is None or not 0.0 <= seconds < 2**31:
             self.notes.append(f"how long {seen(name)} lasts is not told: 'time' is {seen(said)}")
             seconds = 0.0
-        self.taught.append(Taught(name, seconds))
+        self.taught.append(RpcTaughtAction(name, seconds))
 
     def _name(self, entry: object, what: str, place: int) -> str:
         name = entry.get("name") if isinstance(entry, dict) else entry
@@ -475,7 +475,7 @@ def decode_mode_check(data: str) -> str:
     return read(read_json(data), "name", str)
 
 
-class Activity(Enum):
+class RpcActivity(Enum):
     """What arms can be doing."""
 
     IDLE = "idle"
@@ -486,10 +486,10 @@ class Activity(Enum):
 
 
 _ACTIVITIES = {
-    0: Activity.IDLE,
-    -1: Activity.RECORDING,
-    100: Activity.PLAYING,
-    99: Activity.RELEASING,
+    0: RpcActivity.IDLE,
+    -1: RpcActivity.RECORDING,
+    100: RpcActivity.PLAYING,
+    99: RpcActivity.RELEASING,
 }
 
 
@@ -502,14 +502,14 @@ class ArmState:
     name: str = ""
 
     @property
-    def activity(self) -> Activity:
+    def activity(self) -> RpcActivity:
         """What the id means."""
-        return _ACTIVITIES.get(self.id, Activity.PRESET)
+        return _ACTIVITIES.get(self.id, RpcActivity.PRESET)
 
     @property
     def words(self) -> str:
         """What the arms do, for a person."""
-        number = f" {self.id}" if self.activity is Activity.PRESET else ""
+        number = f" {self.id}" if self.activity is RpcActivity.PRESET else ""
         name = f" ({self.name})" if self.name else ""
         return self.activity.value + number + name + (", holding" if self.holding else "")
 

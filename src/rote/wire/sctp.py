@@ -279,23 +279,23 @@ class Open(NamedTuple):
     parameter: int = 0
 
 
-class Opened(NamedTuple):
+class ChannelOpened(NamedTuple):
     """A channel is open; the robot's own stack never says so."""
 
 
-def encode_dcep(word: Open | Opened) -> bytes:
+def encode_dcep(word: Open | ChannelOpened) -> bytes:
     """Return the message that opens a channel, or says that it is open."""
-    if isinstance(word, Opened):
+    if isinstance(word, ChannelOpened):
         return b"\2"
     label, protocol = word.label.encode(), word.protocol.encode()
     numbers = word.reliability, word.priority, word.parameter
     return _OPEN.pack(3, *numbers, len(label), len(protocol)) + label + protocol
 
 
-def decode_dcep(payload: bytes) -> Open | Opened:
+def decode_dcep(payload: bytes) -> Open | ChannelOpened:
     """Return what a message of protocol `Protocol.DCEP` says."""
     if payload == b"\2":
-        return Opened()
+        return ChannelOpened()
     if len(payload) < _OPEN.size:
         raise TruncatedError(_OPEN.size, len(payload))
     kind, reliability, priority, parameter, label, protocol = _OPEN.unpack_from(payload)

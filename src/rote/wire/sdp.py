@@ -36,7 +36,7 @@ _FINGERPRINT = re.compile(r"(?i)[ \t]*(\S+)[ \t]+([0-9a-f]{2}(?::[0-9a-f]{2})*)[
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Offer:
+class SdpOffer:
     """What the client would like."""
 
     sdp: str
@@ -46,7 +46,7 @@ class Offer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class SdpAnswer:
     """What the robot agrees to."""
 
     sdp: str
@@ -60,22 +60,22 @@ class Busy:
     id: str = STATION_ID
 
 
-def encode_offer(offer: Offer) -> bytes:
+def encode_offer(offer: SdpOffer) -> bytes:
     """Return the offer document."""
     _check_sdp(offer.sdp)
     return json_body({"id": offer.id, "sdp": offer.sdp, "type": "offer", "token": offer.token})
 
 
-def decode_offer(body: bytes) -> Offer:
+def decode_offer(body: bytes) -> SdpOffer:
     """Return the offer in a document; what it leaves out but the SDP is empty."""
     document = json_object(body, "offer")
     token = text_field(document, "token", "offer", "")
-    return Offer(
+    return SdpOffer(
         sdp=_sdp(document, "offer"), id=text_field(document, "id", "offer", ""), token=token
     )
 
 
-def encode_answer(answer: Answer | Busy) -> bytes:
+def encode_answer(answer: SdpAnswer | Busy) -> bytes:
     """Return the answer document."""
     if isinstance(answer, Busy):
         return json_body({"type": "answer", "sdp": _REJECT, "id": answer.id})
@@ -83,13 +83,13 @@ def encode_answer(answer: Answer | Busy) -> bytes:
     return json_body({"type": "answer", "sdp": answer.sdp, "id": answer.id})
 
 
-def decode_answer(body: bytes) -> Answer | Busy:
+def decode_answer(body: bytes) -> SdpAnswer | Busy:
     """Return the answer in a document."""
     document = json_object(body, "answer")
     name = text_field(document, "id", "answer", "")
     if document.get("sdp") == _REJECT:
         return Busy(id=name)
-    return Answer(sdp=_sdp(document, "answer"), id=name)
+    return SdpAnswer(sdp=_sdp(document, "answer"), id=name)
 
 
 def _sdp(document: dict[str, object], kind: str) -> str:
@@ -118,7 +118,7 @@ class Fingerprint(NamedTuple):
     """In upper case, as the robot compares it: `AB:CD:...`."""
 
 
-class Media(NamedTuple):
+class MediaLine(NamedTuple):
     """What one m-line goes by; what it does not say itself, it has from the session's lines."""
 
     kind: str
@@ -137,7 +137,7 @@ class StrictReading(NamedTuple):
     """Without the name of its hash, which the robot does not look at."""
 
 
-def read_media(sdp: str) -> tuple[Media, ...]:
+def read_media(sdp: str) -> tuple[MediaLine, ...]:
     """Return ufrag, password and fingerprints of every m-line."""
     sections: list[tuple[str, dict[str, str], list[Fingerprint]]] = [("", {}, [])]
     for name, value in _lines(sdp):
@@ -149,7 +149,7 @@ def read_media(sdp: str) -> tuple[Media, ...]:
             sections[-1][1][name] = value
     _, session, shared = sections[0]
     return tuple(
-        Media(
+        MediaLine(
             kind,
             own.get("ice-ufrag", session.get("ice-ufrag")),
             own.get("ice-pwd", session.get("ice-pwd")),

@@ -38,9 +38,9 @@ from rote.wire.discovery import MAX_BODY as MAX_BODY
 from rote.wire.discovery import DocumentError as DocumentError
 from rote.wire.discovery import bounded, json_body, json_object, text_field
 from rote.wire.sdp import STATION_ID as STATION_ID
-from rote.wire.sdp import Answer as Answer
 from rote.wire.sdp import Busy as Busy
-from rote.wire.sdp import Offer as Offer
+from rote.wire.sdp import SdpAnswer as SdpAnswer
+from rote.wire.sdp import SdpOffer as SdpOffer
 from rote.wire.sdp import decode_answer as decode_answer
 from rote.wire.sdp import decode_offer as decode_offer
 from rote.wire.sdp import encode_answer as encode_answer
@@ -102,7 +102,7 @@ class Wrapping(Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Notice:
+class ConnectNotice:
     """What con_notify tells: the robot's key, and where the sealed offer goes."""
 
     public_key: bytes
@@ -137,7 +137,7 @@ def read_digits(tail: str) -> str:
     return "".join(str(_LETTERS.index(letter)) for letter in letters)
 
 
-def seal_notice(notice: Notice, entropy: bytes, device_key: bytes | None = None) -> bytes:
+def seal_notice(notice: ConnectNotice, entropy: bytes, device_key: bytes | None = None) -> bytes:
     """Return the robot's body for con_notify, made unlike the last by `NOTICE_ENTROPY` bytes."""
     if not re.fullmatch("[0-9]{5}", notice.digits) or len(entropy) != NOTICE_ENTROPY:
         raise BadRequestError(f"a notice takes 5 digits and {NOTICE_ENTROPY} random bytes")
@@ -156,7 +156,7 @@ def seal_notice(notice: Notice, entropy: bytes, device_key: bytes | None = None)
     return bounded(base64.b64encode(json_body(document)))
 
 
-def open_notice(body: bytes, device_key: bytes | None = None) -> Notice:
+def open_notice(body: bytes, device_key: bytes | None = None) -> ConnectNotice:
     """Return what the robot's body for con_notify says.
 
     `KeyNeededError` where `device_key` is needed and missing or wrong; elsewhere it is not used.
@@ -177,7 +177,7 @@ def open_notice(body: bytes, device_key: bytes | None = None) -> Notice:
         raise DocumentError("con_notify, key", seen, _UNKNOWN_FIRMWARE)
     der = _base64(text[_EDGE:-_EDGE].encode(), "con_notify, key", _UNKNOWN_FIRMWARE)
     _load_public(der)
-    return Notice(public_key=der, digits=read_digits(text[-_EDGE:]), wrapping=wrapping)
+    return ConnectNotice(public_key=der, digits=read_digits(text[-_EDGE:]), wrapping=wrapping)
 
 
 def _wrapping(value: object) -> Wrapping:
@@ -220,7 +220,7 @@ def _base64(text: bytes, step: str, remedy: str) -> bytes:
 class OpenedOffer:
     """A client's offer, and the session key its answer is to be sealed with."""
 
-    offer: Offer
+    offer: SdpOffer
     session_key: str = field(repr=False)
 
 
@@ -231,8 +231,8 @@ def make_session_key(entropy: bytes) -> str:
     return entropy.hex()
 
 
-def seal_offer(offer: Offer, public_key: bytes, session_key: str) -> bytes:
-    """Return the client's body for `Notice.path`."""
+def seal_offer(offer: SdpOffer, public_key: bytes, session_key: str) -> bytes:
+    """Return the client's body for `ConnectNotice.path`."""
     sealed = _seal(encode_offer(offer), session_key)
     wrapped = base64.b64encode(_rsa_seal(public_key, session_key.encode()))
     return json_body({"data1": sealed.decode(), "data2": wrapped.decode()})
@@ -252,12 +252,12 @@ def open_offer(body: bytes, robot_key: "RobotKey") -> OpenedOffer:
     return OpenedOffer(offer=offer, session_key=session_key)
 
 
-def seal_answer(answer: Answer | Busy, session_key: str) -> bytes:
+def seal_answer(answer: SdpAnswer | Busy, session_key: str) -> bytes:
     """Return the robot's body in response to a sealed offer."""
     return _seal(encode_answer(answer), session_key)
 
 
-def open_answer(body: bytes, session_key: str) -> Answer | Busy:
+def open_answer(body: bytes, session_key: str) -> SdpAnswer | Busy:
     """Return what the robot answered to the offer that was sealed with `session_key`."""
     return decode_answer(_open(body, session_key, "con_ing, answer"))
 
@@ -311,7 +311,7 @@ class RobotKey:
         spki = s.PublicFormat.SubjectPublicKeyInfo
         self._private = private
         self.public = private.public_key().public_bytes(s.Encoding.DER, spki)
-        """DER SubjectPublicKeyInfo, as a `Notice` has it."""
+        """DER SubjectPublicKeyInfo, as a `ConnectNotice` has it."""
 
     @classmethod
     def generate(cls) -> "RobotKey":

@@ -64,7 +64,7 @@ class Attribute(IntEnum):
     ICE_CONTROLLING = 0x802A
 
 
-class Message(NamedTuple):
+class StunMessage(NamedTuple):
     """One message, with its attributes as they came."""
 
     class_: int
@@ -142,7 +142,7 @@ def _unxored(value: bytes, transaction: bytes) -> tuple[str, int] | None:
     return str(ip), port
 
 
-def decode(datagram: bytes) -> Message:
+def decode(datagram: bytes) -> StunMessage:
     """Return the message that a datagram is."""
     if len(datagram) < HEADER:
         raise TruncatedError(HEADER, len(datagram))
@@ -162,10 +162,12 @@ def decode(datagram: bytes) -> Message:
         at += size + _pad(size)
     class_ = kind >> 7 & 2 | kind >> 4 & 1
     method = kind & 0xF | kind >> 1 & 0x70 | kind >> 2 & 0xF80
-    return Message(class_, transaction, tuple(attributes), method)
+    return StunMessage(class_, transaction, tuple(attributes), method)
 
 
-def encode(message: Message, *, password: str | None = None, fingerprint: bool = False) -> bytes:
+def encode(
+    message: StunMessage, *, password: str | None = None, fingerprint: bool = False
+) -> bytes:
     """Return the datagram for `message`; protected by a password, and with a fingerprint, if asked.
 
     Both are attributes, so what was read already has them, and they need not be asked for again.

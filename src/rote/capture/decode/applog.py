@@ -15,7 +15,7 @@ from rote.capture.decode.dialogue import Dialogue, FaultNote, Pair, StateChange
 from rote.capture.judge.timeline import TimelineEntry
 from rote.errors import DecodeError
 from rote.wire import channel
-from rote.wire.rpc import Request, Response
+from rote.wire.rpc import RpcRequest, RpcResponse
 
 MAX_LINE = 1 << 20
 _MAX_TRIES = 16
@@ -94,7 +94,7 @@ class _Log:
         self.unknown += not found_any
 
     def _hear(self, text: str, value: channel.Value) -> None:
-        if isinstance(value, Request | Response):
+        if isinstance(value, RpcRequest | RpcResponse):
             before_ns, before = self._last
             self._last = self._now_ns, text
             if text == before and abs(self._now_ns - before_ns) < _ECHO_NS:

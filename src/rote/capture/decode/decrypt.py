@@ -27,7 +27,7 @@ from rote.capture.judge.timeline import TimelineEntry
 from rote.capture.read.datagram import Datagram
 from rote.errors import DecodeError, MissingExtraError
 from rote.wire import dtls
-from rote.wire.dtls import ContentType, HandshakeType, Record, Suite
+from rote.wire.dtls import ContentType, DtlsRecord, HandshakeType, Suite
 from rote.wire.dtls_handshake import Certificate, ClientHello, ServerHello, decode_handshake
 
 MAX_FLOWS = 4096
@@ -90,7 +90,7 @@ class Protection:
         self._iv = fixed_iv
         self._aead: Any = _aead(suite, key)
 
-    def open(self, record: Record) -> bytes | None:
+    def open(self, record: DtlsRecord) -> bytes | None:
         """Return what a record protects, or None where this key is not the one."""
         size = self._suite.explicit_nonce_bytes
         if len(record.fragment) < self._suite.overhead:
@@ -106,25 +106,25 @@ class Protection:
             return None
         return plain
 
-    def seal(self, record: Record) -> Record:
+    def seal(self, record: DtlsRecord) -> DtlsRecord:
         """Return the record that protects what `record` holds in the clear."""
         explicit = _number(record)[: self._suite.explicit_nonce_bytes]
         nonce, covered = self._nonce(record, explicit), _covered(record, len(record.fragment))
         sealed: bytes = self._aead.encrypt(nonce, record.fragment, covered)
         return record._replace(fragment=explicit + sealed)
 
-    def _nonce(self, record: Record, explicit: bytes) -> bytes:
+    def _nonce(self, record: DtlsRecord, explicit: bytes) -> bytes:
         if explicit:
             return self._iv + explicit
         mask = bytes(4) + _number(record)
         return bytes(a ^ b for a, b in zip(self._iv, mask, strict=True))
 
 
-def _number(record: Record) -> bytes:
+def _number(record: DtlsRecord) -> bytes:
     return record.epoch.to_bytes(2) + record.sequence.to_bytes(6)
 
 
-def _covered(record: Record, size: int) -> bytes:
+def _covered(record: DtlsRecord, size: int) -> bytes:
     return _number(record) + struct.pack(">BHH", record.type, record.version, size)
 
 
@@ -163,7 +163,7 @@ class Opener:
         self._flows: dict[Flow, DtlsSession] = {}
         self._moved: dict[Endpoint, bool] = {}
         self._tries: Counter[Flow] = Counter()
-        self._early: dict[Flow, list[tuple[Datagram, Record]]] = {}
+        self._early: dict[Flow, list[tuple[Datagram, DtlsRecord]]] = {}
         self._strays = 0
 
     @property
@@ -183,7 +183,7 @@ class Opener:
         for record in records:
             yield from self._take(datagram, record)
 
-    def _take(self, datagram: Datagram, record: Record) -> Iterator[OpenedRecord]:
+    def _take(self, datagram: Datagram, record: DtlsRecord) -> Iterator[OpenedRecord]:
         if record.epoch == 0 and record.type == ContentType.HANDSHAKE:
             yield from self._shake(datagram, record)
         elif record.epoch > 0 and record.type != ContentType.HIDDEN:
@@ -191,7 +191,7 @@ class Opener:
 
     # ---- in the clear ---------------------------------------------------------------------------
 
-    def _shake(self, datagram: Datagram, record: Record) -> Iterator[OpenedRecord]:
+    def _shake(self, datagram: Datagram, record: DtlsRecord) -> Iterator[OpenedRecord]:
         flow = _flow(datagram)
         try:
             fragments = dtls.decode_fragments(record.fragment)
@@ -208,7 +208,7 @@ class Opener:
         for early in self._early.pop(flow, ()):
             yield from self._take(*early)
 
-    def _hold(self, datagram: Datagram, record: Record) -> None:
+    def _hold(self, datagram: Datagram, record: DtlsRecord) -> None:
         """Keep what came before the hello it belongs to, for captures are not always in order."""
         flow = _flow(datagram)
         if len(self._early) < MAX_FLOWS or flow in self._early:
@@ -284,7 +284,7 @@ class Opener:
 
     # ---- protected ------------------------------------------------------------------------------
 
-    def _protected(self, datagram: Datagram, record: Record) -> Iterator[OpenedRecord]:
+    def _protected(self, datagram: Datagram, record: DtlsRecord) -> Iterator[OpenedRecord]:
         session = self._flows.get(_flow(datagram)) or self._adopt(datagram, record)
         if session is None:
             self._hold(datagram, record)
@@ -295,7 +295,7 @@ class Opener:
         else:
             yield from self._open(session, datagram.time_ns, by_client, record)
 
-    def _adopt(self, datagram: Datagram, record: Record) -> DtlsSession | None:
+    def _adopt(self, datagram: Datagram, record: DtlsRecord) -> DtlsSession | None:
         """Return the session that goes on here: ICE may move one to another pair of addresses."""
         flow = _flow(datagram)
         if self._tries[flow] >= MAX_TRIES or len(self._tries) > MAX_FLOWS:
@@ -311,7 +311,7 @@ class Opener:
         return None
 
     def _open(
-        self, session: DtlsSession, time_ns: int, by_client: bool, record: Record
+        self, session: DtlsSession, time_ns: int, by_client: bool, record: DtlsRecord
     ) -> Iterator[OpenedRecord]:
         if not session.keys:
             session.unopened += 1

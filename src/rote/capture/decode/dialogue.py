@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from rote.capture.judge.timeline import TimelineEntry, iso
 from rote.errors import DecodeError
 from rote.wire import channel, rpc
-from rote.wire.rpc import ArmApi, ArmState, Request, Response, SportApi
+from rote.wire.rpc import ArmApi, ArmState, RpcRequest, RpcResponse, SportApi
 
 MAX_OPEN = 4096
 """Our bound on questions that wait for an answer at the same time."""
@@ -19,9 +19,9 @@ class Pair(NamedTuple):
     """A question and its answer, where one came."""
 
     asked_ns: int
-    request: Request
+    request: RpcRequest
     answered_ns: int | None = None
-    response: Response | None = None
+    response: RpcResponse | None = None
 
     @property
     def name(self) -> str:
@@ -145,13 +145,13 @@ class Dialogue:
                 return
             if whole is not None:
                 self._answer(time_ns, whole)
-        elif isinstance(value, Request):
+        elif isinstance(value, RpcRequest):
             self._ask(time_ns, value)
-        elif isinstance(value, Response):
+        elif isinstance(value, RpcResponse):
             self._answer(time_ns, value)
         elif isinstance(value, channel.Validation):
             self._validate(time_ns, value)
-        elif isinstance(value, channel.Message) and value.topic == rpc.ARM_STATE_TOPIC:
+        elif isinstance(value, channel.TopicMessage) and value.topic == rpc.ARM_STATE_TOPIC:
             self._state(time_ns, value.data)
         elif isinstance(value, channel.Faults):
             self._fault(time_ns, value)
@@ -174,7 +174,7 @@ class Dialogue:
 
     # ---- questions and answers ------------------------------------------------------------------
 
-    def _ask(self, time_ns: int, request: Request) -> None:
+    def _ask(self, time_ns: int, request: RpcRequest) -> None:
         self.pairs.append(Pair(time_ns, request))
         if len(self._open) >= MAX_OPEN:
             del self._open[next(iter(self._open))]
@@ -184,7 +184,7 @@ class Dialogue:
         if (request.service, request.api_id) == ("arm", ArmApi.TEACH):
             self._teach(time_ns, request)
 
-    def _answer(self, time_ns: int, response: Response) -> None:
+    def _answer(self, time_ns: int, response: RpcResponse) -> None:
         index = self._open.pop((response.service, response.api_id, response.id), None)
         if index is None:
             return
@@ -196,13 +196,13 @@ class Dialogue:
                 self._end_play(time_ns, "another began")
                 self._playing = _ActionSpan(pair.asked_ns, _evidence(pair))
                 # The robot may say that it plays before it answers.
-                self._playing.seen = self._activity() is rpc.Activity.PLAYING
+                self._playing.seen = self._activity() is rpc.RpcActivity.PLAYING
             else:
                 self._entries.append(_sure(_REFUSED, pair.asked_ns, time_ns, _evidence(pair)))
         elif asked == ("arm", ArmApi.TEACH):
             self._teach_answered(time_ns, pair)
 
-    def _teach(self, time_ns: int, request: Request) -> None:
+    def _teach(self, time_ns: int, request: RpcRequest) -> None:
         try:
             name = rpc.decode_teach(request.parameter)
         except DecodeError:
@@ -256,13 +256,13 @@ class Dialogue:
             return
         self.states.append(StateChange(time_ns, state))
         if self._playing is not None:
-            if state.activity is rpc.Activity.PLAYING:
+            if state.activity is rpc.RpcActivity.PLAYING:
                 self._playing.seen = True
-            elif self._playing.seen and state.activity is rpc.Activity.IDLE:
+            elif self._playing.seen and state.activity is rpc.RpcActivity.IDLE:
                 self._end_play(time_ns, "then the arms were idle")
 
-    def _activity(self) -> rpc.Activity:
-        return self.states[-1].state.activity if self.states else rpc.Activity.IDLE
+    def _activity(self) -> rpc.RpcActivity:
+        return self.states[-1].state.activity if self.states else rpc.RpcActivity.IDLE
 
     def _fault(self, time_ns: int, said: channel.Faults) -> None:
         named = {(fault.source, fault.code): fault for fault in said.faults}

@@ -8,7 +8,7 @@ from rote.capture.decode.association import Association, Delivered
 from rote.capture.decode.dialogue import Dialogue, from_robot
 from rote.errors import DecodeError
 from rote.wire import channel, dtls, sctp
-from rote.wire.dtls import ContentType, Record
+from rote.wire.dtls import ContentType, DtlsRecord
 from rote.wire.dtls_handshake import ClientHello, ServerHello
 
 MAX_KEPT = 128 * 2**20
@@ -54,7 +54,7 @@ class DtlsSession:
     pieces: tuple[dtls.HandshakeAssembler, dtls.HandshakeAssembler] = field(
         repr=False, default_factory=lambda: (dtls.HandshakeAssembler(), dtls.HandshakeAssembler())
     )
-    pending: list[tuple[int, bool, Record]] = field(default_factory=list, repr=False)
+    pending: list[tuple[int, bool, DtlsRecord]] = field(default_factory=list, repr=False)
     recent: dict[tuple[bool, int], None] = field(default_factory=dict, repr=False)
     """The latest records, to know a repeated one; see `is_new`."""
 

@@ -97,14 +97,14 @@ _NETBIOS_LABEL = 32
 _CLASSES = (1, 3, 4, 254, 255)
 
 
-class Named(NamedTuple):
+class NamedBatch(NamedTuple):
     """The kinds of a batch, and the DTLS records found on the way."""
 
     kinds: PacketKinds
     records: RecordRows
 
 
-def name(batch: DatagramBatch) -> Named:
+def name(batch: DatagramBatch) -> NamedBatch:
     """Say what each datagram of a batch is."""
     heads, size = batch.heads, batch.size
     kinds = np.zeros(size.size, np.uint8)
@@ -123,7 +123,7 @@ def name(batch: DatagramBatch) -> Named:
     rest = np.flatnonzero(kinds == 0)
     if rest.size:
         kinds[rest] = _others(batch.part(rest), first[rest])
-    return Named(kinds, records)
+    return NamedBatch(kinds, records)
 
 
 def _teaching(batch: DatagramBatch, fields: tuple[Ints, Ints], open_: Mask) -> Where:
@@ -189,7 +189,7 @@ def _is_a1(payload: bytes) -> bool:
     from rote.wire.a1 import codec as a1  # noqa: PLC0415 - only where there is a datagram of such a length
 
     frame = a1.inspect(payload)
-    return frame.seal is not None and frame.fault is not a1.Fault.HEAD
+    return frame.seal is not None and frame.fault is not a1.FrameFault.HEAD
 
 
 def _is_discovery(payload: bytes) -> bool:

@@ -18,7 +18,7 @@ _COMMANDS = (0x09, 0x0A, 0x0B, 0x0C, 0x0D, 0x0E, 0x0F, 0x1A, 0x2B, 0x41)
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class ExplainStep:
     """One question, two answers, and the count that decides."""
 
     question: str
@@ -32,7 +32,7 @@ class Explanation:
     """The whole walk."""
 
     title: str
-    steps: tuple[Step, ...]
+    steps: tuple[ExplainStep, ...]
     conclusion: str
     verdict: Verdict | None = None
 
@@ -109,10 +109,10 @@ def _nothing(report: Report) -> Explanation:
     return Explanation(report.name, (), conclusion)
 
 
-def _first_bytes(heads: np.ndarray) -> Step:
+def _first_bytes(heads: np.ndarray) -> ExplainStep:
     start = heads[0, :13].tobytes().hex(" ") if heads.size else ""
     alike = int((heads[:, :3] == np.array([0x17, 0xFE, 0xFD], np.uint8)).all(axis=1).sum())
-    return Step(
+    return ExplainStep(
         "How does a datagram begin?",
         '17 is the message type "command stream"; fe fd 00 is a magic number.',
         "17 is the content type 23, application data; fe fd is the version DTLS 1.2; 00 is half "
@@ -121,14 +121,14 @@ def _first_bytes(heads: np.ndarray) -> Step:
     )
 
 
-def _header(side: FlowSide) -> Step:
+def _header(side: FlowSide) -> ExplainStep:
     tracks = [track for track in side.tracks if track.epoch > 0]
     seen = "; ".join(
         f"epoch {track.epoch}: {track.records:,} records numbered {track.lowest:,} to "
         f"{track.highest:,}, {track.missing:,} missing"
         for track in tracks
     )
-    return Step(
+    return ExplainStep(
         "What are the eight bytes from the fourth on?",
         "Flags 01 00, a sequence number, reserved bytes, a type indicator, and the command id.",
         "Two bytes of epoch, which counts sets of keys, and six bytes of one number that goes up "
@@ -137,10 +137,10 @@ def _header(side: FlowSide) -> Step:
     )
 
 
-def _command(heads: np.ndarray, sizes: np.ndarray, verdict: Verdict) -> Step:
+def _command(heads: np.ndarray, sizes: np.ndarray, verdict: Verdict) -> ExplainStep:
     values = field_values(heads[sizes > COMMAND_AT], COMMAND_AT, 1)
     known = float(np.isin(values, _COMMANDS).mean()) if values.size else 0.0
-    return Step(
+    return ExplainStep(
         "Is the byte at their offset 12 a command id?",
         "Yes: 0x09 to 0x0C initialise, 0x0D teaches, 0x1A lists, 0x2B saves, 0x41 plays. (Their "
         "header has two bytes more than the datagram; it is byte 10, counted from 0.)",
@@ -151,10 +151,10 @@ def _command(heads: np.ndarray, sizes: np.ndarray, verdict: Verdict) -> Step:
     )
 
 
-def _length(heads: np.ndarray, sizes: np.ndarray) -> Step:
+def _length(heads: np.ndarray, sizes: np.ndarray) -> ExplainStep:
     lengths = field_values(heads, 11, 2)
     fits = int((lengths + 13 == sizes).sum())
-    return Step(
+    return ExplainStep(
         "Where does the payload begin, and is there a checksum behind it?",
         "Length at 13, payload at 15, four bytes of CRC-32 at the end: 63, 167, 203 or 239 bytes.",
         "Length at 11, contents at 13, nothing behind: 57, 161, 197 or 233 bytes.",
@@ -162,9 +162,9 @@ def _length(heads: np.ndarray, sizes: np.ndarray) -> Step:
     )
 
 
-def _checksum(report: Report) -> Step:
+def _checksum(report: Report) -> ExplainStep:
     frames = report.count(PacketKind.TEACHING)
-    return Step(
+    return ExplainStep(
         "Does any datagram have the documented CRC-32?",
         'All of them, "verified".',
         "A checksum that is right by chance would come once in four thousand million datagrams.",
@@ -172,7 +172,7 @@ def _checksum(report: Report) -> Step:
     )
 
 
-def _acknowledgements(report: Report, side: FlowSide) -> Step:
+def _acknowledgements(report: Report, side: FlowSide) -> ExplainStep:
     _, lengths = report.analysis.records_of(side.number)
     one = next(one for one in report.conversations if side in one.sides)
     counted = "no cipher fits the sizes, so nothing can be said"
@@ -183,7 +183,7 @@ def _acknowledgements(report: Report, side: FlowSide) -> Step:
             f"{number:,} of {lengths.size:,} records have {size} bytes: 13 of header, 28 of an "
             f"acknowledgement, {one.cipher.overhead} of {one.cipher.name} ({one.cipher.why})"
         )
-    return Step(
+    return ExplainStep(
         "What are the many short ones?",
         "57-byte commands, sent all the time.",
         'Most likely SCTP acknowledgements: one side says "received" to what the other sends.',

@@ -258,7 +258,7 @@ class Payloads:
         from rote.wire.a1 import codec, formats, layout  # noqa: PLC0415 - rare, and slow to load
 
         frame = codec.inspect(payload)
-        if frame.seal is None or frame.fault is codec.Fault.HEAD:
+        if frame.seal is None or frame.fault is codec.FrameFault.HEAD:
             raise DecodeError("no frame of an A1")
         result = bytearray(payload)
         where = slice(4, 12) if formats.BY_SIZE[len(payload)].is_go1 else slice(3, 9)
@@ -282,7 +282,7 @@ class Payloads:
             return stun.encode(message._replace(attributes=tuple(attributes)))
         return stun.encode(message._replace(attributes=tuple(attributes[:-1])), fingerprint=True)
 
-    def _attribute(self, flow: Flow, message: stun.Message, number: int, value: bytes) -> bytes:
+    def _attribute(self, flow: Flow, message: stun.StunMessage, number: int, value: bytes) -> bytes:
         new = bytes(len(value))
         if number in _STUN_PLAIN:
             new = value

@@ -17,7 +17,7 @@ from rote.capture.synthetic import ethernet
 from rote.capture.synthetic import script as story
 from rote.errors import BadRequestError
 from rote.wire import channel, dtls, sctp, stun
-from rote.wire.dtls import ContentType, HandshakeType, Record
+from rote.wire.dtls import ContentType, DtlsRecord, HandshakeType
 from rote.wire.dtls_handshake import (
     Certificate,
     ClientHello,
@@ -175,10 +175,10 @@ class _Session:
         ]
         if nominate:
             attributes.append((stun.Attribute.USE_CANDIDATE, b""))
-        request = stun.Message(stun.Class.REQUEST, transaction, tuple(attributes))
+        request = stun.StunMessage(stun.Class.REQUEST, transaction, tuple(attributes))
         mapped = stun.xored(self._ends[side], transaction)
         seen = ((stun.Attribute.XOR_MAPPED_ADDRESS, mapped),)
-        answer = stun.Message(stun.Class.SUCCESS, transaction, seen)
+        answer = stun.StunMessage(stun.Class.SUCCESS, transaction, seen)
         protect = {"password": f"password of {names[1 - side]}", "fingerprint": True}
         self._send(at_s, side, stun.encode(request, **protect))  # type: ignore[arg-type]
         self._send(at_s + 0.002, 1 - side, stun.encode(answer, **protect))  # type: ignore[arg-type]
@@ -221,7 +221,7 @@ class _Session:
     def _record(self, side: int, kind: int, payload: bytes, epoch: int = 1) -> bytes:
         number = self._sequence[side][epoch]
         self._sequence[side][epoch] += 1
-        record = Record(kind, epoch, number, payload)
+        record = DtlsRecord(kind, epoch, number, payload)
         return dtls.encode_record(self._keys[side].seal(record) if epoch else record)
 
     def _certificate(self) -> Certificate:
@@ -255,7 +255,7 @@ class _Session:
         self._packet(0.056, 1, sctp.Other(sctp.ChunkType.COOKIE_ACK))
         opening = sctp.encode_dcep(sctp.Open("data"))
         self._message_out(0.060, 0, sctp.Protocol.DCEP, opening)
-        self._message_out(0.064, 1, sctp.Protocol.DCEP, sctp.encode_dcep(sctp.Opened()))
+        self._message_out(0.064, 1, sctp.Protocol.DCEP, sctp.encode_dcep(sctp.ChannelOpened()))
 
     def say(self, line: story.ScriptLine) -> None:
         """Let one side say a line, and the other acknowledge it."""

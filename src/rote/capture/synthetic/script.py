@@ -11,12 +11,12 @@ from rote import messages as m
 from rote.wire import channel, rpc, teaching
 from rote.wire.a1 import codec as a1
 from rote.wire.a1 import values as a1_values
-from rote.wire.rpc import ArmState, Call, Response, Taught
+from rote.wire.rpc import ArmState, Call, RpcResponse, RpcTaughtAction
 
 NAME, NEW_NAME = "2026-01-28_21:27:37", "greeting"
 TEACH_S, PLAY_S = 8.0, 5.0
-_FACTORY = (Taught("Waist_Drum_Dance", 9.5), Taught("Scratch_head", 6.1))
-_PRESETS = (rpc.Preset(99, "release_arm"), rpc.Preset(1, "turn_back_wave", (500, 501)))
+_FACTORY = (RpcTaughtAction("Waist_Drum_Dance", 9.5), RpcTaughtAction("Scratch_head", 6.1))
+_PRESETS = (rpc.RpcPreset(99, "release_arm"), rpc.RpcPreset(1, "turn_back_wave", (500, 501)))
 
 
 class ScriptLine(NamedTuple):
@@ -59,7 +59,7 @@ def _greetings() -> Iterator[ScriptLine]:
 
 
 def _questions() -> Iterator[ScriptLine]:
-    taught = Taught(NAME, TEACH_S)
+    taught = RpcTaughtAction(NAME, TEACH_S)
     begin, end = rpc.start_teaching(NAME), 3.0 + TEACH_S
     asked: list[tuple[float, Call, float, str]] = [
         (1.0, rpc.LIST_ACTIONS, 0.021, rpc.encode_actions(_PRESETS, _FACTORY)),
@@ -74,11 +74,13 @@ def _questions() -> Iterator[ScriptLine]:
     for number, (at, call, latency_s, data) in enumerate(asked, 1):
         yield ScriptLine(at, True, call.request(number))
         code = 7404 if call.api_id == rpc.ArmApi.EXECUTE_PRESET else 0
-        answer = Response(service=call.service, api_id=call.api_id, id=number, code=code, data=data)
+        answer = RpcResponse(
+            service=call.service, api_id=call.api_id, id=number, code=code, data=data
+        )
         yield ScriptLine(at + latency_s, False, answer)
 
 
-def _arms(time_s: float) -> channel.Message:
+def _arms(time_s: float) -> channel.TopicMessage:
     state = ArmState()
     if 3.3 <= time_s < 3.0 + TEACH_S:
         state = ArmState(id=-1, name=NAME)
@@ -86,7 +88,7 @@ def _arms(time_s: float) -> channel.Message:
         state = ArmState(id=100, name=NAME)
     elif 13.3 + PLAY_S <= time_s < 17.4 + PLAY_S:
         state = ArmState(id=99, name="release_arm")
-    return channel.Message(rpc.ARM_STATE_TOPIC, rpc.encode_arm_state(state))
+    return channel.TopicMessage(rpc.ARM_STATE_TOPIC, rpc.encode_arm_state(state))
 
 
 # ---- by the documented frames -------------------------------------------------------------------

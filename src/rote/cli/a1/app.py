@@ -12,7 +12,7 @@ from rote.cli.options import Json, print_json
 from rote.errors import BadRequestError
 
 if TYPE_CHECKING:
-    from rote.wire.a1.codec import Frame
+    from rote.wire.a1.codec import A1Frame
 
 app = typer.Typer(
     name="a1",
@@ -76,7 +76,7 @@ def _bytes(text: str) -> bytes:
     return bytes.fromhex(digits)
 
 
-def _document(frame: "Frame", datagram: bytes) -> dict[str, Any]:
+def _document(frame: "A1Frame", datagram: bytes) -> dict[str, Any]:
     from rote.wire.a1.layout import crc
 
     dialects = [dialect.value for dialect in frame.dialects]

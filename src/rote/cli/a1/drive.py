@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rote.cli.a1.reach import checked, reach
+from rote.cli.a1.connect import checked, reach
 from rote.cli.options import Json, print_json, run, stopping_softly
 from rote.errors import BadRequestError, UnsupportedError
 

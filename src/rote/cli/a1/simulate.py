@@ -80,7 +80,7 @@ def _ports(where: str) -> tuple[str, int, int]:
 
 def _introduce(simulator: "A1Simulator", network: "Impairment | None") -> None:
     from rote.session.a1 import Level
-    from rote.sim.faults import describe
+    from rote.sim.network_options import describe
 
     name = "a Go1" if simulator.world.is_go1 else f"an A1, dialect {simulator.dialect.value}"
     print(f"A simulated robot, {name}, listens:")

@@ -32,7 +32,7 @@ from rote.errors import (
 )
 from rote.host.loop import clock_of
 from rote.session import a1 as session
-from rote.session.a1 import A1Session, Level, Timing
+from rote.session.a1 import A1Session, A1Timing, Level
 from rote.session.events import PeerLost
 from rote.session.teaching import Role
 from rote.text import Act, Text
@@ -56,7 +56,7 @@ TroubleListener = Callable[[RoteError], object]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Target:
+class A1Target:
     """Where a robot is, and how to talk to it: what a URL says."""
 
     host: str
@@ -74,7 +74,7 @@ class Target:
     """Our own port; 0 is any. By reports, the robot answers to whichever it is asked from."""
 
 
-def read_url(url: str) -> Target:
+def read_url(url: str) -> A1Target:
     """Read `a1://HOST[:PORT][?level=low|high&dialect=3.2|3.3|3.3.4|go1&sender=process|loop]`.
 
     `checksum=plain|encrypted` and `local=PORT` may follow too.
@@ -93,7 +93,7 @@ def read_url(url: str) -> Target:
         raise _no_url(url)
     host, port = host_and_port(parts.netloc, -1)
     ports = _ports(level, dialect) if port == -1 else (port,)
-    return Target(
+    return A1Target(
         host=host,
         ports=ports,
         level=level,
@@ -165,7 +165,7 @@ class A1Client:
     """One conversation with one robot."""
 
     def __init__(
-        self, url: str, target: Target, connect_s: float = 5.0, sought_s: float = 0.0
+        self, url: str, target: A1Target, connect_s: float = 5.0, sought_s: float = 0.0
     ) -> None:
         """Wait `connect_s` for the robot, which was sought elsewhere for `sought_s` already."""
         self.url = url
@@ -179,7 +179,7 @@ class A1Client:
         self._sought_s = sought_s
         self._loop = asyncio.get_running_loop()
         self._clock = clock_of(self._loop)
-        timing = Timing(period_s=_RENEW_S, connect_s=connect_s, stale_s=_STALE_S[target.level])
+        timing = A1Timing(period_s=_RENEW_S, connect_s=connect_s, stale_s=_STALE_S[target.level])
         seal = target.seal if target.level is Level.HIGH else None
         self._session = A1Session(
             Role.CLIENT, target.level, dialect=target.dialect, timing=timing, seal=seal
@@ -357,7 +357,7 @@ class A1Client:
                 self._session.receive(datagram, self._clock())
             events = self._session.events()
             for event in events:
-                if isinstance(event, session.Reported):
+                if isinstance(event, session.A1Reported):
                     self.latest, self.heard_s = event.state, self._clock()
         return events
 
@@ -377,7 +377,7 @@ class A1Client:
     def _flush(self) -> None:
         with self._lock:
             outgoing, due = self._session.outgoing(), self._session.due
-            is_seeking = self._session.state is session.State.SEEKING
+            is_seeking = self._session.state is session.A1SessionState.SEEKING
         if is_seeking:
             for datagram in outgoing:
                 _send(self._socket, datagram)
@@ -385,7 +385,7 @@ class A1Client:
 
     def _tell(self, events: list[session.Event]) -> None:
         for event in events:
-            if isinstance(event, session.Reported):
+            if isinstance(event, session.A1Reported):
                 tell_all(self._state_listeners, event.state, self._loop)
             elif isinstance(event, session.Learned):
                 self._found()

@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 
 from rote.errors import BadRequestError
-from rote.motion.files.document import (
+from rote.motion.files.metadata import (
     MAX_SAMPLES,
-    Place,
+    FilePlace,
     check,
     check_joints,
     check_unit,
@@ -33,7 +33,7 @@ def save(track: Track, path: Path) -> str:
 
 def check_writable(track: Track, path: Path) -> None:
     """Refuse a track that could not be loaded again."""
-    place = Place(f"{path} cannot be written")
+    place = FilePlace(f"{path} cannot be written")
     check(track, place)
     if len(track) > MAX_SAMPLES:
         raise too_long(place)

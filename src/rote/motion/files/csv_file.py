@@ -14,10 +14,10 @@ import numpy as np
 
 from rote.errors import BadRequestError
 from rote.motion.files import disk
-from rote.motion.files.document import (
+from rote.motion.files.metadata import (
     MAX_SAMPLES,
-    Place,
-    Words,
+    FilePlace,
+    TakeMetadata,
     assemble,
     too_long,
     words_of,
@@ -25,9 +25,9 @@ from rote.motion.files.document import (
 from rote.motion.track import Track
 
 
-def place_in(path: Path) -> Place:
+def place_in(path: Path) -> FilePlace:
     """Return how rows are counted: the header is row 1."""
-    return Place(str(path), "row", 2)
+    return FilePlace(str(path), "row", 2)
 
 
 def save_csv(track: Track, path: Path) -> None:
@@ -53,7 +53,7 @@ def load_csv(path: Path) -> Track:
     except csv.Error as error:
         raise BadRequestError(f"{path} cannot be read as CSV: {error}") from None
     table = np.array(values, dtype=np.float64).reshape(-1, len(names) + 1)
-    words = Words(names=names, source=place.source)
+    words = TakeMetadata(names=names, source=place.source)
     return assemble(words, table[:, 0], table[:, 1:], place)
 
 
@@ -63,7 +63,7 @@ def _time(time_s: float) -> str:
     return text if float(text) == time_s else repr(time_s)
 
 
-def _header(row: list[str], place: Place) -> tuple[str, ...]:
+def _header(row: list[str], place: FilePlace) -> tuple[str, ...]:
     if row[:1] != ["t"] or len(row) < 2:
         parted = "".join(row[:1]).startswith(("t;", "t\t"))
         raise place.refuse(
@@ -74,7 +74,7 @@ def _header(row: list[str], place: Place) -> tuple[str, ...]:
 
 
 def _numbers(
-    rows: Iterator[list[str]], columns: tuple[str, ...], place: Place
+    rows: Iterator[list[str]], columns: tuple[str, ...], place: FilePlace
 ) -> list[list[float]]:
     values: list[list[float]] = []
     for row in rows:

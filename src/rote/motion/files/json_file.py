@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from rote.motion.files import disk
-from rote.motion.files.document import (
+from rote.motion.files.metadata import (
     MAX_SAMPLES,
-    Place,
+    FilePlace,
     assemble,
     from_document,
     to_document,
@@ -22,9 +22,9 @@ from rote.motion.files.document import (
 from rote.motion.track import Array, Track
 
 
-def place_in(path: Path) -> Place:
+def place_in(path: Path) -> FilePlace:
     """Return how samples are counted: from 1."""
-    return Place(str(path), "sample")
+    return FilePlace(str(path), "sample")
 
 
 def save_json(track: Track, path: Path) -> None:
@@ -59,14 +59,14 @@ def load_json(path: Path) -> Track:
     return assemble(words, table[:, 0], table[:, 1:], place)
 
 
-def _numbers(document: dict[str, Any], name: str, place: Place) -> list[Any]:
+def _numbers(document: dict[str, Any], name: str, place: FilePlace) -> list[Any]:
     values = document.get(name)
     if not isinstance(values, list):
         raise place.refuse(f"it has no list {name!r}")
     return values
 
 
-def _row(time_s: object, row: object, width: int, sample: int, place: Place) -> Array:
+def _row(time_s: object, row: object, width: int, sample: int, place: FilePlace) -> Array:
     if not isinstance(row, list) or len(row) != width:
         found = f"{len(row)} angles" if isinstance(row, list) else "no list of angles"
         raise place.refuse_row(sample, f"it has {found}, and there are {width} names")

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from rote.errors import BadRequestError, MissingExtraError
 from rote.motion.edit import resample
 from rote.motion.files import disk
-from rote.motion.files.document import Place, check
+from rote.motion.files.metadata import FilePlace, check
 from rote.motion.track import Track
 
 __all__ = ["export_lerobot"]
@@ -37,7 +37,7 @@ _QUANTILES = {"q01": 0.01, "q10": 0.10, "q50": 0.50, "q90": 0.90, "q99": 0.99}
 Column = NDArray[Any]
 
 
-class _Wish(NamedTuple):
+class _ExportOptions(NamedTuple):
     fps: int
     task: str
     robot_type: str
@@ -52,7 +52,7 @@ def export_lerobot(
     """
     _check(tracks, folder, fps, task)
     _arrow()
-    wish = _Wish(fps, task, robot_type or tracks[0].variant)
+    wish = _ExportOptions(fps, task, robot_type or tracks[0].variant)
     episodes = [_frames(track, number, fps) for number, track in enumerate(tracks)]
     first = 0
     for episode in episodes:
@@ -80,7 +80,7 @@ def _check(tracks: Sequence[Track], folder: Path, fps: int, task: str) -> None:
     if folder.exists():
         raise BadRequestError(f"{folder} is there already", "Name a folder that is not.")
     for number, track in enumerate(tracks, start=1):
-        check(track, Place(f"track {number}"))
+        check(track, FilePlace(f"track {number}"))
         if (track.names, track.variant) != (tracks[0].names, tracks[0].variant):
             raise BadRequestError(
                 f"track {number} has other joints, or is of another robot, than track 1",
@@ -114,7 +114,7 @@ def _frames(track: Track, number: int, fps: int) -> dict[str, Column]:
 
 
 def _write(
-    folder: Path, episodes: list[dict[str, Column]], names: tuple[str, ...], wish: _Wish
+    folder: Path, episodes: list[dict[str, Column]], names: tuple[str, ...], wish: _ExportOptions
 ) -> None:
     together = {key: np.concatenate([episode[key] for episode in episodes]) for key in episodes[0]}
     _write_table(folder / "data" / _FILE, {key: _arrow_column(v) for key, v in together.items()})
@@ -125,7 +125,7 @@ def _write(
 
 
 def _info(
-    columns: dict[str, Column], episodes: int, names: tuple[str, ...], wish: _Wish
+    columns: dict[str, Column], episodes: int, names: tuple[str, ...], wish: _ExportOptions
 ) -> dict[str, Any]:
     return {
         "codebase_version": "v3.0",

@@ -20,17 +20,6 @@ import numpy as np
 from rote.errors import BadRequestError, DecodeError
 from rote.motion.files import disk
 from rote.motion.files import mcap_records as records
-from rote.motion.files.document import (
-    MAX_SAMPLES,
-    Place,
-    Summary,
-    Words,
-    assemble,
-    first_unsound,
-    from_document,
-    to_document,
-    words_of,
-)
 from rote.motion.files.joint_state import (
     MAX_STAMP_S,
     SCHEMA,
@@ -38,6 +27,17 @@ from rote.motion.files.joint_state import (
     Decoder,
     Encoder,
     JointState,
+)
+from rote.motion.files.metadata import (
+    MAX_SAMPLES,
+    FilePlace,
+    Summary,
+    TakeMetadata,
+    assemble,
+    first_unsound,
+    from_document,
+    to_document,
+    words_of,
 )
 from rote.motion.track import Array, Track
 
@@ -54,9 +54,9 @@ _TEXTS = ("variant", "source")
 _OURS = f"{SCHEMA_NAME} (ros2msg)"
 
 
-def place_in(path: Path) -> Place:
+def place_in(path: Path) -> FilePlace:
     """Return how messages are counted: from 1, joint states only."""
-    return Place(str(path), "message")
+    return FilePlace(str(path), "message")
 
 
 # ---- writing ------------------------------------------------------------------------------------
@@ -67,16 +67,16 @@ def save_mcap(track: Track, path: Path, tags: tuple[str, ...] = ()) -> None:
     words = words_of(track, tags)
     times_ns = nanoseconds(track.times_s, path)
     with disk.whole(path) as file:
-        stream = Stream(file, words)
+        stream = McapStream(file, words)
         for time_ns, row in zip(times_ns, track.joints_rad.tolist(), strict=True):
             stream.add(time_ns, row)
         stream.finish(words, track.times_s, times_ns)
 
 
-class Stream:
+class McapStream:
     """A take's records on their way into an open file, in the order they have there."""
 
-    def __init__(self, file: BinaryIO, words: Words) -> None:
+    def __init__(self, file: BinaryIO, words: TakeMetadata) -> None:
         self._encoder = Encoder(words.names)
         self._writer = records.writer(file)
         self._first_ns: int | None = None
@@ -101,7 +101,7 @@ class Stream:
         """End the chunk, so that what was added can be read again."""
         self._writer.flush()
 
-    def finish(self, words: Words, times_s: Array, times_ns: list[int]) -> None:
+    def finish(self, words: TakeMetadata, times_s: Array, times_ns: list[int]) -> None:
         """Write what comes last: the final words, the exact times, the indexes."""
         self._writer.flush()
         self._writer.add_metadata(_WORDS, _to_metadata(words))
@@ -111,7 +111,7 @@ class Stream:
         self._writer.finish()
 
 
-def _to_metadata(words: Words) -> dict[str, str]:
+def _to_metadata(words: TakeMetadata) -> dict[str, str]:
     document = to_document(words)
     texts = {name: document.pop(name) for name in _TEXTS}
     return texts | {name: json.dumps(value) for name, value in document.items()}
@@ -180,7 +180,7 @@ class _Reading:
 
     def __init__(self, path: Path, *, mend: bool) -> None:
         self.place = place_in(path)
-        self.words: Words | None = None
+        self.words: TakeMetadata | None = None
         self.finished = False
         self.counted: tuple[int, float] | None = None
         self._mend = mend
@@ -300,7 +300,7 @@ class _Reading:
         if self._mend and (bad := first_unsound(times_s, joints_rad)) is not None:
             times_s, joints_rad = times_s[:bad], joints_rad[:bad]
         names = states[0].names
-        words = self.words or Words(names=names, source=self.place.source)
+        words = self.words or TakeMetadata(names=names, source=self.place.source)
         if words.names != names:
             raise self.place.refuse("its metadata and its messages name different joints")
         return assemble(words, times_s, joints_rad, self.place)

@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rote.motion.files import disk
-from rote.motion.files.document import (
-    Place,
+from rote.motion.files.metadata import (
+    FilePlace,
     Summary,
-    Words,
+    TakeMetadata,
     assemble,
     from_document,
     to_document,
@@ -33,9 +33,9 @@ _FAULTS = (
 )  # fmt: skip
 
 
-def place_in(path: Path) -> Place:
+def place_in(path: Path) -> FilePlace:
     """Return how rows are counted: from 1."""
-    return Place(str(path), "row")
+    return FilePlace(str(path), "row")
 
 
 def save_npz(track: Track, path: Path, tags: tuple[str, ...] = ()) -> None:
@@ -62,7 +62,7 @@ def summary(path: Path) -> Summary:
     return Summary(words, len(track), track.duration_s)
 
 
-def _read(path: Path) -> tuple[Words, Track]:
+def _read(path: Path) -> tuple[TakeMetadata, Track]:
     place = place_in(path)
     arrays = _arrays(disk.contents(path), place)
     words = _words(arrays, place)
@@ -70,7 +70,7 @@ def _read(path: Path) -> tuple[Words, Track]:
     return words, assemble(words, times_s, _floats(arrays, "joints_rad", place), place)
 
 
-def _arrays(data: bytes, place: Place) -> dict[str, NDArray[Any]]:
+def _arrays(data: bytes, place: FilePlace) -> dict[str, NDArray[Any]]:
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             unpacked = sum(member.file_size for member in archive.infolist())
@@ -85,7 +85,7 @@ def _arrays(data: bytes, place: Place) -> dict[str, NDArray[Any]]:
     )
 
 
-def _words(arrays: dict[str, NDArray[Any]], place: Place) -> Words:
+def _words(arrays: dict[str, NDArray[Any]], place: FilePlace) -> TakeMetadata:
     if "document" in arrays:
         try:
             document = json.loads(arrays["document"].tobytes().decode("utf-8"))
@@ -95,10 +95,10 @@ def _words(arrays: dict[str, NDArray[Any]], place: Place) -> Words:
     names = _array(arrays, "names", place)
     if names.ndim != 1 or names.dtype.kind != "U":
         raise place.refuse("its names are no list of words")
-    return Words(names=tuple(names.tolist()), source=place.source)
+    return TakeMetadata(names=tuple(names.tolist()), source=place.source)
 
 
-def _floats(arrays: dict[str, NDArray[Any]], name: str, place: Place) -> Array:
+def _floats(arrays: dict[str, NDArray[Any]], name: str, place: FilePlace) -> Array:
     array = _array(arrays, name, place)
     if array.dtype.kind not in "fiu":
         raise place.refuse(f"its {name} are of type {array.dtype}, not numbers")
@@ -106,7 +106,7 @@ def _floats(arrays: dict[str, NDArray[Any]], name: str, place: Place) -> Array:
         return array.astype(np.float64)
 
 
-def _array(arrays: dict[str, NDArray[Any]], name: str, place: Place) -> NDArray[Any]:
+def _array(arrays: dict[str, NDArray[Any]], name: str, place: FilePlace) -> NDArray[Any]:
     if name not in arrays:
         raise place.refuse(f"it has no array {name!r}, only {', '.join(sorted(arrays)) or 'none'}")
     return arrays[name]

@@ -13,9 +13,9 @@ import numpy as np
 from rote import atomic_file
 from rote.errors import BadRequestError
 from rote.motion.files import disk
-from rote.motion.files.document import MAX_SAMPLES, Place, too_long, words_of
-from rote.motion.files.mcap_file import Stream, nanoseconds
+from rote.motion.files.mcap_file import McapStream, nanoseconds
 from rote.motion.files.mcap_records import need_mcap
+from rote.motion.files.metadata import MAX_SAMPLES, FilePlace, too_long, words_of
 from rote.motion.track import Mark, Track
 
 __all__ = ["TakeWriter", "unfinished"]
@@ -69,7 +69,7 @@ class TakeWriter:
         self._file = self._open()
         try:
             with self._writing():
-                self._stream = Stream(self._file, self._words)
+                self._stream = McapStream(self._file, self._words)
             self._sync()
         except BaseException:
             self.discard()
@@ -113,7 +113,7 @@ class TakeWriter:
     def add(self, time_s: float, positions_rad: Sequence[float]) -> None:
         """Take in one sample; refuse one that no track can hold."""
         row = [float(value) for value in positions_rad]
-        place = Place(str(self.part), "sample")
+        place = FilePlace(str(self.part), "sample")
         if len(row) != len(self._words.names):
             problem = f"it has {len(row)} angles for {len(self._words.names)} joints"
             raise place.refuse_row(len(self), problem)

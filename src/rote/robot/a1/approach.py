@@ -86,14 +86,14 @@ async def check_not_standing(url: str, *, only_to_look: bool = False) -> None:
         )
 
 
-class Stopped(NamedTuple):
+class A1StopResult(NamedTuple):
     """What a stop has done."""
 
     was: str
     state: str
 
 
-async def stop(url: str, *, timeout: float = 5.0) -> Stopped:
+async def stop(url: str, *, timeout: float = 5.0) -> A1StopResult:
     """Stop a robot: it stands still, or its motors brake where it does not stand anyway."""
     if not is_low(url):
         return await _stand_still(url, timeout)
@@ -108,10 +108,12 @@ async def stop(url: str, *, timeout: float = 5.0) -> Stopped:
     finally:
         await client.close()
     was = "unknown" if state is None else "down"
-    return Stopped(was, "the motors brake; a program that drives them goes on until it is ended")
+    return A1StopResult(
+        was, "the motors brake; a program that drives them goes on until it is ended"
+    )
 
 
-async def _stand_still(url: str, timeout: float) -> Stopped:
+async def _stand_still(url: str, timeout: float) -> A1StopResult:
     client = await open_client(url, timeout=timeout)
     try:
         robot = A1(client)
@@ -119,7 +121,7 @@ async def _stand_still(url: str, timeout: float) -> Stopped:
         await robot.stop()
         assert isinstance(before, HighState)
         if is_down(before):
-            return Stopped("down", "the robot was not on its feet, and stays down")
+            return A1StopResult("down", "the robot was not on its feet, and stays down")
         # By its speed: it was told to stand still from the first word on, and its mode says so.
         was = "walking" if _moves(before) else "standing"
         if not await _stands_still(robot):
@@ -129,7 +131,7 @@ async def _stand_still(url: str, timeout: float) -> Stopped:
             )
     finally:
         await client.close()
-    return Stopped(was, "the robot stands still")
+    return A1StopResult(was, "the robot stands still")
 
 
 def _moves(state: HighState) -> bool:

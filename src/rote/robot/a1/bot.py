@@ -53,7 +53,7 @@ class Instruction(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
+class InstructionDone:
     """An instruction that was carried out."""
 
     words: str
@@ -64,7 +64,7 @@ class Done:
 class BotReport:
     """What came of a queue."""
 
-    done: tuple[Done, ...]
+    done: tuple[InstructionDone, ...]
     left: tuple[str, ...]
     """What was not carried out, because somebody stopped the robot."""
 
@@ -200,13 +200,13 @@ class Bot:
             self._robot.on_stop(self._halt),
             self._robot.on_native_state(lambda _: self._news.set()),
         )
-        done: list[Done] = []
+        done: list[InstructionDone] = []
         try:
             for place, instruction in enumerate(queue):
                 took_s = await self._carry_out(instruction)
                 if took_s is None:
                     return BotReport(tuple(done), tuple(each.words for each in queue[place:]))
-                done.append(Done(instruction.words, took_s))
+                done.append(InstructionDone(instruction.words, took_s))
             return BotReport(tuple(done), ())
         finally:
             for forget in undo:

@@ -13,7 +13,7 @@ from rote.motion.interpolate import MINIMUM_JERK_PEAK, minimum_jerk, sample
 from rote.motion.limits import left_by_rad
 from rote.motion.track import Array, Track
 from rote.robot.a1.safety import Safety
-from rote.robot.base import check_seconds
+from rote.robot.api_values import check_seconds
 from rote.robot.streaming import check_speed
 from rote.wire.a1.motors import LEG_MOTORS, MotorCmds
 

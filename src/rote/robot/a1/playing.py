@@ -7,7 +7,7 @@ from rote.messages import Phase, RobotState
 from rote.robot.a1.control import Step
 from rote.robot.a1.loop import LoopStats
 from rote.robot.a1.motion import RATE_HZ, LegMotion
-from rote.robot.base import Progress, StreamReport
+from rote.robot.api_values import Progress, StreamReport
 from rote.robot.streaming import Streaming
 
 _SHOWN_S = 0.1

@@ -43,11 +43,11 @@ from rote.robot.a1.lesson import LegLesson
 from rote.robot.a1.loop import LoopStats
 from rote.robot.a1.playing import LegPlaying
 from rote.robot.a1.safety import Safety
-from rote.robot.base import ModeReport, check_name, check_seconds
-from rote.robot.cannot import CannotRobot
-from rote.robot.listening import arriving
+from rote.robot.api_values import ModeReport, check_name, check_seconds
+from rote.robot.state_feed import arriving
 from rote.robot.take import Take
 from rote.robot.teaching import Teaching
+from rote.robot.unsupported import CannotRobot
 from rote.session.a1 import Level, neutral
 from rote.text import Act, Text
 from rote.wire.a1.motors import LEG_MOTORS, MotorCmds

@@ -44,7 +44,7 @@ _NAMES = tuple(joint.name.removesuffix("_joint") for joint in A1_JOINTS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class A1SafetyLimits:
     """What is watched. None switches one off; each is this project's choice where it is not the
     manufacturer's."""
 
@@ -86,13 +86,13 @@ class Safety:
     """
 
     def __init__(
-        self, robot: str = "a1", limits: Limits | None = None, *, from_folded: bool = True
+        self, robot: str = "a1", limits: A1SafetyLimits | None = None, *, from_folded: bool = True
     ) -> None:
         if robot not in SDK_LIMITS_RAD:
             known = " or ".join(SDK_LIMITS_RAD)
             raise BadRequestError(f"there are no limits for {robot!r}", f"Choose {known}.")
         self.robot = robot
-        self.limits = limits or Limits()
+        self.limits = limits or A1SafetyLimits()
         rows = np.array(SDK_LIMITS_RAD[robot] * (LEG_MOTORS // JOINTS_PER_LEG))
         self.lower_rad: Array = rows[:, 0]
         self.upper_rad: Array = rows[:, 1]

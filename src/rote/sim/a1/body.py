@@ -16,8 +16,8 @@ from rote.sim.a1.legs import (
     GRAVITY_M_S2,
     JOINTS,
     LEGS,
-    Build,
-    Foot,
+    LegDimensions,
+    LegFoot,
     Row,
     Three,
     bounded,
@@ -82,7 +82,7 @@ _STEADIED = _Righting(20.0, 2.0, 40.0, 5.0)
 """A person with a hand on the trunk, as there should be when motors are driven one by one."""
 
 
-class Hand(Protocol):
+class LegHand(Protocol):
     """Somebody who pulls on the legs."""
 
     def grip(self, time_s: float) -> Array | None:
@@ -97,10 +97,10 @@ LIMP = Drive(_NOTHING, _NOTHING, _NOTHING, (BRAKE_NM_S_RAD,) * JOINTS, _NOTHING)
 """Motors that are told nothing and damp themselves."""
 
 
-class Body:
+class QuadrupedBody:
     """Joints and trunk of one robot, advanced step by step."""
 
-    def __init__(self, build: Build, joints_rad: Row, *, hung: bool = False) -> None:
+    def __init__(self, build: LegDimensions, joints_rad: Row, *, hung: bool = False) -> None:
         self.build = build
         self.hung = hung
         """Whether the trunk hangs on a rope, its feet in the air."""
@@ -108,7 +108,7 @@ class Body:
         self.dq_rad_s = [0.0] * JOINTS
         self.ddq_rad_s2 = [0.0] * JOINTS
         self.torque_nm = [0.0] * JOINTS
-        self.feet: list[Foot] = self._feet()
+        self.feet: list[LegFoot] = self._feet()
         self.foot_force_n = [0.0] * LEGS
         self.height_m = _HANGS_M if hung else -min(foot.z for foot in self.feet)
         self.rise_m_s = self.rise_m_s2 = 0.0
@@ -116,12 +116,12 @@ class Body:
         self.x_m = self.y_m = self.heading_rad = 0.0
         self.ahead_m_s = self.left_m_s = self.turn_rad_s = 0.0
         self._up: Three = (0.0, 0.0, 1.0)
-        self._hand: Hand | None = None
+        self._hand: LegHand | None = None
         self._hand_since_s: float | None = None
         self._grip: list[float] | None = None
         self._steps = 0
 
-    def _feet(self) -> list[Foot]:
+    def _feet(self) -> list[LegFoot]:
         q = self.q_rad
         return [foot_at(self.build, i, *q[3 * i : 3 * i + 3]) for i in range(LEGS)]
 
@@ -253,7 +253,7 @@ class Body:
 
     # ---- hands ----------------------------------------------------------------------------------
 
-    def attach(self, hand: Hand | None) -> None:
+    def attach(self, hand: LegHand | None) -> None:
         """Let a hand take hold of the legs as soon as they are soft; None takes it away."""
         self._hand, self._hand_since_s, self._grip = hand, None, None
 

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from rote.errors import BadRequestError
-from rote.sim.a1.legs import JOINTS, Build, Row
-from rote.sim.faults import seconds
+from rote.sim.a1.legs import JOINTS, LegDimensions, Row
+from rote.sim.network_options import seconds
 from rote.wire.a1 import layout as a1_layout
 from rote.wire.a1.formats import BY_SIZE
 from rote.wire.a1.values import GO1_HIGH
@@ -22,10 +22,10 @@ HOT_C, TOO_HOT_C, COOLED_C = 105.0, 90.0, 75.0
 _NAN = struct.pack("<f", float("nan"))
 
 
-class Health:
+class A1Health:
     """Battery, temperatures and what is wrong with one robot."""
 
-    def __init__(self, build: Build) -> None:
+    def __init__(self, build: LegDimensions) -> None:
         self.battery_percent = 100.0
         self.temperatures_c = [AMBIENT_C] * JOINTS
         self.hot = [False] * JOINTS
@@ -36,7 +36,7 @@ class Health:
         self.spoiled = ""
         """The part of every state that is not a number; empty for none."""
         self._effort = build.effort_nm
-        self._planned: list[PlannedFault] = []
+        self._planned: list[A1PlannedFault] = []
 
     def heat(self, motor: int) -> None:
         """Let a motor overheat; it needs minutes to cool."""
@@ -50,7 +50,7 @@ class Health:
         """Let the battery run low."""
         self.battery_percent = min(self.battery_percent, LOW_PERCENT)
 
-    def plan(self, fault: "PlannedFault") -> None:
+    def plan(self, fault: "A1PlannedFault") -> None:
         """Let something happen later."""
         self._planned.append(fault)
 
@@ -81,32 +81,32 @@ class Health:
 
 
 @dataclass(frozen=True, slots=True)
-class PlannedFault:
+class A1PlannedFault:
     """Something that is to happen when the robot has run for `when_s`."""
 
     when_s: float
     words: str
-    apply: Callable[[Health], None]
+    apply: Callable[[A1Health], None]
 
 
-def parse_a1_fault(text: str) -> PlannedFault:
+def parse_a1_fault(text: str) -> A1PlannedFault:
     """Read `low-battery`, `hot-motor:5`, `silent`, `clock:-2s` or `nan:imu`, each with `@SECONDS`
     if not at once."""
     what, _, when = text.strip().partition("@")
     when_s = seconds(when) if "@" in text else 0.0
     name, _, value = what.strip().partition(":")
     if name == "low-battery" and not value:
-        return PlannedFault(when_s, "the battery is low", Health.low_battery)
+        return A1PlannedFault(when_s, "the battery is low", A1Health.low_battery)
     if name == "silent" and not value:
-        return PlannedFault(when_s, "the robot says nothing any more", _hush)
+        return A1PlannedFault(when_s, "the robot says nothing any more", _hush)
     if name == "hot-motor" and value.isdecimal():
         motor = _motor(int(value))
-        return PlannedFault(when_s, f"motor {motor} heats up", lambda h: h.heat(motor))
+        return A1PlannedFault(when_s, f"motor {motor} heats up", lambda h: h.heat(motor))
     if name == "clock" and value:
         by_s = -seconds(value[1:]) if value[0] == "-" else seconds(value)
-        return PlannedFault(when_s, f"the clock jumps by {by_s:g} s", lambda h: h.jump(by_s))
+        return A1PlannedFault(when_s, f"the clock jumps by {by_s:g} s", lambda h: h.jump(by_s))
     if name == "nan" and value in SPOILABLE:
-        return PlannedFault(when_s, f"{value} is not a number", lambda h: _spoil(h, value))
+        return A1PlannedFault(when_s, f"{value} is not a number", lambda h: _spoil(h, value))
     raise BadRequestError(
         f"{text!r} is not a fault of an A1",
         f"Write low-battery, hot-motor:5, silent, clock:-2s or nan:{'|'.join(SPOILABLE)}, "
@@ -114,11 +114,11 @@ def parse_a1_fault(text: str) -> PlannedFault:
     )
 
 
-def _hush(health: Health) -> None:
+def _hush(health: A1Health) -> None:
     health.silent = True
 
 
-def _spoil(health: Health, part: str) -> None:
+def _spoil(health: A1Health, part: str) -> None:
     health.spoiled = part
 
 

@@ -7,7 +7,7 @@ foot that swings goes to where it will be needed next.
 from math import copysign, pi, sin
 
 from rote.sim.a1.body import STEP_S
-from rote.sim.a1.legs import LEGS, Build, Three, joints_for, tilted
+from rote.sim.a1.legs import LEGS, LegDimensions, Three, joints_for, tilted
 
 STANCE = 0.55
 """The part of a step's time in which a foot stands."""
@@ -31,7 +31,7 @@ def toward(value: float, target: float, most: float) -> float:
 class Stepper:
     """The feet of one robot, each somewhere around the place below its thigh."""
 
-    def __init__(self, build: Build) -> None:
+    def __init__(self, build: LegDimensions) -> None:
         self._build = build
         self._under = [build.under(leg) for leg in range(LEGS)]
         self.reset()

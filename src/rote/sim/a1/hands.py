@@ -11,8 +11,8 @@ from rote.model.a1 import A1_JOINTS, A1_STAND_RAD
 from rote.model.family import MAX_MOTION_S
 from rote.motion.track import Array
 from rote.sim.a1.gait import minimum_jerk
-from rote.sim.faults import seconds
 from rote.sim.hands import Script
+from rote.sim.network_options import seconds
 
 _INDEX = {joint.name.removesuffix("_joint"): joint.index for joint in A1_JOINTS}
 _HIPS = {"FR_hip": 0.25, "FL_hip": 0.25, "RR_hip": -0.25, "RL_hip": -0.25}

@@ -37,7 +37,7 @@ _SHANK_KG = CALF_MASS_KG + FOOT_MASS_KG
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Build:
+class LegDimensions:
     """What one kind of robot measures."""
 
     name: str
@@ -63,7 +63,7 @@ class Build:
         return x, y + aside
 
 
-A1_BUILD = Build(
+A1_BUILD = LegDimensions(
     name="a1",
     hip_x_m=HIP_X_M,
     hip_y_m=HIP_Y_M,
@@ -75,7 +75,7 @@ A1_BUILD = Build(
     effort_nm=tuple(joint.effort_nm for joint in A1_JOINTS),
     speed_rad_s=tuple(joint.velocity_rad_s for joint in A1_JOINTS),
 )
-GO1_BUILD = Build(
+GO1_BUILD = LegDimensions(
     name="go1",
     # The manufacturer's published description of the Go1 (go1_description, BSD-3-Clause).
     hip_x_m=0.1881,
@@ -90,7 +90,7 @@ GO1_BUILD = Build(
 )
 
 
-class Foot(NamedTuple):
+class LegFoot(NamedTuple):
     """A foot, and how it goes with the joints of its leg."""
 
     x: float
@@ -130,7 +130,7 @@ class Foot(NamedTuple):
         )
 
 
-def foot_at(build: Build, leg: int, hip: float, thigh: float, calf: float) -> Foot:
+def foot_at(build: LegDimensions, leg: int, hip: float, thigh: float, calf: float) -> LegFoot:
     """Return where a leg's foot is with its joints at these angles."""
     link = build.link_m
     hip_x, hip_y, aside = build.hip(leg)
@@ -139,7 +139,7 @@ def foot_at(build: Build, leg: int, hip: float, thigh: float, calf: float) -> Fo
     calf_x, calf_z = -link * sin(bend), -link * cos(bend)
     forward, down = thigh_x + calf_x, calf_z - link * cos(thigh)
     left, up = aside * cosine - down * sine, aside * sine + down * cosine
-    return Foot(
+    return LegFoot(
         hip_x + forward,
         hip_y + left,
         up,
@@ -161,7 +161,7 @@ def _weight(link: float, thigh_x: float, calf_x: float, left: float, cosine: flo
     return -GRAVITY_M_S2 * (_SHANK_KG + THIGH_MASS_KG) * left, thigh + calf, calf
 
 
-def joints_for(build: Build, leg: int, x: float, y: float, z: float) -> Three:
+def joints_for(build: LegDimensions, leg: int, x: float, y: float, z: float) -> Three:
     """Return the joints that put a foot there, or as near as the leg reaches."""
     link = build.link_m
     hip_x, hip_y, aside = build.hip(leg)
@@ -178,7 +178,7 @@ def joints_for(build: Build, leg: int, x: float, y: float, z: float) -> Three:
     )
 
 
-def within(build: Build, joint: int, angle: float) -> float:
+def within(build: LegDimensions, joint: int, angle: float) -> float:
     """Return the angle, or the nearest one the joint can have."""
     return bounded(angle, build.lower_rad[joint], build.upper_rad[joint])
 

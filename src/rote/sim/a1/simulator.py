@@ -17,14 +17,14 @@ from typing import NamedTuple, Self
 from rote.carrier.impair import Disturber, Impairment
 from rote.carrier.udp import Address, UdpPort, open_port
 from rote.errors import LocalProtocolError
-from rote.session.a1 import A1Session, Commanded, Level, State, Timing, WentStale
+from rote.session.a1 import A1Session, A1SessionState, A1Timing, Commanded, Level, WentStale
 from rote.session.events import PeerLost
 from rote.session.teaching import Role
 from rote.sim.a1.body import STEP_S
 from rote.sim.a1.faults import spoiled
 from rote.sim.a1.world import A1World as A1World
 from rote.wire.a1.formats import BY_SIZE
-from rote.wire.a1.values import Dialect, Kind
+from rote.wire.a1.values import A1FrameKind, Dialect
 
 HIGH_PORT, LOW_PORT = 8082, 8007
 """Where robots listen."""
@@ -48,7 +48,7 @@ class Ports(NamedTuple):
 
 
 @dataclass(slots=True)
-class _Client:
+class _A1Client:
     session: A1Session
     send: Send
     address: Address
@@ -66,7 +66,7 @@ class A1Simulator:
         high_port: int = 0,
         low_port: int = 0,
         impairment: Impairment | None = None,
-        timing: Timing | None = None,
+        timing: A1Timing | None = None,
     ) -> None:
         self.world = world
         self.host = host
@@ -75,13 +75,13 @@ class A1Simulator:
         """Clients turned away because too many were there."""
         self._wanted = Ports(high_port, low_port)
         self._impairment = impairment
-        low = timing or Timing()
+        low = timing or A1Timing()
         self._timing = {
             Level.LOW: low,
-            Level.HIGH: Timing(watchdog_s=max(HIGH_WATCHDOG_S, low.watchdog_s)),
+            Level.HIGH: A1Timing(watchdog_s=max(HIGH_WATCHDOG_S, low.watchdog_s)),
         }
         self._strangers: Counter[str] = Counter()
-        self._clients: dict[tuple[Address, Level], _Client] = {}
+        self._clients: dict[tuple[Address, Level], _A1Client] = {}
         self._ports: dict[Level, UdpPort] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
         self._timer: asyncio.TimerHandle | None = None
@@ -207,10 +207,10 @@ class A1Simulator:
         self._catch_up(now)
         if self.dialect is Dialect.A1_3_2:
             format_ = BY_SIZE.get(len(datagram))
-            level = Level.LOW if format_ and format_.kind is Kind.LOW_CMD else Level.HIGH
+            level = Level.LOW if format_ and format_.kind is A1FrameKind.LOW_CMD else Level.HIGH
         client = self._clients.get((address, level))
         if client is None:
-            self._admit(datagram, _Client(self._session(level), send, address, level), now)
+            self._admit(datagram, _A1Client(self._session(level), send, address, level), now)
             return
         client.session.receive(datagram, now)
         self._settle(client)
@@ -224,7 +224,7 @@ class A1Simulator:
             paced=self.world.is_go1 and level is Level.HIGH,
         )
 
-    def _admit(self, datagram: bytes, client: _Client, now: float) -> None:
+    def _admit(self, datagram: bytes, client: _A1Client, now: float) -> None:
         """Take on whoever sends a command; other bytes leave nothing behind but a count."""
         session = client.session
         session.receive(datagram, now)
@@ -236,7 +236,7 @@ class A1Simulator:
             self._clients[client.address, client.level] = client
             self._settle(client)
 
-    def _settle(self, client: _Client) -> None:
+    def _settle(self, client: _A1Client) -> None:
         """Act on what a session reports, and send what it wants sent."""
         session = client.session
         for event in session.events():
@@ -254,14 +254,15 @@ class A1Simulator:
                 told = spoiled(datagram, health.spoiled) if health.spoiled else datagram
                 client.send(told, client.address)
 
-    def _is_alone(self, client: _Client) -> bool:
+    def _is_alone(self, client: _A1Client) -> bool:
         """Whether nobody else speaks at that client's level."""
         others = (other for other in self._clients.values() if other is not client)
         return not any(
-            other.level is client.level and other.session.state is State.LIVE for other in others
+            other.level is client.level and other.session.state is A1SessionState.LIVE
+            for other in others
         )
 
-    def _part_with(self, client: _Client) -> None:
+    def _part_with(self, client: _A1Client) -> None:
         self._strangers.update(client.session.dropped)
         del self._clients[client.address, client.level]
         if self._is_alone(client):

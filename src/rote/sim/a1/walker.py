@@ -8,7 +8,7 @@ import math
 from enum import Enum, auto
 from typing import NamedTuple
 
-from rote.sim.a1.body import LIMP, STEP_S, Balance, Body, Drive
+from rote.sim.a1.body import LIMP, STEP_S, Balance, Drive, QuadrupedBody
 from rote.sim.a1.gait import RAISE_M, Stepper, minimum_jerk, toward
 from rote.sim.a1.legs import GRAVITY_M_S2, JOINTS, LEGS, Row, Three, bounded, wrapped
 from rote.wire.a1.values import HighCmd, ScaledHighCmd
@@ -94,7 +94,7 @@ def wish_of(command: HighCmd | ScaledHighCmd) -> Wish:
 class Walker:
     """Drives a body as wished."""
 
-    def __init__(self, body: Body, *, old: bool = False, posture: Posture) -> None:
+    def __init__(self, body: QuadrupedBody, *, old: bool = False, posture: Posture) -> None:
         self._body = body
         self._old = old
         """Whether it is a sport mode of dialect 3.2, which knows three modes alone."""

@@ -10,8 +10,8 @@ import numpy as np
 
 from rote.errors import BadRequestError
 from rote.session.a1 import Level
-from rote.sim.a1.body import BRAKE_NM_S_RAD, LIMP, STEP_S, Body, Drive, Hand
-from rote.sim.a1.faults import Health
+from rote.sim.a1.body import BRAKE_NM_S_RAD, LIMP, STEP_S, Drive, LegHand, QuadrupedBody
+from rote.sim.a1.faults import A1Health
 from rote.sim.a1.gait import Stepper
 from rote.sim.a1.legs import (
     A1_BUILD,
@@ -24,7 +24,7 @@ from rote.sim.a1.legs import (
     wrapped,
 )
 from rote.sim.a1.walker import HEIGHT_M, LIE_RAD, Posture, Walker, wish_of
-from rote.sim.world import Notice
+from rote.sim.world import SimNotice
 from rote.wire.a1 import codec as wire
 from rote.wire.a1 import values as a1_values
 from rote.wire.a1.motors import POSITION_OFF_RAD, SERVO, VELOCITY_OFF_RAD_S, MotorState, MotorStates
@@ -69,16 +69,18 @@ class A1World:
         self.is_go1 = dialect is Dialect.GO1
         build = GO1_BUILD if self.is_go1 else A1_BUILD
         standing = Stepper(build).joints(HEIGHT_M, (0.0, 0.0, 0.0))
-        self.body = Body(build, LIE_RAD if start == "lie" else standing, hung=start == "hung")
+        self.body = QuadrupedBody(
+            build, LIE_RAD if start == "lie" else standing, hung=start == "hung"
+        )
         posture = {"stand": Posture.STANDING, "lie": Posture.LYING}.get(start, Posture.DAMPED)
         self.walker = Walker(self.body, old=dialect is Dialect.A1_3_2, posture=posture)
-        self.health = Health(build)
+        self.health = A1Health(build)
         self.driver: Level | None = None
         """Who drives the robot now."""
         self.time_s = 0.0
         self.remote = Remote()
         """What the wireless remote says; L2 and B together make the legs give way."""
-        self.notices: list[Notice] = []
+        self.notices: list[SimNotice] = []
         """The newest hundred; whoever shows them clears them."""
         self.ignored = 0
         """Commands that were understood and not obeyed."""
@@ -206,7 +208,7 @@ class A1World:
             self.walker.rest()
             self.note(f"the {level.value} level is gone")
 
-    def attach(self, hand: Hand | None) -> None:
+    def attach(self, hand: LegHand | None) -> None:
         """Let a hand take hold of the legs as soon as they are soft; None takes it away."""
         self.body.attach(hand)
 
@@ -334,7 +336,7 @@ class A1World:
 
     def note(self, words: str) -> None:
         """Tell whoever watches the robot."""
-        self.notices.append(Notice(self.time_s, words))
+        self.notices.append(SimNotice(self.time_s, words))
         del self.notices[:-100]
 
     def _once(self, words: str) -> None:

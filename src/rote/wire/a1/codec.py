@@ -32,17 +32,17 @@ from typing import NamedTuple
 
 from rote.errors import BadRequestError, DecodeError
 from rote.wire.a1 import layout as a1_layout
-from rote.wire.a1.formats import BY_SIZE, BY_TYPE, Format
+from rote.wire.a1.formats import BY_SIZE, BY_TYPE, A1Format
 from rote.wire.a1.motors import IDLE
 from rote.wire.a1.values import (
     GO1_HEAD,
     GO1_HIGH,
+    A1FrameKind,
     AnyHeader,
     BmsCmd,
     Dialect,
     HighCmd,
     HighState,
-    Kind,
     Lights,
     LowCmd,
     LowState,
@@ -50,7 +50,7 @@ from rote.wire.a1.values import (
     Value,
 )
 
-_COMMANDS = (Kind.HIGH_CMD, Kind.LOW_CMD)
+_COMMANDS = (A1FrameKind.HIGH_CMD, A1FrameKind.LOW_CMD)
 # Lengths one may well meet, and what they are.
 _STRANGERS = {
     730: "the LowCmd of the maker's A1 header, which is not what goes over the wire",
@@ -73,31 +73,31 @@ class Seal(Enum):
     ENCRYPTED = "encrypted"
 
 
-class Fault(Enum):
+class FrameFault(Enum):
     """Why a frame is not taken."""
 
     HEAD = "head"
     CRC = "crc"
 
 
-class Frame(NamedTuple):
+class A1Frame(NamedTuple):
     """What a datagram holds."""
 
     value: Value
-    kind: Kind
+    kind: A1FrameKind
     dialects: tuple[Dialect, ...]
     """All that could have said it."""
     crc: bytes
     """As the datagram states it."""
     seal: Seal | None
     """The form in which the CRC holds; None where it holds in neither."""
-    fault: Fault | None = None
+    fault: FrameFault | None = None
     """Why it must not be taken."""
 
     @property
     def crc_holds(self) -> bool:
         """Whether the CRC is that of the bytes, in the form that such a frame must have."""
-        return self.seal is not None and self.fault is not Fault.CRC
+        return self.seal is not None and self.fault is not FrameFault.CRC
 
     def encode(self) -> bytes:
         """Return the datagram again, its flaws included."""
@@ -105,7 +105,7 @@ class Frame(NamedTuple):
         return layout.pack(self.value, verbatim=True) + self.crc
 
 
-def inspect(datagram: bytes) -> Frame:
+def inspect(datagram: bytes) -> A1Frame:
     """Return what a datagram holds, sound or not; of an unknown length, raise `DecodeError`."""
     format_ = BY_SIZE.get(len(datagram))
     if format_ is None:
@@ -113,21 +113,21 @@ def inspect(datagram: bytes) -> Frame:
     stated = datagram[-4:]
     plain = a1_layout.crc(datagram[:-4])
     seal: Seal | None = Seal.PLAIN if stated == plain else None
-    fault = None if seal else Fault.CRC
+    fault = None if seal else FrameFault.CRC
     if format_.is_go1:
         if stated == a1_layout.encrypted(plain):
             seal = Seal.ENCRYPTED
         fault = _go1_fault(datagram, format_.kind, seal)
     value: Value = format_.layout.unpack(datagram)
-    return Frame(value, format_.kind, format_.dialects, stated, seal, fault)
+    return A1Frame(value, format_.kind, format_.dialects, stated, seal, fault)
 
 
-def decode(datagram: bytes) -> Frame:
+def decode(datagram: bytes) -> A1Frame:
     """Return what a sound datagram holds, or raise `DecodeError` saying what is wrong with it."""
     frame = inspect(datagram)
     if frame.fault is None:
         return frame
-    if frame.fault is Fault.HEAD:
+    if frame.fault is FrameFault.HEAD:
         raise DecodeError(
             f"a frame of {len(datagram)} bytes is a Go1's and begins with {GO1_HEAD.hex(' ')}; "
             f"this one begins with {datagram[:2].hex(' ')}"
@@ -200,13 +200,13 @@ def _floats(value: Value) -> tuple[float, ...]:
     return told + moved
 
 
-def _go1_fault(datagram: bytes, kind: Kind, seal: Seal | None) -> Fault | None:
+def _go1_fault(datagram: bytes, kind: A1FrameKind, seal: Seal | None) -> FrameFault | None:
     if datagram[:2] != GO1_HEAD:
-        return Fault.HEAD
+        return FrameFault.HEAD
     if seal is None:
-        return Fault.CRC
+        return FrameFault.CRC
     wanted = Seal.ENCRYPTED if datagram[2] == GO1_HIGH else Seal.PLAIN
-    return None if kind in _COMMANDS or seal is wanted else Fault.CRC
+    return None if kind in _COMMANDS or seal is wanted else FrameFault.CRC
 
 
 def _stranger(size: int) -> DecodeError:
@@ -218,7 +218,7 @@ def _stranger(size: int) -> DecodeError:
     )
 
 
-def _format(value: Value, dialect: Dialect) -> Format:
+def _format(value: Value, dialect: Dialect) -> A1Format:
     format_ = BY_TYPE.get((type(value), dialect))
     if format_ is None:
         names = {make.__name__ for make, spoken in BY_TYPE if spoken is dialect}
@@ -229,7 +229,7 @@ def _format(value: Value, dialect: Dialect) -> Format:
     return format_
 
 
-def _headed(value: Value, format_: Format) -> Value:
+def _headed(value: Value, format_: A1Format) -> Value:
     return value if value.header is not None else value._replace(header=format_.header)
 
 

@@ -16,6 +16,7 @@ from rote.wire.a1.values import (
     GO1_HIGH,
     GO1_LOW,
     REMOTE_SIZE,
+    A1FrameKind,
     AnyHeader,
     BmsCmd,
     BmsState,
@@ -26,7 +27,6 @@ from rote.wire.a1.values import (
     HighCmd,
     HighState,
     Imu,
-    Kind,
     Led,
     LowCmd,
     LowState,
@@ -228,10 +228,10 @@ GO1_LOW_STATE = Layout(
 )
 
 
-class Format(NamedTuple):
+class A1Format(NamedTuple):
     """One frame: what it is, who speaks it, how it is laid out."""
 
-    kind: Kind
+    kind: A1FrameKind
     dialects: tuple[Dialect, ...]
     layout: Layout
     header: AnyHeader
@@ -242,20 +242,20 @@ class Format(NamedTuple):
 _A1 = (Dialect.A1_3_2, Dialect.A1_3_3, Dialect.A1_3_3_4)
 _LATER = _A1[1:]
 _GO1 = (Dialect.GO1,)
-FORMATS: tuple[Format, ...] = (
-    Format(Kind.HIGH_CMD, _A1[:1], HIGH_CMD_3_2, Header(A1_HIGH)),
-    Format(Kind.HIGH_CMD, _LATER, HIGH_CMD_3_3, Header(A1_HIGH)),
-    Format(Kind.HIGH_CMD, _GO1, GO1_HIGH_CMD, Go1Header(GO1_HIGH), is_go1=True),
-    Format(Kind.HIGH_STATE, _A1[:1], HIGH_STATE_3_2, Header(A1_HIGH)),
-    Format(Kind.HIGH_STATE, _LATER[:1], HIGH_STATE_3_3, Header(A1_HIGH)),
-    Format(Kind.HIGH_STATE, _LATER[1:], HIGH_STATE_3_3_4, Header(A1_HIGH)),
-    Format(Kind.HIGH_STATE, _GO1, GO1_HIGH_STATE, Go1Header(GO1_HIGH), is_go1=True),
-    Format(Kind.LOW_CMD, _A1, LOW_CMD, Header(A1_LOW)),
-    Format(Kind.LOW_CMD, _GO1, GO1_LOW_CMD, Go1Header(GO1_LOW), is_go1=True),
-    Format(Kind.LOW_STATE, _A1, LOW_STATE, Header(A1_LOW)),
-    Format(Kind.LOW_STATE, _GO1, GO1_LOW_STATE, Go1Header(GO1_LOW), is_go1=True),
+FORMATS: tuple[A1Format, ...] = (
+    A1Format(A1FrameKind.HIGH_CMD, _A1[:1], HIGH_CMD_3_2, Header(A1_HIGH)),
+    A1Format(A1FrameKind.HIGH_CMD, _LATER, HIGH_CMD_3_3, Header(A1_HIGH)),
+    A1Format(A1FrameKind.HIGH_CMD, _GO1, GO1_HIGH_CMD, Go1Header(GO1_HIGH), is_go1=True),
+    A1Format(A1FrameKind.HIGH_STATE, _A1[:1], HIGH_STATE_3_2, Header(A1_HIGH)),
+    A1Format(A1FrameKind.HIGH_STATE, _LATER[:1], HIGH_STATE_3_3, Header(A1_HIGH)),
+    A1Format(A1FrameKind.HIGH_STATE, _LATER[1:], HIGH_STATE_3_3_4, Header(A1_HIGH)),
+    A1Format(A1FrameKind.HIGH_STATE, _GO1, GO1_HIGH_STATE, Go1Header(GO1_HIGH), is_go1=True),
+    A1Format(A1FrameKind.LOW_CMD, _A1, LOW_CMD, Header(A1_LOW)),
+    A1Format(A1FrameKind.LOW_CMD, _GO1, GO1_LOW_CMD, Go1Header(GO1_LOW), is_go1=True),
+    A1Format(A1FrameKind.LOW_STATE, _A1, LOW_STATE, Header(A1_LOW)),
+    A1Format(A1FrameKind.LOW_STATE, _GO1, GO1_LOW_STATE, Go1Header(GO1_LOW), is_go1=True),
 )
-BY_SIZE: dict[int, Format] = {format_.layout.size: format_ for format_ in FORMATS}
-BY_TYPE: dict[tuple[type[Any], Dialect], Format] = {
+BY_SIZE: dict[int, A1Format] = {format_.layout.size: format_ for format_ in FORMATS}
+BY_TYPE: dict[tuple[type[Any], Dialect], A1Format] = {
     (format_.layout.make, dialect): format_ for format_ in FORMATS for dialect in format_.dialects
 }

@@ -32,7 +32,7 @@ class Dialect(Enum):
     __hash__ = object.__hash__
 
 
-class Kind(Enum):
+class A1FrameKind(Enum):
     """What a frame is for."""
 
     HIGH_CMD = "HighCmd"

@@ -13,11 +13,11 @@ from rote.motion import edit
 from rote.motion.check import check
 from rote.motion.edits import EDITS, SEVERAL, Edit, edit_named
 from rote.motion.track import Mark, Track
-from rote.motion.whose import build_of
+from rote.motion.track_build import build_of
 from rote.robot.streaming import check_robot
 from rote.web import schemas
 from rote.web.problems import finding_document
-from rote.web.takes import Shelf, curves
+from rote.web.take_service import TakeService, curves
 
 MAX_SAMPLES = 200_000
 MAX_S = 1800.0
@@ -25,10 +25,10 @@ MAX_S = 1800.0
 T = TypeVar("T")
 
 
-class Desk:
+class EditService:
     """Where takes are edited: in one thread, so that a long edit holds up no stop."""
 
-    def __init__(self, shelf: Shelf) -> None:
+    def __init__(self, shelf: TakeService) -> None:
         self._shelf = shelf
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="rote edit")
 

@@ -8,7 +8,7 @@ joints have been still for a while and the motion's time has passed.
 from rote.errors import NoAnswerError, NotBegunError, RoteError, TimeLimitError
 from rote.messages import Phase, RobotState
 from rote.model.family import MAX_MOTION_S, MOVED_RAD, Build
-from rote.robot.base import Progress
+from rote.robot.api_values import Progress
 from rote.text import Act, Text
 
 BEGIN_S = 3.0
@@ -53,7 +53,7 @@ class MotionWatch:
         self._newest: RobotState | None = None
         self._before = Phase.NONE
         self._by_phase = False
-        self._joints: Joints | None = None
+        self._joints: JointWatch | None = None
         self._motion_began_us: int | None = None
         self._motion_ended_us: int | None = None
 
@@ -61,7 +61,7 @@ class MotionWatch:
         """Note that the motion is asked for now, of a robot that last reported `latest`."""
         self._asked, self._seen_at = True, now
         self._before = Phase.NONE if latest is None else latest.phase
-        self._joints = Joints(build)
+        self._joints = JointWatch(build)
         if latest is not None and latest.positions_rad:
             self._joints.see(latest, now)
 
@@ -213,7 +213,7 @@ def _comes_to_rest(state: RobotState) -> bool:
     return state.phase_told and (state.phase is Phase.RETURN or state.recording)
 
 
-class Joints:
+class JointWatch:
     """Whether the taught joints have moved, and for how long they have been still."""
 
     def __init__(self, build: Build) -> None:

@@ -26,9 +26,9 @@ import numpy as np
 
 from rote.errors import BadRequestError, ChecksumError, DecodeError, PayloadError, TruncatedError
 from rote.messages import RobotState
-from rote.model.family import Build, Stream
+from rote.model.family import Build, StreamFacts
 from rote.wire.cdr import HEADER
-from rote.wire.lowstate import Joints, Slots, machine_of, select
+from rote.wire.lowstate import JointColumns, Slots, machine_of, select
 
 LOWSTATE_TOPIC = "rt/lowstate"
 ARM_SDK_TOPIC = "rt/arm_sdk"
@@ -159,26 +159,26 @@ def _finite(numbers: list[float]) -> tuple[float | None, ...]:
     return tuple(n if math.isfinite(n) else None for n in numbers)
 
 
-def joints_of(data: bytes, build: Build) -> Joints:
+def joints_of(data: bytes, build: Build) -> JointColumns:
     """Return what teaching needs of a `LowState_`: the joints of a build, by its columns."""
     _check(data, LOWSTATE)
     return _reader(build)(data)
 
 
 @lru_cache(maxsize=64)
-def _reader(build: Build) -> Callable[[bytes], Joints]:
+def _reader(build: Build) -> Callable[[bytes], JointColumns]:
     """Return what reads a `LowState_` of a build, and unpacks no other slots than its own."""
     if max(build.slots) >= MOTORS:
         return lambda data: select(decode_lowstate(data), build)
     unpack = struct.Struct(_BEFORE_MOTORS + _each_slot(build, _READ, _SKIPPED)).unpack_from
     in_order = _in_columns(build)
 
-    def read(data: bytes) -> Joints:
+    def read(data: bytes) -> JointColumns:
         mode_machine, tick_ms, *numbers = unpack(data)
         positions, velocities = in_order(numbers[6::4]), in_order(numbers[7::4])
         if not math.isfinite(sum(positions) + sum(velocities)):
             raise PayloadError("a lowstate with joints that are nowhere")
-        return Joints(
+        return JointColumns(
             tick_ms=tick_ms,
             positions_rad=positions,
             velocities_rad_s=velocities,
@@ -279,7 +279,7 @@ def _layout(build: Build) -> _Layout:
     return _Layout(index, len(slots), stream.weight_slot, _blank_command(slots, stream))
 
 
-def _blank_command(slots: list[int], stream: Stream) -> bytes:
+def _blank_command(slots: list[int], stream: StreamFacts) -> bytes:
     record = np.zeros(1, _LOWCMD_IN_C)
     motors = record["motors"][0]
     motors["kp"][slots], motors["kd"][slots] = stream.stiffness_nm_rad, stream.damping_nm_s_rad

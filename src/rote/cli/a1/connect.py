@@ -13,12 +13,12 @@ if TYPE_CHECKING:
 @asynccontextmanager
 async def reach(url: str | None, ability: str | None = None) -> "AsyncIterator[A1]":
     """Connect to an A1; on a terminal it shows that it is waiting."""
-    from rote.cli import show
+    from rote.cli import output
     from rote.connection import connect
 
     named = checked(url)
     async with AsyncExitStack() as stack:
-        with show.waiting(f"connecting to {named}"):
+        with output.waiting(f"connecting to {named}"):
             robot = await stack.enter_async_context(connect(named, family="a1", ability=ability))
         yield robot
 

@@ -10,13 +10,13 @@ from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
 
 from rote.carrier import dds_types as types
-from rote.carrier.dds import Bus, Inlet, Outlet, Target
+from rote.carrier.dds import Bus, DdsTarget, Inlet, Outlet
 from rote.errors import DecodeError, LinkError, NoAnswerError, RoteError
 from rote.model.family import Hand
 from rote.session.dds import DdsSession
-from rote.session.rpc import State, Timing
+from rote.session.rpc import ChannelState, ChannelTiming
 from rote.text import Act, Text
-from rote.wire import cdr, channel, hg, rpc
+from rote.wire import cdr, channel, dds_lowlevel, rpc
 from rote.wire.lowstate import BMS_TOPIC, HAND_TOPIC
 from rote.wire.lowstate import SPORT_TOPIC as SLOW_SPORT_TOPIC
 
@@ -33,7 +33,7 @@ long one that offers them may take to tell its joints; some never do."""
 _REPLIES, _STATES = 256, 64
 
 STATE_TOPICS = {
-    hg.LOWSTATE_TOPIC: types.LOWSTATE,
+    dds_lowlevel.LOWSTATE_TOPIC: types.LOWSTATE,
     SPORT_TOPIC: types.SPORT,
     SLOW_SPORT_TOPIC: types.SPORT,
     BMS_TOPIC: types.BATTERY,
@@ -53,7 +53,7 @@ def response_topic(service: str) -> str:
     return f"rt/api/{service}/response"
 
 
-class Lines:
+class DdsTopics:
     """All topics of one conversation."""
 
     def __init__(self, bus: Bus, receive: Callable[[str, bytes], None]) -> None:
@@ -77,8 +77,8 @@ class Lines:
             topic: bus.reader(topic, kind, partial(receive, topic), depth=_STATES, reliable=False)
             for topic, kind in STATE_TOPICS.items()
         }
-        self.joints = states[hg.LOWSTATE_TOPIC]
-        self.arms = bus.writer(hg.ARM_SDK_TOPIC, types.LOWCMD)
+        self.joints = states[dds_lowlevel.LOWSTATE_TOPIC]
+        self.arms = bus.writer(dds_lowlevel.ARM_SDK_TOPIC, types.LOWCMD)
         self.hand = bus.writer(HAND_TOPIC, types.TEXT)
 
     def listen_to(self, hands: Iterable[Hand]) -> None:
@@ -102,9 +102,9 @@ class Lines:
 
     def send(self, value: channel.Value) -> None:
         """Write a request, or what a simulated hand is told."""
-        if isinstance(value, rpc.Request):
+        if isinstance(value, rpc.RpcRequest):
             self._requests[value.service].write(cdr.encode_request(value))
-        elif isinstance(value, channel.Message):
+        elif isinstance(value, channel.TopicMessage):
             self.hand.write(cdr.encode_text(rpc.write_json(value.data)))
 
 
@@ -115,16 +115,16 @@ class DdsWay:
 
     def __init__(
         self,
-        target: Target,
+        target: DdsTarget,
         take: Sample,
-        timing: Timing | None = None,
+        timing: ChannelTiming | None = None,
         *,
         before_close: Callable[[], Awaitable[None]],
     ) -> None:
         """`take` gets what is published; nothing is closed before `before_close` has ended."""
         self._loop = asyncio.get_running_loop()
         self.session = DdsSession(timing=timing, now=self._loop.time())
-        self.lines: Lines | None = None
+        self.lines: DdsTopics | None = None
         self._target = target
         self._timing = timing
         self._take = take
@@ -144,7 +144,7 @@ class DdsWay:
         first = secrets.randbits(61)
         now = self._loop.time()
         self.session = DdsSession(timing=self._timing, first_id=first, now=now)
-        self.lines = Lines(Bus(self._target), self._hear)
+        self.lines = DdsTopics(Bus(self._target), self._hear)
         self.lines.listen_to(self._hands.values())
         self._loop.call_soon(self._look)
 
@@ -157,7 +157,7 @@ class DdsWay:
     def _look(self) -> None:
         """Look whether the robot is there: it is heard, and its services are."""
         lines, now = self.lines, self._loop.time()
-        if lines is None or self.session.state is not State.OPEN:
+        if lines is None or self.session.state is not ChannelState.OPEN:
             return
         self._looker = self._loop.call_later(_LOOK_S, self._look)
         offered = all(map(lines.offers, _NEEDED))
@@ -194,7 +194,7 @@ class DdsWay:
                 try:
                     self.lines.send(value)
                 except LinkError as error:
-                    if isinstance(value, rpc.Request):
+                    if isinstance(value, rpc.RpcRequest):
                         failed.append((value.id, error))
         return failed
 
@@ -234,7 +234,7 @@ class DdsWay:
     def _hear(self, source: str, data: bytes) -> None:
         """Take in one sample from a topic, or from a service of that name."""
         now = self._loop.time()
-        if self._first_heard_at is None and source == hg.LOWSTATE_TOPIC:
+        if self._first_heard_at is None and source == dds_lowlevel.LOWSTATE_TOPIC:
             self._first_heard_at = now
         try:
             if source in self._hands:
@@ -253,8 +253,8 @@ class DdsWay:
         written, read = self.lines.bus.seen() if self.lines is not None else (set(), set())
         where = f"{self._target.interface}, domain {self._target.domain}"
         seen = f"no robot answered at {url} within {waited_s:.0f} s: "
-        if hg.LOWSTATE_TOPIC in written:
-            seen += f"one announces {hg.LOWSTATE_TOPIC}, and nothing of it arrives"
+        if dds_lowlevel.LOWSTATE_TOPIC in written:
+            seen += f"one announces {dds_lowlevel.LOWSTATE_TOPIC}, and nothing of it arrives"
             remedy = Text(
                 "Its states are longer than one packet: a firewall may drop their fragments (ufw "
                 "does). Allow UDP from the robot's network. A simulated one: {simulate}.",

@@ -27,7 +27,7 @@ _CHUNK = 2**20
 T = TypeVar("T")
 
 
-class Shelf:
+class TakeService:
     """A library whose files are touched by a thread of its own, because disks make one wait."""
 
     def __init__(self, library: Library) -> None:

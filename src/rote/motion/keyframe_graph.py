@@ -89,7 +89,7 @@ class JointGraph:
         frontier, parents[0], level = np.array([0]), 0, 0
         self._open, self._reach = np.ones((0, 0), dtype=bool), np.zeros(0, dtype=np.intp)
         if self._straight:
-            self._lines = Lines(self.times_s, self.values, parents)
+            self._lines = LineSearch(self.times_s, self.values, parents)
         while not (self.held[frontier] <= bound_rad).any():
             if level == most:
                 return None
@@ -257,7 +257,7 @@ class JointGraph:
         return errors
 
 
-class Lines:
+class LineSearch:
     """Straight lines from samples, judged all at once by a look at the samples ahead.
 
     A line stays within the bound of all it passes if its slope is neither less than the least that

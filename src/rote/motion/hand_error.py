@@ -6,7 +6,7 @@ import numpy as np
 
 from rote.motion.kinematics import Kinematics, kinematics_of
 from rote.motion.track import Array, Track
-from rote.motion.whose import build_of, family_of
+from rote.motion.track_build import build_of, family_of
 
 SIDES = ("left", "right")
 """What the tips of a body's arms are called, in their order."""

@@ -9,7 +9,7 @@ from rote.errors import UnsupportedError
 from rote.messages import Interpolation
 from rote.motion.keyframes import Compressed
 from rote.motion.track import Track
-from rote.robot.base import Actions, ModeReport, TopicMessage, WaitListener
+from rote.robot.api_values import Actions, ModeReport, TopicMessage, WaitListener
 from rote.robot.playing import Playing
 
 _ON_OUR_SIDE = "Its motions are takes on this computer: use robot.play_track."

@@ -13,15 +13,15 @@ from rote.messages import Code, Phase, RobotState
 from rote.model.family import MAX_MOTION_S
 from rote.motion.record import Sample
 from rote.motion.track import Track
-from rote.robot.base import Progress, check_name
+from rote.robot.api_values import Progress, check_name
 from rote.robot.playing import Playing
 from rote.robot.robot import Robot
 from rote.robot.streaming import Streaming
 from rote.robot.take import Take
 from rote.robot.teaching import Teaching
-from rote.web.line import Line
+from rote.web.connection_keeper import ConnectionKeeper
 from rote.web.problems import NotConnectedError, busy
-from rote.web.takes import Shelf
+from rote.web.take_service import TakeService
 
 _ACCEPTED_S = 0.5
 _END_S = 3.0
@@ -37,7 +37,7 @@ class Ending(NamedTuple):
     name: str
 
 
-class Taught(NamedTuple):
+class TeachingResult(NamedTuple):
     """How it did end."""
 
     take: str | None
@@ -47,7 +47,7 @@ class Taught(NamedTuple):
     rate_hz: float
 
 
-class Stopped(NamedTuple):
+class PendantStopResult(NamedTuple):
     """What a stop did."""
 
     stopped: Literal["playing", "teaching", "holding", "nothing"]
@@ -55,7 +55,7 @@ class Stopped(NamedTuple):
 
 
 @dataclass(slots=True, eq=False)
-class Activity:
+class PendantActivity:
     """One thing the robot does."""
 
     kind: Kind
@@ -65,7 +65,7 @@ class Activity:
     playing: Playing | None = None
     take: Take | None = None
     ending: "asyncio.Future[Ending] | None" = None
-    taught: Taught | None = None
+    taught: TeachingResult | None = None
     problem: Exception | None = None
     task: "asyncio.Task[None] | None" = None
     stopped: bool = False
@@ -74,15 +74,17 @@ class Activity:
     """How far a playback was then."""
 
 
-class Doing:
+class ActivityService:
     """Teaches, plays, performs and stops, on the robot that is connected."""
 
-    def __init__(self, line: Line, shelf: Shelf, notify: Callable[[str], None]) -> None:
+    def __init__(
+        self, line: ConnectionKeeper, shelf: TakeService, notify: Callable[[str], None]
+    ) -> None:
         self._line = line
         self._shelf = shelf
         self._notify = notify
         self._loop = asyncio.get_running_loop()
-        self.activity: Activity | None = None
+        self.activity: PendantActivity | None = None
 
     @property
     def busy(self) -> bool:
@@ -107,7 +109,7 @@ class Doing:
             task.result()
             raise activity.problem or AssertionError
 
-    async def finish(self, *, save: bool, name: str | None = None) -> Taught:
+    async def finish(self, *, save: bool, name: str | None = None) -> TeachingResult:
         """End the teaching: the arms hold, and the take is kept or thrown away."""
         activity = self._need_teaching()
         assert activity.ending is not None
@@ -153,7 +155,7 @@ class Doing:
         take = None if self.activity is None else self.activity.take
         return () if take is None else take.rows(first, count)
 
-    def _need_teaching(self) -> Activity:
+    def _need_teaching(self) -> PendantActivity:
         activity = self.activity
         if activity is None or activity.kind != "teaching" or activity.take is None:
             raise RefusedError(Code.NOT_TEACHING, *m.words_for(Code.NOT_TEACHING))
@@ -162,7 +164,7 @@ class Doing:
     async def _teaching(
         self,
         robot: Robot,
-        activity: Activity,
+        activity: PendantActivity,
         lesson: Teaching,
         soft: "asyncio.Future[None]",
         known: bool,
@@ -244,7 +246,7 @@ class Doing:
         if not task.done():
             task.add_done_callback(lambda _: self._tell(activity))
 
-    async def _performing(self, robot: Robot, activity: Activity, preset: int) -> None:
+    async def _performing(self, robot: Robot, activity: PendantActivity, preset: int) -> None:
         embedded = self._line.embedded
         try:
             if embedded is None:
@@ -255,7 +257,7 @@ class Doing:
         except (RoteError, TimeoutError) as error:
             activity.problem = error
 
-    async def _follow(self, activity: Activity, begin: Callable[[], Playing]) -> None:
+    async def _follow(self, activity: PendantActivity, begin: Callable[[], Playing]) -> None:
         """Begin a playback, and see it to its end; one stopped before it began is no error."""
         try:
             activity.playing = begin()
@@ -269,7 +271,7 @@ class Doing:
         if isinstance(activity.playing, Streaming) and activity.playing.left_out:
             self._notify("The hands of this motion are left out: only the arms move.")
 
-    async def _watching(self, activity: Activity, playing: Playing) -> None:
+    async def _watching(self, activity: PendantActivity, playing: Playing) -> None:
         try:
             await playing.wait()
         except (RoteError, TimeoutError) as error:
@@ -278,14 +280,14 @@ class Doing:
 
     # ---- stopping -------------------------------------------------------------------------------
 
-    async def stop(self) -> Stopped:
+    async def stop(self) -> PendantStopResult:
         """Stop the robot at once, whatever else is pending; say what that did."""
         robot = self._line.connected
         if robot is None:
             try:
                 robot = self._line.robot
             except NotConnectedError:
-                return Stopped("nothing", "No robot is connected.")
+                return PendantStopResult("nothing", "No robot is connected.")
         was, activity = self._what_stops(robot, self._line.state), self.activity
         if activity is not None:
             activity.stopped = True
@@ -297,7 +299,7 @@ class Doing:
             self._loop.call_later(_SEEN_S, _give_up, activity)
         return was
 
-    def _what_stops(self, robot: Robot, state: RobotState | None) -> Stopped:
+    def _what_stops(self, robot: Robot, state: RobotState | None) -> PendantStopResult:
         # What we do ourselves is known at once; the newest state may be of a moment before.
         kind = self.activity.kind if self.activity is not None else "idle"
         seen = state if kind == "idle" else None
@@ -305,13 +307,15 @@ class Doing:
         own, limbs = "list" in robot.abilities, robot.build.limbs
         if kind == "teaching" or (seen is not None and _soft(robot, seen)):
             how = "hold" if own else "are braked"
-            return Stopped("teaching", f"Teaching has been stopped: the {limbs} {how}.")
+            return PendantStopResult("teaching", f"Teaching has been stopped: the {limbs} {how}.")
         if kind != "idle" or (seen is not None and seen.playing):
             how = "return softly" if own else "stay where they are"
-            return Stopped("playing", f"Stopped: the {limbs} {how}.")
+            return PendantStopResult("playing", f"Stopped: the {limbs} {how}.")
         if seen is not None and seen.holding:
-            return Stopped("holding", f"Stopped: the {limbs} let go of their pose.")
-        return Stopped("nothing", "Nothing was moving; the robot was told to stop all the same.")
+            return PendantStopResult("holding", f"Stopped: the {limbs} let go of their pose.")
+        return PendantStopResult(
+            "nothing", "Nothing was moving; the robot was told to stop all the same."
+        )
 
     async def end(self) -> None:
         """Bring whatever goes on to a safe end, and wait for it; for leaving a robot."""
@@ -329,35 +333,37 @@ class Doing:
 
     # ---- inside ---------------------------------------------------------------------------------
 
-    def _claim(self, kind: Kind, name: str) -> Activity:
+    def _claim(self, kind: Kind, name: str) -> PendantActivity:
         if self.activity is not None:
             raise busy(f"the robot is busy: {self.activity.kind} {self.activity.name!r}")
-        self.activity = Activity(kind, name, self._loop.time())
+        self.activity = PendantActivity(kind, name, self._loop.time())
         return self.activity
 
-    def _release(self, activity: Activity) -> None:
+    def _release(self, activity: PendantActivity) -> None:
         if self.activity is activity:
             self.activity = None
 
-    def _run(self, activity: Activity, work: Coroutine[Any, Any, None]) -> "asyncio.Task[None]":
+    def _run(
+        self, activity: PendantActivity, work: Coroutine[Any, Any, None]
+    ) -> "asyncio.Task[None]":
         task = asyncio.create_task(work, name=f"rote {activity.kind} {activity.name}")
         task.add_done_callback(lambda _: self._release(activity))
         activity.task = task
         return task
 
-    def _tell(self, activity: Activity) -> None:
+    def _tell(self, activity: PendantActivity) -> None:
         if activity.problem is not None and not isinstance(activity.problem, LinkError):
             self._notify(f"{activity.kind.capitalize()} has ended: {activity.problem}.")
 
 
-def _give_up(activity: Activity) -> None:
+def _give_up(activity: PendantActivity) -> None:
     """End a teaching that was stopped so early that it has not noticed."""
     assert activity.ending is not None
     if not activity.ending.done():
         activity.ending.set_result(Ending(False, activity.name))
 
 
-def _how_it_ended(activity: Activity, error: Exception) -> str:
+def _how_it_ended(activity: PendantActivity, error: Exception) -> str:
     """Return what there is to say; whoever stopped it was told so already."""
     expected = activity.stopped and isinstance(error, RefusedError)
     words = "" if expected else f"The teaching has ended: {error}."
@@ -372,10 +378,10 @@ def _soft(robot: Robot, state: RobotState) -> bool:
     return state.arms_soft and (family is None or family.modes.balanced(state.mode))
 
 
-def _taught(take: Take, ending: Ending, kept: bool) -> Taught:
+def _taught(take: Take, ending: Ending, kept: bool) -> TeachingResult:
     """Say how a teaching ended; `kept` is whether it is saved although the robot did not do it."""
     track = take.track
-    return Taught(
+    return TeachingResult(
         take=ending.name if ending.save else None,
         saved=ending.save and (take.saved or kept),
         duration_s=round(track.duration_s, 4),

@@ -11,7 +11,7 @@ class Told(NamedTuple):
     command: m.Command
 
 
-class Stream:
+class PoseStream:
     """The stream of one conversation, as either end knows it: a request that was answered well."""
 
     def __init__(self) -> None:

@@ -18,8 +18,8 @@ from rote.findings import Finding
 from rote.messages import RobotState
 from rote.model.family import Build, ModeFacts
 from rote.model.registry import family_of
-from rote.motion.whose import a_robot
-from rote.robot.base import Actions, StreamReport
+from rote.motion.track_build import a_robot
+from rote.robot.api_values import Actions, StreamReport
 
 _UNBROKEN = 10_000  # columns: longer than any line
 SEVERITIES = {"error": "bold red", "warning": "yellow", "note": "cyan"}

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Iterable
 
 from rote.carrier import Carrier, Message
 from rote.errors import BadRequestError, RoteError, StageTimeoutError
-from rote.session.rpc import RpcSession, Timing
+from rote.session.rpc import ChannelTiming, RpcSession
 from rote.session.teaching import Role
 from rote.wire import channel, rpc
 
@@ -21,7 +21,7 @@ _LONGEST_ID = 2**62
 class ChannelWay:
     """One data channel after the other to one robot."""
 
-    def __init__(self, dial: Dial, timing: Timing | None = None) -> None:
+    def __init__(self, dial: Dial, timing: ChannelTiming | None = None) -> None:
         self.session = RpcSession(Role.CLIENT, timing=timing)
         self._dial = dial
         self._timing = timing

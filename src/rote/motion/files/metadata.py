@@ -15,7 +15,7 @@ from rote.errors import BadRequestError
 from rote.model import registry
 from rote.model.family import numbered
 from rote.motion.track import Array, Mark, Track, did_you_mean
-from rote.motion.whose import build_with, hand_joints
+from rote.motion.track_build import build_with, hand_joints
 from rote.text import Act, Text
 
 MAX_SAMPLES = 1_000_000
@@ -35,7 +35,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Words:
+class TakeMetadata:
     """Everything about a track but its times and angles, and the tags a library gave it."""
 
     names: tuple[str, ...]
@@ -54,13 +54,13 @@ class Words:
 class Summary(NamedTuple):
     """What a file says of itself at a glance."""
 
-    words: Words
+    words: TakeMetadata
     samples: int
     duration_s: float
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class FilePlace:
     """Where in a file something is: which file, and what a sample is called there."""
 
     file: str
@@ -82,9 +82,9 @@ class Place:
         return self.refuse(f"{self.row} {sample + self.first} cannot be read: {problem}", remedy)
 
 
-def words_of(track: Track, tags: tuple[str, ...] = ()) -> Words:
+def words_of(track: Track, tags: tuple[str, ...] = ()) -> TakeMetadata:
     """Return a track's words; refuse characters that no file can hold."""
-    words = Words(
+    words = TakeMetadata(
         names=track.names,
         variant=track.variant,
         source=track.source,
@@ -101,7 +101,7 @@ def words_of(track: Track, tags: tuple[str, ...] = ()) -> Words:
     return words
 
 
-def to_document(words: Words) -> dict[str, Any]:
+def to_document(words: TakeMetadata) -> dict[str, Any]:
     """Return words as what JSON can hold."""
     return {
         "variant": words.variant,
@@ -113,12 +113,12 @@ def to_document(words: Words) -> dict[str, Any]:
     }
 
 
-def from_document(document: object, place: Place) -> Words:
+def from_document(document: object, place: FilePlace) -> TakeMetadata:
     """Read words again. Only the names must be there."""
     if not isinstance(document, dict):
         raise place.refuse("it does not hold a track")
     given = {name: _listed(document, name, place) for name in _LISTS}
-    return Words(
+    return TakeMetadata(
         names=tuple(_texts(given["names"], "names", place)),
         variant=_as(str, document.get("variant", ""), "variant", place),
         source=_as(str, document.get("source", place.source), "source", place),
@@ -128,15 +128,15 @@ def from_document(document: object, place: Place) -> Words:
     )
 
 
-def _listed(document: dict[str, Any], name: str, place: Place) -> list[Any]:
+def _listed(document: dict[str, Any], name: str, place: FilePlace) -> list[Any]:
     return _as(list, document.get(name, []), name, place)
 
 
-def _texts(values: list[Any], what: str, place: Place) -> list[str]:
+def _texts(values: list[Any], what: str, place: FilePlace) -> list[str]:
     return [_as(str, value, what, place) for value in values]
 
 
-def _mark(value: object, place: Place) -> Mark:
+def _mark(value: object, place: FilePlace) -> Mark:
     mark = _as(dict, value, "marks", place)
     time_s: Any = mark.get("time_s")
     if type(time_s) not in {int, float} or not abs(time_s) <= sys.float_info.max:
@@ -144,13 +144,13 @@ def _mark(value: object, place: Place) -> Mark:
     return Mark(float(time_s), _as(str, mark.get("words"), "marks", place))
 
 
-def _as(kind: type[T], value: object, what: str, place: Place) -> T:
+def _as(kind: type[T], value: object, what: str, place: FilePlace) -> T:
     if not isinstance(value, kind):
         raise place.refuse(f"its {what} cannot be read: {value!r:.60} is no {kind.__name__}")
     return value
 
 
-def assemble(words: Words, times_s: Array, joints_rad: Array, place: Place) -> Track:
+def assemble(words: TakeMetadata, times_s: Array, joints_rad: Array, place: FilePlace) -> Track:
     """Put a track together, (n,) times and (n, joints) angles; refuse the first row that is bad."""
     width = len(words.names)
     if times_s.ndim != 1 or joints_rad.shape != (times_s.size, width):
@@ -173,7 +173,7 @@ def assemble(words: Words, times_s: Array, joints_rad: Array, place: Place) -> T
     )
 
 
-def too_long(place: Place) -> BadRequestError:
+def too_long(place: FilePlace) -> BadRequestError:
     """Return the error for more samples than are read."""
     return place.refuse(
         f"it holds more than {MAX_SAMPLES:,} samples", "Cut it into pieces, or resample it."
@@ -207,7 +207,7 @@ def variant_with(names: tuple[str, ...]) -> str:
     return build.name
 
 
-def check(track: Track, place: Place) -> None:
+def check(track: Track, place: FilePlace) -> None:
     """Refuse what could never be played, whoever wrote it."""
     if len(track) < 2:
         raise place.refuse(f"a motion needs 2 samples, here {'is 1' if len(track) else 'are none'}")
@@ -219,7 +219,7 @@ def check(track: Track, place: Place) -> None:
         raise place.refuse_row(sample, problem, "Write times in seconds, best beginning at 0.")
 
 
-def check_joints(track: Track, place: Place) -> None:
+def check_joints(track: Track, place: FilePlace) -> None:
     """Refuse joints that the robot does not have; a robot unknown here is not judged."""
     build = registry.find_build(track.variant)
     if build is None:
@@ -234,7 +234,7 @@ def check_joints(track: Track, place: Place) -> None:
         )
 
 
-def check_unit(track: Track, place: Place) -> None:
+def check_unit(track: Track, place: FilePlace) -> None:
     """Refuse angles that no joint reaches: they are in degrees, most likely."""
     beyond = np.abs(track.joints_rad) > MAX_ANGLE_RAD
     if not beyond.any():

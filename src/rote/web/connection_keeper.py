@@ -36,7 +36,7 @@ Greet = Callable[[Robot], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LineReport:
+class ConnectionReport:
     """How the connection is."""
 
     state: State = "off"
@@ -46,12 +46,12 @@ class LineReport:
     """Where connecting has failed, on wires that have stages."""
 
 
-class Line:
+class ConnectionKeeper:
     """Keeps one robot, and says how it is."""
 
     def __init__(self, greet: Greet, notify: Callable[[str], None]) -> None:
         self.url = ""
-        self.report = LineReport()
+        self.report = ConnectionReport()
         self.embedded: Embedded | None = None
         self._greet = greet
         self._notify = notify
@@ -115,7 +115,7 @@ class Line:
         async with self._turn:
             await self._let_go()
             self.url, self._failure = url, None
-            self.report = LineReport(state="connecting", words=f"Connecting to {url}.")
+            self.report = ConnectionReport(state="connecting", words=f"Connecting to {url}.")
             self._task = asyncio.create_task(self._keep(url, key, ability), name=f"rote line {url}")
 
     async def close(self) -> None:
@@ -129,7 +129,7 @@ class Line:
             task.cancel()
             with suppress(asyncio.CancelledError):
                 await task
-        self.url, self.report = "", LineReport()
+        self.url, self.report = "", ConnectionReport()
 
     async def _keep(self, url: str, key: str | None, ability: str) -> None:
         pause_s = FIRST_PAUSE_S
@@ -164,7 +164,9 @@ class Line:
                 self._robot, self.embedded = robot, embedded
                 if self.report.state == "lost":
                     self._notify("The robot is back.")
-                self.report = LineReport(state="connected", words=f"Connected to {robot.url}.")
+                self.report = ConnectionReport(
+                    state="connected", words=f"Connected to {robot.url}."
+                )
                 try:
                     yield robot
                 finally:
@@ -177,7 +179,7 @@ class Line:
         if isinstance(error, PeerLostError):
             self._notify(f"The robot is lost: {error}.")
         self._failure = error
-        self.report = LineReport(
+        self.report = ConnectionReport(
             state=state,
             words=Text("{error}.", error=error.text),
             remedy=error.remedy,

@@ -15,7 +15,7 @@ _NEVER_STRAY = {_BEGINNING, *(wire.encode_command(c) for c in (m.ExitTeaching(),
 
 
 @dataclass(slots=True)
-class Answered:
+class AnsweredRequest:
     """A request the robot has seen, told from others by its CRC."""
 
     crc: bytes
@@ -35,16 +35,16 @@ class Memory:
     def __init__(self, memory_s: float) -> None:
         self.newest: int | None = None
         self._memory_s = memory_s
-        self._seen: dict[int, Answered] = {}
+        self._seen: dict[int, AnsweredRequest] = {}
 
     def __len__(self) -> int:
         return len(self._seen)
 
-    def get(self, sequence: int) -> Answered | None:
+    def get(self, sequence: int) -> AnsweredRequest | None:
         """Return the request of that number, if it is remembered."""
         return self._seen.get(sequence)
 
-    def repeated(self, sequence: int, crc: bytes, now: float) -> Answered | None:
+    def repeated(self, sequence: int, crc: bytes, now: float) -> AnsweredRequest | None:
         """Return what is known of this very request, where it came before."""
         known = self._seen.get(sequence)
         if known is not None and known.crc == crc and now - known.at < self._memory_s:
@@ -60,11 +60,11 @@ class Memory:
 
     def add(self, frame: Frame, crc: bytes, now: float) -> None:
         """Remember a request; `move_on` to its number follows."""
-        self._seen[frame.sequence] = Answered(crc, frame.command, now)
+        self._seen[frame.sequence] = AnsweredRequest(crc, frame.command, now)
 
     def begin(self, frame: Frame, crc: bytes, now: float) -> None:
         """Forget everything before this request: its client begins anew."""
-        self._seen = {frame.sequence: Answered(crc, frame.command, now)}
+        self._seen = {frame.sequence: AnsweredRequest(crc, frame.command, now)}
         self.newest = frame.sequence
 
     def move_on(self, sequence: int) -> None:

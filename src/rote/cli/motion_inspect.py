@@ -74,23 +74,23 @@ def check(
     as_json: Json = False,
 ) -> int:
     """Say what speaks against playing it. Exit code 5 if something forbids it."""
-    from rote.cli import show
+    from rote.cli import output
     from rote.motion.check import check as checked
 
-    with show.waiting("checking"):
+    with output.waiting("checking"):
         track = load(source)
         report = checked(track, build=variant, contact=contact, payload_kg=payload)
     if as_json:
         print_json({**report.as_json(), "findings": [*map(finding_json, report.findings)]})
     else:
-        out = show.console()
-        show.findings(out, report.findings)
+        out = output.console()
+        output.findings(out, report.findings)
         out.print(_verdict(report, variant or track.variant))
     return 0 if report.ok else 5
 
 
 def _verdict(report: "CheckReport", robot: str) -> "Text":
-    from rote.cli.show import styled
+    from rote.cli.output import styled
     from rote.model.registry import family_of, find_build
 
     if not report.ok:
@@ -110,10 +110,10 @@ def compare(source: Source, other: Second, as_json: Json = False) -> None:
     """Compare two takes, aligned in time."""
     from dataclasses import asdict
 
-    from rote.cli import show
+    from rote.cli import output
     from rote.motion.compare import compare as compared
 
-    with show.waiting("comparing"):
+    with output.waiting("comparing"):
         result = compared(load(source), load(other))
     if as_json:
         print_json(asdict(result))
@@ -123,8 +123,8 @@ def compare(source: Source, other: Second, as_json: Json = False) -> None:
         f"{result.rms_rad:.3f} rad rms, {result.max_rad:.3f} rad at most; the second begins {lag} "
         f"and its timing differs by {result.warp_s:.2f} s"
     )
-    show.joints(
-        show.console(),
+    output.joints(
+        output.console(),
         ("joint", "rms", "most", "at", "jerk", "its jerk"),
         [
             (
@@ -178,7 +178,7 @@ def compress(
     as_json: Json = False,
 ) -> None:
     """Find the keyframes that say the same best, and how far off they are."""
-    from rote.cli.show import waiting
+    from rote.cli.output import waiting
     from rote.messages import Interpolation
     from rote.motion import keyframes as k
     from rote.motion.files import save
@@ -342,7 +342,7 @@ def preview(
     """Run a motion on a simulated body with weight, servos and contacts."""
     import time
 
-    from rote.cli import show as screen
+    from rote.cli import output as screen
     from rote.motion.files import save
     from rote.motion.preview import preview as previewed
 
