@@ -8,7 +8,8 @@ from rote.connection import connect_a1
 from rote.robot.a1.robot import A1
 from rote.robot.a1.safety import Safety
 from rote.session.a1 import Level
-from rote.sim.a1.simulator import A1Simulator, A1World
+from rote.sim.a1.simulator import A1Simulator
+from rote.sim.a1.world import A1World
 from rote.wire.a1.motors import BRAKE
 from rote.wire.a1.values import Command, Dialect, HighCmd, LowCmd
 

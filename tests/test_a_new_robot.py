@@ -41,7 +41,7 @@ ROBOT = '''
 """A robot that nobody else has: a body that turns, and an ear on each side."""
 
 from rote.model.family import (
-    BodyFacts, Build, Evidence, Family, Grade, Joint, Stream, X, Z, left_and_right,
+    BodyFacts, Build, Evidence, Family, Grade, Joint, StreamFacts, X, Z, left_and_right,
 )
 
 def ear(index, side, y):
@@ -65,12 +65,12 @@ WOBBLER = Family(
     builds=(
         Build(
             name="wobbler-3", family="wobbler", title="Wobbler with a body that turns",
-            joints=JOINTS, taught=NAMES, streamed=NAMES, stream=Stream(), machines=(91,),
+            joints=JOINTS, taught=NAMES, streamed=NAMES, stream=StreamFacts(), machines=(91,),
             rest={"left_ear_joint": 0.2, "right_ear_joint": -0.2},
         ),
         Build(
             name="wobbler-2", family="wobbler", joints=JOINTS[1:], taught=NAMES[1:],
-            streamed=NAMES[1:], stream=Stream(), machines=(92,),
+            streamed=NAMES[1:], stream=StreamFacts(), machines=(92,),
         ),
     ),
     body=BodyFacts(base="foot", base_mass_kg=1.0),

@@ -26,6 +26,7 @@ from rote.session.pose_stream import Told
 from rote.session.replay_cache import REMEMBERED
 from rote.session.teaching import MAX_PENDING, Role, TeachingSession, TeachingSessionState
 from rote.wire import teaching as wire
+from rote.wire import teaching_state
 from rote.wire.teaching import CommandId, Frame, MessageType
 
 SAMPLE = 30_000
@@ -81,7 +82,7 @@ def seeds() -> list[bytes]:
         if command is not CommandId.CONTROL_MODE
     ]
     for all_joints in (False, True):
-        payload = wire.encode_state(state(1_000_000), all_joints=all_joints)
+        payload = teaching_state.encode_state(state(1_000_000), all_joints=all_joints)
         made += [Frame(0, 0, payload, MessageType.STATE)] * 4
     made += [Frame(0, 0, b"", MessageType.HEARTBEAT)] * 2
     return [wire.encode(frame) for frame in made]
@@ -223,7 +224,7 @@ class Campaign:
         # One layout is kept for each number of joints up to 1000: bounded, but not at once.
         for joints in range(1100):
             with contextlib.suppress(DecodeError):
-                wire.decode_state(struct.pack(">IHH", 0, joints, 0))
+                teaching_state.decode_state(struct.pack(">IHH", 0, joints, 0))
 
     def memory(self) -> int:
         self.begin()
@@ -276,7 +277,7 @@ class Campaign:
         readers: list[Callable[[], object]] = [
             lambda: wire.decode_command(frame.command, frame.payload),
             lambda: wire.decode_reply(frame.command, frame.payload),
-            lambda: wire.decode_state(frame.payload),
+            lambda: teaching_state.decode_state(frame.payload),
         ]
         for read in readers:
             try:

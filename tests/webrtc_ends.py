@@ -20,7 +20,7 @@ from rote.carrier import Carrier
 from rote.carrier.http import HttpRequest, HttpResponse, Server
 from rote.carrier.webrtc import RobotEnd
 from rote.errors import RoteError
-from rote.wire import channel, rpc
+from rote.wire import channel, rpc, sdp
 from rote.wire import signalling as wire
 
 KEY = "00112233445566778899aabbccddeeff"
@@ -215,7 +215,7 @@ async def answering(answer: Answer) -> AsyncIterator[str]:
         if request.path == wire.NOTICE_PATH:
             return HttpResponse(200, good_notice())
         opened = wire.open_offer(request.body, ROBOT_KEY)
-        said = wire.SdpAnswer(sdp=await answer(opened.offer.sdp))
+        said = sdp.SdpAnswer(sdp=await answer(opened.offer.sdp))
         return HttpResponse(200, wire.seal_answer(said, opened.session_key))
 
     async with posts(handle) as url:

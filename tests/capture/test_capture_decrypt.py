@@ -28,7 +28,7 @@ from rote.capture.synthetic import build as make
 from rote.capture.synthetic import ethernet
 from rote.capture.synthetic import script as story
 from rote.connection import connect
-from rote.wire import channel, dtls, rpc, sctp
+from rote.wire import channel, dtls, faults, rpc, sctp
 from rote.wire.dtls_handshake import (
     ClientHello,
     ExtensionType,
@@ -393,9 +393,7 @@ def test_values_of_every_kind_survive_the_journey() -> None:
         *(story.ScriptLine(1.0 + n / 100, False, part) for n, part in enumerate(parts)),
         story.ScriptLine(2.0, False, channel.TopicMessage("rt/lidar", {"a": 1}, b"\0\1\2" * 900)),
         story.ScriptLine(3.0, True, channel.TopicMessage("rt/wirelesscontroller", {"lx": 0.5})),
-        story.ScriptLine(
-            4.0, False, channel.Faults(channel.Change.ALL, (channel.Fault(9, 600, 8),))
-        ),
+        story.ScriptLine(4.0, False, faults.Faults(faults.Change.ALL, (faults.Fault(9, 600, 8),))),
     ]
     made = make.webrtc(lines)
     found = decrypt(made.datagrams, made.keylog)

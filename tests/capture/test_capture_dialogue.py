@@ -4,7 +4,7 @@ import pytest
 
 from rote.capture.decode.dialogue import Dialogue, from_robot
 from rote.wire import channel, rpc
-from rote.wire.channel import Change, Fault, Faults
+from rote.wire.faults import Change, Fault, Faults
 from rote.wire.rpc import ArmState, Call, RpcResponse
 
 SECOND = 10**9

@@ -11,7 +11,7 @@ from rote.capture.report import dissector
 from rote.capture.synthetic import build as make
 from rote.capture.synthetic import ethernet
 from rote.capture.synthetic import script as story
-from rote.wire import rpc, teaching
+from rote.wire import rpc, teaching, teaching_state
 from rote.wire.a1 import codec as a1
 from rote.wire.a1 import values as a1_values
 
@@ -62,7 +62,7 @@ def test_what_is_in_a_teaching_frame_is_shown(lua: tuple[str, str], tmp_path: Pa
         path, *lua, "-Y", "rote_teaching.type == 0x81", fields=("rote_teaching.state.position_0",)
     )
     frames = [teaching.decode(f.payload) for f in story.frames()]
-    ours = [teaching.decode_state(f.payload) for f in frames if f.type == 0x81]
+    ours = [teaching_state.decode_state(f.payload) for f in frames if f.type == 0x81]
     for row, state in zip(states, ours, strict=True):
         assert float(row[0]) == pytest.approx(state.positions_rad[0], abs=1e-5)
 

@@ -10,6 +10,7 @@ from rote.capture.synthetic import script as story
 from rote.cli import capture_tools
 from rote.errors import BadRequestError
 from rote.wire import channel
+from rote.wire import faults as wire_faults
 
 
 def run(*words: object) -> None:
@@ -95,11 +96,11 @@ def test_the_apps_log_is_shown_and_given_as_json(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     log = tmp_path / "app.log"
-    faults = channel.Faults(channel.Change.ALL, (channel.Fault(1, 600, 8),))
+    faults = wire_faults.Faults(wire_faults.Change.ALL, (wire_faults.Fault(1, 600, 8),))
     lines = [
         *story.webrtc(),
         story.ScriptLine(24.5, False, faults),
-        story.ScriptLine(25, False, channel.Faults(channel.Change.ALL)),
+        story.ScriptLine(25, False, wire_faults.Faults(wire_faults.Change.ALL)),
     ]
     rows = [
         f"2026-01-28 21:00:{line.time_s:06.3f} {channel.encode(line.value)!s}" for line in lines

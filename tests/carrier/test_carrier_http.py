@@ -9,7 +9,7 @@ import pytest
 
 from rote.carrier.http import HttpRequest, HttpResponse, Server, post
 from rote.errors import LinkError, RemoteProtocolError
-from rote.wire.signalling import MAX_BODY
+from rote.wire.discovery import MAX_BODY
 from webrtc_ends import Script, run, saying, serving
 
 OK = b"HTTP/1.1 200 OK\r\n"

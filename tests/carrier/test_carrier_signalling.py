@@ -22,6 +22,7 @@ from rote.paths import key_file
 from rote.sim.server import Simulator
 from rote.sim.store import Store
 from rote.sim.world import World
+from rote.wire import sdp
 from rote.wire import signalling as wire
 from rote.wire.description import Side, write_answer
 from webrtc_ends import (
@@ -328,14 +329,14 @@ def test_an_answer_that_cannot_be_used_is_told_at_its_stage(make: Callable[[str]
 
 
 def test_an_answer_in_plain_text_is_no_answer() -> None:
-    plain = wire.encode_answer(wire.SdpAnswer(sdp="v=0"))
+    plain = sdp.encode_answer(sdp.SdpAnswer(sdp="v=0"))
     assert seen_from(answer_of(lambda _: plain)).stage == "signal"
 
 
 def test_a_robot_that_rejects_is_busy_and_the_remedy_names_the_phone_app() -> None:
     async def story() -> None:
         def busy(key: str) -> bytes:
-            return wire.seal_answer(wire.Busy(), key)
+            return wire.seal_answer(sdp.Busy(), key)
 
         async with posts(answer_of(busy)) as url:
             error = await failure(url)

@@ -505,7 +505,7 @@ async def post_rubbish_offers(host: str, port: int) -> None:
         head + line + secret + print_of + "a=max-message-size:much\r\n",
     ):
         notice = await notice_of(host, port)
-        body = wire.seal_offer(wire.SdpOffer(sdp=text), notice.public_key, session_key)
+        body = wire.seal_offer(sdp.SdpOffer(sdp=text), notice.public_key, session_key)
         await expect(400, host, port, notice.path, body)
     for body in (b"", b"{}", b"[]", b"\xff", b'{"data1":1,"data2":2}', b'{"data1":"","data2":""}'):
         await expect(400, host, port, (await notice_of(host, port)).path, body)

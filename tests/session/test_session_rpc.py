@@ -41,11 +41,8 @@ from rote.session.rpc import (
 from rote.session.teaching import Role
 from rote.wire import channel, rpc
 from rote.wire.channel import (
-    Change,
     Chunk,
     Complaint,
-    Fault,
-    Faults,
     Heartbeat,
     Inner,
     MediaRequest,
@@ -56,6 +53,7 @@ from rote.wire.channel import (
     Validation,
     Value,
 )
+from rote.wire.faults import Change, Fault, Faults
 from rote.wire.rpc import RpcRequest, RpcResponse
 
 START = 1000.0

@@ -42,6 +42,7 @@ from rote.session.teaching import (
     TeachingTiming,
 )
 from rote.wire import teaching as wire
+from rote.wire import teaching_state
 from rote.wire.teaching import CommandId, Frame, MessageType
 
 START = 1000.0
@@ -105,7 +106,7 @@ def robot_state(time_us: int = 0, joints: int = 29) -> m.RobotState:
 
 
 def state_datagram(time_us: int) -> bytes:
-    payload = wire.encode_state(robot_state(time_us), all_joints=True)
+    payload = teaching_state.encode_state(robot_state(time_us), all_joints=True)
     return wire.encode(Frame(command=0, sequence=0, payload=payload, type=MessageType.STATE))
 
 

@@ -15,7 +15,8 @@ from rote.session.a1 import A1Reported, A1Session, A1Timing, Jumped, Learned, Le
 from rote.session.events import PeerLost
 from rote.session.teaching import Role
 from rote.sim.a1.faults import parse_a1_fault
-from rote.sim.a1.simulator import MAX_CLIENTS, A1Simulator, A1World
+from rote.sim.a1.simulator import MAX_CLIENTS, A1Simulator
+from rote.sim.a1.world import A1World
 from rote.wire.a1 import codec as wire
 from rote.wire.a1 import values as a1_values
 from rote.wire.a1.motors import MotorCmds

@@ -23,11 +23,8 @@ from rote.wire.channel import (
     MAX_MESSAGE,
     MAX_TOPIC,
     Assembler,
-    Change,
     Chunk,
     Complaint,
-    Fault,
-    Faults,
     Heartbeat,
     Inner,
     MediaRequest,
@@ -39,8 +36,8 @@ from rote.wire.channel import (
     Validation,
     Value,
 )
-from rote.wire.codes import NO_STATUS
-from rote.wire.rpc import SERVICES, RpcRequest, RpcResponse
+from rote.wire.faults import Change, Fault, Faults
+from rote.wire.rpc import NO_STATUS, SERVICES, RpcRequest, RpcResponse
 
 # ---- texts as they are seen ---------------------------------------------------------------------
 

@@ -20,17 +20,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rote.errors import BadRequestError, DecodeError, MissingExtraError
+from rote.wire import sdp
 from rote.wire import signalling as wire
-from rote.wire.signalling import (
-    Busy,
-    ConnectNotice,
-    DocumentError,
-    KeyNeededError,
-    RobotKey,
-    SdpAnswer,
-    SdpOffer,
-    Wrapping,
-)
+from rote.wire.discovery import DocumentError
+from rote.wire.sdp import Busy, SdpAnswer, SdpOffer
+from rote.wire.signalling import ConnectNotice, KeyNeededError, RobotKey, Wrapping
 
 DEVICE_KEY = bytes.fromhex("00112233445566778899aabbccddeeff")
 OTHER_KEY = bytes(16)
@@ -422,14 +416,14 @@ def test_a_sealed_offer_made_by_hand_is_read_whatever_its_letters(ascii_only: bo
 
 def test_a_session_key_may_come_in_several_chunks() -> None:
     halves = SESSION_KEY[:16].encode(), SESSION_KEY[16:].encode()
-    body = sealed_offer(wire.encode_offer(OFFER), *halves)
+    body = sealed_offer(sdp.encode_offer(OFFER), *halves)
     assert wire.open_offer(body, robot_key()).session_key == SESSION_KEY
 
 
 @pytest.mark.parametrize("answer", [ANSWER, Busy(), Busy(id="x")])
 def test_a_sealed_answer_is_what_the_spec_says(answer: SdpAnswer | Busy) -> None:
     body = wire.seal_answer(answer, SESSION_KEY)
-    assert body == base64.b64encode(ecb(SESSION_KEY, wire.encode_answer(answer)))
+    assert body == base64.b64encode(ecb(SESSION_KEY, sdp.encode_answer(answer)))
     assert wire.open_answer(body + b"\n", SESSION_KEY) == answer
 
 
@@ -650,7 +644,7 @@ def test_without_the_library_the_error_says_which_extra_brings_it(
         with pytest.raises(MissingExtraError) as caught:
             use()
         assert "rote[webrtc]" in caught.value.remedy
-    assert wire.decode_offer(wire.encode_offer(OFFER)) == OFFER
+    assert sdp.decode_offer(sdp.encode_offer(OFFER)) == OFFER
 
 
 def test_the_ports_and_paths_are_those_of_the_firmware() -> None:
@@ -665,8 +659,8 @@ def test_the_ports_and_paths_are_those_of_the_firmware() -> None:
 def read_all(body: bytes) -> None:
     """Read `body` in every way there is; anything but a `DecodeError` fails the test."""
     readers: tuple[Callable[[], object], ...] = (
-        lambda: wire.decode_offer(body),
-        lambda: wire.decode_answer(body),
+        lambda: sdp.decode_offer(body),
+        lambda: sdp.decode_answer(body),
         lambda: wire.open_notice(body),
         lambda: wire.open_notice(body, DEVICE_KEY),
         lambda: wire.open_offer(body, robot_key()),

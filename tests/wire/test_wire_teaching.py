@@ -16,6 +16,7 @@ from rote import messages as m
 from rote.cli.wording import worded
 from rote.errors import BadRequestError, ChecksumError, DecodeError, PayloadError, TruncatedError
 from rote.wire import teaching as wire
+from rote.wire import teaching_state
 from rote.wire.teaching import CommandId, Frame, MessageType
 
 # How long an example takes depends on what else the machine does, and proves nothing.
@@ -257,7 +258,7 @@ def test_entering_teaching_without_a_state_sends_the_damping_bit_and_zeros() -> 
     assert isinstance(again, m.EnterTeaching)
     assert again.state is not None
     assert again.state.arms_soft
-    assert again.state.mode == wire.UNKNOWN_MODE
+    assert again.state.mode == teaching_state.UNKNOWN_MODE
 
 
 def test_entering_teaching_sets_the_damping_bit_whatever_the_state_says() -> None:
@@ -289,15 +290,15 @@ def test_a_list_request_may_be_answered_with_a_status() -> None:
 
 
 def test_a_state_is_148_bytes_with_the_first_twelve_joints() -> None:
-    assert wire.encode_state(STATE, all_joints=False) == STATE_PAYLOAD
+    assert teaching_state.encode_state(STATE, all_joints=False) == STATE_PAYLOAD
     assert len(STATE_PAYLOAD) == 148
-    assert wire.decode_state(STATE_PAYLOAD) == STATE
+    assert teaching_state.decode_state(STATE_PAYLOAD) == STATE
 
 
 def test_the_short_state_of_29_joints_holds_the_first_twelve() -> None:
     joints = tuple(float(index) for index in range(29))
     state = m.RobotState(positions_rad=joints, velocities_rad_s=joints)
-    again = wire.decode_state(wire.encode_state(state, all_joints=False))
+    again = teaching_state.decode_state(teaching_state.encode_state(state, all_joints=False))
     assert again.positions_rad == again.velocities_rad_s == joints[:12]
     assert again.accelerometer_m_s2 == pytest.approx((0.0, 0.0, 9.81))
 
@@ -305,7 +306,7 @@ def test_the_short_state_of_29_joints_holds_the_first_twelve() -> None:
 def test_a_state_with_all_joints_states_their_number() -> None:
     joints = tuple(index / 2 for index in range(29))
     state = m.RobotState(
-        mode=wire.UNKNOWN_MODE,
+        mode=teaching_state.UNKNOWN_MODE,
         positions_rad=joints,
         velocities_rad_s=joints[::-1],
         accelerometer_m_s2=(1.0, 2.0, 3.0),
@@ -320,12 +321,12 @@ def test_a_state_with_all_joints_states_their_number() -> None:
         + floats(*range(1, 11))
         + b"\xff" * 8
     )
-    assert wire.encode_state(state, all_joints=True) == payload
-    assert wire.decode_state(payload) == state
+    assert teaching_state.encode_state(state, all_joints=True) == payload
+    assert teaching_state.decode_state(payload) == state
 
 
 def flagged(**fields: object) -> m.RobotState:
-    values: dict[str, object] = {"mode": wire.UNKNOWN_MODE, **fields}
+    values: dict[str, object] = {"mode": teaching_state.UNKNOWN_MODE, **fields}
     return m.RobotState(positions_rad=(), velocities_rad_s=(), **values)  # type: ignore[arg-type]
 
 
@@ -344,16 +345,16 @@ def flagged(**fields: object) -> m.RobotState:
     ],
 )
 def test_each_flag_of_a_state_has_its_own_bits(state: m.RobotState, flags: int) -> None:
-    payload = wire.encode_state(state, all_joints=True)
+    payload = teaching_state.encode_state(state, all_joints=True)
     assert payload[:4] == struct.pack(">I", flags)
-    again = wire.decode_state(payload)
+    again = teaching_state.decode_state(payload)
     assert dataclasses.replace(again, accelerometer_m_s2=state.accelerometer_m_s2) == state
 
 
 @pytest.mark.parametrize("phase", list(m.Phase))
 def test_a_state_that_has_a_phase_is_playing(phase: m.Phase) -> None:
     state = m.RobotState(positions_rad=TWELVE, velocities_rad_s=TWELVE, phase=phase)
-    again = wire.decode_state(wire.encode_state(state, all_joints=False))
+    again = teaching_state.decode_state(teaching_state.encode_state(state, all_joints=False))
     assert again.phase is phase
     assert again.playing == (phase is not m.Phase.NONE)
 
@@ -398,7 +399,7 @@ def states(joints: int, *, soft: bool | None = None) -> st.SearchStrategy[m.Robo
 
     return st.builds(
         m.RobotState,
-        mode=st.just(wire.UNKNOWN_MODE) | st.integers(0, 65_535),
+        mode=st.just(teaching_state.UNKNOWN_MODE) | st.integers(0, 65_535),
         arms_soft=st.booleans() if soft is None else st.just(soft),
         recording=st.booleans(),
         phase=st.sampled_from(m.Phase),
@@ -534,10 +535,10 @@ def test_a_pose_whose_length_and_number_of_joints_disagree_is_refused(size: int)
 
 def test_a_state_of_a_robot_with_few_joints_fills_the_documented_layout_with_zeros() -> None:
     small = m.RobotState(positions_rad=(0.5, 0.25, 0.125), velocities_rad_s=(1.0, 2.0, 3.0))
-    read = wire.decode_state(wire.encode_state(small, all_joints=False))
+    read = teaching_state.decode_state(teaching_state.encode_state(small, all_joints=False))
     assert read.positions_rad == (0.5, 0.25, 0.125) + (0.0,) * 9
     assert read.velocities_rad_s == (1.0, 2.0, 3.0) + (0.0,) * 9
-    whole = wire.decode_state(wire.encode_state(small, all_joints=True))
+    whole = teaching_state.decode_state(teaching_state.encode_state(small, all_joints=True))
     assert whole.positions_rad == small.positions_rad
 
 
@@ -573,13 +574,15 @@ def test_any_action_list_comes_back_as_it_was(actions: tuple[m.ActionEntry, ...]
 @relaxed
 @given(states(12))
 def test_any_state_of_twelve_joints_comes_back_as_it_was(state: m.RobotState) -> None:
-    assert wire.decode_state(wire.encode_state(state, all_joints=False)) == state
+    assert (
+        teaching_state.decode_state(teaching_state.encode_state(state, all_joints=False)) == state
+    )
 
 
 @relaxed
 @given(st.sampled_from([0, 1, 11, 12, 23, 29]).flatmap(states))
 def test_any_state_with_all_joints_comes_back_as_it_was(state: m.RobotState) -> None:
-    assert wire.decode_state(wire.encode_state(state, all_joints=True)) == state
+    assert teaching_state.decode_state(teaching_state.encode_state(state, all_joints=True)) == state
 
 
 @relaxed
@@ -621,7 +624,7 @@ def test_any_payload_raises_nothing_but_decode_error(command: int, payload: byte
     with contextlib.suppress(DecodeError):
         wire.decode_reply(command, payload)
     with contextlib.suppress(DecodeError):
-        wire.decode_state(payload)
+        teaching_state.decode_state(payload)
 
 
 @relaxed
@@ -910,7 +913,7 @@ def test_a_state_with_a_value_that_does_not_fit_is_a_bad_request(
     state: m.RobotState, all_joints: bool
 ) -> None:
     with pytest.raises(BadRequestError):
-        wire.encode_state(state, all_joints=all_joints)
+        teaching_state.encode_state(state, all_joints=all_joints)
 
 
 @pytest.mark.parametrize(
@@ -1090,7 +1093,7 @@ def test_a_reply_that_holds_what_it_may_not_is_refused(
 )
 def test_a_state_that_holds_what_it_may_not_is_refused(payload: bytes, words: str) -> None:
     with pytest.raises(PayloadError, match=words):
-        wire.decode_state(payload)
+        teaching_state.decode_state(payload)
 
 
 def test_a_reply_of_another_wire_cannot_be_said() -> None:

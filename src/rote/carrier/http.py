@@ -6,7 +6,7 @@ from contextlib import suppress
 from typing import Any, NamedTuple
 
 from rote.errors import LinkError, MissingExtraError, RemoteProtocolError
-from rote.wire.signalling import MAX_BODY
+from rote.wire.discovery import MAX_BODY
 
 _CHUNK = 16 * 1024
 _PATIENCE_S = 10.0

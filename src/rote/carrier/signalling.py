@@ -18,6 +18,7 @@ from rote.errors import (
 )
 from rote.paths import key_file
 from rote.text import Act, Text
+from rote.wire import sdp as wire_sdp
 from rote.wire import signalling as wire
 
 KEY_VARIABLE = "ROTE_KEY"
@@ -77,7 +78,7 @@ async def exchange(
     host: str, port: int | None, sdp: str, *, key: bytes | None, limit_s: float, own_wifi: bool
 ) -> str:
     """Return the robot's answer to the offer `sdp`, whatever its firmware."""
-    offer = wire.SdpOffer(sdp=sdp, id="" if own_wifi else wire.STATION_ID)
+    offer = wire_sdp.SdpOffer(sdp=sdp, id="" if own_wifi else wire_sdp.STATION_ID)
     ports = (wire.PORT, wire.LEGACY_PORT) if port is None else (port,)
     try:
         async with asyncio.timeout(limit_s):
@@ -88,14 +89,14 @@ async def exchange(
         raise StageTimeoutError(
             "signal", f"no robot answered at {host} within {limit_s:g} s", _SILENT
         ) from None
-    if isinstance(answer, wire.Busy):
+    if isinstance(answer, wire_sdp.Busy):
         raise BusyError("signal", f"the robot at {host} is talking to somebody else", _BUSY)
     return answer.sdp
 
 
 async def _first_that_listens(
-    host: str, ports: tuple[int, ...], offer: wire.SdpOffer, key: bytes | None
-) -> wire.SdpAnswer | wire.Busy:
+    host: str, ports: tuple[int, ...], offer: wire_sdp.SdpOffer, key: bytes | None
+) -> wire_sdp.SdpAnswer | wire_sdp.Busy:
     refused = []
     for port in ports:
         try:
@@ -112,15 +113,17 @@ async def _first_that_listens(
     raise StageTimeoutError("signal", f"no robot answered at {host} ({seen})", _ADDRESSES)
 
 
-async def _old_way(host: str, port: int, offer: wire.SdpOffer) -> wire.SdpAnswer | wire.Busy:
-    body = wire.encode_offer(offer)
+async def _old_way(
+    host: str, port: int, offer: wire_sdp.SdpOffer
+) -> wire_sdp.SdpAnswer | wire_sdp.Busy:
+    body = wire_sdp.encode_offer(offer)
     response = await post(host, port, wire.LEGACY_PATH, body, "application/json")
-    return wire.decode_answer(_good(response, wire.LEGACY_PATH))
+    return wire_sdp.decode_answer(_good(response, wire.LEGACY_PATH))
 
 
 async def _new_way(
-    host: str, port: int, offer: wire.SdpOffer, key: bytes | None
-) -> wire.SdpAnswer | wire.Busy:
+    host: str, port: int, offer: wire_sdp.SdpOffer, key: bytes | None
+) -> wire_sdp.SdpAnswer | wire_sdp.Busy:
     response = await post(host, port, wire.NOTICE_PATH, b"")
     notice = wire.open_notice(_good(response, wire.NOTICE_PATH), key)
     session_key = wire.make_session_key(secrets.token_bytes(wire.SESSION_KEY_ENTROPY))

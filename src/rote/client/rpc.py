@@ -27,7 +27,7 @@ from rote.session.events import Opened, PeerLost, Unanswered
 from rote.session.rpc import Event, Heard, RequestAnswered, RpcSession
 from rote.text import Act, Text
 from rote.wire import channel, rpc
-from rote.wire.codes import NO_STATUS
+from rote.wire.rpc import NO_STATUS
 
 TopicListener = Callable[[channel.TopicMessage], None]
 

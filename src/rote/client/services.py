@@ -27,7 +27,7 @@ from rote.session.recognition import Identity
 from rote.session.rpc import RpcSession
 from rote.text import Act, Text
 from rote.wire import channel, rpc
-from rote.wire.codes import NO_STATUS
+from rote.wire import faults as wire_faults
 from rote.wire.lowstate import (
     BMS_TOPIC,
     HAND_TOPIC,
@@ -39,6 +39,7 @@ from rote.wire.lowstate import (
     decode_lowstate,
     select,
 )
+from rote.wire.rpc import NO_STATUS
 
 KEEP_TEACHING_S = 1.0
 READ_BACK_S = 0.25
@@ -410,14 +411,14 @@ class ServicesClient:
     # ---- what the robot says of itself ----------------------------------------------------------
 
     def _hear(self, value: channel.Value) -> None:
-        if isinstance(value, channel.Faults):
+        if isinstance(value, wire_faults.Faults):
             self._note_faults(value)
 
-    def _note_faults(self, faults: channel.Faults) -> None:
-        if faults.change is channel.Change.ALL:
+    def _note_faults(self, faults: wire_faults.Faults) -> None:
+        if faults.change is wire_faults.Change.ALL:
             self._faults.clear()
         for fault in faults.faults:
-            if faults.change is channel.Change.REMOVED:
+            if faults.change is wire_faults.Change.REMOVED:
                 self._faults.pop((fault.source, fault.code), None)
             else:
                 self._faults[fault.source, fault.code] = fault.words

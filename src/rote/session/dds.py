@@ -5,8 +5,7 @@ silent: it publishes its joints hundreds of times a second, or answers when it i
 out as they are, for DDS packs them itself.
 """
 
-from rote.session.rpc import RpcSession
-from rote.session.rpc_rules import ChannelInput, ChannelState, ChannelTiming
+from rote.session.rpc import ChannelInput, ChannelState, ChannelTiming, RpcSession
 from rote.session.teaching import Role
 from rote.wire import channel, rpc
 

@@ -31,6 +31,7 @@ from rote.session.events import (
 from rote.session.pose_stream import PoseStream, Told
 from rote.session.replay_cache import REMEMBERED, Memory, is_older
 from rote.wire import teaching as wire
+from rote.wire import teaching_state
 from rote.wire.teaching import CommandId, Frame, MessageType
 
 
@@ -317,12 +318,12 @@ class TeachingSession:
 
     def _receive_as_client(self, frame: Frame, now: float) -> None:
         if frame.type == _STATE:
-            self._receive_state(wire.decode_state(frame.payload), now)
+            self._receive_state(teaching_state.decode_state(frame.payload), now)
         elif frame.type == _COMMAND:
             self._receive_reply(frame, now)
 
     def _receive_state(self, state: m.RobotState, now: float) -> None:
-        if state.time_us == 0 and state.mode == wire.UNKNOWN_MODE:
+        if state.time_us == 0 and state.mode == teaching_state.UNKNOWN_MODE:
             # A robot that follows the documents alone: they know neither its time nor its phase.
             self.clockless |= self._newest_us == 0
             if self.clockless:
@@ -400,7 +401,7 @@ class TeachingSession:
             TeachingSessionState.SUBSCRIBED,
             TeachingSessionState.READY,
         ):
-            payload = wire.encode_state(state, all_joints=self.all_joints)
+            payload = teaching_state.encode_state(state, all_joints=self.all_joints)
             self._send(MessageType.STATE, CommandId.NONE, payload)
 
     def _receive_as_robot(self, frame: Frame, crc: bytes, now: float) -> None:

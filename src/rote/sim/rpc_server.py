@@ -12,7 +12,7 @@ from rote.session.teaching import Role
 from rote.sim.behaviour import ARM_STATE_S
 from rote.sim.quirks import Missing, Refused
 from rote.sim.services import ServiceAnswer, Services
-from rote.wire import channel, rpc
+from rote.wire import channel, faults, rpc
 from rote.wire.faults import Change, Faults
 from rote.wire.lowstate import (
     BMS_TOPIC,
@@ -65,7 +65,7 @@ class RpcClientSession:
         self.session.open(self._loop.time(), challenge=challenge)
         self._waiting: dict[int, ServiceAnswer] = {}
         self._ticks = 0
-        self._told: dict[tuple[int, int], channel.Fault] = {}
+        self._told: dict[tuple[int, int], faults.Fault] = {}
         self._told_changes = -1
         self._next_at = self._loop.time() + self._tick_s
         self._timer: asyncio.TimerHandle | None = self._loop.call_at(self._next_at, self._tick)

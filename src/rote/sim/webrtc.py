@@ -10,6 +10,7 @@ from rote.carrier.webrtc import RobotEnd
 from rote.errors import BadRequestError, RoteError
 from rote.sim.rpc_server import RpcClientSession
 from rote.sim.services import Services
+from rote.wire import sdp as wire_sdp
 from rote.wire import signalling as wire
 from rote.wire.channel import SIMULATED
 
@@ -117,8 +118,10 @@ class WebRtcDoor:
     async def _answer_old(self, request: HttpRequest) -> HttpResponse:
         if request.path != wire.LEGACY_PATH:
             return HttpResponse(404)
-        offer = wire.decode_offer(request.body)
-        return HttpResponse(200, wire.encode_answer(await self._admit(offer)), "application/json")
+        offer = wire_sdp.decode_offer(request.body)
+        return HttpResponse(
+            200, wire_sdp.encode_answer(await self._admit(offer)), "application/json"
+        )
 
     async def _answer_new(self, request: HttpRequest) -> HttpResponse:
         if request.path == wire.NOTICE_PATH:
@@ -143,10 +146,10 @@ class WebRtcDoor:
 
     # ---- the client -----------------------------------------------------------------------------
 
-    async def _admit(self, offer: wire.SdpOffer) -> wire.SdpAnswer | wire.Busy:
+    async def _admit(self, offer: wire_sdp.SdpOffer) -> wire_sdp.SdpAnswer | wire_sdp.Busy:
         if self._guest is not None:
             self._services.world.note("a second client was told that the robot is busy")
-            return wire.Busy(id=offer.id)
+            return wire_sdp.Busy(id=offer.id)
         quirks = self._services.world.firmware.quirks
         end = self._guest = RobotEnd(
             strict=self._strict, disturber=self._disturber, message_size=quirks.message_size
@@ -158,7 +161,7 @@ class WebRtcDoor:
             await end.close()
             raise
         self._serving = asyncio.create_task(self._serve(end), name="simulated client")
-        return wire.SdpAnswer(sdp=sdp, id=offer.id)
+        return wire_sdp.SdpAnswer(sdp=sdp, id=offer.id)
 
     async def _serve(self, end: RobotEnd) -> None:
         """Serve one client until it is gone."""

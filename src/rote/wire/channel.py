@@ -28,14 +28,9 @@ from typing import Any
 
 from rote.errors import BadRequestError, DecodeError, PayloadError, TruncatedError
 from rote.wire import rpc
-from rote.wire.codes import NO_STATUS
-from rote.wire.faults import FAULTS as FAULTS
-from rote.wire.faults import SOURCES as SOURCES
-from rote.wire.faults import Change as Change
-from rote.wire.faults import Fault as Fault
-from rote.wire.faults import Faults as Faults
+from rote.wire.faults import Change, Fault, Faults
 from rote.wire.lenient import seen, whole
-from rote.wire.rpc import RpcRequest, RpcResponse, read
+from rote.wire.rpc import NO_STATUS, RpcRequest, RpcResponse, read
 
 MAX_MESSAGE = 8 * 2**20
 """Characters or bytes in one message; a real one has a few thousand."""

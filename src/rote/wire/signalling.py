@@ -34,17 +34,16 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 from rote.errors import BadRequestError, MissingExtraError
-from rote.wire.discovery import MAX_BODY as MAX_BODY
-from rote.wire.discovery import DocumentError as DocumentError
-from rote.wire.discovery import bounded, json_body, json_object, text_field
-from rote.wire.sdp import STATION_ID as STATION_ID
-from rote.wire.sdp import Busy as Busy
-from rote.wire.sdp import SdpAnswer as SdpAnswer
-from rote.wire.sdp import SdpOffer as SdpOffer
-from rote.wire.sdp import decode_answer as decode_answer
-from rote.wire.sdp import decode_offer as decode_offer
-from rote.wire.sdp import encode_answer as encode_answer
-from rote.wire.sdp import encode_offer as encode_offer
+from rote.wire.discovery import MAX_BODY, DocumentError, bounded, json_body, json_object, text_field
+from rote.wire.sdp import (
+    Busy,
+    SdpAnswer,
+    SdpOffer,
+    decode_answer,
+    decode_offer,
+    encode_answer,
+    encode_offer,
+)
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric import rsa

@@ -29,10 +29,7 @@ from typing import NamedTuple
 
 from rote import messages as m
 from rote.errors import BadRequestError, ChecksumError, DecodeError, PayloadError, TruncatedError
-from rote.wire.teaching_state import FULL_STATE, finite
-from rote.wire.teaching_state import UNKNOWN_MODE as UNKNOWN_MODE
-from rote.wire.teaching_state import decode_state as decode_state
-from rote.wire.teaching_state import encode_state as encode_state
+from rote.wire.teaching_state import FULL_STATE, decode_state, encode_state, finite
 
 HEADER_SIZE = 15
 OVERHEAD = HEADER_SIZE + 4

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from rote.capture.judge.timeline import TimelineEntry, iso
 from rote.errors import DecodeError
 from rote.wire import channel, rpc
+from rote.wire import faults as wire_faults
 from rote.wire.rpc import ArmApi, ArmState, RpcRequest, RpcResponse, SportApi
 
 MAX_OPEN = 4096
@@ -79,7 +80,7 @@ class FaultNote(NamedTuple):
 
     time_ns: int
     present: bool
-    fault: channel.Fault
+    fault: wire_faults.Fault
 
 
 def from_robot(value: channel.Value) -> bool | None:
@@ -153,7 +154,7 @@ class Dialogue:
             self._validate(time_ns, value)
         elif isinstance(value, channel.TopicMessage) and value.topic == rpc.ARM_STATE_TOPIC:
             self._state(time_ns, value.data)
-        elif isinstance(value, channel.Faults):
+        elif isinstance(value, wire_faults.Faults):
             self._fault(time_ns, value)
 
     def timeline(self) -> list[TimelineEntry]:
@@ -264,15 +265,15 @@ class Dialogue:
     def _activity(self) -> rpc.RpcActivity:
         return self.states[-1].state.activity if self.states else rpc.RpcActivity.IDLE
 
-    def _fault(self, time_ns: int, said: channel.Faults) -> None:
+    def _fault(self, time_ns: int, said: wire_faults.Faults) -> None:
         named = {(fault.source, fault.code): fault for fault in said.faults}
-        if said.change is channel.Change.REMOVED:
+        if said.change is wire_faults.Change.REMOVED:
             gone, come = named.keys() & self._present, set()
         else:
             come = named.keys() - self._present
-            gone = self._present - named.keys() if said.change is channel.Change.ALL else set()
+            gone = self._present - named.keys() if said.change is wire_faults.Change.ALL else set()
         for key in sorted(gone):
-            fault = named.get(key, channel.Fault(0, *key))
+            fault = named.get(key, wire_faults.Fault(0, *key))
             self.faults.append(FaultNote(time_ns, False, fault))
         for key in sorted(come):
             self.faults.append(FaultNote(time_ns, True, named[key]))

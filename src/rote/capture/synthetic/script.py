@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from rote import messages as m
-from rote.wire import channel, rpc, teaching
+from rote.wire import channel, faults, rpc, teaching, teaching_state
 from rote.wire.a1 import codec as a1
 from rote.wire.a1 import values as a1_values
 from rote.wire.rpc import ArmState, Call, RpcResponse, RpcTaughtAction
@@ -54,7 +54,7 @@ def _greetings() -> Iterator[ScriptLine]:
     yield ScriptLine(0.01, False, channel.Validation(challenge))
     yield ScriptLine(0.03, True, channel.Validation(channel.answer_to(challenge)))
     yield ScriptLine(0.05, False, channel.Validation(channel.VALIDATION_OK))
-    yield ScriptLine(0.12, False, channel.Faults(channel.Change.ALL))
+    yield ScriptLine(0.12, False, faults.Faults(faults.Change.ALL))
     yield ScriptLine(0.2, True, channel.Subscription(rpc.ARM_STATE_TOPIC))
 
 
@@ -141,7 +141,7 @@ def _states(end_s: float) -> Iterator[ScriptFrame]:
             velocities_rad_s=(0.0,) * m.JOINT_COUNT,
             time_us=int(at * 1e6),
         )
-        payload = teaching.encode_state(state, all_joints=False)
+        payload = teaching_state.encode_state(state, all_joints=False)
         frame = teaching.Frame(0, number & 0xFFFF, payload, teaching.MessageType.STATE)
         yield ScriptFrame(at, False, teaching.encode(frame))
     for number in range(int(end_s / 4.5)):

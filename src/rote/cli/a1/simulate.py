@@ -8,7 +8,8 @@ from rote.errors import BadRequestError
 
 if TYPE_CHECKING:
     from rote.carrier.impair import Impairment
-    from rote.sim.a1.simulator import A1Simulator, A1World
+    from rote.sim.a1.simulator import A1Simulator
+    from rote.sim.a1.world import A1World
 
 
 class A1Wish(NamedTuple):
@@ -47,7 +48,7 @@ def _robot(wish: A1Wish) -> "A1World":
     """Make the robot, or say what cannot be."""
     from rote.sim.a1.faults import parse_a1_fault
     from rote.sim.a1.hands import parse_hand
-    from rote.sim.a1.simulator import A1World
+    from rote.sim.a1.world import A1World
     from rote.wire.a1.values import Dialect
 
     try:

@@ -22,7 +22,7 @@ from rote.session.events import PeerLost
 from rote.session.teaching import Role
 from rote.sim.a1.body import STEP_S
 from rote.sim.a1.faults import spoiled
-from rote.sim.a1.world import A1World as A1World
+from rote.sim.a1.world import A1World
 from rote.wire.a1.formats import BY_SIZE
 from rote.wire.a1.values import A1FrameKind, Dialect
 
