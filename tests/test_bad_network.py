@@ -34,7 +34,7 @@ async def cycle(wire: str, seed: int) -> None:
             assert (await robot.play("take 1")).completed
             await robot.stop()
         assert [entry.name for entry in one.world.store.entries()] == names
-        words = [notice.words for notice in one.world.notices]
+        words = [notice.message for notice in one.world.notices]
         assert words.count("saved 'take 0'") == 1
         assert words.count("playing 'take 1'") == 1
         assert not one.world.body.soft

@@ -787,7 +787,7 @@ def test_a_taken_name_and_a_full_store_are_refused_before_the_arms_get_soft(wire
                         raise AssertionError("the block must not be entered")
                 assert caught.value.code == code
                 assert caught.value.remedy
-            assert "arms are soft" not in " ".join(n.words for n in one.world.notices)
+            assert "arms are soft" not in " ".join(n.message for n in one.world.notices)
             assert len((await robot.actions()).taught) == 15
 
     tell(wire, story)

@@ -64,11 +64,11 @@ EXAMPLES: list[tuple[RoteError, dict[str, object]]] = [
     (StageError("DTLS", "no handshake", "Restart it."), {"stage": "DTLS", "seen": "no handshake"}),
     (StageTimeoutError("ICE", "no way", "Open the firewall."), {"stage": "ICE"}),
     (BusyError("signal", "it talks to the app", "Close the app."), {"stage": "signal"}),
-    (CautionError("unknown machine", "Name it."), {"code": 0, "words": "unknown machine"}),
+    (CautionError("unknown machine", "Name it."), {"code": 0, "message": "unknown machine"}),
     (CautionError("all places are taken", "Delete one.", 7411), {"code": 7411}),
     (NotBegunError("it did not move", "Look at it."), {"message": "it did not move"}),
     (NotSavedError("it is not listed", "Teach again."), {"message": "it is not listed"}),
-    (RefusedError(7404, "not standing", "Stand."), {"code": 7404, "words": "not standing"}),
+    (RefusedError(7404, "not standing", "Stand."), {"code": 7404, "message": "not standing"}),
     (
         UnsafeMotionError("left_elbow", 1.25, "9.1 rad/s"),
         {"joint": "left_elbow", "time_s": 1.25, "reason": "9.1 rad/s"},
@@ -264,7 +264,7 @@ def test_every_code_a_robot_answers_has_words_and_a_remedy_unless_it_is_ok(
     code: messages.Code,
 ) -> None:
     assert code in messages.WORDS
-    words, remedy = messages.words_for(code)
+    words, remedy = messages.explain(code)
     error = RefusedError(code, words, remedy)
     assert words in str(error)
     assert str(int(code)) in str(error)
@@ -272,7 +272,7 @@ def test_every_code_a_robot_answers_has_words_and_a_remedy_unless_it_is_ok(
 
 
 def test_an_unknown_code_still_has_words_and_a_remedy() -> None:
-    words, remedy = messages.words_for(4711)
+    words, remedy = messages.explain(4711)
     assert words
     assert remedy
     assert (words, remedy) not in messages.WORDS.values()

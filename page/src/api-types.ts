@@ -79,7 +79,7 @@ export interface Connection {
   wire: string | null;
   simulated: boolean;
   stage: string | null;
-  words: string;
+  message: string;
   remedy: string;
   texts: Texts;
 }
@@ -204,7 +204,7 @@ export interface FindingNow {
   limit: number | null;
   margin: number | null;
   unit: string;
-  words: string;
+  message: string;
   remedy: string;
   acts: Act[];
   texts: Texts;
@@ -292,10 +292,10 @@ export interface LinkPlace {
   at: [number, number, number];
 }
 
-/** A moment with words. */
+/** A moment with a label. */
 export interface MarkNow {
   time_s: number;
-  words: string;
+  label: string;
 }
 
 /** Exchange left and right. */
@@ -307,7 +307,7 @@ export interface MirrorStep {
 export interface ModeNow {
   id: number;
   name: string;
-  words: string;
+  label: string;
   balanced: boolean;
 }
 
@@ -464,7 +464,7 @@ export interface Stick {
 /** What a stop did. */
 export interface StopReport {
   stopped: "playing" | "teaching" | "holding" | "nothing";
-  words: string;
+  message: string;
 }
 
 /** Which tags to add to a take, and which to take away. */
@@ -543,7 +543,7 @@ export interface TextNow {
 
 /** What is said and what to do next, for a page that renders it in its own way. */
 export interface Texts {
-  words: TextNow;
+  message: TextNow;
   remedy: TextNow;
 }
 

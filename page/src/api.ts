@@ -2,7 +2,7 @@
 
 import type { Problem } from "./api-types";
 import { TEXTS } from "./texts";
-import { remedy, words } from "./wording";
+import { remedy, message } from "./wording";
 import type {
   Actions,
   Curves,
@@ -37,8 +37,8 @@ export const identity = { client: "" };
 async function problem(response: Response): Promise<ApiError> {
   try {
     const body = (await response.json()) as Partial<Problem>;
-    const said = { words: body.message ?? response.statusText, remedy: body.remedy ?? "", texts: body.texts ?? null };
-    return new ApiError(body.error ?? String(response.status), words(said), remedy(said));
+    const said = { message: body.message ?? response.statusText, remedy: body.remedy ?? "", texts: body.texts ?? null };
+    return new ApiError(body.error ?? String(response.status), message(said), remedy(said));
   } catch {
     if (response.status === 413) return new ApiError("too-large", TEXTS.errors.tooLarge, TEXTS.errors.tooLargeRemedy);
     return new ApiError(String(response.status), response.statusText || TEXTS.errors.network, "");

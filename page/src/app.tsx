@@ -59,7 +59,7 @@ function Nav() {
 function Choice<Value extends string>({
   label,
   values,
-  words,
+  labels,
   chosen,
   refused,
   why,
@@ -67,7 +67,7 @@ function Choice<Value extends string>({
 }: {
   label: string;
   values: readonly Value[];
-  words: Record<Value, string>;
+  labels: Record<Value, string>;
   chosen: Value;
   refused?: Value | null;
   why?: string;
@@ -85,7 +85,7 @@ function Choice<Value extends string>({
             disabled={value === refused}
             onClick={() => onChoose(value)}
           >
-            {words[value]}
+            {labels[value]}
           </button>
         ))}
       </div>
@@ -112,14 +112,14 @@ function Settings() {
           <Choice
             label={TEXTS.theme.label}
             values={THEMES}
-            words={TEXTS.theme}
+            labels={TEXTS.theme}
             chosen={theme.value}
             onChoose={(value) => (theme.value = value)}
           />
           <Choice
             label={TEXTS.quality.label}
             values={QUALITIES}
-            words={TEXTS.quality}
+            labels={TEXTS.quality}
             chosen={quality.value}
             refused={bare.value ? "high" : null}
             why={TEXTS.qualityRefused}
@@ -168,7 +168,7 @@ function Banner() {
       <div class="banner bad" role="alert" data-testid="lost">
         <Icon name="warn" />
         <p>
-          <strong>{sentence(words)}</strong> {sentence(said.words(there))} {sentence(said.remedy(there))}
+          <strong>{sentence(words)}</strong> {sentence(said.message(there))} {sentence(said.remedy(there))}
         </p>
       </div>
     );
@@ -177,7 +177,7 @@ function Banner() {
     const take = (): void => {
       question.value = {
         title: TEXTS.commander.question,
-        words: TEXTS.commander.words,
+        message: TEXTS.commander.message,
         confirm: TEXTS.commander.take,
         then: () => attempt(() => api.takeCommand()),
       };

@@ -29,12 +29,12 @@ const STOPPING_MS = 3000;
 
 let socket: WebSocket | null = null;
 let tries = 0;
-let answered: ((words: string) => void) | null = null;
+let answered: ((message: string) => void) | null = null;
 /** What we were told a stop did; everybody is told it as news too, and we know it already. */
 let known = "";
 
 /** What the last stop did; shown beside the button. */
-export const stopReport = signal<{ words: string; at: number; good: boolean } | null>(null);
+export const stopReport = signal<{ message: string; at: number; good: boolean } | null>(null);
 
 /** Whether a stop is under way, from its click to its effect. */
 export const stopping = signal(false);
@@ -83,12 +83,12 @@ function receive(message: Message): void {
       break;
     }
     case "stopped":
-      known = message.words;
-      answered?.(message.words || TEXTS.stop.fallback[message.stopped]);
+      known = message.message;
+      answered?.(message.message || TEXTS.stop.fallback[message.stopped]);
       answered = null;
       break;
     case "notice":
-      if (message.words !== known) say(message.words);
+      if (message.message !== known) say(message.message);
       known = "";
       break;
   }
@@ -112,12 +112,12 @@ async function ask(): Promise<string> {
       setTimeout(() => resolve(""), PATIENCE_MS);
     });
     socket.send('{"type":"stop"}');
-    const words = await heard;
+    const message = await heard;
     answered = null;
-    if (words) return words;
+    if (message) return message;
   }
-  const { stopped, words } = await api.stop();
-  return words || TEXTS.stop.fallback[stopped];
+  const { stopped, message } = await api.stop();
+  return message || TEXTS.stop.fallback[stopped];
 }
 
 /** Stop the robot, and say what that did. */
@@ -128,11 +128,11 @@ export async function stop(): Promise<void> {
   }
   stopping.value = true;
   setTimeout(() => (stopping.value = false), STOPPING_MS);
-  stopReport.value = { words: TEXTS.stop.sent, at: now(), good: true };
+  stopReport.value = { message: TEXTS.stop.sent, at: now(), good: true };
   try {
-    stopReport.value = { words: await ask(), at: now(), good: true };
+    stopReport.value = { message: await ask(), at: now(), good: true };
   } catch {
-    stopReport.value = { words: TEXTS.stop.failed, at: now(), good: false };
+    stopReport.value = { message: TEXTS.stop.failed, at: now(), good: false };
     notices.value = notices.value.slice(0, 0);
   }
 }

@@ -207,16 +207,16 @@ export const countdown = signal<number | null>(null);
 export interface Notice {
   id: number;
   tone: "good" | "bad" | "plain";
-  words: string;
+  message: string;
   remedy: string;
 }
 
 export const notices = signal<Notice[]>([]);
 let count = 0;
 
-export function say(words: string, tone: Notice["tone"] = "plain", remedy = ""): void {
+export function say(message: string, tone: Notice["tone"] = "plain", remedy = ""): void {
   count += 1;
-  const notice = { id: count, tone, words: sentence(words), remedy: sentence(remedy) };
+  const notice = { id: count, tone, message: sentence(message), remedy: sentence(remedy) };
   notices.value = [...notices.value.slice(-2), notice];
   setTimeout(() => dismiss(notice.id), tone === "bad" ? 10000 : 4000);
 }
@@ -243,7 +243,7 @@ export async function attempt(work: () => Promise<unknown>): Promise<boolean> {
 
 export interface Question {
   title: string;
-  words: string;
+  message: string;
   confirm: string;
   danger?: boolean;
   /** Where a text is asked for: its label and first value. */
@@ -265,18 +265,18 @@ export function playTake(
     try {
       await api.playTake(take, steps, version, speed.value, yes);
     } catch (error) {
-      const { title, words, confirm } = TEXTS.warned;
+      const { title, message, confirm } = TEXTS.warned;
       const ask = (more: { force?: boolean; mapped?: boolean }, said: string): void => {
         question.value = {
           title,
-          words: said,
+          message: said,
           confirm,
           danger: true,
           then: () => playTake(take, steps, version, { ...yes, ...more }),
         };
       };
       if (!(error instanceof ApiError)) throw error;
-      if (error.kind === "warned-motion") ask({ force: true }, sentence(words(error.message)));
+      if (error.kind === "warned-motion") ask({ force: true }, sentence(message(error.message)));
       else if (error.kind === "other-build") ask({ mapped: true }, sentence(error.message));
       else throw error;
     }

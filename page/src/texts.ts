@@ -129,7 +129,7 @@ export const TEXTS = {
   warned: {
     title: "Play it all the same?",
     /** A check's message, which names what it would be if it were played by force. */
-    words: (message: string) =>
+    message: (message: string) =>
       message.replace(/^unsafe motion: /, "A warning for ").replace(/^unsafe motion /, "A warning "),
     confirm: "Play it",
     unsafe: "The check calls it unsafe:",
@@ -140,7 +140,7 @@ export const TEXTS = {
     other: "Another browser commands. You watch, and may stop it at any time.",
     take: "Take over",
     question: "Take over the command?",
-    words: "The other browser can then only watch and stop.",
+    message: "The other browser can then only watch and stop.",
   },
 
   teach: {

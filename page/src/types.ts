@@ -34,4 +34,4 @@ export type Message =
   | { type: "state"; t: number; q: number[]; mode: number; phase: string; soft: boolean }
   | ({ type: "status" } & Status)
   | ({ type: "stopped" } & Stopped)
-  | { type: "notice"; words: string };
+  | { type: "notice"; message: string };

@@ -7,9 +7,9 @@ const DEGREES = 180 / Math.PI;
 const MAX_NAMES = 4;
 
 export interface Said {
-  words: string;
+  message: string;
   remedy: string;
-  texts?: { words: TextNow; remedy: TextNow } | null;
+  texts?: { message: TextNow; remedy: TextNow } | null;
 }
 
 /** Return a sentence of the server in the words of this page. */
@@ -21,8 +21,8 @@ export function worded(text: TextNow): string {
 }
 
 /** Return what is said; one that came without its facts stays as it came. */
-export function words(said: Said): string {
-  return said.texts ? worded(said.texts.words) : said.words;
+export function message(said: Said): string {
+  return said.texts ? worded(said.texts.message) : said.message;
 }
 
 /** Return what to do next. */
@@ -31,15 +31,15 @@ export function remedy(said: Said): string {
 }
 
 /** Return what is said without a long list of names, and that list; a short one stays where it is. */
-export function folded(said: Said): { words: string; names: string[] } {
-  for (const [name, fact] of Object.entries(said.texts?.words.facts ?? {})) {
+export function folded(said: Said): { message: string; names: string[] } {
+  for (const [name, fact] of Object.entries(said.texts?.message.facts ?? {})) {
     const names = fact.names ?? [];
     if (said.texts && names.length > MAX_NAMES) {
-      const template = said.texts.words.template.replace(new RegExp(`:? *\\{${name}\\}`), "");
-      return { words: worded({ ...said.texts.words, template }), names };
+      const template = said.texts.message.template.replace(new RegExp(`:? *\\{${name}\\}`), "");
+      return { message: worded({ ...said.texts.message, template }), names };
     }
   }
-  return { words: words(said), names: [] };
+  return { message: message(said), names: [] };
 }
 
 function shown(fact: FactNow): string {

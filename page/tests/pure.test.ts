@@ -158,10 +158,10 @@ describe("words and numbers", () => {
     expect(["x".repeat(32), "é".repeat(16)].map(badName)).toEqual([TEXTS.nameLong, TEXTS.nameLong]);
   });
   it("do not call a warning an unsafe motion", () => {
-    expect(TEXTS.warned.words("unsafe motion: left_elbow_joint at 1.00 s: fast")).toBe(
+    expect(TEXTS.warned.message("unsafe motion: left_elbow_joint at 1.00 s: fast")).toBe(
       "A warning for left_elbow_joint at 1.00 s: fast",
     );
-    expect(TEXTS.warned.words("unsafe motion at 1.00 s: near")).toBe("A warning at 1.00 s: near");
+    expect(TEXTS.warned.message("unsafe motion at 1.00 s: near")).toBe("A warning at 1.00 s: near");
   });
   it("find a name that is free", () => {
     expect(freeName("wave", [])).toBe("wave");

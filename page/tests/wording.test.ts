@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { TEXTS } from "../src/texts";
-import { folded, remedy, worded, words } from "../src/wording";
+import { folded, remedy, worded, message } from "../src/wording";
 
 const at = {
   template: "{joint} is at {value}, allowed {allowed}",
@@ -35,15 +35,15 @@ describe("sentences of the server", () => {
     expect(worded({ template: "a robot called {{b}}", facts: {} })).toBe("a robot called {b}");
   });
   it("stay as they came where they came without facts", () => {
-    expect(words({ words: "odd", remedy: "Mend it.", texts: null })).toBe("odd");
-    expect(remedy({ words: "odd", remedy: "Mend it." })).toBe("Mend it.");
+    expect(message({ message: "odd", remedy: "Mend it.", texts: null })).toBe("odd");
+    expect(remedy({ message: "odd", remedy: "Mend it." })).toBe("Mend it.");
   });
   it("part with a long list of names, and keep a short one", () => {
     const said = (names: string[]) => ({
-      words: "",
+      message: "",
       remedy: "",
       texts: {
-        words: {
+        message: {
           template: "the track leaves {several} alone: {names}",
           facts: { several: { text: "5 joints" }, names: { names } },
         },
@@ -51,9 +51,9 @@ describe("sentences of the server", () => {
       },
     });
     expect(folded(said(["a", "b", "c", "d", "e"]))).toEqual({
-      words: "the track leaves 5 joints alone",
+      message: "the track leaves 5 joints alone",
       names: ["a", "b", "c", "d", "e"],
     });
-    expect(folded(said(["a", "b"]))).toEqual({ words: "the track leaves 5 joints alone: a, b", names: [] });
+    expect(folded(said(["a", "b"]))).toEqual({ message: "the track leaves 5 joints alone: a, b", names: [] });
   });
 });

@@ -195,15 +195,15 @@ class RefusedError(RoteError):
     kind = "refused"
     exit_code = 4
 
-    def __init__(self, code: int, words: str, remedy: str = "") -> None:
-        super().__init__(code, words, remedy)
+    def __init__(self, code: int, message: str, remedy: str = "") -> None:
+        super().__init__(code, message, remedy)
         self.code = code
-        self.words = words
+        self.message = message
         self._remedy = remedy
         self._note_remedy()
 
     def __str__(self) -> str:
-        return f"the robot refused: {self.words} (code {self.code})"
+        return f"the robot refused: {self.message} (code {self.code})"
 
     @property
     def remedy(self) -> str:
@@ -216,13 +216,13 @@ class CautionError(RefusedError):
 
     kind = "caution"
 
-    def __init__(self, words: str, remedy: str = "", code: int = 0) -> None:
+    def __init__(self, message: str, remedy: str = "", code: int = 0) -> None:
         """`code` is what the robot would have answered, where that is known."""
-        super().__init__(code, words, remedy)
-        self.args = (words, remedy, code)
+        super().__init__(code, message, remedy)
+        self.args = (message, remedy, code)
 
     def __str__(self) -> str:
-        return f"rote refuses: {self.words}"
+        return f"rote refuses: {self.message}"
 
 
 class UnsafeMotionError(RoteError):
@@ -287,12 +287,12 @@ class OtherBuildError(RoteError):
         self._note_remedy()
 
     def __str__(self) -> str:
-        words = f"this motion was made on {self.made_on}, and the robot is {self.robot}"
+        message = f"this motion was made on {self.made_on}, and the robot is {self.robot}"
         if self.left_out:
-            words += f"; left out would be {', '.join(self.left_out)}"
+            message += f"; left out would be {', '.join(self.left_out)}"
         if self.missing:
-            words += f"; at rest would stay {', '.join(self.missing)}"
-        return words
+            message += f"; at rest would stay {', '.join(self.missing)}"
+        return message
 
     @property
     def remedy(self) -> str:

@@ -91,7 +91,7 @@ class Finding:
             "limit": self.limit,
             "margin": self.margin,
             "unit": self.unit,
-            "words": str(self.message),
+            "message": str(self.message),
             "remedy": str(self.remedy),
             "acts": list(self.remedy.acts) if isinstance(self.remedy, Text) else [],
         }

@@ -462,7 +462,7 @@ class RobotState:
         return self.phase is not Phase.NONE
 
 
-def words_for(code: int) -> tuple[str, str]:
+def explain(code: int) -> tuple[str, str]:
     """Return what a robot's code means and what to do about it."""
     return WORDS.get(code, ("for a reason it does not explain", "Look the code up in the docs."))
 

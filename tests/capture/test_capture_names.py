@@ -119,7 +119,7 @@ def test_a_port_alone_names_nothing(tmp_path: Path) -> None:
 def test_mdns_is_dns_to_its_group(tmp_path: Path) -> None:
     packets = [udp((PHONE[0], 40_000), ("224.0.0.251", 5353), question())]
     flow = look(tmp_path, *packets).document()["flows"][0]
-    assert (flow["name"], flow["words"]) == ("mDNS", ["robot.local"])
+    assert (flow["name"], flow["notes"]) == ("mDNS", ["robot.local"])
 
 
 def test_media_is_believed_only_if_its_numbers_go_on(tmp_path: Path) -> None:
@@ -167,7 +167,7 @@ def test_tls_and_http_are_named_and_signalling_is_said(tmp_path: Path) -> None:
 
 def test_text_from_the_network_cannot_act_on_a_terminal(tmp_path: Path) -> None:
     line = b"GET /\x1b[2Jx HTTP/1.1\r\n\r\n"
-    words = look(tmp_path, tcp(PHONE, ROBOT, line)).document()["flows"][0]["words"]
+    words = look(tmp_path, tcp(PHONE, ROBOT, line)).document()["flows"][0]["notes"]
     assert words == ["GET /?[2Jx HTTP/1.1"]
 
 

@@ -85,7 +85,7 @@ def test_dns_over_tcp_and_the_name_that_tls_asks_for_are_told(tmp_path: Path) ->
     secure = files.tcp((PHONE[0], 5556), (ROBOT[0], 443), tls(hello(b"cloud.example.org")))
     found = document(tmp_path / "a.pcap", [asked, secure])
     assert found["kinds"] == {"DNS": 1, "TLS": 1}
-    assert [flow["words"] for flow in found["flows"]] == [
+    assert [flow["notes"] for flow in found["flows"]] == [
         ["robot.example.org"],
         ["server name cloud.example.org"],
     ]

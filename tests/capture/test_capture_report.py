@@ -104,7 +104,7 @@ def test_the_short_records_are_named_acknowledgements(phone: Path) -> None:
     assert dtls["cipher"]["name"] == "ChaCha20-Poly1305"
     assert not dtls["cipher"]["known"]
     assert dtls["sizes"][0]["record_bytes"] == 57
-    assert "acknowledgement (SACK), under ChaCha20-Poly1305" in dtls["sizes"][0]["words"]
+    assert "acknowledgement (SACK), under ChaCha20-Poly1305" in dtls["sizes"][0]["meaning"]
 
 
 def test_gaps_repeats_and_late_records_are_counted(tmp_path: Path) -> None:

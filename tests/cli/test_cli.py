@@ -162,7 +162,7 @@ def test_stop_says_what_it_stopped(sim: Sim, capsys: pytest.CaptureFixture[str])
     try:
         assert sim.process.stdout is not None
         for line in sim.process.stdout:
-            if json.loads(line)["words"].startswith("playing"):
+            if json.loads(line)["message"].startswith("playing"):
                 break
         assert ask(capsys, "stop", "--robot", sim.url)[1].startswith("Stopped the playback")
     finally:
@@ -305,7 +305,7 @@ def test_a_simulator_process_serves_other_processes(
     assert ask(capsys, "play", "mine", *there)[0] == 0
     code, out, err = sim.end()
     assert (code, err) == (0, "")
-    words = [json.loads(line)["words"] for line in out.splitlines()]
+    words = [json.loads(line)["message"] for line in out.splitlines()]
     assert "saved 'mine'" in words
     again = Sim(store=tmp_path / "sim.sqlite")
     try:
@@ -322,7 +322,7 @@ def test_a_signal_stops_a_playback_softly(sim: Sim, number: int) -> None:
     try:
         assert sim.process.stdout is not None
         for line in sim.process.stdout:
-            if json.loads(line)["words"].startswith("playing"):
+            if json.loads(line)["message"].startswith("playing"):
                 break
         player.send_signal(number)
         out, err = player.communicate(timeout=10)
@@ -330,7 +330,7 @@ def test_a_signal_stops_a_playback_softly(sim: Sim, number: int) -> None:
         assert err == "Stopped softly: the arms return to rest.\n"
         assert "Played" not in out
         for line in sim.process.stdout:
-            if json.loads(line)["words"].startswith("stopped"):
+            if json.loads(line)["message"].startswith("stopped"):
                 break
     finally:
         player.kill()
@@ -347,7 +347,7 @@ def test_a_signal_while_teaching_leaves_the_arms_holding_and_saves_nothing(
     try:
         assert sim.process.stdout is not None
         for line in sim.process.stdout:
-            if json.loads(line)["words"] == "recording":
+            if json.loads(line)["message"] == "recording":
                 break
         teacher.send_signal(number)
         out, _ = teacher.communicate(timeout=10)

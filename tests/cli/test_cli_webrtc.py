@@ -35,7 +35,7 @@ class Robot:
         """End it; returns what it noticed."""
         self.process.send_signal(signal.SIGTERM)
         out, _ = self.process.communicate(timeout=10)
-        return [json.loads(line)["words"] for line in out.splitlines()]
+        return [json.loads(line)["message"] for line in out.splitlines()]
 
 
 @pytest.fixture(scope="module")

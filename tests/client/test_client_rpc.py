@@ -158,7 +158,7 @@ def test_a_refusal_is_raised_with_the_robots_code_in_words(code: int) -> None:
         with pytest.raises(RefusedError) as caught:
             await call
         assert caught.value.code == code
-        assert caught.value.words
+        assert caught.value.message
         await port.close()
 
     run(story())

@@ -23,7 +23,7 @@ async def run(what: str, host: str, *names: str) -> dict[str, object]:
                     await asyncio.sleep(1.0)
             taught = [action.name for action in (await robot.actions()).taught]
     except RoteError as error:
-        return {"event": "failed", "error": type(error).__name__, "words": str(error)}
+        return {"event": "failed", "error": type(error).__name__, "message": str(error)}
     return {"event": "done", "taught": taught}
 
 

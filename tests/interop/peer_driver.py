@@ -6,7 +6,7 @@
 The tour stops the preset soon, or with --patient waits for its end.
 
 PYTHONPATH says which release. The last line says how it ended: {"event": "done", ...} with all that
-was seen, or {"event": "failed", "error": ..., "words": ...} with the client's own error.
+was seen, or {"event": "failed", "error": ..., "message": ...} with the client's own error.
 """
 
 import argparse
@@ -123,7 +123,7 @@ async def run(wanted: argparse.Namespace, say: Callable[..., None]) -> None:
             seen = await tour(client, wanted)
         await client.disconnect()
     except (Exception, SystemExit) as error:  # older releases end the whole program
-        say(event="failed", error=type(error).__name__, words=str(error))
+        say(event="failed", error=type(error).__name__, message=str(error))
     else:
         say(event="done", **seen)
 

@@ -209,11 +209,11 @@ class Robot(Speaker):
 
     def did(self) -> list[str]:
         """Return what the robot noticed, from the first to what it does now."""
-        return [line["words"] for line in self.lines if line["event"] == "notice"]
+        return [line["message"] for line in self.lines if line["event"] == "notice"]
 
     def wait_until_it(self, words: str, within_s: float = PATIENCE_S) -> None:
         """Wait until it notices this."""
-        self.wait_for(lambda line: line.get("words") == words, within_s)
+        self.wait_for(lambda line: line.get("message") == words, within_s)
 
     # ---- its clients ----------------------------------------------------------------------------
 

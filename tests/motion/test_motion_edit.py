@@ -278,7 +278,7 @@ def test_a_reversed_track_begins_where_it_ended_and_marks_keep_their_pose() -> N
     back = edit.reverse(track)
     assert back.times_s.tolist() == [1.0, 3.0, 4.0]
     assert back.joints_rad[:, 0].tolist() == [0.3, 0.2, 0.1]
-    assert [mark.words for mark in edit.reverse(even()).marks] == ["quarter", "begin"]
+    assert [mark.label for mark in edit.reverse(even()).marks] == ["quarter", "begin"]
 
 
 # ---- in shape -----------------------------------------------------------------------------------

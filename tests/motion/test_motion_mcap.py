@@ -553,7 +553,7 @@ def test_joint_states_of_another_program_are_a_track(
     assert found.times_s.tolist() == [0.0, 1.0, 2.0]
     assert (found.names, found.source, found.history) == (NAMES, "file bag.mcap", ())
     said = summary(path)
-    assert (said.samples, said.duration_s, said.words.names) == (3, 2.0, NAMES)
+    assert (said.samples, said.duration_s, said.metadata.names) == (3, 2.0, NAMES)
 
 
 def test_of_several_topics_the_usual_one_is_taken(tmp_path: Path) -> None:

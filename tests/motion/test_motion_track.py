@@ -127,7 +127,7 @@ def test_a_mark_that_is_at_no_time_is_refused_by_its_words(bad: float) -> None:
 def test_a_mark_cannot_be_changed() -> None:
     mark = Mark(1.0, "clap")
     with pytest.raises(FrozenInstanceError):
-        mark.words = "bow"  # type: ignore[misc]  # that is the point of the test
+        mark.label = "bow"  # type: ignore[misc]  # that is the point of the test
 
 
 def test_an_edited_track_has_one_line_more_and_leaves_the_first_alone() -> None:

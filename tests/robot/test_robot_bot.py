@@ -32,7 +32,7 @@ def test_walk_2_m_turn_90_degrees_walk_1_m_ends_where_it_should() -> None:
             assert len(bot) == 3
             report = await bot.execute()
             assert report.completed
-            assert [done.words for done in report.done][1:] == [
+            assert [done.label for done in report.done][1:] == [
                 "a turn of 90 degrees",
                 "a walk of 1.00 m",
             ]
@@ -152,7 +152,7 @@ def test_words_say_whereto() -> None:
         async with pair() as robot:
             bot = Bot(robot.robot).walk(-0.05).walk(0.0, -0.05).walk(0.04, 0.03)
             report = await bot.pose(pitch_rad=math.radians(5), body_height_m=-0.02).execute()
-            assert [done.words for done in report.done] == [
+            assert [done.label for done in report.done] == [
                 "a walk of 0.05 m back",
                 "a walk of 0.05 m to the right",
                 "a walk of 0.04 m and 0.03 m to the left",
@@ -176,7 +176,7 @@ def test_a_stop_interrupts_everything_and_leaves_a_usable_robot(who: str) -> Non
             await (bot.stop() if who == "bot" else robot.robot.stop())
             report = await running
             assert not report.completed
-            assert [done.words for done in report.done] == ["a wait of 0.2 s"]
+            assert [done.label for done in report.done] == ["a wait of 0.2 s"]
             assert report.left == ("a walk of 2.00 m", "a turn of 57 degrees")
             await asyncio.sleep(0.6)
             assert where(robot)[0] < 0.6

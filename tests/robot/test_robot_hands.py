@@ -211,7 +211,7 @@ def test_a_hand_that_falls_silent_is_said_and_keeps_its_place_in_states_and_take
         assert set(seen[-1].velocities_rad_s[-14:]) == {0.0}
         assert take.track.names[-14:] == FINGERS
         assert take.track.duration_s > 1.5
-        words = [mark.words for mark in take.track.marks]
+        words = [mark.label for mark in take.track.marks]
         assert words == [f"the {side} hand stopped reporting here" for side in ("left", "right")]
         found = [finding.message for finding in await robot.preflight()]
         assert sum("hand has stopped reporting" in each for each in found) == 2
@@ -363,7 +363,7 @@ def test_a_hand_relaxes_by_itself_when_whoever_moved_it_is_gone_without_a_word()
             await asyncio.sleep(1.2)
             relaxed.append(door.fingers[0].relaxed)
             assert relaxed == [False, True]
-            assert any("relaxes" in notice.words for notice in door._world.notices)
+            assert any("relaxes" in notice.message for notice in door._world.notices)
 
     virtual.run(run())
 

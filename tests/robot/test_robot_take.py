@@ -112,7 +112,7 @@ def test_a_pause_is_left_out_of_the_take_of_its_file_and_of_what_is_shown(
         assert track.longest_gap_s < 0.1
         assert np.allclose(kept.joints_rad, track.joints_rad)
         assert np.allclose(kept.times_s, track.times_s, atol=1e-6)
-        assert [mark.words for mark in kept.marks] == ["paused here"]
+        assert [mark.label for mark in kept.marks] == ["paused here"]
         # The robot's own action has no hole either, and no way from one pose to the next.
         assert stored.duration_s == pytest.approx(2.5, abs=0.6)
 

@@ -95,7 +95,7 @@ def test_a_disk_that_takes_nothing_is_told_before_the_arms_get_soft(tmp_path: Pa
             with pytest.raises(BadRequestError, match="cannot be written"):
                 await wave(robot, Library(blocked))
             assert not one.world.body.soft
-            assert "arms are soft" not in " ".join(n.words for n in one.world.notices)
+            assert "arms are soft" not in " ".join(n.message for n in one.world.notices)
 
     virtual.run(run())
 

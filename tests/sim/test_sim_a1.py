@@ -185,7 +185,7 @@ def test_a_silent_low_level_client_leaves_braking_motors_and_later_a_free_robot(
                 await caller.speak(0.4, STANDING)
                 height = robot.world.body.height_m
                 await asyncio.sleep(0.025)
-                assert not any("brake" in notice.words for notice in robot.world.notices)
+                assert not any("brake" in notice.message for notice in robot.world.notices)
                 await asyncio.sleep(0.6)
                 assert robot.world.body.height_m < height - 0.05
                 assert robot.clients == 1
@@ -204,7 +204,7 @@ def test_a_second_client_at_the_same_level_keeps_the_motors_driven() -> None:
                 await first.speak(1.5)
                 assert robot.clients == 1
             assert robot.world.driver is Level.LOW
-            assert not any("brake" in notice.words for notice in robot.world.notices)
+            assert not any("brake" in notice.message for notice in robot.world.notices)
             assert robot.world.body.height_m > 0.25
 
     run(work())

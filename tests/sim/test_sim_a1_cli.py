@@ -58,7 +58,7 @@ def test_another_process_walks_it_reads_what_it_notes_and_ends_it(
         state = wire.decode(client.recv(2048)).value
     assert isinstance(state, HighState)
     assert state.bms is not None
-    assert line_of(go1)["words"] == "the high level drives the robot"
+    assert line_of(go1)["message"] == "the high level drives the robot"
     os.kill(go1.pid, signal.SIGINT)
     _, errors = go1.communicate(timeout=20)
     assert (go1.returncode, errors) == (0, "")
@@ -81,7 +81,7 @@ def test_it_prints_where_to_connect_to_and_what_happens_until_it_is_to_end(
     if as_json:
         ready, notice = map(json.loads, shown)
         assert ready["urls"][0] == ready["url"]
-        assert notice["words"] == "the battery is low"
+        assert notice["message"] == "the battery is low"
         return
     assert "an A1, dialect 3.2, listens" in shown[0]
     assert "high  a1://127.0.0.1:" in shown[1]

@@ -229,7 +229,7 @@ def test_a_mode_the_robot_does_not_know_is_noted_once_and_changes_nothing() -> N
     assert not world.obey(ScaledHighCmd(mode=5))
     assert not world.obey(ScaledHighCmd(mode=5))
     assert (world.walker.wish, world.ignored) == (before, 2)
-    assert sum("mode 5" in notice.words for notice in world.notices) == 1
+    assert sum("mode 5" in notice.message for notice in world.notices) == 1
 
 
 def test_shares_of_the_older_dialect_are_cut_to_one() -> None:
@@ -351,7 +351,7 @@ def test_the_remote_is_in_every_state_and_its_stop_goes_before_all_commands() ->
     assert world.obey(HighCmd(mode=8))
     world.advance(2.0)
     assert world.body.height_m > 0.25
-    assert sum("remote" in notice.words for notice in world.notices) == 1
+    assert sum("remote" in notice.message for notice in world.notices) == 1
 
 
 def test_a_robot_that_nobody_drives_comes_to_rest_and_wakes_when_somebody_does() -> None:
@@ -432,7 +432,7 @@ def test_a_hot_motor_tells_it_gives_no_torque_and_cools() -> None:
     world.obey(DAMPED)
     world.advance(0.2)
     assert measured(world).motors[4].mode == 10
-    assert any("motor 4 is too hot" in notice.words for notice in world.notices)
+    assert any("motor 4 is too hot" in notice.message for notice in world.notices)
 
 
 def test_a_battery_runs_low_on_request_and_else_slowly() -> None:

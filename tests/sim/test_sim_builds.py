@@ -99,7 +99,7 @@ def store() -> Iterator[Store]:
 
 def tell(world: World, command: m.Command) -> None:
     reply = world.obey(WHO, command)
-    assert reply == m.Status(), [notice.words for notice in world.notices][-3:]
+    assert reply == m.Status(), [notice.message for notice in world.notices][-3:]
 
 
 def taught(world: World, name: str = "mine", script: str = "wave") -> list[Array]:
@@ -213,7 +213,7 @@ def test_a_robot_without_a_stream_refuses_one_and_says_why(store: Store) -> None
     mute = replace(TRIPOD_BUILD, streamed=(), stream=None, no_stream="nobody has tried it")
     world = World(store, build=mute)
     assert world.obey(WHO, m.BeginStream()) == m.Status(Code.UNKNOWN_COMMAND)
-    assert "nobody has tried it" in world.notices[-1].words
+    assert "nobody has tried it" in world.notices[-1].message
 
 
 def test_a_state_has_the_joints_at_their_slots_and_zeros_elsewhere(
@@ -365,7 +365,7 @@ def test_an_action_of_a_whole_g1_is_played_by_a_smaller_one_with_a_word_of_warni
     taught(World(store), "drum", "drum")
     small = World(store, build=G1_23)
     tell(small, m.PlayAction(action=1))
-    words = " ".join(notice.words for notice in small.notices)
+    words = " ".join(notice.message for notice in small.notices)
     assert "'drum' was taught on a robot with other joints" in words
     assert "left_wrist_pitch_joint" in words
     elbow = G1_23.names.index("right_elbow_joint")
@@ -380,8 +380,8 @@ def test_an_action_that_does_not_say_what_a_taught_joint_does_is_refused(store: 
     taught(World(store, build=G1_23))
     world = World(store)
     assert world.obey(WHO, m.PlayAction(action=1)) == m.Status(Code.UNSAFE)
-    assert "left_wrist_pitch_joint" in world.notices[-1].words
-    assert "a robot that does not have it" in world.notices[-1].words
+    assert "left_wrist_pitch_joint" in world.notices[-1].message
+    assert "a robot that does not have it" in world.notices[-1].message
 
 
 def test_keyframes_find_their_joint_on_another_build(store: Store) -> None:

@@ -95,7 +95,7 @@ class Someone:
             await asyncio.sleep(0.01)
 
     def noted(self, words: str) -> int:
-        return sum(words in notice.words for notice in self.world.notices)
+        return sum(words in notice.message for notice in self.world.notices)
 
 
 @asynccontextmanager

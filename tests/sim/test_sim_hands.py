@@ -62,7 +62,7 @@ def test_what_a_hand_teaches_is_fit_to_play_and_only_clapping_hands_meet(
 
 def test_there_is_a_wave_a_bow_a_clap_and_a_drum_roll() -> None:
     assert EVERY == ["bow", "clap", "drum", "wave"]
-    assert all(script.words for script in SCRIPTS.values())
+    assert all(script.description for script in SCRIPTS.values())
 
 
 @pytest.mark.parametrize("seconds", DURATIONS_S)

@@ -47,7 +47,7 @@ def test_a_low_battery_is_a_fault_and_stays_low() -> None:
     assert health.battery_percent < RESERVE_PERCENT
     (fault,) = health.faults
     assert (fault.unix_s, fault.source, fault.code) == (1060, *LOW_BATTERY)
-    assert "low battery" in health.words[0]
+    assert "low battery" in health.messages[0]
 
 
 def test_motors_warm_with_their_torque_and_cool_without() -> None:
@@ -73,7 +73,7 @@ def test_a_hot_motor_is_a_fault_until_it_has_cooled() -> None:
     health.hot_motor(16)
     health.add_fault(100, 1)
     assert sources(health) == [3016, 100]
-    assert "motor 16: winding overheating" in health.words[0]
+    assert "motor 16: winding overheating" in health.messages[0]
     run(health, 30)
     assert sources(health) == [3016, 100]
     assert health.temperatures_c[16] == health.temperatures_c.max() > TOO_HOT_C

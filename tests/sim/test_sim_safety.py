@@ -45,7 +45,7 @@ def stored(world: World, times_s: Array, poses: Array, name: str = "swing") -> N
 
 def played(world: World) -> tuple[m.Reply, str]:
     reply = world.obey("me", m.PlayAction(action=1))
-    return reply, "\n".join(notice.words for notice in world.notices)
+    return reply, "\n".join(notice.message for notice in world.notices)
 
 
 def test_a_calm_motion_is_played_and_nothing_is_said(world: World) -> None:

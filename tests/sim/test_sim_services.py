@@ -55,9 +55,9 @@ def test_a_motion_is_taught_listed_played_renamed_and_deleted(services: Services
     play = ask(services, rpc.play_taught("mine"))
     assert (play.code, play.delay_s) == (0, 0.33)
     services.world.advance(1.0)
-    assert doing(services).words == "playing (mine)"
+    assert doing(services).label == "playing (mine)"
     services.world.advance(8.0)
-    assert doing(services).words == "idle"
+    assert doing(services).label == "idle"
     assert ask(services, rpc.rename_taught("mine", "yours")).code == 0
     assert taught(services) == ["yours"]
     assert ask(services, rpc.delete_taught("yours")).code == 0
@@ -66,11 +66,11 @@ def test_a_motion_is_taught_listed_played_renamed_and_deleted(services: Services
 
 def test_the_arms_say_what_they_do(services: Services) -> None:
     ask(services, rpc.start_teaching("mine"))
-    assert doing(services).words == "recording (mine)"
+    assert doing(services).label == "recording (mine)"
     services.world.advance(0.5)
     assert ask(services, rpc.KEEP_TEACHING).code == 0
     ask(services, rpc.STOP_TEACHING)
-    assert doing(services).words == "releasing (release_arm)"
+    assert doing(services).label == "releasing (release_arm)"
 
 
 def test_what_was_taught_on_one_wire_plays_on_the_other(services: Services) -> None:
@@ -101,15 +101,15 @@ def test_a_preset_is_answered_when_it_is_over_and_shows_its_id(services: Service
     assert (answer.code, answer.after) == (0, 27)
     services.world.advance(4.0)
     assert not services.is_over(answer)
-    assert doing(services).words == "preset 27 (shake_hand)"
+    assert doing(services).label == "preset 27 (shake_hand)"
     assert ask(services, rpc.execute_preset(26)).code == 7400
     services.world.advance(0.3)
     assert services.is_over(answer)
     services.world.advance(1.0)
-    assert doing(services).words == "idle"
+    assert doing(services).label == "idle"
     release = ask(services, rpc.execute_preset(99))
     assert (release.code, release.after) == (0, 99)
-    assert doing(services).words == "releasing (release_arm)"
+    assert doing(services).label == "releasing (release_arm)"
     services.world.advance(4.0)
     assert not services.is_over(release)
     services.world.advance(0.2)
@@ -122,7 +122,7 @@ def test_a_preset_that_holds_is_answered_when_its_pose_is_reached(services: Serv
     assert not services.is_over(answer)
     services.world.advance(2.0)
     assert services.is_over(answer)
-    assert doing(services).words == "preset 15 (both_hands_up), holding"
+    assert doing(services).label == "preset 15 (both_hands_up), holding"
     assert ask(services, rpc.execute_preset(27)).code == 7401
     assert ask(services, rpc.start_teaching("mine")).code == 7401
     again = ask(services, rpc.execute_preset(15))
@@ -172,7 +172,7 @@ def test_stop_ends_what_plays(services: Services) -> None:
     ask(services, rpc.execute_preset(26))
     services.world.advance(1.0)
     assert ask(services, rpc.STOP_TAUGHT).code == 0
-    assert doing(services).words == "releasing (release_arm)"
+    assert doing(services).label == "releasing (release_arm)"
 
 
 @pytest.mark.parametrize(
@@ -251,7 +251,7 @@ def test_a_full_store_keeps_what_it_has_and_stop_still_answers_zero(services: Se
         teach(services, f"action {number}", 0.1)
     teach(services, "one more", 0.1)
     assert "one more" not in taught(services)
-    assert any("places" in notice.words for notice in services.world.notices)
+    assert any("places" in notice.message for notice in services.world.notices)
     teach(services, "action 0", 0.1)
     assert len(taught(services)) == m.MAX_ACTIONS
 
@@ -300,7 +300,7 @@ def test_a_pause_is_always_answered_zero_and_leaves_a_gap(services: Services) ->
     services.world.advance(1.0)
     assert ask(services, rpc.pause_teaching(paused=True)).code == 0
     services.world.advance(3.0)
-    assert doing(services).words == "recording (mine)"
+    assert doing(services).label == "recording (mine)"
     assert ask(services, rpc.pause_teaching(paused=False)).code == 0
     services.world.advance(1.0)
     ask(services, rpc.STOP_TEACHING)
@@ -313,7 +313,7 @@ def test_a_second_client_cannot_end_or_take_over_a_teaching(services: Services) 
     assert ask(services, rpc.start_teaching("yours"), "other").code == 7400
     assert ask(services, rpc.KEEP_TEACHING, "other").code == 7399
     assert ask(services, rpc.STOP_TEACHING, "other").code == 0
-    assert doing(services).words == "recording (mine)"
+    assert doing(services).label == "recording (mine)"
 
 
 @pytest.mark.parametrize(("fault", "code"), [((600, 0x8), 7406), ((3016, 0x10), 7407)])
@@ -447,7 +447,7 @@ def test_the_voice_speaks_plays_and_lights_up_and_remembers_its_volume(services:
     assert speak(services, 1003, app_name="show", stream_id="7").code == 0
     assert speak(services, 1004, app_name="show").code == 0
     assert speak(services, 1010, R=255, G=0, B=10).code == 0
-    said = [notice.words for notice in services.world.notices]
+    said = [notice.message for notice in services.world.notices]
     assert said == [
         "its volume is now 85 %",
         "it says 'hello'",

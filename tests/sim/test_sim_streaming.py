@@ -224,7 +224,7 @@ def test_an_unsafe_pose_ends_the_stream_softly_and_says_why(
     begin(world)
     follow(world, 1.0, pose(elbow_rad=0.5))
     assert ask(world, bad) == Code.UNSAFE
-    assert any("unsafe motion" in notice.words for notice in world.notices)
+    assert any("unsafe motion" in notice.message for notice in world.notices)
     rows = setpoints(world, 3.0)
     assert np.isfinite(rows).all()
     assert np.abs(np.diff(rows, axis=0)).max() / STEP_S < 1.5
@@ -253,7 +253,7 @@ def test_when_the_poses_cease_the_arms_go_home_by_themselves(world: World) -> No
     assert ask(world, pose(elbow_rad=0.0)) == Code.SUPERSEDED, "it has given up"
     world.advance(4.0)
     assert is_home(world)
-    assert any("no pose" in notice.words for notice in world.notices)
+    assert any("no pose" in notice.message for notice in world.notices)
 
 
 def test_who_begins_and_never_says_a_pose_does_not_keep_the_arms(world: World) -> None:

@@ -257,7 +257,7 @@ def test_only_the_newest_hundred_notices_are_kept(world: World) -> None:
     for _ in range(80):
         tell(world, m.EnterTeaching(), m.ExitTeaching())
     assert len(world.notices) == 100
-    assert world.notices[-1].words == "teaching ended: the arms hold"
+    assert world.notices[-1].message == "teaching ended: the arms hold"
 
 
 # ---- refused ------------------------------------------------------------------------------------
@@ -416,7 +416,7 @@ def test_an_unsafe_motion_is_refused_and_the_reason_noted(
 ) -> None:
     tell(world, saving("wild", keyframes=(keyframe,)))
     assert ask(world, m.PlayAction(action=1)) == Code.UNSAFE
-    assert "right_elbow_joint" in world.notices[-1].words
+    assert "right_elbow_joint" in world.notices[-1].message
     assert world.machine.activity is ArmActivity.IDLE
     world.advance(1.0)
     np.testing.assert_allclose(world.body.positions_rad, REST_RAD, atol=0.02)
@@ -476,7 +476,7 @@ def test_a_store_that_fails_is_told_apart_from_all_else(world: World) -> None:
     world.store.close()
     for command in (m.ListActions(), saving(keyframes=KEYS), m.PlayAction(action=1)):
         assert ask(world, command) == Code.STORE_FAILED
-    assert "closed" in world.notices[-1].words
+    assert "closed" in world.notices[-1].message
 
 
 def test_a_save_that_finds_the_disk_full_can_be_made_good_later(
@@ -534,7 +534,7 @@ def test_a_recording_ends_by_itself_after_three_minutes(world: World) -> None:
     advance_keeping(world, 0.5)
     assert (still_on, world.recording) == (True, False)
     assert world.state().arms_soft, "teaching goes on"
-    assert any("full" in notice.words for notice in world.notices)
+    assert any("full" in notice.message for notice in world.notices)
     tell(world, m.ExitTeaching(), saving(duration_ms=180_000))
     action = world.store.load(1)
     assert action is not None
@@ -850,7 +850,7 @@ def test_a_named_teaching_that_cannot_be_stored_is_noted(world: World) -> None:
     world.advance(0.5)
     world.store.close()
     tell(world, m.ExitTeaching())
-    assert "could not be saved" in world.notices[-2].words
+    assert "could not be saved" in world.notices[-2].message
     assert not world.state().arms_soft
 
 

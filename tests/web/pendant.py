@@ -80,7 +80,7 @@ class Browser:
         await self.until(lambda: any(words in told for told in self.notices()))
 
     def notices(self) -> list[str]:
-        return [message["words"] for message in self.heard if message["type"] == "notice"]
+        return [message["message"] for message in self.heard if message["type"] == "notice"]
 
     async def ask(self, method: str, path: str, **more: Any) -> httpx.Response:
         headers = {"X-Rote-Client": self.id} | more.pop("headers", {})

@@ -96,7 +96,7 @@ def test_its_legs_are_taught_into_the_library_played_and_stopped(tmp_path: Path)
             await page.status(lambda s: s["activity"]["fraction"] > 0.2)
             stopped = await page.post("/stop")
             assert stopped["stopped"] == "playing"
-            assert "legs" in stopped["words"]
+            assert "legs" in stopped["message"]
             await idle(page)
             assert server.library.load("paw").names == A1.names
             # Once more to its end: nothing of the stop is left.
@@ -117,7 +117,10 @@ def test_a_stop_while_its_legs_are_soft_brakes_them_and_keeps_what_was_recorded(
             assert page.latest["state"]["soft"]
             assert not is_damping(one.world.newest)
             stopped = await page.post("/stop")
-            assert (stopped["stopped"], "legs are braked" in stopped["words"]) == ("teaching", True)
+            assert (stopped["stopped"], "legs are braked" in stopped["message"]) == (
+                "teaching",
+                True,
+            )
             await idle(page)
             await page.notice("kept as the take 'cut off'")
             await asyncio.sleep(0.1)
@@ -175,7 +178,7 @@ def test_a_protection_that_trips_is_told_and_connecting_anew_goes_on(tmp_path: P
                 await robot.damp()
                 await asyncio.sleep(1.5)
                 (finding, *_) = hub.status(None)["findings"]
-                assert (finding["severity"], "damping" in finding["words"]) == ("error", True)
+                assert (finding["severity"], "damping" in finding["message"]) == ("error", True)
                 assert hub.status(None)["faults"]
                 await hub.connection.open(one.url)
                 await _connected(hub)
@@ -210,7 +213,7 @@ def test_one_that_stands_is_not_made_to_sink(tmp_path: Path) -> None:
         async with dog("stand") as one, pendant(tmp_path, one.url) as server:
             page = await server.browser()
             off = await page.status(lambda s: s["connection"]["state"] == "off", 60)
-            assert "would sink" in off["connection"]["words"]
+            assert "would sink" in off["connection"]["message"]
             assert off["connection"]["remedy"]
             assert "teach" in off["elsewhere"]
             assert not one.was_driven
@@ -249,7 +252,7 @@ def test_motors_come_back_after_a_loss_only_where_the_robot_does_not_stand(tmp_p
             await _told(hub, "lost")
             async with dog("stand", port) as risen:
                 await _told(hub, "off")
-                assert "stands" in hub.connection.report.words
+                assert "stands" in hub.connection.report.message
                 assert not risen.was_driven
         finally:
             await hub.close()

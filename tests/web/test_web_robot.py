@@ -47,7 +47,7 @@ def test_a_lost_robot_is_told_of_and_comes_back_by_itself(tmp_path: Path) -> Non
             await page.post("/play", name="wave", loop=True)
             await simulator.close()
             lost = await page.status(lambda s: s["connection"]["state"] == "lost")
-            assert lost["connection"]["words"]
+            assert lost["connection"]["message"]
             assert lost["connection"]["remedy"]
             assert lost["mode"] is None
             await page.notice("The robot is lost")
@@ -148,10 +148,10 @@ def test_a_robot_that_is_not_there_is_tried_again_and_a_wrong_wire_is_not(tmp_pa
         async with pendant(tmp_path, "udp://127.0.0.1:9") as server:
             page = await server.browser()
             lost = await page.status(lambda s: s["connection"]["state"] == "lost", 60)
-            assert "no robot answered" in lost["connection"]["words"]
+            assert "no robot answered" in lost["connection"]["message"]
         async with pendant(tmp_path, "sim://nobody") as server:
             page = await server.browser()
-            off = await page.status(lambda s: s["connection"]["words"].startswith("'sim"))
+            off = await page.status(lambda s: s["connection"]["message"].startswith("'sim"))
             assert off["connection"]["state"] == "off"
             assert off["connection"]["remedy"]
 

@@ -392,12 +392,12 @@ def test_a_probe_is_sent_back_as_it_came_and_nothing_else_is() -> None:
     ],
 )
 def test_a_fault_has_words(source: int, code: int, words: str) -> None:
-    assert Fault(1769616901, source, code).words == words
+    assert Fault(1769616901, source, code).message == words
 
 
 @given(st.integers(0, 2**63 - 1), st.integers(0, 2**63 - 1))
 def test_any_fault_has_words(source: int, code: int) -> None:
-    assert f"({source}/0x{code:x})" in Fault(0, source, code).words
+    assert f"({source}/0x{code:x})" in Fault(0, source, code).message
 
 
 def test_faults_come_and_go_one_by_one() -> None:

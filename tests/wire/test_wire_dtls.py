@@ -125,7 +125,7 @@ def test_a_record_of_dtls_1_3_that_cannot_be_one_is_refused(datagram: str) -> No
 
 
 def test_versions_and_suites_have_names() -> None:
-    assert [version.words for version in Version] == ["DTLS 1.0", "DTLS 1.2", "DTLS 1.3"]
+    assert [version.label for version in Version] == ["DTLS 1.0", "DTLS 1.2", "DTLS 1.3"]
     assert dtls.suite_of(0xC02B).name == "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256"
     assert dtls.suite_of(0xC030).prf == "sha384"
     assert (dtls.suite_of(0xC02B).overhead, dtls.suite_of(0xCCA9).overhead) == (24, 16)

@@ -532,7 +532,7 @@ def test_a_real_check_of_the_controller_is_read() -> None:
 def test_the_state_of_the_arms_has_a_meaning(text: str, activity: RpcActivity, words: str) -> None:
     state = rpc.decode_arm_state(text)
     assert state.activity is activity
-    assert state.words == words
+    assert state.label == words
     assert json.loads(rpc.encode_arm_state(state)) == json.loads(text)
 
 

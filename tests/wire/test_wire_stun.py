@@ -34,7 +34,7 @@ MESSAGES = st.builds(
 
 def test_a_check_of_the_standard_is_read_whole() -> None:
     message = stun.decode(REQUEST)
-    assert message.words == "binding request"
+    assert message.label == "binding request"
     assert message.username == "evtj:h6vY"
     assert message.priority == 0x6E0001FF
     assert message.controlling is False
@@ -94,9 +94,9 @@ def test_roles_and_errors_are_read() -> None:
     assert plain.error == (487, "Role")
     assert plain.priority is None
     assert plain._replace(attributes=((9, b"ab"), (0x24, b"a"))).error is None
-    assert plain.words == "binding error"
-    assert plain._replace(method=0xABC).words == "method 0xabc error"
-    assert plain._replace(method=Method.CREATE_PERMISSION).words == "create permission error"
+    assert plain.label == "binding error"
+    assert plain._replace(method=0xABC).label == "method 0xabc error"
+    assert plain._replace(method=Method.CREATE_PERMISSION).label == "create permission error"
 
 
 @pytest.mark.parametrize(

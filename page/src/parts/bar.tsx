@@ -48,16 +48,16 @@ function heading(): { title: string; note: string } {
 }
 
 /** The share done and the time gone, going on between the server's words. */
-function progress(): { share: number | null; words: string } {
+function progress(): { share: number | null; message: string } {
   const doing = activity.peek();
   if (link.peek() !== "open" || !doing || doing.kind === "idle" || (!doing.name && doing.phase === "return"))
-    return { share: 0, words: "" };
+    return { share: 0, message: "" };
   const since = Math.min(1.5, Math.max(0, now() - statusAt.peek()));
-  if (doing.kind === "teaching") return { share: null, words: seconds(doing.elapsed_s + since) };
-  if (!doing.duration_s) return { share: null, words: seconds(doing.elapsed_s + since) };
+  if (doing.kind === "teaching") return { share: null, message: seconds(doing.elapsed_s + since) };
+  if (!doing.duration_s) return { share: null, message: seconds(doing.elapsed_s + since) };
   const running = doing.phase === "playing";
   const share = Math.min(1, doing.fraction + (running ? since / doing.duration_s : 0));
-  return { share, words: `${seconds(share * doing.duration_s)} / ${seconds(doing.duration_s)}` };
+  return { share, message: `${seconds(share * doing.duration_s)} / ${seconds(doing.duration_s)}` };
 }
 
 function Progress() {
@@ -66,7 +66,7 @@ function Progress() {
   const track = useRef<HTMLDivElement>(null);
   useEffect(() => {
     const draw = (): void => {
-      const { share, words: text } = progress();
+      const { share, message: text } = progress();
       fill.current?.style.setProperty("transform", `scaleX(${share ?? 1})`);
       track.current?.classList.toggle("endless", share === null);
       track.current?.setAttribute("aria-valuenow", String(Math.round((share ?? 0) * 100)));
@@ -142,7 +142,7 @@ function Report() {
     <div class="stop-report" role="alert" data-testid="stop-report">
       {said && (
         <p class={said.good ? "said" : "said failed"}>
-          <strong>{sentence(said.words)}</strong> <span>{TEXTS.stop.noteLong}</span>
+          <strong>{sentence(said.message)}</strong> <span>{TEXTS.stop.noteLong}</span>
         </p>
       )}
     </div>

@@ -64,7 +64,7 @@ export function Dialog() {
       <dialog key={asked.title} open class="dialog" aria-labelledby="dialog-title">
         <form onSubmit={submit}>
           <h2 id="dialog-title">{asked.title}</h2>
-          {asked.words && <p>{asked.words}</p>}
+          {asked.message && <p>{asked.message}</p>}
           {asked.field && (
             <label class="field">
               <span>{asked.field.label}</span>
@@ -101,11 +101,11 @@ export function Notices() {
   const last = notices.value.at(-1);
   return (
     <div class="notices" role="status" aria-live="polite">
-      {(last ? [last] : []).map(({ id, tone, words, remedy }) => (
+      {(last ? [last] : []).map(({ id, tone, message, remedy }) => (
         <div key={id} class={`notice ${tone}`} data-testid="notice">
           <Icon name={tone === "bad" ? "warn" : tone === "good" ? "check" : "info"} />
           <div>
-            <p class="notice-words">{words}</p>
+            <p class="notice-words">{message}</p>
             {remedy && <p class="notice-remedy">{remedy}</p>}
           </div>
           <button class="icon-button small" aria-label={TEXTS.close} onClick={() => dismiss(id)}>

@@ -2,7 +2,7 @@
 
 import { sentence } from "../format";
 import type { Finding } from "../types";
-import { remedy, words } from "../wording";
+import { remedy, message } from "../wording";
 import { Icon } from "./icons";
 
 export function Findings({ findings, fine, limit = 8 }: { findings: Finding[]; fine: string; limit?: number }) {
@@ -16,10 +16,10 @@ export function Findings({ findings, fine, limit = 8 }: { findings: Finding[]; f
   return (
     <ul class="findings">
       {findings.slice(0, limit).map((finding) => (
-        <li key={finding.words} class={`finding ${finding.severity}`}>
+        <li key={finding.message} class={`finding ${finding.severity}`}>
           <Icon name={finding.severity === "note" ? "info" : "warn"} />
           <div>
-            <p>{sentence(words(finding))}</p>
+            <p>{sentence(message(finding))}</p>
             {finding.remedy && <p class="remedy">{sentence(remedy(finding))}</p>}
           </div>
         </li>

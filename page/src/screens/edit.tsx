@@ -62,7 +62,7 @@ function Choose() {
 }
 
 function MarkRow({ mark }: { mark: Finding }) {
-  const { words, names } = folded(mark);
+  const { message, names } = folded(mark);
   const show = (): void => {
     stopPreview();
     seek(mark.time_s ?? 0);
@@ -76,7 +76,7 @@ function MarkRow({ mark }: { mark: Finding }) {
       <Icon name={mark.severity === "note" ? "info" : "warn"} />
       <div>
         <p>
-          {sentence(words)}{" "}
+          {sentence(message)}{" "}
           {mark.time_s !== null && (
             <button class="link" onClick={show}>
               {T.at(seconds(mark.time_s))}
@@ -190,7 +190,7 @@ async function saveAs(name: string): Promise<void> {
   if (!takes.value.some((each) => each.name === name)) return save(name);
   question.value = {
     title: T.versionTitle(name),
-    words: T.versionWords,
+    message: T.versionWords,
     confirm: T.versionConfirm,
     then: () => attempt(() => save(name)),
   };
@@ -230,7 +230,7 @@ export function EditDock({ inert }: { inert: boolean }) {
   const ask = (): void => {
     question.value = {
       title: T.saveTitle,
-      words: "",
+      message: "",
       confirm: T.save,
       field: {
         label: TEXTS.library.newName,

@@ -50,7 +50,7 @@ async function send(files: Iterable<File>): Promise<void> {
 function renameAsk(old: string, rename: (name: string) => Promise<unknown>): void {
   question.value = {
     title: T.renameTitle,
-    words: "",
+    message: "",
     confirm: T.rename,
     field: { label: T.newName, value: old },
     then: async (name) => {
@@ -62,10 +62,10 @@ function renameAsk(old: string, rename: (name: string) => Promise<unknown>): voi
 }
 
 /** Ask, delete, and leave the focus on the list's title: what had it is gone, and beside it is Play. */
-function deleteAsk(name: string, words: string, title: string, remove: () => Promise<unknown>): void {
+function deleteAsk(name: string, message: string, title: string, remove: () => Promise<unknown>): void {
   question.value = {
     title: T.deleteQuestion(name),
-    words,
+    message,
     confirm: T.remove,
     danger: true,
     then: () =>
@@ -81,10 +81,10 @@ function deleteAsk(name: string, words: string, title: string, remove: () => Pro
 }
 
 /** A list with nothing in it, and the screen that changes that. */
-function Empty({ words, to, label }: { words: string; to: Screen; label: string }) {
+function Empty({ message, to, label }: { message: string; to: Screen; label: string }) {
   return (
     <div class="row wrap spread">
-      <p class="muted">{words}</p>
+      <p class="muted">{message}</p>
       <a class="button" href={`#/${to}`}>
         <Icon name={to} />
         {label}
@@ -124,8 +124,8 @@ function Taught({ wanted }: { wanted: (text: string) => boolean }) {
           ))}
         </div>
       )}
-      {connected.value && listed?.taught.length === 0 && <Empty words={T.noTaught} to="teach" label={T.teach} />}
-      {!connected.value && !listed && <Empty words={T.noRobot} to="robot" label={T.connect} />}
+      {connected.value && listed?.taught.length === 0 && <Empty message={T.noTaught} to="teach" label={T.teach} />}
+      {!connected.value && !listed && <Empty message={T.noRobot} to="robot" label={T.connect} />}
       {listed && listed.taught.length > 0 && shown.length === 0 && <p class="muted">{T.noMatch}</p>}
       <ul class="list">
         {shown.map(({ name, duration_s }) => (
@@ -354,7 +354,7 @@ function Takes({ wanted }: { wanted: (text: string) => boolean }) {
           }}
         />
       </div>
-      {takes.value.length === 0 && <Empty words={T.noTakes} to="teach" label={T.teach} />}
+      {takes.value.length === 0 && <Empty message={T.noTakes} to="teach" label={T.teach} />}
       {takes.value.length > 0 && shown.length === 0 && <p class="muted">{T.noMatch}</p>}
       <ul class="list">
         {shown.map((take) => (

@@ -36,7 +36,7 @@ export function askForMotors(): void {
   if (!url) return;
   question.value = {
     title: toMotorsQuestion,
-    words: toMotorsDanger,
+    message: toMotorsDanger,
     confirm: toMotorsConfirm,
     danger: true,
     then: () => attempt(() => api.connect(url, "", "teach")),
@@ -174,7 +174,7 @@ function Connection() {
             {sentence(status.value.title)}
           </p>
         )}
-        {there?.words && state !== "connected" && <p>{sentence(said.words(there))}</p>}
+        {there?.message && state !== "connected" && <p>{sentence(said.message(there))}</p>}
         {there?.stage && state !== "connected" && <Stages failed={there.stage} />}
         {there?.remedy && <p class="remedy">{sentence(said.remedy(there))}</p>}
         <Levels />
@@ -253,7 +253,7 @@ function Health() {
   const damp = (): void => {
     question.value = {
       title: words.dampQuestion,
-      words: words.dampWords,
+      message: words.dampWords,
       confirm: words.damp,
       danger: true,
       then: () => attempt(() => api.mode("damp")),

@@ -517,10 +517,10 @@ async function playResult(play: () => Promise<unknown>): Promise<void> {
   const { title, confirm, unsafe, more } = TEXTS.warned;
   const words = [
     first.severity === "error" ? unsafe : "",
-    sentence(said.words(first)),
+    sentence(said.message(first)),
     against.length > 1 ? more(against.length - 1) : "",
   ];
-  question.value = { title, words: words.filter(Boolean).join(" "), confirm, danger: true, then: play };
+  question.value = { title, message: words.filter(Boolean).join(" "), confirm, danger: true, then: play };
 }
 
 function Result({ taught, saved }: { taught: Taught; saved: string }) {

@@ -300,7 +300,7 @@ def _chosen(addresses: Sequence[str] | None) -> Sequence[InterfaceAddress]:
 
 
 def _no_interface(used: str, troubles: dict[InterfaceAddress, str]) -> LinkError:
-    why = "; ".join(f"{interface.name}: {words}" for interface, words in troubles.items())
+    why = "; ".join(f"{interface.name}: {message}" for interface, message in troubles.items())
     return LinkError(
         f"no network interface can be {used} ({why or 'there is none'})",
         "Join the robot's Wi-Fi or plug in its cable, and try again.",

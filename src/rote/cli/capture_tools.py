@@ -60,9 +60,9 @@ def _document(log: "AppLog") -> dict[str, object]:
         "messages": log.messages,
         "unknown": log.unknown,
         "pairs": [pair.document() for pair in log.pairs],
-        "states": [{"time": iso(at), "state": state.words} for at, state in log.states],
+        "states": [{"time": iso(at), "state": state.label} for at, state in log.states],
         "faults": [
-            {"time": iso(at), "present": present, "fault": fault.words}
+            {"time": iso(at), "present": present, "fault": fault.message}
             for at, present, fault in log.faults
         ],
         "timeline": [entry.document() for entry in log.timeline],
@@ -73,9 +73,9 @@ def _events(log: "AppLog") -> list[tuple[str, str]]:
     from rote.capture.judge.timeline import iso
 
     rows = [(pair.asked_ns, _asked(pair.name, pair.latency_s, pair.outcome)) for pair in log.pairs]
-    rows += [(at, f"the arms: {state.words}") for at, state in log.states]
+    rows += [(at, f"the arms: {state.label}") for at, state in log.states]
     rows += [
-        (at, f"{'a fault' if present else 'no longer'}: {fault.words}")
+        (at, f"{'a fault' if present else 'no longer'}: {fault.message}")
         for at, present, fault in log.faults
     ]
     return [(iso(at), event) for at, event in sorted(rows)]

@@ -97,19 +97,19 @@ class _Demo:
             await simulator.close()
             store.close()
 
-    def _say(self, title: str, *words: str | tuple[str, str]) -> None:
+    def _say(self, title: str, *parts: str | tuple[str, str]) -> None:
         from rote.cli.output import styled
 
         self._step += 1
         number = (f"{self._step}/{_STEPS}", "cyan")
-        self._screen.print(styled(number, " ", (f"{title:<8}", "bold"), " ", *words))
+        self._screen.print(styled(number, " ", (f"{title:<8}", "bold"), " ", *parts))
 
     async def _look(self, robot: "Robot") -> None:
         mode = await robot.mode()
         found = await robot.preflight()
         ready = "ready to teach" if not found else f"{len(found)} findings"
         listed = len((await robot.actions()).taught)
-        self._say("look", f"mode {mode.id}, {mode.words}; {listed} taught actions; {ready}")
+        self._say("look", f"mode {mode.id}, {mode.label}; {listed} taught actions; {ready}")
 
     async def _teach(self, robot: "Robot") -> "Take":
         from rote.cli import output

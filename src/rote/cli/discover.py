@@ -118,8 +118,8 @@ def _silence(search: "Search", seconds: float) -> NoAnswerError:
     from rote.carrier.discovery import REMEDY
 
     who = ", ".join(sorted(search.missing))
-    words = [f"no answer from {who or 'any robot'} in {seconds:g} s"]
-    words += [f"{interface.name}: {trouble}" for interface, trouble in search.troubles.items()]
+    reasons = [f"no answer from {who or 'any robot'} in {seconds:g} s"]
+    reasons += [f"{interface.name}: {trouble}" for interface, trouble in search.troubles.items()]
     if search.ignored:
-        words.append(f"{search.ignored} datagrams came that were no answers")
-    return NoAnswerError("; ".join(words), REMEDY if who else _NAME_IT + REMEDY)
+        reasons.append(f"{search.ignored} datagrams came that were no answers")
+    return NoAnswerError("; ".join(reasons), REMEDY if who else _NAME_IT + REMEDY)

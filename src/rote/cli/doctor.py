@@ -109,9 +109,9 @@ def _show(seen: "Examination", as_json: bool) -> None:
         print_json({"ok": seen.well, **seen.facts, "findings": findings})
         return
     for name, fact in seen.facts.items():
-        words = _WORDS.get(name, _plainly)(fact)
-        if words:
-            print(f"{name.partition('_')[0]:12} {words}")
+        message = _WORDS.get(name, _plainly)(fact)
+        if message:
+            print(f"{name.partition('_')[0]:12} {message}")
     for finding in seen.findings:
         print(f"{finding.severity.value:12} {worded(finding.message)}")
         if finding.remedy:

@@ -47,7 +47,7 @@ def info(source: Source, as_json: Json = False) -> None:
                     n: round(float(m), 6) for n, m in zip(track.names, moved, strict=True)
                 },
                 "jerk_rms_rad_s3": jerk,
-                "marks": [{"time_s": m.time_s, "words": m.words} for m in track.marks],
+                "marks": [{"time_s": m.time_s, "label": m.label} for m in track.marks],
                 "history": list(track.history),
             }
         )
@@ -60,7 +60,7 @@ def info(source: Source, as_json: Json = False) -> None:
     print(f"{track.variant}, {len(track.names)} joints; {track.source or 'from nowhere it says'}")
     print("most moved: " + ", ".join(f"{track.names[i]} {moved[i]:.2f} rad" for i in order))
     for mark in track.marks:
-        print(f"mark at {mark.time_s:.2f} s: {mark.words}")
+        print(f"mark at {mark.time_s:.2f} s: {mark.label}")
     for number, line in enumerate(track.history, start=1):
         print(f"{number:3}. {line}")
 

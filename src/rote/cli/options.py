@@ -98,7 +98,7 @@ class RobotChoice:
     keylog: Path | None = None
 
     @property
-    def words(self) -> str:
+    def arguments(self) -> str:
         """What to add to a command so that it reaches the same robot; the key stays unsaid."""
         if self.url == EMBEDDED or "ROTE_ROBOT" in os.environ:
             return ""
@@ -106,7 +106,7 @@ class RobotChoice:
 
 
 @asynccontextmanager
-async def reach(
+async def connect_to(
     target: RobotChoice, ability: str | None = None, *, quiet: bool = False
 ) -> "AsyncIterator[Robot]":
     """Connect to a robot that is wanted for an ability; a terminal shows that it is waiting.
@@ -141,11 +141,11 @@ def _tell_waiting(waiting: "Waiting | None") -> None:
 
     if waiting is None:
         return
-    words = {
+    events = {
         Waits.RELEASE: "the arms come to rest",
         Waits.LISTED: f"the robot lists {waiting.name!r}",
     }
-    told = f"Waiting until {words[waiting.why]}, {waiting.most_s:.0f} s at most."
+    told = f"Waiting until {events[waiting.why]}, {waiting.most_s:.0f} s at most."
     print(told, file=sys.stderr, flush=True)
 
 

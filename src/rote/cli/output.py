@@ -46,18 +46,18 @@ def styled(*parts: str | tuple[str, str]) -> Text:
 class Bar(Protocol):
     """A progress bar in use."""
 
-    def __call__(self, fraction: float, words: str) -> None:
+    def __call__(self, fraction: float, message: str) -> None:
         """Move it."""
 
 
 @contextmanager
-def waiting(words: str) -> Iterator[None]:
+def waiting(message: str) -> Iterator[None]:
     """Show on standard error that something takes its time; on a terminal only."""
     out = Console(stderr=True)
     if not out.is_terminal:
         yield
         return
-    with out.status(Text(words)):
+    with out.status(Text(message)):
         yield
 
 
@@ -65,7 +65,7 @@ def waiting(words: str) -> Iterator[None]:
 def bar(out: Console, title: str) -> Iterator[Bar]:
     """Show a progress bar while the block runs; on a terminal only."""
     if not out.is_terminal:
-        yield lambda fraction, words: None
+        yield lambda fraction, message: None
         return
     columns = (
         TextColumn("  {task.description}", markup=False),
@@ -73,10 +73,10 @@ def bar(out: Console, title: str) -> Iterator[Bar]:
         TextColumn("{task.fields[words]}", markup=False),
     )
     with Progress(*columns, console=out, transient=True) as progress:
-        task = progress.add_task(title, total=1.0, words="")
+        task = progress.add_task(title, total=1.0, message="")
 
-        def move(fraction: float, words: str) -> None:
-            progress.update(task, completed=fraction, words=words)
+        def move(fraction: float, message: str) -> None:
+            progress.update(task, completed=fraction, message=message)
 
         yield move
 
@@ -164,9 +164,9 @@ def modes(out: Console, current: int, known: Sequence[ModeFacts]) -> None:
     for column in ("", "id", "mode", "what it is", "remote"):
         table.add_column(column, justify="right" if column == "id" else "left")
     for facts in known:
-        words = f"{facts.words}{' (teach, play)' if facts.balanced else ''}"
+        message = f"{facts.label}{' (teach, play)' if facts.balanced else ''}"
         mark = styled((">" if facts.id == current else "", "bold green"))
-        table.add_row(mark, str(facts.id), facts.name, words, facts.buttons)
+        table.add_row(mark, str(facts.id), facts.name, message, facts.buttons)
     out.print(table)
     if current not in {facts.id for facts in known}:
         out.print(f"The robot is in mode {current}, which rote does not know.")

@@ -15,9 +15,9 @@ from rote.cli.options import (
     Keylog,
     RobotChoice,
     RobotUrl,
+    connect_to,
     need,
     print_json,
-    reach,
     run,
     stopping_softly,
 )
@@ -138,7 +138,7 @@ async def _stream(target: RobotChoice, track: "Track", how: _How, as_json: bool)
     from rote.cli import output
 
     screen = output.console(quiet=as_json)
-    async with reach(target, "stream", quiet=as_json) as robot:
+    async with connect_to(target, "stream", quiet=as_json) as robot:
         legs = output.limbs(robot.build) == "legs"
         async with stopping_softly(robot, _BRAKED if legs else _AT_REST, as_json):
             playing = await _begun(robot, track, how, as_json)
@@ -187,7 +187,7 @@ async def _perform(target: RobotChoice, name: str, as_json: bool) -> None:
     from rote.cli import output
 
     loop = asyncio.get_running_loop()
-    async with reach(target, quiet=as_json) as robot:
+    async with connect_to(target, quiet=as_json) as robot:
         began = loop.time()
         async with stopping_softly(robot, _AT_REST, as_json):
             with output.waiting(f"performing {name}"):
@@ -203,7 +203,7 @@ async def _play(target: RobotChoice, name: str, how: Mapping[str, object], as_js
     from rote.cli import output
 
     screen = output.console(quiet=as_json)
-    async with reach(target, quiet=as_json) as robot:
+    async with connect_to(target, quiet=as_json) as robot:
         playing = robot.play(name, **how)  # type: ignore[arg-type] # checked by play itself
         async with stopping_softly(robot, _AT_REST, as_json):
             await playing.started()
@@ -227,10 +227,10 @@ async def watch(screen: "Console", playing: "Playing") -> None:
     from rote.cli import output
     from rote.messages import Phase
 
-    words = {Phase.APPROACH: "going to the start", Phase.RETURN: "returning"}
+    labels = {Phase.APPROACH: "going to the start", Phase.RETURN: "returning"}
     with output.bar(screen, playing.name) as move:
         async for progress in playing:
-            doing = words.get(progress.phase, f"{progress.remaining_s:4.1f} s left")
+            doing = labels.get(progress.phase, f"{progress.remaining_s:4.1f} s left")
             if progress.round > 1:
                 doing = f"round {progress.round}, {doing}; Ctrl-C stops"
             move(progress.fraction, doing)

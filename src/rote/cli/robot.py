@@ -11,9 +11,9 @@ from rote.cli.options import (
     Name,
     RobotChoice,
     RobotUrl,
+    connect_to,
     need,
     print_json,
-    reach,
     run,
 )
 from rote.cli.wording import finding_json, worded
@@ -34,7 +34,7 @@ _KEEPS_NONE = "Its motions are on this computer: rote takes list."
 async def _status(target: RobotChoice, as_json: bool) -> None:
     from rote.cli import output
 
-    async with reach(target, "states") as robot:
+    async with connect_to(target, "states") as robot:
         mode = await robot.mode() if "mode" in robot.abilities else None
         found = await robot.preflight()
         actions = await robot.actions() if "list" in robot.abilities else None
@@ -68,7 +68,7 @@ async def _status(target: RobotChoice, as_json: bool) -> None:
         )
         return
     out = output.console()
-    told = "" if mode is None else f"  mode {mode.id}, {mode.name}: {mode.words}"
+    told = "" if mode is None else f"  mode {mode.id}, {mode.name}: {mode.label}"
     out.print(output.styled((target.url, "bold"), told))
     out.print(f"{build.title} ({build.name})")
     if build.hands:
@@ -98,7 +98,7 @@ async def _list(target: RobotChoice, as_json: bool) -> None:
     from rote.cli import output
 
     need(target, "list", "keep actions", _KEEPS_NONE)
-    async with reach(target) as robot:
+    async with connect_to(target) as robot:
         actions = await robot.actions()
     if as_json:
         print_json(
@@ -126,7 +126,7 @@ def rename(
 
 async def _rename(target: RobotChoice, names: tuple[str, str], as_json: bool) -> None:
     need(target, "list", "keep actions", _KEEPS_NONE)
-    async with reach(target) as robot:
+    async with connect_to(target) as robot:
         await robot.rename(*names)
     if as_json:
         print_json({"renamed": names[0], "to": names[1]})
@@ -154,7 +154,7 @@ async def _delete(target: RobotChoice, name: str, sure: bool, as_json: bool) -> 
         raise BadRequestError(
             "nobody can be asked whether to delete it", "Add --yes if you mean it."
         )
-    async with reach(target) as robot:
+    async with connect_to(target) as robot:
         robot.check_can_delete()
         action = (await robot.actions()).find(name)
         if action is not None and not sure:
@@ -238,7 +238,7 @@ async def _modes(at: RobotChoice, target: str | None, as_json: bool) -> None:
         raise BadRequestError(f"there is no mode {target!r} to go to", "Use stand or damp.")
     need(at, "mode", "change to a G1's modes", "Use: rote a1 stand, or rote a1 lie")
     out = output.console()
-    async with reach(at) as robot:
+    async with connect_to(at) as robot:
         if target is None:
             mode = await robot.mode()
         else:
@@ -251,4 +251,4 @@ async def _modes(at: RobotChoice, target: str | None, as_json: bool) -> None:
     if target is None:
         output.modes(out, mode.id, modes)
     else:
-        out.print(f"The robot is in mode {mode.id}, {mode.name}: {mode.words}.")
+        out.print(f"The robot is in mode {mode.id}, {mode.name}: {mode.label}.")

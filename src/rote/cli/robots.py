@@ -132,7 +132,7 @@ def _hand(hand: "Hand") -> str:
 def _modes(family: "Family") -> "Iterable[str]":
     for mode in family.modes.all:
         able = " (teach, play)" if mode.balanced else ""
-        yield f"Mode {mode.id}, {mode.name}: {mode.words}{able}."
+        yield f"Mode {mode.id}, {mode.name}: {mode.label}{able}."
 
 
 def _stream(build: "Build") -> str:

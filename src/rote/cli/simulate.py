@@ -471,9 +471,9 @@ async def show_notices(notices: "list[SimNotice]", as_json: bool) -> None:
     while not ended.is_set():
         for notice in notices:
             if as_json:
-                print_json({"event": "notice", "time_s": notice.time_s, "words": notice.words})
+                print_json({"event": "notice", "time_s": notice.time_s, "message": notice.message})
             else:
-                print(f"{notice.time_s:9.2f} s  {notice.words}", flush=True)
+                print(f"{notice.time_s:9.2f} s  {notice.message}", flush=True)
         notices.clear()
         try:
             await asyncio.wait_for(ended.wait(), 0.1)

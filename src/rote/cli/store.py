@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from rote.cli import takes
-from rote.cli.options import Json, Key, Keylog, RobotChoice, RobotUrl, print_json, reach, run
+from rote.cli.options import Json, Key, Keylog, RobotChoice, RobotUrl, connect_to, print_json, run
 from rote.client.wires import EMBEDDED
 from rote.messages import MAX_KEYFRAMES
 
@@ -35,7 +35,7 @@ async def _store(
     from rote.cli import output
 
     track = takes.motion(*motion, "Name the take: rote store {name} NAME --take")
-    async with reach(target) as robot:
+    async with connect_to(target) as robot:
         with output.waiting("searching keyframes"):
             stored = await robot.store_track(track, name, budget=budget)
     if as_json:

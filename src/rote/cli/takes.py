@@ -226,8 +226,8 @@ def _document(entry: "Entry") -> dict[str, object]:
     }
 
 
-def _tell(entry: "Entry", words: str, as_json: bool) -> None:
+def _tell(entry: "Entry", message: str, as_json: bool) -> None:
     if as_json:
         print_json(_document(entry))
     else:
-        print(words)
+        print(message)

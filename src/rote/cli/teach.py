@@ -19,9 +19,9 @@ from rote.cli.options import (
     Name,
     RobotChoice,
     RobotUrl,
+    connect_to,
     need,
     print_json,
-    reach,
     run,
     tell_stopped,
 )
@@ -109,7 +109,7 @@ async def _teach(wish: _TeachOptions) -> None:
     _check(wish)
     takes.rescue()
     screen = output.console(quiet=wish.as_json)
-    async with reach(wish.target, "teach", quiet=wish.as_json) as robot:
+    async with connect_to(wish.target, "teach", quiet=wish.as_json) as robot:
         # Everything that could refuse is asked before anybody is told to hold the robot.
         await robot.check_teachable(wish.name, overwrite=wish.overwrite, force=wish.force)
         output.findings(screen, await robot.preflight())
@@ -250,8 +250,8 @@ async def _until_enter(screen: "Console", take: "Take") -> None:
     try:
         with output.bar(screen, "recording") as move:
             while not pressed.done() and (spent := loop.time() - began) < most:
-                words = f"{spent:5.1f} s of at most {most:.0f}, {take.samples} samples"
-                move(spent / most, words)
+                message = f"{spent:5.1f} s of at most {most:.0f}, {take.samples} samples"
+                move(spent / most, message)
                 await asyncio.wait({pressed}, timeout=0.1)
     finally:
         pressed.cancel()
@@ -313,4 +313,4 @@ def _report(screen: "Console", wish: _TeachOptions, take: "Take", *, keeps: bool
         screen.print(f"Nothing is in {wish.out}: there is no take.", style="yellow")
     by_take = "" if keeps else " --take"
     called = f"{output.command(sys.argv[0])} play {shlex.quote(wish.name)}{by_take}"
-    screen.print(f"Play it: {called}{wish.target.words}", style="dim")
+    screen.print(f"Play it: {called}{wish.target.arguments}", style="dim")

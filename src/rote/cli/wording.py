@@ -46,7 +46,7 @@ def worded(text: str) -> str:
 
 def finding_json(finding: Finding) -> dict[str, Any]:
     """Return a finding as data, its sentences as the command line prints them."""
-    said = {"words": worded(finding.message), "remedy": worded(finding.remedy)}
+    said = {"message": worded(finding.message), "remedy": worded(finding.remedy)}
     return {**finding.as_json(), **said}
 
 

@@ -222,12 +222,12 @@ class DdsClient(ServicesClient):
             raise self._unobeyed()
         family = family_of(build)
         if family is None or not family.modes.balanced(state.mode):
-            raise RefusedError(Code.WRONG_STATE, *m.words_for(Code.WRONG_STATE))
+            raise RefusedError(Code.WRONG_STATE, *m.explain(Code.WRONG_STATE))
         if self._arms.holding:
-            raise RefusedError(Code.HOLDING, *m.words_for(Code.HOLDING))
+            raise RefusedError(Code.HOLDING, *m.explain(Code.HOLDING))
         busy = self._arms.activity is not rpc.RpcActivity.IDLE
         if busy or self._streamer.phase is not None:
-            raise RefusedError(Code.BUSY, *m.words_for(Code.BUSY))
+            raise RefusedError(Code.BUSY, *m.explain(Code.BUSY))
         following = tuple(self._obeying(side) for side in command.hands)
         # The newest state may be older than a hand that has just joined.
         body_rad = state.positions_rad[: len(build.bare.joints)]

@@ -161,8 +161,8 @@ class RpcConnection(Shell[rpc.RpcResponse]):
     ) -> rpc.RpcResponse:
         """Ask a service as `call` does, also before the robot counts as found again."""
         if len(call.parameter) > MAX_ASKED:
-            words = f"a request of {len(call.parameter)} characters; robots take {MAX_ASKED}"
-            raise BadRequestError(words, "Say it in fewer: is the name of an action so long?")
+            message = f"a request of {len(call.parameter)} characters; robots take {MAX_ASKED}"
+            raise BadRequestError(message, "Say it in fewer: is the name of an action so long?")
         problem = self._way.problem(call)
         if problem is not None:
             raise self._failure or problem

@@ -421,7 +421,7 @@ class ServicesClient:
             if faults.change is wire_faults.Change.REMOVED:
                 self._faults.pop((fault.source, fault.code), None)
             else:
-                self._faults[fault.source, fault.code] = fault.words
+                self._faults[fault.source, fault.code] = fault.message
 
     def _see_arms(self, message: channel.TopicMessage) -> None:
         said = message.data

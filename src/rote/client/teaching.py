@@ -155,7 +155,7 @@ class TeachingClient(Shell[m.Reply]):
         elif isinstance(event, Opened):
             self._has_opened()
         elif isinstance(event, OpenRefused):
-            self._fail(RefusedError(event.code, *m.words_for(event.code)))
+            self._fail(RefusedError(event.code, *m.explain(event.code)))
         elif isinstance(event, PeerLost):
             self._fail(self._lost(event.silence_s))
 

@@ -194,7 +194,7 @@ class ModeFacts:
 
     id: int
     name: str
-    words: str
+    label: str
     balanced: bool
     """The robot keeps its balance by itself, so it may be taught and played."""
     stiff: bool

@@ -184,9 +184,9 @@ class Mode(IntEnum):
     RUN_29 = 802
 
 
-def _mode(mode: Mode, words: str, balanced: bool, stiff: bool, buttons: str) -> ModeFacts:
+def _mode(mode: Mode, label: str, balanced: bool, stiff: bool, buttons: str) -> ModeFacts:
     name = mode.name.lower().replace("_", " ")
-    return ModeFacts(mode.value, name, words, balanced, stiff, buttons)
+    return ModeFacts(mode.value, name, label, balanced, stiff, buttons)
 
 
 MODES: dict[Mode, ModeFacts] = {

@@ -172,7 +172,7 @@ def average(takes: Sequence[Track]) -> Track:
         f"average of {len(takes)} takes, beginning from the {best + 1}. of them",
         times_s=mean.times_s,
         joints_rad=mean.joints_rad,
-        marks=tuple(Mark(time_s, mark.words) for time_s, mark in marks),
+        marks=tuple(Mark(time_s, mark.label) for time_s, mark in marks),
     )
 
 

@@ -388,7 +388,7 @@ def _check_bridge(names: tuple[str, ...], gaps_rad: Array, seconds: float) -> No
 
 def _retimed(marks: tuple[Mark, ...], origin_s: float, slope: float = 1.0) -> tuple[Mark, ...]:
     """Return the marks at `origin_s` plus `slope` times their times."""
-    return tuple(Mark(float(origin_s + slope * mark.time_s), mark.words) for mark in marks)
+    return tuple(Mark(float(origin_s + slope * mark.time_s), mark.label) for mark in marks)
 
 
 def _joined(a: Track, b: Track, shift_s: float) -> tuple[Mark, ...]:

@@ -38,7 +38,7 @@ _MAXCOVERAGE = 1  # of Pillow's ways to choose colours the one that keeps the pa
 class View(NamedTuple):
     """Where one looks from: what is to the right on the paper, and what is near."""
 
-    words: str
+    label: str
     right: Array
     near: Array
 
@@ -121,7 +121,7 @@ def drawn_frames(track: Track, *, count: int = 6) -> Any:
                   color=INK, fontsize=10)  # fmt: skip
     for view, up_m in views:
         axis.plot([margin_m, size[0]], [up_m, up_m], color=PALE, lw=1.0, zorder=1)
-        axis.text(margin_m / 2, up_m + height_m / 2, view.words, rotation=90, ha="center",
+        axis.text(margin_m / 2, up_m + height_m / 2, view.label, rotation=90, ha="center",
                   va="center", color=_GREY, fontsize=9)  # fmt: skip
     return axis.figure
 
@@ -181,7 +181,7 @@ def _images(body: Sticks, times_s: Array, step_s: float) -> Iterator[Any]:
     robots = []
     for place, view in enumerate((FRONT, SIDE)):
         robots.append(_DrawnRobot(axis, view, (place * width_m - left_m, 0.0), body))
-        axis.text((place + 0.5) * width_m, height_m + 0.11, view.words, ha="center", va="top",
+        axis.text((place + 0.5) * width_m, height_m + 0.11, view.label, ha="center", va="top",
                   color=_GREY, fontsize=9)  # fmt: skip
     axis.plot([0.0, 2 * width_m], [0.0, 0.0], color=PALE, lw=1.2, zorder=1)
     stamp = axis.text(width_m, 0.03, "", color=INK, fontsize=10, ha="center")

@@ -178,19 +178,19 @@ def played(track: Track, compressed: Compressed) -> Track:
     """Return what the keyframes of a track play, at its own times, as a track."""
     times_s, start = _whole_ms(track) / 1000.0, track.joints_rad[0]
     poses = sample_keyframes(compressed.keyframes, start, times_s, compressed.interpolation)
-    words = (
+    message = (
         f"compress: {len(compressed.keyframes)} keyframes, "
         f"{compressed.interpolation.name.lower()}, {compressed.max_error_rad:.4f} rad off at most"
     )
-    return replace(track, joints_rad=poses, history=(*track.history, words))
+    return replace(track, joints_rad=poses, history=(*track.history, message))
 
 
 def _blend(interpolation: Interpolation) -> Blend:
     if interpolation == Interpolation.CUBIC:
         # A plain cubic through 20 keyframes of a wave missed by 1.3 to 1.6 rad. Also, its slope at
         # a keyframe depends on the neighbours, so no stretch can be judged by itself.
-        words = "no keyframes for cubic interpolation: between few of them a cubic overshoots"
-        raise BadRequestError(words, "Choose smooth step or linear.")
+        message = "no keyframes for cubic interpolation: between few of them a cubic overshoots"
+        raise BadRequestError(message, "Choose smooth step or linear.")
     if interpolation not in BLENDS:
         raise BadRequestError(f"no interpolation {interpolation!r}; known: linear, smooth")
     return BLENDS[interpolation]
@@ -202,8 +202,8 @@ def _whole_ms(track: Track) -> Times:
         raise BadRequestError("keyframes need a motion: at least one joint and two samples")
     times_ms: Times = np.rint((track.times_s - track.times_s[0]) * 1000.0).astype(np.int64)
     if times_ms[-1] > LONGEST_MS:
-        words = f"a motion of {track.duration_s:.3f} s; keyframes reach {LONGEST_MS / 1000} s"
-        raise BadRequestError(words, "Cut it in parts, or store it at full rate.")
+        message = f"a motion of {track.duration_s:.3f} s; keyframes reach {LONGEST_MS / 1000} s"
+        raise BadRequestError(message, "Cut it in parts, or store it at full rate.")
     if (np.diff(times_ms) == 0).any():
         raise BadRequestError("two samples in one millisecond", "Resample to 1000 Hz or less.")
     return times_ms

@@ -288,7 +288,7 @@ def _labels(marks: Sequence[Mark], room_s: float) -> list[tuple[float, str]]:
             near.append([mark])
     more = [f" +{len(group) - 1}" if len(group) > 1 else "" for group in near]
     return [
-        (group[0].time_s, plain(group[0].words, _MARK_SIGNS - len(rest)) + rest)
+        (group[0].time_s, plain(group[0].label, _MARK_SIGNS - len(rest)) + rest)
         for group, rest in zip(near, more, strict=True)
     ]
 

@@ -83,10 +83,10 @@ class Recorder:
             return True
         return now_s is not None and now_s < self._last_s
 
-    def mark(self, words: str) -> None:
+    def mark(self, label: str) -> None:
         """Give words to the newest sample; nothing to do before the first."""
         if self.samples:
-            moment = Mark(self.samples[-1].time_us / 1e6, words)
+            moment = Mark(self.samples[-1].time_us / 1e6, label)
             self.marks = (*self.marks, moment)
 
     def join(self) -> None:

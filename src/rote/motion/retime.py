@@ -358,7 +358,7 @@ def _result(track: Track, times_s: Array, joints_rad: Array, law: _Law, off_rad:
     begin_s = float(track.times_s[0])
     marked = _moments(law, np.array([mark.time_s - begin_s for mark in track.marks]))
     marks = [
-        Mark(begin_s + float(moment_s), mark.words)
+        Mark(begin_s + float(moment_s), mark.label)
         for mark, moment_s in zip(track.marks, marked, strict=True)
     ]
     return track.edited(

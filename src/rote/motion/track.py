@@ -28,7 +28,7 @@ class Mark:
 
     time_s: float
     """On the clock of the track's times."""
-    words: str
+    label: str
 
 
 class _Changes(TypedDict, total=False):
@@ -75,7 +75,7 @@ class Track:
             raise BadRequestError("a track holds a value that is not a number")
         for mark in self.marks:
             if not math.isfinite(mark.time_s):
-                raise BadRequestError(f"the mark {mark.words!r} is at {mark.time_s}, not a time")
+                raise BadRequestError(f"the mark {mark.label!r} is at {mark.time_s}, not a time")
         steps = np.diff(self.times_s)
         if (steps <= 0).any():
             row = int(np.argmax(steps <= 0)) + 1

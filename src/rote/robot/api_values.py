@@ -137,7 +137,7 @@ class ModeReport:
 
     id: int
     name: str
-    words: str
+    label: str
     balanced: bool
     """Whether motions can be taught and played in it, as far as is known."""
     known: bool = True
@@ -151,7 +151,7 @@ class ModeReport:
             return cls(mode_id, "unknown", "the robot does not tell its mode", False, known=False)
         if mode is None:
             return cls(mode_id, "unknown", "a mode rote does not know", False, known=False)
-        return cls(mode_id, mode.name, mode.words, mode.balanced)
+        return cls(mode_id, mode.name, mode.label, mode.balanced)
 
 
 @dataclass(frozen=True, slots=True)

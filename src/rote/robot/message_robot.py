@@ -222,9 +222,9 @@ class MessageRobot:
         if self.build.known:
             mode = await self.mode()
             if mode.known and not mode.balanced:
-                words, remedy = m.words_for(Code.WRONG_STATE)
+                message, remedy = m.explain(Code.WRONG_STATE)
                 raise CautionError(
-                    f"{words}: mode {mode.id}, {mode.name}",
+                    f"{message}: mode {mode.id}, {mode.name}",
                     f"{remedy} {_BY_FORCE}",
                     Code.WRONG_STATE,
                 )
@@ -400,8 +400,8 @@ class MessageRobot:
             found = Preset(preset, str(preset))  # a list may lack some: the robot itself knows
         if found is None:
             known = ", ".join(f"{each.id} {each.name}" for each in presets) or "none"
-            words = f"there is no preset {preset!r}"
-            raise RefusedError(Code.NO_SUCH_ACTION, words, f"This robot has: {known}.")
+            message = f"there is no preset {preset!r}"
+            raise RefusedError(Code.NO_SUCH_ACTION, message, f"This robot has: {known}.")
         await self._watch_preset(found, stops)
 
     async def _watch_preset(self, preset: Preset, stops: int) -> None:
@@ -675,8 +675,8 @@ class MessageRobot:
         action = actions.find(name)
         if action is None:
             known = ", ".join(each.name for each in actions.taught) or "nothing yet"
-            words = f"there is no action {name!r}"
-            raise RefusedError(Code.NO_SUCH_ACTION, words, f"On the robot: {known}.")
+            message = f"there is no action {name!r}"
+            raise RefusedError(Code.NO_SUCH_ACTION, message, f"On the robot: {known}.")
         return action
 
     async def _listed(self, name: str) -> TaughtAction:
@@ -755,11 +755,11 @@ class MessageRobot:
         return ModeReport.of(mode, self._modes)
 
     def _store_full(self) -> CautionError:
-        words, remedy = m.words_for(Code.STORE_FULL)
+        message, remedy = m.explain(Code.STORE_FULL)
         if "delete" in self.abilities:
             remedy = Text("Delete one that is not needed: {delete}.", delete=Act.DELETE)
         advice = Text("{remedy} {by_force}", remedy=remedy, by_force=_BY_FORCE)
-        return CautionError(words, advice, Code.STORE_FULL)
+        return CautionError(message, advice, Code.STORE_FULL)
 
     def _need(self, ability: str, what: str) -> None:
         if ability not in self.abilities:
@@ -772,7 +772,7 @@ def _comes_to_rest(state: RobotState) -> bool:
 
 
 def _refused(code: int) -> RefusedError:
-    return RefusedError(code, *m.words_for(code))
+    return RefusedError(code, *m.explain(code))
 
 
 def _interpolation(value: str | Interpolation) -> Interpolation:

@@ -120,7 +120,7 @@ def _mode(state: RobotState, build: Build) -> list[Finding]:
         return [
             Finding(
                 Severity.WARNING,
-                f"nobody knows whether the robot stands balanced: {mode.words}",
+                f"nobody knows whether the robot stands balanced: {mode.label}",
                 "Look at it. Whether it can be taught and played, the robot itself will say.",
                 kind=FindingKind.MODE,
             )

@@ -110,9 +110,9 @@ class Take:
             self._recorder.join()
         self.paused = paused
 
-    def mark(self, words: str) -> None:
+    def mark(self, label: str) -> None:
         """Give words to the newest sample; for those who teach it."""
-        self._recorder.mark(words)
+        self._recorder.mark(label)
 
     def add(self, time_us: int, positions_rad: Sequence[float], now_s: float | None = None) -> None:
         """Take in one pose that the robot reports; for those who teach it."""

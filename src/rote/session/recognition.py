@@ -207,10 +207,10 @@ class Identity:
             return None
         return self._unknown("a machine that rote does not know is not put into another mode")
 
-    def _unknown(self, words: str) -> tuple[str, str]:
+    def _unknown(self, message: str) -> tuple[str, str]:
         why = self.note if self._heard else "it has not told its joints"
         return (
-            f"{words}: {why}",
+            f"{message}: {why}",
             Text(
                 "This is rote's own caution; the robot was not asked. If you know what it is, name "
                 "its build, {name_build} ({builds}). {send_us}",

@@ -327,8 +327,8 @@ class DdsDoor:
         if begun == m.Status():
             self._follow(pose)
         elif isinstance(begun, m.Status):
-            words, _ = m.words_for(begun.code)
-            self._world.note(f"the arms do not follow {self._stream_topic}: {words}")
+            message, _ = m.explain(begun.code)
+            self._world.note(f"the arms do not follow {self._stream_topic}: {message}")
 
     def _follow(self, pose: m.StreamPose) -> bool:
         """Let the arms follow a pose by its weight and their share; False where no stream runs."""

@@ -20,10 +20,10 @@ def fit(action: StoredAction, build: Build) -> tuple[StoredAction, tuple[str, ..
     if action.names == build.names:
         return action, ()
     fitted = _fit_keyframes(action, build) if action.keyframes else _fit_frames(action, build)
-    words = f"{action.name!r} was taught on a robot with other joints"
+    message = f"{action.name!r} was taught on a robot with other joints"
     if left_out := [name for name in _moved(action) if name not in build.names]:
-        words += f": {', '.join(left_out)} is left out"
-    return fitted, (words,)
+        message += f": {', '.join(left_out)} is left out"
+    return fitted, (message,)
 
 
 def _fit_frames(action: StoredAction, build: Build) -> StoredAction:

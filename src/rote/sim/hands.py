@@ -23,7 +23,7 @@ from rote.sim.columns import DEFAULT_BUILD, Columns
 class Script:
     """A pose to go to, and a swing around it."""
 
-    words: str
+    description: str
     pose: dict[str, float]
     swing: dict[str, float] = field(default_factory=dict)
     beat_s: float = 0.8
@@ -32,7 +32,7 @@ class Script:
 
 SCRIPTS: dict[str, Script] = {
     "wave": Script(
-        words="the right hand is raised and waves",
+        description="the right hand is raised and waves",
         pose={
             "right_shoulder_pitch": -1.3, "right_shoulder_roll": -0.5,
             "right_shoulder_yaw": 0.0, "right_elbow": -0.1, "right_wrist_roll": 0.0,
@@ -40,7 +40,7 @@ SCRIPTS: dict[str, Script] = {
         swing={"right_shoulder_yaw": 0.45, "right_wrist_roll": 0.3},
     ),
     "bow": Script(
-        words="one arm folds before the body, the other opens, as on a stage",
+        description="one arm folds before the body, the other opens, as on a stage",
         pose={
             "right_shoulder_pitch": -0.4, "right_shoulder_yaw": 0.9, "right_elbow": 0.5,
             "left_shoulder_pitch": 0.2, "left_shoulder_roll": 0.9, "left_elbow": 0.9,
@@ -50,7 +50,7 @@ SCRIPTS: dict[str, Script] = {
         beat_s=1.6,
     ),
     "clap": Script(
-        words="both hands meet before the chest",
+        description="both hands meet before the chest",
         pose={
             "right_shoulder_pitch": -0.7, "left_shoulder_pitch": -0.7,
             "right_shoulder_roll": -0.1, "left_shoulder_roll": 0.1,
@@ -61,7 +61,7 @@ SCRIPTS: dict[str, Script] = {
         beat_s=0.6,
     ),
     "drum": Script(
-        words="the hands beat a drum in turn",
+        description="the hands beat a drum in turn",
         pose={
             "right_shoulder_pitch": -0.4, "left_shoulder_pitch": -0.4,
             "right_elbow": 0.3, "left_elbow": 0.3,

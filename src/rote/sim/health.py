@@ -43,7 +43,7 @@ class Health:
         self.temperatures_c: Array = np.full(len(build.joints), AMBIENT_C)
         self.changes = 0
         """Counts up whenever a fault comes or goes."""
-        self.words: tuple[str, ...] = ()
+        self.messages: tuple[str, ...] = ()
         """The faults, for a person."""
         self._unix_s = self._began_unix_s = began_unix_s
         self._faults: dict[tuple[int, int], Fault] = {}
@@ -114,7 +114,7 @@ class Health:
 
     def _changed(self) -> None:
         self.changes += 1
-        self.words = tuple(fault.words for fault in self._faults.values())
+        self.messages = tuple(fault.message for fault in self._faults.values())
 
 
 # ---- faults asked for in words ------------------------------------------------------------------

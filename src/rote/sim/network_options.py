@@ -19,8 +19,8 @@ def seconds(text: str) -> float:
 def describe(impairment: Impairment) -> str:
     """Say in words what the network will do; empty where it is good."""
     parts = [
-        f"{100 * value:g} % {words}"
-        for value, words in (
+        f"{100 * value:g} % {effect}"
+        for value, effect in (
             (impairment.loss, "lost"),
             (impairment.duplicate, "doubled"),
             (impairment.reorder, "overtaken"),

@@ -49,6 +49,6 @@ class Sensors:
             time_us=round(world.time_s * 1e6),
             temperatures_c=tuple(world.health.temperatures_c.tolist()),
             battery_percent=world.health.battery_percent,
-            faults=world.health.words,
+            faults=world.health.messages,
             holding=world.holding,
         )

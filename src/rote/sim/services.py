@@ -280,11 +280,11 @@ class Services:
 
     def _speak(self, _: Hashable, request: RpcRequest) -> ServiceAnswer:
         try:
-            data, words = self._voice.ask(request.api_id, request.parameter)
+            data, message = self._voice.ask(request.api_id, request.parameter)
         except PayloadError:
             return ServiceAnswer(voice.BAD_VALUE)
-        if words:
-            self.world.note(words)
+        if message:
+            self.world.note(message)
         return ServiceAnswer(data=data)
 
     def _run(self, _: Hashable, request: RpcRequest) -> ServiceAnswer:

@@ -96,9 +96,9 @@ class Streamed(Playback):
         self._last = JointSetpoint(self.phase, self._last.pose_rad + step, step / STEP_S)
         return self._last
 
-    def _fail(self, words: str) -> None:
+    def _fail(self, message: str) -> None:
         self.stop()
-        self._failed(words)
+        self._failed(message)
 
     def _checked(self, pose: StreamPose) -> Array:
         """Return the positions of a pose within the joints' limits, or refuse it."""

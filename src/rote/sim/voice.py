@@ -40,25 +40,25 @@ class Voice:
 
         Raises `PayloadError` for what cannot be accepted.
         """
-        data, words = "", ""
+        data, message = "", ""
         said = rpc.read_json(parameter) if parameter else {}
         if api_id == VoiceApi.GET_VOLUME:
             data = rpc.write_json({"volume": self.volume})
         elif api_id == VoiceApi.SPEAK:
             rpc.read(said, "speaker_id", int, 0)
-            words = f"it says {rpc.read(said, 'text', str)!r}"
+            message = f"it says {rpc.read(said, 'text', str)!r}"
         elif api_id == VoiceApi.PLAY:
-            words = f"it plays the sound {rpc.read(said, 'stream_id', str)!r}"
+            message = f"it plays the sound {rpc.read(said, 'stream_id', str)!r}"
         elif api_id == VoiceApi.STOP:
-            words = f"the sounds of {rpc.read(said, 'app_name', str)!r} stop"
+            message = f"the sounds of {rpc.read(said, 'app_name', str)!r} stop"
         elif api_id == VoiceApi.SET_VOLUME:
             self.volume = _within(said, "volume", _MAX_VOLUME)
-            words = f"its volume is now {self.volume} %"
+            message = f"its volume is now {self.volume} %"
         elif api_id == VoiceApi.SET_LIGHT:
             red, green, blue = (_within(said, key, _MAX_COLOUR) for key in "RGB")
             self.light = (red, green, blue)
-            words = f"its light is now {self.light}"
-        return data, words
+            message = f"its light is now {self.light}"
+        return data, message
 
 
 def _within(said: object, key: str, most: int) -> int:

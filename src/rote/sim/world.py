@@ -44,7 +44,7 @@ class SimNotice:
     """Something a person watching the robot would like to read."""
 
     time_s: float
-    words: str
+    message: str
 
 
 class World:
@@ -368,7 +368,7 @@ class World:
                 self._unlisted = name if is_new else ""
                 self.note(f"saved {name!r}")
         except RefusalError as refusal:
-            self.note(f"{name!r} could not be saved: {m.words_for(refusal.code)[0]}")
+            self.note(f"{name!r} could not be saved: {m.explain(refusal.code)[0]}")
         except StoreError as error:
             self.note(f"{name!r} could not be saved: {error}")
 
@@ -434,9 +434,9 @@ class World:
         streamed = Streamed(self.body.setpoint_rad, self._stream_failed, self.build)
         self._begin_playing(client, streamed, ArmStateCode(PLAYING_ID, "a stream"))
 
-    def _stream_failed(self, words: str) -> None:
+    def _stream_failed(self, message: str) -> None:
         self.stopped_early = True
-        self.note(words)
+        self.note(message)
 
     def _follow_pose(self, client: Hashable, pose: m.StreamPose) -> None:
         if not isinstance(self._playback, Streamed) or self._player != client:
@@ -490,8 +490,8 @@ class World:
         self._starts_s = self._released_s = self._lingers_s = 0.0
         self._release_wanted = False
         self.note(f"playing {doing.name!r}")
-        for words in playback.warnings:
-            self.note(f"a warning: {words}")
+        for message in playback.warnings:
+            self.note(f"a warning: {message}")
 
     def postpone(self, answer_s: float) -> None:
         """Let the playback that was just accepted begin later, as its behaviour says.
@@ -568,9 +568,9 @@ class World:
         """Return what the robot reports now, with a sensor's noise."""
         return self._sensors.read(self)
 
-    def note(self, words: str) -> None:
+    def note(self, message: str) -> None:
         """Tell whoever watches the robot."""
-        self.notices.append(SimNotice(self.time_s, words))
+        self.notices.append(SimNotice(self.time_s, message))
         del self.notices[:-100]
 
 

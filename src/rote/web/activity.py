@@ -51,7 +51,7 @@ class PendantStopResult(NamedTuple):
     """What a stop did."""
 
     stopped: Literal["playing", "teaching", "holding", "nothing"]
-    words: str
+    message: str
 
 
 @dataclass(slots=True, eq=False)
@@ -158,7 +158,7 @@ class ActivityService:
     def _need_teaching(self) -> PendantActivity:
         activity = self.activity
         if activity is None or activity.kind != "teaching" or activity.take is None:
-            raise RefusedError(Code.NOT_TEACHING, *m.words_for(Code.NOT_TEACHING))
+            raise RefusedError(Code.NOT_TEACHING, *m.explain(Code.NOT_TEACHING))
         return activity
 
     async def _teaching(
@@ -190,8 +190,8 @@ class ActivityService:
                 self._notify(f"The take is not on this computer: {take.file_problem}.")
         except (RoteError, TimeoutError) as error:
             activity.problem = error
-            if soft.done() and (words := _how_it_ended(activity, error)):
-                self._notify(words)
+            if soft.done() and (message := _how_it_ended(activity, error)):
+                self._notify(message)
         finally:
             if self._line.embedded is not None:
                 self._line.embedded.let_go()
@@ -366,10 +366,10 @@ def _give_up(activity: PendantActivity) -> None:
 def _how_it_ended(activity: PendantActivity, error: Exception) -> str:
     """Return what there is to say; whoever stopped it was told so already."""
     expected = activity.stopped and isinstance(error, RefusedError)
-    words = "" if expected else f"The teaching has ended: {error}."
+    message = "" if expected else f"The teaching has ended: {error}."
     if activity.take is not None and activity.take.file is not None:
-        words += f" What was recorded is kept as the take {activity.name!r}."
-    return words.strip()
+        message += f" What was recorded is kept as the take {activity.name!r}."
+    return message.strip()
 
 
 def _soft(robot: Robot, state: RobotState) -> bool:

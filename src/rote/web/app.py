@@ -105,11 +105,11 @@ async def _explain(_: Request, error: Exception) -> Response:
 
 async def _explain_schema(_: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
-    words = "; ".join(
+    message = "; ".join(
         f"{'.'.join(str(part) for part in one['loc'])}: {one['msg']}" for one in error.errors()
     )
     remedy = "Compare with /openapi.json."
-    return _answer(422, {"error": "schema", "message": words[:2000], "remedy": remedy})
+    return _answer(422, {"error": "schema", "message": message[:2000], "remedy": remedy})
 
 
 async def _explain_http(_: Request, error: Exception) -> Response:

@@ -40,7 +40,7 @@ class ConnectionReport:
     """How the connection is."""
 
     state: State = "off"
-    words: str = "No robot is connected."
+    message: str = "No robot is connected."
     remedy: str = ""
     stage: str | None = None
     """Where connecting has failed, on wires that have stages."""
@@ -115,7 +115,7 @@ class ConnectionKeeper:
         async with self._turn:
             await self._let_go()
             self.url, self._failure = url, None
-            self.report = ConnectionReport(state="connecting", words=f"Connecting to {url}.")
+            self.report = ConnectionReport(state="connecting", message=f"Connecting to {url}.")
             self._task = asyncio.create_task(self._keep(url, key, ability), name=f"rote line {url}")
 
     async def close(self) -> None:
@@ -165,7 +165,7 @@ class ConnectionKeeper:
                 if self.report.state == "lost":
                     self._notify("The robot is back.")
                 self.report = ConnectionReport(
-                    state="connected", words=f"Connected to {robot.url}."
+                    state="connected", message=f"Connected to {robot.url}."
                 )
                 try:
                     yield robot
@@ -181,7 +181,7 @@ class ConnectionKeeper:
         self._failure = error
         self.report = ConnectionReport(
             state=state,
-            words=Text("{error}.", error=error.text),
+            message=Text("{error}.", error=error.text),
             remedy=error.remedy,
             stage=error.stage if isinstance(error, StageError) else None,
         )

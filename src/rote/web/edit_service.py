@@ -133,7 +133,7 @@ def table(edits: Mapping[str, Edit] = EDITS) -> list[dict[str, Any]]:
 
 def _from_zero(track: Track) -> Track:
     first_s = float(track.times_s[0]) if len(track) else 0.0
-    marks = tuple(Mark(mark.time_s - first_s, mark.words) for mark in track.marks)
+    marks = tuple(Mark(mark.time_s - first_s, mark.label) for mark in track.marks)
     return replace(track, times_s=track.times_s - first_s, marks=marks)
 
 

@@ -93,7 +93,7 @@ class Embedded:
             state,
             battery_percent=round(health.battery_percent, 1),
             temperatures_c=tuple(health.temperatures_c.tolist()),
-            faults=health.words,
+            faults=health.messages,
             holding=self.world.holding,
         )
 
@@ -107,4 +107,4 @@ class Embedded:
         reply = self.world.obey(_CALLER, m.PlayPreset(preset))
         assert isinstance(reply, m.Status)
         if reply.code != Code.OK:
-            raise RefusedError(reply.code, *m.words_for(reply.code))
+            raise RefusedError(reply.code, *m.explain(reply.code))

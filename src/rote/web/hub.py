@@ -160,11 +160,11 @@ class Hub:
         try:
             did = await self.stop()
         except (RoteError, TimeoutError) as error:
-            words = f"The robot could not be told to stop: {error}. Use its own remote."
-            did = PendantStopResult("nothing", words)
+            message = f"The robot could not be told to stop: {error}. Use its own remote."
+            did = PendantStopResult("nothing", message)
         if answer is not None:
             answer.say(_message("stopped", did._asdict()))
-        self.notify(f"{why} {did.words}".strip())
+        self.notify(f"{why} {did.message}".strip())
 
     # ---- those who watch ------------------------------------------------------------------------
 
@@ -177,9 +177,9 @@ class Hub:
         client.outbox.say(_message("status", self.status(client.id)))
         return client
 
-    def notify(self, words: str) -> None:
+    def notify(self, message: str) -> None:
         """Tell everybody."""
-        text = _message("notice", {"words": words})
+        text = _message("notice", {"message": message})
         for client in self.clients:
             if client.outbox is not None:
                 client.outbox.say(text)
@@ -263,7 +263,7 @@ class Hub:
         return {
             "connection": {
                 **asdict(self.connection.report),
-                "texts": texts_of(self.connection.report.words, self.connection.report.remedy),
+                "texts": texts_of(self.connection.report.message, self.connection.report.remedy),
                 "url": self.connection.url or None,
                 "wire": None if wire is None else wire.scheme,
                 "simulated": "hand" in self.connection.abilities,

@@ -46,9 +46,9 @@ class NotConnectedError(ProblemError):
         super().__init__(409, "not-connected", "no robot is connected", "Connect to one first.")
 
 
-def busy(words: str) -> ProblemError:
+def busy(message: str) -> ProblemError:
     """Return the refusal of what has to wait."""
-    return ProblemError(409, "busy", words, "Wait until it has ended, or stop it.")
+    return ProblemError(409, "busy", message, "Wait until it has ended, or stop it.")
 
 
 def status_of(error: Exception) -> int:
@@ -78,9 +78,9 @@ def _document(kind: str, message: str, remedy: str) -> dict[str, Any]:
     }
 
 
-def texts_of(words: str, remedy: str) -> dict[str, Any]:
+def texts_of(message: str, remedy: str) -> dict[str, Any]:
     """Return what is said and what to do next as sentences with their facts."""
-    return {"words": as_json(words), "remedy": as_json(remedy)}
+    return {"message": as_json(message), "remedy": as_json(remedy)}
 
 
 def finding_document(finding: Finding) -> dict[str, Any]:

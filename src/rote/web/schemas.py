@@ -237,7 +237,7 @@ class Connection(BaseModel):
     wire: str | None
     simulated: bool
     stage: str | None
-    words: str
+    message: str
     remedy: str
     texts: "Texts"
 
@@ -247,7 +247,7 @@ class ModeNow(BaseModel):
 
     id: int
     name: str
-    words: str
+    label: str
     balanced: bool
 
 
@@ -276,7 +276,7 @@ class TextNow(BaseModel):
 class Texts(BaseModel):
     """What is said and what to do next, for a page that renders it in its own way."""
 
-    words: TextNow
+    message: TextNow
     remedy: TextNow
 
 
@@ -291,7 +291,7 @@ class FindingNow(BaseModel):
     limit: float | None
     margin: float | None
     unit: str
-    words: str
+    message: str
     remedy: str
     acts: list[Act]
     texts: Texts
@@ -499,7 +499,7 @@ class StopReport(BaseModel):
     """What a stop did."""
 
     stopped: Literal["playing", "teaching", "holding", "nothing"]
-    words: str
+    message: str
 
 
 class TakeEntry(BaseModel):
@@ -529,10 +529,10 @@ class Takes(BaseModel):
 
 
 class MarkNow(BaseModel):
-    """A moment with words."""
+    """A moment with a label."""
 
     time_s: float
-    words: str
+    label: str
 
 
 class TakeMotion(Curves):

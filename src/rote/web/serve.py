@@ -46,9 +46,9 @@ def listen(host: str, port: int) -> socket.socket:
         return socket.create_server((host, port), family=family, backlog=128)
     except OSError as error:
         number = error.errno or 0  # below 0: the resolver has numbers of its own
-        words = os.strerror(number).lower() if number > 0 else str(error.strerror)
+        message = os.strerror(number).lower() if number > 0 else str(error.strerror)
         raise LinkError(
-            f"{host}:{port} cannot be used: {words}",
+            f"{host}:{port} cannot be used: {message}",
             "Another program holds the port: choose another with --port."
             if number == errno.EADDRINUSE
             else "Use an address of this computer, like 127.0.0.1, or 0.0.0.0 for all.",

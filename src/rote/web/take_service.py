@@ -104,8 +104,8 @@ class TakeService:
                 try:
                     track = files.load(path)
                 except BadRequestError as error:
-                    words = str(error).replace(str(path), shown)
-                    raise BadRequestError(words, error.remedy) from None
+                    message = str(error).replace(str(path), shown)
+                    raise BadRequestError(message, error.remedy) from None
             if track.source == f"file {path.name}":
                 track = replace(track, source=f"file {shown}")
             return self._document(self.library.save(track, name))
@@ -134,8 +134,8 @@ class TakeService:
         try:
             return self.library.load(name, version)
         except BadRequestError as error:
-            words = str(error).replace(f"{self.library.folder}/", "")
-            raise BadRequestError(words, error.remedy) from None
+            message = str(error).replace(f"{self.library.folder}/", "")
+            raise BadRequestError(message, error.remedy) from None
 
     def _document(self, entry: Entry) -> dict[str, Any]:
         build = find_build(entry.variant)
@@ -180,7 +180,7 @@ def curves(track: Track) -> dict[str, Any]:
         "times_s": np.round(track.times_s[rows], 4).tolist(),
         "joints_rad": np.round(track.joints_rad[rows], 4).tolist(),
         "duration_s": round(track.duration_s, 4),
-        "marks": [{"time_s": mark.time_s, "words": mark.words} for mark in track.marks],
+        "marks": [{"time_s": mark.time_s, "label": mark.label} for mark in track.marks],
         "history": list(track.history),
     }
 

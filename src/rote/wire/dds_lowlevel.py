@@ -102,12 +102,12 @@ _LOWCMD_IN_C = _command(0)
 _REVERSED = bytes(int(f"{byte:08b}"[::-1], 2) for byte in range(256))
 
 
-def crc(words: bytes) -> int:
+def crc(message: bytes) -> int:
     """Return the CRC-32/MPEG-2 of little-endian words, each taken from its highest bit on.
 
     It is zlib's CRC with every bit the other way round.
     """
-    mirrored = np.frombuffer(words, "<u4").byteswap().tobytes().translate(_REVERSED)
+    mirrored = np.frombuffer(message, "<u4").byteswap().tobytes().translate(_REVERSED)
     return int(f"{zlib.crc32(mirrored) ^ 0xFFFFFFFF:032b}"[::-1], 2)
 
 

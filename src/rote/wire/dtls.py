@@ -49,7 +49,7 @@ class Version(IntEnum):
     DTLS_1_3 = 0xFEFC
 
     @property
-    def words(self) -> str:
+    def label(self) -> str:
         """The version for a person."""
         return self.name.replace("_", " ", 1).replace("_", ".")
 

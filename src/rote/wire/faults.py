@@ -39,7 +39,7 @@ class Fault:
     code: int
 
     @property
-    def words(self) -> str:
+    def message(self) -> str:
         """What is wrong, for a person; with its numbers, because few of them are documented."""
         motor = self.source - (3000 if self.source >= 3000 else 300)
         is_motor = 300 < self.source < 400 or 3000 <= self.source < 4000

@@ -583,7 +583,7 @@ class ArmState:
         return _ACTIVITIES.get(self.id, RpcActivity.PRESET)
 
     @property
-    def words(self) -> str:
+    def label(self) -> str:
         """What the arms do, for a person."""
         number = f" {self.id}" if self.activity is RpcActivity.PRESET else ""
         name = f" ({self.name})" if self.name else ""

@@ -77,7 +77,7 @@ class StunMessage(NamedTuple):
         return next((value for number, value in self.attributes if number == kind), None)
 
     @property
-    def words(self) -> str:
+    def label(self) -> str:
         """What kind of message this is, for a person."""
         known = self.method in _METHODS
         method = Method(self.method).name if known else f"method {self.method:#x}"

@@ -267,8 +267,8 @@ def _decode_parameters(payload: bytes) -> m.Command:
 
 def _encode_parameters(message: m.SyncParameters) -> bytes:
     if len(message.data) > SHORT or message.data.startswith(_TAGS):
-        words = ", ".join(tag.decode() for tag in _TAGS)
-        raise BadRequestError(f"parameters are up to {SHORT} bytes and begin with none of {words}")
+        tags = ", ".join(tag.decode() for tag in _TAGS)
+        raise BadRequestError(f"parameters are up to {SHORT} bytes and begin with none of {tags}")
     return _short(message.data)
 
 

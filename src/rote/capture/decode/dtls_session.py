@@ -26,7 +26,7 @@ class DecryptionProblem(NamedTuple):
 
     def document(self) -> dict[str, str]:
         """Return what `--json` shows."""
-        return {"kind": self.kind, "words": self.message}
+        return {"kind": self.kind, "message": self.message}
 
 
 @dataclass(slots=True)

@@ -176,7 +176,7 @@ class PacketFacts:
 def _stun_label(kind: int) -> str:
     class_ = kind >> 7 & 2 | kind >> 4 & 1
     method = kind & 0xF | kind >> 1 & 0x70 | kind >> 2 & 0xF80
-    return stun.StunMessage(class_, bytes(12), (), method).words
+    return stun.StunMessage(class_, bytes(12), (), method).label
 
 
 def _read_stun(facts: FlowFacts, payload: bytes) -> None:

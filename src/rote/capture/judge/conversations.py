@@ -137,7 +137,7 @@ class Conversation:
         if media := self._media():
             said["media"] = media
         if notes := sorted({note for side in self.sides for note in side.facts.notes}):
-            said["words"] = notes
+            said["notes"] = notes
         return said
 
     def _stun(self) -> dict[str, Any]:
@@ -213,7 +213,7 @@ class Conversation:
 def version_words(version: int) -> str:
     """Return a version of DTLS for a person."""
     known = version in set(dtls.Version)
-    return dtls.Version(version).words if known else f"0x{version:04x}"
+    return dtls.Version(version).label if known else f"0x{version:04x}"
 
 
 def conversations(analysis: Analysis) -> list[Conversation]:

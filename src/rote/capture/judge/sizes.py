@@ -41,7 +41,7 @@ class SizeReading(NamedTuple):
             "record_bytes": self.record_bytes,
             "records": self.records,
             "plain_bytes": self.plain_bytes,
-            "words": self.meaning,
+            "meaning": self.meaning,
         }
 
 

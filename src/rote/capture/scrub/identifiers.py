@@ -294,30 +294,30 @@ def _ipv6(text: bytes) -> bytes | None:
 # ---- many alternatives as one pattern -----------------------------------------------------------
 
 
-def _any_of(words: Iterable[bytes], flags: int = 0, separator: bytes = b"") -> re.Pattern[bytes]:
+def _any_of(patterns: Iterable[bytes], flags: int = 0, separator: bytes = b"") -> re.Pattern[bytes]:
     """Return a pattern for any of many words, longest first; digits may have separators.
 
     The words are arranged as a tree, so the time to search does not grow with their number.
     """
-    ordered = sorted(words)
+    ordered = sorted(patterns)
     if not ordered:
         return re.compile(rb"(?!)")
     step = 2 if separator else 1
     return re.compile(_tree(ordered, 0, step, separator), flags | re.DOTALL)
 
 
-def _tree(words: list[bytes], at: int, step: int, separator: bytes) -> bytes:
+def _tree(patterns: list[bytes], at: int, step: int, separator: bytes) -> bytes:
     """Return a pattern for what follows byte `at` of sorted words that agree up to there."""
-    shortest = words[0]
-    if len(words) == 1:
+    shortest = patterns[0]
+    if len(patterns) == 1:
         return _chain(shortest[at:], step, separator)
     # What all have in common; the first and the last differ most.
     common = at
-    while shortest[common : common + step] == words[-1][common : common + step] != b"":
+    while shortest[common : common + step] == patterns[-1][common : common + step] != b"":
         common += step
     start = _chain(shortest[at:common], step, separator)
     ends = len(shortest) == common
-    rest = words[1:] if ends else words
+    rest = patterns[1:] if ends else patterns
     groups: dict[bytes, list[bytes]] = {}
     for word in rest:
         groups.setdefault(word[common : common + step], []).append(word)

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 @asynccontextmanager
-async def reach(url: str | None, ability: str | None = None) -> "AsyncIterator[A1]":
+async def connect_to(url: str | None, ability: str | None = None) -> "AsyncIterator[A1]":
     """Connect to an A1; on a terminal it shows that it is waiting."""
     from rote.cli import output
     from rote.connection import connect

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rote.cli.a1.connect import checked, reach
+from rote.cli.a1.connect import checked, connect_to
 from rote.cli.options import Json, print_json, run, stopping_softly
 from rote.errors import BadRequestError, UnsupportedError
 
@@ -152,7 +152,7 @@ def _check_turn(degrees: float, speed: float) -> None:
 
 def _listening(url: str | None) -> "AbstractAsyncContextManager[A1]":
     """Connect to see how the robot is, and not to let it sink by that."""
-    return reach(url, "states")
+    return connect_to(url, "states")
 
 
 async def _execute(
@@ -167,7 +167,7 @@ async def _execute(
 
     if is_low(checked(url)):
         raise UnsupportedError("walk", "a1:// at the low level", ("a1://...?level=high",))
-    async with reach(url) as robot:
+    async with connect_to(url) as robot:
         bot = plan(Bot(robot))
         async with stopping_softly(robot, how_left, as_json):
             report = await bot.execute()
@@ -176,9 +176,9 @@ async def _execute(
         print_json({"completed": report.completed, **asdict(report), "status": asdict(told)})
         return 0 if report.completed else 1
     for done in report.done:
-        print(f"Done in {done.seconds:.1f} s: {done.words}.")
-    for words in report.left:
-        print(f"Stopped: {words}.")
+        print(f"Done in {done.seconds:.1f} s: {done.label}.")
+    for message in report.left:
+        print(f"Stopped: {message}.")
     return 0 if report.completed else 1
 
 

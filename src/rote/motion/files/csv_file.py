@@ -19,8 +19,8 @@ from rote.motion.files.metadata import (
     FilePlace,
     TakeMetadata,
     assemble,
+    metadata_of,
     too_long,
-    words_of,
 )
 from rote.motion.track import Track
 
@@ -32,7 +32,7 @@ def place_in(path: Path) -> FilePlace:
 
 def save_csv(track: Track, path: Path) -> None:
     """Write `track`; the file appears only when it is complete."""
-    words_of(track)
+    metadata_of(track)
     with disk.whole(path) as file:
         writer = csv.writer(codecs.getwriter("utf-8")(file), lineterminator="\n")
         writer.writerow(["t", *track.names])
@@ -53,8 +53,8 @@ def load_csv(path: Path) -> Track:
     except csv.Error as error:
         raise BadRequestError(f"{path} cannot be read as CSV: {error}") from None
     table = np.array(values, dtype=np.float64).reshape(-1, len(names) + 1)
-    words = TakeMetadata(names=names, source=place.source)
-    return assemble(words, table[:, 0], table[:, 1:], place)
+    metadata = TakeMetadata(names=names, source=place.source)
+    return assemble(metadata, table[:, 0], table[:, 1:], place)
 
 
 def _time(time_s: float) -> str:

@@ -15,9 +15,9 @@ from rote.motion.files.metadata import (
     FilePlace,
     assemble,
     from_document,
+    metadata_of,
     to_document,
     too_long,
-    words_of,
 )
 from rote.motion.track import Array, Track
 
@@ -29,7 +29,7 @@ def place_in(path: Path) -> FilePlace:
 
 def save_json(track: Track, path: Path) -> None:
     """Write `track`; the file appears only when it is complete."""
-    document = to_document(words_of(track))
+    document = to_document(metadata_of(track))
     del document["tags"]
     document["times_s"] = track.times_s.tolist()
     document["joints_rad"] = track.joints_rad.tolist()
@@ -45,18 +45,18 @@ def load_json(path: Path) -> Track:
         document = json.loads(data)
     except (ValueError, RecursionError) as error:
         raise place.refuse(f"it cannot be read as JSON: {error}") from None
-    words = from_document(document, place)
+    metadata = from_document(document, place)
     times = _numbers(document, "times_s", place)
     rows = _numbers(document, "joints_rad", place)
     if len(times) != len(rows):
         raise place.refuse(f"it holds {len(times)} times and {len(rows)} samples of angles")
     if len(times) > MAX_SAMPLES:
         raise too_long(place)
-    width = len(words.names)
+    width = len(metadata.names)
     table = np.empty((len(times), width + 1))
     for sample, (time_s, row) in enumerate(zip(times, rows, strict=True)):
         table[sample] = _row(time_s, row, width, sample, place)
-    return assemble(words, table[:, 0], table[:, 1:], place)
+    return assemble(metadata, table[:, 0], table[:, 1:], place)
 
 
 def _numbers(document: dict[str, Any], name: str, place: FilePlace) -> list[Any]:

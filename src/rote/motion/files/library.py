@@ -240,10 +240,10 @@ class Library:
             version=version,
             samples=summary.samples,
             duration_s=summary.duration_s,
-            joints=len(summary.words.names),
-            variant=summary.words.variant,
-            source=summary.words.source,
-            tags=summary.words.tags,
+            joints=len(summary.metadata.names),
+            variant=summary.metadata.variant,
+            source=summary.metadata.source,
+            tags=summary.metadata.tags,
         )
 
 

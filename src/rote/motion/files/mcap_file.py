@@ -36,8 +36,8 @@ from rote.motion.files.metadata import (
     assemble,
     first_unsound,
     from_document,
+    metadata_of,
     to_document,
-    words_of,
 )
 from rote.motion.track import Array, Track
 
@@ -64,25 +64,25 @@ def place_in(path: Path) -> FilePlace:
 
 def save_mcap(track: Track, path: Path, tags: tuple[str, ...] = ()) -> None:
     """Write `track`; the file appears only when it is complete."""
-    words = words_of(track, tags)
+    metadata = metadata_of(track, tags)
     times_ns = nanoseconds(track.times_s, path)
     with disk.whole(path) as file:
-        stream = McapStream(file, words)
+        stream = McapStream(file, metadata)
         for time_ns, row in zip(times_ns, track.joints_rad.tolist(), strict=True):
             stream.add(time_ns, row)
-        stream.finish(words, track.times_s, times_ns)
+        stream.finish(metadata, track.times_s, times_ns)
 
 
 class McapStream:
     """A take's records on their way into an open file, in the order they have there."""
 
-    def __init__(self, file: BinaryIO, words: TakeMetadata) -> None:
-        self._encoder = Encoder(words.names)
+    def __init__(self, file: BinaryIO, metadata: TakeMetadata) -> None:
+        self._encoder = Encoder(metadata.names)
         self._writer = records.writer(file)
         self._first_ns: int | None = None
         self._count = 0
         self._writer.start(profile="ros2", library="rote")
-        self._writer.add_metadata(_WORDS, _to_metadata(words))
+        self._writer.add_metadata(_WORDS, _to_metadata(metadata))
         schema = self._writer.register_schema(SCHEMA_NAME, "ros2msg", SCHEMA.encode())
         qos = {"offered_qos_profiles": ""}
         self._channel = self._writer.register_channel(TOPIC, "cdr", schema, qos)
@@ -101,18 +101,18 @@ class McapStream:
         """End the chunk, so that what was added can be read again."""
         self._writer.flush()
 
-    def finish(self, words: TakeMetadata, times_s: Array, times_ns: list[int]) -> None:
+    def finish(self, metadata: TakeMetadata, times_s: Array, times_ns: list[int]) -> None:
         """Write what comes last: the final words, the exact times, the indexes."""
         self._writer.flush()
-        self._writer.add_metadata(_WORDS, _to_metadata(words))
+        self._writer.add_metadata(_WORDS, _to_metadata(metadata))
         if not np.array_equal(_seconds(times_ns), times_s):
             data = times_s.astype("<f8").tobytes()
             self._writer.add_attachment(0, 0, _TIMES, "application/octet-stream", data)
         self._writer.finish()
 
 
-def _to_metadata(words: TakeMetadata) -> dict[str, str]:
-    document = to_document(words)
+def _to_metadata(metadata: TakeMetadata) -> dict[str, str]:
+    document = to_document(metadata)
     texts = {name: document.pop(name) for name in _TEXTS}
     return texts | {name: json.dumps(value) for name, value in document.items()}
 
@@ -161,10 +161,10 @@ def recover(path: Path) -> Track:
 def summary(path: Path) -> Summary:
     """Return what a take says of itself; quickly, where it is one of ours and finished."""
     reading = _read(path, mend=False, skip=_NOT_SUMMARY)
-    if reading.words and reading.counted and reading.finished:
-        return Summary(reading.words, *reading.counted)
+    if reading.metadata and reading.counted and reading.finished:
+        return Summary(reading.metadata, *reading.counted)
     track = load_mcap(path)
-    return Summary(words_of(track), len(track), track.duration_s)
+    return Summary(metadata_of(track), len(track), track.duration_s)
 
 
 def _read(path: Path, *, mend: bool, skip: frozenset[int] = frozenset()) -> "_Reading":
@@ -180,7 +180,7 @@ class _Reading:
 
     def __init__(self, path: Path, *, mend: bool) -> None:
         self.place = place_in(path)
-        self.words: TakeMetadata | None = None
+        self.metadata: TakeMetadata | None = None
         self.finished = False
         self.counted: tuple[int, float] | None = None
         self._mend = mend
@@ -199,7 +199,7 @@ class _Reading:
     @property
     def whole(self) -> bool:
         """Whether the end is there, and as many samples before it as it says."""
-        counted = self.counted if self.words else None
+        counted = self.counted if self.metadata else None
         return self.finished and (counted is None or counted[0] == self.samples)
 
     def read(self, file: BinaryIO, skip: frozenset[int]) -> None:
@@ -280,7 +280,7 @@ class _Reading:
         byte there, and the samples before a hole would be joined to those after it.
         """
         before = self._sequences.get(topic, sequence)
-        if self.words and sequence > before + 1:
+        if self.metadata and sequence > before + 1:
             raise DecodeError(f"{sequence - before - 1} messages before the next one are missing")
         self._sequences[topic] = sequence
 
@@ -290,7 +290,7 @@ class _Reading:
             found = metadata.metadata
             texts = {name: found.pop(name) for name in _TEXTS if name in found}
             lists = {name: json.loads(value) for name, value in found.items()}
-            self.words = from_document(texts | lists, self.place)
+            self.metadata = from_document(texts | lists, self.place)
 
     def track(self) -> Track:
         states = self._chosen()
@@ -300,10 +300,10 @@ class _Reading:
         if self._mend and (bad := first_unsound(times_s, joints_rad)) is not None:
             times_s, joints_rad = times_s[:bad], joints_rad[:bad]
         names = states[0].names
-        words = self.words or TakeMetadata(names=names, source=self.place.source)
-        if words.names != names:
+        metadata = self.metadata or TakeMetadata(names=names, source=self.place.source)
+        if metadata.names != names:
             raise self.place.refuse("its metadata and its messages name different joints")
-        return assemble(words, times_s, joints_rad, self.place)
+        return assemble(metadata, times_s, joints_rad, self.place)
 
     def _chosen(self) -> list[JointState]:
         topics = sorted(self._states)

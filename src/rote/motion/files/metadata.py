@@ -54,7 +54,7 @@ class TakeMetadata:
 class Summary(NamedTuple):
     """What a file says of itself at a glance."""
 
-    words: TakeMetadata
+    metadata: TakeMetadata
     samples: int
     duration_s: float
 
@@ -82,9 +82,9 @@ class FilePlace:
         return self.refuse(f"{self.row} {sample + self.first} cannot be read: {problem}", remedy)
 
 
-def words_of(track: Track, tags: tuple[str, ...] = ()) -> TakeMetadata:
+def metadata_of(track: Track, tags: tuple[str, ...] = ()) -> TakeMetadata:
     """Return a track's words; refuse characters that no file can hold."""
-    words = TakeMetadata(
+    metadata = TakeMetadata(
         names=track.names,
         variant=track.variant,
         source=track.source,
@@ -93,23 +93,23 @@ def words_of(track: Track, tags: tuple[str, ...] = ()) -> TakeMetadata:
         tags=tags,
     )
     texts = (*track.names, track.variant, track.source, *track.history, *tags)
-    for text in (*texts, *(mark.words for mark in track.marks)):
+    for text in (*texts, *(mark.label for mark in track.marks)):
         try:
             text.encode("utf-8")
         except UnicodeEncodeError:
             raise BadRequestError(f"{text!r} cannot be written as UTF-8") from None
-    return words
+    return metadata
 
 
-def to_document(words: TakeMetadata) -> dict[str, Any]:
+def to_document(metadata: TakeMetadata) -> dict[str, Any]:
     """Return words as what JSON can hold."""
     return {
-        "variant": words.variant,
-        "source": words.source,
-        "names": list(words.names),
-        "marks": [{"time_s": mark.time_s, "words": mark.words} for mark in words.marks],
-        "history": list(words.history),
-        "tags": list(words.tags),
+        "variant": metadata.variant,
+        "source": metadata.source,
+        "names": list(metadata.names),
+        "marks": [{"time_s": mark.time_s, "label": mark.label} for mark in metadata.marks],
+        "history": list(metadata.history),
+        "tags": list(metadata.tags),
     }
 
 
@@ -141,7 +141,8 @@ def _mark(value: object, place: FilePlace) -> Mark:
     time_s: Any = mark.get("time_s")
     if type(time_s) not in {int, float} or not abs(time_s) <= sys.float_info.max:
         raise place.refuse(f"the mark {mark} has no time")
-    return Mark(float(time_s), _as(str, mark.get("words"), "marks", place))
+    label = mark.get("label", mark.get("words"))  # "words" until version 0.2
+    return Mark(float(time_s), _as(str, label, "marks", place))
 
 
 def _as(kind: type[T], value: object, what: str, place: FilePlace) -> T:
@@ -150,9 +151,9 @@ def _as(kind: type[T], value: object, what: str, place: FilePlace) -> T:
     return value
 
 
-def assemble(words: TakeMetadata, times_s: Array, joints_rad: Array, place: FilePlace) -> Track:
+def assemble(metadata: TakeMetadata, times_s: Array, joints_rad: Array, place: FilePlace) -> Track:
     """Put a track together, (n,) times and (n, joints) angles; refuse the first row that is bad."""
-    width = len(words.names)
+    width = len(metadata.names)
     if times_s.ndim != 1 or joints_rad.shape != (times_s.size, width):
         raise place.refuse(
             f"{width} joint names and {times_s.size} times cannot go "
@@ -161,15 +162,15 @@ def assemble(words: TakeMetadata, times_s: Array, joints_rad: Array, place: File
     if times_s.size > MAX_SAMPLES:
         raise too_long(place)
     if (sample := first_unsound(times_s, joints_rad)) is not None:
-        raise place.refuse_row(sample, _problem(times_s, joints_rad, words.names, sample))
+        raise place.refuse_row(sample, _problem(times_s, joints_rad, metadata.names, sample))
     return Track(
         times_s=times_s,
         joints_rad=joints_rad,
-        names=words.names,
-        variant=words.variant,
-        source=words.source,
-        marks=words.marks,
-        history=words.history,
+        names=metadata.names,
+        variant=metadata.variant,
+        source=metadata.source,
+        marks=metadata.marks,
+        history=metadata.history,
     )
 
 

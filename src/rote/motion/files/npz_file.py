@@ -21,8 +21,8 @@ from rote.motion.files.metadata import (
     TakeMetadata,
     assemble,
     from_document,
+    metadata_of,
     to_document,
-    words_of,
 )
 from rote.motion.track import Array, Track
 
@@ -40,7 +40,7 @@ def place_in(path: Path) -> FilePlace:
 
 def save_npz(track: Track, path: Path, tags: tuple[str, ...] = ()) -> None:
     """Write `track`; the file appears only when it is complete."""
-    document = json.dumps(to_document(words_of(track, tags)), ensure_ascii=False)
+    document = json.dumps(to_document(metadata_of(track, tags)), ensure_ascii=False)
     with disk.whole(path) as file:
         np.savez_compressed(
             file,
@@ -58,16 +58,16 @@ def load_npz(path: Path) -> Track:
 
 def summary(path: Path) -> Summary:
     """Return what a file says of itself."""
-    words, track = _read(path)
-    return Summary(words, len(track), track.duration_s)
+    metadata, track = _read(path)
+    return Summary(metadata, len(track), track.duration_s)
 
 
 def _read(path: Path) -> tuple[TakeMetadata, Track]:
     place = place_in(path)
     arrays = _arrays(disk.contents(path), place)
-    words = _words(arrays, place)
+    metadata = _metadata(arrays, place)
     times_s = _floats(arrays, "times_s", place)
-    return words, assemble(words, times_s, _floats(arrays, "joints_rad", place), place)
+    return metadata, assemble(metadata, times_s, _floats(arrays, "joints_rad", place), place)
 
 
 def _arrays(data: bytes, place: FilePlace) -> dict[str, NDArray[Any]]:
@@ -85,7 +85,7 @@ def _arrays(data: bytes, place: FilePlace) -> dict[str, NDArray[Any]]:
     )
 
 
-def _words(arrays: dict[str, NDArray[Any]], place: FilePlace) -> TakeMetadata:
+def _metadata(arrays: dict[str, NDArray[Any]], place: FilePlace) -> TakeMetadata:
     if "document" in arrays:
         try:
             document = json.loads(arrays["document"].tobytes().decode("utf-8"))

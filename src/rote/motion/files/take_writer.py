@@ -15,7 +15,7 @@ from rote.errors import BadRequestError
 from rote.motion.files import disk
 from rote.motion.files.mcap_file import McapStream, nanoseconds
 from rote.motion.files.mcap_records import need_mcap
-from rote.motion.files.metadata import MAX_SAMPLES, FilePlace, too_long, words_of
+from rote.motion.files.metadata import MAX_SAMPLES, FilePlace, metadata_of, too_long
 from rote.motion.track import Mark, Track
 
 __all__ = ["TakeWriter", "unfinished"]
@@ -61,7 +61,7 @@ class TakeWriter:
         self.path = path
         self._settle = settle
         self.part = path.with_name(path.name + _PART)
-        self._words = words_of(empty)
+        self._metadata = metadata_of(empty)
         self._times_s: list[float] = []
         self._times_ns: list[int] = []
         self._flushed_s = -np.inf
@@ -69,7 +69,7 @@ class TakeWriter:
         self._file = self._open()
         try:
             with self._writing():
-                self._stream = McapStream(self._file, self._words)
+                self._stream = McapStream(self._file, self._metadata)
             self._sync()
         except BaseException:
             self.discard()
@@ -114,8 +114,8 @@ class TakeWriter:
         """Take in one sample; refuse one that no track can hold."""
         row = [float(value) for value in positions_rad]
         place = FilePlace(str(self.part), "sample")
-        if len(row) != len(self._words.names):
-            problem = f"it has {len(row)} angles for {len(self._words.names)} joints"
+        if len(row) != len(self._metadata.names):
+            problem = f"it has {len(row)} angles for {len(self._metadata.names)} joints"
             raise place.refuse_row(len(self), problem)
         if not all(map(math.isfinite, (time_s, *row))):
             raise place.refuse_row(len(self), "it holds a value that is not a number")
@@ -151,9 +151,11 @@ class TakeWriter:
         if len(self) < 2:
             self.discard()
             raise BadRequestError(f"{self.path}: a take needs 2 samples, this one has {len(self)}")
-        words = replace(self._words, marks=tuple(marks), history=tuple(history), tags=tuple(tags))
+        metadata = replace(
+            self._metadata, marks=tuple(marks), history=tuple(history), tags=tuple(tags)
+        )
         try:
-            self._stream.finish(words, np.array(self._times_s), self._times_ns)
+            self._stream.finish(metadata, np.array(self._times_s), self._times_ns)
             self._file.flush()
             os.fsync(self._file.fileno())
             self._settle(self.part, self.path)

@@ -42,7 +42,7 @@ _SPARE_S = 5.0
 class Instruction(Protocol):
     """Something to be done."""
 
-    words: str
+    label: str
     limit_s: float
 
     def begin(self, state: HighState, now: float) -> None:
@@ -56,7 +56,7 @@ class Instruction(Protocol):
 class InstructionDone:
     """An instruction that was carried out."""
 
-    words: str
+    label: str
     seconds: float
 
 
@@ -153,11 +153,11 @@ class Bot:
         _check_positive(seconds, MAX_WAIT_S, "a wait", "s")
         return self._add(_Wait(seconds), seconds + _SPARE_S)
 
-    def until(self, predicate: Predicate, *, limit_s: float, words: str = "a condition") -> "Bot":
+    def until(self, predicate: Predicate, *, limit_s: float, label: str = "a condition") -> "Bot":
         """Go on with what the robot does until `predicate(state)` is true."""
         if not callable(predicate):
             raise TypeError(f"a predicate is a function, not {type(predicate).__name__}")
-        return self._add(_Until(predicate, words), limit_s)
+        return self._add(_Until(predicate, label), limit_s)
 
     def go(
         self,
@@ -205,8 +205,8 @@ class Bot:
             for place, instruction in enumerate(queue):
                 took_s = await self._carry_out(instruction)
                 if took_s is None:
-                    return BotReport(tuple(done), tuple(each.words for each in queue[place:]))
-                done.append(InstructionDone(instruction.words, took_s))
+                    return BotReport(tuple(done), tuple(each.label for each in queue[place:]))
+                done.append(InstructionDone(instruction.label, took_s))
             return BotReport(tuple(done), ())
         finally:
             for forget in undo:
@@ -231,7 +231,7 @@ class Bot:
             if isinstance(error, RoteError):
                 raise
             raise TimeLimitError(
-                f"{instruction.words} was not done within {instruction.limit_s:.1f} s",
+                f"{instruction.label} was not done within {instruction.limit_s:.1f} s",
                 "See what keeps the robot, or give it a longer limit.",
             ) from None
         return None
@@ -258,12 +258,12 @@ def _check_positive(value: float, most: float, what: str, unit: str) -> None:
         )
 
 
-def _check_up(state: HighState, words: str) -> None:
+def _check_up(state: HighState, label: str) -> None:
     """Refuse at once what only a robot on its feet can do."""
     if is_down(state):
         how = "it lies" if state.mode == a1_words.HighMode.LIE_DOWN else "its legs are soft"
         raise BadRequestError(
-            f"{words} is not possible: {how}",
+            f"{label} is not possible: {how}",
             Text("Let it get up first: {get_up}.", get_up=Act.GET_UP),
         )
 
@@ -297,11 +297,11 @@ class _Walk:
         self._speed = speed_m_s
         self._from = (0.0, 0.0)
         self._yaw = 0.0
-        self.words = f"a walk of {_distances(forward_m, left_m)}"
+        self.label = f"a walk of {_distances(forward_m, left_m)}"
         self.limit_s = 2.0 * self._distance_m / speed_m_s + _SPARE_S
 
     def begin(self, state: HighState, now: float) -> None:
-        _check_up(state, self.words)
+        _check_up(state, self.label)
         self._from = (state.position_m[0], state.position_m[1])
         self._yaw = state.imu.rpy_rad[2]
 
@@ -325,11 +325,11 @@ class _Turn:
         self._left = angle_rad
         self._speed = speed_rad_s
         self._yaw = 0.0
-        self.words = f"a turn of {math.degrees(angle_rad):.0f} degrees"
+        self.label = f"a turn of {math.degrees(angle_rad):.0f} degrees"
         self.limit_s = 2.0 * abs(angle_rad) / speed_rad_s + _SPARE_S
 
     def begin(self, state: HighState, now: float) -> None:
-        _check_up(state, self.words)
+        _check_up(state, self.label)
         self._yaw = state.imu.rpy_rad[2]
 
     def step(self, state: HighState, now: float, robot: A1) -> bool:
@@ -349,10 +349,10 @@ class _Pose:
     def __init__(self, asked: dict[str, float]) -> None:
         self._asked = asked
         parts = ", ".join(_part(name, value) for name, value in asked.items() if value)
-        self.words = f"a pose with {parts}" if parts else "standing"
+        self.label = f"a pose with {parts}" if parts else "standing"
 
     def begin(self, state: HighState, now: float) -> None:
-        _check_up(state, self.words)
+        _check_up(state, self.label)
 
     def step(self, state: HighState, now: float, robot: A1) -> bool:
         robot.pose(**self._asked)
@@ -388,7 +388,7 @@ class _Stand(_Pose):
 
 class _LieDown:
     limit_s = _SPARE_S
-    words = "lying down"
+    label = "lying down"
 
     def begin(self, state: HighState, now: float) -> None:
         """There is nothing to remember."""
@@ -404,7 +404,7 @@ class _Wait:
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
         self._until = 0.0
-        self.words = f"a wait of {seconds:g} s"
+        self.label = f"a wait of {seconds:g} s"
         self.limit_s = seconds + _SPARE_S
 
     def begin(self, state: HighState, now: float) -> None:
@@ -418,15 +418,15 @@ class _Until:
     limit_s = MAX_WAIT_S
 
     def __init__(
-        self, predicate: Predicate, words: str, velocity: tuple[float, float, float] | None = None
+        self, predicate: Predicate, label: str, velocity: tuple[float, float, float] | None = None
     ) -> None:
         self._predicate = predicate
         self._velocity = velocity
-        self.words = words
+        self.label = label
 
     def begin(self, state: HighState, now: float) -> None:
         if self._velocity is not None:
-            _check_up(state, self.words)
+            _check_up(state, self.label)
 
     def step(self, state: HighState, now: float, robot: A1) -> bool:
         if self._predicate(state):

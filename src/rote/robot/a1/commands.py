@@ -119,7 +119,7 @@ def mode(dialect: Dialect, wanted: HighMode) -> Command:
     """Return the command for a mode that has no numbers; dialect 3.2 has no word for most."""
     if dialect is Dialect.A1_3_2:
         if wanted > HighMode.WALK:
-            words = wanted.name.lower().replace("_", " ")
-            raise UnsupportedError(f"be told to {words}", "dialect 3.2")
+            message = wanted.name.lower().replace("_", " ")
+            raise UnsupportedError(f"be told to {message}", "dialect 3.2")
         return ScaledHighCmd(mode=wanted)
     return HighCmd(mode=wanted)

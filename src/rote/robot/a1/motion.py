@@ -30,11 +30,11 @@ def legs_of(track: Track) -> Array:
     missing = [name for name in A1.names if name not in track.names]
     unknown = [name for name in track.names if name not in A1.names]
     if missing or unknown or len(track.names) != LEG_MOTORS:
-        words = "it has a joint twice"
+        message = "it has a joint twice"
         if missing or unknown:
-            words = f"it lacks {missing[0]}" if missing else f"an A1 has no {unknown[0]}"
+            message = f"it lacks {missing[0]}" if missing else f"an A1 has no {unknown[0]}"
         raise BadRequestError(
-            f"this track of {len(track.names)} joints is no motion of an A1: {words}",
+            f"this track of {len(track.names)} joints is no motion of an A1: {message}",
             "An A1 plays what an A1 was taught: tracks of its twelve joints.",
         )
     if len(track) < 2:

@@ -630,17 +630,19 @@ def findings(robot: A1) -> list[Finding]:
     """Return what speaks against moving an A1 or Go1."""
     told, native, found = robot.status(), robot.native, []
     if isinstance(native, HighState) and is_down(native):
-        words = "the robot lies or hangs: it walks once it has got up"
+        message = "the robot lies or hangs: it walks once it has got up"
         remedy = Text("Let it get up: {get_up}.", get_up=Act.GET_UP)
-        found.append(Finding(Severity.NOTE, words, remedy, kind=FindingKind.MODE))
+        found.append(Finding(Severity.NOTE, message, remedy, kind=FindingKind.MODE))
     if told.battery_percent is not None and told.battery_percent < _LOW_PERCENT:
-        words = f"the battery has {told.battery_percent} %"
-        found.append(Finding(Severity.WARNING, words, "Charge it first.", kind=FindingKind.BATTERY))
+        message = f"the battery has {told.battery_percent} %"
+        found.append(
+            Finding(Severity.WARNING, message, "Charge it first.", kind=FindingKind.BATTERY)
+        )
     hottest, most = told.hottest_c, robot.safety.limits.temperature_c
     if hottest is not None and most is not None and hottest > most:
-        words = f"a motor has {hottest} °C, and a protection trips above {most:g} °C"
+        message = f"a motor has {hottest} °C, and a protection trips above {most:g} °C"
         cool = "Let the robot lie and cool down."
-        found.append(Finding(Severity.ERROR, words, cool, kind=FindingKind.TEMPERATURE))
+        found.append(Finding(Severity.ERROR, message, cool, kind=FindingKind.TEMPERATURE))
     elif (trouble := robot.trouble) is not None:
         found.append(Finding(Severity.ERROR, trouble.text, trouble.remedy, kind=FindingKind.FAULT))
     return found

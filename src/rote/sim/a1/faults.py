@@ -56,11 +56,11 @@ class A1Health:
 
     def advance(self, time_s: float, elapsed_s: float, torques_nm: Row) -> list[str]:
         """Let time pass; returns what a person would like to know."""
-        words = []
+        messages = []
         for fault in [fault for fault in self._planned if fault.when_s <= time_s]:
             self._planned.remove(fault)
             fault.apply(self)
-            words.append(fault.words)
+            messages.append(fault.message)
         if self.battery_percent > RESERVE_PERCENT:
             drained = self.battery_percent - 100.0 * elapsed_s / BATTERY_S
             self.battery_percent = max(RESERVE_PERCENT, drained)
@@ -70,8 +70,8 @@ class A1Health:
             self.temperatures_c[motor] = celsius + (final_c - celsius) * elapsed_s / THERMAL_S
             was_hot, self.hot[motor] = self.hot[motor], celsius > self._bearable_c(motor)
             if self.hot[motor] and not was_hot:
-                words.append(f"motor {motor} is too hot and gives no torque")
-        return words
+                messages.append(f"motor {motor} is too hot and gives no torque")
+        return messages
 
     def _bearable_c(self, motor: int) -> float:
         return COOLED_C if self.hot[motor] else TOO_HOT_C
@@ -85,7 +85,7 @@ class A1PlannedFault:
     """Something that is to happen when the robot has run for `when_s`."""
 
     when_s: float
-    words: str
+    message: str
     apply: Callable[[A1Health], None]
 
 

@@ -18,17 +18,17 @@ _INDEX = {joint.name.removesuffix("_joint"): joint.index for joint in A1_JOINTS}
 _HIPS = {"FR_hip": 0.25, "FL_hip": 0.25, "RR_hip": -0.25, "RL_hip": -0.25}
 SCRIPTS: dict[str, Script] = {
     "paw": Script(
-        words="the right front leg is lifted and shaken",
+        description="the right front leg is lifted and shaken",
         pose={"FR_hip": -0.1, "FR_thigh": 0.0, "FR_calf": -1.7},
         swing={"FR_thigh": 0.2, "FR_calf": 0.15},
     ),
     "stretch": Script(
-        words="the front legs are drawn out, one after the other",
+        description="the front legs are drawn out, one after the other",
         pose={"FR_thigh": 0.0, "FR_calf": -1.2, "FL_thigh": 0.0, "FL_calf": -1.2},
         swing={"FR_thigh": 0.25, "FL_thigh": -0.25},
         beat_s=1.6,
     ),
-    "wag": Script(words="all legs sway from side to side", pose={}, swing=_HIPS, beat_s=1.2),
+    "wag": Script(description="all legs sway from side to side", pose={}, swing=_HIPS, beat_s=1.2),
 }
 
 _REST = np.array(A1_STAND_RAD)

@@ -102,10 +102,10 @@ class A1World:
         self._steps += 1
         self.time_s = self._steps * STEP_S
         if self._steps % HEALTH_EVERY == 0:
-            for words in self.health.advance(
+            for message in self.health.advance(
                 self.time_s, HEALTH_EVERY * STEP_S, self.body.torque_nm
             ):
-                self.note(words)
+                self.note(message)
         if self.remote.buttons & SOFT_STOP == SOFT_STOP:
             self._soft_stop()
         if self._is_at_rest():
@@ -334,16 +334,16 @@ class A1World:
 
     # ---- for people -----------------------------------------------------------------------------
 
-    def note(self, words: str) -> None:
+    def note(self, message: str) -> None:
         """Tell whoever watches the robot."""
-        self.notices.append(SimNotice(self.time_s, words))
+        self.notices.append(SimNotice(self.time_s, message))
         del self.notices[:-100]
 
-    def _once(self, words: str) -> None:
+    def _once(self, message: str) -> None:
         """Tell it, but not five hundred times a second."""
-        if words not in self._said:
-            self._said.add(words)
-            self.note(words)
+        if message not in self._said:
+            self._said.add(message)
+            self.note(message)
 
 
 # As the frames' 32 bits have them.
