@@ -162,3 +162,23 @@ def test_no_room_below_the_edge_names_a_command(path: Path) -> None:
         and id(node) not in documents
     ]
     assert [text for text in said if COMMAND.search(text)] == []
+
+
+def test_a_class_name_is_defined_once() -> None:
+    """Somebody who greps for a class finds one."""
+    homes: dict[str, list[str]] = {}
+    for path in MODULES:
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ClassDef):
+                homes.setdefault(node.name, []).append(str(path.relative_to(ROOT)))
+    assert {name: places for name, places in homes.items() if len(places) > 1} == {}
+
+
+@pytest.mark.parametrize("path", MODULES, ids=[str(path.relative_to(ROOT)) for path in MODULES])
+def test_a_name_is_imported_from_where_it_is_defined(path: Path) -> None:
+    """`import x as x` hands on a name; only a package's `__init__` may, for its public names."""
+    if path.name == "__init__.py":
+        return
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            assert [alias.name for alias in node.names if alias.name == alias.asname] == []

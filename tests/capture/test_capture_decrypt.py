@@ -391,8 +391,8 @@ def test_values_of_every_kind_survive_the_journey() -> None:
     lines = [
         story.ScriptLine(0.5, True, rpc.LIST_ACTIONS.request(1)),
         *(story.ScriptLine(1.0 + n / 100, False, part) for n, part in enumerate(parts)),
-        story.ScriptLine(2.0, False, channel.TopicMessage("rt/lidar", {"a": 1}, b"\0\1\2" * 900)),
-        story.ScriptLine(3.0, True, channel.TopicMessage("rt/wirelesscontroller", {"lx": 0.5})),
+        story.ScriptLine(2.0, False, channel.ChannelMessage("rt/lidar", {"a": 1}, b"\0\1\2" * 900)),
+        story.ScriptLine(3.0, True, channel.ChannelMessage("rt/wirelesscontroller", {"lx": 0.5})),
         story.ScriptLine(4.0, False, faults.Faults(faults.Change.ALL, (faults.Fault(9, 600, 8),))),
     ]
     made = make.webrtc(lines)

@@ -20,7 +20,7 @@ def answer(talk: Dialogue, at_s: float, call: Call, number: int, code: int = 0) 
 
 
 def arms(talk: Dialogue, at_s: float, state: ArmState) -> None:
-    message = channel.TopicMessage(rpc.ARM_STATE_TOPIC, rpc.encode_arm_state(state))
+    message = channel.ChannelMessage(rpc.ARM_STATE_TOPIC, rpc.encode_arm_state(state))
     talk.hear(int(at_s * SECOND), message)
 
 
@@ -164,7 +164,7 @@ def test_faults_are_told_when_they_come_and_when_they_go() -> None:
 def test_states_that_cannot_be_read_change_nothing() -> None:
     talk = Dialogue()
     for data in (None, {"id": 1}, "{}", "nonsense"):
-        talk.hear(0, channel.TopicMessage(rpc.ARM_STATE_TOPIC, data))
+        talk.hear(0, channel.ChannelMessage(rpc.ARM_STATE_TOPIC, data))
     talk.hear(0, channel.Heartbeat())
     assert talk.states == []
     assert talk.timeline() == []

@@ -54,7 +54,7 @@ class Session:
     def states(self, start_s: float, end_s: float, state: ArmState) -> None:
         at = start_s
         while at < end_s:
-            message = channel.TopicMessage(rpc.ARM_STATE_TOPIC, rpc.encode_arm_state(state))
+            message = channel.ChannelMessage(rpc.ARM_STATE_TOPIC, rpc.encode_arm_state(state))
             self.lines.append(ScriptLine(at, False, message))
             at += 0.1
 
@@ -95,7 +95,7 @@ class Session:
             self.now_s += 0.001
 
     def ended(self) -> list[ScriptLine]:
-        background = channel.TopicMessage(BACKGROUND, "x" * 120)
+        background = channel.ChannelMessage(BACKGROUND, "x" * 120)
         for at in range(int(self.now_s * 20) + 40):
             self.lines.append(ScriptLine(at / 20 + 0.11, False, background))
         for at in range(1, int(self.now_s / 2)):

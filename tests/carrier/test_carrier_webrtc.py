@@ -683,7 +683,7 @@ def test_a_listener_that_fails_is_reported_and_nobody_else_suffers() -> None:
             robot.on_topic("rt/x", fail)
             robot.on_topic("rt/x", lambda message: heard.append(message.data))
             await mode_read(robot)
-            one.say(channel.TopicMessage("rt/x", [1]))
+            one.say(channel.ChannelMessage("rt/x", [1]))
             await asyncio.sleep(3.0)
             assert await mode_read(robot)
 

@@ -52,7 +52,7 @@ class Odd(ScriptedRobot):
             self.answer(self.requests.pop(), **self._mode)
 
     async def publish(self, topic: str, data: object) -> None:
-        self.say(channel.TopicMessage(topic, data))
+        self.say(channel.ChannelMessage(topic, data))
         await asyncio.sleep(0.01)
 
 

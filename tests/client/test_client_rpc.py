@@ -230,13 +230,13 @@ def test_a_topic_is_asked_for_once_however_many_listen_and_until_the_last_is_gon
             port.on_topic("rt/x", lambda message, who=who: heard.append((who, message.data)))  # type: ignore[misc]
             for who in "ab"
         ]
-        robot.say(channel.TopicMessage("rt/x", 1))
+        robot.say(channel.ChannelMessage("rt/x", 1))
         await asyncio.sleep(0.1)
         forget[0]()
-        robot.say(channel.TopicMessage("rt/x", 2))
+        robot.say(channel.ChannelMessage("rt/x", 2))
         await asyncio.sleep(0.1)
         forget[1]()
-        robot.say(channel.TopicMessage("rt/x", 3))
+        robot.say(channel.ChannelMessage("rt/x", 3))
         await asyncio.sleep(0.1)
         assert heard == [("a", 1), ("b", 1), ("b", 2)]
         assert [topic.wanted for topic in robot.topics] == [True, False]
@@ -253,7 +253,7 @@ def test_who_stops_listening_twice_takes_nothing_from_others() -> None:
         forget()
         port.on_topic("rt/x", lambda message: heard.append(message.data))
         forget()
-        robot.say(channel.TopicMessage("rt/x", 1))
+        robot.say(channel.ChannelMessage("rt/x", 1))
         await asyncio.sleep(0.1)
         assert heard == [1]
         await port.close()

@@ -41,6 +41,7 @@ from rote.session.rpc import (
 from rote.session.teaching import Role
 from rote.wire import channel, rpc
 from rote.wire.channel import (
+    ChannelMessage,
     Chunk,
     Complaint,
     Heartbeat,
@@ -48,7 +49,6 @@ from rote.wire.channel import (
     MediaRequest,
     MediaTrack,
     Subscription,
-    TopicMessage,
     Unknown,
     Validation,
     Value,
@@ -266,7 +266,7 @@ TO_ROBOT: list[Value] = [
     READ.request(1),
     Heartbeat("now", 1),
     Subscription("rt/x"),
-    TopicMessage("rt/x", 1),
+    ChannelMessage("rt/x", 1),
     Inner({"req_type": "public_network_status"}),
     MediaRequest(MediaTrack.VIDEO, wanted=True),
     Unknown("levitate", {"type": "levitate"}),
@@ -286,7 +286,7 @@ def test_a_robot_takes_nothing_before_validation(value: Value) -> None:
 
 def test_a_client_hears_nothing_but_validation_before_validation() -> None:
     client = new_client()
-    hear(client, TopicMessage("rt/x"), Faults(Change.ALL), answer(READ.request(1)))
+    hear(client, ChannelMessage("rt/x"), Faults(Change.ALL), answer(READ.request(1)))
     assert idle(client)
     assert client.dropped["before validation"] == 3
 
@@ -653,7 +653,7 @@ def test_a_robot_silent_for_two_and_a_half_seconds_is_lost_and_all_calls_fail() 
 
 
 @pytest.mark.parametrize(
-    "value", [Heartbeat(), TopicMessage("rt/x"), Faults(Change.ALL), answer(READ.request(99))]
+    "value", [Heartbeat(), ChannelMessage("rt/x"), Faults(Change.ALL), answer(READ.request(99))]
 )
 def test_whatever_is_heard_keeps_the_robot_from_being_lost(value: Value) -> None:
     client = ready_client()
@@ -704,7 +704,7 @@ def test_a_robot_that_falls_silent_between_heartbeats_is_lost_two_and_a_half_sec
     None
 ):
     client = ready_client()
-    hear(client, TopicMessage("rt/x"), now=START + 1.9)
+    hear(client, ChannelMessage("rt/x"), now=START + 1.9)
     client.tick(START + 2.0)
     assert client.due == START + 4.0
     client.tick(START + 4.0)
@@ -843,7 +843,7 @@ def test_whom_the_client_no_longer_hears_is_not_told() -> None:
 
 
 TO_CLIENT: list[Value] = [
-    TopicMessage("rt/x", {"a": 1}),
+    ChannelMessage("rt/x", {"a": 1}),
     Faults(Change.ADDED, (Fault(1, 300, 16),)),
     Inner({"execution": "ok"}, answer=True),
     Complaint("something else"),
@@ -891,7 +891,7 @@ def test_what_has_no_answer_is_sent_as_it_is() -> None:
     client.publish("rt/wirelesscontroller", {"lx": 0})
     assert said(client) == [
         MediaRequest(MediaTrack.VIDEO, wanted=True),
-        TopicMessage("rt/wirelesscontroller", {"lx": 0}),
+        ChannelMessage("rt/wirelesscontroller", {"lx": 0}),
     ]
     robot.send(Faults(Change.ALL))
     assert said(robot) == [Faults(Change.ALL)]
@@ -910,7 +910,7 @@ def test_a_robot_publishes_only_what_is_wanted_and_only_while_it_is() -> None:
     ends.robot.publish("rt/x", 2, b"\x01")
     ends.robot.publish("rt/y", 3)
     ends.exchange()
-    assert ends.client.events() == [Heard(TopicMessage("rt/x", 2, b"\x01"))]
+    assert ends.client.events() == [Heard(ChannelMessage("rt/x", 2, b"\x01"))]
     ends.client.subscribe("rt/x", wanted=False)
     ends.exchange()
     ends.robot.publish("rt/x", 4)
@@ -1159,7 +1159,7 @@ class Crowd(RuleBasedStateMachine):
     @rule(seconds=st.sampled_from([0.1, 0.5, 1.0]))
     def wait(self, seconds: float) -> None:
         self.ends.now += seconds
-        hear(self.ends.client, TopicMessage("rt/x"), now=self.ends.now)  # the robot is there
+        hear(self.ends.client, ChannelMessage("rt/x"), now=self.ends.now)  # the robot is there
         hear(self.ends.robot, Heartbeat(), now=self.ends.now)
         self.ends.client.tick(self.ends.now)
         self.ends.robot.tick(self.ends.now)

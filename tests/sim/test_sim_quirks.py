@@ -151,7 +151,9 @@ class Raws:
         """Return what was published on a topic, read as leniently as can be."""
         told = [channel.decode(message) for _, message in self.heard if message]
         return [
-            one.data for one in told if isinstance(one, channel.TopicMessage) and one.topic == topic
+            one.data
+            for one in told
+            if isinstance(one, channel.ChannelMessage) and one.topic == topic
         ]
 
     def times(self, topic: str) -> list[float]:

@@ -17,11 +17,11 @@ from rote.sim.store import Store
 from rote.sim.world import World
 from rote.wire import channel, rpc
 from rote.wire.channel import (
+    ChannelMessage,
     Inner,
     MediaRequest,
     MediaTrack,
     Subscription,
-    TopicMessage,
     Validation,
     Value,
 )
@@ -108,7 +108,7 @@ def test_a_state_has_as_many_motors_as_the_firmware_says(
         client.enter()
         client.say(Subscription(LOWSTATE_TOPIC))
         await client.wait(0.2)
-        told = [value.data for value in client.take() if isinstance(value, TopicMessage)][-1]
+        told = [value.data for value in client.take() if isinstance(value, ChannelMessage)][-1]
         assert isinstance(told, dict)
         assert (told["mode_machine"], len(told["motor_state"])) == (machine, slots)
         at_rest = [told["motor_state"][slot]["q"] for slot in build.slots]
@@ -177,10 +177,10 @@ def test_topics_come_as_often_as_on_a_real_robot() -> None:
     async def story(client: Client) -> None:
         client.enter()
         await client.wait(1.0)
-        assert not [value for value in client.take() if isinstance(value, TopicMessage)]
+        assert not [value for value in client.take() if isinstance(value, ChannelMessage)]
         client.say(*map(Subscription, TOPICS))
         await client.wait(10.0)
-        messages = [value for value in client.take() if isinstance(value, TopicMessage)]
+        messages = [value for value in client.take() if isinstance(value, ChannelMessage)]
         counts = {topic: sum(m.topic == topic for m in messages) for topic in TOPICS}
         expected = {LOWSTATE_TOPIC: 500, SPORT_TOPIC: 100, BMS_TOPIC: 10, rpc.ARM_STATE_TOPIC: 100}
         for topic, count in expected.items():
@@ -272,7 +272,7 @@ def test_in_debug_mode_requests_stay_unanswered_and_topics_silent() -> None:
         client.ask(rpc.LIST_ACTIONS, 2)
         await client.wait(5.0)
         heard = client.take()
-        topics = {value.topic for value in heard if isinstance(value, TopicMessage)}
+        topics = {value.topic for value in heard if isinstance(value, ChannelMessage)}
         assert topics == {LOWSTATE_TOPIC, BMS_TOPIC}
         assert not [value for value in heard if isinstance(value, rpc.RpcResponse)]
         client.ask(rpc.CHECK_MODE, 3)
@@ -314,10 +314,10 @@ def test_media_are_accepted_and_a_hand_that_makes_no_sense_is_not() -> None:
             MediaRequest(MediaTrack.VIDEO, wanted=True),
             MediaRequest(MediaTrack.AUDIO, wanted=False),
         )
-        client.say(TopicMessage("rt/rote/hand", {"script": 5}), TopicMessage("rt/other", "x"))
+        client.say(ChannelMessage("rt/rote/hand", {"script": 5}), ChannelMessage("rt/other", "x"))
         assert client.take() == []
         client.ask(rpc.start_teaching("mine"))
-        client.say(TopicMessage("rt/rote/hand", {"script": "wave", "duration_ms": 1000}))
+        client.say(ChannelMessage("rt/rote/hand", {"script": "wave", "duration_ms": 1000}))
         assert client.world.body.held_by_hand
 
     tell(story)

@@ -23,6 +23,7 @@ from rote.wire.channel import (
     MAX_MESSAGE,
     MAX_TOPIC,
     Assembler,
+    ChannelMessage,
     Chunk,
     Complaint,
     Heartbeat,
@@ -31,7 +32,6 @@ from rote.wire.channel import (
     MediaTrack,
     MessageTooLargeError,
     Subscription,
-    TopicMessage,
     Unknown,
     Validation,
     Value,
@@ -63,12 +63,12 @@ SEEN: dict[str, tuple[str, Value]] = {
     ),
     "joystick": (
         '{"type":"msg","topic":"rt/wirelesscontroller","data":{"lx":0,"ly":0.5}}',
-        TopicMessage("rt/wirelesscontroller", {"lx": 0, "ly": 0.5}),
+        ChannelMessage("rt/wirelesscontroller", {"lx": 0, "ly": 0.5}),
     ),
     "arm state": (
         '{"type":"msg","topic":"rt/arm/action/state",'
         '"data":"{\\"holding\\":false,\\"id\\":99,\\"name\\":\\"release_arm\\"}"}',
-        TopicMessage("rt/arm/action/state", '{"holding":false,"id":99,"name":"release_arm"}'),
+        ChannelMessage("rt/arm/action/state", '{"holding":false,"id":99,"name":"release_arm"}'),
     ),
     "request": (
         '{"type":"req","topic":"rt/api/arm/request","data":{"header":{"identity":'
@@ -161,7 +161,7 @@ def test_every_type_there_is_has_been_seen() -> None:
         ('{"type":"heartbeat"}', Heartbeat()),
         ('{"type":"heartbeat","data":"12:00"}', Heartbeat()),
         ('{"type":"heartbeat","data":{"timeInStr":1,"timeInNum":"x"}}', Heartbeat()),
-        ('{"type":"msg","topic":"rt/x"}', TopicMessage("rt/x")),
+        ('{"type":"msg","topic":"rt/x"}', ChannelMessage("rt/x")),
         (
             '{"type":"req","topic":"rt/api/voice/request",'
             '"data":{"header":{"identity":{"id":-1,"api_id":1}}}}',
@@ -291,7 +291,7 @@ def test_a_part_of_a_response_may_be_numbered_oddly() -> None:
 def test_half_a_character_in_a_frame_is_read() -> None:
     text = '{"type":"msg","topic":"rt/x","data":"\ud83d"}'.encode(errors="surrogatepass")
     frame = struct.pack("<HH", len(text), 0) + text
-    assert channel.decode(frame) == TopicMessage("rt/x", "\ud83d")
+    assert channel.decode(frame) == ChannelMessage("rt/x", "\ud83d")
 
 
 def test_what_a_response_lacks_is_said_with_what_was_seen() -> None:
@@ -330,13 +330,13 @@ def test_a_message_too_large_is_refused_by_name_before_it_is_read(message: str |
 
 
 def test_a_large_message_within_the_bound_is_read() -> None:
-    text = channel.encode(TopicMessage("rt/x", "y" * (MAX_MESSAGE - 100)))
-    assert channel.decode(text) == TopicMessage("rt/x", "y" * (MAX_MESSAGE - 100))
+    text = channel.encode(ChannelMessage("rt/x", "y" * (MAX_MESSAGE - 100)))
+    assert channel.decode(text) == ChannelMessage("rt/x", "y" * (MAX_MESSAGE - 100))
 
 
 def test_a_message_too_large_is_not_sent() -> None:
     with pytest.raises(BadRequestError, match="at most"):
-        channel.encode(TopicMessage("rt/x", "y" * MAX_MESSAGE))
+        channel.encode(ChannelMessage("rt/x", "y" * MAX_MESSAGE))
 
 
 def test_the_error_travels() -> None:
@@ -412,7 +412,7 @@ CLOUD = '{"type":"msg","topic":"rt/utlidar/voxel_map_compressed","data":{"src_si
 PAYLOAD = bytes(range(200, 256))
 NORMAL = struct.pack("<HH", len(CLOUD), 0) + CLOUD.encode() + PAYLOAD
 WIDE = struct.pack("<HHII", 2, 0, len(CLOUD), 0) + CLOUD.encode() + PAYLOAD
-VALUE = TopicMessage("rt/utlidar/voxel_map_compressed", {"src_size": 4}, PAYLOAD)
+VALUE = ChannelMessage("rt/utlidar/voxel_map_compressed", {"src_size": 4}, PAYLOAD)
 
 
 @pytest.mark.parametrize("frame", [NORMAL, WIDE], ids=["normal", "wide"])
@@ -431,7 +431,7 @@ def test_the_reserved_fields_of_a_frame_may_hold_anything() -> None:
 
 
 def test_a_text_too_long_for_the_normal_layout_goes_into_a_wide_one() -> None:
-    value = TopicMessage("rt/x", "y" * 70_000, b"z")
+    value = ChannelMessage("rt/x", "y" * 70_000, b"z")
     frame = channel.encode(value)
     assert frame[:4] == struct.pack("<HH", 2, 0)
     assert channel.decode(frame) == value
@@ -529,7 +529,7 @@ values: st.SearchStrategy[Value] = st.one_of(
     st.builds(Validation, st.text()),
     st.builds(Heartbeat, st.text(), int64),
     st.builds(Subscription, st.text(min_size=1, max_size=MAX_TOPIC), st.booleans()),
-    st.builds(TopicMessage, topics, json_values, st.binary()),
+    st.builds(ChannelMessage, topics, json_values, st.binary()),
     requests,
     responses,
     chunks(),
@@ -562,7 +562,7 @@ def test_any_text_and_payload_come_back_from_a_frame(text: str, binary: bytes, w
 
 @pytest.mark.parametrize("topic", ["", "x" * (MAX_TOPIC + 1)])
 def test_a_topic_that_would_be_refused_is_not_sent(topic: str) -> None:
-    for value in (Subscription(topic), TopicMessage(topic)):
+    for value in (Subscription(topic), ChannelMessage(topic)):
         with pytest.raises(BadRequestError, match="topic"):
             channel.encode(value)
 

@@ -84,7 +84,7 @@ def test_a_request_for_that_service_cannot_be_smuggled_past_the_list_either() ->
     topic = f"rt/api/{FORBIDDEN}/request"
     body = {"header": {"identity": {"id": 1, "api_id": 1001}}, "parameter": "{}"}
     with pytest.raises(BadRequestError, match="not published"):
-        channel.encode(channel.TopicMessage(topic, body))
+        channel.encode(channel.ChannelMessage(topic, body))
     with pytest.raises(BadRequestError, match="known"):
         channel.encode(channel.Unknown("req", {"topic": topic, "data": body}))
 

@@ -70,7 +70,7 @@ def bar(out: Console, title: str) -> Iterator[Bar]:
     columns = (
         TextColumn("  {task.description}", markup=False),
         BarColumn(30),
-        TextColumn("{task.fields[words]}", markup=False),
+        TextColumn("{task.fields[message]}", markup=False),
     )
     with Progress(*columns, console=out, transient=True) as progress:
         task = progress.add_task(title, total=1.0, message="")

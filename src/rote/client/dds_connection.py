@@ -104,7 +104,7 @@ class DdsTopics:
         """Write a request, or what a simulated hand is told."""
         if isinstance(value, rpc.RpcRequest):
             self._requests[value.service].write(cdr.encode_request(value))
-        elif isinstance(value, channel.TopicMessage):
+        elif isinstance(value, channel.ChannelMessage):
             self.hand.write(cdr.encode_text(rpc.write_json(value.data)))
 
 

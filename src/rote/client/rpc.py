@@ -29,7 +29,7 @@ from rote.text import Act, Text
 from rote.wire import channel, rpc
 from rote.wire.rpc import NO_STATUS
 
-TopicListener = Callable[[channel.TopicMessage], None]
+TopicListener = Callable[[channel.ChannelMessage], None]
 
 BACK_OFF_S = (0.5, 1.0, 2.0, 4.0, 8.0, 15.0)
 """How long to wait before each attempt to connect again; the last is repeated."""
@@ -247,11 +247,11 @@ class RpcConnection(Shell[rpc.RpcResponse]):
 
     def _hear(self, value: channel.Value) -> None:
         self.hear(value)
-        if isinstance(value, channel.TopicMessage):
+        if isinstance(value, channel.ChannelMessage):
             for listener in tuple(self._topics.get(value.topic, ())):
                 self._tell(listener, value)
 
-    def _tell(self, listener: TopicListener, message: channel.TopicMessage) -> None:
+    def _tell(self, listener: TopicListener, message: channel.ChannelMessage) -> None:
         """Tell one listener; its mistakes are its own, and reported as the loop reports them."""
         try:
             listener(message)

@@ -423,7 +423,7 @@ class ServicesClient:
             else:
                 self._faults[fault.source, fault.code] = fault.message
 
-    def _see_arms(self, message: channel.TopicMessage) -> None:
+    def _see_arms(self, message: channel.ChannelMessage) -> None:
         said = message.data
         self._note_arms(
             rpc.decode_arm_state(said) if isinstance(said, str) else rpc.read_arm_state(said)
@@ -443,7 +443,7 @@ class ServicesClient:
         if here and self._loop.time() - self._reported_at >= PULSE_S:
             self._report(self._state(None))
 
-    def _see_mode(self, message: channel.TopicMessage) -> None:
+    def _see_mode(self, message: channel.ChannelMessage) -> None:
         self._note_mode(decode_fsm(message.data))
 
     def _note_mode(self, mode: int) -> None:
@@ -451,10 +451,10 @@ class ServicesClient:
         if self.identity.see_mode(mode):
             self._know()
 
-    def _see_battery(self, message: channel.TopicMessage) -> None:
+    def _see_battery(self, message: channel.ChannelMessage) -> None:
         self._battery = decode_battery(message.data)
 
-    def _see_joints(self, message: channel.TopicMessage) -> None:
+    def _see_joints(self, message: channel.ChannelMessage) -> None:
         slots = decode_lowstate(message.data)
         self._see_motors(slots.mode_machine, len(slots.positions_rad))
         joints = select(slots, self.build)

@@ -104,6 +104,44 @@ class Joint:
             object.__setattr__(self, "link", self.name.removesuffix("_joint") + "_link")
 
 
+_PARTS = {
+    "hip": "leg",
+    "knee": "leg",
+    "ankle": "leg",
+    "waist": "waist",
+    "wrist": "wrist",
+    "head": "head",
+}
+
+
+JointRow = tuple[str, str, Vector, float, float, float, float, Vector, Vector, float, Vector]
+"""Name, parent link, axis, lower and upper rad, rad/s, N.m, origin in the parent and its
+roll-pitch-yaw, mass and centre of mass of the child link."""
+
+
+def joint_of(index: int, row: JointRow, *, slot: int = -1, link: str = "") -> Joint:
+    """Return a joint by a row of a family's table; its name says which part of the body it is."""
+    name, parent, axis, lower, upper, velocity, effort, origin, rpy, mass, com = row
+    of_a_side = name.removeprefix("left_").removeprefix("right_")
+    return Joint(
+        index=index,
+        name=name,
+        parent=parent,
+        axis=axis,
+        lower_rad=lower,
+        upper_rad=upper,
+        velocity_rad_s=velocity,
+        effort_nm=effort,
+        origin_m=origin,
+        origin_rpy_rad=rpy,
+        mass_kg=mass,
+        com_m=com,
+        slot=slot,
+        link=link,
+        part=_PARTS.get(of_a_side.partition("_")[0], "arm"),
+    )
+
+
 def left_and_right(joints: tuple[Joint, ...]) -> dict[str, str]:
     """Return the other side of each joint whose name begins with `left_` or `right_`."""
     return {

@@ -30,6 +30,7 @@ from rote.model.family import (
     Y,
     Z,
     chain,
+    joint_of,
     left_and_right,
 )
 
@@ -111,28 +112,10 @@ _G1_ROWS: tuple[
 # fmt: on
 
 
-_PARTS = {"hip": "leg", "knee": "leg", "ankle": "leg", "waist": "waist", "wrist": "wrist"}
-
-
 def _joint(index: int) -> Joint:
-    (name, parent, axis, lower, upper, velocity, effort, origin, rpy, mass, com) = _G1_ROWS[index]
-    of_a_side = name.removeprefix("left_").removeprefix("right_")
-    return Joint(
-        index=index,
-        name=name,
-        parent=parent,
-        axis=axis,
-        lower_rad=lower,
-        upper_rad=upper,
-        velocity_rad_s=velocity,
-        effort_nm=effort,
-        origin_m=origin,
-        origin_rpy_rad=rpy,
-        mass_kg=mass,
-        com_m=com,
-        link="torso_link" if name == "waist_pitch_joint" else "",
-        part=_PARTS.get(of_a_side.partition("_")[0], "arm"),
-    )
+    row = _G1_ROWS[index]
+    link = "torso_link" if row[0] == "waist_pitch_joint" else ""
+    return joint_of(index, row, link=link)
 
 
 G1_JOINTS: tuple[Joint, ...] = tuple(_joint(index) for index in range(len(_G1_ROWS)))

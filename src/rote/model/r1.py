@@ -26,6 +26,7 @@ from rote.model.family import (
     Y,
     Z,
     chain,
+    joint_of,
     left_and_right,
 )
 
@@ -102,32 +103,10 @@ _ROWS: tuple[
 )
 # fmt: on
 
-_PARTS = {
-    "hip": "leg", "knee": "leg", "ankle": "leg", "waist": "waist", "wrist": "wrist", "head": "head",
-}  # fmt: skip
-
 
 def _joint(index: int) -> Joint:
-    (name, slot, parent, axis, lower, upper, velocity, effort, origin, rpy, mass, com) = _ROWS[
-        index
-    ]
-    of_a_side = name.removeprefix("left_").removeprefix("right_")
-    return Joint(
-        index=index,
-        name=name,
-        parent=parent,
-        axis=axis,
-        lower_rad=lower,
-        upper_rad=upper,
-        velocity_rad_s=velocity,
-        effort_nm=effort,
-        origin_m=origin,
-        origin_rpy_rad=rpy,
-        mass_kg=mass,
-        com_m=com,
-        slot=slot,
-        part=_PARTS.get(of_a_side.partition("_")[0], "arm"),
-    )
+    name, slot, *_ = row = _ROWS[index]
+    return joint_of(index, (name, *row[2:]), slot=slot)
 
 
 R1_JOINTS: tuple[Joint, ...] = tuple(_joint(index) for index in range(len(_ROWS)))

@@ -22,7 +22,7 @@ from rote.errors import BadRequestError, DecodeError, LocalProtocolError
 from rote.session.events import Opened, PeerLost, Unanswered
 from rote.session.teaching import Role
 from rote.wire import channel, faults, rpc
-from rote.wire.channel import Complaint, Heartbeat, Inner, Subscription, TopicMessage, Validation
+from rote.wire.channel import ChannelMessage, Complaint, Heartbeat, Inner, Subscription, Validation
 
 LIMITS_S: Mapping[tuple[str, int], float] = {
     (rpc.ARM, rpc.ArmApi.EXECUTE_PRESET): 30.0,  # answered when the motion is over
@@ -316,7 +316,7 @@ class RpcSession:
             self._check_ready()
         elif not self.wants(topic):
             return
-        self._say(TopicMessage(topic, data, binary))
+        self._say(ChannelMessage(topic, data, binary))
 
     def send(self, value: channel.Value) -> None:
         """Say something that has no answer: inner requests, media, faults."""

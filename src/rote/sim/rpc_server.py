@@ -211,7 +211,7 @@ class RpcClientSession:
     def _hear(self, value: channel.Value) -> None:
         if isinstance(value, channel.Inner):
             self._answer_inner(value.data)
-        elif isinstance(value, channel.TopicMessage) and value.topic == HAND_TOPIC:
+        elif isinstance(value, channel.ChannelMessage) and value.topic == HAND_TOPIC:
             self._take_hand(value)
 
     def _answer_inner(self, asked: dict[str, object]) -> None:
@@ -226,7 +226,7 @@ class RpcClientSession:
             return
         self.session.send(channel.Inner(said, answer=True))
 
-    def _take_hand(self, message: channel.TopicMessage) -> None:
+    def _take_hand(self, message: channel.ChannelMessage) -> None:
         """Let the scripted hand take hold, where a client of ours asks for it."""
         try:
             script = rpc.read(message.data, "script", str)

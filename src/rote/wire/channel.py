@@ -86,7 +86,7 @@ class Subscription:
 
 
 @dataclass(frozen=True, slots=True)
-class TopicMessage:
+class ChannelMessage:
     """What is published on a topic: JSON of any kind, and what came behind it in a binary frame."""
 
     topic: str
@@ -142,7 +142,7 @@ class Unknown:
     binary: bytes = b""
 
 
-FromEither = Validation | Heartbeat | TopicMessage | Inner | Unknown
+FromEither = Validation | Heartbeat | ChannelMessage | Inner | Unknown
 FromClient = Subscription | RpcRequest | MediaRequest
 FromRobot = RpcResponse | Chunk | Complaint | Faults
 Value = FromEither | FromClient | FromRobot
@@ -328,7 +328,7 @@ _DECODERS: dict[str, Callable[[dict[str, Any], bytes], Value]] = {
     "heartbeat": _decode_heartbeat,
     "subscribe": lambda d, _: Subscription(_topic(d)),
     "unsubscribe": lambda d, _: Subscription(_topic(d), wanted=False),
-    "msg": lambda d, binary: TopicMessage(_topic(d), d.get("data"), binary),
+    "msg": lambda d, binary: ChannelMessage(_topic(d), d.get("data"), binary),
     "req": _decode_request,
     "res": _decode_response,
     "rtc_inner_req": _decode_inner,
@@ -364,7 +364,7 @@ def _plain(kind: str, data: object) -> dict[str, Any]:
     return {"type": kind, "topic": "", "data": data}
 
 
-def _encode_message(value: TopicMessage) -> dict[str, Any]:
+def _encode_message(value: ChannelMessage) -> dict[str, Any]:
     if value.topic.startswith("rt/api/"):
         # Robots take a published request for a request, so this door would avoid `check_service`.
         raise BadRequestError("requests are asked and not published", "Use a request.")
@@ -418,7 +418,7 @@ _ENCODERS: dict[type, Callable[..., dict[str, Any]]] = {
     Validation: lambda v: _plain("validation", v.data),
     Heartbeat: lambda v: _plain("heartbeat", {"timeInStr": v.text, "timeInNum": v.unix_s}),
     Subscription: lambda v: {"type": _VERBS[v.wanted], "topic": _named(v.topic)},
-    TopicMessage: _encode_message,
+    ChannelMessage: _encode_message,
     RpcRequest: _encode_request,
     RpcResponse: _encode_response,
     Chunk: _encode_chunk,

@@ -5,6 +5,8 @@ import { spawn } from "node:child_process";
 import { createRequire } from "node:module";
 import { readFileSync } from "node:fs";
 
+import { check, until } from "./waiting.mjs";
+
 const task = JSON.parse(readFileSync(0, "utf-8"));
 const { chromium } = createRequire(`${task.page}/package.json`)("playwright-core");
 
@@ -40,18 +42,6 @@ listen(page);
 
 const $ = (name) => page.getByTestId(name);
 const button = (name) => page.getByRole("button", { name, exact: true });
-const check = (fact, words) => {
-  if (!fact) throw new Error(words);
-};
-const until = async (asked, words, within = 20_000) => {
-  const end = Date.now() + within;
-  for (;;) {
-    const answer = await asked();
-    if (answer) return answer;
-    if (Date.now() > end) throw new Error(`never: ${words}`);
-    await page.waitForTimeout(50);
-  }
-};
 const number = async (place, name) => Number(await place.getAttribute(name));
 const go = (name) => page.getByRole("navigation").getByRole("link", { name, exact: true }).click();
 const atRest = () => until(async () => (await $("activity").getAttribute("data-kind")) === "idle", "the robot is at rest", 30_000);

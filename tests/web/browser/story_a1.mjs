@@ -3,6 +3,8 @@
 import { createRequire } from "node:module";
 import { readFileSync } from "node:fs";
 
+import { check, until } from "./waiting.mjs";
+
 const task = JSON.parse(readFileSync(0, "utf-8"));
 const { chromium } = createRequire(`${task.page}/package.json`)("playwright-core");
 
@@ -32,18 +34,6 @@ async function open(args) {
 
 const $ = (name) => page.getByTestId(name);
 const button = (name) => page.getByRole("button", { name, exact: true });
-const check = (fact, words) => {
-  if (!fact) throw new Error(words);
-};
-const until = async (asked, words, within = 20_000) => {
-  const end = Date.now() + within;
-  for (;;) {
-    const answer = await asked();
-    if (answer) return answer;
-    if (Date.now() > end) throw new Error(`never: ${words}`);
-    await page.waitForTimeout(50);
-  }
-};
 const go = (name) => page.getByRole("navigation").getByRole("link", { name, exact: true }).click();
 const kind = () => $("activity").getAttribute("data-kind");
 const state = (wanted) => until(async () => (await $("pill").getAttribute("data-state")) === wanted, `the robot is ${wanted}`, 40_000);

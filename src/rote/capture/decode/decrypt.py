@@ -15,7 +15,7 @@ from typing import Any
 
 from rote.capture.decode.dialogue import FaultNote, Pair, StateChange
 from rote.capture.decode.dtls_session import (
-    ChannelMessage,
+    CapturedMessage,
     DecryptionProblem,
     DtlsSession,
     Endpoint,
@@ -346,7 +346,7 @@ class Decrypted:
     """All that a key log opens in a capture."""
 
     sessions: tuple[DtlsSession, ...]
-    messages: tuple[ChannelMessage, ...]
+    messages: tuple[CapturedMessage, ...]
     pairs: tuple[Pair, ...]
     states: tuple[StateChange, ...]
     faults: tuple[FaultNote, ...]

@@ -152,7 +152,7 @@ class Dialogue:
             self._answer(time_ns, value)
         elif isinstance(value, channel.Validation):
             self._validate(time_ns, value)
-        elif isinstance(value, channel.TopicMessage) and value.topic == rpc.ARM_STATE_TOPIC:
+        elif isinstance(value, channel.ChannelMessage) and value.topic == rpc.ARM_STATE_TOPIC:
             self._state(time_ns, value.data)
         elif isinstance(value, wire_faults.Faults):
             self._fault(time_ns, value)

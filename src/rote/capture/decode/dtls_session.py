@@ -89,7 +89,7 @@ class OpenedRecord(NamedTuple):
     plain: bytes
 
 
-class ChannelMessage(NamedTuple):
+class CapturedMessage(NamedTuple):
     """One message of a data channel."""
 
     time_ns: int
@@ -134,14 +134,14 @@ class SessionReader:
             ends = self.session.server, self.session.client
             self.session.robot = ends[self._robot]
 
-    def told(self, index: int) -> Iterator[ChannelMessage]:
+    def told(self, index: int) -> Iterator[CapturedMessage]:
         """Yield the messages with their directions; to be called after `end`."""
         ends = self.session.server, self.session.client
         for one, text, value in self.messages:
             receiver = "to client" if one.from_client == self._robot else "to robot"
             direction = receiver if self._robot is not None else ""
             source = ends[one.from_client]
-            yield ChannelMessage(one.time_ns, index, source, direction, one.stream, text, value)
+            yield CapturedMessage(one.time_ns, index, source, direction, one.stream, text, value)
 
     def _deliver(self, one: Delivered) -> None:
         if one.protocol == sctp.Protocol.DCEP:

@@ -80,7 +80,7 @@ def _questions() -> Iterator[ScriptLine]:
         yield ScriptLine(at + latency_s, False, answer)
 
 
-def _arms(time_s: float) -> channel.TopicMessage:
+def _arms(time_s: float) -> channel.ChannelMessage:
     state = ArmState()
     if 3.3 <= time_s < 3.0 + TEACH_S:
         state = ArmState(id=-1, name=NAME)
@@ -88,7 +88,7 @@ def _arms(time_s: float) -> channel.TopicMessage:
         state = ArmState(id=100, name=NAME)
     elif 13.3 + PLAY_S <= time_s < 17.4 + PLAY_S:
         state = ArmState(id=99, name="release_arm")
-    return channel.TopicMessage(rpc.ARM_STATE_TOPIC, rpc.encode_arm_state(state))
+    return channel.ChannelMessage(rpc.ARM_STATE_TOPIC, rpc.encode_arm_state(state))
 
 
 # ---- by the documented frames -------------------------------------------------------------------
