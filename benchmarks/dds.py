@@ -180,7 +180,7 @@ def run_echo() -> float:
 
 def read_joints() -> tuple[float, float]:
     """Return how long one `LowState_` takes to read, by rote and by the library."""
-    state = RobotState(positions_rad=(0.1,) * 29, velocities_rad_s=(0.2,) * 29)
+    state = RobotState(joints_rad=(0.1,) * 29, velocities_rad_s=(0.2,) * 29)
     data = dds_lowlevel.encode_lowstate(state, build=G1_29)
 
     def ours() -> None:

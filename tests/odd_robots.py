@@ -146,11 +146,11 @@ class _Story:
     async def _moving(self) -> AsyncIterator[None]:
         """Assert that the robot moves in a block that ends well."""
         body = self._one.world.body
-        start, most = body.positions_rad.copy(), [0.0]
+        start, most = body.joints_rad.copy(), [0.0]
 
         async def look() -> None:
             while True:
-                most[0] = max(most[0], float(np.abs(body.positions_rad - start).max()))
+                most[0] = max(most[0], float(np.abs(body.joints_rad - start).max()))
                 await asyncio.sleep(_LOOK_S)
 
         looking = asyncio.create_task(look())

@@ -110,10 +110,10 @@ def test_teaching_lasts_as_long_as_the_block_because_keep_alives_are_sent(wire: 
 def test_the_robot_starts_without_a_jump_and_ends_at_rest(wire: str) -> None:
     async def story(one: Rig) -> None:
         async with one.connect() as robot:
-            rest = np.array((await anext(aiter(robot.states()))).positions_rad)
+            rest = np.array((await anext(aiter(robot.states()))).joints_rad)
             await teach(robot, "mine", 2.0, "clap")
             poses: list[tuple[float, ...]] = []
-            forget = robot.on_state(lambda state: poses.append(state.positions_rad))
+            forget = robot.on_state(lambda state: poses.append(state.joints_rad))
             await robot.play("mine")
             forget()
             steps = np.abs(np.diff(np.array(poses), axis=0)).max()
@@ -400,7 +400,7 @@ def test_a_stream_starts_without_a_jump_wherever_the_arms_are(frames: str) -> No
                     break
             await robot.stop()  # in the middle, and no waiting for the arms to come home
             poses: list[tuple[float, ...]] = []
-            forget = robot.on_state(lambda state: poses.append(state.positions_rad))
+            forget = robot.on_state(lambda state: poses.append(state.joints_rad))
             assert (await robot.play_track(raised(4.0))).completed
             forget()
             assert np.abs(np.diff(poses, axis=0)).max() < 0.04  # 2 rad/s at 50 Hz
@@ -457,7 +457,7 @@ def test_a_stream_over_a_bad_network_arrives_and_ends_well(frames: str) -> None:
     async def story(one: Rig) -> None:
         async with one.connect() as robot:
             poses: list[tuple[float, ...]] = []
-            robot.on_state(lambda state: poses.append(state.positions_rad))
+            robot.on_state(lambda state: poses.append(state.joints_rad))
             assert (await robot.play_track(raised())).completed
             lowest = np.array(poses)[:, G1_29.names.index("left_elbow_joint")].min()
             assert lowest == pytest.approx(0.4, abs=0.1)
@@ -978,7 +978,7 @@ def test_states_arrive_fifty_times_a_second_and_twice_as_often_while_recording(w
         forget = robot.on_state(seen.append)
         await asyncio.sleep(2.0)
         forget()
-        assert all(len(state.positions_rad) == 29 for state in seen)
+        assert all(len(state.joints_rad) == 29 for state in seen)
         return len(seen)
 
     async def story(one: Rig) -> None:

@@ -69,7 +69,7 @@ REPLIES: list[m.Reply] = [
 
 
 def state(time_us: int) -> m.RobotState:
-    return m.RobotState(positions_rad=(0.5,) * 29, velocities_rad_s=(0.1,) * 29, time_us=time_us)
+    return m.RobotState(joints_rad=(0.5,) * 29, velocities_rad_s=(0.1,) * 29, time_us=time_us)
 
 
 def seeds() -> list[bytes]:

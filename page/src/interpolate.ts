@@ -12,16 +12,16 @@ const KEEP_S = 1.5;
 const DRIFT = 0.002;
 
 export interface Timed {
-  t: number;
-  q: readonly number[];
+  time_s: number;
+  joints_rad: readonly number[];
 }
 
 /** Return the pose at time `t` between two samples. */
 export function between(a: Timed, b: Timed, t: number): number[] {
-  const span = b.t - a.t;
-  const share = span > 0 ? Math.min(1, Math.max(0, (t - a.t) / span)) : 1;
-  return b.q.map((value, index) => {
-    const from = a.q[index] ?? value;
+  const span = b.time_s - a.time_s;
+  const share = span > 0 ? Math.min(1, Math.max(0, (t - a.time_s) / span)) : 1;
+  return b.joints_rad.map((value, index) => {
+    const from = a.joints_rad[index] ?? value;
     return from + (value - from) * share;
   });
 }
@@ -41,9 +41,9 @@ export function before(times: readonly number[], t: number): number {
 /** Return the row of a table of joints at time `t`, held at both ends. */
 export function rowAt(times: readonly number[], rows: readonly number[][], t: number): number[] {
   const first = before(times, t);
-  const a = { t: times[first] ?? 0, q: rows[first] ?? [] };
-  const b = { t: times[first + 1] ?? a.t, q: rows[first + 1] ?? a.q };
-  return t <= a.t ? [...a.q] : between(a, b, t);
+  const a = { time_s: times[first] ?? 0, joints_rad: rows[first] ?? [] };
+  const b = { time_s: times[first + 1] ?? a.time_s, joints_rad: rows[first + 1] ?? a.joints_rad };
+  return t <= a.time_s ? [...a.joints_rad] : between(a, b, t);
 }
 
 export class PoseStream {
@@ -55,13 +55,13 @@ export class PoseStream {
   push(sample: Timed, now: number): void {
     const last = this.samples.at(-1);
     // A clock that goes back, or leaps, is another robot's: begin anew.
-    if (last && (sample.t < last.t || sample.t - last.t > KEEP_S)) this.clear();
-    const seen = now - sample.t;
+    if (last && (sample.time_s < last.time_s || sample.time_s - last.time_s > KEEP_S)) this.clear();
+    const seen = now - sample.time_s;
     const grown = this.offset === null ? seen : this.offset + DRIFT * (now - this.heard);
     this.offset = Math.min(seen, grown);
     this.heard = now;
     this.samples.push(sample);
-    while (this.samples.length > 2 && sample.t - (this.samples[0] as Timed).t > KEEP_S) this.samples.shift();
+    while (this.samples.length > 2 && sample.time_s - (this.samples[0] as Timed).time_s > KEEP_S) this.samples.shift();
   }
 
   /** Return the pose to show at `now`, or null before the first one. */
@@ -70,9 +70,9 @@ export class PoseStream {
     const t = now - this.offset - DELAY_S;
     for (let index = this.samples.length - 1; index > 0; index -= 1) {
       const a = this.samples[index - 1] as Timed;
-      if (a.t <= t) return between(a, this.samples[index] as Timed, t);
+      if (a.time_s <= t) return between(a, this.samples[index] as Timed, t);
     }
-    return [...(this.samples[0] as Timed).q];
+    return [...(this.samples[0] as Timed).joints_rad];
   }
 
   /** Whether a pose came within the last `seconds`. */

@@ -66,7 +66,7 @@ function receive(message: Message): void {
       break;
     case "state":
       // Not every robot tells where its joints are.
-      if (message.q.length) poses.push({ t: message.t, q: message.q }, now());
+      if (message.joints_rad.length) poses.push({ time_s: message.time_s, joints_rad: message.joints_rad }, now());
       if (soft.peek() !== message.soft) soft.value = message.soft;
       break;
     case "status": {

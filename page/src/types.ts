@@ -31,7 +31,7 @@ export type Vector = [number, number, number];
 
 export type Message =
   | { type: "hello"; client: string; version: string }
-  | { type: "state"; t: number; q: number[]; mode: number; phase: string; soft: boolean }
+  | { type: "state"; time_s: number; joints_rad: number[]; mode: number; phase: string; soft: boolean }
   | ({ type: "status" } & Status)
   | ({ type: "stopped" } & Stopped)
   | { type: "notice"; message: string };

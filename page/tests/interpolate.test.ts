@@ -3,18 +3,18 @@ import { before, between, PoseStream, rowAt } from "../src/interpolate";
 
 describe("a pose between two", () => {
   it("is in the middle at half time", () => {
-    expect(between({ t: 1, q: [0, 2] }, { t: 2, q: [1, 4] }, 1.5)).toEqual([0.5, 3]);
+    expect(between({ time_s: 1, joints_rad: [0, 2] }, { time_s: 2, joints_rad: [1, 4] }, 1.5)).toEqual([0.5, 3]);
   });
   it("is never beyond its ends", () => {
     const [a, b] = [
-      { t: 1, q: [0] },
-      { t: 2, q: [1] },
+      { time_s: 1, joints_rad: [0] },
+      { time_s: 2, joints_rad: [1] },
     ];
     expect(between(a, b, 0)).toEqual([0]);
     expect(between(a, b, 9)).toEqual([1]);
   });
   it("of two at the same time is the later one", () => {
-    expect(between({ t: 1, q: [0] }, { t: 1, q: [1] }, 1)).toEqual([1]);
+    expect(between({ time_s: 1, joints_rad: [0] }, { time_s: 1, joints_rad: [1] }, 1)).toEqual([1]);
   });
 });
 
@@ -36,7 +36,7 @@ describe("a stream of poses", () => {
   const fed = (jitter: (index: number) => number): PoseStream => {
     const stream = new PoseStream();
     for (let index = 0; index < 60; index += 1)
-      stream.push({ t: 100 + index / 30, q: [index / 30] }, index / 30 + jitter(index));
+      stream.push({ time_s: 100 + index / 30, joints_rad: [index / 30] }, index / 30 + jitter(index));
     return stream;
   };
   it("says nothing before the first one", () => {
@@ -53,7 +53,7 @@ describe("a stream of poses", () => {
   });
   it("begins anew with another robot's clock", () => {
     const stream = fed(() => 0);
-    stream.push({ t: 5, q: [7] }, 2.1);
+    stream.push({ time_s: 5, joints_rad: [7] }, 2.1);
     expect(stream.at(2.1)).toEqual([7]);
   });
   it("knows when it has gone silent", () => {

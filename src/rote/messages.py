@@ -335,7 +335,7 @@ class StreamPose:
     """Counting up within a stream, so that one that was overtaken is not followed."""
     weight: float
     """From 0 to 1."""
-    positions_rad: tuple[float, ...]
+    joints_rad: tuple[float, ...]
     """Of the joints that are taught, in the order of `model.TAUGHT_JOINTS`."""
     hands_rad: tuple[float, ...] = ()
     """Of the hands that follow, in the order of their messages, left before right."""
@@ -435,7 +435,7 @@ class RobotState:
     phase: Phase = Phase.NONE
     stopped_early: bool = False
     """The last playback did not run to its end."""
-    positions_rad: tuple[float, ...]
+    joints_rad: tuple[float, ...]
     velocities_rad_s: tuple[float, ...]
     accelerometer_m_s2: tuple[float, ...] = (0.0, 0.0, 9.81)
     gyroscope_rad_s: tuple[float, ...] = (0.0, 0.0, 0.0)

@@ -64,7 +64,7 @@ def test_what_is_in_a_teaching_frame_is_shown(lua: tuple[str, str], tmp_path: Pa
     frames = [teaching.decode(f.payload) for f in story.frames()]
     ours = [teaching_state.decode_state(f.payload) for f in frames if f.type == 0x81]
     for row, state in zip(states, ours, strict=True):
-        assert float(row[0]) == pytest.approx(state.positions_rad[0], abs=1e-5)
+        assert float(row[0]) == pytest.approx(state.joints_rad[0], abs=1e-5)
 
 
 def test_a_record_of_dtls_and_a_damaged_frame_are_no_teaching_frames(

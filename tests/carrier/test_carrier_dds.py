@@ -105,7 +105,7 @@ class Overheard:
 
     def check_soft(self) -> None:
         """No jump in weight or place, and nothing left hanging in the air."""
-        places = np.array([command.positions_rad for command in self.commands])
+        places = np.array([command.joints_rad for command in self.commands])
         obeyed = np.array(self.weights)[1:, None]  # a new stream begins anywhere, without weight
         assert np.abs(obeyed * np.diff(places, axis=0)).max() < 0.03
         weights = [0.0, *self.weights]
@@ -140,7 +140,7 @@ def test_the_guard_finds_such_a_member_however_deep(member: type) -> None:
 
 
 def test_what_is_packed_by_hand_is_what_the_library_packs() -> None:
-    state = RobotState(positions_rad=(0.25,) * 29, velocities_rad_s=(0.5,) * 29)
+    state = RobotState(joints_rad=(0.25,) * 29, velocities_rad_s=(0.5,) * 29)
     reading = dds_hands.HandReading((0.25,) * 7, (0.5,) * 7, (31.0,) * 7)
     request = rpc.RpcRequest(service="arm", api_id=7107, id=3, parameter="{}")
     for kind, packed in (
@@ -400,12 +400,12 @@ def test_an_old_robot_is_told_by_the_names_it_has() -> None:
         for topic in (request_topic("loco"), request_topic("motion_switcher")):
             old.reader(topic, dds_types.REQUEST, lambda _: None, depth=1)
         old.reader(dds_lowlevel.OLD_ARM_SDK_TOPIC, dds_types.LOWCMD, lambda _: None, depth=1)
-        state = RobotState(positions_rad=(0.0,) * 29, velocities_rad_s=(0.0,) * 29)
+        state = RobotState(joints_rad=(0.0,) * 29, velocities_rad_s=(0.0,) * 29)
 
         async def publish() -> None:
             for tick in range(100_000):
                 now = RobotState(
-                    positions_rad=state.positions_rad,
+                    joints_rad=state.joints_rad,
                     velocities_rad_s=state.velocities_rad_s,
                     time_us=tick * 10_000,
                 )
@@ -527,7 +527,7 @@ def test_a_take_is_streamed_back_closely() -> None:
         overheard.check_soft()
         assert max(overheard.weights) == 1.0
         assert {c.mode_machine for c in overheard.commands} == {G1_29.machines[0]}
-        waist = {c.positions_rad[1:3] for c in overheard.commands}
+        waist = {c.joints_rad[1:3] for c in overheard.commands}
         assert len(waist) == 1  # what is not taught is held where it was
         overheard.close()
 
@@ -547,7 +547,7 @@ class Publisher:
             dds_lowlevel.ARM_SDK_TOPIC, dds_types.LOWCMD, self.commands.append, depth=10_000
         )
         self._state = RobotState(
-            positions_rad=build.rest_rad, velocities_rad_s=(0.0,) * len(build.names)
+            joints_rad=build.rest_rad, velocities_rad_s=(0.0,) * len(build.names)
         )
         self._build = replace(build, machines=(machine,))
         self._publishing = asyncio.create_task(self._publish())
@@ -615,7 +615,7 @@ def test_nothing_is_streamed_to_a_machine_that_is_not_what_it_should_be(
         assert error.remedy
         assert commands == []
         assert client.latest is not None  # it is watched all the same
-        assert len(client.latest.positions_rad) == len(client.build.names)
+        assert len(client.latest.joints_rad) == len(client.build.names)
 
     virtual.run(run())
 
@@ -800,7 +800,7 @@ def test_a_stream_survives_a_bad_network() -> None:
 
     async def story(one: Rig, robot: G1) -> None:
         poses: list[tuple[float, ...]] = []
-        robot.on_state(lambda state: poses.append(state.positions_rad))
+        robot.on_state(lambda state: poses.append(state.joints_rad))
         assert (await robot.play_track(raised())).completed
         lowest = np.array(poses)[:, G1_29.names.index("left_elbow_joint")].min()
         assert lowest == pytest.approx(0.4, abs=0.1)

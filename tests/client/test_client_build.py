@@ -28,7 +28,7 @@ def state_of(build: Build, time_us: int = 0) -> RobotState:
     """Return a state in the columns of a build, each joint elsewhere."""
     count = len(build.names)
     return RobotState(
-        positions_rad=tuple(n / 10 for n in range(count)),
+        joints_rad=tuple(n / 10 for n in range(count)),
         velocities_rad_s=(0.5,) * count,
         temperatures_c=(40.0,) * count,
         time_us=time_us,
@@ -95,7 +95,7 @@ def test_states_are_in_the_columns_of_the_build_that_the_robot_says_it_is(build:
         assert (before, client.recognised) == (False, True)
         assert client.build.name == build.name
         assert client.latest is not None
-        assert client.latest.positions_rad == state_of(build).positions_rad
+        assert client.latest.joints_rad == state_of(build).joints_rad
         assert client.latest.velocities_rad_s == state_of(build).velocities_rad_s
         assert client.latest.temperatures_c == state_of(build).temperatures_c
         assert client.build_note == ""
@@ -110,7 +110,7 @@ def test_an_unknown_machine_is_watched_by_slot_and_its_services_work() -> None:
         assert not client.recognised
         assert client.build.names[:2] == ("slot_0", "slot_1")
         assert client.latest is not None
-        assert len(client.latest.positions_rad) == len(client.build.names) == 35
+        assert len(client.latest.joints_rad) == len(client.build.names) == 35
         assert "77" in client.build_note
         listed = await answered(client.ask(m.ListActions()), robot, data="[[],[]]")
         assert listed == m.ActionList()
@@ -153,7 +153,7 @@ def test_a_build_that_was_named_is_kept_against_the_robot_and_noted() -> None:
         assert client.build is G1_23
         assert "g1-29" in client.build_note
         assert client.latest is not None
-        assert len(client.latest.positions_rad) == 23
+        assert len(client.latest.joints_rad) == 23
 
     tell(story, build=G1_23)
 
@@ -166,7 +166,7 @@ def test_a_mode_that_only_an_r1_has_makes_it_one() -> None:
         await robot.publish(LOWSTATE_TOPIC, lowstate(G1_29))
         assert client.build.family == "r1"
         assert client.latest is not None
-        assert len(client.latest.positions_rad) == len(client.build.names)
+        assert len(client.latest.joints_rad) == len(client.build.names)
 
     tell(story)
 
@@ -193,8 +193,8 @@ def test_what_a_robot_does_not_tell_is_empty_and_named() -> None:
         assert state is not None
         assert client.build is G1_29
         missing = [client.missing]
-        assert state.positions_rad[3] == G1_29.rest_rad[3]
-        assert set(state.positions_rad[:3] + state.positions_rad[4:]) == {0.25}
+        assert state.joints_rad[3] == G1_29.rest_rad[3]
+        assert set(state.joints_rad[:3] + state.joints_rad[4:]) == {0.25}
         assert state.velocities_rad_s == state.accelerometer_m_s2 == state.temperatures_c == ()
         motors[3] = {"q": 0.5}
         await robot.publish(LOWSTATE_TOPIC, {"mode_machine": 5, "motor_state": motors})
@@ -285,7 +285,7 @@ def told(joints: int, build: Build | None = None) -> TeachingClient:
 
     async def whole() -> TeachingClient:
         client = TeachingClient("memory://robot", build=build)
-        client._report(RobotState(positions_rad=(0.0,) * joints, velocities_rad_s=(0.0,) * joints))
+        client._report(RobotState(joints_rad=(0.0,) * joints, velocities_rad_s=(0.0,) * joints))
         for command in (m.BeginStream(), m.ChangeMode(4)):
             if client.build_note:
                 with pytest.raises(CautionError):
@@ -342,7 +342,7 @@ def test_the_simulated_robot_is_known_when_it_was_heard() -> None:
         assert client.recognised
         assert client.build is G1_29
         assert client.latest is not None
-        assert len(client.latest.positions_rad) == 29
+        assert len(client.latest.joints_rad) == 29
         await client.close()
         await simulator.close()
         store.close()

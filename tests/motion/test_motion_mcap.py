@@ -153,7 +153,7 @@ def test_a_joint_state_is_read_as_it_was_written(
     message = Encoder(names).encode(time_ns, angles)
     found = Decoder().decode(message)
     assert (found.time_ns, found.names) == (time_ns, tuple(names))
-    assert found.positions_rad.tobytes() == np.array(angles, dtype=float).tobytes()
+    assert found.joints_rad.tobytes() == np.array(angles, dtype=float).tobytes()
     seconds, nanoseconds, _, read_names, fields = read_cdr(message)
     assert (seconds * 10**9 + nanoseconds, read_names) == (time_ns, names)
     assert np.array(fields[0]).tobytes() == np.array(angles, dtype=float).tobytes()
@@ -167,7 +167,7 @@ def test_a_joint_state_from_a_machine_of_the_other_byte_order_is_read() -> None:
     for _ in range(2):
         found = decoder.decode(data)
         assert (found.time_ns, found.names) == (10**9 + 5, ("a",))
-        assert found.positions_rad.tolist() == [0.5]
+        assert found.joints_rad.tolist() == [0.5]
 
 
 def test_joints_may_change_from_message_to_message() -> None:
@@ -183,7 +183,7 @@ def test_arbitrary_bytes_are_no_joint_state_or_a_short_one(data: bytes, known: b
     decoder.decode(Encoder(("a",)).encode(0, [1.0]))
     with suppress(DecodeError):
         found = decoder.decode((b"\0\1\0\0" if known else b"") + data)
-        assert found.positions_rad.shape == (len(found.names),)
+        assert found.joints_rad.shape == (len(found.names),)
 
 
 def test_more_names_than_positions_are_refused() -> None:

@@ -13,7 +13,7 @@ from rote.motion.record import Recorder
 
 def state(time_us: int, value: float = 0.0, joints: int = 29) -> RobotState:
     return RobotState(
-        positions_rad=(value,) * joints, velocities_rad_s=(0.0,) * joints, time_us=time_us
+        joints_rad=(value,) * joints, velocities_rad_s=(0.0,) * joints, time_us=time_us
     )
 
 

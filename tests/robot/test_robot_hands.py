@@ -99,7 +99,7 @@ class Overheard:
         self.times_s.append(asyncio.get_running_loop().time())
 
     def places(self, side: str) -> Array:
-        return np.array([command.positions_rad for command in self.commands[side]])
+        return np.array([command.joints_rad for command in self.commands[side]])
 
     def stiffness(self, side: str) -> list[float]:
         return [max(command.stiffness_nm_rad) for command in self.commands[side]]
@@ -125,13 +125,13 @@ def test_hands_that_report_are_columns_of_states_from_the_first_one_on() -> None
     async def story(door: DdsDoor, robot: G1) -> None:
         assert robot.build.names == (*G1_29.names, *FINGERS)
         assert "hands" in robot.abilities
-        door.fingers[1].positions_rad = np.array([0.1, 0.2, -0.3, 0.4, 0.5, 0.6, 0.7])
+        door.fingers[1].joints_rad = np.array([0.1, 0.2, -0.3, 0.4, 0.5, 0.6, 0.7])
         await asyncio.sleep(0.2)
         state = robot.state
         assert state is not None
-        assert len(state.positions_rad) == len(state.velocities_rad_s) == 43
+        assert len(state.joints_rad) == len(state.velocities_rad_s) == 43
         assert len(state.temperatures_c) == 43
-        assert state.positions_rad[-7:] == pytest.approx(door.fingers[1].positions_rad)
+        assert state.joints_rad[-7:] == pytest.approx(door.fingers[1].joints_rad)
         assert await robot.preflight() == []
 
     tell(story)
@@ -142,7 +142,7 @@ def test_a_robot_without_hands_is_as_it_was() -> None:
         state = await anext(robot.states())
         assert robot.build.names == G1_29.names
         assert robot.build.hands == ()
-        assert len(state.positions_rad) == 29
+        assert len(state.joints_rad) == 29
         assert "hands" not in robot.abilities
 
     tell(story, worn=())
@@ -190,7 +190,7 @@ def test_a_hand_that_is_heard_only_later_joins_the_states_and_no_take_that_has_b
         assert take.track.longest_gap_s < 0.05
         assert robot.build.names == (*G1_29.names, *DEX3_LEFT.names)
         state = await anext(robot.states())
-        assert state.positions_rad[-7:] == pytest.approx(reading.positions_rad)
+        assert state.joints_rad[-7:] == pytest.approx(reading.joints_rad)
         bus.close()
 
     tell(story, worn=())
@@ -207,7 +207,7 @@ def test_a_hand_that_falls_silent_is_said_and_keeps_its_place_in_states_and_take
             robot.on_state(seen.append)
             await asyncio.sleep(0.5)
         assert {state.silent_hands for state in seen} == {("left", "right")}
-        assert len({state.positions_rad[-14:] for state in seen}) == 1
+        assert len({state.joints_rad[-14:] for state in seen}) == 1
         assert set(seen[-1].velocities_rad_s[-14:]) == {0.0}
         assert take.track.names[-14:] == FINGERS
         assert take.track.duration_s > 1.5
@@ -231,7 +231,7 @@ def test_garbage_on_a_hand_s_topic_is_counted_and_does_no_harm() -> None:
         outlet.write(dds_hands.encode_state(reading, DEX3_LEFT))
         await asyncio.sleep(0.2)
         state = await anext(robot.states())
-        assert np.isfinite(state.positions_rad).all()
+        assert np.isfinite(state.joints_rad).all()
         bus.close()
 
     tell(story)
@@ -247,7 +247,7 @@ def test_hands_are_left_out_and_named_unless_they_are_asked_for() -> None:
         assert playing.left_out == FINGERS
         assert (await playing).completed
         assert overheard.commands == {"left": [], "right": []}
-        assert np.abs(door.fingers[0].positions_rad).max() == 0.0
+        assert np.abs(door.fingers[0].joints_rad).max() == 0.0
         overheard.close()
 
     tell(story)
@@ -255,12 +255,12 @@ def test_hands_are_left_out_and_named_unless_they_are_asked_for() -> None:
 
 def test_hands_that_are_asked_for_follow_the_take_at_the_arms_pace_and_are_let_go_of() -> None:
     async def story(door: DdsDoor, robot: G1) -> None:
-        door.fingers[0].positions_rad = np.array([0.3, 0.3, 0.3, -0.3, -0.3, -0.3, -0.3])
+        door.fingers[0].joints_rad = np.array([0.3, 0.3, 0.3, -0.3, -0.3, -0.3, -0.3])
         await asyncio.sleep(0.2)
         overheard, shown = Overheard(), []
         track = grasping(4.0)
         robot.on_state(
-            lambda s: shown.append(s.positions_rad[29:]) if s.phase is Phase.PLAYING else None
+            lambda s: shown.append(s.joints_rad[29:]) if s.phase is Phase.PLAYING else None
         )
         playing = robot.play_track(track, hands=True)
         assert playing.left_out == ()
@@ -284,7 +284,7 @@ def test_hands_that_are_asked_for_follow_the_take_at_the_arms_pace_and_are_let_g
 
 def test_a_joint_that_the_take_does_not_have_stays_and_its_other_hand_is_not_told() -> None:
     async def story(door: DdsDoor, robot: G1) -> None:
-        door.fingers[0].positions_rad = np.array([0.2] * 3 + [-0.2] * 4)
+        door.fingers[0].joints_rad = np.array([0.2] * 3 + [-0.2] * 4)
         await asyncio.sleep(0.2)
         overheard = Overheard()
         names = ("left_hand_index_0_joint", "left_hand_index_1_joint")
@@ -341,7 +341,7 @@ def test_hands_of_a_lost_robot_are_let_go_of_and_follow_again_when_it_is_back() 
             overheard.check_soft(side)
         assert all(each.relaxed for each in door.fingers)
         state = await anext(robot.states())
-        assert (len(state.positions_rad), state.silent_hands) == (43, ())
+        assert (len(state.joints_rad), state.silent_hands) == (43, ())
         assert (await robot.play_track(grasping(2.0), hands=True)).completed
         overheard.check_soft("right")
         overheard.close()

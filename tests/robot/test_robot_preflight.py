@@ -12,7 +12,7 @@ from rote.robot.preflight import findings
 
 HEALTHY = RobotState(
     mode=Mode.WALK,
-    positions_rad=(0.0,) * 29,
+    joints_rad=(0.0,) * 29,
     velocities_rad_s=(0.0,) * 29,
     foot_force_n=(80.0,) * 4,
 )
@@ -34,7 +34,7 @@ def test_a_healthy_robot_has_no_findings() -> None:
         ({"accelerometer_m_s2": (5.0, 0.0, 8.4)}, Severity.ERROR, "leans by 31 degrees"),
         ({"foot_force_n": (0.0,) * 4}, Severity.WARNING, "carry no weight"),
         (
-            {"positions_rad": (0.0,) * 18 + (2.2,) + (0.0,) * 10},
+            {"joints_rad": (0.0,) * 18 + (2.2,) + (0.0,) * 10},
             Severity.ERROR,
             "left_elbow_joint is 0.11 rad beyond its limit",
         ),

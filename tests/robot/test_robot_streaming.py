@@ -32,7 +32,7 @@ NAMES = tuple(joint.name for joint in TAUGHT)
 ELBOW = NAMES.index("right_elbow_joint")
 REST_RAD = taught_of(G1_29).rest_rad
 SOFT_RAD_S = taught_of(G1_29).soft_rad_s
-STILL = RobotState(positions_rad=G1_REST_RAD, velocities_rad_s=(0.0,) * 29)
+STILL = RobotState(joints_rad=G1_REST_RAD, velocities_rad_s=(0.0,) * 29)
 
 
 def track(values: Array, names: tuple[str, ...] = NAMES, rate_hz: float = 100.0) -> Track:
@@ -192,13 +192,13 @@ POSES = st.tuples(*(st.floats(joint.lower_rad, joint.upper_rad) for joint in TAU
 def at(pose: Array | tuple[float, ...]) -> RobotState:
     positions = np.array(G1_REST_RAD)
     positions[list(TAUGHT_JOINTS)] = pose
-    return RobotState(positions_rad=tuple(positions.tolist()), velocities_rad_s=(0.0,) * 29)
+    return RobotState(joints_rad=tuple(positions.tolist()), velocities_rad_s=(0.0,) * 29)
 
 
 def followed(poses: list[StreamPose], own: Array) -> Array:
     """Return where the arms are sent, by the weights, if the robot's own pose is `own`."""
     weights = np.array([pose.weight for pose in poses])[:, None]
-    return np.asarray((1 - weights) * own + weights * [pose.positions_rad for pose in poses])
+    return np.asarray((1 - weights) * own + weights * [pose.joints_rad for pose in poses])
 
 
 @settings(max_examples=25)
@@ -231,7 +231,7 @@ def test_weights_rise_to_1_stay_for_the_motion_and_fall_to_0() -> None:
     assert (np.diff(weights[whole[-1] :]) <= 0).all()
     assert (weights[-round(0.2 * 250) :] == 0.0).all(), "the last one is repeated"
     assert [pose.number for pose in poses] == list(range(len(poses)))
-    played = np.array([poses[index].positions_rad for index in whole])
+    played = np.array([poses[index].joints_rad for index in whole])
     assert np.array_equal(played, motion.poses_rad)
 
 

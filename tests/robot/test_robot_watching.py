@@ -9,15 +9,15 @@ from rote.messages import Phase, RobotState
 from rote.model.g1 import G1_29
 from rote.robot.motion_watch import BEGIN_S, ENDS_S, RESTS_S, SILENT_S, STILL_S, MotionWatch
 
-REST = RobotState(positions_rad=G1_29.rest_rad, velocities_rad_s=(0.0,) * 29, mode=500)
+REST = RobotState(joints_rad=G1_29.rest_rad, velocities_rad_s=(0.0,) * 29, mode=500)
 ARM = G1_29.taught_columns[0]
 LEG = 0
 
 
 def moved(state: RobotState, column: int, by_rad: float) -> RobotState:
-    positions = list(state.positions_rad)
+    positions = list(state.joints_rad)
     positions[column] += by_rad
-    return replace(state, positions_rad=tuple(positions))
+    return replace(state, joints_rad=tuple(positions))
 
 
 class Film:

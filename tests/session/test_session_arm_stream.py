@@ -28,8 +28,8 @@ def test_what_is_not_streamed_stays_where_it_was() -> None:
     stream = ArmStream(HERE, G1_29)
     told = stream.follow(pose(1.0), 0.0)
     assert told.weight == 1.0
-    assert told.positions_rad[1:3] == HERE[13:15]  # waist roll and pitch
-    assert set(told.positions_rad[:1] + told.positions_rad[3:]) == {0.2}
+    assert told.joints_rad[1:3] == HERE[13:15]  # waist roll and pitch
+    assert set(told.joints_rad[:1] + told.joints_rad[3:]) == {0.2}
 
 
 def test_the_weight_tells_how_far_it_is() -> None:
@@ -70,7 +70,7 @@ def test_from_anywhere_the_arms_are_let_go_of_without_a_jump(
     assert (np.diff(weights) <= 1e-9).all()
     assert (weights >= 0.0).all()
     assert np.abs(np.diff(weights)).max() <= 0.02
-    positions = np.array([last.positions_rad, *(told.positions_rad for told in faded)])
+    positions = np.array([last.joints_rad, *(told.joints_rad for told in faded)])
     assert np.abs(np.diff(positions, axis=0)).max() <= 4.0 / FADE_HZ + 1e-9
     within = np.clip(positions, np.minimum(LOWER, positions[0]), np.maximum(UPPER, positions[0]))
     assert np.array_equal(within, positions)
@@ -111,12 +111,12 @@ def test_a_stream_to_any_build_moves_its_taught_joints_and_holds_the_others(buil
     stream = ArmStream(here, build)
     told = stream.follow(StreamPose(0, 1.0, (0.5,) * len(build.taught)), 0.0)
     for name, column, position in zip(
-        build.streamed, build.streamed_columns, told.positions_rad, strict=True
+        build.streamed, build.streamed_columns, told.joints_rad, strict=True
     ):
         assert position == (0.5 if name in build.taught else here[column])
     faded = stream.fade()
     assert faded[-1].weight == 0.0
-    assert {len(setpoint.positions_rad) for setpoint in faded} == {len(build.streamed)}
+    assert {len(setpoint.joints_rad) for setpoint in faded} == {len(build.streamed)}
 
 
 def test_a_smaller_build_is_astray_by_its_own_columns() -> None:

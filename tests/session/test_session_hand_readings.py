@@ -18,7 +18,7 @@ def test_a_hand_is_worn_once_it_has_reported_left_before_right() -> None:
     assert readings.hear(DEX3_LEFT, at(0.2), 0.0, 0.0)
     assert not readings.hear(DEX3_LEFT, at(0.2), 0.01, 0.01)
     assert readings.worn == DEX3
-    assert readings.read(0.01, 0.01).positions_rad == (0.2,) * 7 + (0.1,) * 7
+    assert readings.read(0.01, 0.01).joints_rad == (0.2,) * 7 + (0.1,) * 7
     readings.forget()
     assert not readings.worn
 
@@ -32,7 +32,7 @@ def test_a_steady_motion_is_recorded_without_stairs_however_reports_arrive(burst
         if step % (5 * burst) == 0:
             for late in reversed(range(burst)):
                 readings.hear(DEX3_LEFT, at(clock_s - 0.01 * late), clock_s, clock_s)
-        shown.append(readings.read(clock_s, clock_s).positions_rad[0])
+        shown.append(readings.read(clock_s, clock_s).joints_rad[0])
     speeds = np.diff(shown[200:]) / 0.002
     assert speeds == pytest.approx(1.0, abs=0.01)
     late_s = np.arange(200, 1000) * 0.002 - np.array(shown[200:])
@@ -48,7 +48,7 @@ def test_a_hand_that_falls_silent_is_named_and_keeps_its_last_position() -> None
     assert readings.silent(just_before) == ()
     assert readings.silent(after) == ("left",)
     read = readings.read(after, 5.6)
-    assert read.positions_rad == (0.3,) * 7 + (0.4,) * 7
+    assert read.joints_rad == (0.3,) * 7 + (0.4,) * 7
     assert read.velocities_rad_s == (0.0,) * 7 + (2.0,) * 7
     readings.hear(DEX3_LEFT, at(0.5), after, 5.6)
     assert readings.silent(after) == ()
@@ -58,4 +58,4 @@ def test_a_robot_whose_clock_begins_anew_shows_what_was_told_last() -> None:
     readings = HandReadings()
     for number in range(3):
         readings.hear(DEX3_LEFT, at(0.1 * number), 0.01 * number, 100.0 + 0.01 * number)
-    assert readings.read(0.03, 0.5).positions_rad == (0.2,) * 7
+    assert readings.read(0.03, 0.5).joints_rad == (0.2,) * 7

@@ -101,7 +101,7 @@ def answering(command: int, sequence: int, reply: m.Reply = OK) -> bytes:
 
 def robot_state(time_us: int = 0, joints: int = 29) -> m.RobotState:
     return m.RobotState(
-        positions_rad=(0.5,) * joints, velocities_rad_s=(0.0,) * joints, time_us=time_us
+        joints_rad=(0.5,) * joints, velocities_rad_s=(0.0,) * joints, time_us=time_us
     )
 
 
@@ -730,7 +730,7 @@ def wire_state() -> m.RobotState:
     """Return a state that looks the same before and after it went over the wire."""
     return m.RobotState(
         arms_soft=True,
-        positions_rad=(0.5,) * 12,
+        joints_rad=(0.5,) * 12,
         velocities_rad_s=(0.0,) * 12,
         accelerometer_m_s2=(0.0, 0.0, 9.75),
     )
@@ -1288,7 +1288,7 @@ def test_a_robot_reports_in_the_layout_that_was_subscribed(
     ends.client.receive(datagram, ends.now)
     (event,) = ends.client.events()
     assert isinstance(event, Reported)
-    assert event.state.positions_rad == (0.5,) * joints
+    assert event.state.joints_rad == (0.5,) * joints
     assert event.state.time_us == 77
 
 

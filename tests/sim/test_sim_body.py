@@ -52,11 +52,11 @@ class Clock:
 
     def run(self, seconds: float, target: Array | Callable[[float], Array] = REST_RAD) -> None:
         for _ in range(round(seconds / STEP_S)):
-            before = self.body.positions_rad.copy()
+            before = self.body.joints_rad.copy()
             self.steps += 1
             wanted = target(self.now_s) if callable(target) else target
             self.body.step(self.now_s, wanted, STILL)
-            moved = float(np.abs(self.body.positions_rad - before).max())
+            moved = float(np.abs(self.body.joints_rad - before).max())
             self.largest_move_rad = max(self.largest_move_rad, moved)
 
 
@@ -81,7 +81,7 @@ def turn(axis: tuple[float, float, float], angle: float) -> Array:
     return turned
 
 
-def potential_energy(positions_rad: Array) -> float:
+def potential_energy(joints_rad: Array) -> float:
     """Return the energy of all masses in the field of gravity, by forward kinematics.
 
     Written from the model's table alone, link by link from the pelvis, as a check on the body's
@@ -95,7 +95,7 @@ def potential_energy(positions_rad: Array) -> float:
         place = place + frame @ np.array(joint.origin_m)
         frame = frame @ turn((0.0, 0.0, 1.0), yaw) @ turn((0.0, 1.0, 0.0), pitch)
         frame = frame @ turn((1.0, 0.0, 0.0), roll)
-        frame = frame @ turn(joint.axis, float(positions_rad[joint.index]))
+        frame = frame @ turn(joint.axis, float(joints_rad[joint.index]))
         is_torso = joint.name == "waist_pitch_joint"
         link = "torso_link" if is_torso else joint.name.replace("_joint", "_link")
         frames[link] = (place, frame)
@@ -108,11 +108,11 @@ def potential_energy(positions_rad: Array) -> float:
     return energy
 
 
-def slopes_of_energy(positions_rad: Array, joints: tuple[int, ...], by_rad: float = 1e-5) -> Array:
+def slopes_of_energy(joints_rad: Array, joints: tuple[int, ...], by_rad: float = 1e-5) -> Array:
     """Return the derivative of the potential energy by each of these joints."""
     slopes = []
     for joint in joints:
-        more, less = positions_rad.copy(), positions_rad.copy()
+        more, less = joints_rad.copy(), joints_rad.copy()
         more[joint] += by_rad
         less[joint] -= by_rad
         slopes.append((potential_energy(more) - potential_energy(less)) / (2 * by_rad))
@@ -165,8 +165,8 @@ def test_one_arm_does_not_weigh_on_the_other() -> None:
 
 def test_a_held_arm_sags_a_little_under_its_weight(body: SimBody, clock: Clock) -> None:
     clock.run(5.0, FORWARD)
-    sag = body.positions_rad - FORWARD
-    weight = arm_weight_nm(body.positions_rad[list(ARMS)])
+    sag = body.joints_rad - FORWARD
+    weight = arm_weight_nm(body.joints_rad[list(ARMS)])
     heavy = [joint for joint, torque in zip(ARMS, weight, strict=True) if abs(torque) > 1.0]
     assert {15, 18, 22, 25} <= set(heavy)
     for joint in heavy:
@@ -178,12 +178,12 @@ def test_a_held_arm_sags_a_little_under_its_weight(body: SimBody, clock: Clock) 
 
 def test_soft_arms_sink_far_further_than_held_ones(body: SimBody, clock: Clock) -> None:
     clock.run(4.0, FORWARD)
-    held = body.positions_rad.copy()
+    held = body.joints_rad.copy()
     body.soften(ARMS)
     clock.run(4.0, FORWARD)
-    assert body.positions_rad[15] - held[15] > 0.5
-    assert body.positions_rad[22] - held[22] > 0.5
-    assert potential_energy(body.positions_rad) < potential_energy(held) - 1.0
+    assert body.joints_rad[15] - held[15] > 0.5
+    assert body.joints_rad[22] - held[22] > 0.5
+    assert potential_energy(body.joints_rad) < potential_energy(held) - 1.0
 
 
 def test_soft_arms_sink_slowly(body: SimBody, clock: Clock) -> None:
@@ -198,8 +198,8 @@ def test_both_arms_sink_alike(body: SimBody, clock: Clock) -> None:
     clock.run(4.0, FORWARD)
     body.soften(ARMS)
     clock.run(2.0, FORWARD)
-    np.testing.assert_allclose(body.positions_rad[15], body.positions_rad[22], atol=1e-3)
-    np.testing.assert_allclose(body.positions_rad[16], -body.positions_rad[23], atol=1e-3)
+    np.testing.assert_allclose(body.joints_rad[15], body.joints_rad[22], atol=1e-3)
+    np.testing.assert_allclose(body.joints_rad[16], -body.joints_rad[23], atol=1e-3)
 
 
 def test_the_controller_carries_more_of_a_soft_arm_than_of_a_held_one() -> None:
@@ -208,7 +208,7 @@ def test_the_controller_carries_more_of_a_soft_arm_than_of_a_held_one() -> None:
 
 def test_legs_and_waist_do_not_sag(body: SimBody, clock: Clock) -> None:
     clock.run(3.0)
-    np.testing.assert_allclose(body.positions_rad[:15], REST_RAD[:15], atol=1e-12)
+    np.testing.assert_allclose(body.joints_rad[:15], REST_RAD[:15], atol=1e-12)
 
 
 def test_softening_and_hardening_never_make_a_jump(body: SimBody, clock: Clock) -> None:
@@ -217,11 +217,11 @@ def test_softening_and_hardening_never_make_a_jump(body: SimBody, clock: Clock) 
     for _ in range(4):
         body.soften(ARMS)
         clock.run(0.5, FORWARD)
-        sunk = body.positions_rad.copy()
+        sunk = body.joints_rad.copy()
         body.soften(())
         np.testing.assert_array_equal(body.setpoint_rad[list(ARMS)], sunk[list(ARMS)])
         clock.run(0.5, body.setpoint_rad)
-        assert np.abs(body.positions_rad - sunk).max() < 0.05, "it holds where it was let go"
+        assert np.abs(body.joints_rad - sunk).max() < 0.05, "it holds where it was let go"
     # At 0.002 s a step, 0.004 rad is 2 rad/s: as fast as an arm sinks, and no faster.
     assert clock.largest_move_rad < 0.004
 
@@ -242,16 +242,16 @@ def test_softening_again_does_not_move_what_holds(body: SimBody, clock: Clock) -
 def test_soft_joints_ignore_the_target(body: SimBody, clock: Clock) -> None:
     body.soften((12,))
     clock.run(1.0, np.full(29, 0.3))
-    assert body.positions_rad[12] == 0.0
-    assert body.positions_rad[13] == pytest.approx(0.3, abs=1e-3)
+    assert body.joints_rad[12] == 0.0
+    assert body.joints_rad[13] == pytest.approx(0.3, abs=1e-3)
 
 
 def test_soft_joints_ignore_the_speed_of_the_target(body: SimBody) -> None:
     body.soften((12,))
     for step in range(50):
         body.step(step * STEP_S, REST_RAD, np.full(29, 2.0))
-    assert body.positions_rad[12] == 0.0
-    assert body.positions_rad[13] > 0.01
+    assert body.joints_rad[12] == 0.0
+    assert body.joints_rad[13] > 0.01
 
 
 def test_softening_one_arm_changes_nothing_for_the_other(body: SimBody, clock: Clock) -> None:
@@ -260,7 +260,7 @@ def test_softening_one_arm_changes_nothing_for_the_other(body: SimBody, clock: C
     body.soften(LEFT_ARM, cancels=0.0, damped=False)
     clock.run(1.0, FORWARD)
     right = list(RIGHT_ARM)
-    np.testing.assert_array_equal(body.positions_rad[right], alone.positions_rad[right])
+    np.testing.assert_array_equal(body.joints_rad[right], alone.joints_rad[right])
     np.testing.assert_array_equal(body.torques_nm[right], alone.torques_nm[right])
 
 
@@ -271,7 +271,7 @@ def test_damped_motors_brake_a_falling_arm_and_dead_ones_do_not(
     fastest = []
     for damped in (True, False):
         falling = SimBody(G1_29)
-        falling.positions_rad[:] = body.positions_rad
+        falling.joints_rad[:] = body.joints_rad
         falling.soften(tuple(range(29)), cancels=0.0, damped=damped)
         Clock(falling).run(0.2)
         assert falling.torques_nm.any() == damped
@@ -307,7 +307,7 @@ def test_the_setpoint_limit_is_below_what_every_joint_can_do() -> None:
 
 def test_no_motor_gives_more_than_its_torque(body: SimBody) -> None:
     far = np.where(REST_RAD > (LOWER_RAD + UPPER_RAD) / 2, LOWER_RAD, UPPER_RAD)
-    body.positions_rad[:] = far
+    body.joints_rad[:] = far
     body.step(STEP_S, REST_RAD, STILL)
     assert (np.abs(body.torques_nm) <= EFFORT_NM).all()
     for joint in (15, 18, 20, 21, 28):
@@ -324,9 +324,9 @@ def test_a_target_beyond_the_mechanical_stops_leaves_the_joints_at_them(
     beyond = side + 0.5 * np.sign(side - REST_RAD)
     for step in range(1500):
         body.step(step * STEP_S, beyond, STILL)
-        assert (body.positions_rad >= LOWER_RAD).all()
-        assert (body.positions_rad <= UPPER_RAD).all()
-    np.testing.assert_allclose(body.positions_rad, side)
+        assert (body.joints_rad >= LOWER_RAD).all()
+        assert (body.joints_rad <= UPPER_RAD).all()
+    np.testing.assert_allclose(body.joints_rad, side)
     assert not body.speeds_rad_s.any()
 
 
@@ -338,7 +338,7 @@ def test_a_hand_cannot_push_a_joint_beyond_its_stop(
     body.attach(Puller(dict.fromkeys(ARMS, far_rad)), 0.0)
     clock.run(3.0)
     wanted = np.clip(far_rad, LOWER_RAD, UPPER_RAD)
-    np.testing.assert_allclose(body.positions_rad[list(ARMS)], wanted[list(ARMS)])
+    np.testing.assert_allclose(body.joints_rad[list(ARMS)], wanted[list(ARMS)])
 
 
 # ---- hands --------------------------------------------------------------------------------------
@@ -349,7 +349,7 @@ def test_a_hand_brings_soft_joints_where_it_wants_them(body: SimBody, clock: Clo
     body.attach(Puller({15: -1.0, 18: 0.4, 27: 0.5}), 0.0)
     clock.run(2.0)
     for joint, angle in ((15, -1.0), (18, 0.4), (27, 0.5)):
-        assert body.positions_rad[joint] == pytest.approx(angle, abs=0.02)
+        assert body.joints_rad[joint] == pytest.approx(angle, abs=0.02)
 
 
 def test_a_hand_moves_soft_joints_only(body: SimBody, clock: Clock) -> None:
@@ -357,11 +357,11 @@ def test_a_hand_moves_soft_joints_only(body: SimBody, clock: Clock) -> None:
     Clock(alone).run(1.0)
     body.attach(Puller(dict.fromkeys(range(29), 0.7)), 0.0)
     clock.run(1.0)
-    np.testing.assert_array_equal(body.positions_rad, alone.positions_rad)
+    np.testing.assert_array_equal(body.joints_rad, alone.joints_rad)
     body.soften((25,))
     clock.run(1.0)
-    assert body.positions_rad[25] == pytest.approx(0.7, abs=0.02)
-    assert body.positions_rad[24] == pytest.approx(0.0, abs=0.02)
+    assert body.joints_rad[25] == pytest.approx(0.7, abs=0.02)
+    assert body.joints_rad[24] == pytest.approx(0.0, abs=0.02)
 
 
 def test_a_hand_leaves_alone_the_joints_it_does_not_hold(body: SimBody, clock: Clock) -> None:
@@ -372,9 +372,9 @@ def test_a_hand_leaves_alone_the_joints_it_does_not_hold(body: SimBody, clock: C
     body.attach(Puller({18: 0.2}), 0.0)
     clock.run(0.5)
     np.testing.assert_allclose(
-        body.positions_rad[list(RIGHT_ARM)], other.positions_rad[list(RIGHT_ARM)], atol=1e-12
+        body.joints_rad[list(RIGHT_ARM)], other.joints_rad[list(RIGHT_ARM)], atol=1e-12
     )
-    assert np.isfinite(body.positions_rad).all()
+    assert np.isfinite(body.joints_rad).all()
 
 
 def test_a_hand_counts_time_from_when_it_took_hold_and_lets_go_for_good(
@@ -422,7 +422,7 @@ def test_a_body_that_stands_for_long_falls_asleep(body: SimBody, clock: Clock) -
 
 
 def nudge(body: SimBody) -> None:
-    body.positions_rad[18] += 0.1
+    body.joints_rad[18] += 0.1
 
 
 def knock(body: SimBody) -> None:
@@ -453,7 +453,7 @@ def test_a_body_that_slept_goes_on_as_one_that_never_did(
             elif not sleeps and step < 1203:
                 body.soften(())  # which changes nothing
             body.step(step * STEP_S, REST_RAD if step < 1300 else target, STILL)
-        lives.append(np.array([body.positions_rad, body.speeds_rad_s, body.torques_nm]))
+        lives.append(np.array([body.joints_rad, body.speeds_rad_s, body.torques_nm]))
     np.testing.assert_allclose(lives[0], lives[1], rtol=0, atol=1e-12)
     asleep = waker is WAKERS["nothing"] and target is REST_RAD
     assert (np.abs(lives[0][1]).max() < 1e-12) == asleep
@@ -464,7 +464,7 @@ def test_a_hand_wakes_a_sleeping_body(body: SimBody, clock: Clock) -> None:
     clock.run(2.5)
     body.attach(Puller({12: 0.5}), clock.now_s)
     clock.run(2.0)
-    assert body.positions_rad[12] == pytest.approx(0.5, abs=0.02)
+    assert body.joints_rad[12] == pytest.approx(0.5, abs=0.02)
 
 
 def test_a_hand_that_holds_still_is_asked_for_as_long_as_it_holds(
@@ -493,10 +493,10 @@ def test_a_minute_of_pulling_softening_and_hardening_stays_calm_and_finite(
         body.attach(Puller({j: float(wild[j]) for j in ARMS}, seconds=0.8), clock.now_s)
         target = random.uniform(LOWER_RAD, UPPER_RAD) if second % 5 == 0 else REST_RAD
         clock.run(1.0, target)
-        assert np.isfinite(body.positions_rad).all()
+        assert np.isfinite(body.joints_rad).all()
         assert np.abs(body.speeds_rad_s).max() < 60.0
     body.soften(())
     clock.run(10.0)
     assert clock.now_s == pytest.approx(60.0)
     assert np.abs(body.speeds_rad_s).max() < 1e-6
-    np.testing.assert_allclose(body.positions_rad, REST_RAD, atol=0.02)
+    np.testing.assert_allclose(body.joints_rad, REST_RAD, atol=0.02)

@@ -110,7 +110,7 @@ def taught(world: World, name: str = "mine", script: str = "wave") -> list[Array
     seen = []
     for _ in range(155):
         world.advance(0.02)
-        seen.append(world.body.positions_rad.copy())
+        seen.append(world.body.joints_rad.copy())
     tell(world, m.Record(on=False))
     tell(world, m.ExitTeaching())
     tell(world, m.SaveAction(name=name, created_s=0, duration_ms=3100))
@@ -125,9 +125,9 @@ def test_a_robot_has_the_joints_of_its_build_and_stands_ready(build: Build, stor
     world = World(store, build=build)
     state = world.state()
     assert world.build is build
-    assert len(state.positions_rad) == len(state.velocities_rad_s) == len(build.joints)
+    assert len(state.joints_rad) == len(state.velocities_rad_s) == len(build.joints)
     assert len(state.temperatures_c) == len(build.joints)
-    assert state.positions_rad == pytest.approx(build.rest_rad)
+    assert state.joints_rad == pytest.approx(build.rest_rad)
     assert world.machine.balanced
     world.advance(1.0)
     assert world.body.setpoint_rad == pytest.approx(build.rest_rad)
@@ -147,7 +147,7 @@ def test_an_action_is_taught_by_hand_and_played_as_it_was_shown(
     played = []
     while world.phase is not Phase.NONE:
         if world.phase is Phase.PLAYING:
-            played.append(world.body.positions_rad.copy())
+            played.append(world.body.joints_rad.copy())
         world.advance(0.02)
     assert world.time_s < 60.0
     for column in columns:
@@ -220,11 +220,11 @@ def test_a_state_has_the_joints_at_their_slots_and_zeros_elsewhere(
     build: Build, store: Store
 ) -> None:
     world = World(store, build=build)
-    world.body.positions_rad[:] = np.linspace(0.1, 0.3, len(build.joints))
+    world.body.joints_rad[:] = np.linspace(0.1, 0.3, len(build.joints))
     state = world.state()
     motors = encode_lowstate(state, build=build, slots=world.firmware.slots)["motor_state"]
     assert len(motors) == 35
-    assert [motors[slot]["q"] for slot in build.slots] == list(state.positions_rad)
+    assert [motors[slot]["q"] for slot in build.slots] == list(state.joints_rad)
     assert {motors[slot]["q"] for slot in range(35) if slot not in build.slots} <= {0.0}
 
 
@@ -372,7 +372,7 @@ def test_an_action_of_a_whole_g1_is_played_by_a_smaller_one_with_a_word_of_warni
     places = []
     for _ in range(200):
         small.advance(0.02)
-        places.append(small.body.positions_rad[elbow])
+        places.append(small.body.joints_rad[elbow])
     assert np.ptp(places) > 0.3
 
 
@@ -433,7 +433,7 @@ def test_a_body_without_arms_has_no_weight_and_stays_where_it_is() -> None:
     body.soften((0, 1, 2))
     for step in range(500):
         body.step(step * STEP_S, rest, np.zeros(3))
-    np.testing.assert_array_equal(body.positions_rad, rest)
+    np.testing.assert_array_equal(body.joints_rad, rest)
 
 
 def test_motors_are_numbered_by_their_slots(store: Store) -> None:

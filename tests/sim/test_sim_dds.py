@@ -192,7 +192,7 @@ def test_arms_follow_as_far_as_the_weight_goes() -> None:
         async with someone() as one:
             for weight in (0.5, 1.0):
                 await one.stream(3.0, weight)
-                elbow = one.world.body.positions_rad[18] - G1_29.rest_rad[18]
+                elbow = one.world.body.joints_rad[18] - G1_29.rest_rad[18]
                 assert elbow == pytest.approx(0.4 * weight, abs=0.08)
             for weight in np.linspace(1.0, 0.0, 50).tolist():
                 one.command(AWAY, weight)
@@ -221,8 +221,8 @@ def test_every_build_that_can_be_streamed_to_follows_by_its_own_slots(build: Bui
             assert moved[elbow] == pytest.approx(0.4, abs=0.01)
             moved[elbow] = 0.0
             assert np.abs(moved).max() < 1e-6
-            assert dds_lowlevel.joints_of(one.states[-1], build).positions_rad == pytest.approx(
-                one.world.body.positions_rad.tolist(), abs=0.02
+            assert dds_lowlevel.joints_of(one.states[-1], build).joints_rad == pytest.approx(
+                one.world.body.joints_rad.tolist(), abs=0.02
             )
 
     virtual.run(run())

@@ -29,7 +29,7 @@ def run(fingers: Fingers, begin_s: float, seconds: float, told: HandCommand | No
         if told is not None:
             fingers.obey(told, now_s)
         fingers.advance(now_s, led=False)
-        seen.append(fingers.positions_rad)
+        seen.append(fingers.joints_rad)
     return np.array(seen)
 
 
@@ -72,19 +72,19 @@ def test_a_person_moves_relaxed_fingers_and_none_that_are_driven() -> None:
     fingers = Fingers(DEX3_LEFT)
     for step in range(100):
         fingers.advance(step * STEP_S, led=True)
-    relaxed = fingers.positions_rad
+    relaxed = fingers.joints_rad
     assert np.abs(relaxed).min() > 0.1
     fingers.obey(command(relaxed), 2.0)
     for step in range(50):
         fingers.advance(2.0 + step * STEP_S, led=True)
-    assert fingers.positions_rad == pytest.approx(relaxed)
+    assert fingers.joints_rad == pytest.approx(relaxed)
 
 
 def test_led_fingers_close_and_open_again_slowly() -> None:
     fingers, seen = Fingers(DEX3_RIGHT), []
     for step in range(400):
         fingers.advance(step * STEP_S, led=True)
-        seen.append(fingers.positions_rad)
+        seen.append(fingers.joints_rad)
     places = np.array(seen)
     assert np.ptp(places, axis=0).min() > 0.2
     assert np.abs(np.diff(places, axis=0)).max() / STEP_S < 2.0

@@ -42,7 +42,7 @@ def taught(name: str, seconds: float) -> Track:
             body.attach(ScriptedHand(name, seconds), step * STEP_S)
         body.step(step * STEP_S, REST_RAD, still)
         if step % 10 == 0:
-            rows.append(body.positions_rad.copy())
+            rows.append(body.joints_rad.copy())
     times_s = np.array([10 * STEP_S * row for row in range(len(rows))])
     return Track(times_s=times_s, joints_rad=np.array(rows), names=G1_29.names)
 

@@ -93,7 +93,7 @@ LOWSTATE = {
 }
 STATE = RobotState(
     mode=500, arms_soft=True, recording=True, phase=Phase.PLAYING, stopped_early=True,
-    positions_rad=(0.1,) * 29, velocities_rad_s=(0.2,) * 29, accelerometer_m_s2=(0.0, 0.0, 9.8),
+    joints_rad=(0.1,) * 29, velocities_rad_s=(0.2,) * 29, accelerometer_m_s2=(0.0, 0.0, 9.8),
     gyroscope_rad_s=(0.1, 0.1, 0.1), foot_force_n=(1.0,) * 4, time_us=5,
 )  # fmt: skip
 LISTS = [[{"id": 99, "name": "release_arm"}], [{"name": "mine", "time": 3.2}]]
@@ -431,7 +431,7 @@ def test_dds_has_a_zero_where_a_field_is_missing(name: str, field: str, value: o
     told = quirks_named([name]).state(STATE)
     assert told is not None
     assert getattr(told, field) == value
-    assert told.positions_rad == STATE.positions_rad
+    assert told.joints_rad == STATE.joints_rad
 
 
 def test_what_stands_for_no_mode_is_no_mode() -> None:
@@ -489,12 +489,12 @@ def test_a_robot_of_the_frames_page_tells_nothing_beyond_it() -> None:
     assert states[-1].arms_soft
     assert not states[-1].recording
     assert {(state.mode, state.phase, state.time_us) for state in states} == {(-1, Phase.NONE, 0)}
-    assert len(states[-1].positions_rad) == len(G1_29.joints)
+    assert len(states[-1].joints_rad) == len(G1_29.joints)
 
 
 def test_a_robot_of_the_documented_layout_tells_of_12_joints() -> None:
     states, _ = frames("frames-12-joints")
-    assert {len(state.positions_rad) for state in states} == {12}
+    assert {len(state.joints_rad) for state in states} == {12}
 
 
 def test_a_refused_list_is_an_error_on_the_frames_too() -> None:

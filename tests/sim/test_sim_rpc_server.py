@@ -112,7 +112,7 @@ def test_a_state_has_as_many_motors_as_the_firmware_says(
         assert isinstance(told, dict)
         assert (told["mode_machine"], len(told["motor_state"])) == (machine, slots)
         at_rest = [told["motor_state"][slot]["q"] for slot in build.slots]
-        assert at_rest == pytest.approx(client.world.body.positions_rad.tolist(), abs=0.01)
+        assert at_rest == pytest.approx(client.world.body.joints_rad.tolist(), abs=0.01)
 
     tell(story, build=build, firmware=replace(DEFAULT, slots=slots))
 

@@ -368,11 +368,11 @@ def test_the_legs_take_numbers_and_stay(services: Services) -> None:
         parameter = json.dumps({"data": value})
         assert ask(services, rpc.Call("sport", setter, parameter)).code == 0
         assert json.loads(ask(services, rpc.Call("sport", getter)).data) == {"data": value}
-    before = services.world.body.positions_rad.copy()
+    before = services.world.body.joints_rad.copy()
     walk = rpc.Call("sport", 7105, '{"velocity":[0.3,0,0],"duration":1.0}')
     assert ask(services, walk).code == 0
     services.world.advance(1.0)
-    assert abs(services.world.body.positions_rad - before).max() < 0.1
+    assert abs(services.world.body.joints_rad - before).max() < 0.1
     assert ask(services, rpc.Call("sport", 7107, '{"data":3}')).code == 0
     assert ask(services, rpc.Call("robot_state", 1002, '{"interval":2}')).code == 0
 

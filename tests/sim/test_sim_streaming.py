@@ -82,7 +82,7 @@ def setpoints(world: World, seconds: float) -> Array:
 
 
 def elbow_rad(world: World) -> float:
-    return float(world.body.positions_rad[25])
+    return float(world.body.joints_rad[25])
 
 
 def is_home(world: World) -> bool:
@@ -216,7 +216,7 @@ def with_elbow(value: float) -> m.StreamPose:
         pose(weight=-0.01),
         m.StreamPose(0, 1.0, (0.0,) * 14),
     ],
-    ids=lambda bad: f"{bad.weight} {len(bad.positions_rad)} {bad.positions_rad[ELBOW:][:1]}",
+    ids=lambda bad: f"{bad.weight} {len(bad.joints_rad)} {bad.joints_rad[ELBOW:][:1]}",
 )
 def test_an_unsafe_pose_ends_the_stream_softly_and_says_why(
     world: World, bad: m.StreamPose

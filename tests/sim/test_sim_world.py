@@ -175,12 +175,12 @@ def test_the_robot_reports_what_it_does_at_every_stage(world: World) -> None:
 
 
 def test_nothing_in_the_cycle_makes_the_body_jump(world: World) -> None:
-    steps: list[Array] = [world.body.positions_rad.copy()]
+    steps: list[Array] = [world.body.joints_rad.copy()]
 
     def advance(seconds: float) -> None:
         for _ in range(round(seconds / STEP_S)):
             world.advance(STEP_S)
-            steps.append(world.body.positions_rad.copy())
+            steps.append(world.body.joints_rad.copy())
 
     tell(world, m.EnterTeaching(), m.Record(on=True), m.MoveByHand("drum", 2000))
     advance(1.5)
@@ -196,7 +196,7 @@ def test_nothing_in_the_cycle_makes_the_body_jump(world: World) -> None:
     advance(3.0)
     speeds = np.abs(np.diff(steps, axis=0)) / STEP_S
     assert speeds.max() < 8.0
-    np.testing.assert_allclose(world.body.positions_rad, REST_RAD, atol=0.02)
+    np.testing.assert_allclose(world.body.joints_rad, REST_RAD, atol=0.02)
 
 
 def test_a_save_keeps_only_the_frames_asked_for(world: World) -> None:
@@ -250,7 +250,7 @@ def test_two_worlds_with_one_seed_report_the_same_and_a_standing_robot(
     assert state.mode == 500
     assert state.accelerometer_m_s2[2] == pytest.approx(9.81, abs=0.2)
     assert sum(state.foot_force_n) == pytest.approx(33.34 * 9.81, rel=0.02)
-    assert len(state.positions_rad) == len(state.velocities_rad_s) == 29
+    assert len(state.joints_rad) == len(state.velocities_rad_s) == 29
 
 
 def test_only_the_newest_hundred_notices_are_kept(world: World) -> None:
@@ -419,7 +419,7 @@ def test_an_unsafe_motion_is_refused_and_the_reason_noted(
     assert "right_elbow_joint" in world.notices[-1].message
     assert world.machine.activity is ArmActivity.IDLE
     world.advance(1.0)
-    np.testing.assert_allclose(world.body.positions_rad, REST_RAD, atol=0.02)
+    np.testing.assert_allclose(world.body.joints_rad, REST_RAD, atol=0.02)
     tell(world, m.EnterTeaching())
 
 
@@ -640,11 +640,11 @@ def test_a_hand_of_ones_own_moves_the_soft_arms_and_is_let_go_after_teaching(wor
     tell(world, m.EnterTeaching())
     world.attach(Still())
     world.advance(1.0)
-    assert world.body.positions_rad[25] == pytest.approx(0.4, abs=0.02)
+    assert world.body.joints_rad[25] == pytest.approx(0.4, abs=0.02)
     tell(world, m.ExitTeaching())
     assert not world.body.held_by_hand
     settle(world)
-    assert world.body.positions_rad[25] == pytest.approx(REST_RAD[25], abs=0.02)
+    assert world.body.joints_rad[25] == pytest.approx(REST_RAD[25], abs=0.02)
 
 
 def test_a_hand_can_be_taken_away(world: World) -> None:
@@ -698,18 +698,18 @@ def test_rising_from_damping_the_joints_hold_where_they_are_and_return_softly(
 ) -> None:
     world = make_world(Mode.DAMP)
     world.advance(3.0)
-    sunk = world.body.positions_rad.copy()
+    sunk = world.body.joints_rad.copy()
     assert np.abs(sunk - REST_RAD).max() > 0.05
     tell(world, m.ChangeMode(Mode.LOCK_STAND))
     fastest = 0.0
     for _ in range(2500):
-        before = world.body.positions_rad.copy()
+        before = world.body.joints_rad.copy()
         world.advance(STEP_S)
-        moved = float(np.abs(world.body.positions_rad - before).max())
+        moved = float(np.abs(world.body.joints_rad - before).max())
         fastest = max(fastest, moved / STEP_S)
     assert world.state().mode == Mode.LOCK_STAND
     assert fastest < 1.5
-    np.testing.assert_allclose(world.body.positions_rad, REST_RAD, atol=0.02)
+    np.testing.assert_allclose(world.body.joints_rad, REST_RAD, atol=0.02)
 
 
 def test_the_way_from_power_on_to_a_taught_action(make_world: MakeWorld) -> None:
@@ -734,7 +734,7 @@ def test_a_stop_during_a_playback_returns_softly_and_says_it_was_early(world: Wo
     state = world.state()
     assert (state.phase, state.stopped_early) == (Phase.RETURN, True)
     settle(world)
-    np.testing.assert_allclose(world.body.positions_rad, REST_RAD, atol=0.02)
+    np.testing.assert_allclose(world.body.joints_rad, REST_RAD, atol=0.02)
     tell(world, m.PlayAction(action=1))
     assert not world.state().stopped_early
 
@@ -793,11 +793,11 @@ def test_joints_stay_within_their_limits_while_a_hand_pulls_at_its_worst(world: 
     tell(world, m.EnterTeaching(), m.Record(on=True))
     world.attach(Wild())
     world.advance(3.0)
-    assert (world.body.positions_rad >= LOWER_RAD).all()
-    assert (world.body.positions_rad <= UPPER_RAD).all()
+    assert (world.body.joints_rad >= LOWER_RAD).all()
+    assert (world.body.joints_rad <= UPPER_RAD).all()
     tell(world, m.StopMotion())
     settle(world)
-    np.testing.assert_allclose(world.body.positions_rad, REST_RAD, atol=0.02)
+    np.testing.assert_allclose(world.body.joints_rad, REST_RAD, atol=0.02)
 
 
 # ---- by name, with pauses -----------------------------------------------------------------------
@@ -883,10 +883,10 @@ def hold(world: World) -> None:
 def test_a_preset_that_holds_keeps_its_last_pose_and_refuses_all_else(world: World) -> None:
     tell(world, saving(keyframes=KEYS))
     hold(world)
-    held = world.body.positions_rad.copy()
+    held = world.body.joints_rad.copy()
     assert held[15] < -1.5, "the left arm is up"
     world.advance(5.0)
-    assert np.abs(world.body.positions_rad - held).max() < 0.05
+    assert np.abs(world.body.joints_rad - held).max() < 0.05
     for command in (m.PlayPreset(27), m.PlayAction(action=1), m.EnterTeaching()):
         assert ask(world, command) == Code.HOLDING
     assert world.state().holding
@@ -902,7 +902,7 @@ def test_a_pose_is_let_go_after_twenty_seconds_or_when_asked_again_later(world: 
     assert not world.state().holding
     assert world.doing.id == 99
     settle(world)
-    assert np.abs(world.body.positions_rad - REST_RAD).max() < 0.15
+    assert np.abs(world.body.joints_rad - REST_RAD).max() < 0.15
 
 
 @pytest.mark.parametrize(
@@ -917,7 +917,7 @@ def test_a_pose_is_let_go_by_stop_release_and_a_mode_without_balance(
     assert not world.holding
     assert world.doing.id == 99
     settle(world)
-    assert np.abs(world.body.positions_rad - REST_RAD).max() < 0.15
+    assert np.abs(world.body.joints_rad - REST_RAD).max() < 0.15
 
 
 def test_a_robot_that_is_damped_forgets_the_pose(world: World) -> None:

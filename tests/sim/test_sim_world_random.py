@@ -193,7 +193,7 @@ class Visitors(RuleBasedStateMachine):
     @invariant()
     def joints_are_within_their_limits_and_finite(self) -> None:
         body = self.world.body
-        assert ((body.positions_rad >= LOWER_RAD) & (body.positions_rad <= UPPER_RAD)).all()
+        assert ((body.joints_rad >= LOWER_RAD) & (body.joints_rad <= UPPER_RAD)).all()
         assert np.isfinite(body.speeds_rad_s).all()
         assert np.abs(body.speeds_rad_s).max() < 40.0
         assert np.isfinite(body.torques_nm).all()

@@ -81,7 +81,7 @@ def test_its_legs_are_taught_into_the_library_played_and_stopped(tmp_path: Path)
             assert {"teach", "stream", "stop"} <= set(status["abilities"])
             assert not {"list", "presets", "mode"} & set(status["abilities"])
             assert status["findings"] == []
-            assert len(page.latest["state"]["q"]) == 12
+            assert len(page.latest["state"]["joints_rad"]) == 12
             taught = await teach(one, page)
             assert (taught["take"], taught["saved"]) == ("paw", True)
             assert taught["samples"] > 500

@@ -65,7 +65,7 @@ def test_every_robot_that_can_be_simulated_here_is_offered_and_connected(
                 )
                 wide = len(build.joints)
                 await page.until(
-                    lambda wide=wide: len(page.latest["state"]["q"]) == wide  # type: ignore[misc]
+                    lambda wide=wide: len(page.latest["state"]["joints_rad"]) == wide  # type: ignore[misc]
                 )
                 told = await page.get("/robot/joints")
                 assert told["build"] == build.name

@@ -186,14 +186,14 @@ def test_two_browsers_watch_one_commands_and_both_may_stop(tmp_path: Path) -> No
             assert refusal["error"] == "not-commanding"
             await first.post("/play", name="wave", loop=True)
             await second.status(lambda s: s["activity"]["kind"] == "playing")
-            states = second.latest["state"]["t"]
+            states = second.latest["state"]["time_s"]
             await second.socket.send('{"type":"stop"}')
             await first.notice("Stopped")
             await second.until(lambda: "stopped" in second.latest)
             assert second.latest["stopped"]["stopped"] == "playing"
             assert "stopped" not in first.latest
             await first.status(lambda s: s["activity"]["kind"] == "idle")
-            await second.until(lambda: second.latest["state"]["t"] > states)
+            await second.until(lambda: second.latest["state"]["time_s"] > states)
             assert (await second.post("/command/take"))["client"] == second.id
             await second.post("/play", name="wave")
             assert (await second.refused("/command/release", 409))["error"] == "busy"
@@ -275,7 +275,7 @@ def test_states_come_thirty_times_a_second_and_statuses_each_second(tmp_path: Pa
             assert 3 <= sum(message["type"] == "status" for message in page.heard) <= 6
             state = page.latest["state"]
             assert set(state) == {"type", "t", "q", "mode", "phase", "soft"}
-            assert len(state["q"]) == 29
+            assert len(state["joints_rad"]) == 29
 
     run(story())
 

@@ -405,7 +405,7 @@ def test_the_page_knows_the_fingers_of_a_robot_that_wears_hands(tmp_path: Path) 
         async with one_browser(tmp_path, door.url) as (server, page):
             names = [joint["name"] for joint in (await page.get("/robot/joints"))["joints"]]
             assert names[-14:] == [name for hand in DEX3 for name in hand.names]
-            await page.until(lambda: len(page.latest["state"]["q"]) == len(names))
+            await page.until(lambda: len(page.latest["state"]["joints_rad"]) == len(names))
             await teach(page, "grip", seconds=2)
             taken = server.library.load("grip")
             assert list(taken.names) == names

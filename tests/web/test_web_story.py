@@ -155,12 +155,12 @@ def test_a_joint_of_the_embedded_robot_follows_a_finger_softly(tmp_path: Path) -
             await page.post("/teach/start", name="nod")
             assert (await page.refused("/teach/drag", 400, joint="left_knee_joint"))["remedy"]
             elbow = 18
-            before = page.latest["state"]["q"][elbow]
+            before = page.latest["state"]["joints_rad"][elbow]
             await page.post("/teach/drag", joint="left_elbow_joint", value_rad=before - 0.8)
             await asyncio.sleep(0.1)
-            assert abs(page.latest["state"]["q"][elbow] - before) < 0.4
+            assert abs(page.latest["state"]["joints_rad"][elbow] - before) < 0.4
             await asyncio.sleep(1.5)
-            assert page.latest["state"]["q"][elbow] == pytest.approx(before - 0.8, abs=0.1)
+            assert page.latest["state"]["joints_rad"][elbow] == pytest.approx(before - 0.8, abs=0.1)
             await page.post("/teach/drag", joint=None)
             taught = await page.post("/teach/finish", save=True)
             assert taught["saved"]
@@ -177,11 +177,11 @@ def test_a_finger_takes_over_from_a_scripted_hand_and_keeps_hold(tmp_path: Path)
             await asyncio.sleep(1)
             await page.post("/teach/hand", script="wave", seconds=1)
             await asyncio.sleep(1.5)
-            before = page.latest["state"]["q"][elbow]
+            before = page.latest["state"]["joints_rad"][elbow]
             await page.post("/teach/drag", joint="left_elbow_joint", value_rad=before - 0.6)
             await page.post("/teach/drag", joint="left_wrist_pitch_joint", value_rad=0.5)
             await asyncio.sleep(4)
-            pose = page.latest["state"]["q"]
+            pose = page.latest["state"]["joints_rad"]
             assert pose[elbow] == pytest.approx(before - 0.6, abs=0.1)
             assert pose[wrist] == pytest.approx(0.5, abs=0.1)
             await page.post("/teach/finish", save=False)

@@ -48,7 +48,7 @@ def test_what_a_command_asks_is_read_again(
         for q, joint in zip(positions, hand.joints, strict=True)
     ]
     read = dds_hands.decode_command(dds_hands.encode_command(positions, share, hand=hand), hand)
-    assert read.positions_rad == pytest.approx(within)
+    assert read.joints_rad == pytest.approx(within)
     assert read.stiffness_nm_rad == pytest.approx((share * hand.stiffness_nm_rad,) * 7)
     assert (read.driven, read.timeout) == (True, True)
 
@@ -67,7 +67,7 @@ def test_a_state_is_read_whatever_follows_its_motors(order: str) -> None:
     motors = dds_hands.encode_state(told, DEX3_LEFT)[: 8 + 7 * 56]
     behind = bytes(56 + 4 + 16) if order == "older" else bytes(4 + 56 + 32)
     read = dds_hands.decode_state(motors + behind, DEX3_LEFT)
-    assert read.positions_rad == pytest.approx(told.positions_rad)
+    assert read.joints_rad == pytest.approx(told.joints_rad)
 
 
 @pytest.mark.parametrize(("share", "count"), [(-0.1, 7), (1.1, 7), (float("nan"), 7), (0.5, 6)])

@@ -35,7 +35,7 @@ def crc_by_definition(words: tuple[int, ...]) -> int:
 
 def state(**how: object) -> RobotState:
     some: dict[str, object] = {
-        "positions_rad": tuple(n / 16 for n in range(29)),
+        "joints_rad": tuple(n / 16 for n in range(29)),
         "velocities_rad_s": tuple(-n / 16 for n in range(29)),
         "time_us": 1_234_567,
         "accelerometer_m_s2": (1.0, 2.0, 3.0),
@@ -63,7 +63,7 @@ def test_the_crc_has_its_known_value() -> None:
 def test_a_lowstate_comes_back() -> None:
     joints = dds_lowlevel.joints_of(dds_lowlevel.encode_lowstate(state(), build=G1_29), G1_29)
     assert joints.tick_ms == 1234
-    assert joints.positions_rad == state().positions_rad
+    assert joints.joints_rad == state().joints_rad
     assert joints.velocities_rad_s == state().velocities_rad_s
     assert joints.accelerometer_m_s2 == (1.0, 2.0, 3.0)
     assert joints.gyroscope_rad_s == (4.0, 5.0, 6.0)
@@ -74,7 +74,7 @@ def test_a_lowstate_comes_back() -> None:
 def test_the_view_shows_the_same_numbers_and_more_without_copying() -> None:
     packed = dds_lowlevel.encode_lowstate(state(), build=G1_29)
     seen, joints = dds_lowlevel.view(packed), dds_lowlevel.joints_of(packed, G1_29)
-    assert tuple(seen["motors"]["q"][:29].tolist()) == joints.positions_rad
+    assert tuple(seen["motors"]["q"][:29].tolist()) == joints.joints_rad
     assert tuple(seen["motors"]["dq"][:29].tolist()) == joints.velocities_rad_s
     assert seen["motors"]["temperature"][28].tolist() == [58, 58]
     assert (int(seen["tick"]), int(seen["mode_machine"])) == (1234, 5)
@@ -109,7 +109,7 @@ def test_the_clock_can_be_read_alone_and_wraps() -> None:
 
 
 def test_joints_that_are_nowhere_are_refused() -> None:
-    nowhere = state(positions_rad=(float("nan"),) * 29)
+    nowhere = state(joints_rad=(float("nan"),) * 29)
     with pytest.raises(PayloadError):
         dds_lowlevel.joints_of(dds_lowlevel.encode_lowstate(nowhere, build=G1_29), G1_29)
 
@@ -121,13 +121,13 @@ builds = pytest.mark.parametrize("build", G1.builds, ids=lambda build: build.nam
 def test_a_lowstate_of_any_build_comes_back_by_its_columns(build: Build) -> None:
     count = len(build.names)
     told = state(
-        positions_rad=tuple(n / 16 for n in range(count)),
+        joints_rad=tuple(n / 16 for n in range(count)),
         velocities_rad_s=tuple(-n / 16 for n in range(count)),
         temperatures_c=tuple(30.0 + n for n in range(count)),
     )
     packed = dds_lowlevel.encode_lowstate(told, build=build)
     joints = dds_lowlevel.joints_of(packed, build)
-    assert joints.positions_rad == told.positions_rad
+    assert joints.joints_rad == told.joints_rad
     assert joints.velocities_rad_s == told.velocities_rad_s
     assert joints.temperatures_c == told.temperatures_c
     assert joints.mode_machine == build.machines[0]
@@ -137,23 +137,23 @@ def test_a_lowstate_of_any_build_comes_back_by_its_columns(build: Build) -> None
 def test_slots_that_a_build_does_not_have_are_left_empty_and_not_read() -> None:
     count = len(G1_23.names)
     told = state(
-        positions_rad=(0.5,) * count,
+        joints_rad=(0.5,) * count,
         velocities_rad_s=(0.5,) * count,
         temperatures_c=(30.0,) * count,
     )
     packed = bytearray(dds_lowlevel.encode_lowstate(told, build=G1_23))
-    by_slot = dds_lowlevel.decode_lowstate(bytes(packed)).positions_rad
+    by_slot = dds_lowlevel.decode_lowstate(bytes(packed)).joints_rad
     assert len(by_slot) == 35
     assert {slot for slot, q in enumerate(by_slot) if q} == set(G1_23.slots)
     struct.pack_into("<f", packed, 4 + 72 + 56 * 13, float("nan"))  # a joint that it has not
-    assert dds_lowlevel.joints_of(bytes(packed), G1_23).positions_rad == (0.5,) * count
-    assert dds_lowlevel.decode_lowstate(bytes(packed)).positions_rad[13] is None
+    assert dds_lowlevel.joints_of(bytes(packed), G1_23).joints_rad == (0.5,) * count
+    assert dds_lowlevel.decode_lowstate(bytes(packed)).joints_rad[13] is None
 
 
 def test_a_machine_that_is_not_known_is_read_by_all_its_slots() -> None:
     packed = dds_lowlevel.encode_lowstate(state(), build=G1_29)
     joints = dds_lowlevel.joints_of(packed, numbered(35, 77))
-    assert joints.positions_rad == (*state().positions_rad, *(0.0,) * 6)
+    assert joints.joints_rad == (*state().joints_rad, *(0.0,) * 6)
 
 
 def test_a_build_with_more_slots_than_the_message_has_lacks_the_others() -> None:
@@ -316,7 +316,7 @@ def test_no_build_ever_writes_a_slot_that_it_does_not_own(
         assert build.owns(slot) or not written
         commanded = slot in [build.slots[c] for c in build.streamed_columns]
         assert bool(motors[slot]["kp"]) == commanded
-    assert dds_lowlevel.decode_arm_command(packed, build).positions_rad == tuple(positions)
+    assert dds_lowlevel.decode_arm_command(packed, build).joints_rad == tuple(positions)
 
 
 @settings(max_examples=50)
@@ -325,10 +325,10 @@ def test_a_lowstate_of_an_invented_robot_comes_back(build: Build, data: st.DataO
     count = len(build.names)
     angles = st.lists(ANGLE, min_size=count, max_size=count).map(tuple)
     told = state(
-        positions_rad=data.draw(angles), velocities_rad_s=data.draw(angles), temperatures_c=()
+        joints_rad=data.draw(angles), velocities_rad_s=data.draw(angles), temperatures_c=()
     )
     joints = dds_lowlevel.joints_of(dds_lowlevel.encode_lowstate(told, build=build), build)
-    assert joints.positions_rad == told.positions_rad
+    assert joints.joints_rad == told.joints_rad
     assert joints.velocities_rad_s == told.velocities_rad_s
 
 

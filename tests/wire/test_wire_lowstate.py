@@ -21,7 +21,7 @@ from rote.wire.lowstate import (
 )
 
 STATE = RobotState(
-    positions_rad=tuple(i / 10 for i in range(29)),
+    joints_rad=tuple(i / 10 for i in range(29)),
     velocities_rad_s=tuple(-i / 10 for i in range(29)),
     gyroscope_rad_s=(0.1, 0.2, 0.3),
     time_us=12_345_678,
@@ -41,7 +41,7 @@ def small(build: Build) -> RobotState:
     count = len(build.names)
     return replace(
         STATE,
-        positions_rad=tuple(i / 10 for i in range(count)),
+        joints_rad=tuple(i / 10 for i in range(count)),
         velocities_rad_s=tuple(-i / 10 for i in range(count)),
         temperatures_c=tuple(30.0 + i for i in range(count)),
     )
@@ -52,9 +52,9 @@ def small(build: Build) -> RobotState:
 def test_joints_come_back_as_they_were_published(build: Build, slots: int) -> None:
     state = small(build)
     told = decode_lowstate(encode_lowstate(state, build=build, slots=slots))
-    assert len(told.positions_rad) == max(slots, max(build.slots) + 1)
+    assert len(told.joints_rad) == max(slots, max(build.slots) + 1)
     joints = select(told, build)
-    assert joints.positions_rad == state.positions_rad
+    assert joints.joints_rad == state.joints_rad
     assert joints.velocities_rad_s == state.velocities_rad_s
     assert joints.temperatures_c == state.temperatures_c
     assert joints.accelerometer_m_s2 == STATE.accelerometer_m_s2
@@ -74,13 +74,13 @@ def test_a_joint_is_published_in_its_slot_and_other_slots_stay_empty() -> None:
 def test_a_robot_that_is_not_known_is_read_by_its_slots() -> None:
     told = decode_lowstate(encode_lowstate(small(G1_29), build=G1_29))
     joints = select(told, numbered(35, 77))
-    assert joints.positions_rad[:29] == small(G1_29).positions_rad
-    assert joints.positions_rad[29:] == (0.0,) * 6
+    assert joints.joints_rad[:29] == small(G1_29).joints_rad
+    assert joints.joints_rad[29:] == (0.0,) * 6
 
 
 def test_a_build_of_one_joint_is_read() -> None:
     told = decode_lowstate({"motor_state": [{"q": 0.5}]})
-    assert select(told, numbered(1, 0)).positions_rad == (0.5,)
+    assert select(told, numbered(1, 0)).joints_rad == (0.5,)
 
 
 def test_a_lowstate_of_another_robot_without_most_fields_is_read() -> None:
@@ -88,7 +88,7 @@ def test_a_lowstate_of_another_robot_without_most_fields_is_read() -> None:
     motors = [{"q": 0.1, "temperature": 30, "lost": 0} for _ in range(20)]
     told = decode_lowstate({"motor_state": motors, "imu_state": {"rpy": [0, 0, 0]}})
     joints = select(told, numbered(20, 0))
-    assert joints.positions_rad == (0.1,) * 20
+    assert joints.joints_rad == (0.1,) * 20
     assert joints.temperatures_c == (30.0,) * 20
     assert joints.velocities_rad_s == joints.accelerometer_m_s2 == joints.gyroscope_rad_s == ()
     assert joints.tick_ms is None
@@ -101,18 +101,18 @@ MOTOR = {"q": 0.5, "dq": 0.25, "temperature": [30, 40]}
 @pytest.mark.parametrize("entry", [None, {}, [], 7, {"q": None}, {"q": "x"}, {"q": float("nan")}])
 def test_a_motor_that_cannot_be_read_is_missing_and_the_others_are_not(entry: object) -> None:
     told = decode_lowstate({"motor_state": [MOTOR, entry, MOTOR]})
-    assert told.positions_rad == (0.5, None, 0.5)
+    assert told.joints_rad == (0.5, None, 0.5)
     joints = select(told, numbered(3, 0))
     assert joints.missing == (1,)
-    assert joints.positions_rad == (0.5, 0.0, 0.5)
+    assert joints.joints_rad == (0.5, 0.0, 0.5)
 
 
 def test_joints_beyond_the_last_slot_are_missing_and_stand_at_rest() -> None:
     told = decode_lowstate(encode_lowstate(small(G1_29), build=G1_29) | {})
-    short = told._replace(positions_rad=told.positions_rad[:20])
+    short = told._replace(joints_rad=told.joints_rad[:20])
     joints = select(short, G1_29)
     assert joints.missing == tuple(range(20, 29))
-    assert joints.positions_rad[20:] == G1_29.rest_rad[20:]
+    assert joints.joints_rad[20:] == G1_29.rest_rad[20:]
     assert select(short, G1_27).missing == tuple(range(18, 27))
 
 
@@ -136,9 +136,9 @@ def test_joints_beyond_the_last_slot_are_missing_and_stand_at_rest() -> None:
         ({"motor_state": [{"q": 0, "temperature": []}]}, "temperatures_c", (None,)),
         ({"motor_state": [{"q": 0, "temperature": "hot"}]}, "temperatures_c", (None,)),
         ({"motor_state": [{"q": 0, "temperature": [None, 30]}]}, "temperatures_c", (30.0,)),
-        ({"motor_state": [{"q": "0.5"}]}, "positions_rad", (0.5,)),
+        ({"motor_state": [{"q": "0.5"}]}, "joints_rad", (0.5,)),
         ({"motor_state": [{"q": 0.5}]}, "velocities_rad_s", (None,)),
-        ({"motor_state": [{"q": 10**400}, {"q": 1}]}, "positions_rad", (None, 1.0)),
+        ({"motor_state": [{"q": 10**400}, {"q": 1}]}, "joints_rad", (None, 1.0)),
     ],
 )
 def test_an_odd_field_is_read_as_far_as_it_goes(

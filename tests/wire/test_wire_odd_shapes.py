@@ -81,7 +81,7 @@ def test_a_lowstate_of_any_shape_is_joints_or_refused(rest: object, motors: list
     for shape in (rest, {"motor_state": motors}, {"motor_state": [*motors, {"q": 0.5}]}):
         with contextlib.suppress(DecodeError):
             joints = select(decode_lowstate(shape), G1_29)
-            assert len(joints.positions_rad) == len(G1_29.names)
+            assert len(joints.joints_rad) == len(G1_29.names)
             assert len(joints.velocities_rad_s) in (0, len(G1_29.names))
 
 

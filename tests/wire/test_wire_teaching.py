@@ -71,7 +71,7 @@ STATE = m.RobotState(
     recording=True,
     phase=m.Phase.RETURN,
     stopped_early=True,
-    positions_rad=TWELVE,
+    joints_rad=TWELVE,
     velocities_rad_s=tuple(-value for value in TWELVE),
     accelerometer_m_s2=(0.5, -0.5, 9.75),
     gyroscope_rad_s=(0.25, 0.0, -0.25),
@@ -262,7 +262,7 @@ def test_entering_teaching_without_a_state_sends_the_damping_bit_and_zeros() -> 
 
 
 def test_entering_teaching_sets_the_damping_bit_whatever_the_state_says() -> None:
-    hard = m.RobotState(positions_rad=TWELVE, velocities_rad_s=TWELVE, arms_soft=False)
+    hard = m.RobotState(joints_rad=TWELVE, velocities_rad_s=TWELVE, arms_soft=False)
     _, payload = wire.encode_command(m.EnterTeaching(hard))
     assert payload[3] & 1
 
@@ -297,9 +297,9 @@ def test_a_state_is_148_bytes_with_the_first_twelve_joints() -> None:
 
 def test_the_short_state_of_29_joints_holds_the_first_twelve() -> None:
     joints = tuple(float(index) for index in range(29))
-    state = m.RobotState(positions_rad=joints, velocities_rad_s=joints)
+    state = m.RobotState(joints_rad=joints, velocities_rad_s=joints)
     again = teaching_state.decode_state(teaching_state.encode_state(state, all_joints=False))
-    assert again.positions_rad == again.velocities_rad_s == joints[:12]
+    assert again.joints_rad == again.velocities_rad_s == joints[:12]
     assert again.accelerometer_m_s2 == pytest.approx((0.0, 0.0, 9.81))
 
 
@@ -307,7 +307,7 @@ def test_a_state_with_all_joints_states_their_number() -> None:
     joints = tuple(index / 2 for index in range(29))
     state = m.RobotState(
         mode=teaching_state.UNKNOWN_MODE,
-        positions_rad=joints,
+        joints_rad=joints,
         velocities_rad_s=joints[::-1],
         accelerometer_m_s2=(1.0, 2.0, 3.0),
         gyroscope_rad_s=(4.0, 5.0, 6.0),
@@ -327,7 +327,7 @@ def test_a_state_with_all_joints_states_their_number() -> None:
 
 def flagged(**fields: object) -> m.RobotState:
     values: dict[str, object] = {"mode": teaching_state.UNKNOWN_MODE, **fields}
-    return m.RobotState(positions_rad=(), velocities_rad_s=(), **values)  # type: ignore[arg-type]
+    return m.RobotState(joints_rad=(), velocities_rad_s=(), **values)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -353,7 +353,7 @@ def test_each_flag_of_a_state_has_its_own_bits(state: m.RobotState, flags: int) 
 
 @pytest.mark.parametrize("phase", list(m.Phase))
 def test_a_state_that_has_a_phase_is_playing(phase: m.Phase) -> None:
-    state = m.RobotState(positions_rad=TWELVE, velocities_rad_s=TWELVE, phase=phase)
+    state = m.RobotState(joints_rad=TWELVE, velocities_rad_s=TWELVE, phase=phase)
     again = teaching_state.decode_state(teaching_state.encode_state(state, all_joints=False))
     assert again.phase is phase
     assert again.playing == (phase is not m.Phase.NONE)
@@ -404,7 +404,7 @@ def states(joints: int, *, soft: bool | None = None) -> st.SearchStrategy[m.Robo
         recording=st.booleans(),
         phase=st.sampled_from(m.Phase),
         stopped_early=st.booleans(),
-        positions_rad=some(joints),
+        joints_rad=some(joints),
         velocities_rad_s=some(joints),
         accelerometer_m_s2=some(3),
         gyroscope_rad_s=some(3),
@@ -534,12 +534,12 @@ def test_a_pose_whose_length_and_number_of_joints_disagree_is_refused(size: int)
 
 
 def test_a_state_of_a_robot_with_few_joints_fills_the_documented_layout_with_zeros() -> None:
-    small = m.RobotState(positions_rad=(0.5, 0.25, 0.125), velocities_rad_s=(1.0, 2.0, 3.0))
+    small = m.RobotState(joints_rad=(0.5, 0.25, 0.125), velocities_rad_s=(1.0, 2.0, 3.0))
     read = teaching_state.decode_state(teaching_state.encode_state(small, all_joints=False))
-    assert read.positions_rad == (0.5, 0.25, 0.125) + (0.0,) * 9
+    assert read.joints_rad == (0.5, 0.25, 0.125) + (0.0,) * 9
     assert read.velocities_rad_s == (1.0, 2.0, 3.0) + (0.0,) * 9
     whole = teaching_state.decode_state(teaching_state.encode_state(small, all_joints=True))
-    assert whole.positions_rad == small.positions_rad
+    assert whole.joints_rad == small.joints_rad
 
 
 def test_a_pose_is_exact_to_half_a_unit() -> None:
@@ -547,7 +547,7 @@ def test_a_pose_is_exact_to_half_a_unit() -> None:
     read = wire.decode_command(*wire.encode_command(pose))
     assert isinstance(read, m.StreamPose)
     assert read.weight == pytest.approx(pose.weight, abs=0.5 / 65_535)
-    assert read.positions_rad == pytest.approx(pose.positions_rad, abs=0.5e-4)
+    assert read.joints_rad == pytest.approx(pose.joints_rad, abs=0.5e-4)
 
 
 def test_the_page_lists_every_code_with_its_words_and_remedy() -> None:
@@ -773,7 +773,7 @@ def with_keyframe(joint: int = 1, time_ms: int = 1, value_rad: float = 1.0) -> m
 
 def with_state(value: float) -> m.EnterTeaching:
     return m.EnterTeaching(
-        m.RobotState(positions_rad=(value,) * 12, velocities_rad_s=(0.0,) * 12, arms_soft=True)
+        m.RobotState(joints_rad=(value,) * 12, velocities_rad_s=(0.0,) * 12, arms_soft=True)
     )
 
 
@@ -803,7 +803,7 @@ DO_NOT_FIT: dict[str, m.Command] = {
     "infinity in the state": with_state(math.inf),
     "state beyond float32": with_state(1e39),
     "state with a speed too few": m.EnterTeaching(
-        m.RobotState(positions_rad=(0.0,) * 12, velocities_rad_s=(0.0,) * 11)
+        m.RobotState(joints_rad=(0.0,) * 12, velocities_rad_s=(0.0,) * 11)
     ),
     "ten compensation values": m.KeepTeaching((0.0,) * 10),
     "compensation beyond float32": m.KeepTeaching((1e39,) * 11),
@@ -888,19 +888,19 @@ def test_a_reply_with_a_value_that_does_not_fit_is_a_bad_request(reply: m.Reply)
 
 
 STATES_THAT_DO_NOT_FIT: dict[str, m.RobotState] = {
-    "NaN": m.RobotState(positions_rad=(math.nan,) * 12, velocities_rad_s=TWELVE),
-    "infinity": m.RobotState(positions_rad=(math.inf,) * 12, velocities_rad_s=TWELVE),
+    "NaN": m.RobotState(joints_rad=(math.nan,) * 12, velocities_rad_s=TWELVE),
+    "infinity": m.RobotState(joints_rad=(math.inf,) * 12, velocities_rad_s=TWELVE),
     "opposite infinities": m.RobotState(
-        positions_rad=(math.inf,) * 12, velocities_rad_s=(-math.inf,) * 12
+        joints_rad=(math.inf,) * 12, velocities_rad_s=(-math.inf,) * 12
     ),
-    "beyond float32": m.RobotState(positions_rad=(3.5e38,) * 12, velocities_rad_s=TWELVE),
-    "negative time": m.RobotState(positions_rad=TWELVE, velocities_rad_s=TWELVE, time_us=-1),
-    "time over u64": m.RobotState(positions_rad=TWELVE, velocities_rad_s=TWELVE, time_us=2**64),
-    "mode over u16": m.RobotState(positions_rad=TWELVE, velocities_rad_s=TWELVE, mode=65_536),
-    "mode under -1": m.RobotState(positions_rad=TWELVE, velocities_rad_s=TWELVE, mode=-2),
-    "a velocity missing": m.RobotState(positions_rad=TWELVE, velocities_rad_s=ELEVEN),
+    "beyond float32": m.RobotState(joints_rad=(3.5e38,) * 12, velocities_rad_s=TWELVE),
+    "negative time": m.RobotState(joints_rad=TWELVE, velocities_rad_s=TWELVE, time_us=-1),
+    "time over u64": m.RobotState(joints_rad=TWELVE, velocities_rad_s=TWELVE, time_us=2**64),
+    "mode over u16": m.RobotState(joints_rad=TWELVE, velocities_rad_s=TWELVE, mode=65_536),
+    "mode under -1": m.RobotState(joints_rad=TWELVE, velocities_rad_s=TWELVE, mode=-2),
+    "a velocity missing": m.RobotState(joints_rad=TWELVE, velocities_rad_s=ELEVEN),
     "a foot missing": m.RobotState(
-        positions_rad=TWELVE, velocities_rad_s=TWELVE, foot_force_n=(0.0,) * 3
+        joints_rad=TWELVE, velocities_rad_s=TWELVE, foot_force_n=(0.0,) * 3
     ),
 }
 

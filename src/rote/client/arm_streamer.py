@@ -45,10 +45,10 @@ class ArmStreamer:
         return () if self._stream is None else self._hands
 
     def begin(
-        self, positions_rad: tuple[float, ...], build: Build, hands: tuple[Hand, ...] = ()
+        self, joints_rad: tuple[float, ...], build: Build, hands: tuple[Hand, ...] = ()
     ) -> None:
         """Begin a stream from where the joints of a build are, and of these hands of it."""
-        self._stream = ArmStream(positions_rad, build, hands)
+        self._stream = ArmStream(joints_rad, build, hands)
         self._build, self._hands = build, hands
         # Let go softly where the poses cease, whatever the reason.
         self._told_at = self._loop.time()
@@ -72,10 +72,10 @@ class ArmStreamer:
 
         return send
 
-    def see(self, positions_rad: tuple[float, ...]) -> None:
+    def see(self, joints_rad: tuple[float, ...]) -> None:
         """Take in where the joints are; arms that do not follow are let go of."""
         stream = self._stream
-        if stream is not None and stream.astray(positions_rad, self._loop.time()):
+        if stream is not None and stream.astray(joints_rad, self._loop.time()):
             self.stop()
 
     def stop(self) -> None:

@@ -182,7 +182,7 @@ class DdsClient(ServicesClient):
             self._streamer.stop()  # nobody knows any more where its fingers are
         return replace(
             state,
-            positions_rad=state.positions_rad + positions,
+            joints_rad=state.joints_rad + positions,
             velocities_rad_s=state.velocities_rad_s + velocities,
             temperatures_c=state.temperatures_c + celsius,
             silent_hands=silent,
@@ -193,7 +193,7 @@ class DdsClient(ServicesClient):
         if told is not None:
             if self._hands.worn:
                 state = self._with_hands(state)
-            self._streamer.see(state.positions_rad)
+            self._streamer.see(state.joints_rad)
         phase = self._streamer.phase
         if phase is None:
             return state
@@ -230,9 +230,9 @@ class DdsClient(ServicesClient):
             raise RefusedError(Code.BUSY, *m.explain(Code.BUSY))
         following = tuple(self._obeying(side) for side in command.hands)
         # The newest state may be older than a hand that has just joined.
-        body_rad = state.positions_rad[: len(build.bare.joints)]
+        body_rad = state.joints_rad[: len(build.bare.joints)]
         now = self._loop.time()
-        fingers_rad = self._hands.read(now, self._told_ms / 1000).positions_rad
+        fingers_rad = self._hands.read(now, self._told_ms / 1000).joints_rad
         self._stopped = False
         self._streamer.begin(body_rad + fingers_rad, build, following)
         return m.Status()

@@ -456,7 +456,7 @@ class ServicesClient:
 
     def _see_joints(self, message: channel.ChannelMessage) -> None:
         slots = decode_lowstate(message.data)
-        self._see_motors(slots.mode_machine, len(slots.positions_rad))
+        self._see_motors(slots.mode_machine, len(slots.joints_rad))
         joints = select(slots, self.build)
         self.identity.see_missing(joints.missing)
         self._report(self._state(joints))
@@ -501,7 +501,7 @@ class ServicesClient:
             recording=recording,
             phase=Phase.NONE if holding else _PHASES.get(activity, Phase.NONE),
             stopped_early=self._stopped,
-            positions_rad=joints.positions_rad,
+            joints_rad=joints.joints_rad,
             velocities_rad_s=joints.velocities_rad_s,
             accelerometer_m_s2=joints.accelerometer_m_s2,
             gyroscope_rad_s=joints.gyroscope_rad_s,

@@ -161,7 +161,7 @@ class TeachingClient(Shell[m.Reply]):
 
     def _report(self, state: m.RobotState) -> None:
         if self.latest is None:
-            self._recognise(len(state.positions_rad))
+            self._recognise(len(state.joints_rad))
         self.latest = state
         self._states.tell(state)
 

@@ -155,7 +155,7 @@ class _Plan(NamedTuple):
 class _Run(NamedTuple):
     """What the body did, up to the end or to its fall."""
 
-    positions_rad: Array
+    joints_rad: Array
     torques_nm: Array
     tilts_rad: Array
     touches: dict[tuple[str, str], tuple[int, float]]
@@ -187,7 +187,7 @@ def preview(
     run = _run(body, plan.controls, feet)
     took_s = clock() - begun_s if clock else 0.0
     duration_s = track.duration_s / speed
-    steps = len(run.positions_rad)
+    steps = len(run.joints_rad)
     fell_at_s = float(plan.times_s[steps - 1]) if steps < len(plan.controls) else None
     joints, contacts = _joints(track, robot, plan, run), _contacts(plan, run)
     return Preview(
@@ -311,7 +311,7 @@ def _touching(body: PreviewBody, feet: frozenset[str]) -> Iterator[tuple[tuple[s
 
 def _counted(plan: _Plan, run: _Run) -> NDArray[np.intp]:
     """Return the steps of the motion; the last of all if the robot fell before it began."""
-    last = len(run.positions_rad) - 1
+    last = len(run.joints_rad) - 1
     rows = np.flatnonzero(plan.counts[: last + 1])
     return rows if rows.size else np.array([last])
 
@@ -320,7 +320,7 @@ def _joints(track: Track, robot: _PreviewRobot, plan: _Plan, run: _Run) -> tuple
     """Return how each joint of the track fared, and each other one of its robot."""
     rows = _counted(plan, run)
     times_s = plan.times_s[rows]
-    errors = np.abs(run.positions_rad[rows] - plan.targets_rad[rows])
+    errors = np.abs(run.joints_rad[rows] - plan.targets_rad[rows])
     torques = np.abs(run.torques_nm[rows])
     saturated = torques >= _AT_LIMIT * np.array([joint.effort_nm for joint in robot.joints])
     wanted = {*track.names, *robot.build.names}
@@ -354,7 +354,7 @@ def _achieved(track: Track, robot: _PreviewRobot, plan: _Plan, run: _Run) -> Tra
     joints = [joint for joint in robot.joints if joint.name in track.names]
     return Track(
         times_s=plan.times_s[rows],
-        joints_rad=run.positions_rad[rows][:, [joint.index for joint in joints]],
+        joints_rad=run.joints_rad[rows][:, [joint.index for joint in joints]],
         names=tuple(joint.name for joint in joints),
         variant=track.variant,
         source="physics preview",

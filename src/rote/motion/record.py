@@ -25,7 +25,7 @@ class Sample(NamedTuple):
 
     time_us: int
     """Since the first sample, by the robot's clock and without pauses."""
-    positions_rad: tuple[float, ...]
+    joints_rad: tuple[float, ...]
 
 
 class Recorder:
@@ -53,16 +53,16 @@ class Recorder:
 
     def add(self, state: RobotState) -> bool:
         """Take in one state; False where it is older than the last, or of another width."""
-        return bool(self.add_sample(state.time_us, state.positions_rad))
+        return bool(self.add_sample(state.time_us, state.joints_rad))
 
     def add_sample(
-        self, time_us: int, positions_rad: Sequence[float], now_s: float | None = None
+        self, time_us: int, joints_rad: Sequence[float], now_s: float | None = None
     ) -> tuple[Sample, ...]:
         """Take in one pose; returns what was added: nothing where it is older than the last.
 
         `now_s` is when it was read, by the reader's clock.
         """
-        row = tuple(positions_rad)
+        row = tuple(joints_rad)
         if not self.samples:
             self._shift_us, self._first_s, self._last_s = -time_us, now_s, now_s or 0.0
         elif self._is_stale(time_us, len(row), now_s):
@@ -79,7 +79,7 @@ class Recorder:
 
     def _is_stale(self, time_us: int, width: int, now_s: float | None) -> bool:
         """Whether a pose is older than the last by either clock, or of another width."""
-        if time_us <= self._last_us or width != len(self.samples[0].positions_rad):
+        if time_us <= self._last_us or width != len(self.samples[0].joints_rad):
             return True
         return now_s is not None and now_s < self._last_s
 
@@ -99,7 +99,7 @@ class Recorder:
         """Return a soft way from the last pose to the next, and shift what follows behind it."""
         times = [sample.time_us for sample in self.samples[-_STEPS:]]
         step_us = int(np.median(np.diff(times))) if len(times) > 1 else _USUAL_STEP_US
-        start, end = np.array(before.positions_rad), np.array(row)
+        start, end = np.array(before.joints_rad), np.array(row)
         far = float(np.abs(end - start).max(initial=0.0))
         steps = 1
         if far > _NEAR_RAD:
@@ -132,13 +132,13 @@ class Recorder:
     @property
     def names(self) -> tuple[str, ...]:
         """The joints of its columns: a short state has the first ones."""
-        width = len(self.samples[0].positions_rad) if self.samples else len(self.build.names)
+        width = len(self.samples[0].joints_rad) if self.samples else len(self.build.names)
         return self.build.names[:width]
 
     def track(self) -> Track:
         """Return what was collected; its times begin at 0."""
         times = np.array([sample.time_us for sample in self.samples], dtype=np.float64)
-        rows = np.array([sample.positions_rad for sample in self.samples], dtype=np.float64)
+        rows = np.array([sample.joints_rad for sample in self.samples], dtype=np.float64)
         return Track(
             times_s=times * self.tick_s,
             joints_rad=rows.reshape(len(self.samples), len(self.names)),

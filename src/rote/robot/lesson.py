@@ -115,8 +115,8 @@ class MessageLesson:
         if take is None:
             return
         if not take.samples:  # it never said that it records, and it told its joints all the while
-            for time_us, positions_rad in self._spare:
-                take.add(time_us, positions_rad)
+            for time_us, joints_rad in self._spare:
+                take.add(time_us, joints_rad)
         self._spare.clear()
         take.lacks = self._lacks(take)
 
@@ -168,8 +168,8 @@ class MessageLesson:
         """
         now = self._port.build
         if now is take.build or now.bare is not take.build.bare:
-            return state.positions_rad
-        told = dict(zip(now.names, state.positions_rad, strict=False))
+            return state.joints_rad
+        told = dict(zip(now.names, state.joints_rad, strict=False))
         return tuple(told[name] for name in take.build.names if name in told)
 
     def _record(self, take: Take, state: RobotState) -> None:
@@ -178,7 +178,7 @@ class MessageLesson:
         It may be late to say so, and what came before is not in its own recording.
         """
         self._says_so |= state.recording
-        if not state.joints_told or not state.positions_rad:
+        if not state.joints_told or not state.joints_rad:
             return
         pose_rad = self._in_its_columns(take, state)
         if state.recording or not state.phase_told:

@@ -721,7 +721,7 @@ class MessageRobot:
         with suppress(TimeoutError):
             async with asyncio.timeout(_JOINTS_S):
                 async for state in self.states():
-                    if state.joints_told and state.positions_rad:
+                    if state.joints_told and state.joints_rad:
                         return state
         raise NoAnswerError(
             "the robot does not tell where its joints are, so nothing is streamed to it",

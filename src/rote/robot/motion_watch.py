@@ -62,7 +62,7 @@ class MotionWatch:
         self._asked, self._seen_at = True, now
         self._before = Phase.NONE if latest is None else latest.phase
         self._joints = JointWatch(build)
-        if latest is not None and latest.positions_rad:
+        if latest is not None and latest.joints_rad:
             self._joints.see(latest, now)
 
     def accept(self, duration_s: float, now: float) -> None:
@@ -226,7 +226,7 @@ class JointWatch:
 
     def see(self, state: RobotState, now: float) -> None:
         """Take in the positions of one state."""
-        told = state.positions_rad
+        told = state.joints_rad
         pose = tuple(told[column] for column in self._columns if column < len(told))
         if self._start is None or len(pose) != len(self._start):
             self._start = self._last = pose

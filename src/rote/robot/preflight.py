@@ -56,7 +56,7 @@ def findings(
 def _told(state: RobotState) -> list[Finding]:
     """Return what the robot does not tell, and what that means for who teaches and plays."""
     found = []
-    if not state.positions_rad:
+    if not state.joints_rad:
         found.append(
             Finding(
                 Severity.NOTE,
@@ -186,7 +186,7 @@ def _posture(state: RobotState, build: Build) -> list[Finding]:
 
 def _joints(state: RobotState, build: Build) -> list[Finding]:
     found = []
-    for joint, position in zip(build.joints, state.positions_rad, strict=False):
+    for joint, position in zip(build.joints, state.joints_rad, strict=False):
         beyond = max(joint.lower_rad - position, position - joint.upper_rad)
         if beyond > TOLERANCE_RAD:
             found.append(

@@ -237,14 +237,14 @@ class StreamedMotion:
         It may take a while the first time, so it is done beside the loop.
         """
         body = self.build.bare
-        pose_rad = state.positions_rad[: len(body.joints)]
+        pose_rad = state.joints_rad[: len(body.joints)]
         report = await asyncio.to_thread(check_contact, self.track, pose_rad, body)
         report.permit(force=self.forced)
 
     def poses(self, state: RobotState) -> list[StreamPose]:
         """Return all that is to be sent, from where the arms are now to their rest."""
         taught = taught_of(self.build)
-        now_rad, rest = np.array(state.positions_rad)[taught.columns], taught.rest_rad
+        now_rad, rest = np.array(state.joints_rad)[taught.columns], taught.rest_rad
         first, last = self.poses_rad[0], self.poses_rad[-1]
         fingers_now, fingers = self._fingers_from(state)
         far = [*(first - now_rad), *(fingers[0] - fingers_now)]
@@ -269,7 +269,7 @@ class StreamedMotion:
         """Return where the fingers are now, and their poses, with all that do not move there."""
         if not self.fingers.hands:
             return np.zeros(0), np.zeros((len(self.poses_rad), 0))
-        now_rad = np.array(state.positions_rad)[self.fingers.columns(self.build)]
+        now_rad = np.array(state.joints_rad)[self.fingers.columns(self.build)]
         poses = self.fingers.poses_rad
         return now_rad, np.where(np.isnan(poses), now_rad, poses)
 

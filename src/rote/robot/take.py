@@ -114,10 +114,10 @@ class Take:
         """Give words to the newest sample; for those who teach it."""
         self._recorder.mark(label)
 
-    def add(self, time_us: int, positions_rad: Sequence[float], now_s: float | None = None) -> None:
+    def add(self, time_us: int, joints_rad: Sequence[float], now_s: float | None = None) -> None:
         """Take in one pose that the robot reports; for those who teach it."""
         if self.paused:
             return
-        for sample in self._recorder.add_sample(time_us, positions_rad, now_s):
+        for sample in self._recorder.add_sample(time_us, joints_rad, now_s):
             for listener in tuple(self._listeners):
                 listener(sample)

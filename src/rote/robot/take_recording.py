@@ -15,7 +15,7 @@ from rote.motion.track import Mark
 class Writer(Protocol):
     """What a take is written with; see `rote.motion.files.take_writer`."""
 
-    def add(self, time_s: float, positions_rad: Sequence[float]) -> None:
+    def add(self, time_s: float, joints_rad: Sequence[float]) -> None:
         """Take in one sample."""
 
     def finish(self, *, marks: Sequence[Mark] = ()) -> Path:
@@ -72,6 +72,6 @@ class Keeper:
         while (sample := self._samples.get()) is not None:
             if self.problem is None:
                 try:
-                    self._writer.add(sample.time_us / 1e6, sample.positions_rad)
+                    self._writer.add(sample.time_us / 1e6, sample.joints_rad)
                 except RoteError as error:
                     self.problem = error

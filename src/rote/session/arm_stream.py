@@ -34,7 +34,7 @@ _PEAK = 1.875
 class ArmSetpoint(NamedTuple):
     """What the robot is told at one moment."""
 
-    positions_rad: tuple[float, ...]
+    joints_rad: tuple[float, ...]
     """Of the joints that a stream commands, in the order of `Build.streamed`."""
     weight: float
     hands_rad: tuple[float, ...] = ()
@@ -45,7 +45,7 @@ class ArmStream:
     """One stream, from its beginning to the last it tells."""
 
     def __init__(
-        self, positions_rad: tuple[float, ...], build: Build, hands: tuple[Hand, ...] = ()
+        self, joints_rad: tuple[float, ...], build: Build, hands: tuple[Hand, ...] = ()
     ) -> None:
         """Begin where the joints of a build are; those that no pose moves stay there.
 
@@ -64,9 +64,9 @@ class ArmStream:
         self._rest = np.array([build.rest_rad[column] for column in streamed])
         self._soft_rad_s, self._fade_least_s = family.soft_rad_s, family.soft_least_s
         self.last = ArmSetpoint(
-            tuple(positions_rad[column] for column in streamed),
+            tuple(joints_rad[column] for column in streamed),
             0.0,
-            tuple(positions_rad[column] for column in fingers),
+            tuple(joints_rad[column] for column in fingers),
         )
         self.following = True
         """Whether poses are taken; no longer after `fade`."""
@@ -85,8 +85,8 @@ class ArmStream:
 
     def follow(self, pose: StreamPose, now: float) -> ArmSetpoint:
         """Return what to tell for the next pose."""
-        positions = list(self.last.positions_rad)
-        for place, position in zip(self._places, pose.positions_rad, strict=True):
+        positions = list(self.last.joints_rad)
+        for place, position in zip(self._places, pose.joints_rad, strict=True):
             positions[place] = position
         if len(pose.hands_rad) != len(self.last.hands_rad):
             raise BadRequestError(
@@ -94,21 +94,20 @@ class ArmStream:
                 f"{len(self.last.hands_rad)}"
             )
         self.last = ArmSetpoint(tuple(positions), pose.weight, pose.hands_rad)
-        self._told.append((now, self.last.positions_rad + self.last.hands_rad))
+        self._told.append((now, self.last.joints_rad + self.last.hands_rad))
         while len(self._told) > 2 and now - self._told[1][0] >= _SPEED_OVER_S:
             self._told.popleft()
         self._risen |= pose.weight == 1.0
         return self.last
 
-    def astray(self, positions_rad: tuple[float, ...], now: float) -> bool:
+    def astray(self, joints_rad: tuple[float, ...], now: float) -> bool:
         """Whether the robot's joints, by column, have long not been where they are told to be.
 
         Something holds them, or the robot does not obey: what it would do next nobody knows.
         """
-        told = self.last.positions_rad
+        told = self.last.joints_rad
         apart = max(
-            abs(positions_rad[c] - told[p])
-            for c, p in zip(self._columns, self._places, strict=True)
+            abs(joints_rad[c] - told[p]) for c, p in zip(self._columns, self._places, strict=True)
         )
         if self.phase is not Phase.PLAYING or apart < ASTRAY_RAD:
             self._astray_since = None
@@ -119,7 +118,7 @@ class ArmStream:
     def fade(self) -> list[ArmSetpoint]:
         """Take no more poses; return what to tell, `FADE_HZ` times a second, to let go softly."""
         self.following = False
-        positions = np.array(self.last.positions_rad + self.last.hands_rad)
+        positions = np.array(self.last.joints_rad + self.last.hands_rad)
         arms = len(self._rest)
         far = float(np.abs(positions[:arms] - self._rest).max()) * self.last.weight
         seconds = min(max(self._fade_least_s, _PEAK * far / self._soft_rad_s), FADE_MAX_S)

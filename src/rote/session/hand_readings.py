@@ -30,12 +30,12 @@ class _Heard:
     """When it came, by the clock of the robot's body."""
     lasts_s: float = 0.0
 
-    def positions_rad(self, clock_s: float) -> tuple[float, ...]:
+    def joints_rad(self, clock_s: float) -> tuple[float, ...]:
         passed_s = clock_s - self.clock_s
         if not 0.0 <= passed_s < self.lasts_s:
-            return self.reading.positions_rad
+            return self.reading.joints_rad
         share = passed_s / self.lasts_s
-        ends = zip(self.start_rad, self.reading.positions_rad, strict=True)
+        ends = zip(self.start_rad, self.reading.joints_rad, strict=True)
         return tuple([start + share * (end - start) for start, end in ends])
 
 
@@ -55,13 +55,13 @@ class HandReadings:
         """
         before = self._heard.get(hand)
         if before is None:
-            self._heard[hand] = _Heard(reading, reading.positions_rad, now, clock_s)
+            self._heard[hand] = _Heard(reading, reading.joints_rad, now, clock_s)
             self.worn = tuple(sorted(self._heard, key=lambda each: (each.side, each.name)))
             self._in_order = tuple(self._heard[each] for each in self.worn)
             return True
         if clock_s != before.clock_s:  # else it came in one burst with the last
             lasts_s = max(clock_s - before.clock_s, _FORGOTTEN * before.lasts_s)
-            before.start_rad = before.positions_rad(clock_s)
+            before.start_rad = before.joints_rad(clock_s)
             before.clock_s, before.lasts_s = clock_s, min(lasts_s, _LONGEST_S)
         before.reading, before.heard_at = reading, now
         return False
@@ -85,7 +85,7 @@ class HandReadings:
         for heard in self._in_order:
             told = heard.reading
             silent = now - heard.heard_at >= SILENT_S
-            positions += heard.positions_rad(clock_s)
+            positions += heard.joints_rad(clock_s)
             velocities += (0.0,) * len(told.velocities_rad_s) if silent else told.velocities_rad_s
             celsius += told.temperatures_c
         return HandReading(positions, velocities, celsius)

@@ -111,7 +111,7 @@ class SimBody:
         self._servos, self._arms = _Servos(columns), Arms(build)
         self._weighed = _as_slice(self._arms.columns)
         self._state = np.array([columns.rest_rad, np.zeros(count)])
-        self.positions_rad: Array = self._state[0]
+        self.joints_rad: Array = self._state[0]
         self.speeds_rad_s: Array = self._state[1]
         self.torques_nm = np.zeros(count)
         # The servos' goals, stacked as the state is: where to be, and how fast.
@@ -138,7 +138,7 @@ class SimBody:
         soft[np.asarray(joints, dtype=int)] = True
         servos = self._servos
         newly_held = self._soft & ~soft
-        self._setpoint[newly_held] = self.positions_rad[newly_held]
+        self._setpoint[newly_held] = self.joints_rad[newly_held]
         self._soft = soft
         self._follows = np.where(soft, 0.0, 1.0)
         self._gains = np.where(soft, servos.soft_gains if damped else 0.0, servos.gains)
@@ -191,7 +191,7 @@ class SimBody:
     def _weigh(self) -> None:
         """Compute anew what gravity does to the arms."""
         if self._arms.columns:
-            arms_rad = self.positions_rad[self._weighed]
+            arms_rad = self.joints_rad[self._weighed]
             self._weight[self._weighed] = self._arms.weight_nm(arms_rad)
 
     def _drive(self, target_rad: Array, target_speed_rad_s: Array) -> None:
@@ -241,14 +241,14 @@ class SimBody:
     def _lean(self, total_nm: Array) -> None:
         """Let a soft arm that hangs down lean against the hip, instead of falling through it."""
         for pitch, roll, outwards, hip_rad in self._leaning:
-            if abs(self.positions_rad.item(pitch)) < _HANGS_RAD:
-                inside = hip_rad - outwards * self.positions_rad.item(roll)
+            if abs(self.joints_rad.item(pitch)) < _HANGS_RAD:
+                inside = hip_rad - outwards * self.joints_rad.item(roll)
                 if inside > 0.0:
                     total_nm[roll] += outwards * _HIP_NM_RAD * inside
 
     def _move(self, total_nm: Array) -> None:
         """Let torques act for a step; a joint at its mechanical stop stays there."""
-        speeds, positions, servos = self.speeds_rad_s, self.positions_rad, self._servos
+        speeds, positions, servos = self.speeds_rad_s, self.joints_rad, self._servos
         total_nm /= servos.inertia
         total_nm *= servos.step_s
         speeds += total_nm
@@ -268,7 +268,7 @@ class SimBody:
 
         What is left then are speeds too small to move a joint by its last bit.
         """
-        places = self.positions_rad.tobytes() + self._goals.tobytes()
+        places = self.joints_rad.tobytes() + self._goals.tobytes()
         self._still = self._still + 1 if places == self._places else 0
         self._places, self._asleep = places, b""
         still = self._still >= STILL_WEIGHINGS and self._hand is None

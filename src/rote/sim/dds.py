@@ -309,7 +309,7 @@ class DdsDoor:
             self._commanded_s = self._world.time_s
             return
         command = dds_lowlevel.decode_arm_command(data, build)
-        told = command.positions_rad + self._rest_rad
+        told = command.joints_rad + self._rest_rad
         taught = tuple([told[place] for place in self._places])
         pose = m.StreamPose(0, command.weight, taught)
         if self._world.time_s - self._commanded_s > _CEASED_S or command.weight == 0.0:

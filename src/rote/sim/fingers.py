@@ -37,7 +37,7 @@ class Fingers:
         self._lower = np.array([joint.lower_rad for joint in hand.joints])
         self._upper = np.array([joint.upper_rad for joint in hand.joints])
         self._fastest = np.array([joint.velocity_rad_s for joint in hand.joints])
-        self.positions_rad: Array = np.clip(np.zeros(len(hand.joints)), self._lower, self._upper)
+        self.joints_rad: Array = np.clip(np.zeros(len(hand.joints)), self._lower, self._upper)
         self._speeds: Array = np.zeros(len(hand.joints))
         # A hand closes towards its furthest limits.
         furthest = np.where(self._upper > -self._lower, self._upper, self._lower)
@@ -66,10 +66,10 @@ class Fingers:
         if command is not None and command.timeout and now_s - self._told_s > self.hand.timeout_s:
             ceased = not self.relaxed
             self._command = command = None
-        before = self.positions_rad
+        before = self.joints_rad
         if command is not None and not self.relaxed:
             stiffness = np.array(command.stiffness_nm_rad) / self.hand.stiffness_nm_rad
-            self._go(np.array(command.positions_rad), _FULL_RAD_S * stiffness, seconds)
+            self._go(np.array(command.joints_rad), _FULL_RAD_S * stiffness, seconds)
         elif led:
             if self._led_since_s == -math.inf:
                 self._led_since_s = now_s
@@ -79,20 +79,20 @@ class Fingers:
         if not led:
             self._led_since_s = -math.inf
         if seconds > 0.0:
-            self._speeds = (self.positions_rad - before) / seconds
+            self._speeds = (self.joints_rad - before) / seconds
         return ceased
 
     def _go(self, target_rad: Array, per_s: Array, seconds: float) -> None:
         """Go towards a target, within the joints' limits and speeds."""
         target = np.clip(target_rad, self._lower, self._upper)
-        step = (target - self.positions_rad) * (1.0 - np.exp(-per_s * seconds))
+        step = (target - self.joints_rad) * (1.0 - np.exp(-per_s * seconds))
         most = self._fastest * seconds
-        self.positions_rad = self.positions_rad + np.clip(step, -most, most)
+        self.joints_rad = self.joints_rad + np.clip(step, -most, most)
 
     def reading(self) -> HandReading:
         """Return what the hand reports now."""
         return HandReading(
-            tuple(self.positions_rad.tolist()),
+            tuple(self.joints_rad.tolist()),
             tuple(self._speeds.tolist()),
             (WARM_C,) * len(self.hand.joints),
         )

@@ -41,7 +41,7 @@ class Sensors:
             recording=world.recording,
             phase=world.phase,
             stopped_early=world.stopped_early,
-            positions_rad=tuple(world.body.positions_rad.tolist()),
+            joints_rad=tuple(world.body.joints_rad.tolist()),
             velocities_rad_s=tuple(world.body.speeds_rad_s.tolist()),
             accelerometer_m_s2=tuple((noise[:3] * 0.02 + (0, 0, GRAVITY_M_S2)).tolist()),
             gyroscope_rad_s=tuple((noise[3:6] * 0.002).tolist()),

@@ -107,10 +107,10 @@ class Streamed(Playback):
         if not 0.0 <= pose.weight <= 1.0:
             reason = f"a weight of {pose.weight}, allowed 0 to 1"
             raise UnsafeMotionError("every joint", time_s, reason)
-        if (count := len(pose.positions_rad)) != len(build.taught):
+        if (count := len(pose.joints_rad)) != len(build.taught):
             reason = f"{count} positions, not {len(build.taught)}"
             raise UnsafeMotionError("every joint", time_s, reason)
-        positions = np.array(pose.positions_rad)
+        positions = np.array(pose.joints_rad)
         safe = (positions >= self._least) & (positions <= self._most)
         if not safe.all():
             worst = int(np.argmin(safe))

@@ -156,7 +156,7 @@ class World:
             self._end_teaching(ArmInput.EXIT, keep=True)
 
     def _sample(self) -> None:
-        self._buffer.append(self.body.positions_rad.copy())
+        self._buffer.append(self.body.joints_rad.copy())
         if len(self._buffer) * STEP_S * RECORD_EVERY >= MAX_MOTION_S:
             self.note(f"the recording is full ({MAX_MOTION_S:g} s)")
             self._recording = False
@@ -208,7 +208,7 @@ class World:
             self.body.soften(())
             if was_soft:
                 self._starts_s = 0.0
-                self._playback = Playback.returning(self.body.positions_rad, self.build)
+                self._playback = Playback.returning(self.body.joints_rad, self.build)
 
     def _give_way(self) -> None:
         if self.machine.activity is ArmActivity.TEACHING:
@@ -352,8 +352,8 @@ class World:
         self._recording, self._teacher, self._title = False, None, ""
         self.body.attach(None, self.time_s)
         self.body.soften(())
-        self._hold = self.body.positions_rad.copy()
-        self._playback = Playback.returning(self.body.positions_rad, self.build)
+        self._hold = self.body.joints_rad.copy()
+        self._playback = Playback.returning(self.body.joints_rad, self.build)
         self.note("teaching ended: the arms hold")
 
     def _keep_take(self, name: str) -> None:

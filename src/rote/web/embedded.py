@@ -80,7 +80,7 @@ class Embedded:
         if self._hand is None:
             self._hand = DragHand(build)
             self.world.attach(self._hand)
-        self._hand.pull(joint, value_rad, float(self.world.body.positions_rad[joint]))
+        self._hand.pull(joint, value_rad, float(self.world.body.joints_rad[joint]))
 
     def let_go(self) -> None:
         """Forget the hand: the end of the teaching, or another hand, has taken its place."""

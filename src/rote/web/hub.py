@@ -203,10 +203,11 @@ class Hub:
         outboxes = [client.outbox for client in self.clients if client.outbox is not None]
         if state is None or not outboxes:
             return
-        joints = ",".join([f"{value:.4f}" for value in state.positions_rad])
+        joints = ",".join([f"{value:.4f}" for value in state.joints_rad])
         # The one text of which there are many: written by hand, once for all who watch.
         text = (
-            f'{{"type":"state","t":{state.time_us / 1e6:.4f},"q":[{joints}],"mode":{state.mode},'
+            f'{{"type":"state","time_s":{state.time_us / 1e6:.4f},"joints_rad":[{joints}],'
+            f'"mode":{state.mode},'
             f'"phase":"{state.phase.name.lower()}","soft":{str(state.arms_soft).lower()}}}'
         )
         for outbox in outboxes:

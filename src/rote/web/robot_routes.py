@@ -217,9 +217,9 @@ async def teach_curve(
     names = () if robot is None else robot.build.names
     return answer(
         {
-            "names": names[: len(rows[0].positions_rad)] if rows else names,
+            "names": names[: len(rows[0].joints_rad)] if rows else names,
             "times_s": [round(sample.time_us / 1e6, 4) for sample in rows],
-            "joints_rad": [[round(value, 4) for value in row.positions_rad] for row in rows],
+            "joints_rad": [[round(value, 4) for value in row.joints_rad] for row in rows],
         }
     )
 

@@ -42,7 +42,7 @@ def mode_byte(motor: int, *, status: int = DRIVEN, timeout: bool = True) -> int:
 class HandReading(NamedTuple):
     """What a hand tells of its joints, in the order of its messages."""
 
-    positions_rad: tuple[float, ...]
+    joints_rad: tuple[float, ...]
     velocities_rad_s: tuple[float, ...]
     temperatures_c: tuple[float, ...]
 
@@ -50,7 +50,7 @@ class HandReading(NamedTuple):
 class HandCommand(NamedTuple):
     """What a hand is told, in the order of its messages."""
 
-    positions_rad: tuple[float, ...]
+    joints_rad: tuple[float, ...]
     stiffness_nm_rad: tuple[float, ...]
     damping_nm_s_rad: tuple[float, ...]
     driven: bool
@@ -101,22 +101,22 @@ def _command(motors: int) -> struct.Struct:
     return struct.Struct("<8x" + "B3x5f4x" * motors)
 
 
-def encode_command(positions_rad: Sequence[float], share: float, *, hand: Hand) -> bytes:
+def encode_command(joints_rad: Sequence[float], share: float, *, hand: Hand) -> bytes:
     """Return the command that brings a hand's joints there, with a share of its full gains.
 
     A share of 0 lets go: the motors give no torque. Every motor is told to relax by itself when
     the commands cease. No joint is ever sent beyond its limits.
     """
-    if not 0.0 <= share <= 1.0 or len(positions_rad) != len(hand.joints):
+    if not 0.0 <= share <= 1.0 or len(joints_rad) != len(hand.joints):
         raise BadRequestError(
-            f"{len(positions_rad)} positions and a share of {share} are no command to a hand",
+            f"{len(joints_rad)} positions and a share of {share} are no command to a hand",
             f"A share is 0 to 1, and {hand.name} has {len(hand.joints)} joints.",
         )
-    if not math.isfinite(sum(positions_rad)):
+    if not math.isfinite(sum(joints_rad)):
         raise BadRequestError("a command to a hand that leads nowhere")
     kp, kd = share * hand.stiffness_nm_rad, share * hand.damping_nm_s_rad
     numbers: list[float] = []
-    for joint, wanted_rad in zip(hand.joints, positions_rad, strict=True):
+    for joint, wanted_rad in zip(hand.joints, joints_rad, strict=True):
         q = min(max(wanted_rad, joint.lower_rad), joint.upper_rad)
         numbers += (mode_byte(joint.slot), q, 0.0, 0.0, kp, kd)
     count = len(hand.joints)
@@ -136,7 +136,7 @@ def decode_command(data: bytes, hand: Hand) -> HandCommand:
         raise PayloadError("a command to a hand that leads nowhere")
     statuses = {mode >> _ID_BITS & (1 << _STATUS_BITS) - 1 for mode in modes}
     return HandCommand(
-        positions_rad=tuple(numbers[1::6]),
+        joints_rad=tuple(numbers[1::6]),
         stiffness_nm_rad=tuple(numbers[4::6]),
         damping_nm_s_rad=tuple(numbers[5::6]),
         driven=statuses == {DRIVEN},

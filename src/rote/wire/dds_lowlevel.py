@@ -145,7 +145,7 @@ def decode_lowstate(data: bytes) -> Slots:
     _check(data, LOWSTATE)
     mode_machine, tick_ms, *numbers = _ALL_SLOTS.unpack_from(data)
     return Slots(
-        positions_rad=_finite(numbers[6::4]),
+        joints_rad=_finite(numbers[6::4]),
         velocities_rad_s=_finite(numbers[7::4]),
         temperatures_c=tuple(map(float, map(max, numbers[8::4], numbers[9::4]))),
         tick_ms=tick_ms,
@@ -180,7 +180,7 @@ def _reader(build: Build) -> Callable[[bytes], JointColumns]:
             raise PayloadError("a lowstate with joints that are nowhere")
         return JointColumns(
             tick_ms=tick_ms,
-            positions_rad=positions,
+            joints_rad=positions,
             velocities_rad_s=velocities,
             accelerometer_m_s2=tuple(numbers[3:6]),
             gyroscope_rad_s=tuple(numbers[:3]),
@@ -224,7 +224,7 @@ def encode_lowstate(state: RobotState, *, build: Build) -> bytes:
     _HEAD_IN_C.pack_into(body, 0, machine_of(build), tick, 1.0, 0.0, 0.0, 0.0, *inertial)
     layout, by_slot = _motors_in_c(build)
     celsius = [max(-128, min(127, round(c))) for c in state.temperatures_c] or [0] * len(by_slot)
-    columns = [*zip(state.positions_rad, state.velocities_rad_s, celsius, strict=True)]
+    columns = [*zip(state.joints_rad, state.velocities_rad_s, celsius, strict=True)]
     motors = [columns[column] for column in by_slot]
     layout.pack_into(body, 72, *[n for q, dq, c in motors for n in (1, q, dq, c, c)])
     body[-4:] = crc(bytes(body[:-4])).to_bytes(4, "little")
@@ -237,7 +237,7 @@ def encode_lowstate(state: RobotState, *, build: Build) -> bytes:
 class ArmCommand(NamedTuple):
     """What is told on the topic of a stream."""
 
-    positions_rad: tuple[float, ...]
+    joints_rad: tuple[float, ...]
     """Of the joints that a stream commands, in the order of `Build.streamed`."""
     weight: float
     mode_machine: int
@@ -287,23 +287,23 @@ def _blank_command(slots: list[int], stream: StreamFacts) -> bytes:
 
 
 def encode_arm_command(
-    positions_rad: Sequence[float], weight: float, *, build: Build, mode_machine: int
+    joints_rad: Sequence[float], weight: float, *, build: Build, mode_machine: int
 ) -> bytes:
     """Return the command that brings the streamed joints there, as far as `weight` goes.
 
     It writes their slots and that of the weight, and leaves every other at zero.
     """
     slots, joints, weight_slot, blank = _layout(build)
-    if not 0.0 <= weight <= 1.0 or len(positions_rad) != joints:
+    if not 0.0 <= weight <= 1.0 or len(joints_rad) != joints:
         raise BadRequestError(
-            f"a weight of {weight} and {len(positions_rad)} positions are no arm command",
+            f"a weight of {weight} and {len(joints_rad)} positions are no arm command",
             f"A weight is 0 to 1, and there are {joints} joints.",
         )
     raw = bytearray(blank)
     record = np.frombuffer(raw, _LOWCMD_IN_C, 1)
     record["mode_machine"] = mode_machine
     positions = record["motors"]["q"][0]
-    positions[slots] = positions_rad
+    positions[slots] = joints_rad
     positions[weight_slot] = weight
     if not np.isfinite(positions).all():
         raise BadRequestError("an arm command to nowhere")

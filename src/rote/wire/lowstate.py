@@ -36,7 +36,7 @@ Told = tuple[float | None, ...]
 class Slots(NamedTuple):
     """What a lowstate holds, by motor slot."""
 
-    positions_rad: Told
+    joints_rad: Told
     velocities_rad_s: Told
     temperatures_c: Told
     """The hotter of two where two are told."""
@@ -53,7 +53,7 @@ class JointColumns(NamedTuple):
     """The same by the columns of a build."""
 
     tick_ms: int | None
-    positions_rad: Numbers
+    joints_rad: Numbers
     velocities_rad_s: Numbers
     """Empty unless every joint's is told; temperatures likewise."""
     accelerometer_m_s2: Numbers
@@ -71,7 +71,7 @@ def encode_lowstate(state: RobotState, *, build: Build, slots: int = SLOTS) -> d
     """Return what a robot of a build publishes on `LOWSTATE_TOPIC`, with so many motor slots."""
     width = max(slots, max(build.slots) + 1)
     motors: list[dict[str, Any]] = [{"q": 0.0, "dq": 0.0} for _ in range(width)]
-    columns = zip(build.slots, state.positions_rad, state.velocities_rad_s, strict=True)
+    columns = zip(build.slots, state.joints_rad, state.velocities_rad_s, strict=True)
     for slot, q, dq in columns:
         motors[slot] = {"q": q, "dq": dq}
     if state.temperatures_c:  # without a temperature for each joint there are none
@@ -115,7 +115,7 @@ def decode_lowstate(data: object) -> Slots:
     imu = data.get("imu_state")
     machine = whole(data.get("mode_machine"))
     return Slots(
-        positions_rad=positions,
+        joints_rad=positions,
         velocities_rad_s=_each(motors, "dq"),
         temperatures_c=_temperatures(motors),
         tick_ms=_tick(data.get("tick")),
@@ -178,10 +178,10 @@ def _tick(said: object) -> int | None:
 def select(slots: Slots, build: Build) -> JointColumns:
     """Return the joints of a build, in the order of its columns; other slots are left out."""
     pick = _picker(build)
-    positions, missing = _filled(pick(slots.positions_rad), build)
+    positions, missing = _filled(pick(slots.joints_rad), build)
     return JointColumns(
         tick_ms=slots.tick_ms,
-        positions_rad=positions,
+        joints_rad=positions,
         velocities_rad_s=_all_or_none(pick(slots.velocities_rad_s)),
         accelerometer_m_s2=slots.accelerometer_m_s2,
         gyroscope_rad_s=slots.gyroscope_rad_s,

@@ -213,10 +213,10 @@ before them, and 11 + 2n bytes: that is odd, so the length alone tells the two a
 
 def _pose_payload(message: m.StreamPose) -> bytes:
     try:
-        if not message.positions_rad:
+        if not message.joints_rad:
             raise BadRequestError("a streamed pose has no joints")
         weight = round(message.weight * _WHOLE_WEIGHT)
-        joints = [round(position * _PER_RAD) for position in message.positions_rad]
+        joints = [round(position * _PER_RAD) for position in message.joints_rad]
         if len(joints) == _SHORT_POSE:
             return _short(_POSE.pack(_POSE_TAG, message.number, weight, *joints))
         head = _POSE_HEAD.pack(_POSE_TAG, message.number, weight, len(joints))

@@ -36,14 +36,14 @@ def _all_joints_struct(count: int) -> struct.Struct:
 
 def encode_state(state: m.RobotState, *, all_joints: bool) -> bytes:
     """Return the payload of a state frame, in the layout with all joints or with the first 12."""
-    joints = len(state.positions_rad)
+    joints = len(state.joints_rad)
     if len(state.velocities_rad_s) != joints:
         raise BadRequestError(
             f"a state of {joints} joints and {len(state.velocities_rad_s)} speeds"
         )
     count = joints if all_joints else LEGACY_JOINTS
     floats = (
-        *_wide(state.positions_rad, count),
+        *_wide(state.joints_rad, count),
         *_wide(state.velocities_rad_s, count),
         *state.accelerometer_m_s2,
         *state.gyroscope_rad_s,
@@ -107,7 +107,7 @@ def _state(values: tuple[float, ...], begin: int, count: int) -> m.RobotState:
         recording=bool(flags & _RECORDING),
         phase=_PHASES[flags >> _PHASE_SHIFT & 3],
         stopped_early=bool(flags & _STOPPED),
-        positions_rad=values[begin:middle],
+        joints_rad=values[begin:middle],
         velocities_rad_s=values[middle:end],
         accelerometer_m_s2=values[end : end + 3],
         gyroscope_rad_s=values[end + 3 : end + 6],

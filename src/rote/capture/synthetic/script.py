@@ -137,7 +137,7 @@ def _states(end_s: float) -> Iterator[ScriptFrame]:
         state = m.RobotState(
             arms_soft=soft,
             recording=2.0 <= at < 2.0 + TEACH_S,
-            positions_rad=(angle,) * m.JOINT_COUNT,
+            joints_rad=(angle,) * m.JOINT_COUNT,
             velocities_rad_s=(0.0,) * m.JOINT_COUNT,
             time_us=int(at * 1e6),
         )

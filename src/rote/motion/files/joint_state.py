@@ -39,11 +39,11 @@ _MAX_JOINTS = 10_000
 
 
 class JointState(NamedTuple):
-    """Where the joints were at one moment; `positions_rad` is (joints,)."""
+    """Where the joints were at one moment; `joints_rad` is (joints,)."""
 
     time_ns: int
     names: tuple[str, ...]
-    positions_rad: Array
+    joints_rad: Array
 
 
 class Encoder:
@@ -62,10 +62,10 @@ class Encoder:
         self._middle = bytes(middle[12:])
         self._positions = struct.Struct(f"<{len(names)}d8x")  # no velocities, no efforts
 
-    def encode(self, time_ns: int, positions_rad: Sequence[float]) -> bytes:
+    def encode(self, time_ns: int, joints_rad: Sequence[float]) -> bytes:
         """Return one message."""
         head = self._head.pack(_LITTLE, *divmod(time_ns, 10**9))
-        return head + self._middle + self._positions.pack(*positions_rad)
+        return head + self._middle + self._positions.pack(*joints_rad)
 
 
 class Decoder:

@@ -295,7 +295,7 @@ class _Reading:
     def track(self) -> Track:
         states = self._chosen()
         times_ns = [state.time_ns for state in states]
-        joints_rad = np.array([state.positions_rad for state in states])
+        joints_rad = np.array([state.joints_rad for state in states])
         times_s = self._exactly(times_ns)
         if self._mend and (bad := first_unsound(times_s, joints_rad)) is not None:
             times_s, joints_rad = times_s[:bad], joints_rad[:bad]

@@ -35,7 +35,7 @@ class TakeWriter:
     """A take that is being recorded: opened before the first sample, on disk while it grows.
 
         with TakeWriter(Path("wave.mcap"), names) as take:
-            take.add(0.01, positions_rad)
+            take.add(0.01, joints_rad)
 
     The block's end gives the file its name. Where the block fails, or the process dies, what was
     recorded stays in `wave.mcap.part` for `recover`. A flush waits for the disk, every half second
@@ -110,9 +110,9 @@ class TakeWriter:
         with suppress(OSError):
             self._file.close()
 
-    def add(self, time_s: float, positions_rad: Sequence[float]) -> None:
+    def add(self, time_s: float, joints_rad: Sequence[float]) -> None:
         """Take in one sample; refuse one that no track can hold."""
-        row = [float(value) for value in positions_rad]
+        row = [float(value) for value in joints_rad]
         place = FilePlace(str(self.part), "sample")
         if len(row) != len(self._metadata.names):
             problem = f"it has {len(row)} angles for {len(self._metadata.names)} joints"

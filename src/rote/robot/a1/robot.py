@@ -176,7 +176,7 @@ class A1(CannotRobot):
             arms_soft=self._is_soft,
             recording=self._is_soft,
             phase=Phase.NONE if self._playing is None else self._playing.phase,
-            positions_rad=() if motors is None else tuple(motors.q_rad[legs].tolist()),
+            joints_rad=() if motors is None else tuple(motors.q_rad[legs].tolist()),
             velocities_rad_s=() if motors is None else tuple(motors.dq_rad_s[legs].tolist()),
             accelerometer_m_s2=native.imu.accelerometer_m_s2,
             gyroscope_rad_s=native.imu.gyroscope_rad_s,
