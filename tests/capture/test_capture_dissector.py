@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from capture.recorded import needs, tshark
+from rote import messages as m
 from rote.capture.decode.decrypt import decrypt
 from rote.capture.read.datagram import Datagram
 from rote.capture.report import dissector
@@ -65,6 +66,106 @@ def test_what_is_in_a_teaching_frame_is_shown(lua: tuple[str, str], tmp_path: Pa
     ours = [teaching_state.decode_state(f.payload) for f in frames if f.type == 0x81]
     for row, state in zip(states, ours, strict=True):
         assert float(row[0]) == pytest.approx(state.joints_rad[0], abs=1e-5)
+
+
+def spoken(folder: Path, *said: tuple[bool, teaching.Frame]) -> Path:
+    """Write frames as a capture; True is what the client (the first end) sends."""
+    path = folder / "spoken.pcap"
+    ethernet.write(
+        path,
+        (
+            Datagram(n * 1000, *(ENDS if asks else ENDS[::-1]), teaching.encode(frame))
+            for n, (asks, frame) in enumerate(said)
+        ),
+    )
+    return path
+
+
+def asked(message: m.Command, sequence: int) -> tuple[bool, teaching.Frame]:
+    command, payload = teaching.encode_command(message)
+    return True, teaching.Frame(command, sequence, payload)
+
+
+def answered(command: int, reply: m.Reply, sequence: int) -> tuple[bool, teaching.Frame]:
+    return False, teaching.Frame(command, sequence, teaching.encode_reply(reply))
+
+
+def test_a_reply_is_told_from_a_request_though_both_look_alike(
+    lua: tuple[str, str], tmp_path: Path
+) -> None:
+    path = spoken(
+        tmp_path,
+        asked(m.ExitTeaching(), 7),
+        answered(0x0E, m.Status(), 7),
+        asked(m.EnterTeaching(), 8),
+        answered(0x0D, m.Status(m.Code.WRONG_STATE), 8),
+        asked(m.KeepTeaching(), 9),
+        answered(0x0D, m.Status(), 9),
+    )
+    fields = ("direction", "kind", "code")
+    rows = tshark(path, *lua, fields=tuple(f"rote_teaching.{name}" for name in fields))
+    assert rows == [
+        ["request", "exit-teaching", ""],
+        ["reply", "status", "0"],
+        ["request", "enter-teaching", ""],
+        ["reply", "status", "7404"],
+        ["request", "keep-teaching", ""],
+        ["reply", "status", "0"],
+    ]
+
+
+def test_the_words_of_a_status_code_are_in_the_packet_list(
+    lua: tuple[str, str], tmp_path: Path
+) -> None:
+    path = spoken(tmp_path, answered(0x41, m.Status(m.Code.BUSY), 3))
+    ((info,),) = tshark(path, *lua, fields=("_ws.col.Info",))
+    assert info == f"play action, sequence 3, reply: 7400, {m.explain(7400)[0]}"
+
+
+def test_every_name_of_a_list_is_shown(lua: tuple[str, str], tmp_path: Path) -> None:
+    actions = tuple(m.ActionEntry(f"action {n}", n * 100) for n in range(15))
+    path = spoken(tmp_path, answered(0x1A, m.ActionList(actions), 4))
+    fields = ("list.count", "list.name", "list.duration_ms")
+    (row,) = tshark(path, *lua, fields=tuple(f"rote_teaching.{name}" for name in fields))
+    names = ",".join(entry.name for entry in actions)
+    assert row == ["15", names, ",".join(str(entry.duration_ms) for entry in actions)]
+
+
+def test_the_joints_of_enter_teaching_are_shown(lua: tuple[str, str], tmp_path: Path) -> None:
+    state = m.RobotState(
+        arms_soft=True,
+        joints_rad=tuple(n / 8 for n in range(12)),
+        velocities_rad_s=tuple(-n / 8 for n in range(12)),
+        time_us=77,
+    )
+    path = spoken(tmp_path, asked(m.EnterTeaching(state), 5))
+    fields = ("flags", "position_0", "position_11", "velocity_11", "accelerometer_z", "time_us")
+    (row,) = tshark(path, *lua, fields=tuple(f"rote_teaching.state.{name}" for name in fields))
+    assert [float(n) for n in row] == pytest.approx([1, 0, 11 / 8, -11 / 8, 9.81, 77])
+
+
+def test_all_joints_of_a_state_are_shown(lua: tuple[str, str], tmp_path: Path) -> None:
+    state = m.RobotState(joints_rad=tuple(n / 16 for n in range(29)), velocities_rad_s=(0.5,) * 29)
+    payload = teaching_state.encode_state(state, all_joints=True)
+    frame = teaching.Frame(0, 1, payload, teaching.MessageType.STATE)
+    path = spoken(tmp_path, (False, frame))
+    fields = ("direction", "state.joints", "state.position", "state.velocity")
+    (row,) = tshark(path, *lua, fields=tuple(f"rote_teaching.{name}" for name in fields))
+    assert row[:2] == ["report", "29"]
+    assert [float(n) for n in row[2].split(",")] == [n / 16 for n in range(29)]
+    assert row[3] == ",".join(["0.5"] * 29)
+
+
+def test_the_keyframes_of_a_save_are_shown(lua: tuple[str, str], tmp_path: Path) -> None:
+    keyframes = (
+        m.Keyframe(joint=15, time_ms=400, value_rad=0.5),
+        m.Keyframe(joint=22, time_ms=800, value_rad=-0.25),
+    )
+    save = m.SaveAction(name="Grüße", created_s=9, duration_ms=1000, keyframes=keyframes)
+    path = spoken(tmp_path, asked(save, 6))
+    fields = ("name", "frames", "keyframe.joint", "keyframe.time_ms", "keyframe.value_rad")
+    (row,) = tshark(path, *lua, fields=tuple(f"rote_teaching.{name}" for name in fields))
+    assert row == ["Grüße", "2", "15,22", "400,800", "0.5,-0.25"]
 
 
 def test_a_record_of_dtls_and_a_damaged_frame_are_no_teaching_frames(

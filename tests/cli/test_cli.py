@@ -19,9 +19,10 @@ from rote.model import registry
 COMMANDS = (
     "demo", "sim", "discover", "doctor", "status", "list", "teach", "play", "stop", "rename",
     "delete", "modes", "preview", "web", "applog", "motion", "takes", "a1", "capture",
+    "frame",
 )  # fmt: skip
 
-GROUPS = {"motion", "takes", "a1", "capture"}
+GROUPS = {"motion", "takes", "a1", "capture", "frame"}
 
 
 def ask(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:

@@ -19,6 +19,7 @@ from rote.cli import (
     demo,
     discover,
     doctor,
+    frame,
     motion_app,
     motion_inspect,
     play,
@@ -36,7 +37,7 @@ from rote.cli.wording import worded
 from rote.errors import RoteError, StageError
 
 EXIT_INTERRUPTED = 130
-_GROUPS = {"motion", "takes", "a1", "capture"}
+_GROUPS = {"motion", "takes", "a1", "capture", "frame"}
 
 app = typer.Typer(
     name="rote",
@@ -67,6 +68,7 @@ app.add_typer(motion_app.app)
 app.add_typer(takes.app)
 app.add_typer(a1.app)
 app.add_typer(capture.app)
+app.add_typer(frame.app)
 app.command("applog")(capture_tools.applog)
 
 

@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
@@ -228,6 +229,36 @@ def field(
         print(f"{test.direction}: {test.verdict.kind}\n    {test.verdict.why}")
     if not tests:
         print("No direction has UDP datagrams.")
+
+
+@app.command()
+def packets(
+    file: File,
+    first: Annotated[
+        int | None, typer.Option("--first", min=1, metavar="N", help="Only so many of them.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Print teaching frames one by one, field by field; of DTLS records what can be read."""
+    from itertools import islice
+
+    from rote.capture.report.packet_list import PacketList, packet_lines
+
+    listing = PacketList()
+    found = islice(listing.read(file), first)
+    if as_json:
+        print_json([one.document() for one in found])
+        return
+    count = 0
+    for one in found:
+        count += 1
+        print("\n".join(packet_lines(one)), end="\n\n")
+    for warning in listing.warnings:
+        print(f"Note: {warning}.")
+    print(
+        f"{count:,} packets listed; {listing.others:,} other UDP datagrams were left out. "
+        f"What they are: rote capture {shlex.quote(file)}"
+    )
 
 
 for _command in (

@@ -28,6 +28,10 @@ def demo(
     out: Annotated[Path, typer.Option("--out", help="Folder for the files.")] = Path("rote-demo"),
     hand: Annotated[str, typer.Option(help=f"{', '.join(HAND_SCRIPTS)}.")] = "wave",
     seconds: Annotated[float, typer.Option(help="How long the hand moves.")] = 5.0,
+    checklist: Annotated[
+        bool,
+        typer.Option("--checklist", help="Run the documents' verification list instead."),
+    ] = False,
     svg: Annotated[
         Path | None, typer.Option(help="Also write what is shown as a picture.", hidden=True)
     ] = None,
@@ -37,7 +41,43 @@ def demo(
 
     Teach, save, list and play a motion over UDP, and measure how well it did.
     """
+    if checklist:
+        return run(_checklist(as_json))
     return run(_Demo(out, hand, seconds, svg, as_json).run())
+
+
+async def _checklist(as_json: bool) -> int:
+    """Run the documents' verification list on a simulated robot; 1 where a step fails."""
+    from rote.cli import output
+    from rote.cli.checklist import Checklist, ChecklistItem
+    from rote.sim.factory_actions import add_factory_actions
+    from rote.sim.server import Simulator
+    from rote.sim.store import Store
+    from rote.sim.world import World
+
+    screen = output.console(quiet=as_json)
+
+    def tell(item: ChecklistItem) -> None:
+        if item.part == "sign" and item.number == 1:
+            screen.print("\nSigns of success")
+        mark = ("pass", "green") if item.passed else ("FAIL", "red")
+        screen.print(output.styled(mark, f"  {item.number}. {item.text}: ", (item.found, "dim")))
+
+    store = Store(":memory:")
+    add_factory_actions(store)
+    simulator = Simulator(World(store))
+    try:
+        url = await simulator.serve_udp("127.0.0.1", 0)
+        screen.print(f"The verification list of the seed documents, frame by frame, at {url}\n")
+        result = await Checklist(tell).run(url)
+    finally:
+        await simulator.close()
+        store.close()
+    if as_json:
+        print_json(result.document())
+    failed = sum(not one.passed for one in (*result.steps, *result.signs))
+    screen.print(f"\n{'All passed.' if result.passed else f'{failed} failed.'}")
+    return 0 if result.passed else 1
 
 
 def _make(folder: Path) -> None:

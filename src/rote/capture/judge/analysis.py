@@ -12,7 +12,7 @@ from rote.capture.decode.packet_facts import PacketFacts
 from rote.capture.judge.classify import PacketKind, PacketKinds, name
 from rote.capture.judge.flows import Flows
 from rote.capture.read.flow_ids import Numbers, by_number, run_starts
-from rote.capture.read.packets import HEAD, UDP, DatagramBatch, PacketDecoder
+from rote.capture.read.packets import HEAD, UDP, DatagramBatch, PacketDecoder, big
 from rote.capture.read.reader import Capture, Records
 from rote.capture.read.record_scan import Ints
 
@@ -24,6 +24,11 @@ KEEP_HEADS = 2048
 """First bytes that are kept of each direction, for statistics on single bytes..."""
 KEEP_HEADS_IN_ALL = 1 << 17
 """...and of all together."""
+KEEP_COMMANDS = 100_000
+"""Commands and replies in teaching frames that are read one by one."""
+_COMMAND, _POSE = 0x17, int.from_bytes(b"POSE")
+"""The first byte of a command, and what begins the payload of a streamed pose (wire/teaching.py,
+which takes longer to load than a small capture to read)."""
 _MAX_BUCKETS = 4096
 _LARGEST = 65_536
 
@@ -156,6 +161,11 @@ class Analysis:
     """Of UDP: direction, size, first bytes."""
     frames: KeptRows = field(init=False)
     """Documented teaching frames: direction, time, message type, command."""
+    commands: list[tuple[int, int, bytes]] = field(default_factory=list)
+    """Commands and replies in teaching frames, poses left out: direction, time, datagram."""
+    commands_left_out: int = 0
+    poses: dict[int, int] = field(default_factory=dict)
+    """Streamed poses in teaching frames, by direction."""
     sizes: Ints = field(init=False)
     """How many UDP datagrams have each size."""
     udp: int = 0
@@ -207,6 +217,18 @@ class Analysis:
         if frames.size:
             kind, command = (batch.heads[frames, at] for at in (0, 12))
             self.frames.add(flow[frames], batch.time_ns[frames], kind, command)
+            self._add_commands(flow, batch, frames[kind == _COMMAND])
+
+    def _add_commands(self, flow: Numbers, batch: DatagramBatch, which: np.ndarray) -> None:
+        posed = big(batch.heads[which], 15, 4) == _POSE
+        for number in flow[which[posed]].tolist():
+            self.poses[number] = self.poses.get(number, 0) + 1
+        others = which[~posed]
+        room = min(others.size, KEEP_COMMANDS - len(self.commands))
+        self.commands_left_out += others.size - room
+        for index in others[:room].tolist():
+            one = int(flow[index]), int(batch.time_ns[index]), batch.payload(index)
+            self.commands.append(one)
 
     def _add_records(self, flow: Numbers, batch: DatagramBatch, rows: RecordRows) -> None:
         self.dtls += rows.datagram.size

@@ -1,12 +1,15 @@
 """The time line of a whole capture: connections read from outside, teaching frames read in full."""
 
-import numpy as np
+from typing import TYPE_CHECKING, Any
 
 from rote.capture.decode.packet_facts import HttpNote
 from rote.capture.judge.analysis import Analysis
 from rote.capture.judge.classify import PacketKind
 from rote.capture.judge.conversations import Conversation, FlowSide
 from rote.capture.judge.timeline import SentRecords, TimelineEntry, propose
+
+if TYPE_CHECKING:
+    from rote.capture.decode.teaching_dialogue import Exchange, TeachingDialogue
 
 _MAX_CONNECTIONS = 64
 _MAX_ENTRIES = 2000
@@ -19,7 +22,9 @@ _SHORTEST_ANSWER = 400
 _SIGNALLING = ("/con_notify", "/con_ing", "/offer")
 
 
-def build_timeline(analysis: Analysis, found: list[Conversation]) -> list[TimelineEntry]:
+def build_timeline(
+    analysis: Analysis, found: list[Conversation], spoken: "TeachingDialogue | None" = None
+) -> list[TimelineEntry]:
     """Return what probably happened, in its order."""
     lines: list[TimelineEntry] = []
     encrypted = [one for one in found if PacketKind.DTLS in one.kinds]
@@ -28,7 +33,7 @@ def build_timeline(analysis: Analysis, found: list[Conversation]) -> list[Timeli
         lines += _connection(analysis, one)
     for one in found:
         lines += _signalling(one)
-    lines += _frames(analysis)
+    lines += _frames(analysis, spoken)
     lines.sort(key=lambda entry: (entry.start_ns, entry.kind))
     return lines[:_MAX_ENTRIES]
 
@@ -99,51 +104,123 @@ def _outcome(asked: HttpNote, answer: HttpNote | None) -> tuple[str, float]:
     return f"accepted {wait}: {size}, as many as a sealed answer has", _LIKELY
 
 
-def _frames(analysis: Analysis) -> list[TimelineEntry]:
+def _frames(analysis: Analysis, spoken: "TeachingDialogue | None") -> list[TimelineEntry]:
     """Read the time line off documented teaching frames, which are not encrypted."""
     kept = analysis.frames.columns()
     if kept is None:
         return []
-    flow, time_ns, kind, command = kept
-    order = np.argsort(time_ns, kind="stable")
-    ours = order[kind[order] == _COMMAND]
+    time_ns = kept[1]
+    evidence = f"{time_ns.size:,} documented teaching frames with valid checksums"
+    ends = int(time_ns.min()), int(time_ns.max())
+    entries = [TimelineEntry("connect", *ends, _SURE, evidence)]
+    if spoken is not None:
+        for client in dict.fromkeys(one.client for one in spoken.exchanges):
+            entries += _told([one for one in spoken.exchanges if one.client == client])
+    return entries
+
+
+_SINGLE = {"list": "list", "save": "save", "control-mode": "mode"}
+
+
+def _told(exchanges: "list[Exchange]") -> list[TimelineEntry]:
+    """Say what one client asked for: what was done, what was refused, what stayed unanswered."""
+    from rote import messages as m  # noqa: PLC0415 - only where there are such frames
+
     entries: list[TimelineEntry] = []
-    first = {"connect": time_ns[order[0]]}
-    evidence = f"{flow.size:,} documented teaching frames with valid checksums"
-    entries.append(
-        TimelineEntry("connect", int(first["connect"]), int(time_ns[order[-1]]), _SURE, evidence)
+    taught, recorded = _CommandSpan("teach"), _CommandSpan("record")
+    for one in exchanges:
+        if not one.accepted:
+            kind = "refused" if one.refused else "unanswered"
+            evidence = f"{_frame(one)}: {one.outcome}"
+            entries.append(TimelineEntry(kind, one.time_ns, one.answered_ns, _SURE, evidence))
+            continue
+        said, at = one.said, one.time_ns
+        sure = _SURE if one.code is not None else _LIKELY
+        evidence = f"{_frame(one)}, checksum valid: {one.outcome}"
+        if isinstance(said, m.EnterTeaching):
+            taught.begin(at, sure, evidence)
+        elif isinstance(said, m.Record):
+            if said.on:
+                recorded.begin(at, sure, evidence)
+            else:
+                entries += recorded.end(at, "the recording was stopped")
+        elif isinstance(said, m.StopMotion):
+            entries.append(TimelineEntry("stop", at, None, sure, evidence))
+        elif isinstance(said, m.PlayAction):
+            entries.append(TimelineEntry("play", at, None, sure, evidence))
+        elif one.layout in _SINGLE and not isinstance(said, m.TakeControl | m.ReleaseControl):
+            entries.append(TimelineEntry(_SINGLE[one.layout], at, None, sure, evidence))
+        if isinstance(said, _ending(m)):
+            entries += recorded.end(at, f"ended by: {one.asked}")
+            entries += taught.end(at, f"ended by: {one.asked}")
+    return (
+        entries
+        + recorded.end(None, "its end was not seen")
+        + taught.end(None, "the exit was not seen")
     )
-    entries += _teaching(time_ns[ours], command[ours])
-    last: dict[int, int] = {}
-    for index in ours.tolist():
-        name = _SINGLE.get(int(command[index]))
-        at = int(time_ns[index])
-        # A reply repeats the command of its request, so one within a second is the answer.
-        if name and at - last.get(int(command[index]), -(10**10)) > 10**9:
-            evidence = f"the documented command 0x{int(command[index]):02x}, checksum valid"
-            entries.append(TimelineEntry(name, at, None, _SURE, evidence))
-            last[int(command[index])] = at
-    return entries
 
 
-_COMMAND = 0x17
-"""`teaching.MessageType.COMMAND`; that module takes longer to load than a small capture to read."""
-_ENTER, _EXIT = 0x0D, 0x0E
-_SINGLE = {0x1A: "list", 0x2B: "save", 0x41: "play"}
+def _ending(m: Any) -> tuple[type, ...]:
+    """Return the commands after which the arms are no longer soft."""
+    return (m.ExitTeaching, m.StopMotion, m.PlayAction, m.TakeControl, m.ReleaseControl)
 
 
-def _teaching(time_ns: np.ndarray, command: np.ndarray) -> list[TimelineEntry]:
-    entries: list[TimelineEntry] = []
-    begun: int | None = None
-    evidence = "enter teaching (0x0d) and its keep-alives, up to exit (0x0e), checksums valid"
-    for at, what in zip(time_ns.tolist(), command.tolist(), strict=True):
-        if what == _ENTER and begun is None:
-            begun = at
-        elif what == _EXIT and begun is not None:
-            entries.append(TimelineEntry("teach", begun, at, _SURE, evidence))
-            begun = None
-    if begun is not None:
-        entries.append(
-            TimelineEntry("teach", begun, None, _SURE, evidence + "; the exit was not seen")
-        )
-    return entries
+def _frame(one: "Exchange") -> str:
+    again = f", sent {one.sent} times" if one.sent > 1 else ""
+    return f"{one.asked} (0x{one.command:02x}{again})"
+
+
+class _CommandSpan:
+    """Something that begins with one command and ends with another."""
+
+    def __init__(self, kind: str) -> None:
+        self._kind = kind
+        self._begun: tuple[int, float, str] | None = None
+
+    def begin(self, at: int, sure: float, evidence: str) -> None:
+        """Note the beginning, unless it is under way."""
+        if self._begun is None:
+            self._begun = at, sure, evidence
+
+    def end(self, at: int | None, how: str) -> list[TimelineEntry]:
+        """Return the span as one entry, if it had begun."""
+        if self._begun is None:
+            return []
+        start, sure, evidence = self._begun
+        self._begun = None
+        return [TimelineEntry(self._kind, start, at, sure, f"{evidence}; {how}")]
+
+
+def spoken_in(analysis: Analysis, found: list[Conversation]) -> "TeachingDialogue | None":
+    """Return what was asked and answered in teaching frames; None where there are none."""
+    if not analysis.commands and not analysis.poses:
+        return None
+    from rote.capture.decode.teaching_dialogue import (  # noqa: PLC0415 - slow to load
+        SeenFrame,
+        SeenSide,
+        read_dialogue,
+    )
+
+    by_flow: dict[int, list[SeenFrame]] = {}
+    for flow, time_ns, datagram in analysis.commands:
+        by_flow.setdefault(flow, []).append(SeenFrame(time_ns, datagram))
+    kept = analysis.frames.columns()
+    reporting = set() if kept is None else set(kept[0][kept[2] == _STATE].tolist())
+    conversations = [
+        [
+            SeenSide(
+                side.source,
+                by_flow.get(side.number, []),
+                side.number in reporting,
+                analysis.poses.get(side.number, 0),
+            )
+            for side in one.sides
+        ]
+        for one in found
+        if PacketKind.TEACHING in one.kinds
+    ]
+    return read_dialogue(conversations)
+
+
+_STATE = 0x81
+"""`teaching.MessageType.STATE`; that module takes longer to load than a small capture to read."""

@@ -23,7 +23,8 @@ local function declare(proto, prefix, rows, known)
     local name = row[1]:gsub("[^%w_.]", "_"):gsub("_+$", "")
     local key = prefix .. "." .. name .. "." .. row[4]
     if not known[key] then
-      known[key] = FIELDS[row[4]](prefix .. "." .. name, row[1])
+      known[key] = row[5] and FIELDS[row[4]](prefix .. "." .. name, row[1], base.DEC, row[5])
+        or FIELDS[row[4]](prefix .. "." .. name, row[1])
       table.insert(known.all, known[key])
     end
     row.field = known[key]
@@ -32,8 +33,12 @@ end
 
 local function show(tree, range, rows, start, add)
   for _, row in ipairs(rows) do
-    if start + row[2] + row[3] <= range:len() then
-      tree[add](tree, row.field, range(start + row[2], row[3]))
+    local size = row[3]
+    if size < 0 then size = range:len() - 4 - start - row[2] end -- up to the checksum
+    if size > 0 and start + row[2] + size <= range:len() then
+      local part = range(start + row[2], size)
+      if row[4] == "string" then tree:add_packet_field(row.field, part, ENC_UTF_8)
+      else tree[add](tree, row.field, part) end
     end
   end
 end
@@ -42,9 +47,12 @@ end
 
 local TYPES = @TEACHING_TYPES@
 local COMMANDS = @TEACHING_COMMANDS@
+local CODES = @TEACHING_CODES@
 local PAYLOADS = @TEACHING_PAYLOADS@
-local STATE = @TEACHING_STATE@
-local HEADER = 15
+local ENTRY = @TEACHING_ENTRY@
+local KEYFRAME = @TEACHING_KEYFRAME@
+local HEADER, SHORT, LIST, ENTRY_SIZE, KEYFRAMES, KEYFRAME_SIZE = 15, 44, 220, 36, 20, 8
+local PORT = 49504
 
 local teaching = Proto("rote_teaching", "Documented teaching frame")
 local teaching_type = ProtoField.uint8("rote_teaching.type", "type", base.HEX, TYPES)
@@ -53,11 +61,85 @@ local teaching_command = ProtoField.uint8("rote_teaching.command", "command", ba
 local teaching_length = ProtoField.uint16("rote_teaching.length", "payload length")
 local teaching_payload = ProtoField.bytes("rote_teaching.payload", "payload")
 local teaching_crc = ProtoField.uint32("rote_teaching.crc", "CRC-32", base.HEX)
+local teaching_direction = ProtoField.string("rote_teaching.direction", "direction")
+local teaching_kind = ProtoField.string("rote_teaching.kind", "kind")
+local teaching_count = ProtoField.uint16("rote_teaching.list.count", "actions")
+local teaching_joints = ProtoField.uint16("rote_teaching.state.joints", "joints")
+local teaching_position = ProtoField.float("rote_teaching.state.position", "position")
+local teaching_velocity = ProtoField.float("rote_teaching.state.velocity", "velocity")
 local known = {all = {teaching_type, teaching_sequence, teaching_command, teaching_length,
-  teaching_payload, teaching_crc}}
-for _, payload in ipairs(PAYLOADS) do declare(teaching, "rote_teaching", payload.fields, known) end
-declare(teaching, "rote_teaching.state", STATE, known)
+  teaching_payload, teaching_crc, teaching_direction, teaching_kind, teaching_count,
+  teaching_joints, teaching_position, teaching_velocity}}
+for _, payload in ipairs(PAYLOADS) do declare(teaching, payload.prefix, payload.fields, known) end
+declare(teaching, "rote_teaching", ENTRY, known)
+declare(teaching, "rote_teaching", KEYFRAME, known)
+local teaching_flags = known["rote_teaching.state.flags.uint32"]
 teaching.fields = known.all
+
+-- Who sent a frame: what the frame tells alone, else what the frames before it told.
+local robots, clients, asked, decided = {}, {}, {}, {}
+function teaching.init()
+  robots, clients, asked, decided = {}, {}, {}, {}
+end
+
+local function all_zero(buffer, from, count)
+  for at = from, from + count - 1 do
+    if buffer(at, 1):uint() ~= 0 then return false end
+  end
+  return true
+end
+
+local function told_alone(buffer, kind, command, length)
+  if kind == 0x81 then return "report" end
+  if kind ~= 0x17 then return "either" end
+  if length ~= SHORT then
+    return (command == 0x1A and length >= LIST) and "reply" or "request"
+  end
+  if command == 0x2B or command == 0x41 then return "reply" end
+  local word = buffer(HEADER, 4):uint()
+  local code = @LEAST_CODE@ <= word and word <= @MOST_CODE@
+  local opaque = command == 0x0A or command == 0x0B
+  if code and not (opaque and not all_zero(buffer, HEADER + 4, SHORT - 4)) then return "reply" end
+  if not all_zero(buffer, HEADER, SHORT) then return "request" end
+  return nil
+end
+
+local function direction_of(buffer, packet, kind, command, length)
+  if decided[packet.number] then return decided[packet.number] end
+  local from = tostring(packet.src) .. " " .. packet.src_port
+  local to = tostring(packet.dst) .. " " .. packet.dst_port
+  local way, back = from .. " " .. to, to .. " " .. from
+  local told = told_alone(buffer, kind, command, length)
+  if kind == 0x17 then
+    if robots[way] or clients[back] then told = "reply"
+    elseif clients[way] or robots[back] then told = "request" end
+  end
+  local sequence = buffer(6, 2):uint()
+  if told == nil then
+    local before = asked[back .. " " .. command]
+    local answers = before ~= nil and (sequence - before) % 65536 <= 1
+    told = (answers or packet.src_port == PORT) and "reply" or "request"
+    if answers then robots[way] = true end
+  elseif told == "request" then clients[way] = true
+  elseif told ~= "either" then robots[way] = true end
+  if told == "request" then asked[way .. " " .. command] = sequence end
+  decided[packet.number] = told
+  return told
+end
+
+local function payload_of(buffer, kind, command, length, direction)
+  local best
+  for _, each in ipairs(PAYLOADS) do
+    local its = each.type == kind and each.least <= length and length <= each.most
+    if kind == 0x17 then
+      its = its and each.reply == (direction == "reply")
+      its = its and (each.reply or each.command == command)
+      its = its and (each.tag == "" or buffer(HEADER, #each.tag):string() == each.tag)
+    end
+    if its and (best == nil or #each.tag > #best.tag) then best = each end
+  end
+  return best
+end
 
 local IEEE = {}
 for start = 0, 255 do
@@ -88,30 +170,70 @@ local function is_teaching(buffer)
   return crc32(buffer(), size - 4) == buffer(size - 4, 4):uint()
 end
 
+local function show_list(tree, buffer, length)
+  local count = buffer(HEADER, 2):uint()
+  tree:add(teaching_count, buffer(HEADER, 2))
+  for at = 0, count - 1 do
+    local start = HEADER + 2 + at * ENTRY_SIZE
+    if start + ENTRY_SIZE <= HEADER + length then show(tree, buffer, ENTRY, start, "add") end
+  end
+end
+
+local function show_keyframes(tree, buffer, start)
+  for at = 0, KEYFRAMES - 1 do
+    local slot = start + at * KEYFRAME_SIZE
+    if not all_zero(buffer, slot, KEYFRAME_SIZE) then show(tree, buffer, KEYFRAME, slot, "add") end
+  end
+end
+
+local function show_all_joints(tree, buffer, length)
+  local count = buffer(HEADER + 4, 2):uint()
+  if length ~= 56 + 8 * count then return end
+  tree:add(teaching_flags, buffer(HEADER, 4))
+  tree:add(teaching_joints, buffer(HEADER + 4, 2))
+  for at = 0, count - 1 do
+    tree:add(teaching_position, buffer(HEADER + 8 + 4 * at, 4))
+    tree:add(teaching_velocity, buffer(HEADER + 8 + 4 * (count + at), 4))
+  end
+end
+
 function teaching.dissector(buffer, packet, root)
   local size = buffer:len()
   local length, kind, command = size - HEADER - 4, buffer(0, 1):uint(), buffer(12, 1):uint()
+  local direction = direction_of(buffer, packet, kind, command, length)
+  local layout = payload_of(buffer, kind, command, length, direction)
   packet.cols.protocol = "TEACHING"
   local name = COMMANDS[command] or string.format("command 0x%02x", command)
   if kind ~= 0x17 then name = TYPES[kind] end
-  packet.cols.info = string.format("%s, sequence %d", name, buffer(6, 2):uint())
+  local info = string.format("%s, sequence %d", name, buffer(6, 2):uint())
   local tree = root:add(teaching, buffer())
+  tree:add(teaching_direction, buffer(0, 1), direction):set_generated()
   tree:add(teaching_type, buffer(0, 1))
   tree:add(teaching_sequence, buffer(6, 2))
   tree:add(teaching_command, buffer(12, 1))
   tree:add(teaching_length, buffer(13, 2))
   if length > 0 then
     local payload = tree:add(teaching_payload, buffer(HEADER, length))
-    if kind == 0x81 and length == @FULL_STATE@ then
-      show(payload, buffer, STATE, HEADER, "add")
-    elseif kind == 0x17 then
-      for _, each in ipairs(PAYLOADS) do
-        if each.command == command and each.size == length then
-          show(payload, buffer, each.fields, HEADER, "add")
-        end
-      end
+    if direction == "reply" and command == 0x1A and length >= LIST then
+      tree:add(teaching_kind, buffer(12, 1), "list-reply"):set_generated()
+      show_list(payload, buffer, length)
+    elseif layout then
+      tree:add(teaching_kind, buffer(12, 1), layout.key):set_generated()
+      show(payload, buffer, layout.fields, HEADER, "add")
+      if layout.keyframes then show_keyframes(payload, buffer, HEADER + layout.keyframes) end
+    elseif kind == 0x81 and length >= 56 then
+      tree:add(teaching_kind, buffer(12, 1), "state-all"):set_generated()
+      show_all_joints(payload, buffer, length)
     end
   end
+  if direction == "reply" then
+    info = info .. ", reply"
+    if length == SHORT then
+      local code = buffer(HEADER, 4):uint()
+      info = info .. string.format(": %d, %s", code, CODES[code] or "not known")
+    end
+  elseif direction == "request" then info = info .. ", request" end
+  packet.cols.info = info
   tree:add(teaching_crc, buffer(size - 4, 4))
   return size
 end

@@ -10,7 +10,18 @@ from importlib.resources import files
 
 from rote.wire import rpc, teaching
 from rote.wire.a1 import formats as a1_frames
-from rote.wire.teaching_state import FULL_STATE, LEGACY_JOINTS
+from rote.wire.teaching_fields import (
+    BY_KEY,
+    KEYFRAME,
+    LAYOUTS,
+    LEAST_CODE,
+    MOST_CODE,
+    STATUS,
+    FieldType,
+    FrameDirection,
+    FrameField,
+    FrameLayout,
+)
 
 # How a struct code is read in Lua, and how large it is.
 _TYPES = {
@@ -23,42 +34,38 @@ _TYPES = {
     "f": ("float", 4),
     "Q": ("uint64", 8),
 }
-_NAME = f"{teaching.NAME_BYTES}s"
-
-# What a payload begins with, by command, length and direction: label and struct code, in a row.
-_PAYLOADS: tuple[tuple[int, int, tuple[tuple[str, str], ...]], ...] = (
-    (teaching.CommandId.CONTROL_MODE, teaching.SHORT, (("mode", "I"), ("target", "I"))),
-    (teaching.CommandId.STATUS_SUBSCRIBE, teaching.SHORT, (("flags", "I"),)),
-    (teaching.CommandId.READY_SIGNAL, teaching.SHORT, (("ready", "I"),)),
-    (teaching.CommandId.TEACHING, FULL_STATE, (("flags", "I"),)),
-    (teaching.CommandId.RECORD, teaching.SHORT, (("on", "I"),)),
-    (teaching.CommandId.LIST_ACTIONS, teaching.SHORT, (("filter", "I"),)),
-    (
-        teaching.CommandId.SAVE_ACTION,
-        teaching.SAVE,
-        (
-            ("name", _NAME),
-            ("created_s", "I"),
-            ("duration_ms", "I"),
-            ("frames", "I"),
-            ("flags", "I"),
-        ),
-    ),
-    (
-        teaching.CommandId.PLAY_ACTION,
-        teaching.PLAY,
-        (("action", "I"), ("frames", "I"), ("duration_ms", "I"), ("interpolation", "I")),
-    ),
-)
-_STATE = (
-    ("flags", "I"),
-    *((f"position_{n}", "f") for n in range(LEGACY_JOINTS)),
-    *((f"velocity_{n}", "f") for n in range(LEGACY_JOINTS)),
-    *((f"accelerometer_{axis}", "f") for axis in "xyz"),
-    *((f"gyroscope_{axis}", "f") for axis in "xyz"),
-    *((f"foot_force_{n}", "f") for n in range(4)),
-    ("time_us", "Q"),
-)
+_LUA_TYPES = {
+    FieldType.U8: "uint8",
+    FieldType.U16: "uint16",
+    FieldType.U32: "uint32",
+    FieldType.U64: "uint64",
+    FieldType.I16: "int16",
+    FieldType.F32: "float",
+    FieldType.NAME: "string",
+    FieldType.BYTES: "bytes",
+}
+_LABELS = {
+    ("subscribe", "filter"): "flags",
+    ("enter-teaching", "mode_flags"): "flags",
+    ("state", "mode_flags"): "flags",
+    ("state-all", "mode_flags"): "flags",
+    ("save", "save_flags"): "flags",
+}
+"""Fields that are called otherwise in Wireshark, where the frame's own flags are not shown."""
+_STEMS = {
+    "joints_rad": "position",
+    "velocities_rad_s": "velocity",
+    "accelerometer_m_s2": "accelerometer",
+    "gyroscope_rad_s": "gyroscope",
+    "foot_force_n": "foot_force",
+}
+"""How one of several values is called."""
+_AXES = ("accelerometer_m_s2", "gyroscope_rad_s")
+_WITH_STATE = ("enter-teaching", "state")
+_BY_HAND = ("list-reply", "state-all", "pose-n", "heartbeat")
+"""Kinds of frames that the template reads itself: their length is told by a field."""
+REST = -1
+"""The size of a field that reaches to the payload's end."""
 
 
 def lua() -> str:
@@ -72,9 +79,14 @@ def lua() -> str:
             (command.value, command.name.lower().replace("_", " "))
             for command in teaching.CommandId
         ),
+        "TEACHING_CODES": _names(
+            (number, message) for number, (message, _) in STATUS.fields[0].values.items()
+        ),
+        "LEAST_CODE": str(LEAST_CODE),
+        "MOST_CODE": str(MOST_CODE),
         "TEACHING_PAYLOADS": _payloads(),
-        "TEACHING_STATE": _row(_STATE),
-        "FULL_STATE": str(FULL_STATE),
+        "TEACHING_ENTRY": _row(_of("list", BY_KEY["list-reply"].fields[1].parts)),
+        "TEACHING_KEYFRAME": _row(_of("keyframe", KEYFRAME)),
         "A1_FRAMES": _a1(),
         "APIS": _names(
             (f"{service} {number}", api.name.lower().replace("_", " "))
@@ -102,18 +114,76 @@ def _row(fields: Iterable[tuple[str, str]], start: int = 0) -> str:
     rows, at = [], start
     for label, code in fields:
         kind, size = ("string", int(code[:-1])) if code[-1] == "s" else _TYPES[code]
-        kind = "bytes" if kind == "string" and label != "name" else kind
+        kind = "bytes" if kind == "string" and not label.endswith("name") else kind
         rows.append(f"{{{_text(label)}, {at}, {size}, {_text(kind)}}}")
         at += size
     return "{" + ",\n  ".join(rows) + "}"
 
 
+def _of(prefix: str, parts: Iterable[FrameField]) -> list[tuple[str, str]]:
+    """Return the parts of a group: label and struct code."""
+    codes = {
+        FieldType.U16: "H",
+        FieldType.U32: "I",
+        FieldType.F32: "f",
+        FieldType.NAME: f"{teaching.NAME_BYTES}s",
+    }
+    return [(f"{prefix}.{part.name}", codes[part.type]) for part in parts]
+
+
 def _payloads() -> str:
-    rows = (
-        f"{{command = {int(command)}, size = {size}, fields = {_row(fields)}}}"
-        for command, size, fields in _PAYLOADS
+    return "{" + ",\n  ".join(_payload(one) for one in LAYOUTS if one.key not in _BY_HAND) + "}"
+
+
+def _payload(layout: FrameLayout) -> str:
+    least, most = layout.sizes
+    reply = "true" if layout.direction is FrameDirection.REPLY else "false"
+    prefix = "rote_teaching.state" if layout.key in _WITH_STATE else "rote_teaching"
+    return (
+        f"{{key = {_text(layout.key)}, command = {int(layout.command)}, "
+        f"type = {int(layout.type)}, reply = {reply}, "
+        f"least = {least}, most = {most}, tag = {_text(layout.tag.decode())}, "
+        f"prefix = {_text(prefix)}, keyframes = {_keyframes_at(layout)}, "
+        f"fields = {{{', '.join(_fields(layout))}}}}}"
     )
-    return "{" + ",\n  ".join(rows) + "}"
+
+
+def _keyframes_at(layout: FrameLayout) -> str:
+    at = 0
+    for one in layout.fields:
+        if one.type is FieldType.GROUP:
+            return str(at)
+        at += one.unit_size * one.count if isinstance(one.count, int) else 0
+    return "nil"
+
+
+def _fields(layout: FrameLayout) -> Iterable[str]:
+    """Yield the fields of a fixed layout: label, offset, size and type of each."""
+    at = 0
+    for one in layout.fields:
+        count = one.count if isinstance(one.count, int) else 1
+        label = _LABELS.get((layout.key, one.name), one.name)
+        if one.type in (FieldType.BYTES, FieldType.TEXT):
+            kind = "bytes" if one.type is FieldType.BYTES else "string"
+            size = one.count if isinstance(one.count, int) else REST
+            yield f"{{{_text(label)}, {at}, {size}, {_text(kind)}}}"
+        elif one.type in _LUA_TYPES:
+            for number in range(count):
+                place = at + number * one.unit_size
+                yield _field(_numbered(one, label, number), place, one)
+        at += one.unit_size * count
+
+
+def _numbered(one: FrameField, label: str, number: int) -> str:
+    if one.count == 1:
+        return label
+    return f"{_STEMS.get(label, label)}_{'xyz'[number] if one.name in _AXES else number}"
+
+
+def _field(label: str, at: int, one: FrameField) -> str:
+    message = {number: message for number, (message, _) in one.values.items()}
+    known = f", {_names(message.items())}" if message else ""
+    return f"{{{_text(label)}, {at}, {one.unit_size}, {_text(_LUA_TYPES[one.type])}{known}}}"
 
 
 def _a1() -> str:

@@ -59,7 +59,7 @@ def page(report: Report) -> str:
         f"<style>{_STYLE}</style></head><body><h1>{title}</h1>{warnings}<table>{head}</table>"
         f"{_limits(report)}<h2>Packets over time</h2>{_activity(report)}"
         f"<h2>Time line</h2>{_lanes(report)}{_timeline(report)}"
-        f"<h2>Sizes of UDP datagrams</h2>{_histogram(report)}"
+        f"{_teaching(report)}<h2>Sizes of UDP datagrams</h2>{_histogram(report)}"
         f"<h2>Flows</h2>{_flows(report)}"
         f"<h2>Bytes offered as commands</h2>{_tests(report)}"
         "</body></html>\n"
@@ -118,6 +118,32 @@ def _timeline(report: Report) -> str:
         for entry in report.timeline[:_MAX_ROWS]
     )
     return _table(("from", "to", "what", "confidence", "evidence"), rows, "sssnt")
+
+
+def _teaching(report: Report) -> str:
+    """Draw what was asked and answered in teaching frames."""
+    if report.teaching is None:
+        return ""
+    counts = ", ".join(
+        f"0x{command:02x}: {count:,}" for command, count in report.teaching.commands.items()
+    )
+    names = ", ".join(report.teaching.actions) or "none"
+    rows = (
+        (
+            _moment(one.time_ns),
+            one.client,
+            f"0x{one.command:02x}",
+            one.asked,
+            one.outcome,
+            "" if one.latency_s is None else f"{one.latency_s * 1000:.0f} ms",
+        )
+        for one in report.teaching.exchanges[:_MAX_ROWS]
+    )
+    headings = ("at", "client", "command", "asked", "answer", "after")
+    return (
+        f"<h2>Teaching frames</h2><p>{escape(counts)}</p><p>Actions: {escape(names)}</p>"
+        f"{_table(headings, rows, 'sssttn')}"
+    )
 
 
 def _moment(time_ns: int) -> str:

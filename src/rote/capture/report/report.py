@@ -13,19 +13,21 @@ from rote.capture.judge.classify import PacketKind
 from rote.capture.judge.conversations import Conversation, FlowSide, conversations
 from rote.capture.judge.field_statistics import MIN, Verdict, judge
 from rote.capture.judge.timeline import TimelineEntry, iso
-from rote.capture.judge.timeline_build import build_timeline
+from rote.capture.judge.timeline_build import build_timeline, spoken_in
 from rote.capture.judge.unknowable import limits
 from rote.capture.read.packets import ETHERTYPES, PROTOCOLS, UNREAD_LINKS, PacketDecoder, datagrams
 from rote.capture.read.reader import Capture, open_capture
 
 if TYPE_CHECKING:
     from rote.capture.decode.decrypt import Decrypted
+    from rote.capture.decode.teaching_dialogue import TeachingDialogue
 
 COMMAND_AT, SEEDS_SAY = 10, 12
 """Where the "command id" of the seed documents really is, and where they draw it: their header has
 two bytes more than the datagrams have."""
 _MAX_TESTS, _MAX_JUDGED = 8, 256
 _MAX_FLOWS_SHOWN = 10_000
+_MAX_EXCHANGES_SHOWN = 10_000
 _MEDIA = (PacketKind.RTP, PacketKind.RTCP, PacketKind.SRTP, PacketKind.SRTCP)
 
 
@@ -57,6 +59,8 @@ class Report:
     warnings: list[str]
     decrypted: "Decrypted | None" = None
     totals: dict[PacketKind, int] = field(default_factory=dict)
+    teaching: "TeachingDialogue | None" = None
+    """What was asked and answered in teaching frames."""
 
     def count(self, *kinds: PacketKind) -> int:
         """Return how many packets are of some kinds."""
@@ -104,6 +108,7 @@ class Report:
             "stun_packets": self.count(PacketKind.STUN),
             "srtp_packets": self.count(*_MEDIA),
             "teaching_frames": self.count(PacketKind.TEACHING),
+            **_teaching_document(self.teaching),
             "a1_frames": self.count(PacketKind.A1),
             "kinds": {kind.label: count for kind, count in self.totals.items()},
             "accounted": self.accounted,
@@ -147,7 +152,8 @@ def written(capture: Capture, analysis: Analysis, opened: "Decrypted | None" = N
     """Return the report on a capture that has been read."""
     found = conversations(analysis)
     warnings = [*capture.warnings, *_doubts(analysis), *_unanswered(found)]
-    lines = build_timeline(analysis, found)
+    spoken = spoken_in(analysis, found)
+    lines = build_timeline(analysis, found, spoken)
     if opened is not None:
         warnings += [problem.message for problem in opened.problems]
         # What was read replaces what was guessed about the same.
@@ -164,6 +170,7 @@ def written(capture: Capture, analysis: Analysis, opened: "Decrypted | None" = N
         warnings,
         opened,
         _totals(analysis, found),
+        spoken,
     )
 
 
@@ -255,6 +262,16 @@ def _decrypted_document(opened: "Decrypted | None") -> dict[str, Any] | None:
     }
 
 
+def _teaching_document(spoken: "TeachingDialogue | None") -> dict[str, Any]:
+    if spoken is None:
+        return {"commands": {}, "actions": [], "exchanges": []}
+    return {
+        "commands": {f"0x{command:02x}": count for command, count in spoken.commands.items()},
+        "actions": spoken.actions,
+        "exchanges": [one.document() for one in spoken.exchanges[:_MAX_EXCHANGES_SHOWN]],
+    }
+
+
 def _unanswered(found: list[Conversation]) -> list[str]:
     """Return a warning for each direction whose STUN requests have no answer, the most first."""
     asked = [
@@ -319,6 +336,11 @@ def _doubts(analysis: Analysis) -> list[str]:
         said.append(
             f"more than {analysis.flows.limit:,} directions: {analysis.flows.left_out:,} packets "
             "of the others are in the totals only"
+        )
+    if analysis.commands_left_out:
+        said.append(
+            f"the first {len(analysis.commands):,} commands and replies in teaching frames were "
+            f"read; {analysis.commands_left_out:,} more came"
         )
     if analysis.records.left_out:
         said.append(

@@ -13,6 +13,7 @@ from rich.table import Table
 from rote.capture.read.packets import harmless
 
 if TYPE_CHECKING:
+    from rote.capture.decode.teaching_dialogue import TeachingDialogue
     from rote.capture.judge.conversations import Conversation
     from rote.capture.judge.timeline import TimelineEntry
     from rote.capture.report.explain import Explanation
@@ -64,6 +65,7 @@ def show(out: Console, report: "Report") -> None:
     _flows(out, report)
     for one in report.conversations[:_MAX_FLOWS]:
         _inside(out, one)
+    _teaching(out, report.teaching)
     _limits(out, report.limits)
     _timeline(out, report.timeline)
     _tests(out, report.tests)
@@ -113,6 +115,42 @@ def _sizes(out: Console, one: "Conversation") -> None:
     if rest := one.sizes[_MAX_SIZES:]:
         records, sizes = sum(reading.records for reading in rest), len(rest)
         out.print(f"  {records:>8,} others, of {sizes:,} other size{'s' * (sizes > 1)}")
+
+
+def _teaching(out: Console, spoken: "TeachingDialogue | None") -> None:
+    """Print what was said in teaching frames: commands, actions, requests with their answers."""
+    if spoken is None:
+        return
+    from rote.wire.teaching import CommandId  # noqa: PLC0415 - only where there are such frames
+
+    known = {one.value: one.name.lower().replace("_", " ") for one in CommandId}
+    out.print("\n[bold]Teaching frames[/]")
+    counts = ("asked", "done", "refused", "unanswered")
+    table = _table("command", "", *counts, right=counts)
+    for command, count in spoken.commands.items():
+        its = [one for one in spoken.exchanges if one.command == command]
+        done, refused = sum(one.code == 0 for one in its), sum(one.refused for one in its)
+        silent = len(its) - done - refused
+        numbers = (f"{number:,}" for number in (count, done, refused, silent))
+        table.add_row(f"0x{command:02x}", known.get(command, "not known"), *numbers)
+    out.print(table)
+    for verb, names in (
+        ("saved", spoken.saved),
+        ("listed", spoken.listed),
+        ("played", spoken.played),
+    ):
+        if names:
+            out.print(escape(f"actions {verb}: {', '.join(names)}"))
+    exchanges = _table("at", "command", "asked", "answer")
+    for one in spoken.exchanges[:_MAX_LINES]:
+        again = f" (sent {one.sent} times)" if one.sent > 1 else ""
+        wait = "" if one.latency_s is None else f" after {one.latency_s * 1000:.0f} ms"
+        at = str(one.document()["time"])[11:23]
+        answer = escape(f"{one.outcome}{wait}")
+        exchanges.add_row(at, f"0x{one.command:02x}", escape(one.asked) + again, answer)
+    out.print(exchanges)
+    if rest := spoken.exchanges[_MAX_LINES:]:
+        out.print(f"... and {len(rest):,} more requests: --json has them", style="dim")
 
 
 def _limits(out: Console, lines: list[str]) -> None:

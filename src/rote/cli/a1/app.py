@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rote.cli.a1 import drive as a1_drive
+from rote.cli.hexadecimal import hex_bytes
 from rote.cli.options import Json, print_json
-from rote.errors import BadRequestError
 
 if TYPE_CHECKING:
     from rote.wire.a1.codec import A1Frame
@@ -26,7 +26,6 @@ _WHY = {
     "head": "a Go1's begins with fe ef",
     "crc": "its checksum is not as it must be",
 }
-_PUNCTUATION = str.maketrans("", "", " \t\r\n:,_-")
 _NEGATIVE = {"ignore_unknown_options": True}
 """So that -1 is a number and no option."""
 
@@ -54,7 +53,7 @@ def decode(
     """Tell what a datagram of an A1 or Go1 says: kind, dialect, fields, and if its CRC holds."""
     from rote.wire.a1 import codec as a1
 
-    datagram = _bytes(sys.stdin.read() if hexadecimal == "-" else hexadecimal)
+    datagram = hex_bytes(sys.stdin.read() if hexadecimal == "-" else hexadecimal)
     frame = a1.inspect(datagram)
     document = _document(frame, datagram)
     if as_json:
@@ -62,18 +61,6 @@ def decode(
     else:
         _show(document)
     return 0
-
-
-def _bytes(text: str) -> bytes:
-    digits = text.translate(_PUNCTUATION).lower().removeprefix("0x")
-    wrong = next((digit for digit in digits if digit not in "0123456789abcdef"), None)
-    if wrong is not None:
-        raise BadRequestError(f"{wrong!r} is not a hexadecimal digit")
-    if len(digits) % 2 or not digits:
-        raise BadRequestError(
-            f"{len(digits)} hexadecimal digits are no bytes", "Give two digits for each byte."
-        )
-    return bytes.fromhex(digits)
 
 
 def _document(frame: "A1Frame", datagram: bytes) -> dict[str, Any]:

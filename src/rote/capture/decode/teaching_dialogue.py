@@ -1,0 +1,358 @@
+"""Teaching frames of one conversation read as a dialogue: each request with its answer.
+
+A reply has the command and the sequence number of its request, or one number more (the documents
+allow both; the first answer shows which). A request that is sent again, byte for byte, is the same
+request. Which end is the robot is told by what only one end can send; see `_robot_side`.
+"""
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from rote import messages as m
+from rote.capture.read.packets import harmless
+from rote.errors import DecodeError
+from rote.wire import teaching
+from rote.wire.teaching_fields import STATUS, FrameDirection, direction_of, layout_of, read
+
+End = tuple[str, int]
+"""Address and port."""
+ROBOT_PORT = 49504
+_REPEAT_NS = 10 * 10**9
+"""How long the same datagram counts as a repetition: as long as a robot remembers it."""
+
+
+class SeenFrame(NamedTuple):
+    """A command or a reply of a capture."""
+
+    time_ns: int
+    datagram: bytes
+
+
+class SeenSide(NamedTuple):
+    """One direction of a conversation in teaching frames."""
+
+    source: str
+    """Address and port as text."""
+    frames: Sequence[SeenFrame]
+    reports: bool = False
+    """Whether it sent state frames, as only a robot does."""
+    poses: int = 0
+    """Streamed poses, which only a client sends."""
+
+
+@dataclass(slots=True)
+class Exchange:
+    """One request and its answer."""
+
+    time_ns: int
+    command: int
+    sequence: int
+    layout: str
+    """The kind of frame, a key of `teaching_fields.BY_KEY`; empty where none fits."""
+    client: str
+    said: m.Command | None
+    """None where the payload is none of this command."""
+    robot_heard: bool
+    """Whether anything of the robot was captured, so that a missing answer means something."""
+    sent: int = 1
+    """How often it was sent."""
+    answer: m.Reply | None = None
+    answered_ns: int | None = None
+    note: str = ""
+    """What the robot added to its answer in its own words."""
+    action: str = ""
+    """The name of the action that is saved or played, where it is known."""
+    _datagram: bytes = b""
+
+    @property
+    def code(self) -> int | None:
+        """The code of the answer; None without one."""
+        if self.answer is None:
+            return None
+        return self.answer.code if isinstance(self.answer, m.Status) else m.Code.OK
+
+    @property
+    def accepted(self) -> bool:
+        """Whether the robot said yes, or its answers were not captured at all."""
+        return self.code == m.Code.OK or (self.code is None and not self.robot_heard)
+
+    @property
+    def refused(self) -> bool:
+        """Whether the robot said no."""
+        return self.code not in (None, m.Code.OK)
+
+    @property
+    def latency_s(self) -> float | None:
+        """From the first request to the answer."""
+        return None if self.answered_ns is None else (self.answered_ns - self.time_ns) / 1e9
+
+    @property
+    def asked(self) -> str:
+        """What is asked for, in words."""
+        return harmless(_asked(self))
+
+    @property
+    def outcome(self) -> str:
+        """What became of it, in words."""
+        if self.code is None:
+            missing = "no answer in this capture"
+            return missing if self.robot_heard else f"{missing}, which has none of the robot's"
+        note = f" ({harmless(self.note)})" if self.note else ""
+        if self.refused:
+            return f"refused with {self.code}: {m.explain(self.code)[0]}{note}"
+        if isinstance(self.answer, m.ActionList):
+            names = ", ".join(f"{entry.name!r}" for entry in self.answer.actions)
+            return harmless(f"done: {names or 'no actions'}")
+        return f"done{note}"
+
+    def document(self) -> dict[str, Any]:
+        """Return what `--json` shows."""
+        from rote.capture.judge.timeline import iso  # noqa: PLC0415 - timeline_build imports us
+
+        listed = self.answer.actions if isinstance(self.answer, m.ActionList) else ()
+        return {
+            "time": iso(self.time_ns),
+            "client": self.client,
+            "command": f"0x{self.command:02x}",
+            "frame": self.layout,
+            "sequence": self.sequence,
+            "asked": self.asked,
+            "action": self.action or None,
+            "sent": self.sent,
+            "code": self.code,
+            "note": self.note,
+            "outcome": self.outcome,
+            "latency_s": self.latency_s,
+            "listed": [entry.name for entry in listed],
+        }
+
+
+@dataclass(slots=True)
+class TeachingDialogue:
+    """All that was asked and answered in teaching frames, in the order of asking."""
+
+    exchanges: list[Exchange] = field(default_factory=list)
+    commands: dict[int, int] = field(default_factory=dict)
+    """Requests of each command, repetitions included; replies where only they were captured."""
+    saved: list[str] = field(default_factory=list)
+    listed: list[str] = field(default_factory=list)
+    played: list[str] = field(default_factory=list)
+
+    @property
+    def actions(self) -> list[str]:
+        """Every action that was saved, listed or played, once."""
+        return list(dict.fromkeys([*self.listed, *self.saved, *self.played]))
+
+
+def read_dialogue(conversations: Sequence[Sequence[SeenSide]]) -> TeachingDialogue:
+    """Return what was said in all conversations together, each with one or two sides."""
+    found = TeachingDialogue()
+    for sides in conversations:
+        _read_one(found, sides)
+    found.exchanges.sort(key=lambda one: one.time_ns)
+    _name_actions(found)
+    found.commands = dict(sorted(found.commands.items()))
+    return found
+
+
+def _read_one(found: TeachingDialogue, sides: Sequence[SeenSide]) -> None:
+    robot = _robot_side(sides)
+    merged = sorted(
+        (seen.time_ns, side, seen.datagram) for side, one in enumerate(sides) for seen in one.frames
+    )
+    alone = len(sides) == 1 and robot == 0
+    matched = _Matching(
+        client=next((one.source for side, one in enumerate(sides) if side != robot), ""),
+        robot_heard=robot is not None and bool(sides[robot].frames or sides[robot].reports),
+    )
+    for time_ns, side, datagram in merged:
+        frame = teaching.decode(datagram)
+        if side != robot or alone:
+            found.commands[frame.command] = found.commands.get(frame.command, 0) + 1
+        if side == robot:
+            matched.answer(time_ns, frame)
+        else:
+            matched.ask(time_ns, frame, datagram)
+    poses = sum(one.poses for one in sides)
+    if poses:
+        sync = int(teaching.CommandId.PARAMETER_SYNC)
+        found.commands[sync] = found.commands.get(sync, 0) + poses
+    found.exchanges += matched.exchanges
+
+
+def _robot_side(sides: Sequence[SeenSide]) -> int | None:
+    """Return which side is the robot; None where only a client was captured."""
+    scores = [_robot_score(side) for side in sides]
+    if len(sides) == 2:
+        if scores[0] != scores[1]:
+            return 0 if scores[0] > scores[1] else 1
+        first = [min((seen.time_ns for seen in side.frames), default=2**63) for side in sides]
+        return 1 if first[0] <= first[1] else 0  # who speaks first, asks
+    return 0 if scores[0] > 0 else None
+
+
+def _robot_score(side: SeenSide) -> int:
+    """Say how much speaks for a robot (above 0) or for a client (below)."""
+    if side.reports:
+        return 1000
+    score = 1 if side.source.endswith(f":{ROBOT_PORT}") else 0
+    for seen in side.frames[:200]:
+        frame = teaching.decode(seen.datagram)
+        told = direction_of(frame.type, frame.command, frame.payload)
+        score += 2 * ((told is FrameDirection.REPLY) - (told is FrameDirection.REQUEST))
+    return score
+
+
+class FrameDirections:
+    """Says of each frame of a capture who sent it, in one pass and as soon as it is seen."""
+
+    def __init__(self) -> None:
+        self._robots: set[tuple[End, End]] = set()
+        """Directions in which a robot is known to speak."""
+        self._clients: set[tuple[End, End]] = set()
+        self._asked: dict[tuple[End, End, int], int] = {}
+        """The newest request of each command and direction, by its sequence number."""
+
+    def of(self, source: End, destination: End, frame: teaching.Frame) -> FrameDirection:
+        """Return the direction of one frame."""
+        way, back = (source, destination), (destination, source)
+        told = direction_of(frame.type, frame.command, frame.payload)
+        if told is FrameDirection.EITHER:
+            return told
+        if told is None or frame.type == teaching.MessageType.COMMAND:
+            if way in self._robots or back in self._clients:
+                told = FrameDirection.REPLY
+            elif way in self._clients or back in self._robots:
+                told = FrameDirection.REQUEST
+        if told is None:
+            asked = self._asked.get((*back, frame.command))
+            answers = asked is not None and (frame.sequence - asked) & 0xFFFF in (0, 1)
+            robot = answers or source[1] == ROBOT_PORT
+            told = FrameDirection.REPLY if robot else FrameDirection.REQUEST
+            if answers:
+                self._robots.add(way)
+        elif told is FrameDirection.REQUEST:
+            self._clients.add(way)
+        else:
+            self._robots.add(way)
+        if told is FrameDirection.REQUEST:
+            self._asked[*way, frame.command] = frame.sequence
+        return told
+
+
+class _Matching:
+    """Puts the replies of one conversation to their requests."""
+
+    def __init__(self, client: str, robot_heard: bool) -> None:
+        self.exchanges: list[Exchange] = []
+        self._client = client
+        self._robot_heard = robot_heard
+        self._waiting: dict[tuple[int, int], Exchange] = {}
+        self._ahead: int | None = None
+        """By how much a reply's number is above its request's, once it is known."""
+
+    def ask(self, time_ns: int, frame: teaching.Frame, datagram: bytes) -> None:
+        key = frame.command, frame.sequence
+        known = self._waiting.get(key)
+        if (
+            known is not None
+            and known._datagram == datagram
+            and time_ns - known.time_ns < _REPEAT_NS
+        ):
+            known.sent += 1
+            return
+        said: m.Command | None = None
+        with suppress(DecodeError):
+            said = teaching.decode_command(frame.command, frame.payload)
+        layout = layout_of(frame.type, frame.command, frame.payload, reply=False)
+        one = Exchange(
+            time_ns,
+            frame.command,
+            frame.sequence,
+            layout.key if layout else "",
+            self._client,
+            said,
+            self._robot_heard,
+            _datagram=datagram,
+        )
+        self._waiting[key] = one
+        self.exchanges.append(one)
+
+    def answer(self, time_ns: int, frame: teaching.Frame) -> None:
+        for ahead in (0, 1) if self._ahead is None else (self._ahead,):
+            one = self._waiting.get((frame.command, (frame.sequence - ahead) & 0xFFFF))
+            if one is None:
+                continue
+            if one.answer is None:
+                try:
+                    one.answer = teaching.decode_reply(frame.command, frame.payload)
+                except DecodeError:
+                    return
+                one.answered_ns = time_ns
+                one.note = _note(frame)
+                self._ahead = ahead
+            return
+
+
+def _note(frame: teaching.Frame) -> str:
+    layout = layout_of(frame.type, frame.command, frame.payload, reply=True)
+    values = read(layout.fields, frame.payload) if layout is STATUS else ()
+    return next((str(value.value) for value in values if value.field.name == "note"), "")
+
+
+def _name_actions(found: TeachingDialogue) -> None:
+    """Give plays their names by the newest list; a save adds to its end."""
+    known: list[str] = []
+    for one in found.exchanges:
+        if isinstance(one.said, m.SaveAction):
+            one.action = one.said.name
+            if one.accepted:
+                found.saved.append(one.action)
+                known.append(one.action)
+        elif isinstance(one.answer, m.ActionList):
+            known = [entry.name for entry in one.answer.actions]
+            found.listed += known
+        elif isinstance(one.said, m.PlayAction) and 0 < one.said.action <= len(known):
+            one.action = known[one.said.action - 1]
+            if one.accepted:
+                found.played.append(one.action)
+    for names in (found.saved, found.listed, found.played):
+        names[:] = dict.fromkeys(map(harmless, names))
+
+
+def _asked(one: Exchange) -> str:
+    """Say a request in words."""
+    if one.said is None:
+        return f"command 0x{one.command:02x} with a payload that cannot be read"
+    message = _WORDS.get(type(one.said))
+    if message is None:
+        return type(one.said).__name__
+    told = message if isinstance(message, str) else message(one.said)
+    return f"{told}, {one.action!r}" if isinstance(one.said, m.PlayAction) and one.action else told
+
+
+def _saving(said: m.SaveAction) -> str:
+    frames = f", {said.frames} frame{'s' * (said.frames != 1)}" if said.frames else ""
+    return f"save {said.name!r}, {said.duration_ms / 1000:g} s{frames}"
+
+
+_WORDS: dict[type, str | Callable[[Any], str]] = {
+    m.TakeControl: "take control",
+    m.ReleaseControl: "release control",
+    m.ChangeMode: lambda said: f"change the mode to {said.mode}",
+    m.SyncParameters: "sync parameters",
+    m.MoveByHand: lambda said: f"move by hand: {said.script}, {said.duration_ms / 1000:g} s",
+    m.BeginStream: "begin a stream of poses",
+    m.Subscribe: lambda said: f"subscribe to {'all' if said.all_joints else 'the first 12'} joints",
+    m.SignalReady: "ready",
+    m.EnterTeaching: "enter teaching",
+    m.KeepTeaching: "keep teaching",
+    m.ExitTeaching: "exit teaching",
+    m.Record: lambda said: f"record {'start' if said.on else 'stop'}",
+    m.ListActions: "list actions",
+    m.SaveAction: _saving,
+    m.PlayAction: lambda said: f"play {said.action}",
+    m.StopMotion: "stop",
+}

@@ -1,0 +1,251 @@
+"""rote frame: one teaching frame explained, or made field by field.
+
+The commands of `rote frame make` are made from the tables of fields.
+"""
+
+import sys
+from collections.abc import Callable
+from inspect import Parameter as Argument
+from inspect import Signature
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from rote.cli.hexadecimal import hex_bytes
+from rote.cli.options import Json, print_json
+from rote.errors import BadRequestError, DecodeError
+
+if TYPE_CHECKING:
+    from rote.wire.teaching_fields import FrameField, FrameLayout
+
+app = typer.Typer(
+    name="frame",
+    help="Explain and make the documented teaching frames, byte by byte.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+make = typer.Typer(
+    name="make",
+    help="Make one frame; each field is an option. Nothing is sent.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+_NEGATIVE = {"ignore_unknown_options": True}
+"""So that -1 is a number and no option."""
+_DTLS = b"\x17\xfe\xfd"
+_BY_ID = {
+    "0x09": "control-mode",
+    "0x0a": "parameter-sync",
+    "0x0b": "subscribe",
+    "0x0c": "ready",
+    "0x0d": "enter-teaching",
+    "0x0e": "exit-teaching",
+    "0x0f": "record",
+    "0x1a": "list",
+    "0x2b": "save",
+    "0x41": "play",
+}
+"""Commands by the number that the documents call them."""
+
+
+@app.callback()
+def _frame() -> None:
+    """Explain and make the documented teaching frames, byte by byte."""
+
+
+@app.command("decode")
+def decode(
+    hexadecimal: Annotated[
+        list[str], typer.Argument(metavar="HEX", help="A frame in hexadecimal, or - to read it.")
+    ],
+    reply: Annotated[
+        bool | None,
+        typer.Option("--reply/--request", help="Who sent it, where the frame does not tell."),
+    ] = None,
+    why: Annotated[bool, typer.Option("--why", help="Also the reason of each grade.")] = False,
+    as_json: Json = False,
+) -> int:
+    """Tell what a teaching frame says: command, direction, every field with its evidence grade."""
+    from rote.capture.report.packet_list import frame_lines
+    from rote.wire.teaching_explain import explain
+
+    datagram = hex_bytes(sys.stdin.read() if hexadecimal == ["-"] else "".join(hexadecimal))
+    try:
+        frame = explain(datagram, reply=reply)
+    except DecodeError as error:
+        raise BadRequestError(f"this is no teaching frame: {error}", _remedy(datagram)) from None
+    if as_json:
+        print_json(frame.document())
+    else:
+        print("\n".join(line[2:] for line in frame_lines(frame, why=why)))
+    return 0
+
+
+def _remedy(datagram: bytes) -> str:
+    if datagram.startswith(_DTLS) and len(datagram) >= 13:
+        number, length = int.from_bytes(datagram[5:11]), int.from_bytes(datagram[11:13])
+        if len(datagram) == 13 + length:
+            return (
+                f"As a DTLS record it is complete: number {number}, {length} encrypted bytes. "
+                "See docs/protocol/evidence.md."
+            )
+    return "Give a whole UDP payload: 15 bytes of header, the payload, 4 bytes of CRC."
+
+
+# ---- make ----------------------------------------------------------------------------------------
+
+
+def _number(text: str) -> int:
+    try:
+        return int(text, 0)
+    except ValueError:
+        raise typer.BadParameter(f"{text!r} is no whole number") from None
+
+
+def _floats(text: str) -> list[float]:
+    try:
+        return [float(part) for part in text.split(",")]
+    except ValueError:
+        raise typer.BadParameter(f"{text!r} is no list of numbers with commas") from None
+
+
+def _row(one: "FrameField", text: str) -> dict[str, Any]:
+    """Return a row of a group: its parts, with colons between them."""
+    from rote.wire.teaching_fields import FieldType
+
+    pieces = text.rsplit(":", len(one.parts) - 1)
+    if len(pieces) != len(one.parts):
+        form = ":".join(part.name.upper() for part in one.parts)
+        raise typer.BadParameter(f"{text!r} is not {form}")
+    read: dict[FieldType, Callable[[str], Any]] = {FieldType.NAME: str, FieldType.F32: _one_float}
+    return {
+        part.name: read.get(part.type, _number)(piece)
+        for part, piece in zip(one.parts, pieces, strict=True)
+    }
+
+
+def _one_float(text: str) -> float:
+    return _floats(text)[0]
+
+
+def _asked(layout: "FrameLayout") -> list["FrameField"]:
+    """Return the fields that are options: all but zeros, marks and counts."""
+    from rote.wire.teaching_fields import FieldType
+
+    counted = {one.count for one in layout.fields}
+    return [
+        one
+        for one in layout.fields
+        if one.type is not FieldType.ZERO
+        and one.name not in counted
+        and one.name not in ("tag", "zero")
+    ]
+
+
+def _option(one: "FrameField") -> tuple[Any, Any]:
+    """Return the type of a field's option, and its default."""
+    from rote.wire.teaching_explain import plainly
+    from rote.wire.teaching_fields import FieldType
+
+    flag = f"--{one.name.replace('_', '-')}"
+    unit = f", {one.unit}" if one.unit else ""
+    told = f"{plainly(one.meaning)}{unit} ({one.grade.value})"
+    if one.type is FieldType.GROUP:
+        form = ":".join(part.name.upper() for part in one.parts)
+        kind: Any = list[str]
+        option = typer.Option(flag.removesuffix("s"), metavar=form, help=f"{told}; may be repeated")
+        return Annotated[kind, option], ()
+    if one.type in (FieldType.NAME, FieldType.TEXT):
+        return Annotated[str, typer.Option(flag, help=told)], one.default
+    if one.type is FieldType.BYTES:
+        return Annotated[str, typer.Option(flag, metavar="HEX", help=told)], one.default.hex()
+    several = one.count != 1
+    form = "N,N,..." if several else "N"
+    return Annotated[str, typer.Option(flag, metavar=form, help=told)], str(one.default)
+
+
+def _given(one: "FrameField", text: Any) -> Any:
+    from rote.wire.teaching_fields import FieldType
+
+    if one.type is FieldType.GROUP:
+        return [_row(one, row) for row in text]
+    if one.type in (FieldType.NAME, FieldType.TEXT):
+        return text
+    if one.type is FieldType.BYTES:
+        return hex_bytes(text) if text else b""
+    if one.type is FieldType.F32:
+        return _floats(text) if one.count != 1 else _one_float(text)
+    return [_number(part) for part in text.split(",")] if one.count != 1 else _number(text)
+
+
+def _maker(layout: "FrameLayout") -> Callable[..., int]:
+    """Return the command that makes frames of one kind."""
+    fields = _asked(layout)
+
+    def run(**asked: Any) -> int:
+        _print(layout, {one.name: _given(one, asked[one.name]) for one in fields}, asked)
+        return 0
+
+    options: dict[str, tuple[Any, Any]] = {one.name: _option(one) for one in fields}
+    if layout.key == "status":
+        told = "The command it answers, such as 0x0d."
+        options["answers"] = Annotated[str, typer.Option("--command", help=told)], "0x0d"
+    told = "Sequence number; a reply has that of its request."
+    options["sequence"] = Annotated[str, typer.Option("--sequence", help=told)], "0"
+    options["as_json"] = Json, False
+    run.__name__ = layout.key.replace("-", "_")
+    run.__doc__ = layout.summary
+    run.__annotations__ = {name: kind for name, (kind, _) in options.items()} | {"return": int}
+    vars(run)["__signature__"] = Signature(
+        [
+            Argument(name, Argument.KEYWORD_ONLY, annotation=kind, default=default)
+            for name, (kind, default) in options.items()
+        ]
+    )
+    return run
+
+
+def _print(layout: "FrameLayout", given: dict[str, Any], asked: dict[str, Any]) -> None:
+    import struct
+
+    from rote.wire import teaching
+    from rote.wire.teaching_explain import explain
+    from rote.wire.teaching_fields import FrameDirection, write
+
+    for one in layout.fields:  # a list tells its own length
+        counted = next((each for each in layout.fields if each.count == one.name), None)
+        if counted is not None:
+            given[one.name] = len(given[counted.name])
+    command = _number(asked["answers"]) if "answers" in asked else layout.command
+    try:
+        payload = write(layout, given)
+        frame = teaching.Frame(command, _number(asked["sequence"]), payload, layout.type)
+        datagram = teaching.encode(frame)
+    except (struct.error, ValueError, OverflowError) as error:
+        raise BadRequestError(
+            f"this frame cannot be written: {error}", f"See: rote frame make {layout.key} --help"
+        ) from None
+    made = explain(datagram, reply=layout.direction is FrameDirection.REPLY)
+    if made.problem:
+        print(f"Note: rote would not accept this frame: {made.problem}.", file=sys.stderr)
+    if asked["as_json"]:
+        print_json({"hex": datagram.hex(), **made.document()})
+        return
+    for at in range(0, len(datagram), 16):
+        print(datagram[at : at + 16].hex(" "))
+
+
+def add_makers(group: typer.Typer) -> None:
+    """Add a command for each kind of frame, and hidden ones by the number of its command."""
+    from rote.wire.teaching_fields import BY_KEY, LAYOUTS
+
+    for layout in LAYOUTS:
+        group.command(layout.key, help=layout.summary, context_settings=_NEGATIVE)(_maker(layout))
+    for number, key in _BY_ID.items():
+        layout = BY_KEY[key]
+        hidden = group.command(number, help=layout.summary, hidden=True, context_settings=_NEGATIVE)
+        hidden(_maker(layout))
+
+
+add_makers(make)
+app.add_typer(make)
