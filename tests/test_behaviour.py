@@ -834,7 +834,7 @@ def test_damp_interrupts_everything(wire: str) -> None:
         one.fill(1)
         async with one.connect() as robot:
             playing = await robot.start("stored 0", loop="tempo" in robot.abilities)
-            assert (await robot.damp()).id == Mode.DAMP
+            assert (await robot.damp(yes=True)).id == Mode.DAMP
             await playing
             assert not (await robot.mode()).balanced
 

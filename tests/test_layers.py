@@ -32,6 +32,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     | {"motion", "robot", "sim", "session", "carrier", "client", "connection", "__init__"},
     "connection": BASE | {"robot", "session", "sim", "carrier", "client"},
     "sync": BASE | {"client", "connection", "robot", "host"},
+    "teaching_controller": BASE | {"client", "robot", "sync", "wire"},
     "cli": BASE
     | {
         "motion",

@@ -1,7 +1,7 @@
 /** What the server answers and is asked, made of /openapi.json by scripts/page_types.py. */
 
 /** Something a person can do next. Each edge says how. */
-export type Act = "stop" | "list" | "delete" | "takes" | "pipe-capture" | "stand" | "get-up" | "lie-down" | "status" | "discover" | "doctor" | "simulate" | "simulate-webrtc" | "simulate-dds" | "simulate-a1" | "other-store" | "play-track" | "force" | "map-joints" | "name-build" | "from-degrees" | "to-build" | "trim" | "speed" | "retime" | "check" | "show" | "plot";
+export type Act = "stop" | "list" | "delete" | "takes" | "pipe-capture" | "stand" | "sink" | "get-up" | "lie-down" | "status" | "discover" | "doctor" | "simulate" | "simulate-webrtc" | "simulate-dds" | "simulate-a1" | "other-store" | "play-track" | "force" | "map-joints" | "name-build" | "from-degrees" | "to-build" | "trim" | "speed" | "retime" | "check" | "show" | "plot";
 
 /** What the robot can play. */
 export interface ActionsNow {
@@ -314,6 +314,7 @@ export interface ModeNow {
 /** Which mode. */
 export interface ModeTo {
   target: "stand" | "damp" | "lie";
+  yes?: boolean;
 }
 
 /** Where a link sits on another, in metres and rad. */

@@ -74,7 +74,9 @@ export const api = {
     tell<Status>("connect", { url, ...(key ? { key } : {}), ...(wanted ? { wanted } : {}) }),
   disconnect: () => tell("disconnect"),
   discover: () => ask<{ robots: Found[] }>("discover?seconds=2"),
-  mode: (target: "stand" | "damp" | "lie") => tell("mode", { target }),
+  mode: (target: "stand" | "lie") => tell("mode", { target }),
+  /** All joints give way, and a robot that stands sinks: only once a person has said yes. */
+  damp: () => tell("mode", { target: "damp", yes: true }),
   actions: () => ask<Actions>("actions"),
   teachStart: (name: string, overwrite: boolean) => tell("teach/start", overwrite ? { name, overwrite } : { name }),
   teachFinish: (save: boolean, name: string) => tell<Taught>("teach/finish", save ? { save, name } : { save }),

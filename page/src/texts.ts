@@ -95,7 +95,8 @@ export const TEXTS = {
     lie: "Lie down",
     damp: "Damp",
     dampQuestion: "Enter damping mode?",
-    dampWords: "The joints give way and the robot sinks. Hold it, or hang it up, before you go on.",
+    dampWords:
+      "All joints give way, legs and arms: a robot that stands sinks and may fall. Hold it, or hang it up, before you go on. For soft arms alone, teach.",
   },
   preflight: {
     title: "Before it moves",
@@ -359,6 +360,7 @@ export const TEXTS = {
     takes: "look in the Library",
     "pipe-capture": "pipe a capture in at a terminal",
     stand: "press Stand on the Robot screen",
+    sink: "press Damp on the Robot screen",
     "get-up": "press Stand on the Robot screen",
     "lie-down": "press Lie down on the Robot screen",
     status: "look at the Robot screen",

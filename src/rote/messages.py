@@ -12,8 +12,9 @@ from rote.model.family import MAX_MOTION_S
 from rote.text import Act, Text
 
 __all__ = [
-    "MAX_ACTIONS", "MAX_NAME_BYTES", "MAX_DURATION_MS", "MAX_KEYFRAMES", "HandScript",
-    "HAND_SCRIPTS", "JOINT_COUNT", "Phase", "Interpolation", "Code", "Keyframe",
+    "MAX_ACTIONS", "MAX_NAME_BYTES", "MAX_DURATION_MS", "MAX_KEYFRAMES", "MAX_NOTE_BYTES",
+    "HandScript", "HAND_SCRIPTS", "JOINT_COUNT", "COMPENSATIONS", "Phase", "Interpolation",
+    "Code", "Keyframe",
     "TakeControl", "ReleaseControl", "ChangeMode", "SyncParameters", "MoveByHand", "Subscribe",
     "SignalReady", "EnterTeaching", "KeepTeaching", "ExitTeaching", "Record", "PauseRecording",
     "DiscardRecording", "RenameAction", "DeleteAction", "PlayPreset", "ReadController",
@@ -29,10 +30,14 @@ MAX_NAME_BYTES = 31
 MAX_DURATION_MS = round(MAX_MOTION_S * 1000)
 """The longest recording and the longest playback."""
 MAX_KEYFRAMES = 20
+MAX_NOTE_BYTES = 39
+"""UTF-8 bytes of the note in a status; the frames' field has 40 with the closing zero."""
 HandScript = Literal["wave", "bow", "clap", "drum"]
 HAND_SCRIPTS: tuple[HandScript, ...] = get_args(HandScript)
 """What the scripted hand of a simulated robot can show."""
 JOINT_COUNT = 29
+COMPENSATIONS = 11
+"""Compensation values in a keep-alive of the frames; nobody knows what they mean."""
 RELEASE_PRESET = 99
 """The factory action that lets go of a held pose."""
 
@@ -210,13 +215,15 @@ class EnterTeaching:
     state: "RobotState | None" = None
     name: str = ""
     """What the recording will be called, for wires that want to know at the start."""
+    compensation: tuple[float, ...] = ()
+    """What the keep-alives of this teaching are to say, for wires that have it; zeros if empty."""
 
 
 @dataclass(frozen=True, slots=True)
 class KeepTeaching:
     """Say that somebody is still teaching; without it the arms hold again by themselves."""
 
-    compensation: tuple[float, ...] = (0.0,) * 11
+    compensation: tuple[float, ...] = (0.0,) * COMPENSATIONS
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,7 +293,11 @@ class ListActions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SaveAction:
-    """Store the recording, or `keyframes` where given, under `name`."""
+    """Store the recording, or `keyframes` where given, under `name`.
+
+    A recording is stored whole and at its own length. `duration_ms` and `frames` are then only what
+    the sender says of it, and kept as that.
+    """
 
     name: str
     created_s: int
@@ -381,6 +392,8 @@ class Status:
     """Done, or why not."""
 
     code: int = Code.OK
+    note: str = ""
+    """What the robot adds in its own words, such as who is teaching; mostly nothing."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,6 +35,7 @@ class Act(StrEnum):
     TAKES = "takes"
     PIPE_CAPTURE = "pipe-capture"
     STAND = "stand"
+    SINK = "sink"
     GET_UP = "get-up"
     LIE_DOWN = "lie-down"
     STATUS = "status"
@@ -66,6 +67,7 @@ IN_PYTHON: Mapping[Act, str] = {
     Act.TAKES: "rote.motion.files.library",
     Act.PIPE_CAPTURE: "a pcap file on standard input",
     Act.STAND: "robot.stand()",
+    Act.SINK: "robot.damp(yes=True)",
     Act.GET_UP: "robot.get_up()",
     Act.LIE_DOWN: "robot.lie_down()",
     Act.STATUS: "robot.describe()",

@@ -17,8 +17,8 @@ from rote.cli import main
 from rote.model import registry
 
 COMMANDS = (
-    "demo", "sim", "discover", "doctor", "status", "list", "teach", "play", "stop", "rename",
-    "delete", "modes", "preview", "web", "applog", "motion", "takes", "a1", "capture",
+    "demo", "sim", "discover", "doctor", "status", "list", "teach", "play", "stop", "send",
+    "rename", "delete", "modes", "preview", "web", "applog", "motion", "takes", "a1", "capture",
     "frame",
 )  # fmt: skip
 
@@ -188,7 +188,7 @@ def test_modes_are_shown_and_changed(capsys: pytest.CaptureFixture[str]) -> None
     code, out, _ = ask(capsys, "modes")
     assert code == 0
     assert re.search(r"^>\s+500\s+walk\s", out, re.MULTILINE)
-    code, out, _ = ask(capsys, "modes", "damp", "--json")
+    code, out, _ = ask(capsys, "modes", "damp", "--yes", "--json")
     assert json.loads(out) == {"id": 1, "name": "damp", "balanced": False}
     assert ask(capsys, "modes", "fly")[0] == 2
 
@@ -328,7 +328,9 @@ def test_a_signal_stops_a_playback_softly(sim: Sim, number: int) -> None:
         player.send_signal(number)
         out, err = player.communicate(timeout=10)
         assert player.returncode == 128 + number
-        assert err == "Stopped softly: the arms return to rest.\n"
+        tip, *after = err.splitlines(keepends=True)
+        assert tip.startswith("Before it moves: the robot stands under control")
+        assert after == ["Stopped softly: the arms return to rest.\n"]
         assert "Played" not in out
         for line in sim.process.stdout:
             if json.loads(line)["message"].startswith("stopped"):

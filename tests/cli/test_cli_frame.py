@@ -118,7 +118,7 @@ def test_a_record_of_dtls_is_refused_with_what_it_is(capsys: pytest.CaptureFixtu
         ("make", "record", "--on", "yes"),
         ("make", "record", "--on", "4294967296"),
         ("make", "save", "--keyframe", "1:2"),
-        ("make", "enter-teaching", "--positions-rad", ",".join(["0"] * 13)),
+        ("make", "enter-teaching", "--joints-rad", ",".join(["0"] * 13)),
         ("make", "record", "--sequence", "65536"),
         ("make", "parameter-sync", "--parameters", "xyz"),
         ("make", "wave"),

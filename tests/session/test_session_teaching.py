@@ -1167,6 +1167,36 @@ def test_a_late_duplicate_of_the_opening_does_not_reset_the_session(requests: in
     assert robot.events() == [Requested(4 + requests, m.ListActions(7))]
 
 
+def test_zeros_in_0x09_take_control_and_do_not_end_the_conversation() -> None:
+    """What the documents' own controller sends to begin with."""
+    robot = TeachingSession(Role.ROBOT)
+    for sequence, command in enumerate([0x09, 0x0A, 0x0B, 0x0C]):
+        robot.receive(wire.encode(Frame(command, sequence, bytes(44))), START)
+        assert only_reply(robot) == (sequence, OK)
+    assert robot.state is TeachingSessionState.READY
+    assert robot.events() == [Opened()]
+
+
+def test_a_client_of_zeros_may_begin_anew_with_number_0() -> None:
+    robot = ready_robot()
+    flooded(robot, 4, REMEMBERED + 200)
+    robot.receive(wire.encode(Frame(0x09, 0, bytes(44))), START + 11.0)
+    assert robot.state is TeachingSessionState.CONTROLLED
+
+
+@pytest.mark.parametrize(
+    ("reply", "keeps"), [(OK, False), (m.Status(m.Code.NO_SUCH_ACTION), True)], ids=str
+)
+def test_a_play_that_is_accepted_ends_the_keep_alives(reply: m.Status, keeps: bool) -> None:
+    ends = connected()
+    ends.ask(m.EnterTeaching(wire_state()))
+    ends.ask(m.PlayAction(action=1), reply)
+    ends.client.receive(state_datagram(1), START + 2.4)
+    ends.client.tick(START + 4.6)
+    sent = [wire.decode(datagram).command for datagram in ends.client.outgoing()]
+    assert (0x0D in sent) is keeps
+
+
 def test_a_release_ends_the_conversation_and_is_answered() -> None:
     robot = ready_robot()
     robot.receive(asking(m.ReleaseControl(), 4), START)

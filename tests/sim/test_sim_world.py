@@ -199,23 +199,32 @@ def test_nothing_in_the_cycle_makes_the_body_jump(world: World) -> None:
     np.testing.assert_allclose(world.body.joints_rad, REST_RAD, atol=0.02)
 
 
-def test_a_save_keeps_only_the_frames_asked_for(world: World) -> None:
-    record(world, seconds=1.0)
-    tell(world, saving(duration_ms=490, frames=50))
-    action = world.store.load(1)
-    assert action is not None
-    assert (action.frames, action.duration_ms) == (50, 490)
-
-
 @pytest.mark.parametrize(
-    ("asked_ms", "stored_ms"), [(745, 990), (1235, 990), (700, 700), (3000, 3000)]
+    ("stated_ms", "frames"), [(3000, 50), (490, 50), (700, 0), (1000, 102), (1000, 2**32 - 1)]
 )
-def test_a_duration_near_the_recordings_own_means_its_own(
-    world: World, asked_ms: int, stored_ms: int
+def test_a_save_that_describes_the_recording_wrongly_keeps_all_of_it_and_says_so(
+    world: World, stated_ms: int, frames: int
 ) -> None:
     record(world, seconds=1.0)
-    tell(world, saving(duration_ms=asked_ms))
-    assert listed(world) == [("wave", stored_ms)]
+    reply = world.obey(ANN, saving(duration_ms=stated_ms, frames=frames))
+    assert reply == m.Status(Code.OK, "kept all 100 frames, 0.99 s")
+    said = f"the client said {frames} frames, {stated_ms / 1000:.2f} s"
+    assert world.notices[-1].message == f"saved 'wave': kept all 100 frames, 0.99 s; {said}"
+    action = world.store.load(1)
+    assert action is not None
+    assert (action.frames, action.duration_ms) == (100, 990)
+    assert (action.stated_frames, action.stated_ms) == (frames, stated_ms)
+    assert listed(world) == [("wave", 990)]
+
+
+@pytest.mark.parametrize(("stated_ms", "frames"), [(745, 0), (1235, 100), (990, 100)])
+def test_a_save_that_describes_the_recording_nearly_rightly_needs_no_words(
+    world: World, stated_ms: int, frames: int
+) -> None:
+    record(world, seconds=1.0)
+    assert world.obey(ANN, saving(duration_ms=stated_ms, frames=frames)) == m.Status(Code.OK)
+    assert listed(world) == [("wave", 990)]
+    assert world.notices[-1].message == "saved 'wave'"
 
 
 def test_an_action_can_be_stored_to_loop(world: World) -> None:
@@ -308,12 +317,103 @@ def test_a_teacher_may_enter_again(world: World) -> None:
 
 def test_only_one_motion_at_a_time(world: World) -> None:
     tell(world, saving(duration_ms=3000, keyframes=KEYS), m.EnterTeaching())
-    assert ask(world, m.PlayAction(action=1)) == Code.BUSY
+    assert ask(world, m.PlayAction(action=1), BOB) == Code.BUSY
     tell(world, m.ExitTeaching(), m.PlayAction(action=1))
     assert ask(world, m.PlayAction(action=1), BOB) == Code.BUSY
     assert ask(world, m.EnterTeaching()) == Code.BUSY
     assert ask(world, m.ExitTeaching()) == Code.OK, "leaving what one is not in does no harm"
     assert world.state().phase is Phase.APPROACH
+
+
+def test_the_teacher_may_play_before_leaving_and_the_arms_hold_first(world: World) -> None:
+    """The order of the documents: record off, save, play, and only then leave."""
+    tell(world, m.EnterTeaching(), m.Record(on=True), m.MoveByHand("wave", 1000))
+    world.advance(0.6)  # the hand has led the arm far away from rest
+    tell(world, m.Record(on=False), saving())
+    assert world.state().arms_soft
+    far = np.abs(world.body.joints_rad - REST_RAD).max()
+    before = world.body.joints_rad.copy()
+    tell(world, m.PlayAction(action=1))
+    assert not world.state().arms_soft
+    assert world.state().phase is Phase.APPROACH
+    steps = [before]
+    for _ in range(round(4.0 / STEP_S)):
+        world.advance(STEP_S)
+        steps.append(world.body.joints_rad.copy())
+    speeds = np.abs(np.diff(steps, axis=0)) / STEP_S
+    assert far > 0.3
+    assert speeds[: round(0.05 / STEP_S)].max() < 1.5, "it begins where the hand has left the arms"
+    assert speeds.max() < 8.0
+    tell(world, m.ExitTeaching())
+    settle(world)
+    assert not world.stopped_early
+
+
+def test_leaving_during_the_playback_that_ended_the_teaching_does_not_stop_it(
+    world: World,
+) -> None:
+    record(world)
+    tell(world, saving())
+    settle(world)
+    tell(world, m.EnterTeaching(), m.PlayAction(action=1), m.ExitTeaching())
+    assert world.state().phase is Phase.APPROACH
+
+
+@pytest.mark.parametrize("paused", [False, True])
+def test_a_teacher_that_still_records_cannot_play(world: World, paused: bool) -> None:
+    tell(world, saving("keys", keyframes=KEYS), m.EnterTeaching(), m.Record(on=True))
+    tell(world, m.PauseRecording(paused))
+    refused = m.Status(Code.BUSY, "the recording still runs: stop it")
+    assert world.obey(ANN, m.PlayAction(action=1)) == refused
+    assert world.state().arms_soft
+
+
+@pytest.mark.parametrize(
+    ("play", "code"),
+    [
+        (m.PlayAction(action=2), Code.NO_SUCH_ACTION),
+        (m.PlayAction(action=1, frames=99), Code.BAD_PAYLOAD),
+        (m.PlayAction(action=1, duration_ms=20), Code.UNSAFE),
+    ],
+    ids=str,
+)
+def test_a_teachers_play_that_is_refused_leaves_the_teaching_as_it_was(
+    world: World, play: m.PlayAction, code: Code
+) -> None:
+    tell(world, saving("keys", keyframes=KEYS), m.EnterTeaching())
+    assert ask(world, play) == code
+    assert world.state().arms_soft
+    tell(world, m.KeepTeaching(), m.Record(on=True))
+
+
+@pytest.mark.parametrize(
+    ("teacher", "note"),
+    [
+        (ANN, "ann is teaching"),
+        (("192.168.1.20", 51234), "192.168.1.20:51234 is teaching"),
+        (("fe80::1", 51234, 0, 2), "[fe80::1]:51234 is teaching"),
+        (("2001:db8:1111:2222:3333:4444:5555", 5), "[2001:db8:1111:2222:3333:4444:5555]:5"),
+        (("2001:db8:1111:2222:3333:4444:5555:6666", 51234), "another client is teaching"),
+        (object(), "a client of its services is teaching"),
+    ],
+)
+@pytest.mark.parametrize("command", [m.PlayAction(action=1), m.EnterTeaching(), m.ExitTeaching()])
+def test_a_refusal_names_who_is_teaching(
+    world: World, teacher: object, note: str, command: m.Command
+) -> None:
+    tell(world, saving("keys", keyframes=KEYS))
+    assert world.obey(teacher, m.EnterTeaching()) == m.Status(Code.OK)
+    assert world.obey(BOB, command) == m.Status(Code.BUSY, note)
+    assert world.notices[-1].message == f"refused: {note}"
+    assert world.state().arms_soft
+
+
+def test_the_teacher_itself_is_not_taken_for_another_client(world: World) -> None:
+    tell(world, m.EnterTeaching())
+    own = m.Status(Code.BUSY, "you are teaching: leave it first")
+    assert world.obey(ANN, m.BeginStream()) == own
+    assert world.obey(ANN, m.EnterTeaching(name="named")) == own
+    assert world.obey(BOB, m.BeginStream()) == m.Status(Code.BUSY, "ann is teaching")
 
 
 def test_a_recording_cannot_be_started_twice_or_saved_before_its_end(world: World) -> None:
@@ -366,8 +466,6 @@ def test_without_teaching_there_is_nothing_to_save(world: World) -> None:
         saving(duration_ms=0),
         saving(duration_ms=180_001),
         saving(duration_ms=2**32 - 1),
-        saving(frames=102),
-        saving(frames=2**32 - 1),
         saving(save=False),
         saving(duration_ms=399, keyframes=KEYS),
         saving(duration_ms=0, keyframes=KEYS),

@@ -165,7 +165,9 @@ def test_the_robot_stands_damps_and_says_what_is_wrong(tmp_path: Path) -> None:
             assert status["battery_percent"] > 50
             assert len(status["temperatures_c"]) == 29
             assert (await page.get("/preflight"))["findings"] == []
-            await page.post("/mode", target="damp")
+            unasked = await page.refused("/mode", 409, target="damp")
+            assert "sinks to the floor" in unasked["message"]
+            await page.post("/mode", target="damp", yes=True)
             damped = await page.status(lambda s: s["mode"] and s["mode"]["id"] == Mode.DAMP)
             assert not damped["mode"]["balanced"]
             (finding, *_) = (await page.get("/preflight"))["findings"]

@@ -97,7 +97,7 @@ POSE_RAD = tuple(units / 10_000 for units in POSE_UNITS)
 
 GOLDEN: dict[str, tuple[m.Command, int, bytes]] = {
     "take control": (m.TakeControl(), 0x09, word(1)),
-    "release control": (m.ReleaseControl(), 0x09, bytes(44)),
+    "release control": (m.ReleaseControl(), 0x09, word(3)),
     "change mode": (m.ChangeMode(500), 0x09, word(2, 500)),
     "sync": (m.SyncParameters(), 0x0A, bytes(44)),
     "sync with data": (m.SyncParameters(b"\x01\x02"), 0x0A, b"\x01\x02" + bytes(42)),
@@ -946,10 +946,9 @@ NAN = struct.pack(">f", math.nan)
 INFINITY = struct.pack(">f", math.inf)
 USED = slots((1, 1, 1.0))
 REFUSED: dict[str, tuple[int, bytes, str]] = {
-    "control mode 3": (0x09, word(3), "no control mode 3"),
+    "control mode 4": (0x09, word(4), "no control mode 4"),
     "hand without a name": (0x0A, b"HAND" + bytes(40), "cannot be used"),
     "hand without a closing zero": (0x0A, b"HAND" + b"a" * 40, "closing zero"),
-    "ready that says 0": (0x0C, word(0), "does not say ready"),
     "ready that says 2": (0x0C, word(2), "does not say ready"),
     "teaching without damping": (0x0D, bytes(148), "damping"),
     "NaN in the teaching state": (0x0D, b"\0\0\0\1" + NAN + bytes(140), "not a number"),
@@ -1007,6 +1006,37 @@ def test_a_payload_that_holds_what_it_may_not_is_refused(
 ) -> None:
     with pytest.raises(PayloadError, match=words):
         wire.decode_command(command, payload)
+
+
+@pytest.mark.parametrize(
+    ("command", "message"), [(0x09, m.TakeControl()), (0x0C, m.SignalReady())], ids=str
+)
+def test_zeros_mean_what_the_documents_own_controller_means(
+    command: int, message: m.Command
+) -> None:
+    assert wire.decode_command(command, bytes(44)) == message
+
+
+# ---- notes in a status --------------------------------------------------------------------------
+
+
+def test_a_status_says_more_in_the_bytes_behind_its_code() -> None:
+    status = m.Status(m.Code.BUSY, "[2001:db8::7]:49504 is teaching")
+    payload = wire.encode_reply(status)
+    assert payload == word(7400)[:4] + b"[2001:db8::7]:49504 is teaching".ljust(40, b"\0")
+    assert wire.decode_reply(0x41, payload) == status
+
+
+def test_a_note_that_does_not_fit_is_not_cut() -> None:
+    assert len(wire.encode_reply(m.Status(0, "é" * 19))) == 44
+    with pytest.raises(BadRequestError, match="40 bytes; at most 39"):
+        wire.encode_reply(m.Status(0, "é" * 20))
+
+
+@pytest.mark.parametrize("rest", [b"\xff\xfe", b"two\nlines", b"\x1b[31m", b"\0behind the end"])
+def test_bytes_that_are_no_note_leave_the_status_as_it_is(rest: bytes) -> None:
+    payload = struct.pack(">I", 7400) + rest.ljust(40, b"\0")
+    assert wire.decode_reply(0x41, payload) == m.Status(7400)
 
 
 @pytest.mark.parametrize("change", [-44, -1, 1, 200])

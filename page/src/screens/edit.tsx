@@ -4,6 +4,7 @@ import { useEffect, useMemo } from "preact/hooks";
 import { freeName, joint as jointName, partly, picture, seconds, sentence } from "../format";
 import { Chart } from "../parts/chart";
 import { Icon } from "../parts/icons";
+import { PlayTip } from "../parts/play-tip";
 import { Tools } from "../parts/tools";
 import { attempt, can, go, limbs, loadTakes, pointed, question, ready, stranger, takes } from "../store";
 import { TEXTS } from "../texts";
@@ -162,6 +163,7 @@ export function EditScreen() {
   }
   return (
     <>
+      {can("stream") && <PlayTip />}
       <Tools />
       <Checks />
       <Steps />

@@ -4,6 +4,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { api } from "../api";
 import { motion, picture, seconds, sentence } from "../format";
 import { Icon } from "../parts/icons";
+import { PlayTip } from "../parts/play-tip";
 import {
   actions,
   attempt,
@@ -402,6 +403,7 @@ export function LibraryScreen() {
           onInput={(event) => setSearch(event.currentTarget.value)}
         />
       </label>
+      <PlayTip />
       <Taught wanted={wanted} />
       <Takes wanted={wanted} />
       <Presets wanted={wanted} />

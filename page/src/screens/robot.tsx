@@ -256,7 +256,7 @@ function Health() {
       message: words.dampWords,
       confirm: words.damp,
       danger: true,
-      then: () => attempt(() => api.mode("damp")),
+      then: () => attempt(() => api.damp()),
     };
   };
   return (

@@ -8,6 +8,7 @@ import { stopping } from "../live";
 import { Chart } from "../parts/chart";
 import { Findings } from "../parts/findings";
 import { Icon } from "../parts/icons";
+import { PlayTip } from "../parts/play-tip";
 import {
   actions,
   activity,
@@ -547,6 +548,7 @@ function Result({ taught, saved }: { taught: Taught; saved: string }) {
       <p class="big">{T.saved(saved, seconds(taught.duration_s))}</p>
       <p class="muted">{T.rate(taught.rate_hz.toFixed(0), taught.samples)}</p>
       <Checked />
+      <PlayTip />
       <div class="row fill">
         <button class="button primary big-button" disabled={!ready.value} onClick={play} data-testid="result-play">
           <Icon name="play" />

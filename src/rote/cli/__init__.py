@@ -25,6 +25,7 @@ from rote.cli import (
     play,
     robot,
     robots,
+    send,
     simulate,
     store,
     takes,
@@ -59,6 +60,7 @@ app.command("teach")(teach.teach)
 app.command("play")(play.play)
 app.command("store")(store.store)
 app.command("stop")(robot.stop)
+app.command("send")(send.send)
 app.command("rename")(robot.rename)
 app.command("delete")(robot.delete)
 app.command("modes")(robot.modes)

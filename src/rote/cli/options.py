@@ -16,6 +16,7 @@ import typer
 from rote.client.wires import EMBEDDED
 
 if TYPE_CHECKING:
+    from rote.model.family import Build
     from rote.robot.api_values import Waiting
     from rote.robot.robot import Robot
 
@@ -174,6 +175,24 @@ async def stopping_softly(
         await asyncio.shield(robot.stop())
         tell_stopped(how_left, as_json)
         raise
+
+
+def tell_to_keep_clear(build: "Build", as_json: bool) -> None:
+    """Say before a session's first motion what a person has to see to, as the phone app does.
+
+    It goes to standard error, so that it is in the log of whoever runs this unattended.
+    """
+    from rote.cli import output
+
+    if as_json:
+        return
+    standing = "" if output.limbs(build) == "legs" else "the robot stands under control, "
+    print(
+        f"Before it moves: {standing}there is space around it, and somebody has the remote "
+        "in hand for an emergency stop. Ctrl-C stops softly.",
+        file=sys.stderr,
+        flush=True,
+    )
 
 
 def tell_stopped(how_left: str, as_json: bool, **more: object) -> None:

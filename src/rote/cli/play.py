@@ -20,6 +20,7 @@ from rote.cli.options import (
     print_json,
     run,
     stopping_softly,
+    tell_to_keep_clear,
 )
 from rote.client.wires import EMBEDDED
 from rote.errors import BadRequestError
@@ -27,7 +28,9 @@ from rote.errors import BadRequestError
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from rote.messages import Keyframe
     from rote.motion.track import Track
+    from rote.robot.api_values import TaughtAction
     from rote.robot.playing import Playing
     from rote.robot.robot import Robot
     from rote.robot.streaming import Streaming
@@ -38,7 +41,10 @@ _BRAKED = "the legs are braked"
 
 def play(
     name: Annotated[
-        str, typer.Argument(help="The action's name, or a file with a motion, like wave.mcap.")
+        str,
+        typer.Argument(
+            help="The action's name, its number in rote list, or a file like wave.mcap."
+        ),
     ],
     speed: Annotated[
         float | None, typer.Option(help="0.05 to 4; 0.5 is half as fast. Not with --duration.")
@@ -46,6 +52,22 @@ def play(
     duration: Annotated[float | None, typer.Option(help="Seconds it is to take.")] = None,
     loop: Annotated[bool, typer.Option("--loop", help="Again and again, until Ctrl-C.")] = False,
     interpolation: Annotated[str, typer.Option(help="linear, cubic or smooth.")] = "linear",
+    frames: Annotated[
+        int, typer.Option(help="Only so many frames from the start; 0 plays all.", min=0)
+    ] = 0,
+    keyframe: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="JOINT:MS:RAD",
+            help="Play this instead of what is stored, like 18:400:-0.3; up to 20 times.",
+        ),
+    ] = None,
+    is_name: Annotated[
+        bool, typer.Option("--name", help="NAME is a name, though made of digits alone.")
+    ] = False,
+    is_number: Annotated[
+        bool, typer.Option("--number", help="NAME is a number, though an action is called so.")
+    ] = False,
     preset: Annotated[
         bool, typer.Option("--preset", help="NAME is a factory action, by its name or id.")
     ] = False,
@@ -82,7 +104,7 @@ def play(
         need(target, "presets", "perform factory actions")
         return run(_perform(target, name, as_json))
     if take or _is_file(name):
-        if duration is not None or loop or interpolation != "linear":
+        if duration is not None or loop or interpolation != "linear" or frames or keyframe:
             need(target, "play", "do that with a motion")
             raise BadRequestError("a motion of this computer has --speed only")
         need(target, "stream", "stream a motion")
@@ -93,8 +115,62 @@ def play(
             f"this robot keeps no actions, so it cannot play {name!r} by name",
             f"Play a take of this computer: rote play {name} --take, or a file.",
         )
-    tempo = {"speed": speed, "duration": duration, "loop": loop, "interpolation": interpolation}
-    return run(_play(target, name, tempo, as_json))
+    if frames or keyframe:
+        need(target, "frames", "play a part of an action, or keyframes instead")
+    tempo = {
+        "speed": speed,
+        "duration": duration,
+        "loop": loop,
+        "interpolation": interpolation,
+        "frames": frames,
+        "keyframes": _keyframes(keyframe or []),
+    }
+    return run(_play(target, _Which(name, is_name, is_number), tempo, as_json))
+
+
+class _Which(NamedTuple):
+    """Which action is meant: by its name, or by its number where that is all digits."""
+
+    text: str
+    is_name: bool
+    is_number: bool
+
+    async def of(self, robot: "Robot") -> str | int:
+        """Return the name or the number; where it could be either of two actions, refuse."""
+        if self.is_name or not self.text.isdecimal():
+            if self.is_number:
+                raise BadRequestError(f"{self.text!r} is not a number", "Leave --number out.")
+            return self.text
+        number = int(self.text)
+        if self.is_number:
+            return number
+        actions = await robot.actions()
+        named, numbered = actions.find(self.text), actions.numbered(number)
+        if named is None or named == numbered:
+            return number
+        if numbered is None:
+            return self.text
+        raise BadRequestError(
+            f"{self.text} is the number of {numbered.name!r} and the name of another action",
+            f"Say which: rote play {self.text} --number, or rote play {self.text} --name.",
+        )
+
+
+def _keyframes(texts: Sequence[str]) -> "tuple[Keyframe, ...]":
+    from rote.messages import Keyframe
+
+    found = []
+    for text in texts:
+        try:
+            joint, time_ms, value_rad = text.split(":")
+            found.append(
+                Keyframe(joint=int(joint), time_ms=int(time_ms), value_rad=float(value_rad))
+            )
+        except ValueError:
+            raise BadRequestError(
+                f"{text!r} is not a keyframe", "Write JOINT:MS:RAD, like 18:400:-0.3."
+            ) from None
+    return tuple(found)
 
 
 def _is_file(name: str) -> bool:
@@ -140,6 +216,7 @@ async def _stream(target: RobotChoice, track: "Track", how: _How, as_json: bool)
     screen = output.console(quiet=as_json)
     async with connect_to(target, "stream", quiet=as_json) as robot:
         legs = output.limbs(robot.build) == "legs"
+        tell_to_keep_clear(robot.build, as_json)
         async with stopping_softly(robot, _BRAKED if legs else _AT_REST, as_json):
             playing = await _begun(robot, track, how, as_json)
             await playing.started()
@@ -188,6 +265,7 @@ async def _perform(target: RobotChoice, name: str, as_json: bool) -> None:
 
     loop = asyncio.get_running_loop()
     async with connect_to(target, quiet=as_json) as robot:
+        tell_to_keep_clear(robot.build, as_json)
         began = loop.time()
         async with stopping_softly(robot, _AT_REST, as_json):
             with output.waiting(f"performing {name}"):
@@ -199,12 +277,19 @@ async def _perform(target: RobotChoice, name: str, as_json: bool) -> None:
         print(f"Performed {name} in {seconds:.1f} s.")
 
 
-async def _play(target: RobotChoice, name: str, how: Mapping[str, object], as_json: bool) -> int:
+async def _play(
+    target: RobotChoice, which: _Which, how: Mapping[str, object], as_json: bool
+) -> int:
     from rote.cli import output
 
     screen = output.console(quiet=as_json)
     async with connect_to(target, quiet=as_json) as robot:
-        playing = robot.play(name, **how)  # type: ignore[arg-type] # checked by play itself
+        action = await which.of(robot)
+        found = await _found(action, robot)
+        name = str(action) if found is None else found.name
+        playing = robot.play(action, **how)  # type: ignore[arg-type] # checked by play itself
+        if found is not None:  # else nothing will move
+            tell_to_keep_clear(robot.build, as_json)
         async with stopping_softly(robot, _AT_REST, as_json):
             await playing.started()
             await watch(screen, playing)
@@ -220,6 +305,12 @@ async def _play(target: RobotChoice, name: str, how: Mapping[str, object], as_js
         stopped = f"{name} was stopped before its end,"
         screen.print(output.styled((stopped, "yellow"), " by a stop or by damping."))
     return 0 if report.completed else 1
+
+
+async def _found(action: str | int, robot: "Robot") -> "TaughtAction | None":
+    """Return an action by its name or number; that one does not exist, playing says itself."""
+    actions = await robot.actions()
+    return actions.numbered(action) if isinstance(action, int) else actions.find(action)
 
 
 async def watch(screen: "Console", playing: "Playing") -> None:

@@ -1,6 +1,6 @@
 """Commands that ask a robot one thing: status, list, rename, delete, stop, modes."""
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -19,6 +19,10 @@ from rote.cli.options import (
 from rote.cli.wording import finding_json, worded
 from rote.client.wires import EMBEDDED
 from rote.errors import BadRequestError
+
+if TYPE_CHECKING:
+    from rote.robot.api_values import ModeReport
+    from rote.robot.robot import Robot
 
 
 def status(
@@ -219,6 +223,7 @@ def modes(
     target: Annotated[
         str | None, typer.Argument(help="stand or damp; leave it out to see all modes.")
     ] = None,
+    yes: Annotated[bool, typer.Option("--yes", help="damp only: do not ask.")] = False,
     robot: RobotUrl = EMBEDDED,
     key: Key = None,
     keylog: Keylog = None,
@@ -226,12 +231,36 @@ def modes(
 ) -> int:
     """Show the robot's modes, or change to one.
 
-    `rote modes stand` brings it into a balanced standing, `rote modes damp` damps all joints.
+    `rote modes stand` brings it into a balanced standing. `rote modes damp` lets all joints give
+    way: a standing robot sinks to the floor, so it asks first. For soft arms use `rote teach`.
     """
-    return run(_modes(RobotChoice(robot, key, keylog), target, as_json))
+    return run(_modes(RobotChoice(robot, key, keylog), target, yes, as_json))
 
 
-async def _modes(at: RobotChoice, target: str | None, as_json: bool) -> None:
+_SINKS = (
+    "Damping lets all joints give way, legs and arms: a robot that stands sinks to the floor, and "
+    "may fall. Hold it, or hang it up, before you go on. (For soft arms alone: rote teach.)"
+)
+
+
+async def _damped(robot: "Robot", sure: bool, as_json: bool) -> "ModeReport | None":
+    """Damp the joints; of a robot that would sink, only if a person says so."""
+    from rote.cli import output
+    from rote.errors import CautionError
+
+    try:
+        return await robot.damp(yes=sure)
+    except CautionError:
+        if as_json or not output.stdin_is_terminal():
+            raise
+    print(_SINKS)
+    if not await output.agreed("Type yes to damp it: "):
+        print("Nothing was changed.")
+        return None
+    return await robot.damp(yes=True)
+
+
+async def _modes(at: RobotChoice, target: str | None, sure: bool, as_json: bool) -> int:
     from rote.cli import output
 
     if target not in (None, "stand", "damp"):
@@ -239,16 +268,21 @@ async def _modes(at: RobotChoice, target: str | None, as_json: bool) -> None:
     need(at, "mode", "change to a G1's modes", "Use: rote a1 stand, or rote a1 lie")
     out = output.console()
     async with connect_to(at) as robot:
+        mode: ModeReport | None
         if target is None:
             mode = await robot.mode()
-        else:
+        elif target == "stand":
             with output.waiting("changing the mode"):
-                mode = await (robot.stand() if target == "stand" else robot.damp())
+                mode = await robot.stand()
+        else:
+            mode = await _damped(robot, sure, as_json)
         modes = () if robot.family is None else robot.family.modes.all
+    if mode is None:
+        return 1
     if as_json:
         print_json({"id": mode.id, "name": mode.name, "balanced": mode.balanced})
-        return
-    if target is None:
+    elif target is None:
         output.modes(out, mode.id, modes)
     else:
         out.print(f"The robot is in mode {mode.id}, {mode.name}: {mode.label}.")
+    return 0

@@ -3,6 +3,7 @@
 import asyncio
 import shlex
 import signal
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -468,14 +469,14 @@ async def show_notices(notices: "list[SimNotice]", as_json: bool) -> None:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, ended.set)
-    while not ended.is_set():
+    while True:
         for notice in notices:
             if as_json:
                 print_json({"event": "notice", "time_s": notice.time_s, "message": notice.message})
             else:
                 print(f"{notice.time_s:9.2f} s  {notice.message}", flush=True)
         notices.clear()
-        try:
+        if ended.is_set():  # after the last of them
+            return
+        with suppress(TimeoutError):
             await asyncio.wait_for(ended.wait(), 0.1)
-        except TimeoutError:
-            continue

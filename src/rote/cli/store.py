@@ -17,6 +17,9 @@ def store(
         bool, typer.Option("--take", help="MOTION is a take on this computer: rote takes list.")
     ] = False,
     budget: Annotated[int, typer.Option(help="At most so many keyframes.")] = MAX_KEYFRAMES,
+    loop: Annotated[
+        bool, typer.Option("--loop", help="Have it played again and again, until it is stopped.")
+    ] = False,
     robot: RobotUrl = EMBEDDED,
     key: Key = None,
     keylog: Keylog = None,
@@ -26,18 +29,19 @@ def store(
 
     Only the documented frames can: udp:// and sim://. `rote play FILE` plays any motion as it is.
     """
-    run(_store(RobotChoice(robot, key, keylog), (motion, take), name, budget, as_json))
+    how = (budget, loop)
+    run(_store(RobotChoice(robot, key, keylog), (motion, take), name, how, as_json))
 
 
 async def _store(
-    target: RobotChoice, motion: tuple[str, bool], name: str, budget: int, as_json: bool
+    target: RobotChoice, motion: tuple[str, bool], name: str, how: tuple[int, bool], as_json: bool
 ) -> None:
     from rote.cli import output
 
     track = takes.motion(*motion, "Name the take: rote store {name} NAME --take")
     async with connect_to(target) as robot:
         with output.waiting("searching keyframes"):
-            stored = await robot.store_track(track, name, budget=budget)
+            stored = await robot.store_track(track, name, budget=how[0], loop=how[1])
     if as_json:
         print_json(
             {

@@ -72,6 +72,13 @@ def teach(
         bool,
         typer.Option("--force", help="Ask the robot also where rote doubts: places left, mode."),
     ] = False,
+    loop: Annotated[
+        bool, typer.Option("--loop", help="Have it played again and again later.")
+    ] = False,
+    compensation: Annotated[
+        str,
+        typer.Option(metavar="A,B,...", help="The 11 values of the frames' keep-alives; else 0."),
+    ] = "",
     robot: RobotUrl = EMBEDDED,
     key: Key = None,
     keylog: Keylog = None,
@@ -84,8 +91,26 @@ def teach(
     if hand is not None and seconds is None:
         seconds = _DEFAULT_HAND_S
     target = RobotChoice(robot, key, keylog)
-    wish = _TeachOptions(target, name, seconds, hand, out, overwrite, force, as_json)
+    how = _How(loop, _values(compensation))
+    wish = _TeachOptions(target, name, seconds, hand, out, overwrite, force, as_json, how)
     return run(_teach(wish))
+
+
+def _values(text: str) -> tuple[float, ...]:
+    try:
+        return tuple(float(value) for value in text.split(",")) if text else ()
+    except ValueError:
+        raise BadRequestError(
+            f"{text!r} are not numbers", "Write them with commas between, without spaces."
+        ) from None
+
+
+@dataclass(frozen=True, slots=True)
+class _How:
+    """What only the documented frames have words for."""
+
+    loop: bool = False
+    compensation: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +125,7 @@ class _TeachOptions:
     overwrite: bool
     force: bool
     as_json: bool
+    how: _How = _How()
 
 
 async def _teach(wish: _TeachOptions) -> None:
@@ -118,7 +144,12 @@ async def _teach(wish: _TeachOptions) -> None:
             await _get_ready(screen, wish, robot.build)
             shelf = _library(screen)
             async with robot.teach(
-                wish.name, overwrite=wish.overwrite, force=wish.force, library=shelf
+                wish.name,
+                overwrite=wish.overwrite,
+                force=wish.force,
+                library=shelf,
+                loop=wish.how.loop,
+                compensation=wish.how.compensation,
             ) as take:
                 await _record(screen, robot, take, wish)
         except asyncio.CancelledError:
@@ -169,6 +200,8 @@ def _check(wish: _TeachOptions) -> None:
         need(wish.target, "hand", "have a scripted hand at the legs")
     if wish.overwrite:
         need(wish.target, "list", "keep actions, so that none can be overwritten")
+    if wish.how != _How():
+        need(wish.target, "frames", "be taught with a loop or compensation")
     if wish.seconds is not None:
         check_seconds(wish.seconds, "a recording")
     elif wish.as_json or not output.stdin_is_terminal():
@@ -285,6 +318,7 @@ def _report(screen: "Console", wish: _TeachOptions, take: "Take", *, keeps: bool
                 "build": take.build.name,
                 "lacks": sorted(lack.value for lack in take.lacks),
                 "robot_s": take.robot_s,
+                "robot_note": take.robot_note,
                 "file": written,
                 "take": None if take.file is None else str(take.file),
             }
@@ -300,6 +334,8 @@ def _report(screen: "Console", wish: _TeachOptions, take: "Take", *, keeps: bool
         told += f"The {output.limbs(take.build)} are braked again."
     verb = "Saved" if keeps else "Recorded"
     screen.print(output.styled((verb, "green"), " ", (wish.name, "bold"), told))
+    if take.robot_note:
+        screen.print(f"The robot says: {output.printable(take.robot_note)}.", style="yellow")
     for lack in (lack for lack in Lack if lack in take.lacks):
         screen.print(_LACKS[lack.value], style="yellow")
     only_here = "" if keeps else f"; {output.robot(take.build)} itself keeps none"

@@ -13,6 +13,7 @@ COMMANDS: Mapping[Act, str] = {
     Act.TAKES: "rote takes list",
     Act.PIPE_CAPTURE: "tcpdump -i wlan0 -w - | rote capture -",
     Act.STAND: "rote modes stand",
+    Act.SINK: "rote modes damp --yes",
     Act.GET_UP: "rote a1 stand",
     Act.LIE_DOWN: "rote a1 lie",
     Act.STATUS: "rote status --json",

@@ -12,8 +12,11 @@ from rote.errors import BadRequestError, UnsupportedError
 EMBEDDED = "sim://g1"
 """The URL of the simulated robot that is meant where nobody names one."""
 FRAMES = frozenset(
-    {"list", "teach", "save", "store", "play", "tempo", "stream", "stop", "mode", "states", "hand"}
-)
+    {
+        "list", "teach", "save", "store", "play", "tempo", "stream", "stop", "mode", "states",
+        "hand", "frames",
+    }
+)  # fmt: skip
 """What can be said in teaching frames."""
 SERVICES = frozenset(
     {

@@ -106,6 +106,10 @@ class Actions:
         """Return the taught action of that name, or None. Names are case sensitive."""
         return next((action for action in self.taught if action.name == name), None)
 
+    def numbered(self, number: int) -> TaughtAction | None:
+        """Return the taught action of that number, counted from 1 in the list's order, or None."""
+        return next((action for action in self.taught if action.position == number), None)
+
 
 class Waits(Enum):
     """What rote waits for before it goes on by itself."""

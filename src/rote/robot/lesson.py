@@ -3,10 +3,11 @@
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import NamedTuple
 
 from rote import messages as m
-from rote.errors import LinkError, RefusedError, RoteError
+from rote.errors import LinkError, NoAnswerError, RefusedError, RoteError
 from rote.messages import RobotState
 from rote.robot.api_values import Port, TaughtAction
 from rote.robot.take import MIN_RATE_HZ, Lack, Take
@@ -31,6 +32,8 @@ _STILL_THERE = (
     "Nothing was saved. The robot holds the recording until the next one: robot.save keeps it. "
     "Or teach again."
 )
+_STOP_RECORDING_S = 0.5
+"""How long soft arms wait for the answer to a stop of the recording before they are left."""
 _MAX_SPARE = 100_000
 """Poses kept of a robot that never says that it records: three minutes at 500 a second."""
 _TEACH_AGAIN = Text("Look what the robot has kept: {list}. Then teach again.", list=Act.LIST)
@@ -39,11 +42,21 @@ _TEACH_AGAIN = Text("Look what the robot has kept: {list}. Then teach again.", l
 class MessageLesson:
     """One teaching of a robot that understands `rote.messages`."""
 
-    def __init__(self, port: Port, pupil: Pupil, name: str) -> None:
+    def __init__(
+        self,
+        port: Port,
+        pupil: Pupil,
+        name: str,
+        *,
+        loop: bool = False,
+        compensation: tuple[float, ...] = (),
+    ) -> None:
         self._port = port
         self._pupil = pupil
         self._ask = pupil.ask
         self._name = name
+        self._loop = loop
+        self._compensation = compensation
         self._take: Take | None = None
         self._end: Callable[[RoteError], None] = lambda _: None
         self._undo: list[Callable[[], None]] = []
@@ -74,7 +87,8 @@ class MessageLesson:
         """Ask for soft arms. What the robot has under the name is ours once it says yes; until
         then, and if it never answers, only if there was nothing before."""
         try:
-            await self._pupil.enter(m.EnterTeaching(self._port.latest, self._name))
+            enter = m.EnterTeaching(self._port.latest, self._name, self._compensation)
+            await self._pupil.enter(enter)
         except RefusedError:
             self._refused = True
             raise
@@ -92,6 +106,7 @@ class MessageLesson:
         try:
             if isinstance(self._loss, LinkError):
                 return
+            await self._stop_recording()
             await self._ask(m.ExitTeaching())
         finally:
             self._pupil.teaching(self._name, False)
@@ -101,6 +116,15 @@ class MessageLesson:
             await self._ask(m.DiscardRecording(self._name))
             if self._take is not None:
                 self._take.on_robot = False
+
+    async def _stop_recording(self) -> None:
+        """Say that the recording is over, as the documents do; leaving ends it in any case.
+
+        Nothing that goes wrong here may keep the arms soft: the exit that follows is what matters.
+        """
+        with suppress(RefusedError, NoAnswerError, TimeoutError):
+            async with asyncio.timeout(_STOP_RECORDING_S):
+                await self._ask(m.Record(on=False))
 
     @property
     def _stores_itself(self) -> bool:
@@ -135,8 +159,15 @@ class MessageLesson:
         # By the robot's clock where it was heard: on a bad network our own began much too late.
         lasted_s = take.track.duration_s or self._lasted_s
         duration_ms = min(max(1, round(lasted_s * 1000)), m.MAX_DURATION_MS)
-        save = m.SaveAction(name=take.name, created_s=int(time.time()), duration_ms=duration_ms)
-        await self._ask(save)
+        save = m.SaveAction(
+            name=take.name,
+            created_s=int(time.time()),
+            duration_ms=duration_ms,
+            loop=self._loop,
+        )
+        reply = await self._ask(save)
+        if isinstance(reply, m.Status):
+            take.robot_note = reply.note
         if self._stores_itself:
             # Its yes to the end of a teaching does not say that there is an action.
             take.robot_s = (await self._pupil.listed(take.name)).duration_s or None

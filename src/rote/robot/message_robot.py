@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
@@ -27,7 +27,7 @@ from rote.model.family import Build, Family, Modes
 from rote.model.registry import family_of
 from rote.motion.keyframes import Compressed
 from rote.motion.track import Track
-from rote.robot import preflight, storing, streaming
+from rote.robot import preflight, sending, storing, streaming
 from rote.robot.api_values import (
     UNTOLD_MODE,
     Actions,
@@ -75,6 +75,7 @@ _JOINTS_S = 3.0
 """How long a robot may take to tell its joints: one that does so once a second, with time to
 spare."""
 _CONTROLLER_S = 3.0
+_MAX_F32 = 3.4028234e38
 _HEALTH_S = 1.5
 _BY_FORCE = Text("The robot was not asked; to ask it all the same: {force}.", force=Act.FORCE)
 _TELL_US = Text(
@@ -156,6 +157,8 @@ class MessageRobot:
         overwrite: bool = False,
         force: bool = False,
         library: "Library | None" = None,
+        loop: bool = False,
+        compensation: Sequence[float] = (),
     ) -> Teaching:
         """Teach a motion: the arms are soft inside the `async with` block.
 
@@ -165,8 +168,15 @@ class MessageRobot:
         can; it is lost then even if the block fails. What only rote doubts, places left and the
         mode, `force` leaves to the robot. With a `library` the take is also written to our own disk
         while it is made, so that a crash loses at most a second of it.
+
+        With `loop` the robot plays it again and again later, until it is stopped. `compensation`
+        are the 11 values that keep-alives carry, whose meaning no document tells. Only the
+        documented frames have words for these two.
         """
         check_name(name)
+        values = _compensation(compensation)
+        if loop or values:
+            self._need("frames", "be taught with a loop or compensation")
         if overwrite:
             self._need("overwrite", "overwrite actions")
         stops = self._stops
@@ -179,7 +189,8 @@ class MessageRobot:
         pauser = self._pause if "pause" in self.abilities else None
         take = Take(name, self.build, self._port.wire, pauser)
         pupil = Pupil(check, self._ask, self._enter, self._listed, self._note_teaching)
-        return Teaching(MessageLesson(self._port, pupil, name), take, library)
+        lesson = MessageLesson(self._port, pupil, name, loop=loop, compensation=values)
+        return Teaching(lesson, take, library)
 
     def _note_teaching(self, name: str, on: bool) -> None:
         self._teaching = on
@@ -218,7 +229,11 @@ class MessageRobot:
             return exists
         if not exists and actions.free_places <= 0:
             raise self._store_full()
-        # Of a machine or a mode that is not known, the robot itself will tell.
+        await self._check_balanced()
+        return exists
+
+    async def _check_balanced(self) -> None:
+        """Refuse in a mode without balance; of one that is not known, the robot itself tells."""
         if self.build.known:
             mode = await self.mode()
             if mode.known and not mode.balanced:
@@ -228,36 +243,56 @@ class MessageRobot:
                     f"{remedy} {_BY_FORCE}",
                     Code.WRONG_STATE,
                 )
-        return exists
 
-    async def save(self, name: str, duration_s: float) -> None:
-        """Save the recording the robot still holds, after a save at the end of `teach` failed."""
+    async def save(
+        self, name: str, duration_s: float, *, loop: bool = False, frames: int = 0
+    ) -> str:
+        """Save the recording the robot still holds, after a save at the end of `teach` failed.
+
+        It is stored whole and at its own length: `duration_s` and `frames` only describe it. With
+        `loop` it will be played again and again. Returns what the robot says of it, mostly "".
+        """
         self._need("save", "save a recording afterwards")
         check_name(name)
-        duration_ms = round(check_seconds(duration_s, "a recording") * 1000)
-        created_s = int(time.time())
-        await self._ask(m.SaveAction(name=name, created_s=created_s, duration_ms=duration_ms))
+        save = m.SaveAction(
+            name=name,
+            created_s=int(time.time()),
+            duration_ms=round(check_seconds(duration_s, "a recording") * 1000),
+            frames=_check_frames(frames),
+            loop=loop,
+        )
+        reply = await self._ask(save)
+        return reply.note if isinstance(reply, m.Status) else ""
 
     def play(
         self,
-        name: str,
+        name: str | int,
         *,
         speed: float | None = None,
         duration: float | None = None,
         loop: bool = False,
         interpolation: str | Interpolation = Interpolation.LINEAR,
+        frames: int = 0,
+        keyframes: Sequence[m.Keyframe] = (),
     ) -> Playing:
         """Play a taught action; await the result for its end, iterate it to watch, or `stop` it.
 
-        It begins with a soft move to the first pose and ends with a soft return. `speed` 0.5 takes
-        twice as long; `duration` in seconds says how long instead. `interpolation` is linear,
-        cubic or smooth.
+        A `str` is its name, an `int` its number in the list, counted from 1. It begins with a soft
+        move to the first pose and ends with a soft return. `speed` 0.5 takes twice as long;
+        `duration` in seconds says how long instead. `interpolation` is linear, cubic or smooth.
+        `frames` plays only so many from the start, 0 all; `keyframes` are played instead of what is
+        stored. Only the documented frames have words for these two.
         """
-        check_name(name)
+        if not isinstance(name, int):
+            check_name(name)
         how = _interpolation(interpolation)
         _check_tempo(speed, duration)
         if speed is not None or duration is not None or loop or how:
             self._need("tempo", "change how an action is played")
+        if _check_frames(frames) or keyframes:
+            self._need("frames", "play a part of an action, or keyframes instead")
+            _check_part(speed, frames, len(keyframes))
+        instead = sending.check_keyframes(keyframes, self.build)
         stops = self._stops
 
         async def begin(asked: Callable[[], None]) -> float:
@@ -267,33 +302,92 @@ class MessageRobot:
                 wanted_s = check_seconds(action.duration_s / speed, "a playback")
             play = m.PlayAction(
                 action=action.position,
+                frames=frames,
                 duration_ms=round(wanted_s * 1000),
                 interpolation=how,
                 loop=loop,
-                name=name,
+                keyframes=instead,
+                name=action.name,
             )
-            await self._set_off(play, name, stops, asked)
-            return wanted_s or action.duration_s
+            await self._set_off(play, action.name, stops, asked)
+            # How long a part of it takes, only the robot knows.
+            return wanted_s or (0.0 if frames or instead else action.duration_s)
 
         def stopped() -> bool:
             return self._stops != stops
 
-        return ActionPlaying(self._port, name, begin, self.stop, stopped=stopped, loop=loop)
+        called = str(name)
+        return ActionPlaying(self._port, called, begin, self.stop, stopped=stopped, loop=loop)
 
     async def start(
         self,
-        name: str,
+        name: str | int,
         *,
         speed: float | None = None,
         duration: float | None = None,
         loop: bool = False,
         interpolation: str | Interpolation = Interpolation.LINEAR,
+        frames: int = 0,
+        keyframes: Sequence[m.Keyframe] = (),
     ) -> Playing:
         """Like `play`, but return as soon as the robot has accepted."""
         playing = self.play(
-            name, speed=speed, duration=duration, loop=loop, interpolation=interpolation
+            name,
+            speed=speed,
+            duration=duration,
+            loop=loop,
+            interpolation=interpolation,
+            frames=frames,
+            keyframes=keyframes,
         )
         return await playing.started()
+
+    async def send(self, command: int, payload: bytes = b"") -> m.Reply:
+        """Send one documented frame for an experiment, and return the robot's answer.
+
+        It is read and checked first, and goes the way of the method that says the same: what would
+        be refused there is refused here, and a command that rote does not know is not sent. A
+        payload of less than 44 bytes is filled up with zeros. The layouts are in
+        docs/protocol/frames.md. A teaching that is entered so ends with `send(0x0E)`, a `stop`, or
+        when the connection is closed.
+        """
+        self._need("frames", "send single frames")
+        message = sending.read(command, payload, self.build)
+        if isinstance(message, m.StopMotion):
+            await self.stop()
+        elif isinstance(message, m.EnterTeaching):
+            await self._check_balanced()
+            await self._enter(message)
+            self._note_teaching("", True)
+        elif isinstance(message, m.ExitTeaching):
+            await self._ask(message)
+            self._note_teaching("", False)
+        elif isinstance(message, m.PlayAction):
+            await self._send_play(message)
+        elif isinstance(message, m.ChangeMode):
+            await self._send_mode(message.mode)
+        else:
+            return await self._ask(message)
+        return m.Status()
+
+    async def _send_play(self, play: m.PlayAction) -> None:
+        action = await self._find(play.action)
+        await self._set_off(play, action.name, self._stops, lambda: None)
+
+    async def _send_mode(self, mode: int) -> None:
+        self._check_modes()
+        facts = self._modes.find(mode)
+        if facts is None or not facts.stiff:
+            raise CautionError(
+                f"mode {mode} may let the robot sink, and is not entered by a single frame",
+                Text("Use {sure}, or the robot's remote.", sure=Act.SINK),
+            )
+        await self._change_mode(mode)
+
+    async def sync_parameters(self, parameters: bytes) -> None:
+        """Send parameters, up to 44 bytes that only the robot understands, on wires that can."""
+        self._need("frames", "sync parameters")
+        await self._ask(m.SyncParameters(bytes(parameters)))
 
     def play_track(
         self,
@@ -360,13 +454,14 @@ class MessageRobot:
             )
 
     async def store_track(
-        self, track: Track, name: str, *, budget: int = m.MAX_KEYFRAMES
+        self, track: Track, name: str, *, budget: int = m.MAX_KEYFRAMES, loop: bool = False
     ) -> Compressed:
         """Store a track that is on our side as a taught action, on wires that can.
 
         The robot gets the `budget` keyframes that come closest to it, and plays straight lines
         between them; how close, the result says. Where that would be another motion, it raises
-        `UnsafeMotionError` and stores nothing: `play_track` plays the track as it is.
+        `UnsafeMotionError` and stores nothing: `play_track` plays the track as it is. With `loop`
+        the robot plays it again and again later, until it is stopped.
         """
         self._need("store", "store a motion that it was not taught")
         check_name(name)
@@ -377,6 +472,7 @@ class MessageRobot:
             created_s=int(time.time()),
             duration_ms=round(whole.duration_s * 1000),
             keyframes=compressed.keyframes,
+            loop=loop,
         )
         await self._ask(save)
         return compressed
@@ -546,12 +642,30 @@ class MessageRobot:
                 await self._change_mode(last)
         return mode
 
-    async def damp(self) -> ModeReport:
-        """Damp all joints. A standing robot sinks down: hold it, or hang it on its gantry."""
+    async def damp(self, *, yes: bool = False) -> ModeReport:
+        """Damp all joints: they give way, and a standing robot sinks down.
+
+        Hold it, or hang it on its gantry, and say `yes`: without it a robot whose joints hold
+        raises `CautionError` and stays as it is. (The documents call the soft arms of teaching
+        "damping" too; that is `teach`.)
+        """
         self._check_modes()
         if self._modes.damp is None:
             raise UnsupportedError("damp its joints", f"{self.build.title}")
+        if not yes:
+            await self._check_sunk()
         return await self._change_mode(self._modes.damp)
+
+    async def _check_sunk(self) -> None:
+        """Refuse where joints hold, or may: a robot that stands on them would sink."""
+        mode = await self.mode()
+        facts = self._modes.find(mode.id)
+        if facts is None or facts.stiff:
+            raise CautionError(
+                f"damping lets all joints give way, and a robot that stands sinks to the floor: "
+                f"it is in mode {mode.id}, {mode.name}",
+                Text("Hold it or hang it up first; then say so: {sure}.", sure=Act.SINK),
+            )
 
     def check_wanted(self, ability: str) -> None:
         """Raise nothing: who connects to this robot changes nothing about it."""
@@ -594,7 +708,7 @@ class MessageRobot:
     async def _ask(self, command: m.Command) -> m.Reply:
         reply = await self._port.ask(command)
         if isinstance(reply, m.Status) and reply.code != Code.OK:
-            raise _refused(reply.code)
+            raise _refused(reply.code, reply.note)
         return reply
 
     async def _set_off(
@@ -620,6 +734,7 @@ class MessageRobot:
                     await to_the_end(self.stop())
                 raise
             else:
+                self._teaching = False  # a motion ends it, or was refused
                 return
 
     def _may_rest_soon(self, until: float) -> bool:
@@ -666,9 +781,19 @@ class MessageRobot:
         finally:
             tell_all(self._wait_listeners, None, self._loop)
 
-    async def _find(self, name: str) -> TaughtAction:
-        """Return an action of the robot; one that was taught just now may be listed later."""
+    async def _find(self, name: str | int) -> TaughtAction:
+        """Return an action of the robot, by its name or its number; one that was taught just now
+        may be listed later."""
         actions = await self.actions()
+        if isinstance(name, int):
+            numbered = actions.numbered(name)
+            if numbered is None:
+                known = ", ".join(f"{each.position} {each.name}" for each in actions.taught)
+                message = f"there is no action number {name}"
+                raise RefusedError(
+                    Code.NO_SUCH_ACTION, message, f"On the robot: {known or 'nothing yet'}."
+                )
+            return numbered
         if actions.find(name) is None and name in self._taught:
             with suppress(NotSavedError):
                 return await self._listed(name)
@@ -771,8 +896,38 @@ def _comes_to_rest(state: RobotState) -> bool:
     return state.phase is Phase.RETURN or state.recording
 
 
-def _refused(code: int) -> RefusedError:
-    return RefusedError(code, *m.explain(code))
+def _refused(code: int, note: str = "") -> RefusedError:
+    message, remedy = m.explain(code)
+    return RefusedError(code, f"{message} ({note})" if note else message, remedy)
+
+
+def _compensation(values: Sequence[float]) -> tuple[float, ...]:
+    """Return compensation values that can be sent, or none."""
+    if values and len(values) != m.COMPENSATIONS:
+        raise BadRequestError(
+            f"{len(values)} compensation values", f"A keep-alive carries {m.COMPENSATIONS}."
+        )
+    if not all(abs(value) <= _MAX_F32 for value in values):  # a NaN fails here too
+        raise BadRequestError(
+            "a compensation value is not a number of 32 bits", "Use finite numbers."
+        )
+    return tuple(float(value) for value in values)
+
+
+def _check_frames(frames: int) -> int:
+    if not 0 <= frames <= 0xFFFF_FFFF:
+        raise BadRequestError(f"{frames} frames are not possible", "0 means all of them.")
+    return frames
+
+
+def _check_part(speed: float | None, frames: int, keyframes: int) -> None:
+    if speed is not None:
+        raise BadRequestError(
+            "how long a part of an action or other keyframes take at a speed is not known",
+            "Give `duration` instead.",
+        )
+    if keyframes and frames > keyframes:
+        raise BadRequestError(f"{frames} of {keyframes} keyframes", "Leave `frames` out.")
 
 
 def _interpolation(value: str | Interpolation) -> Interpolation:

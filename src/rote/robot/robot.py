@@ -8,18 +8,20 @@ What a robot, or the wire to it, cannot do raises `UnsupportedError`; `abilities
     pause       `Take.pause`      overwrite `teach(overwrite=True)`
     list        `actions`         play      `play` and `start`
     tempo       `play` with speed, duration, loop or interpolation
+    frames      `send`, `sync_parameters`, `play` with frames or keyframes, `teach` with a loop
+                or compensation: what only the documented frames have words for
     stream      `play_track`      store     `store_track`
     rename, delete, presets (`perform`), mode (`mode`, `stand`, `damp`), hand (`move_by_hand`)
     lie         `lie_down`
     walk, pose, control           a quadruped's own; see `rote.robot.a1.robot`
 """
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from rote import messages as m
 from rote.findings import Finding
-from rote.messages import Interpolation, RobotState
+from rote.messages import Interpolation, Keyframe, RobotState
 from rote.model.family import Build, Family
 from rote.motion.keyframes import Compressed
 from rote.motion.track import Track
@@ -99,6 +101,8 @@ class Robot(Protocol):
         overwrite: bool = False,
         force: bool = False,
         library: "Library | None" = None,
+        loop: bool = False,
+        compensation: Sequence[float] = (),
     ) -> Teaching:
         """Teach a motion: joints are soft inside the `async with` block."""
 
@@ -107,31 +111,38 @@ class Robot(Protocol):
     ) -> bool:
         """Raise what `teach` would; returns whether it would replace an action."""
 
-    async def save(self, name: str, duration_s: float) -> None:
-        """Save the recording the robot still holds."""
+    async def save(
+        self, name: str, duration_s: float, *, loop: bool = False, frames: int = 0
+    ) -> str:
+        """Save the recording the robot still holds; returns what the robot adds, mostly nothing."""
 
     async def actions(self) -> Actions:
         """Return the presets and the taught actions."""
 
     def play(
         self,
-        name: str,
+        name: str | int,
         *,
         speed: float | None = None,
         duration: float | None = None,
         loop: bool = False,
         interpolation: str | Interpolation = Interpolation.LINEAR,
+        frames: int = 0,
+        keyframes: Sequence[Keyframe] = (),
     ) -> Playing:
-        """Play a taught action; await the result for its end, iterate it to watch, `stop` it."""
+        """Play a taught action, by its name or by its number in the list; await the result for its
+        end, iterate it to watch, `stop` it."""
 
     async def start(
         self,
-        name: str,
+        name: str | int,
         *,
         speed: float | None = None,
         duration: float | None = None,
         loop: bool = False,
         interpolation: str | Interpolation = Interpolation.LINEAR,
+        frames: int = 0,
+        keyframes: Sequence[Keyframe] = (),
     ) -> Playing:
         """Like `play`, but return as soon as the robot has accepted."""
 
@@ -150,7 +161,7 @@ class Robot(Protocol):
         Joints of hands are played only with `hands`."""
 
     async def store_track(
-        self, track: Track, name: str, *, budget: int = m.MAX_KEYFRAMES
+        self, track: Track, name: str, *, budget: int = m.MAX_KEYFRAMES, loop: bool = False
     ) -> Compressed:
         """Store a track that is on our side as a taught action."""
 
@@ -169,6 +180,12 @@ class Robot(Protocol):
     async def move_by_hand(self, script: str, seconds: float) -> None:
         """Let the scripted hand of a simulated robot move its soft joints."""
 
+    async def send(self, command: int, payload: bytes = b"") -> m.Reply:
+        """Send one documented frame, checked like everything else; returns the robot's answer."""
+
+    async def sync_parameters(self, parameters: bytes) -> None:
+        """Send the robot parameters that only it understands."""
+
     # ---- modes ----------------------------------------------------------------------------------
 
     async def mode(self) -> ModeReport:
@@ -177,8 +194,8 @@ class Robot(Protocol):
     def stand(self) -> Awaitable[ModeReport]:
         """Bring the robot into a balanced stand; awaiting it waits until it is there."""
 
-    def damp(self) -> Awaitable[ModeReport]:
-        """Damp all joints. A standing robot sinks down."""
+    def damp(self, *, yes: bool = False) -> Awaitable[ModeReport]:
+        """Damp all joints: a standing robot sinks down. A G1 that stands wants `yes` for it."""
 
     def lie_down(self) -> Awaitable[ModeReport]:
         """Lay the robot down; it is told when this returns."""

@@ -46,6 +46,8 @@ class Take:
         seen."""
         self.robot_s: float | None = None
         """How long it is by the robot's own list; None where that was not told."""
+        self.robot_note = ""
+        """What the robot added when it stored it, in its own words; mostly nothing."""
         self.lacks: frozenset[Lack] = frozenset()
         """What the robot did not tell of it."""
         self.paused = False

@@ -1,12 +1,12 @@
 """What not every robot can: each of these raises `UnsupportedError` until a robot does better."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import NoReturn
 
 from rote import messages as m
 from rote.client.wires import unsupported
 from rote.errors import UnsupportedError
-from rote.messages import Interpolation
+from rote.messages import Interpolation, Keyframe
 from rote.motion.keyframes import Compressed
 from rote.motion.track import Track
 from rote.robot.api_values import Actions, ModeReport, TopicMessage, WaitListener
@@ -29,36 +29,42 @@ class CannotRobot:
         """Raise: this robot keeps no actions."""
         self._cannot("keep actions", remedy=_ON_OUR_SIDE)
 
-    async def save(self, name: str, duration_s: float) -> None:
+    async def save(
+        self, name: str, duration_s: float, *, loop: bool = False, frames: int = 0
+    ) -> str:
         """Raise: this robot keeps no recording."""
         self._cannot("save a recording afterwards", "save")
 
     def play(
         self,
-        name: str,
+        name: str | int,
         *,
         speed: float | None = None,
         duration: float | None = None,
         loop: bool = False,
         interpolation: str | Interpolation = Interpolation.LINEAR,
+        frames: int = 0,
+        keyframes: Sequence[Keyframe] = (),
     ) -> Playing:
         """Raise: this robot keeps no actions."""
         self._cannot("play an action of its own", remedy=_ON_OUR_SIDE)
 
     async def start(
         self,
-        name: str,
+        name: str | int,
         *,
         speed: float | None = None,
         duration: float | None = None,
         loop: bool = False,
         interpolation: str | Interpolation = Interpolation.LINEAR,
+        frames: int = 0,
+        keyframes: Sequence[Keyframe] = (),
     ) -> Playing:
         """Raise: this robot keeps no actions."""
         self._cannot("play an action of its own", remedy=_ON_OUR_SIDE)
 
     async def store_track(
-        self, track: Track, name: str, *, budget: int = m.MAX_KEYFRAMES
+        self, track: Track, name: str, *, budget: int = m.MAX_KEYFRAMES, loop: bool = False
     ) -> Compressed:
         """Raise: this robot keeps no actions."""
         self._cannot("store a motion", remedy=_ON_OUR_SIDE)
@@ -103,7 +109,15 @@ class CannotRobot:
         """Raise: this robot is not told to stand."""
         self._cannot("stand", "mode")
 
-    def damp(self) -> Awaitable[ModeReport]:
+    async def send(self, command: int, payload: bytes = b"") -> m.Reply:
+        """Raise: this robot does not speak the documented frames."""
+        self._cannot("send single frames", "frames")
+
+    async def sync_parameters(self, parameters: bytes) -> None:
+        """Raise: this robot does not speak the documented frames."""
+        self._cannot("sync parameters", "frames")
+
+    def damp(self, *, yes: bool = False) -> Awaitable[ModeReport]:
         """Raise: this robot is not told to damp its joints."""
         self._cannot("damp its joints", "mode")
 

@@ -32,7 +32,7 @@ class PoseStream:
         """A request was answered, maybe the one for a stream."""
         if token == self._asked:
             self._asked = None
-            if reply == m.Status():
+            if isinstance(reply, m.Status) and reply.code == m.Code.OK:
                 self.begun, self._newest = token, -1
 
     def problem(self, token: int, number: int) -> str:

@@ -11,7 +11,11 @@ REMEMBERED = 128
 
 _BEGINNING = wire.encode_command(m.TakeControl())
 # What a stray may still do: begin anew, and end what moves. Ending twice harms nobody.
-_NEVER_STRAY = {_BEGINNING, *(wire.encode_command(c) for c in (m.ExitTeaching(), m.StopMotion()))}
+_NEVER_STRAY = {
+    _BEGINNING,
+    (_BEGINNING[0], bytes(len(_BEGINNING[1]))),  # zeros take control too
+    *(wire.encode_command(c) for c in (m.ExitTeaching(), m.StopMotion())),
+}
 
 
 @dataclass(slots=True)

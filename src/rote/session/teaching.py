@@ -117,6 +117,12 @@ def _is_start(message: m.Command) -> bool:
     return message.on if isinstance(message, m.Record) else True
 
 
+def _ends_teaching(message: m.Command, reply: m.Reply) -> bool:
+    """Whether nobody teaches after this answer: entering was refused, or a play was accepted."""
+    done = isinstance(reply, m.Status) and reply.code == m.Code.OK
+    return isinstance(message, m.PlayAction if done else m.EnterTeaching)
+
+
 class TeachingSession:
     """One end of one conversation."""
 
@@ -149,6 +155,7 @@ class TeachingSession:
         self._pending: dict[int, _Pending] = {}
         self._own: set[int] = set()
         self._keep_teaching_at = float("inf")
+        self._compensation: tuple[float, ...] = ()
         self._newest_us = -1
         # ROBOT
         self._memory = Memory(self.timing.memory_s)
@@ -219,7 +226,8 @@ class TeachingSession:
             self._send(MessageType.HEARTBEAT, CommandId.NONE, b"")
         if now >= self._keep_teaching_at:
             self._keep_teaching_at = now + self.timing.keep_teaching_s
-            self._own.add(self._ask(m.KeepTeaching(), now))
+            keep = m.KeepTeaching(self._compensation) if self._compensation else m.KeepTeaching()
+            self._own.add(self._ask(keep, now))
         for token, pending in list(self._pending.items()):
             if now >= pending.retry_at:
                 self._retry(token, pending, now)
@@ -269,6 +277,7 @@ class TeachingSession:
         if isinstance(message, m.EnterTeaching):
             # From the asking on: if only the answer is lost, the arms are soft all the same.
             self._keep_teaching_at = now + self.timing.keep_teaching_s
+            self._compensation = message.compensation
         elif isinstance(message, _ENDS):
             self._keep_teaching_at = float("inf")
         self._stream.heed(token, message)
@@ -356,7 +365,7 @@ class TeachingSession:
         elif token in self._own:
             self._own.discard(token)
         else:
-            if isinstance(pending.message, m.EnterTeaching) and reply != m.Status():
+            if _ends_teaching(pending.message, reply):
                 self._keep_teaching_at = float("inf")
             self._stream.answer(token, reply)
             self._events.append(Replied(token, reply))

@@ -15,25 +15,36 @@ from rote.sim.store import StoredAction
 RECORD_EVERY = 5
 """Steps between two samples of a recording: 100 Hz."""
 OWN_LENGTH_S = 0.25
-"""A save whose duration is this near to the recording's own means the recording's own."""
+"""A stated duration this near to the recording's own agrees with it: the clocks differ."""
 
 
 def recorded(samples: Sequence[Array], command: SaveAction, build: Build) -> StoredAction:
-    """Return the recording, or as much of it as is asked for, as an action."""
-    joints = np.array(samples[: command.frames or None])
+    """Return the whole recording at its own length as an action.
+
+    The frames and the duration of a save describe it, and neither cut nor stretch it.
+    """
+    joints = np.array(samples)
     times_s = np.arange(len(joints), dtype=np.float64) * (STEP_S * RECORD_EVERY)
-    own_ms = max(1, round(float(times_s[-1]) * 1000))
-    # The client's clock is not the robot's: nearly the recording's length means just that.
-    meant_own = abs(own_ms - command.duration_ms) <= OWN_LENGTH_S * 1000
     return StoredAction(
         name=command.name,
         created_s=command.created_s,
-        duration_ms=own_ms if meant_own else command.duration_ms,
+        duration_ms=max(1, round(float(times_s[-1]) * 1000)),
         loop=command.loop,
         times_s=times_s,
         joints_rad=joints,
         names=build.names,
+        stated_frames=command.frames,
+        stated_ms=command.duration_ms,
     )
+
+
+def disagreement(action: StoredAction) -> str:
+    """Return what was stored, where its sender described it differently; "" where it agrees."""
+    other_count = action.stated_frames not in (0, action.frames)
+    other_length = abs(action.duration_ms - action.stated_ms) > OWN_LENGTH_S * 1000
+    if not other_count and not other_length:
+        return ""
+    return f"kept all {action.frames} frames, {action.duration_ms / 1000:.2f} s"
 
 
 def keyframed(command: SaveAction, build: Build) -> StoredAction:

@@ -33,11 +33,17 @@ CREATE TABLE IF NOT EXISTS actions (
     kind TEXT NOT NULL CHECK (kind IN ('frames', 'keyframes')),
     data BLOB NOT NULL,
     crc INTEGER NOT NULL,
-    joints TEXT NOT NULL DEFAULT ''
+    joints TEXT NOT NULL DEFAULT '',
+    stated_frames INTEGER NOT NULL DEFAULT 0,
+    stated_ms INTEGER NOT NULL DEFAULT 0
 )
 """
-# Stores of older versions have no column for the joints: all their actions are of this build.
-_ADD_JOINTS = "ALTER TABLE actions ADD COLUMN joints TEXT NOT NULL DEFAULT ''"
+# Stores of older versions lack these columns. All their actions are of this build.
+_ADDED = {
+    "joints": "TEXT NOT NULL DEFAULT ''",
+    "stated_frames": "INTEGER NOT NULL DEFAULT 0",
+    "stated_ms": "INTEGER NOT NULL DEFAULT 0",
+}
 _OLD_NAMES = build_named("g1-29").names
 _APPLICATION_ID = 0x726F7465
 _KEYFRAME = struct.Struct("<HHf")
@@ -59,6 +65,9 @@ class StoredAction:
     keyframes: tuple[Keyframe, ...] = ()
     names: tuple[str, ...] = _OLD_NAMES
     """The joints it was taught on: the columns of `joints_rad`, and what a keyframe counts."""
+    stated_frames: int = 0
+    stated_ms: int = 0
+    """What the sender of a save said of a recording; 0 where nothing was said."""
 
     @property
     def frames(self) -> int:
@@ -102,22 +111,22 @@ class Store:
         if not tables:
             self._db.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
         self._db.execute(_SCHEMA)
-        self._add_joints()
+        self._add_columns()
 
-    def _add_joints(self) -> None:
-        """Give a store of an older version its column for the joints."""
-        if self._knows_joints():
+    def _add_columns(self) -> None:
+        """Give a store of an older version the columns that it lacks."""
+        if not self._lacking():
             return
         self._db.execute("BEGIN IMMEDIATE")
         try:
-            if not self._knows_joints():  # another process may have been quicker
-                self._db.execute(_ADD_JOINTS)
+            for column in self._lacking():  # another process may have been quicker
+                self._db.execute(f"ALTER TABLE actions ADD COLUMN {column} {_ADDED[column]}")
         finally:
             self._db.execute("COMMIT")
 
-    def _knows_joints(self) -> bool:
+    def _lacking(self) -> list[str]:
         columns = self._db.execute("SELECT name FROM pragma_table_info('actions')").fetchall()
-        return ("joints",) in columns
+        return [column for column in _ADDED if (column,) not in columns]
 
     def close(self) -> None:
         """Close the file."""
@@ -155,6 +164,8 @@ class Store:
             data,
             _crc(data, joints),
             joints,
+            action.stated_frames,
+            action.stated_ms,
         )
         with self._transaction():
             if replace:
@@ -165,8 +176,8 @@ class Store:
             if count >= MAX_ACTIONS:
                 raise RefusalError(Code.STORE_FULL)
             self._query(
-                "INSERT INTO actions (name, created_s, duration_ms, loop, kind, data, crc, joints) "
-                "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+                "INSERT INTO actions (name, created_s, duration_ms, loop, kind, data, crc, joints, "
+                "stated_frames, stated_ms) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 *row,
             )
 
@@ -206,13 +217,13 @@ class Store:
         if not 1 <= position <= MAX_ACTIONS:
             return None
         rows = self._query(
-            "SELECT name, created_s, duration_ms, loop, kind, data, crc, joints FROM actions "
-            "ORDER BY number LIMIT 1 OFFSET ?",
+            "SELECT name, created_s, duration_ms, loop, kind, data, crc, joints, stated_frames, "
+            "stated_ms FROM actions ORDER BY number LIMIT 1 OFFSET ?",
             position - 1,
         )
         if not rows:
             return None
-        name, created_s, duration_ms, loop, kind, data, crc, joints = rows[0]
+        name, created_s, duration_ms, loop, kind, data, crc, joints, *stated = rows[0]
         if _crc(data, joints) != crc:
             raise StoreError(f"the action {name!r} in {self.path} is damaged", "Teach it again.")
         names = tuple(json.loads(joints)) if joints else _OLD_NAMES
@@ -226,6 +237,8 @@ class Store:
             joints_rad=joints_rad,
             keyframes=keyframes,
             names=names,
+            stated_frames=stated[0],
+            stated_ms=stated[1],
         )
 
     def _query(self, sql: str, *values: object) -> list[tuple[Any, ...]]:

@@ -24,7 +24,7 @@ from rote.sim.health import Health
 from rote.sim.player import Playback
 from rote.sim.presets import HOLD_S, POSES, PRESETS, RELEASE, SimPreset, motion_of, presets_of
 from rote.sim.refusal import RefusalError
-from rote.sim.saving import RECORD_EVERY, check_keyframes, keyframed, recorded
+from rote.sim.saving import RECORD_EVERY, check_keyframes, disagreement, keyframed, recorded
 from rote.sim.sensors import PLAYING_ID, RECORDING_ID, ArmStateCode, Sensors
 from rote.sim.store import Store
 from rote.sim.streaming import Streamed
@@ -233,16 +233,17 @@ class World:
             handler = _HANDLERS.get(type(command))
             if handler is None:
                 raise RefusalError(Code.UNKNOWN_COMMAND)
-            handler(self, client, command)
+            return m.Status(Code.OK, handler(self, client, command) or "")
         except RefusalError as refusal:
-            return m.Status(refusal.code)
+            if refusal.note:
+                self.note(f"refused: {refusal.note}")
+            return m.Status(refusal.code, refusal.note)
         except UnsafeMotionError as error:
             self.note(f"refused: {error}")
             return m.Status(Code.UNSAFE)
         except StoreError as error:
             self.note(str(error))
             return m.Status(Code.STORE_FAILED)
-        return m.Status(Code.OK)
 
     def forget(self, client: Hashable) -> None:
         """The client is gone: what only it could end, ends safely."""
@@ -301,7 +302,7 @@ class World:
         if self.machine.activity is ArmActivity.TEACHING and (
             self._teacher != client or command.name
         ):
-            raise RefusalError(Code.BUSY)
+            raise self._busy(client)
         self._need_free_arms()
         self._need_able_arms()
         self.machine.act(ArmInput.TEACH)
@@ -335,7 +336,7 @@ class World:
     def _exit(self, client: Hashable, _: m.ExitTeaching) -> None:
         if self.machine.activity is ArmActivity.TEACHING:
             if self._teacher != client:
-                raise RefusalError(Code.BUSY)
+                raise self._busy(client)
             self._end_teaching(ArmInput.EXIT, keep=True)
 
     def _end_teaching(self, event: ArmInput, *, keep: bool = False) -> None:
@@ -387,7 +388,7 @@ class World:
             self._need_teacher(client)
             self._recording = False
 
-    def _save(self, _: Hashable, command: m.SaveAction) -> None:
+    def _save(self, _: Hashable, command: m.SaveAction) -> str:
         if not command.save or not 1 <= command.duration_ms <= m.MAX_DURATION_MS:
             raise RefusalError(Code.BAD_PAYLOAD)
         if m.name_problem(command.name):
@@ -397,19 +398,22 @@ class World:
             if any(k.time_ms > command.duration_ms for k in command.keyframes):
                 raise RefusalError(Code.BAD_PAYLOAD)
             self.store.save(keyframed(command, self.build))
-        else:
-            self._check_buffer(command.frames)
-            self.store.save(recorded(self._buffer, command, self.build))
-            self._buffer = []
-        self.note(f"saved {command.name!r}")
+            self.note(f"saved {command.name!r}")
+            return ""
+        self._check_buffer()
+        action = recorded(self._buffer, command, self.build)
+        self.store.save(action)
+        self._buffer = []
+        kept = disagreement(action)
+        stated = f"; the client said {command.frames} frames, {command.duration_ms / 1000:.2f} s"
+        self.note(f"saved {command.name!r}" + (f": {kept}{stated}" if kept else ""))
+        return kept
 
-    def _check_buffer(self, frames: int) -> None:
+    def _check_buffer(self) -> None:
         if self._recording:
-            raise RefusalError(Code.BUSY)
+            raise RefusalError(Code.BUSY, _STILL_RECORDS)
         if len(self._buffer) < 2:
             raise RefusalError(Code.NOTHING_RECORDED)
-        if frames > len(self._buffer):
-            raise RefusalError(Code.BAD_PAYLOAD)
 
     def _play(self, client: Hashable, command: m.PlayAction) -> None:
         check_keyframes(command.keyframes, self.build)
@@ -419,18 +423,38 @@ class World:
         if not self.machine.balanced:
             raise RefusalError(Code.WRONG_STATE)
         self._need_free_arms()
-        self._need_idle_arms()
-        playback = Playback(action, command, self.body.setpoint_rad, self.build)
+        ends_teaching = self._may_end_teaching(client)
+        if not ends_teaching:
+            self._need_idle_arms(client)
+        self._need_able_arms()
+        # Soft arms are where a hand has led them, which no setpoint tells.
+        pose_rad = self.body.joints_rad.copy() if ends_teaching else self.body.setpoint_rad
+        playback = Playback(action, command, pose_rad, self.build)
+        if ends_teaching:  # only a playback that was found safe ends it
+            self._end_teaching(ArmInput.EXIT)
         if self.firmware.quirks.never_moves:
             self.note(f"{action.name!r} is answered and not played, as a quirk has it")
             return
         self._begin_playing(client, playback, ArmStateCode(PLAYING_ID, action.name))
 
+    def _may_end_teaching(self, client: Hashable) -> bool:
+        """Whether a play ends this client's own teaching first: that of the documented frames,
+        which has no name, once its recording was stopped."""
+        if (
+            self.machine.activity is not ArmActivity.TEACHING
+            or self._teacher != client
+            or self._title
+        ):
+            return False
+        if self._recording:
+            raise RefusalError(Code.BUSY, _STILL_RECORDS)
+        return True
+
     def _begin_stream(self, client: Hashable, _: m.BeginStream) -> None:
         if self.build.stream is None:
             self.note(self.no_stream)
             raise RefusalError(Code.UNKNOWN_COMMAND)
-        self._need_idle_arms()
+        self._need_idle_arms(client)
         streamed = Streamed(self.body.setpoint_rad, self._stream_failed, self.build)
         self._begin_playing(client, streamed, ArmStateCode(PLAYING_ID, "a stream"))
 
@@ -455,7 +479,7 @@ class World:
             self._let_go_at_s = self.time_s + HOLD_S
         else:
             self._need_free_arms()
-            self._need_idle_arms()
+            self._need_idle_arms(client)
             if self.firmware.quirks.never_moves:
                 self.note(f"{preset.name!r} is answered and not played, as a quirk has it")
                 return
@@ -478,10 +502,18 @@ class World:
         if self.occupied:
             raise RefusalError(Code.BUSY)
 
-    def _need_idle_arms(self) -> None:
+    def _need_idle_arms(self, client: Hashable) -> None:
         if self.machine.activity is not ArmActivity.IDLE:
-            raise RefusalError(Code.BUSY)
+            raise self._busy(client)
         self._need_able_arms()
+
+    def _busy(self, client: Hashable) -> RefusalError:
+        """Return the refusal of arms that are used, which says who teaches."""
+        if self.machine.activity is not ArmActivity.TEACHING:
+            return RefusalError(Code.BUSY)
+        if self._teacher == client:
+            return RefusalError(Code.BUSY, "you are teaching: leave it first")
+        return RefusalError(Code.BUSY, _fitting(f"{_named(self._teacher)} is teaching"))
 
     def _begin_playing(self, client: Hashable, playback: Playback, doing: ArmStateCode) -> None:
         self.machine.act(ArmInput.PLAY)
@@ -574,7 +606,27 @@ class World:
         del self.notices[:-100]
 
 
-_HANDLERS: dict[type, Callable[..., None]] = {
+_STILL_RECORDS = "the recording still runs: stop it"
+
+
+def _named(client: Hashable) -> str:
+    """Return a client's address, or its name, for others to read."""
+    if isinstance(client, tuple) and len(client) >= 2:
+        host, port = str(client[0]), client[1]
+        return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    return client if isinstance(client, str) else "a client of its services"
+
+
+def _fitting(note: str) -> str:
+    """Return a note that fits into a status: a long address stands alone, or is left out."""
+    address = note.partition(" ")[0]
+    for message in (note, address):
+        if len(message.encode()) <= m.MAX_NOTE_BYTES:
+            return message
+    return "another client is teaching"
+
+
+_HANDLERS: dict[type, Callable[..., str | None]] = {
     m.ChangeMode: World._change_mode,
     m.MoveByHand: World._move_by_hand,
     m.RenameAction: World._rename,

@@ -135,13 +135,15 @@ async def preflight(request: Request) -> Response:
 
 @router.post("/mode", response_model=s.PendantStatus, tags=["robot"])
 async def mode(request: Request, body: s.ModeTo, caller: Caller = None) -> Response:
-    """Make the robot stand or lie down, or damp its joints."""
+    """Make the robot stand or lie down; or damp its joints, of one that stands only with `yes`."""
     hub = commanding(request, caller)
     robot = hub.connection.robot
     if hub.activities.busy and body.target != "damp":
         raise busy("the robot is busy")
-    change = {"stand": robot.stand, "lie": robot.lie_down, "damp": robot.damp}[body.target]
-    await change()
+    if body.target == "damp":
+        await robot.damp(yes=body.yes)
+    else:
+        await {"stand": robot.stand, "lie": robot.lie_down}[body.target]()
     return answer(hub.status(caller))
 
 

@@ -116,6 +116,8 @@ class ModeTo(RequestModel):
     """Which mode."""
 
     target: Literal["stand", "damp", "lie"]
+    yes: bool = False
+    """For damp: a person knows that a standing robot sinks, and said yes."""
 
 
 class TeachStart(RequestModel):

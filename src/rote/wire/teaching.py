@@ -61,6 +61,8 @@ _HAND_TAG, _STREAM_TAG, _POSE_TAG = _TAGS = (b"HAND", b"STRM", b"POSE")
 _WHOLE_WEIGHT = 0xFFFF
 _PER_RAD = 10_000
 _LOOP_BIT = 1 << 8
+_TAKE_BY_ZEROS, _TAKE, _CHANGE, _RELEASE = range(4)
+"""The modes of 0x09. The documents' own controller sends zeros to take control."""
 
 
 class MessageType(IntEnum):
@@ -193,12 +195,12 @@ def _first_word(payload: bytes, what: str) -> int:
 
 def _decode_control(payload: bytes) -> m.Command:
     mode, target = _CONTROL.unpack_from(_sized(payload, SHORT, "control mode set"))
-    if mode == 1:
+    if mode in (_TAKE, _TAKE_BY_ZEROS):
         return m.TakeControl()
-    if mode == 0:
-        return m.ReleaseControl()
-    if mode == 2:
+    if mode == _CHANGE:
         return m.ChangeMode(target)
+    if mode == _RELEASE:
+        return m.ReleaseControl()
     raise PayloadError(f"there is no control mode {mode}")
 
 
@@ -290,7 +292,8 @@ def _decode_subscribe(payload: bytes) -> m.Command:
 
 
 def _decode_ready(payload: bytes) -> m.Command:
-    if _first_word(payload, "ready signal") != 1:
+    # The documents say 1, and their own controller sends zeros.
+    if _first_word(payload, "ready signal") > 1:
         raise PayloadError("the ready signal does not say ready")
     return m.SignalReady()
 
@@ -414,6 +417,22 @@ def _unpack_name(field: bytes) -> str:
     return name
 
 
+def _pack_note(note: str) -> bytes:
+    packed = note.encode("utf-8")
+    if len(packed) > m.MAX_NOTE_BYTES:
+        raise BadRequestError(f"a note of {len(packed)} bytes; at most {m.MAX_NOTE_BYTES} fit")
+    return packed
+
+
+def _unpack_note(field: bytes) -> str:
+    """Return the note of a status; what is no text says nothing, since it is an extension."""
+    try:
+        note = field.partition(b"\0")[0].decode("utf-8")
+    except UnicodeDecodeError:
+        return ""
+    return note if note.isprintable() else ""
+
+
 def _pack_keyframes(keyframes: tuple[m.Keyframe, ...]) -> bytes:
     if not keyframes:
         return b""
@@ -449,7 +468,7 @@ def encode_reply(reply: m.Reply) -> bytes:
     """Return the payload of a reply."""
     try:
         if isinstance(reply, m.Status):
-            return _short(_U32.pack(reply.code))
+            return _short(_U32.pack(reply.code) + _pack_note(reply.note))
         if not isinstance(reply, m.ActionList):
             raise BadRequestError(f"{reply} cannot be said in teaching frames")
         if len(reply.actions) > m.MAX_ACTIONS:
@@ -463,7 +482,8 @@ def encode_reply(reply: m.Reply) -> bytes:
 def decode_reply(command: int, payload: bytes) -> m.Reply:
     """Return what a reply to `command` says."""
     if command != CommandId.LIST_ACTIONS or len(payload) == SHORT:
-        return m.Status(_first_word(payload, "a status reply"))
+        code = _first_word(payload, "a status reply")
+        return m.Status(code, _unpack_note(payload[_U32.size :]))
     if len(payload) < SAVE:
         raise PayloadError(f"an action list is at least {SAVE} bytes long, not {len(payload)}")
     count = int.from_bytes(payload[:2], "big")
@@ -477,9 +497,9 @@ def decode_reply(command: int, payload: bytes) -> m.Reply:
 # ---- tables -------------------------------------------------------------------------------------
 
 _ENCODERS: dict[type, tuple[CommandId, Callable[..., bytes]]] = {
-    m.TakeControl: (CommandId.CONTROL_MODE, lambda _: _short(_CONTROL.pack(1, 0))),
-    m.ReleaseControl: (CommandId.CONTROL_MODE, lambda _: _short()),
-    m.ChangeMode: (CommandId.CONTROL_MODE, lambda c: _short(_CONTROL.pack(2, c.mode))),
+    m.TakeControl: (CommandId.CONTROL_MODE, lambda _: _short(_CONTROL.pack(_TAKE, 0))),
+    m.ReleaseControl: (CommandId.CONTROL_MODE, lambda _: _short(_CONTROL.pack(_RELEASE, 0))),
+    m.ChangeMode: (CommandId.CONTROL_MODE, lambda c: _short(_CONTROL.pack(_CHANGE, c.mode))),
     m.SyncParameters: (CommandId.PARAMETER_SYNC, _encode_parameters),
     m.MoveByHand: (CommandId.PARAMETER_SYNC, _encode_hand),
     m.BeginStream: (CommandId.PARAMETER_SYNC, lambda _: _short(_STREAM_TAG)),

@@ -110,6 +110,7 @@ const story = {
   },
   "the motion is found in the library": async () => {
     await go("Library");
+    await $("play-tip").getByText("enough space").waitFor();
     const search = page.getByPlaceholder("Search motions");
     await search.fill("hello");
     await named("action", "hello wave").waitFor();

@@ -250,8 +250,10 @@ class A1(CannotRobot):
             self._port.command(neutral(self.level, self.dialect))
             self._is_driven = False
 
-    def damp(self) -> Awaitable[ModeReport]:
+    def damp(self, *, yes: bool = False) -> Awaitable[ModeReport]:
         """Let the legs give way softly, at once: all motors damp themselves. The robot sinks.
+
+        It is this robot's stop in an emergency, so it never asks back: `yes` changes nothing.
 
         It is done when this returns; there is no need to await it. Dialect 3.2 knows no word for it
         on its high level; there the robot stands.
@@ -436,6 +438,8 @@ class A1(CannotRobot):
         overwrite: bool = False,
         force: bool = False,
         library: "Library | None" = None,
+        loop: bool = False,
+        compensation: Sequence[float] = (),
     ) -> Teaching:
         """Teach a motion: the legs are soft inside the `async with` block, and braked after it.
 
@@ -446,6 +450,8 @@ class A1(CannotRobot):
         self._need(Level.LOW, "be taught by hand")
         if overwrite:
             self._cannot("keep actions, so that none can be overwritten")
+        if loop or compensation:
+            self._cannot("be taught with a loop or compensation", "frames")
         check_name(name)
         self._check_free()
         lesson = LegLesson(self._port, self._soften, self._harden, self._on_end)

@@ -1,0 +1,15 @@
+/** What to see to before a robot plays, as a line: a tooltip cannot be read on a phone. */
+
+import { connected, limbs } from "../store";
+import { TEXTS } from "../texts";
+import { Icon } from "./icons";
+
+export function PlayTip() {
+  if (!connected.value) return null;
+  return (
+    <p class="play-tip" data-testid="play-tip">
+      <Icon name="info" />
+      <span>{TEXTS.library.playTip[limbs.value]}</span>
+    </p>
+  );
+}

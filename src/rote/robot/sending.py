@@ -1,0 +1,111 @@
+"""Single frames of a person's own making: read, checked, and handed on as what they say.
+
+Nothing is passed on as bytes. A frame becomes a message first, so that each goes the way its own
+method goes: a play waits for arms at rest, a stop overtakes, a mode that lets a robot sink is asked
+for by its name.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from rote import messages as m
+from rote.errors import BadRequestError, DecodeError
+from rote.model.family import Build, Joint
+from rote.motion.limits import check_positions, check_speeds
+from rote.wire import teaching as wire
+
+_ONCE = np.zeros(1)
+
+
+def read(command: int, payload: bytes, build: Build) -> m.Command:
+    """Return what a command frame says to a robot of that build.
+
+    A payload of less than 44 bytes, which none is, is filled up with zeros.
+    Raises `BadRequestError` where it cannot be read or may not be sent one by one, and
+    `UnsafeMotionError` where it asks for more than a joint can do.
+    """
+    if command not in wire.COMMANDS:
+        known = ", ".join(f"0x{each:02x}" for each in sorted(wire.COMMANDS))
+        raise BadRequestError(
+            f"there is no command 0x{command:02x}, so it cannot be checked and is not sent"
+            if 0 <= command <= 0xFF
+            else f"{command} is not a command: it is one byte",
+            f"Use one of: {known}.",
+        )
+    try:
+        message = wire.decode_command(command, bytes(payload).ljust(wire.SHORT, b"\0"))
+    except DecodeError as error:
+        raise BadRequestError(
+            f"this payload of command 0x{command:02x} is not sent: {error}",
+            "The layouts are in docs/protocol/frames.md.",
+        ) from None
+    _check_alone(message)
+    _check_numbers(message, build)
+    return message
+
+
+def _check_alone(message: m.Command) -> None:
+    """Refuse what only makes sense as a part of something that rote itself keeps up."""
+    if isinstance(message, m.TakeControl | m.ReleaseControl):
+        raise BadRequestError(
+            "0x09 begins or ends the conversation, which is done by connecting and leaving",
+            "Connect again, or leave the robot's block.",
+        )
+    if isinstance(message, m.BeginStream | m.StreamPose):
+        raise BadRequestError(
+            "single poses are not sent: they need a soft way to the first one and back",
+            "Use robot.play_track.",
+        )
+    if isinstance(message, m.Subscribe) and not message.all_joints:
+        raise BadRequestError(
+            "a subscription without all joints would leave rote without the arms",
+            "Set bit 0 of the filter flags.",
+        )
+
+
+def _check_numbers(message: m.Command, build: Build) -> None:
+    if isinstance(message, m.EnterTeaching) and message.state is not None:
+        joints = build.joints[: len(message.state.joints_rad)]
+        positions = message.state.joints_rad[: len(joints)]
+        check_positions(_ONCE, np.array([positions]), joints)
+        _check_speeds(message.state.velocities_rad_s[: len(joints)], joints)
+    elif isinstance(message, m.SaveAction | m.PlayAction):
+        check_keyframes(message.keyframes, build)
+    if isinstance(message, m.SaveAction) and not 1 <= message.duration_ms <= m.MAX_DURATION_MS:
+        raise BadRequestError(
+            f"a duration of {message.duration_ms} ms is not possible",
+            f"Choose 1 to {m.MAX_DURATION_MS} ms.",
+        )
+
+
+def _check_speeds(speeds_rad_s: Sequence[float], joints: Sequence[Joint]) -> None:
+    times_s = np.array([0.0, 1.0])
+    travelled = np.array([np.zeros(len(joints)), np.array(speeds_rad_s)])
+    most_rad_s = np.array([joint.velocity_rad_s for joint in joints])
+    check_speeds(times_s, travelled, joints, most_rad_s)
+
+
+def check_keyframes(keyframes: Sequence[m.Keyframe], build: Build) -> tuple[m.Keyframe, ...]:
+    """Return keyframes that a robot of that build may be sent: known joints within their limits."""
+    if len(keyframes) > m.MAX_KEYFRAMES:
+        raise BadRequestError(
+            f"{len(keyframes)} keyframes; at most {m.MAX_KEYFRAMES} fit", "Leave some out."
+        )
+    for keyframe in keyframes:
+        if not 0 <= keyframe.joint < len(build.joints):
+            raise BadRequestError(
+                f"there is no joint {keyframe.joint}",
+                f"{build.title} has the joints 0 to {len(build.joints) - 1}.",
+            )
+        if keyframe.joint not in build.taught_columns:
+            raise BadRequestError(
+                f"{build.names[keyframe.joint]} is not taught or played: it keeps the balance",
+                f"Use: {', '.join(build.taught)}.",
+            )
+        if not 0 <= keyframe.time_ms <= 0xFFFF:
+            raise BadRequestError(f"a keyframe at {keyframe.time_ms} ms", "At most 65,535 ms fit.")
+        joint = build.joints[keyframe.joint]
+        at_s = np.array([keyframe.time_ms / 1000])
+        check_positions(at_s, np.array([[keyframe.value_rad]]), [joint])
+    return tuple(keyframes)
