@@ -3,13 +3,18 @@
 import asyncio
 from typing import Any
 
+import numpy as np
 import pytest
 
 import virtual
-from rote.connection import connect
+from rote.connection import connect, connect_a1, stop
 from rote.errors import BadRequestError, RefusedError
+from rote.robot.a1.bot import Bot
+from rote.robot.a1.safety import Safety
+from rote.session.a1 import Level
 from rote.sim.store import Store
 from rote.sim.world import World
+from rote.wire.a1.values import Dialect
 
 
 def refusal(url: str, **how: Any) -> BadRequestError:
@@ -87,3 +92,54 @@ def test_the_embedded_robot_renames_and_deletes() -> None:
                 await robot.delete("bow")
 
     virtual.run(story())
+
+
+# ---- an A1 inside this process ------------------------------------------------------------------
+
+
+def test_a_simulated_a1_lives_inside_this_process_and_walks() -> None:
+    async def main() -> None:
+        async with connect("sim://a1?dialect=3.2", family="a1") as robot:
+            assert (robot.level, robot.dialect) == (Level.HIGH, Dialect.A1_3_2)
+            await Bot(robot).walk(0.2).execute()
+            assert robot.status().place_m == pytest.approx((0.2, 0.0), abs=0.03)
+
+    virtual.run(main())
+
+
+def test_its_motors_are_reached_by_its_url_or_by_what_it_is_wanted_for_and_it_hangs_then() -> None:
+    async def main() -> None:
+        async with connect("sim://a1?hand=paw", family="a1", ability="teach") as robot:
+            assert robot.level is Level.LOW
+            async with robot.teach("paw") as take:
+                await asyncio.sleep(3.0)
+            assert float(np.ptp(take.track.joints_rad[:, 1])) > 0.3
+            assert (await robot.play_track(take.track)).completed
+        async with connect_a1("sim://a1?level=low", safety=Safety(from_folded=False)) as robot:
+            assert robot.level is Level.LOW
+        stopped = await stop("sim://a1")
+        assert stopped.was == "nothing"
+
+    virtual.run(main())
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["sim://a1?level=middle", "sim://a1?mode=dance", "sim://a1?hand=foot", "sim://a1?store=x",
+     "sim://a1/path", "sim://a1?dialect=4", "sim://a1?x"],
+)  # fmt: skip
+def test_a_simulated_a1_that_there_is_not_is_refused(url: str) -> None:
+    assert refusal(url).remedy
+    with pytest.raises(BadRequestError, match="is not an A1"):
+        virtual.run(_open_a1("sim://g1"))
+
+
+async def _open_a1(url: str) -> None:
+    async with connect_a1(url):
+        raise AssertionError
+
+
+def test_a_simulated_a1_takes_no_world_of_a_g1() -> None:
+    store = Store(":memory:")
+    assert "keep actions" in str(refusal("sim://a1", world=World(store)))
+    store.close()

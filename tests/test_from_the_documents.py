@@ -20,38 +20,6 @@ TEXT = PAGE.read_text(encoding="utf-8")
 _TABLE = re.compile(r"((?:^<!-- rows[^\n]*-->\n)*)\n?((?:^\|[^\n]*\n)+)", re.MULTILINE)
 _NOTE = re.compile(r"<!-- rows (first|within): (.*) -->")
 
-NOT_YET = {
-    "await robot.send(0x0A, bytes(44))",
-    "await robot.send(0x1A, bytes(44))",
-    "await robot.play(1)",
-    'await robot.play("wave", frames=100)',
-    'await robot.play("wave", keyframes=[rote.Keyframe(joint=18, time_ms=800, value_rad=0.5)])',
-    "rote play wave --frames 100",
-    "rote send 0x1a",
-    "rote teach again --hand wave --seconds 2 --loop --compensation 0,0,0,0,0,0,0,0,0,0,0",
-    "rote play 1",
-    "rote demo --checklist",
-    "from rote.wire import PacketBuilder; packet = PacketBuilder().build(0x1A, bytes(44))",
-    "from rote.wire import verify_crc32; assert verify_crc32(packet)",
-    "from rote.teaching_controller import G1TeachingController; "
-    'controller = G1TeachingController(url="sim://g1?store=:memory:")',
-    "controller.init_connection()",
-    "print(controller.list_actions())",
-    "controller.enter_teaching()",
-    'controller.record_trajectory(seconds=1, hand="wave")',
-    'controller.save_action("my_wave", 1000)',
-    "controller.play_action(1)",
-    "controller.exit_teaching()",
-    "controller.send_command(0x1A)",
-    "print(controller.parse_action_list(controller.send_command(0x1A)))",
-    "controller.close()",
-    'loop = LoopFunc("Control", 0.002, 0, print)',
-    "from rote.legged_sdk import UDP",
-    "from rote import HighCmd, HighState, LowCmd, LowState",
-    "from rote import Led, MotorCmd, MotorState",
-}
-"""What the page already promises and this tree does not have. The last test fails once it has."""
-
 
 @dataclass(frozen=True)
 class Table:
@@ -89,13 +57,12 @@ def tables() -> list[Table]:
 TABLES = tables()
 
 
-def blocks(table: Table, *, left_out: set[str]) -> list[Block]:
+def blocks(table: Table) -> list[Block]:
     """Return the rows of a table as blocks of code: commands together, and Python together."""
-    code = [line for line in table.code if line not in left_out]
     notes = [("run first", said) for kind, said in table.notes if kind == "first"]
     within = [("within", said) for kind, said in table.notes if kind == "within"]
-    shell = [line for line in code if line.startswith("rote ")]
-    python = [line for line in code if not line.startswith("rote ")]
+    shell = [line for line in table.code if line.startswith("rote ")]
+    python = [line for line in table.code if not line.startswith("rote ")]
     made = []
     if shell:
         made.append(Block(PAGE, table.line, "sh", "\n".join(shell), tuple(notes)))
@@ -104,10 +71,10 @@ def blocks(table: Table, *, left_out: set[str]) -> list[Block]:
     return made
 
 
-def run(table: Table, folder: Path, monkeypatch: pytest.MonkeyPatch, left_out: set[str]) -> None:
+def run(table: Table, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     reader = Reader(PAGE, folder, monkeypatch)
     try:
-        for block in blocks(table, left_out=left_out):
+        for block in blocks(table):
             reader.run(block)
         reader.leave()
     finally:
@@ -121,16 +88,7 @@ def run(table: Table, folder: Path, monkeypatch: pytest.MonkeyPatch, left_out: s
 def test_every_row_of_a_table_can_be_done(
     table: Table, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run(table, tmp_path, monkeypatch, NOT_YET)
-
-
-@pytest.mark.timeout(180)
-@pytest.mark.xfail(strict=True, raises=Exception, reason="remove it from NOT_YET: it is there")
-@pytest.mark.parametrize("table", [table for table in TABLES if NOT_YET & {*table.code}], ids=str)
-def test_a_row_that_cannot_be_done_yet_still_cannot(
-    table: Table, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    run(table, tmp_path, monkeypatch, set())
+    run(table, tmp_path, monkeypatch)
 
 
 def test_no_table_is_overlooked() -> None:
@@ -143,11 +101,6 @@ def test_a_row_without_a_call_says_why() -> None:
         for row in table.rows:
             if not re.search(r"`[^`]+`", row[1]):
                 assert len(row[2].split()) > 3, row
-
-
-def test_rows_that_cannot_be_done_yet_are_on_the_page() -> None:
-    shown = {line for table in TABLES for line in table.code}
-    assert shown >= NOT_YET
 
 
 def test_the_five_documents_are_named_by_file_and_title() -> None:

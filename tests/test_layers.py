@@ -33,6 +33,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "connection": BASE | {"robot", "session", "sim", "carrier", "client"},
     "sync": BASE | {"client", "connection", "robot", "host"},
     "teaching_controller": BASE | {"client", "robot", "sync", "wire"},
+    "legged_sdk": BASE | {"sync", "robot", "session", "wire"},
     "cli": BASE
     | {
         "motion",
@@ -50,7 +51,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "__init__",
     },
     "__main__": {"cli", "capture"},
-    "__init__": BASE | {"connection", "motion", "robot", "sim", "sync"},
+    "__init__": BASE | {"connection", "motion", "robot", "sim", "sync", "wire"},
 }
 
 # What pure code may not touch: it gets bytes and the time as arguments.
@@ -166,9 +167,9 @@ def test_no_room_below_the_edge_names_a_command(path: Path) -> None:
 
 
 def test_a_class_name_is_defined_once() -> None:
-    """Somebody who greps for a class finds one."""
+    """Who greps for a class finds one; `legged_sdk` bears the names of Unitree's library."""
     homes: dict[str, list[str]] = {}
-    for path in MODULES:
+    for path in (path for path in MODULES if path.name != "legged_sdk.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.ClassDef):
                 homes.setdefault(node.name, []).append(str(path.relative_to(ROOT)))

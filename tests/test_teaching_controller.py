@@ -41,7 +41,7 @@ class Sim:
         self.process.send_signal(signal.SIGTERM)
         out, _ = self.process.communicate(timeout=10)
         events = [json.loads(line) for line in out.splitlines()]
-        return [event["words"] for event in events if event["event"] == "notice"]
+        return [event["message"] for event in events if event["event"] == "notice"]
 
 
 @pytest.fixture

@@ -52,6 +52,8 @@ if TYPE_CHECKING:
     from rote.sim.server import Simulator
     from rote.sim.store import Store
     from rote.sim.world import World
+    from rote.wire.a1.motors import MotorCmd, MotorCmds, MotorState
+    from rote.wire.a1.values import HighCmd, HighState, Led, LowCmd, LowState, ScaledHighCmd
 
 __version__ = "0.1.0"
 
@@ -80,6 +82,10 @@ _HOMES: dict[str, tuple[str, ...]] = {
     "rote.sim.server": ("Simulator",),
     "rote.sim.store": ("Store",),
     "rote.sim.world": ("World",),
+    "rote.wire.a1.motors": ("MotorCmd", "MotorCmds", "MotorState"),
+    "rote.wire.a1.values": (
+        "HighCmd", "HighState", "Led", "LowCmd", "LowState", "ScaledHighCmd",
+    ),
 }  # fmt: skip
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
@@ -88,6 +94,8 @@ __all__ = [
     "Robot", "G1", "Playing", "PlayReport", "Streaming", "StreamReport", "Progress", "Take",
     "Track",
     "A1", "Bot", "LoopFunc", "Safety",
+    "HighCmd", "ScaledHighCmd", "HighState", "LowCmd", "LowState",
+    "Led", "MotorCmd", "MotorCmds", "MotorState",
     "Actions", "Finding", "Severity",
     "Code", "Interpolation", "Keyframe", "Mode", "Phase", "RobotState",
     "Simulator", "Store", "World",

@@ -19,7 +19,7 @@ from rote.carrier import SCHEMES, Link, Receiver, carrier_of, open_link, split_u
 from rote.client.channel_connection import ChannelWay
 from rote.client.services import ServicesClient
 from rote.client.teaching import TeachingClient
-from rote.client.wires import EMBEDDED, IN_PROCESS, wire_of
+from rote.client.wires import EMBEDDED, EMBEDDED_A1, IN_PROCESS, wire_of
 from rote.errors import BadRequestError, RoteError
 from rote.model.family import Build
 from rote.model.registry import families, family_of, find_build
@@ -80,7 +80,8 @@ def connect(
     `dds://INTERFACE` a G1 EDU on that network interface, and `?domain=N` names its domain;
     `udp://HOST[:49504]` a robot that speaks the documented frames; `a1://HOST[:PORT]` an A1 or Go1,
     its motors with `?level=low`; `sim://NAME` a simulated robot inside this process, for example
-    `sim://g1` or `sim://g1-23`, and `?store=FILE` names its store, `:memory:` for none.
+    `sim://g1` or `sim://g1-23`, and `?store=FILE` names its store, `:memory:` for none; `sim://a1`
+    a simulated A1, which hangs where its motors are wanted, and `?hand=paw` moves its legs.
     `?build=NAME` says which build a robot is, where it does not say so itself.
 
     `family` is the kind of robot that is expected, for example `"a1"`: another one is refused, and
@@ -103,17 +104,30 @@ async def connect_a1(
 ) -> "AsyncIterator[A1]":
     """Connect to the A1 or Go1 at `a1://HOST[:PORT][?level=high|low&dialect=...]`.
 
+    `sim://a1[?level=high|low&mode=...&hand=...&dialect=...]` is a simulated one in this process.
     Without a port, those of the level and dialect are tried; without a dialect, it is learned from
     the first state. `safety` is what guards the robot; without it, a `Safety` as it comes.
     """
     from rote.client.a1.client import open_client  # noqa: PLC0415
     from rote.robot.a1.robot import A1  # noqa: PLC0415 - who has a G1 need not load it
 
-    client = await open_client(url, timeout=timeout)
-    try:
+    async with AsyncExitStack() as stack:
+        if wire_of(url).scheme == "sim":
+            url = await _embedded_a1(url, stack)
+        client = await open_client(url, timeout=timeout)
+        stack.push_async_callback(client.close)
         yield A1(client, safety)
-    finally:
-        await client.close()
+
+
+async def _embedded_a1(url: str, stack: AsyncExitStack) -> str:
+    """Start the simulated A1 that a URL names; return where it listens."""
+    from rote.sim.a1.embedded import embedded_a1  # noqa: PLC0415
+
+    if not wire_of(url).has_levels:
+        raise BadRequestError(f"{url!r} is not an A1", f"Use {EMBEDDED_A1}.")
+    embedded = embedded_a1(url)
+    await stack.enter_async_context(embedded.simulator)
+    return embedded.url
 
 
 # ---- one opener per scheme ----------------------------------------------------------------------
@@ -224,6 +238,8 @@ class _EmbeddedClient(TeachingClient):
 
 async def _open_sim(wish: _ConnectOptions, stack: AsyncExitStack) -> Robot:
     world = wish.world
+    if wire_of(wish.url).has_levels:
+        return await _open_embedded_a1(wish, stack)
     if world is None:
         build, path = embedded_of(wish.url)
         store = Store(path)
@@ -240,6 +256,17 @@ async def _open_sim(wish: _ConnectOptions, stack: AsyncExitStack) -> Robot:
 
     await client.open(dial)
     return _robot(client)
+
+
+async def _open_embedded_a1(wish: _ConnectOptions, stack: AsyncExitStack) -> "A1":
+    if wish.world is not None:
+        raise BadRequestError("a world of your own goes with robots that keep actions only")
+    from rote.robot.a1.robot import MOTORS  # noqa: PLC0415 - who has a G1 need not load it
+
+    url = wish.url
+    if wish.ability in MOTORS and "level=" not in url:
+        url += f"{'&' if '?' in url else '?'}level=low"
+    return await stack.enter_async_context(connect_a1(url, timeout=wish.timeout))
 
 
 _OPENERS: dict[str, Callable[[_ConnectOptions, AsyncExitStack], Awaitable[Robot]]] = {
@@ -322,7 +349,7 @@ def embedded_of(url: str) -> tuple[Build, str]:
         )
         raise BadRequestError(
             f"{url!r} is not a simulated robot rote knows",
-            f"Use sim://g1 or sim://g1?store=FILE; there are {known}.",
+            f"Use sim://g1 or sim://g1?store=FILE; there are {known}, {EMBEDDED_A1}.",
         )
     return build, stores[-1]
 

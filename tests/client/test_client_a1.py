@@ -362,6 +362,25 @@ def test_a_robot_that_goes_silent_is_braked_at_once_and_then_lost() -> None:
     virtual.run(main())  # fmt: skip
 
 
+def test_a_short_silence_costs_nothing_where_nothing_is_driven() -> None:
+    async def main() -> None:
+        async with (
+            robot(start="hung") as (world, simulator),
+            client_of(simulator) as (client, troubles),
+        ):
+            await asyncio.sleep(0.1)
+            world.health.silent = True
+            await asyncio.sleep(0.3)
+            world.health.silent = False
+            await asyncio.sleep(0.1)
+            assert troubles == []
+            client.command(LowCmd(motors=DRIVE))
+            await asyncio.sleep(0.05)
+            assert not is_damping(world.newest), "it can be driven without being armed"
+
+    virtual.run(main())
+
+
 @pytest.mark.parametrize("part", ["imu", "motors"])
 def test_states_that_are_no_numbers_count_as_none(part: str) -> None:
     async def main() -> None:
@@ -370,6 +389,7 @@ def test_states_that_are_no_numbers_count_as_none(part: str) -> None:
             client_of(simulator) as (client, troubles),
         ):
             await asyncio.sleep(0.05)
+            client.command(LowCmd(motors=DRIVE))
             newest = client.latest
             world.health.spoiled = part
             await asyncio.sleep(0.08)

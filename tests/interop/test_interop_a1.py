@@ -133,7 +133,7 @@ def test_our_client_drives_the_motors_of_the_makers_server() -> None:
             async with connect_a1(f"a1://127.0.0.1:{server.port}?level=low") as robot:
                 assert robot.dialect is Dialect.GO1
                 robot.set_motors(
-                    MotorCmds.servo(q_rad=[0.1, 0.9, -1.5] * 4, kp_nm_rad=20.5, kd_nm_s_rad=1.5)
+                    MotorCmds.servo(q_rad=[0.1, 0.9, -1.5] * 4, kp_nm_rad=10.5, kd_nm_s_rad=1.5)
                 )
                 await server.takes(100)
                 robot.damp()

@@ -38,6 +38,7 @@ from rote.robot.a1.commands import Gait
 from rote.robot.a1.robot import mode_words
 from rote.robot.a1.safety import A1SafetyLimits, Safety
 from rote.session.a1 import Level
+from rote.sim.a1.hands import A1Hand
 from rote.sim.a1.simulator import A1Simulator
 from rote.wire.a1.motors import LEG_MOTORS, MotorCmds
 from rote.wire.a1.values import Dialect, HighCmd, LowCmd, LowState, ScaledHighCmd
@@ -434,6 +435,68 @@ def test_a_stopped_playback_says_so_and_the_legs_hold() -> None:
             await robot.stop()
             report = await running
             assert not report.completed
+            await asyncio.sleep(0.1)
+            assert not is_damping(world.newest)
+
+    virtual.run(main())
+
+
+@pytest.mark.parametrize(
+    ("start", "hand"),
+    [("hung", None), ("hung", "paw"), ("hung", "stretch"), ("hung", "wag"), ("lie", None)],
+)
+def test_legs_that_nobody_holds_do_not_sink_to_their_stops_so_that_the_take_can_be_played(
+    start: str, hand: str | None
+) -> None:
+    async def main() -> None:
+        async with pair(Level.LOW, start=start) as (world, _, robot):
+            world.attach(None if hand is None else A1Hand(hand, 4.0, again=True))
+            async with robot.teach("long") as take:
+                await asyncio.sleep(5.0)
+            world.attach(None)
+            report = await robot.play_track(take.track)
+            assert report.completed
+            assert robot.trouble is None
+
+    virtual.run(main())
+
+
+def test_a_spring_keeps_soft_legs_from_their_stops_with_little_force_once_they_were_inside() -> (
+    None
+):
+    legs = a1_motion.SoftLegs(Safety())
+    middle = np.array(STAND)
+    assert legs.motors(middle) is None, "nothing but softness is asked for"
+    near = middle.copy()
+    near[2] = -1.0
+    pushed = legs.motors(near)
+    assert pushed is not None
+    torque = pushed.kp_nm_rad[:12] * (pushed.q_rad[:12] - near)
+    assert torque[2] == pytest.approx(-2.0, abs=0.01)
+    assert (np.delete(pushed.kp_nm_rad[:12], 2) == 0).all()
+    assert legs.motors(middle) == a1_motion.SOFT
+    assert legs.motors(middle) is None
+    folded = np.array([0.0, 1.3, -2.69] * 4)
+    assert a1_motion.SoftLegs(Safety()).motors(folded) is None, "folded legs are left alone"
+    assert a1_motion.SoftLegs(Safety(limits=A1SafetyLimits(margin_rad=None))).motors(near) is None
+
+
+def test_nothing_is_begun_while_the_robot_is_silent_and_all_is_well_once_it_is_heard() -> None:
+    async def main() -> None:
+        async with pair(Level.LOW, start="hung") as (world, _, robot):
+            await asyncio.sleep(0.1)
+            world.health.silent = True
+            await asyncio.sleep(0.2)
+            with pytest.raises(ProtectionError, match="nothing is begun"):
+                robot.set_motors(SERVO)
+            with pytest.raises(ProtectionError, match="nothing is begun"):
+                async with robot.teach("nothing"):
+                    raise AssertionError
+            await robot.stop()
+            assert robot.trouble is None
+            world.health.silent = False
+            await asyncio.sleep(0.1)
+            robot.set_motors(SERVO)
             await asyncio.sleep(0.1)
             assert not is_damping(world.newest)
 

@@ -145,9 +145,28 @@ def test_a_period_that_is_none_is_refused(period_s: float) -> None:
         LoopFunc("test", period_s, lambda: None)
 
 
+def test_a_loop_is_made_as_in_the_documents_with_its_cpu_before_the_function() -> None:
+    called = threading.Event()
+    cpu = max(os.sched_getaffinity(0))
+    for pinned, wanted in ((cpu, cpu or None), (0, None), (-1, None)):
+        called.clear()
+        loop = LoopFunc("UDPRecv", PERIOD_S, pinned, called.set)
+        assert loop.cpu == wanted, "0 or less is any CPU"
+        loop.start()
+        assert called.wait(5.0)
+        loop.shutdown()
+        assert not loop.running
+    with pytest.raises(BadRequestError, match="there is no CPU 4096"):
+        LoopFunc("UDPRecv", PERIOD_S, 4096, called.set)
+    with pytest.raises(TypeError, match="function"):
+        LoopFunc("UDPRecv", PERIOD_S, 1)  # type: ignore[call-overload]
+    with pytest.raises(TypeError, match="one function"):
+        LoopFunc("UDPRecv", PERIOD_S, called.set, called.set)  # type: ignore[call-overload]
+
+
 def test_what_cannot_run_is_refused() -> None:
     with pytest.raises(TypeError, match="function"):
-        LoopFunc("test", PERIOD_S, None)  # type: ignore[arg-type]
+        LoopFunc("test", PERIOD_S, None)  # type: ignore[call-overload]
     with pytest.raises(BadRequestError, match="there is no CPU 4096"):
         LoopFunc("test", PERIOD_S, lambda: None, cpu=4096)
     loop = LoopFunc("test", PERIOD_S, lambda: None).start()

@@ -120,6 +120,25 @@ def test_the_position_protection_has_the_makers_numbers(
         safety.check(state(joints))
 
 
+def test_a_joint_that_nothing_drives_may_hang_at_its_stop() -> None:
+    hanging, inside = (0.0, 0.8, -0.95) * 4, (0.0, 0.8, -1.6) * 4
+    limp = MotorCmds.servo()
+    braked = MotorCmds.servo(dq_rad_s=0.0, kd_nm_s_rad=2.0)
+    for asked in (limp, braked, MotorCmds.servo(q_rad=-1.0, kp_nm_rad=9.0, mode=0)):
+        safety = Safety()
+        safety.check(state(inside), asked=asked)
+        safety.check(state(hanging), asked=asked)
+    for asked in (
+        MotorCmds.servo(q_rad=-1.0, kp_nm_rad=5.0),
+        MotorCmds.servo(tau_nm=0.5),
+        MotorCmds.servo(dq_rad_s=1.0, kd_nm_s_rad=2.0),
+    ):
+        safety = Safety()
+        safety.check(state(inside), asked=asked)
+        with pytest.raises(ProtectionError, match="FR_calf"):
+            safety.check(state(hanging), asked=asked)
+
+
 def test_folded_legs_are_watched_from_when_they_have_come_up() -> None:
     folded, inside = (0.0, 1.3, -2.75) * 4, (0.0, 1.3, -2.5) * 4
     safety = Safety()

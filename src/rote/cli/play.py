@@ -108,7 +108,7 @@ def play(
             need(target, "play", "do that with a motion")
             raise BadRequestError("a motion of this computer has --speed only")
         need(target, "stream", "stream a motion")
-        how = _How(1.0 if speed is None else speed, force, by_name, hands)
+        how = _PlayOptions(1.0 if speed is None else speed, force, by_name, hands)
         return run(_stream(target, _checked(name, take, how, as_json), how, as_json))
     if "play" not in wire_of(target.url).abilities:
         raise BadRequestError(
@@ -183,7 +183,7 @@ def _is_file(name: str) -> bool:
     return suffix in FORMATS
 
 
-class _How(NamedTuple):
+class _PlayOptions(NamedTuple):
     """How a motion of this computer is to be played."""
 
     speed: float
@@ -192,7 +192,7 @@ class _How(NamedTuple):
     hands: bool
 
 
-def _checked(name: str, is_take: bool, how: _How, as_json: bool) -> "Track":
+def _checked(name: str, is_take: bool, how: _PlayOptions, as_json: bool) -> "Track":
     """Read a motion and see that it may be played, before a robot is asked for."""
     from rote.cli import output
     from rote.motion.track_build import family_of
@@ -210,7 +210,7 @@ def _checked(name: str, is_take: bool, how: _How, as_json: bool) -> "Track":
     return track
 
 
-async def _stream(target: RobotChoice, track: "Track", how: _How, as_json: bool) -> int:
+async def _stream(target: RobotChoice, track: "Track", how: _PlayOptions, as_json: bool) -> int:
     from rote.cli import output
 
     screen = output.console(quiet=as_json)
@@ -240,7 +240,7 @@ def _left_out(joints: Sequence[str]) -> str:
     )
 
 
-async def _begun(robot: "Robot", track: "Track", how: _How, as_json: bool) -> "Streaming":
+async def _begun(robot: "Robot", track: "Track", how: _PlayOptions, as_json: bool) -> "Streaming":
     """Begin to play; a motion of another build by its joints' names, if a person says so."""
     from rote.cli import output
     from rote.errors import OtherBuildError

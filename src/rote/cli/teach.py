@@ -91,7 +91,7 @@ def teach(
     if hand is not None and seconds is None:
         seconds = _DEFAULT_HAND_S
     target = RobotChoice(robot, key, keylog)
-    how = _How(loop, _values(compensation))
+    how = _FrameOptions(loop, _values(compensation))
     wish = _TeachOptions(target, name, seconds, hand, out, overwrite, force, as_json, how)
     return run(_teach(wish))
 
@@ -106,8 +106,8 @@ def _values(text: str) -> tuple[float, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class _How:
-    """What only the documented frames have words for."""
+class _FrameOptions:
+    """What only the documented frames can say."""
 
     loop: bool = False
     compensation: tuple[float, ...] = ()
@@ -125,7 +125,7 @@ class _TeachOptions:
     overwrite: bool
     force: bool
     as_json: bool
-    how: _How = _How()
+    how: _FrameOptions = _FrameOptions()
 
 
 async def _teach(wish: _TeachOptions) -> None:
@@ -200,7 +200,7 @@ def _check(wish: _TeachOptions) -> None:
         need(wish.target, "hand", "have a scripted hand at the legs")
     if wish.overwrite:
         need(wish.target, "list", "keep actions, so that none can be overwritten")
-    if wish.how != _How():
+    if wish.how != _FrameOptions():
         need(wish.target, "frames", "be taught with a loop or compensation")
     if wish.seconds is not None:
         check_seconds(wish.seconds, "a recording")

@@ -93,9 +93,17 @@ WIRES: dict[str, Wire] = {
 }
 
 
+EMBEDDED_A1 = "sim://a1"
+_ALONE: dict[str, Wire] = {
+    EMBEDDED_A1: Wire("sim", EMBEDDED_A1, QUADRUPED, has_levels=True, asks=frozenset()),
+}
+"""Simulated robots inside this process that are unlike the others of their scheme."""
+
+
 def wire_of(url: str) -> Wire:
     """Return the wire that a URL names, or raise `BadRequestError` that lists those there are."""
-    wire = WIRES.get(split_url(url).scheme)
+    parts = split_url(url)
+    wire = _ALONE.get(f"{parts.scheme}://{parts.netloc}") or WIRES.get(parts.scheme)
     if wire is None:
         known = ", ".join(f"{scheme}://" for scheme in sorted(WIRES))
         raise BadRequestError(

@@ -164,6 +164,7 @@ A1_MODES = Modes(
         ModeFacts(0, "idle", "standing idle", balanced=True, stiff=True),
         ModeFacts(1, "stand", "standing, its body turned or lowered", balanced=True, stiff=True),
         ModeFacts(2, "walk", "walking", balanced=True, stiff=True),
+        ModeFacts(3, "walk to", "walking to a place", balanced=True, stiff=True),
         ModeFacts(5, "lie down", "lying down", balanced=False, stiff=True),
         ModeFacts(6, "get up", "getting up", balanced=False, stiff=True),
         ModeFacts(7, "damp", "damped: legs give way slowly", balanced=False, stiff=False),

@@ -48,7 +48,8 @@ DAMPING_MODE = 7
 PERIOD_S = {Level.LOW: 0.002, Level.HIGH: 0.005}
 """How often a command is sent. The maker's examples say 2 ms, and allow 1 to 10."""
 _RENEW_S = 0.02
-_STALE_S = {Level.LOW: 0.05, Level.HIGH: 0.3}
+STALE_S = {Level.LOW: 0.05, Level.HIGH: 0.3}
+"""A robot that is driven and has not told its state for this long is made safe."""
 _LONGEST = 2048
 RobotState: TypeAlias = HighState | LowState
 StateListener = Callable[[RobotState], object]
@@ -179,7 +180,7 @@ class A1Client:
         self._sought_s = sought_s
         self._loop = asyncio.get_running_loop()
         self._clock = clock_of(self._loop)
-        timing = A1Timing(period_s=_RENEW_S, connect_s=connect_s, stale_s=_STALE_S[target.level])
+        timing = A1Timing(period_s=_RENEW_S, connect_s=connect_s, stale_s=STALE_S[target.level])
         seal = target.seal if target.level is Level.HIGH else None
         self._session = A1Session(
             Role.CLIENT, target.level, dialect=target.dialect, timing=timing, seal=seal
@@ -189,6 +190,8 @@ class A1Client:
         self._failure: RoteError | None = None
         self._alarm = Alarm(self._tick)
         self._kept: bytes | None = None
+        self._asks = False
+        """Whether the robot was asked for anything but to do nothing."""
         self._state_listeners: list[StateListener] = []
         self._trouble_listeners: list[TroubleListener] = []
         self._socket: socket.socket | None = None
@@ -308,7 +311,8 @@ class A1Client:
             self._session.command(command, self._clock())
             (datagram,) = self._session.outgoing()[-1:]
         assert self._sender is not None
-        if hold_s is None and command != session.neutral(self.level, self.dialect):
+        self._asks = command != session.neutral(self.level, self.dialect)
+        if hold_s is None and self._asks:
             self._kept, hold_s = datagram, KEPT_S
         else:
             self._kept = None
@@ -393,6 +397,8 @@ class A1Client:
                 self._fail(self._lost(event.silence_s))
             elif isinstance(event, session.Mismatched):
                 self._mismatched(event.dialects)
+            elif isinstance(event, session.WentStale) and not self._asks:
+                continue  # nothing is driven; `PeerLost` follows where it stays silent
             elif trouble := _trouble(event):
                 self.trip(session.neutral(self.level, self.dialect))
                 tell_all(self._trouble_listeners, trouble, self._loop)

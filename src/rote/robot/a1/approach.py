@@ -8,8 +8,10 @@ import asyncio
 import math
 from contextlib import suppress
 from typing import NamedTuple
+from urllib.parse import parse_qsl
 
-from rote.client.a1.client import A1Client, open_client, read_url, walking_url
+from rote.carrier import split_url
+from rote.client.a1.client import A1Client, open_client, walking_url
 from rote.client.wires import EXAMINE
 from rote.errors import (
     BadRequestError,
@@ -31,7 +33,7 @@ _STANDS_S, _STILL_M_S, _STILL_RAD_S, _STILL_STATES = 2.0, 0.03, 0.05, 10
 
 def is_low(url: str) -> bool:
     """Whether a URL names the motors."""
-    return read_url(url).level is Level.LOW
+    return dict(parse_qsl(split_url(url).query)).get("level") == Level.LOW.value
 
 
 def for_ability(url: str, ability: str) -> str:

@@ -17,6 +17,7 @@ class HighMode(IntEnum):
     IDLE = 0
     STAND = 1
     WALK = 2
+    WALK_TO = 3
     LIE_DOWN = 5
     GET_UP = 6
     DAMP = 7

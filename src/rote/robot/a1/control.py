@@ -88,6 +88,11 @@ class Control:
         self._over = False
         self._began_s = 0.0
 
+    @property
+    def said(self) -> MotorCmds | None:
+        """What the motors were asked for last."""
+        return None if self._said is None else self._said.motors
+
     def stop(self) -> None:
         """End it where it is; the last command is kept."""
         self._stopping.set()
@@ -137,7 +142,7 @@ class Control:
             age_s = now - self._port.heard_s
             if state is not self._checked or age_s > HOLD_S:
                 self._checked = state
-                self._safety.check(state, age_s)
+                self._safety.check(state, age_s, self.said)
             asked = self._step(state, now - self._began_s)
             if asked is not None and not self._over:
                 self._say(asked)

@@ -1,11 +1,14 @@
 """How the legs of an A1 are taught: soft motors while a hand moves them, braked ones after it."""
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
+
+import numpy as np
 
 from rote.errors import RoteError
 from rote.robot.a1.control import BRAKED, A1Port, State
-from rote.robot.a1.motion import SOFT
+from rote.robot.a1.motion import SOFT, SoftLegs
+from rote.robot.a1.safety import Safety
 from rote.robot.take import Take
 from rote.wire.a1.motors import LEG_MOTORS
 from rote.wire.a1.values import LowCmd, LowState
@@ -16,18 +19,26 @@ _TICKS = 2**32
 class LegLesson:
     """One teaching of an A1. It keeps nothing itself: the take is on our side alone.
 
-    Braked legs stay where they are, which means: the robot stays lying or hanging.
+    Braked legs stay where they are, which means: the robot stays lying or hanging. Soft ones are
+    kept from their stops by a weak spring; see `SoftLegs`.
     """
 
     def __init__(
         self,
         port: A1Port,
+        safety: Safety,
+        heard: Callable[[], Awaitable[None]],
         begin: Callable[[LowCmd], None],
         end: Callable[[], None],
         on_end: Callable[[Callable[[RoteError], None]], Callable[[], None]],
     ) -> None:
-        """Teach by `begin`, and call `end` after it; `on_end` calls back with why it must end."""
+        """Teach by `begin`, and call `end` after it; `on_end` calls back with why it must end.
+
+        `heard` waits for a new state of the robot.
+        """
+        self._heard = heard
         self._port = port
+        self._legs = SoftLegs(safety)
         self._begin = begin
         self._ended = end
         self._on_end = on_end
@@ -40,7 +51,8 @@ class LegLesson:
         self._time_us = 0
 
     async def check(self) -> None:
-        """Whatever forbids it was said when the teaching was made."""
+        """See that the robot is heard; what else forbids it was said when the teaching was made."""
+        await self._heard()
 
     async def begin(self, take: Take, end: Callable[[RoteError], None]) -> None:
         """Make the legs soft."""
@@ -74,8 +86,12 @@ class LegLesson:
                 self._tick = before
                 return
             self._time_us += ahead
-        joints = state.motors.q_rad[:LEG_MOTORS].tolist()
-        self._take.add(self._time_us, joints, self._port.now())
+        joints = state.motors.q_rad[:LEG_MOTORS]
+        self._take.add(self._time_us, joints.tolist(), self._port.now())
+        motors = self._legs.motors(np.asarray(joints, dtype=float))
+        if motors is not None and self._trouble is None:
+            with suppress(RoteError):  # a robot that is lost is told by `on_end`
+                self._port.command(LowCmd(motors=motors))
 
     def _interrupt(self, error: RoteError) -> None:
         if self._trouble is None:

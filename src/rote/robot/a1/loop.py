@@ -15,6 +15,7 @@ from array import array
 from collections.abc import Callable
 from dataclasses import dataclass
 from types import TracebackType
+from typing import overload
 
 import numpy as np
 
@@ -108,8 +109,12 @@ class LoopFunc:
     `cpu` keeps the thread on one CPU; `realtime` asks for a priority before all ordinary work, and
     `has_priority` says whether that was permitted. An error in the function ends the loop; `stop`,
     `join` or the end of the `with` block raises it.
+
+    `LoopFunc(name, period_s, cpu, function)`, as Unitree's library has it, is understood too: there
+    a CPU of 0 or less means any. `shutdown` is that library's name for `stop`.
     """
 
+    @overload
     def __init__(
         self,
         name: str,
@@ -118,13 +123,38 @@ class LoopFunc:
         *,
         cpu: int | None = None,
         realtime: bool = False,
+    ) -> None: ...
+    @overload
+    def __init__(
+        self,
+        name: str,
+        period_s: float,
+        cpu: int,
+        function: Callable[[], object],
+        /,
+        *,
+        realtime: bool = False,
+    ) -> None: ...
+    def __init__(
+        self,
+        name: str,
+        period_s: float,
+        function: "Callable[[], object] | int",
+        bound: Callable[[], object] | None = None,
+        *,
+        cpu: int | None = None,
+        realtime: bool = False,
     ) -> None:
+        if isinstance(function, int) and bound is not None:
+            cpu, function = (function if function > 0 else None), bound
+        elif bound is not None:
+            raise TypeError("a loop has one function: LoopFunc(name, period_s, cpu, function)")
         if not PERIODS_S[0] <= period_s <= PERIODS_S[1]:  # not a number fails this, too
             raise BadRequestError(
                 f"a period of {period_s} s is not possible",
                 f"Choose {PERIODS_S[0]} to {PERIODS_S[1]:g} s, like 0.002 for 500 times a second.",
             )
-        if not callable(function):
+        if isinstance(function, int) or not callable(function):
             raise TypeError(f"a loop needs a function, not {type(function).__name__}")
         self.name = name
         self.period_s = float(period_s)
@@ -163,6 +193,10 @@ class LoopFunc:
         """End it: the call that is going on is the last one. Safe to repeat."""
         self.end()
         return self.join(timeout)
+
+    def shutdown(self) -> None:
+        """End it, as `stop` does."""
+        self.stop()
 
     def join(self, timeout: float | None = None) -> LoopStats:
         """Wait until it has ended; raises what the function raised."""

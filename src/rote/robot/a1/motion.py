@@ -15,7 +15,7 @@ from rote.motion.track import Array, Track
 from rote.robot.a1.safety import Safety
 from rote.robot.api_values import check_seconds
 from rote.robot.streaming import check_speed
-from rote.wire.a1.motors import LEG_MOTORS, MotorCmds
+from rote.wire.a1.motors import LEG_MOTORS, POSITION_OFF_RAD, MotorCmds
 
 RATE_HZ = 500.0
 TEACH_KD_NM_S_RAD = 1.0
@@ -23,6 +23,46 @@ TEACH_KD_NM_S_RAD = 1.0
 
 SOFT = MotorCmds.servo(dq_rad_s=0.0, kd_nm_s_rad=TEACH_KD_NM_S_RAD)
 """Legs that a hand can move: no position is held, and what moves is braked a little."""
+SPRING_FROM_RAD = 0.08
+"""How far inside the protected range a spring begins to keep soft legs from their stops."""
+_SPRING_MAX_NM = 2.0
+"""A hand overcomes it, the weight of a leg does not."""
+
+
+class SoftLegs:
+    """What soft legs are asked for while they are taught, so that the take can be played.
+
+    Soft legs sink to their stops by their own weight, and what leaves the range of the position
+    protection must not be played. So a weak spring keeps each joint inside, once it has been
+    inside: the joints of folded legs are left alone until a hand has moved them there.
+    """
+
+    def __init__(self, safety: Safety) -> None:
+        margin = safety.limits.margin_rad
+        self._is_on = margin is not None
+        self._lower = safety.lower_rad + (margin or 0.0)
+        self._upper = safety.upper_rad - (margin or 0.0)
+        self._been_inside = np.zeros(LEG_MOTORS, dtype=bool)
+        self._was_soft = True
+
+    def motors(self, q_rad: Array) -> MotorCmds | None:
+        """Return what to ask for with the joints there; None where that has not changed."""
+        self._been_inside |= (q_rad >= self._lower) & (q_rad <= self._upper)
+        inner = np.clip(q_rad, self._lower + SPRING_FROM_RAD, self._upper - SPRING_FROM_RAD)
+        pushed = self._been_inside & (inner != q_rad)
+        if not self._is_on or not pushed.any():
+            was_soft, self._was_soft = self._was_soft, True
+            return None if was_soft else SOFT
+        self._was_soft = False
+        most_rad = _SPRING_MAX_NM / KP_NM_RAD
+        goal = q_rad + np.clip(inner - q_rad, -most_rad, most_rad)
+        return MotorCmds.servo(
+            q_rad=np.where(pushed, goal, POSITION_OFF_RAD).tolist(),
+            dq_rad_s=[0.0] * LEG_MOTORS,
+            tau_nm=[0.0] * LEG_MOTORS,
+            kp_nm_rad=np.where(pushed, KP_NM_RAD, 0.0).tolist(),
+            kd_nm_s_rad=np.where(pushed, KD_NM_S_RAD, TEACH_KD_NM_S_RAD).tolist(),
+        )
 
 
 def legs_of(track: Track) -> Array:

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rote.client.a1.client import STALE_S
 from rote.client.client_base import listen
 from rote.client.wires import unsupported
 from rote.errors import (
@@ -35,6 +36,7 @@ from rote.model.a1 import A1 as A1_FAMILY
 from rote.model.a1 import A1_BUILD, A1_JOINTS
 from rote.model.family import Build, Family
 from rote.motion.track import Track
+from rote.robot.a1 import command_check
 from rote.robot.a1 import commands as a1_words
 from rote.robot.a1 import motion as a1_motion
 from rote.robot.a1.commands import Gait, HighMode
@@ -51,7 +53,7 @@ from rote.robot.unsupported import CannotRobot
 from rote.session.a1 import Level, neutral
 from rote.text import Act, Text
 from rote.wire.a1.motors import LEG_MOTORS, MotorCmds
-from rote.wire.a1.values import Command, Dialect, HighState, LowCmd
+from rote.wire.a1.values import Command, Dialect, HighState, LowCmd, LowState
 
 if TYPE_CHECKING:
     from rote.motion.files.library import Library
@@ -59,6 +61,10 @@ if TYPE_CHECKING:
 MOTORS = {"teach": "be taught by hand", "stream": "play a motion", "control": "drive motors"}
 """What only the motors can, and how it is called."""
 _GET_UP_S = 5.0
+_HEARD_S = 0.5
+"""How long a state is waited for before something begins."""
+HOLDS_S = (0.01, 0.5)
+"""How long a command may be asked for that is to run out."""
 UP_M = 0.2
 """A body this high stands."""
 
@@ -117,6 +123,8 @@ class A1(CannotRobot):
         self._control: Control | None = None
         self._playing: LegPlaying | None = None
         self._is_driven = self._is_soft = False
+        self._asked: MotorCmds | None = None
+        """What the motors are asked for, where no control function drives them."""
         self._stop_listeners: list[Callable[[], None]] = []
         port.on_state(self._see)
         port.on_trouble(self._be_troubled)
@@ -234,6 +242,44 @@ class A1(CannotRobot):
         """Call `listener` where somebody stops the robot; returns what ends that."""
         return listen(self._stop_listeners, listener)
 
+    # ---- any command ----------------------------------------------------------------------------
+
+    def send_command(
+        self, command: Command, *, hold_s: float | None = None, force: bool = False
+    ) -> None:
+        """Ask for exactly this `HighCmd` or `LowCmd`, until told otherwise.
+
+        It is for what has no method of its own: lights, a foot's height, a place to walk to, the
+        fields of the remote. Every number is checked, and so is whether the robot's state permits
+        it; `BadRequestError` says what does not, and then nothing was sent. `force` permits what is
+        dangerous on purpose: flips and dances, letting a robot sink that stands.
+
+        With `hold_s` it may be called from any thread, and is asked for no longer than that: where
+        no other command has come by then, a walking robot stands and driven motors brake.
+        """
+        is_low = isinstance(command, LowCmd)
+        self._need(Level.LOW if is_low else Level.HIGH, f"be sent a {type(command).__name__}")
+        if hold_s is not None and not HOLDS_S[0] <= hold_s <= HOLDS_S[1]:
+            raise BadRequestError(
+                f"a command cannot hold for {hold_s} s",
+                f"Choose {HOLDS_S[0]:g} to {HOLDS_S[1]:g} s.",
+            )
+        self._check_free()
+        if self._is_soft:
+            raise BadRequestError("the legs are being taught", "Leave the teaching first.")
+        self._ask(self._checked(command, force=force), hold_s)
+
+    def _checked(self, command: Command, *, force: bool) -> Command:
+        state = self._state()
+        if isinstance(command, LowCmd):
+            assert isinstance(state, LowState)
+            return command_check.check_low(command, self.dialect, self.safety, state)
+        assert isinstance(state, HighState)
+        place_m = (state.position_m[0], state.position_m[1])
+        seen = command_check.Seen(place_m, is_down(state), stands(state))
+        command_check.check_high(command, self.dialect, seen, force=force)
+        return command
+
     # ---- always ---------------------------------------------------------------------------------
 
     async def stop(self) -> None:
@@ -283,14 +329,22 @@ class A1(CannotRobot):
         *,
         gait: Gait = Gait.TROT,
         body_height_m: float = 0.0,
+        foot_raise_m: float = 0.0,
     ) -> None:
         """Go at this speed until told otherwise: forward, left, and turning left.
 
-        `body_height_m` is more or less than usual. For a distance or an angle use `Bot`.
+        `body_height_m`, and `foot_raise_m` for the feet that step, are more or less than usual. For
+        a distance or an angle use `Bot`.
         """
         velocity = (forward_m_s, left_m_s, turn_rad_s)
         self._ask_high(
-            a1_words.walking(self.dialect, velocity, gait=gait, body_height_m=body_height_m)
+            a1_words.walking(
+                self.dialect,
+                velocity,
+                gait=gait,
+                body_height_m=body_height_m,
+                foot_raise_m=foot_raise_m,
+            )
         )
 
     def pose(
@@ -372,7 +426,8 @@ class A1(CannotRobot):
     def set_motors(self, motors: MotorCmds) -> None:
         """Ask the motors for this until told otherwise; for more than that use `control`."""
         self._need(Level.LOW, "drive motors")
-        self._ask(LowCmd(motors=self.safety.limit(motors)))
+        self._check_free()
+        self._ask(self._checked(LowCmd(motors=motors), force=False))
 
     async def control(
         self,
@@ -395,11 +450,14 @@ class A1(CannotRobot):
     ) -> tuple[LoopStats, bool]:
         self._need(Level.LOW, "drive motors")
         self._check_free()
+        await self._until_heard()
+        self._check_free()
         self._control = Control(self._port, self.safety, step, period_s)
         self._is_driven = False
         try:
             ran = await self._control.run(cpu=cpu, realtime=realtime)
             self._is_driven = True
+            self._asked = self._control.said
             return ran
         except Exception as error:
             if isinstance(error, ProtectionError) and self.trouble is None:
@@ -454,7 +512,9 @@ class A1(CannotRobot):
             self._cannot("be taught with a loop or compensation", "frames")
         check_name(name)
         self._check_free()
-        lesson = LegLesson(self._port, self._soften, self._harden, self._on_end)
+        lesson = LegLesson(
+            self._port, self.safety, self._until_heard, self._soften, self._harden, self._on_end
+        )
         return Teaching(lesson, Take(name, self.build, self._wire, self._pause), library)
 
     async def check_teachable(
@@ -530,10 +590,12 @@ class A1(CannotRobot):
 
     # ---- guarding -------------------------------------------------------------------------------
 
-    def _ask(self, command: Command) -> None:
+    def _ask(self, command: Command, hold_s: float | None = None) -> None:
         self._check_free()
-        self._port.command(command)
+        self._check_heard()
+        self._port.command(command, hold_s)
         self._is_driven = command != neutral(self.level, self.dialect)
+        self._asked = command.motors if isinstance(command, LowCmd) else None
 
     def _soften(self, command: LowCmd) -> None:
         """Ask for what drives nothing, so that nothing is to be watched."""
@@ -551,12 +613,28 @@ class A1(CannotRobot):
                 "a control function drives the motors", "Stop it first: await robot.stop()."
             )
 
+    def _check_heard(self) -> None:
+        """Refuse to begin anything while the robot is silent."""
+        self._port.poll()
+        silence_s = self._port.now() - self._port.heard_s
+        if silence_s > STALE_S[self.level]:
+            raise _silent(silence_s)
+
+    async def _until_heard(self) -> None:
+        """Wait for a new state before something begins that will be driven for a while."""
+        try:
+            async with asyncio.timeout(_HEARD_S):
+                async for _ in self.native_states():
+                    return
+        except TimeoutError:
+            raise _silent(self._port.now() - self._port.heard_s) from None
+
     def _see(self, state: State) -> None:
         # What a control function drives is checked where it is driven, and soft legs not at all.
         if not self._is_driven or self._control is not None:
             return
         try:
-            self.safety.check(state)
+            self.safety.check(state, asked=self._asked)
         except ProtectionError as error:
             self._port.trip()
             self._be_troubled(error)
@@ -589,6 +667,14 @@ class A1(CannotRobot):
         if self.level is not level:
             wanted = f"a1://...?level={level.value}"
             raise UnsupportedError(what, f"a1:// at the {self.level.value} level", (wanted,))
+
+
+def _silent(silence_s: float) -> ProtectionError:
+    return ProtectionError(
+        "stale",
+        f"no state came for {1000 * silence_s:.0f} ms, so nothing is begun",
+        "Look at the robot and the network between, then try again.",
+    )
 
 
 def _stopped() -> RefusedError:

@@ -20,6 +20,7 @@ from rote.motion.track import Array
 from rote.wire.a1.motors import (
     LEG_MOTORS,
     POSITION_OFF_RAD,
+    SERVO,
     VELOCITY_OFF_RAD_S,
     MotorCmds,
     MotorStates,
@@ -109,13 +110,16 @@ class Safety:
     def limit(self, motors: MotorCmds) -> MotorCmds:
         """Return the command with positions within the joints' limits.
 
-        A position that is switched off stays so. What is not a number, and a velocity or torque
-        beyond what the motors can do, raises `BadRequestError`.
+        A position that is switched off stays so. What is not a number, a velocity or torque beyond
+        what the motors can do, and a negative gain, which drives a joint away from where it is to
+        be, raise `BadRequestError`.
         """
         q, dq = motors.q_rad[:LEG_MOTORS], motors.dq_rad_s[:LEG_MOTORS]
         self._refuse(q, "position", math.inf, 0.0)
         self._refuse(dq, "velocity", self._most_velocity, VELOCITY_OFF_RAD_S)
         self._refuse(motors.tau_nm[:LEG_MOTORS], "torque", self._most_torque, 0.0)
+        self._refuse_negative(motors.kp_nm_rad[:LEG_MOTORS], "stiffness")
+        self._refuse_negative(motors.kd_nm_s_rad[:LEG_MOTORS], "damping")
         is_on = q != _POSITION_OFF
         outside = is_on & ((q < self.lower_rad) | (q > self.upper_rad))
         if not outside.any():
@@ -146,17 +150,34 @@ class Safety:
                 f"Ask for at most {most:g}." if math.isfinite(most) else "Ask for a number.",
             )
 
+    @staticmethod
+    def _refuse_negative(gains: Row, what: str) -> None:
+        for place in np.flatnonzero(~(gains >= 0.0)):
+            raise BadRequestError(
+                f"{_NAMES[place]}: a {what} of {float(gains[place]):g} is not possible",
+                "Ask for 0 or more.",
+            )
+
+    @staticmethod
+    def name_of(motor: int) -> str:
+        """Return what a motor's joint is called, by its place in the frame."""
+        return _NAMES[motor]
+
     # ---- what is reported -----------------------------------------------------------------------
 
-    def check(self, state: State, age_s: float = 0.0) -> None:
+    def check(self, state: State, age_s: float = 0.0, asked: MotorCmds | None = None) -> None:
         """Raise `ProtectionError` for the first protection that a state trips.
 
-        `age_s` is how long ago it came. Call it once for each state: power is counted.
+        `age_s` is how long ago it came. Call it once for each state: power is counted. `asked` is
+        what the motors are asked for: a joint that nothing drives may hang at its stop, and is
+        watched again from when it has come inside.
         """
-        for error in self._found(state, age_s):
+        for error in self._found(state, age_s, asked):
             raise error
 
-    def _found(self, state: State, age_s: float) -> Iterator[ProtectionError]:
+    def _found(
+        self, state: State, age_s: float, asked: MotorCmds | None
+    ) -> Iterator[ProtectionError]:
         if self.limits.stale_s is not None and not age_s <= self.limits.stale_s:
             yield ProtectionError(
                 "stale",
@@ -166,7 +187,7 @@ class Safety:
             )
         yield from self._tilt(state)
         if isinstance(state, LowState):
-            yield from self._position(state.motors.q_rad[:LEG_MOTORS])
+            yield from self._position(state.motors.q_rad[:LEG_MOTORS], asked)
             yield from self._motors(state.motors)
         if state.motors is not None:
             # The walking controller looks after its joints itself, and folds them to lie down.
@@ -210,13 +231,15 @@ class Safety:
                 "Let the robot lie and cool down.",
             )
 
-    def _position(self, q: Row) -> Iterator[ProtectionError]:
+    def _position(self, q: Row, asked: MotorCmds | None) -> Iterator[ProtectionError]:
         margin = self.limits.margin_rad
         if margin is None:
             return
         lower, upper = self.lower_rad + margin, self.upper_rad - margin
         inside = (q >= lower) & (q <= upper)
         self._been_inside |= inside
+        if asked is not None and not inside.all():
+            self._been_inside &= inside | is_driven(asked)
         for place in np.flatnonzero(self._been_inside & ~inside):
             yield ProtectionError(
                 "position",
@@ -240,3 +263,13 @@ class Safety:
                 f"the legs have worked with more than {most_w:.0f} W, now {power_w:.0f} W",
                 "Move slower, or allow a higher power level if you know why.",
             )
+
+
+def is_driven(motors: MotorCmds) -> "np.ndarray[Any, np.dtype[np.bool_]]":
+    """Return which of the legs' motors can push: the others are off, or merely braked."""
+    legs = slice(0, LEG_MOTORS)
+    dq = motors.dq_rad_s[legs]
+    turns = (dq != 0.0) & (dq != np.float32(VELOCITY_OFF_RAD_S)) & (motors.kd_nm_s_rad[legs] != 0.0)
+    pushes = (motors.tau_nm[legs] != 0.0) | (motors.kp_nm_rad[legs] != 0.0)
+    driven: np.ndarray[Any, np.dtype[np.bool_]] = (motors.mode[legs] == SERVO) & (pushes | turns)
+    return driven
