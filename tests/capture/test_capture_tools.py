@@ -7,7 +7,10 @@ import pytest
 import typer
 
 from rote.capture.synthetic import script as story
-from rote.cli import capture_tools
+from rote.cli.applog import applog
+from rote.cli.capture_dissector import dissector
+from rote.cli.capture_make import make
+from rote.cli.capture_scrub import scrub
 from rote.errors import BadRequestError
 from rote.wire import channel
 from rote.wire import faults as wire_faults
@@ -15,8 +18,8 @@ from rote.wire import faults as wire_faults
 
 def run(*words: object) -> None:
     app = typer.Typer()
-    for command in ("applog", "scrub", "make", "dissector"):
-        app.command(command)(getattr(capture_tools, command))
+    for command in (applog, scrub, make, dissector):
+        app.command()(command)
     app([str(word) for word in words], standalone_mode=False)
 
 

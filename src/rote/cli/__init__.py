@@ -14,8 +14,8 @@ from collections.abc import Sequence
 import typer
 
 from rote.cli import (
+    applog,
     capture,
-    capture_tools,
     demo,
     discover,
     doctor,
@@ -71,7 +71,7 @@ app.add_typer(takes.app)
 app.add_typer(a1.app)
 app.add_typer(capture.app)
 app.add_typer(frame.app)
-app.command("applog")(capture_tools.applog)
+app.command("applog")(applog.applog)
 
 
 def _version(wanted: bool) -> None:

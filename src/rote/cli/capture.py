@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 import typer
 from typer.core import TyperGroup
 
-from rote.cli import capture_live, capture_tools
+from rote.cli import capture_dissector, capture_live, capture_make, capture_scrub
 from rote.cli.options import Json, print_json
 from rote.errors import BadRequestError
 
@@ -263,8 +263,8 @@ def packets(
 
 for _command in (
     capture_live.live,
-    capture_tools.make,
-    capture_tools.scrub,
-    capture_tools.dissector,
+    capture_make.make,
+    capture_scrub.scrub,
+    capture_dissector.dissector,
 ):
     app.command()(_command)

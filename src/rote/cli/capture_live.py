@@ -20,8 +20,7 @@ from typing import Annotated
 
 import typer
 
-from rote.cli.capture_tools import Overwrite
-from rote.cli.options import Json
+from rote.cli.options import Json, Overwrite
 from rote.errors import BadRequestError
 
 _MIN_S, _MAX_S = 0.1, 7 * 24 * 3600.0

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rote.atomic_file import check_new
-from rote.cli.motion_app import Out, Overwrite, Second, Source, app, load
-from rote.cli.options import Json, print_json
+from rote.cli.motion_app import Out, Second, Source, app, load
+from rote.cli.options import Json, Overwrite, print_json
 from rote.errors import BadRequestError
 from rote.motion.edits import EDITS, SEVERAL, Edit, Parameter, ParameterKind
 

@@ -20,7 +20,6 @@ app = typer.Typer(
 Source = Annotated[Path, typer.Argument(metavar="FILE", help="The motion to begin with.")]
 Second = Annotated[Path, typer.Argument(metavar="OTHER", help="The second motion.")]
 Out = Annotated[Path, typer.Argument(metavar="OUT", help="Where to write; its ending says how.")]
-Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace OUT if it is there.")]
 
 
 def load(path: Path, *, degrees: bool = False) -> "Track":

@@ -90,6 +90,11 @@ async def _unwound_by_signals(work: Coroutine[Any, Any, int | None]) -> int | No
             signal.signal(number, before[number] or signal.SIG_DFL)
 
 
+Overwrite = Annotated[
+    bool, typer.Option("--overwrite", help="Replace what is there under that name.")
+]
+
+
 @dataclass(frozen=True, slots=True)
 class RobotChoice:
     """Which robot, and what it takes to be let in."""

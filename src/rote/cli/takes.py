@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from rote.atomic_file import check_new
-from rote.cli.motion_app import Overwrite
-from rote.cli.options import Json, print_json
+from rote.cli.options import Json, Overwrite, print_json
 from rote.errors import BadRequestError
 from rote.motion.formats import endings
 from rote.paths import takes_folder

@@ -1,0 +1,32 @@
+"""rote capture dissector: the wires of the robots in Wireshark."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from rote.cli.options import Json, Overwrite, print_json
+
+
+def dissector(
+    file: Annotated[
+        Path | None, typer.Argument(help="Where to write it; without, it is printed.")
+    ] = None,
+    overwrite: Overwrite = False,
+    as_json: Json = False,
+) -> None:
+    """Write a dissector for Wireshark: teaching frames, A1 frames, the data channel."""
+    from rote.atomic_file import appearing, check_new
+    from rote.capture.report.dissector import lua
+
+    text = lua()
+    if file is not None:
+        check_new(file, overwrite)
+        with appearing(file) as out:
+            out.write(text.encode())
+    if as_json:
+        print_json({"text": text} if file is None else {"file": str(file)})
+    elif file is None:
+        print(text, end="")
+    else:
+        print(f"Written. Try: wireshark -X lua_script:{file}")

@@ -1,0 +1,34 @@
+"""rote capture make: a capture of a made-up session, to learn from and to test with."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from rote.cli.options import Json, Overwrite, print_json
+
+
+def make(
+    file: Annotated[Path, typer.Argument(help="Where to write it: .pcap or .pcapng.")],
+    kind: Annotated[str, typer.Option(help="webrtc, frames or a1.")] = "webrtc",
+    cipher: Annotated[str, typer.Option(help="chacha20, aes128 or aes256.")] = "chacha20",
+    keylog: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write the session's secrets there.")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Another seed, other random numbers.")] = 0,
+    overwrite: Overwrite = False,
+    as_json: Json = False,
+) -> None:
+    """Write a capture of a teaching session, to learn from and to test with."""
+    from rote.atomic_file import check_new
+    from rote.capture.synthetic.build import make as build
+
+    for path in (file, keylog):
+        if path is not None:
+            check_new(path, overwrite)
+    count = build(file, kind, cipher=cipher, keylog=keylog, seed=seed)
+    if as_json:
+        print_json({"file": str(file), "packets": count})
+        return
+    keys = f" --keylog {keylog}" if keylog is not None else ""
+    print(f"{count} packets of a made-up session are in {file}.\nTry: rote capture {file}{keys}")
