@@ -10,7 +10,7 @@ from rote.errors import BadRequestError, StoreError, UnsafeMotionError
 from rote.messages import Keyframe
 from rote.model.g1 import G1_JOINTS, G1_MODES, Mode
 from rote.motion.files.csv_file import load_csv, save_csv
-from rote.motion.limits import check_positions, check_speeds
+from rote.motion.limits import check_joint_speeds, check_positions
 from rote.motion.plot import plot_pair
 from rote.motion.track import Track
 from rote.sim.fsm import ArmActivity, Machine
@@ -110,7 +110,7 @@ def test_nan_is_not_safe() -> None:
 def test_nan_has_no_safe_speed() -> None:
     poses = np.array([[np.nan], [0.0]])
     with pytest.raises(UnsafeMotionError):
-        check_speeds(np.arange(2.0), poses, G1_JOINTS[:1], np.array([1.0]))
+        check_joint_speeds(np.arange(2.0), poses, G1_JOINTS[:1], np.array([1.0]))
 
 
 def test_obey_never_raises() -> None:

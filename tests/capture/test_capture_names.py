@@ -22,7 +22,7 @@ from capture.capture_files import (
     udp,
     write,
 )
-from rote.capture.decode.dtls_records import FollowedNumbers
+from rote.capture.decode.dtls_numbering import FollowedNumbers
 from rote.capture.judge.analysis import Analysis
 from rote.capture.judge.classify import A1_SIZES, PacketKind
 from rote.capture.read.flow_ids import Interner, among, by_number, distinct, run_starts

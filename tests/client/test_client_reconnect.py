@@ -12,7 +12,7 @@ from rote import connect
 from rote.carrier import Carrier
 from rote.carrier.impair import Impairment
 from rote.client.channel_connection import ChannelWay
-from rote.client.rpc import BACK_OFF_S, RpcConnection
+from rote.client.rpc_connection import RECONNECT_DELAYS_S, RpcConnection
 from rote.client.services import ServicesClient
 from rote.errors import LinkError, PeerLostError, RoteError, StageTimeoutError
 from rote.messages import RobotState
@@ -133,7 +133,7 @@ def test_the_robot_is_found_again_and_everything_flows_as_before() -> None:
             assert states == []
             there.world.machine.mode = Mode.WALK_WAIST
             await there.open()
-            assert await until_back(robot, 20.0) <= BACK_OFF_S[3] + 0.5
+            assert await until_back(robot, 20.0) <= RECONNECT_DELAYS_S[3] + 0.5
             assert port.reconnects == 1
             await asyncio.sleep(1.0)
             assert len(states) > 40
@@ -180,8 +180,8 @@ def test_attempts_become_rarer_and_never_end() -> None:
         port._lose(3.0)
         await asyncio.sleep(600.0)
         pauses = [round(b - a, 1) for a, b in itertools.pairwise(dials[1:])]
-        assert pauses[:5] == list(BACK_OFF_S[1:])
-        assert set(pauses[5:]) == {BACK_OFF_S[-1]}
+        assert pauses[:5] == list(RECONNECT_DELAYS_S[1:])
+        assert set(pauses[5:]) == {RECONNECT_DELAYS_S[-1]}
         assert len(pauses) > 35
         await port.close()
         await asyncio.sleep(600.0)

@@ -15,7 +15,7 @@ from rig import rig
 from rote import connect
 from rote.carrier import Carrier
 from rote.client.channel_connection import ChannelWay
-from rote.client.rpc import RpcConnection
+from rote.client.rpc_connection import RpcConnection
 from rote.client.services import ServicesClient
 from rote.errors import BadRequestError, LinkError, NoAnswerError, PeerLostError, RefusedError
 from rote.session.rpc import ChannelTiming

@@ -12,8 +12,8 @@ from rote.model.g1 import G1_JOINTS
 from rote.motion.limits import (
     MAX_PLAYED_RAD_S,
     TOLERANCE_RAD,
+    check_joint_speeds,
     check_positions,
-    check_speeds,
     most_played_rad_s,
 )
 
@@ -70,7 +70,7 @@ def test_the_fastest_joint_is_named_with_the_moment_it_begins_and_its_speed() ->
     # The left one is 1.0 rad/s too fast at first, the right one then 1.1, over 0.2 s.
     poses = np.array([[0.0, 0.0], [0.6, 0.0], [0.6, 1.82], [0.6, 1.82]])
     with pytest.raises(UnsafeMotionError) as caught:
-        check_speeds(TIMES_S, poses, ELBOWS, MAX_RAD_S)
+        check_joint_speeds(TIMES_S, poses, ELBOWS, MAX_RAD_S)
     assert caught.value.joint == "right_elbow_joint"
     assert caught.value.time_s == 10.1
     assert caught.value.reason == "9.1 rad/s, allowed 8.0 rad/s"
@@ -79,26 +79,26 @@ def test_the_fastest_joint_is_named_with_the_moment_it_begins_and_its_speed() ->
 def test_each_joint_has_its_own_speed_limit() -> None:
     times_s, poses = np.array([0.0, 0.1]), np.array([[0.0, 0.0], [0.55, 0.75]])
     with pytest.raises(UnsafeMotionError) as caught:
-        check_speeds(times_s, poses, ELBOWS, MAX_RAD_S)
+        check_joint_speeds(times_s, poses, ELBOWS, MAX_RAD_S)
     assert caught.value.joint == "left_elbow_joint"
-    check_speeds(times_s, poses, ELBOWS, np.array([6.0, 8.0]))
+    check_joint_speeds(times_s, poses, ELBOWS, np.array([6.0, 8.0]))
 
 
 def test_moving_back_fast_is_as_unsafe_as_moving_forth() -> None:
     times_s, poses = np.array([0.0, 0.1]), np.array([[1.0, 0.0], [0.0, 0.0]])
     with pytest.raises(UnsafeMotionError, match=r"left_elbow_joint at 0\.00 s: 10\.0 rad/s"):
-        check_speeds(times_s, poses, ELBOWS, MAX_RAD_S)
+        check_joint_speeds(times_s, poses, ELBOWS, MAX_RAD_S)
 
 
 def test_a_speed_just_at_its_limit_passes() -> None:
-    check_speeds(np.array([0.0, 0.5]), np.array([[0.0], [2.5]]), ELBOWS[:1], np.array([5.0]))
+    check_joint_speeds(np.array([0.0, 0.5]), np.array([[0.0], [2.5]]), ELBOWS[:1], np.array([5.0]))
 
 
 @pytest.mark.parametrize("count", [0, 1])
 def test_no_samples_are_safe_and_one_has_no_speed(count: int) -> None:
     poses = np.zeros((count, 2))
     check_positions(TIMES_S[:count], poses, ELBOWS)
-    check_speeds(TIMES_S[:count], poses, ELBOWS, MAX_RAD_S)
+    check_joint_speeds(TIMES_S[:count], poses, ELBOWS, MAX_RAD_S)
 
 
 def test_one_sample_outside_its_range_is_still_unsafe() -> None:

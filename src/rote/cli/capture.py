@@ -261,6 +261,7 @@ def packets(
     )
 
 
+# The other commands of `rote capture`; `report`, `explain`, `field` and `packets` are above.
 for _command in (
     capture_live.live,
     capture_make.make,

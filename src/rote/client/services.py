@@ -10,7 +10,7 @@ from contextlib import suppress
 
 from rote import messages as m
 from rote.client.client_base import LossListener, StateFeed, StateListener
-from rote.client.rpc import RpcConnection, TopicListener, Way
+from rote.client.rpc_connection import RpcConnection, TopicListener, Way
 from rote.client.watchdog import Watchdog
 from rote.client.wires import SERVICES, unsupported
 from rote.errors import (

@@ -296,9 +296,10 @@ G1_FIGURE = Figure(
 
 # ---- builds -------------------------------------------------------------------------------------
 
-# Smaller builds keep the slots of the joints they have; the other slots stay empty.
-_WAIST_LOCKED = frozenset({13, 14})
-_NO_WRISTS = frozenset({20, 21, 27, 28})
+# Smaller builds keep the slots of the joints they have; these other slots stay empty: a G1 with
+# 23 joints has slots 0 to 12, 15 to 19 and 22 to 26.
+_SLOTS_OF_WAIST = frozenset({13, 14})
+_SLOTS_OF_WRISTS = frozenset({20, 21, 27, 28})
 _ARMS = frozenset((*LEFT_ARM, *RIGHT_ARM))
 _REST = {joint.name: rest for joint, rest in zip(G1_JOINTS, G1_REST_RAD, strict=True)}
 _STREAM = StreamFacts(
@@ -349,14 +350,14 @@ def _build(
 
 _EVERY = frozenset(range(len(G1_JOINTS)))
 G1_29 = _build("g1-29", "G1 with 29 joints", frozenset(), (5, 11, 13, 15, 2))
-G1_27 = _build("g1-27", "G1 with 27 joints, its waist locked", _WAIST_LOCKED, (6, 12, 14, 16, 3))
+G1_27 = _build("g1-27", "G1 with 27 joints, its waist locked", _SLOTS_OF_WAIST, (6, 12, 14, 16, 3))
 # One rubber hand on the wrist's roll, in place of three links and a hand.
 _WRISTS_23 = (
     FixedMass("left_wrist_roll_link", 0.35692864, (0.1079465665, 0.00163511945, 0.00202244863)),
     FixedMass("right_wrist_roll_link", 0.35692864, (0.1079465665, -0.00163511945, 0.00202244863)),
 )
 G1_23 = _build(
-    "g1-23", "G1 with 23 joints", _WAIST_LOCKED | _NO_WRISTS, (4, 10, 1), fixed=_WRISTS_23
+    "g1-23", "G1 with 23 joints", _SLOTS_OF_WAIST | _SLOTS_OF_WRISTS, (4, 10, 1), fixed=_WRISTS_23
 )
 G1_ARMS = _build("g1-arms", "two arms of a G1, without legs and waist", _EVERY - _ARMS, (9,))
 

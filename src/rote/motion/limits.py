@@ -1,8 +1,8 @@
 """What a joint may be asked for: the rules of position and speed, in one place.
 
 `positions_beyond` and `speeds_beyond` say of each joint where it is worst. `check` makes findings
-of that; `check_positions` and `check_speeds` raise for the worst joint of all, before anything is
-played.
+of that; `check_positions` and `check_joint_speeds` raise for the worst joint of all, before
+anything is played.
 """
 
 from collections.abc import Iterator, Sequence
@@ -96,7 +96,7 @@ def check_positions(times_s: Array, joints_rad: Array, joints: Sequence[Joint]) 
     _refuse_worst(times_s, joints, [each for each in beyond if not each.by <= TOLERANCE_RAD])
 
 
-def check_speeds(
+def check_joint_speeds(
     times_s: Array, joints_rad: Array, joints: Sequence[Joint], most_rad_s: Array
 ) -> None:
     """Raise `UnsafeMotionError` for the worst joint faster than `most_rad_s`, if any is."""

@@ -946,4 +946,4 @@ def _check_tempo(speed: float | None, duration: float | None) -> None:
     if duration is not None:
         check_seconds(duration, "a playback")
     if speed is not None:
-        streaming.check_speed(speed)
+        streaming.check_playing_speed(speed)

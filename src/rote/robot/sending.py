@@ -12,7 +12,7 @@ import numpy as np
 from rote import messages as m
 from rote.errors import BadRequestError, DecodeError
 from rote.model.family import Build, Joint
-from rote.motion.limits import check_positions, check_speeds
+from rote.motion.limits import check_joint_speeds, check_positions
 from rote.wire import teaching as wire
 
 _ONCE = np.zeros(1)
@@ -83,7 +83,7 @@ def _check_speeds(speeds_rad_s: Sequence[float], joints: Sequence[Joint]) -> Non
     times_s = np.array([0.0, 1.0])
     travelled = np.array([np.zeros(len(joints)), np.array(speeds_rad_s)])
     most_rad_s = np.array([joint.velocity_rad_s for joint in joints])
-    check_speeds(times_s, travelled, joints, most_rad_s)
+    check_joint_speeds(times_s, travelled, joints, most_rad_s)
 
 
 def check_keyframes(keyframes: Sequence[m.Keyframe], build: Build) -> tuple[m.Keyframe, ...]:

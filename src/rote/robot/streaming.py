@@ -25,7 +25,7 @@ from rote.model.registry import family_of
 from rote.motion.check import check, check_contact, check_joints
 from rote.motion.check_report import CheckReport
 from rote.motion.interpolate import minimum_jerk, sample
-from rote.motion.limits import check_positions, check_speeds, most_played_rad_s
+from rote.motion.limits import check_joint_speeds, check_positions, most_played_rad_s
 from rote.motion.track import Array, Track
 from rote.motion.track_build import a_robot, build_of, hand_joints
 from rote.robot.api_values import Port, StreamReport, check_seconds
@@ -142,7 +142,7 @@ def check_playable(times_s: Array, poses_rad: Array, build: Build) -> Array:
     """Return poses of the taught joints within the limits, or raise `UnsafeMotionError`."""
     taught = taught_of(build)
     check_positions(times_s, poses_rad, taught.joints)
-    check_speeds(times_s, poses_rad, taught.joints, most_played_rad_s(taught.joints))
+    check_joint_speeds(times_s, poses_rad, taught.joints, most_played_rad_s(taught.joints))
     return np.asarray(np.clip(poses_rad, taught.lower_rad, taught.upper_rad))
 
 
@@ -301,7 +301,7 @@ def checked(
     return check(_at_speed(track, speed))
 
 
-def check_speed(speed: float) -> None:
+def check_playing_speed(speed: float) -> None:
     """Refuse a speed that nothing is played at."""
     if not SPEEDS[0] <= speed <= SPEEDS[1]:
         raise BadRequestError(
@@ -310,7 +310,7 @@ def check_speed(speed: float) -> None:
 
 
 def _at_speed(track: Track, speed: float) -> Track:
-    check_speed(speed)
+    check_playing_speed(speed)
     if not len(track) or speed == 1.0:
         return track
     first_s = track.times_s[0]
@@ -372,7 +372,7 @@ def with_hands(motion: StreamedMotion, track: Track, speed: float) -> StreamedMo
             column = track.joints_rad[:, [track.names.index(joint.name)]]
             even = sample(track.times_s, column, at_s, Interpolation.CUBIC)
             check_positions(times_s, even, [joint])
-            check_speeds(times_s, even, [joint], most_played_rad_s([joint]))
+            check_joint_speeds(times_s, even, [joint], most_played_rad_s([joint]))
             poses[:, place] = np.clip(even[:, 0], joint.lower_rad, joint.upper_rad)
     fingers = _at_speed(_with_columns(track, fingers_in(track, motion.build)), speed)
     check_joints(fingers, motion.build.bare).permit(force=motion.forced)

@@ -53,8 +53,8 @@ DEFAULT = PROFILES["1.4.7"]
 
 _FAMILY = "g1"
 _RUN, _RUN_29 = 801, 802
-_SMALL = 23
-"""The joints of the G1 that runs in the first of these modes; all others run in the second."""
+_JOINTS_OF_SMALLEST = 23
+"""A G1 with this many joints runs in the first of these modes, any other in the second."""
 
 
 def firmware_of(build: Build) -> Firmware:
@@ -83,7 +83,7 @@ def unknown_modes(build: Build) -> frozenset[int]:
     """Return the modes of its family that a build does not know: one of a G1's two for running."""
     if build.family != _FAMILY:
         return frozenset()
-    return frozenset({_RUN_29 if len(build.joints) == _SMALL else _RUN})
+    return frozenset({_RUN_29 if len(build.joints) == _JOINTS_OF_SMALLEST else _RUN})
 
 
 _DAMP, _LOCK_STAND, _WALKS = 1, 4, (500, 501)

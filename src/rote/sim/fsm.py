@@ -65,7 +65,7 @@ class Machine:
 
     @property
     def balanced(self) -> bool:
-        """Whether the arms may be taught and played now."""
+        """Whether the robot stands balanced, so that its arms may be taught and played now."""
         return self._target is None and self.modes.balanced(self.mode)
 
     @property

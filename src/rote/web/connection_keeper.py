@@ -26,7 +26,7 @@ from rote.text import Text
 from rote.web.embedded import ABILITIES, Embedded
 from rote.web.problems import NotConnectedError
 
-FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.5, 5.0
+RECONNECT_FIRST_S, RECONNECT_LONGEST_S = 0.5, 5.0
 CONNECT_S = 4.0
 LOOK = "states"
 """What a robot is wanted for where nobody says: one that would sink by that is refused."""
@@ -132,11 +132,11 @@ class ConnectionKeeper:
         self.url, self.report = "", ConnectionReport()
 
     async def _keep(self, url: str, key: str | None, ability: str) -> None:
-        pause_s = FIRST_PAUSE_S
+        pause_s = RECONNECT_FIRST_S
         while True:
             try:
                 async with self._reached(url, key, ability) as robot:
-                    pause_s = FIRST_PAUSE_S
+                    pause_s = RECONNECT_FIRST_S
                     # After a loss nobody is asked again: the same level, and only to look at it.
                     self.url, url, ability = robot.url, robot.url, LOOK
                     async for _ in robot.states():
@@ -147,7 +147,7 @@ class ConnectionKeeper:
             except RoteError as error:
                 self._fail(error, "lost")
             await asyncio.sleep(pause_s)
-            pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
+            pause_s = min(2 * pause_s, RECONNECT_LONGEST_S)
 
     @asynccontextmanager
     async def _reached(self, url: str, key: str | None, ability: str) -> AsyncIterator[Robot]:

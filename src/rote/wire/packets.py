@@ -3,9 +3,7 @@
 They are the teaching frames of `rote.wire.teaching`: for who has code written after the documents.
 """
 
-import zlib
-
-from rote.wire.teaching import Frame, encode
+from rote.wire.teaching import Frame, crc_of, encode
 
 __all__ = ["PacketBuilder", "calculate_crc32", "verify_crc32"]
 
@@ -27,7 +25,7 @@ class PacketBuilder:
 
 def calculate_crc32(packet_data: bytes) -> int:
     """Return the CRC-32 of a packet: of all its bytes but the last four."""
-    return zlib.crc32(packet_data[:-_CRC_BYTES])
+    return crc_of(packet_data[:-_CRC_BYTES])
 
 
 def verify_crc32(packet_data: bytes) -> bool:

@@ -123,7 +123,12 @@ def encode(frame: Frame) -> bytes:
         )
     except struct.error as error:
         raise BadRequestError(f"this frame cannot be written: {error}") from None
-    return body + _CRC.pack(zlib.crc32(body))
+    return body + _CRC.pack(crc_of(body))
+
+
+def crc_of(body: bytes) -> int:
+    """Return the CRC-32 of a frame: of everything before its last four bytes."""
+    return zlib.crc32(body)
 
 
 def decode(datagram: bytes) -> Frame:
@@ -144,7 +149,7 @@ def decode(datagram: bytes) -> Frame:
         raise DecodeError(f"{surplus} bytes follow the end of the frame" + _dtls_hint(datagram))
     end = size - 4
     (stated,) = _CRC.unpack_from(datagram, end)
-    computed = zlib.crc32(datagram[:end])
+    computed = crc_of(datagram[:end])
     if stated != computed:
         raise ChecksumError(stated, computed)
     return Frame(command, sequence, datagram[HEADER_SIZE:end], kind)

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rote.capture.decode.dtls_records import APPLICATION, RecordRows, RecordTracks
+from rote.capture.decode.dtls_numbering import APPLICATION, RecordRows, RecordTracks
 from rote.capture.decode.media import MediaStreams
 from rote.capture.decode.packet_facts import PacketFacts
 from rote.capture.judge.classify import PacketKind, PacketKinds, name

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rote.capture.decode.dtls_records import RecordRows, split
+from rote.capture.decode.dtls_numbering import RecordRows, split
 from rote.capture.read.flow_ids import KeyParts, among
 from rote.capture.read.packets import UDP, DatagramBatch, big
 from rote.capture.read.record_scan import Ints, column

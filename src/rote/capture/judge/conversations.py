@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from rote.capture.decode.dtls_records import APPLICATION, RecordTrack
+from rote.capture.decode.dtls_numbering import APPLICATION, RecordTrack
 from rote.capture.decode.media import MediaStream
 from rote.capture.decode.packet_facts import FlowFacts
 from rote.capture.judge.analysis import Analysis

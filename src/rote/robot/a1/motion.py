@@ -14,7 +14,7 @@ from rote.motion.limits import left_by_rad
 from rote.motion.track import Array, Track
 from rote.robot.a1.safety import Safety
 from rote.robot.api_values import check_seconds
-from rote.robot.streaming import check_speed
+from rote.robot.streaming import check_playing_speed
 from rote.wire.a1.motors import LEG_MOTORS, POSITION_OFF_RAD, MotorCmds
 
 RATE_HZ = 500.0
@@ -85,7 +85,7 @@ def legs_of(track: Track) -> Array:
 def check_track(track: Track, safety: Safety, speed: float = 1.0) -> None:
     """Raise `UnsafeMotionError` where a track must not be played at that speed."""
     poses = legs_of(track)
-    check_speed(speed)
+    check_playing_speed(speed)
     check_seconds(track.duration_s / speed, "a playback")
     times_s = (track.times_s - track.times_s[0]) / speed
     # What is not known is not known at any speed.

@@ -31,7 +31,7 @@ from rote.wire.rpc import NO_STATUS
 
 TopicListener = Callable[[channel.ChannelMessage], None]
 
-BACK_OFF_S = (0.5, 1.0, 2.0, 4.0, 8.0, 15.0)
+RECONNECT_DELAYS_S = (0.5, 1.0, 2.0, 4.0, 8.0, 15.0)
 """How long to wait before each attempt to connect again; the last is repeated."""
 MAX_ASKED = 30_000
 """Characters of a request's parameter: with all its quotes escaped, 64 KiB still hold it."""
@@ -112,7 +112,9 @@ class RpcConnection(Shell[rpc.RpcResponse]):
         await self.greet()
 
     async def _connect_again(self) -> None:
-        for pause_s in itertools.chain(BACK_OFF_S, itertools.repeat(BACK_OFF_S[-1])):
+        for pause_s in itertools.chain(
+            RECONNECT_DELAYS_S, itertools.repeat(RECONNECT_DELAYS_S[-1])
+        ):
             try:
                 await self._way.close()
                 await asyncio.sleep(pause_s)
