@@ -1,4 +1,4 @@
-"""connect(): from a URL to a robot. The one place where the API and the simulated robot meet."""
+"""connect(): from a URL to a robot. The only module that imports both the API and the simulator."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -43,7 +43,7 @@ _STATE_S = 1.0
 
 
 class Options(TypedDict, total=False):
-    """What `connect` may be told beside the robot; see there."""
+    """The keyword arguments of `connect`, which explains them."""
 
     timeout: float
     key: str | None
@@ -76,23 +76,32 @@ def connect(
 ) -> AbstractAsyncContextManager[Robot]:
     """Connect to the robot at `url` for as long as the `async with` block runs.
 
-    `webrtc://HOST`, `webrtc://SERIAL` or `webrtc://ap` is a robot with stock firmware;
-    `dds://INTERFACE` a G1 EDU on that network interface, and `?domain=N` names its domain;
-    `udp://HOST[:49504]` a robot that speaks the documented frames; `a1://HOST[:PORT]` an A1 or Go1,
-    its motors with `?level=low`; `sim://NAME` a simulated robot inside this process, for example
-    `sim://g1` or `sim://g1-23`, and `?store=FILE` names its store, `:memory:` for none.
-    `?build=NAME` says which build a robot is, where it does not say so itself.
+    The URL names the wire and the robot:
 
-    `family` is the kind of robot that is expected, for example `"a1"`: another one is refused, and
-    a type checker knows which class it gets. `timeout` is how long to wait for an answer, 5 seconds
-    unless told otherwise; over WebRTC, at most in each stage. `ability` is what the robot is wanted
-    for: a wire with several levels then chooses the one that can, and a robot that would sink is
-    refused.
+        webrtc://HOST            a robot with stock firmware; also webrtc://SERIAL and webrtc://ap
+        dds://INTERFACE          a G1 EDU on that network interface; ?domain=N is its DDS domain
+        udp://HOST[:49504]       a robot that speaks the documented frames
+        a1://HOST[:PORT]         an A1 or Go1; ?level=low connects to its motors
+        sim://NAME               a simulated robot in this process, for example sim://g1 or
+                                 sim://g1-23; ?store=FILE is its store, :memory: for none
 
-    For WebRTC alone: `key` is the robot's own key in hex, which newer firmware wants (or set
-    ROTE_KEY, or write it into the key file); `keylog` a file to which the session's secrets are
-    added, for Wireshark; `reconnect=False` leaves a lost robot lost. For `sim://` alone: `world` is
-    a simulated robot of your own making.
+    `?build=NAME` says which build a robot is, if the robot does not report it.
+
+    `family` is the expected kind of robot, for example `"a1"`. A robot of another family raises
+    `BadRequestError`, and a type checker knows which class the block gets. `timeout` is how long to
+    wait for an answer, in seconds (default 5, at most 600); over WebRTC it is the limit of each
+    stage. `ability` is what the robot is needed for, one of `Robot.abilities`: a wire with several
+    levels then uses the level that has it, and a robot that would sink is refused.
+
+    For `webrtc://` only: `key` is the robot's own key in hex, which newer firmware requires (the
+    alternatives are the variable ROTE_KEY and the key file); the session's secrets are appended to
+    the file `keylog`, for Wireshark. With `reconnect=False` a lost robot is not connected again.
+    For `sim://` only: `world` is a simulated robot that you made yourself.
+
+    Entering the block returns the connected robot. It raises `BadRequestError` for a wrong URL or
+    argument, `MissingExtraError` if a package is not installed, `LinkError` (with `NoAnswerError`,
+    `StageError` and `BusyError`) if the connection fails. With `ability`, a standing A1 that would
+    sink raises `BadRequestError`, and a level without the ability `UnsupportedError`.
     """
     return _connected(_ConnectOptions(url, family, **options))
 
@@ -103,11 +112,13 @@ async def connect_a1(
 ) -> "AsyncIterator[A1]":
     """Connect to the A1 or Go1 at `a1://HOST[:PORT][?level=high|low&dialect=...]`.
 
-    Without a port, those of the level and dialect are tried; without a dialect, it is learned from
-    the first state. `safety` is what guards the robot; without it, a `Safety` as it comes.
+    Without a port, the usual ports of the level and dialect are tried. Without a dialect, it is
+    detected from the first state. `timeout` is in seconds. `safety` checks every command and state;
+    the default is `Safety()`. The block's value is the connected `A1`. Raises `BadRequestError` for
+    a wrong URL and `NoAnswerError` if no robot answers in time.
     """
     from rote.client.a1.client import open_client  # noqa: PLC0415
-    from rote.robot.a1.robot import A1  # noqa: PLC0415 - who has a G1 need not load it
+    from rote.robot.a1.robot import A1  # noqa: PLC0415 - not needed for a G1
 
     client = await open_client(url, timeout=timeout)
     try:
@@ -120,7 +131,7 @@ async def connect_a1(
 
 
 class _ConnectOptions(NamedTuple):
-    """What `connect` was asked for."""
+    """The arguments of one call of `connect`."""
 
     url: str
     family: str | None = None
@@ -160,7 +171,7 @@ def _robot(port: Port) -> MessageRobot:
 async def _open_a1(wish: _ConnectOptions, stack: AsyncExitStack) -> "A1":
     url = wish.url
     if wish.ability is not None:
-        from rote.robot.a1 import approach  # noqa: PLC0415 - who has a G1 need not load it
+        from rote.robot.a1 import approach  # noqa: PLC0415 - not needed for a G1
 
         url = approach.for_ability(url, wish.ability)
         if approach.is_low(url):
@@ -189,7 +200,7 @@ async def _open_webrtc(wish: _ConnectOptions, stack: AsyncExitStack) -> Robot:
 
 async def _open_dds(wish: _ConnectOptions, stack: AsyncExitStack) -> Robot:
     target = carrier_of(wish.url).read_url(split_url(wish.url))
-    from rote.client.dds import DdsClient  # noqa: PLC0415 - the carrier's library is there
+    from rote.client.dds import DdsClient  # noqa: PLC0415 - needs the carrier's library
 
     timing = rpc.ChannelTiming(connect_s=wish.timeout, answer_s=rpc.PATIENT_S)
     client = DdsClient(wish.url, target, timing, reconnect=wish.reconnect)
@@ -207,7 +218,7 @@ async def _open_frames(wish: _ConnectOptions, stack: AsyncExitStack) -> Robot:
 
 
 class _EmbeddedClient(TeachingClient):
-    """A client beside its robot, which it can tell more than the frames have words for."""
+    """A client in the same process as its robot. It can send commands that have no frame."""
 
     abilities = IN_PROCESS
 
@@ -216,7 +227,9 @@ class _EmbeddedClient(TeachingClient):
         self._world = world
 
     async def ask(self, command: m.Command) -> m.Reply:
-        """Send a command, or carry it out here, and return the robot's reply."""
+        """Send a command and return the reply; a command without a frame goes to the world
+        directly.
+        """
         if isinstance(command, m.RenameAction | m.DeleteAction) and self._failure is None:
             return self._world.obey(self, command)
         return await super().ask(command)
@@ -249,11 +262,15 @@ _OPENERS: dict[str, Callable[[_ConnectOptions, AsyncExitStack], Awaitable[Robot]
     "udp": _open_frames,
     "webrtc": _open_webrtc,
 }
-"""By the scheme of the URL, as the table of wires has them."""
+"""The function that opens each wire, by the scheme of the URL."""
 
 
 def check_reachable(url: str) -> None:
-    """Raise what keeps this computer from the wire that a URL names: a name, a missing package."""
+    """Raise what makes a connection to `url` impossible from this computer.
+
+    That is `BadRequestError` for a wrong URL and `MissingExtraError` for a missing package. Nothing
+    is sent.
+    """
     if wire_of(url).in_process:
         embedded_of(url)
     elif wire_of(url).scheme in SCHEMES:
@@ -261,24 +278,30 @@ def check_reachable(url: str) -> None:
 
 
 class StopResult(NamedTuple):
-    """What a stop has done."""
+    """The result of `stop`."""
 
     was: str | None
-    """What went on before: playing, teaching, nothing, ...; None where that is not known."""
+    """What the robot did before: playing, teaching, nothing, ...; None if that is not known."""
     state: str = ""
-    """How the robot is now, in words; empty where nothing more than the stop is known."""
+    """The robot's state now, as text; empty if only the stop itself is known."""
     at_rest: bool = False
-    """Whether the robot has said after the stop that nothing moves."""
+    """Whether the robot reported after the stop that nothing moves."""
 
 
 async def stop(url: str, *, key: str | None = None, keylog: str | Path | None = None) -> StopResult:
-    """Stop the robot at `url`, whatever it does: nothing is asked before the stop."""
+    """Stop the robot at `url`, whatever it is doing. Nothing is asked of it before the stop.
+
+    `key` and `keylog` are those of `connect`. Returns what the robot did before, as far as it is
+    known. Raises what `connect` raises if the robot cannot be reached, and `RefusedError` if it
+    refuses.
+    """
     if wire_of(url).scheme == "a1":
-        from rote.robot.a1 import approach  # noqa: PLC0415 - who has a G1 need not load it
+        from rote.robot.a1 import approach  # noqa: PLC0415 - not needed for a G1
 
         return StopResult(*await approach.stop(url))
     async with connect(url, key=key, keylog=keylog, reconnect=False) as robot:
-        # What went on is what is known anyway, or seen after the stop.
+        # No question is sent before the stop: what the robot did is taken from the state that
+        # arrived with the connection, or from the first state after the stop.
         before = robot.state
         await robot.stop()
         told = before is not None and before.phase_told
@@ -292,8 +315,10 @@ async def stop(url: str, *, key: str | None = None, keylog: str | Path | None = 
 
 
 async def _next_state(robot: Robot) -> m.RobotState | None:
-    """Return the next state that tells what the arms do; None where none comes, which makes a stop
-    no less a stop."""
+    """Return the next state that says what the arms do, or None if none arrives.
+
+    The stop has been sent already, so None is no error.
+    """
     with suppress(TimeoutError, RoteError):
         async with asyncio.timeout(_STATE_S):
             async for state in robot.states():
@@ -303,9 +328,9 @@ async def _next_state(robot: Robot) -> m.RobotState | None:
 
 
 def embedded_of(url: str) -> tuple[Build, str]:
-    """Return which robot a `sim://` URL names and where it keeps what it was taught.
+    """Return the build that a `sim://` URL names, and the path of its store.
 
-    Raises `BadRequestError` where it names none.
+    Raises `BadRequestError` if the URL names no simulated robot.
     """
     parts = split_url(url)
     query = parse_qs(parts.query, keep_blank_values=True)
