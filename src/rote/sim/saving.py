@@ -1,4 +1,4 @@
-"""From what was recorded, or sent as keyframes, to an action the store can keep."""
+"""From a recording, or from keyframes that were sent, to an action for the store."""
 
 import math
 from collections.abc import Sequence
@@ -15,15 +15,16 @@ from rote.sim.store import StoredAction
 RECORD_EVERY = 5
 """Steps between two samples of a recording: 100 Hz."""
 OWN_LENGTH_S = 0.25
-"""A save whose duration is this near to the recording's own means the recording's own."""
+"""A save whose duration is this close to the recording's own length means that length."""
 
 
 def recorded(samples: Sequence[Array], command: SaveAction, build: Build) -> StoredAction:
-    """Return the recording, or as much of it as is asked for, as an action."""
+    """Return the recording, or the requested part of it, as an action."""
     joints = np.array(samples[: command.frames or None])
     times_s = np.arange(len(joints), dtype=np.float64) * (STEP_S * RECORD_EVERY)
     own_ms = max(1, round(float(times_s[-1]) * 1000))
-    # The client's clock is not the robot's: nearly the recording's length means just that.
+    # The client's clock is not the robot's: a duration close to the recording's length means all of
+    # it.
     meant_own = abs(own_ms - command.duration_ms) <= OWN_LENGTH_S * 1000
     return StoredAction(
         name=command.name,
@@ -37,7 +38,7 @@ def recorded(samples: Sequence[Array], command: SaveAction, build: Build) -> Sto
 
 
 def keyframed(command: SaveAction, build: Build) -> StoredAction:
-    """Return the keyframes of a save as an action."""
+    """Return the keyframes of a save command as an action."""
     return StoredAction(
         name=command.name,
         created_s=command.created_s,
@@ -49,7 +50,7 @@ def keyframed(command: SaveAction, build: Build) -> StoredAction:
 
 
 def check_keyframes(keyframes: tuple[Keyframe, ...], build: Build) -> None:
-    """Every number that reaches the joints is checked here too, whichever wire brought it."""
+    """Check every number that reaches the joints, whichever wire brought it."""
     for keyframe in keyframes:
         if not 0 <= keyframe.joint < len(build.joints) or not math.isfinite(keyframe.value_rad):
             raise RefusalError(Code.BAD_PAYLOAD)
