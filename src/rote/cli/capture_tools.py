@@ -1,4 +1,4 @@
-"""Around captures: make one, share one, show one in Wireshark; read the phone app's log."""
+"""Tools for captures: make one, share one, show one in Wireshark; read the phone app's log."""
 
 from datetime import UTC, datetime
 from pathlib import Path

@@ -98,7 +98,8 @@ def _verdict(report: "CheckReport", robot: str) -> "Text":
     if report.warnings:
         build = find_build(robot)
         family = None if build is None else family_of(build)
-        # Motors that rote drives itself play what only warns; other robots want to be told.
+        # An A1, whose motors rote drives itself, plays in spite of warnings; other robots need
+        # `--force`.
         asks = family is not None and family.keeps_actions
         then = "rote play wants --force." if asks else "look at them first."
         return styled(("Fit, with warnings:", "yellow"), f" {then}")
@@ -237,7 +238,7 @@ def _absurd(result: "Compressed") -> BadRequestError:
 
 
 def _compressed(result: "Compressed", names: tuple[str, ...]) -> dict[str, Any]:
-    """Return what is printed; with the joints' names, of the keyframes too."""
+    """Return what is printed; with the joints' names, the keyframes too."""
     document: dict[str, Any] = {
         "keyframes": len(result.keyframes),
         "max_error_rad": result.max_error_rad,

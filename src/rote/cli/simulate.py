@@ -227,7 +227,7 @@ def sim(
 
 
 def _which(robot: str, a1: str | None) -> "tuple[Build, Family]":
-    """Return which robot is meant, or say what there is."""
+    """Return the build that is meant, or raise an error that lists the known ones."""
     from rote.model.registry import build_named
     from rote.sim.columns import family_for
 
@@ -247,7 +247,7 @@ def _check_wires(family: "Family", wished: dict[str, str | None]) -> None:
 
 
 def _check_quirks(quirks: "Quirks", wires: set[str]) -> None:
-    """Refuse a quirk that nobody could see on the wires that are wished for."""
+    """Raise an error for a quirk that has no effect on the chosen wires."""
     for quirk in quirks.chosen:
         if not wires.intersection(quirk.wires):
             options = " or ".join(f"--{wire}" for wire in quirk.wires)
@@ -278,7 +278,7 @@ def _show_quirks(as_json: bool) -> int:
 def _network(
     shares: tuple[float, float, float, float], delay: str, drop_after: str | None, seed: int
 ) -> "Impairment | None":
-    """Return how bad the network is to be; None where it is good."""
+    """Return how bad the network is; None if it is good."""
     from rote.carrier.impair import Impairment
     from rote.sim.network_options import seconds
 
@@ -297,7 +297,7 @@ def _network(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _SimOptions:
-    """How the robot is to be reached."""
+    """How clients connect to the robot."""
 
     udp: str | None
     webrtc: str | None
@@ -312,7 +312,7 @@ class _SimOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _RobotWish:
-    """Which robot is wished for, in the words of the command line."""
+    """Which robot to simulate, as given on the command line."""
 
     build: "Build"
     family: "Family"
@@ -328,7 +328,7 @@ class _RobotWish:
 
 
 def _robot(wish: _RobotWish) -> "tuple[World, Store]":
-    """Make the robot, or say what cannot be."""
+    """Make the robot, or raise why it is not possible."""
     from rote.paths import store_file
     from rote.sim.factory_actions import add_factory_actions
     from rote.sim.health import parse_fault
@@ -401,7 +401,7 @@ async def _sim(wish: _SimOptions, robot: "tuple[World, Store]") -> None:
 
 
 async def _serve(simulator: "Simulator", wish: _SimOptions) -> dict[str, Any]:
-    """Open every wire that is wished for; returns what a person or script must know."""
+    """Open every chosen wire; return what a person or script needs to know."""
     from rote.carrier.udp import host_and_port
     from rote.wire.signalling import parse_device_key
 
@@ -463,7 +463,7 @@ def _introduce(ready: dict[str, Any], world: "World", bad: "Impairment | None") 
 
 
 async def show_notices(notices: "list[SimNotice]", as_json: bool) -> None:
-    """Print what a robot notes, and clear it, until somebody asks the process to end."""
+    """Print the robot's notices, and clear them, until the process is asked to end."""
     ended = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):

@@ -35,7 +35,9 @@ def library() -> "Library":
 
 
 def check_no_take(path: Path, remedy: str) -> None:
-    """Refuse a file that is not there while a take of its name is; the remedy names either."""
+    """Raise an error for a missing file if there is a take of its name; the remedy names
+    both ways.
+    """
     name = path.stem
     if not path.exists() and library().has(name):
         raise BadRequestError(
@@ -45,7 +47,7 @@ def check_no_take(path: Path, remedy: str) -> None:
 
 
 def motion(name: str, is_take: bool, remedy: str, *, any_joints: bool = False) -> "Track":
-    """Read a take by its name, or a file; the remedy is for a file that is but a take's name."""
+    """Read a take by its name, or a file; the remedy is for a missing file with a take's name."""
     from rote.motion.files import load
 
     if is_take:
@@ -55,7 +57,7 @@ def motion(name: str, is_take: bool, remedy: str, *, any_joints: bool = False) -
 
 
 def rescue() -> list["Entry"]:
-    """Recover what a crash cut off, and say so on standard error."""
+    """Recover takes that a crash cut off, and report it on standard error."""
     import sys
 
     shelf = library()

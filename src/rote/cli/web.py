@@ -85,7 +85,7 @@ def _introduce(address: str, gate: "Gate", robot: str) -> None:
 
 
 def _open(address: str) -> None:
-    """Open a browser where there is one."""
+    """Open a browser if there is one."""
     import webbrowser
 
     try:

@@ -123,9 +123,7 @@ class RpcConnection(Shell[rpc.RpcResponse]):
                 await self._connect()
             except RoteError:
                 continue  # not there yet
-            except (
-                Exception
-            ) as error:  # a fault of this computer or of rote, which may pass as well
+            except Exception as error:  # a fault of this computer or of rote; it may pass as well
                 seen = f"an attempt to connect again to {self.url} failed; it is tried again"
                 self._loop.call_exception_handler({"message": seen, "exception": error})
                 continue

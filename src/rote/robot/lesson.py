@@ -119,9 +119,7 @@ class MessageLesson:
         take = self._take
         if take is None:
             return
-        if (
-            not take.samples
-        ):  # The robot never reported that it records, but it did report its joints.
+        if not take.samples:  # the robot never reported that it records, but did report joints
             for time_us, positions_rad in self._spare:
                 take.add(time_us, positions_rad)
         self._spare.clear()

@@ -353,9 +353,7 @@ def prepare(
     ticks = max(1, int(np.ceil(track.duration_s / speed * rate_hz - 1e-6)))
     times_s = np.arange(ticks + 1) / rate_hz
     at_s = track.times_s[0] + times_s * speed
-    even = sample(
-        track.times_s, poses, at_s, Interpolation.CUBIC
-    )  # the last pose is held after the end
+    even = sample(track.times_s, poses, at_s, Interpolation.CUBIC)  # holds the last pose
     safe = check_playable(times_s, even, build)
     whole = _at_speed(_of_build(track, build) if mapped else track, speed)
     check(whole, build=build.bare, contact=False).permit(force=force)
