@@ -107,9 +107,7 @@ class Clients:
         self.commander = None
 
     def need(self, name: str | None) -> None:
-        """Raise `ProblemError` unless this client has the command, or may take it because nobody has
-        it.
-        """
+        """Raise `ProblemError` unless this client has the command; if nobody has it, it gets it."""
         known = self._known(name)
         if self.commander is None:
             self.commander = known
