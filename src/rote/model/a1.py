@@ -1,6 +1,6 @@
 """The A1 quadruped: its joints, their order, limits and places, as frozen data.
 
-Facts from the manufacturer's published description of the A1 (a1_description, BSD-3-Clause). The
+Facts from Unitree's published description of the A1 (a1_description, BSD-3-Clause). The
 order is that of the robot's motor messages: legs FR, FL, RR, RL, each hip, thigh, calf. All joints'
 frames are parallel to the trunk's when all angles are zero; x is forward, y left, z up.
 """

@@ -1,6 +1,6 @@
 """The G1 humanoid: joints, limits, geometry, modes and builds, as frozen data.
 
-Facts from the manufacturer's published description of the G1 (g1_29dof_rev_1_0, BSD-3-Clause);
+Facts from Unitree's published description of the G1 (g1_29dof_rev_1_0, BSD-3-Clause);
 the position limits equal those printed on its developer page. The order is that of the robot's own
 motor messages, so on a G1 a joint's index is its motor slot as well.
 """

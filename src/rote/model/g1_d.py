@@ -1,6 +1,6 @@
 """The G1-D, a G1's arms on a lift and wheels: joints and geometry, as frozen data.
 
-Facts from the manufacturer's published description (g1_d.urdf, BSD-3-Clause) and its arm example.
+Facts from Unitree's published description (g1_d.urdf, BSD-3-Clause) and its arm example.
 Wheels and lift are no joints of the motor messages: a service of their own, `agv`, moves them, so
 they are none here. The description is of the lift at its lowest; it rises by up to 0.42 m.
 

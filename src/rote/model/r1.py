@@ -1,6 +1,6 @@
 """The R1 humanoid: joints, limits, geometry and what is known of its modes, as frozen data.
 
-Facts from the manufacturer's published description of the R1 and the R1 Air (R1.urdf, R1_AIR.urdf,
+Facts from Unitree's published description of the R1 and the R1 Air (R1.urdf, R1_AIR.urdf,
 BSD-3-Clause), rounded to a nanometre. Slots are those of unitree_sdk2's r1/defines.h; the family's
 table leaves out the slots that no joint has, so an index is not a slot here.
 

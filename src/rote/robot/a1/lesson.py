@@ -14,9 +14,9 @@ _TICKS = 2**32
 
 
 class LegLesson:
-    """One teaching of an A1. It keeps nothing itself: the take is on our side alone.
+    """One teaching of an A1. The robot stores nothing: the take is on this computer only.
 
-    Braked legs stay where they are, which means: the robot stays lying or hanging.
+    Braked legs stay where they are: the robot stays lying or hanging.
     """
 
     def __init__(
@@ -26,7 +26,9 @@ class LegLesson:
         end: Callable[[], None],
         on_end: Callable[[Callable[[RoteError], None]], Callable[[], None]],
     ) -> None:
-        """Teach by `begin`, and call `end` after it; `on_end` calls back with why it must end."""
+        """Teach by `begin`, and call `end` after it; `on_end` registers a listener for an early
+        end.
+        """
         self._port = port
         self._begin = begin
         self._ended = end
@@ -40,7 +42,7 @@ class LegLesson:
         self._time_us = 0
 
     async def check(self) -> None:
-        """Whatever forbids it was said when the teaching was made."""
+        """Do nothing: `A1.teach` has checked everything already."""
 
     async def begin(self, take: Take, end: Callable[[RoteError], None]) -> None:
         """Make the legs soft."""
@@ -56,19 +58,20 @@ class LegLesson:
             self._port.command(LowCmd(motors=BRAKED))
 
     def leave(self) -> None:
-        """Hear no more of the robot."""
+        """Stop listening to the robot."""
         for undo in self._undo:
             undo()
 
     async def save(self, take: Take) -> None:
-        """An A1 stores nothing."""
+        """Do nothing: an A1 stores no actions."""
 
     def _see(self, state: State) -> None:
         assert isinstance(state, LowState)
         assert self._take is not None
         before, self._tick = self._tick, state.tick
         if before is not None:
-            # The robot's clock has 32 bits and begins again; half its way ahead is behind.
+            # The robot's clock has 32 bits and wraps; a difference of more than half of it is
+            # negative.
             ahead = (state.tick - before) % _TICKS
             if not 0 < ahead < _TICKS // 2:
                 self._tick = before
@@ -80,6 +83,6 @@ class LegLesson:
     def _interrupt(self, error: RoteError) -> None:
         if self._trouble is None:
             self._trouble = error
-            with suppress(RoteError):  # a robot that is lost was braked when it fell silent
+            with suppress(RoteError):  # a lost robot was braked when it fell silent
                 self._port.command(LowCmd(motors=BRAKED))
             self._end(error)
