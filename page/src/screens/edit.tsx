@@ -45,7 +45,7 @@ function Choose() {
       <ul class="list">
         {usable.map((take) => (
           <li key={take.name} class="item">
-            <button class="item-main pick" onClick={() => go("edit", take.name)}>
+            <button type="button" class="item-main pick" onClick={() => go("edit", take.name)}>
               <img class="thumb" src={picture(take.thumbnail)} alt="" width={112} height={34} />
               <span class="item-words">
                 <span class="item-name">{take.name}</span>{" "}
@@ -78,7 +78,7 @@ function MarkRow({ mark }: { mark: Finding }) {
         <p>
           {sentence(message)}{" "}
           {mark.time_s !== null && (
-            <button class="link" onClick={show}>
+            <button type="button" class="link" onClick={show}>
               {T.at(seconds(mark.time_s))}
             </button>
           )}
@@ -262,6 +262,7 @@ export function EditDock({ inert }: { inert: boolean }) {
         </div>
         <div class="row">
           <button
+            type="button"
             class="icon-button"
             aria-label={T.undo}
             title={T.undo}
@@ -271,6 +272,7 @@ export function EditDock({ inert }: { inert: boolean }) {
             <Icon name="undo" />
           </button>
           <button
+            type="button"
             class="icon-button"
             aria-label={T.redo}
             title={T.redo}
@@ -280,6 +282,7 @@ export function EditDock({ inert }: { inert: boolean }) {
             <Icon name="redo" />
           </button>
           <button
+            type="button"
             class="button"
             disabled={following.value}
             onClick={() => (previewing.value ? stopPreview() : preview())}
@@ -291,6 +294,7 @@ export function EditDock({ inert }: { inert: boolean }) {
           </button>
           {can("stream") && (
             <button
+              type="button"
               class="button"
               disabled={!ready.value || working.value || !made.ok || strange.value !== ""}
               title={strange.value || (made.ok ? TEXTS.library.playTip[limbs.value] : T.cannot)}
@@ -300,7 +304,7 @@ export function EditDock({ inert }: { inert: boolean }) {
               {T.play}
             </button>
           )}
-          <button class="button primary" disabled={working.value} onClick={ask} data-testid="save-as">
+          <button type="button" class="button primary" disabled={working.value} onClick={ask} data-testid="save-as">
             {T.save}
           </button>
         </div>

@@ -136,6 +136,7 @@ function Taught({ wanted }: { wanted: (text: string) => boolean }) {
                 <p class="muted">{seconds(duration_s)}</p>
               </div>
               <button
+                type="button"
                 class="button primary"
                 disabled={!ready.value}
                 onClick={() => attempt(() => api.play(name, how))}
@@ -147,6 +148,7 @@ function Taught({ wanted }: { wanted: (text: string) => boolean }) {
               </button>
               {can("rename") && (
                 <button
+                  type="button"
                   class="button quiet"
                   disabled={!ready.value}
                   onClick={() => renameAsk(name, (text) => api.renameAction(name, text))}
@@ -157,6 +159,7 @@ function Taught({ wanted }: { wanted: (text: string) => boolean }) {
               )}
               {can("delete") && (
                 <button
+                  type="button"
                   class="button quiet"
                   disabled={!ready.value}
                   onClick={() => deleteAsk(name, T.deleteAction, "taught-title", () => api.deleteAction(name))}
@@ -183,6 +186,7 @@ function Presets({ wanted }: { wanted: (text: string) => boolean }) {
       <div class="row wrap">
         {presets.map(({ id, name }) => (
           <button
+            type="button"
             key={id}
             class="button"
             disabled={!ready.value}
@@ -264,6 +268,7 @@ function TakeRow({ take }: { take: Take }) {
         </div>
         {!take.problem && can("stream") && (
           <button
+            type="button"
             class="button primary"
             disabled={!ready.value || strange !== ""}
             onClick={() => playTake(take.name)}
@@ -275,12 +280,18 @@ function TakeRow({ take }: { take: Take }) {
           </button>
         )}
         {!take.problem && (
-          <button class="button" onClick={() => go("edit", take.name)} aria-label={`${T.edit} ${take.name}`}>
+          <button
+            type="button"
+            class="button"
+            onClick={() => go("edit", take.name)}
+            aria-label={`${T.edit} ${take.name}`}
+          >
             <Icon name="edit" />
             <span class="wide-only">{T.edit}</span>
           </button>
         )}
         <button
+          type="button"
           class="icon-button"
           aria-expanded={open}
           aria-label={`${T.more}: ${take.name}`}
@@ -294,6 +305,7 @@ function TakeRow({ take }: { take: Take }) {
         <div class="item-more">
           <div class="row wrap">
             <button
+              type="button"
               class="button quiet"
               onClick={() => renameAsk(take.name, (text) => api.renameTake(take.name, text))}
               aria-label={`${T.rename} ${take.name}`}
@@ -301,6 +313,7 @@ function TakeRow({ take }: { take: Take }) {
               {T.rename}
             </button>
             <button
+              type="button"
               class="button quiet"
               onClick={() => deleteAsk(take.name, T.deleteTake, "takes-title", () => api.deleteTake(take.name))}
               aria-label={`${T.remove} ${take.name}`}
@@ -334,7 +347,7 @@ function Takes({ wanted }: { wanted: (text: string) => boolean }) {
         <h2 id="takes-title" tabIndex={-1}>
           {T.laptop}
         </h2>
-        <button class="button" onClick={() => picker.current?.click()}>
+        <button type="button" class="button" onClick={() => picker.current?.click()}>
           <Icon name="upload" />
           {T.upload}
         </button>
@@ -385,6 +398,7 @@ export function LibraryScreen() {
     if (event.type === "drop") void send([...event.dataTransfer.files]);
   };
   return (
+    // biome-ignore lint/a11y/noStaticElementInteractions: files can be dropped here; a button takes them too
     <div
       class={over ? "library over" : "library"}
       onDragOver={drag}
