@@ -426,7 +426,7 @@ G1 = Family(
         "joints": Evidence(Grade.PUBLISHED, _URDF),
         "slots": Evidence(Grade.PUBLISHED, "unitree_sdk2 21d0a3b, g1_pub.h"),
         "builds": Evidence(Grade.PUBLISHED, f"{_URDF}, README.md: the table of mode_machine"),
-        "modes": Evidence(Grade.PUBLISHED, "the manufacturer's developer pages"),
+        "modes": Evidence(Grade.PUBLISHED, "Unitree's developer pages"),
         "services": Evidence(Grade.SEEN, "logs and captures of a G1 Air; docs/protocol"),
         "stream": Evidence(Grade.PUBLISHED, "unitree_sdk2 21d0a3b, the arm_sdk examples"),
         **DEX3_EVIDENCE,

@@ -123,7 +123,7 @@ G1_D_BUILD = Build(
     taught=tuple(joint.name for joint in G1_D_JOINTS if joint.name != "waist_pitch_joint"),
     rest={G1_JOINTS[slot].name: G1_REST_RAD[slot] for slot in _ARMS},
     no_stream=(
-        "nobody has shown how the arms of a G1-D are streamed to: the manufacturer's example "
+        "nobody has shown how the arms of a G1-D are streamed to: Unitree's example "
         "commands all motors by rt/lowcmd, and none uses rt/arm_sdk, so neither a weight nor who "
         "else commands the motors is known"
     ),

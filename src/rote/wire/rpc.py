@@ -38,7 +38,7 @@ CODES: dict[tuple[str, int], tuple[str, str]] = {
     ),
     ("", 3105): ("the answer was to another question", "Ask again."),
     ("", 3106): ("the answer could not be read", "Compare the versions of both ends."),
-    ("", 3107): ("the client's lease is not valid", "Take the lease anew."),
+    ("", 3107): ("the client's lease is not valid", "Take the lease again."),
     ("", 3201): ("the service could not send its answer", "Look at what the robot does."),
     ("", 3202): ("the service failed inside", "Try again; restart the robot if it stays so."),
     ("", 3203): (
@@ -47,7 +47,7 @@ CODES: dict[tuple[str, int], tuple[str, str]] = {
     ),
     ("", 3204): ("it could not read or accept the values sent", "Check names and numbers."),
     ("", 3205): ("another client holds the lease", "Let the other client end first."),
-    ("", 3206): ("there is no such lease", "Take the lease anew."),
+    ("", 3206): ("there is no such lease", "Take the lease again."),
     ("", 3207): ("there is a lease already", "Let the other client end first."),
     (SPORT, 4101): ("the path sent is not valid", "Check its points."),
     (SPORT, 4201): ("the motion took too long", "Try again."),

@@ -76,7 +76,7 @@ _UNKNOWN_FIRMWARE = (
 )
 _WHERE_THE_KEY_IS = (
     "Go2 from 1.1.15, G1 from 1.5.1 and every R1 have a key of their own: 32 hex characters, the "
-    "same after every pairing. Ask the vendor's cloud for device/bind/list with the account the "
+    "same after every pairing. Ask Unitree's cloud for device/bind/list with the account the "
     "robot is bound to: it is the field `key` (older: `gcm_key`). On the robot it lies, wrapped "
     "with RSA, in /unitree/etc/key/aes_key.bin."
 )

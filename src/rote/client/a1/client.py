@@ -482,7 +482,7 @@ def _trouble(event: session.Event) -> ProtectionError | None:
         return ProtectionError(
             "clock",
             f"the robot's clock went from {event.before} to {event.after}",
-            "Its controller was started anew, or another robot answers; connect again.",
+            "Its controller was restarted, or another robot answers; connect again.",
         )
     return None
 

@@ -53,10 +53,10 @@ from rote.wire.a1.values import (
 _COMMANDS = (A1FrameKind.HIGH_CMD, A1FrameKind.LOW_CMD)
 # Other sizes that one may meet, and what they are.
 _STRANGERS = {
-    730: "the LowCmd of the maker's A1 header, which is not what goes over the wire",
-    891: "the LowState of the maker's A1 header, which is not what goes over the wire",
-    734: "the LowCmd of the maker's Go1 header, which is not what goes over the wire",
-    937: "the LowState of the maker's Go1 header, which is not what goes over the wire",
+    730: "the LowCmd of Unitree's A1 header, which is not what goes over the wire",
+    891: "the LowState of Unitree's A1 header, which is not what goes over the wire",
+    734: "the LowCmd of Unitree's Go1 header, which is not what goes over the wire",
+    937: "the LowState of Unitree's Go1 header, which is not what goes over the wire",
     117: "a HighCmd of a Go1 before v3.5",
     319: "a HighState of a Go1 with v3.3.2",
     1075: "a HighState of a Go1 with v3.4",
