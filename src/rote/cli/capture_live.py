@@ -39,7 +39,8 @@ def live(
         Path | None, typer.Option("-w", "--write", metavar="FILE", help="Keep the packets there.")
     ] = None,
     keylog: Annotated[
-        Path | None, typer.Option(metavar="KEYS", help="The secrets of what will be heard.")
+        Path | None,
+        typer.Option(metavar="KEYS", help="A file with the session's secrets, to decrypt it."),
     ] = None,
     seconds: Annotated[float | None, typer.Option(help="How long; else until Ctrl-C.")] = None,
     overwrite: Overwrite = False,

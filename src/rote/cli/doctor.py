@@ -17,7 +17,7 @@ Asked = Annotated[
         "--robot",
         envvar="ROTE_ROBOT",
         metavar="URL",
-        help="Look at this robot; without it, at this computer and who is near.",
+        help="Examine this robot; by default this computer and its network.",
     ),
 ]
 

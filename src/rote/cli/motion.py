@@ -150,7 +150,7 @@ def convert(
     ] = None,
     variant: Annotated[str | None, typer.Option("--variant", hidden=True)] = None,
     force: Annotated[
-        bool, typer.Option("--force", help="Also if joints that moved are lost.")
+        bool, typer.Option("--force", help="Even if joints that move are lost.")
     ] = False,
     overwrite: Overwrite = False,
     as_json: Json = False,

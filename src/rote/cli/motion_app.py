@@ -19,7 +19,9 @@ app = typer.Typer(
 
 Source = Annotated[Path, typer.Argument(metavar="FILE", help="The motion to begin with.")]
 Second = Annotated[Path, typer.Argument(metavar="OTHER", help="The second motion.")]
-Out = Annotated[Path, typer.Argument(metavar="OUT", help="Where to write; its ending says how.")]
+Out = Annotated[
+    Path, typer.Argument(metavar="OUT", help="The file to write; its ending selects the format.")
+]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace OUT if it is there.")]
 
 

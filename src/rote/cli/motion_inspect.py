@@ -159,16 +159,18 @@ def best(
 @app.command()
 def compress(
     source: Source,
-    budget: Annotated[int | None, typer.Option(help="At most so many keyframes.")] = None,
+    budget: Annotated[int | None, typer.Option(help="At most this many keyframes.")] = None,
     bound: Annotated[
-        float | None, typer.Option(help="As few as stay within this many rad.")
+        float | None, typer.Option(help="The fewest that stay within this many rad.")
     ] = None,
     hand_mm: Annotated[
-        float | None, typer.Option(help="With --bound: the hands within so many mm too.")
+        float | None, typer.Option(help="With --bound: keep the hands within this many mm too.")
     ] = None,
     interpolation: Annotated[str, typer.Option(help="linear or smooth.")] = "linear",
     measure: Annotated[str, typer.Option(help="For a budget: max or rms.")] = "max",
-    force: Annotated[bool, typer.Option("--force", help="Also where the error is absurd.")] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Show them even if the error is too large.")
+    ] = False,
     keyframes: Annotated[
         bool, typer.Option("--keyframes", help="With --json: the keyframes too.")
     ] = False,
@@ -266,7 +268,7 @@ def _compressed(result: "Compressed", names: tuple[str, ...]) -> dict[str, Any]:
 def lerobot(
     sources: Annotated[list[Path], typer.Argument(metavar="FILE", help="One episode each.")],
     out: Annotated[Path, typer.Option("--out", help="The dataset's folder; it must be new.")],
-    task: Annotated[str, typer.Option(help="What the episodes show, in words.")],
+    task: Annotated[str, typer.Option(help="What the episodes show, as text.")],
     fps: Annotated[int, typer.Option(help="Frames a second.")] = 50,
     as_json: Json = False,
 ) -> None:

@@ -41,7 +41,7 @@ Slots = Annotated[
     int | None,
     typer.Option(
         metavar="N",
-        help="How many motors its states tell of over WebRTC; 35 if nothing is said, as real "
+        help="How many motors its states contain over WebRTC; by default 35, as real "
         "firmware does.",
     ),
 ]
@@ -62,17 +62,15 @@ WebRtc = Annotated[
     ),
 ]
 Signalling = Annotated[
-    str, typer.Option(help="legacy, none, 1, 2 or 3 (wants --key); else as the firmware does.")
+    str, typer.Option(help="legacy, none, 1, 2 or 3 (needs --key); by default as the firmware.")
 ]
 DeviceKey = Annotated[
     str | None, typer.Option("--key", metavar="HEX", help="The robot's own key, 32 digits.")
 ]
 Strict = Annotated[
-    bool, typer.Option("--strict", help="Read offers like the robot's own stack, no better.")
+    bool, typer.Option("--strict", help="Read offers exactly like the robot's own stack.")
 ]
-FirmwareName = Annotated[
-    str, typer.Option(help="Of a G1: 1.4.7 or 1.5.3; 1.4.7 if nothing is said.")
-]
+FirmwareName = Annotated[str, typer.Option(help="For a G1: 1.4.7 or 1.5.3; by default 1.4.7.")]
 Polite = Annotated[
     bool,
     typer.Option(
@@ -86,12 +84,12 @@ QuirkNames = Annotated[
     typer.Option(
         "--quirk",
         metavar="NAME",
-        help="Be odd in this way, as some firmware is; `--quirk list` shows all. May be repeated, "
+        help="Imitate this oddity of some firmware; `--quirk list` shows all. May be repeated, "
         "or a list with commas.",
     ),
 ]
 Serial = Annotated[
-    str, typer.Option(help="Answer discovery under this serial; empty for not at all.")
+    str, typer.Option(help="Answer discovery with this serial; empty for no answer.")
 ]
 A1 = Annotated[
     str | None,
@@ -123,9 +121,7 @@ Faults = Annotated[
 StoreFile = Annotated[
     str | None, typer.Option("--store", metavar="FILE", help="Where taught actions are kept.")
 ]
-Factory = Annotated[
-    bool, typer.Option("--factory", help="Come with the four actions of a real G1.")
-]
+Factory = Annotated[bool, typer.Option("--factory", help="Add the four actions of a new G1.")]
 Start = Annotated[
     str,
     typer.Option(

@@ -16,7 +16,7 @@ def store(
     take: Annotated[
         bool, typer.Option("--take", help="MOTION is a take on this computer: rote takes list.")
     ] = False,
-    budget: Annotated[int, typer.Option(help="At most so many keyframes.")] = MAX_KEYFRAMES,
+    budget: Annotated[int, typer.Option(help="At most this many keyframes.")] = MAX_KEYFRAMES,
     robot: RobotUrl = EMBEDDED,
     key: Key = None,
     keylog: Keylog = None,

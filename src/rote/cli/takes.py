@@ -152,7 +152,7 @@ def show_take(
 def tag(
     name: Name,
     add: Annotated[list[str] | None, typer.Option("--add", help="A tag. May be repeated.")] = None,
-    remove: Annotated[list[str] | None, typer.Option("--remove", help="Take it away.")] = None,
+    remove: Annotated[list[str] | None, typer.Option("--remove", help="Remove it.")] = None,
     as_json: Json = False,
 ) -> None:
     """Add tags to a take, or take them away."""
@@ -184,7 +184,7 @@ def delete(name: Name, as_json: Json = False) -> None:
 @app.command("import")
 def import_take(
     file: Annotated[Path, typer.Argument(help=f"A {endings()} file.")],
-    name: Annotated[str | None, typer.Option(help="Its name here; else the file's.")] = None,
+    name: Annotated[str | None, typer.Option(help="Its name here; by default the file's.")] = None,
     degrees: Annotated[bool, typer.Option("--degrees", help="It holds degrees.")] = False,
     as_json: Json = False,
 ) -> None:
@@ -198,7 +198,7 @@ def import_take(
 @app.command("export")
 def export_take(
     name: Name,
-    out: Annotated[Path, typer.Argument(help="Where to; its ending says in which format.")],
+    out: Annotated[Path, typer.Argument(help="The file to write; its ending selects the format.")],
     version: Annotated[int | None, typer.Option(help="An older version of it.")] = None,
     overwrite: Overwrite = False,
     as_json: Json = False,

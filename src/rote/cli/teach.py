@@ -70,7 +70,7 @@ def teach(
     ] = False,
     force: Annotated[
         bool,
-        typer.Option("--force", help="Ask the robot also where rote doubts: places left, mode."),
+        typer.Option("--force", help="Ask the robot even if rote doubts it: free places, mode."),
     ] = False,
     robot: RobotUrl = EMBEDDED,
     key: Key = None,

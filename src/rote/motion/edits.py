@@ -359,7 +359,7 @@ EDITS: dict[str, Edit] = {
                 Parameter(
                     name="force",
                     title="Drop joints that move",
-                    help="Also if joints that moved are lost.",
+                    help="Even if joints that move are lost.",
                     kind=ParameterKind.FLAG,
                     default=False,
                 ),
