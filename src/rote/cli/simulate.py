@@ -50,7 +50,7 @@ Udp = Annotated[
     typer.Option(
         "--udp",
         metavar="HOST:PORT",
-        help=f"Speak the documented frames there; {_DEFAULT_UDP} if nothing else is said.",
+        help=f"Speak the documented frames there; {_DEFAULT_UDP} unless another wire is named.",
     ),
 ]
 WebRtc = Annotated[
