@@ -209,6 +209,4 @@ class Robot(Protocol):
         """Damp all joints. A standing robot sinks."""
 
     def lie_down(self) -> Awaitable[ModeReport]:
-        """Make the robot lie down. The command is sent when this returns; awaiting it waits for the
-        end.
-        """
+        """Make the robot lie down. The command is sent when this returns; it does not wait."""
