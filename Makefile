@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-# Each test and each tool starts many a Python: let them keep what they compile.
+# Tests and tools start Python many times: let it keep the compiled files.
 export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: help demo test coverage check format docs peers system page bench soak picture screens lock clean
@@ -21,8 +21,8 @@ help:
 	@echo "make bench    measured speed, as ratios against a peer run beside it"
 	@echo "make soak     the long campaigns: crashes, losses, a million broken datagrams"
 	@echo "make page     build the pendant's page for this checkout; the set-up does it by itself"
-	@echo "make screens  take the pictures of the pendant in docs/pictures anew"
-	@echo "make picture  draw docs/demo.svg and docs/demo.png anew"
+	@echo "make screens  take the pictures of the pendant in docs/pictures again"
+	@echo "make picture  draw docs/demo.svg and docs/demo.png again"
 	@echo "make lock     renew requirements.lock after pyproject.toml changed"
 	@echo "make clean    remove .venv and everything made"
 

@@ -1,6 +1,6 @@
-"""Claim: an A1's low-level frames are packed faster than the maker's library does it from Python.
+"""Claim: an A1's low-level frames are packed faster than Unitree's library does it from Python.
 
-The peer is the maker's library for the Go1, through its wheel `unitree-legged-sdk`, where that is
+The peer is Unitree's library for the Go1, through its wheel `unitree-legged-sdk`, where that is
 in the folder of peers. It works in a process of its own, because it prints. Its `SetSend` scales,
 packs and seals; ours scales when the motors are made, so the row that counts goes the whole way:
 five numbers for each of twelve joints, to the sealed datagram. The peer's list of motors is fetched
@@ -113,11 +113,11 @@ def rate(one: Callable[[Any], object], items: list[Any], times: int) -> Callable
     return lambda: times * len(items) / cpu_s(work)
 
 
-# ---- the maker's library ------------------------------------------------------------------------
+# ---- Unitree's library ------------------------------------------------------------------------
 
 
 def maker(asked: Connection) -> None:
-    """Measure the maker's library as often as asked; what it prints is thrown away."""
+    """Measure Unitree's library as often as asked; what it prints is thrown away."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     sys.path.insert(0, str(PEERS / WHEEL))
     from unitree_legged_sdk import robot_interface as sdk  # type: ignore[import-not-found]
@@ -150,7 +150,7 @@ def maker(asked: Connection) -> None:
 
 @contextmanager
 def beside() -> Iterator[Callable[[str], Callable[[], float]] | None]:
-    """Run the maker's library for as long as the block runs; None where it is not installed."""
+    """Run Unitree's library for as long as the block runs; None where it is not installed."""
     if not (PEERS / WHEEL).is_dir():
         print(f"no {WHEEL} in {PEERS}: that row is left out", file=sys.stderr)
         yield None
@@ -191,7 +191,7 @@ def run() -> list[Row]:
     packed = "a1: LowCmd, 60 numbers to a sealed datagram"
     rows = [Row(packed, "/s", rates["whole"], rates["bit by bit"], "bit by bit", at_least=50)]
     if "maker whole" in rates:
-        wheel = "the maker's library"
+        wheel = "Unitree's library"
         encoded = "a1: LowCmd, the motors as they are"
         rows += [
             Row(packed, "/s", rates["whole"], rates["maker whole"], wheel, at_least=1.2),

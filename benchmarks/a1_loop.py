@@ -1,7 +1,7 @@
 """Claim: a LoopFunc in Python keeps 500 Hz as well as a C loop on a timer does, under load.
 
 Both loops run at the same time, for ten seconds, each burning 1 ms of every 2 ms as a control
-function would. The C loop is the method of the maker's library: `timerfd`, the function first, then
+function would. The C loop is the method of Unitree's library: `timerfd`, the function first, then
 the wait. Both ask for real-time priority and go without where it is not permitted. The deviation is
 of the time between two ticks from 2 ms. Neither is kept on a CPU: on a virtual machine whose CPUs
 are taken away for milliseconds, a loop that cannot move to the other one misses more ticks.

@@ -1,4 +1,4 @@
-"""A generated part of a page: what stands between two marks is written anew."""
+"""A generated part of a page: replaces the text between two marks."""
 
 from pathlib import Path
 

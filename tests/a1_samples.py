@@ -1,4 +1,4 @@
-"""Datagrams that the maker's library sent, accepted or rejected, and a slow CRC to check by."""
+"""Datagrams that Unitree's library sent, accepted or rejected, and a slow CRC to check by."""
 
 from pathlib import Path
 from typing import NamedTuple

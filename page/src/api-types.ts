@@ -1,6 +1,6 @@
 /** What the server answers and is asked, made of /openapi.json by scripts/page_types.py. */
 
-/** Something a person can do next. Each edge says how. */
+/** Something that a person can do next. Each user interface says how. */
 export type Act = "stop" | "list" | "delete" | "takes" | "pipe-capture" | "stand" | "sink" | "get-up" | "lie-down" | "status" | "discover" | "doctor" | "simulate" | "simulate-webrtc" | "simulate-dds" | "simulate-a1" | "other-store" | "play-track" | "force" | "map-joints" | "name-build" | "from-degrees" | "to-build" | "trim" | "speed" | "retime" | "check" | "show" | "plot";
 
 /** What the robot can play. */
@@ -52,7 +52,7 @@ export interface CloseLoopStep {
   seconds?: number;
 }
 
-/** Who commands. */
+/** Who has the command. */
 export interface Commander {
   client: string | null;
   you: boolean;
@@ -65,14 +65,14 @@ export interface ConcatenateStep {
   bridge_s?: number;
 }
 
-/** Which robot. */
+/** Which robot to connect to. */
 export interface ConnectTo {
   url: string;
   key?: string | null;
   wanted?: "look" | "teach" | null;
 }
 
-/** How the connection to the robot is. */
+/** The state of the connection to the robot. */
 export interface Connection {
   state: "connected" | "connecting" | "lost" | "off";
   url: string | null;
@@ -108,7 +108,7 @@ export interface Done {
   done?: boolean;
 }
 
-/** Where a joint is pulled to; no joint lets go. */
+/** The position that a joint is pulled to; without a joint, all are released. */
 export interface Drag {
   joint: string | null;
   value_rad?: number;
@@ -143,7 +143,7 @@ export interface EditParameter {
   required: boolean;
 }
 
-/** The same, kept as another take. */
+/** The same, saved as another take. */
 export interface EditSave {
   take: string;
   version?: number | null;
@@ -151,14 +151,14 @@ export interface EditSave {
   name: string;
 }
 
-/** A take and what to do to it. */
+/** A take and the edits to apply. */
 export interface EditTake {
   take: string;
   version?: number | null;
   steps?: (TrimStep | SmoothStep | SpeedStep | RetimeStep | MirrorStep | ReverseStep | ResampleStep | CloseLoopStep | KeepStep | DropStep | ToBuildStep | CrossFadeStep | ConcatenateStep | BlendStep | LayerStep | AverageStep)[];
 }
 
-/** An edited take, and what a check says of it; it begins at 0 s. */
+/** An edited take, and the result of its check; it begins at 0 s. */
 export interface Edited {
   names: string[];
   times_s: number[];
@@ -175,7 +175,7 @@ export interface Edited {
   jerk: number | null;
 }
 
-/** All edits there are. */
+/** All edits. */
 export interface Edits {
   edits: EditFacts[];
 }
@@ -223,7 +223,7 @@ export interface FormatFacts {
   loss: string;
 }
 
-/** All file formats there are. */
+/** All file formats. */
 export interface Formats {
   formats: FormatFacts[];
 }
@@ -273,7 +273,7 @@ export interface KeepStep {
   joints: string[];
 }
 
-/** Robots without a robot, and what addresses look like. */
+/** The robots that can be simulated, and examples of URLs. */
 export interface KnownRobots {
   simulated: SimulatedRobot[];
   examples: string[];
@@ -286,7 +286,7 @@ export interface LayerStep {
   joints: string[];
 }
 
-/** A place on a link, in metres. */
+/** A point on a link, in metres. */
 export interface LinkPlace {
   link: string;
   at: [number, number, number];
@@ -311,7 +311,7 @@ export interface ModeNow {
   balanced: boolean;
 }
 
-/** Which mode. */
+/** Which mode to change to. */
 export interface ModeTo {
   target: "stand" | "damp" | "lie";
   yes?: boolean;
@@ -329,12 +329,12 @@ export interface Mount {
 export interface Nothing {
 }
 
-/** Pause, or go on. */
+/** Pause, or resume. */
 export interface Pause {
   paused: boolean;
 }
 
-/** Everything a page shows at a glance. */
+/** Everything that a page shows as status. */
 export interface PendantStatus {
   connection: Connection;
   mode: ModeNow | null;
@@ -389,7 +389,7 @@ export interface Problem {
   texts?: Texts | null;
 }
 
-/** From one name to another. */
+/** The old and the new name. */
 export interface Rename {
   old: string;
   new: string;
@@ -422,12 +422,12 @@ export interface RobotFound {
   url: string;
 }
 
-/** All that answered. */
+/** All robots that answered. */
 export interface Robots {
   robots: RobotFound[];
 }
 
-/** A robot that can be simulated inside the server. */
+/** A robot that can be simulated in the server. */
 export interface SimulatedRobot {
   build: string;
   title: string;
@@ -440,7 +440,7 @@ export interface SmoothStep {
   cutoff_hz?: number;
 }
 
-/** A capsule on a link; where its radius is 0, a box, and `end` its half sizes. */
+/** A capsule on a link; if its radius is 0, a box, and `end` its half sizes. */
 export interface Solid {
   link: string;
   start: [number, number, number];
@@ -454,7 +454,7 @@ export interface SpeedStep {
   factor: number;
 }
 
-/** A line of the figure that stands for a robot. */
+/** A line of the stick figure. */
 export interface Stick {
   side: "left" | "right" | "";
   link: string;
@@ -468,7 +468,7 @@ export interface StopReport {
   message: string;
 }
 
-/** Which tags to add to a take, and which to take away. */
+/** Which tags to add to a take, and which to remove. */
 export interface TagTake {
   name: string;
   add?: string[];
@@ -524,13 +524,13 @@ export interface TaughtReport {
   rate_hz: number;
 }
 
-/** Whether to keep it, and under which name if not the first. */
+/** Whether to keep the take, and under which name if not the first. */
 export interface TeachFinish {
   save: boolean;
   name?: string | null;
 }
 
-/** What the motion will be called. */
+/** The name of the new motion. */
 export interface TeachStart {
   name: string;
   overwrite?: boolean;
@@ -542,7 +542,7 @@ export interface TextNow {
   facts: Record<string, FactNow>;
 }
 
-/** What is said and what to do next, for a page that renders it in its own way. */
+/** Message and remedy, for a page that renders them in its own way. */
 export interface Texts {
   message: TextNow;
   remedy: TextNow;

@@ -79,6 +79,7 @@ function Choice<Value extends string>({
       <div class="segments">
         {values.map((value) => (
           <button
+            type="button"
             key={value}
             class="toggle"
             aria-pressed={chosen === value}
@@ -99,6 +100,7 @@ function Settings() {
   return (
     <div class="settings">
       <button
+        type="button"
         class="icon-button"
         aria-label={TEXTS.settings}
         title={TEXTS.settings}
@@ -186,7 +188,7 @@ function Banner() {
       <div class="banner" role="status" data-testid="watching">
         <Icon name="info" />
         <p>{TEXTS.commander.other}</p>
-        <button class="button" onClick={take}>
+        <button type="button" class="button" onClick={take}>
           {TEXTS.commander.take}
         </button>
       </div>
@@ -218,7 +220,7 @@ export function App() {
   const docked = screen.value === "edit" && opened.value !== null && edited.value !== null;
   return (
     <div class={`app on-${screen.value}${docked ? " docked" : ""}`}>
-      <button class="skip" onClick={() => document.getElementById("panel")?.focus()}>
+      <button type="button" class="skip" onClick={() => document.getElementById("panel")?.focus()}>
         {TEXTS.skip}
       </button>
       <header class="top" inert={behind}>

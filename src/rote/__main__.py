@@ -4,7 +4,7 @@ import sys
 
 
 def main() -> int:
-    """Run the command line; Ctrl-C ends it quietly even while it is being loaded."""
+    """Run the command line. Ctrl-C ends it without a traceback, even while modules are imported."""
     try:
         if sys.argv[1:2] == ["capture"]:
             from rote.capture.report.plain import show_report  # noqa: PLC0415 - seldom needed
@@ -12,7 +12,7 @@ def main() -> int:
             try:
                 if show_report(sys.argv[2:]):
                     return 0
-            except BrokenPipeError:  # whoever reads the output has seen enough
+            except BrokenPipeError:  # the reader of the output closed the pipe
                 sys.stderr.close()
                 return 0
         from rote.cli import main as run  # noqa: PLC0415 - so that Ctrl-C during it is caught

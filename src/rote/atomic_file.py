@@ -1,4 +1,4 @@
-"""Files that appear only when they are complete, and in nobody's place unless that is wanted."""
+"""Files that appear only when they are complete, and never replace another file unasked."""
 
 import os
 from collections.abc import Iterator
@@ -10,7 +10,10 @@ from rote.errors import BadRequestError
 
 
 def check_new(path: Path, overwrite: bool = False) -> None:
-    """Refuse a file that could not be written, or that is there already; before any work."""
+    """Raise `BadRequestError` before any work is done if `path` exists or cannot be written.
+
+    With `overwrite` an existing file is accepted.
+    """
     _check_place(path)
     if path.exists() and not overwrite:
         raise BadRequestError(
@@ -22,10 +25,11 @@ def check_new(path: Path, overwrite: bool = False) -> None:
 def appearing(
     path: Path, *, private: bool = False, remedy: str = "Name another file."
 ) -> Iterator[BinaryIO]:
-    """Give a file to write to: it takes the place of `path` when the block ends, and not before.
+    """Yield a file to write to. It replaces `path` when the block ends without an error, not
+    before.
 
-    What is `private` only its owner may read. A disk that does not take it raises `BadRequestError`
-    with that `remedy`.
+    A `private` file can be read by its owner only. If the disk refuses the data, this raises
+    `BadRequestError` with that `remedy`.
     """
     _check_place(path)
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
@@ -45,7 +49,9 @@ def appearing(
 
 
 def settle(part: Path, path: Path) -> None:
-    """Give a finished file its name, for good: the name too is on the disk afterwards."""
+    """Rename a finished file from `part` to `path`, and sync the folder so that the name survives a
+    crash.
+    """
     part.replace(path)
     folder = os.open(path.parent, os.O_RDONLY)
     try:

@@ -1,4 +1,4 @@
-"""connect(): from a URL to a robot. The one place where the API and the simulated robot meet."""
+"""connect(): from a URL to a robot. The only module that imports both the API and the simulator."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -43,7 +43,7 @@ _STATE_S = 1.0
 
 
 class Options(TypedDict, total=False):
-    """What `connect` may be told beside the robot; see there."""
+    """The keyword arguments of `connect`, which explains them."""
 
     timeout: float
     key: str | None
@@ -109,7 +109,7 @@ async def connect_a1(
     the first state. `safety` is what guards the robot; without it, a `Safety` as it comes.
     """
     from rote.client.a1.client import open_client  # noqa: PLC0415
-    from rote.robot.a1.robot import A1  # noqa: PLC0415 - who has a G1 need not load it
+    from rote.robot.a1.robot import A1  # noqa: PLC0415 - not needed for a G1
 
     async with AsyncExitStack() as stack:
         if wire_of(url).scheme == "sim":
@@ -134,7 +134,7 @@ async def _embedded_a1(url: str, stack: AsyncExitStack) -> str:
 
 
 class _ConnectOptions(NamedTuple):
-    """What `connect` was asked for."""
+    """The arguments of one call of `connect`."""
 
     url: str
     family: str | None = None
@@ -174,7 +174,7 @@ def _robot(port: Port) -> MessageRobot:
 async def _open_a1(wish: _ConnectOptions, stack: AsyncExitStack) -> "A1":
     url = wish.url
     if wish.ability is not None:
-        from rote.robot.a1 import approach  # noqa: PLC0415 - who has a G1 need not load it
+        from rote.robot.a1 import approach  # noqa: PLC0415 - not needed for a G1
 
         url = approach.for_ability(url, wish.ability)
         if approach.is_low(url):
@@ -203,7 +203,7 @@ async def _open_webrtc(wish: _ConnectOptions, stack: AsyncExitStack) -> Robot:
 
 async def _open_dds(wish: _ConnectOptions, stack: AsyncExitStack) -> Robot:
     target = carrier_of(wish.url).read_url(split_url(wish.url))
-    from rote.client.dds import DdsClient  # noqa: PLC0415 - the carrier's library is there
+    from rote.client.dds import DdsClient  # noqa: PLC0415 - needs the carrier's library
 
     timing = rpc.ChannelTiming(connect_s=wish.timeout, answer_s=rpc.PATIENT_S)
     client = DdsClient(wish.url, target, timing, reconnect=wish.reconnect)
@@ -221,7 +221,7 @@ async def _open_frames(wish: _ConnectOptions, stack: AsyncExitStack) -> Robot:
 
 
 class _EmbeddedClient(TeachingClient):
-    """A client beside its robot, which it can tell more than the frames have words for."""
+    """A client in the same process as its robot. It can send commands that have no frame."""
 
     abilities = IN_PROCESS
 
@@ -230,7 +230,9 @@ class _EmbeddedClient(TeachingClient):
         self._world = world
 
     async def ask(self, command: m.Command) -> m.Reply:
-        """Send a command, or carry it out here, and return the robot's reply."""
+        """Send a command and return the reply; a command without a frame goes to the world
+        directly.
+        """
         if isinstance(command, m.RenameAction | m.DeleteAction) and self._failure is None:
             return self._world.obey(self, command)
         return await super().ask(command)
@@ -261,7 +263,7 @@ async def _open_sim(wish: _ConnectOptions, stack: AsyncExitStack) -> Robot:
 async def _open_embedded_a1(wish: _ConnectOptions, stack: AsyncExitStack) -> "A1":
     if wish.world is not None:
         raise BadRequestError("a world of your own goes with robots that keep actions only")
-    from rote.robot.a1.robot import MOTORS  # noqa: PLC0415 - who has a G1 need not load it
+    from rote.robot.a1.robot import MOTORS  # noqa: PLC0415 - not needed for a G1
 
     url = wish.url
     if wish.ability in MOTORS and "level=" not in url:
@@ -276,11 +278,15 @@ _OPENERS: dict[str, Callable[[_ConnectOptions, AsyncExitStack], Awaitable[Robot]
     "udp": _open_frames,
     "webrtc": _open_webrtc,
 }
-"""By the scheme of the URL, as the table of wires has them."""
+"""The function that opens each wire, by the scheme of the URL."""
 
 
 def check_reachable(url: str) -> None:
-    """Raise what keeps this computer from the wire that a URL names: a name, a missing package."""
+    """Raise what makes a connection to `url` impossible from this computer.
+
+    That is `BadRequestError` for a wrong URL and `MissingExtraError` for a missing package. Nothing
+    is sent.
+    """
     if wire_of(url).in_process:
         embedded_of(url)
     elif wire_of(url).scheme in SCHEMES:
@@ -288,24 +294,30 @@ def check_reachable(url: str) -> None:
 
 
 class StopResult(NamedTuple):
-    """What a stop has done."""
+    """The result of `stop`."""
 
     was: str | None
-    """What went on before: playing, teaching, nothing, ...; None where that is not known."""
+    """What the robot did before: playing, teaching, nothing, ...; None if that is not known."""
     state: str = ""
-    """How the robot is now, in words; empty where nothing more than the stop is known."""
+    """The robot's state now, as text; empty if only the stop itself is known."""
     at_rest: bool = False
-    """Whether the robot has said after the stop that nothing moves."""
+    """Whether the robot reported after the stop that nothing moves."""
 
 
 async def stop(url: str, *, key: str | None = None, keylog: str | Path | None = None) -> StopResult:
-    """Stop the robot at `url`, whatever it does: nothing is asked before the stop."""
+    """Stop the robot at `url`, whatever it is doing. Nothing is asked of it before the stop.
+
+    `key` and `keylog` are those of `connect`. Returns what the robot did before, as far as it is
+    known. Raises what `connect` raises if the robot cannot be reached, and `RefusedError` if it
+    refuses.
+    """
     if wire_of(url).scheme == "a1":
-        from rote.robot.a1 import approach  # noqa: PLC0415 - who has a G1 need not load it
+        from rote.robot.a1 import approach  # noqa: PLC0415 - not needed for a G1
 
         return StopResult(*await approach.stop(url))
     async with connect(url, key=key, keylog=keylog, reconnect=False) as robot:
-        # What went on is what is known anyway, or seen after the stop.
+        # No question is sent before the stop: what the robot did is taken from the state that
+        # arrived with the connection, or from the first state after the stop.
         before = robot.state
         await robot.stop()
         told = before is not None and before.phase_told
@@ -319,8 +331,10 @@ async def stop(url: str, *, key: str | None = None, keylog: str | Path | None = 
 
 
 async def _next_state(robot: Robot) -> m.RobotState | None:
-    """Return the next state that tells what the arms do; None where none comes, which makes a stop
-    no less a stop."""
+    """Return the next state that says what the arms do, or None if none arrives.
+
+    The stop has been sent already, so None is no error.
+    """
     with suppress(TimeoutError, RoteError):
         async with asyncio.timeout(_STATE_S):
             async for state in robot.states():
@@ -330,9 +344,9 @@ async def _next_state(robot: Robot) -> m.RobotState | None:
 
 
 def embedded_of(url: str) -> tuple[Build, str]:
-    """Return which robot a `sim://` URL names and where it keeps what it was taught.
+    """Return the build that a `sim://` URL names, and the path of its store.
 
-    Raises `BadRequestError` where it names none.
+    Raises `BadRequestError` if the URL names no simulated robot.
     """
     parts = split_url(url)
     query = parse_qs(parts.query, keep_blank_values=True)

@@ -53,16 +53,18 @@ class RoteError(Exception):
 
     @property
     def remedy(self) -> str:
-        """What to do next, in one sentence; empty where there is nothing to say."""
+        """What to do next, in one sentence; empty if there is nothing to advise."""
         return ""
 
     @property
     def text(self) -> str:
-        """The message; a `Text` where it has facts that an edge shows in its own way."""
+        """The message: a `Text` if it contains facts that the command line and the page show
+        differently.
+        """
         return str(self)
 
     def _note_remedy(self) -> None:
-        """Show the remedy under an uncaught error's traceback too."""
+        """Add the remedy as a note, so that the traceback of an uncaught error shows it too."""
         if self.remedy:
             self.add_note(self.remedy)
 
@@ -72,7 +74,8 @@ class _ExplainedError(RoteError):
 
     def __init__(self, message: str, remedy: str = "") -> None:
         super().__init__(message)
-        # An OSError, as `LinkError` is, would take two arguments for errno and text.
+        # Without this, an OSError such as `LinkError` would read its two arguments as errno and
+        # text.
         self.args = (message, remedy)
         self.message = message
         self._remedy = remedy
@@ -83,7 +86,7 @@ class _ExplainedError(RoteError):
 
     @property
     def text(self) -> str:
-        """The message; a `Text` where it has facts."""
+        """The message: a `Text` if it contains facts."""
         return self.message
 
     @property
@@ -93,7 +96,7 @@ class _ExplainedError(RoteError):
 
 
 class BadRequestError(_ExplainedError, ValueError):
-    """What was asked cannot be carried out: a name too long, a negative duration, a bad URL."""
+    """The request cannot be carried out: a name too long, a negative duration, a bad URL."""
 
     kind = "bad-request"
     exit_code = 2
@@ -116,7 +119,7 @@ class TruncatedError(DecodeError):
 
 
 class ChecksumError(DecodeError):
-    """The CRC in the frame is not the CRC of the frame."""
+    """The CRC in the frame differs from the CRC of its bytes."""
 
     def __init__(self, stated: int, computed: int) -> None:
         super().__init__(
@@ -129,7 +132,7 @@ class ChecksumError(DecodeError):
 
 
 class PayloadError(DecodeError):
-    """The frame is sound, but its payload holds something it may not."""
+    """The frame is valid, but its payload holds a value that is not allowed."""
 
 
 class ProtocolError(_ExplainedError):
@@ -160,7 +163,7 @@ class NoAnswerError(LinkError, TimeoutError):
 
 
 class PeerLostError(LinkError):
-    """The robot was there and fell silent; its state is unknown."""
+    """The robot answered before and is silent now; its state is unknown."""
 
     kind = "peer-lost"
 
@@ -178,13 +181,13 @@ class StageError(LinkError):
 
 
 class StageTimeoutError(StageError, NoAnswerError):
-    """Nothing came within the time of a stage."""
+    """Nothing arrived within the time limit of a stage."""
 
     kind = "no-answer"
 
 
 class BusyError(StageError):
-    """The robot is connected to somebody else; it takes one client at a time."""
+    """The robot is connected to another client; it accepts one at a time."""
 
     kind = "busy"
 
@@ -212,12 +215,12 @@ class RefusedError(RoteError):
 
 
 class CautionError(RefusedError):
-    """rote itself refuses, out of caution; the robot was not asked. The remedy has a way round."""
+    """rote refuses as a precaution; the robot was not asked. The remedy says how to override it."""
 
     kind = "caution"
 
     def __init__(self, message: str, remedy: str = "", code: int = 0) -> None:
-        """`code` is what the robot would have answered, where that is known."""
+        """`code` is what the robot would have answered, if that is known."""
         super().__init__(code, message, remedy)
         self.args = (message, remedy, code)
 
@@ -226,7 +229,7 @@ class CautionError(RefusedError):
 
 
 class UnsafeMotionError(RoteError):
-    """A motion failed a safety check. The joint, the moment and the number are fields."""
+    """A motion failed a safety check. The joint, the time and the number are fields."""
 
     kind = "unsafe-motion"
     exit_code = 5
@@ -261,13 +264,13 @@ class UnsafeMotionError(RoteError):
 
 
 class WarnedMotionError(UnsafeMotionError):
-    """A check warns of something that a person may decide to play all the same."""
+    """A check warns about a motion. A person may decide to play it anyway."""
 
     kind = "warned-motion"
 
 
 class OtherBuildError(RoteError):
-    """A motion was made on another build of the robot. It can be played by its joints' names."""
+    """A motion was recorded on another build of the robot. It can be played by joint names."""
 
     kind = "other-build"
     exit_code = 5
@@ -277,13 +280,13 @@ class OtherBuildError(RoteError):
     ) -> None:
         super().__init__(made_on, robot, left_out, missing)
         self.made_on = made_on
-        """The build it was made on."""
+        """The build it was recorded on."""
         self.robot = robot
-        """The build that it was to be played on."""
+        """The build it should be played on."""
         self.left_out = left_out
         """Joints of the motion that this robot does not have."""
         self.missing = missing
-        """Joints that this robot plays and the motion does not have: they stay at rest."""
+        """Joints that this robot plays and that the motion does not have: they stay at rest."""
         self._note_remedy()
 
     def __str__(self) -> str:
@@ -304,7 +307,9 @@ class OtherBuildError(RoteError):
 
 
 class ProtectionError(RoteError):
-    """A protection tripped while the robot moved. It was made safe first, then this was raised."""
+    """A protection tripped while the robot moved. The robot was made safe first, then this
+    raised.
+    """
 
     kind = "protection"
     exit_code = 7
@@ -312,8 +317,9 @@ class ProtectionError(RoteError):
     def __init__(self, protection: str, reason: str, remedy: str = "") -> None:
         super().__init__(protection, reason, remedy)
         self.protection = protection
-        """Which one: position, power, velocity, torque, temperature, tilt, stale, clock, control,
-        command."""
+        """Which one: position, power, velocity, torque, temperature, tilt, stale, clock, control or
+        command.
+        """
         self.reason = reason
         self._remedy = remedy
         self._note_remedy()
@@ -328,26 +334,26 @@ class ProtectionError(RoteError):
 
 
 class TimeLimitError(_ExplainedError, TimeoutError):
-    """What was asked for did not come about in its time; the robot was told to stop."""
+    """What was asked for did not happen in time; the robot was told to stop."""
 
     kind = "time-limit"
     exit_code = 8
 
 
 class NotBegunError(TimeLimitError):
-    """The robot said yes to a motion, and none was seen to begin. It was told to stop."""
+    """The robot accepted a motion, and no motion was seen to begin. It was told to stop."""
 
     kind = "not-begun"
 
 
 class NotSavedError(TimeLimitError):
-    """The robot said yes to a recording, and does not have it in its list. Our take is kept."""
+    """The robot accepted a recording, and does not list it. The take on this computer is kept."""
 
     kind = "not-saved"
 
 
 class UnsupportedError(RoteError):
-    """This wire cannot do that; the error names those that can."""
+    """This wire cannot do that; the error names the wires that can."""
 
     kind = "unsupported"
     exit_code = 6

@@ -1,7 +1,7 @@
 """Findings: what a person should know before a robot moves, with the facts behind it.
 
-The checks of a motion, the preflight of a robot and the doctor all give these. Sentences and
-remedies are `Text`s: the command line and the page each show them in their own way.
+The checks of a motion, the preflight of a robot and the doctor all return findings. Messages and
+remedies are `Text`s, which the command line and the page each render in their own way.
 """
 
 from collections.abc import Iterable
@@ -22,13 +22,13 @@ class Severity(StrEnum):
     WARNING = "warning"
     """A person should look at it first."""
     NOTE = "note"
-    """What was not looked at, or what happens by itself."""
+    """Something that was not checked, or that rote handles by itself."""
 
 
 class FindingKind(StrEnum):
     """What a finding is about."""
 
-    # of a motion
+    # about a motion
     POSITION = "position"
     VELOCITY = "velocity"
     ACCELERATION = "acceleration"
@@ -41,7 +41,7 @@ class FindingKind(StrEnum):
     BALANCE = "balance"
     TORQUE = "torque"
     THERMAL = "thermal"
-    # of a robot
+    # about a robot
     MACHINE = "machine"
     STATE = "state"
     MODE = "mode"
@@ -52,7 +52,7 @@ class FindingKind(StrEnum):
     FAULT = "fault"
     STORE = "store"
     CONTROLLER = "controller"
-    # of this computer and the way to a robot
+    # about this computer and its network
     SOFTWARE = "software"
     NETWORK = "network"
     CONNECTION = "connection"
@@ -60,28 +60,28 @@ class FindingKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing to know."""
+    """One thing to know before a robot moves."""
 
     severity: Severity
     message: str
-    """All of it in a sentence; a `Text` where it has facts."""
+    """The whole finding in one sentence; a `Text` if it contains facts."""
     remedy: str = ""
-    """What to do next; a `Text` where an edge says how."""
+    """What to do next; a `Text` if it names an action that each user interface phrases itself."""
     _: KW_ONLY
     kind: FindingKind
     joint: str | None = None
-    """None where no single joint is meant."""
+    """The joint's name; None if no single joint is concerned."""
     time_s: float | None = None
-    """On the clock of the track; None where it is about all of it, or about no track."""
+    """The moment on the clock of the track; None if it concerns the whole track, or no track."""
     value: float | None = None
     limit: float | None = None
     margin: float | None = None
-    """How much is left to the limit; below 0 it is exceeded by so much."""
+    """How much is left to the limit; below 0, the limit is exceeded by that much."""
     unit: str = ""
-    """Of value, limit and margin."""
+    """The unit of value, limit and margin."""
 
     def as_json(self) -> dict[str, Any]:
-        """Return all of it as data; `words` is the sentence as plain text."""
+        """Return the finding as JSON data; `message` and `remedy` are plain text."""
         return {
             "severity": self.severity.value,
             "kind": self.kind.value,
@@ -98,6 +98,6 @@ class Finding:
 
 
 def worst_first(found: Iterable[Finding]) -> list[Finding]:
-    """Return findings in the order of their severity."""
+    """Return the findings sorted by severity, errors first."""
     order = list(Severity)
     return sorted(found, key=lambda finding: order.index(finding.severity))

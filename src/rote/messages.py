@@ -1,7 +1,7 @@
-"""What can be said: commands, replies and reports. The vocabulary all wires share.
+"""The messages that all wires share: commands, replies and reports.
 
-Commands are imperatives, replies and reports are things. Times are whole milliseconds where a wire
-carries them so, and the field's name says it. Nothing here knows a byte.
+Commands are named by imperatives, replies and reports by nouns. Times are whole milliseconds if the
+wire carries them so, and the field's name says it. Nothing in this module knows bytes.
 """
 
 from dataclasses import dataclass
@@ -24,9 +24,10 @@ __all__ = [
 ]  # fmt: skip
 
 MAX_ACTIONS = 15
-"""Places for taught actions on a robot."""
+"""How many taught actions a robot can store."""
 MAX_NAME_BYTES = 31
-"""UTF-8 bytes of an action's name; the wires' field has 32 with the closing zero."""
+"""The longest name of an action, in UTF-8 bytes; the field on the wire has 32, with a closing zero.
+"""
 MAX_DURATION_MS = round(MAX_MOTION_S * 1000)
 """The longest recording and the longest playback."""
 MAX_KEYFRAMES = 20
@@ -34,12 +35,12 @@ MAX_NOTE_BYTES = 39
 """UTF-8 bytes of the note in a status; the frames' field has 40 with the closing zero."""
 HandScript = Literal["wave", "bow", "clap", "drum"]
 HAND_SCRIPTS: tuple[HandScript, ...] = get_args(HandScript)
-"""What the scripted hand of a simulated robot can show."""
+"""The scripts by which the hand of a simulated robot can move its arms."""
 JOINT_COUNT = 29
 COMPENSATIONS = 11
 """Compensation values in a keep-alive of the frames; nobody knows what they mean."""
 RELEASE_PRESET = 99
-"""The factory action that lets go of a held pose."""
+"""The factory action that releases a held pose."""
 
 
 class Phase(IntEnum):
@@ -60,8 +61,11 @@ class Interpolation(IntEnum):
 
 
 class Code(IntEnum):
-    """What a robot answers. 7404 is stated by the documents; where a G1's own services have a code
-    for the same thing, that number is used; the 741x are this project's choice."""
+    """What a robot answers.
+
+    7404 is in the documents. Where a G1's own services have a code for the same thing, that number
+    is used. The 741x are this project's choice.
+    """
 
     OK = 0
     UNKNOWN_COMMAND = 3203
@@ -151,7 +155,7 @@ WORDS: dict[int, tuple[str, str]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Keyframe:
-    """One joint's value at one moment."""
+    """One joint's position at one moment."""
 
     joint: int
     time_ms: int
@@ -168,26 +172,30 @@ class TakeControl:
 
 @dataclass(frozen=True, slots=True)
 class ReleaseControl:
-    """Close the control channel: the client is leaving."""
+    """Close the control channel: the client disconnects."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChangeMode:
-    """Bring the motion controller into `mode` (a `Mode`, or any id a newer robot may know)."""
+    """Change the motion controller's mode to `mode`: a `Mode`, or any id that a newer robot may
+    know.
+    """
 
     mode: int
 
 
 @dataclass(frozen=True, slots=True)
 class SyncParameters:
-    """Exchange parameters; nobody knows which, so they are opaque."""
+    """Exchange parameters. Their meaning is not known, so they are opaque bytes."""
 
     data: bytes = b""
 
 
 @dataclass(frozen=True, slots=True)
 class MoveByHand:
-    """Let the simulated robot's scripted hand move its soft arms. A real robot has no such hand."""
+    """Let the scripted hand of a simulated robot move its soft arms. Real robots have no
+    such hand.
+    """
 
     script: str
     duration_ms: int
@@ -195,7 +203,7 @@ class MoveByHand:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subscribe:
-    """Ask for state reports; with `all_joints`, for all of them instead of the first 12."""
+    """Ask for state reports: of the first 12 joints, or of all with `all_joints`."""
 
     all_joints: bool = False
     flags: int = 0
@@ -205,23 +213,23 @@ class Subscribe:
 
 @dataclass(frozen=True, slots=True)
 class SignalReady:
-    """Say that the client is ready: initialisation is over."""
+    """Tell the robot that the client has finished its initialisation."""
 
 
 @dataclass(frozen=True, slots=True)
 class EnterTeaching:
-    """Make the arms soft."""
+    """Make the arms soft (compliant)."""
 
     state: "RobotState | None" = None
     name: str = ""
-    """What the recording will be called, for wires that want to know at the start."""
+    """The name of the recording, for wires that need it at the start."""
     compensation: tuple[float, ...] = ()
     """What the keep-alives of this teaching are to say, for wires that have it; zeros if empty."""
 
 
 @dataclass(frozen=True, slots=True)
 class KeepTeaching:
-    """Say that somebody is still teaching; without it the arms hold again by themselves."""
+    """Say that the teaching goes on; without it the arms hold again by themselves."""
 
     compensation: tuple[float, ...] = (0.0,) * COMPENSATIONS
 
@@ -240,21 +248,21 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class PauseRecording:
-    """Take no samples for a while, or go on; the arms stay soft."""
+    """Pause the recording, or resume it; the arms stay soft."""
 
     paused: bool
 
 
 @dataclass(frozen=True, slots=True)
 class DiscardRecording:
-    """Forget the recording `name`; where leaving teaching has stored it, remove it again."""
+    """Discard the recording `name`; if leaving teaching has stored it already, delete it."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
 class RenameAction:
-    """Give a taught action another name."""
+    """Rename a taught action."""
 
     old: str
     new: str
@@ -262,7 +270,7 @@ class RenameAction:
 
 @dataclass(frozen=True, slots=True)
 class DeleteAction:
-    """Remove a taught action for good."""
+    """Delete a taught action for good."""
 
     name: str
 
@@ -276,7 +284,7 @@ class PlayPreset:
 
 @dataclass(frozen=True, slots=True)
 class ReadMode:
-    """Ask for the mode; the next state tells it, where the robot answers."""
+    """Ask for the mode; if the robot answers, the next state contains it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,7 +294,7 @@ class ReadController:
 
 @dataclass(frozen=True, slots=True)
 class ListActions:
-    """Ask which taught actions there are."""
+    """Ask for the list of taught actions."""
 
     filter: int = 0
 
@@ -315,46 +323,46 @@ class PlayAction:
 
     action: int
     frames: int = 0
-    """How many frames from the start; 0 means all."""
+    """How many frames to play from the start; 0 means all."""
     duration_ms: int = 0
-    """How long it is to take; 0 means as recorded."""
+    """How long the playback should take; 0 means as recorded."""
     interpolation: Interpolation = Interpolation.LINEAR
     loop: bool = False
     keyframes: tuple[Keyframe, ...] = ()
-    """Instead of what is stored."""
+    """Play these instead of what is stored."""
     name: str = ""
-    """The same action by its name, for wires that know it so."""
+    """The name of the same action, for wires that identify actions by name."""
 
 
 @dataclass(frozen=True, slots=True)
 class BeginStream:
-    """Let the arms follow poses that this client will send; refused as a play would be."""
+    """Make the arms follow poses that this client will send; refused whenever playing would be."""
 
     hands: tuple[str, ...] = ()
-    """The sides of the hands that follow too, on wires that can."""
+    """The sides of the hands that follow too, on wires that support it."""
 
 
 @dataclass(frozen=True, slots=True)
 class StreamPose:
-    """Follow this from now on. It is not answered: the next one comes soon.
+    """One pose to follow from now on. It is not answered, because the next one follows soon.
 
-    The arms go to (1 - weight) of the robot's own pose and `weight` of this one. A stream ends well
-    when its weight comes back to 0.
+    The arms go to a mix of two poses: `weight` parts of this one and (1 - weight) parts of the
+    robot's own. A stream ends properly when its weight is back at 0.
     """
 
     number: int
-    """Counting up within a stream, so that one that was overtaken is not followed."""
+    """Increases within a stream, so that a delayed pose is not followed."""
     weight: float
     """From 0 to 1."""
     joints_rad: tuple[float, ...]
-    """Of the joints that are taught, in the order of `model.TAUGHT_JOINTS`."""
+    """The positions of the taught joints, in the order of the build's `taught`."""
     hands_rad: tuple[float, ...] = ()
-    """Of the hands that follow, in the order of their messages, left before right."""
+    """The positions of the hands that follow, in the order of their messages, left before right."""
 
 
 @dataclass(frozen=True, slots=True)
 class StopMotion:
-    """Stop what is playing, with a soft return. Always allowed."""
+    """Stop what is playing, with a soft return to rest. Always allowed."""
 
 
 Command = (
@@ -389,7 +397,7 @@ Command = (
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """Done, or why not."""
+    """The result of a command: done, or why not."""
 
     code: int = Code.OK
     note: str = ""
@@ -398,7 +406,7 @@ class Status:
 
 @dataclass(frozen=True, slots=True)
 class ActionEntry:
-    """One line of the robot's list."""
+    """One entry of the robot's list."""
 
     name: str
     duration_ms: int
@@ -406,7 +414,7 @@ class ActionEntry:
 
 @dataclass(frozen=True, slots=True)
 class PresetEntry:
-    """A factory action, as the robot lists it."""
+    """A factory action in the robot's list."""
 
     id: int
     name: str
@@ -414,23 +422,25 @@ class PresetEntry:
 
 @dataclass(frozen=True, slots=True)
 class ActionList:
-    """The taught actions in the order of their numbers, and presets where the wire has them."""
+    """The taught actions in the order of their numbers, and the presets if the wire lists them."""
 
     actions: tuple[ActionEntry, ...] = ()
     presets: tuple[PresetEntry, ...] = ()
     notes: tuple[str, ...] = ()
-    """What of the robot's answer could not be read, in words."""
+    """The parts of the robot's answer that could not be read, as text."""
 
 
 @dataclass(frozen=True, slots=True)
 class Controller:
-    """Which controller drives the robot: `ai` on a G1, none in debug mode."""
+    """Which controller drives the robot: `ai` on a G1; an empty name in debug mode."""
 
     name: str
 
     @property
     def debug(self) -> bool:
-        """Whether none does, so that nobody answers for the arms."""
+        """Whether the robot is in debug mode: no controller runs, so nothing answers for
+        its arms.
+        """
         return not self.name
 
 
@@ -442,7 +452,7 @@ class RobotState:
     """What the robot is doing at one moment of its own clock."""
 
     mode: int = -1
-    """The id of the motion controller's state; -1 where it is not known."""
+    """The id of the motion controller's state; -1 if it is not known."""
     arms_soft: bool = False
     recording: bool = False
     phase: Phase = Phase.NONE
@@ -455,33 +465,35 @@ class RobotState:
     foot_force_n: tuple[float, ...] = (0.0, 0.0, 0.0, 0.0)
     time_us: int = 0
     temperatures_c: tuple[float, ...] = ()
-    """Of the motors, where the wire tells them."""
+    """The temperatures of the motors, if the wire reports them."""
     battery_percent: float | None = None
     faults: tuple[str, ...] = ()
-    """What the robot says is wrong with it, in words."""
+    """What the robot reports as wrong with it, as text."""
     holding: bool = False
-    """The arms keep the last pose of a factory action."""
+    """Whether the arms hold the last pose of a factory action."""
     silent_hands: tuple[str, ...] = ()
-    """The sides of hands that have stopped reporting: their joints keep the last position."""
+    """The sides of hands that stopped reporting: their joints keep the last position."""
     joints_told: bool = True
-    """Whether the positions were measured for this state; else they are the last that were told, or
-    none."""
+    """Whether the positions were measured for this state; otherwise they are the last known ones,
+    or none.
+    """
     phase_told: bool = True
-    """Whether the robot says what its arms do; else `phase` and `recording` are no statement."""
+    """Whether the robot reports what its arms do; otherwise `phase` and `recording` mean nothing.
+    """
 
     @property
     def playing(self) -> bool:
-        """Whether a playback, its approach and its return included, is going on."""
+        """Whether a playback is going on; its approach and its return count."""
         return self.phase is not Phase.NONE
 
 
 def explain(code: int) -> tuple[str, str]:
-    """Return what a robot's code means and what to do about it."""
+    """Return what a robot's code means, and what to do about it."""
     return WORDS.get(code, ("for a reason it does not explain", "Look the code up in the docs."))
 
 
 def name_problem(name: str, most_bytes: int | None = MAX_NAME_BYTES) -> str | None:
-    """Return what is wrong with an action's name, or None; without `most_bytes` it may be long."""
+    """Return what is wrong with an action's name, or None. `most_bytes` limits its length."""
     try:
         size = len(name.encode("utf-8"))
     except UnicodeEncodeError:

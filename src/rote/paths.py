@@ -11,7 +11,7 @@ from pathlib import Path
 
 
 def data_folder() -> Path:
-    """Return the folder of everything that rote writes by itself."""
+    """Return the folder for everything that rote writes on its own."""
     if home := os.environ.get("ROTE_HOME"):
         return Path(home)
     data = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
@@ -19,16 +19,16 @@ def data_folder() -> Path:
 
 
 def takes_folder() -> Path:
-    """Return the folder of the takes on this computer."""
+    """Return the folder for the takes on this computer."""
     return data_folder() / "takes"
 
 
 def store_file(family: str) -> Path:
-    """Return where an embedded robot keeps its actions; those of one family share a store."""
+    """Return the store file of an embedded robot; all robots of one family share it."""
     return data_folder() / f"{family}.sqlite"
 
 
 def key_file() -> Path:
-    """Return where keys are kept: one robot per line, its serial or address and its key."""
+    """Return the key file: one robot per line, with its serial number or address and its key."""
     folder = os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config"
     return Path(folder) / "rote" / "keys"

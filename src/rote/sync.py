@@ -5,9 +5,9 @@
             input("Move the arms, then press Enter.")
         robot.play("wave", speed=0.8)
 
-Every call runs on an event loop in a thread of its own, so this works in scripts, in Jupyter, and
-inside a program that runs a loop already. `robot.play` blocks until the motion is over;
-`robot.start` returns a handle with `stop`, `wait` and `progress` once the robot has accepted.
+Every call runs on an event loop in its own thread. So it works in scripts, in Jupyter, and inside a
+program that already runs a loop. `robot.play` blocks until the motion is over. `robot.start`
+returns as soon as the robot has accepted; its result has `stop`, `wait` and `progress`.
 """
 
 import asyncio
@@ -40,8 +40,11 @@ class _LoopThread:
         self._thread.start()
 
     def run(self, work: Coroutine[Any, Any, Any]) -> Any:
-        """Run a coroutine there and wait for it here; Ctrl-C here cancels it there, and waits for
-        what it does then: a playback, for one, stops the robot."""
+        """Run a coroutine on the loop and wait for its result.
+
+        Ctrl-C in this thread cancels the coroutine, and its clean-up is awaited: a playback, for
+        example, stops the robot.
+        """
         if threading.current_thread() is self._thread:
             work.close()
             raise RuntimeError("a blocking call inside rote's own loop would wait for itself")
@@ -58,7 +61,7 @@ class _LoopThread:
             raise
 
     def stop(self) -> None:
-        """End what still runs there, the loop and its thread."""
+        """Cancel what still runs on the loop, then end the loop and its thread."""
         with suppress(TimeoutError):
             asyncio.run_coroutine_threadsafe(_end_all(), self._loop).result(_END_S)
         self._loop.call_soon_threadsafe(self._loop.stop)
@@ -75,7 +78,7 @@ async def _noted(work: Coroutine[Any, Any, Any], begun: list["asyncio.Task[Any]"
 
 
 async def _ended(begun: list["asyncio.Task[Any]"], work: Coroutine[Any, Any, Any]) -> None:
-    """Wait until what was cancelled is over; what was not even begun is dropped."""
+    """Wait until a cancelled coroutine has ended. One that has not started is dropped."""
     if begun:
         await asyncio.wait(begun)
     work.close()
@@ -90,7 +93,7 @@ async def _end_all() -> None:
 
 
 class Blocking:
-    """Stands for an object of the asynchronous API; its methods block and return the results."""
+    """A proxy for an object of the asynchronous API: its methods block and return the results."""
 
     def __init__(self, thread: _LoopThread, target: object) -> None:
         self._thread = thread
@@ -153,7 +156,7 @@ def _iterate(thread: _LoopThread, source: AsyncIterator[Any]) -> Iterator[Any]:
 
 
 class _BlockingContext:
-    """An asynchronous context manager entered and left from a blocking `with`."""
+    """An asynchronous context manager that is entered and left by a blocking `with`."""
 
     def __init__(self, thread: _LoopThread, context: AbstractAsyncContextManager[Any]) -> None:
         self._thread = thread
@@ -187,7 +190,9 @@ class _BlockingContext:
             self._restore_signals()
 
     def _catch_signals(self) -> None:
-        """Let SIGTERM and SIGHUP unwind the block, where nobody else handles them."""
+        """Turn SIGTERM and SIGHUP into an exception that unwinds the block, unless they are handled
+        already.
+        """
         if threading.current_thread() is not threading.main_thread():
             return
         for number in (signal.SIGTERM, signal.SIGHUP):
@@ -204,7 +209,7 @@ def _unwind(number: int, frame: FrameType | None) -> None:
 
 
 class _Connection(_BlockingContext):
-    """A connection together with the thread it lives in."""
+    """A connection together with its thread."""
 
     def __getattr__(self, name: str) -> Any:
         raise AttributeError(
@@ -233,5 +238,9 @@ class _Connection(_BlockingContext):
 def connect(
     url: str = EMBEDDED, *, family: str | None = None, **options: Unpack[Options]
 ) -> _Connection:
-    """Connect to the robot at `url` for as long as the `with` block runs; see `rote.connect`."""
+    """Connect to the robot at `url` for as long as the `with` block runs.
+
+    Arguments and errors are those of `rote.connect`. The block's value is a `Blocking` proxy of the
+    robot: the same methods, without `await`.
+    """
     return _Connection(_LoopThread(), _connect(url, family=family, **options))

@@ -1,8 +1,9 @@
 """Sentences that keep their facts: numbers with units, names, and what a person can do next.
 
-A `Text` is a string for whoever prints it, in rad, metres and calls of the Python API. The edges
-render it in their own way: the command line names its commands, the page shows degrees and its
-buttons. So no room below them names a command, and nobody has to search a sentence for a number.
+A `Text` is a string: printed as it is, it shows rad, metres and calls of the Python API. Each user
+interface can render it in its own way: the command line names its commands, the page shows degrees
+and its buttons. So the packages below them name no command, and nobody has to search a sentence for
+a number.
 
     Text("{joint} is at {at}; end it: {stop}", joint="left_elbow", at=rad(1.49), stop=Act.STOP)
 """
@@ -27,7 +28,7 @@ __all__ = [
 
 
 class Act(StrEnum):
-    """Something a person can do next. Each edge says how."""
+    """Something that a person can do next. Each user interface says how."""
 
     STOP = "stop"
     LIST = "list"
@@ -91,12 +92,12 @@ IN_PYTHON: Mapping[Act, str] = {
     Act.SHOW: "rote.motion.figure",
     Act.PLOT: "rote.motion.plot",
 }
-"""How the Python API does it."""
+"""How to do it with the Python API."""
 
 
 @dataclass(frozen=True, slots=True)
 class Quantity:
-    """A number with its unit, and how many digits of it are meant."""
+    """A number with its unit, and how many of its digits to show."""
 
     value: float
     unit: str
@@ -108,7 +109,7 @@ class Quantity:
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """From one number to another, of one unit."""
+    """A range from one number to another, in one unit."""
 
     low: float
     high: float
@@ -137,7 +138,7 @@ def seconds(value: float, digits: int = 2) -> Quantity:
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """A list of names, which an edge may fold."""
+    """A list of names, which a user interface may shorten."""
 
     names: tuple[str, ...]
 
@@ -146,28 +147,31 @@ class Names:
 
 
 Fact = Quantity | Span | Names | Act | str | int
-"""What stands at a place of a template; a `Text` is a `str`."""
+"""What a name in a template stands for; a `Text` is a `str`."""
 Special = Quantity | Span | Names | Act
-"""A fact that each edge shows in its own way."""
+"""A fact that each user interface shows in its own way."""
 Style = Callable[[Special], str]
-"""How an edge shows a fact."""
+"""A function that renders a fact for one user interface."""
 
 
 def plain(fact: Special) -> str:
-    """Show a fact as the Python API does."""
+    """Render a fact as the Python API does."""
     return IN_PYTHON[fact] if isinstance(fact, Act) else str(fact)
 
 
 class Text(str):
-    """A sentence with its facts."""
+    """A sentence with its facts.
+
+    It is the plain string too, so it can be used wherever a `str` can.
+    """
 
     __slots__ = ("facts", "template")
     template: str
-    """With a name in braces for each fact."""
+    """The sentence, with a name in braces for each fact."""
     facts: Mapping[str, Fact]
 
     def __new__(cls, template: str, **facts: Fact) -> Self:
-        """Make a sentence; every name in braces must have its fact."""
+        """Make a sentence. Every name in braces must have its fact, given by keyword."""
         made = super().__new__(cls, _filled(template, facts, plain))
         made.template = template
         made.facts = facts
@@ -177,12 +181,12 @@ class Text(str):
         return _made, (self.template, dict(self.facts))
 
     def shown(self, style: Style) -> str:
-        """Return the sentence with its facts in another style."""
+        """Return the sentence with its facts rendered by `style`."""
         return _filled(self.template, self.facts, style)
 
     @property
     def acts(self) -> tuple[Act, ...]:
-        """What a person can do next, in the order of the sentence's facts."""
+        """What a person can do next, in the order of the facts in the sentence."""
         found: list[Act] = []
         for fact in self.facts.values():
             if isinstance(fact, Act):
@@ -203,18 +207,18 @@ def _filled(template: str, facts: Mapping[str, Fact], style: Style) -> str:
 def _shown(fact: Fact, style: Style) -> str:
     if isinstance(fact, Text):
         return fact.shown(style)
-    if isinstance(fact, Act | Names | Quantity | Span):  # an Act is a str too
+    if isinstance(fact, Act | Names | Quantity | Span):  # an Act is a str as well
         return style(fact)
     return str(fact)
 
 
 def shown(text: str, style: Style) -> str:
-    """Return any text in a style; one without facts stays as it is."""
+    """Return any text rendered by `style`; a text without facts is returned unchanged."""
     return text.shown(style) if isinstance(text, Text) else text
 
 
 def as_json(text: str) -> dict[str, Any]:
-    """Return a text as data: its template, and each fact with its kind."""
+    """Return a text as JSON data: its template, and each fact with its kind."""
     if not isinstance(text, Text):
         return {"template": text.replace("{", "{{").replace("}", "}}"), "facts": {}}
     return {

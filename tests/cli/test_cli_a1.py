@@ -1,4 +1,4 @@
-"""rote a1 decode, on what the maker's library sends and on what is none."""
+"""rote a1 decode, on what Unitree's library sends and on what is none."""
 
 import io
 import json

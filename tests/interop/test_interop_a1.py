@@ -1,4 +1,4 @@
-"""Our client drives the maker's own library in its role as a robot, from the PyPI wheel.
+"""Our client drives Unitree's own library in its role as a robot, from the PyPI wheel.
 
 The wheel `unitree-legged-sdk` holds the library for the Go1. Its UDP class can serve as well as
 ask, and takes commands as it would on a robot: wrong head, length or checksum, and it says no. The
@@ -60,15 +60,15 @@ while True:
 
 
 def why_not() -> str:
-    """Return why the maker's library cannot be used here; nothing where it can."""
+    """Return why Unitree's library cannot be used here; nothing where it can."""
     if not FOLDER.is_dir():
-        return f"the maker's library is not in {FOLDER}; get it with: scripts/peers"
+        return f"Unitree's library is not in {FOLDER}; get it with: scripts/peers"
     done = subprocess.run(
         [sys.executable, "-c", f"import sys; sys.path.insert(0, {str(FOLDER)!r}); {PROBE}"],
         capture_output=True,
         check=False,
     )
-    return "" if done.returncode == 0 else "the maker's library does not run on this machine"
+    return "" if done.returncode == 0 else "Unitree's library does not run on this machine"
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -78,7 +78,7 @@ def _library() -> None:
 
 
 class Served:
-    """The maker's library as a robot, and how many commands it took."""
+    """Unitree's library as a robot, and how many commands it took."""
 
     def __init__(self, process: "subprocess.Popen[bytes]") -> None:
         self._process = process

@@ -1,4 +1,4 @@
-"""The maker's own library, from the PyPI wheel `unitree-legged-sdk`, drives the simulated robot.
+"""Unitree's own library, from the PyPI wheel `unitree-legged-sdk`, drives the simulated robot.
 
 The wheel holds the library for the Go1, unmodified. It runs in a process of its own, since it
 prints and keeps its sockets' buffers for the whole process; so does the robot.
@@ -29,7 +29,7 @@ with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
     local = probe.getsockname()[1]
 
 def run(udp, command, state, seconds, got):
-    # As the maker's examples do, every 2 ms.
+    # As Unitree's examples do, every 2 ms.
     begin = time.monotonic()
     turn = 0
     while time.monotonic() - begin < seconds:
@@ -88,14 +88,14 @@ print(json.dumps(document), file=sys.stderr)
 
 
 def why_not() -> str:
-    """Return why the maker's library is not to be had; nothing where it is."""
+    """Return why Unitree's library is not to be had; nothing where it is."""
     if not FOLDER.exists():
-        return f"the maker's library is not in {FOLDER}; get it with: scripts/peers"
+        return f"Unitree's library is not in {FOLDER}; get it with: scripts/peers"
     path = f"import sys; sys.path.insert(0, {str(FOLDER)!r}); {PROBE}"
     tried = subprocess.run(
         [sys.executable, "-c", path], capture_output=True, text=True, check=False
     )
-    return "" if tried.returncode == 0 else f"the maker's library: {tried.stderr.strip()[-200:]}"
+    return "" if tried.returncode == 0 else f"Unitree's library: {tried.stderr.strip()[-200:]}"
 
 
 WHY_NOT = why_not()
@@ -118,7 +118,7 @@ def robot(level: str, *options: str) -> Iterator[int]:
 
 
 def drive(port: int, script: str) -> dict[str, Any]:
-    """Let the maker's library do something; what it saw comes on standard error, for it prints."""
+    """Let Unitree's library do something; what it saw comes on standard error, for it prints."""
     command = [sys.executable, "-c", BEGIN + script + END, str(FOLDER), str(port)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stderr

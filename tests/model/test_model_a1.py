@@ -1,4 +1,4 @@
-"""The A1's joints against the maker's description, and against each other."""
+"""The A1's joints against Unitree's description, and against each other."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Safety: the maker's numbers, and what the maker's lacks."""
+"""Safety: Unitree's numbers, and what Unitree's lacks."""
 
 import math
 

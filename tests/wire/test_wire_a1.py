@@ -46,7 +46,7 @@ def named(format_: A1Format) -> str:
 
 # ---- the layouts --------------------------------------------------------------------------------
 
-# Offsets from the maker's headers and, for the low level, from what its library sends.
+# Offsets from Unitree's headers and, for the low level, from what its library sends.
 OFFSETS: dict[tuple[type, Dialect], tuple[int, dict[str, int]]] = {
     (ScaledHighCmd, OLD): (
         143,

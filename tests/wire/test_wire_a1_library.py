@@ -1,4 +1,4 @@
-"""Byte for byte what the maker's library sends, and the same verdicts on what it is given."""
+"""Byte for byte what Unitree's library sends, and the same verdicts on what it is given."""
 
 import math
 import struct

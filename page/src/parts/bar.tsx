@@ -113,6 +113,7 @@ function Tempo() {
         </select>
       </label>
       <button
+        type="button"
         class="toggle"
         aria-pressed={loop.value}
         disabled={!tempo}
@@ -172,6 +173,7 @@ export function Bar() {
       <Tempo />
       {pausable && (
         <button
+          type="button"
           class="icon-button"
           aria-label={TEXTS.bar.pause}
           disabled={!mayCommand.value}
@@ -182,6 +184,7 @@ export function Bar() {
       )}
       <div class="stop-box">
         <button
+          type="button"
           class="stop"
           aria-label={TEXTS.stop.aria}
           data-testid="stop"

@@ -317,6 +317,7 @@ export function Chart(props: Props) {
           const { colour, dashed } = look(name);
           return (
             <button
+              type="button"
               key={name}
               class={`legend-item c${colour}${dashed ? " dashed" : ""}`}
               aria-pressed={!hidden.includes(name)}

@@ -60,7 +60,8 @@ export function Dialog() {
     else void answer(text);
   };
   return (
-    <div class="scrim" onClick={(event) => event.target === event.currentTarget && close()}>
+    // biome-ignore lint/a11y/noStaticElementInteractions: a click beside the dialog closes it; Escape does too
+    <div class="scrim" role="presentation" onClick={(event) => event.target === event.currentTarget && close()}>
       <dialog key={asked.title} open class="dialog" aria-labelledby="dialog-title">
         <form onSubmit={submit}>
           <h2 id="dialog-title">{asked.title}</h2>
@@ -108,7 +109,7 @@ export function Notices() {
             <p class="notice-words">{message}</p>
             {remedy && <p class="notice-remedy">{remedy}</p>}
           </div>
-          <button class="icon-button small" aria-label={TEXTS.close} onClick={() => dismiss(id)}>
+          <button type="button" class="icon-button small" aria-label={TEXTS.close} onClick={() => dismiss(id)}>
             <Icon name="close" />
           </button>
         </div>

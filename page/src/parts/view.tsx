@@ -105,6 +105,7 @@ export function View() {
         {turnable && <span class="chip turn">{TEXTS.stageTurn[limbs.value]}</span>}
       </div>
       <button
+        type="button"
         class="icon-button view-home"
         aria-label={TEXTS.stageHome}
         title={TEXTS.stageHome}

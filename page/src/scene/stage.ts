@@ -8,7 +8,7 @@ import {
   DirectionalLight,
   HemisphereLight,
   LinearFilter,
-  Material,
+  type Material,
   Mesh,
   MeshBasicMaterial,
   MeshLambertMaterial,

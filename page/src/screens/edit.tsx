@@ -46,7 +46,7 @@ function Choose() {
       <ul class="list">
         {usable.map((take) => (
           <li key={take.name} class="item">
-            <button class="item-main pick" onClick={() => go("edit", take.name)}>
+            <button type="button" class="item-main pick" onClick={() => go("edit", take.name)}>
               <img class="thumb" src={picture(take.thumbnail)} alt="" width={112} height={34} />
               <span class="item-words">
                 <span class="item-name">{take.name}</span>{" "}
@@ -79,7 +79,7 @@ function MarkRow({ mark }: { mark: Finding }) {
         <p>
           {sentence(message)}{" "}
           {mark.time_s !== null && (
-            <button class="link" onClick={show}>
+            <button type="button" class="link" onClick={show}>
               {T.at(seconds(mark.time_s))}
             </button>
           )}
@@ -264,6 +264,7 @@ export function EditDock({ inert }: { inert: boolean }) {
         </div>
         <div class="row">
           <button
+            type="button"
             class="icon-button"
             aria-label={T.undo}
             title={T.undo}
@@ -273,6 +274,7 @@ export function EditDock({ inert }: { inert: boolean }) {
             <Icon name="undo" />
           </button>
           <button
+            type="button"
             class="icon-button"
             aria-label={T.redo}
             title={T.redo}
@@ -282,6 +284,7 @@ export function EditDock({ inert }: { inert: boolean }) {
             <Icon name="redo" />
           </button>
           <button
+            type="button"
             class="button"
             disabled={following.value}
             onClick={() => (previewing.value ? stopPreview() : preview())}
@@ -293,6 +296,7 @@ export function EditDock({ inert }: { inert: boolean }) {
           </button>
           {can("stream") && (
             <button
+              type="button"
               class="button"
               disabled={!ready.value || working.value || !made.ok || strange.value !== ""}
               title={strange.value || (made.ok ? TEXTS.library.playTip[limbs.value] : T.cannot)}
@@ -302,7 +306,7 @@ export function EditDock({ inert }: { inert: boolean }) {
               {T.play}
             </button>
           )}
-          <button class="button primary" disabled={working.value} onClick={ask} data-testid="save-as">
+          <button type="button" class="button primary" disabled={working.value} onClick={ask} data-testid="save-as">
             {T.save}
           </button>
         </div>

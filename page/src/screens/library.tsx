@@ -137,6 +137,7 @@ function Taught({ wanted }: { wanted: (text: string) => boolean }) {
                 <p class="muted">{seconds(duration_s)}</p>
               </div>
               <button
+                type="button"
                 class="button primary"
                 disabled={!ready.value}
                 onClick={() => attempt(() => api.play(name, how))}
@@ -148,6 +149,7 @@ function Taught({ wanted }: { wanted: (text: string) => boolean }) {
               </button>
               {can("rename") && (
                 <button
+                  type="button"
                   class="button quiet"
                   disabled={!ready.value}
                   onClick={() => renameAsk(name, (text) => api.renameAction(name, text))}
@@ -158,6 +160,7 @@ function Taught({ wanted }: { wanted: (text: string) => boolean }) {
               )}
               {can("delete") && (
                 <button
+                  type="button"
                   class="button quiet"
                   disabled={!ready.value}
                   onClick={() => deleteAsk(name, T.deleteAction, "taught-title", () => api.deleteAction(name))}
@@ -184,6 +187,7 @@ function Presets({ wanted }: { wanted: (text: string) => boolean }) {
       <div class="row wrap">
         {presets.map(({ id, name }) => (
           <button
+            type="button"
             key={id}
             class="button"
             disabled={!ready.value}
@@ -265,6 +269,7 @@ function TakeRow({ take }: { take: Take }) {
         </div>
         {!take.problem && can("stream") && (
           <button
+            type="button"
             class="button primary"
             disabled={!ready.value || strange !== ""}
             onClick={() => playTake(take.name)}
@@ -276,12 +281,18 @@ function TakeRow({ take }: { take: Take }) {
           </button>
         )}
         {!take.problem && (
-          <button class="button" onClick={() => go("edit", take.name)} aria-label={`${T.edit} ${take.name}`}>
+          <button
+            type="button"
+            class="button"
+            onClick={() => go("edit", take.name)}
+            aria-label={`${T.edit} ${take.name}`}
+          >
             <Icon name="edit" />
             <span class="wide-only">{T.edit}</span>
           </button>
         )}
         <button
+          type="button"
           class="icon-button"
           aria-expanded={open}
           aria-label={`${T.more}: ${take.name}`}
@@ -295,6 +306,7 @@ function TakeRow({ take }: { take: Take }) {
         <div class="item-more">
           <div class="row wrap">
             <button
+              type="button"
               class="button quiet"
               onClick={() => renameAsk(take.name, (text) => api.renameTake(take.name, text))}
               aria-label={`${T.rename} ${take.name}`}
@@ -302,6 +314,7 @@ function TakeRow({ take }: { take: Take }) {
               {T.rename}
             </button>
             <button
+              type="button"
               class="button quiet"
               onClick={() => deleteAsk(take.name, T.deleteTake, "takes-title", () => api.deleteTake(take.name))}
               aria-label={`${T.remove} ${take.name}`}
@@ -335,7 +348,7 @@ function Takes({ wanted }: { wanted: (text: string) => boolean }) {
         <h2 id="takes-title" tabIndex={-1}>
           {T.laptop}
         </h2>
-        <button class="button" onClick={() => picker.current?.click()}>
+        <button type="button" class="button" onClick={() => picker.current?.click()}>
           <Icon name="upload" />
           {T.upload}
         </button>
@@ -386,6 +399,7 @@ export function LibraryScreen() {
     if (event.type === "drop") void send([...event.dataTransfer.files]);
   };
   return (
+    // biome-ignore lint/a11y/noStaticElementInteractions: files can be dropped here; a button takes them too
     <div
       class={over ? "library over" : "library"}
       onDragOver={drag}

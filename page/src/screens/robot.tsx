@@ -92,25 +92,23 @@ function Simulated({ onChoose, free }: { onChoose: (url: string) => void; free: 
     api.robots().then(setKnown, report);
   }, []);
   return (
-    <>
-      <label class="field">
-        <span>{T.simulate}</span>
-        <select
-          disabled={!free}
-          value=""
-          data-testid="simulate"
-          onChange={(event) => event.currentTarget.value && onChoose(event.currentTarget.value)}
-        >
-          <option value="">–</option>
-          {known?.simulated.map(({ url, title }) => (
-            <option key={url} value={url}>
-              {title} ({url})
-            </option>
-          ))}
-        </select>
-        <small class="muted">{T.simulateNote}</small>
-      </label>
-    </>
+    <label class="field">
+      <span>{T.simulate}</span>
+      <select
+        disabled={!free}
+        value=""
+        data-testid="simulate"
+        onChange={(event) => event.currentTarget.value && onChoose(event.currentTarget.value)}
+      >
+        <option value="">–</option>
+        {known?.simulated.map(({ url, title }) => (
+          <option key={url} value={url}>
+            {title} ({url})
+          </option>
+        ))}
+      </select>
+      <small class="muted">{T.simulateNote}</small>
+    </label>
   );
 }
 
@@ -301,15 +299,15 @@ function Health() {
       </dl>
       {(can("mode") || !connected.value) && (
         <div class="row wrap">
-          <button class="button" disabled={!ready.value} onClick={() => attempt(() => api.mode("stand"))}>
+          <button type="button" class="button" disabled={!ready.value} onClick={() => attempt(() => api.mode("stand"))}>
             {words.stand}
           </button>
           {can("lie") && (
-            <button class="button" disabled={!ready.value} onClick={() => attempt(() => api.mode("lie"))}>
+            <button type="button" class="button" disabled={!ready.value} onClick={() => attempt(() => api.mode("lie"))}>
               {words.lie}
             </button>
           )}
-          <button class="button" disabled={!ready.value} onClick={damp}>
+          <button type="button" class="button" disabled={!ready.value} onClick={damp}>
             {words.damp}
           </button>
         </div>
@@ -393,6 +391,7 @@ export function Anew() {
   const level = can("teach") ? "teach" : "look"; // the same as now
   return (
     <button
+      type="button"
       class="button"
       disabled={!mayCommand.value}
       onClick={() => attempt(() => api.connect(url, "", level))}

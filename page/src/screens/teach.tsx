@@ -86,7 +86,7 @@ function Tips() {
           </li>
         ))}
       </ol>
-      <button class="button primary big-button" onClick={done}>
+      <button type="button" class="button primary big-button" onClick={done}>
         {T.tipsDone}
       </button>
     </section>
@@ -255,20 +255,21 @@ function Ready() {
         <h2 id="ready-title" tabIndex={-1}>
           {T.title}
         </h2>
-        <button class="link" onClick={() => (tipsRead.value = "no")}>
+        <button type="button" class="link" onClick={() => (tipsRead.value = "no")}>
           {T.tipsAgain}
         </button>
       </div>
       {wrong.length > 0 && <Findings findings={wrong} fine="" />}
       <Anew />
       {wrong.length > 0 && can("mode") && (
-        <button class="button" disabled={!ready.value} onClick={() => attempt(() => api.mode("stand"))}>
+        <button type="button" class="button" disabled={!ready.value} onClick={() => attempt(() => api.mode("stand"))}>
           {TEXTS.health.stand}
         </button>
       )}
       <Name overwrites={exists} />
       <Hand />
       <button
+        type="button"
         class="button primary big-button"
         disabled={!ready.value || busy.value || against !== ""}
         aria-describedby="start-note"
@@ -449,6 +450,7 @@ function Recording() {
       <Elapsed />
       <div class="row fill">
         <button
+          type="button"
           class="button primary big-button"
           disabled={!ready.value || busy.value}
           onClick={() => finish(true)}
@@ -458,6 +460,7 @@ function Recording() {
         </button>
         {can("pause") && (
           <button
+            type="button"
             class="button big-button"
             disabled={!ready.value}
             onClick={() =>
@@ -467,7 +470,12 @@ function Recording() {
             {paused.value ? T.resume : T.pause}
           </button>
         )}
-        <button class="button big-button" disabled={!ready.value || busy.value} onClick={() => finish(false)}>
+        <button
+          type="button"
+          class="button big-button"
+          disabled={!ready.value || busy.value}
+          onClick={() => finish(false)}
+        >
           {T.discard}
         </button>
       </div>
@@ -477,6 +485,7 @@ function Recording() {
         <div class="row wrap" role="group" aria-label={T.hand}>
           {HANDS.map((each) => (
             <button
+              type="button"
               key={each}
               class="toggle"
               disabled={!ready.value}
@@ -550,22 +559,34 @@ function Result({ taught, saved }: { taught: Taught; saved: string }) {
       <Checked />
       <PlayTip />
       <div class="row fill">
-        <button class="button primary big-button" disabled={!ready.value} onClick={play} data-testid="result-play">
+        <button
+          type="button"
+          class="button primary big-button"
+          disabled={!ready.value}
+          onClick={play}
+          data-testid="result-play"
+        >
           <Icon name="play" />
           {T.play}
         </button>
         {taught.take && (
-          <button class="button big-button" onClick={() => go("edit", taught.take as string)}>
+          <button type="button" class="button big-button" onClick={() => go("edit", taught.take as string)}>
             <Icon name="edit" />
             {T.edit}
           </button>
         )}
       </div>
       <div class="row fill">
-        <button class="button" disabled={!ready.value || busy.value || against !== ""} title={against} onClick={again}>
+        <button
+          type="button"
+          class="button"
+          disabled={!ready.value || busy.value || against !== ""}
+          title={against}
+          onClick={again}
+        >
           {T.again}
         </button>
-        <button class="button" onClick={() => (result.value = null)} data-testid="teach-another">
+        <button type="button" class="button" onClick={() => (result.value = null)} data-testid="teach-another">
           {T.another}
         </button>
       </div>

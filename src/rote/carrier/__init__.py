@@ -1,6 +1,6 @@
-"""Carriers: sockets, and what brings bytes from one end to the other.
+"""Carriers: sockets and libraries that move bytes from one end to the other.
 
-A `Link` takes datagrams to one peer and brings its answers, a `Carrier` messages.
+A `Link` carries datagrams to and from one peer, a `Carrier` carries messages.
 """
 
 from collections.abc import Awaitable, Callable
@@ -17,26 +17,26 @@ Receiver = Callable[[bytes], None]
 
 
 class Link(Protocol):
-    """A way to one peer."""
+    """A connection to one peer for datagrams."""
 
     def send(self, datagram: bytes) -> None:
         """Send one datagram; it may get lost."""
 
     def close(self) -> None:
-        """Let go of the carrier. Safe to call twice."""
+        """Close the link. Safe to call twice."""
 
 
 Message = str | bytes
 
 
 class Carrier:
-    """A way to one robot for messages."""
+    """A connection to one robot for messages."""
 
     most_bytes: int | None = None
-    """How long a message the robot says it takes; None where it does not say."""
+    """The longest message that the robot accepts, in bytes; None if it does not say."""
 
     def listen(self, receive: Callable[[Message], None], lost: Callable[[], None]) -> None:
-        """Hand on every message, and say when the way is gone."""
+        """Call `receive` with every message, and `lost` when the connection is gone."""
         raise NotImplementedError
 
     def send(self, message: Message) -> None:
@@ -44,13 +44,13 @@ class Carrier:
         raise NotImplementedError
 
     async def close(self) -> None:
-        """Let go of the carrier."""
+        """Close the carrier."""
         raise NotImplementedError
 
 
 Opener = Callable[[SplitResult, Receiver], Awaitable[Link]]
 
-# scheme: (module, the extra that brings its dependencies)
+# scheme: (module, the extra that installs its dependencies)
 SCHEMES: dict[str, tuple[str, str | None]] = {
     "udp": ("rote.carrier.udp", None),
     "webrtc": ("rote.carrier.webrtc", "webrtc"),
@@ -59,7 +59,7 @@ SCHEMES: dict[str, tuple[str, str | None]] = {
 
 
 def split_url(url: str) -> SplitResult:
-    """Return the parts of a URL, or raise `BadRequestError` where it is none."""
+    """Return the parts of a URL, or raise `BadRequestError` if it is none."""
     try:
         return urlsplit(url)
     except ValueError as error:
@@ -69,10 +69,10 @@ def split_url(url: str) -> SplitResult:
 
 
 def take_build(query: str) -> tuple[dict[str, str], Build | None]:
-    """Return what a URL asks for behind its `?`, and the build that `build=NAME` names.
+    """Return the options behind the `?` of a URL, and the build that `build=NAME` names.
 
-    Raises `BadRequestError` with the names there are where there is no such build. What else is
-    asked for, its own carrier judges; something said twice counts as said last.
+    Raises `BadRequestError` with the known names if there is no such build. The other options are
+    checked by the carrier; of a repeated one, the last counts.
     """
     asked = dict(parse_qsl(query, keep_blank_values=True))
     name = asked.pop("build", None)
@@ -80,7 +80,7 @@ def take_build(query: str) -> tuple[dict[str, str], Build | None]:
 
 
 def carrier_of(url: str) -> ModuleType:
-    """Return the module for the wire that `url` names, imported when it is first needed."""
+    """Return the module for the wire that `url` names; it is imported when it is first needed."""
     scheme = split_url(url).scheme
     try:
         module_name, extra = SCHEMES[scheme]
@@ -99,5 +99,5 @@ def carrier_of(url: str) -> ModuleType:
 
 
 async def open_link(url: str, receive: Receiver) -> Link:
-    """Open the carrier of datagrams that `url` names, for example `udp://192.168.123.161:49504`."""
+    """Open the datagram link that `url` names, for example `udp://192.168.123.161:49504`."""
     return await cast("Opener", carrier_of(url).open_link)(split_url(url), receive)

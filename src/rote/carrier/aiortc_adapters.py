@@ -1,6 +1,6 @@
-"""aiortc's transports, bent a little: keys can be logged, and nothing from the network kills them.
+"""aiortc's transports with small changes: keys can be logged, and bad packets do not crash them.
 
-Subclasses, no patches: other users of aiortc in the same process are not touched.
+These are subclasses, not patches: other users of aiortc in the same process are not affected.
 """
 
 import asyncio
@@ -16,13 +16,13 @@ from aiortc.rtcsctptransport import SCTP_DATA_LAST_FRAG, DataChunk, InboundStrea
 from rote.carrier.impair import Disturber
 
 ACKNOWLEDGE_S = 0.02
-"""How long a packet may wait for its acknowledgement; 0.2 s is the most."""
+"""How long a packet may wait for its acknowledgement; RFC 9260 allows 0.2 s."""
 _TEXT, _BINARY = 51, 53
 _DCEP, _ACK = 50, b"\x02"
 
 
 class KeyLogCertificate(RTCCertificate):
-    """A certificate whose sessions can be read by whoever has the key log."""
+    """A certificate whose sessions can be decrypted with the key log."""
 
     keylog: Path | None = None
 
@@ -35,7 +35,7 @@ class KeyLogCertificate(RTCCertificate):
 
 
 def _append(path: Path, line: bytes) -> None:
-    """Add a line to a file only its owner may read: it opens the conversation to its reader."""
+    """Append a line to a file that only its owner may read: the keys decrypt the whole session."""
     handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     try:
         os.write(handle, line + b"\n")
@@ -44,7 +44,7 @@ def _append(path: Path, line: bytes) -> None:
 
 
 class Ice(RTCIceTransport):
-    """ICE that is not led astray: anybody can send an empty datagram, and aiortc dies of one."""
+    """ICE that survives an empty datagram: anybody can send one, and aiortc fails on it."""
 
     def __init__(self, gatherer: RTCIceGatherer) -> None:
         super().__init__(gatherer)
@@ -57,9 +57,9 @@ class Ice(RTCIceTransport):
 
 
 class _Inbound(InboundStream):
-    """What arrives in pieces, put together when there is an end: aiortc tries at every piece.
+    """Joins fragments only when a message is complete; aiortc tries at every fragment.
 
-    So a message of 10 MB, which is dropped all the same, costs 3 seconds and not 20.
+    A message of 10 MB, which is dropped anyway, then costs 3 seconds instead of 20.
     """
 
     def __init__(self) -> None:
@@ -78,10 +78,10 @@ class _Inbound(InboundStream):
 
 
 class Sctp(RTCSctpTransport):
-    """SCTP that is not led astray: aiortc dies of a text that is not UTF-8.
+    """SCTP that survives a text that is not UTF-8; aiortc fails on one.
 
-    And it acknowledges as RFC 9260 wants it, every second packet or after a moment: aiortc sends an
-    acknowledgement for each, before the message is even looked at.
+    It also acknowledges as RFC 9260 recommends, every second packet or after a moment. aiortc sends
+    an acknowledgement for each packet, before the message is processed.
     """
 
     _later: asyncio.TimerHandle | None = None
@@ -94,7 +94,7 @@ class Sctp(RTCSctpTransport):
             await super()._send_sack()
             return
         self._sack_needed = False
-        # The second too can wait until whoever waited for its message has gone on.
+        # The acknowledgement can wait until the receiver of the message has run.
         wait_s = 0.0 if second else ACKNOWLEDGE_S
         self._later = asyncio.get_running_loop().call_later(wait_s, self._catch_up)
 
@@ -103,7 +103,7 @@ class Sctp(RTCSctpTransport):
         self._catching_up = asyncio.ensure_future(self._acknowledge())
 
     async def _acknowledge(self) -> None:
-        # Between the timer and this turn of the loop the association may have ended.
+        # The association may have ended between the timer and this iteration of the loop.
         if self._association_state == self.State.ESTABLISHED:
             with suppress(ConnectionError):
                 await super()._send_sack()
@@ -125,7 +125,7 @@ class Sctp(RTCSctpTransport):
             try:
                 data.decode()
             except UnicodeDecodeError:
-                pp_id = _BINARY  # to be dropped, and counted, as a bad binary frame
+                pp_id = _BINARY  # to be dropped and counted as a bad binary frame
         await super()._data_channel_receive(stream_id, pp_id, data)
 
     def _get_inbound_stream(self, stream_id: int) -> InboundStream:
@@ -133,7 +133,7 @@ class Sctp(RTCSctpTransport):
 
 
 class Unacknowledging(Sctp):
-    """SCTP as a robot has it: it opens channels and never says so."""
+    """SCTP as on a robot: it opens channels and does not acknowledge that."""
 
     async def _data_channel_flush(self) -> None:
         unwanted = [item for item in self._data_channel_queue if item[1:] == (_DCEP, _ACK)]
@@ -143,7 +143,7 @@ class Unacknowledging(Sctp):
 
 
 class DisturbedIce(Ice):
-    """ICE over a bad network."""
+    """ICE over an impaired network."""
 
     def __init__(self, gatherer: RTCIceGatherer, disturber: Disturber) -> None:
         super().__init__(gatherer)

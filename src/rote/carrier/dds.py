@@ -1,8 +1,8 @@
-"""DDS: one participant on one interface, whose readers hand bytes to the event loop.
+"""DDS: one participant on one interface, whose readers pass bytes to the event loop.
 
-CycloneDDS calls back on threads of its own. A callback here does one thing: it wakes the loop, once
-until the loop has taken what there is. Nothing polls, and nothing of ours runs on a foreign thread.
-Samples are taken and written as packed bytes; the library's own packing costs a hundred times more.
+CycloneDDS calls back on its own threads. A callback here only wakes the event loop, once until the
+loop has taken all samples. Nothing polls, and no other code of ours runs on a foreign thread.
+Samples are read and written as packed bytes; the library's own packing costs a hundred times more.
 """
 
 import asyncio
@@ -37,7 +37,7 @@ from rote.model.family import Build
 from rote.text import Act, Text
 
 MAX_DOMAIN = 229
-"""The last whose ports, 7400 and 250 more for each, still are ports."""
+"""The last domain whose ports (7400, and 250 more for each domain) are valid."""
 _ANY_STATE = 0x7F
 _AT_ONCE = 64
 _BLOCKED_MS = 20
@@ -48,16 +48,16 @@ Receive = Callable[[bytes], None]
 
 @dataclass(frozen=True, slots=True)
 class DdsTarget:
-    """Where a robot's DDS is."""
+    """Which DDS domain and interface a robot is on."""
 
     interface: str
     domain: int = 0
     build: Build | None = None
-    """Which build the robot is, where a person said so."""
+    """Which build the robot is, if the URL names one."""
 
 
 def read_url(parts: SplitResult) -> DdsTarget:
-    """Read `dds://INTERFACE`; `?domain=N` may follow, and is 0 on a robot; and `build=NAME`."""
+    """Parse `dds://INTERFACE[?domain=N&build=NAME]`; the domain of a robot is 0."""
     query, build = take_build(parts.query)
     domain = query.pop("domain", "0")
     more = parts.path.strip("/") or parts.fragment or query
@@ -72,10 +72,11 @@ def read_url(parts: SplitResult) -> DdsTarget:
 
 @contextmanager
 def _configured(interface: str) -> Iterator[None]:
-    """Let CycloneDDS find its settings where it looks for them, and put back what was there.
+    """Set the environment variable from which CycloneDDS reads its settings, and restore it
+    afterwards.
 
-    A domain made by name would have to be ended by name as well, with all who are in it. One that
-    is made by its first participant ends with its last.
+    A domain that is created explicitly must also be ended explicitly, for all its participants. One
+    that is created by its first participant ends with its last.
     """
     before = os.environ.get(VARIABLE)
     os.environ[VARIABLE] = joined(before, interface, address_of(interface))
@@ -94,7 +95,7 @@ def interfaces() -> list[str]:
 
 
 class Bus:
-    """One participant in a domain: its readers, its writers, and what else is there."""
+    """One participant in a domain: its readers, its writers, and the others it has discovered."""
 
     def __init__(self, target: DdsTarget) -> None:
         self.closed = True
@@ -118,7 +119,7 @@ class Bus:
     def reader(
         self, topic: str, kind: Type, receive: Receive, *, depth: int, reliable: bool = True
     ) -> "Inlet":
-        """Hand every sample on a topic to `receive`, in the loop."""
+        """Call `receive` with every sample on a topic, in the event loop."""
         reliability = _RELIABLE if reliable else Policy.Reliability.BestEffort
         qos = Qos(reliability, Policy.History.KeepLast(depth))
         inlet = Inlet(self._loop, receive)
@@ -127,10 +128,10 @@ class Bus:
         return inlet
 
     def writer(self, topic: str, kind: Type, *, depth: int = 1) -> "Outlet":
-        """Return what writes to a topic, reliably for those who want it so."""
+        """Return a writer for a topic; it is reliable for readers that request it."""
         qos = Qos(_RELIABLE, Policy.History.KeepLast(depth))
         outlet = Outlet(topic, DataWriter(self._participant, self._topic(topic, kind), qos))
-        self._outlets.append(outlet)  # a writer that is forgotten is ended
+        self._outlets.append(outlet)  # a writer without a reference is deleted
         return outlet
 
     def _topic(self, name: str, kind: Type) -> Topic[Any]:
@@ -139,7 +140,7 @@ class Bus:
         return self._topics[name]
 
     def seen(self) -> tuple[set[str], set[str]]:
-        """Return the topics that others write to, and those that others read."""
+        """Return the topics that others write to, and the topics that others read."""
         found = []
         for builtin in (BuiltinTopicDcpsPublication, BuiltinTopicDcpsSubscription):
             reader = BuiltinDataReader(self._participant, builtin)
@@ -162,7 +163,9 @@ class Bus:
 
 
 def _unusable(target: DdsTarget, error: DDSException) -> LinkError:
-    """Say why an interface cannot be used: by the settings in the environment, or itself."""
+    """Return why an interface cannot be used: because of the settings in the environment, or
+    itself.
+    """
     names = interfaces()
     known = (*names, *filter(None, map(address_of, names)))
     found = problem(os.environ.get(VARIABLE), target.interface, known)
@@ -181,17 +184,18 @@ def _unusable(target: DdsTarget, error: DDSException) -> LinkError:
 
 
 def _end(entity: Entity) -> None:
-    """End an entity and all it has made, now.
+    """Delete an entity and all its children now.
 
-    Its own finaliser does not, once the collector of garbage has found it: it looks itself up among
-    weak references, which are gone by then. CycloneDDS would go on calling a listener that is not.
+    Its own finaliser fails once the garbage collector has found it: it looks itself up among weak
+    references, which are gone by then. CycloneDDS would go on calling a listener that no longer
+    exists.
     """
     entity._entities.pop(entity._ref, None)
     entity._delete(entity._ref)
 
 
 class _Waker(Listener):
-    """Wakes the loop when there is something to take."""
+    """Wakes the event loop when there are samples."""
 
     def __init__(self, wake: Callable[[], None]) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
@@ -203,7 +207,7 @@ class _Waker(Listener):
 
 
 class Inlet:
-    """A reader, drained in the loop."""
+    """A reader that is emptied in the event loop."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, receive: Receive) -> None:
         self._loop = loop
@@ -213,14 +217,14 @@ class Inlet:
         self.waker = _Waker(self._wake)
 
     def open(self, reader: "DataReader[Any]") -> None:
-        """Begin; what has come already is taken too."""
+        """Begin; samples that have arrived already are taken too."""
         self._reader = reader
         self._wake()
 
     def _wake(self) -> None:
         if not self._woken:
             self._woken = True
-            with suppress(RuntimeError):  # the loop is closed: nobody waits any more
+            with suppress(RuntimeError):  # the event loop is closed
                 self._loop.call_soon_threadsafe(self._drain)
 
     def _drain(self) -> None:
@@ -237,13 +241,13 @@ class Inlet:
 
     @property
     def matched(self) -> int:
-        """How many writers there are."""
+        """How many writers match."""
         if self._reader is None:
             return 0
         return max(0, int(self._reader._get_matched_publications(self._reader._ref, None, 0)))
 
     def close(self) -> None:
-        """Hear no more."""
+        """Stop reading."""
         reader, self._reader = self._reader, None
         if reader is not None:
             _end(reader)
@@ -258,7 +262,7 @@ class Outlet:
         self._ref = writer._ref
 
     def write(self, data: bytes) -> None:
-        """Write one sample; raises `LinkError` where it cannot be sent."""
+        """Write one sample; raises `LinkError` if it cannot be sent."""
         padded = data + bytes(-len(data) % 4)
         result = ddspy_write(self._ref, padded)
         if result < 0:
@@ -273,5 +277,5 @@ class Outlet:
 
     @property
     def matched(self) -> int:
-        """How many readers there are."""
+        """How many readers match."""
         return max(0, int(self._writer._get_matched_subscriptions(self._ref, None, 0)))

@@ -1,7 +1,7 @@
-"""CycloneDDS's settings: rote's own for one interface, beside those in CYCLONEDDS_URI.
+"""CycloneDDS's settings: rote's own for one interface, merged with those in CYCLONEDDS_URI.
 
-CycloneDDS reads a list of settings, each a text of XML or the address of a file, and joins them. An
-interface that two of them name is an error to it, so rote's part leaves out what the user's has.
+CycloneDDS reads a list of settings, each an XML text or the address of a file, and merges them. An
+interface that appears twice is an error, so rote's part leaves out what the user's part has.
 """
 
 import re
@@ -13,10 +13,10 @@ from xml.sax.saxutils import quoteattr
 VARIABLE = "CYCLONEDDS_URI"
 LOOPBACK = "lo"
 _FILE = "file://"
-# A part ends at a comma before the next one; commas inside of XML are followed by something else.
+# Parts are separated by a comma before the next one; commas inside XML are followed by other text.
 _PARTS = re.compile(r",(?=\s*(?:<|file://))")
-# On loopback robots are found in both ways: by multicast, as CycloneDDS 11 does there of its own
-# accord, and by asking every port that one could have, as one without multicast has to.
+# On loopback, robots are found in two ways: by multicast, as CycloneDDS 11 does there by default,
+# and by asking every possible port, as older versions without multicast need.
 _LOOPBACK_GENERAL = "<AllowMulticast>spdp</AllowMulticast>"
 _LOOPBACK_DISCOVERY = (
     "<Discovery><ParticipantIndex>auto</ParticipantIndex>"
@@ -26,18 +26,18 @@ _LOOPBACK_DISCOVERY = (
 
 
 class NamedInterfaces(NamedTuple):
-    """What the user's settings say of interfaces."""
+    """What the user's settings say about interfaces."""
 
     interfaces: tuple[str, ...] = ()
     """Names and addresses."""
     deprecated: bool = False
-    """Whether they say it in the way of CycloneDDS 0.9, which excludes the newer one."""
+    """Whether they use the syntax of CycloneDDS 0.9, which excludes the newer one."""
     problem: str = ""
-    """Why they cannot be read; empty where they can."""
+    """Why they cannot be read; empty if they can."""
 
 
 def configuration(interface: str, *, named: bool = False) -> str:
-    """Return rote's settings for one interface; where the user `named` it, what is left to say."""
+    """Return rote's settings for one interface; if the user `named` it, only the rest."""
     loopback = interface == LOOPBACK
     general = _LOOPBACK_GENERAL if loopback else ""
     if not named:
@@ -52,7 +52,7 @@ def configuration(interface: str, *, named: bool = False) -> str:
 def joined(before: str | None, interface: str, address: str = "") -> str:
     """Return the value of CYCLONEDDS_URI for one interface, which may also be named by its address.
 
-    What was there before stays in force.
+    The settings in `before` stay in force.
     """
     if not before:
         return configuration(interface)
@@ -62,7 +62,7 @@ def joined(before: str | None, interface: str, address: str = "") -> str:
 
 
 def read(value: str) -> NamedInterfaces:
-    """Return what the settings in CYCLONEDDS_URI say of interfaces."""
+    """Return what the settings in CYCLONEDDS_URI say about interfaces."""
     interfaces: list[str] = []
     deprecated = False
     for part in filter(None, map(str.strip, _PARTS.split(value))):
@@ -73,7 +73,7 @@ def read(value: str) -> NamedInterfaces:
                 tuple(interfaces), deprecated, f"{part[:60]!r} cannot be read: {error}"
             )
         for element in root.iter():
-            tag = element.tag.rpartition("}")[2].lower()  # its namespace may be told
+            tag = element.tag.rpartition("}")[2].lower()  # it may have a namespace
             if tag == "networkinterface":
                 said = (element.get("name"), element.get("address"))
                 interfaces += [each for each in said if each]
@@ -84,18 +84,18 @@ def read(value: str) -> NamedInterfaces:
 
 
 def _parsed(part: str) -> ElementTree.Element:
-    """Return one part as XML; it may be a piece of it, or a file that holds it."""
+    """Return one part as XML; it may be a fragment, or the address of a file."""
     if not part.startswith("<"):
         text = Path(part.removeprefix(_FILE)).read_text(encoding="utf-8")
         part = re.sub(r"<\?xml[^>]*\?>", "", text, count=1)
     if "<!DOCTYPE" in part or "<!ENTITY" in part:
         raise ValueError("it defines entities of its own")
-    # The user's own settings, without entities.
+    # It is the user's own file, and it declares no entities.
     return ElementTree.fromstring(f"<all>{part}</all>")  # noqa: S314
 
 
 def problem(value: str | None, interface: str, known: tuple[str, ...]) -> tuple[str, str] | None:
-    """Return what in CYCLONEDDS_URI keeps `interface` from being used, and what to do about it.
+    """Return what in CYCLONEDDS_URI prevents the use of `interface`, and what to do about it.
 
     `known` are the names and addresses of this computer's interfaces.
     """

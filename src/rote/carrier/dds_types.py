@@ -1,13 +1,13 @@
-"""The types of a G1's DDS topics, told to CycloneDDS so that they equal the robot's byte for byte.
+"""The types of a G1's DDS topics, declared so that CycloneDDS describes them as the robot does.
 
-DDS peers compare types before they talk. A peer that finds another type under a name it knows asks
-for its description; the robot's CycloneDDS 0.10.2 cannot read one that holds TK_UINT8 or TK_INT8,
-which newer versions write for `uint8` and `int8`, and crashes (a null pointer, seen on every run).
-With `byte` the description is the robot's own and nobody asks. So: octets are `byte`, always, and
-`forbidden_kinds` finds what is not.
+DDS peers compare types before they communicate. A peer that finds another type under a known name
+asks for its description. The robot's CycloneDDS 0.10.2 cannot read a description with TK_UINT8 or
+TK_INT8, which newer versions write for `uint8` and `int8`, and crashes (a null pointer, seen on
+every run). With `byte` the description equals the robot's own and nobody asks. So octets are always
+`byte`, and `forbidden_kinds` finds those that are not.
 
-These classes only describe. What is written and read is packed in `wire.cdr`, `wire.hg` and
-`wire.hands`.
+These classes only describe types. The bytes are packed in `wire.cdr`, `wire.dds_lowlevel` and
+`wire.dds_hands`.
 """
 
 from collections.abc import Iterator
@@ -19,11 +19,11 @@ from cyclonedds.idl.annotations import autoid, final
 from cyclonedds.idl.types import byte, float32, int16, int32, int64, uint16, uint32
 
 TK_INT8, TK_UINT8 = 0x0C, 0x0D
-"""Kinds of a type description that kill a peer on CycloneDDS 0.10.2."""
+"""Kinds in a type description that crash a peer with CycloneDDS 0.10.2."""
 
 Type = type[IdlStruct]
 
-# Generic at run time alone.
+# Generic only at run time.
 _untyped: Any = _types
 array, sequence = _untyped.array, _untyped.sequence
 
@@ -157,7 +157,7 @@ ALL: tuple[Type, ...] = (
 
 
 def description(kind: Type) -> tuple[bytes, bytes]:
-    """Return what CycloneDDS tells its peers of a type: its identity, and its description."""
+    """Return what CycloneDDS sends its peers about a type: its identity, and its description."""
     machinery: Any = kind.__idl__
     machinery.populate()
     machinery.fill_type_data()
@@ -166,7 +166,7 @@ def description(kind: Type) -> tuple[bytes, bytes]:
 
 
 def forbidden_kinds(kind: Type) -> int:
-    """Return in how many places a type's description holds what a peer on 0.10.2 would die of."""
+    """Return how many kinds in a type's description would crash a peer with CycloneDDS 0.10.2."""
     machinery: Any = kind.__idl__
     machinery.populate()
     machinery.fill_type_data()

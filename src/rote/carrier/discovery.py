@@ -1,10 +1,10 @@
 """Finding robots on the local network, and being found: multicast sockets on every interface.
 
-Who asks opens three sockets per interface: one to ask from, which hears replies to the question's
-sender; one in the groups, on the port of replies; one on that port, for replies to this computer.
-Who is asked opens one per interface and group, and so knows where a question came from.
+A searcher opens three sockets per interface: one to ask from, which receives replies to its own
+address; one in the multicast groups, on the port of replies; one on that port, for replies to this
+computer. A responder opens one per interface and group, so it knows where a question came from.
 
-Which datagrams are sent, and to whom: wire/discovery.py.
+wire/discovery.py says which datagrams are sent, and to whom.
 """
 
 import asyncio
@@ -33,14 +33,14 @@ REMEDY = (
     "Turn the robot on and put this computer on the same network. Some routers block multicast: "
     "then give the robot's address, webrtc://HOST (192.168.12.1 on the robot's own Wi-Fi)."
 )
-"""What to try when nobody answers."""
+"""What to try if nobody answers."""
 MAX_ROBOTS = 256
-"""Our bound on what one search remembers: anybody on the network can invent robots."""
+"""The most robots that one search remembers: anybody on the network can invent robots."""
 
 _PAUSES_S = (0.2, 0.4, 0.6)
-"""Between the first questions; a real G1 takes 0.1 to 1.7 s to answer one."""
+"""The pauses between the first questions; a real G1 takes 0.1 to 1.7 s to answer."""
 _LAST_PAUSE_S = 1.0
-_IP_MULTICAST_ALL = 49  # of linux/in.h; Python has no name for it
+_IP_MULTICAST_ALL = 49  # from linux/in.h; Python has no name for it
 
 
 class InterfaceAddress(NamedTuple):
@@ -89,7 +89,9 @@ async def discover(
 
 
 async def find(serial: str, *, limit_s: float = 3.0) -> str:
-    """Return the address of one robot as soon as it answers."""
+    """Return the address of one robot as soon as it answers. Raises `NoAnswerError` after
+    `limit_s`.
+    """
     async with aclosing(discover(serials=(serial,), seconds=limit_s)) as robots:
         async for robot in robots:
             if robot.serial == serial:
@@ -99,7 +101,7 @@ async def find(serial: str, *, limit_s: float = 3.0) -> str:
 
 
 class _Sockets:
-    """Datagram sockets that the running loop reads, closed together."""
+    """Datagram sockets of the running loop, closed together."""
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
@@ -113,13 +115,15 @@ class _Sockets:
         *,
         groups: Sequence[str] = (),
     ) -> socket.socket:
-        """Open a socket on one interface, in `groups` if any; ports are shared with others."""
+        """Open a socket on one interface, in `groups` if given; ports are shared with other
+        programs.
+        """
         with ExitStack() as undo:
             one = undo.enter_context(socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
             one.setblocking(False)
             here = socket.inet_aton(interface.address)
             one.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_IF, here)
-            if sys.platform == "linux":  # else it hears what any socket of this computer joined
+            if sys.platform == "linux":  # else it receives what any socket here has joined
                 one.setsockopt(socket.IPPROTO_IP, _IP_MULTICAST_ALL, 0)
             _bind(one, own)
             for group in groups:
@@ -135,17 +139,18 @@ class _Sockets:
 
 
 def _bind(one: socket.socket, own: Address) -> None:
-    """Take a port, and share it with whoever else listens there."""
-    if own[1]:  # a port that the system chooses is ours alone
+    """Bind a port that other programs may share."""
+    if own[1]:  # a port that the system chooses belongs to us alone
         one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         one.bind(own)
     except OSError as error:
         if error.errno != errno.EADDRINUSE:
             raise
-        # Somebody shares it by this option alone. It is the second choice: among sockets that
-        # have it Linux (6.18) draws lots even for what is sent to a group, so that the socket
-        # on one interface hears what came in on another. Seen between two network namespaces.
+        # Another program shares the port by SO_REUSEPORT only. This is the second choice: among
+        # sockets with that option Linux (6.18) picks one at random even for multicast, so that the
+        # socket on one interface receives what arrived on another. Seen between two network
+        # namespaces.
         one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
         one.bind(own)
 
@@ -153,7 +158,7 @@ def _bind(one: socket.socket, own: Address) -> None:
 def _read(one: socket.socket, hear: Callable[[socket.socket, bytes, Address], None]) -> None:
     try:
         datagram, source = one.recvfrom(wire.MAX_BODY)
-    except OSError:  # an earlier datagram's fate, or a false alarm
+    except OSError:  # the error of an earlier datagram, or a spurious wake-up
         return
     hear(one, datagram, source)
 
@@ -163,10 +168,11 @@ def _words(error: OSError) -> str:
 
 
 class Search:
-    """Asks all robots, and those named by `serials`, again and again; iterate it for who replies.
+    """Asks all robots, and those named by `serials`, repeatedly; iterate over it for the replies.
 
-    A robot comes once for each address it says. The search ends after `seconds`, or when all that
-    were named have replied. `addresses` are those of this computer to ask from, if not all.
+    A robot appears once for each address it announces. The search ends after `seconds`, or when all
+    named robots have replied. `addresses` are this computer's addresses to ask from; the default is
+    all.
     """
 
     def __init__(
@@ -180,13 +186,13 @@ class Search:
         if not (math.isfinite(seconds) and seconds > 0):
             raise BadRequestError(f"robots cannot be searched for {seconds:g} s", "2 is usual.")
         self.asked = 0
-        """Questions sent, each to one group on one interface."""
+        """How many questions were sent, each to one group on one interface."""
         self.ignored = 0
-        """Datagrams that were no reply."""
+        """How many datagrams were no reply."""
         self.troubles: dict[InterfaceAddress, str] = {}
-        """Interfaces that cannot be used, or not fully, and what went wrong first."""
+        """Interfaces that cannot be used, or not fully, and the first error of each."""
         self.missing = set(serials)
-        """The serials that were named and have not replied."""
+        """The named serials that have not replied."""
         self._named = bool(serials)
         self._groups = wire.groups(family)
         named = [wire.Query(serial) for serial in dict.fromkeys(serials)]
@@ -232,7 +238,7 @@ class Search:
         return found
 
     def close(self) -> None:
-        """Ask no more and hear no more."""
+        """Stop asking and listening."""
         self._end.cancel()
         if self._next is not None:
             self._next.cancel()
@@ -308,12 +314,14 @@ def _no_interface(used: str, troubles: dict[InterfaceAddress, str]) -> LinkError
 
 
 def own_address(interface: InterfaceAddress) -> str:
-    """Return the interface's address: where a robot is, unless it knows better."""
+    """Return the interface's address: that is where the robot is, unless it is configured
+    otherwise.
+    """
     return interface.address
 
 
 class Responder:
-    """A robot's end: replies to the questions that concern it. Made by `open_responder`."""
+    """A robot's end: replies to the questions that concern it. Created by `open_responder`."""
 
     def __init__(
         self,
@@ -322,11 +330,11 @@ class Responder:
         delay_s: float,
     ) -> None:
         self.heard = 0
-        """Questions to anybody."""
+        """How many questions were received."""
         self.answered = 0
-        """Questions that concerned this robot."""
+        """How many of them concerned this robot."""
         self.ignored = 0
-        """Datagrams that were no question."""
+        """How many datagrams were no question."""
         self.troubles: dict[InterfaceAddress, str] = {}
         """Interfaces on which this robot cannot be found, and why."""
         self._concerned = concerned
@@ -337,7 +345,7 @@ class Responder:
         self._rooms: list[tuple[socket.socket, str, InterfaceAddress]] = []
 
     def listen(self, device: Sequence[InterfaceAddress], group: str) -> None:
-        """Hear the questions in one group on one device, whatever addresses it has."""
+        """Receive the questions in one group on one device, whatever addresses it has."""
 
         def hear(one: socket.socket, datagram: bytes, asker: Address) -> None:
             self._hear(one, datagram, asker, _facing(device, asker[0]), group)
@@ -351,17 +359,17 @@ class Responder:
             self._rooms.append((one, group, first))
 
     def announce(self) -> None:
-        """Say unasked where this robot is, in all groups on all interfaces."""
+        """Announce where this robot is, in all groups on all interfaces."""
         for one, group, interface in self._rooms:
             self._say(one, self._reply_on(interface), [(group, wire.REPLY_PORT)])
 
     @property
     def listening(self) -> bool:
-        """Whether there is any group on any interface in which this robot can be asked."""
+        """Whether this robot can be asked in any group on any interface."""
         return bool(self._rooms)
 
     def close(self) -> None:
-        """Hear no more; replies that are still due are not sent."""
+        """Stop listening; replies that are still due are not sent."""
         self._sockets.close()
         self._rooms.clear()
 
@@ -392,7 +400,7 @@ class Responder:
         for address in to:
             try:
                 one.sendto(reply, address)
-            except OSError:  # closed meanwhile, or the asker is gone: it asks again
+            except OSError:  # closed meanwhile, or the asker has gone: it will ask again
                 continue
 
 
@@ -405,10 +413,11 @@ async def open_responder(
     interfaces: Sequence[InterfaceAddress] | None = None,
     delay_s: float = 0.0,
 ) -> Responder:
-    """Let a robot be found, on all interfaces or on those given, until the responder is closed.
+    """Make a robot discoverable, on all interfaces or on those given, until the responder is
+    closed.
 
-    `address_for` says where the robot is, to somebody who reaches it by the given interface.
-    With `only_by_name` it answers only questions that name its serial, as newer firmware does.
+    `address_for` returns the robot's address for a client on the given interface. With
+    `only_by_name` it answers only questions that name its serial, as newer firmware does.
     """
 
     def reply_on(interface: InterfaceAddress) -> bytes:
@@ -419,7 +428,7 @@ async def open_responder(
 
     devices = _devices(interfaces)
     for device in devices:
-        reply_on(device[0])  # what cannot be said is refused now, not when somebody asks
+        reply_on(device[0])  # an invalid reply raises now, not when somebody asks
     responder = Responder(concerned, reply_on, delay_s)
     for device in devices:
         for group in wire.groups("g1"):
@@ -432,7 +441,7 @@ async def open_responder(
 
 
 def _devices(chosen: Sequence[InterfaceAddress] | None) -> list[list[InterfaceAddress]]:
-    """Return the addresses by device: a device with two is still asked once."""
+    """Return the addresses by device: a device with two addresses is asked only once."""
     devices: dict[str, list[InterfaceAddress]] = {}
     for interface in interfaces() if chosen is None else chosen:
         devices.setdefault(interface.name, []).append(interface)
@@ -440,12 +449,12 @@ def _devices(chosen: Sequence[InterfaceAddress] | None) -> list[list[InterfaceAd
 
 
 def _facing(device: Sequence[InterfaceAddress], asker: str) -> InterfaceAddress:
-    """Return the one of a device's addresses from which the system would talk to `asker`."""
+    """Return the address of a device from which the system would talk to `asker`."""
     if len(device) == 1:
         return device[0]
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         try:
-            probe.connect((asker, wire.REPLY_PORT))  # chooses an address and sends nothing
+            probe.connect((asker, wire.REPLY_PORT))  # chooses an address without sending anything
             own = probe.getsockname()[0]
         except OSError:
             own = device[0].address

@@ -1,4 +1,4 @@
-"""Just enough HTTP for signalling: one bounded question or answer per connection, by h11."""
+"""Minimal HTTP for signalling: one request and response of limited size per connection, by h11."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -15,7 +15,7 @@ _BAD_REQUEST, _TOO_LARGE = 400, 413
 
 
 class HttpRequest(NamedTuple):
-    """What a client asks."""
+    """An HTTP request."""
 
     method: str
     path: str
@@ -23,12 +23,12 @@ class HttpRequest(NamedTuple):
 
 
 class HttpResponse(NamedTuple):
-    """What a server answers."""
+    """An HTTP response."""
 
     status: int
     body: bytes = b""
     content_type: str = "text/plain"
-    """What the server says it is; a client here does not look at it."""
+    """The content type that the server states; the client here ignores it."""
 
 
 Handler = Callable[[HttpRequest], Awaitable[HttpResponse]]
@@ -45,7 +45,9 @@ def _h11() -> Any:
 async def post(
     host: str, port: int, path: str, body: bytes, content_type: str = ""
 ) -> HttpResponse:
-    """Post `body` and return the answer. Raises `OSError` where nobody is, else `RoteError`."""
+    """Post `body` and return the response. Raises `OSError` if nobody listens, otherwise
+    `RoteError`.
+    """
     h11 = _h11()
     try:
         reader, writer = await asyncio.open_connection(host, port)
@@ -90,7 +92,7 @@ async def _read_response(h11: Any, connection: Any, reader: asyncio.StreamReader
 
 
 class Server:
-    """A port that answers each request by `handler`."""
+    """A server that answers each request by `handler`."""
 
     def __init__(self, handler: Handler) -> None:
         self._h11 = _h11()
@@ -100,7 +102,7 @@ class Server:
         self.address: tuple[str, int] = ("", 0)
 
     async def open(self, host: str, port: int) -> None:
-        """Listen; port 0 lets the system choose."""
+        """Listen; with port 0 the system chooses one."""
         try:
             self._server = await asyncio.start_server(self._accept, host, port)
         except OSError as error:
@@ -111,7 +113,7 @@ class Server:
         self.address = self._server.sockets[0].getsockname()[:2]
 
     async def close(self) -> None:
-        """Stop listening and drop whoever is being answered. Safe to call twice."""
+        """Stop listening and drop open connections. Safe to call twice."""
         if self._server is not None:
             self._server.close()
         for task in self._tasks:
@@ -138,7 +140,7 @@ class Server:
         connection = h11.Connection(h11.SERVER)
         asked = await _read_request(h11, connection, reader)
         if asked is None:
-            return  # a probe, which only looks whether somebody listens
+            return  # a probe that only checks whether somebody listens
         response = await self._handler(asked) if isinstance(asked, HttpRequest) else asked
         headers = [
             ("Content-Length", str(len(response.body))),

@@ -1,6 +1,6 @@
-"""A bad network on request: loss, delay, duplication, reordering, corruption, and a cut.
+"""An impaired network on request: loss, delay, duplication, reordering, corruption, and a cut.
 
-Seeded, so that what went wrong once goes wrong again.
+The random numbers are seeded, so that a failure can be repeated.
 """
 
 import asyncio
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from rote.errors import BadRequestError
 
 _OVERTAKEN_S = 0.03
-"""How much later a reordered datagram arrives: long enough for the next ones to pass it."""
+"""How much later a reordered datagram arrives: long enough for the next ones to overtake it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +40,7 @@ class Impairment:
 
 
 class Disturber:
-    """Passes datagrams on, or not, as an `Impairment` says."""
+    """Delivers datagrams, or drops them, as an `Impairment` says."""
 
     def __init__(self, impairment: Impairment) -> None:
         self._impairment = impairment

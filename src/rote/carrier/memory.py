@@ -36,7 +36,7 @@ class MemoryPort:
         self._pass_on(datagram, lambda arriving: self._to_client(arriving, address))
 
     def close(self) -> None:
-        """Let go of all clients; nothing arrives any more."""
+        """Disconnect all clients; nothing arrives any more."""
         self._clients.clear()
         self._closed = True
 
@@ -45,7 +45,7 @@ class MemoryPort:
         self._pass_on(datagram, lambda arriving: self._to_robot(arriving, address))
 
     def forget(self, address: Address) -> None:
-        """A client has closed its link."""
+        """Remove a client that has closed its link."""
         self._clients.pop(address, None)
 
     def _pass_on(self, datagram: bytes, deliver: Callable[[bytes], None]) -> None:
@@ -76,5 +76,5 @@ class _MemoryLink:
         self._port.take(datagram, self._address)
 
     def close(self) -> None:
-        """Let go of the port; what is on its way still arrives there."""
+        """Close the link; datagrams on their way still arrive."""
         self._port.forget(self._address)

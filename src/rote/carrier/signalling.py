@@ -1,4 +1,4 @@
-"""The client's half of signalling: an offer goes to the robot by HTTP, its answer comes back."""
+"""The client's part of signalling: an offer goes to the robot by HTTP, its answer comes back."""
 
 import asyncio
 import os
@@ -41,7 +41,9 @@ _SILENT = Text(
 
 
 def find_key(given: str | None, name: str) -> bytes | None:
-    """Return the robot's own key: as given, from ROTE_KEY, or from the key file, for `name`."""
+    """Return the robot's own key: as given, from ROTE_KEY, or from the key file, where `name` has
+    one.
+    """
     text = given or os.environ.get(KEY_VARIABLE)
     if text:
         return wire.parse_device_key(text)
@@ -139,7 +141,7 @@ def _good(response: HttpResponse, path: str) -> bytes:
 
 
 def _plain(error: OSError) -> str:
-    """Return the system's own words; asyncio says "connect call failed" of everything."""
+    """Return the system's own error text; asyncio says "connect call failed" for everything."""
     if error.errno is not None and error.errno > 0:
         return os.strerror(error.errno).lower()
     return error.strerror or str(error) or type(error).__name__

@@ -14,7 +14,7 @@ Address = tuple[str, int]
 
 
 def host_and_port(text: str, default_port: int = DEFAULT_PORT) -> Address:
-    """Read `HOST`, `HOST:PORT` or `[IPV6]:PORT`."""
+    """Parse `HOST`, `HOST:PORT` or `[IPV6]:PORT`."""
     try:
         parts = SplitResult("udp", text, "", "", "")
         host, port = parts.hostname, parts.port
@@ -33,9 +33,9 @@ def _own(error: OSError) -> OSError:
 
 
 def _plain(error: OSError) -> str:
-    """Return the system's own words, without the event loop's wrapping."""
+    """Return the system's own error text, without the event loop's prefix."""
     error = _own(error)
-    if error.errno is None or error.errno <= 0:  # the resolver has numbers of its own
+    if error.errno is None or error.errno <= 0:  # the resolver has its own numbers
         return str(error.strerror or error)
     return os.strerror(error.errno).lower()
 
@@ -50,11 +50,13 @@ class _ClientProtocol(asyncio.DatagramProtocol):
         self._receive(data)
 
     def error_received(self, exc: Exception) -> None:
-        """Ignore that nobody listens yet: the session repeats itself and gives up in time."""
+        """Ignore that nobody listens yet: the session repeats its request and gives up in time."""
 
 
 class Aside:
-    """A second hold on a link's socket, for a thread beside the loop: no one else closes it."""
+    """A second reference to a link's socket, for a thread beside the loop: nobody else
+    closes it.
+    """
 
     def __init__(self, number: int) -> None:
         self._file = os.dup(number)
@@ -82,7 +84,7 @@ class UdpLink:
             self._transport.sendto(datagram)
 
     def aside(self) -> Aside:
-        """Return a way to send from another thread."""
+        """Return an object that can send from another thread."""
         return Aside(self._transport.get_extra_info("socket").fileno())
 
     def close(self) -> None:
@@ -91,7 +93,7 @@ class UdpLink:
 
 
 async def open_link(parts: SplitResult, receive: Receiver) -> Link:
-    """Open a socket connected to the robot at `udp://host[:49504]`; `?build=NAME` may follow."""
+    """Open a socket connected to the robot at `udp://host[:49504][?build=NAME]`."""
     query, _ = take_build(parts.query)
     if parts.path.strip("/") or query:
         raise BadRequestError(
@@ -120,7 +122,7 @@ class _ServerProtocol(asyncio.DatagramProtocol):
         self._receive(data, addr)
 
     def error_received(self, exc: Exception) -> None:
-        """Ignore that a client is gone: its session ends by silence."""
+        """Ignore that a client is gone: its session ends by a time-out."""
 
 
 class UdpPort:
@@ -142,7 +144,7 @@ class UdpPort:
 
 
 async def open_port(host: str, port: int, receive: Callable[[bytes, Address], None]) -> UdpPort:
-    """Bind a port; 0 lets the system choose one."""
+    """Bind a port; with 0 the system chooses one. Raises `LinkError` if that fails."""
     loop = asyncio.get_running_loop()
     try:
         transport, _ = await loop.create_datagram_endpoint(

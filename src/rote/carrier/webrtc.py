@@ -1,8 +1,8 @@
-"""WebRTC: one data channel between a client and a robot, and both ends of it.
+"""WebRTC: one data channel between a client and a robot; both ends.
 
-aiortc's transports are used one by one (ICE, DTLS, SCTP) and not through its peer connection, so
-that every stage has a name, a time limit and an error of its own, the certificate can log its keys,
-and the description holds what a robot reads and nothing else.
+aiortc's transports are used one by one (ICE, DTLS, SCTP), not through its peer connection. So every
+stage has a name, a time limit and its own error, the certificate can log its keys, and the
+description contains only what a robot reads.
 """
 
 import asyncio
@@ -48,9 +48,9 @@ from rote.wire.sdp import as_strictly_read
 AP_ADDRESS = "192.168.12.1"
 LABEL = "data"
 LIMITS_S = {"discover": 3.0, "signal": 5.0, "ICE": 5.0, "DTLS": 5.0, "channel": 5.0}
-"""How long each stage may take; validation has its limit in the session."""
+"""How long each stage may take, in seconds; validation has its limit in the session."""
 BUSY_PAUSES_S = (0.2, 0.6)
-"""Before a busy robot is asked once more."""
+"""The pauses before a busy robot is asked again."""
 MAX_UNSENT = 4 * 2**20
 """A robot's telemetry is dropped while this many bytes wait to be sent."""
 _SERIAL = re.compile(r"(?=[A-Z]*[0-9])[A-Z0-9]{12,64}")
@@ -80,20 +80,21 @@ class WebRtcTarget:
     port: int | None = None
     media: bool = False
     build: Build | None = None
-    """Which build the robot is, where a person said so."""
+    """Which build the robot is, if the URL names one."""
     key: str | None = None
     keylog: Path | None = None
     limit_s: float = 5.0
 
     @property
     def name(self) -> str:
-        """What the robot is called in the key file."""
+        """The robot's name in the key file."""
         return self.serial or self.host
 
 
 def read_url(parts: SplitResult) -> WebRtcTarget:
-    """Read `webrtc://HOST[:PORT]`, `webrtc://SERIAL` or `webrtc://ap`; `?media=1` and
-    `build=NAME` may follow."""
+    """Parse `webrtc://HOST[:PORT]`, `webrtc://SERIAL` or `webrtc://ap`, with `?media=1` and
+    `build=NAME`.
+    """
     try:
         host, port = parts.hostname, parts.port
     except ValueError:
@@ -146,7 +147,7 @@ class Stack:
         self._channel: RTCDataChannel | None = None
         self._early: list[Message] = []
         self.most_bytes: int | None = None
-        """The longest message that the peer takes; None where any."""
+        """The longest message that the peer accepts; None for no limit."""
         self._receive: Callable[[Message], None] = self._early.append
         self._lost: Callable[[], None] = lambda: None
         self._gathering: asyncio.Task[None] | None = None
@@ -159,8 +160,8 @@ class Stack:
         self._ice.on("statechange", self._watch)
 
     async def gather(self) -> Side:
-        """Find out where this end can be reached."""
-        # Shielded, for aioice forgets the sockets it has opened if it is cancelled meanwhile.
+        """Collect the addresses of this end."""
+        # Shielded, because aioice loses the sockets it has opened if it is cancelled meanwhile.
         self._gathering = asyncio.ensure_future(self._gatherer.gather())
         await asyncio.shield(self._gathering)
         candidates = self._gatherer.getLocalCandidates()
@@ -184,10 +185,11 @@ class Stack:
         """Connect to a peer, stage by stage; the channel opens later."""
         usable = [one for one in peer.candidates if _is_usable(one)]
         for candidate in usable:
-            with suppress(ValueError):  # what it says of a relay may be no number
+            with suppress(ValueError):  # a relay address in it may be malformed
                 await self._ice.addRemoteCandidate(candidate_from_sdp(candidate))
-        # A browser hides its addresses (NAME.local), or names none: it is heard of by its checks,
-        # so who is asked waits for them. Who asks has nothing to wait for.
+        # A browser hides its addresses (NAME.local), or names none: its connectivity checks reveal
+        # them. So the answering end waits for those checks; the offering end has nothing to wait
+        # for.
         if self._offering or len(usable) == len(peer.candidates) > 0:
             await self._ice.addRemoteCandidate(None)
         start = self._ice.start(RTCIceParameters(peer.ufrag, peer.password))
@@ -202,15 +204,15 @@ class Stack:
         if self._dtls.state != "connected":
             seen = "the handshake failed, or the certificate is not the one that was announced"
             raise StageError("DTLS", seen, _NO_DTLS)
-        self.most_bytes = peer.message_size or None  # 0 says that it takes any
+        self.most_bytes = peer.message_size or None  # 0 means no limit
         await self._sctp.start(RTCSctpCapabilities(peer.message_size), peer.sctp_port)
 
     def make_channel(self) -> None:
-        """Make the one channel there is, as clients do."""
+        """Create the only channel, as clients do."""
         self._adopt(RTCDataChannel(self._sctp, RTCDataChannelParameters(label=LABEL)))
 
     def listen(self, receive: Callable[[Message], None], lost: Callable[[], None]) -> None:
-        """Hand every message, those that came already included, to `receive`."""
+        """Call `receive` with every message, including those that have arrived already."""
         self._receive, self._lost = receive, lost
         early, self._early = self._early, []
         for message in early:
@@ -219,10 +221,12 @@ class Stack:
             lost()
 
     def send(self, message: Message) -> None:
-        """Send one message; what the peer or a channel that is closing cannot take is dropped."""
+        """Send one message; it is dropped if it is too long for the peer or the channel is
+        closing.
+        """
         channel = self._channel
         if channel is not None and channel.readyState == "open":
-            with suppress(ValueError):  # longer than the peer said it takes
+            with suppress(ValueError):  # longer than the peer accepts
                 channel.send(message)
 
     @property
@@ -231,7 +235,7 @@ class Stack:
         return self._channel.bufferedAmount if self._channel is not None else 0
 
     async def close(self) -> None:
-        """Take everything down. Safe to call twice, and at once."""
+        """Close everything. Safe to call twice, and concurrently."""
         if self._closing is None:
             self._closing = asyncio.ensure_future(self._close())
         await asyncio.shield(self._closing)
@@ -244,7 +248,7 @@ class Stack:
         for part in (self._sctp, self._dtls, self._ice):
             with suppress(ConnectionError):
                 await part.stop()
-        await asyncio.sleep(0)  # what was cancelled ends in this turn of the loop
+        await asyncio.sleep(0)  # cancelled tasks end in this iteration of the loop
 
     def _adopt(self, channel: RTCDataChannel) -> None:
         if self._channel is not None:
@@ -258,11 +262,12 @@ class Stack:
 
     def _hear(self, message: Message) -> None:
         if self._channel is not None and self._channel.readyState == "connecting":
-            # A robot's stack may never acknowledge: what it says proves that the channel is open.
+            # A robot's stack may never acknowledge: a message from it proves that the channel is
+            # open.
             self._channel._setReadyState("open")
         try:
             self._receive(message)
-        except Exception as error:  # a listener's mistake; aiortc would close the channel for it
+        except Exception as error:  # in a listener; aiortc would close the channel because of it
             context = {"message": "a message could not be dealt with", "exception": error}
             asyncio.get_running_loop().call_exception_handler(context)
 
@@ -278,7 +283,7 @@ class Stack:
         self._ended = True
         if not self.opened.done():
             self.opened.set_exception(StageError("channel", _CLOSED, _NO_CHANNEL))
-            self.opened.exception()  # whoever waits for it hears of it; nobody else need
+            self.opened.exception()  # the error is raised where the channel is awaited
         lost, self._lost = self._lost, lambda: None
         lost()
 
@@ -317,12 +322,12 @@ class ClientCarrier(Carrier):
         self.most_bytes = stack.most_bytes
 
     async def close(self) -> None:
-        """Close the channel and all below it."""
+        """Close the channel and everything below it."""
         await self._stack.close()
 
 
 async def _patiently(ask: Callable[[], Awaitable[str]]) -> str:
-    """Ask again where the robot is busy: its last client may be leaving at this moment."""
+    """Ask again if the robot is busy: its last client may be leaving at this moment."""
     for pause_s in BUSY_PAUSES_S:
         try:
             return await ask()
@@ -332,7 +337,7 @@ async def _patiently(ask: Callable[[], Awaitable[str]]) -> str:
 
 
 async def dial(target: WebRtcTarget) -> Carrier:
-    """Open a channel to a robot, stage by stage; a failure says at which."""
+    """Open a channel to a robot, stage by stage; an error names the stage."""
     limits_s = {stage: min(limit_s, target.limit_s) for stage, limit_s in LIMITS_S.items()}
     key = find_key(target.key, target.name)
     host = target.host or await find(target.serial, limit_s=limits_s["discover"])
@@ -377,7 +382,9 @@ class RobotEnd:
         disturber: Disturber | None = None,
         message_size: int | None = None,
     ) -> None:
-        """Make one that answers; it says how long a message may be, or as its stack can."""
+        """Make the answering end. `message_size` is the longest message it announces; default: the
+        stack's.
+        """
         self._strict = strict
         self._message_size = message_size
         self._peer: Peer | None = None
@@ -401,6 +408,6 @@ class RobotEnd:
         await _stage("channel", limits_s, asyncio.shield(self._stack.opened), "it is missing", "")
 
     def send(self, message: Message) -> None:
-        """Send one message, unless the client has long not taken any."""
+        """Send one message, unless too many bytes wait for the client already."""
         if self._stack.unsent < MAX_UNSENT:
             self._stack.send(message)

@@ -1,6 +1,6 @@
 """The command line: parse, make one call, print. Exit codes follow the tree of errors.
 
-Heavy modules are imported inside the commands, so that `rote --help` answers at once.
+Heavy modules are imported inside the commands, so that `rote --help` is quick.
 """
 
 import errno
@@ -32,7 +32,7 @@ from rote.cli import (
     teach,
     web,
 )
-from rote.cli import motion as motion  # adds its commands to the group
+from rote.cli import motion as motion  # importing it adds its commands to the group
 from rote.cli.a1 import app as a1
 from rote.cli.wording import worded
 from rote.errors import RoteError, StageError
@@ -95,7 +95,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     for stream in (sys.stdout, sys.stderr):
-        # Names on a robot may hold what no terminal can show; that is no reason to fail.
+        # Names on a robot may contain characters that the terminal cannot show; that must not fail.
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
     if not arguments or (len(arguments) == 1 and arguments[0] in _GROUPS):
@@ -115,7 +115,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _fail(arguments, "usage", error.format_message(), remedy, 2)
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
-    except BrokenPipeError:  # who read us has seen enough
+    except BrokenPipeError:  # the reader of the output closed the pipe
         sys.stderr.close()
         return 0
     except OSError as error:
@@ -124,7 +124,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _system(error: OSError) -> tuple[str, str]:
-    """Say what the system did not allow, and what to do next where that is clear."""
+    """Print what the system did not allow, and what to do next if that is clear."""
     if error.filename is None or error.strerror is None:
         return str(error) or f"the system reports {type(error).__name__}, and no more", ""
     barred = isinstance(error, PermissionError) or error.errno == errno.EROFS
@@ -146,7 +146,7 @@ def _fail(
 
 
 def _folded(start: str, text: str) -> str:
-    """Break a line between words on a terminal; a pipe gets it whole."""
+    """Break a line between words on a terminal; a pipe gets it unbroken."""
     if not sys.stderr.isatty():
         return start + text
     width = max(30, shutil.get_terminal_size().columns)

@@ -46,14 +46,14 @@ File = Annotated[
 
 
 class _ArgumentParser(argparse.ArgumentParser):
-    """Reads the arguments of `rote capture FILE`.
+    """Parses the arguments of `rote capture FILE`.
 
-    Typer turns arguments into values by pydantic, which takes longer to load than all of numpy: a
-    third of the time in which a small capture is read.
+    Typer turns arguments into values with pydantic, which takes longer to import than all of numpy:
+    a third of the time that reading a small capture takes.
     """
 
     def error(self, message: str) -> NoReturn:
-        """Raise it, so that it is shown as for every other command."""
+        """Raise the error, so that it is shown like that of every other command."""
         raise typer.BadParameter(message)
 
     def exit(self, status: int = 0, message: str | None = None) -> NoReturn:
@@ -62,12 +62,12 @@ class _ArgumentParser(argparse.ArgumentParser):
 
 
 class _HelpFormatter(argparse.RawDescriptionHelpFormatter):
-    """Help that looks like that of all the other commands."""
+    """Help in the layout of the other commands."""
 
     def add_usage(
         self, usage: str | None, actions: Any, groups: Any, prefix: str | None = None
     ) -> None:
-        """Use the same prefix as they do."""
+        """Use the same prefix as the other commands."""
         super().add_usage(usage, actions, groups, prefix or "Usage: ")
 
 
@@ -103,14 +103,15 @@ def _parser() -> _ArgumentParser:
     context_settings={"allow_extra_args": True, "ignore_unknown_options": True},
 )
 def report(ctx: typer.Context) -> None:
-    """Name every flow of a capture by its structure, and say what can be known of it."""
+    """Name every flow of a capture by its structure, and say what can be known about it."""
     read_and_show(ctx.args)
 
 
 def direct(arguments: Sequence[str]) -> int | None:
-    """Run `rote capture FILE ...` past Typer; None where the arguments are for another command.
+    """Run `rote capture FILE ...` without Typer; return None if the arguments are for another
+    command.
 
-    `arguments` are those behind `capture`.
+    `arguments` are those after `capture`.
     """
     if not arguments or arguments[0] in _commands() or arguments[0] == "--help":
         return None
@@ -126,7 +127,7 @@ def _commands() -> list[str]:
 
 
 def read_and_show(arguments: Sequence[str]) -> None:
-    """Read a capture and give the report as the arguments ask for it."""
+    """Read a capture and print the report as the arguments say."""
     parser = _parser()
     wanted, unknown = parser.parse_known_args(arguments)
     _check_file(wanted.file, unknown)
@@ -140,7 +141,7 @@ def read_and_show(arguments: Sequence[str]) -> None:
 
 
 def _check_file(file: str, unknown: list[str]) -> None:
-    """Say so where the first word is no file, but looks like a command that does not exist."""
+    """Raise an error if the first word is no file, but looks like a command that does not exist."""
     if file == "-" or os.path.lexists(file):
         return
     from difflib import get_close_matches
@@ -152,7 +153,7 @@ def _check_file(file: str, unknown: list[str]) -> None:
 
 
 def read(file: Path | str, keylog: Path | None, *, stream: bool = False) -> "Report":
-    """Read a capture, with the keys in a file where there is one."""
+    """Read a capture, with the keys in `keylog` if given."""
     # Nothing here multiplies matrices; numpy would start a thread for each core.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     from rote.capture.report.report import report as survey

@@ -1,6 +1,6 @@
-"""rote capture live: listen on an interface, then say what was heard.
+"""rote capture live: record on an interface, then report what was recorded.
 
-tcpdump or dumpcap does the listening. However we are ended, it ends too.
+tcpdump or dumpcap records. However this program ends, the recorder ends too.
 """
 
 import math
@@ -26,7 +26,7 @@ from rote.errors import BadRequestError
 _MIN_S, _MAX_S = 0.1, 7 * 24 * 3600.0
 _LOOK_S = 0.2
 _TELL_TIMES, _PATIENCE_S = 5, 1.0
-"""How often a listener is told to end before it is killed, and how long it may take each time."""
+"""How often a recorder is told to end before it is killed, and how long it may take each time."""
 _PR_SET_PDEATHSIG = 1
 _BUFFER_KIB = 16 * 1024
 _LOST = re.compile(r"([1-9]\d*) packets? dropped by kernel")
@@ -38,7 +38,8 @@ def live(
         Path | None, typer.Option("-w", "--write", metavar="FILE", help="Keep the packets there.")
     ] = None,
     keylog: Annotated[
-        Path | None, typer.Option(metavar="KEYS", help="The secrets of what will be heard.")
+        Path | None,
+        typer.Option(metavar="KEYS", help="A file with the session's secrets, to decrypt it."),
     ] = None,
     seconds: Annotated[float | None, typer.Option(help="How long; else until Ctrl-C.")] = None,
     overwrite: Overwrite = False,
@@ -75,10 +76,10 @@ def live(
 
 
 def record(interface: str, file: Path, seconds: float | None = None) -> int:
-    """Run tcpdump or dumpcap until the time is over or a signal comes.
+    """Run tcpdump or dumpcap until the time is over or a signal arrives.
 
-    Return how many packets it lost, by its own account. SIGINT leaves the file for us to read;
-    SIGTERM and SIGHUP end the command.
+    Return how many packets it lost, by its own count. After SIGINT the file is read; SIGTERM and
+    SIGHUP end the command.
     """
     heard: list[int] = []
     with _handling(
@@ -111,12 +112,12 @@ def _nothing_recorded(interface: str, said: str) -> BadRequestError:
 
 
 def _start(command: list[str]) -> subprocess.Popen[str]:
-    """Start a listener that a terminal's Ctrl-C does not reach; `_listen` ends it."""
+    """Start a recorder that does not receive a terminal's Ctrl-C; `_listen` ends it."""
     die_with_us = None
     if sys.platform == "linux":
         import ctypes
 
-        prctl = ctypes.CDLL(None).prctl  # looked up here: the child must not load anything
+        prctl = ctypes.CDLL(None).prctl  # looked up here: the child must not import anything
 
         def die_with_us() -> None:
             prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
@@ -132,12 +133,12 @@ def _start(command: list[str]) -> subprocess.Popen[str]:
 
 
 def _listen(process: subprocess.Popen[str], seconds: float | None, heard: list[int]) -> str:
-    """Wait until a listener ends, or the time is over, or a signal came; return what it said."""
+    """Wait until a recorder ends, the time is over, or a signal arrives; return its output."""
     until = time.monotonic() + (seconds or math.inf)
     while not heard and (left := until - time.monotonic()) > 0:
         with suppress(subprocess.TimeoutExpired):
             return process.communicate(timeout=min(left, _LOOK_S))[1]
-    # Told while it is about to begin, tcpdump forgets it: so it is told again.
+    # tcpdump ignores a signal while it is starting, so it is sent again.
     for _ in range(_TELL_TIMES):
         process.send_signal(signal.SIGINT)
         with suppress(subprocess.TimeoutExpired):
@@ -147,7 +148,7 @@ def _listen(process: subprocess.Popen[str], seconds: float | None, heard: list[i
 
 
 def _unwind(number: int, _frame: FrameType | None = None) -> None:
-    """End the command as a signal asks, with everything cleared away on the way out."""
+    """End the command as a signal asks, with all clean-up."""
     raise typer.Exit(128 + number)
 
 
@@ -167,9 +168,9 @@ def _handling(
 
 def _listener(interface: str, file: Path) -> list[str]:
     if tcpdump := shutil.which("tcpdump"):
-        # Its usual 2 MiB hold few packets in immediate mode, and what comes then is lost.
+        # The default buffer of 2 MiB holds few packets in immediate mode, and the rest is lost.
         options = ["-i", interface, "-s", "0", "--immediate-mode", "-B", str(_BUFFER_KIB)]
-        # Without -Z it gives up its rights before it opens the file, where it may not be written.
+        # Without -Z it drops its rights before it opens the file, which it may then not write.
         return [tcpdump, *options, "-Z", "root", "-w", str(file)]
     if dumpcap := shutil.which("dumpcap"):
         return [dumpcap, "-i", interface, "-q", "-w", str(file)]

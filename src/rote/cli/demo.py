@@ -220,7 +220,7 @@ class _Demo:
             style="dim",
         )
         if self._svg is not None:
-            # Without the fonts it would fetch from elsewhere: a picture does not call home.
+            # Without the fonts that it would download: a picture must not access the network.
             picture = self._screen.export_svg(title="rote demo")
             picture = re.sub(r"@font-face \{[^}]*\}\s*|<!--.*?-->\s*", "", picture, flags=re.DOTALL)
             self._svg.write_text(picture, encoding="utf-8")

@@ -1,4 +1,4 @@
-"""rote discover: which robots are on the local network, and how to reach them."""
+"""rote discover: which robots are on the local network, and how to connect to them."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -78,7 +78,9 @@ def _nothing() -> "Iterator[Callable[[Found], None]]":
 
 @contextmanager
 def _listed() -> "Iterator[Callable[[Found], None]]":
-    """Show robots as they answer, in a table that grows; lines at the end where nobody watches."""
+    """Show robots as they answer: on a terminal in a growing table, otherwise as lines at
+    the end.
+    """
     from rich.live import Live
     from rich.table import Table
 
@@ -114,7 +116,7 @@ def _listed() -> "Iterator[Callable[[Found], None]]":
 
 
 def _silence(search: "Search", seconds: float) -> NoAnswerError:
-    """Return what to say when nobody answered, or not all who were named."""
+    """Return the message if nobody answered, or not all who were named."""
     from rote.carrier.discovery import REMEDY
 
     who = ", ".join(sorted(search.missing))

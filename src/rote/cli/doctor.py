@@ -1,4 +1,4 @@
-"""rote doctor: what is reachable, what is not, and why, in words."""
+"""rote doctor: what can be reached, what cannot, and why."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
@@ -17,7 +17,7 @@ Asked = Annotated[
         "--robot",
         envvar="ROTE_ROBOT",
         metavar="URL",
-        help="Look at this robot; without it, at this computer and who is near.",
+        help="Examine this robot; by default this computer and its network.",
     ),
 ]
 
@@ -81,7 +81,7 @@ async def _who_speaks_dds() -> "Examination":
 
 
 async def _reach(url: str, key: str | None) -> "Examination":
-    """Look at one robot, as far as it lets us."""
+    """Examine one robot, as far as it allows."""
     from rote.client.wires import wire_of
     from rote.connection import connect
     from rote.errors import RoteError
@@ -139,13 +139,13 @@ def _packages(versions: Mapping[str, str | None]) -> str:
 
 
 def _interfaces(found: Sequence[Mapping[str, Any]]) -> str:
-    """Return the interfaces by which something can be reached."""
+    """Return the interfaces that can be used."""
     usable = [i for i in found if i["up"] and i["address"]]
     return ", ".join(f"{i['name']} {i['address']}" for i in usable) or "none with an address"
 
 
 def _near(found: Sequence[Mapping[str, Any]]) -> str:
-    """Return who speaks DDS, by interface."""
+    """Return who takes part in DDS, by interface."""
     robots = [spoken["url"] for spoken in found if spoken["robot"]]
     return ", ".join(f"a G1 at {url}" for url in robots) or "nobody on DDS"
 
@@ -161,7 +161,7 @@ def _mode(mode: str | Mapping[str, Any]) -> str:
 
 
 def _plainly(fact: object) -> str:
-    """Return a fact in words; nothing where nothing is known."""
+    """Return a fact as text; empty if nothing is known."""
     if isinstance(fact, Mapping):
         return ", ".join(f"{key} {value}" for key, value in fact.items())
     if isinstance(fact, list):
@@ -181,4 +181,4 @@ _WORDS: dict[str, Callable[[Any], str]] = {
     "battery_percent": lambda percent: "" if percent is None else f"{percent} %",
     "hottest_c": lambda celsius: "" if celsius is None else f"motor {celsius} °C",
 }
-"""How a fact is told, where it is not plain."""
+"""How a fact is printed, if it is not plain text."""

@@ -90,7 +90,7 @@ def _option(parameter: Parameter) -> Any:
 
 
 def option_name(parameter: Parameter) -> str:
-    """Return how the command line calls a parameter: its name without the unit."""
+    """Return a parameter's name on the command line: its name without the unit."""
     name = parameter.option or parameter.name
     unit = next((each for each in _UNITS if not parameter.option and name.endswith(each)), "")
     return f"--{name.removesuffix(unit).replace('_', '-')}"
@@ -107,7 +107,7 @@ def _write(
     *,
     degrees: bool = False,
 ) -> None:
-    """Read, edit and write; nothing is written where anything fails."""
+    """Read, edit and write; nothing is written if anything fails."""
     from rote.motion.files import format_of, save
 
     overwrite, as_json = how
@@ -150,7 +150,7 @@ def convert(
     ] = None,
     variant: Annotated[str | None, typer.Option("--variant", hidden=True)] = None,
     force: Annotated[
-        bool, typer.Option("--force", help="Also if joints that moved are lost.")
+        bool, typer.Option("--force", help="Even if joints that move are lost.")
     ] = False,
     overwrite: Overwrite = False,
     as_json: Json = False,

@@ -23,7 +23,9 @@ Out = Annotated[Path, typer.Argument(metavar="OUT", help="Where to write; its en
 
 
 def load(path: Path, *, degrees: bool = False) -> "Track":
-    """Read a motion; where there is none, but a take of that name, say how to get at it."""
+    """Read a motion. If there is no such file but a take of that name, the error says how to use
+    it.
+    """
     from rote.cli.takes import check_no_take
     from rote.motion.files import load as load_file
 

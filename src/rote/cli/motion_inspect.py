@@ -98,7 +98,8 @@ def _verdict(report: "CheckReport", robot: str) -> "Text":
     if report.warnings:
         build = find_build(robot)
         family = None if build is None else family_of(build)
-        # Motors that rote drives itself play what only warns; other robots want to be told.
+        # An A1, whose motors rote drives itself, plays in spite of warnings; other robots need
+        # `--force`.
         asks = family is not None and family.keeps_actions
         then = "rote play wants --force." if asks else "look at them first."
         return styled(("Fit, with warnings:", "yellow"), f" {then}")
@@ -158,16 +159,18 @@ def best(
 @app.command()
 def compress(
     source: Source,
-    budget: Annotated[int | None, typer.Option(help="At most so many keyframes.")] = None,
+    budget: Annotated[int | None, typer.Option(help="At most this many keyframes.")] = None,
     bound: Annotated[
-        float | None, typer.Option(help="As few as stay within this many rad.")
+        float | None, typer.Option(help="The fewest that stay within this many rad.")
     ] = None,
     hand_mm: Annotated[
-        float | None, typer.Option(help="With --bound: the hands within so many mm too.")
+        float | None, typer.Option(help="With --bound: keep the hands within this many mm too.")
     ] = None,
     interpolation: Annotated[str, typer.Option(help="linear or smooth.")] = "linear",
     measure: Annotated[str, typer.Option(help="For a budget: max or rms.")] = "max",
-    force: Annotated[bool, typer.Option("--force", help="Also where the error is absurd.")] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Show them even if the error is too large.")
+    ] = False,
     keyframes: Annotated[
         bool, typer.Option("--keyframes", help="With --json: the keyframes too.")
     ] = False,
@@ -237,7 +240,7 @@ def _absurd(result: "Compressed") -> BadRequestError:
 
 
 def _compressed(result: "Compressed", names: tuple[str, ...]) -> dict[str, Any]:
-    """Return what is printed; with the joints' names, of the keyframes too."""
+    """Return what is printed; with the joints' names, the keyframes too."""
     document: dict[str, Any] = {
         "keyframes": len(result.keyframes),
         "max_error_rad": result.max_error_rad,
@@ -265,7 +268,7 @@ def _compressed(result: "Compressed", names: tuple[str, ...]) -> dict[str, Any]:
 def lerobot(
     sources: Annotated[list[Path], typer.Argument(metavar="FILE", help="One episode each.")],
     out: Annotated[Path, typer.Option("--out", help="The dataset's folder; it must be new.")],
-    task: Annotated[str, typer.Option(help="What the episodes show, in words.")],
+    task: Annotated[str, typer.Option(help="What the episodes show, as text.")],
     fps: Annotated[int, typer.Option(help="Frames a second.")] = 50,
     as_json: Json = False,
 ) -> None:

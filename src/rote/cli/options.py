@@ -97,7 +97,7 @@ Overwrite = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class RobotChoice:
-    """Which robot, and what it takes to be let in."""
+    """Which robot, and what is needed to connect to it."""
 
     url: str
     key: str | None = None
@@ -105,7 +105,7 @@ class RobotChoice:
 
     @property
     def arguments(self) -> str:
-        """What to add to a command so that it reaches the same robot; the key stays unsaid."""
+        """The options that make another command use the same robot; the key is left out."""
         if self.url == EMBEDDED or "ROTE_ROBOT" in os.environ:
             return ""
         return f" --robot {shlex.quote(self.url)}"
@@ -115,15 +115,16 @@ class RobotChoice:
 async def connect_to(
     target: RobotChoice, ability: str | None = None, *, quiet: bool = False
 ) -> "AsyncIterator[Robot]":
-    """Connect to a robot that is wanted for an ability; a terminal shows that it is waiting.
+    """Connect to a robot for an ability; a terminal shows that it is waiting.
 
-    What is waited for later is said too, unless somebody wants JSON and `quiet`.
+    Later waits are printed too, unless `quiet`, for JSON.
     """
     from rote.cli import output
     from rote.client.wires import wire_of
     from rote.connection import connect
 
-    # In the environment a key is for whichever robot wants one; given by hand, for this one.
+    # A key in the environment is for any robot that needs one; a key given as an option is for this
+    # one.
     wanted = target.key if wire_of(target.url).takes_key else None
     async with AsyncExitStack() as stack:
         with output.waiting(f"connecting to {target.url}"):
@@ -142,7 +143,7 @@ async def connect_to(
 
 
 def _tell_waiting(waiting: "Waiting | None") -> None:
-    """Say on standard error what is waited for, also to a script: it explains the delay."""
+    """Print on standard error what is waited for, even in a script: it explains the delay."""
     from rote.robot.api_values import Waits
 
     if waiting is None:
@@ -156,9 +157,9 @@ def _tell_waiting(waiting: "Waiting | None") -> None:
 
 
 def need(target: RobotChoice, ability: str, what: str, remedy: str = "") -> None:
-    """Raise `UnsupportedError` where the wire of a robot cannot do what a command is for.
+    """Raise `UnsupportedError` if the wire of a robot cannot do what a command is for.
 
-    It is asked before anybody connects; what a robot itself cannot do, it says when it is asked.
+    This is checked before a connection is made; what the robot itself cannot do is reported by it.
     """
     from rote.client.wires import unsupported, wire_of
 
@@ -171,7 +172,7 @@ def need(target: RobotChoice, ability: str, what: str, remedy: str = "") -> None
 async def stopping_softly(
     robot: "Robot", how_left: str, as_json: bool = False
 ) -> AsyncIterator[None]:
-    """Stop the robot softly where Ctrl-C or a signal ends the block, and say how it is left."""
+    """Stop the robot softly if Ctrl-C or a signal ends the block, and print how it is left."""
     import asyncio
 
     try:
@@ -201,7 +202,7 @@ def tell_to_keep_clear(build: "Build", as_json: bool) -> None:
 
 
 def tell_stopped(how_left: str, as_json: bool, **more: object) -> None:
-    """Tell whoever interrupted a command how the robot was left."""
+    """Tell the person who interrupted a command how the robot was left."""
     if as_json:
         print_json({"stopped": True, "state": how_left, **more})
     else:

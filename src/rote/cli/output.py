@@ -28,7 +28,7 @@ SEVERITIES = {"error": "bold red", "warning": "yellow", "note": "cyan"}
 def console(*, quiet: bool = False, record: bool = False, width: int | None = None) -> Console:
     """Return a console on standard output; lines are broken on a terminal only.
 
-    What it prints is shown as it is, for it may be a name of anybody's choice; see `styled`.
+    It prints text without interpreting markup, because names may contain anything; see `styled`.
     """
     made = Console(
         highlight=False, markup=False, emoji=False, quiet=quiet, record=record, width=width
@@ -39,7 +39,7 @@ def console(*, quiet: bool = False, record: bool = False, width: int | None = No
 
 
 def styled(*parts: str | tuple[str, str]) -> Text:
-    """Return a text of parts, each alone or with its style."""
+    """Return a text made of parts, each alone or with its style."""
     return Text.assemble(*parts)
 
 
@@ -47,12 +47,12 @@ class Bar(Protocol):
     """A progress bar in use."""
 
     def __call__(self, fraction: float, message: str) -> None:
-        """Move it."""
+        """Move the bar to `fraction`, 0 to 1."""
 
 
 @contextmanager
 def waiting(message: str) -> Iterator[None]:
-    """Show on standard error that something takes its time; on a terminal only."""
+    """Show on standard error that something takes time; on a terminal only."""
     out = Console(stderr=True)
     if not out.is_terminal:
         yield
@@ -82,7 +82,7 @@ def bar(out: Console, title: str) -> Iterator[Bar]:
 
 
 def findings(out: Console, found: Sequence[Finding]) -> None:
-    """Print what a preflight, or a check of a motion, found."""
+    """Print the findings of a preflight or of a motion check."""
     for finding in found:
         severity = finding.severity.value
         when = finding.time_s
@@ -93,14 +93,14 @@ def findings(out: Console, found: Sequence[Finding]) -> None:
 
 
 def streamed(out: Console, report: StreamReport, how_well: str) -> None:
-    """Print how a motion of this computer was played."""
+    """Print how well a motion of this computer was played."""
     verb = "Played" if report.completed else "Stopped"
     rate = f"{report.rate_hz:.1f} poses a second"
     out.print(f"{verb} in {report.seconds:.1f} s, at {rate}, {how_well}")
 
 
 def printable(name: str) -> str:
-    """Return a name of anybody's choice as one line that changes nothing on a terminal."""
+    """Return any name as one printable line without control characters."""
     return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in name)
 
 
@@ -136,18 +136,18 @@ def joints(out: Console, titles: Sequence[str], rows: Sequence[Sequence[str]]) -
 
 
 def robot(build: Build) -> str:
-    """Return what kind of robot a build is, as it stands in a sentence."""
+    """Return what kind of robot a build is, for use in a sentence."""
     family = family_of(build)
     return "this robot" if family is None else a_robot(family)
 
 
 def limbs(build: Build) -> str:
-    """Return what a robot is taught by: its arms, or its legs."""
+    """Return what is taught on a robot: its arms, or its legs."""
     return build.limbs
 
 
 def health(state: RobotState, build: Build) -> str:
-    """Say how the robot itself is, where its wire tells; empty where it does not."""
+    """Return the robot's health as text; empty if its wire does not report it."""
     parts = []
     if state.battery_percent is not None:
         parts.append(f"battery {state.battery_percent:.0f} %")
@@ -173,12 +173,12 @@ def modes(out: Console, current: int, known: Sequence[ModeFacts]) -> None:
 
 
 def command(called: str) -> str:
-    """Return how a person here calls rote: by its name, or by the path that was used."""
+    """Return how the user started rote: by its name, or by the path that was used."""
     return "rote" if shutil.which("rote") else os.path.relpath(called)
 
 
 async def agreed(question: str = "Type yes to delete it: ") -> bool:
-    """Wait for a person's yes or no; Enter alone is no."""
+    """Ask a person for yes or no; Enter alone is no."""
     print(question, end="", flush=True)
     return (await enter_pressed()).strip().lower() in {"y", "yes"}
 

@@ -174,9 +174,9 @@ def _keyframes(texts: Sequence[str]) -> "tuple[Keyframe, ...]":
 
 
 def _is_file(name: str) -> bool:
-    """Whether a name is that of a file with a motion, by its ending."""
+    """Whether a name is a motion file, by its ending."""
     suffix = Path(name).suffix.lower()
-    if not suffix:  # an action, mostly: it need not wait for what reads files
+    if not suffix:  # usually an action: then the code that reads files need not be imported
         return False
     from rote.motion.formats import FORMATS
 
@@ -193,7 +193,7 @@ class _PlayOptions(NamedTuple):
 
 
 def _checked(name: str, is_take: bool, how: _PlayOptions, as_json: bool) -> "Track":
-    """Read a motion and see that it may be played, before a robot is asked for."""
+    """Read a motion and check that it may be played, before connecting to a robot."""
     from rote.cli import output
     from rote.motion.track_build import family_of
     from rote.robot.streaming import checked
@@ -204,7 +204,8 @@ def _checked(name: str, is_take: bool, how: _PlayOptions, as_json: bool) -> "Tra
     if not as_json:
         output.findings(output.console(), report.findings)
     family = family_of(track)
-    # Motors that rote drives itself play what only warns; other robots want to be told.
+    # An A1, whose motors rote drives itself, plays in spite of warnings; other robots need
+    # `--force`.
     asks = family is None or family.keeps_actions
     report.permit(force=how.force or not asks)
     return track
@@ -241,7 +242,7 @@ def _left_out(joints: Sequence[str]) -> str:
 
 
 async def _begun(robot: "Robot", track: "Track", how: _PlayOptions, as_json: bool) -> "Streaming":
-    """Begin to play; a motion of another build by its joints' names, if a person says so."""
+    """Begin to play; a motion of another build by joint names, if the person agrees."""
     from rote.cli import output
     from rote.errors import OtherBuildError
 

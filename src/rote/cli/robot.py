@@ -216,7 +216,7 @@ _STOPPED: dict[str | None, str] = {
     "playing": "Stopped the playback; the arms return softly.",
     "teaching": "Ended the teaching; the arms hold.",
 }
-"""What is printed, by what went on before."""
+"""What is printed, by what the robot did before."""
 
 
 def modes(

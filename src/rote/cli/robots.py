@@ -61,7 +61,7 @@ def _print_all(out: "Console", known: "Iterable[tuple[Family, Build]]") -> None:
         table.add_column(column, justify="right" if column == "joints" else "left")
     above = ""
     for family, build in known:
-        # On a terminal a family says once what is true of all its builds; a script gets whole rows.
+        # On a terminal a family shows once what all its builds share; a script gets complete rows.
         said = out.is_terminal and family.name == above
         grades = {group: evidence.grade for group, evidence in family.evidence.items()}
         facts = ("", "") if said else (_by_grade(family.works), _by_grade(grades))
@@ -108,7 +108,7 @@ def _print_one(out: "Console", family: "Family", build: "Build") -> None:
 
 
 def _recognised(family: "Family", build: "Build") -> str:
-    """Say how rote finds out that a robot is of this build."""
+    """Return how rote recognises a robot of this build."""
     by = []
     if build.machines:
         by.append(f"mode_machine {', '.join(map(str, build.machines))}")

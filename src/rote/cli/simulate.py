@@ -42,7 +42,7 @@ Slots = Annotated[
     int | None,
     typer.Option(
         metavar="N",
-        help="How many motors its states tell of over WebRTC; 35 if nothing is said, as real "
+        help="How many motors its states contain over WebRTC; by default 35, as real "
         "firmware does.",
     ),
 ]
@@ -51,7 +51,7 @@ Udp = Annotated[
     typer.Option(
         "--udp",
         metavar="HOST:PORT",
-        help=f"Speak the documented frames there; {_DEFAULT_UDP} if nothing else is said.",
+        help=f"Speak the documented frames there; {_DEFAULT_UDP} unless another wire is named.",
     ),
 ]
 WebRtc = Annotated[
@@ -63,17 +63,15 @@ WebRtc = Annotated[
     ),
 ]
 Signalling = Annotated[
-    str, typer.Option(help="legacy, none, 1, 2 or 3 (wants --key); else as the firmware does.")
+    str, typer.Option(help="legacy, none, 1, 2 or 3 (needs --key); by default as the firmware.")
 ]
 DeviceKey = Annotated[
     str | None, typer.Option("--key", metavar="HEX", help="The robot's own key, 32 digits.")
 ]
 Strict = Annotated[
-    bool, typer.Option("--strict", help="Read offers like the robot's own stack, no better.")
+    bool, typer.Option("--strict", help="Read offers exactly like the robot's own stack.")
 ]
-FirmwareName = Annotated[
-    str, typer.Option(help="Of a G1: 1.4.7 or 1.5.3; 1.4.7 if nothing is said.")
-]
+FirmwareName = Annotated[str, typer.Option(help="For a G1: 1.4.7 or 1.5.3; by default 1.4.7.")]
 Polite = Annotated[
     bool,
     typer.Option(
@@ -87,12 +85,12 @@ QuirkNames = Annotated[
     typer.Option(
         "--quirk",
         metavar="NAME",
-        help="Be odd in this way, as some firmware is; `--quirk list` shows all. May be repeated, "
+        help="Imitate this oddity of some firmware; `--quirk list` shows all. May be repeated, "
         "or a list with commas.",
     ),
 ]
 Serial = Annotated[
-    str, typer.Option(help="Answer discovery under this serial; empty for not at all.")
+    str, typer.Option(help="Answer discovery with this serial; empty for no answer.")
 ]
 A1 = Annotated[
     str | None,
@@ -124,9 +122,7 @@ Faults = Annotated[
 StoreFile = Annotated[
     str | None, typer.Option("--store", metavar="FILE", help="Where taught actions are kept.")
 ]
-Factory = Annotated[
-    bool, typer.Option("--factory", help="Come with the four actions of a real G1.")
-]
+Factory = Annotated[bool, typer.Option("--factory", help="Add the four actions of a new G1.")]
 Start = Annotated[
     str,
     typer.Option(
@@ -228,7 +224,7 @@ def sim(
 
 
 def _which(robot: str, a1: str | None) -> "tuple[Build, Family]":
-    """Return which robot is meant, or say what there is."""
+    """Return the build that is meant, or raise an error that lists the known ones."""
     from rote.model.registry import build_named
     from rote.sim.columns import family_for
 
@@ -248,7 +244,7 @@ def _check_wires(family: "Family", wished: dict[str, str | None]) -> None:
 
 
 def _check_quirks(quirks: "Quirks", wires: set[str]) -> None:
-    """Refuse a quirk that nobody could see on the wires that are wished for."""
+    """Raise an error for a quirk that has no effect on the chosen wires."""
     for quirk in quirks.chosen:
         if not wires.intersection(quirk.wires):
             options = " or ".join(f"--{wire}" for wire in quirk.wires)
@@ -279,7 +275,7 @@ def _show_quirks(as_json: bool) -> int:
 def _network(
     shares: tuple[float, float, float, float], delay: str, drop_after: str | None, seed: int
 ) -> "Impairment | None":
-    """Return how bad the network is to be; None where it is good."""
+    """Return how bad the network is; None if it is good."""
     from rote.carrier.impair import Impairment
     from rote.sim.network_options import seconds
 
@@ -298,7 +294,7 @@ def _network(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _SimOptions:
-    """How the robot is to be reached."""
+    """How clients connect to the robot."""
 
     udp: str | None
     webrtc: str | None
@@ -313,7 +309,7 @@ class _SimOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _RobotWish:
-    """Which robot is wished for, in the words of the command line."""
+    """Which robot to simulate, as given on the command line."""
 
     build: "Build"
     family: "Family"
@@ -329,7 +325,7 @@ class _RobotWish:
 
 
 def _robot(wish: _RobotWish) -> "tuple[World, Store]":
-    """Make the robot, or say what cannot be."""
+    """Make the robot, or raise why it is not possible."""
     from rote.paths import store_file
     from rote.sim.factory_actions import add_factory_actions
     from rote.sim.health import parse_fault
@@ -402,7 +398,7 @@ async def _sim(wish: _SimOptions, robot: "tuple[World, Store]") -> None:
 
 
 async def _serve(simulator: "Simulator", wish: _SimOptions) -> dict[str, Any]:
-    """Open every wire that is wished for; returns what a person or script must know."""
+    """Open every chosen wire; return what a person or script needs to know."""
     from rote.carrier.udp import host_and_port
     from rote.wire.signalling import parse_device_key
 
@@ -464,7 +460,7 @@ def _introduce(ready: dict[str, Any], world: "World", bad: "Impairment | None") 
 
 
 async def show_notices(notices: "list[SimNotice]", as_json: bool) -> None:
-    """Print what a robot notes, and clear it, until somebody asks the process to end."""
+    """Print the robot's notices, and clear them, until the process is asked to end."""
     ended = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):

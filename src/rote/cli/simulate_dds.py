@@ -1,4 +1,4 @@
-"""rote sim --dds: the simulated G1 as an EDU robot is reached."""
+"""rote sim --dds: the simulated G1 on DDS, like a G1 EDU."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
@@ -36,7 +36,7 @@ Hands = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class DdsWish:
-    """Where on DDS the robot is to be reached, and what it wears there."""
+    """Where the robot is on DDS, and which hands it wears."""
 
     interface: str
     domain: int
@@ -44,7 +44,7 @@ class DdsWish:
 
 
 def hands_of(name: str, build: "Build", dds: str | None) -> "tuple[Hand, ...]":
-    """Return the hands that are wished for; refuse those that this robot cannot wear."""
+    """Return the wanted hands; raise an error for hands that this robot cannot wear."""
     from rote.model.registry import family_of
     from rote.sim.fingers import hands_named
 
@@ -66,7 +66,7 @@ def hands_of(name: str, build: "Build", dds: str | None) -> "tuple[Hand, ...]":
 
 
 async def serve_dds(simulator: "Simulator", wish: DdsWish) -> str:
-    """Open the robot's DDS; returns its URL."""
+    """Open the robot's DDS; return its URL."""
     from rote.carrier import carrier_of, split_url
 
     url = f"dds://{wish.interface}?domain={wish.domain}"

@@ -1,4 +1,4 @@
-"""rote store: a motion of this computer becomes an action of the robot."""
+"""rote store: store a motion of this computer as an action on the robot."""
 
 from typing import Annotated
 

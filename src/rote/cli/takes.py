@@ -34,7 +34,9 @@ def library() -> "Library":
 
 
 def check_no_take(path: Path, remedy: str) -> None:
-    """Refuse a file that is not there while a take of its name is; the remedy names either."""
+    """Raise an error for a missing file if there is a take of its name; the remedy names
+    both ways.
+    """
     name = path.stem
     if not path.exists() and library().has(name):
         raise BadRequestError(
@@ -44,7 +46,7 @@ def check_no_take(path: Path, remedy: str) -> None:
 
 
 def motion(name: str, is_take: bool, remedy: str, *, any_joints: bool = False) -> "Track":
-    """Read a take by its name, or a file; the remedy is for a file that is but a take's name."""
+    """Read a take by its name, or a file; the remedy is for a missing file with a take's name."""
     from rote.motion.files import load
 
     if is_take:
@@ -54,7 +56,7 @@ def motion(name: str, is_take: bool, remedy: str, *, any_joints: bool = False) -
 
 
 def rescue() -> list["Entry"]:
-    """Recover what a crash cut off, and say so on standard error."""
+    """Recover takes that a crash cut off, and report it on standard error."""
     import sys
 
     shelf = library()
@@ -149,7 +151,7 @@ def show_take(
 def tag(
     name: Name,
     add: Annotated[list[str] | None, typer.Option("--add", help="A tag. May be repeated.")] = None,
-    remove: Annotated[list[str] | None, typer.Option("--remove", help="Take it away.")] = None,
+    remove: Annotated[list[str] | None, typer.Option("--remove", help="Remove it.")] = None,
     as_json: Json = False,
 ) -> None:
     """Add tags to a take, or take them away."""
@@ -181,7 +183,7 @@ def delete(name: Name, as_json: Json = False) -> None:
 @app.command("import")
 def import_take(
     file: Annotated[Path, typer.Argument(help=f"A {endings()} file.")],
-    name: Annotated[str | None, typer.Option(help="Its name here; else the file's.")] = None,
+    name: Annotated[str | None, typer.Option(help="Its name here; by default the file's.")] = None,
     degrees: Annotated[bool, typer.Option("--degrees", help="It holds degrees.")] = False,
     as_json: Json = False,
 ) -> None:
@@ -195,7 +197,7 @@ def import_take(
 @app.command("export")
 def export_take(
     name: Name,
-    out: Annotated[Path, typer.Argument(help="Where to; its ending says in which format.")],
+    out: Annotated[Path, typer.Argument(help="The file to write; its ending selects the format.")],
     version: Annotated[int | None, typer.Option(help="An older version of it.")] = None,
     overwrite: Overwrite = False,
     as_json: Json = False,

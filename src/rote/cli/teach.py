@@ -1,4 +1,4 @@
-"""rote teach: the arms get soft, a person moves them, the robot stores it."""
+"""rote teach: the arms become soft, a person moves them, the robot stores the motion."""
 
 import asyncio
 import os
@@ -70,7 +70,7 @@ def teach(
     ] = False,
     force: Annotated[
         bool,
-        typer.Option("--force", help="Ask the robot also where rote doubts: places left, mode."),
+        typer.Option("--force", help="Ask the robot even if rote doubts it: free places, mode."),
     ] = False,
     loop: Annotated[
         bool, typer.Option("--loop", help="Have it played again and again later.")
@@ -136,7 +136,7 @@ async def _teach(wish: _TeachOptions) -> None:
     takes.rescue()
     screen = output.console(quiet=wish.as_json)
     async with connect_to(wish.target, "teach", quiet=wish.as_json) as robot:
-        # Everything that could refuse is asked before anybody is told to hold the robot.
+        # Everything that could refuse is checked before a person is told to hold the robot.
         await robot.check_teachable(wish.name, overwrite=wish.overwrite, force=wish.force)
         output.findings(screen, await robot.preflight())
         limbs, take = output.limbs(robot.build), None
@@ -167,7 +167,7 @@ async def _teach(wish: _TeachOptions) -> None:
 
 
 def _tell_interrupted(wish: _TeachOptions, take: "Take | None", limbs: str) -> None:
-    """Tell whoever pressed Ctrl-C what is on the robot, and what is here."""
+    """Tell the person who pressed Ctrl-C what is on the robot, and what is on this computer."""
     left = "the legs are braked" if limbs == "legs" else "the arms hold"
     kept = take is not None and take.on_robot
     what = f"the action {wish.name!r} is on the robot" if kept else "nothing was saved"
@@ -177,7 +177,7 @@ def _tell_interrupted(wish: _TeachOptions, take: "Take | None", limbs: str) -> N
 
 
 def _library(screen: "Console") -> "Library | None":
-    """Return where the take is kept on this computer; nowhere where the format is missing."""
+    """Return the library for the take; None if the package for its format is missing."""
     from rote.motion.files.mcap_records import need_mcap
 
     try:
@@ -213,7 +213,7 @@ def _check(wish: _TeachOptions) -> None:
 
 
 def check_hand(hand: str) -> None:
-    """Raise `BadRequestError` where no simulated robot knows this hand."""
+    """Raise `BadRequestError` if no simulated robot knows this hand."""
     if hand not in HAND_SCRIPTS:
         known = ", ".join(HAND_SCRIPTS)
         raise BadRequestError(f"there is no hand {hand!r}", f"Use one of: {known}.")
@@ -234,7 +234,7 @@ async def _get_ready(screen: "Console", wish: _TeachOptions, build: "Build") -> 
 
     what = output.limbs(build)
     if what == "legs":
-        # Whoever runs this unattended is to find it in the log, too.
+        # If this runs unattended, the log must show it too.
         print(_LEGS_READY, file=sys.stderr, flush=True)
     if wish.hand is not None or wish.as_json or not output.stdin_is_terminal():
         return
@@ -260,7 +260,7 @@ async def _record(screen: "Console", robot: "Robot", take: "Take", wish: _TeachO
 
 
 async def for_seconds(screen: "Console", take: "Take", seconds: float) -> None:
-    """Let a recording run, with a bar."""
+    """Let a recording run for a time, with a progress bar."""
     from rote.cli import output
 
     loop = asyncio.get_running_loop()
@@ -300,7 +300,7 @@ _LACKS = {
 
 
 def _report(screen: "Console", wish: _TeachOptions, take: "Take", *, keeps: bool) -> None:
-    """Tell what became of a take; a robot that `keeps` actions has it, too."""
+    """Print the result of a teaching; a robot that `keeps` actions has it too."""
     from rote.cli import output
     from rote.robot.take import Lack
 

@@ -31,7 +31,9 @@ def web(
     key: Key = None,
     token: Annotated[
         str | None,
-        typer.Option("--token", help="What browsers must know; else one is made.", metavar="TEXT"),
+        typer.Option(
+            "--token", help="What browsers must know; by default a new one.", metavar="TEXT"
+        ),
     ] = None,
     as_json: Json = False,
 ) -> int:
@@ -85,7 +87,7 @@ def _introduce(address: str, gate: "Gate", robot: str) -> None:
 
 
 def _open(address: str) -> None:
-    """Open a browser where there is one."""
+    """Open a browser if there is one."""
     import webbrowser
 
     try:

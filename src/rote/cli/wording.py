@@ -1,4 +1,4 @@
-"""How the command line says things: facts in rad and seconds, acts as commands."""
+"""How the command line renders texts: facts in rad and seconds, acts as commands."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -37,7 +37,7 @@ COMMANDS: Mapping[Act, str] = {
     Act.SHOW: "rote motion show",
     Act.PLOT: "rote motion plot",
 }
-"""The command that does it."""
+"""The command for each act."""
 
 
 def worded(text: str) -> str:
@@ -46,7 +46,7 @@ def worded(text: str) -> str:
 
 
 def finding_json(finding: Finding) -> dict[str, Any]:
-    """Return a finding as data, its sentences as the command line prints them."""
+    """Return a finding as JSON data, with its sentences as the command line prints them."""
     said = {"message": worded(finding.message), "remedy": worded(finding.remedy)}
     return {**finding.as_json(), **said}
 

@@ -1,1 +1,1 @@
-"""Clients: asyncio shells around sessions, one for each wire."""
+"""Clients: asyncio code around sessions, one for each wire."""

@@ -1,7 +1,7 @@
-"""Streams poses to a robot's motors, and lets go of them softly however a stream ends.
+"""Streams poses to a robot's motors, and releases them softly however a stream ends.
 
-A stream is never cut: it is let go of when it is stopped, when the poses cease, when the robot
-falls silent or does not follow, and before we leave.
+A stream is never cut. It is released softly when it is stopped, when the poses stop coming, when
+the robot falls silent or does not follow, and before the connection closes.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ class ArmStreamer:
     """At most one stream at a time."""
 
     def __init__(self, write: Write, stopped: Callable[[], None]) -> None:
-        """`write` sends a setpoint; `stopped` is told of a stream that does not end by itself."""
+        """`write` sends a setpoint; `stopped` is called when a stream ends before its last pose."""
         self._loop = asyncio.get_running_loop()
         self._write = write
         self._stopped = stopped
@@ -36,28 +36,31 @@ class ArmStreamer:
 
     @property
     def phase(self) -> Phase | None:
-        """How far the stream is; None where there is none."""
+        """The phase of the stream; None if there is none."""
         return None if self._stream is None else self._stream.phase
 
     @property
     def hands(self) -> tuple[Hand, ...]:
-        """The hands in the stream; none where there is no stream."""
+        """The hands in the stream; none if there is no stream."""
         return () if self._stream is None else self._hands
 
     def begin(
         self, joints_rad: tuple[float, ...], build: Build, hands: tuple[Hand, ...] = ()
     ) -> None:
-        """Begin a stream from where the joints of a build are, and of these hands of it."""
+        """Begin a stream from the current positions of a build's joints, and of these hands
+        of it.
+        """
         self._stream = ArmStream(joints_rad, build, hands)
         self._build, self._hands = build, hands
-        # Let go softly where the poses cease, whatever the reason.
+        # Release the arms softly if the poses stop coming, for whatever reason.
         self._told_at = self._loop.time()
         self._guard = self._loop.call_later(_CEASED_S, self._look)
 
     def ready(self, poses: Iterable[StreamPose]) -> Callable[[int], bool]:
-        """Make the poses of the stream that was begun ready; returns what sends one by its place.
+        """Prepare the poses of the stream that was begun, and return a function that sends one by
+        its place.
 
-        That returns False, and sends nothing, once the stream was ended.
+        The function sends nothing and returns False once the stream has ended.
         """
         begun, waiting = self._stream, list(poses)
 
@@ -73,19 +76,19 @@ class ArmStreamer:
         return send
 
     def see(self, joints_rad: tuple[float, ...]) -> None:
-        """Take in where the joints are; arms that do not follow are let go of."""
+        """Process the joints' positions; arms that do not follow are released."""
         stream = self._stream
         if stream is not None and stream.astray(joints_rad, self._loop.time()):
             self.stop()
 
     def stop(self) -> None:
-        """End the stream before its time, softly; nothing to do without one."""
+        """End the stream early and softly; does nothing without a stream."""
         if self._stream is not None:
             self._stopped()
             self.fade()
 
     def fade(self) -> None:
-        """Let go of the arms softly, from wherever they are; nothing to do without a stream."""
+        """Release the arms softly from wherever they are; does nothing without a stream."""
         stream = self._stream
         if stream is not None and stream.following:
             self._stop_looking()
@@ -93,7 +96,7 @@ class ArmStreamer:
             self._let_go(iter(stream.fade()), self._loop.time())
 
     async def faded(self) -> None:
-        """Wait until the arms are let go of; who is cancelled meanwhile is so afterwards."""
+        """Wait until the arms are released. A cancellation takes effect only after that."""
         await to_the_end(self._fading)
 
     def _tell(self, setpoint: ArmSetpoint) -> None:
@@ -105,7 +108,8 @@ class ArmStreamer:
         if ceased_s < _CEASED_S:
             again_s = _CEASED_S - ceased_s
         elif self._told_at != self._ceased_at:
-            # Perhaps the loop was held up, and the next pose is as late as this look: let it pass.
+            # The loop may have been blocked, so that the next pose is as late as this check: wait
+            # once more.
             self._ceased_at, again_s = self._told_at, _LOOK_S
         else:
             self.stop()
@@ -113,8 +117,10 @@ class ArmStreamer:
         self._guard = self._loop.call_later(again_s, self._look)
 
     def _let_go(self, setpoints: Iterator[ArmSetpoint], now: float) -> None:
-        """Tell the arms the next, and go on by a timer: a task would be cancelled with all others
-        where a program is ended."""
+        """Send the next setpoint of the release, and set a timer for the one after it.
+
+        A task would be cancelled together with all others when a program ends; a timer is not.
+        """
         setpoint = next(setpoints, None)
         if setpoint is None:
             self._end()

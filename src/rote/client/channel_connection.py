@@ -1,4 +1,4 @@
-"""The way to a robot's services by a data channel: messages over any carrier."""
+"""The connection to a robot's services over a data channel, on any carrier."""
 
 import asyncio
 import time
@@ -19,7 +19,7 @@ _LONGEST_ID = 2**62
 
 
 class ChannelWay:
-    """One data channel after the other to one robot."""
+    """A series of data channels to one robot, one after the other."""
 
     def __init__(self, dial: Dial, timing: ChannelTiming | None = None) -> None:
         self.session = RpcSession(Role.CLIENT, timing=timing)
@@ -30,7 +30,7 @@ class ChannelWay:
         self._flush: Callable[[], None] = lambda: None
 
     async def open(self, flush: Callable[[], None], topics: Iterable[str]) -> None:
-        """Open a carrier and begin a new conversation over it."""
+        """Open a carrier and begin a new session on it."""
         self._flush = flush
         carrier = await self._dial()
         self._carrier = carrier
@@ -43,14 +43,14 @@ class ChannelWay:
         carrier.listen(self._receive, self._gone)
 
     def send(self) -> Iterable[tuple[int, RoteError]]:
-        """Send what the session has to say, where there is a carrier."""
+        """Send the session's outgoing messages, if there is a carrier."""
         for message in self.session.outgoing():
             if self._carrier is not None:
                 self._carrier.send(message)
         return ()
 
     def problem(self, call: rpc.Call) -> RoteError | None:
-        """Refuse what is longer than the robot says it takes: it would never arrive."""
+        """Return an error for a request longer than the robot accepts: it would never arrive."""
         most = self._carrier.most_bytes if self._carrier is not None else None
         if most is None:
             return None
@@ -63,12 +63,12 @@ class ChannelWay:
         )
 
     def unopened(self, url: str, waited_s: float) -> RoteError:
-        """Say that the channel is open, and the robot says nothing."""
+        """Return the error for an open channel on which the robot says nothing."""
         seen = f"no robot answered at {url} within {waited_s:.0f} s of its channel's opening"
         return StageTimeoutError("validation", seen, _VALIDATION)
 
     async def close(self) -> None:
-        """Let go of the carrier."""
+        """Close the carrier."""
         carrier, self._carrier = self._carrier, None
         if carrier is not None:
             await carrier.close()
@@ -78,6 +78,6 @@ class ChannelWay:
         self._flush()
 
     def _gone(self) -> None:
-        """The carrier says that there is no way to the robot any more."""
+        """Called when the carrier reports that the robot cannot be reached any more."""
         self.session.lose(self._loop.time())
         self._flush()

@@ -1,4 +1,4 @@
-"""What all clients share: who listens, what waits for an answer, what went wrong, the timer."""
+"""What all clients share: listeners, requests waiting for answers, the first error, the timer."""
 
 import asyncio
 from collections.abc import Callable, Iterable
@@ -16,29 +16,29 @@ LossListener = Callable[[RoteError], None]
 
 
 class FromAnywhere:
-    """What sends one of the poses made ready, by its place, from any thread."""
+    """Sends one of the prepared poses, by its place, from any thread."""
 
     def __init__(self, tell: Callable[[int], bool]) -> None:
         self.tell = tell
 
     def __call__(self, place: int) -> bool:
-        """Send it; False once the stream was ended."""
+        """Send the pose; return False once the stream has ended."""
         return self.tell(place)
 
 
 class StateFeed:
-    """Those who are told every state of a robot."""
+    """The listeners that get every state of a robot."""
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
         self._listeners: list[StateListener] = []
 
     def on_state(self, listener: StateListener) -> Callable[[], None]:
-        """Call `listener` with every state; returns what ends that."""
+        """Call `listener` with every state. Return a function that removes it."""
         return listen(self._listeners, listener)
 
     def tell(self, state: RobotState) -> None:
-        """Tell everybody; the mistakes of one are reported and hurt nobody else."""
+        """Call every listener; an exception in one is reported and does not affect the others."""
         tell_all(self._listeners, state, self._loop)
 
 
@@ -46,7 +46,7 @@ class Shell(Generic[_Answer]):
     """One client's conversation with one robot, whatever the session inside."""
 
     arms_hold_within_s: ClassVar[int]
-    """How soon a robot that no longer hears its teacher makes the arms hold again."""
+    """How many seconds after a robot loses its teacher it makes the arms hold again."""
 
     def __init__(self, url: str) -> None:
         self.url = url
@@ -59,21 +59,23 @@ class Shell(Generic[_Answer]):
         self._loss_listeners: list[LossListener] = []
 
     def on_loss(self, listener: LossListener) -> Callable[[], None]:
-        """Call `listener` when the robot is lost; returns what ends that."""
+        """Call `listener` with the error when the robot is lost. Return a function that
+        removes it.
+        """
         if self._failure is not None:
             self._loop.call_soon(listener, self._failure)
         return listen(self._loss_listeners, listener)
 
     def _tick(self) -> None:
-        """Do what has fallen due."""
+        """Do what is due now."""
         raise NotImplementedError
 
     def _flush(self) -> None:
-        """Send what is to be sent, hand out what has happened, and be back in time."""
+        """Send outgoing data, deliver events, and set the timer."""
         raise NotImplementedError
 
     async def _answer_to(self, token: int) -> _Answer:
-        """Send what waits to be sent, and wait for the answer to the request `token`."""
+        """Send outgoing data, and wait for the answer to the request `token`."""
         answer: asyncio.Future[_Answer] = self._loop.create_future()
         self._answers[token] = answer
         self._flush()
@@ -96,7 +98,7 @@ class Shell(Generic[_Answer]):
             self._opened.set_result(None)
 
     def _fail(self, error: RoteError) -> None:
-        """End the conversation with the first error; later ones say nothing new."""
+        """End the conversation with the first error; later errors are ignored."""
         if self._failure is not None:
             return
         self._failure = error
@@ -104,7 +106,7 @@ class Shell(Generic[_Answer]):
             self._answer(token, error)
         if not self._opened.done():
             self._opened.set_exception(error)
-            self._opened.exception()  # whoever awaits it has it; nobody else need be told
+            self._opened.exception()  # the error is raised where the request is awaited
         tell_all(self._loss_listeners, error, self._loop)
 
     def _lost(self, silence_s: float) -> RoteError:
@@ -125,7 +127,7 @@ class Shell(Generic[_Answer]):
 
 
 def unanswered(waited_s: float) -> NoAnswerError:
-    """Return the error for a request that a robot, otherwise heard, did not answer."""
+    """Return the error for a request that a robot, which is otherwise heard, did not answer."""
     return NoAnswerError(
         f"the robot did not answer this request within {waited_s:.0f} s, though it is there",
         Text(
@@ -136,7 +138,7 @@ def unanswered(waited_s: float) -> NoAnswerError:
 
 
 def listen(listeners: list[_T], listener: _T) -> Callable[[], None]:
-    """Have `listener` among those who are told; returns what ends that, and is safe to repeat."""
+    """Add `listener` to the list. Return a function that removes it and is safe to repeat."""
 
     def forget() -> None:
         if listener in listeners:
@@ -149,7 +151,7 @@ def listen(listeners: list[_T], listener: _T) -> Callable[[], None]:
 def tell_all(
     listeners: Iterable[Callable[[_T], object]], what: _T, loop: asyncio.AbstractEventLoop
 ) -> None:
-    """Tell each listener; its mistakes are its own, and reported as the loop reports them."""
+    """Call each listener; its exceptions go to the event loop's exception handler."""
     for listener in tuple(listeners):
         try:
             listener(what)

@@ -1,7 +1,7 @@
-"""A robot by its services on DDS: the same words as over WebRTC, and arms that can be streamed.
+"""A robot by its services on DDS: the same requests as over WebRTC, and arms that can be streamed.
 
-What the robot publishes is thinned out to what people watch, except while it records: then every
-state counts, and there are hundreds a second.
+The states that the robot publishes are thinned out for display. While it records every state is
+used; there are hundreds per second.
 """
 
 import asyncio
@@ -26,16 +26,19 @@ from rote.wire.lowstate import BMS_TOPIC, JointColumns
 from rote.wire.lowstate import SPORT_TOPIC as SLOW_SPORT_TOPIC
 
 VERSION_API = 1
-"""What every service is asked for the version of its interface."""
+"""The request by which every service reports the version of its interface."""
 _ASK_AFTER_S = 1.0
-"""A robot silent for so long is asked something: a robot that publishes does so hundreds of times a
-second, and one that is silent for 2.5 s counts as lost."""
+"""A robot silent for this long is asked something. One that publishes does so hundreds of times per
+second, and one that is silent for 2.5 s counts as lost.
+"""
 _SIGNS = (rpc.CHECK_MODE, rpc.GET_FSM, rpc.LIST_ACTIONS)
-"""What it is asked then: reads that every robot answers, with a refusal at least."""
+"""What it is asked then: reads that every robot answers, at least with a refusal."""
 _WATCHED_MS = 20
-"""States for people: fifty a second."""
+"""States for display: fifty per second."""
 _HANDS_S, _LOOK_S = 0.3, 0.02
-"""How long hands that are there may take to report when the robot was just connected."""
+"""How long hands may take to report after the robot was connected, and how often that is
+checked.
+"""
 
 
 class DdsClient(ServicesClient):
@@ -60,19 +63,19 @@ class DdsClient(ServicesClient):
         self._expect_hands()
 
     def _listen(self) -> None:
-        """Ask for nothing: what is published arrives by `_take`."""
+        """Subscribe to nothing here: published data arrives by `_take`."""
 
     async def _greet(self) -> None:
         await super()._greet()
         lines = self._way.lines
-        # Only a simulated robot of ours listens there.
+        # Only rote's own simulated robot listens there.
         by_hand = lines is not None and lines.hand.matched
         self._scripted = frozenset({"hand"} if by_hand else ())
         await self._first_hands()
         self._know_abilities()
 
     async def close(self) -> None:
-        """Let go of the robot, softly of its arms. Safe to call twice."""
+        """Release the arms softly, then close the connection. Safe to call twice."""
         self._streamer.fade()
         try:
             await self._streamer.faded()
@@ -84,7 +87,7 @@ class DdsClient(ServicesClient):
         super()._losing()
 
     async def version(self, service: str) -> str:
-        """Return which version of its interface a service says it has."""
+        """Return the version of its interface that a service reports."""
         return (await self.call(rpc.Call(service, VERSION_API), read=True)).text
 
     def _pulse(self) -> None:
@@ -101,14 +104,14 @@ class DdsClient(ServicesClient):
     # ---- hands ----------------------------------------------------------------------------------
 
     def _expect_hands(self) -> None:
-        """Listen to the hands that a robot of this family may wear."""
+        """Subscribe to the hands that a robot of this family may wear."""
         family = family_of(self.identity.build)
         may_wear = () if family is None else family.hands
         self._hands_by_topic = {hand.state_topic: hand for hand in may_wear}
         self._way.listen_to(may_wear)
 
     async def _first_hands(self) -> None:
-        """Wait a moment for hands that are there and have not reported yet."""
+        """Wait a moment for hands that have not reported yet."""
         until = self._loop.time() + _HANDS_S
         while self._loop.time() < until and (lines := self._way.lines) is not None:
             there = [hand for hand, inlet in lines.hands.items() if inlet.matched]
@@ -122,7 +125,7 @@ class DdsClient(ServicesClient):
             self.build = wearing(self.identity.build, self._hands.worn)
             self._know_abilities()
         if self._way.lines is not None:
-            self._way.lines.commands_to(hand)  # found by its reader before a stream begins
+            self._way.lines.commands_to(hand)  # so that its reader is found before a stream begins
 
     def _know_abilities(self) -> None:
         self.abilities = DDS | self._scripted | ({"hands"} if self._hands.worn else set())
@@ -130,7 +133,7 @@ class DdsClient(ServicesClient):
     # ---- what the robot says --------------------------------------------------------------------
 
     def _take(self, topic: str, data: bytes) -> None:
-        """Take in what was published on a topic."""
+        """Process what was published on a topic."""
         reader = _READERS.get(topic)
         if reader is not None:
             reader(self, data)
@@ -139,7 +142,7 @@ class DdsClient(ServicesClient):
 
     def _read_lowstate(self, data: bytes) -> None:
         tick_ms, machine = dds_lowlevel.head_of(data)
-        told = tick_ms > 0  # a robot without a clock sends 0 for ever
+        told = tick_ms > 0  # a robot without a clock always sends 0
         tick_ms = tick_ms if told else int(self._loop.time() * 1000)
         self._told_ms = tick_ms
         recording = self._arms.activity is rpc.RpcActivity.RECORDING
@@ -161,12 +164,12 @@ class DdsClient(ServicesClient):
         self._note_arms(rpc.decode_arm_state(cdr.decode_text(data)))
         let_go = self._arms.activity is rpc.RpcActivity.RELEASING
         if let_go and self._streamer.phase is not Phase.RETURN:
-            self._streamer.stop()  # by somebody else
+            self._streamer.stop()  # another client released the arms
 
     def _know(self) -> None:
         family = family_of(self.build)
         super()._know()
-        self._streamer.stop()  # what it was begun for is another machine
+        self._streamer.stop()  # the stream was begun for another machine
         if family is not family_of(self.build):
             self._hands.forget()
             self._know_abilities()
@@ -179,7 +182,7 @@ class DdsClient(ServicesClient):
         positions, velocities, celsius = self._hands.read(now, self._told_ms / 1000)
         silent = self._hands.silent(now)
         if any(hand.side in silent for hand in self._streamer.hands):
-            self._streamer.stop()  # nobody knows any more where its fingers are
+            self._streamer.stop()  # the positions of its fingers are not known any more
         return replace(
             state,
             joints_rad=state.joints_rad + positions,
@@ -202,7 +205,7 @@ class DdsClient(ServicesClient):
     # ---- streaming ------------------------------------------------------------------------------
 
     async def ask(self, command: m.Command) -> m.Reply:
-        """Carry out a command in the words of the services, or by the stream."""
+        """Carry out a command by the services, or by the stream."""
         if isinstance(command, m.BeginStream):
             return self._begin_stream(command)
         if isinstance(command, m.StopMotion) and self._streamer.phase is not None:
@@ -229,7 +232,7 @@ class DdsClient(ServicesClient):
         if busy or self._streamer.phase is not None:
             raise RefusedError(Code.BUSY, *m.explain(Code.BUSY))
         following = tuple(self._obeying(side) for side in command.hands)
-        # The newest state may be older than a hand that has just joined.
+        # The newest state may be older than the first report of a new hand.
         body_rad = state.joints_rad[: len(build.bare.joints)]
         now = self._loop.time()
         fingers_rad = self._hands.read(now, self._told_ms / 1000).joints_rad
@@ -262,9 +265,10 @@ class DdsClient(ServicesClient):
         return NoAnswerError(seen, "The robot must stand balanced, and not in debug mode.")
 
     def ready(self, poses: Iterable[m.StreamPose]) -> Callable[[int], bool]:
-        """Make the poses of the stream that was begun ready; returns what sends one by its place.
+        """Prepare the poses of the stream that was begun, and return a function that sends one by
+        its place.
 
-        That returns False, and sends nothing, once the stream was ended.
+        The function sends nothing and returns False once the stream has ended.
         """
         return self._streamer.ready(poses)
 

@@ -1,7 +1,7 @@
-"""The way to a robot's services by DDS: their topics, and no channel.
+"""The connection to a robot's services over DDS: by topics, without a channel.
 
-DDS has no beginning of its own: a robot is there once it is heard, or once its services are. What
-it publishes beside its answers is handed on as bytes, by topic.
+DDS has no connection set-up. A robot is there once it is heard, or once its services are found.
+What it publishes beside its answers is passed on as bytes, by topic.
 """
 
 import asyncio
@@ -22,14 +22,15 @@ from rote.wire.lowstate import SPORT_TOPIC as SLOW_SPORT_TOPIC
 
 SPORT_TOPIC = "rt/sportmodestate"
 ASKED = (rpc.ARM, rpc.SPORT, rpc.MOTION_SWITCHER, rpc.ROBOT_STATE)
-"""The services that are asked."""
+"""The services that rote asks."""
 _NEEDED = (rpc.ARM, rpc.SPORT, rpc.MOTION_SWITCHER)
 OLD_SPORT = "loco"
-"""What the service `sport` was called before ai_sport 8.2.0.0."""
+"""The name of the service `sport` before ai_sport 8.2.0.0."""
 _LOOK_S = 0.02
 _SETTLE_S = 1.0
-"""So long a robot that is heard may take to offer its services; some never do, in debug mode. So
-long one that offers them may take to tell its joints; some never do."""
+"""How long a robot that is heard may take to offer its services, and one that offers them to report
+its joints. Some never do: the first in debug mode.
+"""
 _REPLIES, _STATES = 256, 64
 
 STATE_TOPICS = {
@@ -40,27 +41,27 @@ STATE_TOPICS = {
     rpc.ARM_STATE_TOPIC: types.TEXT,
 }
 Sample = Callable[[str, bytes], None]
-"""Takes in what was published on a topic."""
+"""Called with what was published on a topic."""
 
 
 def request_topic(service: str) -> str:
-    """Return where a service takes requests."""
+    """Return the topic on which a service takes requests."""
     return f"rt/api/{service}/request"
 
 
 def response_topic(service: str) -> str:
-    """Return where a service answers."""
+    """Return the topic on which a service answers."""
     return f"rt/api/{service}/response"
 
 
 class DdsTopics:
-    """All topics of one conversation."""
+    """All topics of one connection."""
 
     def __init__(self, bus: Bus, receive: Callable[[str, bytes], None]) -> None:
         self.bus = bus
         self._receive = receive
         self.hands: dict[Hand, Inlet] = {}
-        """The hands that are listened to."""
+        """The hands that are subscribed to."""
         self._hand_commands: dict[Hand, Outlet] = {}
         self._requests: dict[str, Outlet] = {}
         self._responses: dict[str, Inlet] = {}
@@ -72,7 +73,8 @@ class DdsTopics:
             self._requests[service] = bus.writer(
                 request_topic(service), types.REQUEST, depth=_STATES
             )
-        # Hundreds of states a second are not worth repeating: a lost one is old news.
+        # Reliable delivery is not worth it for hundreds of states per second: a lost state is out
+        # of date.
         states = {
             topic: bus.reader(topic, kind, partial(receive, topic), depth=_STATES, reliable=False)
             for topic, kind in STATE_TOPICS.items()
@@ -82,7 +84,7 @@ class DdsTopics:
         self.hand = bus.writer(HAND_TOPIC, types.TEXT)
 
     def listen_to(self, hands: Iterable[Hand]) -> None:
-        """Hear these hands from now on, if the robot wears them."""
+        """Subscribe to these hands, in case the robot wears them."""
         for hand in hands:
             if hand not in self.hands:
                 receive = partial(self._receive, hand.state_topic)
@@ -91,7 +93,7 @@ class DdsTopics:
                 )
 
     def commands_to(self, hand: Hand) -> Outlet:
-        """Return what writes commands to a hand."""
+        """Return the writer of commands to a hand."""
         if hand not in self._hand_commands:
             self._hand_commands[hand] = self.bus.writer(hand.command_topic, types.HAND_COMMAND)
         return self._hand_commands[hand]
@@ -101,7 +103,7 @@ class DdsTopics:
         return bool(self._requests[service].matched and self._responses[service].matched)
 
     def send(self, value: channel.Value) -> None:
-        """Write a request, or what a simulated hand is told."""
+        """Write a request, or a command to a simulated hand."""
         if isinstance(value, rpc.RpcRequest):
             self._requests[value.service].write(cdr.encode_request(value))
         elif isinstance(value, channel.ChannelMessage):
@@ -109,7 +111,7 @@ class DdsTopics:
 
 
 class DdsWay:
-    """One participant in DDS after the other, and a robot's services there."""
+    """A series of DDS participants, one after the other, and a robot's services there."""
 
     session: DdsSession
 
@@ -137,10 +139,10 @@ class DdsWay:
         self._some_at: float | None = None
 
     async def open(self, flush: Callable[[], None], topics: Iterable[str]) -> None:
-        """Enter the domain, and look for the robot; topics cannot be asked for by name here."""
+        """Join the domain and look for the robot. Topics cannot be requested by name on DDS."""
         self._flush = flush
         self._first_heard_at = self._offered_at = self._some_at = None
-        # Everybody hears everybody's answers: ours must be told from theirs by their numbers.
+        # Every client receives every client's answers; ours are recognised by their random ids.
         first = secrets.randbits(61)
         now = self._loop.time()
         self.session = DdsSession(timing=self._timing, first_id=first, now=now)
@@ -149,13 +151,13 @@ class DdsWay:
         self._loop.call_soon(self._look)
 
     def listen_to(self, hands: Iterable[Hand]) -> None:
-        """Hear these hands from now on; what they publish is handed on like any other topic."""
+        """Subscribe to these hands; what they publish is passed on like any other topic."""
         self._hands |= {hand.state_topic: hand for hand in hands}
         if self.lines is not None:
             self.lines.listen_to(self._hands.values())
 
     def _look(self) -> None:
-        """Look whether the robot is there: it is heard, and its services are."""
+        """Check whether the robot is there: whether it is heard, and its services are offered."""
         lines, now = self.lines, self._loop.time()
         if lines is None or self.session.state is not ChannelState.OPEN:
             return
@@ -167,7 +169,7 @@ class DdsWay:
             self._some_at = now
         since = [at for at in (self._first_heard_at, self._offered_at) if at is not None]
         settled = since and now - since[0] >= _SETTLE_S
-        # One service is enough to be stopped by, on a robot that has no more.
+        # One service is enough to send a stop, on a robot that has no more.
         alone = self._some_at is not None and now - self._some_at >= 2 * _SETTLE_S
         if len(since) == 2 or settled or alone:
             self.session.begin(now)
@@ -187,7 +189,7 @@ class DdsWay:
     # ---- asking ---------------------------------------------------------------------------------
 
     def send(self) -> Iterable[tuple[int, RoteError]]:
-        """Write what the session has to say; returns the requests that could not be written."""
+        """Write the session's outgoing requests; return those that could not be written."""
         failed: list[tuple[int, RoteError]] = []
         for value in self.session.said():
             if self.lines is not None:
@@ -199,18 +201,18 @@ class DdsWay:
         return failed
 
     def problem(self, call: rpc.Call) -> RoteError | None:
-        """Return why a service cannot be asked: it is not there, and why that may be."""
+        """Return why a service cannot be asked; None if it can."""
         rpc.check_service(call.service)
         lines = self.lines
         if lines is not None and lines.offers(call.service):
             return None
         if lines is not None and not lines.joints.matched and not any(map(lines.offers, ASKED)):
-            self.session.lose(self._loop.time())  # it has left, and said so to DDS
+            self.session.lose(self._loop.time())  # it has left, and DDS reported it
             self._flush()
         return self._unserved(call.service)
 
     def _unserved(self, service: str) -> NoAnswerError:
-        """Say that a service is not there, and why that may be."""
+        """Return the error for a service that is not offered, with likely reasons."""
         _, read = self.lines.bus.seen() if self.lines else (set(), set())
         seen = f"nobody takes requests to the service {service!r}, though the robot is there"
         if service == rpc.SPORT and request_topic(OLD_SPORT) in read:
@@ -232,13 +234,13 @@ class DdsWay:
     # ---- what the robot says --------------------------------------------------------------------
 
     def _hear(self, source: str, data: bytes) -> None:
-        """Take in one sample from a topic, or from a service of that name."""
+        """Process one sample of a topic, or of a service of that name."""
         now = self._loop.time()
         if self._first_heard_at is None and source == dds_lowlevel.LOWSTATE_TOPIC:
             self._first_heard_at = now
         try:
             if source in self._hands:
-                self._take(source, data)  # hands that report do not mean that the robot is there
+                self._take(source, data)  # hands that report do not prove that the robot is there
             elif source in STATE_TOPICS:
                 self.session.hear(now)
                 self._take(source, data)
@@ -249,7 +251,7 @@ class DdsWay:
             self.session.dropped["telemetry"] += 1
 
     def unopened(self, url: str, waited_s: float) -> RoteError:
-        """Say that no robot was found, and what was found instead."""
+        """Return the error for a robot that was not found, with what was found instead."""
         written, read = self.lines.bus.seen() if self.lines is not None else (set(), set())
         where = f"{self._target.interface}, domain {self._target.domain}"
         seen = f"no robot answered at {url} within {waited_s:.0f} s: "

@@ -1,11 +1,12 @@
-"""A client's connection to a robot's services, by any way there is: opened, lost, opened again.
+"""A client's connection to a robot's services: opened, lost, and reconnected.
 
-A robot that falls silent is reported at once: what waits for an answer fails, and so does what is
-asked meanwhile. Then the connection is opened again by itself, more and more patiently, and asks
-again for the topics that were wanted. Nothing is kept back to be sent later: what would move a
-robot is asked by a person who knows that it is there.
+The loss of a robot is reported at once: pending requests fail, and so do new ones. Then the
+connection is opened again, with growing delays, and subscribes again to the wanted topics. Nothing
+is queued to be sent later: what moves a robot is asked for only while the robot is known to be
+there.
 
-How messages get to the robot is a `Way`: a data channel (channel_way.py) or DDS (dds_way.py).
+How messages get to the robot is a `Way`: a data channel (channel_connection.py) or DDS
+(dds_connection.py).
 """
 
 import asyncio
@@ -32,36 +33,38 @@ from rote.wire.rpc import NO_STATUS
 TopicListener = Callable[[channel.ChannelMessage], None]
 
 RECONNECT_DELAYS_S = (0.5, 1.0, 2.0, 4.0, 8.0, 15.0)
-"""How long to wait before each attempt to connect again; the last is repeated."""
+"""How long to wait before each attempt to reconnect, in seconds; the last value is repeated."""
 MAX_ASKED = 30_000
-"""Characters of a request's parameter: with all its quotes escaped, 64 KiB still hold it."""
+"""The longest parameter of a request, in characters: with all quotes escaped it still fits
+64 KiB.
+"""
 
 
 class Way(Protocol):
-    """How requests get to a robot and its answers back, in one conversation after the other."""
+    """How requests get to a robot and answers come back, in one session after the other."""
 
     @property
     def session(self) -> RpcSession:
-        """The conversation there is now."""
+        """The current session."""
 
     async def open(self, flush: Callable[[], None], topics: Iterable[str]) -> None:
-        """Begin a new conversation. `flush` is called when the session has something to say."""
+        """Begin a new session. `flush` is called when the session has something to send."""
 
     def send(self) -> Iterable[tuple[int, RoteError]]:
-        """Send what the session has to say; returns the requests that could not be sent."""
+        """Send the session's outgoing messages; return the requests that could not be sent."""
 
     def problem(self, call: rpc.Call) -> RoteError | None:
-        """Return why a service cannot be asked this now; None where it can."""
+        """Return why a service cannot be asked this now; None if it can."""
 
     def unopened(self, url: str, waited_s: float) -> RoteError:
-        """Return the error for a conversation that did not begin in time."""
+        """Return the error for a session that did not open in time."""
 
     async def close(self) -> None:
-        """Let go of what carries the messages. Safe to call twice."""
+        """Close what carries the messages. Safe to call twice."""
 
 
 async def _greet_nobody() -> None:
-    """Say nothing to a robot that was found."""
+    """The default of `greet`: ask nothing."""
 
 
 class RpcConnection(Shell[rpc.RpcResponse]):
@@ -72,13 +75,13 @@ class RpcConnection(Shell[rpc.RpcResponse]):
     def __init__(self, url: str, way: Way, *, reconnect: bool = True) -> None:
         super().__init__(url)
         self.reconnects = 0
-        """How often it has connected again."""
+        """How often it has reconnected."""
         self.greet: Callable[[], Awaitable[None]] = _greet_nobody
-        """Says and asks what every new conversation needs."""
+        """Asks what every new session needs to know."""
         self.hear: Callable[[channel.Value], None] = lambda _: None
-        """Is told what the robot says by itself, before those who listen to its topic."""
+        """Called with what the robot publishes, before the listeners of the topic."""
         self.losing: Callable[[], None] = lambda: None
-        """Is told of a loss before anybody else."""
+        """Called at a loss, before everybody else."""
         self._way = way
         self._reconnect = reconnect
         self._closed = False
@@ -87,18 +90,18 @@ class RpcConnection(Shell[rpc.RpcResponse]):
 
     @property
     def session(self) -> RpcSession:
-        """The conversation there is now."""
+        """The current session."""
         return self._way.session
 
     @property
     def failure(self) -> RoteError | None:
-        """Why the robot is lost; None while it is there."""
+        """Why the robot is lost; None while it is connected."""
         return self._failure
 
     # ---- opening, losing, opening again ---------------------------------------------------------
 
     async def open(self) -> None:
-        """Open the way and the conversation; raises what went wrong, and at which stage."""
+        """Connect; raises what went wrong, and at which stage."""
         try:
             await self._connect()
         except BaseException:
@@ -122,17 +125,17 @@ class RpcConnection(Shell[rpc.RpcResponse]):
                 await self._connect()
             except RoteError:
                 continue  # not there yet
-            except Exception as error:  # this computer's fault or ours, and it may pass as well
+            except Exception as error:  # a fault of this computer or of rote; it may pass as well
                 seen = f"an attempt to connect again to {self.url} failed; it is tried again"
                 self._loop.call_exception_handler({"message": seen, "exception": error})
                 continue
-            if self.session.live:  # and not lost again in the same turn of the loop
+            if self.session.live:  # and not lost again in the same iteration of the event loop
                 self._failure = None
                 self.reconnects += 1
                 return
 
     async def close(self) -> None:
-        """Let go of the robot. Safe to call twice."""
+        """Close the connection. Safe to call twice."""
         self._closed = True
         if self._again is not None:
             self._again.cancel()
@@ -149,10 +152,10 @@ class RpcConnection(Shell[rpc.RpcResponse]):
     async def call(
         self, call: rpc.Call, *, read: bool = False, seen: bool = False
     ) -> rpc.RpcResponse:
-        """Ask a service; its refusal is raised with words and remedy.
+        """Ask a service and return its response; raises `RefusedError` with a remedy if it refuses.
 
-        An answer without a status is one where it holds what was to be `read`, or where the caller
-        sees by other means whether it was done.
+        A response without a status counts as an answer if it contains what was to be `read`, or if
+        the caller checks the result in another way (`seen`).
         """
         if self._failure is not None:
             raise self._failure
@@ -161,7 +164,7 @@ class RpcConnection(Shell[rpc.RpcResponse]):
     async def request(
         self, call: rpc.Call, *, read: bool = False, seen: bool = False
     ) -> rpc.RpcResponse:
-        """Ask a service as `call` does, also before the robot counts as found again."""
+        """Ask a service as `call` does, even before a reconnected robot counts as ready."""
         if len(call.parameter) > MAX_ASKED:
             message = f"a request of {len(call.parameter)} characters; robots take {MAX_ASKED}"
             raise BadRequestError(message, "Say it in fewer: is the name of an action so long?")
@@ -184,11 +187,11 @@ class RpcConnection(Shell[rpc.RpcResponse]):
         return response
 
     def on_topic(self, topic: str, listener: TopicListener) -> Callable[[], None]:
-        """Call `listener` with what is published on `topic`; returns what ends that.
+        """Call `listener` with what is published on `topic`. Return a function that removes it.
 
-        Any number may listen, and a topic is asked for again after a reconnect.
+        A topic may have any number of listeners. It is subscribed to again after a reconnect.
         """
-        channel.encode(channel.Subscription(topic))  # raises for one that cannot be asked for
+        channel.encode(channel.Subscription(topic))  # raises if the topic cannot be subscribed to
         if topic not in self._topics and self.session.live:
             self.session.subscribe(topic)
             self.flush()
@@ -199,7 +202,7 @@ class RpcConnection(Shell[rpc.RpcResponse]):
             if listener in listeners:
                 listeners.remove(listener)
             if listeners or self._topics.get(topic) is not listeners:
-                return  # others listen still, or again
+                return  # others still listen, or listen again
             del self._topics[topic]
             if self.session.live:
                 self.session.subscribe(topic, wanted=False)
@@ -217,8 +220,8 @@ class RpcConnection(Shell[rpc.RpcResponse]):
         self.flush()
 
     def flush(self) -> None:
-        """Hand out what has happened, send what is to be sent, and be back in time."""
-        # A loss first, so that what it leaves unanswered fails by it.
+        """Deliver events, send outgoing data, and set the timer."""
+        # The loss first, so that unanswered requests fail with it.
         for event in sorted(self.session.events(), key=lambda e: not isinstance(e, PeerLost)):
             self._handle(event)
         for token, error in self._way.send():
@@ -254,7 +257,7 @@ class RpcConnection(Shell[rpc.RpcResponse]):
                 self._tell(listener, value)
 
     def _tell(self, listener: TopicListener, message: channel.ChannelMessage) -> None:
-        """Tell one listener; its mistakes are its own, and reported as the loop reports them."""
+        """Call one listener; its exceptions go to the event loop's exception handler."""
         try:
             listener(message)
         except DecodeError:

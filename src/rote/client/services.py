@@ -1,7 +1,7 @@
-"""A robot by its services: what a person asks, in the words of arm, sport and motion_switcher.
+"""A robot by its services arm, sport and motion_switcher: commands become their requests.
 
-The connection is held, not inherited: it may be a data channel or DDS. What the robot tells by
-motor slot becomes states in the columns of its build, which it is recognised by.
+It owns its connection, which may be a data channel or DDS. What the robot reports by motor slot
+becomes states in the columns of its build, and the build is recognised from those reports.
 """
 
 import asyncio
@@ -45,23 +45,26 @@ KEEP_TEACHING_S = 1.0
 READ_BACK_S = 0.25
 CHANGE_MODE_S = 8.0
 PULSE_S = 0.5
-"""A robot that tells no joints is reported twice a second all the same: who waits for a state must
-not wait for ever."""
+"""A robot that does not report its joints still gets a state twice per second, so that nobody waits
+for a state for ever.
+"""
 JOINTS_OLD_S = 2.5
-"""Positions older than this are no longer said to be the robot's: it has been silent as long as a
-robot that counts as lost."""
+"""Positions older than this are marked as not measured: a robot silent for this long counts as
+lost.
+"""
 ARMS_OLD_S = 3.0
-"""What the arms do is told ten times a second; so much later nobody knows it any more."""
+"""The robot reports what its arms do ten times per second; a report older than this is not used."""
 STOPPED_S = 2.0
-"""How long a robot whose answer has no status may take to say that it has stopped."""
+"""How long a robot whose answer has no status may take to report that it has stopped."""
 GREET_S = 1.5
-"""How long a new connection waits for the mode: a stop must not wait long for what it can do
-without."""
+"""How long a new connection waits for the mode: a stop must not wait long for it."""
 _FRESH_S = 0.15
-"""Joints that were told within this time come many times a second, and make the states."""
+"""Joints reported within this time are reported many times per second: then they make the
+states.
+"""
 _LET_GO_S = 1.0
 _RECOGNISE_S = 1.0
-"""How long a robot that was just connected may take to say which machine it is."""
+"""How long a newly connected robot may take to report which machine it is."""
 
 _PHASES = {
     rpc.RpcActivity.PLAYING: Phase.PLAYING,
@@ -89,10 +92,12 @@ class ServicesClient:
         self.url, self.wire = self.connection.url, self.connection.wire
         self.abilities = SERVICES
         self.latest: RobotState | None = None
-        """The newest state the robot sent."""
+        """The newest state of the robot."""
         self.identity = Identity(build, serial)
         self.build = self.identity.build
-        """Which robot it is. Until it has told its joints: the one named, or the usual G1."""
+        """Which robot it is. Before it has reported its joints: the named build, or the
+        default G1.
+        """
         self._loop = asyncio.get_running_loop()
         self._states = StateFeed()
         self._known = asyncio.Event()
@@ -117,7 +122,7 @@ class ServicesClient:
         self._listen()
 
     def _listen(self) -> None:
-        """Ask for the topics that states are made of."""
+        """Subscribe to the topics that states are made from."""
         self.on_topic(LOWSTATE_TOPIC, self._see_joints)
         self.on_topic(SPORT_TOPIC, self._see_mode)
         self.on_topic(rpc.ARM_STATE_TOPIC, self._see_arms)
@@ -127,55 +132,58 @@ class ServicesClient:
 
     @property
     def session(self) -> RpcSession:
-        """The conversation there is now."""
+        """The current session."""
         return self.connection.session
 
     @property
     def reconnects(self) -> int:
-        """How often it has connected again."""
+        """How often it has reconnected."""
         return self.connection.reconnects
 
     @property
     def recognised(self) -> bool:
-        """Whether the robot has told which machine it is, and it is one that rote knows."""
+        """Whether the robot has reported which machine it is, and rote knows it."""
         return self.identity.recognised
 
     @property
     def build_note(self) -> str:
-        """What is odd about the machine, in words; empty where nothing is."""
+        """What is odd about the machine, as text; empty if nothing is."""
         return self.identity.note
 
     @property
     def clockless(self) -> bool:
-        """Whether the robot does not tell its time, so that states have this computer's."""
+        """Whether the robot reports no time, so that states have this computer's time."""
         return self._tickless
 
     @property
     def missing(self) -> tuple[str, ...]:
-        """The joints of the build whose position the robot does not tell; states hold them at
-        rest."""
+        """The joints of the build whose positions the robot does not report; states hold them at
+        rest.
+        """
         return self.identity.missing
 
     def on_state(self, listener: StateListener) -> Callable[[], None]:
-        """Call `listener` with every state; returns what ends that."""
+        """Call `listener` with every state. Return a function that removes it."""
         return self._states.on_state(listener)
 
     def on_loss(self, listener: LossListener) -> Callable[[], None]:
-        """Call `listener` when the robot is lost; returns what ends that."""
+        """Call `listener` with the error when the robot is lost. Return a function that
+        removes it.
+        """
         return self.connection.on_loss(listener)
 
     def on_topic(self, topic: str, listener: TopicListener) -> Callable[[], None]:
-        """Call `listener` with what is published on `topic`; returns what ends that."""
+        """Call `listener` with what is published on `topic`. Return a function that removes it."""
         return self.connection.on_topic(topic, listener)
 
     def ready(self, poses: Iterable[m.StreamPose]) -> Callable[[int], bool]:
-        """Raise `UnsupportedError`: a robot's services take no poses one by one."""
+        """Raise `UnsupportedError`: a robot's services do not accept single poses."""
         raise unsupported("stream a motion", self.wire, "stream")
 
     async def call(
         self, call: rpc.Call, *, read: bool = False, seen: bool = False
     ) -> rpc.RpcResponse:
-        """Ask a service; its refusal is raised with words and remedy. See `RpcConnection.call`."""
+        """Ask a service and return its response. See `RpcConnection.call`."""
         return await self.connection.call(call, read=read, seen=seen)
 
     # ---- opening and closing --------------------------------------------------------------------
@@ -192,15 +200,17 @@ class ServicesClient:
     async def _greet(self) -> None:
         if self.session.challenge.startswith(channel.SIMULATED):
             self.abilities = SERVICES | {"hand"}
-        # In debug mode nobody answers for the controller, and some robots answer oddly: a
-        # preflight says so. Whatever it is, the robot can still be stopped.
+        # In debug mode no service answers for the controller, and some robots answer oddly; the
+        # preflight reports that. In any case the robot can still be stopped.
         with suppress(TimeoutError, NoAnswerError, RefusedError, DecodeError):
             async with asyncio.timeout(GREET_S):
                 answer = await self.connection.request(rpc.GET_FSM, read=True)
             self._note_mode(rpc.decode_value(answer.text))
 
     async def close(self) -> None:
-        """Let go of the robot, and of a pose it holds for us. Safe to call twice."""
+        """Release a pose that the robot holds for us, then close the connection. Safe to call
+        twice.
+        """
         self._keep_teaching(on=False)
         if self._pulse_timer is not None:
             self._pulse_timer.cancel()
@@ -214,7 +224,7 @@ class ServicesClient:
             await self.connection.close()
 
     async def ask(self, command: m.Command) -> m.Reply:
-        """Carry out a command in the words of the services."""
+        """Carry out a command by requests to the services."""
         handler = _HANDLERS.get(type(command))
         if handler is None:
             raise UnsupportedError(f"do {type(command).__name__}", f"{self.wire}://")
@@ -233,10 +243,10 @@ class ServicesClient:
 
     async def _enter(self, command: m.EnterTeaching) -> m.Reply:
         before, self._teaching = self._teaching, command.name
-        # Before the answer: if only that is lost, the arms are soft all the same.
+        # Before the answer: if only the answer is lost, the arms are soft nevertheless.
         self._keep_teaching(on=True)
         try:
-            # Whether it records is seen from its states and, at the end, from its list.
+            # Whether the robot records is seen from its states and, at the end, from its list.
             await self.call(rpc.start_teaching(command.name), seen=True)
         except RefusedError:
             self._teaching = before
@@ -245,7 +255,7 @@ class ServicesClient:
         return m.Status()
 
     async def _nothing(self, _: m.Command) -> m.Reply:
-        """Recording and saving are one with teaching on this wire."""
+        """Do nothing: on this wire, teaching includes recording and saving."""
         return m.Status()
 
     async def _pause(self, command: m.PauseRecording) -> m.Reply:
@@ -271,7 +281,7 @@ class ServicesClient:
         return m.Status()
 
     async def _stop(self, _: m.StopMotion) -> m.Reply:
-        """Stop all there is to stop; what one service refuses does not keep another from it."""
+        """Stop everything; if one service refuses, the others are still asked."""
         self._stopped = True
         problem: RoteError | None = None
         if self._teaching:
@@ -293,13 +303,13 @@ class ServicesClient:
             )
 
     def _at_rest(self) -> bool:
-        """Whether the robot has said that its arms neither play nor record."""
+        """Whether the robot reported that its arms neither play nor record."""
         state = self.latest
         idle = state is not None and state.phase in (Phase.NONE, Phase.RETURN)
         return state is not None and idle and state.phase_told and not state.recording
 
     async def _is_seen(self, so: Callable[[], bool], seconds: float) -> bool:
-        """Wait until something is so, so long at most; whether it is."""
+        """Wait at most `seconds` until `so()` is true; return whether it is."""
         told = asyncio.Event()
         forget = self.on_state(lambda _: told.set())
         try:
@@ -313,7 +323,9 @@ class ServicesClient:
         return so()
 
     async def _names(self) -> set[str]:
-        """Return the names of the taught actions, to see what an answer does not say."""
+        """Return the names of the taught actions, for answers that do not say whether it
+        was done.
+        """
         try:
             response = await self.call(rpc.LIST_ACTIONS, read=True)
         except RoteError as error:
@@ -340,7 +352,7 @@ class ServicesClient:
         return m.Status()
 
     async def _change_mode(self, command: m.ChangeMode) -> m.Reply:
-        """Change the mode and read it back: a robot may answer "done" and not have done it."""
+        """Change the mode and read it back: a robot may answer "done" without having done it."""
         await self._recognition()
         if problem := self.identity.mode_problem():
             raise CautionError(*problem)
@@ -367,7 +379,7 @@ class ServicesClient:
         return m.Status()
 
     async def _recognition(self) -> None:
-        """Wait until the robot has told its joints, which many do within milliseconds."""
+        """Wait until the robot has reported its joints, which many do within milliseconds."""
         with suppress(TimeoutError):
             async with asyncio.timeout(_RECOGNISE_S):
                 await self._known.wait()
@@ -404,7 +416,7 @@ class ServicesClient:
             self._keep_teaching(on=True)
 
     def _losing(self) -> None:
-        """The robot is lost: what was kept up for it ends."""
+        """Called when the robot is lost: stop what was repeated for it."""
         self._keep_teaching(on=False)
         self._teaching, self._arms, self._arms_at = "", rpc.ArmState(), None
 
@@ -430,14 +442,14 @@ class ServicesClient:
         )
 
     def _note_arms(self, arms: rpc.ArmState) -> None:
-        """Take in what the arms do; where no joints tell of the robot, this does."""
+        """Process what the arms do; if no joints are reported, this makes the state."""
         now = self._loop.time()
         self._arms, self._arms_at = arms, now
         if now - self._joints_at > _FRESH_S:
             self._report(self._state(None))
 
     def _pulse(self) -> None:
-        """Report what is known of a robot that tells too little by itself."""
+        """Make a state of what is known about a robot that reports too little."""
         self._pulse_timer = self._loop.call_later(PULSE_S, self._pulse)
         here = self.session.live and self.connection.failure is None
         if here and self._loop.time() - self._reported_at >= PULSE_S:
@@ -462,13 +474,13 @@ class ServicesClient:
         self._report(self._state(joints))
 
     def _see_motors(self, machine: int, slots: int) -> None:
-        """Take in which machine it says it is, and how many motor slots it tells of."""
+        """Process the machine number, and the number of motor slots in the report."""
         if self.identity.see_motors(machine, slots):
             self._know()
         self._known.set()
 
     def _know(self) -> None:
-        """It is another build than was thought."""
+        """Called when the build turns out to be another one."""
         self.build = self.identity.build
 
     def _report(self, state: RobotState) -> None:
@@ -476,7 +488,7 @@ class ServicesClient:
         self._states.tell(state)
 
     def _time_us(self, joints: JointColumns | None, now: float) -> int:
-        """Return the robot's clock; for a robot that does not tell it, this computer's."""
+        """Return the robot's clock, or this computer's if the robot reports none."""
         self._tickless |= joints is not None and joints.tick_ms is None
         last = joints or self._joints
         if self._tickless or last is None or last.tick_ms is None:
@@ -484,7 +496,9 @@ class ServicesClient:
         return last.tick_ms * 1000 + (0 if joints is last else int((now - self._joints_at) * 1e6))
 
     def _state(self, told: JointColumns | None) -> RobotState:
-        """Return what is known; `told` are joints that were measured now, None where none were."""
+        """Return a state of what is known; `told` are joints measured now, None if there
+        are none.
+        """
         now = self._loop.time()
         time_us = self._time_us(told, now)
         if told is not None:

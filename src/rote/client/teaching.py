@@ -1,4 +1,4 @@
-"""The asyncio shell of a client's teaching session: datagrams in, timers, answers out."""
+"""The asyncio client of a teaching session: datagrams in, timers, answers out."""
 
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
@@ -36,29 +36,30 @@ class TeachingClient(Shell[m.Reply]):
     ) -> None:
         super().__init__(url)
         self.latest: m.RobotState | None = None
-        """The newest state the robot sent."""
+        """The newest state of the robot."""
         self.build = build or G1.default
-        """Which robot it is. Where nobody said so, the first state tells by its number of joints;
-        until then it is the usual G1."""
+        """Which robot it is. If it was not named, the number of joints in the first state decides;
+        until then it is the default G1.
+        """
         self.recognised = build is not None
         self.build_note = ""
-        """How the robot's states contradict the build; empty where they do not."""
+        """How the robot's states contradict the build; empty if they do not."""
         self._states = StateFeed()
         self.session = TeachingSession(Role.CLIENT, timing=timing)
         self._link: Link | None = None
 
     @property
     def missing(self) -> tuple[str, ...]:
-        """The joints whose position the robot does not tell: none of those that a state has."""
+        """The joints whose positions the robot does not report: always none on this wire."""
         return ()
 
     @property
     def clockless(self) -> bool:
-        """Whether the robot does not tell its time, so that states have this computer's."""
+        """Whether the robot reports no time, so that states have this computer's time."""
         return self.session.clockless
 
     async def open(self, dial: Callable[[Receiver], Awaitable[Link]]) -> None:
-        """Open the link and the session; raises `NoAnswerError` when nobody answers in time."""
+        """Open the link and the session; raises `NoAnswerError` if nobody answers in time."""
         self._link = await dial(self._receive)
         try:
             self.session.open(self._loop.time())
@@ -69,7 +70,7 @@ class TeachingClient(Shell[m.Reply]):
             raise
 
     def on_state(self, listener: StateListener) -> Callable[[], None]:
-        """Call `listener` with every state; returns what ends that."""
+        """Call `listener` with every state. Return a function that removes it."""
         return self._states.on_state(listener)
 
     def on_topic(self, topic: str, listener: Callable[[Any], None]) -> Callable[[], None]:
@@ -86,21 +87,23 @@ class TeachingClient(Shell[m.Reply]):
                 "If you know what it is, name it: ?build=NAME behind its address.",
             )
         if isinstance(command, m.DiscardRecording):
-            return m.Status()  # leaving teaching stored nothing, so there is nothing to remove
+            return m.Status()  # leaving teaching stored nothing, so there is nothing to delete
         token = self.session.request(command, self._loop.time())
         return await self._answer_to(token)
 
     def ready(self, poses: Iterable[m.StreamPose]) -> Callable[[int], bool]:
-        """Encode the poses of the stream that was begun; returns what sends one, by its place.
+        """Encode the poses of the stream that was begun, and return a function that sends one by
+        its place.
 
-        That returns False, and sends nothing, after a stop was asked for or the robot was lost.
+        The function sends nothing and returns False after a stop was requested or the robot was
+        lost.
         """
         session, stream, link = self.session, self.session.stream, self._link
         if stream is None or link is None:
             return lambda _: False
         datagrams = [encode_pose(pose, stream) for pose in poses]
 
-        # By a socket poses can be sent from any thread.
+        # A socket can be used from any thread.
         send = link.aside().send if isinstance(link, UdpLink) else link.send
 
         def tell(place: int) -> bool:
@@ -112,7 +115,7 @@ class TeachingClient(Shell[m.Reply]):
         return FromAnywhere(tell) if isinstance(link, UdpLink) else tell
 
     async def close(self) -> None:
-        """Say goodbye and let go of the link. Safe to call twice."""
+        """Tell the robot that the client leaves, and close the link. Safe to call twice."""
         self.session.close(self._loop.time())
         self._flush()
         self._alarm.clear()
@@ -137,8 +140,8 @@ class TeachingClient(Shell[m.Reply]):
         if self._link is not None:
             for datagram in datagrams:
                 self._link.send(datagram)
-        # Only what was sent can fall due earlier than the timer stands, and not before its first
-        # repetition. A timer that fires too early costs one idle tick; re-arming costs more.
+        # Only what was just sent can be due before the timer, and not before its first repetition.
+        # A timer that fires too early costs one idle tick; setting it again costs more.
         alarm = self._alarm
         if alarm.due == float("inf") or (
             datagrams and alarm.due > self._loop.time() + self.session.timing.retry_s
@@ -166,7 +169,7 @@ class TeachingClient(Shell[m.Reply]):
         self._states.tell(state)
 
     def _recognise(self, joints: int) -> None:
-        """Teaching frames do not name the machine; the number of its joints has to do."""
+        """Choose the build by the number of joints: teaching frames do not name the machine."""
         if not self.recognised:
             alike = [build for build in G1.builds if len(build.names) == joints]
             self.build = alike[0] if alike else numbered(joints, 0)

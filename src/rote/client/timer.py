@@ -1,4 +1,4 @@
-"""The one timer of a conversation: it can be put forward, and never rings too late."""
+"""The timer of a conversation: it can be moved to an earlier time, and never fires too late."""
 
 import asyncio
 from collections.abc import Callable
@@ -11,19 +11,19 @@ class Alarm:
         self._ring = ring
         self._loop = asyncio.get_running_loop()
         self._timer: asyncio.Handle | None = None
-        # Kept here, because uvloop's timers for right now do not tell when they are due.
+        # Kept here, because uvloop's timers for right now do not report when they are due.
         self.due = float("inf")
-        """When it rings, by the loop's clock; infinity where it is not set."""
+        """When it fires, by the loop's clock; infinity if it is not set."""
 
     def set(self, due: float) -> None:
-        """Ring at `due`, or when it would have rung if that is earlier."""
+        """Fire at `due`, or at the time set before if that is earlier."""
         if due < self.due:
             self.clear()
             self.due = due
             self._timer = self._loop.call_at(due, self._rings)
 
     def clear(self) -> None:
-        """Do not ring. Safe to call twice."""
+        """Cancel the timer. Safe to call twice."""
         self.due = float("inf")
         if self._timer is not None:
             self._timer.cancel()

@@ -1,4 +1,4 @@
-"""Says aloud when a program holds up its own event loop while a robot waits to hear from it."""
+"""Warns when a program blocks its own event loop while a robot waits to hear from it."""
 
 import asyncio
 import logging
@@ -14,9 +14,9 @@ _log = logging.getLogger("rote")
 
 
 class Watchdog:
-    """A thread that looks on while there is something to watch, and warns in under two seconds.
+    """A thread that checks the event loop while it is switched on, and warns in under two seconds.
 
-    Where no logging is set up, Python prints warnings on standard error.
+    If no logging is set up, Python prints warnings on standard error.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, because: str) -> None:
@@ -28,7 +28,7 @@ class Watchdog:
         self._thread: threading.Thread | None = None
 
     def watch(self, *, on: bool) -> None:
-        """Begin or end; to be called in the loop's own thread. Safe to repeat."""
+        """Switch the watchdog on or off; call it in the loop's own thread. Safe to repeat."""
         if on and self._thread is None:
             self._stop = threading.Event()
             self._tick()

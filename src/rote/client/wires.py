@@ -1,7 +1,7 @@
-"""The table of wires: what can be said over each, before anybody has connected.
+"""The table of wires: what each can do, known before a connection is made.
 
-A robot that is connected says itself what it can do; this table is for whoever has only a URL, and
-for telling which other wire can do what this one cannot.
+A connected robot says itself what it can do. This table is for code that has only a URL, and for
+saying which other wire can do what this one cannot.
 """
 
 from dataclasses import dataclass
@@ -10,60 +10,61 @@ from rote.carrier import split_url
 from rote.errors import BadRequestError, UnsupportedError
 
 EMBEDDED = "sim://g1"
-"""The URL of the simulated robot that is meant where nobody names one."""
+"""The URL of the simulated robot that is used by default."""
 FRAMES = frozenset(
     {
         "list", "teach", "save", "store", "play", "tempo", "stream", "stop", "mode", "states",
         "hand", "frames",
     }
 )  # fmt: skip
-"""What can be said in teaching frames."""
+"""What the teaching frames can do."""
 SERVICES = frozenset(
     {
         "list", "teach", "play", "stop", "mode", "states", "rename", "delete", "presets", "pause",
         "overwrite", "health", "controller", "topics",
     }
 )  # fmt: skip
-"""What a robot's services can do. How an action is played is the robot's own business."""
+"""What a robot's services can do. How an action is played is left to the robot."""
 DDS = SERVICES - {"topics"} | {"stream"}
 IN_PROCESS = FRAMES | {"rename", "delete"}
-"""A robot inside this process can be told more than the frames have words for."""
+"""A robot in this process can do more than the frames can express."""
 QUADRUPED = frozenset(
     {"states", "stop", "teach", "pause", "stream", "control", "walk", "pose", "lie"}
 )
-"""What an A1 can do, at its high level or at its low one."""
+"""What an A1 can do, at its high or its low level."""
 
 
 EXAMINE = "examine"
-"""To look at a robot without any harm, whichever level its URL names: an ability to connect for."""
+"""An ability to connect for: look at a robot without any risk, whichever level its URL names."""
 _SIMULATED = frozenset({"hand"})
-"""Arms that a script moves, in place of a person's hand."""
+"""Arms that a script moves, instead of a person."""
 _HANDS = frozenset({"hands"})
-"""Hands with motors of their own, which report and can be streamed to."""
+"""Hands with their own motors, which report and can be streamed to."""
 
 
 @dataclass(frozen=True, slots=True)
 class Wire:
-    """One way to reach robots."""
+    """One way to connect to robots."""
 
     scheme: str
     example: str
     abilities: frozenset[str]
     perhaps: frozenset[str] = frozenset()
-    """What some robots there can and others cannot: they say so once they are connected."""
+    """What only some robots on this wire can do; they say so once they are connected."""
     is_bus: bool = False
-    """Whether robots are found there by listening to what everybody says."""
+    """Whether robots are found there by listening to a shared bus."""
     takes_key: bool = False
-    """Whether a robot may want its own key, and the session's secrets can be logged."""
+    """Whether a robot may require its own key, and the session's secrets can be logged."""
     in_process: bool = False
-    """Whether the robot is simulated inside this process, and the URL names its build."""
+    """Whether the robot is simulated in this process, and the URL names its build."""
     has_levels: bool = False
-    """Whether a robot there has levels with different abilities: what it is wanted for decides."""
+    """Whether a robot there has levels with different abilities; the wanted ability decides."""
     stock: bool = False
-    """Whether robots speak it as they are sold."""
+    """Whether robots speak it with stock firmware."""
     asks: frozenset[str] = frozenset({"build"})
-    """What its URLs may ask for behind the `?` wherever they come from, a page included: nothing
-    that names a file of this computer."""
+    """The options that its URLs may have behind the `?`, whoever wrote the URL, a web page
+    included: none of them names a file on this computer.
+    """
 
 
 WIRES: dict[str, Wire] = {
@@ -101,7 +102,7 @@ _ALONE: dict[str, Wire] = {
 
 
 def wire_of(url: str) -> Wire:
-    """Return the wire that a URL names, or raise `BadRequestError` that lists those there are."""
+    """Return the wire that a URL names, or raise `BadRequestError` that lists the known ones."""
     parts = split_url(url)
     wire = _ALONE.get(f"{parts.scheme}://{parts.netloc}") or WIRES.get(parts.scheme)
     if wire is None:
@@ -113,12 +114,13 @@ def wire_of(url: str) -> Wire:
 
 
 def wires_with(ability: str) -> tuple[str, ...]:
-    """Return the schemes of the wires that have an ability, or may have it, as URLs begin."""
+    """Return the wires that have an ability, or may have it, as URL prefixes such as `dds://`."""
     return tuple(f"{wire.scheme}://" for wire in _able(ability))
 
 
 def unsupported(what: str, scheme: str, ability: str, remedy: str = "") -> UnsupportedError:
-    """Return the error for what a wire cannot do, with an advice that fits a robot as it is sold.
+    """Return the error for what a wire cannot do, with a remedy that fits a robot with stock
+    firmware.
 
     `what` completes "the wire cannot ..."; `scheme` is the wire's, without `://`.
     """

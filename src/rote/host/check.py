@@ -1,4 +1,4 @@
-"""What this computer has for reaching robots: interfaces, addresses, firewalls, packages."""
+"""This computer's interfaces, addresses, firewalls and packages, for connections to robots."""
 
 import fcntl
 import socket
@@ -19,14 +19,14 @@ class Interface:
 
     name: str
     address: str
-    """Its IPv4 address; "" where it has none."""
+    """Its IPv4 address; "" if it has none."""
     up: bool
     loopback: bool
     multicast: bool
 
     @property
     def usable(self) -> bool:
-        """Whether anything can be reached by it."""
+        """Whether it is up and has an address."""
         return self.up and bool(self.address)
 
 
@@ -51,11 +51,11 @@ def _flags(file: Path) -> int:
     try:
         return int(file.read_text(encoding="ascii"), 16)
     except (OSError, ValueError):
-        return _UP  # where the system does not tell, nothing is wrong with it
+        return _UP  # if the system does not report it, assume that it is up
 
 
 def address_of(name: str) -> str:
-    """Return the IPv4 address of an interface; "" where it has none."""
+    """Return the IPv4 address of an interface; "" if it has none."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         asked = struct.pack("256s", name.encode()[:15])
         try:
@@ -66,7 +66,7 @@ def address_of(name: str) -> str:
 
 
 def firewall(settings: Path = _UFW) -> str:
-    """Return the name of a firewall that is switched on; "" where none is known to be."""
+    """Return the name of a firewall that is switched on; "" if none is known to be."""
     try:
         lines = settings.read_text(encoding="utf-8").splitlines()
     except OSError:
@@ -75,7 +75,7 @@ def firewall(settings: Path = _UFW) -> str:
 
 
 def installed(package: str) -> str:
-    """Return the version of a Python package; "" where it is not installed."""
+    """Return the version of a Python package; "" if it is not installed."""
     try:
         return version(package)
     except PackageNotFoundError:

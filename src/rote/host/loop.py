@@ -1,5 +1,7 @@
-"""The event loop rote runs on where the choice is its own: uvloop's where it is installed; the
-clock to keep deadlines with on any loop, and waiting that no cancellation cuts short."""
+"""The event loop that rote chooses, a clock for deadlines, and waiting that cannot be cancelled.
+
+The loop is uvloop's if it is installed.
+"""
 
 import asyncio
 import os
@@ -8,9 +10,11 @@ from collections.abc import Awaitable, Callable
 
 
 def new_loop() -> asyncio.AbstractEventLoop:
-    """Return a new loop; a round trip over loopback takes two thirds of the time on uvloop."""
+    """Return a new event loop; on uvloop a round trip over loopback takes two thirds of the
+    time.
+    """
     if not all(map(_is_open, (0, 1, 2))):
-        return asyncio.new_event_loop()  # uvloop gives up where a standard stream is closed
+        return asyncio.new_event_loop()  # uvloop fails if a standard stream is closed
     try:
         import uvloop  # noqa: PLC0415 - optional, the extra `fast`
     except ImportError:
@@ -20,13 +24,15 @@ def new_loop() -> asyncio.AbstractEventLoop:
 
 
 def clock_of(loop: asyncio.AbstractEventLoop) -> Callable[[], float]:
-    """Return the clock to keep deadlines with: uvloop's own stands still for a millisecond at a
-    time, and otherwise shows what `time.monotonic` does."""
+    """Return the clock for deadlines.
+
+    uvloop's own clock advances only once per millisecond; `time.monotonic` has the same origin.
+    """
     return time.monotonic if type(loop).__module__.startswith("uvloop") else loop.time
 
 
 async def to_the_end(work: Awaitable[object]) -> None:
-    """Wait for `work` even through cancellations, which are raised afterwards."""
+    """Wait for `work` even if this task is cancelled; the cancellation is raised afterwards."""
     task = asyncio.ensure_future(work)
     cancelled: asyncio.CancelledError | None = None
     while not task.done():

@@ -1,4 +1,4 @@
-"""What the system can do for a thread that must be in time: precise timers, a CPU, a priority."""
+"""What the system offers a thread with deadlines: precise timers, a CPU of its own, a priority."""
 
 import ctypes
 import os
@@ -12,10 +12,10 @@ FIFO_PRIORITY = 60
 
 
 def precise_timers() -> bool:
-    """Have this thread woken when it asked, not up to 50 us later; whether the system can."""
+    """Wake this thread exactly on time, not up to 50 us later; return whether the system can."""
     try:
         return bool(ctypes.CDLL(None).prctl(_SET_TIMER_SLACK, 1, 0, 0, 0) == 0)
-    except (AttributeError, OSError):  # not a Linux
+    except (AttributeError, OSError):  # not Linux
         return False
 
 
@@ -36,7 +36,7 @@ def pin(cpu: int) -> None:
 
 
 def real_time() -> bool:
-    """Put this thread before all ordinary work; whether that was permitted."""
+    """Give this thread priority over all ordinary work; return whether that was permitted."""
     try:
         os.sched_setscheduler(
             threading.get_native_id(), os.SCHED_FIFO, os.sched_param(FIFO_PRIORITY)

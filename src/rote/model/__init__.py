@@ -1,1 +1,1 @@
-"""What robots are, as frozen data with evidence: one module per family, one registry."""
+"""Robots as frozen data with evidence: one module per family, one registry."""

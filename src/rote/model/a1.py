@@ -1,6 +1,6 @@
 """The A1 quadruped: its joints, their order, limits and places, as frozen data.
 
-Facts from the manufacturer's published description of the A1 (a1_description, BSD-3-Clause). The
+Facts from Unitree's published description of the A1 (a1_description, BSD-3-Clause). The
 order is that of the robot's motor messages: legs FR, FL, RR, RL, each hip, thigh, calf. All joints'
 frames are parallel to the trunk's when all angles are zero; x is forward, y left, z up.
 """
@@ -38,7 +38,7 @@ _THIGH_RAD = (-1.0471975512, 4.18879020479)
 _CALF_RAD = (-2.69653369433, -0.916297857297)
 
 HIP_X_M, HIP_Y_M = 0.1805, 0.047
-"""Where the hip joints are on the trunk, but for their signs."""
+"""The positions of the hip joints on the trunk, without signs."""
 HIP_LENGTH_M = 0.0838
 """From the hip's axis sideways to the thigh's joint."""
 THIGH_LENGTH_M = CALF_LENGTH_M = 0.2
@@ -49,7 +49,7 @@ TRUNK_MASS_KG = 6.0
 FOOT_MASS_KG = 0.06
 HIP_MASS_KG, THIGH_MASS_KG, CALF_MASS_KG = 0.696, 1.013, 0.166
 MASS_KG = 13.741
-"""All of it, the feet and the inertial sensor included."""
+"""The whole robot, with the feet and the inertial sensor."""
 
 
 def _leg(number: int) -> tuple[Joint, Joint, Joint]:
@@ -90,27 +90,28 @@ def _leg(number: int) -> tuple[Joint, Joint, Joint]:
 A1_JOINTS: tuple[Joint, ...] = tuple(joint for leg in range(len(LEGS)) for joint in _leg(leg))
 
 A1_STAND_RAD: tuple[float, ...] = (0.0, 0.67, -1.3) * len(LEGS)
-"""Standing, as the manufacturer's simulation does (unitree_ros, BSD-3-Clause)."""
+"""The standing pose of Unitree's simulation (unitree_ros, BSD-3-Clause)."""
 
 SDK_LIMITS_RAD: dict[str, tuple[tuple[float, float], tuple[float, float], tuple[float, float]]] = {
     "a1": ((-0.802, 0.802), (-1.05, 4.19), (-2.7, -0.916)),
     "go1": ((-1.047, 1.047), (-0.663, 2.966), (-2.721, -0.837)),
 }
-"""Hip, thigh and calf as the manufacturer's library limits them, measured on it; the same for all
-legs. Folded on the ground an A1's calves are at about -2.75 rad, outside of them."""
+"""The limits of hip, thigh and calf in Unitree's library, measured on it; the same for all legs.
+Folded on the ground an A1's calves are at about -2.75 rad, which is outside.
+"""
 POSITION_MARGIN_RAD = 0.087
-"""How far inside these a joint has to stay, by the manufacturer's position protection."""
+"""How far inside these limits a joint must stay, by Unitree's position protection."""
 
 
 # ---- the family ---------------------------------------------------------------------------------
 
 KP_NM_RAD, KD_NM_S_RAD = 40.0, 2.0
-"""How stiff legs are while they are played; this project's choice."""
+"""The stiffness and damping of legs that are played; this project's choice."""
 _HEAD_M: Vector = (0.26, 0.0, 0.02)
 
 
 def _protected() -> dict[str, tuple[float, float]]:
-    """Return what the position protection lets a joint do, by name."""
+    """Return the range that the position protection allows, by joint name."""
     limits = SDK_LIMITS_RAD["a1"]
     return {
         joint.name: (
@@ -122,7 +123,7 @@ def _protected() -> dict[str, tuple[float, float]]:
 
 
 def _figure() -> Figure:
-    """Return a trunk on four legs; the front feet are what leaves a trail."""
+    """Return the sticks of a trunk on four legs; the front feet leave trails."""
     hips: dict[str, Point] = {
         leg: ("trunk", A1_JOINTS[number * JOINTS_PER_LEG].origin_m)
         for number, leg in enumerate(LEGS)
@@ -173,7 +174,7 @@ A1_MODES = Modes(
     standing=1,
     damp=7,
 )
-"""What the walking controller does; those above 2 are not in dialect 3.2."""
+"""The modes of the walking controller; those above 2 are not in dialect 3.2."""
 
 A1 = Family(
     name="a1",

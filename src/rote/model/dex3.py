@@ -1,8 +1,8 @@
 """The Dex3-1 hand with three fingers and seven motors, left and right, as frozen data.
 
-Facts from the manufacturer's published description of a G1 with these hands
-(g1_29dof_with_hand_rev_1_0, BSD-3-Clause). The palm is fixed to the wrist, so its place is part of
-the places of the first joints here. Where sources disagree on a number, this is the smaller one.
+Facts from Unitree's published description of a G1 with these hands (g1_29dof_with_hand_rev_1_0,
+BSD-3-Clause). The palm is fixed to the wrist, so the origins of the first joints include its place.
+Where sources disagree on a number, the smaller one is used.
 """
 
 from rote.model.family import ZERO, Evidence, FixedMass, Grade, Hand, Joint, Vector, Y, Z
@@ -12,10 +12,10 @@ __all__ = ["DEX3", "DEX3_LEFT", "DEX3_RIGHT"]
 TOPICS = "rt/dex3/{side}/{what}"
 
 PALM_M: Vector = (0.0415, 0.003, 0.0)
-"""The left palm in the frame of the wrist-yaw link."""
+"""The position of the left palm in the frame of the wrist-yaw link."""
 PALM_MASS_KG = 0.37283854
 PALM_COM_M: Vector = (0.06214634836, -0.00050869656, -0.00058171093)
-"""Of the left palm, in its own frame."""
+"""The centre of mass of the left palm, in its own frame."""
 
 # Of the left hand: name, what it hangs on (empty: the palm), axis, lower rad, upper rad, rad/s,
 #     N.m, origin there, mass and centre of mass of the child link
@@ -40,7 +40,7 @@ _ROWS: tuple[
 
 
 def _across(place_m: Vector, side: str) -> Vector:
-    """Return a place of the left hand on the hand of a side."""
+    """Return a point of the left hand, mirrored if `side` is right."""
     x, y, z = place_m
     return place_m if side == "left" else (x, -y if y else 0.0, z)
 
@@ -51,7 +51,7 @@ def _plus(one: Vector, other: Vector) -> Vector:
 
 def _joint(slot: int, side: str) -> Joint:
     (name, on, axis, lower, upper, velocity, effort, origin, mass, com) = _ROWS[slot]
-    if side == "right" and axis == Z:  # the axes of both hands point the same way
+    if side == "right" and axis == Z:  # the axes of both hands have the same direction
         lower, upper = (-upper if upper else 0.0), (-lower if lower else 0.0)
     return Joint(
         index=slot,
@@ -119,7 +119,7 @@ DEX3_EVIDENCE = {
         "rad/s. The smaller numbers are used",
     ),
 }
-"""What a family that may wear these hands adds to its own evidence."""
+"""The evidence that a family with these hands adds to its own."""
 
 
 def at_rest(hand: Hand) -> FixedMass:

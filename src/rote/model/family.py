@@ -1,14 +1,14 @@
 """What a robot is, as data: families, their builds, joints, modes and hands.
 
-A family is a kind of robot (`g1`), a build one hardware variant of it (`g1-23`). Three numbers name
-a joint, and they are three different things:
+A family is a kind of robot (`g1`), a build is one hardware variant of it (`g1-23`). A joint has
+three different numbers:
 
     index    its place in the family's table of joints, which holds those of all builds
     slot     its place in the robot's motor messages; messages have more slots than joints
     column   its place among the joints of one build, and so in a state and in a take
 
 Hands are an addition to a build: `wearing` returns the same build with the hands' joints as its
-last columns. They have messages of their own, so none of the build's slots.
+last columns. They have messages of their own, so they use none of the build's slots.
 
 Nothing here computes a motion, and nothing here knows a wire's bytes.
 """
@@ -33,9 +33,9 @@ Z: Vector = (0.0, 0.0, 1.0)
 ZERO: Vector = (0.0, 0.0, 0.0)
 
 MAX_MOTION_S = 180.0
-"""The longest motion that is recorded or played, on every robot."""
+"""The longest motion that is recorded or played, on every robot, in seconds."""
 MOVED_RAD = 0.05
-"""A joint that moves by less than this in a motion stands still."""
+"""A joint that moves by less than this in a motion counts as still."""
 
 
 # ---- evidence -----------------------------------------------------------------------------------
@@ -45,7 +45,7 @@ class Grade(StrEnum):
     """How well a group of facts is known."""
 
     PUBLISHED = "published"
-    """Stated by the manufacturer: a header, a URDF, a manual."""
+    """Stated by Unitree: a header, a URDF, a manual."""
     SEEN = "seen"
     """Seen in a capture or a log of a real robot."""
     REPORTED = "reported"
@@ -55,12 +55,12 @@ class Grade(StrEnum):
     CONTRADICTED = "contradicted"
     """Sources disagree, so nothing may depend on it."""
     CHOSEN = "chosen"
-    """This project's own choice; no robot has an opinion on it."""
+    """This project's own choice, not a fact about a robot."""
 
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """Why a group of facts is believed."""
+    """Why a group of facts is believed: its grade and its source."""
 
     grade: Grade
     source: str
@@ -71,7 +71,7 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Joint:
-    """One hinge and the link that hangs on it."""
+    """One rotating joint and the link that it moves. Angles are in rad, torques in N.m."""
 
     index: int
     """Its place in the family's table."""
@@ -84,16 +84,16 @@ class Joint:
     velocity_rad_s: float
     effort_nm: float
     origin_m: Vector
-    """Where it sits in the parent link's frame."""
+    """Its origin in the parent link's frame."""
     origin_rpy_rad: Vector = ZERO
     mass_kg: float = 0.0
     """Mass of the child link."""
     com_m: Vector = ZERO
     """Centre of mass of the child link, in its own frame."""
     slot: int = -1
-    """Its place in motor messages; the index unless stated."""
+    """Its place in motor messages; the index by default."""
     link: str = ""
-    """The child link; the joint's name with `_link` for `_joint` unless stated."""
+    """The child link; by default the joint's name with `_link` instead of `_joint`."""
     part: str = "arm"
     """Which part of the body it belongs to: leg, waist, arm, wrist, head or finger."""
 
@@ -143,7 +143,7 @@ def joint_of(index: int, row: JointRow, *, slot: int = -1, link: str = "") -> Jo
 
 
 def left_and_right(joints: tuple[Joint, ...]) -> dict[str, str]:
-    """Return the other side of each joint whose name begins with `left_` or `right_`."""
+    """Return the opposite joint of each one whose name begins with `left_` or `right_`."""
     return {
         joint.name: joint.name.replace(side, other, 1)
         for joint in joints
@@ -154,12 +154,12 @@ def left_and_right(joints: tuple[Joint, ...]) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class FixedMass:
-    """Something with weight that is fixed to a link: a head, a hand."""
+    """A mass that is fixed to a link: a head, a hand."""
 
     link: str
     mass_kg: float
     com_m: Vector
-    """In the link's frame."""
+    """Its centre of mass, in the link's frame."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,21 +175,21 @@ class Shape:
 
 
 Point = tuple[str, Vector]
-"""A link, and a place in its frame."""
+"""A link, and a position in its frame."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figure:
-    """How a robot is drawn with sticks."""
+    """How a robot is drawn as a stick figure."""
 
     sticks: tuple[tuple[str, Point, Point], ...]
-    """Of each stick its side (left, right or empty), and its two ends."""
+    """For each stick its side (left, right or empty) and its two ends."""
     head: Point
     head_radius_m: float
     trails: tuple[Point, Point]
-    """What leaves a trail, left and right: hands, or front feet."""
+    """The points that leave a trail, left and right: hands, or front feet."""
     floor: tuple[Point, ...]
-    """The lowest of these stands on the floor."""
+    """The lowest of these points stands on the floor."""
 
 
 def chain(side: str, *points: Point) -> list[tuple[str, Point, Point]]:
@@ -199,7 +199,7 @@ def chain(side: str, *points: Point) -> list[tuple[str, Point, Point]]:
 
 @dataclass(frozen=True, slots=True)
 class Foot:
-    """Where a robot that stands on its feet carries its weight."""
+    """Where a robot that stands on its feet supports its weight."""
 
     link: str
     corners_m: tuple[Vector, ...]
@@ -207,7 +207,7 @@ class Foot:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BodyFacts:
-    """The body beside its joints: what it weighs, what it looks like, what it stands on."""
+    """The body beside its joints: its weight, its appearance, and its feet."""
 
     base: str
     """The root link."""
@@ -215,12 +215,12 @@ class BodyFacts:
     base_com_m: Vector = ZERO
     fixed: tuple[FixedMass, ...] = ()
     tips: tuple[Point, ...] = ()
-    """Left and right end of the arms, where a payload is held; none where it has no arms."""
+    """The left and right end of the arms, where a payload is held; empty without arms."""
     feet: tuple[Foot, ...] = ()
     shapes: tuple[Shape, ...] = ()
-    """For contact; none where nobody measured them."""
+    """The shapes for contact checks; empty if nobody measured them."""
     figure: Figure | None = None
-    """None: drawn from the tree of joints."""
+    """None: it is drawn from the tree of joints."""
 
 
 # ---- modes --------------------------------------------------------------------------------------
@@ -234,11 +234,11 @@ class ModeFacts:
     name: str
     label: str
     balanced: bool
-    """The robot keeps its balance by itself, so it may be taught and played."""
+    """Whether the robot keeps its balance by itself, so that it may be taught and played."""
     stiff: bool
-    """Joints hold their places."""
+    """Whether joints hold their positions."""
     buttons: str = ""
-    """How a person reaches it with the remote."""
+    """The buttons on the remote that lead to it."""
 
 
 READY = ModeFacts(0, "ready", "ready to be taught and played", balanced=True, stiff=True)
@@ -251,23 +251,24 @@ class Modes:
 
     all: tuple[ModeFacts, ...] = (READY,)
     standing: int = READY.id
-    """The state in which a robot stands after a usual start."""
+    """The state in which a robot stands after a normal start."""
     damp: int | None = None
     """The state in which all joints give way slowly."""
     to_stand: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
-    """From each state, the ones to try on the way to a stand, the usual one first."""
+    """From each state, the states to try on the way to a stand, the usual one first."""
     moves: Mapping[tuple[int, int], float] = field(default_factory=dict)
-    """Every change from one state to another that is allowed, and the seconds it takes; the times
-    are this project's guess."""
+    """Every allowed change from one state to another, and the seconds it takes; the times are this
+    project's guess.
+    """
     distinctive: frozenset[int] = frozenset()
-    """Ids by which this family is told from others that send the same messages."""
+    """Ids that distinguish this family from others that send the same messages."""
 
     def find(self, mode_id: int) -> ModeFacts | None:
-        """Return what is known of a state, or None."""
+        """Return what is known about a state, or None."""
         return next((mode for mode in self.all if mode.id == mode_id), None)
 
     def balanced(self, mode_id: int) -> bool:
-        """Whether a robot can be taught and played in a state; never in one that is not known."""
+        """Whether a robot can be taught and played in a state; False for an unknown one."""
         mode = self.find(mode_id)
         return mode is not None and mode.balanced
 
@@ -280,31 +281,31 @@ class StreamFacts:
     """How poses are streamed to a robot's motors."""
 
     topic: str = ""
-    """The DDS topic; empty where only wires of our own can."""
+    """The DDS topic; empty if only rote's own wires can stream."""
     weight_slot: int | None = None
-    """The motor slot whose position is the weight of the stream, 0 to 1; no joint is there."""
+    """The motor slot whose position is the weight of the stream, 0 to 1; no joint uses it."""
     stiffness_nm_rad: float = 60.0
     damping_nm_s_rad: float = 1.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Hand:
-    """A hand with motors of its own, which a robot may have."""
+    """A hand with its own motors, which a robot may wear."""
 
     name: str
     """For example `dex3`."""
     side: str
     """left or right."""
     joints: tuple[Joint, ...]
-    """In the order of the hand's own messages; `slot` is the place there."""
+    """In the order of the hand's own messages; a joint's `slot` is its place there."""
     state_topic: str
     command_topic: str
     evidence: Evidence
     stiffness_nm_rad: float = 1.5
     damping_nm_s_rad: float = 0.1
-    """What a stream gives its motors at most."""
+    """The largest damping that a stream gives its motors."""
     timeout_s: float = 1.0
-    """Motors that are told to relax by themselves do so after this long without a command."""
+    """Motors in time-out mode relax after this long without a command."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -320,7 +321,7 @@ class Service:
     version: str = ""
     """The version of its interface that rote was written for."""
     older_name: str = ""
-    """What older software calls it."""
+    """Its name in older software."""
 
 
 # ---- builds and families ------------------------------------------------------------------------
@@ -338,30 +339,30 @@ class Build:
     taught: tuple[str, ...] = ()
     """The joints that teaching makes soft and playing drives."""
     streamed: tuple[str, ...] = ()
-    """The joints that a stream commands; none where nothing may be streamed."""
+    """The joints that a stream commands; empty if nothing may be streamed."""
     rest: Mapping[str, float] = field(default_factory=dict)
-    """Where joints are at rest, in rad, by name; 0 where nothing is said."""
+    """The rest positions in rad, by joint name; 0 for a joint that is not named."""
     machines: tuple[int, ...] = ()
-    """The values of `mode_machine` by which it is recognised; the first is what a simulated one
-    says."""
+    """The values of `mode_machine` that identify it; the first is what a simulated one reports."""
     motors: Mapping[int, Mapping[str, tuple[float, float]]] = field(default_factory=dict)
-    """By `mode_machine`: other motors, as speed in rad/s and torque in N.m by joint."""
+    """Motors that differ, by `mode_machine`: speed in rad/s and torque in N.m, by joint name."""
     stream: StreamFacts | None = None
     no_stream: str = ""
-    """Why nothing may be streamed to it, in words."""
+    """Why nothing may be streamed to it, as text."""
     fixed: tuple[FixedMass, ...] = ()
-    """Links that weigh something else in this build, because joints behind them are absent: each
-    stands for its link and all links behind it that the build has no joint for."""
+    """Links with another mass in this build, because joints behind them are absent. Each entry
+    replaces its link and all links behind it that the build has no joint for.
+    """
     known: bool = True
     """False for a machine that rote does not know: its joints are numbered, and nothing is sent."""
     hands: tuple[Hand, ...] = ()
     """The hands it wears, see `wearing`. Their joints are its last columns."""
     body: "Build | None" = None
-    """The build without its hands; None where it wears none."""
+    """The build without its hands; None if it wears none."""
 
     names: tuple[str, ...] = field(init=False)
     slots: tuple[int, ...] = field(init=False)
-    """The motor slot of each column, without those of hands: hands have messages of their own."""
+    """The motor slot of each column, without hands: they have messages of their own."""
     rest_rad: tuple[float, ...] = field(init=False)
     taught_columns: tuple[int, ...] = field(init=False)
     streamed_columns: tuple[int, ...] = field(init=False)
@@ -383,7 +384,7 @@ class Build:
 
     @property
     def bare(self) -> "Build":
-        """This build without hands; itself where it wears none."""
+        """This build without hands; itself if it wears none."""
         return self if self.body is None else self.body
 
     def columns_of(self, hand: Hand) -> tuple[int, ...]:
@@ -397,11 +398,11 @@ class Build:
 
     @property
     def limbs(self) -> str:
-        """What it is taught by: `legs` where only legs are taught, else `arms`."""
+        """What is taught: `legs` if only legs are taught, otherwise `arms`."""
         return "legs" if {joint.part for joint in self.taught_joints} == {"leg"} else "arms"
 
     def at(self, machine: int) -> "Build":
-        """Return this build with the motors that a `mode_machine` has."""
+        """Return this build with the motors of a `mode_machine`."""
         if self.body is not None:
             return wearing(self.body.at(machine), self.hands)
         changed = self.motors.get(machine)
@@ -416,7 +417,9 @@ class Build:
         return replace(self, joints=joints)
 
     def owns(self, slot: int) -> bool:
-        """Whether a slot of the motor messages is one of its joints, or its stream's weight."""
+        """Whether a slot of the motor messages belongs to one of its joints, or is its stream's
+        weight.
+        """
         weight = self.stream.weight_slot if self.stream is not None else None
         return slot in self.slots or slot == weight
 
@@ -424,7 +427,7 @@ class Build:
 def wearing(build: Build, hands: tuple[Hand, ...]) -> Build:
     """Return a build with these hands and no others: their joints are its last columns.
 
-    For the same body and hands it is always the same object.
+    The same body and hands always return the same object.
     """
     return _worn(build.bare, hands) if hands else build.bare
 
@@ -436,7 +439,7 @@ def _worn(body: Build, hands: tuple[Hand, ...]) -> Build:
 
 
 def _check_build(build: Build, names: tuple[str, ...]) -> None:
-    """Raise `ValueError` where a build contradicts itself."""
+    """Raise `ValueError` if a build contradicts itself."""
     if len(set(names)) != len(names) or not names:
         raise ValueError(f"{build.name} has no joints, or one twice")
     body = build.bare.joints
@@ -464,39 +467,42 @@ class Family:
     name: str
     title: str
     joints: tuple[Joint, ...]
-    """Those of all builds, in the order of their indices."""
+    """The joints of all builds, in the order of their indices."""
     builds: tuple[Build, ...]
-    """The first is meant where nobody says which."""
+    """The first is the default."""
     body: BodyFacts
     mirror: Mapping[str, str] = field(default_factory=dict)
-    """The joint on the other side, by name, both ways; one in the middle is not here."""
+    """The joint on the other side, by name, both ways; joints in the middle are not in it."""
     modes: Modes = Modes()
     hands: tuple[Hand, ...] = ()
-    """Those that a robot of this family may wear."""
+    """The hands that a robot of this family may wear."""
     services: tuple[Service, ...] = ()
     wires: tuple[str, ...] = ("sim", "udp")
-    """The schemes by which one is reached."""
+    """The schemes of the wires that it can be connected by."""
     signalling: int | None = None
-    """What `data2` of its WebRTC signalling always is, for example 3: its own key is needed. None
-    where the firmware decides."""
+    """The value that `data2` of its WebRTC signalling always has; 3 means that its own key is
+    needed. None if it depends on the firmware.
+    """
     serials: tuple[str, ...] = ()
-    """How serial numbers of its robots begin, as far as known; others contradict what it says."""
+    """The known prefixes of its serial numbers; another prefix contradicts the recognition."""
     answers_everybody: bool = True
-    """False where no firmware answers a discovery question that does not name its serial."""
+    """False if no firmware answers a discovery question that does not name its serial."""
     works: Mapping[str, Grade] = field(default_factory=dict)
-    """What can be done with a real one, and how sure that is."""
+    """What works on a real robot, and how sure that is."""
     evidence: Mapping[str, Evidence] = field(default_factory=dict)
-    """For each group of facts (joints, slots, modes, services, stream, hands) its source."""
+    """The source of each group of facts (joints, slots, modes, services, stream, hands)."""
     soft_rad_s: float = 1.0
-    """No joint moves faster than this on the way to a first pose and back."""
+    """The highest speed of a joint on the way to a first pose and back, in rad/s."""
     soft_least_s: float = 0.5
-    """How long such a way takes at least."""
+    """The shortest time for such a way, in seconds."""
     max_gap_s: float | None = None
-    """A motion with a longer gap between two samples is not played; None: by its usual gap."""
+    """A motion with a longer gap between two samples is not played; None: judged by its
+    usual gap.
+    """
     protected_rad: Mapping[str, tuple[float, float]] = field(default_factory=dict)
-    """By joint: outside of this a protection on our side trips, which is inside the limits."""
+    """By joint name: outside this range, which is inside the limits, a protection in rote trips."""
     keeps_actions: bool = True
-    """Whether the robot itself keeps what it was taught."""
+    """Whether the robot itself stores what it was taught."""
 
     def __post_init__(self) -> None:
         if [joint.index for joint in self.joints] != list(range(len(self.joints))):
@@ -507,7 +513,7 @@ class Family:
 
     @property
     def default(self) -> Build:
-        """The build that is meant where nobody says which."""
+        """The default build."""
         return self.builds[0]
 
     @property
@@ -516,14 +522,14 @@ class Family:
         return tuple(joint.name for joint in self.joints)
 
     def of_machine(self, machine: int) -> Build | None:
-        """Return the build of a `mode_machine`, with the motors that it has; None if not known."""
+        """Return the build of a `mode_machine`, with its motors; None if not known."""
         return next((b.at(machine) for b in self.builds if machine in b.machines), None)
 
     def masses(self, build: Build) -> tuple[FixedMass, ...]:
-        """Return all that has weight in a build: the base, the links, and what is fixed to them.
+        """Return all masses of a build: the base, the links, and what is fixed to them.
 
-        A link of a joint that the build does not have is there too, rigid at 0, unless
-        `Build.fixed` says what stands for it.
+        The link of a joint that the build does not have is included, rigid at 0, unless
+        `Build.fixed` says what replaces it.
         """
         instead = {mass.link: mass for mass in build.fixed}
         gone: set[str] = set()
@@ -540,7 +546,7 @@ class Family:
 
 
 def _check_family(family: Family) -> None:
-    """Raise `ValueError` where a family contradicts itself."""
+    """Raise `ValueError` if a family contradicts itself."""
     links = {family.body.base}
     for joint in family.joints:
         if joint.parent not in links:
@@ -561,9 +567,9 @@ def _check_family(family: Family) -> None:
 
 
 def numbered(slots: int, machine: int) -> Build:
-    """Return the build of a machine that is not known: its joints bear their slots' numbers.
+    """Return the build of an unknown machine: its joints are named by the numbers of their slots.
 
-    It can be watched and recorded. Nothing is taught, streamed or checked by it.
+    It can be watched and recorded. It cannot be taught, streamed to, or used for checks.
     """
     joints = tuple(
         Joint(

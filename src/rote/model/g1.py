@@ -1,6 +1,6 @@
 """The G1 humanoid: joints, limits, geometry, modes and builds, as frozen data.
 
-Facts from the manufacturer's published description of the G1 (g1_29dof_rev_1_0, BSD-3-Clause);
+Facts from Unitree's published description of the G1 (g1_29dof_rev_1_0, BSD-3-Clause);
 the position limits equal those printed on its developer page. The order is that of the robot's own
 motor messages, so on a G1 a joint's index is its motor slot as well.
 """
@@ -126,7 +126,8 @@ LEFT_ARM = tuple(range(15, 22))
 RIGHT_ARM = tuple(range(22, 29))
 TAUGHT_JOINTS = (WAIST_YAW, *LEFT_ARM, *RIGHT_ARM)
 """What teaching moves and playing drives: both arms and the waist's yaw. The balance controller
-keeps the legs; of the waist a real G1 records the yaw alone."""
+keeps the legs; of the waist a real G1 records only the yaw.
+"""
 
 HAND_MASS_KG = 0.17
 HAND_COM_M: Vector = (0.0951, 0.0, 0.0022)
@@ -138,25 +139,27 @@ G1_REST_RAD: tuple[float, ...] = (
     0.2, 0.2, 0.0, 1.0, 0.0, 0.0, 0.0,
     0.2, -0.2, 0.0, 1.0, 0.0, 0.0, 0.0,
 )  # fmt: skip
-"""Standing at ease: knees a little bent, arms hanging; in the order of `G1_JOINTS`."""
+"""Standing with slightly bent knees and hanging arms; in the order of `G1_JOINTS`."""
 
 PELVIS_MASS_KG = 3.814
 PELVIS_COM_M: Vector = (0.0, 0.0, -0.07603)
 HEAD_MASS_KG = 1.036
 HEAD_COM_M: Vector = (0.0092305, 0.000299, 0.405869)
-"""The head is fixed to the torso link, in whose frame this is; the pelvis is the root."""
+"""The head's centre of mass in the frame of the torso link, to which it is fixed; the pelvis is the
+root.
+"""
 
 FOOT_CORNERS_M: tuple[Vector, ...] = (
     (-0.05, 0.025, -0.035), (-0.05, -0.025, -0.035), (0.12, 0.03, -0.035), (0.12, -0.03, -0.035),
 )  # fmt: skip
-"""Where a sole carries weight, in the frame of the ankle-roll link; left and right are alike."""
+"""The corners of a sole in the frame of the ankle-roll link; the same left and right."""
 
 
 # ---- modes --------------------------------------------------------------------------------------
 
 
 class Mode(IntEnum):
-    """What the motion controller of a G1 is doing, by the ids it uses itself."""
+    """What the motion controller of a G1 is doing, by its own ids."""
 
     ZERO_TORQUE = 0
     DAMP = 1
@@ -188,9 +191,9 @@ MODES: dict[Mode, ModeFacts] = {
 }
 WALKING = (Mode.WALK, Mode.WALK_WAIST)
 RUNNING = (Mode.RUN, Mode.RUN_29)
-"""Running for robots of 23 and of 29 joints; which of them a robot knows, its build says."""
+"""Running, for robots of 23 and of 29 joints; the build says which one a robot knows."""
 
-# Every move and the seconds it takes; the times are this project's guess.
+# Every transition and the seconds it takes; the times are this project's guess.
 MOVES: dict[tuple[Mode, Mode], float] = {
     (Mode.ZERO_TORQUE, Mode.DAMP): 0.2,
     (Mode.DAMP, Mode.ZERO_TORQUE): 0.2,
@@ -248,7 +251,7 @@ _LEFT_SHAPES = (
 
 
 def _on_the_right(shape: Shape) -> Shape:
-    """Return the same shape on the right: y becomes -y, of a capsule's points."""
+    """Return the same shape on the right side: y becomes -y in a capsule's points."""
     (sx, sy, sz), (ex, ey, ez) = shape.start_m, shape.end_m
     end: Vector = (ex, -ey, ez) if shape.radius_m else shape.end_m
     link = shape.link.replace("left_", "right_", 1)
@@ -305,7 +308,7 @@ _REST = {joint.name: rest for joint, rest in zip(G1_JOINTS, G1_REST_RAD, strict=
 _STREAM = StreamFacts(
     topic="rt/arm_sdk", weight_slot=29, stiffness_nm_rad=60.0, damping_nm_s_rad=1.5
 )
-"""Gains of waist and arms while they obey: what the vendor's examples use."""
+"""The gains of waist and arms while they follow a stream, as in Unitree's examples."""
 _UPPER_BODY = range(12, 29)
 """The motors that `rt/arm_sdk` moves: waist and arms, as far as a build has them."""
 
@@ -351,7 +354,7 @@ def _build(
 _EVERY = frozenset(range(len(G1_JOINTS)))
 G1_29 = _build("g1-29", "G1 with 29 joints", frozenset(), (5, 11, 13, 15, 2))
 G1_27 = _build("g1-27", "G1 with 27 joints, its waist locked", _SLOTS_OF_WAIST, (6, 12, 14, 16, 3))
-# One rubber hand on the wrist's roll, in place of three links and a hand.
+# One rubber hand on the wrist's roll link, instead of three links and a hand.
 _WRISTS_23 = (
     FixedMass("left_wrist_roll_link", 0.35692864, (0.1079465665, 0.00163511945, 0.00202244863)),
     FixedMass("right_wrist_roll_link", 0.35692864, (0.1079465665, -0.00163511945, 0.00202244863)),

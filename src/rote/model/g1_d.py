@@ -1,6 +1,6 @@
 """The G1-D, a G1's arms on a lift and wheels: joints and geometry, as frozen data.
 
-Facts from the manufacturer's published description (g1_d.urdf, BSD-3-Clause) and its arm example.
+Facts from Unitree's published description (g1_d.urdf, BSD-3-Clause) and its arm example.
 Wheels and lift are no joints of the motor messages: a service of their own, `agv`, moves them, so
 they are none here. The description is of the lift at its lowest; it rises by up to 0.42 m.
 
@@ -35,7 +35,7 @@ __all__ = ["G1_D"]
 
 _BASE = "AGV_link"
 _WAIST = (
-    # Below the yaw, the other way round than on a G1. Its place sums up the lift at its lowest.
+    # The pitch is below the yaw, unlike on a G1. Its origin includes the lift at its lowest.
     Joint(
         index=0,
         name="waist_pitch_joint",
@@ -71,7 +71,7 @@ _WAIST = (
 _ARMS = (*LEFT_ARM, *RIGHT_ARM)
 G1_D_JOINTS: tuple[Joint, ...] = (
     *_WAIST,
-    # The arms are a G1's, number by number.
+    # The arms are those of a G1, with the same numbers.
     *(
         replace(G1_JOINTS[slot], index=index, slot=slot)
         for index, slot in enumerate(_ARMS, start=2)
@@ -123,7 +123,7 @@ G1_D_BUILD = Build(
     taught=tuple(joint.name for joint in G1_D_JOINTS if joint.name != "waist_pitch_joint"),
     rest={G1_JOINTS[slot].name: G1_REST_RAD[slot] for slot in _ARMS},
     no_stream=(
-        "nobody has shown how the arms of a G1-D are streamed to: the manufacturer's example "
+        "nobody has shown how the arms of a G1-D are streamed to: Unitree's example "
         "commands all motors by rt/lowcmd, and none uses rt/arm_sdk, so neither a weight nor who "
         "else commands the motors is known"
     ),
@@ -142,14 +142,14 @@ G1_D = Family(
         base=_BASE,
         base_mass_kg=37.0,
         fixed=(
-            # Wheels, the three stages of the lift and what carries the waist.
+            # Wheels, the three stages of the lift and the part that carries the waist.
             FixedMass(_BASE, 1.5, (0.000222030, 0.202791, -0.026502)),
             FixedMass(_BASE, 1.5, (0.000228030, -0.202791, -0.026502)),
             FixedMass(_BASE, 3.3, (0.000212360, 0.000025, 0.527250)),
             FixedMass(_BASE, 3.3, (0.000719030, -0.000062, 0.753516)),
             FixedMass(_BASE, 3.4, (0.000021730, 0.000010, 0.356341)),
             FixedMass(_BASE, 1.889, (0.040769030, -0.003770, 0.615228)),
-            # The sign on the chest and the head.
+            # The sign on the chest, and the head.
             FixedMass("torso_link", 0.001, (0.0039635, 0.0, -0.054)),
             FixedMass("torso_link", 1.036, (0.0092305, 0.000299, 0.395869)),
             *map(at_rest, DEX3),

@@ -1,6 +1,6 @@
 """The R1 humanoid: joints, limits, geometry and what is known of its modes, as frozen data.
 
-Facts from the manufacturer's published description of the R1 and the R1 Air (R1.urdf, R1_AIR.urdf,
+Facts from Unitree's published description of the R1 and the R1 Air (R1.urdf, R1_AIR.urdf,
 BSD-3-Clause), rounded to a nanometre. Slots are those of unitree_sdk2's r1/defines.h; the family's
 table leaves out the slots that no joint has, so an index is not a slot here.
 
@@ -131,7 +131,7 @@ _REST = {
     "left_shoulder_roll_joint": 0.2,
     "right_shoulder_roll_joint": -0.2,
 }
-"""Standing at ease, as a G1 does."""
+"""Standing like a G1."""
 
 # ---- modes --------------------------------------------------------------------------------------
 
@@ -139,7 +139,7 @@ STAND, AFTER_ARM_SDK, STAND_AIR = 811, 816, 830
 R1_MODES = Modes(
     all=(
         ModeFacts(STAND, "stand", "balanced standing and walking", balanced=True, stiff=True),
-        # Whether it keeps its balance there, nobody says: so it is not taught nor played.
+        # It is not known whether it keeps its balance there, so it is neither taught nor played.
         ModeFacts(
             AFTER_ARM_SDK,
             "after arm_sdk",
@@ -216,7 +216,7 @@ def _build(name: str, title: str, absent: frozenset[str], fixed: tuple[FixedMass
     )
 
 
-# An Air is one piece from the pelvis to the head, and from the elbow to the hand.
+# An Air is one rigid piece from the pelvis to the head, and from the elbow to the hand.
 _NOT_OF_AN_AIR = frozenset(
     joint.name for joint in R1_JOINTS if joint.part in {"waist", "wrist", "head"}
 )

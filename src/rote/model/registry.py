@@ -1,11 +1,11 @@
-"""The table of robots: the families rote ships, and those that other packages bring.
+"""The table of robots: the families that rote ships, and those from other packages.
 
 A package adds a family by an entry point of the group `rote.robots` that names a `Family`:
 
     [project.entry-points."rote.robots"]
     tripod = "my_robots.tripod:TRIPOD"
 
-Those that rote ships are found first, so that no other package has to be looked at for them.
+rote's own families are searched first, so that other packages are imported only if needed.
 """
 
 from collections.abc import Collection, Iterator
@@ -25,13 +25,15 @@ __all__ = [
 ]  # fmt: skip
 
 ENTRY_POINTS = "rote.robots"
-# A G1 before its relatives: some of its joints' names are theirs too, and the first one is meant.
+# The G1 comes first: its relatives share some of its joint names, and the first match counts.
 _SHIPPED: tuple[Family, ...] = (G1, A1, R1, G1_D)
 
 
 @cache
 def _brought() -> tuple[Family, ...]:
-    """Return the families of other packages; what cannot be used is refused with its reason."""
+    """Return the families of other packages; raises an error with the reason for one that is
+    unusable.
+    """
     found: list[Family] = []
     taken = {name for family in _SHIPPED for name in _names_of(family)}
     for point in entry_points(group=ENTRY_POINTS):
@@ -60,12 +62,12 @@ def _brought() -> tuple[Family, ...]:
 
 
 def _names_of(family: Family) -> set[str]:
-    """Return the names by which a family and its builds are asked for."""
+    """Return the names of a family and its builds."""
     return {family.name, *(build.name for build in family.builds)}
 
 
 def forget() -> None:
-    """Look again for families of other packages when one is next asked for."""
+    """Forget the families of other packages; they are loaded again when one is next asked for."""
     _brought.cache_clear()
 
 
@@ -85,7 +87,9 @@ def find_family(name: str) -> Family | None:
 
 
 def find_build(name: str) -> Build | None:
-    """Return the build of that name, or the first of a family of that name; None if neither is."""
+    """Return the build of that name, or the first of a family of that name; None if there is
+    neither.
+    """
     for family in _lazily():
         if family.name == name:
             return family.default
@@ -96,7 +100,7 @@ def find_build(name: str) -> Build | None:
 
 
 def build_named(name: str) -> Build:
-    """Return the build of that name, or raise `BadRequestError` that says which there are."""
+    """Return the build of that name, or raise `BadRequestError` that lists the known ones."""
     build = find_build(name)
     if build is None:
         raise BadRequestError(f"there is no robot {name!r}", f"There are: {', '.join(names())}.")
@@ -109,14 +113,14 @@ def names() -> tuple[str, ...]:
 
 
 def family_of(build: Build) -> Family | None:
-    """Return the family of a build; None where the machine is not known."""
+    """Return the family of a build; None if the machine is not known."""
     return find_family(build.family)
 
 
 def family_with(joints: Collection[str]) -> Family | None:
-    """Return the family that has the most of these joints; None where none has any.
+    """Return the family that has the most of these joints; None if none has any.
 
-    Of several that have as many it is the first: arms alone are a G1's, not a G1-D's.
+    Of several with equally many, the first counts: arms alone are a G1's, not a G1-D's.
     """
     wanted = set(joints)
     best = max(families(), key=lambda family: len(wanted.intersection(family.names)))
@@ -124,7 +128,7 @@ def family_with(joints: Collection[str]) -> Family | None:
 
 
 def build_with(joints: tuple[str, ...]) -> Build | None:
-    """Return the build that has these joints and no others, in this order; None if none has."""
+    """Return the build that has exactly these joints in this order; None if none has."""
     return next(
         (build for family in families() for build in family.builds if build.names == joints), None
     )

@@ -1,1 +1,3 @@
-"""Trajectories: arrays in, arrays out. Only the room `files`, and a plot, touch the disk."""
+"""Motions as arrays: record, edit, check, draw. Only the package `files`, and pictures, use the
+disk.
+"""

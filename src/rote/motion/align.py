@@ -1,7 +1,7 @@
-"""Which moment of one take is which moment of another: dynamic time warping.
+"""Which time of one take corresponds to which time of another: dynamic time warping.
 
-The path is found on coarse samples first and then, near it, on all. Between samples it is refined
-to where the other take is really nearest.
+The path is found on coarse samples first, and then near it on all samples. Between samples it is
+refined to where the other take is nearest.
 """
 
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ from rote.motion.track import Array, Track
 _COARSE = 600
 """A path over all pairs of this many samples is searched without a band."""
 _MAX_SAMPLES = 60_000
-_REACH = 4  # coarse samples to both sides of the coarse path
+_REACH = 4  # how many coarse samples on both sides of the coarse path are searched
 _NUDGES = 3
 _STILL_RAD_S = 0.01
 
@@ -28,12 +28,12 @@ Rows = NDArray[np.intp]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Alignment:
-    """For each sample of one track, the moment of another that fits."""
+    """For each sample of one track, the corresponding time of another."""
 
     times_s: Array
     """The first track's own times, (n,)."""
     other_s: Array
-    """Those of the other track, (n,), never running back."""
+    """Those of the other track, (n,), never decreasing."""
     other_begin_s: float
     """When the other track begins."""
 
@@ -44,7 +44,7 @@ class Alignment:
 
     @property
     def warp_s(self) -> float:
-        """The largest difference in time between the two, once the lag is taken out."""
+        """The largest difference in time between the two, apart from the lag."""
         return float(np.abs(self.late_s - self.lag_s).max())
 
     @property
@@ -70,7 +70,7 @@ def shared_joints(tracks: Sequence[Track], joints: Sequence[str] | None = None) 
 
 
 def align(track: Track, other: Track, joints: Sequence[str] | None = None) -> Alignment:
-    """Find, for each sample of `track`, the moment of `other` that fits it best."""
+    """Return, for each sample of `track`, the time of `other` that fits it best."""
     names = shared_joints((track, other), joints)
     for one in (track, other):
         if len(one) > _MAX_SAMPLES:
@@ -81,7 +81,7 @@ def align(track: Track, other: Track, joints: Sequence[str] | None = None) -> Al
     values = track.joints_rad[:, track.columns_of(names)]
     others = other.joints_rad[:, other.columns_of(names)]
     rows, columns = warping_path(values, others)
-    # A sample that fits several of the other's is at their middle.
+    # A sample that fits several of the other track's is mapped to their middle.
     counts = np.bincount(rows, minlength=len(values))
     places = np.bincount(rows, weights=columns, minlength=len(values)) / counts
     other_s = np.interp(places, np.arange(len(others)), other.times_s)
@@ -95,8 +95,8 @@ def align(track: Track, other: Track, joints: Sequence[str] | None = None) -> Al
 def warping_path(a: Array, b: Array) -> tuple[Rows, Rows]:
     """Return the rows of `a` and `b`, (n, joints) and (m, joints), that belong together.
 
-    The path goes from both first rows to both last, a row at a time in either or both, with the
-    least sum of squared distances there is (within a band, for more than a few hundred rows).
+    The path goes from both first rows to both last, one row at a time in either or both. It has the
+    least sum of squared distances (within a band, if there are more than a few hundred rows).
     """
     every = int(np.ceil(max(len(a), len(b)) / _COARSE))
     if every == 1:
@@ -107,7 +107,7 @@ def warping_path(a: Array, b: Array) -> tuple[Rows, Rows]:
 
 
 class _Band(NamedTuple):
-    """Which columns are looked at in each row: from `low` to before `high`."""
+    """Which columns are searched in each row: from `low` to before `high`."""
 
     low: Rows
     high: Rows
@@ -122,7 +122,7 @@ class _Band(NamedTuple):
         rows, columns = path
         first = np.searchsorted(rows, np.arange(rows[-1] + 1))
         last = np.append(first[1:], len(rows)) - 1
-        # A row looks as far as its neighbours' columns, and a little further.
+        # A row includes its neighbours' columns, and a little more.
         low = columns[np.append(first[:1], first[:-1])] - _REACH
         high = columns[np.append(last[1:], last[-1:])] + _REACH + 1
         coarse = np.minimum(np.arange(shape[0]) // every, len(low) - 1)
@@ -135,7 +135,7 @@ class _Band(NamedTuple):
 
 
 def _best_path(a: Array, b: Array, band: _Band) -> tuple[Rows, Rows]:
-    """Return the cheapest path inside the band, found row by row and then walked back."""
+    """Return the cheapest path inside the band: costs row by row, then traced back."""
     costs = np.full(len(b) + 1, np.inf)  # of the row before, shifted by one: column j is at j + 1
     costs[0] = 0.0
     left: list[NDArray[np.bool_]] = []
@@ -145,8 +145,8 @@ def _best_path(a: Array, b: Array, band: _Band) -> tuple[Rows, Rows]:
         own = np.square(b[low:high] - a[row]).sum(axis=1)
         up, diagonal = costs[low + 1 : high + 1], costs[low:high]
         best = np.minimum(up, diagonal)
-        # Walking along the row costs the sum of its own costs, so the best place to enter it is
-        # a running minimum.
+        # Moving along the row costs the sum of its own costs, so the best column to enter it from
+        # the row before is a running minimum.
         walked = np.cumsum(own)
         found = walked + np.minimum.accumulate(best - (walked - own))
         above.append(up < diagonal)
@@ -174,7 +174,9 @@ def _walked_back(
 
 
 def _nudged(values: Array, times_s: Array, others: Array, at_s: Array) -> Array:
-    """Move each moment to where the other track is nearest, by at most a sample, in order."""
+    """Move each time to where the other track is nearest, by at most a sample, keeping the
+    order.
+    """
     step_s = float(np.median(np.diff(times_s)))
     begin_s, end_s = at_s - step_s, at_s + step_s
     for _ in range(_NUDGES):

@@ -1,9 +1,9 @@
 """Is this track fit to be played? Everything that speaks against it, with a number and a remedy.
 
-Each kind of finding is reported once per joint, at its worst moment. Position, speed, gaps and
-the build are facts; acceleration, torque, heat, balance and contact are estimates, of a robot
-that stands upright and carries only `payload_kg` in each hand. What cannot be estimated, because
-nobody wrote down weights, feet or shapes of a family, is said in a note.
+Each kind of finding is reported once per joint, at its worst moment. Position, speed, gaps and the
+build are facts. Acceleration, torque, heat, balance and contact are estimates, for a robot that
+stands upright and carries only `payload_kg` in each hand. What cannot be estimated, because the
+family's data has no weights, feet or shapes, is reported as a note.
 """
 
 from collections.abc import Iterator, Sequence
@@ -38,19 +38,20 @@ from rote.text import Act, Names, Quantity, Span, Text, rad, seconds
 __all__ = ["check", "check_contact", "check_gaps", "check_joints"]
 
 JUMP_RAD = 0.05
-"""A first pose so near needs no approach."""
+"""A first pose this near needs no approach."""
 CLEARANCE_M = 0.015
-"""Nearer than this, a hand may touch: the shapes are good to about a centimetre."""
+"""Nearer than this, a hand may touch: the shapes are accurate to about a centimetre."""
 SLIGHT_M = 0.015
-"""Links that meet so little may not meet at all, which a person has to look at."""
+"""Links that overlap by less may not touch at all; a person has to look at it."""
 HANDS_MEET_M = 0.03
-"""Hands may meet, as in a clap: the shapes are thicker than two palms by this."""
+"""Hands may touch, as in a clap: together, the shapes are this much thicker than two palms."""
 BALANCE_M = 0.02
-"""The centre of mass should stay so far inside the feet. The legs' own balancing is not known
-here: only so far outside them is it an error."""
+"""How far inside the feet the centre of mass should stay. The legs' own balancing is not known
+here, so only this far outside the feet is an error.
+"""
 NEAR_TORQUE, LASTING_TORQUE = 0.7, 0.4
-"""Parts of a motor's greatest torque: for a moment, and on average. This project's estimate."""
-# Between two samples, noise of 2 mrad looks like 50 rad/s2; over this long like 2.
+"""Shares of a motor's maximum torque: for a moment, and on average. This project's estimate."""
+# Between two samples, noise of 2 mrad looks like 50 rad/s2; over this time like 2.
 _ACCELERATION_WINDOW_S = 0.05
 _SLOW_HZ = 25.0  # weight and balance change no faster than a body does
 _ANGLES = np.arange(72) * (2 * np.pi / 72)
@@ -61,7 +62,7 @@ _NO_SHAPES = "nobody looked whether the robot touches itself: its shapes are not
 
 
 class _Subject(NamedTuple):
-    """A track, as far as the robot knows its joints."""
+    """A track, limited to the joints that the robot has."""
 
     track: Track
     joints: tuple[Joint, ...]
@@ -72,7 +73,7 @@ class _Subject(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _CheckedRobot:
-    """A build, and the body that its family has."""
+    """A build, and the body of its family."""
 
     build: Build
     family: Family
@@ -80,17 +81,17 @@ class _CheckedRobot:
 
     @property
     def motors(self) -> list[Joint]:
-        """The joints that hold what hangs on them, so no legs, and whose torque is known."""
+        """The joints that carry weight and whose torque is known; legs are not among them."""
         return [j for j in self.build.bare.joints if j.part != "leg" and j.effort_nm > 0.0]
 
     @property
     def weighs(self) -> bool:
-        """Whether it is known what its motors hold."""
+        """Whether the loads on its motors can be computed."""
         return any(joint.mass_kg > 0.0 for joint in self.motors)
 
     @property
     def stands(self) -> bool:
-        """Whether it stands on feet that are known, and its weight is."""
+        """Whether its feet and its weight are known."""
         return self.body.stands(self.build) and bool(self.body.weights().masses_kg.any())
 
 
@@ -104,9 +105,13 @@ def check(
 ) -> CheckReport:
     """Return everything that speaks against playing `track`, the worst first.
 
-    `build` is the robot's, as such or by name; else it is the track's own. `start_pose` is where
-    its joints are now, in its columns; without it, it stands at ease. Without `contact` nothing is
-    asked of mujoco.
+    `build` is the robot's build or its name; the default is the track's own. `start_pose` are the
+    current joint positions in rad, in the columns of the build; the default is its rest pose. With
+    `contact=False` the check for contact, which needs mujoco, is left out. `payload_kg` is the mass
+    in each hand, 0 to 20 kg.
+
+    The result's `permit` raises `UnsafeMotionError` if the track must not be played. This function
+    itself raises only `BadRequestError`, for a wrong argument.
     """
     track.require_samples(1)
     if not 0.0 <= payload_kg <= 20.0:
@@ -130,14 +135,14 @@ def check(
 
 
 def _named(track: Track, build: Build | str | None) -> Build | None:
-    """Return the build that is asked for, or that the track names; None where there is none."""
+    """Return the build that is asked for, or that the track names; None if there is none."""
     if isinstance(build, Build):
         return build
     return registry.find_build(build or track.variant)
 
 
 def _robot(track: Track, build: Build | str | None) -> _CheckedRobot | None:
-    """Return what a track is checked against; None where no robot has any of its joints."""
+    """Return what a track is checked against; None if no robot has any of its joints."""
     found = _named(track, build) or build_of(track)
     family = None if found is None else registry.family_of(found)
     if found is None or family is None:
@@ -155,7 +160,10 @@ def _subject(track: Track, robot: _CheckedRobot | None) -> _Subject:
 def check_contact(
     track: Track, start_pose: Pose | None = None, build: Build | str | None = None
 ) -> CheckReport:
-    """Return what `check` says of contact alone, which is the part that takes longest."""
+    """Return what `check` finds about contact alone, the slowest part of it.
+
+    Arguments are those of `check`.
+    """
     track.require_samples(1)
     robot = _robot(track, build)
     if robot is None or not robot.family.body.shapes:
@@ -164,15 +172,15 @@ def check_contact(
 
 
 def check_gaps(times_s: Array, *, most_s: float | None = None) -> CheckReport:
-    """Return what `check` says of holes in a recording alone.
+    """Return what `check` finds about gaps in a recording alone; `times_s` is (n,).
 
-    With `most_s`, the longer ones are errors, however far apart samples usually are.
+    With `most_s`, longer gaps are errors, whatever the usual distance of samples.
     """
     return _report(list(gaps(times_s, most_s)))
 
 
 def check_joints(track: Track, build: Build | str | None = None) -> CheckReport:
-    """Return what `check` says of the joints' range, speed and acceleration alone."""
+    """Return what `check` finds about the joints' range, speed and acceleration alone."""
     track.require_samples(1)
     return _report(list(_joints(_subject(track, _robot(track, build)))))
 
@@ -182,13 +190,13 @@ def _report(found: list[Finding]) -> CheckReport:
 
 
 def _note(kind: FindingKind, message: str) -> Finding:
-    """Return a note that something was not looked at."""
+    """Return a note that something was not checked."""
     remedy = "Play it while the robot hangs or lies, or is clear of everything, slowly at first."
     return Finding(Severity.NOTE, message, remedy, kind=kind)
 
 
 def _not_looked_at(robot: _CheckedRobot, *, contact: bool) -> Iterator[Finding]:
-    """Yield one note that names all that was not looked at, because nobody wrote it down."""
+    """Yield one note that names everything that was not checked because data is missing."""
     missing = {} if robot.weighs else {"weight": FindingKind.TORQUE}
     missing |= {} if robot.stands else {"balance": FindingKind.BALANCE}
     missing |= (
@@ -243,7 +251,7 @@ def _variant(track: Track, asked: Build | str | None) -> Iterator[Finding]:
 
 
 def _no_robot(track: Track, asked: Build | str | None, build: Build | None) -> Iterator[Finding]:
-    """Yield what to say where it is not known which robot is meant, or what it is."""
+    """Yield the finding if it is not known which robot is meant, or what it is."""
     name = asked if isinstance(asked, str) else track.variant
     yield Finding(
         severity=Severity.ERROR,
@@ -262,7 +270,7 @@ def _no_robot(track: Track, asked: Build | str | None, build: Build | None) -> I
 
 
 def _stranger(robot: str, joint: str, moved: float, limit: float | None) -> Finding:
-    """Return what it means that a robot has no such joint; `limit` is None where none has it."""
+    """Return the finding that a robot has no such joint; `limit` is None if no robot has it."""
     still = limit is not None and moved <= limit
     return Finding(
         severity=Severity.WARNING if still else Severity.ERROR,
@@ -449,7 +457,7 @@ def _jump(subject: _Subject, robot: _CheckedRobot, start_pose: Pose | None) -> I
 
 
 def _loads(track: Track, full: Array, robot: _CheckedRobot, payload_kg: float) -> Iterator[Finding]:
-    """Yield what weight does: to all motors but the legs', and to the balance."""
+    """Yield the effects of weight: on all motors except the legs', and on the balance."""
     if not robot.weighs and not robot.stands:
         return
     every = max(1, int(track.rate_hz / _SLOW_HZ))
@@ -538,7 +546,7 @@ def _balance(times_s: Array, inside_m: Array) -> Iterator[Finding]:
 def feet_margin_m(body: Kinematics, frames: Frames, centres_m: Array) -> Array:
     """Return how far the centre of mass is inside the feet's outline, (n,); below 0 outside.
 
-    Down is where the soles look: the robot stands on all of them.
+    Down is perpendicular to the soles: the robot stands on all of them.
     """
     feet = body.family.body.feet
     soles = [frames.turns[body.links.index(foot.link), :, 2] for foot in feet]
@@ -551,7 +559,8 @@ def feet_margin_m(body: Kinematics, frames: Frames, centres_m: Array) -> Array:
         [body.at(frames, (foot.link, corner)) for foot in feet for corner in foot.corners_m]
     )
     away = np.einsum("gin,cin->gcn", ground, corners - centres_m.T[None])
-    # The distance to a convex outline is the least over all directions of how far it reaches there.
+    # The distance to a convex outline is the minimum, over all directions, of how far it extends
+    # there.
     return np.asarray(np.einsum("gd,gcn->dcn", _AROUND, away).max(axis=1).min(axis=0))
 
 
@@ -575,12 +584,12 @@ def _touching(track: Track, start_pose: Pose | None, robot: _CheckedRobot) -> It
 
 
 def _met(contact: Contact, body: Kinematics) -> Finding | None:
-    """Return what two links so near each other mean, if anything."""
+    """Return what it means that two links are so near, if anything."""
     hands = [link in body.hands for link in (contact.a, contact.b)]
     touching = contact.distance_m < 0
     if not touching and not any(hands):
         return None
-    # The shapes are good to about a centimetre: so little may be none.
+    # The shapes are accurate to about a centimetre: so little may be no contact.
     slight = contact.distance_m >= -(HANDS_MEET_M if all(hands) else SLIGHT_M)
     limit = 0.0 if touching else CLEARANCE_M
     return Finding(

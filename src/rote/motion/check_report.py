@@ -1,4 +1,4 @@
-"""What a check of a track found, and whether it may be played."""
+"""The result of a check of a track, and whether it may be played."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -32,10 +32,10 @@ class CheckReport:
         return self._of(Severity.WARNING)
 
     def permit(self, *, force: bool = False) -> None:
-        """Raise `UnsafeMotionError` for what forbids playing it.
+        """Raise `UnsafeMotionError` if something forbids playing it.
 
-        A mere warning raises `WarnedMotionError`, unless forced. This is where it is decided, for
-        the command line, the page and the API alike. Nothing forces errors.
+        If there are only warnings, raise `WarnedMotionError` unless `force` is true. Errors cannot
+        be overridden. The command line, the page and the API all decide here.
         """
         for finding in self.errors or (() if force else self.warnings):
             kind, remedy = UnsafeMotionError, finding.remedy

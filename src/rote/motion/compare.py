@@ -1,4 +1,4 @@
-"""How far one track is from another, which of several takes is the best, and their average."""
+"""The distance between two tracks, the best of several takes, and their average."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -23,7 +23,7 @@ _CALM_TIME_S = 0.2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deviation:
-    """The distance between two tracks over the joints compared."""
+    """The distance between two tracks over the compared joints."""
 
     rms_rad: float
     max_rad: float
@@ -32,11 +32,11 @@ class Deviation:
     time_s: float
     """...and when."""
     lag_s: float
-    """How much later the second track is; taken out before comparing."""
+    """How much later the second track is; removed before comparing."""
 
 
 def deviation(reference: Track, other: Track, joints: Sequence[str]) -> Deviation:
-    """Compare two tracks joint by joint, after shifting the second one to fit best in time."""
+    """Compare two tracks joint by joint, after shifting the second one in time to fit best."""
     if len(reference) < 2 or len(other) < 2:
         raise BadRequestError("a comparison needs two samples of each track")
     unknown = [name for name in joints if name not in reference.names or name not in other.names]
@@ -70,7 +70,7 @@ def _differences(reference: Track, columns: list[int], at_s: Array, joints: Arra
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JointComparison:
-    """One joint of two takes, once they are aligned in time."""
+    """One joint of two takes, after aligning them in time."""
 
     joint: str
     rms_rad: float
@@ -79,7 +79,7 @@ class JointComparison:
     """When it deviates most, on the first take's clock."""
     jerk_rad_s3: float
     other_jerk_rad_s3: float
-    """Root mean square of the third derivative, of each take as it is."""
+    """Root mean square of the third derivative, of each take itself."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,9 +92,9 @@ class Comparison:
     duration_s: float
     other_duration_s: float
     lag_s: float
-    """How much later the second take is, in the median."""
+    """How much later the second take is; the median."""
     warp_s: float
-    """How much their timing differs at most beside that."""
+    """The largest remaining difference in timing."""
 
     @property
     def worst(self) -> JointComparison:
@@ -105,7 +105,7 @@ class Comparison:
 def compare(track: Track, other: Track, joints: Sequence[str] | None = None) -> Comparison:
     """Compare two takes joint by joint, after aligning them in time.
 
-    Without `joints`, all that both have are compared.
+    Without `joints`, all joints that both takes have are compared.
     """
     track.require_samples(4)
     other.require_samples(4)
@@ -136,7 +136,7 @@ def compare(track: Track, other: Track, joints: Sequence[str] | None = None) -> 
 
 
 def best_of(takes: Sequence[Track]) -> int:
-    """Return the index of the take that is nearest to all others, aligned in time."""
+    """Return the index of the take that is nearest to all others, after aligning them in time."""
     if not takes:
         raise BadRequestError("there is no best of no takes", "Give one at least.")
     names = shared_joints(takes)
@@ -150,9 +150,9 @@ def best_of(takes: Sequence[Track]) -> int:
 
 
 def average(takes: Sequence[Track]) -> Track:
-    """Return the mean of several takes: of their poses, and of when they are in them.
+    """Return the mean of several takes: of their poses, and of the times at which they reach them.
 
-    It begins as the take nearest to all others, and is drawn to the middle of all, a few times.
+    It starts from the take that is nearest to all others, and moves towards the mean a few times.
     """
     best = best_of(takes)
     if any(set(take.names) != set(takes[best].names) for take in takes):
@@ -177,7 +177,7 @@ def average(takes: Sequence[Track]) -> Track:
 
 
 def _warped(track: Track, alignment: Alignment, names: Sequence[str]) -> Array:
-    """Return the track's poses at the moments found for another, (n, joints)."""
+    """Return the track's poses at the times found for another, (n, joints)."""
     values = track.joints_rad[:, track.columns_of(names)]
     return sample(track.times_s, values, alignment.other_s, Interpolation.LINEAR)
 
@@ -192,8 +192,8 @@ def _jerks(track: Track, names: Sequence[str]) -> Array:
 
 
 def _calm(values: Array, rate_hz: float) -> Array:
-    """Average over a short window: alignment goes in steps, time does not."""
-    # Steps may be so small that all of a take is shorter than the window.
+    """Average over a short window: alignment advances in steps, time does not."""
+    # Steps may be so small that a whole take is shorter than the window.
     half = int(min(_CALM_TIME_S / 2 * rate_hz, len(values)))
     size = 2 * half + 1
     sums = np.cumsum(np.concatenate([[0.0], np.pad(values, half, mode="edge")]))
@@ -201,7 +201,7 @@ def _calm(values: Array, rate_hz: float) -> Array:
 
 
 def _rising(before_s: Array, times_s: Array) -> Array:
-    """Return times that never stand still: each step is about a tenth of what it was, at least."""
+    """Return strictly increasing times: each step is at least about a tenth of what it was."""
     steps = np.maximum(np.diff(times_s), np.diff(before_s) / 10)
     steps *= (times_s[-1] - times_s[0]) / steps.sum()
     return np.concatenate([times_s[:1], times_s[0] + np.cumsum(steps)])

@@ -1,7 +1,7 @@
-"""Does the robot touch itself? A body of capsules and boxes, asked by mujoco. Needs `physics`.
+"""Does the robot touch itself? A body of capsules and boxes, tested by mujoco. Needs `physics`.
 
-The shapes are those of the robot's family, good to about a centimetre. Links that are neighbours,
-or that touch when the robot stands at ease, are not asked about.
+The shapes are those of the robot's family, accurate to about a centimetre. Pairs of links that are
+neighbours, or that touch when the robot stands at rest, are not tested.
 """
 
 from collections.abc import Iterator, Sequence
@@ -19,25 +19,25 @@ from rote.motion.track_build import a_robot, family_of
 from rote.text import Act, Text
 
 MAX_STEP_RAD = 0.03
-"""No joint moves further from one pose that is looked at to the next: 2 cm at a stretched arm."""
+"""No joint moves further between two tested poses: 2 cm at the end of a stretched arm."""
 
 _MAX_POSES = 30_000
 _SAME_PLACE_HOPS = 2  # a link, its neighbours and theirs share a housing
-_MIN_KG = 1e-3  # mujoco moves nothing that weighs nothing; for contact no weight matters
+_MIN_KG = 1e-3  # mujoco moves nothing without mass; for contact the mass does not matter
 
 
 class Contact(NamedTuple):
-    """Two links that are near or in each other."""
+    """Two links that are near or inside each other."""
 
     time_s: float
     a: str
     b: str
     distance_m: float
-    """Below 0: so deep is one in the other."""
+    """Below 0: how deep one is inside the other."""
 
 
 def body_xml(family: Family, margin_m: float = 0.0, apart: Sequence[tuple[str, str]] = ()) -> str:
-    """Return a robot as MJCF, its base fixed; pairs of links in `apart` never meet."""
+    """Return a robot as MJCF, its base fixed; pairs of links in `apart` never touch."""
     excludes = "".join(f'<exclude body1="{a}" body2="{b}"/>' for a, b in apart)
     body, base = kinematics_of(family), family.body.base
     return (
@@ -57,7 +57,7 @@ def _children_xml(body: Kinematics, parent: str) -> str:
 def _link_xml(body: Kinematics, joint: Joint) -> str:
     load = body.weights()
     mass, centre = load.masses_kg[joint.index], load.centres_m[joint.index]
-    # Roll, pitch and yaw are about fixed axes, which is what capitals mean in `eulerseq`.
+    # Roll, pitch and yaw are about fixed axes, which is the meaning of capitals in `eulerseq`.
     place = f'pos="{_words(joint.origin_m)}" euler="{_words(joint.origin_rpy_rad)}"'
     inertial = f'pos="{_words(centre)}" mass="{max(mass, _MIN_KG):g}"'
     return (
@@ -85,7 +85,7 @@ def _words(vector: Vector | Array) -> str:
 
 
 class ContactModel:
-    """The body of a family, compiled; make one and ask it about many tracks."""
+    """The compiled body of a family; make one and use it for many tracks."""
 
     def __init__(self, family: Family, margin_m: float = 0.0) -> None:
         if not family.body.shapes:
@@ -120,7 +120,7 @@ class ContactModel:
     ) -> list[Contact]:
         """Return every pair of links nearer than the margin, once at its nearest moment.
 
-        `start_pose` is in the columns of `build`, which is the family's first where none is given.
+        `start_pose` is in the columns of `build`; the default build is the family's first.
         """
         if not len(track):
             return []
@@ -152,7 +152,7 @@ class ContactModel:
 
 
 def contacts(track: Track, margin_m: float = 0.0) -> list[Contact]:
-    """Return every pair of links that meet in a track, each once at its worst moment."""
+    """Return every pair of links that touch in a track, each once at its worst moment."""
     family = family_of(track)
     if family is None:
         raise BadRequestError(
@@ -163,7 +163,7 @@ def contacts(track: Track, margin_m: float = 0.0) -> list[Contact]:
 
 
 def _rest_rad(family: Family) -> list[float]:
-    """Return where all joints of a family are at rest, those of other builds included."""
+    """Return the rest positions of all joints of a family, those of other builds included."""
     rest = {name: angle for build in reversed(family.builds) for name, angle in build.rest.items()}
     return [rest.get(name, 0.0) for name in family.names]
 
@@ -176,7 +176,7 @@ def _absent(body: Kinematics, build: Build) -> set[str]:
 
 
 def _neighbours(body: Kinematics) -> set[tuple[str, str]]:
-    """Return the pairs of links, in alphabetical order, that are a hop or two apart."""
+    """Return the pairs of links, in alphabetical order, that are one or two joints apart."""
     parents = {joint.link: joint.parent for joint in body.joints}
     near: dict[str, set[str]] = {link: {link} for link in (*body.links, body.family.body.base)}
     for _ in range(_SAME_PLACE_HOPS):
@@ -189,9 +189,9 @@ def _neighbours(body: Kinematics) -> set[tuple[str, str]]:
 
 
 def _fine(times_s: Array, poses_rad: Array) -> tuple[Array, Array]:
-    """Return moments and poses so near each other that nothing slips through between two."""
+    """Return times and poses so close together that no contact is missed between two."""
     moved = np.abs(np.diff(poses_rad, axis=0)).max(axis=1)
-    far = np.concatenate([[0.0], np.cumsum(moved + 1e-9)])  # a pause counts as a little way
+    far = np.concatenate([[0.0], np.cumsum(moved + 1e-9)])  # a pause counts as a short way
     steps = int(min(np.ceil(far[-1] / MAX_STEP_RAD), _MAX_POSES))
     wanted = np.linspace(0.0, far[-1], steps + 1)
     at_s = np.interp(wanted, far, times_s)

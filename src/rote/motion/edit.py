@@ -1,8 +1,9 @@
-"""Edits: from a track to a track, each with one line more in its history.
+"""Edits: functions from a track to a track, each of which adds one line to its history.
 
-Times in arguments are on the clock of the track's own `times_s`, which edits leave running: a
-track trimmed to 0.50 s begins at 0.50 s. Marks move along. Nothing here checks what a robot can
-do; `limits` does, before anything is played.
+Times in arguments are on the clock of the track's own `times_s`, which edits do not reset: a track
+trimmed to 0.50 s begins at 0.50 s. Marks move along. The argument is never changed; a new track is
+returned. An impossible value raises `BadRequestError`. Nothing here checks what a robot can do;
+`rote.motion.check` does, before anything is played.
 """
 
 from collections.abc import Collection
@@ -38,18 +39,22 @@ __all__ = [
 ]  # fmt: skip
 
 MAX_BRIDGE_RAD_S = 3.0
-"""The fastest moment of a bridge or a fade that nobody taught."""
+"""The highest speed of a bridge or a fade, which nobody taught, in rad/s."""
 
-_TOUCHING_RAD = 1e-3  # about what an encoder's noise is: no jump
+_TOUCHING_RAD = 1e-3  # about the noise of an encoder: no jump
 _MAX_SAMPLES = 1_000_000
 _BRIDGE_HZ = (20.0, 1000.0)
 _ROUNDED_S = 1e-4
-# Speed is measured over this long: between two samples, noise of 1 mrad looks like 0.1 rad/s.
+# Speed is measured over this time: between two samples, noise of 1 mrad looks like 0.1 rad/s.
 _IDLE_WINDOW_S = 0.1
 
 
 def trim(track: Track, start_s: float, end_s: float) -> Track:
-    """Keep the samples and marks from `start_s` to `end_s`, both included."""
+    """Return the samples and marks from `start_s` to `end_s`, both included.
+
+    Both are in seconds on the track's own clock. Raises `BadRequestError` if they are outside of
+    it.
+    """
     return _trimmed(track, start_s, end_s, "trim")
 
 
@@ -60,9 +65,10 @@ def trim_from_start(
     *,
     auto: bool = False,
 ) -> Track:
-    """Trim by seconds counted from the first sample, or with `auto` the idle ends.
+    """Return the track trimmed by seconds from its first sample, or with `auto` without idle ends.
 
-    An end that is left out stays. Raises `BadRequestError` where nothing is asked for, or both.
+    An end that is None stays. Raises `BadRequestError` if neither times nor `auto` are given, or
+    both.
     """
     if auto == (start_s is not None or end_s is not None):
         raise BadRequestError(
@@ -73,15 +79,16 @@ def trim_from_start(
     track.require_samples(2)
     first_s, last_s = float(track.times_s[0]), float(track.times_s[-1])
     begin_s = first_s if start_s is None else first_s + start_s
-    # Who was told the times with four digits may ask for a moment just behind the end.
+    # Times are shown with four digits, so a rounded end may be just after the real one.
     to_end = end_s is None or abs(end_s - track.duration_s) < _ROUNDED_S
     return trim(track, begin_s, last_s if to_end or end_s is None else first_s + end_s)
 
 
 def idle_bounds(track: Track, threshold_rad_s: float = 0.05) -> tuple[float, float]:
-    """Return when movement begins and ends, each at most 0.1 s too wide.
+    """Return when movement begins and ends, in seconds, each at most 0.1 s too wide.
 
-    Movement is any joint being faster than `threshold_rad_s` over a tenth of a second.
+    Movement means that any joint is faster than `threshold_rad_s` over a tenth of a second. Raises
+    `BadRequestError` if nothing is.
     """
     track.require_samples(2)
     IDLE.require(threshold_rad_s, "the threshold")
@@ -99,7 +106,10 @@ def idle_bounds(track: Track, threshold_rad_s: float = 0.05) -> tuple[float, flo
 
 
 def trim_idle(track: Track, threshold_rad_s: float = 0.05, margin_s: float = 0.2) -> Track:
-    """Cut what stands still at both ends, but for `margin_s`."""
+    """Return the track without its motionless ends, except for `margin_s` seconds on both sides.
+
+    `threshold_rad_s` and errors are those of `idle_bounds`.
+    """
     start_s, end_s = idle_bounds(track, threshold_rad_s)
     MARGIN.require(margin_s, "the margin")
     start_s = max(start_s - margin_s, float(track.times_s[0]))
@@ -107,10 +117,11 @@ def trim_idle(track: Track, threshold_rad_s: float = 0.05, margin_s: float = 0.2
 
 
 def resample(track: Track, rate_hz: float) -> Track:
-    """Put the samples evenly, `rate_hz` of them a second, by a cubic that does not overshoot.
+    """Return the track with evenly spaced samples, `rate_hz` per second, by a cubic without
+    overshoot.
 
-    The last pose is kept: where the length is no whole number of steps, it is held until the next,
-    and the history says how much longer that is.
+    The last pose is kept: if the length is no whole number of steps, it is held until the next
+    step, and the history says how much longer that is.
     """
     track.require_samples(2)
     RATE.up_to(_MAX_SAMPLES / track.duration_s).require(rate_hz, "the rate")
@@ -125,7 +136,7 @@ def resample(track: Track, rate_hz: float) -> Track:
 
 
 def speed(track: Track, factor: float) -> Track:
-    """Make it `factor` times as fast; it begins when it did."""
+    """Return the track `factor` times as fast; it begins at the same time."""
     track.require_samples(2)
     FACTOR.require(factor, "the speed")
     begin_s = track.times_s[0]
@@ -137,7 +148,7 @@ def speed(track: Track, factor: float) -> Track:
 
 
 def reverse(track: Track) -> Track:
-    """Play it backwards, between the same two moments."""
+    """Return the track backwards, between the same two times."""
     track.require_samples(2)
     both_s = track.times_s[0] + track.times_s[-1]
     return track.edited(
@@ -149,7 +160,7 @@ def reverse(track: Track) -> Track:
 
 
 def jerk_rms(track: Track) -> float:
-    """Return the root mean square over time and joints of the third derivative, in rad/s3."""
+    """Return the root mean square of the third derivative over time and joints, in rad/s3."""
     track.require_samples(4)
     times_s, values = track.times_s, track.joints_rad
     for _ in range(3):
@@ -159,10 +170,10 @@ def jerk_rms(track: Track) -> float:
 
 
 def smooth(track: Track, cutoff_hz: float) -> Track:
-    """Take out what is faster than `cutoff_hz`, without delay; both ends stay where they are.
+    """Return the track without frequencies above `cutoff_hz`, without delay; both end poses stay.
 
-    This is a second-order Butterworth run forwards and backwards: half of what swings at the
-    cutoff is left. The history says what became of the jerk.
+    It is a second-order Butterworth filter run forwards and backwards: at the cutoff, half of the
+    amplitude is left. The history states the jerk before and after.
     """
     before = jerk_rms(track)
     CUTOFF.up_to(track.rate_hz / 2).require(cutoff_hz, "the cutoff")
@@ -176,8 +187,9 @@ def smooth(track: Track, cutoff_hz: float) -> Track:
 
 def _butterworth(values: Array, cutoff: float) -> Array:
     """Filter even samples, (n, joints), with zero phase; `cutoff` is in periods per sample."""
-    # Without the line from end to end, the samples begin and end at 0. Turned about these points
-    # they go on for ever without a step, and a filter that is symmetric leaves the points at 0.
+    # Subtract the line from the first to the last sample: the rest begins and ends at 0. Extended
+    # as an odd function it is periodic without a step, and a symmetric filter leaves those end
+    # points at 0.
     line = values[0] + np.linspace(0.0, 1.0, len(values))[:, None] * (values[-1] - values[0])
     bent = values - line
     endless = np.concatenate([bent, -bent[-2:0:-1]])
@@ -187,9 +199,11 @@ def _butterworth(values: Array, cutoff: float) -> Array:
 
 
 def concatenate(a: Track, b: Track, bridge_s: float = 0.5) -> Track:
-    """Let `b` follow `a` after a minimum-jerk bridge of `bridge_s`, at rest at both its ends.
+    """Return `a`, a minimum-jerk bridge of `bridge_s` seconds, then `b`; at rest at both bridge
+    ends.
 
-    With 0 there is no bridge: `b` must begin in the pose `a` ends in, and that sample counts once.
+    With 0 there is no bridge: `b` must begin in the pose in which `a` ends, and that sample counts
+    once. Raises `BadRequestError` if the joints differ, or the bridge would be a jump or too fast.
     """
     _need_same_joints(a, b)
     BRIDGE.require(bridge_s, "the bridge")
@@ -205,7 +219,10 @@ def concatenate(a: Track, b: Track, bridge_s: float = 0.5) -> Track:
 
 
 def close_loop(track: Track, seconds: float) -> Track:
-    """Go back to the first pose within `seconds`, so that it can be played again and again."""
+    """Return the track with a way back to its first pose in `seconds`, so that it can be looped.
+
+    Raises `BadRequestError` if that would be too fast.
+    """
     track.require_samples(2)
     WAY_BACK.require(seconds, "the way back")
     over_s, over = _bridge(track, track.joints_rad[0], seconds)
@@ -217,7 +234,10 @@ def close_loop(track: Track, seconds: float) -> Track:
 
 
 def cross_fade(a: Track, b: Track, overlap_s: float) -> Track:
-    """Let `b` begin `overlap_s` before `a` ends, and pass from one to the other meanwhile."""
+    """Return `a` fading into `b`, which begins `overlap_s` seconds before `a` ends.
+
+    Raises `BadRequestError` if the joints differ, or the fade would be too fast.
+    """
     _need_same_joints(a, b)
     OVERLAP.up_to(min(a.duration_s, b.duration_s)).require(overlap_s, "the overlap")
     begin_s = a.times_s[-1] - overlap_s
@@ -238,7 +258,11 @@ def cross_fade(a: Track, b: Track, overlap_s: float) -> Track:
 
 
 def blend(a: Track, b: Track, weight: float) -> Track:
-    """Mix two performances: 0 is `a`, 1 is `b`, stretched to the times of `a`."""
+    """Return a mix of two takes: `weight` 0 is `a`, 1 is `b`, which is stretched to the times of
+    `a`.
+
+    Raises `BadRequestError` if the joints differ.
+    """
     _need_same_joints(a, b)
     WEIGHT.require(weight, "the weight")
     stretch = b.duration_s / a.duration_s
@@ -250,9 +274,10 @@ def blend(a: Track, b: Track, weight: float) -> Track:
 
 
 def layer(base: Track, over: Track, joints: Collection[str]) -> Track:
-    """Take `joints` from `over` and the others from `base`, both from their beginnings.
+    """Return `joints` from `over` and the others from `base`, both from their beginnings.
 
-    The times are those of `base`: a longer `over` is cut, a shorter one holds its last pose.
+    The times are those of `base`: a longer `over` is cut, a shorter one holds its last pose. Raises
+    `BadRequestError` for a joint that either does not have.
     """
     base.require_samples(2)
     over.require_samples(2)
@@ -266,14 +291,14 @@ def layer(base: Track, over: Track, joints: Collection[str]) -> Track:
 
 
 def keep(track: Track, joints: Collection[str]) -> Track:
-    """Keep these joints, in the order of the track's columns."""
+    """Return only these joints, in the order of the track's columns."""
     names = track.choose_joints(joints)
     joints_rad = track.joints_rad[:, track.columns_of(names)]
     return track.edited(f"keep {', '.join(names)}", joints_rad=joints_rad, names=names)
 
 
 def drop(track: Track, joints: Collection[str]) -> Track:
-    """Leave these joints out."""
+    """Return the track without these joints; at least one must remain."""
     names = track.choose_joints(joints)
     kept = tuple(name for name in track.names if name not in names)
     if not kept:
@@ -283,10 +308,10 @@ def drop(track: Track, joints: Collection[str]) -> Track:
 
 
 def to_build(track: Track, build: str, *, force: bool = False) -> Track:
-    """Give it the joints of another build of its robot: those it lacks stand at ease.
+    """Return the track with the joints of another build of its robot; missing ones stay at rest.
 
-    A joint that moved is dropped only with `force`. Nothing makes a motion of one family one of
-    another. The joints of hands belong to no build, so they stay.
+    A joint that moves is dropped only with `force`. A motion of one family cannot become one of
+    another: that raises `BadRequestError`. Joints of hands belong to no build, so they stay.
     """
     wanted = registry.build_named(build)
     worn = hand_joints(wanted)
@@ -375,7 +400,9 @@ def _bridge(track: Track, pose_rad: Array, seconds: float) -> tuple[Array, Array
 
 
 def _check_bridge(names: tuple[str, ...], gaps_rad: Array, seconds: float) -> None:
-    """Refuse a passage over `gaps_rad`, (n, joints), that would be a jump or too fast."""
+    """Raise `BadRequestError` if a passage over `gaps_rad`, (n, joints), would be a jump or too
+    fast.
+    """
     far = np.abs(gaps_rad).max(axis=0)
     worst = int(far.argmax())
     least_s = MINIMUM_JERK_PEAK * far[worst] / MAX_BRIDGE_RAD_S
@@ -392,11 +419,11 @@ def _retimed(marks: tuple[Mark, ...], origin_s: float, slope: float = 1.0) -> tu
 
 
 def _joined(a: Track, b: Track, shift_s: float) -> tuple[Mark, ...]:
-    """Return the marks of both; one on the sample they share, as after a trim, counts once."""
+    """Return the marks of both; one on the shared sample, as after a trim, counts once."""
     return tuple(dict.fromkeys(a.marks + _retimed(b.marks, shift_s)))
 
 
 def _called(track: Track) -> str:
-    """Return the other track in words, with its own history, which would be lost otherwise."""
+    """Return the other track's name with its own history, which would otherwise be lost."""
     edits = f" ({'; '.join(track.history)})" if track.history else ""
     return f"{track.source or 'another track'}{edits}"

@@ -1,7 +1,7 @@
-"""The table of edits: what can be done to a motion, with which parameters, and what does it.
+"""The table of edits: what can be done to a motion, with which parameters, by which function.
 
-The command line's commands, the API's schema, the page's tools and the docs are made from it. An
-edit is one row here and its function, which is imported when the edit is first used.
+The command line's commands, the API's schema, the page's tools and the docs are generated from it.
+An edit is one row here and its function, which is imported when the edit is first used.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -35,9 +35,9 @@ class Range(NamedTuple):
     unit: str = ""
 
     def require(self, value: float, what: str) -> None:
-        """Raise `BadRequestError` where `value` is outside, or not a number."""
-        # The slack lets people use the numbers of the message as printed, with six digits. Asked
-        # this way round, what is not a number is refused too.
+        """Raise `BadRequestError` if `value` is outside, or not a number."""
+        # The tolerance accepts the limits as printed in the message, with six digits. Written this
+        # way round, the comparison refuses NaN as well.
         low, high, unit = self.low, self.high, f" {self.unit}".rstrip()
         if not low - 1e-5 * abs(low) <= value <= high + 1e-5 * abs(high):
             raise BadRequestError(
@@ -65,7 +65,7 @@ JERK = Range(1.0, 1e7, "rad/s3")
 
 
 class ParameterKind(StrEnum):
-    """What a parameter is."""
+    """The kinds of parameters."""
 
     NUMBER = "number"
     FLAG = "flag"
@@ -85,35 +85,35 @@ class Parameter:
     help: str
     kind: ParameterKind = ParameterKind.NUMBER
     range: Range | None = None
-    """Of a number."""
+    """The range of a number."""
     slider: tuple[float, float, float] | None = None
-    """Of a number that a page shows as a slider: from, to and step."""
+    """For a number that a page shows as a slider: from, to and step."""
     default: Any = None
-    """None where the parameter can be left out, or must be given."""
+    """None if the parameter can be left out, or must be given."""
     required: bool = False
     option: str = ""
-    """How the command line calls it; the name without its unit unless stated."""
+    """Its name on the command line; by default the name without its unit."""
 
     @property
     def unit(self) -> str:
-        """The unit of a number; empty where it has none."""
+        """The unit of a number; empty if it has none."""
         return "" if self.range is None else self.range.unit
 
 
 SEVERAL = 0
-"""How many motions an edit takes that takes any number of them."""
+"""The number of motions of an edit that takes any number of them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Edit:
-    """One edit: from one track, or several, to a track."""
+    """One edit: from one or several tracks to one track."""
 
     name: str
     title: str
     summary: str
     """One sentence: what it does."""
     function: str
-    """`module:name` of what does it; called with the tracks, then the parameters by name."""
+    """`module:name` of the function; called with the tracks, then the parameters by name."""
     parameters: tuple[Parameter, ...] = ()
     tracks: int = 1
     """How many motions it takes: 1, 2 or SEVERAL."""
@@ -122,7 +122,7 @@ class Edit:
 
     @property
     def command(self) -> str:
-        """Its name at the command line."""
+        """Its name on the command line."""
         return self.name.replace("_", "-")
 
     def parameter(self, name: str) -> Parameter | None:
@@ -130,9 +130,9 @@ class Edit:
         return next((each for each in self.parameters if each.name == name), None)
 
     def apply(self, tracks: "Sequence[Track]", values: Mapping[str, Any]) -> "Track":
-        """Return the edited track; raises `BadRequestError` for values that cannot be.
+        """Return the edited track; raises `BadRequestError` for impossible values.
 
-        `values` has parameters by name; one that is left out has its default.
+        `values` are the parameters by name; one that is left out has its default.
         """
         self._require_tracks(len(tracks))
         unknown = [name for name in values if self.parameter(name) is None]
@@ -174,7 +174,7 @@ _LIMBS: dict[str, tuple[str, ...]] = {
 
 
 def joints_meant(wanted: Sequence[str], names: Sequence[str]) -> list[str]:
-    """Return the joints that are meant: an arm's name stands for all its joints in `names`."""
+    """Return the wanted joints: an arm's name stands for all its joints in `names`."""
     meant: list[str] = []
     for name in wanted:
         starts = _LIMBS.get(name)
@@ -359,7 +359,7 @@ EDITS: dict[str, Edit] = {
                 Parameter(
                     name="force",
                     title="Drop joints that move",
-                    help="Also if joints that moved are lost.",
+                    help="Even if joints that move are lost.",
                     kind=ParameterKind.FLAG,
                     default=False,
                 ),
@@ -440,7 +440,7 @@ EDITS: dict[str, Edit] = {
 def edit_named(name: str, edits: Mapping[str, Edit] = EDITS) -> tuple[Edit, Mapping[str, Any]]:
     """Return the edit of that name or alias, and the parameters that an alias stands for.
 
-    Raises `BadRequestError` that says which edits there are.
+    Raises `BadRequestError` that lists all edits.
     """
     for edit in edits.values():
         if name == edit.name:

@@ -1,7 +1,7 @@
 """The robot as a stick figure, from the front and from its right side. Needs the extra `plot`.
 
-What is nearer to the eye is drawn thicker, stronger and over the rest. Left and right have a
-colour each, and a thin line shows where the hands, or front feet, have just been.
+What is nearer to the viewer is drawn thicker, stronger and over the rest. Left and right have a
+colour each, and a thin line shows the recent path of the hands, or front feet.
 """
 
 from collections.abc import Iterator
@@ -18,25 +18,25 @@ from rote.motion.track import Array, Track
 
 LEFT, RIGHT, MIDDLE, _GREY = FIRST, SECOND, "#495057", "#868e96"
 MAX_PICTURES = 900
-"""A GIF has no more: a minute at 15 Hz."""
+"""The most pictures in a GIF: a minute at 15 Hz."""
 USUAL_PICTURES, USUAL_HZ, _MIN_HZ = 200, 15.0, 1.0
-"""A GIF has no more unless asked for: a longer motion has fewer pictures a second."""
+"""The most pictures by default: a longer motion has fewer pictures per second."""
 
 _WHAT = "drawing the robot"
 _ROUND = np.stack([np.cos(np.arange(40) * np.pi / 20), np.sin(np.arange(40) * np.pi / 20)])
 _THIN, _THICK = 2.2, 5.0  # points, far and near
-_FADED = 0.55  # how much of its colour the furthest stick loses
-_DEPTH_M = 0.3  # what lies so far before or behind the base is nearest or furthest
+_FADED = 0.55  # how much of its colour the farthest stick loses
+_DEPTH_M = 0.3  # at this distance before or behind the base, a stick counts as nearest or farthest
 _EDGE_M = 0.07
 _FINE = 4  # steps of a hand's trail from one picture to the next
 _TRAIL_S = 0.5
 _LAST_SHOWN_CS = 60  # a GIF counts time in hundredths of a second
 _COLOURS = 48
-_MAXCOVERAGE = 1  # of Pillow's ways to choose colours the one that keeps the paper white
+_MAXCOVERAGE = 1  # the Pillow method of choosing colours that keeps the paper white
 
 
 class View(NamedTuple):
-    """Where one looks from: what is to the right on the paper, and what is near."""
+    """A viewpoint: what is to the right on the paper, and what is near."""
 
     label: str
     right: Array
@@ -44,7 +44,7 @@ class View(NamedTuple):
 
 
 FRONT = View("front", np.array([0.0, 1.0, 0.0]), np.array([1.0, 0.0, 0.0]))
-# A little from ahead, so that the left is not hidden behind the right.
+# A little from the front, so that the left is not hidden behind the right.
 SIDE = View("right side", np.array([0.966, 0.259, 0.0]), np.array([0.259, -0.966, 0.0]))
 
 _PAINT = {"": MIDDLE, "left": LEFT, "right": RIGHT}
@@ -58,7 +58,7 @@ class _DrawnRobot:
         self._body = body
         self._place: Array = np.array(place)
         self._trails = [axis.plot([], [], color=c, lw=1.1, alpha=0.5)[0] for c in (LEFT, RIGHT)]
-        # A white edge around each stick tells which of two that cross is nearer.
+        # A white edge around each stick shows which of two crossing sticks is nearer.
         self._edges = [
             axis.plot([], [], color="white", solid_capstyle="butt")[0] for _ in body.sides
         ]
@@ -66,12 +66,12 @@ class _DrawnRobot:
         (self._head,) = axis.fill([0.0], [0.0], facecolor=MIDDLE, edgecolor="white", lw=1.2)
 
     def _flat(self, points_m: Array) -> Array:
-        """Put points, (3, k), onto the paper, (2, k)."""
+        """Project points, (3, k), onto the paper, (2, k)."""
         flat: Array = np.stack([self._view.right @ points_m, points_m[2]])
         return flat + self._place[:, None]
 
     def show(self, row: int, since: int) -> None:
-        """Draw the pose of a row, and where the hands were from row `since` on."""
+        """Draw the pose of a row, and the path of the hands from row `since` on."""
         body = self._body
         for index, side in enumerate(body.sides):
             ends = body.ends_m[index, :, :, row].T
@@ -127,9 +127,9 @@ def drawn_frames(track: Track, *, count: int = 6) -> Any:
 
 
 def draw_gif(track: Track, path: Path, *, rate_hz: float | None = None) -> None:
-    """Draw the motion as an animated GIF at its own speed, about `rate_hz` pictures a second.
+    """Draw the motion as an animated GIF at its own speed, about `rate_hz` pictures per second.
 
-    Without a rate there are 15, and fewer where that makes more than 200 pictures.
+    The default is 15, and fewer if that makes more than 200 pictures.
     """
     track.require_samples(1)
     if path.suffix.lower() != ".gif":
@@ -153,13 +153,13 @@ def draw_gif(track: Track, path: Path, *, rate_hz: float | None = None) -> None:
 
 
 def _usual_hz(duration_s: float) -> float:
-    """Return how many pictures a second a motion gets of itself."""
+    """Return the default number of pictures per second."""
     step_cs = max(round(100 / USUAL_HZ), int(np.ceil(100 * duration_s / (USUAL_PICTURES - 1))))
     return max(100 / step_cs, _MIN_HZ)
 
 
 def _painted(track: Track, step_cs: int, pictures: int) -> list[Any]:
-    """Return the pictures of a GIF, in one set of colours."""
+    """Return the pictures of a GIF, in one colour palette."""
     step_s = step_cs / 100
     times_s = track.times_s[0] + np.arange((pictures - 1) * _FINE + 1) * (step_s / _FINE)
     body = body_of(track, times_s)
@@ -196,7 +196,7 @@ def _images(body: Sticks, times_s: Array, step_s: float) -> Iterator[Any]:
 
 
 def _room(body: Sticks) -> tuple[float, float, float]:
-    """Return how far a robot reaches to the left, and how wide and high its room is, in m."""
+    """Return how far a robot reaches to the left, and the width and height it needs, in m."""
     count = body.head_m.shape[1]
     reach_m = np.concatenate([body.ends_m.reshape(-1, 3, count), body.head_m[None]])
     across = [np.einsum("pin,i->pn", reach_m, view.right) for view in (FRONT, SIDE)]
@@ -206,7 +206,7 @@ def _room(body: Sticks) -> tuple[float, float, float]:
 
 
 def _stage(size_m: tuple[float, float], inches_per_m: float, dpi: int) -> Any:
-    """Return axes without a frame, as large as this in metres, that fill their figure."""
+    """Return axes without a frame, of this size in metres, that fill their figure."""
     below_m = 0.04
     figure = blank(size_m[0] * inches_per_m, (size_m[1] + below_m) * inches_per_m, dpi, _WHAT)
     figure.set_layout_engine("none")

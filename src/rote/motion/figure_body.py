@@ -23,14 +23,14 @@ class Sticks(NamedTuple):
     head_m: Array
     """(3, n)."""
     hands_m: Array
-    """What leaves a trail, left and right, (2, 3, n): hands, or front feet."""
+    """The points that leave a trail, left and right, (2, 3, n): hands, or front feet."""
     sides: tuple[str, ...]
-    """Of each stick: left, right, or empty for the middle."""
+    """For each stick: left, right, or empty for the middle."""
     head_radius_m: float
 
 
 def body_of(track: Track, times_s: Array) -> Sticks:
-    """Return the robot that a track is of, at these times."""
+    """Return the poses of a track's robot at these times."""
     family = family_of(track)
     if family is None:
         raise BadRequestError(
@@ -62,10 +62,10 @@ def sticks(family: Family, poses_rad: Array) -> Sticks:
 
 @cache
 def figure_of(family: Family) -> Figure:
-    """Return how a family is drawn; where nobody said how, by its tree of joints.
+    """Return how a family is drawn; by default from its tree of joints.
 
-    Then each joint has a stick to each that is mounted on its link, and one that carries no other
-    has a stick to its link's centre of mass. There is no head.
+    Then each joint has a stick to each joint that is mounted on its link, and a joint without
+    further ones has a stick to its link's centre of mass. There is no head.
     """
     return family.body.figure or _tree(kinematics_of(family))
 
@@ -90,9 +90,9 @@ def _tree(body: Kinematics) -> Figure:
 
 
 def _sides(body: Kinematics) -> dict[str, str]:
-    """Return for each joint left or right, by where it is at 0; one without a partner is neither.
+    """Return left or right for each joint, by its position at 0; neither for one without a partner.
 
-    What hangs on a joint of a side is of that side, too.
+    Joints mounted on a joint of a side belong to that side too.
     """
     middle_m = body.forward(np.zeros((1, len(body.joints)))).places_m[:, 1, 0]
     sides: dict[str, str] = {}
@@ -109,7 +109,9 @@ def _sides(body: Kinematics) -> dict[str, str]:
 def _trails(
     leaves: list[Joint], ends: dict[str, Point], sides: dict[str, str]
 ) -> tuple[Point, Point]:
-    """Return the ends of the first limb on the left and on the right; else of the first of all."""
+    """Return the ends of the first limb on the left and on the right; otherwise of the first of
+    all.
+    """
 
     def first(side: str) -> Point:
         limb = next((joint for joint in leaves if sides[joint.name] == side), leaves[0])

@@ -1,6 +1,6 @@
 """The table of file formats: what a motion can be written as, and what each format loses.
 
-The command line, the API, the page and the docs read it. A format is one row here and its module,
+The command line, the API, the page and the docs use it. A format is one row here and its module,
 which has `load_NAME`, `save_NAME` and `place_in`, and is imported when the format is first used.
 """
 
@@ -24,14 +24,14 @@ class Format:
     name: str
     title: str
     media_type: str
-    """What a web server calls it."""
+    """Its media type for a web server."""
     module: str
     loss: str = ""
-    """What does not survive, as a sentence without its end; empty where everything does."""
+    """What does not survive, as a sentence without its full stop; empty if everything does."""
 
     @property
     def ending(self) -> str:
-        """How a file of this format ends, with the dot."""
+        """The ending of its files, with the dot."""
         return f".{self.name}"
 
     @property
@@ -41,7 +41,7 @@ class Format:
 
     @property
     def save(self) -> "Callable[[Track, Path], None]":
-        """Write a file, whole or not at all."""
+        """Write a file, completely or not at all."""
         return cast("Callable[[Track, Path], None]", self._function(f"save_{self.name}"))
 
     @property
@@ -89,6 +89,6 @@ NATIVE = next(iter(FORMATS.values()))
 
 
 def endings(word: str = "or") -> str:
-    """Return all endings as a sentence lists them: `.mcap, .npz, .json or .csv`."""
+    """Return all endings as a list in a sentence: `.mcap, .npz, .json or .csv`."""
     *first, last = FORMATS
     return f"{', '.join(first)} {word} {last}"

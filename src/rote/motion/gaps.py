@@ -1,4 +1,4 @@
-"""Holes in a recording: times for which nothing is known."""
+"""Gaps in a recording: times for which nothing is known."""
 
 from collections.abc import Iterator
 
@@ -13,7 +13,7 @@ _HOLE_S, _HOLE_STEPS = 0.5, 10.0
 
 
 def holes(times_s: Array) -> list[int]:
-    """Return the rows after which a recording has a hole."""
+    """Return the rows after which a recording has a gap."""
     steps = np.diff(times_s)
     return np.flatnonzero(steps > _allowed_s(steps)).tolist() if steps.size else []
 
@@ -23,7 +23,7 @@ def _allowed_s(steps: Array) -> float:
 
 
 def gaps(times_s: Array, most_s: float | None = None) -> Iterator[Finding]:
-    """Yield what a check says of holes; with `most_s`, the longer ones are errors in any case."""
+    """Yield the findings about gaps; with `most_s`, longer ones are errors in any case."""
     steps = np.diff(times_s)
     if not steps.size:
         return

@@ -1,4 +1,4 @@
-"""How far the hands are from where they should be, and which joint moves them how much."""
+"""How far the hands are from where they should be, and how much each joint moves them."""
 
 from typing import NamedTuple
 
@@ -9,21 +9,21 @@ from rote.motion.track import Array, Track
 from rote.motion.track_build import build_of, family_of
 
 SIDES = ("left", "right")
-"""What the tips of a body's arms are called, in their order."""
+"""The names of the tips of a body's arms, in their order."""
 
 
 class HandError(NamedTuple):
-    """Where a hand is furthest from its place."""
+    """The largest distance of a hand from its place."""
 
     error_mm: float
     hand: str
     """left or right."""
     row: int
-    """The sample."""
+    """The row of the sample."""
 
 
 def levers_m(track: Track) -> Array:
-    """Return how far a hand moves at most for each rad of each joint, in the track's poses.
+    """Return the largest distance a hand moves per rad of each joint, in the track's poses, in m.
 
     Shape (joints,); 0 for a joint that moves no hand.
     """
@@ -44,10 +44,10 @@ def levers_m(track: Track) -> Array:
 
 
 def hand_error(track: Track, played_rad: Array) -> HandError | None:
-    """Return the hands' greatest distance from the track's, in mm, if its joints were `played_rad`.
+    """Return the hands' largest distance from the track's, in mm, if its joints were `played_rad`.
 
-    `played_rad` is (n, joints). None where the track has no joint that moves a hand. The torso
-    stands as at ease, unless the track moves it.
+    `played_rad` is (n, joints). None if the track has no joint that moves a hand. The torso is at
+    rest, unless the track moves it.
     """
     body = _body(track)
     if body is None:
@@ -65,7 +65,7 @@ def hand_error(track: Track, played_rad: Array) -> HandError | None:
 
 
 def _body(track: Track) -> Kinematics | None:
-    """Return the body of a track's robot; None where none of the track's joints moves a hand."""
+    """Return the body of a track's robot; None if none of the track's joints moves a hand."""
     family = family_of(track)
     if family is None or not family.body.tips:
         return None

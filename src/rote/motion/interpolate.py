@@ -1,7 +1,7 @@
-"""Between samples: linear, cubic and smooth-step, on a shared time base or per joint.
+"""Interpolation between samples: linear, cubic and smooth-step, on a shared time base or per joint.
 
-No method overshoots: at every moment a value lies between the two samples around it. The cubic is
-a monotone Hermite spline; a plain cubic through a few keyframes swings out by more than a radian.
+No method overshoots: a value always lies between the two samples around it. The cubic is a monotone
+Hermite spline; a plain cubic through a few keyframes overshoots by more than a radian.
 """
 
 import numpy as np
@@ -11,7 +11,7 @@ from rote.motion.track import Array
 
 
 def sample(times_s: Array, values: Array, at_s: Array, how: Interpolation) -> Array:
-    """Return the values at the moments `at_s`; before the first and after the last they hold.
+    """Return the values at the times `at_s`; before the first and after the last they are held.
 
     `times_s` is (n,), `values` is (n, joints), `at_s` is (k,); the result is (k, joints).
     """
@@ -51,12 +51,12 @@ def sample_keyframes(
 ) -> Array:
     """Return poses of shape (k, joints) from single-joint keyframes.
 
-    `start_rad` is the pose at time 0 for every joint that has no keyframe there; a joint without
-    keyframes keeps it, and each holds after its last one.
+    `start_rad` is the pose at time 0 for every joint that has no keyframe there. A joint without
+    keyframes keeps it, and each joint holds its last keyframe.
     """
     poses = np.repeat(start_rad[None, :], at_s.size, axis=0)
     for joint in sorted({keyframe.joint for keyframe in keyframes}):
-        # A later keyframe for the same moment replaces the earlier one.
+        # A later keyframe for the same time replaces the earlier one.
         knots = {0: float(start_rad[joint])}
         knots.update({k.time_ms: k.value_rad for k in keyframes if k.joint == joint})
         times_s = np.array(sorted(knots)) / 1000.0
@@ -66,9 +66,9 @@ def sample_keyframes(
 
 
 def minimum_jerk(start_rad: Array, end_rad: Array, fractions: Array) -> Array:
-    """Return poses from `start_rad` to `end_rad` as a calm hand would move.
+    """Return poses from `start_rad` to `end_rad` with minimum jerk, as a calm hand would move.
 
-    `fractions` of the time, (k,), from 0 to 1; the result is (k, joints). Its fastest moment is
+    `fractions` of the time, (k,), from 0 to 1; the result is (k, joints). Its highest speed is
     `MINIMUM_JERK_PEAK` times the mean speed.
     """
     u = np.clip(fractions, 0.0, 1.0)[:, None]

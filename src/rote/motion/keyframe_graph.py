@@ -1,7 +1,8 @@
 """One joint as a graph: its samples are the nodes, what is played between two keyframes an edge.
 
-Which edges stay within a bound is asked of the cheapest test first: most stretches are refused by
-a look at a few of their samples, most blocks of stretches by a look at the ranges they lie in.
+Whether an edge stays within a bound is tested with the cheapest test first: most edges
+("stretches") are rejected by a few of their samples, most blocks of edges by the ranges of their
+values.
 """
 
 from bisect import bisect_left
@@ -22,14 +23,14 @@ Path = list[int]
 _ROUNDING_RAD = 1e-12  # start + (end - start) is not always end, so a bound of 0 needs this much
 _PROBES = (0.5, 0.25, 0.75)
 _GLANCES = np.arange(1, 32) / 32
-_STEP = 8  # samples that are looked at as one
-_BLOCK = 16  # samples that are judged together
-_LITTLE = 1 << 15  # numbers that are not worth being sorted into pieces
-_LONG = 1000  # samples from which on blocks and ranges pay
+_STEP = 8  # samples that are treated as one
+_BLOCK = 16  # samples that are tested together
+_LITTLE = 1 << 15  # so few numbers are not worth being sorted into pieces
+_LONG = 1000  # from this many samples on, blocks and ranges pay off
 _BLOCK_PROBES = np.arange(1, 8) / 8
-_ROWS = 128  # starts that are judged together
-_PANEL = 128  # samples ahead of them that are looked at together
-_CHUNK = 1 << 18  # numbers in one temporary array: bounds the memory, and stays in the cache
+_ROWS = 128  # starts that are tested together
+_PANEL = 128  # samples ahead of them that are tested together
+_CHUNK = 1 << 18  # numbers in one temporary array: limits the memory, and fits the cache
 
 
 class Blend(NamedTuple):
@@ -37,7 +38,7 @@ class Blend(NamedTuple):
 
     at: Callable[[Array], Array]
     terms: tuple[tuple[int, float], ...]
-    """The same as powers of the time and their factors."""
+    """The same as a polynomial: powers of the time and their factors."""
 
 
 BLENDS = {
@@ -47,32 +48,35 @@ BLENDS = {
 
 
 class JointGraph:
-    """One joint's graph for the greatest error: which stretch stays within a bound.
+    """One joint's graph for the largest error: which stretch stays within a bound.
 
-    Going as far as possible is not optimal here: with values fixed to the samples a long stretch
-    can be within the bound while a shorter one is not, and the furthest sample can be a bad one to
-    start from. Breadth first is: a node is reached at the level of its fewest keyframes.
+    Always taking the longest stretch is not optimal here: values are fixed to the samples, so a
+    long stretch can be within the bound while a shorter one is not, and the farthest sample can be
+    a bad one to continue from. Breadth-first search is optimal: it reaches a node at the level of
+    its fewest keyframes.
     """
 
     def __init__(self, times_s: Array, values: Array, blend: Blend, *, keep: bool = False) -> None:
         self.times_s, self.values, self.blend = times_s, values, blend
+        # The extremes of everything after each sample: running extremes of the reversed array.
         highest = np.maximum.accumulate(values[::-1])[::-1]
         lowest = np.minimum.accumulate(values[::-1])[::-1]
         self.held = np.maximum(highest - values, values - lowest)  # if held from here to the end
         size = values.size if keep else 0
-        # With `keep`, what is known about each stretch's error from below, for the next bound.
+        # With `keep`, lower bounds of each stretch's error are stored for the next bound.
         self.known = np.zeros((size, size))
         self.seen = np.zeros(size, dtype=bool)
         self.found: tuple[float, float, Path] = (0.0, np.inf, [])
         self._open: NDArray[np.bool_] = np.ones((0, 0), dtype=bool)
         self._reach: Indices = np.zeros(0, dtype=np.intp)
-        # Lines from a sample are judged all at once, which needs no knowledge of other bounds.
+        # Lines from a sample are tested all at once, which needs nothing from other bounds.
         self._straight = blend is BLENDS[Interpolation.LINEAR] and not keep
 
     def fewest_again(self, bound_rad: float, most: int) -> Path | None:
         """Like `fewest`, for bound after bound; `found` is (bound, its error, path)."""
         asked_rad, error_rad, path = self.found
-        # A tighter bound never needs fewer, so a path that happens to keep it is still the answer.
+        # A tighter bound never needs fewer keyframes, so a path that happens to satisfy it is still
+        # optimal.
         if error_rad <= bound_rad <= asked_rad:
             return path if len(path) <= most else None
         fewest = self.fewest(bound_rad, most)
@@ -90,6 +94,8 @@ class JointGraph:
         self._open, self._reach = np.ones((0, 0), dtype=bool), np.zeros(0, dtype=np.intp)
         if self._straight:
             self._lines = LineSearch(self.times_s, self.values, parents)
+        # Breadth first: `frontier` are the nodes that need `level` keyframes. The search ends when
+        # the rest of the motion can be held from one of them.
         while not (self.held[frontier] <= bound_rad).any():
             if level == most:
                 return None
@@ -107,10 +113,12 @@ class JointGraph:
         return path[::-1]
 
     def _expand(self, frontier: Indices, parents: Indices, bound_rad: float) -> Indices:
-        """Note the parents of all nodes one stretch further, and return those nodes; not all, if
-        one of them is the last."""
+        """Set the parents of all nodes one stretch further, and return those nodes.
+
+        If the motion can be held from one of them, the others may be missing.
+        """
         unreached = np.nonzero(parents < 0)[0]
-        # Latest first: a stretch from there is short, so it is cheap to judge and likely good.
+        # Latest first: a stretch from there is short, so it is cheap to test and likely to be good.
         rows = min(_ROWS, max(1, 8 * _CHUNK // self.values.size))
         for first in range(frontier.size, 0, -rows):
             part = frontier[max(0, first - rows) : first]
@@ -123,7 +131,9 @@ class JointGraph:
         return reached
 
     def _draw(self, frontier: Indices, bound_rad: float) -> Indices:
-        """Do what `_expand` does, for straight lines; done as soon as one of them is the last."""
+        """Do what `_expand` does for straight lines; stop as soon as the motion can be held from
+        one node.
+        """
         reached = []
         for first in range(frontier.size, 0, -_ROWS):
             reached.append(self._lines.draw(frontier[max(0, first - _ROWS) : first], bound_rad))
@@ -149,6 +159,7 @@ class JointGraph:
         order = np.lexsort((ends - starts, ends))
         starts, ends, tries = starts[order], ends[order], 1  # tries double: most ends need one
         while ends.size:
+            # `ends` is sorted, so this is the place of each pair among those with the same end.
             rank = np.arange(ends.size) - np.searchsorted(ends, ends)
             now = rank < tries
             first, last = starts[now], ends[now]
@@ -162,9 +173,9 @@ class JointGraph:
             tries *= 2
 
     def _measure(self, starts: Indices, ends: Indices, bound_rad: float) -> Array:
-        """Return the errors pair by pair: those within the bound, of others a part of them.
+        """Return the errors pair by pair: exact within the bound, otherwise a lower bound.
 
-        Where nothing is kept, also those within the bound are only not greater than said.
+        If nothing is kept, those within the bound may be upper bounds as well.
         """
         errors = self._glances(starts, ends)
         maybe = np.nonzero(errors <= bound_rad)[0]
@@ -176,7 +187,9 @@ class JointGraph:
         return errors
 
     def _floors(self, starts: Indices, ends: Indices) -> Array:
-        """Return what each stretch errs by at least, shape (starts, ends); inf if it runs back."""
+        """Return a lower bound of each stretch's error, shape (starts, ends); inf if it runs
+        backwards.
+        """
         if not self.seen.size:
             return self._probe(starts, ends)
         fresh = starts[~self.seen[starts]]
@@ -185,7 +198,7 @@ class JointGraph:
         return self.known[np.ix_(starts, ends)]
 
     def _probe(self, starts: Indices, ends: Indices) -> Array:
-        """Return the greatest error at a few samples on the way, a cheap bound from below."""
+        """Return the largest error at a few samples on the way: a cheap lower bound."""
         left, right = starts[:, None], ends[None, :]
         length = np.maximum(right - left, 1)
         span_s = self.times_s[right] - self.times_s[left]
@@ -199,7 +212,9 @@ class JointGraph:
         return floors
 
     def _glances(self, starts: Indices, ends: Indices) -> Array:
-        """Return what each stretch errs by at least, pair by pair, at more samples on the way."""
+        """Return a lower bound of each stretch's error, pair by pair, from more samples on
+        the way.
+        """
         errors = np.zeros(starts.size)
         rows = _CHUNK // _GLANCES.size
         for first in range(0, starts.size, rows):
@@ -210,13 +225,13 @@ class JointGraph:
         return errors
 
     def _ranges(self, starts: Indices, ends: Indices) -> tuple[Array, Array]:
-        """Return between what each stretch's greatest error lies, by the ranges of few samples."""
+        """Return bounds of each stretch's largest error, from the ranges of a few samples."""
         least, most = np.zeros(starts.size), np.zeros(starts.size)
         for part, inner in _chunks((ends - starts) // _STEP + 1):
             left, right = starts[part, None], ends[part, None]
             at = np.minimum(left + _STEP * np.append(0, inner), right)
             there = self._played(left, right, at)
-            # In between it is played between the two: the blend never turns back.
+            # Between them it is played between the two values: the blend is monotone.
             lows, highs = self._soon
             low, high = lows[at[:, :-1]], highs[at[:, :-1]]
             lower, upper = (
@@ -224,7 +239,7 @@ class JointGraph:
                 np.maximum(there[:, :-1], there[:, 1:]),
             )
             most[part] = np.maximum(high - lower, upper - low).max(axis=1)
-            # What lies after the end is another stretch's.
+            # What lies after the end belongs to another stretch.
             whole = at[:, :-1] + _STEP <= right
             least[part] = (np.maximum(high - upper, lower - low) * whole).max(axis=1)
         return least, most
@@ -243,39 +258,42 @@ class JointGraph:
         return there
 
     def _worst(self, left: Indices, right: Indices, at: Indices) -> Array:
-        """Return the greatest error of each row's stretch at its samples `at`."""
+        """Return the largest error of each row's stretch at its samples `at`."""
         worst: Array = np.abs(self._played(left, right, at) - self.values[at]).max(axis=1)
         return worst
 
     def _errors(self, starts: Indices, ends: Indices) -> Array:
-        """Return the greatest error of each stretch, pair by pair."""
+        """Return the largest error of each stretch, pair by pair."""
         errors = np.zeros(starts.size)
         for part, inner in _chunks(ends - starts):
             left, right = starts[part, None], ends[part, None]
-            # Past its end a short stretch repeats the end.
+            # After its end a short stretch repeats the end.
             errors[part] = self._worst(left, right, np.minimum(left + inner, right))
         return errors
 
 
 class LineSearch:
-    """Straight lines from samples, judged all at once by a look at the samples ahead.
+    """Straight lines from samples, tested together against the samples ahead.
 
-    A line stays within the bound of all it passes if its slope is neither less than the least that
-    each of them allows, nor more than the greatest; and there is none any further once nothing is
-    allowed. Past the end all is not a number, which allows nothing.
+    Every sample ahead allows a range of slopes for a line that passes it within the bound. The
+    ranges are intersected from sample to sample; a line to a sample is good if its slope is in the
+    range so far, and the search ends when the range is empty. Past the end all values are NaN,
+    which allows nothing.
     """
 
     def __init__(self, times_s: Array, values: Array, parents: Indices) -> None:
         self._times_s, self._values, self._parents = times_s, values, parents
         after = np.full(_PANEL, np.nan)
         self._waiting = np.append(parents < 0, np.zeros(_PANEL, dtype=bool))
+        # Row i of these views is the next _PANEL samples from i on, without a copy.
         self._ahead_s = sliding_window_view(np.append(times_s, after), _PANEL)
         self._ahead = sliding_window_view(np.append(values, after), _PANEL)
         self._wanted = sliding_window_view(self._waiting, _PANEL)
 
     def draw(self, starts: Indices, bound_rad: float) -> Indices:
-        """Note the parents of those that wait and that a line from a start may go to; return those
-        that no longer wait."""
+        """Set the parents of the waiting samples that a line from a start can reach, and return
+        them.
+        """
         least, greatest = np.full(starts.size, -np.inf), np.full(starts.size, np.inf)
         place, found = starts + 1, []
         while starts.size:
@@ -283,6 +301,8 @@ class LineSearch:
             slopes = (self._ahead[place] - self._values[starts, None]) / seconds
             slack = bound_rad / seconds
             low, high = slopes - slack, slopes + slack
+            # The slopes allowed by the panels before are carried into the first column, so that the
+            # running extremes below include them.
             low[:, 0], high[:, 0] = np.maximum(low[:, 0], least), np.minimum(high[:, 0], greatest)
             wanted = self._wanted[place]
             if wanted.any():
@@ -324,7 +344,7 @@ def _chunks(lengths: Indices) -> Iterator[tuple[Indices, Indices]]:
 def open_blocks(times_s: Array, values: Array, blend: Blend, bound_rad: float) -> NDArray[np.bool_]:
     """Return which blocks of starts have a stretch within the bound to which blocks of ends.
 
-    Wrong only to the safe side: (blocks, blocks), True where it cannot be ruled out.
+    Shape (blocks, blocks); True unless it can be ruled out, so errors are only on the safe side.
     """
     size = values.size
     first = np.arange(0, size, _BLOCK)
@@ -333,10 +353,13 @@ def open_blocks(times_s: Array, values: Array, blend: Blend, bound_rad: float) -
     open_to: NDArray[np.bool_] = (last[None, :] >= first[:, None]) & (first <= reach[:, None])
     ranges = _Ranges(values)
     low, high = ranges.over(first, last)
-    # Only of blocks apart from each other it is sure what lies between them.
+    # Only for blocks apart from each other is it certain what lies between them.
     i, j = np.nonzero(open_to & (first[None, :] > last[:, None]))
     hopeless = np.zeros(i.size, dtype=bool)
     for fraction in _BLOCK_PROBES.tolist():
+        # Between `near` and `far` lies the sample at that fraction of any stretch from block i to
+        # block j. If even the nearest played value misses all of them by more than the bound, no
+        # stretch between the blocks fits.
         near = first[i] + ((first[j] - first[i]) * fraction).astype(np.intp)
         far = last[i] + ((last[j] - last[i]) * fraction).astype(np.intp)
         least, most = ranges.over(near, far)
@@ -344,7 +367,7 @@ def open_blocks(times_s: Array, values: Array, blend: Blend, bound_rad: float) -
             times_s[last[j]] - times_s[first[i]],
             times_s[first[j]] - times_s[last[i]],
         )
-        # However early and late the sample at that fraction of the stretch comes in its time.
+        # The earliest and latest time at which the sample at that fraction of the stretch can come.
         early = blend.at(np.clip((times_s[near] - times_s[last[i]]) / longest_s, 0.0, 1.0))
         late = blend.at(np.clip((times_s[far] - times_s[first[i]]) / shortest_s, 0.0, 1.0))
         lowest = low[i] + np.minimum(early * (low[j] - low[i]), late * (low[j] - low[i]))
@@ -355,10 +378,10 @@ def open_blocks(times_s: Array, values: Array, blend: Blend, bound_rad: float) -
 
 
 def reaches(values: Array, by: float) -> Indices:
-    """Return for each sample the last that a stretch from it can go to.
+    """Return for each sample the last one that a stretch from it can go to.
 
-    What is played goes up or goes down and never both, so values that first rise by more than
-    twice the bound and then fall as much, or the other way round, are never within it.
+    A stretch is monotone. So values that first rise by more than twice the bound and then fall as
+    much, or the other way round, cannot be within the bound.
     """
     ends = [_first_rises(way, by) for way in (values, -values)]
     return np.maximum(*(np.minimum.accumulate(end[::-1])[::-1] for end in ends))
@@ -367,7 +390,7 @@ def reaches(values: Array, by: float) -> Indices:
 def _first_rises(values: Array, by: float) -> Indices:
     """Return for each sample the first later one that is higher by more than `by`, or the end."""
     found = np.full(values.size, values.size)
-    # The samples not yet exceeded by one between, the nearest last; their heights with a minus.
+    # The samples not yet exceeded by a later one, the nearest last; their heights are negated.
     places: list[int] = []
     depths: list[float] = []
     for place, value in zip(range(values.size - 1, -1, -1), values[::-1].tolist(), strict=True):
@@ -382,9 +405,11 @@ def _first_rises(values: Array, by: float) -> Indices:
 
 
 class _Ranges:
-    """The least and the greatest value between any two samples, at once for many."""
+    """The minimum and maximum between any two samples, for many pairs at once."""
 
     def __init__(self, values: Array) -> None:
+        # A sparse table: level k holds the extremes of every run of 2**k samples. Two overlapping
+        # runs cover any interval.
         self._tables: list[tuple[Array, Array]] = [(values, values)]
         width = 1
         while 2 * width <= values.size:

@@ -35,12 +35,12 @@ ABSURD_RAD = 0.15
 LONGEST_MS = 65_535
 """A keyframe's time is a u16 on the wire."""
 SEARCHED_SAMPLES = 600
-"""A budget is spent exactly on tracks up to this long; of longer ones every n-th sample is used."""
+"""The budget is exact for tracks up to this long; of longer ones every n-th sample is used."""
 
 MIN_HAND_MM = 0.01
-"""The tightest bound for the hands: what a joint of 32 bits can say is a tenth of that."""
+"""The tightest bound for the hands: the rounding of a 32-bit joint is a tenth of that."""
 
-_SHARINGS = 5  # tries to give the joints more, after one that keeps the hands was found
+_SHARINGS = 5  # attempts to give the joints more, after a solution that keeps the hands was found
 _RESOLUTION_RAD = 1e-9  # a budget's error is the smallest to within this; an f32 rounds by 1e-7
 
 Measure = Literal["max", "rms"]
@@ -49,7 +49,7 @@ Times = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compressed:
-    """Keyframes, and how far they play from the samples they were made of."""
+    """Keyframes, and how far their playback is from the samples they were made from."""
 
     keyframes: tuple[Keyframe, ...]
     """By time, then by joint."""
@@ -59,9 +59,9 @@ class Compressed:
     """Over all samples of all joints."""
     worst_joint: str
     worst_time_s: float
-    """From the start of the track."""
+    """In seconds from the start of the track."""
     hand: HandError | None = None
-    """Where a hand is furthest off; None where no joint of the track moves one."""
+    """The largest error of a hand; None if no joint of the track moves one."""
 
     @property
     def absurd(self) -> bool:
@@ -70,10 +70,10 @@ class Compressed:
 
 
 def check_faithful(compressed: Compressed, limit_rad: float = ABSURD_RAD) -> None:
-    """Raise `UnsafeMotionError` if the keyframes stray from the track by more than `limit_rad`.
+    """Raise `UnsafeMotionError` if the keyframes differ from the track by more than `limit_rad`.
 
-    Not a `BadRequestError`: the call was sound, and what must not happen is that an arm moves
-    where nobody has led it. The error names the joint, the moment and the number.
+    It is not a `BadRequestError`: the call was valid, but an arm must not move where nobody has led
+    it. The error names the joint, the time and the number.
     """
     if compressed.max_error_rad <= limit_rad:
         return
@@ -90,9 +90,10 @@ def compress_to_bound(
 ) -> Compressed:
     """Return the fewest keyframes that keep every joint within `bound_rad` of every sample.
 
-    With `hand_mm` the hands stay within so many millimetres too. Then the keyframes are few, and
-    the fewest where the joints' bound alone keeps the hands: how the error is best shared among
-    the joints of an arm is not searched in full.
+    `interpolation` is linear or smooth. With `hand_mm` the hands stay within so many millimetres
+    too; then the keyframes are few but not always the fewest, because the best division of the
+    error among the joints of an arm is not searched in full. Raises `BadRequestError` for a wrong
+    argument, or a motion longer than 65.535 s.
     """
     blend, times_ms = _blend(interpolation), _whole_ms(track)
     if not (np.isfinite(bound_rad) and bound_rad >= 0):
@@ -117,10 +118,10 @@ def _hold_hands(
     within: Callable[[Array], Compressed],
     limits: tuple[float, float],
 ) -> Compressed:
-    """Tighten the joints' bounds until the hands are where they should be, and no more than that.
+    """Tighten the joints' bounds until the hands are within theirs, and no more.
 
-    A joint may move a hand by `share_mm` and not more, whatever its lever, and that share is what
-    is searched. Where a solution keeps the hands is measured, not concluded.
+    A joint may move a hand by at most `share_mm`, whatever its lever; this share is searched.
+    Whether the hands are within their bound is measured, not derived.
     """
     bound_rad, hand_mm = limits
     if found.hand is None:
@@ -157,8 +158,10 @@ def compress_to_budget(
 ) -> Compressed:
     """Return at most `count` keyframes, for all joints together, with the least error.
 
-    Fewer come back where more would not lower the error. Tracks of more than `SEARCHED_SAMPLES`
-    have keyframes on every n-th sample; the errors stated are over all samples all the same.
+    `measure` is `max` or `rms`, `interpolation` linear or smooth. There are fewer keyframes if more
+    would not reduce the error. Tracks of more than `SEARCHED_SAMPLES` have keyframes on every n-th
+    sample; the stated errors are over all samples. Raises `BadRequestError` for a wrong argument,
+    or a motion longer than 65.535 s.
     """
     blend, times_ms = _blend(interpolation), _whole_ms(track)
     if count < 0:
@@ -232,10 +235,10 @@ def _compressed(track: Track, times_ms: Times, paths: list[Path], how: Interpola
 
 
 def _least_max(times_s: Array, joints_rad: Array, count: int, blend: Blend) -> list[Path]:
-    """Return the paths with the smallest greatest error, by halving the bound in question.
+    """Return the paths with the smallest maximum error, by bisection of the bound.
 
-    The fewest keyframes for a bound never rise with the bound, so the smallest bound that the
-    budget affords is the optimum. What a solution really errs by is the next upper end.
+    The fewest keyframes for a bound never increase with the bound, so the smallest bound that the
+    budget allows is the optimum. The real error of a solution becomes the next upper end.
     """
     joints = [JointGraph(times_s, values, blend, keep=True) for values in joints_rad.T]
     paths: list[Path] = [[] for _ in joints]
@@ -270,6 +273,7 @@ def _least_squares(times_s: Array, joints_rad: Array, count: int, blend: Blend) 
     best = np.full((count + 1, *joints_rad.shape), np.inf)
     best[0, 0] = 0.0
     for start, sums in enumerate(stretches):
+        # One keyframe more, at any later sample: the cost of the stretch from `start` is added.
         ahead = best[1:, start + 1 :]
         np.minimum(ahead, best[:-1, start, None] + sums, out=ahead)
     ended = best + _hold_sums(joints_rad)
@@ -297,6 +301,10 @@ def _square_sums(times_s: Array, joints_rad: Array, blend: Blend) -> list[Array]
         since_s = (times_s[start + 1 :] - times_s[start])[:, None]
         rise = joints_rad[start + 1 :] - joints_rad[start]
         square = np.cumsum(rise**2, axis=0)
+        # The squared error of a stretch is the sum of (y - p(u) r)**2, with y the value above the
+        # start, r the rise to the end and p the blend: y**2 - 2 p(u) y r + p(u)**2 r**2. Each term
+        # is a running sum over the samples, divided by the same power of the length, because u is
+        # time over length.
         for power, factor in blend.terms:
             along = np.cumsum(since_s**power * rise, axis=0) / since_s**power
             square -= 2.0 * factor * rise * along
@@ -322,6 +330,8 @@ def _split(costs: Array) -> list[int]:
     """Return how many keyframes each joint gets; `costs` is (keyframes, joints), from 0 up."""
     total, choices = np.zeros(len(costs)), []
     for cost in costs.T:
+        # For each number spent so far: all ways to divide it between the joints before and this
+        # one.
         sums = [total[spent::-1] + cost[: spent + 1] for spent in range(len(costs))]
         choices.append([int(row.argmin()) for row in sums])
         total = np.array([row.min() for row in sums])

@@ -1,7 +1,7 @@
-"""Where the links are, what they weigh and where that weight acts, for many poses at once.
+"""The positions of the links, their masses and centres of mass, for many poses at once.
 
 Everything is in the frame of the family's base link, x forward, y left, z up. A pose has one angle
-for each joint of the family's table; `Kinematics.poses` makes them of a track that has fewer.
+for each joint of the family's table; `Kinematics.poses` makes them from a track that has fewer.
 """
 
 from collections.abc import Sequence
@@ -20,29 +20,29 @@ Pose = Sequence[float] | Array
 
 GRAVITY_M_S2 = 9.81
 
-# For a turn about axis k: the two columns the angle mixes.
+# For a rotation about axis k: the two columns that the angle mixes.
 _MIXED = {0: (1, 2), 1: (2, 0), 2: (0, 1)}
 _BASE = -1
 _HAND_PARTS = frozenset({"wrist", "finger"})
 
 
 class Frames(NamedTuple):
-    """Every link in every pose, under the index of the joint it hangs on."""
+    """Every link in every pose, by the index of its joint."""
 
     places_m: Array
-    """Where each link's joint is, (joints, 3, n)."""
+    """The position of each link's joint, (joints, 3, n)."""
     turns: Array
-    """How each link is turned: columns are its axes; (joints, 3, 3, n)."""
+    """The orientation of each link: columns are its axes; (joints, 3, 3, n)."""
 
     def points_m(self, link: int, point_m: ArrayLike) -> Array:
-        """Return where a point of a link is, (3, n)."""
+        """Return the position of a point of a link, (3, n)."""
         point = np.asarray(point_m, dtype=np.float64)
         place: Array = self.places_m[link] + np.einsum("ijn,j->in", self.turns[link], point)
         return place
 
 
 class Weights(NamedTuple):
-    """What each link weighs with all that is fixed to it, and where in its frame that acts."""
+    """The mass of each link with everything fixed to it, and its centre in the link's frame."""
 
     masses_kg: Array
     """(joints,)."""
@@ -51,18 +51,20 @@ class Weights(NamedTuple):
 
 
 class _Hinge(NamedTuple):
-    """A joint, as `forward` wants it."""
+    """A joint in the form that `forward` needs."""
 
     place: int
     """Its index in the family's table."""
     parent: int
     origin_m: Vector
     tilt: Array | None
-    """How it is mounted on its parent, (3, 3); None where it is not turned."""
+    """Its orientation on its parent, (3, 3); None if it is not turned."""
     axis: Array
-    """Of length 1."""
+    """A unit vector."""
     along: tuple[int, float] | None
-    """Which axis of its frame it turns about, and in which sense; None where it is askew."""
+    """Which axis of its frame it rotates about, and with which sign; None if it is no axis of the
+    frame.
+    """
 
 
 def rotation(rpy_rad: Vector) -> Array:
@@ -78,7 +80,7 @@ def rotation(rpy_rad: Vector) -> Array:
 
 
 def whole_pose(start_pose: Pose | None, build: Build) -> Array:
-    """Return one angle per column of a build: `start_pose`, or where it is at rest."""
+    """Return one angle per column of a build: `start_pose`, or its rest position."""
     pose: Array = np.array(build.rest_rad if start_pose is None else start_pose, dtype=np.float64)
     count = len(build.names)
     if pose.shape != (count,) or not np.isfinite(pose).all():
@@ -91,15 +93,15 @@ def whole_pose(start_pose: Pose | None, build: Build) -> Array:
 
 
 class Kinematics:
-    """The body of a family, computed once from its joints; ask `kinematics_of` for it."""
+    """The body of a family, computed once from its joints; get it from `kinematics_of`."""
 
     def __init__(self, family: Family) -> None:
         self.family = family
         self.joints = family.joints
         self.links = tuple(joint.link for joint in family.joints)
-        """Link by link, each under the index of the joint it hangs on."""
+        """The links, by the index of their joint."""
         self.order = tuple(range(len(family.joints)))
-        """The joints' indices: a family has each joint after that of the link it is mounted on."""
+        """The joints' indices: in a family each joint comes after that of its parent link."""
         self.parents = tuple(
             self.links.index(joint.parent) if joint.parent in self.links else _BASE
             for joint in family.joints
@@ -137,14 +139,14 @@ class Kinematics:
         return frozenset(names)
 
     def stands(self, build: Build) -> bool:
-        """Return whether a build stands on feet: they are known, and it has the legs to them."""
+        """Return whether a build stands on feet: they are known, and it has the legs for them."""
         feet = self.family.body.feet
         return bool(feet) and all(self.chain(foot.link) <= set(build.names) for foot in feet)
 
     def outermost(self, *links: str) -> str | None:
-        """Return the joint that a person would move to part these links: that of the outermost.
+        """Return the joint that a person would move to separate these links: that of the outermost.
 
-        None where none of them hangs on a joint: the base, or the floor.
+        None if none of them is moved by a joint: the base, or the floor.
         """
         own = [joint for joint in self.joints if joint.link in links]
         found = max(own, key=lambda joint: (joint.link in self.hands, joint.index), default=None)
@@ -155,9 +157,10 @@ class Kinematics:
     ) -> Array:
         """Return the track's poses with all joints of the family, (n, joints).
 
-        A joint the track does not have stays where `start_pose`, in the columns of the build, has
-        it, or at rest; one the build does not have is locked at 0. Joints that the family does not
-        know are left out; fingers are among them, which the palm carries at rest.
+        A joint that the track does not have stays as in `start_pose`, which is in the columns of
+        the build, or at rest; one that the build does not have is locked at 0. Joints that the
+        family does not know are left out; fingers are among them, and count as at rest with the
+        palm.
         """
         build = build or self.family.default
         index = {joint.name: joint.index for joint in self.joints}
@@ -169,7 +172,7 @@ class Kinematics:
         return full
 
     def forward(self, poses_rad: Array) -> Frames:
-        """Return where all links are; `poses_rad` is (n, joints)."""
+        """Return the positions of all links; `poses_rad` is (n, joints)."""
         angles = poses_rad.T
         cosines, sines = np.cos(angles), np.sin(angles)
         count = angles.shape[1]
@@ -190,20 +193,20 @@ class Kinematics:
         return Frames(places, turns)
 
     def at(self, frames: Frames, point: Point) -> Array:
-        """Return where a point of a link, or of the base, is, (3, n)."""
+        """Return the position of a point of a link, or of the base, (3, n)."""
         link, place_m = point
         if link in self.links:
             return frames.points_m(self.links.index(link), place_m)
         return np.repeat(np.array(place_m)[:, None], frames.places_m.shape[2], axis=1)
 
     def tips_m(self, frames: Frames) -> Array:
-        """Return where the tips of the arms are, (n, tips, 3): the middle of each hand."""
+        """Return the positions of the tips of the arms, (n, tips, 3): the middle of each hand."""
         tips = [self.at(frames, tip) for tip in self.family.body.tips]
         both = np.array(tips).reshape(len(tips), 3, frames.places_m.shape[2])
         return np.ascontiguousarray(both.transpose(2, 0, 1))
 
     def weights(self, payload_kg: float = 0.0) -> Weights:
-        """Return what the links weigh with what is fixed to them, a head or a hand.
+        """Return the masses of the links with what is fixed to them, a head or a hand.
 
         `payload_kg` is held at each tip of the arms.
         """
@@ -221,7 +224,7 @@ class Kinematics:
         return Weights(masses, centres)
 
     def base_weight(self) -> tuple[float, Array]:
-        """Return what the base and all that is fixed to it weigh, in kg, and where; (3,)."""
+        """Return the mass of the base and everything fixed to it, in kg, and its centre; (3,)."""
         body = self.family.body
         parts = [(body.base_mass_kg, body.base_com_m)]
         parts += [(each.mass_kg, each.com_m) for each in body.fixed if each.link == body.base]
@@ -236,7 +239,7 @@ class Kinematics:
         return np.asarray(total.T / (base_kg + load.masses_kg.sum()))
 
     def axes(self, frames: Frames) -> Array:
-        """Return which way each joint's axis points, (joints, 3, n)."""
+        """Return the direction of each joint's axis, (joints, 3, n)."""
         axes = np.empty_like(frames.places_m)
         for hinge in self._hinges:
             turn = frames.turns[hinge.place]
@@ -248,9 +251,10 @@ class Kinematics:
         return axes
 
     def weight_nm(self, frames: Frames, load: Weights) -> Array:
-        """Return the torque gravity puts on each joint of an upright robot, (n, joints).
+        """Return the torque of gravity on each joint of an upright robot, (n, joints).
 
-        It is that of what hangs on the joint; for the legs, which carry instead, it means nothing.
+        It is that of the links beyond the joint; for the legs, which support the body, it means
+        nothing.
         """
         masses, moments = load.masses_kg.copy(), _moments(frames, load)
         for link in reversed(self.order):
@@ -271,7 +275,7 @@ def kinematics_of(family: Family) -> Kinematics:
 
 
 def _turn(turn: Array, base: Array, hinge: _Hinge, cosine: Array, sine: Array) -> None:
-    """Write into `turn` how a link is turned whose joint is mounted as `base`; both (3, 3, n)."""
+    """Write the orientation of a link into `turn`; `base` is its mounting; both (3, 3, n)."""
     if hinge.along is None:
         x, y, z = hinge.axis
         cross = np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])

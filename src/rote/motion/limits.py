@@ -25,7 +25,7 @@ MAX_PLAYED_RAD_S2 = 100.0
 
 RETIME_RAD_S2 = 40.0
 RETIME_RAD_S3 = 800.0
-"""What retiming aims at unless told: a brisk arm that does not shake; this project's choice."""
+"""The default jerk of retiming: a brisk arm that does not shake; this project's choice."""
 
 
 class Beyond(NamedTuple):
@@ -47,7 +47,7 @@ def most_played_rad_s(joints: Sequence[Joint]) -> Array:
 
 
 def positions_beyond(joints_rad: Array, joints: Sequence[Joint]) -> Iterator[Beyond]:
-    """Yield every joint that leaves its range, be it by less than `TOLERANCE_RAD`.
+    """Yield every joint that leaves its range, even by less than `TOLERANCE_RAD`.
 
     `joints_rad` is (n, joints).
     """
@@ -69,7 +69,9 @@ def positions_beyond(joints_rad: Array, joints: Sequence[Joint]) -> Iterator[Bey
 
 
 def speeds_beyond(times_s: Array, joints_rad: Array, most_rad_s: Array) -> Iterator[Beyond]:
-    """Yield every joint that is faster than `most_rad_s`, (joints,), in the row it begins from."""
+    """Yield every joint that is faster than `most_rad_s`, (joints,), with the row before the worst
+    step.
+    """
     speeds = np.abs(np.diff(joints_rad, axis=0)) / np.diff(times_s)[:, None]
     for row, column in worst_rows(speeds, most_rad_s):
         value, limit = float(speeds[row, column]), float(most_rad_s[column])
@@ -78,11 +80,11 @@ def speeds_beyond(times_s: Array, joints_rad: Array, most_rad_s: Array) -> Itera
 
 
 def worst_rows(values: Array, limits: Array) -> Iterator[tuple[int, int]]:
-    """Yield, for each column above its limit, its worst row and itself."""
+    """Yield the worst row and the column, for each column above its limit."""
     if not len(values):
         return
     for column, row in enumerate(values.argmax(axis=0).tolist()):
-        # Asked this way round, a value that is not a number is not safe either.
+        # Written this way round, the comparison treats NaN as unsafe.
         if not values[row, column] <= limits[column]:
             yield row, column
 
@@ -113,7 +115,7 @@ def _refuse_worst(times_s: Array, joints: Sequence[Joint], beyond: Sequence[Beyo
 def left_by_rad(values: Array, lower: Array, upper: Array) -> Array:
     """Return how far each joint has left a range that it was in; both are (n, joints).
 
-    As on the robot, a joint that begins outside is watched from when it has come inside.
+    As on the robot, a joint that begins outside is watched only after it has come inside.
     """
     beyond = np.maximum(lower - values, values - upper)
     been_inside = np.logical_or.accumulate(beyond <= 0, axis=0)

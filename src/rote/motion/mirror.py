@@ -1,4 +1,4 @@
-"""Left becomes right: the motion a person in a mirror would make."""
+"""Mirrors a motion: left becomes right."""
 
 from collections.abc import Sequence
 
@@ -12,21 +12,22 @@ from rote.motion.track_build import a_robot, build_of, family_of, joints_by_name
 
 __all__ = ["mirror"]
 
-# The mirror is the plane between left and right, y = 0. A turn is no arrow but a sense of
-# rotation, so it is the axis in the mirror's plane that changes sign: roll and yaw, not pitch.
+# The mirror is the plane between left and right, y = 0. A rotation is an axial vector: its
+# components in the mirror's plane, roll and yaw, change sign; pitch does not.
 _TURNED = np.array([-1.0, 1.0, -1.0])
-_ASKEW = 0.5  # of 1: an axis and its mirror image further apart than this are no pair
+_ASKEW = 0.5  # an axis and its mirror image further apart than this are no pair
 
 
 def mirror(track: Track) -> Track:
     """Return `track` with left and right exchanged; twice is the identity.
 
-    A joint whose partner the track lacks becomes its partner: a right arm alone a left arm alone.
-    `UnsafeMotionError` names the joint that would leave its range: left and right limits differ.
+    A joint whose partner the track lacks becomes its partner: a right arm alone becomes a left arm.
+    Raises `UnsafeMotionError` for a joint that would leave its range: left and right limits differ.
     """
     pairs = _pairs(track)
     joints = [joint for joint, _ in pairs]
-    # What is there on both sides changes places, and the rest its names: columns keep their order.
+    # Joints present on both sides exchange values, the others their names: columns keep their
+    # order.
     moved = [(joint, other) if other in joints else (other, joint) for joint, other in pairs]
     taken = track.columns_of([source.name for _, source in moved])
     joints_rad = track.joints_rad[:, taken] * _signs(pairs)
@@ -36,7 +37,9 @@ def mirror(track: Track) -> Track:
 
 
 def _pairs(track: Track) -> list[tuple[Joint, Joint]]:
-    """Return each joint of a track with the one on the other side; one in the middle is its own."""
+    """Return each joint of a track with the one on the other side; one in the middle with
+    itself.
+    """
     if not track.names:
         return []
     build, family = build_of(track), family_of(track)
@@ -55,7 +58,7 @@ def _pairs(track: Track) -> list[tuple[Joint, Joint]]:
 
 
 def _hands(family: Family) -> dict[str, str]:
-    """Return the joint on the other side, by name, of the hands: two of a name are a pair."""
+    """Return the opposite joints of the hands, by name: two hands of one name are a pair."""
     return {
         name: other
         for hand in family.hands
@@ -70,7 +73,9 @@ def _refused(name: str, why: str) -> BadRequestError:
 
 
 def _signs(pairs: Sequence[tuple[Joint, Joint]]) -> Array:
-    """Return, per joint, 1 or -1: how its axis lies to its partner's in the mirror; (joints,)."""
+    """Return 1 or -1 per joint: the direction of its axis relative to its partner's mirror
+    image.
+    """
     axes = np.array([joint.axis for joint, _ in pairs]).reshape(-1, 3)
     others = np.array([other.axis for _, other in pairs]).reshape(-1, 3)
     along: Array = (axes * others * _TURNED).sum(axis=1)

@@ -1,7 +1,7 @@
 """Pictures of tracks over time, as PNG or SVG. Needs the extra `plot`.
 
-The only home of matplotlib: `blank` gives a figure to draw on and `save` writes it, for `figure`
-too.
+The only module that imports matplotlib: `blank` returns a figure to draw on and `save` writes it,
+for `figure` too.
 """
 
 import warnings
@@ -30,19 +30,19 @@ _SIGNS = {
     Severity.NOTE: ("o", "#868e96"),
 }
 _ROOM = 0.12  # of what is shown, above and below
-_MIN_RANGE_RAD = 0.2  # a joint at rest is not blown up to its noise
-_STILL_RAD = 0.01  # a joint that moves less is not drawn of itself
+_MIN_RANGE_RAD = 0.2  # a joint at rest is not magnified to its noise
+_STILL_RAD = 0.01  # a joint that moves less is not drawn by default
 _MAX_SIGNS = 60
-_MARK_SIGNS = 28  # of a mark's words fit beside its line
-_MARK_ROOM = 0.045  # of the width: nearer marks share one label
+_MARK_SIGNS = 28  # how much of a mark's label fits beside its line
+_MARK_ROOM = 0.045  # of the width: marks nearer than this share one label
 _SIGNS_PER_IN, _ENTRY_SIGNS = 13.0, 9  # of the legend: how many fit, and what an entry takes beside
 
 _Entry = tuple[str, dict[str, Any]]
-"""Words of the legend, and how what they stand for is drawn."""
+"""A label of the legend, and how its symbol is drawn."""
 
 
 def blank(width_in: float, height_in: float, dpi: int, what: str = "drawing a plot") -> Any:
-    """Return a figure with nothing on it, that needs no screen."""
+    """Return an empty figure that needs no screen."""
     try:
         from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: PLC0415 - optional
         from matplotlib.figure import Figure  # noqa: PLC0415 - optional
@@ -54,25 +54,25 @@ def blank(width_in: float, height_in: float, dpi: int, what: str = "drawing a pl
 
 
 def save(figure: Any, path: Path) -> None:
-    """Write a figure in the format its file name asks for; the same figure gives the same file."""
+    """Write a figure in the format of the file's ending; the same figure gives the same file."""
     from matplotlib import rc_context  # noqa: PLC0415 - optional
 
     ending = picture_format(path)
     when = {"Date": None} if ending == "svg" else {}
     with rc_context({"svg.hashsalt": "rote"}), warnings.catch_warnings(), whole(path) as file:
-        # A sign that the font lacks is drawn as a box; that is no news to a person.
+        # A character that the font lacks is drawn as a box; no warning is needed.
         warnings.filterwarnings("ignore", message="Glyph", category=UserWarning)
         figure.savefig(file, format=ending, metadata=when)
 
 
 def plain(words: str, most: int = _MAX_SIGNS) -> str:
-    """Return words that can be drawn: short, and without what no font has."""
+    """Return a text that can be drawn: short, and without characters that no font has."""
     drawable = "".join(sign for sign in words if sign.isprintable())
     return drawable if len(drawable) <= most else drawable[: most - 1] + "…"
 
 
 def picture_format(path: Path) -> str:
-    """Return `png` or `svg`, as the file is called."""
+    """Return `png` or `svg`, by the file's ending."""
     ending = path.suffix.lower()
     if ending not in PICTURES:
         raise BadRequestError(
@@ -113,9 +113,9 @@ def plot_track(
 ) -> None:
     """Draw joints over time into a picture file: those named, or those that move most.
 
-    What is out of a joint's reach is shaded, and the bar beside each panel shows how much of its
-    range is used. Times are the track's own; the `other` take begins where it does. Holes in a
-    recording are dotted. `findings` of a check are marked where they are, and their joints are
+    What is out of a joint's range is shaded, and the bar beside each panel shows how much of the
+    range is used. Times are the track's own; the `other` take begins at the same time. Gaps in a
+    recording are dotted. `findings` of a check are marked at their times, and their joints are
     drawn before those that move more. Two titles name the two takes.
     """
     picture_format(path)
@@ -160,7 +160,7 @@ def drawn_track(
 
 
 def _marks_within(track: Track) -> list[Mark]:
-    """Return the marks that lie in the track; one far outside would stretch the picture."""
+    """Return the marks within the track; one far outside would stretch the picture."""
     first_s, last_s = track.times_s[0], track.times_s[-1]
     return [mark for mark in track.marks if first_s <= mark.time_s <= last_s]
 
@@ -201,7 +201,7 @@ def _draw_joint(axis: Any, track: Track, other: Track | None, name: str) -> tupl
 
 
 def _draw_line(axis: Any, times_s: Array, values: Array, **how: Any) -> None:
-    """Draw a line that is open where the recording has holes, with dots across them."""
+    """Draw a line that is open at gaps in the recording, with dots across them."""
     rows = holes(times_s)
     after = [row + 1 for row in rows]
     axis.plot(np.insert(times_s, after, np.nan), np.insert(values, after, np.nan), **how)
@@ -211,7 +211,7 @@ def _draw_line(axis: Any, times_s: Array, values: Array, **how: Any) -> None:
 
 
 def _draw_limits(axis: Any, joint: Joint, low: float, high: float) -> None:
-    """Shade what is out of reach, and show beside the panel how much of the reach is used."""
+    """Shade what is out of range, and show beside the panel how much of the range is used."""
     bottom, top = axis.get_ylim()
     for start, end in ((min(bottom, joint.lower_rad) - 1.0, joint.lower_rad),
                        (joint.upper_rad, max(top, joint.upper_rad) + 1.0)):  # fmt: skip
@@ -229,7 +229,7 @@ def _draw_limits(axis: Any, joint: Joint, low: float, high: float) -> None:
 
 
 def _draw_findings(axis: Any, track: Track, name: str, findings: Sequence[Finding]) -> None:
-    """Put a sign where a finding of this joint is, and a line where one is of no joint."""
+    """Draw a symbol at each finding of this joint, and a line for those of no joint."""
     values = track.joints_rad[:, track.names.index(name)]
     for finding in findings:
         if finding.time_s is None:
@@ -251,7 +251,7 @@ def _dress(axis: Any, name: str) -> None:
 
 
 def _label(axes: Any, track: Track, count: int) -> None:
-    """Name the axes and the marks; time stands under the lowest panel of each column."""
+    """Label the axes and the marks; the time axis is under the lowest panel of each column."""
     columns = axes.shape[1]
     for place, axis in enumerate(axes.ravel()[:count]):
         if place + columns >= count:
@@ -264,7 +264,7 @@ def _label(axes: Any, track: Track, count: int) -> None:
 
 
 def _label_marks(axis: Any, marks: Sequence[Mark]) -> None:
-    """Put words beside the lines of marks, under the curves and over other marks' lines."""
+    """Draw labels beside the lines of marks, under the curves and over other marks' lines."""
     begin_s, end_s = axis.get_xlim()
     room_s = _MARK_ROOM * (end_s - begin_s)
     for time_s, words in _labels(marks, room_s):
@@ -279,7 +279,9 @@ def _label_marks(axis: Any, marks: Sequence[Mark]) -> None:
 
 
 def _labels(marks: Sequence[Mark], room_s: float) -> list[tuple[float, str]]:
-    """Return where words stand beside marks; one that is too near is counted by the one before."""
+    """Return the positions of labels beside marks; one that is too near is counted by the one
+    before.
+    """
     near: list[list[Mark]] = []
     for mark in marks:
         if near and mark.time_s - near[-1][0].time_s < room_s:
@@ -294,7 +296,7 @@ def _labels(marks: Sequence[Mark], room_s: float) -> list[tuple[float, str]]:
 
 
 def _takes(track: Track, other: Track, title: str | tuple[str, str]) -> list[_Entry]:
-    """Return the legend's entries of two takes, by names that tell them apart."""
+    """Return the legend's entries of two takes, with names that distinguish them."""
     names = (title or track.source, other.source) if isinstance(title, str) else title
     if names[0] == names[1]:
         names = "", ""
@@ -305,7 +307,7 @@ def _takes(track: Track, other: Track, title: str | tuple[str, str]) -> list[_En
 
 
 def _severities(findings: Sequence[Finding]) -> list[_Entry]:
-    """Return the legend's entries of the signs that stand for findings."""
+    """Return the legend's entries of the symbols for findings."""
     shown = [
         (severity, *_SIGNS[severity])
         for severity in Severity
@@ -315,7 +317,7 @@ def _severities(findings: Sequence[Finding]) -> list[_Entry]:
 
 
 def _legend(figure: Any, entries: Sequence[_Entry]) -> None:
-    """Say below the panels what the lines, bars and signs are, in one row or two columns."""
+    """Explain the lines, bars and symbols below the panels, in one row or two columns."""
     if not entries:
         return
     fitting = int(figure.get_figwidth() * _SIGNS_PER_IN)

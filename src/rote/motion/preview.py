@@ -1,8 +1,8 @@
-"""What would the robot do with this track? It is run on a mujoco body. Needs the extra `physics`.
+"""What would the robot do with this track? A simulation with mujoco. Needs the extra `physics`.
 
 The track drives a servo in each joint with the motors' real torque. With a fixed base the body is
-held, as on a gantry; with a free one the robot stands on its own feet, its legs stiff: the
-controller that balances a real robot is not simulated, so one that stays upright here needs no
+held, as on a gantry. With a free base the robot stands on its own feet with stiff legs: the
+controller that balances a real robot is not simulated, so a robot that stays upright here needs no
 balancing at all.
 """
 
@@ -27,11 +27,11 @@ from rote.text import Act, Text, rad, seconds
 Base = Literal["fixed", "free"]
 
 FOLLOWS_RAD, LOST_RAD = 0.1, 0.5
-"""Further from where it should be, a joint does not follow well, or not at all."""
+"""A joint further from its target than this does not follow well, or not at all."""
 MAX_SATURATED = 0.1
-"""A motor may be at its limit for a moment, but not for a larger part of the time."""
+"""A motor may be at its limit for a moment, but not for a larger share of the time."""
 FALLEN_RAD = 0.6
-"""A robot that leans further does not come back."""
+"""A robot that leans further does not recover."""
 MAX_S = 600.0
 
 _BEFORE_S, _AFTER_S = 1.0, 1.0  # time to settle in the first pose, and to fall after the last
@@ -43,30 +43,30 @@ _ORDER = tuple(Severity)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JointPreview:
-    """How one joint fared."""
+    """How one joint behaved."""
 
     joint: str
     rms_error_rad: float
     max_error_rad: float
     max_error_at_s: float
     saturated_share: float
-    """For what part of the time the motor gave all it has, 0 to 1."""
+    """The share of the time at which the motor gave its full torque, 0 to 1."""
     saturated_at_s: float | None
     """When it first did."""
     peak_torque_nm: float
     effort_nm: float
-    """The most it can."""
+    """Its maximum torque."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Touch:
-    """Two links that met, or a link and the floor."""
+    """Two links that touched, or a link and the floor."""
 
     a: str
     b: str
     first_s: float
     depth_m: float
-    """How far one was pressed into the other at most; real ones are hard."""
+    """How far one was pressed into the other at most; real links are hard."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,28 +82,28 @@ class Preview:
     contacts: tuple[Touch, ...]
     """In the order they happened."""
     upright: bool | None
-    """Whether it never fell; None where the base is fixed."""
+    """Whether it never fell; None if the base is fixed."""
     most_tilt_rad: float
     fell_at_s: float | None
     real_time_factor: float | None
-    """Seconds of motion per second of computing; None where no clock was given."""
+    """Seconds of motion per second of computing; None if no clock was given."""
     findings: tuple[Finding, ...]
     achieved: Track
     """What the body did, at 100 Hz."""
 
     @property
     def ok(self) -> bool:
-        """Whether it went as asked: without errors, and without a fall."""
+        """Whether it went as wanted: without errors, and without a fall."""
         errors = [finding for finding in self.findings if finding.severity is Severity.ERROR]
         return not errors and self.upright is not False
 
     @property
     def worst(self) -> JointPreview:
-        """The joint that was furthest from where it should be."""
+        """The joint that was furthest from its target."""
         return max(self.joints, key=lambda joint: joint.max_error_rad)
 
     def as_json(self) -> dict[str, Any]:
-        """Return what `rote preview --json` prints: all but the achieved track."""
+        """Return what `rote preview --json` prints: everything except the achieved track."""
         return {
             "ok": self.ok,
             "base": self.base,
@@ -121,35 +121,35 @@ class Preview:
 
 
 class _PreviewRobot(NamedTuple):
-    """What a track is run on."""
+    """What a track is simulated on."""
 
     build: Build
     family: Family
     body: Kinematics
     joints: tuple[Joint, ...]
-    """Those of the family, with the motors of the build."""
+    """The joints of the family, with the motors of the build."""
 
     @property
     def legs(self) -> list[int]:
         return [joint.index for joint in self.joints if joint.part == "leg"]
 
     def reached(self, poses_rad: Array) -> Array:
-        """Return the poses within the joints' range."""
+        """Return the poses limited to the joints' range."""
         lower = np.array([joint.lower_rad for joint in self.joints])
         upper = np.array([joint.upper_rad for joint in self.joints])
         return np.clip(poses_rad, lower, upper)
 
 
 class _Plan(NamedTuple):
-    """What the servos are told, step by step."""
+    """The commands to the servos, step by step."""
 
     times_s: Array
-    """On the clock of the track, (n,); at its ends while the body settles before and after."""
+    """On the clock of the track, (n,); its first or last time while the body settles."""
     targets_rad: Array
-    """Where the joints should be, (n, joints), be it out of their reach."""
+    """The targets of the joints, (n, joints), even outside their range."""
     controls: Array
     counts: NDArray[np.bool_]
-    """Whether a step belongs to the motion, and not to settling or what comes after."""
+    """Whether a step belongs to the motion, and not to the time before or after."""
 
 
 class _Run(NamedTuple):
@@ -159,7 +159,7 @@ class _Run(NamedTuple):
     torques_nm: Array
     tilts_rad: Array
     touches: dict[tuple[str, str], tuple[int, float]]
-    """Of each pair, the first step and the greatest depth."""
+    """For each pair, the first step and the largest depth."""
 
 
 def preview(
@@ -170,11 +170,13 @@ def preview(
     payload_kg: float = 0.0,
     clock: Callable[[], float] | None = None,
 ) -> Preview:
-    """Run a track on a body and tell how it went; the same track gives the same answer.
+    """Simulate a track on a body and return how it went; the same track gives the same result.
 
-    Each hand carries `payload_kg`, of which the controller knows nothing. Joints the track does
-    not have stay at ease; so do all joints of the legs when the base is free. `clock`, such as
-    `time.perf_counter`, is asked only to tell how fast the computing was.
+    `base` is fixed or free, `speed` a factor. Each hand carries `payload_kg`, which the controller
+    does not know. Joints that the track does not have stay at rest; so do all joints of the legs if
+    the base is free. `clock`, such as `time.perf_counter`, is used only to measure the speed of the
+    computation. Raises `BadRequestError` if the robot's body is not known well enough, and
+    `MissingExtraError`.
     """
     _check(track, base, speed, payload_kg)
     robot = _robot(track, base)
@@ -222,7 +224,7 @@ def _check(track: Track, base: str, speed: float, payload_kg: float) -> None:
 
 
 def _robot(track: Track, base: str) -> _PreviewRobot:
-    """Return the robot that a track is of, or refuse where its body is not known well enough."""
+    """Return the robot of a track, or raise an error if its body is not known well enough."""
     build, family = build_of(track), family_of(track)
     if build is None or family is None:
         raise BadRequestError(
@@ -243,7 +245,7 @@ def _robot(track: Track, base: str) -> _PreviewRobot:
 
 
 def _unknown(build: Build, family: Family, base: str) -> str:
-    """Return what a preview needs and this body does not have; empty where all is there."""
+    """Return what a preview needs and this body does not have; empty if everything is there."""
     if not family.body.shapes:
         return "its shapes are not known here"
     if not all(joint.mass_kg > 0.0 and joint.effort_nm > 0.0 for joint in family.joints):
@@ -253,7 +255,7 @@ def _unknown(build: Build, family: Family, base: str) -> str:
 
 
 def _plan(track: Track, robot: _PreviewRobot, speed: float, *, free: bool) -> _Plan:
-    """Return what is asked of the servos: to be there, at that speed, with part of the weight."""
+    """Return the commands to the servos: positions, speeds, and part of the weight."""
     duration_s = track.duration_s / speed
     steps = np.arange(-round(_BEFORE_S / STEP_S), round((duration_s + _AFTER_S) / STEP_S))
     at_s: Array = np.multiply(steps, STEP_S, dtype=np.float64)
@@ -269,15 +271,15 @@ def _plan(track: Track, robot: _PreviewRobot, speed: float, *, free: bool) -> _P
     weight = body.weight_nm(body.forward(reached[few]), body.weights())
     weight[:, legs] = 0.0
     weight = sample(at_s[few], weight, at_s, Interpolation.LINEAR)
-    # A servo's force is stiffness * (control - angle) - damping * speed, so what else it shall
-    # give is put into the control, divided by the stiffness.
+    # A servo's force is stiffness * (control - angle) - damping * speed, so any other force is
+    # added to the control, divided by the stiffness.
     servos = gains(robot.family, free=free)
     controls = reached + (servos.damping * speeds - CANCELS * weight) / servos.stiffness
     return _Plan(times_s, targets, controls, (at_s >= 0.0) & (at_s <= duration_s))
 
 
 def _run(body: PreviewBody, controls: Array, feet: frozenset[str] | None) -> _Run:
-    """Step the body; `feet` are the links that may stand on the floor, None where it is held."""
+    """Step the body; `feet` are the links that may stand on the floor, None if it is held."""
     model, data, step = body.model, body.data, body.mujoco.mj_step
     positions, torques = np.empty_like(controls), np.empty_like(controls)
     tilts = np.zeros(len(controls))
@@ -310,14 +312,14 @@ def _touching(body: PreviewBody, feet: frozenset[str]) -> Iterator[tuple[tuple[s
 
 
 def _counted(plan: _Plan, run: _Run) -> NDArray[np.intp]:
-    """Return the steps of the motion; the last of all if the robot fell before it began."""
+    """Return the steps of the motion; only the last one if the robot fell before it began."""
     last = len(run.joints_rad) - 1
     rows = np.flatnonzero(plan.counts[: last + 1])
     return rows if rows.size else np.array([last])
 
 
 def _joints(track: Track, robot: _PreviewRobot, plan: _Plan, run: _Run) -> tuple[JointPreview, ...]:
-    """Return how each joint of the track fared, and each other one of its robot."""
+    """Return how each joint of the track behaved, and each other one of its robot."""
     rows = _counted(plan, run)
     times_s = plan.times_s[rows]
     errors = np.abs(run.joints_rad[rows] - plan.targets_rad[rows])
@@ -376,7 +378,7 @@ def _findings(
 ) -> tuple[Finding, ...]:
     """Return what speaks against playing it, the worst first.
 
-    Legs that stand do it here by stiffness alone, so what their motors give is no finding.
+    Standing legs hold by stiffness alone here, so the torque of their motors is no finding.
     """
     found = [*_fall(fell_at_s), *(_met(touch, robot.body) for touch in contacts)]
     standing = {robot.joints[leg].name for leg in robot.legs} if free else set[str]()
@@ -389,7 +391,7 @@ def _findings(
 def _fall(fell_at_s: float | None) -> Iterator[Finding]:
     if fell_at_s is not None:
         yield Finding(
-            severity=Severity.WARNING,  # a real one balances
+            severity=Severity.WARNING,  # a real robot balances
             kind=FindingKind.BALANCE,
             time_s=fell_at_s,
             value=FALLEN_RAD,

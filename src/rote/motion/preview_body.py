@@ -1,8 +1,8 @@
-"""The robot as a body that falls, swings and is driven: servos, inertia and a floor. For `preview`.
+"""The robot as a body with servos, inertia and a floor, for `preview`.
 
-Masses and torques are the manufacturer's, the rotors' inertia is that of its motors as others
-have published it. A link's own inertia is estimated: that of an egg of its size. The gains are
-this project's choice, the arms' about twice as stiff as those of common remote controls.
+Masses and torques are Unitree's; the rotors' inertia is that of its motors, as published by others.
+A link's own inertia is estimated: that of an ellipsoid of its size. The gains are this project's
+choice, the arms' about twice as stiff as those of common remote controls.
 """
 
 from typing import Any, NamedTuple
@@ -19,14 +19,14 @@ from rote.motion.track_build import joints_by_name
 STEP_S = 0.002
 FLOOR = "floor"
 CANCELS = 0.7
-"""How much of the weight of arms and torso the controller carries by itself; the rest is sag."""
+"""How much of the weight of arms and torso the controller cancels; the rest is sag."""
 
-# By a motor's torque in N.m: the inertia of rotor and gears at the joint, in kg.m2; others are put
-# between these. Where the torque is 35 N.m, two of the motors of 25 N.m share the work.
+# By a motor's torque in N.m: the inertia of rotor and gears at the joint, in kg.m2; others are
+# interpolated. A torque of 35 N.m comes from two motors of 25 N.m.
 _ROTORS_NM = (5.0, 25.0, 35.0, 88.0, 139.0)
 _ROTORS_KG_M2 = (0.00425, 0.00361, 0.00722, 0.01018, 0.0251)
-_MIN_SIZE_M = 0.05  # links without a shape of their own are small, but no points
-_ARM = (150.0, 8.0)  # stiffness and damping of what has no gains of its own
+_MIN_SIZE_M = 0.05  # links without a shape are small, but no points
+_ARM = (150.0, 8.0)  # stiffness and damping of joints without their own gains
 _GAINS = {"waist": (400.0, 12.0), "wrist": (60.0, 1.5), "head": (60.0, 1.5), "finger": (5.0, 0.1)}
 _ANKLE_JOINTS = 2  # of a leg, counted from the foot
 
@@ -70,17 +70,18 @@ class PreviewBody(NamedTuple):
     model: Any
     data: Any
     links: tuple[str, ...]
-    """By mujoco's number; the world, which is the floor, is 0."""
+    """By mujoco's number; 0 is the world, which is the floor."""
     of_shape: Any
     """The number of the link each shape is on."""
     places: Any
-    """Where in `qpos` the angle of each joint is, (joints,)."""
+    """Where the angle of each joint is in `qpos`, (joints,)."""
 
 
 def compiled(
     build: Build, family: Family, pose_rad: Array, *, free: bool, payload_kg: float
 ) -> PreviewBody:
-    """Return the body of a build in a pose; if `free` it stands on a floor, else its base is held.
+    """Return the body of a build in a pose; if `free` it stands on a floor, otherwise its base is
+    held.
 
     `pose_rad` has an angle for each joint of the family.
     """
@@ -131,13 +132,13 @@ def _corners(shape: Shape) -> list[tuple[float, float, float]]:
 
 
 def _apart(contact: ContactModel) -> list[tuple[str, str]]:
-    """Return the pairs of links that never count as touching, as in the search for contact."""
+    """Return the pairs of links that never count as touching, as in the check for contact."""
     pairs = (divmod(int(pair), 1 << 16) for pair in contact._model.exclude_signature)
     return [(contact._bodies[one], contact._bodies[other]) for one, other in pairs]
 
 
 def _weigh_all(spec: Any, family: Family, payload_kg: float) -> None:
-    """Give every link its weight, with what is fixed to it and what the hands hold."""
+    """Set the mass of every link, with what is fixed to it and what the hands hold."""
     body = kinematics_of(family)
     load = body.weights(payload_kg)
     for link, mass_kg, centre_m in zip(body.links, load.masses_kg, load.centres_m, strict=True):
@@ -152,7 +153,7 @@ def _weigh(link: Any, family: Family, mass_kg: float, centre_m: Array) -> None:
 
 
 def inertia_kg_m2(family: Family, link: str, mass_kg: float) -> Array:
-    """Return a link's inertia about its three axes: that of an egg as large as its shapes."""
+    """Return a link's inertia about its three axes: that of an ellipsoid as large as its shapes."""
     lows, highs = [np.full(3, -_MIN_SIZE_M / 2)], [np.full(3, _MIN_SIZE_M / 2)]
     for shape in family.body.shapes:
         if shape.link == link:
@@ -167,7 +168,7 @@ def inertia_kg_m2(family: Family, link: str, mass_kg: float) -> Array:
 
 
 def _drive(mujoco: Any, spec: Any, joint: Joint, servos: Gains) -> None:
-    """Put a motor with a servo on a joint."""
+    """Add a motor with a servo to a joint."""
     spec.joint(joint.name).armature = np.interp(joint.effort_nm, _ROTORS_NM, _ROTORS_KG_M2)
     stiffness, damping = servos.stiffness[joint.index], servos.damping[joint.index]
     servo = spec.add_actuator(name=joint.name, target=joint.name, trntype=mujoco.mjtTrn.mjTRN_JOINT)

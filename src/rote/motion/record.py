@@ -1,4 +1,4 @@
-"""From the positions a robot reports to a Track, whichever robot it is."""
+"""From the positions that a robot reports to a Track, for any robot."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -12,9 +12,9 @@ from rote.motion.interpolate import MINIMUM_JERK_PEAK, minimum_jerk
 from rote.motion.track import Mark, Track
 
 BRIDGE_RAD_S = 1.0
-"""No joint moves faster than this from where a recording was paused to where it goes on."""
+"""The highest speed of a joint from where a recording was paused to where it goes on."""
 _NEAR_RAD = 0.01
-"""A pose as near as this needs no way to it."""
+"""A pose this near needs no way to it."""
 _USUAL_STEP_US = 10_000
 _STEPS = 20
 _CLOCK_SHARES = (0.8, 1.25)
@@ -31,8 +31,8 @@ class Sample(NamedTuple):
 class Recorder:
     """Collects joint positions in the order of the robot's own clock, without pauses.
 
-    Where the reader's own time is given too, and the robot's clock runs at another pace, the track
-    goes by the reader's: some robots count in a unit that nobody has published.
+    If the reader's own time is given too, and the robot's clock runs at another rate, the track
+    uses the reader's: some robots count in an unpublished unit.
     """
 
     def __init__(self, source: str = "", build: Build = G1_29) -> None:
@@ -52,13 +52,15 @@ class Recorder:
         return len(self.samples)
 
     def add(self, state: RobotState) -> bool:
-        """Take in one state; False where it is older than the last, or of another width."""
+        """Add one state; return False if it is older than the last, or has another number of
+        joints.
+        """
         return bool(self.add_sample(state.time_us, state.joints_rad))
 
     def add_sample(
         self, time_us: int, joints_rad: Sequence[float], now_s: float | None = None
     ) -> tuple[Sample, ...]:
-        """Take in one pose; returns what was added: nothing where it is older than the last.
+        """Add one pose; return what was added: nothing if it is older than the last.
 
         `now_s` is when it was read, by the reader's clock.
         """
@@ -78,25 +80,27 @@ class Recorder:
         return tuple(added)
 
     def _is_stale(self, time_us: int, width: int, now_s: float | None) -> bool:
-        """Whether a pose is older than the last by either clock, or of another width."""
+        """Whether a pose is older than the last by either clock, or has another number of
+        joints.
+        """
         if time_us <= self._last_us or width != len(self.samples[0].joints_rad):
             return True
         return now_s is not None and now_s < self._last_s
 
     def mark(self, label: str) -> None:
-        """Give words to the newest sample; nothing to do before the first."""
+        """Add a mark with that label at the newest sample; does nothing before the first."""
         if self.samples:
             moment = Mark(self.samples[-1].time_us / 1e6, label)
             self.marks = (*self.marks, moment)
 
     def join(self) -> None:
-        """Let the next pose follow the last one at once: what lies between them was left out."""
+        """Let the next pose follow the last one at once: what lies between them is left out."""
         self._joins = bool(self.samples)
 
     def _bridge(
         self, before: Sample, row: tuple[float, ...], time_us: int, now_s: float | None
     ) -> list[Sample]:
-        """Return a soft way from the last pose to the next, and shift what follows behind it."""
+        """Return a soft way from the last pose to the next, and shift what follows."""
         times = [sample.time_us for sample in self.samples[-_STEPS:]]
         step_us = int(np.median(np.diff(times))) if len(times) > 1 else _USUAL_STEP_US
         start, end = np.array(before.joints_rad), np.array(row)
@@ -119,7 +123,9 @@ class Recorder:
 
     @property
     def tick_s(self) -> float:
-        """How long a microsecond of the robot's clock is: that, unless ours disagrees."""
+        """The length of the robot's microsecond in seconds: 1e-6, unless the reader's clock
+        disagrees.
+        """
         if not self.samples or self._first_s is None:
             return 1e-6
         ours_s = self._last_s + self._shift_s - self._first_s

@@ -34,7 +34,7 @@ from rote.motion.track_build import joints_of
 __all__ = ["retime", "RateLimits", "Limit"]
 
 TOLERANCE_RAD = 0.01
-"""No joint is led further from the recorded path than this."""
+"""No joint moves further from the recorded path than this."""
 FINER = 10
 """Limits hold at this many times the rate of the samples."""
 
@@ -44,8 +44,8 @@ Limit = float | Sequence[float] | Mapping[str, float]
 _GRID_HZ = 100.0
 _MIN_GRID, _MAX_GRID = 64, 60_000
 _CALM_HZ = 5.0  # hands move slower than this; what is faster may be noise
-_NOISE_SHARE = 0.95  # of the tolerance may go into smoothing; the rest is for sampling anew
-_MAX_SPEEDUP = 20.0  # through a pause, where no limit binds
+_NOISE_SHARE = 0.95  # the share of the tolerance for smoothing; the rest is for resampling
+_MAX_SPEEDUP = 20.0  # through a pause, where no limit applies
 _ROUNDS = 6
 _LAW_FINER = 4
 _WINDOWS = (0.7, 1.2, 2.0)  # times acceleration over jerk: which is best depends on the motion
@@ -55,7 +55,7 @@ _MAX_STEPS = 300_000
 
 
 class RateLimits(NamedTuple):
-    """The most per joint, each (joints,)."""
+    """The maximum per joint, each (joints,)."""
 
     rad_s: Array
     rad_s2: Array
@@ -78,7 +78,7 @@ class _Path(NamedTuple):
 
 
 class _Law(NamedTuple):
-    """When the path is where: moments of the path, evenly in played time."""
+    """The time law: positions on the path, evenly in played time."""
 
     step_s: float
     path_s: Array
@@ -93,11 +93,12 @@ def retime(
     rate_hz: float | None = None,
     fastest: bool = False,
 ) -> Track:
-    """Return the same motion, from rest to rest, within limits, nowhere faster than recorded.
+    """Return the same motion, from rest to rest, within limits, and never faster than recorded.
 
-    Limits are in rad/s, rad/s2 and rad/s3; left out, they are what an arm plays well. With
-    `fastest` it is as fast as the limits allow, also where it was recorded slower. The history says
-    how far the path was left at most.
+    `velocity`, `acceleration` and `jerk` are in rad/s, rad/s2 and rad/s3: one number, one per
+    column, or some by joint name; the defaults suit an arm. With `fastest` the motion is as fast as
+    the limits allow, even if it was recorded slower. The history states the largest deviation from
+    the path. Raises `BadRequestError` for a limit that is not a positive number or cannot be met.
     """
     track.require_samples(2)
     limits = _limits(track, velocity, acceleration, jerk)
@@ -138,7 +139,7 @@ def _per_joint(
             f"{values.size} limits of {what} do not fit {len(track.names)} joints",
             "Give one for all, one per joint, or some by name.",
         )
-    # Asked this way round, what is not a number is refused too.
+    # Written this way round, the comparison refuses NaN as well.
     if not ((values > 0) & (values <= 1e6)).all():
         raise BadRequestError(f"a limit of {what} is above 0 and at most 1e6, not {limit}")
     return np.broadcast_to(values, (len(track.names),)).astype(np.float64)
@@ -166,11 +167,11 @@ def _path(track: Track) -> _Path:
 
 
 def _calmed(values: Array, step_s: float) -> Array:
-    """Take out, joint by joint, as much of what is fast as the tolerance lets."""
+    """Remove, joint by joint, as much of the high frequencies as the tolerance allows."""
     samples = len(values)
     line = values[0] + np.linspace(0.0, 1.0, samples)[:, None] * (values[-1] - values[0])
     bent = values - line
-    # Turned about its ends it goes on for ever without a step, and the ends stay where they are.
+    # Extended as an odd function about its ends it has no step, and the ends stay where they are.
     swings = np.fft.rfft(np.concatenate([bent, -bent[-2:0:-1]]), axis=0)
     hz = np.fft.rfftfreq(2 * samples - 2, step_s)[:, None]
     low, high = np.full(values.shape[1], np.log(_CALM_HZ)), np.full(values.shape[1], np.log(1e4))
@@ -189,7 +190,7 @@ def _calmed(values: Array, step_s: float) -> Array:
 
 
 def _law(path: _Path, limits: RateLimits, rate: float, most_speed: float, window: float) -> _Law:
-    """Return when to be where: the fastest there is, smoothed, slowed where that was too much."""
+    """Return the time law: the fastest there is, smoothed, slowed where that was too fast."""
     step_s = 1.0 / (_LAW_FINER * rate)
     window_s = window * max(float((limits.rad_s2 / limits.rad_s3).max()), _MIN_WINDOW_S)
     width = int(np.ceil(window_s / step_s))
@@ -206,7 +207,7 @@ def _law(path: _Path, limits: RateLimits, rate: float, most_speed: float, window
 
 
 class _Reach:
-    """Which speeds along a path can be reached and left again within an acceleration."""
+    """Which speeds along a path can be reached and left again within an acceleration limit."""
 
     def __init__(self, path: _Path, most_rad_s2: Array) -> None:
         first = np.gradient(path.joints_rad, path.step_s, axis=0)

@@ -1,17 +1,19 @@
-"""The smooth curve through even samples: a cubic spline that holds before the first and after the
-last. Unlike what players interpolate, its acceleration has no steps; it may swing out a little."""
+"""The smooth curve through even samples: a cubic spline that holds before and after them.
+
+Unlike what players interpolate, its acceleration has no steps; it may overshoot a little.
+"""
 
 import numpy as np
 
 from rote.motion.track import Array
 
-_HELD = 24  # what a sample does to the bend of another falls by 0.27 per step: 1e-14 at 24
+_HELD = 24  # the effect of a sample on the curvature at another falls by 0.27 per step: 1e-14 at 24
 _ROOT = np.sqrt(3.0) - 2.0
 _WEIGHTS = _ROOT ** np.arange(_HELD + 1) / (2.0 * np.sqrt(3.0))
 
 
 def curve(step_s: float, values: Array, at_s: Array) -> Array:
-    """Return the curve at the moments `at_s`, (k, joints).
+    """Return the curve at the times `at_s`, (k, joints).
 
     `values` is (n, joints), the first at 0, then every `step_s`.
     """
@@ -33,8 +35,9 @@ def curve(step_s: float, values: Array, at_s: Array) -> Array:
 def _bends(held: Array) -> Array:
     """Return a sixth of the second derivative per step squared at each sample, (n, joints).
 
-    At even steps it solves m[i-1] + 4 m[i] + m[i+1] = d[i], with d the second differences. On a
-    line without ends the solution is d weighted by powers of a root; held ends make it one.
+    At even steps it solves m[i-1] + 4 m[i] + m[i+1] = d[i], with d the second differences. For
+    samples without ends the solution is d weighted by powers of a root; holding the ends makes them
+    so.
     """
     second = np.zeros((len(held) + 2 * _HELD, held.shape[1]))
     second[_HELD + 1 : _HELD + len(held) - 1] = np.diff(held, 2, axis=0)

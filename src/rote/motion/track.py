@@ -1,4 +1,4 @@
-"""Track: one joint trajectory on our side, with times, names and where it came from."""
+"""Track: joint angles over time, with joint names and where it came from."""
 
 import difflib
 import math
@@ -17,14 +17,14 @@ Array = NDArray[np.float64]
 
 
 def did_you_mean(name: str, known: Sequence[str]) -> str:
-    """Return what to do about a name that is not known: the ones that are near it, else all."""
+    """Return a remedy for an unknown name: the known ones that are similar, otherwise all."""
     near = difflib.get_close_matches(name, known)
     return f"Did you mean {' or '.join(near)}?" if near else f"It has {', '.join(known)}."
 
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """A moment of a track that somebody gave words to."""
+    """A time in a track with a label."""
 
     time_s: float
     """On the clock of the track's times."""
@@ -43,21 +43,25 @@ class _Changes(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Track:
-    """Joint angles over time. Immutable: the arrays cannot be written to."""
+    """Joint angles over time. Immutable: the arrays cannot be written to.
+
+    Raises `BadRequestError` if the shapes do not fit, a value is not finite, or the times do not
+    increase.
+    """
 
     times_s: Array
-    """Shape (n,), strictly increasing, beginning anywhere."""
+    """Seconds, shape (n,), strictly increasing, beginning anywhere."""
     joints_rad: Array
     """Shape (n, joints)."""
     names: tuple[str, ...]
     """One joint name per column."""
     variant: str = "g1-29"
     source: str = ""
-    """Where it came from, in words: `teach wave over udp`."""
+    """Where it came from, as text: `teach wave over udp`."""
     marks: tuple[Mark, ...] = ()
     """In the order of their times; they may lie anywhere, but a trim drops those outside."""
     history: tuple[str, ...] = ()
-    """How it came to be, one line per edit: `smooth at 5 Hz`."""
+    """How it was made, one line per edit: `smooth at 5 Hz`."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "times_s", _frozen(self.times_s))
@@ -86,7 +90,7 @@ class Track:
         return replace(self, history=(*self.history, line), **changes)
 
     def require_samples(self, samples: int) -> None:
-        """Raise `BadRequestError` where the track has fewer samples, or no joints."""
+        """Raise `BadRequestError` if the track has fewer samples, or no joints."""
         if len(self) < samples or not self.names:
             raise BadRequestError(
                 f"this needs {samples} samples and a joint; "
@@ -96,7 +100,7 @@ class Track:
     def choose_joints(self, joints: Collection[str]) -> tuple[str, ...]:
         """Return these joints in the track's order.
 
-        Raises `BadRequestError` where none is named, or one that the track does not have.
+        Raises `BadRequestError` if none is named, or one that the track does not have.
         """
         unknown = [name for name in joints if name not in self.names]
         if unknown or not joints:
@@ -115,12 +119,12 @@ class Track:
 
     @property
     def duration_s(self) -> float:
-        """Time from the first to the last sample; 0 for a track of one sample or none."""
+        """The time from the first to the last sample; 0 for a track of one sample or none."""
         return float(self.times_s[-1] - self.times_s[0]) if len(self) > 1 else 0.0
 
     @property
     def rate_hz(self) -> float:
-        """The measured mean rate; 0 where it cannot be told."""
+        """The measured mean rate; 0 if it cannot be computed."""
         return (len(self) - 1) / self.duration_s if self.duration_s else 0.0
 
     @property

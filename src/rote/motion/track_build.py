@@ -1,8 +1,7 @@
-"""Whose motion is this? The build and the family that a track's joints belong to.
+"""Which robot is this motion for? The build and the family that a track's joints belong to.
 
-A track says which build it was made on, but files lose that, and other programs write what they
-like. So the joints decide: the build that is named counts as long as no other family has more of
-them.
+A track names the build it was made on, but files may lose that, and other programs write what they
+like. So the joints decide: the named build counts as long as no other family has more of them.
 """
 
 from collections.abc import Collection, Iterator
@@ -11,12 +10,12 @@ from rote.model import registry
 from rote.model.family import Build, Family, Joint
 from rote.motion.track import Track
 
-# Letters that are spoken with a vowel first: an A1, an R1, but a G1.
+# Letters that are pronounced with a vowel first: an A1, an R1, but a G1.
 _SPOKEN_WITH_A_VOWEL = frozenset("aefhilmnorsx")
 
 
 def build_of(track: Track) -> Build | None:
-    """Return the build that a track is of; None where no robot has any of its joints.
+    """Return the build of a track; None if no robot has any of its joints.
 
     It is the one that the track names, unless another family has more of its joints.
     """
@@ -33,15 +32,15 @@ def build_of(track: Track) -> Build | None:
 
 
 def family_of(track: Track) -> Family | None:
-    """Return the family that a track is of; None where no robot has any of its joints."""
+    """Return the family of a track; None if no robot has any of its joints."""
     build = build_of(track)
     return None if build is None else registry.family_of(build)
 
 
 def build_with(names: tuple[str, ...]) -> Build | None:
-    """Return the build whose joints these are; None where no robot has any of them.
+    """Return the build with these joints; None if no robot has any of them.
 
-    One that has these and no others comes first, then the first of the family that has all.
+    A build with exactly these joints comes first, then the first of the family that has all.
     """
     exact = registry.build_with(names)
     if exact is not None:
@@ -59,7 +58,7 @@ def build_with(names: tuple[str, ...]) -> Build | None:
 def joints_by_name(build: Build) -> dict[str, Joint]:
     """Return all joints that a robot of a build's family may have, as this build has them.
 
-    Beside its own these are those of other builds, and those of the hands it may wear.
+    These are its own, those of other builds, and those of the hands it may wear.
     """
     family = registry.family_of(build)
     joints = {} if family is None else {joint.name: joint for joint in _every(family)}
@@ -81,7 +80,7 @@ def hand_joints(build: Build) -> frozenset[str]:
 
 
 def a_robot(family: Family) -> str:
-    """Return a family's name as it stands in a sentence: `an A1`."""
+    """Return a family's name as in a sentence: `an A1`."""
     name = family.name
     if any(sign.isdigit() for sign in name):
         return f"{'an' if name[0].lower() in _SPOKEN_WITH_A_VOWEL else 'a'} {name.upper()}"

@@ -1,1 +1,1 @@
-"""The API people program against."""
+"""The Python API: robots, takes and playbacks."""

@@ -1,4 +1,4 @@
-"""The words of the API: what a robot can do, what it has, and what it says about itself."""
+"""The values of the API: what a robot can do, which actions it has, and what it reports."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -11,11 +11,11 @@ from rote.messages import Phase, RobotState
 from rote.model.family import MAX_MOTION_S, Build, Modes
 
 UNTOLD_MODE = -1
-"""Stands for the id of a mode that the robot does not tell."""
+"""The id that stands for a mode that the robot does not report."""
 
 
 class Port(Protocol):
-    """What a robot needs of a wire. One shell in `client` per wire provides it."""
+    """What a robot object needs from a wire. For each wire, a class in `client` implements it."""
 
     url: str
     wire: str
@@ -28,28 +28,34 @@ class Port(Protocol):
 
     @property
     def missing(self) -> tuple[str, ...]:
-        """The joints whose position the robot does not tell."""
+        """The joints whose positions the robot does not report."""
 
     @property
     def clockless(self) -> bool:
-        """Whether the robot does not tell its time, so that states have this computer's."""
+        """Whether the robot reports no time, so that states have this computer's time."""
 
     async def ask(self, command: m.Command) -> m.Reply:
-        """Send a command and return the robot's reply."""
+        """Send a command and return the robot's reply. Raises `LinkError` if none comes."""
 
     def on_state(self, listener: Callable[[RobotState], object]) -> Callable[[], None]:
-        """Call `listener` with every state; returns what ends that."""
+        """Call `listener` with every state. Return a function that removes it."""
 
     def on_loss(self, listener: Callable[[RoteError], None]) -> Callable[[], None]:
-        """Call `listener` when the robot is lost; returns what ends that."""
+        """Call `listener` with the error when the robot is lost. Return a function that
+        removes it.
+        """
 
     async def close(self) -> None:
-        """Let go."""
+        """Close the connection."""
 
     def ready(self, poses: Iterable[m.StreamPose]) -> Callable[[int], bool]:
-        """Make the poses of the stream that was begun ready; returns what sends one by its place,
-        unanswered. That returns False, and sends nothing, once the stream was ended. Only wires
-        with the ability "stream" can."""
+        """Prepare the poses of the stream that was begun, and return a function that sends one of
+        them.
+
+        The function takes the place of a pose and sends it without waiting for an answer. Once the
+        stream has ended it sends nothing and returns False. Only wires with the ability "stream"
+        have this.
+        """
 
     def on_topic(
         self, topic: str, listener: "Callable[[TopicMessage], None]"
@@ -58,15 +64,15 @@ class Port(Protocol):
 
 
 class TopicMessage(Protocol):
-    """What a robot publishes on a topic."""
+    """A message that a robot publishes on a topic."""
 
     @property
     def topic(self) -> str:
-        """Where."""
+        """The name of the topic."""
 
     @property
     def data(self) -> object:
-        """What: JSON of any kind."""
+        """The content: JSON of any kind."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +89,7 @@ class TaughtAction:
 
     name: str
     duration_s: float
-    """0 where the robot does not tell it."""
+    """In seconds; 0 if the robot does not report it."""
     position: int
     """Its number in the robot's list, from 1."""
 
@@ -95,15 +101,15 @@ class Actions:
     presets: tuple[Preset, ...]
     taught: tuple[TaughtAction, ...]
     notes: tuple[str, ...] = ()
-    """What of the robot's answer could not be read, one sentence for each."""
+    """The parts of the robot's answer that could not be read, one sentence each."""
 
     @property
     def free_places(self) -> int:
-        """How many more motions can be taught, as far as rote knows: robots do not tell it."""
+        """How many more motions can be taught, as far as rote knows: robots do not report it."""
         return max(0, m.MAX_ACTIONS - len(self.taught))
 
     def find(self, name: str) -> TaughtAction | None:
-        """Return the taught action of that name, or None. Names are case sensitive."""
+        """Return the taught action of that name, or None. Names are case-sensitive."""
         return next((action for action in self.taught if action.name == name), None)
 
     def numbered(self, number: int) -> TaughtAction | None:
@@ -115,24 +121,24 @@ class Waits(Enum):
     """What rote waits for before it goes on by itself."""
 
     RELEASE = "release"
-    """The arms come to rest after a teaching, and nothing is played before they have."""
+    """The arms come to rest after a teaching. Nothing is played until they have."""
     LISTED = "listed"
-    """The robot does not yet list what it was just taught."""
+    """The robot does not list yet what it was just taught."""
 
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """Something that is waited for, on the robot's behalf."""
+    """A wait that has begun."""
 
     why: Waits
     name: str
-    """The action that is to be played, or was taught."""
+    """The action to be played, or the action that was taught."""
     most_s: float
-    """How long at most."""
+    """The longest time to wait, in seconds."""
 
 
 WaitListener = Callable[[Waiting | None], object]
-"""Is told of a wait as it begins, and None when it is over."""
+"""Called with a wait when it begins, and with None when it is over."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,13 +149,13 @@ class ModeReport:
     name: str
     label: str
     balanced: bool
-    """Whether motions can be taught and played in it, as far as is known."""
+    """Whether motions can be taught and played in this mode, as far as is known."""
     known: bool = True
-    """Whether rote knows the mode; of another one only the robot knows what can be done in it."""
+    """Whether rote knows the mode. If not, only the robot knows what it allows."""
 
     @classmethod
     def of(cls, mode_id: int, modes: Modes) -> "ModeReport":
-        """Describe a mode by its id; unknown ones are said to be unknown."""
+        """Return the report of a mode id; a mode that is not in `modes` is marked as unknown."""
         mode = modes.find(mode_id)
         if mode_id == UNTOLD_MODE:
             return cls(mode_id, "unknown", "the robot does not tell its mode", False, known=False)
@@ -164,10 +170,10 @@ class Progress:
 
     phase: Phase
     fraction: float
-    """Of the motion itself, 0 to 1; the approach counts as 0, the return as 1."""
+    """The position in the motion itself, 0 to 1; 0 during the approach, 1 during the return."""
     remaining_s: float
     round: int
-    """1, and counting up where the motion is played in a loop."""
+    """1, and one more for each repetition of a looped motion."""
     state: RobotState
 
 
@@ -177,9 +183,9 @@ class PlayReport:
 
     name: str
     completed: bool
-    """False where it was stopped before its end."""
+    """False if it was stopped before its end."""
     seconds: float
-    """From the robot's acceptance to the end of the soft return."""
+    """The time from the robot's acceptance to the end of the soft return."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,19 +193,19 @@ class StreamReport(PlayReport):
     """How a streamed playback ended, and how well its poses kept their deadlines."""
 
     rate_hz: float
-    """How many poses a second were sent."""
+    """How many poses per second were sent."""
     late_p99_ms: float
     late_max_ms: float
-    """How late poses were sent: 99 in 100 less than the first, none more than the second."""
+    """How late poses were sent: `late_p99_ms` is the 99th percentile, this is the maximum."""
     missed: int
-    """Poses that were so late that a later one was sent instead."""
+    """Poses that were skipped because the next one was due already."""
 
 
 def check_name(name: str, *, may_be_long: bool = False) -> str:
-    """Return the name of a new action, or raise `BadRequestError` saying what is wrong with it.
+    """Return the name of a new action, or raise `BadRequestError` that says what is wrong with it.
 
-    31 bytes are what the documented frames and rote's own files hold. Where a robot's services are
-    asked, it may be `may_be_long`: then the robot itself decides.
+    A name has at most 31 bytes in the documented frames and in rote's own files. With `may_be_long`
+    the length is left to the robot, for robots whose services are asked.
     """
     check_named(name)
     most = None if may_be_long else m.MAX_NAME_BYTES
@@ -214,7 +220,9 @@ def check_name(name: str, *, may_be_long: bool = False) -> str:
 
 
 def check_named(name: str) -> str:
-    """Return the name of an action that is on the robot; how it may look is the robot's choice."""
+    """Return the name of an action on the robot, or raise `BadRequestError`. Its form is the
+    robot's choice.
+    """
     if not isinstance(name, str):
         raise TypeError(f"a name is a str, not {type(name).__name__}")
     if not name:
@@ -223,7 +231,7 @@ def check_named(name: str) -> str:
 
 
 def check_seconds(seconds: float, what: str) -> float:
-    """Return a duration, or raise `BadRequestError` where it is longer than any motion."""
+    """Return a duration in seconds, or raise `BadRequestError` if no motion may be that long."""
     # NaN fails every comparison, so it is refused here too.
     if not 0.001 <= seconds <= MAX_MOTION_S:
         raise BadRequestError(

@@ -1,7 +1,6 @@
-"""What stands between a person and a robot, in words: software, network, DDS, and the robot itself.
+"""What prevents the use of a robot: checks of software, network, DDS and the robot itself.
 
-Every look returns what it found out and what is wrong, with what to do about it. Nothing here moves
-a robot.
+Every check returns what it found and what is wrong, with a remedy. Nothing here moves a robot.
 """
 
 import asyncio
@@ -18,7 +17,7 @@ from rote.host.check import Interface
 from rote.robot.robot import Robot
 
 ROBOT_NETWORK = "192.168.123."
-"""Where a G1's cable leads."""
+"""The network on a G1's cable."""
 VENDORS_PACKAGES = ("unitree_sdk2py", "unitree-sdk2", "unitree_dds_wrapper")
 _SAFE_DDS = (11, 0, 1)
 _LOOK_S = 2.0
@@ -28,18 +27,18 @@ _SERVICE = ("rt/api/", "/request")
 
 @dataclass(slots=True)
 class Examination:
-    """What was found out, and what is wrong."""
+    """The result of a check: what was found, and what is wrong."""
 
     facts: dict[str, Any] = field(default_factory=dict)
     findings: list[Finding] = field(default_factory=list)
 
     @property
     def well(self) -> bool:
-        """Whether nothing stands in the way."""
+        """Whether nothing prevents the use of a robot."""
         return all(finding.severity is not Severity.ERROR for finding in self.findings)
 
     def add(self, other: "Examination") -> None:
-        """Take over what another look has found."""
+        """Add the results of another check."""
         self.facts |= other.facts
         self.findings += other.findings
 
@@ -48,7 +47,7 @@ class Examination:
 
 
 def look_at_software(scheme: str = "") -> Examination:
-    """Look which wires' packages are here, and whether any of them is a danger to a robot."""
+    """Check which wires' packages are installed, and whether one of them could endanger a robot."""
     versions = {name: around.installed(name) for name in ("cyclonedds", "aiortc")}
     seen = Examination({"packages": {name: found or None for name, found in versions.items()}})
     extras = {"dds": "cyclonedds", "webrtc": "aiortc"}
@@ -88,7 +87,7 @@ def _numbers(version: str) -> tuple[int, ...]:
 
 
 def look_at_network(url: str = "") -> Examination:
-    """Look at the interfaces, their addresses and multicast, and at the firewall."""
+    """Check the interfaces, their addresses and multicast, and the firewall."""
     found = around.interfaces()
     facts = [
         {"name": i.name, "address": i.address or None, "up": i.up, "multicast": i.multicast}
@@ -123,7 +122,7 @@ def look_at_network(url: str = "") -> Examination:
 
 
 def _about(interface: Interface) -> list[Finding]:
-    """Say what keeps an interface from a robot's DDS."""
+    """Yield what prevents an interface from carrying a robot's DDS traffic."""
     name = interface.name
     if not interface.up:
         return [
@@ -169,7 +168,7 @@ def _about(interface: Interface) -> list[Finding]:
 
 
 def _about_settings(url: str, found: list[Interface]) -> list[Finding]:
-    """Say what in the environment's settings of CycloneDDS keeps an interface from being used."""
+    """Yield which CycloneDDS settings in the environment prevent the use of an interface."""
     value = os.environ.get(dds_settings.VARIABLE)
     parts = split_url(url)
     wanted = parts.netloc if parts.scheme == "dds" else ""
@@ -186,7 +185,7 @@ def _about_settings(url: str, found: list[Interface]) -> list[Finding]:
 
 
 async def look_at_dds(url: str, look_s: float = _LOOK_S) -> Examination:
-    """Look who speaks DDS there, and which of a G1's services are offered."""
+    """Check who takes part in DDS there, and which of a G1's services are offered."""
     carrier = carrier_of(url)
     target = carrier.read_url(split_url(url))
     bus = carrier.Bus(target)
@@ -245,7 +244,7 @@ def _about_services(services: list[str]) -> list[Finding]:
 
 
 async def look_for_robots(look_s: float = _LOOK_S) -> Examination:
-    """Look who answers a search, which is how robots with WebRTC are found."""
+    """Search for robots as WebRTC clients do, and return who answers."""
     try:
         from rote.carrier import discovery  # noqa: PLC0415 # brings ifaddr
 
@@ -256,7 +255,7 @@ async def look_for_robots(look_s: float = _LOOK_S) -> Examination:
 
 
 async def look_at_robot(robot: Robot) -> Examination:
-    """Ask a connected robot what it is, how it is, and what it finds itself."""
+    """Ask a connected robot what it is, in what state it is, and what its own preflight finds."""
     build = robot.build
     seen = Examination({"url": robot.url, "abilities": sorted(robot.abilities)})
     seen.facts |= {"family": build.family, "build": build.name}
@@ -270,7 +269,7 @@ async def look_at_robot(robot: Robot) -> Examination:
 
 
 def _about_versions(robot: Robot, versions: Mapping[str, str]) -> list[Finding]:
-    """Say which services have another interface than the one that rote was written for."""
+    """Yield which services have another interface version than the one rote was written for."""
     services = () if robot.family is None else robot.family.services
     expected = {service.name: service.version for service in services}
     return [
@@ -286,5 +285,5 @@ def _about_versions(robot: Robot, versions: Mapping[str, str]) -> list[Finding]:
 
 
 def from_error(error: RoteError) -> Finding:
-    """Return an error as something that stands in the way."""
+    """Return an error as a finding."""
     return Finding(Severity.ERROR, error.text, error.remedy, kind=FindingKind.CONNECTION)

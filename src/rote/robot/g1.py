@@ -4,4 +4,4 @@ from rote.robot.message_robot import MessageRobot
 
 
 class G1(MessageRobot):
-    """One connected G1. Made by `rote.connect`; there is no half-connected one."""
+    """One connected G1. `rote.connect` returns it connected; there is no unconnected one."""

@@ -1,4 +1,4 @@
-"""How a robot that keeps its own actions is taught: by commands, as it reports its state."""
+"""Teaching a robot that stores its own actions: commands to it, and the states it reports."""
 
 import asyncio
 import time
@@ -15,17 +15,17 @@ from rote.text import Act, Text
 
 
 class Pupil(NamedTuple):
-    """What a lesson asks of its robot."""
+    """What a lesson needs from its robot."""
 
     check: Callable[[], Awaitable[bool]]
     """Raises what forbids the teaching; returns whether the robot has an action of that name."""
     ask: Callable[[m.Command], Awaitable[m.Reply]]
     enter: Callable[[m.EnterTeaching], Awaitable[None]]
-    """Asks for soft arms, again where they only come to rest."""
+    """Asks for soft arms; asks again if the arms are still coming to rest."""
     listed: Callable[[str], Awaitable[TaughtAction]]
-    """Waits until the robot lists what it was taught."""
+    """Waits until the robot lists the action that it was taught."""
     teaching: Callable[[str, bool], None]
-    """Is told when the arms may be soft, and when they hold again."""
+    """Called when the arms may be soft, and when they hold again."""
 
 
 _STILL_THERE = (
@@ -35,7 +35,9 @@ _STILL_THERE = (
 _STOP_RECORDING_S = 0.5
 """How long soft arms wait for the answer to a stop of the recording before they are left."""
 _MAX_SPARE = 100_000
-"""Poses kept of a robot that never says that it records: three minutes at 500 a second."""
+"""How many poses are kept of a robot that never reports that it records: 3 minutes at 500 per
+second.
+"""
 _TEACH_AGAIN = Text("Look what the robot has kept: {list}. Then teach again.", list=Act.LIST)
 
 
@@ -71,7 +73,7 @@ class MessageLesson:
         self._spare: list[tuple[int, tuple[float, ...]]] = []
 
     async def check(self) -> None:
-        """Raise what forbids the teaching."""
+        """Raise what forbids the teaching, before anything gets soft."""
         self._is_ours = not await self._pupil.check()
 
     async def begin(self, take: Take, end: Callable[[RoteError], None]) -> None:
@@ -84,8 +86,11 @@ class MessageLesson:
         self._began_s = asyncio.get_running_loop().time()
 
     async def _enter(self) -> None:
-        """Ask for soft arms. What the robot has under the name is ours once it says yes; until
-        then, and if it never answers, only if there was nothing before."""
+        """Ask for soft arms.
+
+        Once the robot accepts, the action of that name belongs to this teaching. Until then, or if
+        the robot never answers, it does so only if there was none before.
+        """
         try:
             enter = m.EnterTeaching(self._port.latest, self._name, self._compensation)
             await self._pupil.enter(enter)
@@ -98,7 +103,7 @@ class MessageLesson:
         self._is_ours = True
 
     async def hold(self, *, keep: bool) -> None:
-        """Leave teaching; the robot forgets what it recorded unless it is to `keep` it."""
+        """Leave teaching. The robot discards its recording unless `keep` is true."""
         self._ending = True
         self._lasted_s = asyncio.get_running_loop().time() - self._began_s
         if self._refused:
@@ -128,17 +133,17 @@ class MessageLesson:
 
     @property
     def _stores_itself(self) -> bool:
-        """Whether the robot keeps a recording as soon as its teaching ends."""
+        """Whether the robot stores a recording by itself as soon as its teaching ends."""
         return "save" not in self._port.abilities
 
     def leave(self) -> None:
-        """Hear no more of the robot."""
+        """Stop listening to the robot."""
         for undo in self._undo:
             undo()
         take = self._take
         if take is None:
             return
-        if not take.samples:  # it never said that it records, and it told its joints all the while
+        if not take.samples:  # the robot never reported that it records, but did report joints
             for time_us, joints_rad in self._spare:
                 take.add(time_us, joints_rad)
         self._spare.clear()
@@ -156,7 +161,8 @@ class MessageLesson:
 
     async def save(self, take: Take) -> None:
         """Have the robot store the recording."""
-        # By the robot's clock where it was heard: on a bad network our own began much too late.
+        # Use the robot's clock if there is one: on a bad network this computer saw the start much
+        # too late.
         lasted_s = take.track.duration_s or self._lasted_s
         duration_ms = min(max(1, round(lasted_s * 1000)), m.MAX_DURATION_MS)
         save = m.SaveAction(
@@ -169,7 +175,7 @@ class MessageLesson:
         if isinstance(reply, m.Status):
             take.robot_note = reply.note
         if self._stores_itself:
-            # Its yes to the end of a teaching does not say that there is an action.
+            # A robot that accepts the end of a teaching has not necessarily stored an action.
             take.robot_s = (await self._pupil.listed(take.name)).duration_s or None
         take.saved = take.on_robot = True
 
@@ -182,7 +188,8 @@ class MessageLesson:
                     self._take.mark(f"the {side} hand stopped reporting here")
             self._silent_hands = state.silent_hands
         if self._was_soft and not state.arms_soft and self._loss is None and not self._ending:
-            # Somebody stopped it, or the robot itself did: the person must not go on unrecorded.
+            # Somebody else, or the robot itself, ended the teaching: the person must not go on
+            # unrecorded.
             self._lose(
                 RefusedError(
                     m.Code.NOT_TEACHING,
@@ -195,7 +202,7 @@ class MessageLesson:
     def _in_its_columns(self, take: Take, state: RobotState) -> tuple[float, ...]:
         """Return the positions of a state in the columns that the take began with.
 
-        A hand may be heard for the first time after that: it is not in this take.
+        A hand may report for the first time during a take; its joints are not part of it.
         """
         now = self._port.build
         if now is take.build or now.bare is not take.build.bare:
@@ -204,9 +211,10 @@ class MessageLesson:
         return tuple(told[name] for name in take.build.names if name in told)
 
     def _record(self, take: Take, state: RobotState) -> None:
-        """Add the pose of a state; where the robot does not say that it records, in case it does.
+        """Add the pose of a state to the take.
 
-        It may be late to say so, and what came before is not in its own recording.
+        If the robot does not report that it records, the pose is kept apart, in case the report is
+        only late: what came before the report is not in the robot's own recording.
         """
         self._says_so |= state.recording
         if not state.joints_told or not state.joints_rad:

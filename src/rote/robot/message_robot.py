@@ -1,4 +1,4 @@
-"""A robot that understands `rote.messages`: it keeps what it was taught, and plays it itself."""
+"""A robot that understands `rote.messages`: it stores what it was taught, and plays it itself."""
 
 import asyncio
 import time
@@ -56,24 +56,27 @@ if TYPE_CHECKING:
 
 MODE_CHANGE_S = 10.0
 RELEASE_S = 10.0
-"""How long arms may take to rest after a teaching before a motion is refused for good: up to 0.9 s
-until the release begins and about 4.1 s of it, in the logs of a G1, and twice that for others."""
+"""How long arms may take to come to rest after a teaching before a motion is refused for good. In
+the logs of a G1 the release begins after up to 0.9 s and takes about 4.1 s; this is twice that.
+"""
 LISTED_S = 10.0
-"""How long a robot may take to list what it was taught: the same release, for one that writes its
-file only then."""
+"""How long a robot may take to list what it was taught: some write the file only after the same
+release.
+"""
 PRESET_S = 40.0
-"""How long a factory action may take: a G1's last less than 10 s, and their answer, which comes at
-the end, is given up after 30 s."""
+"""How long a factory action may take: those of a G1 last less than 10 s, and waiting for the
+answer, which comes at the end, is given up after 30 s.
+"""
 _AGAIN_S = 0.5
-"""Between two questions whether it is so now: often enough for a person, seldom for a robot."""
+"""The time between two questions to the robot while waiting."""
 _LOOK_S = 0.25
-"""How often is looked whether the wait for a robot's reports has become too long."""
+"""The time between two checks whether the wait for the robot's reports has taken too long."""
 _STILL_S = 0.5
-"""Joints that did not move for so long after a teaching have come to rest: a release moves them all
-the while."""
+"""Joints that did not move for this long after a teaching are at rest: during a release they all
+move.
+"""
 _JOINTS_S = 3.0
-"""How long a robot may take to tell its joints: one that does so once a second, with time to
-spare."""
+"""How long a robot may take to report its joints: enough for one that does so once per second."""
 _CONTROLLER_S = 3.0
 _MAX_F32 = 3.4028234e38
 _HEALTH_S = 1.5
@@ -87,7 +90,11 @@ _TELL_US = Text(
 
 
 class MessageRobot:
-    """One connected robot. Made by `rote.connect`; there is no half-connected one."""
+    """One connected robot. `rote.connect` returns it connected; there is no unconnected one.
+
+    Every method that asks the robot may raise `LinkError` (if it is lost or does not answer) and
+    `RefusedError` (if its answer is no), and `UnsupportedError` if this wire cannot do it.
+    """
 
     def __init__(self, port: Port) -> None:
         self._port = port
@@ -95,7 +102,7 @@ class MessageRobot:
         self._stops = 0
         self._teaching = False
         self._taught: dict[str, float] = {}
-        """When what was taught here ended."""
+        """When each teaching of this connection ended, by the action's name."""
         self._wait_listeners: list[WaitListener] = []
 
     @property
@@ -105,7 +112,7 @@ class MessageRobot:
 
     @property
     def family(self) -> Family | None:
-        """Which kind of robot it is; None where rote does not know the machine."""
+        """The kind of robot; None if rote does not know the machine."""
         return family_of(self.build)
 
     @property
@@ -115,23 +122,25 @@ class MessageRobot:
 
     @property
     def url(self) -> str:
-        """Where the robot is."""
+        """The URL of the robot."""
         return self._port.url
 
     @property
     def abilities(self) -> frozenset[str]:
-        """What this wire can do: list, teach, play, stop, mode, states, ..."""
+        """What can be done over this wire: list, teach, play, stop, mode, states, ..."""
         return self._port.abilities
 
     @property
     def state(self) -> RobotState | None:
-        """The newest state the robot reported; None before the first."""
+        """The newest state that the robot reported; None before the first."""
         return self._port.latest
 
     # ---- actions --------------------------------------------------------------------------------
 
     async def actions(self) -> Actions:
-        """Return the presets and the taught actions."""
+        """Return the presets and the taught actions. Raises `DecodeError` if the answer is
+        no list.
+        """
         reply = await self._ask(m.ListActions())
         if not isinstance(reply, m.ActionList):
             raise DecodeError(
@@ -146,8 +155,11 @@ class MessageRobot:
         return Actions(presets=presets, taught=tuple(taught), notes=reply.notes)
 
     def on_waiting(self, listener: WaitListener) -> Callable[[], None]:
-        """Call `listener` with each `Waiting` as it begins, and None when it is over; returns what
-        ends that. rote waits for arms that come to rest, and for what a robot is about to list."""
+        """Call `listener` with each `Waiting` when it begins, and with None when it is over.
+
+        rote waits until arms have come to rest, and until the robot lists a new action. Return a
+        function that removes the listener.
+        """
         return listen(self._wait_listeners, listener)
 
     def teach(
@@ -198,7 +210,9 @@ class MessageRobot:
             self._taught[name] = self._loop.time()
 
     async def _enter(self, command: m.EnterTeaching) -> None:
-        """Ask for soft arms; those that come to rest after an earlier teaching are waited for."""
+        """Ask for soft arms. If they are coming to rest after an earlier teaching, wait and ask
+        again.
+        """
         until = self._loop.time() + RELEASE_S
         while True:
             try:
@@ -216,9 +230,9 @@ class MessageRobot:
     async def check_teachable(
         self, name: str, *, overwrite: bool = False, force: bool = False
     ) -> bool:
-        """Raise what `teach` would: for the name, the places left, or the mode.
+        """Raise what `teach` would raise: for the name, the free places, or the mode.
 
-        Returns whether the robot has an action of that name, which teaching would replace.
+        Return whether the robot has an action of that name, which teaching would replace.
         """
         check_name(name)
         actions = await self.actions()
@@ -330,7 +344,7 @@ class MessageRobot:
         frames: int = 0,
         keyframes: Sequence[m.Keyframe] = (),
     ) -> Playing:
-        """Like `play`, but return as soon as the robot has accepted."""
+        """Like `play`, but return only when the robot has accepted; raise if it refuses."""
         playing = self.play(
             name,
             speed=speed,
@@ -399,20 +413,23 @@ class MessageRobot:
         mapped: bool = False,
         hands: bool = False,
     ) -> Streaming:
-        """Play a track that is on our side, by telling the robot `rate_hz` times a second where its
-        arms are to be, on wires that can; use what is returned like that of `play`.
+        """Play a track of this computer by sending `rate_hz` poses per second, on wires that can
+        stream.
 
-        The track is checked first, as by `rote motion check`: what forbids playing it, and without
-        `force` a warning too, raises `UnsafeMotionError` and nothing is sent. It begins softly from
-        wherever the arms are and ends softly at rest, also when it is stopped, when this program is
-        held up, or when the connection is cut.
+        Use the result like that of `play`; awaiting it returns a `StreamReport`. `speed` 0.5 takes
+        twice as long.
 
-        A motion of another build raises `OtherBuildError`, which says what would be left out or
-        stay at rest; with `mapped` it is played by the names of its joints.
+        The track is checked before anything is sent, like `rote.motion.check.check` does. An error
+        raises `UnsafeMotionError`; a warning raises `WarnedMotionError` unless `force` is true. The
+        arms start softly from where they are and end softly at rest. They do so as well if the
+        motion is stopped, if this program is held up, or if the connection is cut.
 
-        Joints of hands are left out, which `left_out` of what is returned names. With `hands` they
-        are played too, on robots that report them: softly from where the fingers are, and let go
-        of at the end.
+        A track of another build raises `OtherBuildError`, which says which joints would be left out
+        or stay at rest; with `mapped` it is played by joint names.
+
+        Joints of hands are left out, and `left_out` of the result names them. With `hands` they are
+        played too, on robots that report them: softly from where the fingers are, and released at
+        the end.
         """
         self._need("stream", "stream a motion")
         if hands:
@@ -439,12 +456,12 @@ class MessageRobot:
         )
 
     def _need_hands(self) -> None:
-        """Raise `UnsupportedError` on a wire that has no words for hands."""
+        """Raise `UnsupportedError` if this wire cannot command hands."""
         if f"{self._port.wire}://" not in wires_with("hands"):
             raise unsupported("play hands", self._port.wire, "hands")
 
     def _check_streamable(self) -> None:
-        """Refuse to stream to a machine that is not known, or whose motors are not."""
+        """Raise `UnsupportedError` if the machine, or its motors, are not known."""
         build = self.build
         if build.stream is None:
             raise UnsupportedError(
@@ -485,15 +502,16 @@ class MessageRobot:
     async def perform(self, preset: int | str) -> None:
         """Perform a factory action, by its id or name, and wait for its end, on wires that can.
 
-        Some keep their last pose; `stop`, or leaving the robot, lets go of it, and after 20 s the
-        robot itself does.
+        Some factory actions hold their last pose. `stop` and `close` release it; after 20 s the
+        robot does so itself. Raises `RefusedError` if there is no such preset, `NotBegunError` if
+        no motion began.
         """
         self._need("presets", "perform factory actions")
         stops = self._stops
         presets = (await self.actions()).presets
         found = next((p for p in presets if preset in (p.id, p.name)), None)
         if found is None and isinstance(preset, int):
-            found = Preset(preset, str(preset))  # a list may lack some: the robot itself knows
+            found = Preset(preset, str(preset))  # A list may be incomplete; the robot knows.
         if found is None:
             known = ", ".join(f"{each.id} {each.name}" for each in presets) or "none"
             message = f"there is no preset {preset!r}"
@@ -501,7 +519,9 @@ class MessageRobot:
         await self._watch_preset(found, stops)
 
     async def _watch_preset(self, preset: Preset, stops: int) -> None:
-        """Have a factory action performed; its answer alone is no motion."""
+        """Ask for a factory action and wait for its end; the robot's answer alone proves no
+        motion.
+        """
         watch, loop = MotionWatch(preset.name, most_s=PRESET_S), self._loop
         seen = asyncio.Event()
 
@@ -516,7 +536,7 @@ class MessageRobot:
         try:
             await self._set_off(m.PlayPreset(preset.id), preset.name, stops, asked)
             watch.accept(0.0, loop.time())
-            # Letting go of nothing moves nothing, and whoever stopped it knows that it has ended.
+            # A release of nothing moves nothing, and after a stop there is nothing to wait for.
             while preset.id != m.RELEASE_PRESET and self._stops == stops:
                 state = self._port.latest
                 if watch.begun and (state is None or state.phase is Phase.NONE):
@@ -535,7 +555,9 @@ class MessageRobot:
             forget()
 
     async def rename(self, old: str, new: str) -> None:
-        """Rename a taught action, on wires that can; a name that is taken is refused."""
+        """Rename a taught action, on wires that can. Raises `RefusedError` if `new` exists or `old`
+        does not.
+        """
         self._need("rename", "rename actions")
         check_name(new, may_be_long="save" not in self.abilities)
         actions = await self.actions()
@@ -546,49 +568,57 @@ class MessageRobot:
         await self._ask(m.RenameAction(old, new))
 
     async def delete(self, name: str) -> None:
-        """Delete a taught action, on wires that can. There is no way back."""
+        """Delete a taught action, on wires that can. It cannot be undone.
+
+        Raises `RefusedError` if there is no action of that name.
+        """
         self.check_can_delete()
         if (await self.actions()).find(name) is None:
             raise _refused(Code.NO_SUCH_ACTION)
         await self._ask(m.DeleteAction(name))
 
     def check_can_delete(self) -> None:
-        """Raise `UnsupportedError` where this wire cannot delete, before anybody is asked."""
+        """Raise `UnsupportedError` if this wire cannot delete; nothing is asked of the robot."""
         self._need("delete", "delete actions")
 
     # ---- the robot itself -----------------------------------------------------------------------
 
     def states(self) -> AsyncIterator[RobotState]:
-        """Yield the robot's states as they arrive; raises when the robot is lost.
+        """Yield the robot's states as they arrive; raises `LinkError` when the robot is lost.
 
-        Who is too slow misses the oldest ones, never the newest.
+        A reader that is too slow misses the oldest states, never the newest.
         """
         return arriving(self._port.on_state, self._port.on_loss)
 
     def on_state(self, listener: Callable[[RobotState], object]) -> Callable[[], None]:
-        """Call `listener` with every state, at once and missing none; returns what ends that."""
+        """Call `listener` with every state, at once. Return a function that removes it."""
         return self._port.on_state(listener)
 
     def on_topic(self, topic: str, listener: Callable[[TopicMessage], None]) -> Callable[[], None]:
-        """Call `listener` with all that is published on one of the robot's topics, on wires that
-        have them; returns what ends that. Any number may listen."""
+        """Call `listener` with every message on one of the robot's topics, on wires that have
+        topics.
+
+        A topic may have any number of listeners. Return a function that removes this one.
+        """
         self._need("topics", "listen to topics")
         return self._port.on_topic(topic, listener)
 
     async def controller(self) -> str | None:
-        """Return which controller drives the robot; "" in debug mode, None where it is not said."""
+        """Return which controller drives the robot: "" in debug mode, None if the robot does not
+        say.
+        """
         if "controller" not in self.abilities:
             return None
         try:
             async with asyncio.timeout(_CONTROLLER_S):
                 reply = await self._ask(m.ReadController())
         except (TimeoutError, RefusedError):
-            return None  # older firmware does not know the question
+            return None  # Older firmware does not know this request.
         assert isinstance(reply, m.Controller)
         return reply.name
 
     async def describe(self) -> dict[str, Any]:
-        """Return its mode, its controller, and the versions that its services say they have."""
+        """Return its mode, its controller, and the versions that its services report."""
         mode = await self.mode()
         return {
             "mode": {"id": mode.id, "name": mode.name},
@@ -597,7 +627,7 @@ class MessageRobot:
         }
 
     async def _versions(self) -> dict[str, str]:
-        ask = getattr(self._port, "version", None)  # where services can be asked
+        ask = getattr(self._port, "version", None)  # exists only on wires with services
         said: dict[str, str] = {}
         family = self.family
         if ask is not None and family is not None:
@@ -607,7 +637,7 @@ class MessageRobot:
         return said
 
     async def mode(self) -> ModeReport:
-        """Return the mode the robot is in; its id is -1 where the robot does not tell it."""
+        """Return the mode the robot is in; its id is -1 if the robot does not report it."""
         state = await self._newest()
         if state.mode == UNTOLD_MODE and "controller" in self.abilities:
             with suppress(RefusedError, NoAnswerError, DecodeError):
@@ -624,7 +654,11 @@ class MessageRobot:
         return preflight.findings(self._port.latest, actions, self.build, controller)
 
     async def stand(self) -> ModeReport:
-        """Bring the robot into a balanced standing, step by step, and wait until it is there."""
+        """Bring the robot into a balanced stand, mode by mode, and wait until it stands.
+
+        Return the mode it is in then. Raises `CautionError` if rote knows no way there from the
+        current mode.
+        """
         self._check_modes()
         while not (mode := await self.mode()).balanced:
             if mode.id not in self._modes.to_stand:
@@ -668,14 +702,14 @@ class MessageRobot:
             )
 
     def check_wanted(self, ability: str) -> None:
-        """Raise nothing: who connects to this robot changes nothing about it."""
+        """Raise nothing: connecting changes nothing about this robot."""
 
     def lie_down(self) -> Awaitable[ModeReport]:
-        """Raise: no robot that keeps actions lies down when it is told to."""
+        """Raise `UnsupportedError`: robots of this kind have no command to lie down."""
         raise unsupported("lie down", self._port.wire, "lie")
 
     def _check_modes(self) -> None:
-        """Refuse to put a machine that is not known into another mode."""
+        """Raise `UnsupportedError` if this wire, or rote for this machine, cannot change modes."""
         self._need("mode", "change its mode")
         if not self.build.known:
             raise UnsupportedError(
@@ -685,7 +719,10 @@ class MessageRobot:
             )
 
     async def move_by_hand(self, script: str, seconds: float) -> None:
-        """Let a simulated robot's scripted hand, one of `HAND_SCRIPTS`, move the soft joints."""
+        """Let the scripted hand of a simulated robot move the soft joints for `seconds`.
+
+        `script` is one of `HAND_SCRIPTS`. Raises `BadRequestError` if the robot does not know it.
+        """
         if not script or len(script.encode()) > m.MAX_NAME_BYTES:
             raise BadRequestError(f"there is no hand {script!r}")
         move = m.MoveByHand(script, round(check_seconds(seconds, "a hand") * 1000))
@@ -700,7 +737,7 @@ class MessageRobot:
             ) from None
 
     async def close(self) -> None:
-        """Let go of the robot. `async with` does it for you."""
+        """Close the connection. `async with` does it for you."""
         await self._port.close()
 
     # ---- inside ---------------------------------------------------------------------------------
@@ -714,9 +751,9 @@ class MessageRobot:
     async def _set_off(
         self, command: m.Command, name: str, stops: int, asked: Callable[[], None]
     ) -> None:
-        """Ask for a motion; who gives up before it is answered has whatever began stopped.
+        """Ask for a motion. If the caller is cancelled before the answer, the motion is stopped.
 
-        Arms that come to rest after a teaching refuse every motion as busy: it is asked again.
+        While arms come to rest after a teaching, the robot refuses every motion as busy: ask again.
         """
         until = self._loop.time() + RELEASE_S
         await self._still(name, until)
@@ -738,8 +775,9 @@ class MessageRobot:
                 return
 
     def _may_rest_soon(self, until: float) -> bool:
-        """Whether arms that are busy may be at rest before `until`: after a teaching of our own,
-        or on their way back from a motion."""
+        """Whether busy arms may be at rest before `until`: they are after a teaching of this
+        connection, or on their way back from a motion.
+        """
         now, state = self._loop.time(), self._port.latest
         if self._teaching or now >= until:
             return False
@@ -747,7 +785,9 @@ class MessageRobot:
         return after_teaching or (state is not None and state.phase is Phase.RETURN)
 
     async def _rest(self, name: str, until: float) -> None:
-        """Wait until arms that refused a motion have come to rest, where the robot tells it."""
+        """Wait until the arms that refused a motion have come to rest, if the robot reports
+        that.
+        """
         with self._waiting(Waiting(Waits.RELEASE, name, RELEASE_S)):
             await asyncio.sleep(_AGAIN_S)
             with suppress(TimeoutError):
@@ -757,8 +797,11 @@ class MessageRobot:
                             return
 
     async def _still(self, name: str, until: float) -> None:
-        """After a teaching of our own, wait for arms whose joints alone tell what they do: what
-        moves before the motion is asked for must not be taken for it."""
+        """After a teaching of this connection, wait until the joints are still.
+
+        This is for robots whose arms are known by their joints only. A joint that still moves when
+        the motion is asked for would be mistaken for its beginning.
+        """
         state = self._port.latest
         if state is None or state.phase_told or not state.joints_told:
             return
@@ -805,7 +848,7 @@ class MessageRobot:
         return action
 
     async def _listed(self, name: str) -> TaughtAction:
-        """Ask for the list until an action is in it that the robot was just taught."""
+        """Ask for the list until it contains an action that the robot was just taught."""
         until = self._taught.get(name, self._loop.time()) + LISTED_S
         action = (await self.actions()).find(name)
         if action is None:
@@ -826,12 +869,13 @@ class MessageRobot:
         return action
 
     def _check_not_stopped_since(self, stops: int) -> None:
-        # What was begun before a stop and is not yet on the wire must not move the robot after it.
+        # A motion that was requested before a stop, and not yet sent, must not move the robot after
+        # it.
         if self._stops != stops:
             raise _refused(Code.SUPERSEDED)
 
     async def _newest(self) -> RobotState:
-        """Return a state reported after now."""
+        """Return a state that is reported after this call."""
         with suppress(TimeoutError):
             async with asyncio.timeout(MODE_CHANGE_S):
                 async for state in self.states():
@@ -842,7 +886,7 @@ class MessageRobot:
         )
 
     async def _newest_joints(self) -> RobotState:
-        """Return a state reported after now that tells where the joints are."""
+        """Return a state that is reported after this call and contains the joints' positions."""
         with suppress(TimeoutError):
             async with asyncio.timeout(_JOINTS_S):
                 async for state in self.states():
@@ -857,7 +901,7 @@ class MessageRobot:
         )
 
     async def _first_health(self) -> None:
-        """Wait a moment for the battery, of which robots speak but once a second."""
+        """Wait a moment for the battery level, which robots report once per second."""
         with suppress(TimeoutError):
             async with asyncio.timeout(_HEALTH_S):
                 async for state in self.states():
@@ -866,7 +910,7 @@ class MessageRobot:
 
     async def _change_mode(self, mode: int) -> ModeReport:
         await self._ask(m.ChangeMode(mode))
-        # Accepted is not done: the robot is asked until it says it is there.
+        # Accepted is not done: ask until the robot reports the mode.
         try:
             async with asyncio.timeout(MODE_CHANGE_S):
                 async for state in self.states():

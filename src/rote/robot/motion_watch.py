@@ -1,8 +1,8 @@
 """Whether a motion has begun and is over, by what the robot reports; without I/O or clock.
 
-A robot's yes is no motion. One has begun when the robot says that it plays, or, where it says
-nothing of that, when its taught joints have moved. It is over when the robot says so, or when the
-joints have been still for a while and the motion's time has passed.
+An accepted command is no proof of a motion. A motion has begun when the robot reports that it
+plays, or, if it reports nothing about that, when its taught joints have moved. It is over when the
+robot reports so, or when the joints have been still for a while and the motion's time has passed.
 """
 
 from rote.errors import NoAnswerError, NotBegunError, RoteError, TimeLimitError
@@ -12,22 +12,27 @@ from rote.robot.api_values import Progress
 from rote.text import Act, Text
 
 BEGIN_S = 3.0
-"""A motion that was not seen to begin so long after the robot's yes has not begun. A G1 says it up
-to 0.74 s later; one that reports once a second needs almost 2 s."""
+"""A motion that was not seen to begin this long after it was accepted has not begun. A G1 reports
+it up to 0.74 s later; a robot that reports once per second needs almost 2 s.
+"""
 LATE_S = 0.85
-"""So late a robot may say that a motion has begun without it counting as cut short: 0.74 s in the
-logs of a G1, and 0.1 s between two reports."""
+"""How late a robot may report the beginning of a motion before the motion counts as cut short: 0.74
+s in the logs of a G1, and 0.1 s between two reports.
+"""
 ENDS_S = 30.0
-"""So much longer than the motion a playback may take: a soft move to the first pose, a release of
-about 4 s, and reports that are late."""
+"""How much longer than the motion a playback may take: a soft move to the first pose, a release of
+about 4 s, and late reports.
+"""
 SILENT_S = 5.0
-"""So long a playback goes on without a state; a silent connection is given up after half of it."""
+"""How long a playback goes on without a state; a silent connection is given up after half of it."""
 RESTS_S = 10.0
-"""So long after the robot's yes arms may still come to rest from what was before: a release of a G1
-takes about 4.1 s, and some tell of it 3 s late."""
+"""How long after the robot accepted a motion its arms may still be coming to rest from the one
+before: a release of a G1 takes about 4.1 s, and some robots report it 3 s late.
+"""
 STILL_S = 2.0
-"""Joints that did not move for so long are at rest, where the robot does not say so itself: longer
-than a G1 pauses between a motion and its release."""
+"""Joints that did not move for this long are at rest, if the robot does not report it: longer than
+a G1 pauses between a motion and its release.
+"""
 _STILL_RAD = 0.02
 """Smaller than any taught motion, larger than the sway of arms that hold."""
 _NEARLY_ALL = 0.9
@@ -37,7 +42,9 @@ class MotionWatch:
     """Follows one motion from the moment it is asked for."""
 
     def __init__(self, name: str, *, loops: bool = False, most_s: float | None = None) -> None:
-        """`most_s` is how long it may take; else that follows from the motion's duration."""
+        """`most_s` is how long the motion may take; by default it follows from the motion's
+        duration.
+        """
         self.name = name
         self._most_s = most_s
         self.begun = False
@@ -58,7 +65,7 @@ class MotionWatch:
         self._motion_ended_us: int | None = None
 
     def ask(self, build: Build, latest: RobotState | None, now: float) -> None:
-        """Note that the motion is asked for now, of a robot that last reported `latest`."""
+        """Note that the motion is requested now, and that the robot last reported `latest`."""
         self._asked, self._seen_at = True, now
         self._before = Phase.NONE if latest is None else latest.phase
         self._joints = JointWatch(build)
@@ -66,11 +73,11 @@ class MotionWatch:
             self._joints.see(latest, now)
 
     def accept(self, duration_s: float, now: float) -> None:
-        """Note that the robot said yes; the motion itself takes `duration_s`, 0 if not known."""
+        """Note that the robot accepted; the motion itself takes `duration_s`, 0 if not known."""
         self._duration_s, self._accepted_at = duration_s, now
 
     def see(self, state: RobotState, now: float) -> None:
-        """Take in one state."""
+        """Process one state."""
         if not self._asked or self.completed is not None:
             return
         self._newest, self._seen_at = state, now
@@ -94,12 +101,12 @@ class MotionWatch:
         phase = state.phase
         if not state.phase_told:
             return
-        # A phase that came before can only be followed by a later one of the same motion.
+        # After a phase, only a later phase of the same motion can follow.
         if phase < self._before:
             self._before = Phase.NONE
         if self._before is not Phase.NONE:
-            return  # what went on when it was asked for goes on still
-        # A return alone may be that of arms which were taught before.
+            return  # still the phase that was there when the motion was requested
+        # A return alone may belong to a teaching before this motion.
         if phase in (Phase.APPROACH, Phase.PLAYING) and not self._by_phase:
             self._by_phase, self._motion_began_us = True, None
             if not self.begun:
@@ -123,7 +130,9 @@ class MotionWatch:
 
     @property
     def _cut_short(self) -> bool:
-        """Whether it moved for much less than it takes: some wires do not tell of others' stops."""
+        """Whether it moved for much less time than it takes: some wires do not report a stop by
+        others.
+        """
         if self._motion_began_us is None or self._motion_ended_us is None or self._loops:
             return False
         moved_s = (self._motion_ended_us - self._motion_began_us) / 1e6
@@ -132,11 +141,11 @@ class MotionWatch:
     # ---- every wait has an end ------------------------------------------------------------------
 
     def overdue(self, now: float) -> RoteError | None:
-        """Return why nobody should wait any longer; None where there is still time."""
+        """Return the error that ends the wait; None while there is still time."""
         if self.completed is not None or self._accepted_at is None:
             return None
         if not self.begun:
-            # Arms that still come to rest, or are said to, begin after that.
+            # Arms that still come to rest begin the motion only afterwards.
             rested_at = min(self._resting_at, self._accepted_at + RESTS_S)
             since = max(self._accepted_at, rested_at)
             return self.not_begun() if now - since >= BEGIN_S else None
@@ -162,7 +171,7 @@ class MotionWatch:
         return None
 
     def not_begun(self) -> NotBegunError:
-        """Return the error for a motion that the robot said yes to, and that did not begin."""
+        """Return the error for a motion that the robot accepted and that did not begin."""
         silent = self._newest is None or not (self._newest.phase_told or self._newest.joints_told)
         seen = "it reports neither what its arms do nor where its joints are"
         if not silent:
@@ -178,7 +187,9 @@ class MotionWatch:
         )
 
     def stopped_before_it_began(self, now: float) -> bool:
-        """Whether a stop that was asked for meanwhile has had its effect, and nothing began."""
+        """Whether nothing began, although a stop requested in the meantime has had time to take
+        effect.
+        """
         accepted_at = self._accepted_at
         return not self.begun and accepted_at is not None and now - accepted_at >= LATE_S
 
@@ -186,7 +197,7 @@ class MotionWatch:
 
     @property
     def progress(self) -> Progress | None:
-        """How far it is, by the newest state; None before the first."""
+        """The progress by the newest state; None before the first."""
         state = self._newest
         if state is None:
             return None
@@ -209,7 +220,7 @@ class MotionWatch:
 
 
 def _comes_to_rest(state: RobotState) -> bool:
-    """Whether the joints move for something that went on before."""
+    """Whether the joints still move for something before this motion."""
     return state.phase_told and (state.phase is Phase.RETURN or state.recording)
 
 
@@ -217,7 +228,7 @@ class JointWatch:
     """Whether the taught joints have moved, and for how long they have been still."""
 
     def __init__(self, build: Build) -> None:
-        # Of a machine that is not known, any joint may be one that is taught.
+        # If the machine is not known, any joint may be a taught one.
         self._columns = build.taught_columns or tuple(range(len(build.names)))
         self._start: tuple[float, ...] | None = None
         self._last: tuple[float, ...] = ()
@@ -225,7 +236,7 @@ class JointWatch:
         self.moved = False
 
     def see(self, state: RobotState, now: float) -> None:
-        """Take in the positions of one state."""
+        """Process the positions of one state."""
         told = state.joints_rad
         pose = tuple(told[column] for column in self._columns if column < len(told))
         if self._start is None or len(pose) != len(self._start):
@@ -236,11 +247,11 @@ class JointWatch:
             self.moved |= _apart(pose, self._start) > MOVED_RAD
 
     def forget(self) -> None:
-        """Begin anew: what moved so far was something else."""
+        """Start over: what moved so far belonged to something else."""
         self._start, self.moved = None, False
 
     def still_s(self, now: float) -> float:
-        """Return for how long nothing has moved."""
+        """Return for how many seconds nothing has moved."""
         return now - self._last_moved_at
 
 

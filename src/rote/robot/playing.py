@@ -12,16 +12,19 @@ from rote.robot.api_values import PlayReport, Port, Progress
 from rote.robot.motion_watch import MotionWatch
 
 Begin = Callable[[Callable[[], None]], Awaitable[float]]
-"""Asks the robot to move, and returns how long the motion takes. It calls what it is given in the
-moment before it asks."""
+"""Asks the robot to move, and returns how long the motion takes in seconds. It calls its argument
+just before it asks.
+"""
 _LOOK_S = 0.25
-"""How often is looked whether the wait for a robot's reports has become too long."""
+"""The time between two checks whether the wait for the robot's reports has taken too long."""
 
 
 class Playing:
-    """What `robot.play` returns: await it for the end, iterate it to watch, `stop` it softly.
+    """What `robot.play` returns: await it for the end, iterate over it to watch, or `stop` it
+    softly.
 
-    If the awaiting task is cancelled, the robot stops softly too.
+    Awaiting returns a `PlayReport`, iterating yields `Progress`. If the awaiting task is cancelled,
+    the robot stops softly too.
     """
 
     def __init__(self, name: str, stop: Callable[[], Awaitable[None]]) -> None:
@@ -31,14 +34,14 @@ class Playing:
         self._accepted: asyncio.Future[None] = self._loop.create_future()
         self._changed = asyncio.Event()
         self._task = self._loop.create_task(self._run(), name=f"play {name}")
-        # Who does not await the handle has chosen not to hear how it ended.
+        # If nobody awaits the handle, asyncio must not complain that its error was never retrieved.
         self._task.add_done_callback(lambda task: task.cancelled() or task.exception())
 
     def __await__(self) -> Generator[Any, None, PlayReport]:
         return self._task.__await__()
 
     async def started(self) -> "Playing":
-        """Wait until the robot has accepted; raises what it refused with."""
+        """Wait until the robot has accepted, and return this playback; raises if it was refused."""
         either: set[asyncio.Future[Any]] = {self._task, self._accepted}
         try:
             await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
@@ -52,16 +55,16 @@ class Playing:
 
     @property
     def done(self) -> bool:
-        """Whether it has ended."""
+        """Whether the playback has ended."""
         return self._task.done()
 
     @property
     def progress(self) -> Progress | None:
-        """How far it is; None before the robot has reported."""
+        """The progress; None before the robot has reported."""
         raise NotImplementedError
 
     async def _run(self) -> PlayReport:
-        """Play; sets `_accepted` when it has begun, and `_changed` when there is progress."""
+        """Play. Sets `_accepted` when it has begun, and `_changed` when there is progress."""
         raise NotImplementedError
 
     def _accept(self) -> None:
@@ -69,11 +72,14 @@ class Playing:
             self._accepted.set_result(None)
 
     async def wait(self) -> PlayReport:
-        """Wait for the end, soft return included. Cancelling the wait does not stop the robot."""
+        """Wait for the end, soft return included, and return the report.
+
+        Cancelling the wait does not stop the robot.
+        """
         return await asyncio.shield(self._task)
 
     async def stop(self) -> None:
-        """Stop it with a soft return, and wait until the arms are at rest."""
+        """Stop with a soft return, wait until the arms are at rest, and return the report."""
         await self._stop()
         await asyncio.wait({self._task})
 
@@ -89,7 +95,7 @@ class Playing:
 
 
 class ActionPlaying(Playing):
-    """A playback that is watched by the states which the robot reports."""
+    """A playback whose progress comes from the states that the robot reports."""
 
     def __init__(
         self,
@@ -101,7 +107,7 @@ class ActionPlaying(Playing):
         stopped: Callable[[], bool] = lambda: False,
         loop: bool = False,
     ) -> None:
-        """`stopped` tells whether a stop was asked for since this was."""
+        """`stopped` returns whether a stop was requested after this playback was."""
         self._port = port
         self._begin = begin
         self._was_stopped = stopped
@@ -113,7 +119,7 @@ class ActionPlaying(Playing):
 
     @property
     def progress(self) -> Progress | None:
-        """How far it is; None before the robot has reported."""
+        """The progress; None before the robot has reported."""
         return self._watch.progress
 
     async def _run(self) -> PlayReport:
@@ -131,7 +137,7 @@ class ActionPlaying(Playing):
             self._ended.cancel()
 
     async def _end(self) -> bool:
-        """Wait until it is over; whatever else ends the wait stops the robot."""
+        """Wait until it is over; if the wait is cancelled or fails, the robot is stopped."""
         try:
             while not self._ended.done():
                 await asyncio.wait({self._ended}, timeout=_LOOK_S)
@@ -142,13 +148,13 @@ class ActionPlaying(Playing):
                     raise overdue
             return self._ended.result()
         except (asyncio.CancelledError, TimeLimitError, NoAnswerError):
-            # Whoever gives up waiting wants the arms to rest, not to move on unwatched.
+            # Who gives up waiting wants arms at rest, not arms that move on unwatched.
             with suppress(RoteError):
                 await to_the_end(self._stop())
             raise
 
     def _asked(self) -> None:
-        """The robot is asked to move now: what it reports from here on is of this motion."""
+        """Called when the robot is asked to move: states from now on belong to this motion."""
         self._watch.ask(self._port.build, self._port.latest, self._loop.time())
 
     def _see(self, state: RobotState) -> None:
@@ -158,7 +164,7 @@ class ActionPlaying(Playing):
         self._changed.set()
 
     def _fail(self, error: RoteError) -> None:
-        """The robot was lost."""
+        """Called when the robot was lost."""
         if not self._ended.done():
             self._ended.set_exception(error)
-            self._ended.exception()  # raised where it is awaited; nobody else need be told
+            self._ended.exception()  # the error is raised where the playback is awaited

@@ -1,4 +1,4 @@
-"""Before anything moves: what a person should know about the robot, in words."""
+"""Preflight: what a person should know about a robot before anything moves."""
 
 import math
 
@@ -20,7 +20,7 @@ _END_IT = Text("Wait, or end it: {stop}.", stop=Act.STOP)
 def findings(
     state: RobotState | None, actions: Actions, build: Build, controller: str | None = None
 ) -> list[Finding]:
-    """Return everything worth saying of a robot of that build, the worst first."""
+    """Return all findings about a robot of that build, the worst first."""
     if state is None:
         return [
             Finding(
@@ -54,7 +54,7 @@ def findings(
 
 
 def _told(state: RobotState) -> list[Finding]:
-    """Return what the robot does not tell, and what that means for who teaches and plays."""
+    """Return what the robot does not report, and what that means for teaching and playing."""
     found = []
     if not state.joints_rad:
         found.append(
@@ -102,7 +102,7 @@ def _machine(build: Build) -> list[Finding]:
 
 
 def _buttons(modes: Modes) -> str:
-    """Return which buttons of the remote lead from damping to a balanced stand."""
+    """Return the buttons of the remote that lead from damping to a balanced stand."""
     pressed, mode = [], modes.damp
     while mode is not None and mode in modes.to_stand:
         mode = modes.to_stand[mode][0]
@@ -152,7 +152,7 @@ def _arms(state: RobotState, build: Build) -> list[Finding]:
 
 def _posture(state: RobotState, build: Build) -> list[Finding]:
     found = []
-    x, y, z = state.accelerometer_m_s2 or (0.0, 0.0, 1.0)  # not every robot tells it
+    x, y, z = state.accelerometer_m_s2 or (0.0, 0.0, 1.0)  # not every robot reports it
     tilt_deg = math.degrees(math.atan2(math.hypot(x, y), z))
     if tilt_deg > MAX_TILT_DEG:
         found.append(

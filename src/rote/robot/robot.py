@@ -35,17 +35,17 @@ if TYPE_CHECKING:
 
 
 class Robot(Protocol):
-    """One connected robot. Made by `rote.connect`; there is no half-connected one."""
+    """One connected robot. `rote.connect` returns it connected; there is no unconnected one."""
 
     # ---- what it is -----------------------------------------------------------------------------
 
     @property
     def url(self) -> str:
-        """Where the robot is."""
+        """The URL of the robot."""
 
     @property
     def abilities(self) -> frozenset[str]:
-        """What this robot can do over this wire."""
+        """What this robot can do over this wire; the names are in the module's docstring."""
 
     @property
     def build(self) -> Build:
@@ -53,44 +53,50 @@ class Robot(Protocol):
 
     @property
     def family(self) -> Family | None:
-        """Which kind of robot it is; None where rote does not know the machine."""
+        """The kind of robot; None if rote does not know the machine."""
 
     # ---- what it does ---------------------------------------------------------------------------
 
     @property
     def state(self) -> RobotState | None:
-        """The newest state the robot reported; None before the first."""
+        """The newest state that the robot reported; None before the first."""
 
     def states(self) -> AsyncIterator[RobotState]:
-        """Yield the robot's states as they arrive; raises when the robot is lost."""
+        """Yield the robot's states as they arrive; raises `LinkError` when the robot is lost."""
 
     def on_state(self, listener: Callable[[RobotState], object]) -> Callable[[], None]:
-        """Call `listener` with every state; returns what ends that."""
+        """Call `listener` with every state. Return a function that removes it."""
 
     def on_topic(self, topic: str, listener: Callable[[TopicMessage], None]) -> Callable[[], None]:
-        """Call `listener` with all that is published on a topic; returns what ends that."""
+        """Call `listener` with every message on a topic. Return a function that removes it."""
 
     def on_waiting(self, listener: WaitListener) -> Callable[[], None]:
-        """Call `listener` with each `Waiting` as it begins, None when it is over; returns what ends
-        that."""
+        """Call `listener` with each `Waiting` when it begins, and with None when it is over.
+
+        Return a function that removes the listener.
+        """
 
     async def preflight(self) -> list[Finding]:
         """Return what a person should know before the robot moves, the worst first."""
 
     async def describe(self) -> dict[str, Any]:
-        """Return what the robot tells of itself beside its state: modes, versions, and the like."""
+        """Return what the robot reports beside its state: modes, versions, and the like."""
 
     async def controller(self) -> str | None:
-        """Return which controller drives the robot; "" in debug mode, None where it is not said."""
+        """Return which controller drives the robot: "" in debug mode, None if the robot does not
+        say.
+        """
 
     async def stop(self) -> None:
         """Stop whatever plays or is being taught. Always allowed, and safe to repeat."""
 
     def check_wanted(self, ability: str) -> None:
-        """Raise what speaks against connecting to this robot for an ability, as it is now."""
+        """Raise what speaks against connecting for an ability while the robot is in its current
+        state.
+        """
 
     async def close(self) -> None:
-        """Let go of the robot. `async with` does it for you."""
+        """Close the connection. `async with` does it for you."""
 
     # ---- teaching and playing -------------------------------------------------------------------
 
@@ -104,12 +110,18 @@ class Robot(Protocol):
         loop: bool = False,
         compensation: Sequence[float] = (),
     ) -> Teaching:
-        """Teach a motion: joints are soft inside the `async with` block."""
+        """Teach a motion: joints are soft inside the `async with` block and hold again after it.
+
+        The block's value is a `Take`. `overwrite` replaces an action of the same name, `force`
+        skips rote's own doubts, a `library` keeps the take on this computer's disk. Raises
+        `BadRequestError` for an impossible name, and on entering `CautionError` or `RefusedError`
+        if teaching is not possible now.
+        """
 
     async def check_teachable(
         self, name: str, *, overwrite: bool = False, force: bool = False
     ) -> bool:
-        """Raise what `teach` would; returns whether it would replace an action."""
+        """Raise what `teach` would raise; return whether it would replace an action."""
 
     async def save(
         self, name: str, duration_s: float, *, loop: bool = False, frames: int = 0
@@ -144,7 +156,7 @@ class Robot(Protocol):
         frames: int = 0,
         keyframes: Sequence[Keyframe] = (),
     ) -> Playing:
-        """Like `play`, but return as soon as the robot has accepted."""
+        """Like `play`, but return only when the robot has accepted; raise if it refuses."""
 
     def play_track(
         self,
@@ -156,29 +168,37 @@ class Robot(Protocol):
         mapped: bool = False,
         hands: bool = False,
     ) -> Streaming:
-        """Play a track that is on our side; use what is returned like that of `play`.
+        """Play a track of this computer; use the result like that of `play`.
 
-        Joints of hands are played only with `hands`."""
+        `rate_hz` poses per second are sent; `speed` is a factor. The track is checked first: errors
+        raise `UnsafeMotionError`, warnings `WarnedMotionError` unless `force` is true. A track of
+        another build raises `OtherBuildError`; with `mapped` it is played by joint names. Joints of
+        hands are played only with `hands`.
+        """
 
     async def store_track(
         self, track: Track, name: str, *, budget: int = m.MAX_KEYFRAMES, loop: bool = False
     ) -> Compressed:
-        """Store a track that is on our side as a taught action."""
+        """Store a track of this computer as a taught action of at most `budget` keyframes.
+
+        Return the keyframes with their error. Raises `UnsafeMotionError` if they differ too much
+        from the track.
+        """
 
     async def perform(self, preset: int | str) -> None:
         """Perform a factory action, by its id or name, and wait for its end."""
 
     async def rename(self, old: str, new: str) -> None:
-        """Rename a taught action."""
+        """Rename a taught action. Raises `RefusedError` if `new` exists or `old` does not."""
 
     async def delete(self, name: str) -> None:
-        """Delete a taught action for good."""
+        """Delete a taught action for good. Raises `RefusedError` if there is none of that name."""
 
     def check_can_delete(self) -> None:
-        """Raise `UnsupportedError` where this robot cannot delete, before anybody is asked."""
+        """Raise `UnsupportedError` if this robot cannot delete; nothing is asked of it."""
 
     async def move_by_hand(self, script: str, seconds: float) -> None:
-        """Let the scripted hand of a simulated robot move its soft joints."""
+        """Let the scripted hand of a simulated robot move its soft joints for `seconds`."""
 
     async def send(self, command: int, payload: bytes = b"") -> m.Reply:
         """Send one documented frame, checked like everything else; returns the robot's answer."""
@@ -192,10 +212,10 @@ class Robot(Protocol):
         """Return the mode the robot is in."""
 
     def stand(self) -> Awaitable[ModeReport]:
-        """Bring the robot into a balanced stand; awaiting it waits until it is there."""
+        """Bring the robot into a balanced stand; awaiting it waits until the robot stands."""
 
     def damp(self, *, yes: bool = False) -> Awaitable[ModeReport]:
         """Damp all joints: a standing robot sinks down. A G1 that stands wants `yes` for it."""
 
     def lie_down(self) -> Awaitable[ModeReport]:
-        """Lay the robot down; it is told when this returns."""
+        """Make the robot lie down. The command is sent when this returns; it does not wait."""

@@ -1,4 +1,4 @@
-"""Listening to a robot: its states, one by one, for as long as somebody takes them."""
+"""An asynchronous iterator over the states of a robot."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -9,7 +9,7 @@ from rote.errors import RoteError
 _State = TypeVar("_State")
 
 MAX_WAITING = 256
-"""So many states wait for who is slow; then the oldest are dropped."""
+"""How many states are kept for a slow reader; after that the oldest are dropped."""
 
 
 async def arriving(
@@ -18,7 +18,7 @@ async def arriving(
 ) -> AsyncIterator[_State]:
     """Yield states as they arrive; raises when the robot is lost.
 
-    Both arguments take a listener and return what ends its listening.
+    Both arguments are functions that take a listener and return a function that removes it.
     """
     queue: asyncio.Queue[_State | RoteError] = asyncio.Queue(MAX_WAITING)
 

@@ -1,4 +1,4 @@
-"""A track of our own as a taught action: few keyframes, as many as the wire can hold."""
+"""Storing a track as a taught action: few keyframes, as many as the wire can hold."""
 
 from dataclasses import replace
 
@@ -24,12 +24,12 @@ NEAR_REST_RAD = 0.05
 
 
 def storable(track: Track, build: Build) -> Track:
-    """Return a track of the taught joints, found safe, that begins at rest.
+    """Return a track of the taught joints that is safe to play and begins at rest.
 
     A robot plays keyframes from the pose it is in, and between playbacks that is rest.
     """
     taught = taught_of(build)
-    track = without_hands(track, build)  # a robot's own actions have none
+    track = without_hands(track, build)  # a robot's own actions have no hands
     times_s, poses = track.times_s - track.times_s[:1], taught_joints(track, build)
     far_rad = float(np.abs(poses[0] - taught.rest_rad).max())
     if far_rad > NEAR_REST_RAD:
@@ -49,9 +49,10 @@ def storable(track: Track, build: Build) -> Track:
 
 
 def compress(track: Track, build: Build, budget: int) -> Compressed:
-    """Return the keyframes of a `storable` track, or refuse where they would be another motion.
+    """Return the keyframes of a `storable` track; raise `UnsafeMotionError` if they differ too
+    much.
 
-    The track is checked for all that forbids to play it. Warnings are for whoever plays it.
+    The track is checked for everything that forbids playing it. Warnings concern whoever plays it.
     """
     if not 1 <= budget <= MAX_KEYFRAMES:
         raise BadRequestError(
@@ -62,6 +63,6 @@ def compress(track: Track, build: Build, budget: int) -> Compressed:
     check_faithful(compressed)
     if not compressed.keyframes:
         raise BadRequestError("this motion stays at rest", "There is nothing to store.")
-    # A robot counts all its joints, and these keyframes those that are taught.
+    # The robot numbers all its joints; the keyframes so far number the taught ones.
     by_column = (replace(k, joint=build.taught_columns[k.joint]) for k in compressed.keyframes)
     return replace(compressed, keyframes=tuple(by_column))

@@ -1,7 +1,7 @@
 """Streaming a track: prepared and checked before anything is sent, then one pose per tick.
 
-The robot is told where its arms are to be many times a second. A motion that was prepared begins
-with a soft move from where the arms are and ends with one back to rest; meanwhile its weight rises
+Many times per second the robot is told where its arms should be. A prepared motion begins with a
+soft move from where the arms are and ends with a soft move back to rest. Meanwhile its weight rises
 from 0 to 1 and falls again, so that the robot's own pose fades out and in.
 """
 
@@ -34,34 +34,34 @@ from rote.robot.playing import ActionPlaying, Begin, Playing
 RATES_HZ = (50.0, 1000.0)
 SPEEDS = (0.05, 4.0)
 
-# The pose goes by minimum jerk while the weight does too. Together they are its square, whose
-# fastest moment is this many times the mean speed.
+# Pose and weight both follow minimum jerk. Their product moves fastest at this many times the mean
+# speed.
 _SQUARED_PEAK = 2.39
-_SENT_ON_S = 0.2  # so long the last pose is repeated: a lost one must not look like a silence
-_BEHIND_MAX_S = 0.1  # poses later than that are skipped: this computer is too slow for the rate
+_SENT_ON_S = 0.2  # how long the last pose is repeated: one lost message must not look like silence
+_BEHIND_MAX_S = 0.1  # poses later than this are skipped: this computer is too slow for the rate
 
 
 # ---- preparing ----------------------------------------------------------------------------------
 
 
 class TaughtJoints(NamedTuple):
-    """The joints of a build that are taught, and so played."""
+    """The joints of a build that are taught, and so played, as arrays."""
 
     names: tuple[str, ...]
     joints: tuple[Joint, ...]
     columns: Array
-    """Their places in a state."""
+    """Their columns in a state."""
     rest_rad: Array
     lower_rad: Array
     upper_rad: Array
     soft_rad_s: float
-    """No joint moves faster than this on the way to the first pose and back from the last."""
+    """The highest speed of any joint on the way to the first pose and back from the last."""
     soft_least_s: float
 
 
 @cache
 def taught_of(build: Build) -> TaughtJoints:
-    """Return the joints of a build that are taught, as arrays."""
+    """Return the taught joints of a build as arrays."""
     joints, family = build.taught_joints, family_of(build)
     assert family is not None, "nothing is streamed to a machine that is not known"
     columns: Array = np.array(build.taught_columns)
@@ -78,7 +78,7 @@ def taught_of(build: Build) -> TaughtJoints:
 
 
 def check_robot(track: Track, build: Build) -> None:
-    """Refuse a motion of another kind of robot, which nothing makes this one's."""
+    """Raise `BadRequestError` for a motion of another family; no mapping makes it playable."""
     own = build_of(track)
     if own is not None and own.family != build.family:
         theirs, ours = (_called(each) for each in (own, build))
@@ -94,7 +94,7 @@ def _called(build: Build) -> str:
 
 
 def check_build(track: Track, build: Build, *, mapped: bool) -> None:
-    """Raise `OtherBuildError` for a motion of another build, unless somebody wants it `mapped`."""
+    """Raise `OtherBuildError` for a motion of another build, unless `mapped` is true."""
     own = build_of(track)
     if mapped or own is None or own.name == build.name or own.family != build.family:
         return
@@ -105,10 +105,10 @@ def check_build(track: Track, build: Build, *, mapped: bool) -> None:
 
 
 def taught_joints(track: Track, build: Build, *, mapped: bool = False) -> Array:
-    """Return a track's poses of the joints that are taught, (n, joints); those it lacks keep rest.
+    """Return a track's poses of the taught joints, (n, joints); joints it lacks stay at rest.
 
-    Refuses one that moves other joints: legs belong to the balance controller. A motion of another
-    build is `mapped` by the names of its joints, or refused.
+    Raises an error if the track moves other joints: legs belong to the balance controller. A motion
+    of another build is `mapped` by joint names, or refused.
     """
     taught = taught_of(build)
     check_robot(track, build)
@@ -150,7 +150,7 @@ def check_playable(times_s: Array, poses_rad: Array, build: Build) -> Array:
 
 
 def fingers_in(track: Track, build: Build) -> tuple[str, ...]:
-    """Return the columns of a track that are joints of hands, which a robot may wear."""
+    """Return the columns of a track that are joints of hands."""
     worn = hand_joints(build)
     return tuple(name for name in track.names if name in worn)
 
@@ -173,8 +173,9 @@ class HandMotion(NamedTuple):
 
     hands: tuple[Hand, ...] = ()
     poses_rad: Array = np.zeros((0, 0))
-    """(n, joints), of the hands one after the other; NaN for a joint that the track does not have:
-    it stays where it is."""
+    """(n, joints), of the hands one after the other. NaN for a joint that the track does not have:
+    it stays where it is.
+    """
 
     @property
     def sides(self) -> tuple[str, ...]:
@@ -182,12 +183,14 @@ class HandMotion(NamedTuple):
         return tuple(hand.side for hand in self.hands)
 
     def columns(self, build: Build) -> list[int]:
-        """Return the places of their joints in a state of a robot that wears them."""
+        """Return the columns of their joints in a state of a robot that wears them."""
         return [column for hand in self.hands for column in build.columns_of(hand)]
 
 
 def _hands_for(track: Track, build: Build) -> tuple[Hand, ...]:
-    """Return the hands of a robot that a track moves, or refuse where it does not wear them."""
+    """Return the hands of a robot that a track moves; raise an error if the robot does not wear
+    them.
+    """
     fingers = fingers_in(track, build)
     if not fingers:
         raise BadRequestError(
@@ -219,22 +222,22 @@ class StreamedMotion:
     poses_rad: Array
     """(n, joints), of the taught joints."""
     track: Track
-    """What it was made of, as fast as it is to be played."""
+    """The track it was made from, at the speed of the playback."""
     forced: bool = False
     """Whether it is played in spite of warnings."""
     fingers: HandMotion = field(default_factory=HandMotion)
     left_out: tuple[str, ...] = ()
-    """The joints of hands that the track has and nobody asked to play."""
+    """The joints of hands that the track has and that were not asked for."""
 
     @property
     def seconds(self) -> float:
-        """How long it takes, without its soft ends."""
+        """How long it takes in seconds, without the soft beginning and end."""
         return (len(self.poses_rad) - 1) / self.rate_hz
 
     async def check_contact(self, state: RobotState) -> None:
-        """Raise `UnsafeMotionError` where the robot, as it stands now, would touch itself.
+        """Raise `UnsafeMotionError` if the robot, starting from this state, would touch itself.
 
-        It may take a while the first time, so it is done beside the loop.
+        The first call may take a while, so it runs in another thread.
         """
         body = self.build.bare
         pose_rad = state.joints_rad[: len(body.joints)]
@@ -242,20 +245,20 @@ class StreamedMotion:
         report.permit(force=self.forced)
 
     def poses(self, state: RobotState) -> list[StreamPose]:
-        """Return all that is to be sent, from where the arms are now to their rest."""
+        """Return all poses to send, from where the arms are now to their rest."""
         taught = taught_of(self.build)
         now_rad, rest = np.array(state.joints_rad)[taught.columns], taught.rest_rad
         first, last = self.poses_rad[0], self.poses_rad[-1]
         fingers_now, fingers = self._fingers_from(state)
         far = [*(first - now_rad), *(fingers[0] - fingers_now)]
         rise = self._ramp(np.array(far))[:-1]
-        # Rest is a guess: the robot's own pose may as well be that of the beginning.
+        # The rest pose is a guess; the robot's own pose may equally be the one at the beginning.
         fall = self._ramp(np.maximum(np.abs(last - rest), np.abs(last - now_rad)))[1:]
         fall = np.concatenate([fall, np.ones(round(_SENT_ON_S * self.rate_hz))])
         weights = [_eased(rise), np.ones(len(self.poses_rad)), 1.0 - _eased(fall)]
         approach, away = minimum_jerk(now_rad, first, rise), minimum_jerk(last, rest, fall)
         rows = np.vstack([approach, self.poses_rad, away]).tolist()
-        # Fingers have no rest to go to: they stay in their last pose while they get soft.
+        # Fingers have no rest pose: they stay in their last pose while they get soft.
         held = np.repeat(fingers[-1:], len(fall), axis=0)
         grips = np.vstack([minimum_jerk(fingers_now, fingers[0], rise), fingers, held]).tolist()
         return [
@@ -266,7 +269,9 @@ class StreamedMotion:
         ]
 
     def _fingers_from(self, state: RobotState) -> tuple[Array, Array]:
-        """Return where the fingers are now, and their poses, with all that do not move there."""
+        """Return the current finger positions, and the finger poses with the joints that do not
+        move.
+        """
         if not self.fingers.hands:
             return np.zeros(0), np.zeros((len(self.poses_rad), 0))
         now_rad = np.array(state.joints_rad)[self.fingers.columns(self.build)]
@@ -288,10 +293,10 @@ def _eased(fractions: Array) -> Array:
 def checked(
     track: Track, speed: float = 1.0, build: Build | None = None, *, hands: bool = False
 ) -> CheckReport:
-    """Return all that a check says of a track at that speed; its `permit` decides.
+    """Return everything a check finds in a track at that speed; its `permit` decides.
 
-    With a `build`, a motion of another kind of robot is refused first. Without `hands` theirs is
-    not looked at, as it is not played.
+    With a `build`, a motion of another family is refused first. Without `hands` their joints are
+    not checked, because they are not played.
     """
     if build is not None:
         check_robot(track, build)
@@ -302,7 +307,7 @@ def checked(
 
 
 def check_playing_speed(speed: float) -> None:
-    """Refuse a speed that nothing is played at."""
+    """Raise `BadRequestError` for a speed at which nothing is played."""
     if not SPEEDS[0] <= speed <= SPEEDS[1]:
         raise BadRequestError(
             f"a speed of {speed} is not possible", f"Choose {SPEEDS[0]:g} to {SPEEDS[1]:g}."
@@ -332,10 +337,10 @@ def prepare(
     force: bool = False,
     mapped: bool = False,
 ) -> StreamedMotion:
-    """Make a track ready to be streamed; raises `UnsafeMotionError` where it must not be.
+    """Prepare a track for streaming; raises `UnsafeMotionError` if it must not be played.
 
-    All is checked but contact, which wants the state: see `StreamedMotion.check_contact`. The
-    columns of hands are left out; `with_hands` adds them.
+    Everything is checked except contact, which depends on the state: see
+    `StreamedMotion.check_contact`. The columns of hands are left out; `with_hands` adds them.
     """
     if not RATES_HZ[0] <= rate_hz <= RATES_HZ[1]:
         raise BadRequestError(
@@ -348,7 +353,7 @@ def prepare(
     ticks = max(1, int(np.ceil(track.duration_s / speed * rate_hz - 1e-6)))
     times_s = np.arange(ticks + 1) / rate_hz
     at_s = track.times_s[0] + times_s * speed
-    even = sample(track.times_s, poses, at_s, Interpolation.CUBIC)  # holds after the last
+    even = sample(track.times_s, poses, at_s, Interpolation.CUBIC)  # holds the last pose
     safe = check_playable(times_s, even, build)
     whole = _at_speed(_of_build(track, build) if mapped else track, speed)
     check(whole, build=build.bare, contact=False).permit(force=force)
@@ -357,10 +362,10 @@ def prepare(
 
 
 def with_hands(motion: StreamedMotion, track: Track, speed: float) -> StreamedMotion:
-    """Return a motion with the hands of the track that it was made of.
+    """Return a motion with the hands of the track it was made from.
 
-    Raises `UnsafeMotionError` where a finger must not go there, and says which hands the robot does
-    not report.
+    Raises `UnsafeMotionError` if a finger must not go there, and `UnsupportedError` or
+    `BadRequestError` if the robot does not report the hands.
     """
     hands = _hands_for(track, motion.build)
     joints = [joint for hand in hands for joint in hand.joints]
@@ -383,10 +388,10 @@ def with_hands(motion: StreamedMotion, track: Track, speed: float) -> StreamedMo
 
 
 class Ticker:
-    """Has one pose sent per tick, each by a deadline of its own.
+    """Sends one pose per tick, each by its own deadline.
 
-    After a hold-up the poses follow each other at twice the pace until the deadlines are kept
-    again: all at once, or without those that are late, the arms would jerk.
+    After a delay the poses follow at twice the rate until the deadlines are met again. Sent all at
+    once, or with the late ones left out, they would make the arms jerk.
     """
 
     def __init__(self, rate_hz: float) -> None:
@@ -401,17 +406,17 @@ class Ticker:
         self._late_s: list[float] = []
         self._missed = 0
         self.cut_off = False
-        """Whether the stream was ended before its last pose was sent."""
+        """Whether the stream ended before its last pose was sent."""
 
     def start(self, tell: Callable[[int], bool], count: int) -> None:
-        """Begin now, and call `tell` with the places of `count` poses, until it returns False.
+        """Begin now, and call `tell` with the places 0 to `count - 1`, until it returns False.
 
-        Where that may be called from anywhere, a thread of its own does it: it wakes up for half
-        the price, and nothing that this program does holds it up.
+        If `tell` may be called from any thread, a separate thread calls it: that costs half as
+        much, and nothing else in this program delays it.
         """
         self._tell, self._count, self._stopped = tell, count, False
         self._began_s = self._clock()
-        # A loop with a time of its own is one that is tested.
+        # An event loop with its own time is a test's: it needs no thread.
         is_real = abs(self._loop.time() - time.monotonic()) < 1.0
         if isinstance(tell, FromAnywhere) and is_real:
             self._tell = tell.tell
@@ -420,7 +425,7 @@ class Ticker:
             self._tick()
 
     def stop(self) -> None:
-        """Say no more. Safe to call twice."""
+        """Stop sending. Safe to call twice."""
         self._stopped = True
         if self._timer is not None:
             self._timer.cancel()
@@ -437,7 +442,7 @@ class Ticker:
             self._timer = self._loop.call_at(self._due_s, self._tick)
 
     def _say(self) -> bool:
-        """Send what it is time for; whether there is more to come."""
+        """Send what is due; return whether more is to come."""
         now_s = self._clock()
         late_s = now_s - self._began_s - self._next * self._period_s
         self._late_s.append(late_s)
@@ -453,7 +458,7 @@ class Ticker:
         return self._next < self._count and not self.cut_off
 
     def report(self, name: str, *, completed: bool, seconds: float) -> StreamReport:
-        """Return how well the deadlines were kept."""
+        """Return how well the deadlines were met."""
         late_ms = 1000.0 * np.maximum(self._late_s or [0.0], 0.0)
         took_s = self._newest_s - self._began_s
         return StreamReport(
@@ -468,24 +473,31 @@ class Ticker:
 
 
 class Streaming(Playing):
-    """What `robot.play_track` returns: await it for the end, iterate it to watch, `stop` it softly.
+    """What `robot.play_track` returns: await it for the end, iterate over it to watch, or `stop`
+    it.
 
-    If the awaiting task is cancelled, the robot stops softly too.
+    Awaiting returns a `StreamReport`. If the awaiting task is cancelled, the robot stops softly
+    too.
     """
 
     left_out: tuple[str, ...] = ()
-    """The joints of hands that the track has and that are not played, as nobody asked for them."""
+    """The joints of hands that the track has and that are not played, because `hands` was not
+    given.
+    """
 
     def __await__(self) -> Generator[Any, None, StreamReport]:
         return cast("Generator[Any, None, StreamReport]", super().__await__())
 
     async def wait(self) -> StreamReport:
-        """Wait for the end, soft return included. Cancelling the wait does not stop the robot."""
+        """Wait for the end, soft return included, and return the report.
+
+        Cancelling the wait does not stop the robot.
+        """
         return cast("StreamReport", await super().wait())
 
 
 class PoseStreaming(ActionPlaying, Streaming):
-    """A stream of poses to a robot that reports how far it is."""
+    """A stream of poses to a robot that reports its progress."""
 
     def __init__(
         self,

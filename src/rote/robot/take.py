@@ -1,4 +1,4 @@
-"""A take: one recording and all that is known of it. It owns its samples; others subscribe."""
+"""A take: one recording and all that is known about it. It owns its samples; others subscribe."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from enum import Enum
@@ -12,49 +12,50 @@ from rote.motion.track import Track
 
 SampleListener = Callable[[Sample], None]
 Pauser = Callable[[bool], Awaitable[None]]
-"""Asks a robot to pause its own recording, or to go on."""
+"""Asks a robot to pause its own recording (True) or to resume it (False)."""
 
 
 class Lack(Enum):
-    """What a take does not have, because the robot does not tell it."""
+    """What a take lacks because the robot did not report it."""
 
     POSITIONS = "positions"
-    """The robot told no joint positions: the action is on the robot, and nothing is here."""
+    """The robot reported no joint positions: the action is on the robot only."""
     JOINTS = "joints"
-    """It did not tell them of all joints: the others stay at rest in the take."""
+    """The robot did not report all joints: the others stay at rest in the take."""
     CLOCK = "clock"
-    """It did not tell its time: the take goes by this computer's."""
+    """The robot reported no time: the take uses this computer's clock."""
     RATE = "rate"
-    """It told them too seldom for a motion to be recognised."""
+    """The robot reported too seldom for a motion to be recognised."""
 
 
 MIN_RATE_HZ = 10.0
-"""Below this a take misses what a person shows: a wave has two turns a second."""
+"""Below this rate a take misses what a person shows: a wave turns twice per second."""
 
 
 class Take:
-    """One recording: being made inside the block, and here on our side after it."""
+    """One recording: it grows inside the block of `teach`, and stays on this computer after it."""
 
     def __init__(self, name: str, build: Build, wire: str, pauser: Pauser | None = None) -> None:
         """Begin a take; without a `pauser` it cannot be paused."""
         self.name = name
         self.build = build
         self.saved = False
-        """Whether the robot has stored it under its name."""
+        """Whether the robot has stored it under its name, and lists it."""
         self.on_robot = False
-        """Whether the robot keeps it under its name, as far as it said; `saved` once that is
-        seen."""
+        """Whether the robot should have it under its name, by its answers; `saved` once it is
+        listed.
+        """
         self.robot_s: float | None = None
-        """How long it is by the robot's own list; None where that was not told."""
+        """Its length in seconds by the robot's own list; None if that is not known."""
         self.robot_note = ""
         """What the robot added when it stored it, in its own words; mostly nothing."""
         self.lacks: frozenset[Lack] = frozenset()
-        """What the robot did not tell of it."""
+        """What the robot did not report."""
         self.paused = False
         self.file: Path | None = None
-        """Where it is on our own disk, once the block is over, if it was to be kept."""
+        """Where it is on this computer's disk, after the block, if a library was given."""
         self.file_problem: RoteError | None = None
-        """Why it is not there."""
+        """Why it is not on the disk."""
         self.discarded = False
         """Whether nothing is to be stored."""
         self._wire = wire
@@ -74,20 +75,20 @@ class Take:
 
     @property
     def source(self) -> str:
-        """Where it comes from, in words."""
+        """Where it comes from, as text."""
         return self._recorder.source
 
     @property
     def clock_is_the_robots(self) -> bool:
-        """Whether its times are the robot's, as they came."""
+        """Whether its times are those that the robot reported."""
         return self._recorder.tick_s == 1e-6
 
     def rows(self, first: int = 0, count: int | None = None) -> Sequence[Sample]:
-        """Return what was recorded from sample number `first` on, `count` of it at most."""
+        """Return at most `count` samples from number `first` on."""
         return self._recorder.samples[first : None if count is None else first + count]
 
     def on_sample(self, listener: SampleListener) -> Callable[[], None]:
-        """Call `listener` with every sample from now on; returns what ends that."""
+        """Call `listener` with every sample from now on. Return a function that removes it."""
         return listen(self._listeners, listener)
 
     def discard(self) -> None:
@@ -95,11 +96,16 @@ class Take:
         self.discarded = True
 
     async def pause(self) -> None:
-        """Leave out what happens from now on, on wires that can; the joints stay soft."""
+        """Leave out what happens from now on, on wires that can; the joints stay soft.
+
+        Raises `UnsupportedError` if the wire cannot pause.
+        """
         await self._pause(paused=True)
 
     async def resume(self) -> None:
-        """Record again. The pause is closed: a soft way leads from the last pose to the next."""
+        """Record again. The pause is cut out, and a soft way leads from the last pose to
+        the next.
+        """
         await self._pause(paused=False)
 
     async def _pause(self, *, paused: bool) -> None:
@@ -113,11 +119,11 @@ class Take:
         self.paused = paused
 
     def mark(self, label: str) -> None:
-        """Give words to the newest sample; for those who teach it."""
+        """Add a mark with that label at the newest sample. Called by the teaching code."""
         self._recorder.mark(label)
 
     def add(self, time_us: int, joints_rad: Sequence[float], now_s: float | None = None) -> None:
-        """Take in one pose that the robot reports; for those who teach it."""
+        """Add one pose that the robot reported. Called by the teaching code."""
         if self.paused:
             return
         for sample in self._recorder.add_sample(time_us, joints_rad, now_s):

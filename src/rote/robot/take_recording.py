@@ -1,4 +1,4 @@
-"""A take on our own disk while it is made: written by a thread, because disks make one wait."""
+"""A take on this computer's disk while it is recorded; a thread writes it, because disks block."""
 
 import asyncio
 import threading
@@ -13,19 +13,19 @@ from rote.motion.track import Mark
 
 
 class Writer(Protocol):
-    """What a take is written with; see `rote.motion.files.take_writer`."""
+    """Writes a take; see `rote.motion.files.take_writer`."""
 
     def add(self, time_s: float, joints_rad: Sequence[float]) -> None:
-        """Take in one sample."""
+        """Add one sample."""
 
     def finish(self, *, marks: Sequence[Mark] = ()) -> Path:
         """Complete the file."""
 
     def discard(self) -> None:
-        """Throw it away."""
+        """Delete the file."""
 
     def __exit__(self, kind: object, error: object, trace: object) -> None:
-        """Let go of the file; after an error, with what it has."""
+        """Close the file; after an error, with what it has."""
 
 
 class Keeper:
@@ -33,18 +33,18 @@ class Keeper:
 
     def __init__(self, writer: Writer) -> None:
         self.problem: RoteError | None = None
-        """Why the file could not be written; the robot's own recording does not suffer from it."""
+        """Why the file could not be written; the robot's own recording is not affected."""
         self._writer = writer
         self._samples: SimpleQueue[Sample | None] = SimpleQueue()
         self._thread = threading.Thread(target=self._write, name="rote take", daemon=True)
         self._thread.start()
 
     def add(self, sample: Sample) -> None:
-        """Take in one sample; this never waits."""
+        """Add one sample; this never blocks."""
         self._samples.put(sample)
 
     async def finish(self, marks: Sequence[Mark] = ()) -> Path | None:
-        """Complete the file and return where it is; None where there is a problem."""
+        """Complete the file and return its path; None if there was a problem."""
         await self._written()
         if self.problem is None:
             try:
@@ -55,12 +55,12 @@ class Keeper:
         return None
 
     async def leave(self) -> None:
-        """Let go of the file as it is: what it has can be recovered."""
+        """Close the file as it is: what it has can be recovered."""
         await self._written()
         await asyncio.to_thread(self._writer.__exit__, RoteError, self.problem, None)
 
     async def discard(self) -> None:
-        """Throw away what was written."""
+        """Delete what was written."""
         await self._written()
         await asyncio.to_thread(self._writer.discard)
 

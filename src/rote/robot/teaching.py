@@ -14,41 +14,41 @@ from rote.robot.take import Take
 from rote.robot.take_recording import Keeper
 
 if TYPE_CHECKING:
-    from rote.motion.files.library import Library  # who keeps no takes need not load it
+    from rote.motion.files.library import Library  # imported only if takes are kept
 
 
 class Lesson(Protocol):
-    """What teaching asks of a robot; each kind of robot has its own."""
+    """What teaching needs from a robot; each kind of robot implements it."""
 
     async def check(self) -> None:
         """Raise what forbids the teaching, before anything gets soft."""
 
     async def begin(self, take: Take, end: Callable[[RoteError], None]) -> None:
-        """Make the joints soft and give every pose to `take`.
+        """Make the joints soft and add every pose to `take`.
 
-        `end` is to be called where the teaching must end before its block does.
+        Call `end` if the teaching must end before its block does.
         """
 
     async def hold(self, *, keep: bool) -> None:
-        """Make the joints hold again. The robot keeps what it recorded, or forgets it.
+        """Make the joints hold again. The robot keeps its recording, or discards it.
 
         It is called after every `begin`, also after one that failed.
         """
 
     def leave(self) -> None:
-        """Give no more poses."""
+        """Add no more poses."""
 
     async def save(self, take: Take) -> None:
-        """Have the robot store the take, where robots of this kind do."""
+        """Have the robot store the take, if robots of this kind store actions."""
 
 
 class Teaching:
     """`async with robot.teach("wave") as take`: joints are soft inside the block.
 
-    They hold again however it ends: by success, an exception, cancellation, a lost answer, Ctrl-C
+    They hold again however it ends: by success, an exception, cancellation, a lost answer, Ctrl-C,
     or a signal that asks the process to end. The robot stores the take only if the block succeeded.
     If the robot falls silent, or somebody else ends the teaching, the block is interrupted and
-    `PeerLostError` or `RefusedError` is raised; what was recorded until then is kept on our side.
+    `PeerLostError` or `RefusedError` is raised; the samples so far stay on this computer.
     """
 
     def __init__(self, lesson: Lesson, take: Take, library: "Library | None" = None) -> None:
@@ -68,7 +68,7 @@ class Teaching:
         self._task = asyncio.current_task()
         self._catch_signals()
         try:
-            # Inside the try: if only the answer is lost, the joints are soft all the same.
+            # Inside the try: if only the answer is lost, the joints are soft nevertheless.
             await self._lesson.begin(self._take, self._on_end)
         except BaseException as error:
             await self._end(error)
@@ -84,14 +84,15 @@ class Teaching:
         await self._end(error)
 
     async def _end(self, error: BaseException | None) -> None:
-        """Make the joints hold, then save or tell why not."""
+        """Make the joints hold, then save or raise why not."""
         self._ending = True
         take, interruption = self._take, error
         try:
             keep = error is None and not take.discarded
             await to_the_end(self._lesson.hold(keep=keep))
         except RefusedError:
-            # It is there and was not ours to end; what went wrong first matters more.
+            # The robot answered that there is no teaching of ours to end; the first error matters
+            # more.
             if error is None:
                 raise
         except asyncio.CancelledError as cancelled:
@@ -110,7 +111,7 @@ class Teaching:
     # ---- our own disk ---------------------------------------------------------------------------
 
     def _keep(self) -> None:
-        """Begin to write the take to disk; what the disk refuses is told while nothing is soft."""
+        """Open the file of the take; a disk error is raised while nothing is soft yet."""
         if self._library is not None:
             take = self._take
             writer = self._library.record(
@@ -120,12 +121,12 @@ class Teaching:
             self._undo.append(take.on_sample(self._keeper.add))
 
     async def _settle(self, *, wanted: bool) -> None:
-        """Complete the file, or throw it away. What came before a loss is worth keeping."""
+        """Complete the file or delete it. The samples before a loss are worth keeping."""
         take, keeper = self._take, self._keeper
         if keeper is None:
             return
         if not wanted or take.discarded or not take.samples:
-            await keeper.discard()  # a take without a pose is none
+            await keeper.discard()  # a take without a pose is dropped
         elif take.clock_is_the_robots:
             take.file = await keeper.finish(take.track.marks)
             take.file_problem = keeper.problem
@@ -133,7 +134,7 @@ class Teaching:
             await self._save_again(keeper)
 
     async def _save_again(self, keeper: Keeper) -> None:
-        """Save what was written with the wrong times, as only now can be known."""
+        """Write the take again with the right times, which are known only now."""
         assert self._library is not None
         try:
             entry = await asyncio.to_thread(self._library.save, self._take.track, self._take.name)
@@ -160,7 +161,7 @@ class Teaching:
             self._task.cancel()
 
     def _catch_signals(self) -> None:
-        """Turn SIGTERM and SIGHUP into a cancellation, where nobody else handles them."""
+        """Turn SIGTERM and SIGHUP into a cancellation, unless they are handled already."""
         if threading.current_thread() is not threading.main_thread():
             return
         loop = asyncio.get_running_loop()
@@ -170,7 +171,7 @@ class Teaching:
                 self._undo.append(partial(loop.remove_signal_handler, number))
 
     def _raise_interruption(self, error: BaseException | None) -> None:
-        """Turn a cancellation of our own making into what caused it."""
+        """Turn a cancellation that we caused into the error behind it."""
         if self._reason is not None:
             if isinstance(error, asyncio.CancelledError) and self._task is not None:
                 self._task.uncancel()

@@ -1,4 +1,6 @@
-"""What not every robot can: each of these raises `UnsupportedError` until a robot does better."""
+"""Methods that not every robot supports: each raises `UnsupportedError` until a robot
+overrides it.
+"""
 
 from collections.abc import Awaitable, Callable, Sequence
 from typing import NoReturn
@@ -16,7 +18,7 @@ _ON_OUR_SIDE = "Its motions are takes on this computer: use robot.play_track."
 
 
 class CannotRobot:
-    """The part of `rote.robot.robot.Robot` that a robot without it inherits."""
+    """The part of `rote.robot.robot.Robot` that a robot without the ability inherits."""
 
     _wire: str = ""
 
@@ -26,13 +28,13 @@ class CannotRobot:
         raise UnsupportedError(what, f"{self._wire}://", remedy=remedy)
 
     async def actions(self) -> Actions:
-        """Raise: this robot keeps no actions."""
+        """Raise `UnsupportedError`: this robot stores no actions."""
         self._cannot("keep actions", remedy=_ON_OUR_SIDE)
 
     async def save(
         self, name: str, duration_s: float, *, loop: bool = False, frames: int = 0
     ) -> str:
-        """Raise: this robot keeps no recording."""
+        """Raise `UnsupportedError`: this robot stores no recording."""
         self._cannot("save a recording afterwards", "save")
 
     def play(
@@ -46,7 +48,7 @@ class CannotRobot:
         frames: int = 0,
         keyframes: Sequence[Keyframe] = (),
     ) -> Playing:
-        """Raise: this robot keeps no actions."""
+        """Raise `UnsupportedError`: this robot stores no actions."""
         self._cannot("play an action of its own", remedy=_ON_OUR_SIDE)
 
     async def start(
@@ -60,53 +62,55 @@ class CannotRobot:
         frames: int = 0,
         keyframes: Sequence[Keyframe] = (),
     ) -> Playing:
-        """Raise: this robot keeps no actions."""
+        """Raise `UnsupportedError`: this robot stores no actions."""
         self._cannot("play an action of its own", remedy=_ON_OUR_SIDE)
 
     async def store_track(
         self, track: Track, name: str, *, budget: int = m.MAX_KEYFRAMES, loop: bool = False
     ) -> Compressed:
-        """Raise: this robot keeps no actions."""
+        """Raise `UnsupportedError`: this robot stores no actions."""
         self._cannot("store a motion", remedy=_ON_OUR_SIDE)
 
     async def perform(self, preset: int | str) -> None:
-        """Raise: this robot has no factory actions."""
+        """Raise `UnsupportedError`: this robot has no factory actions."""
         self._cannot("perform factory actions", "presets")
 
     async def rename(self, old: str, new: str) -> None:
-        """Raise: this robot keeps no actions."""
+        """Raise `UnsupportedError`: this robot stores no actions."""
         self._cannot("rename actions", "rename")
 
     async def delete(self, name: str) -> None:
-        """Raise: this robot keeps no actions."""
+        """Raise `UnsupportedError`: this robot stores no actions."""
         self.check_can_delete()
 
     def check_can_delete(self) -> None:
-        """Raise: this robot keeps no actions."""
+        """Raise `UnsupportedError`: this robot stores no actions."""
         self._cannot("delete actions", "delete")
 
     async def move_by_hand(self, script: str, seconds: float) -> None:
-        """Raise: nobody moves this robot by a script."""
+        """Raise `UnsupportedError`: this robot has no scripted hand."""
         self._cannot("have a scripted hand at its joints", "hand")
 
     def on_topic(self, topic: str, listener: Callable[[TopicMessage], None]) -> Callable[[], None]:
-        """Raise: this robot has no topics."""
+        """Raise `UnsupportedError`: this robot has no topics."""
         self._cannot("listen to topics", "topics")
 
     def on_waiting(self, listener: WaitListener) -> Callable[[], None]:
-        """Tell nobody: nothing is waited for on this robot's behalf."""
+        """Never call `listener`: rote does not wait for this robot. Return a function that does
+        nothing.
+        """
         return lambda: None
 
     async def controller(self) -> str | None:
-        """Return None: it is not said which controller drives the robot."""
+        """Return None: this robot does not say which controller drives it."""
         return None
 
     async def mode(self) -> ModeReport:
-        """Raise: this robot tells no mode."""
+        """Raise `UnsupportedError`: this robot reports no mode."""
         self._cannot("tell its mode", "mode")
 
     def stand(self) -> Awaitable[ModeReport]:
-        """Raise: this robot is not told to stand."""
+        """Raise `UnsupportedError`: this robot has no command to stand."""
         self._cannot("stand", "mode")
 
     async def send(self, command: int, payload: bytes = b"") -> m.Reply:
@@ -118,9 +122,9 @@ class CannotRobot:
         self._cannot("sync parameters", "frames")
 
     def damp(self, *, yes: bool = False) -> Awaitable[ModeReport]:
-        """Raise: this robot is not told to damp its joints."""
+        """Raise `UnsupportedError`: this robot has no command to damp its joints."""
         self._cannot("damp its joints", "mode")
 
     def lie_down(self) -> Awaitable[ModeReport]:
-        """Raise: this robot does not lie down."""
+        """Raise `UnsupportedError`: this robot has no command to lie down."""
         self._cannot("lie down", "lie")

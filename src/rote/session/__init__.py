@@ -1,1 +1,1 @@
-"""What may happen when: state machines without I/O or clock, in the roles CLIENT and ROBOT."""
+"""Sessions: state machines without I/O or clock, in the roles CLIENT and ROBOT."""

@@ -45,18 +45,20 @@ from rote.wire.a1.values import State as RobotState
 
 _NEVER = float("inf")
 _BEHIND_IN_A_ROW = 3
-"""So many states in a row that are older than one before them are no accident of the network."""
+"""This many states in a row that are older than the one before them are no accident of the
+network.
+"""
 
 
 class Level(Enum):
-    """Whom one talks to: the walking controller, or the motors."""
+    """What a client talks to: the walking controller, or the motors."""
 
     HIGH = "high"
     LOW = "low"
 
 
 class A1SessionState(Enum):
-    """How far the conversation is."""
+    """The states of a session."""
 
     NEW = auto()
     SEEKING = auto()
@@ -71,25 +73,27 @@ class A1Timing:
     """All waiting times, in seconds."""
 
     period_s: float = 0.002
-    """How often a client says its command, if its user does not say a new one before."""
+    """How often a client repeats its command, if there is no new one before."""
     connect_s: float = 5.0
     stale_s: float = 0.05
     lost_s: float = 1.0
     watchdog_s: float = 0.03
-    """A robot not told anything this long looks after itself; by reports, an A1 does so then."""
+    """A robot that hears no command for this long makes itself safe; by reports, an A1 does so
+    then.
+    """
     forget_s: float = 1.0
-    """...and after this long no longer sends states to that client."""
+    """...and after this long it sends no more states to that client."""
     jump_s: float = 0.5
     """How far a robot's clock may run ahead of ours between two states."""
     ticks_per_s: float = 1e6
-    """Of the robot's clock, by the maker's header."""
+    """Of the robot's clock, by Unitree's header."""
 
 
 # ---- events -------------------------------------------------------------------------------------
 
 
 class Learned(NamedTuple):
-    """The first state came; these dialects have such a state."""
+    """The first state arrived; these dialects have such a state."""
 
     dialects: tuple[Dialect, ...]
 
@@ -119,14 +123,14 @@ class Recovered(NamedTuple):
 
 
 class Jumped(NamedTuple):
-    """The robot's clock went from `before` to `after` as no running clock does."""
+    """The robot's clock went from `before` to `after`, which no running clock does."""
 
     before: int
     after: int
 
 
 class Mismatched(NamedTuple):
-    """Frames of other dialects arrive than the one that was asked for; told once for each."""
+    """Frames of another dialect arrive than the one that was asked for; reported once for each."""
 
     dialects: tuple[Dialect, ...]
 
@@ -152,7 +156,7 @@ def neutral(level: Level, dialect: Dialect) -> Command:
 
 
 class A1Session:
-    """One end of one conversation."""
+    """One end of one session."""
 
     def __init__(
         self,
@@ -169,17 +173,17 @@ class A1Session:
         self.role = role
         self.level = level
         self.dialect = dialect
-        """CLIENT: None until it is learned."""
+        """CLIENT: None until it is detected."""
         self.state = A1SessionState.NEW
         self.timing = timing or A1Timing()
         self.seal = seal
-        """The form of the checksums one sends a Go1, or as one; None is the usual one."""
+        """The form of the checksum that is sent to a Go1, or as one; None is the usual one."""
         self.paced = paced
         """ROBOT: send states when they are reported, not once for each command."""
         self.sent = 0
         self.heard = 0
         self.late = 0
-        """CLIENT: periods in which nothing was said, because `tick` came too late."""
+        """CLIENT: periods in which nothing was sent, because `tick` came too late."""
         self.dropped: Counter[str] = Counter()
         """What arrived and was not used, by reason."""
         self._outgoing: list[bytes] = []
@@ -209,12 +213,12 @@ class A1Session:
 
     @property
     def live(self) -> bool:
-        """Whether the conversation is neither lost nor closed."""
+        """Whether the session is neither lost nor closed."""
         return self.state not in (A1SessionState.LOST, A1SessionState.CLOSED)
 
     @property
     def due(self) -> float:
-        """When to call `tick` next, at the latest; infinity when there is nothing to wait for."""
+        """When to call `tick` next at the latest; infinity if there is nothing to wait for."""
         if not self.live:
             return _NEVER
         return min(self._say_at, self._stale_at(), self._lost_at())
@@ -222,7 +226,7 @@ class A1Session:
     # ---- what either end does -------------------------------------------------------------------
 
     def receive(self, datagram: bytes, now: float) -> None:
-        """Take in one datagram from the peer; whatever cannot be used is counted and dropped."""
+        """Process one datagram from the peer; what cannot be used is counted and dropped."""
         if not self.live or (self.role is Role.CLIENT and self.state is A1SessionState.NEW):
             self.dropped["after the end" if not self.live else "before the beginning"] += 1
             return
@@ -235,7 +239,7 @@ class A1Session:
             self._take_command(frame.value, now)
 
     def tick(self, now: float) -> None:
-        """Do what has fallen due by `now`."""
+        """Do what is due at `now`."""
         if not self.live:
             return
         if now >= self._lost_at():
@@ -250,7 +254,7 @@ class A1Session:
             self._say(self._say_at + (missed + 1) * self.timing.period_s)
 
     def close(self) -> None:
-        """End the conversation. A client leaves the robot idle, or its motors braked."""
+        """End the session. A client leaves the robot idle, or its motors braked."""
         if (
             self.role is Role.CLIENT
             and self.dialect
@@ -305,7 +309,7 @@ class A1Session:
 
     def _lose(self, now: float) -> None:
         since = self._opened_at if self.state is A1SessionState.SEEKING else self._heard_at
-        # A robot is there for the next client too.
+        # A robot stays available for the next client.
         self.state = A1SessionState.LOST if self.role is Role.CLIENT else A1SessionState.NEW
         self._owes_state = False
         self._say_at = _NEVER
@@ -335,7 +339,7 @@ class A1Session:
         self._say(now + self.timing.period_s)
 
     def command(self, command: Command, now: float) -> None:
-        """Say `command` now, and then every period until another one."""
+        """Send `command` now, and then every period until another one."""
         if self.role is Role.ROBOT or self.state not in (A1SessionState.LIVE, A1SessionState.STALE):
             raise LocalProtocolError(
                 f"nothing can be commanded by a {self.role.name} that is {self.state.name}",
@@ -384,7 +388,7 @@ class A1Session:
     # ---- ROBOT ----------------------------------------------------------------------------------
 
     def report(self, state: RobotState) -> bool:
-        """Send the robot's state, if a client is to have it; return whether it is."""
+        """Send the robot's state, if a client should get it; return whether one did."""
         if self.role is Role.CLIENT:
             raise LocalProtocolError("a client reports nothing")
         datagram = self._encoded(state)

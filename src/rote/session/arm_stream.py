@@ -1,11 +1,11 @@
-"""A client's stream of poses to a robot's motors: what is told, and a soft end from anywhere.
+"""A client's stream of poses to a robot's motors, and a soft end from any pose.
 
-The robot obeys as far as the weight goes, which rises and falls with the poses. Whoever ends a
-stream early may not just fall silent: the arms would stay as stiff as they are told last, or drop.
-They are braked, and then the weight goes softly to nothing.
+The robot follows the stream as far as its weight says; the weight rises and falls with the poses. A
+stream must not end in silence: the arms would stay as stiff as last commanded, or drop. So the arms
+are brought to a stand, and then the weight goes softly to 0.
 
-Hands may follow in the same stream. They know no weight: what rises and falls with it is the
-stiffness that their motors are given.
+Hands may follow in the same stream. They have no weight; instead the stiffness of their motors
+rises and falls with it.
 """
 
 from collections import deque
@@ -22,34 +22,34 @@ from rote.model.registry import family_of
 FADE_HZ = 250.0
 FADE_MAX_S = 5.0
 ASTRAY_RAD, ASTRAY_S = 0.5, 0.5
-"""Arms that are so far from where they are told to be, for so long, do not follow."""
+"""Arms that are this far from the commanded position, for this long, do not follow."""
 _BRAKE_S = 0.3
 _SPEED_OVER_S = 0.02
-"""So long poses are looked back at for their speed: two of them may have come at once."""
+"""The time over which the speed of poses is measured: two of them may have arrived at once."""
 _MAX_RAD_S = 4.0
 _PEAK = 1.875
-"""How much faster than its mean a move by minimum jerk is, at most."""
+"""The peak speed of a minimum-jerk move, as a multiple of its mean speed."""
 
 
 class ArmSetpoint(NamedTuple):
-    """What the robot is told at one moment."""
+    """What the robot is commanded at one moment."""
 
     joints_rad: tuple[float, ...]
-    """Of the joints that a stream commands, in the order of `Build.streamed`."""
+    """The positions of the streamed joints, in the order of `Build.streamed`."""
     weight: float
     hands_rad: tuple[float, ...] = ()
-    """Of the hands in the stream, in the order of their messages."""
+    """The positions of the hands in the stream, in the order of their messages."""
 
 
 class ArmStream:
-    """One stream, from its beginning to the last it tells."""
+    """One stream, from its beginning to its last setpoint."""
 
     def __init__(
         self, joints_rad: tuple[float, ...], build: Build, hands: tuple[Hand, ...] = ()
     ) -> None:
-        """Begin where the joints of a build are; those that no pose moves stay there.
+        """Begin at the current joint positions of a build; joints that no pose moves stay there.
 
-        Of the hands that the build wears, these follow too.
+        Of the hands that the build wears, `hands` follow too.
         """
         streamed, family = build.streamed_columns, family_of(build)
         if family is None or not set(build.taught_columns) <= set(streamed):
@@ -58,7 +58,7 @@ class ArmStream:
         joints = [build.joints[column] for column in (*streamed, *fingers)]
         self._columns = build.taught_columns
         self._places = tuple(map(streamed.index, build.taught_columns))
-        """Where the joints of a pose are among those that are streamed."""
+        """The places of a pose's joints among the streamed ones."""
         self._lower = np.array([joint.lower_rad for joint in joints])
         self._upper = np.array([joint.upper_rad for joint in joints])
         self._rest = np.array([build.rest_rad[column] for column in streamed])
@@ -69,14 +69,14 @@ class ArmStream:
             tuple(joints_rad[column] for column in fingers),
         )
         self.following = True
-        """Whether poses are taken; no longer after `fade`."""
+        """Whether poses are accepted; not after `fade`."""
         self._told: deque[tuple[float, tuple[float, ...]]] = deque()
         self._risen = False
         self._astray_since: float | None = None
 
     @property
     def phase(self) -> Phase:
-        """How far it is, by the weight."""
+        """The phase of the playback, by the weight."""
         if not self.following:
             return Phase.RETURN
         if not self._risen:
@@ -84,7 +84,7 @@ class ArmStream:
         return Phase.PLAYING if self.last.weight == 1.0 else Phase.RETURN
 
     def follow(self, pose: StreamPose, now: float) -> ArmSetpoint:
-        """Return what to tell for the next pose."""
+        """Return the setpoint for the next pose."""
         positions = list(self.last.joints_rad)
         for place, position in zip(self._places, pose.joints_rad, strict=True):
             positions[place] = position
@@ -101,9 +101,9 @@ class ArmStream:
         return self.last
 
     def astray(self, joints_rad: tuple[float, ...], now: float) -> bool:
-        """Whether the robot's joints, by column, have long not been where they are told to be.
+        """Whether the robot's joints, by column, have been far from their setpoints for too long.
 
-        Something holds them, or the robot does not obey: what it would do next nobody knows.
+        Something blocks them, or the robot does not obey: its next move cannot be predicted.
         """
         told = self.last.joints_rad
         apart = max(
@@ -116,7 +116,9 @@ class ArmStream:
         return self._astray_since is not None and now - self._astray_since >= ASTRAY_S
 
     def fade(self) -> list[ArmSetpoint]:
-        """Take no more poses; return what to tell, `FADE_HZ` times a second, to let go softly."""
+        """Accept no more poses; return the setpoints that release the arms softly, `FADE_HZ` per
+        second.
+        """
         self.following = False
         positions = np.array(self.last.joints_rad + self.last.hands_rad)
         arms = len(self._rest)
@@ -124,7 +126,7 @@ class ArmStream:
         seconds = min(max(self._fade_least_s, _PEAK * far / self._soft_rad_s), FADE_MAX_S)
         count = int(np.ceil(seconds * FADE_HZ))
         times = np.arange(1, count + 1) / FADE_HZ
-        # From its speed to a stand: the way is the area under a line that falls to nothing.
+        # Constant deceleration to a stand: the distance is the area under a line that falls to 0.
         left = np.minimum(times, _BRAKE_S)
         coasted = np.outer(left - left**2 / (2 * _BRAKE_S), self._speed())
         lowest, highest = np.minimum(self._lower, positions), np.maximum(self._upper, positions)
@@ -138,7 +140,7 @@ class ArmStream:
         ]
 
     def _speed(self) -> npt.NDArray[np.float64]:
-        """Return how fast the poses went, within reason."""
+        """Return the speed of the latest poses, limited to a plausible value."""
         if len(self._told) < 2:
             return np.zeros(len(self._lower))
         (first_s, first), (last_s, last) = self._told[0], self._told[-1]

@@ -1,8 +1,8 @@
-"""A client's conversation over DDS: the requests and answers of a data channel, and no channel.
+"""A client's session over DDS: the requests and answers of a data channel, without the channel.
 
 DDS has no challenge and no heartbeat. A robot is there once it is heard, and lost when it falls
-silent: it publishes its joints hundreds of times a second, or answers when it is asked. Values go
-out as they are, for DDS packs them itself.
+silent: it publishes its joints hundreds of times per second, or answers when it is asked. Values
+are not encoded here, because DDS encodes them itself.
 """
 
 from rote.session.rpc import ChannelInput, ChannelState, ChannelTiming, RpcSession
@@ -11,7 +11,7 @@ from rote.wire import channel, rpc
 
 
 class DdsSession(RpcSession):
-    """The client's end."""
+    """The client's end of the session."""
 
     def __init__(
         self, *, timing: ChannelTiming | None = None, first_id: int = 1, now: float
@@ -21,26 +21,28 @@ class DdsSession(RpcSession):
         self.open(now)
 
     def said(self) -> list[channel.Value]:
-        """Return what is to be written, once."""
+        """Return the values to write, once."""
         values, self._values = self._values, []
         return values
 
     def begin(self, now: float) -> None:
-        """The robot is there, and its services can be asked; `Opened` follows."""
+        """Note that the robot is there and its services can be asked; `Opened` follows."""
         self._heard_at = now
-        # Nobody is asked for a secret here, so nobody needs to know it.
+        # DDS has no challenge, so the session goes straight to READY.
         self._move(ChannelInput.RIGHT_ANSWER)
 
     def hear(self, now: float) -> None:
-        """The robot has said something, whatever it was."""
+        """Note that the robot was heard, whatever it sent."""
         self._heard_at = now
 
     def silent_s(self, now: float) -> float:
-        """Return for how long nothing was heard of a robot that is there; else 0."""
+        """Return for how many seconds a robot that is there was not heard; otherwise 0."""
         return now - self._heard_at if self.state is ChannelState.READY else 0.0
 
     def answer(self, response: rpc.RpcResponse, now: float) -> None:
-        """Take in a response. All clients see all responses, so most are somebody else's."""
+        """Process a response. All clients receive all responses, so most belong to another
+        client.
+        """
         if self.state is ChannelState.READY:
             self._heard_at = now
             self._receive_answer(response, now)

@@ -1,6 +1,6 @@
-"""What a session tells its shell: things that happened.
+"""The events of a session: what happened, for the code around it.
 
-Named tuples, because two are made for every request and they are quick to make.
+They are named tuples, because two are made for every request and they are quick to make.
 """
 
 from typing import NamedTuple
@@ -9,11 +9,11 @@ from rote import messages as m
 
 
 class Opened(NamedTuple):
-    """Initialisation is over, on either end."""
+    """The initialisation is over, on either end."""
 
 
 class OpenRefused(NamedTuple):
-    """The robot did not let the client in. The conversation is over."""
+    """The robot refused the client. The session is over."""
 
     code: int
 
@@ -39,13 +39,13 @@ class Reported(NamedTuple):
 
 
 class PeerLost(NamedTuple):
-    """Nothing was heard for too long. The conversation is over."""
+    """Nothing was heard for too long. The session is over."""
 
     silence_s: float
 
 
 class PeerLeft(NamedTuple):
-    """The client said goodbye, or began anew from the same address."""
+    """The client left, or started over from the same address."""
 
 
 class Requested(NamedTuple):

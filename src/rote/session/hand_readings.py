@@ -1,9 +1,9 @@
-"""What a robot's hands tell: which of them it wears, where their joints are now, who fell silent.
+"""What a robot's hands report: which hands it wears, their positions now, and which fell silent.
 
-Hands report at a pace of their own, and without a clock. Between two reports of a hand its joints
-are led evenly from one to the next by the clock of the robot's body, so that a recording at the
-body's pace has no stairs in it, also where reports arrive in bursts; that costs the delay of one
-report. A hand that falls silent keeps its last position.
+Hands report at their own rate and without a clock. Between two reports their joints are
+interpolated by the clock of the robot's body. So a recording at the body's rate has no steps, even
+if reports arrive in bursts; the cost is a delay of one report. A hand that falls silent keeps its
+last position.
 """
 
 from dataclasses import dataclass
@@ -14,20 +14,20 @@ from rote.wire.dds_hands import HandReading
 SILENT_S = 0.5
 """A hand that has not reported for this long has stopped."""
 _LONGEST_S = 0.1
-"""Joints are led from one report to the next in this time at most."""
+"""The longest time over which joints are interpolated from one report to the next."""
 _FORGOTTEN = 0.9
 """How much of the longest pause between two reports is remembered at the next report."""
 
 
 @dataclass(slots=True)
 class _Heard:
-    """The newest report of one hand, and where its joints were shown when it came."""
+    """The newest report of one hand, and the joint positions shown when it arrived."""
 
     reading: HandReading
     start_rad: tuple[float, ...]
     heard_at: float
     clock_s: float
-    """When it came, by the clock of the robot's body."""
+    """When it arrived, by the clock of the robot's body."""
     lasts_s: float = 0.0
 
     def joints_rad(self, clock_s: float) -> tuple[float, ...]:
@@ -49,9 +49,9 @@ class HandReadings:
         self._in_order: tuple[_Heard, ...] = ()
 
     def hear(self, hand: Hand, reading: HandReading, now: float, clock_s: float) -> bool:
-        """Take in a report; whether it is the first of this hand.
+        """Process a report; return whether it is the first of this hand.
 
-        `clock_s` is the newest time that the robot's body has told.
+        `clock_s` is the newest time that the robot's body has reported.
         """
         before = self._heard.get(hand)
         if before is None:
@@ -59,7 +59,7 @@ class HandReadings:
             self.worn = tuple(sorted(self._heard, key=lambda each: (each.side, each.name)))
             self._in_order = tuple(self._heard[each] for each in self.worn)
             return True
-        if clock_s != before.clock_s:  # else it came in one burst with the last
+        if clock_s != before.clock_s:  # otherwise it arrived in one burst with the last report
             lasts_s = max(clock_s - before.clock_s, _FORGOTTEN * before.lasts_s)
             before.start_rad = before.joints_rad(clock_s)
             before.clock_s, before.lasts_s = clock_s, min(lasts_s, _LONGEST_S)
@@ -67,7 +67,7 @@ class HandReadings:
         return False
 
     def forget(self) -> None:
-        """It is another robot, or none: no hand is known any more."""
+        """Forget all hands: it is another robot, or none."""
         self._heard.clear()
         self.worn, self._in_order = (), ()
 
@@ -78,7 +78,7 @@ class HandReadings:
         return tuple(h.side for h in self.worn if now - self._heard[h].heard_at >= SILENT_S)
 
     def read(self, now: float, clock_s: float) -> HandReading:
-        """Return the joints of all hands that are worn, one hand after the other."""
+        """Return the joints of all worn hands, one hand after the other."""
         positions: tuple[float, ...] = ()
         velocities: tuple[float, ...] = ()
         celsius: tuple[float, ...] = ()

@@ -1,11 +1,11 @@
-"""Which machine is at the other end: told from what it says of itself, never guessed.
+"""Which machine is at the other end: derived from what it reports, never guessed.
 
-A robot says its `mode_machine` with its joints and the id of its controller's mode. An id that
-only one family has decides first, because other families send the same messages as a G1 and some
-of them use the same numbers for other hardware. Then `mode_machine` decides. A serial that begins
-like one of other robots makes the answer uncertain; it never gives one, because serials of a G1 and
-an R1 begin alike. A person may name the build (`?build=NAME`); where that contradicts the robot it
-is kept, noted, and nothing is streamed.
+A robot reports its `mode_machine` with its joints, and the id of its controller's mode. An id that
+only one family has decides first, because other families send the same messages as a G1 and some of
+them use the same numbers for other hardware. Then `mode_machine` decides. A serial number with the
+prefix of other robots makes the answer uncertain; it never decides, because serials of a G1 and an
+R1 begin alike. A person may name the build (`?build=NAME`). If the robot contradicts it, the named
+build is kept with a note, and nothing is streamed.
 """
 
 from collections.abc import Collection
@@ -17,9 +17,9 @@ from rote.model.registry import families, family_of, names
 from rote.text import Act, Text
 
 UNKNOWN_FAMILIES = {601: "H2"}
-"""Ids of modes by which families are recognised that rote has no data of."""
+"""Mode ids that identify families which rote has no data about."""
 UNKNOWN_SERIALS = {"B": "Go2"}
-"""How serials of families begin that rote has no data of."""
+"""Serial prefixes of families which rote has no data about."""
 _SEND_US = Text(
     "Send us what it says of itself ({status}), the name on its plate and its software's version, "
     "so that rote learns this machine.",
@@ -28,21 +28,21 @@ _SEND_US = Text(
 
 
 class Recognised(NamedTuple):
-    """What a machine was found to be."""
+    """What a machine was recognised as."""
 
     build: Build
     note: str = ""
-    """Why it is not known, or what contradicts what; empty where all is clear."""
+    """Why it is not known, or what contradicts what; empty if all is clear."""
     certain: bool = True
-    """Whether the robot itself said so, and nothing contradicts it."""
+    """Whether the robot itself reported it, and nothing contradicts it."""
 
 
 def recognise(
     machine: int, mode: int, slots: int, table: Collection[Family] | None = None
 ) -> Recognised:
-    """Return what a machine is by its `mode_machine`, its mode and the number of its motor slots.
+    """Return what a machine is, by its `mode_machine`, its mode and the number of its motor slots.
 
-    `machine` is 0 and `mode` -1 where they are not told. `table` is the registry's unless given.
+    `machine` is 0 and `mode` -1 if they are not reported. `table` defaults to the registry's.
     """
     if not _is_usual(mode):
         for family in _all(table):
@@ -64,14 +64,14 @@ def recognise(
 
 
 def is_distinctive(mode: int) -> bool:
-    """Whether the id of a mode is one that only one family uses."""
+    """Whether only one family uses this mode id."""
     return not _is_usual(mode) and (
         mode in UNKNOWN_FAMILIES or any(mode in f.modes.distinctive for f in families())
     )
 
 
 def _is_usual(mode: int) -> bool:
-    """Whether a G1 says it too: then no family that another package brings has to be looked at."""
+    """Whether a G1 reports this mode too: then families of other packages need not be loaded."""
     return mode == -1 or G1.modes.find(mode) is not None
 
 
@@ -91,21 +91,21 @@ def _of_family(family: Family, machine: int, mode: int) -> Recognised:
 
 
 class Identity:
-    """What is known of the machine so far. It changes with what the robot says."""
+    """What is known about the machine so far. It changes with what the robot reports."""
 
     def __init__(self, wanted: Build | None = None, serial: str = "") -> None:
-        """Begin with the build that a person named, and the serial that the robot is known by."""
+        """Begin with the build that a person named, and with the robot's serial number if known."""
         self.serial = serial
         self.wanted = wanted
         """The build that a person named."""
         self.build = wanted or G1.default
-        """Before the robot was heard: what was named, or the usual G1."""
+        """Before the first report: the named build, or the default G1."""
         self.recognised = False
-        """Whether the robot has told which machine it is, and it is one that rote knows."""
+        """Whether the robot has reported which machine it is, and rote knows it."""
         self.note = ""
-        """What is odd about it, in words; empty where nothing is."""
+        """What is odd about it, as text; empty if nothing is."""
         self.missing: tuple[str, ...] = ()
-        """The joints of the build whose position the robot does not tell."""
+        """The joints of the build whose positions the robot does not report."""
         self.machine = 0
         self._mode = -1
         self._slots = 0
@@ -114,25 +114,25 @@ class Identity:
 
     @property
     def heard(self) -> bool:
-        """Whether the robot has told anything of its joints."""
+        """Whether the robot has reported anything about its joints."""
         return self._heard
 
     def see_mode(self, mode: int) -> bool:
-        """Take in the controller's mode; whether the build is another one by that."""
+        """Process the controller's mode; return whether this changed the build."""
         if mode == self._mode or (is_distinctive(self._mode) and not is_distinctive(mode)):
-            return False  # what only one family can say stays true when it says something usual
+            return False  # a mode that only one family has stays decisive when a common one follows
         self._mode = mode
         return self._heard and self._look_again()
 
     def see_motors(self, machine: int, slots: int) -> bool:
-        """Take in the head of a motor message; whether the build is another one by that."""
+        """Process the head of a motor message; return whether this changed the build."""
         if self._heard and machine == self.machine and slots == self._slots:
             return False
         self._heard, self.machine, self._slots = True, machine, slots
         return self._look_again()
 
     def see_missing(self, columns: tuple[int, ...]) -> None:
-        """Take in which columns have no position."""
+        """Process which columns have no position."""
         self.missing = tuple(self.build.names[column] for column in columns)
 
     def _look_again(self) -> bool:
@@ -147,11 +147,11 @@ class Identity:
             self._agreed = not self.note
             self.recognised = True
         if _same(before, self.build):
-            self.build = before  # what was made ready for it stays in use
+            self.build = before  # keep the object: things were prepared for it
         return self.build is not before
 
     def _by_serial(self, found: Recognised) -> Recognised:
-        """Return what was found, with a doubt where the serial is one of other robots."""
+        """Return what was found, marked uncertain if the serial belongs to other robots."""
         family = family_of(found.build)
         own = () if family is None else family.serials
         others = dict(UNKNOWN_SERIALS)
@@ -164,7 +164,7 @@ class Identity:
         return Recognised(found.build, "; ".join(filter(None, (found.note, doubt))), certain=False)
 
     def _contradiction(self, found: Recognised) -> str:
-        """Return how the robot contradicts the build that was named; "" where it does not."""
+        """Return how the robot contradicts the named build; "" if it does not."""
         assert self.wanted is not None
         theirs = found.build
         if not theirs.known or (
@@ -180,7 +180,7 @@ class Identity:
     # ---- what may be done with it ---------------------------------------------------------------
 
     def stream_problem(self) -> tuple[str, str] | None:
-        """Return why nothing may be streamed to it, and what to do; None where it may be."""
+        """Return why nothing may be streamed to it, and what to do; None if it may."""
         if not self._heard or not self.recognised:
             return self._unknown("nothing is streamed to a machine that rote does not know")
         if why := self._why_no_stream():
@@ -202,7 +202,7 @@ class Identity:
         return f"it does not tell where {lacking[0]} is" if lacking else ""
 
     def mode_problem(self) -> tuple[str, str] | None:
-        """Return why it is not put into another mode, and what to do; None where it may be."""
+        """Return why rote does not change its mode, and what to do; None if it may."""
         if self.recognised or self.wanted is not None:
             return None
         return self._unknown("a machine that rote does not know is not put into another mode")

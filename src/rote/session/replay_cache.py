@@ -1,4 +1,4 @@
-"""What a robot remembers of requests, so that a repeated one is answered again but done once."""
+"""The requests a robot remembers, so that a repeated one is answered again but done only once."""
 
 from dataclasses import dataclass
 
@@ -7,10 +7,10 @@ from rote.wire import teaching as wire
 from rote.wire.teaching import Frame
 
 REMEMBERED = 128
-"""Requests a robot remembers; one older than that is a stray of the network."""
+"""How many requests a robot remembers; an older one was delayed by the network."""
 
 _BEGINNING = wire.encode_command(m.TakeControl())
-# What a stray may still do: begin anew, and end what moves. Ending twice harms nobody.
+# What a delayed request may still do: start over, and end what moves. Ending twice harms nobody.
 _NEVER_STRAY = {
     _BEGINNING,
     (_BEGINNING[0], bytes(len(_BEGINNING[1]))),  # zeros take control too
@@ -20,7 +20,7 @@ _NEVER_STRAY = {
 
 @dataclass(slots=True)
 class AnsweredRequest:
-    """A request the robot has seen, told from others by its CRC."""
+    """A request that the robot has received, identified by its CRC."""
 
     crc: bytes
     command: int
@@ -29,12 +29,12 @@ class AnsweredRequest:
 
 
 def is_older(sequence: int, than: int) -> bool:
-    """Compare two sequence numbers that wrap after 65535."""
+    """Whether `sequence` is older than `than`; sequence numbers wrap after 65535."""
     return 0 < (than - sequence) & 0xFFFF < 0x8000
 
 
 class Memory:
-    """The newest number heard, and the requests within `REMEMBERED` numbers of it."""
+    """The newest sequence number, and the requests within `REMEMBERED` numbers of it."""
 
     def __init__(self, memory_s: float) -> None:
         self.newest: int | None = None
@@ -49,36 +49,36 @@ class Memory:
         return self._seen.get(sequence)
 
     def repeated(self, sequence: int, crc: bytes, now: float) -> AnsweredRequest | None:
-        """Return what is known of this very request, where it came before."""
+        """Return the same request, if it was received before."""
         known = self._seen.get(sequence)
         if known is not None and known.crc == crc and now - known.at < self._memory_s:
             return known
         return None
 
     def is_stray(self, frame: Frame) -> bool:
-        """Whether a request is older than memory reaches."""
+        """Whether a request is older than the remembered ones."""
         if self.newest is None or not is_older(frame.sequence, self.newest):
             return False
         old = (self.newest - frame.sequence) & 0xFFFF >= REMEMBERED
         return old and (frame.command, frame.payload) not in _NEVER_STRAY
 
     def add(self, frame: Frame, crc: bytes, now: float) -> None:
-        """Remember a request; `move_on` to its number follows."""
+        """Remember a request; call `move_on` with its number next."""
         self._seen[frame.sequence] = AnsweredRequest(crc, frame.command, now)
 
     def begin(self, frame: Frame, crc: bytes, now: float) -> None:
-        """Forget everything before this request: its client begins anew."""
+        """Forget everything before this request: its client starts over."""
         self._seen = {frame.sequence: AnsweredRequest(crc, frame.command, now)}
         self.newest = frame.sequence
 
     def move_on(self, sequence: int) -> None:
-        """Note the newest number heard, and forget what lies too far behind it."""
+        """Note the newest number, and forget what is too old."""
         if self.newest is None:
             self.newest = sequence
         if is_older(sequence, self.newest):
             return
         ahead = (sequence - self.newest) & 0xFFFF
-        if ahead == 1:  # as nearly always
+        if ahead == 1:  # the usual case
             self._seen.pop((sequence - REMEMBERED) & 0xFFFF, None)
             self.newest = sequence
             return

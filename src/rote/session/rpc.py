@@ -25,15 +25,17 @@ from rote.wire import channel, faults, rpc
 from rote.wire.channel import ChannelMessage, Complaint, Heartbeat, Inner, Subscription, Validation
 
 LIMITS_S: Mapping[tuple[str, int], float] = {
-    (rpc.ARM, rpc.ArmApi.EXECUTE_PRESET): 30.0,  # answered when the motion is over
+    (rpc.ARM, rpc.ArmApi.EXECUTE_PRESET): 30.0,  # answered only when the motion is over
     (rpc.ARM, rpc.ArmApi.PLAY_TAUGHT): 5.0,
-    (rpc.ARM, rpc.ArmApi.TEACH): 5.0,  # its start; the rest is quick
+    (rpc.ARM, rpc.ArmApi.TEACH): 5.0,  # when teaching starts; the other teaching requests are quick
 }
-"""How long the answer to some requests may take; `ChannelTiming.answer_s` is for all others."""
+"""How long the answer to some requests may take, in seconds; all others have
+`ChannelTiming.answer_s`.
+"""
 
 
 class ChannelState(Enum):
-    """How far the conversation is."""
+    """The states of a session."""
 
     NEW = auto()
     OPEN = auto()
@@ -44,7 +46,7 @@ class ChannelState(Enum):
 
 
 class ChannelInput(Enum):
-    """What moves the conversation on."""
+    """What can change the state."""
 
     OPEN = auto()
     CHALLENGE = auto()
@@ -54,11 +56,12 @@ class ChannelInput(Enum):
     WRONG_ANSWER = auto()
 
 
-# Every legal move. What is not here is refused to the caller, or dropped where the peer sent it.
+# Every legal transition. Any other raises an error for the caller, or is dropped if the peer caused
+# it.
 TRANSITIONS: dict[tuple[ChannelState, ChannelInput], ChannelState] = {
     (ChannelState.NEW, ChannelInput.OPEN): ChannelState.OPEN,
     (ChannelState.OPEN, ChannelInput.CHALLENGE): ChannelState.ANSWERED,
-    (ChannelState.ANSWERED, ChannelInput.CHALLENGE): ChannelState.ANSWERED,  # a newer one
+    (ChannelState.ANSWERED, ChannelInput.CHALLENGE): ChannelState.ANSWERED,  # a newer challenge
     (
         ChannelState.ANSWERED,
         ChannelInput.DOUBT,
@@ -72,14 +75,15 @@ TRANSITIONS: dict[tuple[ChannelState, ChannelInput], ChannelState] = {
     (
         ChannelState.READY,
         ChannelInput.RIGHT_ANSWER,
-    ): ChannelState.READY,  # its ok may have been lost
+    ): ChannelState.READY,  # the robot's ok may have been lost
     (ChannelState.READY, ChannelInput.WRONG_ANSWER): ChannelState.READY,
 }
 
 
 PATIENT_S = 6.0
-"""How long a person's program waits for an answer while the robot is otherwise heard: a busy robot
-was seen to take 4 s, and a stop that was carried out must not look as if it was not."""
+"""How long to wait for an answer while the robot is otherwise heard: a busy robot was seen to take
+4 s, and a stop that was carried out must not look like a failed one.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,33 +94,39 @@ class ChannelTiming:
     answer_s: float = 3.0
     limits_s: Mapping[tuple[str, int], float] = field(default_factory=lambda: dict(LIMITS_S))
     retry_s: float = 1.0
-    """Before a read that stays unanswered is asked again."""
+    """The time before an unanswered read is asked again."""
     heartbeat_s: float = 2.0
     silence_s: float = 2.5
-    """A robot not heard this long, a heartbeat included, is lost."""
+    """A robot not heard for this long, heartbeats included, is lost."""
     client_silence_s: float = 10.0
-    """How long a robot waits is unknown; this is five heartbeats."""
+    """How long a robot waits for its client. The real value is not known; this is five
+    heartbeats.
+    """
 
 
 # ---- events -------------------------------------------------------------------------------------
 
 
 class RequestAnswered(NamedTuple):
-    """The robot answered the request `token`; its code may still say no."""
+    """The robot answered the request `token`; its code may still be a refusal."""
 
     token: int
     response: rpc.RpcResponse
 
 
 class RequestAsked(NamedTuple):
-    """The client asks; answer with `reply(token, ...)`, which is silent if no answer is wanted."""
+    """The client asks; answer with `reply(token, ...)`, which sends nothing if no answer is
+    wanted.
+    """
 
     token: int
     request: rpc.RpcRequest
 
 
 class Heard(NamedTuple):
-    """The peer said what the session only passes on: telemetry, faults, subscriptions, media."""
+    """The peer sent something that the session only passes on: telemetry, faults, subscriptions,
+    media.
+    """
 
     value: channel.Value
 
@@ -125,14 +135,14 @@ Event = Opened | RequestAnswered | Unanswered | RequestAsked | Heard | PeerLost
 
 
 MAX_PENDING = 1024
-"""Requests that may wait for an answer at once, on either end."""
+"""How many requests may wait for an answer at once, on either end."""
 MAX_IN_ONE = 48 * 1024
-"""Characters of an answer's text in one message; a longer one goes in parts."""
+"""The longest text of an answer in one message, in characters; a longer one is split."""
 REMEMBERED = 2 * MAX_PENDING
-"""Requests a robot remembers, to answer a repeated one again."""
+"""How many requests a robot remembers, to answer a repeated one again."""
 MAX_TOPICS = 256
 MAX_ANSWERS = 8
-"""How often a client answers one robot's doubts before it waits for better ones."""
+"""How often a client answers challenges and complaints of one robot before it waits."""
 _INTERNAL = 3202
 _QUICK = (rpc.KEEP_TEACHING, rpc.STOP_TEACHING)
 _NEVER = float("inf")
@@ -140,7 +150,7 @@ _NEVER = float("inf")
 
 @dataclass(slots=True)
 class _PendingRequest:
-    """A request on its way."""
+    """A request without an answer yet."""
 
     request: rpc.RpcRequest
     asked_at: float
@@ -150,7 +160,7 @@ class _PendingRequest:
 
 @dataclass(slots=True)
 class _Handed:
-    """A request a robot has seen."""
+    """A request that the robot has received."""
 
     request: rpc.RpcRequest
     reply: tuple[str | bytes, ...] = ()
@@ -167,7 +177,9 @@ def _key(message: rpc.RpcRequest | rpc.RpcResponse) -> tuple[str, int, int]:
 
 
 def _completed(response: rpc.RpcResponse, request: rpc.RpcRequest) -> rpc.RpcResponse:
-    """Return a response with what the robot left out, by the request that has its id."""
+    """Return a response with the fields that the robot left out, taken from the request with its
+    id.
+    """
     if response.service and response.api_id:
         return response
     return replace(
@@ -178,7 +190,7 @@ def _completed(response: rpc.RpcResponse, request: rpc.RpcRequest) -> rpc.RpcRes
 
 
 class RpcSession:
-    """One end of one conversation."""
+    """One end of one session."""
 
     def __init__(
         self,
@@ -198,8 +210,8 @@ class RpcSession:
         self.timing = timing or ChannelTiming()
         self.dropped: Counter[str] = Counter()
         """What arrived and was not used, by reason."""
-        # Counted, and 64 bits never run out: two requests of a session cannot bear the same id.
-        # Where replies are broadcast the shell picks `first_id` at random.
+        # Ids are counted in 64 bits, which never wrap: two requests of a session cannot have the
+        # same id. Where replies are broadcast, the caller chooses `first_id` at random.
         self._tokens = itertools.count(first_id)
         self._outgoing: list[str | bytes] = []
         self._events: list[Event] = []
@@ -234,7 +246,7 @@ class RpcSession:
 
     @property
     def due(self) -> float:
-        """When to call `tick` next, at the latest; infinity when there is nothing to wait for."""
+        """When to call `tick` next at the latest; infinity if there is nothing to wait for."""
         if not self.live:
             return _NEVER
         due = min(self._lost_at(), self._heartbeat_at)
@@ -244,16 +256,16 @@ class RpcSession:
 
     @property
     def live(self) -> bool:
-        """Whether the conversation is neither lost nor closed."""
+        """Whether the session is neither lost nor closed."""
         return self.state not in {ChannelState.LOST, ChannelState.CLOSED}
 
     @property
     def challenge(self) -> str:
-        """The robot's last challenge; of a robot, its own."""
+        """The robot's last challenge; a robot's own one."""
         return self._challenge
 
     def wants(self, topic: str) -> bool:
-        """Whether the client wants a topic and may have it now."""
+        """Whether the client has subscribed to a topic and may get it now."""
         return self.state is ChannelState.READY and topic in self._topics
 
     # ---- what either end does -------------------------------------------------------------------
@@ -261,9 +273,9 @@ class RpcSession:
     def open(
         self, now: float, *, challenge: str = "", unix_s: float = 0.0, utc_offset_s: float = 0.0
     ) -> None:
-        """Begin, when the channel is made; `Opened` or `PeerLost` follows.
+        """Begin when the channel is established; `Opened` or `PeerLost` follows.
 
-        A robot needs a challenge nobody can guess. A client needs the time for its heartbeats.
+        A robot needs a challenge that nobody can guess. A client needs the time for its heartbeats.
         """
         if self.role is Role.ROBOT and not challenge:
             raise BadRequestError("a robot opens with a challenge")
@@ -276,7 +288,7 @@ class RpcSession:
             self._say(Validation(challenge))
 
     def receive(self, message: str | bytes, now: float) -> None:
-        """Take in one message from the peer; whatever cannot be used is counted and dropped."""
+        """Process one message from the peer; what cannot be used is counted and dropped."""
         if self.state is ChannelState.NEW or not self.live:
             self.dropped["before the beginning or after the end"] += 1
             return
@@ -292,7 +304,7 @@ class RpcSession:
         self._heard_at, self._unechoed_at = now, _NEVER
 
     def tick(self, now: float) -> None:
-        """Do what has fallen due by `now`."""
+        """Do what is due at `now`."""
         if now < self.due:
             return
         if now >= self._lost_at():
@@ -311,7 +323,7 @@ class RpcSession:
                 self._say(pending.request)
 
     def publish(self, topic: str, data: object, binary: bytes = b"") -> None:
-        """Say `data` on a topic; a robot says it only to a client that wants it."""
+        """Publish `data` on a topic; a robot sends it only to a client that has subscribed."""
         if self.role is Role.CLIENT:
             self._check_ready()
         elif not self.wants(topic):
@@ -319,21 +331,21 @@ class RpcSession:
         self._say(ChannelMessage(topic, data, binary))
 
     def send(self, value: channel.Value) -> None:
-        """Say something that has no answer: inner requests, media, faults."""
+        """Send something that has no answer: inner requests, media, faults."""
         self._check_ready()
         if not isinstance(value, _MAY_SEND[self.role]):
             raise LocalProtocolError(f"a {self.role.name} does not send a {type(value).__name__}")
         self._say(value)
 
     def lose(self, now: float) -> None:
-        """Note that the peer is gone, as the carrier says or its silence does."""
+        """Note that the peer is gone, as the carrier reports or its silence shows."""
         if self.live:
             self.close(now)
             self.state = ChannelState.LOST
             self._events.append(PeerLost(now - self._heard_at))
 
     def close(self, now: float) -> None:
-        """End the conversation. The channel has no word for goodbye: close it too."""
+        """End the session. The protocol has no goodbye message: close the channel too."""
         for token in list(self._pending):
             self._give_up(token, now)
         self.state = ChannelState.CLOSED
@@ -371,7 +383,7 @@ class RpcSession:
             )
         if self.state is not ChannelState.READY:
             return self._opened_at + timing.connect_s
-        # Silence proves something only after a heartbeat: if this computer slept, ask first.
+        # Silence proves something only after a heartbeat: if this computer was asleep, ask first.
         patience_s = timing.silence_s - timing.heartbeat_s
         return max(self._heard_at + timing.silence_s, self._unechoed_at + patience_s)
 
@@ -380,10 +392,9 @@ class RpcSession:
     def request(
         self, call: rpc.Call, now: float, *, limit_s: float | None = None, read: bool = False
     ) -> int:
-        """Ask the robot; `RequestAnswered` or `Unanswered` with the token returned follows.
+        """Ask the robot; `RequestAnswered` or `Unanswered` with the returned token follows.
 
-        Only what is marked as a `read` is asked again within its time: another call might be
-        carried out twice.
+        Only a `read` is repeated while it waits: another call might be carried out twice.
         """
         self._check_ready()
         if self.role is Role.ROBOT:
@@ -404,7 +415,7 @@ class RpcSession:
         return token
 
     def subscribe(self, topic: str, *, wanted: bool = True) -> None:
-        """Ask for a topic, or no longer, now or as soon as the session is ready."""
+        """Subscribe to a topic, or unsubscribe; now, or as soon as the session is ready."""
         if self.role is Role.ROBOT or not self.live:
             raise LocalProtocolError(f"a {self.role.name} that is {self.state.name} gets no topics")
         message = channel.encode(Subscription(topic, wanted))
@@ -465,7 +476,7 @@ class RpcSession:
             self._give_up(response.id, now)
             return
         if isinstance(value, channel.Chunk):
-            pending.retry_at = _NEVER  # it is on its way
+            pending.retry_at = _NEVER  # it has been sent already
             whole = self._chunks.add(replace(value, response=response))
             if whole is None:
                 return
@@ -477,7 +488,7 @@ class RpcSession:
     # ---- ROBOT ----------------------------------------------------------------------------------
 
     def reply(self, token: int, code: int = 0, data: str = "", binary: bytes = b"") -> None:
-        """Answer the request `token`; whom the client no longer hears, is not told."""
+        """Answer the request `token`. Replies to a client that was lost or has left are dropped."""
         if self.role is Role.ROBOT and not self.live:
             return
         if token not in self._open:
@@ -499,7 +510,7 @@ class RpcSession:
             self._outgoing.extend(messages)
 
     def ignore(self, token: int) -> None:
-        """Never answer the request `token`, as a service does that is not there."""
+        """Never answer the request `token`, like a service that does not exist."""
         self._open.pop(token, None)
 
     def _receive_as_robot(self, value: channel.Value) -> None:
@@ -530,7 +541,8 @@ class RpcSession:
 
     def _receive_request(self, request: rpc.RpcRequest) -> None:
         known = self._memory.pop(_key(request), None)
-        # Clients there are give one id to several requests, so the same id is not enough.
+        # Some clients give several requests the same id, so the id alone does not identify a
+        # repetition.
         if known is not None and known.request == request:
             self.dropped["repeated request"] += 1
             self._memory[_key(request)] = known

@@ -43,7 +43,7 @@ class Role(Enum):
 
 
 class TeachingSessionState(IntEnum):
-    """How far the conversation is. The order of the first five is the order of initialisation."""
+    """The states of a session. The order of the first five is the order of initialisation."""
 
     NEW = 0
     CONTROLLED = 1
@@ -54,7 +54,7 @@ class TeachingSessionState(IntEnum):
     CLOSED = 6
 
 
-# What has to be said in each state to reach the next. Nothing else is accepted before READY.
+# The command that leads from each state to the next. Nothing else is accepted before READY.
 INITIALISATION: dict[TeachingSessionState, tuple[CommandId, TeachingSessionState]] = {
     TeachingSessionState.NEW: (CommandId.CONTROL_MODE, TeachingSessionState.CONTROLLED),
     TeachingSessionState.CONTROLLED: (CommandId.PARAMETER_SYNC, TeachingSessionState.SYNCED),
@@ -71,7 +71,7 @@ class TeachingTiming:
     heartbeat_s: float = 4.5
     keep_teaching_s: float = 4.5
     retry_s: float = 0.1
-    """Before the first repetition of an unanswered request..."""
+    """The time before an unanswered request is first repeated..."""
     retry_growth: float = 1.5
     retry_most_s: float = 0.4
     """...growing to this."""
@@ -79,7 +79,7 @@ class TeachingTiming:
     answer_s: float = 8.0
     """How long a request may stay unanswered while the robot is otherwise heard."""
     robot_silence_s: float = 2.5
-    """A robot that reports its state 50 times a second and is not heard this long is lost."""
+    """A robot reports its state 50 times per second; not heard for this long, it is lost."""
     client_silence_s: float = 13.5
     """Three heartbeats."""
     memory_s: float = 10.0
@@ -91,7 +91,7 @@ MAX_PENDING = 64
 
 @dataclass(slots=True)
 class _Pending:
-    """A request on its way."""
+    """A request without an answer yet."""
 
     command: CommandId
     message: m.Command
@@ -102,12 +102,12 @@ class _Pending:
 
 
 _ENDS = (m.ExitTeaching, m.StopMotion)
-# Asked for every request by the exact type, which is quicker than by isinstance.
+# Compared by exact type for every request, which is quicker than isinstance.
 _GREETING = frozenset(
     {m.TakeControl, m.ReleaseControl, m.SyncParameters, m.Subscribe, m.SignalReady}
 )
 _MAY_START = frozenset({m.EnterTeaching, m.PlayAction, m.Record, m.BeginStream})
-# Plain numbers: looking a member up in its enumeration costs more than comparing it.
+# Plain numbers: looking up an enumeration's member costs more than comparing it.
 _COMMAND, _HEARTBEAT, _STATE = (int(kind) for kind in MessageType)
 
 
@@ -124,7 +124,7 @@ def _ends_teaching(message: m.Command, reply: m.Reply) -> bool:
 
 
 class TeachingSession:
-    """One end of one conversation."""
+    """One end of one session."""
 
     def __init__(
         self,
@@ -142,7 +142,7 @@ class TeachingSession:
         self.dropped: Counter[str] = Counter()
         """What arrived and was not used, by reason."""
         self.clockless = False
-        """CLIENT: whether the robot does not tell its time, so that states have `now` instead."""
+        """CLIENT: whether the robot reports no time, so that states have `now` instead."""
         self._sequence = 0
         self._outgoing: list[bytes] = []
         self._events: list[Event | Told] = []
@@ -176,10 +176,10 @@ class TeachingSession:
 
     @property
     def due(self) -> float:
-        """When to call `tick` next, at the latest; infinity when there is nothing to wait for."""
+        """When to call `tick` next at the latest; infinity if there is nothing to wait for."""
         if not self.live:
             return float("inf")
-        # Written out, because it is asked after every datagram.
+        # Written out, because it is called after every datagram.
         due = self._lost_at()
         due = min(due, self._heartbeat_at)
         due = min(due, self._keep_teaching_at)
@@ -189,13 +189,13 @@ class TeachingSession:
 
     @property
     def live(self) -> bool:
-        """Whether the conversation is neither lost nor closed."""
+        """Whether the session is neither lost nor closed."""
         return self.state <= TeachingSessionState.READY
 
     # ---- what either end does -------------------------------------------------------------------
 
     def receive(self, datagram: bytes, now: float) -> None:
-        """Take in one datagram from the peer; whatever cannot be used is counted and dropped."""
+        """Process one datagram from the peer; what cannot be used is counted and dropped."""
         if not self.live:
             self.dropped["after the end"] += 1
             return
@@ -211,7 +211,7 @@ class TeachingSession:
         self._heard_at = now
 
     def tick(self, now: float) -> None:
-        """Do what has fallen due by `now`."""
+        """Do what is due at `now`."""
         if now < self.due:
             return
         if now >= self._lost_at():
@@ -233,7 +233,7 @@ class TeachingSession:
                 self._retry(token, pending, now)
 
     def close(self, now: float) -> None:
-        """End the conversation; a client says goodbye, and does not wait for an answer."""
+        """End the session; a client says goodbye and does not wait for an answer."""
         if (
             self.role is Role.CLIENT
             and TeachingSessionState.NEW < self.state <= TeachingSessionState.READY
@@ -266,7 +266,7 @@ class TeachingSession:
         self._own.add(self._ask(m.TakeControl(), now))
 
     def request(self, message: m.Command, now: float) -> int:
-        """Ask the robot; `Replied` or `Unanswered` with the token returned follows."""
+        """Ask the robot; `Replied` or `Unanswered` with the returned token follows."""
         if self.role is Role.ROBOT or self.state is not TeachingSessionState.READY:
             raise LocalProtocolError(f"nothing can be asked of a session that is {self.state.name}")
         if len(self._pending) >= MAX_PENDING and not isinstance(message, _ENDS):
@@ -275,7 +275,7 @@ class TeachingSession:
             self._supersede()
         token = self._ask(message, now)
         if isinstance(message, m.EnterTeaching):
-            # From the asking on: if only the answer is lost, the arms are soft all the same.
+            # From the request on: if only the answer is lost, the arms are soft nevertheless.
             self._keep_teaching_at = now + self.timing.keep_teaching_s
             self._compensation = message.compensation
         elif isinstance(message, _ENDS):
@@ -285,10 +285,10 @@ class TeachingSession:
 
     @property
     def stream(self) -> int | None:
-        """The stream that was begun; None without one, and once a stop was asked for.
+        """The number of the current stream; None if there is none, or after a stop was requested.
 
-        Its poses are `wire.encode_pose`d with this number, and sent when it is time: they bear no
-        number of their own, since so many would push all requests out of the robot's memory.
+        Its poses are `wire.encode_pose`d with this number, and sent when they are due. They have no
+        sequence numbers: so many would push all requests out of the robot's memory.
         """
         return self._stream.begun
 
@@ -301,7 +301,7 @@ class TeachingSession:
         return token
 
     def _supersede(self) -> None:
-        # Neither a play nor a keep-alive still on its way must be repeated behind a stop.
+        # After a stop, a pending play or keep-alive must not be repeated.
         for token, pending in list(self._pending.items()):
             if token in self._own:
                 del self._pending[token]
@@ -333,22 +333,22 @@ class TeachingSession:
 
     def _receive_state(self, state: m.RobotState, now: float) -> None:
         if state.time_us == 0 and state.mode == teaching_state.UNKNOWN_MODE:
-            # A robot that follows the documents alone: they know neither its time nor its phase.
+            # A robot that implements only the documents reports neither its time nor its phase.
             self.clockless |= self._newest_us == 0
             if self.clockless:
                 state = replace(state, time_us=int(now * 1e6), phase_told=False)
         behind_us = self._newest_us - state.time_us
         if self.state is not TeachingSessionState.READY or 0 <= behind_us < 1_000_000:
-            # Repeated or overtaken. A clock far behind is another life of the robot.
+            # Repeated or overtaken. A clock far behind means that the robot was restarted.
             self.dropped["stale state"] += 1
             return
         self._newest_us = state.time_us
         self._events.append(Reported(state))
 
     def _receive_reply(self, frame: Frame, now: float) -> None:
-        # The documents contradict themselves: a reply bears the request's number, or one more. The
-        # first reply shows which; after that only one reading is right, or a repeated reply would
-        # be taken for the answer to the request before.
+        # The documents contradict themselves: a reply carries the request's number, or one more.
+        # The first reply shows which. After that only one reading is accepted; otherwise a repeated
+        # reply would be taken for the answer to the previous request.
         for offset in (0, 1) if self._offset is None else (self._offset,):
             token = (frame.sequence - offset) & 0xFFFF
             pending = self._pending.get(token)
@@ -393,7 +393,7 @@ class TeachingSession:
     # ---- ROBOT ----------------------------------------------------------------------------------
 
     def reply(self, token: int, reply: m.Reply) -> None:
-        """Answer the request `token`; whom the client no longer hears, is not told."""
+        """Answer the request `token`. Replies to a client that was lost or has left are dropped."""
         if self.role is Role.ROBOT and not self.live:
             return
         answered = self._memory.get(token)
@@ -447,7 +447,7 @@ class TeachingSession:
             self._events.append(Told(pose))
 
     def _is_repeated(self, frame: Frame, crc: bytes, now: float) -> bool:
-        """Answer again what was answered before; drop what is too old to be known."""
+        """Answer a repeated request again; drop one that is too old to be recognised."""
         known = self._memory.repeated(frame.sequence, crc, now)
         if known is not None:
             self.dropped["repeated request"] += 1
@@ -468,7 +468,7 @@ class TeachingSession:
         self._memory.move_on(sequence)
         newest = self._memory.newest or 0
         if self._ended is not None and (newest - self._ended) & 0xFFFF > REMEMBERED:
-            # A start that is older than this end would be a stray.
+            # A start that is older than this end is dropped as a stray request anyway.
             self._ended = None
 
     def _take(self, frame: Frame, crc: bytes, message: m.Command, now: float) -> None:
@@ -500,7 +500,7 @@ class TeachingSession:
 
     def _begin(self, frame: Frame, crc: bytes, now: float) -> None:
         if self.state is not TeachingSessionState.NEW:
-            # The same address begins anew: whatever the old client was doing is over.
+            # The same address starts over: whatever the old client was doing is over.
             self._events.append(PeerLeft())
         self._memory.begin(frame, crc, now)
         self._ended = None

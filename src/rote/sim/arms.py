@@ -1,7 +1,7 @@
-"""The simulated arms of any build: what they weigh, and where they lean against the hip.
+"""The simulated arms of any build: their weight, and where they lean against the hip.
 
 An arm is a chain of joints of the parts `arm` and `wrist`. Links behind joints that a build does
-not have are fixed, and weigh on the last joint it has. The robot stands upright.
+not have are fixed, and add to the weight on the last joint it has. The robot stands upright.
 """
 
 from math import cos, sin
@@ -15,11 +15,11 @@ from rote.sim.columns import family_for
 
 GRAVITY_M_S2 = 9.81
 HIP_RAD = 0.2
-"""An arm rolled inwards to this, or to where it rests, touches the hip."""
+"""An arm rolled inwards to this angle, or to its rest, touches the hip."""
 
 _ARM_PARTS = ("arm", "wrist")
 _UPRIGHT: Array = np.eye(3)
-# For a rotation about each axis, the coordinates it acts on.
+# For a rotation about each axis: the two coordinates it acts on.
 _TURNED = ((1, 2), (2, 0), (0, 1))
 
 
@@ -32,18 +32,18 @@ class Shoulder(NamedTuple):
     outwards: float
     """The sign of a roll away from the body."""
     hip_rad: float
-    """The roll at which it touches the hip, counted outwards."""
+    """The roll at which it touches the hip; positive is outwards."""
 
 
 class _Link(NamedTuple):
-    """What of an arm's link matters for its weight, in its own coordinates."""
+    """The properties of an arm's link that matter for its weight, in its own coordinates."""
 
     frame: tuple[float, ...] | None
-    """How it is mounted on the one above, row by row; None where both point the same way."""
+    """How it is mounted on the link above, row by row; None if both have the same orientation."""
     turned: tuple[int, int]
-    """The two coordinates that its joint turns into each other."""
+    """The two coordinates that its joint rotates."""
     hangs: tuple[float, float, float]
-    """Mass times place: of its own centre, and of all below at the next joint."""
+    """Mass times position: of its own centre of mass, and of all links below, at the next joint."""
 
 
 class Arms:
@@ -78,7 +78,7 @@ class Arms:
 
 
 class _Step(NamedTuple):
-    """A joint of an arm, from the link of the joint before."""
+    """A joint of an arm, relative to the link of the joint before."""
 
     joint: Joint
     origin_m: Array
@@ -86,11 +86,11 @@ class _Step(NamedTuple):
 
 
 class _Load(NamedTuple):
-    """A link with all that is fixed to it, and the arm's next joint."""
+    """A link with everything fixed to it, and the arm's next joint."""
 
     mass_kg: float
     moment: Array
-    """Mass times place."""
+    """Mass times position."""
     following: _Step | None
 
 
@@ -108,7 +108,7 @@ class _Tree:
         self.roots = self._roots(family.body.base, _UPRIGHT)
 
     def _roots(self, link: str, frame: Array) -> list[_Step]:
-        """Return the first joint of each arm below a link, turned as the base is."""
+        """Return the first joint of each arm below a link, in the orientation of the base."""
         roots: list[_Step] = []
         for joint in self._children.get(link, ()):
             turned = frame @ _rotation(joint.origin_rpy_rad)
@@ -119,9 +119,10 @@ class _Tree:
         return roots
 
     def load(self, link: str) -> _Load:
-        """Return a link with what is fixed to it, as if all that is no arm joint stood at 0.
+        """Return a link with everything fixed to it; joints that are no arm joints count as fixed
+        at 0.
 
-        Where an arm branches, it goes on in the first branch; the others are fixed too.
+        If an arm branches, it continues in the first branch; the others are fixed too.
         """
         mass_kg, moment, following = 0.0, np.zeros(3), None
         for mass in self._masses.get(link, ()):
@@ -143,7 +144,7 @@ class _Tree:
 
 
 class _Placed(NamedTuple):
-    """A joint of an arm with what its link carries."""
+    """A joint of an arm with the load of its link."""
 
     joint: Joint
     origin_m: Array
@@ -163,7 +164,7 @@ def _chain(tree: _Tree, root: _Step) -> list[_Placed]:
 
 
 def _shoulder(chain: list[_Placed], build: Build) -> Shoulder | None:
-    """Return how an arm leans against the hip, where it begins with a pitch and a roll."""
+    """Return how an arm leans against the hip, if it begins with a pitch and a roll joint."""
     if [placed.joint.axis for placed in chain[:2]] != [Y, X]:
         return None
     pitch, roll = (build.names.index(placed.joint.name) for placed in chain[:2])
@@ -191,13 +192,14 @@ def _links(chain: list[_Placed]) -> tuple[_Link, ...]:
 
 
 def _turn(axis: Vector) -> tuple[Array, tuple[int, int]]:
-    """Return coordinates in which a joint turns about one of them, and the two that it turns."""
+    """Return coordinates in which a joint rotates about one axis, and the two that it rotates."""
     unit = np.array(axis) / np.linalg.norm(axis)
     place = int(np.argmax(np.abs(unit)))
     first, second = _TURNED[place]
     if abs(unit[place]) == 1.0:
         return _UPRIGHT, (first, second) if unit[place] > 0.0 else (second, first)
-    # No coordinate of the link: one that is, and two at right angles to it.
+    # The axis is no coordinate axis of the link: choose one along it, and two at right angles to
+    # it.
     side = np.cross(unit, _UPRIGHT[int(np.argmin(np.abs(unit)))])
     side /= np.linalg.norm(side)
     return np.column_stack([side, np.cross(unit, side), unit]), _TURNED[2]
@@ -219,7 +221,7 @@ def _rotation(rpy: Vector) -> Array:
 def _one_arm_nm(links: tuple[_Link, ...], angles_rad: list[float]) -> list[float]:
     """Return the torques from the shoulder down.
 
-    Which way is down is handed from link to link to the wrist, and what hangs there back up.
+    The direction of gravity is passed from link to link down to the wrist, then the loads back up.
     """
     down = [0.0, 0.0, -GRAVITY_M_S2]
     seen: list[tuple[float, float, float, float]] = []

@@ -1,9 +1,9 @@
 """How long a robot takes to begin and to end what its arms do, as logs of a real G1 show it.
 
-The logs are of one G1 Air: eight days, 15 plays and 10 recordings. `LOGGED` is that robot and the
-default; `POLITE` is a robot that does everything at once, for tests and demonstrations that are
-about something else. These times belong to the services of a G1 (WebRTC, DDS). The UDP frames are a
-protocol of this project, no log of them exists, and on them every robot is polite.
+The logs are from one G1 Air: eight days, 15 plays and 10 recordings. `LOGGED` is that robot and the
+default. `POLITE` is a robot that does everything at once, for tests and demonstrations of something
+else. These times belong to the services of a G1 (WebRTC, DDS). The UDP frames are a protocol of
+this project and no log of them exists, so on them every robot is polite.
 """
 
 from dataclasses import dataclass
@@ -11,39 +11,43 @@ from dataclasses import dataclass
 import numpy as np
 
 RELEASE_S = 4.1
-"""So long a G1 says that its arms return (99), after a teaching, a playback or a stop."""
+"""How long a G1 reports that its arms return (99), after a teaching, a playback or a stop."""
 ARM_STATE_S = 0.1
-"""Between two states of the arms: 10 Hz."""
+"""The time between two states of the arms: 10 Hz."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Behaviour:
-    """How long a robot takes, and what it refuses meanwhile."""
+    """How long a robot takes, and what it refuses in the meantime."""
 
     start_s: tuple[float, float, float] = (0.0, 0.0, 0.0)
-    """From the answer to a play until the arms begin and their state says 100: the least, the
-    usual and the most."""
+    """From the answer to a play until the arms begin and their state is 100: minimum, usual and
+    maximum.
+    """
     linger_s: tuple[float, float] = (0.0, 0.0)
-    """How long the state still says -1 after a teaching has ended: the least and the most."""
+    """How long the state is still -1 after a teaching has ended: minimum and maximum."""
     busy_after_teaching: bool = False
-    """Whether it refuses to play and to teach until the release after a teaching has ended.
-    After a playback no log shows it; there is a quirk for that."""
+    """Whether it refuses to play and to teach until the release after a teaching has ended. No log
+    shows it after a playback; there is a quirk for that.
+    """
     lists_late: bool = False
-    """Whether a new action is in the list only after that release, which is when the app in the
-    logs asked for it. Whether it was there before is not known."""
+    """Whether a new action is listed only after that release, which is when the app in the logs
+    asked for the list. Whether it was listed before is not known.
+    """
 
     def start_delay_s(self, chance: np.random.Generator) -> float:
-        """Return how long after its answer this play begins."""
+        """Return how many seconds after its answer this play begins."""
         least, usual, most = self.start_s
         return float(chance.triangular(least, usual, most)) if most > least else least
 
     def linger_for_s(self, chance: np.random.Generator) -> float:
-        """Return how long the state says -1 after this teaching."""
+        """Return how many seconds the state is -1 after this teaching."""
         return float(chance.uniform(*self.linger_s))
 
 
 POLITE = Behaviour()
-# A triangle from 0 to 0.74 s with its peak here has 2 of 15 over 0.5 s, as the logs have.
+# A triangular distribution from 0 to 0.74 s with its peak here has 2 of 15 over 0.5 s, like the
+# logs.
 _USUAL_START_S = 0.155
 LOGGED = Behaviour(
     start_s=(0.0, _USUAL_START_S, 0.74),

@@ -1,12 +1,13 @@
 """The simulated body: joints with servos, weight in the arms, and hands that can pull on them.
 
-Each joint is a rotating mass with a servo: torque = stiffness * error + damping * speed error, cut
-at the motor's limit, its setpoint bounded in speed. Arms carry their real weight, of which the
-controller cancels a part; what remains is the sag one sees. Legs and waist carry none: the balance
-controller that would hold them is not simulated.
+Each joint is a rotating mass with a servo: torque = stiffness * error + damping * speed error,
+limited to the motor's torque, with a setpoint of limited speed. Arms have their real weight, of
+which the controller cancels a part; the rest is the sag one sees. Legs and waist have none: the
+balance controller that would hold them is not simulated.
 
-A second takes 500 steps, so a step is written to be cheap: a numpy call on few numbers costs half a
-microsecond whatever it does. What is alike is stacked and done in one; what stands still, sleeps.
+A second has 500 steps, so a step is written to be cheap: a numpy call on few numbers costs half a
+microsecond whatever it does. So similar arrays are stacked and processed in one call, and a body
+that stands still is not computed.
 """
 
 from typing import NamedTuple, Protocol
@@ -22,19 +23,21 @@ STEP_S = 0.002
 GRAVITY_EVERY = 10
 """Steps between two computations of the arms' weight: 50 Hz."""
 HAND_EVERY = 5
-"""Steps between two questions to a hand where it wants the joints: 100 Hz."""
+"""Steps between two calls of a hand's `grip`: 100 Hz."""
 STILL_WEIGHINGS, STILL_RAD_S = 5, 1e-12
-"""A body that is slower and has not moved by a bit for so many weighings needs no more steps."""
+"""A body slower than this, and unchanged to the last bit for this many weighings, needs no more
+steps.
+"""
 MAX_RAD_S = 12.0
 """The setpoint of a joint never moves faster than this, nor than its motor, whatever is asked."""
 HOLDING_CANCELS = 0.7
 SOFT_CANCELS = 0.85
-"""How much of the arms' weight the controller carries, holding and soft."""
+"""How much of the arms' weight the controller cancels: while holding, and while soft."""
 _HANGS_RAD, _HIP_NM_RAD = 0.6, 60.0
 
 
 class _Servo(NamedTuple):
-    """What a joint of one part of the body is like; the values are this project's choice."""
+    """The properties of a joint by body part; the values are this project's choice."""
 
     stiffness: float
     damping: float
@@ -42,7 +45,7 @@ class _Servo(NamedTuple):
     soft_damping: float
     friction: float
     hand_stiffness: float
-    """How firmly a hand holds it, how it damps, and how strong it is."""
+    """How firmly a hand holds it, how much it damps, and how strong it is."""
     hand_damping: float
     hand_nm: float
 
@@ -58,10 +61,9 @@ _SERVOS = {
 
 
 class _Servos:
-    """The servos of a build, as arrays by column; those that are used together are stacked.
+    """The servos of a build, as arrays by column; arrays that are used together are stacked.
 
-    They are apart from the body, whose own attributes would be slower to reach if there were more
-    than 30.
+    They are not attributes of the body: access to attributes is slower if there are more than 30.
     """
 
     def __init__(self, columns: Columns) -> None:
@@ -92,16 +94,17 @@ class PullingHand(Protocol):
     """Somebody who pulls on the joints."""
 
     def grip(self, time_s: float) -> Array | None:
-        """Return where the hand wants the joints, by column, NaN for those it does not hold.
+        """Return the positions that the hand wants, by column; NaN for joints that it does not
+        hold.
 
-        `time_s` counts from when the hand took hold; None lets go for good.
+        `time_s` counts from when the hand took hold; None means that it has let go for good.
         """
 
 
 class SimBody:
     """Positions, speeds and torques of all joints, advanced step by step.
 
-    Positions and speeds are changed in place: copy what is to outlast a step.
+    Positions and speeds are changed in place: copy what you keep.
     """
 
     def __init__(self, build: Build) -> None:
@@ -114,7 +117,7 @@ class SimBody:
         self.joints_rad: Array = self._state[0]
         self.speeds_rad_s: Array = self._state[1]
         self.torques_nm = np.zeros(count)
-        # The servos' goals, stacked as the state is: where to be, and how fast.
+        # The servos' targets, stacked like the state: position and speed.
         self._goals = np.array([columns.rest_rad, np.zeros(count)])
         self._setpoint: Array = self._goals[0]
         self._goal_speeds: Array = self._goals[1]
@@ -129,10 +132,10 @@ class SimBody:
     def soften(
         self, joints: tuple[int, ...], *, cancels: float = SOFT_CANCELS, damped: bool = True
     ) -> None:
-        """Make these joints soft and all others hold where they are, without a jump.
+        """Make these joints soft and let all others hold where they are, without a jump.
 
-        `cancels` is the part of the arms' weight the controller carries meanwhile; without it and
-        not `damped`, the motors give no torque at all.
+        `cancels` is the part of the arms' weight that the controller carries meanwhile. Without it,
+        and not `damped`, the motors give no torque at all.
         """
         soft = np.zeros_like(self._soft)
         soft[np.asarray(joints, dtype=int)] = True
@@ -155,11 +158,11 @@ class SimBody:
 
     @property
     def setpoint_rad(self) -> Array:
-        """Where the servos want to be."""
+        """The positions that the servos aim for."""
         return self._setpoint.copy()
 
     def attach(self, hand: PullingHand | None, now_s: float) -> None:
-        """Let a hand take hold of the body; None takes it away."""
+        """Let a hand take hold of the body; None removes it."""
         self._hand, self._hand_since_s, self._grip = hand, now_s, None
         self._wake()
 
@@ -189,7 +192,7 @@ class SimBody:
             self._watch(target_rad, target_speed_rad_s)
 
     def _weigh(self) -> None:
-        """Compute anew what gravity does to the arms."""
+        """Compute the gravity torques on the arms again."""
         if self._arms.columns:
             arms_rad = self.joints_rad[self._weighed]
             self._weight[self._weighed] = self._arms.weight_nm(arms_rad)
@@ -216,7 +219,7 @@ class SimBody:
         return torques
 
     def _pull(self, now_s: float, total_nm: Array) -> None:
-        """Let the hand pull too; it is asked now and then where to."""
+        """Add the hand's torques; it is asked for its positions every few steps."""
         if self._steps % HAND_EVERY == 0 or self._grip is None:
             self._take_grip(now_s)
         if self._grip is not None:
@@ -226,20 +229,20 @@ class SimBody:
             total_nm += pull
 
     def _take_grip(self, now_s: float) -> None:
-        """Ask the hand where it wants the joints; those it does not hold are not pulled."""
+        """Ask the hand for its positions; joints that it does not hold are not pulled."""
         assert self._hand is not None
         wanted = self._hand.grip(now_s - self._hand_since_s)
         if wanted is None:
             self._hand = self._grip = None
             return
-        # A person moves what is soft; a holding robot is not overpowered.
+        # A person moves what is soft; a robot that holds is not overpowered.
         held = ~np.isnan(wanted) & self._soft
         goals = np.zeros_like(self._goals)
         goals[0, held] = wanted[held]
         self._grip = (goals, self._servos.hand_gains * held)
 
     def _lean(self, total_nm: Array) -> None:
-        """Let a soft arm that hangs down lean against the hip, instead of falling through it."""
+        """Let a soft arm that hangs down lean against the hip instead of passing through it."""
         for pitch, roll, outwards, hip_rad in self._leaning:
             if abs(self.joints_rad.item(pitch)) < _HANGS_RAD:
                 inside = hip_rad - outwards * self.joints_rad.item(roll)
@@ -247,7 +250,7 @@ class SimBody:
                     total_nm[roll] += outwards * _HIP_NM_RAD * inside
 
     def _move(self, total_nm: Array) -> None:
-        """Let torques act for a step; a joint at its mechanical stop stays there."""
+        """Apply torques for one step; a joint at its mechanical stop stays there."""
         speeds, positions, servos = self.speeds_rad_s, self.joints_rad, self._servos
         total_nm /= servos.inertia
         total_nm *= servos.step_s
@@ -264,9 +267,9 @@ class SimBody:
     # ---- sleep ----------------------------------------------------------------------------------
 
     def _watch(self, target_rad: Array, target_speed_rad_s: Array) -> None:
-        """Fall asleep where nothing has moved for long; whatever is changed wakes the body.
+        """Fall asleep when nothing has moved for long; any change wakes the body.
 
-        What is left then are speeds too small to move a joint by its last bit.
+        The speeds that remain then are too small to change a position by its last bit.
         """
         places = self.joints_rad.tobytes() + self._goals.tobytes()
         self._still = self._still + 1 if places == self._places else 0
@@ -279,13 +282,13 @@ class SimBody:
         self._still, self._asleep = 0, b""
 
     def _everything(self, target_rad: Array, target_speed_rad_s: Array) -> bytes:
-        """Return all that makes one step different from another, to the last bit."""
+        """Return everything that can make one step differ from another, to the last bit."""
         arrays = (self._state, self._goals, target_rad, target_speed_rad_s)
         return b"".join([array.tobytes() for array in arrays])
 
 
 def _as_slice(columns: tuple[int, ...]) -> slice | list[int]:
-    """Return columns as a slice where they follow each other, which is quicker to use."""
+    """Return columns as a slice if they are consecutive, which is quicker to use."""
     if columns and columns == tuple(range(columns[0], columns[0] + len(columns))):
         return slice(columns[0], columns[0] + len(columns))
     return list(columns)

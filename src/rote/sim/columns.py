@@ -1,7 +1,7 @@
-"""A build's joints as arrays, one value for each column: where they rest, reach and how strong.
+"""A build's joints as arrays, one value per column: rest positions, limits and motor strength.
 
 Every part of the simulated robot that computes with joints takes a `Build` and gets its arrays
-here, so that none of them knows which robot it is.
+here, so that none of them depends on the robot.
 """
 
 from dataclasses import replace
@@ -13,13 +13,13 @@ from rote.model.registry import build_named, family_of
 from rote.motion.track import Array
 
 DEFAULT_BUILD: Build = build_named("g1-29")
-"""What is simulated where nobody says what."""
+"""The build that is simulated by default."""
 UNKNOWN_EFFORT_NM = 20.0
-"""The torque of a motor whose table does not say how strong it is."""
+"""The torque of a motor whose table does not state it."""
 
 
 class Columns:
-    """What is known of a build's joints; each array has a value for each column."""
+    """What is known about a build's joints; each array has one value per column."""
 
     def __init__(self, build: Build) -> None:
         joints = build.joints
@@ -35,7 +35,7 @@ class Columns:
 
 
 def family_for(build: Build) -> Family:
-    """Return the family of a build; where none is registered, one of that build alone."""
+    """Return the family of a build; if none is registered, one of that build alone."""
     return family_of(build) or _family_alone(build)
 
 

@@ -1,10 +1,9 @@
-"""The simulated robot's door on DDS: its services, its state topics, and arms that obey a stream.
+"""The simulated robot on DDS: its services, its state topics, and arms that follow a stream.
 
-Hands are on DDS alone, as on a real robot: they report and obey on topics of their own.
+Hands exist only on DDS, as on a real robot: they report and obey on their own topics.
 
-A G1 cannot tell its DDS clients apart, so to the robot they are one: whoever says the next
-keep-alive keeps the arms soft. A service that is off, or dead in debug mode, is not there at all:
-its requests have no reader.
+A G1 cannot distinguish its DDS clients, so to the robot they are one: any client's keep-alive keeps
+the arms soft. A service that is off, or not running in debug mode, has no reader for its requests.
 """
 
 import asyncio
@@ -36,35 +35,36 @@ VERSIONS = {
     rpc.ROBOT_STATE: "1.0.0.2",
     voice.SERVICE: voice.VERSION,
 }
-"""What the services say of their interfaces, as the vendor's clients expect it."""
+"""The versions that the services report, as Unitree's clients expect them."""
 SPORT_TOPIC = "rt/sportmodestate"
 _BATTERY_S, _CEASED_S = 1.0, 0.5
 GAP_S = 0.1
-"""So long without a command, and the arms give way to the robot's own pose."""
+"""After this long without a command, the arms return to the robot's own pose."""
 RAMP_S = 1.0
-"""How long that takes, and how long it takes back; a guess, for no document says it."""
+"""How long that takes, in both directions; a guess, because no document says it."""
 _REPEAT_S = 0.04
 _REQUESTS, _REPLIES, _COMMANDS = 256, 64, 16
 
 
 class _Network:
-    """A bad network as DDS lets it through: in order, and what must arrive is sent again."""
+    """A bad network as DDS shows it: in order, and reliable samples are sent again."""
 
     def __init__(self, bad: Impairment) -> None:
-        # UDP's checksum finds the damaged, and numbers the doubled and the overtaken.
+        # UDP's checksum removes damaged packets, and sequence numbers remove repeated and overtaken
+        # ones.
         lost = 1.0 - (1.0 - bad.loss) * (1.0 - bad.corrupt)
         ordered = replace(bad, loss=lost, corrupt=0.0, duplicate=0.0, reorder=0.0)
         self._lossy = Disturber(ordered)
         self._sure = Disturber(replace(ordered, loss=0.0))
 
     def pass_on(self, kind: types.Type, data: bytes, deliver: Callable[[bytes], None]) -> None:
-        """Deliver a sample: later, or not at all if it is one of many."""
+        """Deliver a sample: later, or not at all if it belongs to an unreliable stream."""
         sure = kind in (types.REQUEST, types.RESPONSE)
         (self._sure if sure else self._lossy).pass_on(data, deliver)
 
 
 class DdsDoor:
-    """Lets everybody in a domain ask the robot's services and hear its state."""
+    """Serves the robot's services and states to everybody in a DDS domain."""
 
     def __init__(
         self,
@@ -82,7 +82,7 @@ class DdsDoor:
         self._loop = asyncio.get_running_loop()
         self.target = target
         self.period_s = max(STEP_S, round(1.0 / lowstate_hz / STEP_S) * STEP_S)
-        """How far apart the robot's states are, in whole steps of its body."""
+        """The time between two states of the robot, in whole steps of its body."""
         self._bus = Bus(target)
         self._requests: dict[str, Inlet] = {}
         self._responses = {
@@ -97,7 +97,8 @@ class DdsDoor:
         self._stream_topic = (
             build.stream.topic if build.stream else ""
         ) or dds_lowlevel.ARM_SDK_TOPIC
-        # Taught joints among those that are streamed; one that is not stays at rest.
+        # The places of the taught joints among the streamed ones; a joint that is not streamed
+        # stays at rest.
         self._places = [(*build.streamed, *build.taught).index(name) for name in build.taught]
         self._rest_rad = tuple(build.rest.get(name, 0.0) for name in build.taught)
         self._reader(HAND_TOPIC, types.TEXT, self._take_hand, _COMMANDS)
@@ -108,9 +109,9 @@ class DdsDoor:
         self._spent = False
         self._commanded_s = float("-inf")
         self._pose: m.StreamPose | None = None
-        """The last pose of a stream that is followed."""
+        """The last pose of the stream that is followed."""
         self._share = 1.0
-        """Of the weight that is commanded, how much the arms follow: less in a gap and after it."""
+        """How much of the commanded weight the arms follow: less in a gap and after it."""
         self._share_at = 0.0
         self._watched = False
         self._slow_at = self._battery_at = self._joints_at = self._world.time_s
@@ -118,11 +119,11 @@ class DdsDoor:
         self._open_services()
 
     def _wear(self, worn: tuple[Hand, ...]) -> None:
-        """Put the hands on: their state topics, and what obeys their commands."""
+        """Add the hands: their state topics, and the readers of their commands."""
         self.fingers = tuple(map(Fingers, worn))
         """The hands that it wears."""
         self.hands_report = True
-        """Whether they say where they are; a hand whose cable is loose does not."""
+        """Whether they report; a hand with a loose cable does not."""
         self._hand_states = [self._writer(hand.state_topic, types.HAND_STATE) for hand in worn]
         for each in self.fingers:
             obey = partial(self._obey_hand, each)
@@ -130,13 +131,13 @@ class DdsDoor:
 
     @property
     def url(self) -> str:
-        """Where clients find it."""
+        """The URL for clients."""
         domain = f"?domain={self.target.domain}" if self.target.domain else ""
         return f"dds://{self.target.interface}{domain}"
 
     @property
     def clients(self) -> int:
-        """How many ask the service that tells whether the others run."""
+        """How many clients use the service that reports whether the others run."""
         return self._requests[rpc.MOTION_SWITCHER].matched if not self._bus.closed else 0
 
     async def close(self) -> None:
@@ -179,7 +180,7 @@ class DdsDoor:
     # ---- what is published ----------------------------------------------------------------------
 
     def publish(self) -> None:
-        """Say what the robot's time asks for; called after each of its ticks."""
+        """Publish what is due at the robot's time; called after each of its ticks."""
         if self._bus.closed:
             return
         now_s = self._world.time_s + STEP_S / 2
@@ -223,13 +224,13 @@ class DdsDoor:
             if arms is not None:
                 self._say(types.TEXT, self._arms, cdr.encode_text(arms))
         if self._services.alive(rpc.SPORT):
-            # DDS has 32 bits for the mode and no others: what does not fit is not published.
+            # DDS has a 32-bit integer for the mode: what does not fit is not published.
             mode = self._services.mode()
             if isinstance(mode, int):
                 self._say(types.SPORT, self._mode, cdr.encode_mode(mode & 0xFFFFFFFF))
 
     def _open_services(self) -> None:
-        """Take requests to the services that run, and to no other."""
+        """Take requests for the services that run, and for no other."""
         for service in VERSIONS:
             if not self._services.alive(service):
                 inlet = self._requests.pop(service, None)
@@ -282,7 +283,7 @@ class DdsDoor:
         self._say(types.RESPONSE, self._responses[request.service], reply)
 
     def _take_hand(self, data: bytes) -> None:
-        """Let the scripted hand take hold, where a client of ours asks for it."""
+        """Let the scripted hand take hold, if a rote client asks for it."""
         said = rpc.read_json(cdr.decode_text(data))
         script, duration_ms = rpc.read(said, "script", str), rpc.read(said, "duration_ms", int)
         self._world.obey(self, m.MoveByHand(script, duration_ms))
@@ -297,10 +298,10 @@ class DdsDoor:
             self._world.note(f"the {worn.hand.side} hand {does}")
 
     def _obey_arms(self, data: bytes) -> None:
-        """Follow a command as far as its weight goes; the first with one begins a stream.
+        """Follow a command according to its weight; the first one with a weight begins a stream.
 
         A stream that was refused, or ended by somebody else, does not begin again by itself: first
-        the weight has to come back to 0, or the commands to cease.
+        the weight must go back to 0, or the commands must stop.
         """
         build = self._world.build
         if build.stream is None or build.stream.weight_slot is None:
@@ -331,7 +332,9 @@ class DdsDoor:
             self._world.note(f"the arms do not follow {self._stream_topic}: {message}")
 
     def _follow(self, pose: m.StreamPose) -> bool:
-        """Let the arms follow a pose by its weight and their share; False where no stream runs."""
+        """Let the arms follow a pose by its weight and their share; return False if no
+        stream runs.
+        """
         self._numbers += 1
         shared = replace(pose, number=self._numbers, weight=pose.weight * self._share)
         followed = self._world.obey(self, shared) != m.Status(m.Code.SUPERSEDED)
@@ -339,9 +342,9 @@ class DdsDoor:
         return followed
 
     def _bridge_gaps(self) -> None:
-        """Ramp down while no commands come, and up again when they do.
+        """Ramp down while no commands arrive, and up again when they do.
 
-        A stream that has ramped down to nothing gets no more poses from here, and ends itself.
+        A stream that has ramped down to 0 gets no more poses from here, and ends itself.
         """
         now_s = self._world.time_s
         passed_s, self._share_at = now_s - self._share_at, now_s

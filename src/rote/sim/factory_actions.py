@@ -1,6 +1,6 @@
-"""The four taught actions a G1 comes with, by their real names and lengths.
+"""The four taught actions that a G1 is delivered with, by their real names and lengths.
 
-The motions are this project's own; what the factory's look like is not public.
+The motions are this project's own; those of the factory are not public.
 """
 
 from rote.messages import ActionEntry
@@ -10,7 +10,7 @@ from rote.sim.presets import performed
 from rote.sim.refusal import RefusalError
 from rote.sim.store import Store
 
-# name, seconds as a G1 lists them, the script that stands in for it
+# name, seconds as a G1 lists them, the script used in its place
 _FACTORY = (
     ("Waist_Drum_Dance", 9.5, "drum"),
     ("Spin_discs", 6.9, "clap"),
@@ -21,7 +21,7 @@ _CREATED_S = 1_704_067_200
 
 
 def add_factory_actions(store: Store, build: Build = DEFAULT_BUILD) -> tuple[ActionEntry, ...]:
-    """Put the factory's actions into the store, those that are not there yet."""
+    """Add those of the factory's actions to the store that are not there yet."""
     there = {entry.name for entry in store.entries()}
     added = []
     for name, length_s, script in _FACTORY:
@@ -30,7 +30,7 @@ def add_factory_actions(store: Store, build: Build = DEFAULT_BUILD) -> tuple[Act
         action = performed(name, script, length_s, build, _CREATED_S)
         try:
             store.save(action)
-        except RefusalError:  # no place left: what the person taught goes first
+        except RefusalError:  # no place left: what the person taught has priority
             break
         added.append(ActionEntry(name, action.duration_ms))
     return tuple(added)

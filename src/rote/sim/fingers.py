@@ -1,8 +1,8 @@
-"""The simulated hands of a robot: motors that obey commands of their own, and relax without them.
+"""The simulated hands of a robot: motors that follow their own commands, and relax without them.
 
-A finger weighs nothing here. It goes to where it is told as fast as its stiffness and its motor let
-it, stops at its limits, and stays where it is when its motors relax. While the robot is taught, the
-person who leads its arms opens and closes its hands a little.
+A finger has no weight here. It moves to its target as fast as its stiffness and its motor allow,
+stops at its limits, and stays where it is when its motors relax. While the robot is taught, the
+person who moves its arms opens and closes its hands a little.
 """
 
 import math
@@ -15,22 +15,22 @@ from rote.motion.track import Array
 from rote.wire.dds_hands import HandCommand, HandReading
 
 HAND_HZ = 100.0
-"""How often a hand reports. Nobody has published it: this is the pace of public examples."""
+"""How often a hand reports. It is not published: this is the rate in public examples."""
 WARM_C = 28.0
 _FULL_RAD_S = 8.0
-"""A finger with its full stiffness goes to its target at this rate per second."""
+"""The rate per second at which a finger with full stiffness approaches its target."""
 _LED_SHARE, _LED_BEAT_S, _LED_PER_S = 0.35, 2.0, 6.0
-"""How far a person closes a hand, in shares of the way to the furthest limit, and how fast."""
+"""How far a person closes a hand, as a share of the way to the farthest limit, and how fast."""
 
 
 def hands_named(name: str, build: Build) -> tuple[Hand, ...]:
-    """Return the hands of that name that a robot of a build may wear; none where it may not."""
+    """Return the hands of that name that a robot of a build may wear; none if it may not."""
     family = family_of(build)
     return () if family is None else tuple(h for h in family.hands if h.name == name)
 
 
 class Fingers:
-    """The motors of one hand, advanced by whoever runs the robot."""
+    """The motors of one hand; the caller advances the time."""
 
     def __init__(self, hand: Hand) -> None:
         self.hand = hand
@@ -39,7 +39,7 @@ class Fingers:
         self._fastest = np.array([joint.velocity_rad_s for joint in hand.joints])
         self.joints_rad: Array = np.clip(np.zeros(len(hand.joints)), self._lower, self._upper)
         self._speeds: Array = np.zeros(len(hand.joints))
-        # A hand closes towards its furthest limits.
+        # A hand closes towards its farthest limits.
         furthest = np.where(self._upper > -self._lower, self._upper, self._lower)
         self._closed = _LED_SHARE * furthest
         self._command: HandCommand | None = None
@@ -57,9 +57,9 @@ class Fingers:
         self._command, self._told_s = command, now_s
 
     def advance(self, now_s: float, *, led: bool) -> bool:
-        """Let time pass; `led` says whether a person moves the fingers, if the motors let them.
+        """Let time pass; `led` says whether a person moves the fingers, if the motors are relaxed.
 
-        Returns whether the motors have just relaxed because the commands ceased.
+        Return whether the motors have just relaxed because the commands stopped.
         """
         seconds, self._at_s = now_s - self._at_s, now_s
         command, ceased = self._command, False
@@ -83,7 +83,7 @@ class Fingers:
         return ceased
 
     def _go(self, target_rad: Array, per_s: Array, seconds: float) -> None:
-        """Go towards a target, within the joints' limits and speeds."""
+        """Move towards a target, within the joints' limits and speeds."""
         target = np.clip(target_rad, self._lower, self._upper)
         step = (target - self.joints_rad) * (1.0 - np.exp(-per_s * seconds))
         most = self._fastest * seconds

@@ -1,6 +1,6 @@
-"""What differs from one robot's software to another's, as profiles to choose from.
+"""Differences between firmware versions, as profiles.
 
-Which hardware it runs on, the build says. Of a G1's two running modes its firmware knows the one
+The build says which hardware it runs on. Of a G1's two running modes, its firmware knows the one
 for the joints that the build has.
 """
 
@@ -16,23 +16,25 @@ from rote.wire.lowstate import SLOTS
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Firmware:
-    """How a robot of one version behaves."""
+    """How a robot with one firmware version behaves."""
 
     version: str
     signalling: int
-    """How the first answer to a WebRTC client is wrapped: 2 one key for all, 3 a key per robot."""
+    """How the first answer to a WebRTC client is encrypted: 2 one key for all, 3 a key per
+    robot.
+    """
     answers_everybody: bool
     """Whether it answers a search for any robot, or only one that names its serial number."""
     standing: int | None = None
-    """The mode in which it stands after a usual start; None for what is usual in its family."""
+    """The mode in which it stands after a normal start; None for the usual one of its family."""
     ignored: frozenset[int] = frozenset()
-    """Modes it says yes to and does not go to."""
+    """Modes that it accepts but does not change to."""
     slots: int = SLOTS
-    """How many motors its states tell of over WebRTC, whatever joints it has."""
+    """How many motors its states contain over WebRTC, whatever joints it has."""
     behaviour: Behaviour = LOGGED
-    """How long its arms take to begin and to end; over the services."""
+    """How long its arms take to begin and to end, over the services."""
     quirks: Quirks = NO_QUIRKS
-    """In which ways it is odd."""
+    """Its known oddities."""
 
 
 PROFILES: dict[str, Firmware] = {
@@ -48,7 +50,7 @@ PROFILES: dict[str, Firmware] = {
         ),
     )
 }
-"""Of a G1, by version."""
+"""The profiles of a G1, by version."""
 DEFAULT = PROFILES["1.4.7"]
 
 _FAMILY = "g1"
@@ -58,7 +60,7 @@ _JOINTS_OF_SMALLEST = 23
 
 
 def firmware_of(build: Build) -> Firmware:
-    """Return the firmware of a build where nobody says which."""
+    """Return the default firmware of a build."""
     if build.family == _FAMILY:
         return DEFAULT
     family = family_for(build)
@@ -69,7 +71,7 @@ def firmware_of(build: Build) -> Firmware:
 
 
 def firmware_named(version: str, build: Build) -> Firmware:
-    """Return the firmware of that version, or raise `BadRequestError` that says which there are."""
+    """Return the firmware of that version, or raise `BadRequestError` that lists the known ones."""
     known = PROFILES if build.family == _FAMILY else {}
     if version not in known:
         raise BadRequestError(
@@ -80,7 +82,9 @@ def firmware_named(version: str, build: Build) -> Firmware:
 
 
 def unknown_modes(build: Build) -> frozenset[int]:
-    """Return the modes of its family that a build does not know: one of a G1's two for running."""
+    """Return the modes of its family that a build does not know: one of a G1's two running
+    modes.
+    """
     if build.family != _FAMILY:
         return frozenset()
     return frozenset({_RUN_29 if len(build.joints) == _JOINTS_OF_SMALLEST else _RUN})
@@ -96,10 +100,11 @@ _GET_UP_S, _LEAVE_S, _DAMP_S = 3.0, 1.0, 0.2
 
 
 def modes_of(build: Build) -> Modes:
-    """Return the modes of a build's controller: of a G1 with the two in which it gets up.
+    """Return the modes of a build's controller; for a G1 with the two in which it gets up.
 
-    They are 702, from lying, and 706, from a squat and back. Both begin in the damped mode, for
-    this robot's legs neither lie nor squat; 706 may begin in a stand too. No robot is taught there.
+    They are 702, from lying, and 706, from a squat and back. Both begin in the damped mode, because
+    this robot's legs neither lie nor squat; 706 may begin in a stand too. Teaching is not possible
+    there.
     """
     modes = family_for(build).modes
     if build.family != _FAMILY:

@@ -1,4 +1,4 @@
-"""An action that was taught on another build: its joints are found by their names."""
+"""Fits an action that was taught on another build to this one, by joint names."""
 
 from dataclasses import replace
 
@@ -13,9 +13,9 @@ from rote.sim.store import StoredAction
 
 
 def fit(action: StoredAction, build: Build) -> tuple[StoredAction, tuple[str, ...]]:
-    """Return the action in the columns of `build`, and what a person should know of that.
+    """Return the action in the columns of `build`, and what a person should know about it.
 
-    Raises `UnsafeMotionError` where it does not say what a taught joint of the build should do.
+    Raises `UnsafeMotionError` if it does not say what a taught joint of the build should do.
     """
     if action.names == build.names:
         return action, ()

@@ -1,7 +1,7 @@
-"""The robot's modes as tables: what may follow what, how long it takes, and what needs what.
+"""The robot's modes as tables: which transitions are allowed, how long they take, what they need.
 
-Which modes there are and what leads where is the family's data. What is not in a table is refused
-and changes nothing. A family without a motion controller has one mode and is always ready.
+The modes and their transitions are the family's data. What is not in a table is refused and changes
+nothing. A family without a motion controller has one mode and is always ready.
 """
 
 from enum import Enum
@@ -26,11 +26,11 @@ class ArmInput(Enum):
     EXIT = "exit"
     PLAY = "play"
     END = "end"
-    """The playback came to its end."""
+    """The playback has ended."""
     STOP = "stop"
 
 
-# Every legal move of the arms. A pair that is not here is refused with BUSY.
+# Every legal transition of the arms. A pair that is not here is refused with BUSY.
 ACTIVITIES: dict[tuple[ArmActivity, ArmInput], ArmActivity] = {
     (ArmActivity.IDLE, ArmInput.TEACH): ArmActivity.TEACHING,
     (ArmActivity.IDLE, ArmInput.PLAY): ArmActivity.PLAYING,
@@ -47,7 +47,7 @@ _NEED_BALANCE = (ArmInput.TEACH, ArmInput.PLAY)
 
 
 class Machine:
-    """The mode and the activity of one robot."""
+    """The mode of one robot, and what its arms are doing."""
 
     def __init__(self, modes: Modes, mode: int | None = None) -> None:
         self.modes = modes
@@ -58,7 +58,7 @@ class Machine:
 
     @property
     def facts(self) -> ModeFacts:
-        """What is known of the mode it is in."""
+        """What is known about the current mode."""
         facts = self.modes.find(self.mode)
         assert facts is not None, f"there is no mode {self.mode}"
         return facts
@@ -70,7 +70,7 @@ class Machine:
 
     @property
     def stiff(self) -> bool:
-        """Whether joints that nobody teaches hold their places."""
+        """Whether joints that are not being taught hold their positions."""
         return self.facts.stiff
 
     @property
@@ -83,7 +83,7 @@ class Machine:
         if self.modes.find(target) is None:
             raise RefusalError(Code.BAD_PAYLOAD)
         if target == self.mode:
-            self._target = None  # a change that had begun is called off
+            self._target = None  # cancels a change that had begun
             return
         if target == self._target:
             return
@@ -93,19 +93,19 @@ class Machine:
         self._target, self._arrival_s = target, now_s + takes_s
 
     def fall(self) -> None:
-        """Be damped at once, because nobody controls the robot any more."""
+        """Switch to the damped mode at once, because nothing controls the robot any more."""
         if self.modes.damp is not None:
             self.mode, self._target = self.modes.damp, None
 
     def advance(self, now_s: float) -> bool:
-        """Complete a change of mode that has fallen due; True where one was."""
+        """Complete a change of mode that is due; return whether there was one."""
         if self._target is None or now_s < self._arrival_s:
             return False
         self.mode, self._target = self._target, None
         return True
 
     def act(self, event: ArmInput) -> None:
-        """Move the arms' activity by the table, or refuse."""
+        """Change what the arms are doing by the table, or raise `RefusalError`."""
         if event in _NEED_BALANCE and not self.balanced:
             raise RefusalError(Code.WRONG_STATE)
         following = ACTIVITIES.get((self.activity, event))

@@ -1,9 +1,9 @@
-"""Scripted hands: a wave, a bow, a clap and a drum roll, as a person would lead the soft arms.
+"""Scripted hands: a wave, a bow, a clap and a drum roll, as a person would move the soft arms.
 
-A hand goes through poses by minimum-jerk moves and trembles a little, as hands do. It holds all
-joints that are soft, also those it does not move: what nobody holds sinks, wrists first.
+A hand goes through poses by minimum-jerk moves, with a small tremor. It holds all joints that are
+soft, also those it does not move: a joint that nobody holds sinks, wrists first.
 
-The scripts name joints of a humanoid. Those that a build does not have are left out; for a build
+The scripts name joints of a humanoid. Joints that a build does not have are left out; in a build
 that has none of them, every taught joint swings gently.
 """
 
@@ -73,9 +73,11 @@ SCRIPTS: dict[str, Script] = {
 }  # fmt: skip
 
 _FULL_SIZE_S = 2.5
-"""A shorter performance is smaller, so that it is no faster."""
+"""A shorter performance is smaller, so that it is not faster."""
 _GENTLE_RAD, _GENTLE_PART, _GENTLE_BEAT_S = 0.25, 0.2, 1.6
-"""How far a joint swings that no script knows: so far, and no more than this part of its range."""
+"""How far a joint that no script knows swings: this angle, and no more than this part of
+its range.
+"""
 _TREMOR_RAD = 0.003
 _TREMOR_HZ = np.array([7.9, 9.3, 11.1])
 
@@ -101,7 +103,7 @@ class ScriptedHand:
         self._phases = random.uniform(0, 2 * np.pi, (3, self._held.size))
 
     def grip(self, time_s: float) -> Array | None:
-        """Return where the hand wants the joints it holds; None when it has let go."""
+        """Return the wanted positions of the joints it holds; None when it has let go."""
         if time_s > self.seconds:
             return None
         pose = self.pose(time_s)
@@ -111,7 +113,7 @@ class ScriptedHand:
         return grip
 
     def pose(self, time_s: float) -> Array:
-        """Return the pose the script is in, without the tremor."""
+        """Return the pose of the script at that time, without the tremor."""
         last = len(self._moments) - 2
         left = min(max(bisect_right(self._moments, time_s) - 1, 0), last)
         begin, end = self._moments[left], self._moments[left + 1]
@@ -146,7 +148,9 @@ def _way(script: Script, columns: Columns) -> _Way:
 
 
 def _gentle(columns: Columns) -> _Way:
-    """Return a small swing of every taught joint, around its rest or as near as its limits let."""
+    """Return a small swing of every taught joint, around its rest or as near as its limits
+    allow.
+    """
     reach = columns.upper_rad - columns.lower_rad
     swing = np.zeros_like(reach)
     swing[columns.taught] = np.minimum(_GENTLE_RAD, _GENTLE_PART * reach[columns.taught])
@@ -155,7 +159,7 @@ def _gentle(columns: Columns) -> _Way:
 
 
 def _via_points(way: _Way, columns: Columns, seconds: float) -> tuple[Array, Array]:
-    """Return the moments and the poses a script goes through: out, to and fro, and home."""
+    """Return the times and poses of a script: out, back and forth, and back to rest."""
     size = min(1.0, seconds / _FULL_SIZE_S)
     rest = columns.rest_rad
     middle, swing = rest + size * (way.middle_rad - rest), size * way.swing_rad

@@ -1,7 +1,7 @@
-"""The simulated robot's health: its battery, its motors' warmth, and what is wrong with it.
+"""The simulated robot's health: its battery, its motor temperatures, and its faults.
 
-Faults are told as a G1 tells them, by source and code. They come on request, for whoever wants to
-see what happens then; a motor that is heated also cools down again by itself.
+Faults are reported as a G1 does, by source and code. They occur on request, to try what happens
+then. A heated motor cools down again by itself.
 """
 
 from collections.abc import Callable
@@ -17,19 +17,22 @@ from rote.sim.network_options import seconds
 from rote.wire.faults import Fault
 
 BATTERY_S = 7200.0
-"""From full to empty, if it went on."""
+"""From full to empty, if it did not stop at the reserve."""
 RESERVE_PERCENT = 20.0
-"""It does not drain below this by itself, so that a simulator left alone is of use next morning."""
+"""It does not discharge below this by itself, so that a simulator left running is still usable the
+next day.
+"""
 LOW_PERCENT = 8.0
 AMBIENT_C, FULL_TORQUE_C = 28.0, 70.0
-"""A motor at rest, and how much warmer one gets in the end that gives all it can."""
+"""The temperature of a motor at rest, and how much warmer one at full torque gets in the end."""
 THERMAL_S = 300.0
 HOT_C, TOO_HOT_C, COOLED_C = 110.0, 90.0, 70.0
 
 LOW_BATTERY = (600, 0x8)
 MOTORS = 3000
 """The source of the faults of the motor in slot 0. Robots number motors from 301 or from 3000;
-which, is a guess."""
+which one is a guess.
+"""
 OVERHEATED = 0x10
 
 
@@ -42,16 +45,16 @@ class Health:
         self.battery_percent = 100.0
         self.temperatures_c: Array = np.full(len(build.joints), AMBIENT_C)
         self.changes = 0
-        """Counts up whenever a fault comes or goes."""
+        """Increases whenever a fault begins or ends."""
         self.messages: tuple[str, ...] = ()
-        """The faults, for a person."""
+        """The faults, as text for a person."""
         self._unix_s = self._began_unix_s = began_unix_s
         self._faults: dict[tuple[int, int], Fault] = {}
         self._planned: list[PlannedFault] = []
 
     @property
     def faults(self) -> tuple[Fault, ...]:
-        """What is wrong now, the oldest first."""
+        """The current faults, the oldest first."""
         return tuple(self._faults.values())
 
     @property
@@ -65,32 +68,34 @@ class Health:
         return any(300 <= source < 400 or 3000 <= source < 4000 for source, _ in self._faults)
 
     def add_fault(self, source: int, code: int) -> None:
-        """Something breaks."""
+        """Add a fault."""
         if (source, code) not in self._faults:
             self._faults[source, code] = Fault(int(self._unix_s), source, code)
             self._changed()
 
     def clear_fault(self, source: int, code: int) -> None:
-        """Something is whole again; what was not broken stays so."""
+        """Remove a fault; nothing happens if there is none."""
         if self._faults.pop((source, code), None) is not None:
             self._changed()
 
     def low_battery(self) -> None:
-        """Let the battery run low."""
+        """Set the battery to a low level."""
         self.battery_percent = min(self.battery_percent, LOW_PERCENT)
         self.add_fault(*LOW_BATTERY)
 
     def hot_motor(self, slot: int) -> None:
-        """Let the motor in a slot overheat; it needs minutes to cool."""
+        """Overheat the motor in a slot; it needs minutes to cool."""
         self.temperatures_c[_column(slot, self._build)] = HOT_C
         self.add_fault(MOTORS + slot, OVERHEATED)
 
     def plan(self, fault: "PlannedFault") -> None:
-        """Let something happen later."""
+        """Schedule a fault."""
         self._planned.append(fault)
 
     def advance(self, time_s: float, elapsed_s: float, torques_nm: Array) -> None:
-        """Let time pass: drain the battery, warm and cool the motors, do what was planned."""
+        """Let time pass: discharge the battery, warm and cool the motors, trigger scheduled
+        faults.
+        """
         self._unix_s = self._began_unix_s + time_s
         if self.battery_percent > RESERVE_PERCENT:
             drained = self.battery_percent - 100.0 * elapsed_s / BATTERY_S
@@ -122,14 +127,14 @@ class Health:
 
 @dataclass(frozen=True, slots=True)
 class PlannedFault:
-    """Something that is to happen when the robot has run for `when_s`."""
+    """A fault that occurs when the robot has run for `when_s`."""
 
     when_s: float
     apply: Callable[[Health], None]
 
 
 def parse_fault(text: str, build: Build = DEFAULT_BUILD) -> PlannedFault:
-    """Read `low-battery`, `hot-motor:16` or `600:0x8`, each with `@SECONDS` if not at once.
+    """Parse `low-battery`, `hot-motor:16` or `600:0x8`, each with `@SECONDS` for a later time.
 
     Motors are numbered by their slots.
     """

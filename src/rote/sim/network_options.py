@@ -1,4 +1,4 @@
-"""A bad network as a user's tool: what happens to my show if the Wi-Fi drops at 3.2 s?"""
+"""Options for a bad network: what happens to my show if the Wi-Fi drops at 3.2 s?"""
 
 import re
 
@@ -9,7 +9,7 @@ _DURATION = re.compile(r"\s*([0-9]*\.?[0-9]+)\s*(ms|s|)\s*")
 
 
 def seconds(text: str) -> float:
-    """Read `50ms`, `3.2s` or a plain number of seconds."""
+    """Parse `50ms`, `3.2s` or a plain number of seconds."""
     match = _DURATION.fullmatch(text)
     if match is None:
         raise BadRequestError(f"{text!r} is not a duration", "Write it like 50ms or 3.2s.")
@@ -17,7 +17,7 @@ def seconds(text: str) -> float:
 
 
 def describe(impairment: Impairment) -> str:
-    """Say in words what the network will do; empty where it is good."""
+    """Return what the network will do, as text; empty if it is good."""
     parts = [
         f"{100 * value:g} % {effect}"
         for value, effect in (

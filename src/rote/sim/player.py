@@ -1,6 +1,6 @@
 """A playback: a soft move to the first pose, the motion itself, and a soft return.
 
-Everything is worked out and checked before the first setpoint: a playback that exists is safe.
+Everything is computed and checked before the first setpoint, so a `Playback` that exists is safe.
 """
 
 from typing import NamedTuple
@@ -20,13 +20,13 @@ from rote.sim.safety import check_motion
 from rote.sim.store import StoredAction
 
 SOFT_MIN_S = 0.4
-"""How long a way to a first pose or back to rest takes at least."""
+"""The shortest time for the way to a first pose or back to rest."""
 BRAKE_S = 0.2
-"""A stop takes this long to halt, and then returns."""
+"""How long a stop takes to halt before the arms return."""
 
 
 class JointSetpoint(NamedTuple):
-    """Where the joints are to be now, and how fast."""
+    """The positions and speeds that the joints should have now."""
 
     phase: Phase
     pose_rad: Array
@@ -42,7 +42,7 @@ def soft_move(start_rad: Array, end_rad: Array, most_rad_s: float) -> Array:
 
 
 class _Part(NamedTuple):
-    """A part of a playback, a row for each step: poses, and the speeds from each to the next."""
+    """A part of a playback, one row per step: poses, and the speeds from each to the next."""
 
     phase: Phase
     poses_rad: Array
@@ -56,7 +56,7 @@ def _part(phase: Phase, poses_rad: Array) -> _Part:
 
 
 class Playback:
-    """Setpoints, one per step of the body; begin with `pose_rad` as it is now."""
+    """Setpoints, one per step of the body; it starts from the current `pose_rad`."""
 
     warnings: tuple[str, ...] = ()
     """What a person who watches should know."""
@@ -102,12 +102,12 @@ class Playback:
 
     @property
     def loops(self) -> bool:
-        """Whether it goes on until it is stopped."""
+        """Whether it repeats until it is stopped."""
         return self._loop
 
     @property
     def phase(self) -> Phase:
-        """How far it is."""
+        """The phase of the playback."""
         return self._parts[self._part].phase if self._part < len(self._parts) else Phase.NONE
 
     def step(self) -> JointSetpoint | None:
@@ -141,11 +141,13 @@ class Playback:
 def _motion(
     action: StoredAction, play: PlayAction, pose_rad: Array, columns: Columns
 ) -> tuple[Array, CheckReport]:
-    """Return the motion itself, one pose per step, and what a check says of it; refuse it first."""
+    """Return the motion itself, one pose per step, and the warnings of its check; raise if it is
+    unsafe.
+    """
     if play.frames > (len(play.keyframes) or action.frames):
         raise RefusalError(Code.BAD_PAYLOAD)
     times_s, poses = _poses(action, play, pose_rad)
-    # What is not taught stays where rest has it: the legs belong to the balance controller.
+    # Joints that are not taught stay at rest: the legs belong to the balance controller.
     full = np.repeat(columns.rest_rad[None, :], len(poses), axis=0)
     full[:, columns.taught] = poses[:, columns.taught]
     recorded_s = None if play.keyframes else action.times_s
@@ -176,7 +178,7 @@ def _poses(action: StoredAction, play: PlayAction, pose_rad: Array) -> tuple[Arr
 
 
 def _grid(wanted_s: float, own_s: float) -> Array:
-    """Return the moments of the motion's own time at which a playback of `wanted_s` samples it."""
+    """Return the times in the recording at which a playback that lasts `wanted_s` samples it."""
     if wanted_s > MAX_DURATION_MS / 1000.0:
         raise RefusalError(Code.BAD_PAYLOAD)
     steps = max(1, round(wanted_s / STEP_S))

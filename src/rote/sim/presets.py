@@ -1,7 +1,7 @@
-"""The factory actions a G1 lists, by their real ids and names.
+"""The factory actions that a G1 lists, by their real ids and names.
 
-The motions are this project's own, made from the scripted hands; what the factory's look like is
-not public.
+The motions are this project's own, made from the scripted hands; those of the factory are not
+public.
 """
 
 from typing import NamedTuple
@@ -16,7 +16,7 @@ from rote.sim.store import StoredAction
 
 RELEASE = 99
 HOLD_S = 20.0
-"""A pose that is held is let go after this."""
+"""A held pose is released after this long."""
 _PRESET_S = 3.8
 """With the way to its first pose a wave then takes 4.2 s, as on a real robot."""
 _RISE_S = 2.4
@@ -29,11 +29,11 @@ class SimPreset(NamedTuple):
     id: int
     name: str
     script: str
-    """The hand that stands in for the motion; none where it is a pose of `POSES` that is held."""
+    """The scripted hand used for the motion; empty if it is a held pose of `POSES`."""
     fsm: tuple[int, ...] = ()
-    """The only modes it is allowed in, where there are such."""
+    """The only modes it is allowed in; empty for all."""
     mode_machine: tuple[int, ...] = ()
-    """The only hardware that has it, where not all have."""
+    """The only hardware that has it; empty for all."""
 
 
 _WAIST = (5, 6)
@@ -72,9 +72,9 @@ PRESETS: dict[int, SimPreset] = {
         SimPreset(36, "forward_push", "clap", (), _WAIST),
     )
 }
-# How a robot spells 20 and 21 is a guess: only what they mean is documented.
+# How a robot spells 20 and 21 is a guess: only their meaning is documented.
 
-# What is held at the end, where something is: until it is released, or for `HOLD_S`.
+# The poses that are held at the end, until they are released, or for `HOLD_S`.
 POSES: dict[int, dict[str, float]] = {
     15: {
         "left_shoulder_pitch": -1.8, "right_shoulder_pitch": -1.8,
@@ -95,7 +95,7 @@ POSES: dict[int, dict[str, float]] = {
 
 
 def presets_of(build: Build) -> tuple[SimPreset, ...]:
-    """Return the factory actions that a build has; those of other robots than a G1 are unknown."""
+    """Return the factory actions that a build has; they are unknown for robots other than a G1."""
     if build.family != _FAMILY:
         return ()
     hardware = set(build.machines[:1])
@@ -105,7 +105,7 @@ def presets_of(build: Build) -> tuple[SimPreset, ...]:
 
 
 def motion_of(preset: SimPreset, build: Build) -> StoredAction:
-    """Return a preset as an action that can be played; one that is held ends in its pose."""
+    """Return a preset as an action that can be played; a held one ends in its pose."""
     pose = POSES.get(preset.id)
     if pose is None:
         return performed(preset.name, preset.script, _PRESET_S, build)
@@ -127,7 +127,7 @@ def motion_of(preset: SimPreset, build: Build) -> StoredAction:
 def performed(
     name: str, script: str, seconds: float, build: Build = DEFAULT_BUILD, created_s: int = 0
 ) -> StoredAction:
-    """Return what a scripted hand shows, at 100 samples a second, as an action."""
+    """Return what a scripted hand shows, at 100 samples per second, as an action."""
     hand = ScriptedHand(script, seconds, build)
     times_s = np.arange(round(seconds * 100) + 1) / 100.0
     return StoredAction(

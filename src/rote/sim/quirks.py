@@ -1,10 +1,10 @@
-"""Ways in which robots' firmware is odd, by name: one table, from which a simulated robot is made.
+"""Known oddities of robots' firmware, by name: one table, from which a simulated robot is made.
 
 Each was seen on a robot, in a recorded message or in another client's bug reports, or is what a
-small mistake in firmware would look like. They are for trying clients: `rote sim --quirk NAME`.
+small mistake in firmware would look like. They are for testing clients: `rote sim --quirk NAME`.
 
-A quirk changes what the robot says at one place, and what it says is the hook of that place in
-`Quirk`. Several quirks may be chosen together; at one place they are applied in the table's order.
+A quirk changes what the robot sends at one place; `Quirk` has one hook for each place. Several
+quirks can be combined; at one place they are applied in the table's order.
 """
 
 import json
@@ -29,21 +29,21 @@ GROUPS = {
     "connection": "The connection",
     "frames": "UDP frames",
 }
-"""In the order of the table, with a title for each."""
+"""The groups in the order of the table, with a title for each."""
 
 
 class Refused:
-    """Instead of a value: the request is refused with 3203, and nothing is published."""
+    """Stands for a value: the request is refused with 3203, and nothing is published."""
 
 
 class Missing:
-    """Instead of a value: its field is left out."""
+    """Stands for a value: its field is left out."""
 
 
 LATE_ARM_STATE_S = 3.0
 LATE_ANSWER_S = 4.0
 SMALL_MESSAGE = 256
-"""The longest message, in bytes, that a robot of `small-message-size` takes."""
+"""The longest message, in bytes, that a robot with `small-message-size` accepts."""
 _CHUNK = 20
 _ESCAPED_LINE_BREAK = re.compile(r"(?<!\\)((?:\\\\)*)\\n")
 
@@ -63,15 +63,15 @@ class Quirk:
     never_moves: bool = False
     busy_after_playing: bool = False
     arm_state: Callable[[Document], object] = _same
-    """What is published of the arms; None is nothing."""
+    """The published state of the arms; None publishes nothing."""
     arm_state_late_s: float = 0.0
     lowstate: Callable[[Document], Document | None] = _same
-    """A state of the joints as the data channel says it; None is nothing."""
+    """A state of the joints on the data channel; None publishes nothing."""
     state: Callable[[RobotState], RobotState | None] = _same
-    """The same before DDS packs it, which has a place for every field."""
+    """The same state before DDS encodes it; DDS has a place for every field."""
     lowstate_hz: float | None = None
     mode: Callable[[int], object] = _same
-    """The number of the mode, wherever it is told."""
+    """The number of the mode, wherever it is sent."""
     actions: Callable[[list[Any]], object] = _same
     """The lists of actions."""
     list_refused: bool = False
@@ -81,21 +81,21 @@ class Quirk:
     response: Callable[[Document], Document] = _same
     """A whole answer of the data channel."""
     binary: bool = False
-    """Whether the text of an answer comes behind it, in a binary frame."""
+    """Whether the text of an answer is sent after it, in a binary frame."""
     most_in_one: int | None = None
-    """Characters of an answer's text in one message, where it comes in parts."""
+    """The longest text in one message, in characters, for an answer that is split."""
     message: Callable[[str], str] = _same
     """A whole message of the data channel."""
     extra: tuple[str, ...] = ()
-    """Messages that come before each answer."""
+    """Messages that are sent before each answer."""
     description: Callable[[str], str] = _same
     """The SDP of the robot's answer to an offer."""
     message_size: int | None = None
-    """The longest message that the robot says it takes."""
+    """The longest message that the robot announces it accepts."""
     frame_state: Callable[[RobotState], RobotState] = _same
     """A state before it is written as a UDP frame."""
     documented_joints: bool = False
-    """Whether UDP frames tell of 12 joints, whatever the client asks for."""
+    """Whether UDP frames contain 12 joints, whatever the client asks for."""
 
 
 # ---- what they do -------------------------------------------------------------------------------
@@ -162,7 +162,7 @@ def _data_as_object(body: Document) -> Document:
 
 
 def _raw_line_breaks(text: str) -> str:
-    """Put every line break into a JSON text as it is, and more around its parts."""
+    """Put every kind of line break into a JSON text unescaped, and add more around its parts."""
     return _ESCAPED_LINE_BREAK.sub(r"\1\n", text).replace(",", ",\r\n", 1) + "\n"
 
 
@@ -171,7 +171,7 @@ def _with_unreadable_candidate(sdp: str) -> str:
 
 
 def _as_the_page_has_it(state: RobotState) -> RobotState:
-    """Leave of the flags only that the arms are soft, and of the metadata nothing."""
+    """Keep only the flag that the arms are soft, and no metadata."""
     return replace(
         state, mode=-1, recording=False, phase=Phase.NONE, stopped_early=False, time_us=0
     )
@@ -562,11 +562,11 @@ _TABLE = (
     ),
 )
 QUIRKS: dict[str, Quirk] = {quirk.name: quirk for quirk in _TABLE}
-"""All there are, by name, in the order in which they are applied."""
+"""All quirks by name, in the order in which they are applied."""
 
 
 class Quirks:
-    """Some quirks together: each method is one place where a robot says something."""
+    """A combination of quirks: each method is one place where a robot sends something."""
 
     def __init__(self, chosen: Iterable[Quirk] = ()) -> None:
         wanted = {quirk.name for quirk in chosen}
@@ -588,7 +588,7 @@ class Quirks:
         return bool(self.chosen)
 
     def arm_state(self, said: Document) -> object:
-        """Return what is published of the arms; None is nothing."""
+        """Return the published state of the arms; None publishes nothing."""
         told: object = said
         for quirk in self.chosen:
             if isinstance(told, dict):
@@ -596,20 +596,20 @@ class Quirks:
         return told
 
     def lowstate(self, said: Document) -> Document | None:
-        """Return a state of the joints as the data channel says it; None is nothing."""
+        """Return a state of the joints on the data channel; None publishes nothing."""
         return self._through([quirk.lowstate for quirk in self.chosen], said)
 
     def state(self, said: RobotState) -> RobotState | None:
-        """Return a state of the joints before DDS packs it; None is nothing."""
+        """Return a state of the joints before DDS encodes it; None publishes nothing."""
         return self._through([quirk.state for quirk in self.chosen], said)
 
     def mode(self, number: int) -> object:
-        """Return what is told instead of the mode's number: anything, `Refused` or `Missing`."""
+        """Return what is sent instead of the mode's number: anything, `Refused` or `Missing`."""
         odd = [quirk.mode for quirk in self.chosen if quirk.mode is not _same]
         return odd[0](number) if odd else number
 
     def actions(self, lists: list[Any]) -> object:
-        """Return what is told instead of the two lists of actions."""
+        """Return what is sent instead of the two lists of actions."""
         told: object = lists
         for quirk in self.chosen:
             if isinstance(told, list) and len(told) > 1:  # otherwise there is no second list
@@ -653,7 +653,7 @@ NO_QUIRKS = Quirks()
 
 
 def quirks_named(names: Iterable[str]) -> Quirks:
-    """Return the quirks of these names; a name may be a list with commas."""
+    """Return the quirks of these names; one name may be a comma-separated list."""
     chosen = []
     for name in (part.strip() for text in names for part in text.split(",")):
         if not name:

@@ -1,4 +1,4 @@
-"""How a part of the simulated robot says no; the world turns it into a status."""
+"""The error by which a part of the simulated robot refuses; the world turns it into a status."""
 
 from rote.messages import Code
 

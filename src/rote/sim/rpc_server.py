@@ -25,7 +25,7 @@ from rote.wire.lowstate import (
 )
 
 LOWSTATE_S = 0.02
-"""Between two states of the joints."""
+"""The time between two states of the joints."""
 _BATTERY_S, _FAULTS_S = 1.0, 5.0
 _A_RESPONSE = '{"type":"res"'
 
@@ -35,7 +35,8 @@ Send = Callable[[str | bytes], None]
 class RpcClientSession:
     """One client of the simulated robot's services.
 
-    `on_close` is called once, when the client has gone or been silent too long: the carrier can go.
+    `on_close` is called once, when the client has left or was silent too long: then the carrier can
+    be closed.
     """
 
     def __init__(
@@ -72,12 +73,12 @@ class RpcClientSession:
         self._settle()
 
     def receive(self, message: str | bytes) -> None:
-        """Take in one message from the client."""
+        """Process one message from the client."""
         self.session.receive(message, self._loop.time())
         self._settle()
 
     def close(self) -> None:
-        """The client is gone, or the robot ends. Safe to call twice."""
+        """End the session: the client has left, or the robot ends. Safe to call twice."""
         if self._timer is None:
             return
         self._timer.cancel()
@@ -92,7 +93,7 @@ class RpcClientSession:
 
     def _tick(self) -> None:
         now = self._loop.time()
-        # By the clock, so that the rate holds; what a busy process has missed is not made up for.
+        # By absolute times, so that the rate holds; reports that a busy process missed are skipped.
         self._next_at = max(self._next_at + self._tick_s, now)
         self._timer = self._loop.call_at(self._next_at, self._tick)
         self._ticks += 1
@@ -134,7 +135,7 @@ class RpcClientSession:
         self.session.publish(SPORT_TOPIC, said if told is Missing else {"fsm_id": told, **said})
 
     def _tell_faults(self) -> None:
-        """Say what is new, and everything from time to time."""
+        """Publish new faults, and all of them from time to time."""
         if self._told_changes < 0 or not self.session.live:
             return
         if self._told_changes != self._world.health.changes:
@@ -167,7 +168,7 @@ class RpcClientSession:
                 self._send(message)
 
     def _send_oddly(self, message: str | bytes) -> None:
-        """Send a message as the robot's quirks have it."""
+        """Send a message with the robot's quirks applied."""
         quirks, payload = self._quirks, b""
         if isinstance(message, bytes):
             self._send(message)
@@ -215,7 +216,7 @@ class RpcClientSession:
             self._take_hand(value)
 
     def _answer_inner(self, asked: dict[str, object]) -> None:
-        """Answer for the robot's WebRTC service; what it does not know, it does not answer."""
+        """Answer for the robot's WebRTC service; unknown requests are not answered."""
         kind = asked.get("req_type")
         if kind == "public_network_status":
             status = "NetworkStatus.ON_WIFI_CONNECTED"
@@ -227,7 +228,7 @@ class RpcClientSession:
         self.session.send(channel.Inner(said, answer=True))
 
     def _take_hand(self, message: channel.ChannelMessage) -> None:
-        """Let the scripted hand take hold, where a client of ours asks for it."""
+        """Let the scripted hand take hold, if a rote client asks for it."""
         try:
             script = rpc.read(message.data, "script", str)
             duration_ms = rpc.read(message.data, "duration_ms", int)

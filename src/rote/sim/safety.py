@@ -1,7 +1,7 @@
-"""What the robot itself asks of a motion before it moves: the checks that everybody runs.
+"""The robot's own checks of a motion before it moves: the same that clients run.
 
-They are those of `motion.check` but for contact: looking for it takes a library that a robot need
-not have, and longer than a robot may stand still in its loop. Whoever sends a motion looks for it.
+They are those of `motion.check` without contact. Contact needs a library that a robot need not
+have, and takes longer than its loop may stand still. The client that sends a motion checks it.
 """
 
 from rote.model.family import Build
@@ -13,11 +13,11 @@ from rote.motion.track import Array, Track
 def check_motion(
     times_s: Array, poses_rad: Array, recorded_s: Array | None, build: Build
 ) -> CheckReport:
-    """Return what speaks against a motion; raise `UnsafeMotionError` where something forbids it.
+    """Return what speaks against a motion; raise `UnsafeMotionError` if something forbids it.
 
     `poses_rad` is in the build's columns, as it would be played. `recorded_s` are the times of the
-    samples it was made of, if it was recorded: between them nobody knows what was shown. Nobody is
-    there who could look at a warning, so it forbids nothing.
+    recorded samples, if it was recorded: gaps between them are checked. Warnings forbid nothing,
+    because nobody is there to look at them.
     """
     if recorded_s is not None:
         check_gaps(recorded_s).permit(force=True)

@@ -1,4 +1,4 @@
-"""From what was recorded, or sent as keyframes, to an action the store can keep."""
+"""From a recording, or from keyframes that were sent, to an action for the store."""
 
 import math
 from collections.abc import Sequence
@@ -48,7 +48,7 @@ def disagreement(action: StoredAction) -> str:
 
 
 def keyframed(command: SaveAction, build: Build) -> StoredAction:
-    """Return the keyframes of a save as an action."""
+    """Return the keyframes of a save command as an action."""
     return StoredAction(
         name=command.name,
         created_s=command.created_s,
@@ -60,7 +60,7 @@ def keyframed(command: SaveAction, build: Build) -> StoredAction:
 
 
 def check_keyframes(keyframes: tuple[Keyframe, ...], build: Build) -> None:
-    """Every number that reaches the joints is checked here too, whichever wire brought it."""
+    """Check every number that reaches the joints, whichever wire brought it."""
     for keyframe in keyframes:
         if not 0 <= keyframe.joint < len(build.joints) or not math.isfinite(keyframe.value_rad):
             raise RefusalError(Code.BAD_PAYLOAD)

@@ -1,4 +1,4 @@
-"""What the simulated robot says about itself: what its arms do, and its state with noise."""
+"""What the simulated robot reports: what its arms do, and its state with noise."""
 
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -13,18 +13,20 @@ if TYPE_CHECKING:
     from rote.sim.world import World
 
 RECORDING_ID, PLAYING_ID = -1, 100
-"""What a G1 says its arms do while it records, and while it plays a taught action."""
+"""The ids that a G1 reports for its arms while it records, and while it plays a taught action."""
 
 
 class ArmStateCode(NamedTuple):
-    """What the arms do: 0 nothing, -1 recording, 100 playing, 99 returning, else a preset's id."""
+    """What the arms do: 0 nothing, -1 recording, 100 playing, 99 returning, otherwise a preset's
+    id.
+    """
 
     id: int
     name: str
 
 
 class Sensors:
-    """The sensors of one robot; two with one seed read the same."""
+    """The sensors of one robot; two with the same seed give the same readings."""
 
     def __init__(self, build: Build, seed: int = 0) -> None:
         self._random = np.random.default_rng(seed)

@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 
 TICK_S = 0.01
 MAX_CATCH_UP_S = 0.25
-"""If the process was held up longer than this, the robot's time stood still meanwhile."""
+"""If the process was blocked longer than this, the robot's time stood still meanwhile."""
 MAX_CLIENTS = 16
 
-# Clients are known by their addresses: a host and port, or a name in memory.
+# Clients are identified by their addresses: a host and port, or a name in memory.
 Address = Any
 Send = Callable[[bytes, Address], None]
 
@@ -53,7 +53,7 @@ class Simulator:
     ) -> None:
         self.world = world
         self.refused = 0
-        """Clients turned away because too many were there."""
+        """How many clients were rejected because too many were connected."""
         self._impairment = impairment
         self._timing = timing
         self._loop = asyncio.get_running_loop()
@@ -72,7 +72,9 @@ class Simulator:
         return len(self._clients) + sum(door.clients for door in self._doors)
 
     async def serve_udp(self, host: str, port: int) -> str:
-        """Answer on a UDP port; returns its URL."""
+        """Serve the frames on a UDP port, and return the URL. Raises `LinkError` if the port is
+        taken.
+        """
         if self._impairment is None:
             udp = await open_port(host, port, lambda d, a: self._receive(d, a, udp.send))
         else:
@@ -90,7 +92,7 @@ class Simulator:
         return f"udp://{shown}:{udp.address[1]}"
 
     def serve_memory(self) -> MemoryPort:
-        """Answer clients in this process."""
+        """Serve the frames to clients in this process, and return the port to connect to."""
 
         def receive(datagram: bytes, address: str) -> None:
             self._receive(datagram, address, port.send)
@@ -109,7 +111,9 @@ class Simulator:
         strict: bool = False,
         latency: bool = True,
     ) -> "WebRtcDoor":
-        """Answer WebRTC clients; without a `signalling`, as the robot's firmware does."""
+        """Serve WebRTC clients; without `signalling`, as the robot's firmware does. Returns the
+        server.
+        """
         from rote.sim.webrtc import Signalling, WebRtcDoor  # noqa: PLC0415 # brings aiortc
 
         hz = self.world.firmware.quirks.lowstate_hz
@@ -135,7 +139,7 @@ class Simulator:
         latency: bool = True,
         hands: "tuple[Hand, ...]" = (),
     ) -> "DdsDoor":
-        """Be a G1 EDU: answer on DDS, and wear hands, which are there alone.
+        """Serve DDS like a G1 EDU, with hands, which exist only there. Returns the server.
 
         From now on time passes in steps of its states.
         """
@@ -155,7 +159,7 @@ class Simulator:
         return door
 
     async def serve_discovery(self, serial: str, host: str) -> None:
-        """Let those who look for robots find this one at `host`, as the robot's firmware does."""
+        """Answer searches for robots with `host`, as the robot's firmware does."""
         from rote.carrier import discovery  # noqa: PLC0415 # brings ifaddr
 
         everywhere = ip_address(host).is_unspecified
@@ -181,7 +185,7 @@ class Simulator:
         self._doors.clear()
         self._publishers.clear()
         self._clients.clear()
-        # A socket closes in the next turn of the loop; who comes back may bind its port again.
+        # A socket closes in the next iteration of the loop; after that its port can be bound again.
         await asyncio.sleep(0)
 
     # ---- time -----------------------------------------------------------------------------------
@@ -201,11 +205,12 @@ class Simulator:
         for client in list(self._clients.values()):
             client.session.tick(now)
             self._settle(client)
-        # One at a time, even to catch up: what clients have sent meanwhile is heard in between.
+        # One step at a time, even to catch up, so that messages from clients are handled in
+        # between.
         self._timer = self._loop.call_at(self._next_at, self._tick)
 
     def _report(self) -> None:
-        """Send everybody the state: at 50 Hz, while recording at 100 Hz."""
+        """Send every client the state: at 50 Hz, while recording at 100 Hz."""
         if self._clients:
             state = self.world.firmware.quirks.frame_state(self.world.state())
             for client in self._clients.values():
@@ -225,7 +230,7 @@ class Simulator:
         self._settle(client)
 
     def _admit(self, datagram: bytes, address: Address, send: Send) -> _Client | None:
-        """Make a session for a new address; bytes that are no frame leave nothing behind."""
+        """Make a session for a new address; bytes that are no frame create nothing."""
         try:
             frame = wire.decode(datagram)
         except DecodeError:
@@ -242,7 +247,7 @@ class Simulator:
         return client
 
     def _settle(self, client: _Client) -> None:
-        """Act on what a session reports, and send what it wants sent."""
+        """Handle the events of a session, and send its outgoing datagrams."""
         session = client.session
         for event in session.events():
             self._handle(event, client)
@@ -266,6 +271,6 @@ class Simulator:
 
 
 def _reaches(interface: str, host: str) -> bool:
-    """Whether who comes by the interface with that address finds `host` there."""
+    """Whether a client that comes by this interface can reach `host`."""
     one, other = ip_address(interface), ip_address(host)
     return one == other or (one.is_loopback and other.is_loopback)

@@ -1,8 +1,8 @@
 """The services of a G1 (arm, sport, motion_switcher, robot_state, voice) on the simulated robot.
 
-The same world as on the UDP frames, asked in other words: an action taught on one wire plays on the
-other. Answers come with the delay a real robot was seen to take, and in its numbers: codes that are
-this project's own stay inside.
+They use the same world as the UDP frames: an action taught on one wire plays on the other. Answers
+have the delays and codes that were seen on a real robot; the codes that are this project's own are
+not sent.
 """
 
 import json
@@ -28,17 +28,17 @@ _SWITCH_FAILED, _PROTECTED = 5201, 5202
 _NO_SUCH_CONTROLLER, _NOT_AVAILABLE, _INVALID_FSM, _INVALID_TASK = 7004, 7301, 7302, 7303
 _FAILED, _NO_SUCH_ACTION, _UNREADABLE = 7399, 7402, 7403
 _OURS = range(7410, 7420)
-"""Codes a real robot does not know."""
+"""Codes that a real robot does not know."""
 
 _TASKS = {0: 26, 1: 1, 2: 27, 3: RELEASE}
-"""Arm tasks of `sport`: wave, turn and wave, give a hand, take it back; by preset."""
+"""Arm tasks of `sport`: wave, turn and wave, offer a hand, take it back; with their presets."""
 
 _BASH = "bashrunner"
-# Robots run scripts on request. Nothing in rote asks for it, others ask for this one.
+# Robots run scripts on request. rote never asks for it; other clients ask for this one.
 _VERSION_SCRIPT = "get_software_version.sh"
 
 _PROCESSES = {rpc.SPORT: "ai_sport", rpc.ARM: "g1_arm_example"}
-"""What has to run for a service to answer."""
+"""The process that must run for a service to answer."""
 _BASICS = "basic_service"
 
 
@@ -49,13 +49,13 @@ class ServiceAnswer(NamedTuple):
     data: str = ""
     delay_s: float = _QUICK_S
     after: int = 0
-    """Answer so long after the arms no longer do the preset of this id; 0 is any time."""
+    """Answer only when the arms have finished the preset of this id; 0 means any time."""
     silent: bool = False
-    """Answer never, as a service does that is not there."""
+    """Never answer, like a service that does not exist."""
 
 
 class Services:
-    """Answers requests by asking the world; without `latency`, as fast as it can."""
+    """Answers requests by asking the world; without `latency`, immediately."""
 
     def __init__(self, world: World, *, latency: bool = True) -> None:
         self.world = world
@@ -86,16 +86,18 @@ class Services:
         return answer._replace(delay_s=delay_s, data=self._quirks.data(answer.data))
 
     def alive(self, service: str) -> bool:
-        """Whether a service answers at all: some do not in debug mode or switched off."""
+        """Whether a service answers at all: some do not in debug mode, or when switched off."""
         process = _PROCESSES.get(service)
         return process is None or bool(self.world.controller and process not in self._off)
 
     def is_over(self, answer: ServiceAnswer) -> bool:
-        """Whether an answer that waits for the arms can be given."""
+        """Whether an answer that waits for the arms can be sent."""
         return self.world.doing.id != answer.after or self.world.holding
 
     def arm_state(self) -> str | None:
-        """Return what the arms do, as it is published ten times a second; None says nothing."""
+        """Return the state of the arms, which is published ten times per second; None publishes
+        nothing.
+        """
         doing = self.world.doing
         state = rpc.ArmState(holding=self.world.holding, id=doing.id, name=doing.name)
         if not self._quirks:
@@ -109,11 +111,13 @@ class Services:
         return None if told is None or then_s > now_s - late_s else rpc.write_json(told)
 
     def mode(self) -> object:
-        """Return the number of the mode as it is told: mostly a number; `Refused`, `Missing`."""
+        """Return the number of the mode as it is sent: usually a number, otherwise `Refused` or
+        `Missing`.
+        """
         return self._quirks.mode(self.world.machine.mode)
 
     def faults(self) -> tuple[Fault, ...]:
-        """Return what is wrong with the robot."""
+        """Return the robot's faults."""
         return self.world.health.faults
 
     def _obey(self, client: Hashable, command: m.Command, *, store_failed: int = _FAILED) -> int:
@@ -151,7 +155,7 @@ class Services:
     def _preset(self, client: Hashable, request: RpcRequest) -> ServiceAnswer:
         preset = rpc.decode_preset(request.parameter)
         code = self._obey(client, m.PlayPreset(preset))
-        # A release that waits for another preset's end is answered at once.
+        # A release that waits for the end of another preset is answered at once.
         waits = code == Code.OK and self.world.doing.id == preset
         return ServiceAnswer(code, after=preset if waits else 0)
 
@@ -184,7 +188,7 @@ class Services:
         name = rpc.decode_teach(request.parameter)
         if name is None:
             self._obey(client, m.ExitTeaching())
-            return ServiceAnswer()  # the real one always answers 0
+            return ServiceAnswer()  # a real robot always answers 0
         if name == "":
             return ServiceAnswer(self._obey(client, m.KeepTeaching()))
         if m.name_problem(name):
@@ -193,7 +197,7 @@ class Services:
 
     def _pause(self, client: Hashable, request: RpcRequest) -> ServiceAnswer:
         self._obey(client, m.PauseRecording(rpc.decode_pause(request.parameter)))
-        return ServiceAnswer()  # here too
+        return ServiceAnswer()  # the same here
 
     # ---- sport ----------------------------------------------------------------------------------
 
@@ -219,7 +223,7 @@ class Services:
         return ServiceAnswer()
 
     def _move(self, _: Hashable, request: RpcRequest) -> ServiceAnswer:
-        """Accept a velocity and stay: the legs of this robot are not simulated."""
+        """Accept a velocity without moving: the legs of this robot are not simulated."""
         said = rpc.read_json(request.parameter)
         velocity = rpc.read(said, "velocity", list)
         for part in velocity:
@@ -229,7 +233,7 @@ class Services:
         return ServiceAnswer()
 
     def _set_task(self, client: Hashable, request: RpcRequest) -> ServiceAnswer:
-        """Wave or shake hands, by the presets that do it; answered when it begins."""
+        """Wave or shake hands, by the presets for it; answered when the motion begins."""
         preset = _TASKS.get(rpc.decode_value(request.parameter))
         if preset is None:
             return ServiceAnswer(_INVALID_TASK)
@@ -288,7 +292,7 @@ class Services:
         return ServiceAnswer(data=data)
 
     def _run(self, _: Hashable, request: RpcRequest) -> ServiceAnswer:
-        """Tell the version; no other script is there, and none is run."""
+        """Report the version; no other script exists, and none is run."""
         if rpc.read(rpc.read_json(request.parameter), "script", str) != _VERSION_SCRIPT:
             return ServiceAnswer(_BAD_PARAMETER)
         said = {"type": "content acquisition", "info": self.world.firmware.version}

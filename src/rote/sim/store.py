@@ -64,7 +64,9 @@ class StoredAction:
     """Shape (n, joints)."""
     keyframes: tuple[Keyframe, ...] = ()
     names: tuple[str, ...] = _OLD_NAMES
-    """The joints it was taught on: the columns of `joints_rad`, and what a keyframe counts."""
+    """The joints it was taught on: the columns of `joints_rad`, and what a keyframe's number refers
+    to.
+    """
     stated_frames: int = 0
     stated_ms: int = 0
     """What the sender of a save said of a recording; 0 where nothing was said."""
@@ -76,12 +78,12 @@ class StoredAction:
 
 
 class Store:
-    """Taught actions on disk; `:memory:` keeps them nowhere."""
+    """Taught actions on disk; `:memory:` keeps them in memory only."""
 
     def __init__(self, path: str | Path) -> None:
         self.path = str(path)
         self._entries: tuple[int, tuple[ActionEntry, ...]] | None = None
-        self._alone = self.path == ":memory:"  # nobody else can write there
+        self._alone = self.path == ":memory:"  # no other process can write there
         try:
             if self.path != ":memory:":
                 _check_file(Path(self.path))
@@ -119,7 +121,7 @@ class Store:
             return
         self._db.execute("BEGIN IMMEDIATE")
         try:
-            for column in self._lacking():  # another process may have been quicker
+            for column in self._lacking():  # another process may have done it first
                 self._db.execute(f"ALTER TABLE actions ADD COLUMN {column} {_ADDED[column]}")
         finally:
             self._db.execute("COMMIT")
@@ -133,9 +135,9 @@ class Store:
         self._db.close()
 
     def entries(self) -> tuple[ActionEntry, ...]:
-        """Return what is stored, in the order of the numbers."""
-        # The list is asked for far more often than it changes. The version tells when another
-        # process has written; our own writing forgets the list.
+        """Return the stored actions, in the order of their numbers."""
+        # The list is read far more often than it changes. SQLite's data version shows when another
+        # process has written; our own writes clear the cached list.
         version = self._version()
         if self._entries is None or self._entries[0] != version:
             rows = self._query("SELECT name, duration_ms FROM actions ORDER BY number")
@@ -182,7 +184,7 @@ class Store:
             )
 
     def rename(self, old: str, new: str) -> None:
-        """Give an action another name; its number stays."""
+        """Rename an action; its number stays."""
         with self._transaction():
             if not self._has(old):
                 raise RefusalError(Code.NO_SUCH_ACTION)
@@ -191,7 +193,7 @@ class Store:
             self._query("UPDATE actions SET name = ? WHERE name = ?", new, old)
 
     def delete(self, name: str) -> None:
-        """Remove an action for good."""
+        """Delete an action for good."""
         with self._transaction():
             if not self._has(name):
                 raise RefusalError(Code.NO_SUCH_ACTION)
@@ -199,7 +201,7 @@ class Store:
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
-        """All or nothing, and on disk at the end."""
+        """A transaction: all or nothing, and on disk at the end."""
         self._query("BEGIN IMMEDIATE")
         try:
             yield

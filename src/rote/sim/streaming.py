@@ -1,7 +1,7 @@
-"""Arms that follow poses as they arrive: bounded in place and speed, and home by themselves.
+"""Arms that follow streamed poses: limited in position and speed, and back to rest by themselves.
 
-Whatever a client streams, no setpoint leaves the joints' limits or outruns a playback. When the
-poses cease, or one is not safe, the arms brake and go softly back to rest.
+Whatever a client streams, no setpoint leaves the joints' limits or is faster than a playback. When
+the poses stop coming, or one is not safe, the arms brake and go softly back to rest.
 """
 
 from collections.abc import Callable
@@ -19,16 +19,17 @@ from rote.sim.player import JointSetpoint, Playback
 from rote.sim.refusal import RefusalError
 
 SILENCE_S = 0.1
-"""So long without a pose, and the arms return."""
+"""After this long without a pose, the arms return."""
 FIRST_S = 2.0
-"""The first pose may take longer: the answer that calls for it may be lost and repeated."""
+"""The first pose may take longer: the answer before it may be lost and repeated."""
 _FOLLOWS = 0.2
-"""How much of what is left to its target a setpoint goes in a step. Poses come in bursts; straight
-to each of them, the arms would shake."""
+"""The part of the remaining distance that a setpoint moves in one step. Poses arrive in bursts;
+without this the arms would shake.
+"""
 
 
 class Streamed(Playback):
-    """A playback whose motion comes pose by pose."""
+    """A playback whose motion arrives pose by pose."""
 
     def __init__(self, pose_rad: Array, failed: Callable[[str], None], build: Build) -> None:
         columns = self._columns = Columns(build)
@@ -41,9 +42,9 @@ class Streamed(Playback):
         self._parts = []
         self._begin(pose_rad)
         self.following = True
-        """Whether poses are still taken; afterwards it only goes home."""
+        """Whether poses are still accepted; afterwards it only returns to rest."""
         self._failed = failed
-        self._own = self._way_home(pose_rad)  # where the robot would be of its own accord
+        self._own = self._way_home(pose_rad)  # the pose that the robot would have without a stream
         self._pose = pose_rad.copy()
         self._weight = 0.0
         self._shares = np.zeros_like(pose_rad)  # the weight, on the joints that are streamed
@@ -53,7 +54,7 @@ class Streamed(Playback):
 
     @property
     def phase(self) -> Phase:
-        """How far it is, by the weight: rising, whole, or falling again."""
+        """The phase by the weight: rising, full, or falling again."""
         if not self.following:
             return super().phase
         if not self._reached:
@@ -61,7 +62,7 @@ class Streamed(Playback):
         return Phase.PLAYING if self._weight == 1.0 else Phase.RETURN
 
     def follow(self, pose: StreamPose) -> None:
-        """Go to this pose from now on; if it is not safe, home instead, with an error."""
+        """Follow this pose from now on; if it is not safe, raise an error and return to rest."""
         if not self.following:
             raise RefusalError(Code.SUPERSEDED)
         try:
@@ -78,7 +79,7 @@ class Streamed(Playback):
             self.stop()
 
     def stop(self) -> None:
-        """Take no more poses; slow down from here, then go softly back to rest."""
+        """Accept no more poses; slow down from here, then go softly back to rest."""
         self.following = False
         super().stop()
 
@@ -103,7 +104,7 @@ class Streamed(Playback):
     def _checked(self, pose: StreamPose) -> Array:
         """Return the positions of a pose within the joints' limits, or refuse it."""
         time_s, build = self._steps * STEP_S, self._columns.build
-        # Asked this way round, what is not a number is refused too.
+        # Written this way round, the comparison refuses NaN as well.
         if not 0.0 <= pose.weight <= 1.0:
             reason = f"a weight of {pose.weight}, allowed 0 to 1"
             raise UnsafeMotionError("every joint", time_s, reason)

@@ -1,7 +1,7 @@
 """The service `voice` of the simulated robot: speech, sounds, volume and the light on its head.
 
-Nothing is heard: what is asked is checked, remembered and noted. Ids and parameters are those of
-the vendor's clients; over DDS a sound comes as bytes beside the parameter, which are not looked at.
+Nothing is heard: requests are checked, stored and shown as notices. Ids and parameters are those of
+Unitree's clients. Over DDS a sound comes as bytes beside the parameter; they are ignored.
 """
 
 from enum import IntEnum
@@ -16,7 +16,7 @@ _MAX_VOLUME, _MAX_COLOUR = 100, 255
 
 
 class VoiceApi(IntEnum):
-    """What it can be asked."""
+    """The requests of the service."""
 
     SPEAK = 1001
     RECOGNISE = 1002
@@ -28,17 +28,17 @@ class VoiceApi(IntEnum):
 
 
 class Voice:
-    """What the robot's loudspeaker and light are told."""
+    """The state of the robot's loudspeaker and light."""
 
     def __init__(self) -> None:
         self.volume = 60
         self.light = (0, 0, 255)
-        """Red, green, blue; blue is a robot that is well."""
+        """Red, green, blue; blue means that the robot is well."""
 
     def ask(self, api_id: int, parameter: str) -> tuple[str, str]:
-        """Do what is asked; return the data of the answer, and words about it for who watches.
+        """Carry out a request; return the data of the answer, and a text for people who watch.
 
-        Raises `PayloadError` for what cannot be accepted.
+        Raises `PayloadError` for a parameter that cannot be accepted.
         """
         data, message = "", ""
         said = rpc.read_json(parameter) if parameter else {}

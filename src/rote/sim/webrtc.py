@@ -1,4 +1,4 @@
-"""The simulated robot's door on the WebRTC wire: all signalling, and one client at a time."""
+"""The simulated robot on WebRTC: all variants of signalling, and one client at a time."""
 
 import asyncio
 import secrets
@@ -15,11 +15,11 @@ from rote.wire import signalling as wire
 from rote.wire.channel import SIMULATED
 
 _MAX_NOTICES = 16
-"""Paths that were given out and not used are forgotten after so many newer ones."""
+"""How many paths are kept that were given out and not used; older ones are forgotten."""
 
 
 class Signalling(Enum):
-    """How offer and answer are exchanged, by firmware."""
+    """How offer and answer are exchanged; it depends on the firmware."""
 
     LEGACY = "legacy"
     UNMARKED = "none"
@@ -29,7 +29,7 @@ class Signalling(Enum):
 
     @classmethod
     def of(cls, text: str) -> "Signalling":
-        """Read a variant's name."""
+        """Parse the name of a variant."""
         try:
             return cls(text)
         except ValueError:
@@ -38,12 +38,12 @@ class Signalling(Enum):
 
     @property
     def port(self) -> int:
-        """The port it is spoken on."""
+        """The port that it uses."""
         return wire.LEGACY_PORT if self is Signalling.LEGACY else wire.PORT
 
 
 class WebRtcDoor:
-    """Lets one client after the other in to the robot's services."""
+    """Serves the robot's services to one client at a time."""
 
     def __init__(
         self,
@@ -77,11 +77,11 @@ class WebRtcDoor:
 
     @property
     def clients(self) -> int:
-        """How many clients are in: none or one."""
+        """How many clients are connected: none or one."""
         return int(self._guest is not None)
 
     async def open(self, host: str, port: int | None = None) -> None:
-        """Listen; a port other than the usual one is for clients that can be told."""
+        """Listen; a port other than the usual one is for clients that can be configured."""
         await self._server.open(host, self._signalling.port if port is None else port)
 
     @property
@@ -91,13 +91,13 @@ class WebRtcDoor:
 
     @property
     def url(self) -> str:
-        """Where clients find it."""
+        """The URL for clients."""
         host, port = self._server.address
         shown = f"[{host}]" if ":" in host else host
         return f"webrtc://{shown}" if port == self._signalling.port else f"webrtc://{shown}:{port}"
 
     async def close(self) -> None:
-        """Shut the door; whoever is in hears no more. Safe to call twice."""
+        """Close the port and the connection to the client. Safe to call twice."""
         await self._server.close()
         if self._serving is not None:
             self._serving.cancel()
@@ -164,7 +164,7 @@ class WebRtcDoor:
         return wire_sdp.SdpAnswer(sdp=sdp, id=offer.id)
 
     async def _serve(self, end: RobotEnd) -> None:
-        """Serve one client until it is gone."""
+        """Serve one client until it has left."""
         gone = asyncio.Event()
         session: RpcClientSession | None = None
         try:

@@ -1,6 +1,6 @@
 """The simulated robot as a whole: it obeys commands, moves in time, and reports its state.
 
-It knows clients by a key alone and has no sockets; its clock is advanced by whoever runs it.
+It identifies clients by a key and has no sockets; the caller advances its clock.
 """
 
 import time
@@ -30,18 +30,18 @@ from rote.sim.store import Store
 from rote.sim.streaming import Streamed
 
 KEEP_ALIVE_S = 13.5
-"""Three periods without a keep-alive, and the arms hold again."""
+"""After three periods without a keep-alive, the arms hold again."""
 KEEP_NAMED_S = 10.0
-"""The same for a teaching that was named at its start, which is the way of a G1's services."""
+"""The same for a teaching that was named at its start, as a G1's services do."""
 HEALTH_EVERY = 50
-"""Steps between two looks at battery and motors: 10 Hz."""
+"""Steps between two updates of battery and motors: 10 Hz."""
 CONTROLLER = "ai"
-"""What drives a G1."""
+"""The controller of a G1."""
 
 
 @dataclass(frozen=True, slots=True)
 class SimNotice:
-    """Something a person watching the robot would like to read."""
+    """A message for a person who watches the robot."""
 
     time_s: float
     message: str
@@ -60,7 +60,7 @@ class World:
         firmware: Firmware | None = None,
         polite: bool = False,
     ) -> None:
-        """Make a robot; a `polite` one does at once what a real one takes its time for."""
+        """Make a robot. A `polite` one does at once what takes time on a real one."""
         self.store = store
         self._columns = Columns(build)
         self.firmware = firmware or firmware_of(build)
@@ -70,10 +70,10 @@ class World:
         self.health = Health(time.time(), build)
         self.machine = Machine(modes_of(build), self._first_mode() if mode is None else mode)
         self.controller = CONTROLLER
-        """What drives the robot; nothing does in debug mode. See `drive`."""
+        """Which controller drives the robot; none in debug mode. See `drive`."""
         self.time_s = 0.0
         self.notices: list[SimNotice] = []
-        """The newest hundred; whoever shows them clears them."""
+        """The newest hundred; whoever shows them clears the list."""
         self.stopped_early = False
         """Whether the last playback did not run to its end."""
         self._sensors = Sensors(build, seed)
@@ -86,14 +86,16 @@ class World:
         self._taught_since_s = self._kept_s = 0.0
         self._playback: Playback | None = None
         self._starts_s = 0.0
-        """The playback stands still until then."""
+        """The playback waits until this time."""
         self._player: Hashable | None = None
         self._doing = ArmStateCode(0, "")
         self._performed: SimPreset | None = None
         self._held: SimPreset | None = None
         self._let_go_at_s = self._released_s = 0.0
         self._lingers_s = self._occupied_s = 0.0
-        """Until when the state still tells of the last teaching, and the arms may not be used."""
+        """Until when the state still shows the last teaching, and until when the arms cannot be
+        used.
+        """
         self._unlisted, self._listed_s = "", 0.0
         self._release_wanted = False
         self._hold = self._columns.rest_rad
@@ -111,7 +113,7 @@ class World:
         return self._columns.family
 
     def _first_mode(self) -> int:
-        """Return the mode in which it stands after a usual start."""
+        """Return the mode in which it stands after a normal start."""
         modes, standing = self.family.modes, self.firmware.standing
         return modes.standing if standing is None or modes.find(standing) is None else standing
 
@@ -147,7 +149,7 @@ class World:
             self._sample()
 
     def _watch_teaching(self) -> None:
-        """End a teaching nobody keeps alive; and one of the services' kind when it is full."""
+        """End a teaching without keep-alives, and a teaching of the services when it is full."""
         if self.time_s >= self._kept_s + (KEEP_NAMED_S if self._title else KEEP_ALIVE_S):
             self.note("no keep-alive: teaching ends, the arms hold")
             self._end_teaching(ArmInput.EXIT)
@@ -185,19 +187,19 @@ class World:
             self._playback, self._hold = None, self.body.setpoint_rad
 
     def _release(self) -> None:
-        """Go softly back to rest, as the preset of that name does."""
+        """Go softly back to rest, as the release preset does."""
         self._held, self._release_wanted = None, False
         self._begin_release()
         self._playback = Playback.returning(self.body.setpoint_rad, self.build)
 
     def _begin_release(self) -> None:
-        """Say from now on that the arms return."""
+        """From now on, report that the arms return."""
         self._released_s, self._starts_s = self.time_s + RELEASE_S, 0.0
         if self.firmware.quirks.busy_after_playing:
             self._occupied_s = self._released_s
 
     def _follow_mode(self) -> None:
-        """Make soft or stiff what the mode asks for; leave nothing running that it forbids."""
+        """Make joints soft or stiff as the mode requires, and stop what the mode forbids."""
         if not self.machine.stiff:
             self._give_way()
             return
@@ -246,7 +248,7 @@ class World:
             return m.Status(Code.STORE_FAILED)
 
     def forget(self, client: Hashable) -> None:
-        """The client is gone: what only it could end, ends safely."""
+        """The client has left: end safely what only it could end."""
         if self._teacher == client:
             self.note("the teacher is gone: the arms hold")
             self._end_teaching(ArmInput.EXIT)
@@ -255,7 +257,7 @@ class World:
             self._stop(client, m.StopMotion())
 
     def drive(self, controller: str) -> None:
-        """Let a controller drive the robot, or none: then the joints give way, in debug mode."""
+        """Set the controller; with none, the robot is in debug mode and its joints give way."""
         self.controller = controller
         self.note(f"{controller!r} drives the robot" if controller else "debug mode")
         if not controller:
@@ -285,7 +287,7 @@ class World:
         self.attach(hand)
 
     def attach(self, hand: PullingHand | None) -> None:
-        """Let a hand of your own take hold of the robot; None takes it away."""
+        """Let your own hand take hold of the robot; None removes it."""
         self.body.attach(hand, self.time_s)
 
     def _rename(self, _: Hashable, command: m.RenameAction) -> None:
@@ -306,7 +308,7 @@ class World:
         self._need_free_arms()
         self._need_able_arms()
         self.machine.act(ArmInput.TEACH)
-        # What is not taught stays where it is, even in the middle of a return.
+        # Joints that are not taught stay where they are, even in the middle of a return.
         self._teacher, self._playback, self._hold = client, None, self.body.setpoint_rad
         self._doing = ArmStateCode(RECORDING_ID, command.name)
         self._kept_s = self._taught_since_s = self.time_s
@@ -314,7 +316,7 @@ class World:
         self._starts_s = self._released_s = self._lingers_s = 0.0
         self.body.soften(self.build.taught_columns)
         self.note("teaching: the arms are soft")
-        if command.name:  # whoever names it at the start means to record at once
+        if command.name:  # a client that names it at the start wants to record at once
             self._record(client, m.Record(on=True))
 
     def _need_able_arms(self) -> None:
@@ -340,12 +342,12 @@ class World:
             self._end_teaching(ArmInput.EXIT, keep=True)
 
     def _end_teaching(self, event: ArmInput, *, keep: bool = False) -> None:
-        """Make the arms hold; `keep` what was recorded if it was named at the start."""
+        """Make the arms hold; `keep` the recording if it was named at the start."""
         self.machine.act(event)
         if keep and self._title:
             self._keep_take(self._title)
         behaviour, named = self.firmware.behaviour, bool(self._title)
-        # Only a teaching of the services has a name, and only of those there are logs.
+        # Only a teaching of the services has a name, and logs exist only for those.
         linger_s = behaviour.linger_for_s(self._chance) if named else 0.0
         self._lingers_s = self._starts_s = self.time_s + linger_s
         self._released_s = self._listed_s = self._lingers_s + RELEASE_S
@@ -358,7 +360,7 @@ class World:
         self.note("teaching ended: the arms hold")
 
     def _keep_take(self, name: str) -> None:
-        """Store what was recorded, over an older action of that name: the services' way."""
+        """Store the recording, replacing an older action of that name, as the services do."""
         own_ms = round(1000 * STEP_S * RECORD_EVERY * (len(self._buffer) - 1))
         save = m.SaveAction(name=name, created_s=0, duration_ms=own_ms)
         try:
@@ -526,9 +528,9 @@ class World:
             self.note(f"a warning: {message}")
 
     def postpone(self, answer_s: float) -> None:
-        """Let the playback that was just accepted begin later, as its behaviour says.
+        """Delay the playback that was just accepted, as the robot's behaviour says.
 
-        `answer_s` is when its answer comes. Until then the arms and their state stay as they are.
+        `answer_s` is when its answer is sent. Until then the arms and their state stay as they are.
         """
         delay_s = self.firmware.behaviour.start_delay_s(self._chance)
         if self.machine.activity is ArmActivity.PLAYING and delay_s > 0:
@@ -571,19 +573,19 @@ class World:
 
     @property
     def unlisted(self) -> str:
-        """The taught action that is stored and that its services do not list yet; mostly none."""
+        """The taught action that is stored and not listed yet by the services; usually none."""
         late = self.firmware.behaviour.lists_late and self.time_s < self._listed_s
         return self._unlisted if late else ""
 
     @property
     def no_stream(self) -> str:
-        """Why nothing can be streamed to it, in words."""
+        """Why nothing can be streamed to it, as text."""
         why = self.build.no_stream or "its build has no stream"
         return f"{self.build.name} follows no stream: {why}"
 
     @property
     def phase(self) -> Phase:
-        """How far a playback is."""
+        """The phase of a playback."""
         return Phase.NONE if self._playback is None else self._playback.phase
 
     @property
@@ -593,7 +595,7 @@ class World:
 
     @property
     def recording(self) -> bool:
-        """Whether samples are being taken."""
+        """Whether samples are being recorded."""
         return self._recording and not self._paused
 
     def state(self) -> m.RobotState:
@@ -601,7 +603,7 @@ class World:
         return self._sensors.read(self)
 
     def note(self, message: str) -> None:
-        """Tell whoever watches the robot."""
+        """Add a notice for whoever watches the robot."""
         self.notices.append(SimNotice(self.time_s, message))
         del self.notices[:-100]
 

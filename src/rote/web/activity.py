@@ -1,4 +1,4 @@
-"""What the robot is doing on our behalf: one thing at a time, and a stop that waits for nothing."""
+"""What the robot is doing for the pendant: one activity at a time, and a stop that never waits."""
 
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
@@ -31,14 +31,14 @@ Kind = Literal["idle", "teaching", "playing", "performing"]
 
 
 class Ending(NamedTuple):
-    """How a teaching is to end."""
+    """How a teaching should end."""
 
     save: bool
     name: str
 
 
 class TeachingResult(NamedTuple):
-    """How it did end."""
+    """How a teaching did end."""
 
     take: str | None
     saved: bool
@@ -56,7 +56,7 @@ class PendantStopResult(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class PendantActivity:
-    """One thing the robot does."""
+    """One activity of the robot."""
 
     kind: Kind
     name: str
@@ -69,13 +69,13 @@ class PendantActivity:
     problem: Exception | None = None
     task: "asyncio.Task[None] | None" = None
     stopped: bool = False
-    """Whether somebody has asked for its end."""
+    """Whether somebody has asked to end it."""
     halted: Progress | None = None
-    """How far a playback was then."""
+    """The progress of a playback at that moment."""
 
 
 class ActivityService:
-    """Teaches, plays, performs and stops, on the robot that is connected."""
+    """Teaches, plays, performs and stops, on the connected robot."""
 
     def __init__(
         self, line: ConnectionKeeper, shelf: TakeService, notify: Callable[[str], None]
@@ -88,16 +88,16 @@ class ActivityService:
 
     @property
     def busy(self) -> bool:
-        """Whether something is going on that was begun here."""
+        """Whether an activity that was begun here is going on."""
         return self.activity is not None
 
     # ---- teaching -------------------------------------------------------------------------------
 
     async def teach(self, name: str, *, overwrite: bool = False) -> None:
-        """Begin to teach; returns when the arms, or legs, are soft."""
+        """Begin to teach; return when the arms, or legs, are soft."""
         robot = self._line.robot
         known = self._shelf.has(name)
-        # Whatever this wire refuses at once is refused before anything counts as begun.
+        # What this wire refuses at once is refused before an activity counts as begun.
         lesson = robot.teach(name, overwrite=overwrite, library=self._shelf.library)
         activity = self._claim("teaching", name)
         activity.ending = self._loop.create_future()
@@ -110,12 +110,12 @@ class ActivityService:
             raise activity.problem or AssertionError
 
     async def finish(self, *, save: bool, name: str | None = None) -> TeachingResult:
-        """End the teaching: the arms hold, and the take is kept or thrown away."""
+        """End the teaching: the arms hold, and the take is kept or discarded."""
         activity = self._need_teaching()
         assert activity.ending is not None
         wanted = name if save and name else activity.name
         if wanted != activity.name:
-            # Whatever forbids the name is told while nothing has ended yet.
+            # A bad name is refused before anything has ended.
             self._shelf.check_name(check_name(wanted))
             await self._line.robot.check_teachable(wanted)
         if not activity.ending.done():
@@ -137,21 +137,21 @@ class ActivityService:
         await self._line.robot.move_by_hand(script, seconds)
 
     def drag(self, joint: str | None, value_rad: float) -> None:
-        """Pull a joint of the embedded robot, or let go."""
+        """Pull a joint of the embedded robot, or release it."""
         self._need_teaching()
         if self._line.embedded is None:
             raise UnsupportedError("be dragged", self._line.called, (EMBEDDED,))
         self._line.embedded.drag(joint, value_rad)
 
     async def pause(self, *, paused: bool) -> None:
-        """Leave out what happens from now on, or record again."""
+        """Pause the recording, or resume it."""
         if self.activity is None or self.activity.take is None:
             raise UnsupportedError("pause a playback", self._line.called)
         take = self.activity.take
         await (take.pause() if paused else take.resume())
 
     def curve(self, first: int, count: int) -> Sequence[Sample]:
-        """Return what was recorded from sample number `first` on, `count` samples at most."""
+        """Return at most `count` recorded samples, from number `first` on."""
         take = None if self.activity is None else self.activity.take
         return () if take is None else take.rows(first, count)
 
@@ -197,7 +197,7 @@ class ActivityService:
                 self._line.embedded.let_go()
 
     async def _give_name(self, robot: Robot, take: Take, name: str, *, known: bool) -> None:
-        """Give a take another name than it was begun with, here and on the robot if it keeps it."""
+        """Rename a take after teaching, here and on the robot if it stores actions."""
         track = take.track
         if "save" in robot.abilities:
             await self._shelf.save(track, name)
@@ -213,7 +213,7 @@ class ActivityService:
     # ---- playing --------------------------------------------------------------------------------
 
     async def play(self, name: str, *, speed: float | None, loop: bool, taught_s: float) -> None:
-        """Play a taught action; returns when the robot has accepted."""
+        """Play a taught action; return when the robot has accepted."""
         robot = self._line.robot
         activity = self._claim("playing", name)
         wanted = None if speed == 1.0 else speed
@@ -225,8 +225,8 @@ class ActivityService:
     ) -> None:
         """Play a track that is not on the robot, pose by pose, on wires that can.
 
-        It is checked once more, from where the joints are now; `force` says yes to warnings, and
-        `mapped` to what a motion of another build lacks or leaves out.
+        It is checked once more from the current joint positions. `force` accepts warnings, and
+        `mapped` accepts what a motion of another build lacks or leaves out.
         """
         robot = self._line.robot
         activity = self._claim("playing", name)
@@ -234,7 +234,7 @@ class ActivityService:
         await self._follow(activity, lambda: robot.play_track(track, force=force, mapped=mapped))
 
     async def perform(self, preset: int, name: str) -> None:
-        """Perform a factory action; returns when it has begun, or was refused."""
+        """Perform a factory action; return when it has begun, or raise if it was refused."""
         robot = self._line.robot
         if "presets" not in self._line.abilities:
             raise UnsupportedError("perform factory actions", self._line.called)
@@ -258,7 +258,7 @@ class ActivityService:
             activity.problem = error
 
     async def _follow(self, activity: PendantActivity, begin: Callable[[], Playing]) -> None:
-        """Begin a playback, and see it to its end; one stopped before it began is no error."""
+        """Begin a playback, and wait for its end; a stop before it began is no error."""
         try:
             activity.playing = begin()
             await activity.playing.started()
@@ -281,7 +281,7 @@ class ActivityService:
     # ---- stopping -------------------------------------------------------------------------------
 
     async def stop(self) -> PendantStopResult:
-        """Stop the robot at once, whatever else is pending; say what that did."""
+        """Stop the robot at once, whatever else is pending; return what that did."""
         robot = self._line.connected
         if robot is None:
             try:
@@ -295,15 +295,15 @@ class ActivityService:
                 activity.halted = activity.halted or activity.playing.progress
         await robot.stop()
         if activity is not None and activity.ending is not None:
-            # A teaching sees by itself that the arms hold, unless it never saw them soft.
+            # A teaching notices by itself that the arms hold, unless it never saw them soft.
             self._loop.call_later(_SEEN_S, _give_up, activity)
         return was
 
     def _what_stops(self, robot: Robot, state: RobotState | None) -> PendantStopResult:
-        # What we do ourselves is known at once; the newest state may be of a moment before.
+        # Our own activity is known at once; the newest state may be older than it.
         kind = self.activity.kind if self.activity is not None else "idle"
         seen = state if kind == "idle" else None
-        # A robot that keeps no actions is driven by us alone: it stays where the stop has found it.
+        # A robot that stores no actions is driven by us alone: after a stop it stays where it is.
         own, limbs = "list" in robot.abilities, robot.build.limbs
         if kind == "teaching" or (seen is not None and _soft(robot, seen)):
             how = "hold" if own else "are braked"
@@ -318,7 +318,7 @@ class ActivityService:
         )
 
     async def end(self) -> None:
-        """Bring whatever goes on to a safe end, and wait for it; for leaving a robot."""
+        """End any activity safely, and wait for it; called before disconnecting."""
         activity = self.activity
         if activity is None:
             return
@@ -364,7 +364,7 @@ def _give_up(activity: PendantActivity) -> None:
 
 
 def _how_it_ended(activity: PendantActivity, error: Exception) -> str:
-    """Return what there is to say; whoever stopped it was told so already."""
+    """Return the message about the end; the person who stopped it knows already."""
     expected = activity.stopped and isinstance(error, RefusedError)
     message = "" if expected else f"The teaching has ended: {error}."
     if activity.take is not None and activity.take.file is not None:
@@ -373,13 +373,15 @@ def _how_it_ended(activity: PendantActivity, error: Exception) -> str:
 
 
 def _soft(robot: Robot, state: RobotState) -> bool:
-    """Whether somebody teaches: joints that give way in damping mode are nobody's teaching."""
+    """Whether somebody teaches: joints that give way in damping mode do not count."""
     family = robot.family
     return state.arms_soft and (family is None or family.modes.balanced(state.mode))
 
 
 def _taught(take: Take, ending: Ending, kept: bool) -> TeachingResult:
-    """Say how a teaching ended; `kept` is whether it is saved although the robot did not do it."""
+    """Return how a teaching ended; `kept` says whether the take was saved although the robot did
+    not.
+    """
     track = take.track
     return TeachingResult(
         take=ending.name if ending.save else None,
@@ -391,7 +393,7 @@ def _taught(take: Take, ending: Ending, kept: bool) -> TeachingResult:
 
 
 async def _until_still(robot: Robot) -> None:
-    """Wait until the arms have moved, and do so no more."""
+    """Wait until the arms have moved, and have stopped moving."""
     moved = False
     async for state in robot.states():
         moved |= state.phase is not Phase.NONE

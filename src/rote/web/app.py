@@ -1,4 +1,6 @@
-"""The application: the page, the API, its documentation, and the guard before them all."""
+"""The web application: the page, the API, its documentation, and the security checks before
+them.
+"""
 
 import logging
 from collections.abc import AsyncIterator
@@ -39,7 +41,7 @@ Then start <code>rote web</code> again.</p>
 
 
 def create_app(start: Start, gate: Gate, static: Path = STATIC) -> Guard:
-    """Return the whole server, to be run by any ASGI server."""
+    """Return the whole server, for any ASGI server."""
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -55,7 +57,7 @@ def create_app(start: Start, gate: Gate, static: Path = STATIC) -> Guard:
         description=_ABOUT,
         version=__version__,
         lifespan=lifespan,
-        docs_url=None,  # both would load scripts from elsewhere
+        docs_url=None,  # both would load scripts from other servers
         redoc_url=None,
     )
     _add_routes(app)
@@ -78,7 +80,7 @@ def _add_routes(app: FastAPI) -> None:
 
 
 def described() -> dict[str, Any]:
-    """Return what /openapi.json says, for whoever makes the page's types of it."""
+    """Return the content of /openapi.json, from which the page's types are generated."""
     app = FastAPI(title="rote pendant", version=__version__)
     _add_routes(app)
     return app.openapi()
@@ -89,7 +91,7 @@ async def _not_built() -> str:
 
 
 def _add_errors(app: FastAPI) -> None:
-    """Answer everything that goes wrong with words and a remedy."""
+    """Answer every error with a message and a remedy."""
     for kind in (ProblemError, RoteError, TimeoutError):
         app.add_exception_handler(kind, _explain)
     app.add_exception_handler(RequestValidationError, _explain_schema)

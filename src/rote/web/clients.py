@@ -1,4 +1,4 @@
-"""The browsers that are here: who watches, who commands, and who has fallen silent."""
+"""The connected browsers: who watches, who has the command, and who has fallen silent."""
 
 import asyncio
 import secrets
@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from rote.web.problems import ProblemError
 
 SILENCE_S = 2.5
-"""So long may the one that commands be silent while the robot moves or is soft."""
+"""How long the browser in command may be silent while the robot moves or is soft."""
 IDLE_SILENCE_S = 10.0
 MAX_CLIENTS = 64
 _MAX_WORDS = 64
@@ -17,9 +17,9 @@ Clock = Callable[[], float]
 
 
 class Outbox:
-    """What one browser is to be sent: every word, but of the states only the newest.
+    """What one browser is to be sent: every message, but only the newest state.
 
-    A browser that reads slowly so falls behind by one state, and holds nobody up.
+    So a browser that reads slowly falls behind by one state, and delays nobody else.
     """
 
     def __init__(self) -> None:
@@ -28,17 +28,17 @@ class Outbox:
         self._filled = asyncio.Event()
 
     def say(self, text: str) -> None:
-        """Send this, in turn."""
+        """Queue a message."""
         self._words.append(text)
         self._filled.set()
 
     def show(self, state: str) -> None:
-        """Send this state, unless a newer one comes first."""
+        """Queue this state; a newer one replaces it."""
         self._state = state
         self._filled.set()
 
     async def next(self) -> str:
-        """Wait for what is to be sent next."""
+        """Wait for the next text to send."""
         while not self._words and self._state is None:
             self._filled.clear()
             await self._filled.wait()
@@ -56,11 +56,11 @@ class Client:
         self.id = name
         self.seen_s = now
         self.outbox: Outbox | None = Outbox()
-        """None while it is away."""
+        """None while it is disconnected."""
 
 
 class Clients:
-    """Everybody who is here, and the one who commands."""
+    """All connected clients, and the one that has the command."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -71,7 +71,7 @@ class Clients:
         return iter(tuple(self._clients.values()))
 
     def join(self, old: str | None = None) -> Client:
-        """Let somebody in; who was here a moment ago may come back as who it was."""
+        """Add a client; one that was here a moment ago may return under its old name."""
         now = self._clock()
         self._forget(now)
         client = self._clients.get(old) if old else None
@@ -89,25 +89,25 @@ class Clients:
         return client
 
     def leave(self, client: Client) -> None:
-        """Its socket has closed; it may come back soon."""
+        """Note that a client's socket has closed; it may return soon."""
         client.outbox, client.seen_s = None, self._clock()
 
     def alive(self, name: str) -> None:
-        """Note that a client has been heard."""
+        """Note that a client was heard."""
         if name in self._clients:
             self._clients[name].seen_s = self._clock()
 
     def take(self, name: str | None) -> None:
-        """Let a client command, whoever did so before."""
+        """Give the command to a client, whoever had it before."""
         self.commander = self._known(name)
 
     def release(self, name: str | None) -> None:
-        """Let nobody command."""
+        """Take the command from this client; then nobody has it."""
         self.need(name)
         self.commander = None
 
     def need(self, name: str | None) -> None:
-        """Raise `ProblemError` unless this client commands, or may because nobody does."""
+        """Raise `ProblemError` unless this client has the command; if nobody has it, it gets it."""
         known = self._known(name)
         if self.commander is None:
             self.commander = known
@@ -120,7 +120,7 @@ class Clients:
             )
 
     def commander_lost(self, *, busy: bool) -> bool:
-        """Whether the one that commands has just been silent for too long; it no longer does."""
+        """Whether the client in command was silent for too long; if so it loses the command."""
         now = self._clock()
         self._forget(now)
         client = self._clients.get(self.commander or "")
@@ -147,7 +147,7 @@ class Clients:
 
 
 def _silent(client: Client, now: float, busy: bool) -> bool:
-    """Whether it has been away for too long: at rest, one that has closed its socket has."""
+    """Whether it was silent for too long; at rest, a closed socket is enough."""
     if client.outbox is None and not busy:
         return True
     return now - client.seen_s > (SILENCE_S if busy else IDLE_SILENCE_S)

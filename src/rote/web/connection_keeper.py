@@ -1,4 +1,4 @@
-"""The one connection to a robot: opened, kept, and opened again when the robot was lost."""
+"""The one connection to a robot: opened, kept, and reconnected when the robot was lost."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -29,7 +29,7 @@ from rote.web.problems import NotConnectedError
 RECONNECT_FIRST_S, RECONNECT_LONGEST_S = 0.5, 5.0
 CONNECT_S = 4.0
 LOOK = "states"
-"""What a robot is wanted for where nobody says: one that would sink by that is refused."""
+"""The default ability to connect for: a robot that would sink because of it is refused."""
 
 State = Literal["off", "connecting", "connected", "lost"]
 Greet = Callable[[Robot], Awaitable[None]]
@@ -37,17 +37,17 @@ Greet = Callable[[Robot], Awaitable[None]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectionReport:
-    """How the connection is."""
+    """The state of the connection."""
 
     state: State = "off"
     message: str = "No robot is connected."
     remedy: str = ""
     stage: str | None = None
-    """Where connecting has failed, on wires that have stages."""
+    """The stage at which connecting failed, on wires with stages."""
 
 
 class ConnectionKeeper:
-    """Keeps one robot, and says how it is."""
+    """Keeps the connection to one robot, and reports its state."""
 
     def __init__(self, greet: Greet, notify: Callable[[str], None]) -> None:
         self.url = ""
@@ -59,11 +59,11 @@ class ConnectionKeeper:
         self._failure: RoteError | None = None
         self._task: asyncio.Task[None] | None = None
         self._turn = asyncio.Lock()
-        """Who opens or closes waits for whoever does so already: there is one conversation."""
+        """Only one task opens or closes at a time: there is one connection."""
 
     @property
     def robot(self) -> Robot:
-        """The robot; raises what is wrong where there is none."""
+        """The robot; raises what is wrong if there is none."""
         if self._robot is not None:
             return self._robot
         if self.report.state == "off":
@@ -74,12 +74,12 @@ class ConnectionKeeper:
 
     @property
     def connected(self) -> Robot | None:
-        """The robot, where there is one."""
+        """The robot, or None."""
         return self._robot
 
     @property
     def state(self) -> RobotState | None:
-        """The newest state, with the health of a robot that lives in this process."""
+        """The newest state, with the health of a robot in this process."""
         state = None if self._robot is None else self._robot.state
         if state is None or self.embedded is None:
             return state
@@ -87,12 +87,12 @@ class ConnectionKeeper:
 
     @property
     def wire(self) -> Wire | None:
-        """The wire; None where no robot is wanted."""
+        """The wire; None if no robot is wanted."""
         return wire_of(self.url) if self.url else None
 
     @property
     def called(self) -> str:
-        """How the wire's URLs begin; empty where no robot is wanted."""
+        """The prefix of the wire's URLs; empty if no robot is wanted."""
         return "" if self.wire is None else f"{self.wire.scheme}://"
 
     @property
@@ -105,13 +105,13 @@ class ConnectionKeeper:
 
     @property
     def abilities(self) -> frozenset[str]:
-        """What this robot can do; one that lives in this process can do more."""
+        """What this robot can do; a robot in this process can do more."""
         if self._robot is None:
             return frozenset()
         return self._robot.abilities | (ABILITIES if self.embedded is not None else frozenset())
 
     async def open(self, url: str, key: str | None = None, ability: str = LOOK) -> None:
-        """Begin to connect to a robot that is wanted for an ability, and go on until `close`."""
+        """Connect to a robot for an ability, and reconnect until `close`."""
         async with self._turn:
             await self._let_go()
             self.url, self._failure = url, None
@@ -119,7 +119,7 @@ class ConnectionKeeper:
             self._task = asyncio.create_task(self._keep(url, key, ability), name=f"rote line {url}")
 
     async def close(self) -> None:
-        """Let go of the robot. Safe to repeat."""
+        """Disconnect from the robot. Safe to repeat."""
         async with self._turn:
             await self._let_go()
 
@@ -137,7 +137,7 @@ class ConnectionKeeper:
             try:
                 async with self._reached(url, key, ability) as robot:
                     pause_s = RECONNECT_FIRST_S
-                    # After a loss nobody is asked again: the same level, and only to look at it.
+                    # After a loss nobody is asked: reconnect at the same level, only to look.
                     self.url, url, ability = robot.url, robot.url, LOOK
                     async for _ in robot.states():
                         pass
@@ -151,7 +151,7 @@ class ConnectionKeeper:
 
     @asynccontextmanager
     async def _reached(self, url: str, key: str | None, ability: str) -> AsyncIterator[Robot]:
-        """Connect once, and have the robot in the block."""
+        """Connect once; the robot is the block's value."""
         wire = wire_of(url)
         embedded = Embedded(url) if wire.in_process else None
         world = None if embedded is None else embedded.world
@@ -188,7 +188,9 @@ class ConnectionKeeper:
 
 
 def check_url(url: str) -> str:
-    """Return a URL that a page may connect to; it names no file of this computer."""
+    """Return a URL that a page may connect to; raise an error if it names a file of this
+    computer.
+    """
     parts = split_url(url)
     wire = WIRES.get(parts.scheme)
     asked = {name for name, _ in parse_qsl(parts.query, keep_blank_values=True)}

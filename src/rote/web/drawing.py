@@ -1,4 +1,4 @@
-"""How a page draws a robot of any build: the tree of its links, and what to put on them."""
+"""How a page draws a robot of any build: the tree of its links, and the shapes on them."""
 
 from pathlib import Path
 from typing import Any
@@ -8,17 +8,17 @@ from rote.model.registry import family_of
 from rote.motion.figure_body import figure_of
 
 MODELS = Path(__file__).parent / "model"
-"""Real shapes as GLB, one file for each family that the set-up has made them for."""
+"""Real shapes as GLB, one file for each family that the set-up has made."""
 
 
 def model_of(build: Build) -> Path | None:
-    """Return the file with the real shapes of a build's family; None where there is none."""
+    """Return the file with the real shapes of a build's family; None if there is none."""
     path = MODELS / f"{build.family}.glb"
     return path if path.is_file() else None
 
 
 def drawing(build: Build) -> dict[str, Any]:
-    """Return all that a page needs to draw a build and to name its joints.
+    """Return everything a page needs to draw a build and to name its joints.
 
     A joint's `index` is its column: its place in a state's positions. `fixed` are the joints that
     other builds of the family have; here their links are rigid.
@@ -75,12 +75,12 @@ def _point(point: Point) -> dict[str, Any]:
 
 
 def _sticks(figure: Figure, family: Family) -> list[dict[str, Any]]:
-    """Return the sticks; each with the link that moves it, to point it out and to drag it by."""
+    """Return the sticks, each with the link that moves it, for highlighting and dragging."""
     above = {joint.link: joint.parent for joint in family.joints}
     return [
         {
             "side": side,
-            # The end of a stick that is a joint's own place moves with what carries the joint.
+            # The end of a stick at a joint's own position moves with the parent link.
             "link": above.get(end[0], end[0]) if end[1] == ZERO else end[0],
             "start": _point(start),
             "end": _point(end),

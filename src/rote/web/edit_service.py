@@ -1,4 +1,4 @@
-"""Edits as a page asks for them: a take, a list of steps, and what a check says of the result."""
+"""Edits as a page requests them: a take, a list of steps, and the check of the result."""
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
@@ -26,7 +26,7 @@ T = TypeVar("T")
 
 
 class EditService:
-    """Where takes are edited: in one thread, so that a long edit holds up no stop."""
+    """Edits takes in one separate thread, so that a long edit does not delay a stop."""
 
     def __init__(self, shelf: TakeService) -> None:
         self._shelf = shelf
@@ -44,15 +44,16 @@ class EditService:
         return await self._away(lambda: apply(track, wanted.steps, others))
 
     async def playable(self, wanted: schemas.PlayTake, build: Build) -> Track:
-        """Return a take after all steps, to be played by a robot of that build.
+        """Return a take after all steps, for a robot of that build.
 
-        Raises `BadRequestError` for a take of another kind of robot, and `UnsafeMotionError` where
-        a check forbids it.
+        Raises `BadRequestError` for a take of another family, and `UnsafeMotionError` if a check
+        forbids it.
         """
         track, speed = await self.edited(wanted), wanted.speed or 1.0
         check_robot(track, build)
         family = family_of(build)
-        # Motors that rote drives itself play what only warns; other robots want to be told.
+        # An A1, whose motors rote drives itself, plays in spite of warnings; other robots need
+        # `force`.
         asks = family is None or family.keeps_actions
 
         def checked() -> Track:
@@ -73,9 +74,9 @@ class EditService:
 
 
 def apply(track: Track, steps: Sequence[schemas.Step], others: Mapping[str, Track]) -> Track:
-    """Carry out the steps, one after the other; one that cannot be is named in the error.
+    """Apply the steps one after the other; an error names the step that failed.
 
-    Each step sees, and leaves, a track that begins at 0 s, as the page's time line does.
+    Each step gets, and returns, a track that begins at 0 s, like the page's time line.
     """
     track = _from_zero(track)
     for number, step in enumerate(steps, start=1):

@@ -1,4 +1,4 @@
-"""The simulated robot inside this process, and what a page can do to it beyond any wire."""
+"""The simulated robot in this process, and what a page can do with it beyond any wire."""
 
 import math
 from dataclasses import replace
@@ -23,9 +23,9 @@ _CALLER = "the pendant"
 
 
 class DragHand:
-    """A person who pulls one joint after the other, softly, and keeps hold of those let go of.
+    """A hand that pulls one joint after the other, softly, and keeps holding those it has released.
 
-    Where a joint is wanted may jump with a finger on a screen; the hand goes there at a calm speed.
+    The target may jump with a finger on a screen; the hand goes there at a moderate speed.
     """
 
     def __init__(self, build: Build) -> None:
@@ -35,14 +35,14 @@ class DragHand:
         self._last_s = 0.0
 
     def pull(self, joint: int, value_rad: float, now_rad: float) -> None:
-        """Go on to pull `joint`, a column at `now_rad`, to `value_rad`, as far as it reaches."""
+        """Pull `joint`, a column now at `now_rad`, to `value_rad`, within its limits."""
         self._pose.setdefault(joint, now_rad)
         limits = self._build.joints[joint]
         low, high = limits.lower_rad + _MARGIN_RAD, limits.upper_rad - _MARGIN_RAD
         self._wanted[joint] = min(max(value_rad, low), high)
 
     def grip(self, time_s: float) -> Array | None:
-        """Return where the hand wants the joints it holds, NaN for the others."""
+        """Return the wanted positions of the joints it holds, NaN for the others."""
         most = _PULL_RAD_S * max(time_s - self._last_s, 0.0)
         self._last_s = time_s
         grip: Array = np.full(len(self._build.joints), np.nan)
@@ -66,7 +66,7 @@ class Embedded:
         self.store.close()
 
     def drag(self, name: str | None, value_rad: float) -> None:
-        """Pull a joint by its name; None lets go of all."""
+        """Pull a joint by its name; None releases all."""
         if name is None:
             self._hand = None
             self.world.attach(None)
@@ -83,11 +83,11 @@ class Embedded:
         self._hand.pull(joint, value_rad, float(self.world.body.joints_rad[joint]))
 
     def let_go(self) -> None:
-        """Forget the hand: the end of the teaching, or another hand, has taken its place."""
+        """Forget the hand: the teaching has ended, or another hand has replaced it."""
         self._hand = None
 
     def with_health(self, state: RobotState) -> RobotState:
-        """Return a state with what its own wire leaves out: health, and whether a pose is held."""
+        """Return a state with what the wire leaves out: health, and whether a pose is held."""
         health = self.world.health
         return replace(
             state,
@@ -103,7 +103,7 @@ class Embedded:
         return tuple(Preset(preset.id, preset.name) for preset in presets_of(self.world.build))
 
     def perform(self, preset: int) -> None:
-        """Begin a factory action, which the robot's own wire cannot, or raise `RefusedError`."""
+        """Begin a factory action, which the robot's own wire cannot do, or raise `RefusedError`."""
         reply = self.world.obey(_CALLER, m.PlayPreset(preset))
         assert isinstance(reply, m.Status)
         if reply.code != Code.OK:

@@ -1,4 +1,4 @@
-"""The hub: one robot, one activity, one who commands, and everybody who watches."""
+"""The hub: one robot, one activity, one client in command, and everybody who watches."""
 
 import asyncio
 from collections.abc import Coroutine
@@ -22,19 +22,19 @@ from rote.web.problems import busy, finding_document, texts_of, to_json
 from rote.web.take_service import TakeService
 
 STATE_HZ = 30
-_LOOK_EVERY = 3  # states between two looks whether the status has changed
+_LOOK_EVERY = 3  # states between two checks whether the status has changed
 _BUSY_STATUS_S, _STATUS_S = 0.2, 1.0
 _FINDINGS_S = 1.0
 _WAITS = {
     Waits.RELEASE: "the arms come to rest",
     Waits.LISTED: "the robot lists {name!r}",
 }
-"""What is waited for, in words."""
+"""What is waited for, as text."""
 
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """Which robot to begin with, and where takes are kept."""
+    """Which robot to begin with, and where takes are stored."""
 
     library: Library
     url: str = EMBEDDED
@@ -60,13 +60,13 @@ class Hub:
         self._told_s = 0.0
 
     async def open(self) -> None:
-        """Begin."""
+        """Start: connect to the first robot, and begin to send states."""
         await self.connection.open(self._start.url, self._start.key)
         self._spawn(self._pulse())
         self._spawn(self._look_after())
 
     async def close(self) -> None:
-        """Bring the robot to rest and let go of it."""
+        """Bring the robot to rest and disconnect."""
         await self.activities.end()
         for task in tuple(self._tasks):
             task.cancel()
@@ -78,18 +78,18 @@ class Hub:
     # ---- the connection -------------------------------------------------------------------------
 
     async def connect(self, url: str, key: str | None, ability: str = LOOK) -> None:
-        """Turn to a robot that is wanted for an ability; what goes on now must have ended."""
+        """Switch to another robot, for an ability; raises if an activity is still going on."""
         check_url(url)
         if self.activities.busy:
             raise busy("the robot is busy")
         robot = self.connection.connected
         if robot is not None and robot.url == url:
-            # What is known of it already is surer than what it is asked again, and costs nothing.
+            # What is known already is more reliable than another question, and costs nothing.
             robot.check_wanted(ability)
         await self.connection.open(url, key, ability)
 
     async def disconnect(self) -> None:
-        """Let go of the robot, after a safe end of whatever goes on."""
+        """Disconnect from the robot, after a safe end of any activity."""
         await self.activities.end()
         await self.connection.close()
 
@@ -117,10 +117,10 @@ class Hub:
         return actions
 
     async def actions_known(self) -> tuple[Actions, bool]:
-        """Return what the robot can play, and whether it says so now.
+        """Return what the robot can play, and whether that is current.
 
-        Where it is lost meanwhile, and tried again, it is what it could play before: a page that
-        asks in that very moment has done nothing wrong.
+        While a lost robot is being reconnected, this is its last known list, so that a page that
+        asks in that moment gets no error.
         """
         try:
             return await self.actions(), True
@@ -149,11 +149,11 @@ class Hub:
         await self.connection.robot.delete(name)
 
     async def stop(self) -> PendantStopResult:
-        """Stop; from anybody, at any time."""
+        """Stop; anybody may call it at any time."""
         return await self.activities.stop()
 
     def stop_soon(self, why: str = "", answer: Outbox | None = None) -> None:
-        """Stop, tell everybody what that did, and whoever asked for it first of all."""
+        """Stop, and tell everybody what that did, the caller first."""
         self._spawn(self._stop_and_tell(why, answer))
 
     async def _stop_and_tell(self, why: str, answer: Outbox | None) -> None:
@@ -169,7 +169,7 @@ class Hub:
     # ---- those who watch ------------------------------------------------------------------------
 
     def join(self, old: str | None, version: str) -> Client:
-        """Let a browser in and tell it who it is, and how things are."""
+        """Add a browser, and send it its name and the status."""
         client = self.clients.join(old)
         assert client.outbox is not None
         hello = {"type": "hello", "client": client.id, "version": version}
@@ -178,14 +178,14 @@ class Hub:
         return client
 
     def notify(self, message: str) -> None:
-        """Tell everybody."""
+        """Send a message to everybody."""
         text = _message("notice", {"message": message})
         for client in self.clients:
             if client.outbox is not None:
                 client.outbox.say(text)
 
     async def _pulse(self) -> None:
-        """Send states and statuses, and look after the one that commands."""
+        """Send states and statuses, and check on the client in command."""
         due, beat = self._loop.time(), 0
         while True:
             self._show_state()
@@ -204,7 +204,7 @@ class Hub:
         if state is None or not outboxes:
             return
         joints = ",".join([f"{value:.4f}" for value in state.joints_rad])
-        # The one text of which there are many: written by hand, once for all who watch.
+        # States are sent most often, so this JSON is written by hand, once for all clients.
         text = (
             f'{{"type":"state","time_s":{state.time_us / 1e6:.4f},"joints_rad":[{joints}],'
             f'"mode":{state.mode},'
@@ -227,16 +227,16 @@ class Hub:
         if told == self._told and now - self._told_s < pause_s:
             return
         self._told, self._told_s = told, now
-        # Two texts for all: one for the client that commands, one for the others.
+        # Two texts for all: one for the client in command, one for the others.
         texts = {you: _message("status", self._status(you=you)) for you in (True, False)}
         for client in self.clients:
             if client.outbox is not None:
                 client.outbox.say(texts[client.id == self.clients.commander])
 
     async def _look_after(self) -> None:
-        """Ask a robot that keeps no actions what speaks against moving: that costs it nothing.
+        """Run the preflight of a robot that stores no actions; that sends nothing to it.
 
-        What speaks against moving others is known from their states and their list of actions.
+        For other robots it follows from their states and their list of actions.
         """
         while True:
             await asyncio.sleep(_FINDINGS_S)
@@ -253,7 +253,7 @@ class Hub:
     # ---- how things are -------------------------------------------------------------------------
 
     def status(self, client: str | None) -> dict[str, Any]:
-        """Return everything a page shows at a glance."""
+        """Return everything that a page shows as status."""
         return self._status(you=client is not None and client == self.clients.commander)
 
     def _status(self, *, you: bool) -> dict[str, Any]:
@@ -299,7 +299,7 @@ class Hub:
             "samples": 0,
         }
         if activity is None:
-            # Somebody else's doing, or the way back to rest after a teaching.
+            # The activity of another client, or the return to rest after a teaching.
             if phase is not Phase.NONE:
                 document["kind"] = "playing"
             return document
@@ -315,7 +315,7 @@ class Hub:
 
 
 def _mode(robot: Robot | None, state: RobotState | None) -> dict[str, Any] | None:
-    """Return the mode a robot is in; None where it tells none, or is not heard yet."""
+    """Return the mode of a robot; None if it reports none, or no state has arrived yet."""
     if robot is None or state is None or robot.family is None or "mode" not in robot.abilities:
         return None
     return asdict(ModeReport.of(state.mode, robot.family.modes))

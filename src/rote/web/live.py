@@ -1,4 +1,4 @@
-"""The WebSocket: states and statuses out, signs of life and stops in."""
+"""The WebSocket: states and statuses out, keep-alives and stops in."""
 
 import asyncio
 import json
@@ -17,7 +17,7 @@ async def live(socket: WebSocket, hub: Hub) -> None:
     try:
         client = hub.join(socket.query_params.get("client"), __version__)
     except ProblemError:
-        await socket.close(1013)  # too many are here
+        await socket.close(1013)  # too many clients
         return
     assert client.outbox is not None
     await socket.accept()
@@ -36,12 +36,12 @@ async def _send(socket: WebSocket, outbox: Outbox) -> None:
     try:
         while True:
             await socket.send_text(await outbox.next())
-    except (WebSocketDisconnect, RuntimeError):  # it has gone; who listens is told so too
+    except (WebSocketDisconnect, RuntimeError):  # it has left; the listeners are told too
         return
 
 
 async def _heard(socket: WebSocket) -> str | None:
-    """Return the next message, empty where it is no text; None when the browser has left."""
+    """Return the next message, empty if it is no text; None when the browser has left."""
     message: Any = await socket.receive()
     if message["type"] == "websocket.disconnect":
         return None

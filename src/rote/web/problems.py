@@ -1,4 +1,4 @@
-"""What the API answers when something cannot be done: a status, a kind, words and a remedy."""
+"""The API's error answers: a status, a kind, a message and a remedy."""
 
 import json
 from typing import Any
@@ -25,7 +25,7 @@ _STATUSES: tuple[tuple[type[Exception], int], ...] = (
 
 
 class ProblemError(Exception):
-    """A request that is refused here, before any robot hears of it."""
+    """A request that is refused here, before anything is sent to a robot."""
 
     def __init__(self, status: int, kind: str, message: str, remedy: str = "") -> None:
         super().__init__(message)
@@ -35,29 +35,29 @@ class ProblemError(Exception):
         self.remedy = remedy
 
     def document(self) -> dict[str, Any]:
-        """Return what the page is told."""
+        """Return the answer to the page."""
         return _document(self.kind, self.message, self.remedy)
 
 
 class NotConnectedError(ProblemError):
-    """There is no robot to ask."""
+    """No robot is connected."""
 
     def __init__(self) -> None:
         super().__init__(409, "not-connected", "no robot is connected", "Connect to one first.")
 
 
 def busy(message: str) -> ProblemError:
-    """Return the refusal of what has to wait."""
+    """Return the refusal of a request that must wait."""
     return ProblemError(409, "busy", message, "Wait until it has ended, or stop it.")
 
 
 def status_of(error: Exception) -> int:
-    """Return the HTTP status for an error that was raised on purpose."""
+    """Return the HTTP status for a `RoteError`."""
     return next((status for kind, status in _STATUSES if isinstance(error, kind)), 500)
 
 
 def document_of(error: Exception) -> dict[str, Any]:
-    """Return what the page is told about an error that was raised on purpose."""
+    """Return the answer to the page for a `RoteError`."""
     if isinstance(error, RoteError):
         told = _document(error.kind, error.text, error.remedy)
         return told | ({"stage": error.stage} if isinstance(error, StageError) else {})
@@ -79,15 +79,15 @@ def _document(kind: str, message: str, remedy: str) -> dict[str, Any]:
 
 
 def texts_of(message: str, remedy: str) -> dict[str, Any]:
-    """Return what is said and what to do next as sentences with their facts."""
+    """Return message and remedy as sentences with their facts."""
     return {"message": as_json(message), "remedy": as_json(remedy)}
 
 
 def finding_document(finding: Finding) -> dict[str, Any]:
-    """Return a finding as the page is told it: as data, and as sentences with their facts."""
+    """Return a finding for the page: as data, and as sentences with their facts."""
     return {**finding.as_json(), "texts": texts_of(finding.message, finding.remedy)}
 
 
 def to_json(document: Any) -> bytes:
-    """Write JSON in ASCII, so that no text, however odd, fails on its way out."""
+    """Write JSON in ASCII, so that any text, even broken Unicode, can be sent."""
     return json.dumps(document, separators=(",", ":"), allow_nan=False).encode("ascii")

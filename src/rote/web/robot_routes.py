@@ -27,23 +27,23 @@ BuildName = Annotated[
     str | None, Query(max_length=60, description="A build of /api/robots; else the robot's own.")
 ]
 _ABILITIES = {None: LOOK, "look": EXAMINE, "teach": "teach"}
-"""What a robot is wanted for, as a page says it and as `connect` does."""
+"""The ability to connect for, by the page's word for it."""
 router = APIRouter(prefix="/api", responses={"4XX": {"model": s.Problem}})
 
 
 def hub_of(request: Request) -> Hub:
-    """Return the hub of the application that was asked."""
+    """Return the hub of the application that received the request."""
     hub: Hub = request.app.state.hub
     return hub
 
 
 def answer(document: Any) -> Response:
-    """Answer with JSON that is already what the documentation promises."""
+    """Answer with JSON that already has the documented form."""
     return Response(to_json(document), media_type="application/json")
 
 
 def commanding(request: Request, caller: str | None) -> Hub:
-    """Return the hub to whoever commands; others are refused."""
+    """Return the hub if the caller has the command; otherwise raise `ProblemError`."""
     hub = hub_of(request)
     hub.clients.need(caller)
     return hub
@@ -54,13 +54,13 @@ def commanding(request: Request, caller: str | None) -> Hub:
 
 @router.get("/status", response_model=s.PendantStatus, tags=["robot"])
 async def status(request: Request, caller: Caller = None) -> Response:
-    """How things are, at a glance."""
+    """The status of robot, connection and activity."""
     return answer(hub_of(request).status(caller))
 
 
 @router.get("/robots", response_model=s.KnownRobots, tags=["robot"])
 async def robots() -> Response:
-    """The robots that can be simulated inside the server, and how others are reached."""
+    """The robots that can be simulated in the server, and how to connect to others."""
     simulated = [wire.scheme for wire in WIRES.values() if wire.in_process]
     builds = [
         {"build": build.name, "title": build.title, "url": f"{scheme}://{build.name}"}
@@ -73,7 +73,7 @@ async def robots() -> Response:
 
 
 def _build(request: Request, name: str | None) -> Build:
-    """Return the build of that name; else the robot's, or that of the usual simulated one."""
+    """Return the build of that name; without a name the robot's, or the default simulated one."""
     if name is not None:
         return build_named(name)
     robot = hub_of(request).connection.connected
@@ -82,13 +82,13 @@ def _build(request: Request, name: str | None) -> Build:
 
 @router.get("/robot/joints", response_model=s.JointTree, tags=["robot"])
 async def joints(request: Request, build: BuildName = None) -> Response:
-    """A robot as a tree of joints, for drawing it: any that is known, or the one connected."""
+    """A robot as a tree of joints, for drawing: any known one, or the connected one."""
     return answer(drawing(_build(request, build)))
 
 
 @router.get("/robot/model", response_class=FileResponse, tags=["robot"])
 async def model(request: Request, build: BuildName = None) -> Response:
-    """A robot's real shapes as GLB, where the set-up has made them."""
+    """A robot's real shapes as GLB, if the set-up has made them."""
     path = model_of(_build(request, build))
     if path is None:
         raise ProblemError(404, "no-model", "there is no model with real shapes here")
@@ -97,7 +97,7 @@ async def model(request: Request, build: BuildName = None) -> Response:
 
 @router.post("/connect", response_model=s.PendantStatus, tags=["robot"])
 async def connect(request: Request, body: s.ConnectTo, caller: Caller = None) -> Response:
-    """Begin to connect to a robot; the status says how that goes."""
+    """Begin to connect to a robot; the status shows the progress."""
     hub = commanding(request, caller)
     await hub.connect(body.url, body.key, _ABILITIES[body.wanted])
     return answer(hub.status(caller))
@@ -105,7 +105,7 @@ async def connect(request: Request, body: s.ConnectTo, caller: Caller = None) ->
 
 @router.post("/disconnect", response_model=s.PendantStatus, tags=["robot"])
 async def disconnect(request: Request, body: s.Nothing, caller: Caller = None) -> Response:
-    """Let go of the robot."""
+    """Disconnect from the robot."""
     hub = commanding(request, caller)
     await hub.disconnect()
     return answer(hub.status(caller))
@@ -160,7 +160,7 @@ async def take_command(request: Request, body: s.Nothing, caller: Caller = None)
 
 @router.post("/command/release", response_model=s.Commander, tags=["command"])
 async def release_command(request: Request, body: s.Nothing, caller: Caller = None) -> Response:
-    """Give the command away; not while the robot moves or is soft."""
+    """Give up the command; not while the robot moves or is soft."""
     hub = commanding(request, caller)
     if hub.activities.busy:
         raise busy("somebody must command while the robot is busy")
@@ -170,7 +170,7 @@ async def release_command(request: Request, body: s.Nothing, caller: Caller = No
 
 @router.post("/stop", response_model=s.StopReport, tags=["command"])
 async def stop(request: Request, body: s.Nothing | None = None) -> Response:
-    """Stop softly. Anybody may, at any time. It is a software stop, not an emergency stop."""
+    """Stop softly. Anybody may do it at any time. It is a software stop, not an emergency stop."""
     return answer((await hub_of(request).stop())._asdict())
 
 
@@ -187,7 +187,7 @@ async def teach_start(request: Request, body: s.TeachStart, caller: Caller = Non
 
 @router.post("/teach/finish", response_model=s.TaughtReport, tags=["teach"])
 async def teach_finish(request: Request, body: s.TeachFinish, caller: Caller = None) -> Response:
-    """Make the arms, or legs, hold, and keep the take or throw it away."""
+    """Make the arms, or legs, hold, and keep the take or discard it."""
     hub = commanding(request, caller)
     taught = await hub.activities.finish(save=body.save, name=body.name)
     return answer(taught._asdict())
@@ -203,7 +203,7 @@ async def teach_hand(request: Request, body: s.ByHand, caller: Caller = None) ->
 
 @router.post("/teach/drag", response_model=s.Done, tags=["teach"])
 async def teach_drag(request: Request, body: s.Drag, caller: Caller = None) -> Response:
-    """Pull a joint of the embedded robot, or let go."""
+    """Pull a joint of the embedded robot, or release it."""
     commanding(request, caller).activities.drag(body.joint, body.value_rad)
     return answer({"done": True})
 
@@ -212,7 +212,7 @@ async def teach_drag(request: Request, body: s.Drag, caller: Caller = None) -> R
 async def teach_curve(
     request: Request, first: Annotated[int, Query(alias="from", ge=0, le=10**6)] = 0
 ) -> Response:
-    """What was recorded so far, from a sample on; nothing where nothing is recorded."""
+    """What was recorded so far, from a sample on; empty if nothing is being recorded."""
     hub = hub_of(request)
     rows = hub.activities.curve(first, _MAX_CURVE_ROWS)
     robot = hub.connection.connected
@@ -231,7 +231,7 @@ async def teach_curve(
 
 @router.get("/actions", response_model=s.ActionsNow, tags=["play"])
 async def actions(request: Request) -> Response:
-    """The factory's actions and the taught ones."""
+    """The factory actions and the taught ones."""
     found, now = await hub_of(request).actions_known()
     return answer(asdict(found) | {"free_places": found.free_places, "now": now})
 
@@ -260,7 +260,7 @@ async def play(request: Request, body: s.Play, caller: Caller = None) -> Respons
 
 @router.post("/play/take", response_model=s.PendantStatus, tags=["play"])
 async def play_take(request: Request, body: s.PlayTake, caller: Caller = None) -> Response:
-    """Stream an edited take to the robot, on wires that can; one that is not safe is refused."""
+    """Stream an edited take to the robot, on wires that can; an unsafe one is refused."""
     hub = commanding(request, caller)
     track = await hub.edits.playable(body, hub.connection.robot.build)
     await hub.activities.play_track(track, body.take, force=body.force, mapped=body.mapped)
@@ -277,6 +277,6 @@ async def perform(request: Request, body: s.Perform, caller: Caller = None) -> R
 
 @router.post("/pause", response_model=s.Done, tags=["play"])
 async def pause(request: Request, body: s.Pause, caller: Caller = None) -> Response:
-    """Pause or go on, on wires that can."""
+    """Pause or resume the recording, on wires that can."""
     await commanding(request, caller).activities.pause(paused=body.paused)
     return answer({"done": True})

@@ -1,4 +1,4 @@
-"""What is asked of the API and what it answers, as types; /openapi.json is made of them."""
+"""The requests and answers of the API as types; /openapi.json is generated from them."""
 
 from collections.abc import Mapping
 from functools import reduce
@@ -34,7 +34,7 @@ Tempo = Annotated[float, Field(ge=0.05, le=4.0, allow_inf_nan=False)]
 
 
 class RequestModel(BaseModel):
-    """A request; a field that is not known is refused."""
+    """A request; unknown fields are refused."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -43,7 +43,7 @@ class RequestModel(BaseModel):
 
 
 def step_models(edits: Mapping[str, Edit] = EDITS) -> list[type[RequestModel]]:
-    """Return a type for each edit of the table: what a page sends to have it done."""
+    """Return a type for each edit of the table: what a page sends to apply it."""
     return [_step_model(edit) for edit in edits.values()]
 
 
@@ -64,7 +64,7 @@ def _step_model(edit: Edit) -> type[RequestModel]:
 
 
 def _step_field(parameter: Parameter, *, required: bool) -> tuple[Any, Any]:
-    """Return the type of a parameter, and what is known of it."""
+    """Return the type of a parameter, and its constraints."""
     about: dict[str, Any] = {"title": parameter.title, "description": parameter.help}
     kinds: dict[ParameterKind, Any] = {
         ParameterKind.NUMBER: float,
@@ -86,7 +86,7 @@ def _step_field(parameter: Parameter, *, required: bool) -> tuple[Any, Any]:
 if TYPE_CHECKING:
 
     class Step(RequestModel):
-        """An edit and its parameters; which ones there are, the table of edits says."""
+        """An edit and its parameters; the table of edits lists them."""
 
         op: str
 
@@ -103,17 +103,18 @@ class Nothing(RequestModel):
 
 
 class ConnectTo(RequestModel):
-    """Which robot."""
+    """Which robot to connect to."""
 
     url: Text
     key: Annotated[str, Field(max_length=64), AfterValidator(_utf8)] | None = None
     wanted: Literal["look", "teach"] | None = None
-    """What for, where a robot has levels: to look at it without any harm, or to teach and play it.
-    Without it, the level that the URL names; motors of a robot that may stand are refused."""
+    """What for, if a robot has levels: to look at it without any risk, or to teach and play it.
+    Without it, the level that the URL names; the motors of a robot that may stand are refused.
+    """
 
 
 class ModeTo(RequestModel):
-    """Which mode."""
+    """Which mode to change to."""
 
     target: Literal["stand", "damp", "lie"]
     yes: bool = False
@@ -121,14 +122,14 @@ class ModeTo(RequestModel):
 
 
 class TeachStart(RequestModel):
-    """What the motion will be called."""
+    """The name of the new motion."""
 
     name: Name
     overwrite: bool = False
 
 
 class TeachFinish(RequestModel):
-    """Whether to keep it, and under which name if not the first."""
+    """Whether to keep the take, and under which name if not the first."""
 
     save: bool
     name: Name | None = None
@@ -142,7 +143,7 @@ class ByHand(RequestModel):
 
 
 class Drag(RequestModel):
-    """Where a joint is pulled to; no joint lets go."""
+    """The position that a joint is pulled to; without a joint, all are released."""
 
     joint: Name | None
     value_rad: Annotated[float, Field(ge=-7, le=7, allow_inf_nan=False)] = 0.0
@@ -167,23 +168,23 @@ class PlayTake(RequestModel):
 
     take: Name
     version: Version | None = None
-    """Which version of the take; the newest unless told otherwise."""
+    """Which version of the take; the newest by default."""
     steps: Steps = []
     speed: Tempo | None = None
     force: bool = False
-    """Play it although a check warns; what a check forbids is refused all the same."""
+    """Play it although a check warns; what a check forbids is refused nevertheless."""
     mapped: bool = False
-    """Play a motion of another build of the same family by the names of its joints."""
+    """Play a motion of another build of the same family by joint names."""
 
 
 class Pause(RequestModel):
-    """Pause, or go on."""
+    """Pause, or resume."""
 
     paused: bool
 
 
 class Rename(RequestModel):
-    """From one name to another."""
+    """The old and the new name."""
 
     old: Name
     new: Name
@@ -196,7 +197,7 @@ class Delete(RequestModel):
 
 
 class TagTake(RequestModel):
-    """Which tags to add to a take, and which to take away."""
+    """Which tags to add to a take, and which to remove."""
 
     name: Name
     add: Annotated[list[Tag], Field(max_length=32)] = []
@@ -204,16 +205,16 @@ class TagTake(RequestModel):
 
 
 class EditTake(RequestModel):
-    """A take and what to do to it."""
+    """A take and the edits to apply."""
 
     take: Name
     version: Version | None = None
-    """Which version of the take; the newest unless told otherwise."""
+    """Which version of the take; the newest by default."""
     steps: Steps = []
 
 
 class EditSave(EditTake):
-    """The same, kept as another take."""
+    """The same, saved as another take."""
 
     name: Name
 
@@ -232,7 +233,7 @@ class Problem(BaseModel):
 
 
 class Connection(BaseModel):
-    """How the connection to the robot is."""
+    """The state of the connection to the robot."""
 
     state: Literal["connected", "connecting", "lost", "off"]
     url: str | None
@@ -276,7 +277,7 @@ class TextNow(BaseModel):
 
 
 class Texts(BaseModel):
-    """What is said and what to do next, for a page that renders it in its own way."""
+    """Message and remedy, for a page that renders them in its own way."""
 
     message: TextNow
     remedy: TextNow
@@ -313,29 +314,29 @@ class ActivityNow(BaseModel):
 
 
 class Commander(BaseModel):
-    """Who commands."""
+    """Who has the command."""
 
     client: str | None
     you: bool
 
 
 class PendantStatus(BaseModel):
-    """Everything a page shows at a glance."""
+    """Everything that a page shows as status."""
 
     connection: Connection
     mode: ModeNow | None
     build: str | None
-    """Which machine the robot is; None where none is connected."""
+    """Which machine the robot is; None if none is connected."""
     family: str | None
     title: str | None
-    """The build in words."""
+    """The build's name for people."""
     battery_percent: float | None
     temperatures_c: list[float]
     faults: list[str]
     findings: list[FindingNow]
     abilities: list[str]
     elsewhere: list[str]
-    """What the robot can do at another level, which is connected to anew."""
+    """What the robot can do at another level, for which the page must connect again."""
     activity: ActivityNow
     commander: Commander
     holding: bool
@@ -354,7 +355,7 @@ class JointFacts(Mount):
     """One joint, and where it sits."""
 
     index: int
-    """Its place in a state's angles."""
+    """Its place in a state's positions."""
     name: str
     lower_rad: float
     upper_rad: float
@@ -365,14 +366,14 @@ class JointFacts(Mount):
 
 
 class LinkPlace(BaseModel):
-    """A place on a link, in metres."""
+    """A point on a link, in metres."""
 
     link: str
     at: Vector
 
 
 class Stick(BaseModel):
-    """A line of the figure that stands for a robot."""
+    """A line of the stick figure."""
 
     side: Literal["left", "right", ""]
     link: str
@@ -382,7 +383,7 @@ class Stick(BaseModel):
 
 
 class Solid(BaseModel):
-    """A capsule on a link; where its radius is 0, a box, and `end` its half sizes."""
+    """A capsule on a link; if its radius is 0, a box, and `end` its half sizes."""
 
     link: str
     start: Vector
@@ -403,9 +404,9 @@ class JointTree(BaseModel):
     family: str
     title: str
     limbs: Literal["arms", "legs"]
-    """What it is taught by."""
+    """What is taught: arms or legs."""
     base: str
-    """The link on which all others hang."""
+    """The link that all others are attached to."""
     joints: list[JointFacts]
     fixed: list[Mount]
     """Links that move in other builds, and are rigid in this one."""
@@ -414,13 +415,13 @@ class JointTree(BaseModel):
     shapes: list[Solid]
     head: Head | None
     floor: list[LinkPlace]
-    """The lowest of these stands on the floor."""
+    """The lowest of these points stands on the floor."""
     model: bool
     """Whether /api/robot/model has the real shapes."""
 
 
 class SimulatedRobot(BaseModel):
-    """A robot that can be simulated inside the server."""
+    """A robot that can be simulated in the server."""
 
     build: str
     title: str
@@ -428,7 +429,7 @@ class SimulatedRobot(BaseModel):
 
 
 class KnownRobots(BaseModel):
-    """Robots without a robot, and what addresses look like."""
+    """The robots that can be simulated, and examples of URLs."""
 
     simulated: list[SimulatedRobot]
     examples: list[str]
@@ -443,7 +444,7 @@ class RobotFound(BaseModel):
 
 
 class Robots(BaseModel):
-    """All that answered."""
+    """All robots that answered."""
 
     robots: list[RobotFound]
 
@@ -476,7 +477,7 @@ class ActionsNow(BaseModel):
     taught: list[TaughtNow]
     free_places: int
     now: bool
-    """False where the robot is lost for the moment, and this is what it had before."""
+    """False while the robot is lost; then this is its last known list."""
 
 
 class TaughtReport(BaseModel):
@@ -512,13 +513,13 @@ class TakeEntry(BaseModel):
     samples: int
     version: int
     versions: list[int]
-    """Those that can be edited, the oldest first; the last is `version`."""
+    """The versions that can be edited, the oldest first; the last is `version`."""
     tags: list[str]
     variant: str
     family: str | None
-    """Of which family the robot is; None where it is not known."""
+    """The robot's family; None if it is not known."""
     title: str
-    """The robot in words."""
+    """The robot's name for people."""
     source: str
     problem: str
     thumbnail: str
@@ -554,11 +555,11 @@ class FormatFacts(BaseModel):
     ending: str
     title: str
     loss: str
-    """What it does not keep; empty where it keeps everything."""
+    """What it does not keep; empty if it keeps everything."""
 
 
 class Formats(BaseModel):
-    """All file formats there are."""
+    """All file formats."""
 
     formats: list[FormatFacts]
 
@@ -585,23 +586,23 @@ class EditFacts(BaseModel):
     title: str
     summary: str
     takes: int
-    """How many takes it needs beside the one that is edited; -1: one or more."""
+    """How many takes it needs beside the edited one; -1: one or more."""
     parameters: list[EditParameter]
 
 
 class Edits(BaseModel):
-    """All edits there are."""
+    """All edits."""
 
     edits: list[EditFacts]
 
 
 class Edited(Curves):
-    """An edited take, and what a check says of it; it begins at 0 s."""
+    """An edited take, and the result of its check; it begins at 0 s."""
 
     version: int
     """Which version of the take was edited."""
     build: str | None
-    """Which robot it is of; None where it is not known."""
+    """The robot it belongs to; None if it is not known."""
     family: str | None
     title: str
     duration_s: float

@@ -1,8 +1,8 @@
-"""Who may ask at all: the checks that every request passes before anything else sees it.
+"""The checks that every request passes before anything else sees it.
 
-- Host: a page of somebody else's whose name is made to point here (DNS rebinding) names itself.
-- Origin and Sec-Fetch-Site: a page of somebody else's in the same browser is told apart.
-- Token: whoever comes over the network must know it; once by link, from then on by a cookie.
+- Host: a foreign page whose name points to this server (DNS rebinding) sends its own name here.
+- Origin and Sec-Fetch-Site: they reveal a foreign page in the same browser.
+- Token: required from clients on the network; given once by a link, then kept in a cookie.
 - Size: bodies are counted while they are read, and cut off.
 """
 
@@ -26,7 +26,7 @@ MAX_UPLOAD_BYTES = 32 * 2**20
 MAX_BODY_BYTES = 256 * 2**10
 MIN_TOKEN = 12
 UPLOAD_PATH = "/api/takes/upload"
-_FORM_BYTES = 64 * 2**10  # what a form puts around its file
+_FORM_BYTES = 64 * 2**10  # what a form adds around its file
 
 HEADERS: tuple[tuple[str, str], ...] = (
     (
@@ -50,7 +50,7 @@ App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this computer reaches a server at `host`."""
+    """Whether a server at `host` can be reached from this computer only."""
     if host == "localhost":
         return True
     try:
@@ -61,10 +61,10 @@ def is_loopback(host: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """What a request must show to be let in."""
+    """The conditions that a request must meet."""
 
     host: str = "127.0.0.1"
-    """Where the server listens."""
+    """The address at which the server listens."""
     token: str | None = None
     _cookie: tuple[str, str] = field(init=False, repr=False)
 
@@ -81,17 +81,18 @@ class Gate:
             )
         known = (self.token or "").encode()
         digest = hmac.new(known, b"cookie of the pendant", hashlib.sha256).hexdigest()
-        # Browsers share cookies between the ports of a computer: the name tells two servers apart.
+        # Browsers share cookies between the ports of a computer; the name distinguishes two
+        # servers.
         object.__setattr__(self, "_cookie", (f"rote_{digest[:8]}", digest[8:]))
 
     @property
     def cookie(self) -> str:
-        """What to set in a browser that has shown the token."""
+        """The cookie for a browser that has shown the token."""
         name, value = self._cookie
         return f"{name}={value}; Path=/; HttpOnly; SameSite=Strict"
 
     def check(self, scope: Scope) -> None:
-        """Raise `ProblemError` where a request is not to be let in."""
+        """Raise `ProblemError` if a request is not allowed."""
         headers = _headers(scope)
         host = headers.get("host", "")
         if not self._knows(host):
@@ -111,7 +112,7 @@ class Gate:
             )
 
     def shows_token(self, scope: Scope) -> bool:
-        """Whether the request's own address holds the token."""
+        """Whether the request's URL contains the token."""
         query = parse_qs(scope.get("query_string", b"").decode("latin-1"))
         return self.token is not None and _same(query.get("token", [""])[0], self.token)
 
@@ -125,7 +126,7 @@ class Gate:
         if is_loopback(self.host):
             return False
         try:
-            # Numbers are no names: nobody can make them point elsewhere.
+            # IP addresses are no names, so DNS rebinding cannot affect them.
             ip_address(name)
         except ValueError:
             own = socket.gethostname().lower()
@@ -135,7 +136,7 @@ class Gate:
     def _check_origin(self, scope: Scope, headers: dict[str, str], host: str) -> None:
         origin = headers.get("origin")
         foreign = origin is not None and origin.lower() != f"http://{host}".lower()
-        # Somebody else's page may link to ours, and may neither read nor ask anything.
+        # A foreign page may link to ours, but may not read or request anything.
         site = headers.get("sec-fetch-site", "none")
         foreign |= site in {"cross-site", "same-site"} and scope["path"].startswith("/api")
         if foreign:
@@ -160,19 +161,19 @@ class Gate:
 
 
 def new_token() -> str:
-    """Return a token nobody can guess."""
+    """Return a token that nobody can guess."""
     return secrets.token_urlsafe(24)
 
 
 class Guard:
-    """Stands before the whole application, its page and its WebSocket included."""
+    """Checks every request to the application, its page and its WebSocket included."""
 
     def __init__(self, app: App, gate: Gate) -> None:
         self._app = app
         self._gate = gate
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Let one request in, or not."""
+        """Pass one request on, or refuse it."""
         if scope["type"] == "lifespan":
             await self._app(scope, receive, send)
             return
@@ -214,7 +215,7 @@ def _too_large(most: int) -> ProblemError:
 
 
 def _counted(receive: Receive, most: int) -> Receive:
-    """Read on until there is too much."""
+    """Read until the body is too large."""
     read = 0
 
     async def counting() -> Message:
@@ -222,7 +223,7 @@ def _counted(receive: Receive, most: int) -> Receive:
         message = await receive()
         read += len(message.get("body", b""))
         if read > most:
-            # By now the framework reads, and of all errors it lets only its own pass.
+            # At this point the framework reads the body, and it passes on only its own errors.
             raise HTTPException(413, _too_large(most).message)
         return message
 
@@ -256,9 +257,9 @@ async def _refuse(scope: Scope, send: Send, error: ProblemError | ValueError) ->
 
 
 async def _welcome(scope: Scope, send: Send, cookie: str) -> None:
-    """Keep the token as a cookie, and open the page from here.
+    """Set the token as a cookie, and open the page from here.
 
-    A redirection would not do: browsers keep strict cookies back where another site sent one.
+    A redirect would not work: browsers withhold strict cookies if another site caused it.
     """
     page = (
         b'<!doctype html><html lang="en"><meta charset="utf-8">'

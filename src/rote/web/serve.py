@@ -1,4 +1,4 @@
-"""The server as a program runs it: a port, an address to open, and an end with arms at rest."""
+"""Runs the server in a program: a port, an address to open, and arms at rest at the end."""
 
 import asyncio
 import contextlib
@@ -18,34 +18,34 @@ from rote.web.app import create_app
 from rote.web.hub import Start
 from rote.web.security import Gate
 
-_ELSEWHERE = ("192.0.2.1", 9)  # an address of documentation: nothing is sent there
+_ELSEWHERE = ("192.0.2.1", 9)  # an address reserved for documentation: nothing is sent there
 
 
 class _Server(uvicorn.Server):
-    """Leaves signals to whoever runs it, and says when it listens."""
+    """A server that leaves signals to its caller, and reports when it listens."""
 
     def __init__(self, config: uvicorn.Config) -> None:
         super().__init__(config)
         self.listening = asyncio.Event()
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Begin to listen."""
+        """Start to listen."""
         await super().startup(sockets)
         self.listening.set()
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Capture none."""
+        """Capture no signals."""
         yield
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """Bind a port; 0 lets the system choose one."""
+    """Bind a port; with 0 the system chooses one."""
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
         return socket.create_server((host, port), family=family, backlog=128)
     except OSError as error:
-        number = error.errno or 0  # below 0: the resolver has numbers of its own
+        number = error.errno or 0  # below 0: the resolver has its own numbers
         message = os.strerror(number).lower() if number > 0 else str(error.strerror)
         raise LinkError(
             f"{host}:{port} cannot be used: {message}",
@@ -56,7 +56,7 @@ def listen(host: str, port: int) -> socket.socket:
 
 
 class Serving(NamedTuple):
-    """A server that runs."""
+    """A running server."""
 
     port: int
     task: "asyncio.Task[None]"
@@ -65,7 +65,7 @@ class Serving(NamedTuple):
 
 @asynccontextmanager
 async def serving(start: Start, gate: Gate, port: int) -> AsyncIterator[Serving]:
-    """Run the server in the block."""
+    """Run the server while the block runs."""
     opened = listen(gate.host, port)
     config = uvicorn.Config(
         create_app(start, gate),
@@ -78,7 +78,7 @@ async def serving(start: Start, gate: Gate, port: int) -> AsyncIterator[Serving]
         timeout_graceful_shutdown=1,
         timeout_keep_alive=30,
     )
-    logging.getLogger("python_multipart").setLevel(logging.ERROR)  # the answer says it all
+    logging.getLogger("python_multipart").setLevel(logging.ERROR)  # the answer says everything
     server = _Server(config)
     task = asyncio.create_task(server.serve([opened]))
     listening = asyncio.create_task(server.listening.wait())
@@ -87,7 +87,8 @@ async def serving(start: Start, gate: Gate, port: int) -> AsyncIterator[Serving]
         yield Serving(opened.getsockname()[1], task)
     finally:
         listening.cancel()
-        # Requests that still wait for a robot are cut off at the end: nobody needs their traces.
+        # Requests that still wait for a robot are cancelled at the end: their tracebacks help
+        # nobody.
         logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)
         server.should_exit = True
         await asyncio.wait({task})
@@ -95,7 +96,7 @@ async def serving(start: Start, gate: Gate, port: int) -> AsyncIterator[Serving]
 
 
 def link(gate: Gate, port: int) -> str:
-    """Return the address to open, with the token where one is needed."""
+    """Return the address to open, with the token if one is needed."""
     host = gate.host
     if host in {"0.0.0.0", "::", ""}:  # noqa: S104 # it is compared, not bound
         host = _own_address()
@@ -104,7 +105,7 @@ def link(gate: Gate, port: int) -> str:
 
 
 def picture(text: str) -> str:
-    """Return a text as a QR code for a terminal; empty where the package for it is missing."""
+    """Return a text as a QR code for a terminal; empty if the package for it is missing."""
     try:
         import qrcode  # type: ignore[import-untyped] # noqa: PLC0415 - loopback needs none
     except ImportError:
@@ -117,7 +118,7 @@ def picture(text: str) -> str:
 
 
 def _own_address() -> str:
-    """Return the address by which others on the network reach this computer."""
+    """Return the address by which others on the network can connect to this computer."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as one:
         try:
             one.connect(_ELSEWHERE)

@@ -49,7 +49,7 @@ async def delete(request: Request, body: s.Delete, caller: Caller = None) -> Res
 
 @router.post("/takes/tag", response_model=s.TakeEntry)
 async def tag(request: Request, body: s.TagTake, caller: Caller = None) -> Response:
-    """Add tags to a take, or take them away."""
+    """Add tags to a take, or remove them."""
     return answer(await commanding(request, caller).takes.tag(body.name, body.add, body.remove))
 
 
@@ -84,19 +84,19 @@ async def formats() -> Response:
 
 @router.get("/edits", response_model=s.Edits)
 async def edits() -> Response:
-    """The edits there are, with their parameters."""
+    """All edits, with their parameters."""
     return answer({"edits": table()})
 
 
 @router.post("/edit", response_model=s.Edited)
 async def edit(request: Request, body: s.EditTake) -> Response:
-    """What a take would be after some steps, and what speaks against playing it."""
+    """What a take would be after some edits, and what speaks against playing it."""
     return answer(await hub_of(request).edits.look(body))
 
 
 @router.post("/edit/save", response_model=s.TakeEntry)
 async def edit_save(request: Request, body: s.EditSave, caller: Caller = None) -> Response:
-    """Keep an edited take under a name; a take that has it already becomes an older version."""
+    """Save an edited take under a name; an existing take of that name becomes an older version."""
     hub = commanding(request, caller)
     hub.takes.check_name(body.name)
     track = await hub.edits.edited(body)

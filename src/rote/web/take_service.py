@@ -1,4 +1,4 @@
-"""The takes on this computer, as the page sees them. Names are checked before any file is."""
+"""The takes on this computer, for the page. Names are checked before any file is accessed."""
 
 import asyncio
 import tempfile
@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 
 class TakeService:
-    """A library whose files are touched by a thread of its own, because disks make one wait."""
+    """A library whose files are accessed by a separate thread, because disks block."""
 
     def __init__(self, library: Library) -> None:
         self.library = library
@@ -59,17 +59,17 @@ class TakeService:
         return self.library.versions(name)[-1]
 
     async def load(self, name: str, version: int | None = None) -> Track:
-        """Read a take, the newest version unless told otherwise."""
+        """Read a take; the newest version by default."""
         self._need(name)
         return await self._away(lambda: self._load(name, version))
 
     async def save(self, track: Track, name: str) -> dict[str, Any]:
-        """Keep a track as a take."""
+        """Save a track as a take."""
         self.check_name(name)
         return await self._away(lambda: self._document(self.library.save(track, name)))
 
     async def rename(self, old: str, new: str) -> dict[str, Any]:
-        """Give a take another name."""
+        """Rename a take."""
         self._need(old)
         self.check_name(new)
         return await self._away(lambda: self._document(self.library.rename(old, new)))
@@ -80,12 +80,12 @@ class TakeService:
         await self._away(lambda: self.library.delete(name))
 
     async def tag(self, name: str, add: list[str], remove: list[str]) -> dict[str, Any]:
-        """Add tags to a take, and take others away."""
+        """Add tags to a take, and remove others."""
         self._need(name)
         return await self._away(lambda: self._document(self.library.tag(name, add, remove)))
 
     async def import_file(self, called: str, file: BinaryIO) -> dict[str, Any]:
-        """Add a file that a browser has sent; of its name only stem and ending are used."""
+        """Add an uploaded file; only the stem and the ending of its name are used."""
         shown = PurePosixPath(called.replace("\\", "/")).name
         suffix = PurePosixPath(shown).suffix.lower()
         if suffix not in FORMATS:
@@ -173,7 +173,7 @@ class TakeService:
 
 
 def curves(track: Track) -> dict[str, Any]:
-    """Return a track as the page draws it: at most 1500 rows, the last one among them."""
+    """Return a track as the page draws it: at most 1500 rows, including the last one."""
     rows = np.unique(np.linspace(0, max(len(track) - 1, 0), min(len(track), MAX_ROWS)).astype(int))
     return {
         "names": list(track.names),
@@ -186,5 +186,5 @@ def curves(track: Track) -> dict[str, Any]:
 
 
 def whole(name: str, track: Track) -> dict[str, Any]:
-    """Return all the page wants to know about a take."""
+    """Return everything the page needs to know about a take."""
     return {"name": name, "rate_hz": round(track.rate_hz, 3), **curves(track)}

@@ -1,8 +1,8 @@
-"""What a G1 says and takes on DDS, as CDR: requests, responses, texts, the mode and the battery.
+"""The messages of a G1 on DDS as CDR: requests, responses, texts, the mode and the battery.
 
 DDS carries the same requests and responses as the data channel, packed instead of written as JSON:
 
-    4    00 01 00 00: plain CDR, little endian; numbers are aligned from behind these bytes
+    4    00 01 00 00: plain CDR, little endian; numbers are aligned from after these bytes
     Request     int64 id, int64 api, int64 lease, int32 priority, bool noreply; text, bytes
     Response    int64 id, int64 api, int32 code; text, bytes
     a text      uint32 length with its NUL, UTF-8, NUL          bytes    uint32 length, then they
@@ -28,7 +28,7 @@ _CELLS, _CELL_MV = 13, (3_400, 4_150)
 
 
 def encode_request(request: RpcRequest) -> bytes:
-    """Return a request as it is written to `rt/api/<service>/request`."""
+    """Return a request as written to `rt/api/<service>/request`."""
     try:
         head = _REQUEST.pack(
             request.id, request.api_id, request.lease, request.priority, request.noreply
@@ -39,7 +39,7 @@ def encode_request(request: RpcRequest) -> bytes:
 
 
 def decode_request(data: bytes, service: str) -> RpcRequest:
-    """Return the request in what was written for `service`."""
+    """Return the request in bytes that were written for `service`."""
     _check_header(data)
     try:
         number, api_id, lease, priority, noreply = _REQUEST.unpack_from(data)
@@ -58,7 +58,7 @@ def decode_request(data: bytes, service: str) -> RpcRequest:
 
 
 def encode_response(response: RpcResponse) -> bytes:
-    """Return a response as it is written to `rt/api/<service>/response`."""
+    """Return a response as written to `rt/api/<service>/response`."""
     try:
         head = _RESPONSE.pack(response.id, response.api_id, response.code)
     except struct.error as error:
@@ -67,7 +67,7 @@ def encode_response(response: RpcResponse) -> bytes:
 
 
 def decode_response(data: bytes, service: str) -> RpcResponse:
-    """Return the response in what `service` has written."""
+    """Return the response in bytes that `service` has written."""
     _check_header(data)
     try:
         number, api_id, code = _RESPONSE.unpack_from(data)
@@ -80,7 +80,7 @@ def decode_response(data: bytes, service: str) -> RpcResponse:
 
 
 def encode_text(text: str) -> bytes:
-    """Return a `String_`, which is how JSON travels on DDS."""
+    """Return a `String_`, the form of JSON texts on DDS."""
     return HEADER + _packed(text)
 
 
@@ -91,7 +91,7 @@ def decode_text(data: bytes) -> str:
 
 
 def encode_mode(fsm_id: int) -> bytes:
-    """Return a `SportModeState_` of a robot that stands in this mode."""
+    """Return a `SportModeState_` with this mode."""
     return HEADER + _SPORT.pack(fsm_id, 0, 0, 0.0)[4:]
 
 
@@ -101,7 +101,7 @@ def decode_mode(data: bytes) -> int:
 
 
 def encode_battery(percent: float) -> bytes:
-    """Return a `BmsState_` of a battery that is so full."""
+    """Return a `BmsState_` with this charge."""
     empty_mv, full_mv = _CELL_MV
     cell_mv = round(empty_mv + (full_mv - empty_mv) * percent / 100.0)
     cells = [cell_mv] * _CELLS + [0] * (40 - _CELLS)
@@ -110,7 +110,7 @@ def encode_battery(percent: float) -> bytes:
 
 
 def decode_battery(data: bytes) -> float:
-    """Return how full the battery is, in percent, from a `BmsState_`."""
+    """Return the charge of the battery in percent, from a `BmsState_`."""
     percent = _unpacked(_BMS, data)[_BMS_SOC]
     if percent > 100:
         raise PayloadError(f"a battery that is full to {percent} %")

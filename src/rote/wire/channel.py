@@ -33,14 +33,16 @@ from rote.wire.lenient import seen, whole
 from rote.wire.rpc import NO_STATUS, RpcRequest, RpcResponse, read
 
 MAX_MESSAGE = 8 * 2**20
-"""Characters or bytes in one message; a real one has a few thousand."""
+"""The longest message in characters or bytes; a real one has a few thousand."""
 MAX_TOPIC = 256
 MAX_CHUNKS = 4096
 MAX_ASSEMBLED = 16 * 2**20
 MAX_ASSEMBLIES = 32
 
 SIMULATED = b"rote".hex()
-"""How a simulated robot's challenge begins, so that our client offers what only such a one can."""
+"""How a simulated robot's challenge begins, so that rote's client offers what only a simulator can
+do.
+"""
 VALIDATION_OK = "Validation Ok."
 VALIDATION_NEEDED = "Validation Needed."
 RTT_PROBE = "rtt_probe_send_from_mechine"  # sic
@@ -51,7 +53,7 @@ _VERBS = ("unsubscribe", "subscribe")
 
 
 class MessageTooLargeError(DecodeError):
-    """The message is larger than any a robot sends, so it was not even looked at."""
+    """The message is larger than any a robot sends, so it was not decoded."""
 
     def __init__(self, size: int) -> None:
         super().__init__(f"a message of {size} characters or bytes; at most {MAX_MESSAGE} are read")
@@ -71,7 +73,7 @@ class Validation:
 
 @dataclass(frozen=True, slots=True)
 class Heartbeat:
-    """I am here, and this is the time at my place."""
+    """A sign of life, with the sender's local time."""
 
     text: str = ""
     unix_s: int = 0
@@ -79,7 +81,7 @@ class Heartbeat:
 
 @dataclass(frozen=True, slots=True)
 class Subscription:
-    """The client wants a topic, or no longer."""
+    """The client subscribes to a topic, or unsubscribes."""
 
     topic: str
     wanted: bool = True
@@ -87,7 +89,9 @@ class Subscription:
 
 @dataclass(frozen=True, slots=True)
 class ChannelMessage:
-    """What is published on a topic: JSON of any kind, and what came behind it in a binary frame."""
+    """What is published on a topic: JSON of any kind, and the bytes that followed it in a binary
+    frame.
+    """
 
     topic: str
     data: object = None
@@ -96,7 +100,7 @@ class ChannelMessage:
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """Part `index` of the `count` parts, counted from 1, of a response; see `Assembler`."""
+    """Part `index` of `count`, counted from 1, of a response; see `Assembler`."""
 
     response: RpcResponse
     index: int
@@ -105,7 +109,9 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True)
 class Inner:
-    """A word with the robot's WebRTC service itself. Robots answer in a field of another name."""
+    """A message to or from the robot's WebRTC service itself. Robots answer in a field of another
+    name.
+    """
 
     data: dict[str, Any]
     answer: bool = False
@@ -113,7 +119,7 @@ class Inner:
 
 @dataclass(frozen=True, slots=True)
 class Complaint:
-    """The robot does not like what it was sent: `VALIDATION_NEEDED`, or something unheard of."""
+    """The robot rejects what it was sent: `VALIDATION_NEEDED`, or something unknown."""
 
     info: str
 
@@ -127,7 +133,7 @@ class MediaTrack(Enum):
 
 @dataclass(frozen=True, slots=True)
 class MediaRequest:
-    """The client wants a media track, or no longer."""
+    """The client switches a media track on or off."""
 
     track: MediaTrack
     wanted: bool
@@ -135,7 +141,7 @@ class MediaRequest:
 
 @dataclass(frozen=True, slots=True)
 class Unknown:
-    """A message of a type that is not known here, whole. `rtc_report` is one: nobody uses it."""
+    """A message of an unknown type, complete. `rtc_report` is one: nobody uses it."""
 
     type: str
     document: dict[str, Any]
@@ -152,19 +158,21 @@ Value = FromEither | FromClient | FromRobot
 
 
 def answer_to(challenge: str) -> str:
-    """Return what a client answers to a robot's challenge."""
+    """Return a client's answer to a robot's challenge."""
     text = f"UnitreeGo2_{challenge}".encode(errors="surrogatepass")
     return base64.b64encode(hashlib.md5(text, usedforsecurity=False).digest()).decode()
 
 
 def heartbeat_at(unix_s: float, utc_offset_s: float = 0.0) -> Heartbeat:
-    """Return the heartbeat of a moment, whose text is local time."""
+    """Return the heartbeat for a time; its text is local time."""
     local = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=int(unix_s + utc_offset_s))
     return Heartbeat(f"{local:%Y-%m-%d %H:%M:%S}", int(unix_s))
 
 
 def probe_echo(inner: Inner) -> Inner | None:
-    """Return what a client sends back where `inner` is the robot's probe of the round trip."""
+    """Return what a client sends back if `inner` is the robot's round-trip probe; otherwise
+    None.
+    """
     is_probe = inner.answer and inner.data.get("req_type") == RTT_PROBE
     return Inner(inner.data) if is_probe else None
 
@@ -191,7 +199,7 @@ def decode_frame(frame: bytes) -> tuple[str, bytes]:
     if len(frame) < start + length:
         raise TruncatedError(start + length, len(frame))
     try:
-        # A lone surrogate is no UTF-8, and JSON of a robot may hold one all the same.
+        # A lone surrogate is not valid UTF-8, but a robot's JSON may contain one.
         text = frame[start : start + length].decode(errors="surrogatepass")
     except UnicodeDecodeError:
         raise DecodeError("a binary frame whose JSON is not UTF-8") from None
@@ -202,7 +210,7 @@ def decode_frame(frame: bytes) -> tuple[str, bytes]:
 
 
 def decode(message: str | bytes) -> Value:
-    """Return what a message of the channel says."""
+    """Return the value of a message of the channel."""
     if len(message) > MAX_MESSAGE:
         raise MessageTooLargeError(len(message))
     text, binary = (message, b"") if isinstance(message, str) else decode_frame(message)
@@ -225,7 +233,7 @@ def _topic(document: object) -> str:
 
 
 def _decode_heartbeat(document: dict[str, Any], _: bytes) -> Value:
-    # What a robot puts into its echo is unknown; that one comes is what counts.
+    # What a robot puts into its echo is unknown; only its arrival matters.
     try:
         data = read(document, "data", dict)
         return Heartbeat(read(data, "timeInStr", str), read(data, "timeInNum", int))
@@ -249,7 +257,7 @@ def _decode_request(document: dict[str, Any], _: bytes) -> Value:
 
 
 def _decode_response(document: dict[str, Any], binary: bytes) -> Value:
-    """Read a response; of all its fields it needs the id alone, by which its request is found."""
+    """Decode a response. Only the id is required: it identifies the request."""
     body = read(document, "data", dict)
     header = _object(body, "header")
     identity, status = _object(header, "identity"), _object(header, "status")
@@ -274,7 +282,7 @@ def _decode_response(document: dict[str, Any], binary: bytes) -> Value:
 
 
 def _responder(document: dict[str, Any]) -> str:
-    """Return the service that answers; "" where the robot leaves the topic out."""
+    """Return the service that answers; "" if the robot leaves the topic out."""
     topic = document.get("topic")
     return "" if topic is None or topic == "" else rpc.service_of(_topic(document), RpcResponse)
 
@@ -345,7 +353,9 @@ _DECODERS: dict[str, Callable[[dict[str, Any], bytes], Value]] = {
 
 
 def encode(value: Value, *, wide: bool = False) -> str | bytes:
-    """Return the message that says `value`; a binary frame, wide if asked, where it has bytes."""
+    """Return the message for `value`; a binary frame if it has bytes, with the wide layout if
+    asked.
+    """
     text = rpc.write_json(_ENCODERS[type(value)](value))
     binary = getattr(value.response if isinstance(value, Chunk) else value, "binary", b"")
     message = encode_frame(text, binary, wide=wide) if binary else text
@@ -366,7 +376,7 @@ def _plain(kind: str, data: object) -> dict[str, Any]:
 
 def _encode_message(value: ChannelMessage) -> dict[str, Any]:
     if value.topic.startswith("rt/api/"):
-        # Robots take a published request for a request, so this door would avoid `check_service`.
+        # Robots treat a published request as a request, so publishing would bypass `check_service`.
         raise BadRequestError("requests are asked and not published", "Use a request.")
     return {"type": "msg", "topic": _named(value.topic), "data": value.data}
 
@@ -434,7 +444,7 @@ _ENCODERS: dict[type, Callable[..., dict[str, Any]]] = {
 
 
 def split(response: RpcResponse, most: int) -> tuple[RpcResponse | Chunk, ...]:
-    """Return a response in parts whose texts, as JSON writes them, have at most `most` characters.
+    """Return a response in parts whose texts, as JSON, have at most `most` characters.
 
     A response that is short enough stays whole; bytes go with the last part.
     """
@@ -458,7 +468,7 @@ def _pieces(text: str, most: int) -> list[str]:
     start = 0
     while start < len(text):
         piece = text[start : start + most]
-        # Written as JSON a character may take up to twelve.
+        # As JSON a character may take up to twelve.
         while len(piece) > 1 and (written := len(rpc.write_json(piece)) - 2) > most:
             piece = piece[: max(1, len(piece) * most // written)]
         pieces.append(piece)
@@ -474,7 +484,7 @@ class _Assembly:
 
 
 class Assembler:
-    """Puts the parts of responses together, of a bounded number at a time and of bounded size."""
+    """Joins the parts of responses; their number and size are bounded."""
 
     def __init__(self) -> None:
         self._open: dict[tuple[str, int, int], _Assembly] = {}
@@ -483,11 +493,11 @@ class Assembler:
         return len(self._open)
 
     def add(self, chunk: Chunk) -> RpcResponse | None:
-        """Return the whole response when its last part has come; a repeated part is ignored."""
+        """Return the whole response when its last part has arrived; a repeated part is ignored."""
         part = chunk.response
         key = (part.service, part.api_id, part.id)
         if key not in self._open and len(self._open) >= MAX_ASSEMBLIES:
-            del self._open[next(iter(self._open))]  # the oldest will hardly be completed
+            del self._open[next(iter(self._open))]  # the oldest is unlikely to be completed
         whole = self._open.setdefault(key, _Assembly(chunk.count))
         if chunk.index not in whole.parts:
             whole.parts[chunk.index] = part
@@ -503,5 +513,5 @@ class Assembler:
         return replace(parts[-1], data=data, binary=b"".join(part.binary for part in parts))
 
     def forget(self, request: RpcRequest) -> None:
-        """Drop what has come of the answer to `request`."""
+        """Drop the parts of the answer to `request`."""
         self._open.pop((request.service, request.api_id, request.id), None)

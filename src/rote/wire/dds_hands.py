@@ -1,13 +1,13 @@
 """A hand's motors on DDS: `HandState_` read as far as teaching needs it, `HandCmd_` packed whole.
 
-Both are plain CDR behind 4 bytes of header, and begin with their motors:
+Both are plain CDR after a header of 4 bytes, and begin with their motors:
 
     HandState_    uint32 motors, 56 bytes for each; pressure sensors, IMU, voltages, errors
-    HandCmd_      uint32 motors, 28 bytes for each; 16 bytes that nobody uses
+    HandCmd_      uint32 motors, 28 bytes for each; 16 unused bytes
 
-The mode byte of a motor holds three numbers: its place in the hand (bits 0 to 3), its status
-(bits 4 to 6; 0 locked, 1 driven), and whether it relaxes by itself when the commands cease (bit 7).
-A command has the motors of its hand, in their order, and nothing else. There is no CRC.
+The mode byte of a motor holds three numbers: its place in the hand (bits 0 to 3), its status (bits
+4 to 6; 0 locked, 1 driven), and whether it relaxes by itself when the commands stop (bit 7). A
+command has the motors of its hand, in their order, and nothing else. There is no CRC.
 """
 
 import math
@@ -21,7 +21,7 @@ from rote.model.family import Hand
 from rote.wire.cdr import HEADER
 
 DRIVEN = 1
-"""The status of a motor that obeys; 0 is a locked one."""
+"""The status of a motor that follows commands; 0 is a locked one."""
 _ID_BITS, _STATUS_BITS = 4, 3
 _COUNT = struct.Struct("<4xI")
 _MOTOR_STATE, _MOTOR_COMMAND = 56, 28
@@ -33,14 +33,16 @@ _RESERVED = bytes(16)
 
 
 def mode_byte(motor: int, *, status: int = DRIVEN, timeout: bool = True) -> int:
-    """Return the mode of a motor by its place in the hand, its status and its own timeout."""
+    """Return the mode byte of a motor from its place in the hand, its status and its
+    time-out flag.
+    """
     if not 0 <= motor < 1 << _ID_BITS or not 0 <= status < 1 << _STATUS_BITS:
         raise BadRequestError(f"no motor of a hand has the number {motor} and the status {status}")
     return motor | status << _ID_BITS | timeout << _ID_BITS + _STATUS_BITS
 
 
 class HandReading(NamedTuple):
-    """What a hand tells of its joints, in the order of its messages."""
+    """What a hand reports about its joints, in the order of its messages."""
 
     joints_rad: tuple[float, ...]
     velocities_rad_s: tuple[float, ...]
@@ -48,15 +50,15 @@ class HandReading(NamedTuple):
 
 
 class HandCommand(NamedTuple):
-    """What a hand is told, in the order of its messages."""
+    """What a hand is commanded, in the order of its messages."""
 
     joints_rad: tuple[float, ...]
     stiffness_nm_rad: tuple[float, ...]
     damping_nm_s_rad: tuple[float, ...]
     driven: bool
-    """Whether its motors obey; a hand where one of them does not is not driven."""
+    """Whether its motors follow commands: all of them must."""
     timeout: bool
-    """Whether all of them relax by themselves when the commands cease."""
+    """Whether all of them relax by themselves when the commands stop."""
 
 
 # ---- state --------------------------------------------------------------------------------------
@@ -64,14 +66,14 @@ class HandCommand(NamedTuple):
 
 @lru_cache(maxsize=16)
 def _states(motors: int) -> tuple[struct.Struct, struct.Struct]:
-    """Return how so many motors are read, and how they are written."""
+    """Return the readers and writers for so many motors."""
     return struct.Struct("<8x" + "4x2f8x2h32x" * motors), struct.Struct(
         "<" + "B3x2f8x2h32x" * motors
     )
 
 
 def decode_state(data: bytes, hand: Hand) -> HandReading:
-    """Return what a `HandState_` tells of a hand's joints."""
+    """Return what a `HandState_` says about a hand's joints."""
     motors = len(hand.joints)
     _check_motors(data, hand, _MOTOR_STATE)
     numbers = _states(motors)[0].unpack_from(data)
@@ -102,10 +104,10 @@ def _command(motors: int) -> struct.Struct:
 
 
 def encode_command(joints_rad: Sequence[float], share: float, *, hand: Hand) -> bytes:
-    """Return the command that brings a hand's joints there, with a share of its full gains.
+    """Return the command that moves a hand's joints there, with a share of its full gains.
 
-    A share of 0 lets go: the motors give no torque. Every motor is told to relax by itself when
-    the commands cease. No joint is ever sent beyond its limits.
+    A share of 0 releases the hand: its motors give no torque. Every motor is told to relax by
+    itself when the commands stop. No joint is ever sent beyond its limits.
     """
     if not 0.0 <= share <= 1.0 or len(joints_rad) != len(hand.joints):
         raise BadRequestError(
@@ -126,7 +128,7 @@ def encode_command(joints_rad: Sequence[float], share: float, *, hand: Hand) -> 
 
 
 def decode_command(data: bytes, hand: Hand) -> HandCommand:
-    """Return what a `HandCmd_` asks of a hand; refuses motors out of their order."""
+    """Return what a `HandCmd_` commands; raises `DecodeError` for motors out of order."""
     _check_motors(data, hand, _MOTOR_COMMAND)
     numbers = _command(len(hand.joints)).unpack_from(data)
     modes = [int(mode) for mode in numbers[0::6]]
@@ -145,7 +147,7 @@ def decode_command(data: bytes, hand: Hand) -> HandCommand:
 
 
 def _check_motors(data: bytes, hand: Hand, size: int) -> None:
-    """Refuse what is not plain CDR, or has other motors than a hand."""
+    """Raise `DecodeError` if it is not plain CDR, or has other motors than the hand."""
     if len(data) < _COUNT.size:
         raise TruncatedError(_COUNT.size, len(data))
     if data[:2] != HEADER[:2]:

@@ -1,17 +1,17 @@
 """A G1's joints on DDS: `LowState_` read as a view, `LowCmd_` packed whole, and their CRC.
 
-Both are plain CDR behind 4 bytes of header. Both have a twin in C, over which the robot takes the
-CRC: there the first motor begins at a word of its own, while CDR packs its mode against the byte
-before. From its position on, CDR is C four bytes earlier.
+Both are plain CDR after a header of 4 bytes. The robot computes the CRC over the equivalent C
+structure. In C the first motor is aligned to a word, while CDR packs its mode directly after the
+byte before. From the first motor's position on, each CDR offset is the C offset minus four.
 
                   in C    in CDR    motors begin in C (in CDR, as if, four earlier)
     LowState_     2092      2088    at 72, 56 bytes each
     LowCmd_       1004      1000    at 4, 28 bytes each
 
-Motors are numbered by slot. What is read and written here for a build touches the slots of its
-joints, and that of its stream's weight, and no other.
+Motors are numbered by slot. For a build, only the slots of its joints and of its stream's weight
+are read and written.
 
-A view costs about a microsecond; the library's own way to read a `LowState_` costs hundreds.
+A view costs about a microsecond; reading a `LowState_` with the library costs hundreds.
 """
 
 import math
@@ -33,7 +33,7 @@ from rote.wire.lowstate import JointColumns, Slots, machine_of, select
 LOWSTATE_TOPIC = "rt/lowstate"
 ARM_SDK_TOPIC = "rt/arm_sdk"
 OLD_ARM_SDK_TOPIC = "rt/armsdk"
-"""What old firmware calls it."""
+"""Its name in old firmware."""
 MOTORS = 35
 """The motor slots of both messages; no robot has a joint in all of them."""
 
@@ -92,7 +92,9 @@ LOWSTATE = _record(
     motors=((_MOTOR_STATE, MOTORS), 72 - _GAP),
     crc=("<u4", _STATE_C - _GAP - 4),
 )
-"""A `LowState_` behind its header. The mode of motor 0 is not where that of the others is."""
+"""A `LowState_` after its header. The mode of motor 0 is at another place than those of the
+others.
+"""
 LOWCMD = _command(_GAP)
 _LOWCMD_IN_C = _command(0)
 
@@ -103,9 +105,9 @@ _REVERSED = bytes(int(f"{byte:08b}"[::-1], 2) for byte in range(256))
 
 
 def crc(message: bytes) -> int:
-    """Return the CRC-32/MPEG-2 of little-endian words, each taken from its highest bit on.
+    """Return the CRC-32/MPEG-2 of little-endian words, each processed from its highest bit.
 
-    It is zlib's CRC with every bit the other way round.
+    It equals zlib's CRC with all bit orders reversed.
     """
     mirrored = np.frombuffer(message, "<u4").byteswap().tobytes().translate(_REVERSED)
     return int(f"{zlib.crc32(mirrored) ^ 0xFFFFFFFF:032b}"[::-1], 2)
@@ -117,31 +119,31 @@ def crc(message: bytes) -> int:
 def view(data: bytes) -> np.void:
     """Return a view of a `LowState_`: `tick`, `mode_machine`, `motors["q"]` and so on.
 
-    Nothing is copied, and no number is looked at.
+    Nothing is copied, and no value is checked.
     """
     _check(data, LOWSTATE)
     return np.frombuffer(data, LOWSTATE, 1, _HEAD)[0]  # type: ignore[no-any-return]
 
 
 def tick_of(data: bytes) -> int:
-    """Return the robot's clock in a `LowState_`, in milliseconds, and nothing else."""
+    """Return only the robot's clock in a `LowState_`, in milliseconds."""
     _check(data, LOWSTATE)
     return int.from_bytes(data[_HEAD + 12 : _HEAD + 16], "little")
 
 
 def head_of(data: bytes) -> tuple[int, int]:
-    """Return the robot's clock in milliseconds and its `mode_machine`, and nothing else."""
+    """Return only the robot's clock in milliseconds and its `mode_machine`."""
     return tick_of(data), data[_HEAD + 9]
 
 
-# All that teaching needs, in one go: a view is quick to make, but slow to read number by number.
+# All that teaching needs in one call: a view is quick to make, but slow to read value by value.
 _BEFORE_MOTORS = "<13xB2xI16x3f3f12x"
 _READ, _SKIPPED = "4x2f8x2h32x", "56x"
 _ALL_SLOTS = struct.Struct(_BEFORE_MOTORS + _READ * MOTORS)
 
 
 def decode_lowstate(data: bytes) -> Slots:
-    """Return what a `LowState_` holds, by motor slot; positions that are no numbers are None."""
+    """Return the contents of a `LowState_` by motor slot; positions that are NaN become None."""
     _check(data, LOWSTATE)
     mode_machine, tick_ms, *numbers = _ALL_SLOTS.unpack_from(data)
     return Slots(
@@ -160,14 +162,14 @@ def _finite(numbers: list[float]) -> tuple[float | None, ...]:
 
 
 def joints_of(data: bytes, build: Build) -> JointColumns:
-    """Return what teaching needs of a `LowState_`: the joints of a build, by its columns."""
+    """Return what teaching needs from a `LowState_`: the joints of a build, by its columns."""
     _check(data, LOWSTATE)
     return _reader(build)(data)
 
 
 @lru_cache(maxsize=64)
 def _reader(build: Build) -> Callable[[bytes], JointColumns]:
-    """Return what reads a `LowState_` of a build, and unpacks no other slots than its own."""
+    """Return a function that reads a `LowState_` for a build, and unpacks only its slots."""
     if max(build.slots) >= MOTORS:
         return lambda data: select(decode_lowstate(data), build)
     unpack = struct.Struct(_BEFORE_MOTORS + _each_slot(build, _READ, _SKIPPED)).unpack_from
@@ -192,12 +194,12 @@ def _reader(build: Build) -> Callable[[bytes], JointColumns]:
 
 
 def _each_slot(build: Build, owned: str, other: str) -> str:
-    """Return the format of all slots up to the build's last."""
+    """Return the struct format of all slots up to the build's last."""
     return "".join(owned if slot in build.slots else other for slot in range(max(build.slots) + 1))
 
 
 def _in_columns(build: Build) -> Callable[[Iterable[float]], tuple[float, ...]]:
-    """Return what brings values in the order of their slots into the order of the columns."""
+    """Return a function that reorders values from slot order into column order."""
     by_slot = sorted(build.slots)
     if list(build.slots) == by_slot:
         return tuple
@@ -211,7 +213,7 @@ _WRITTEN = "B3x2f8x2h32x"
 
 @lru_cache(maxsize=64)
 def _motors_in_c(build: Build) -> tuple[struct.Struct, tuple[int, ...]]:
-    """Return the motors of a build in C, and its columns in the order of their slots."""
+    """Return the motors of a build in the C structure, and its columns in slot order."""
     by_slot = sorted(range(len(build.slots)), key=build.slots.__getitem__)
     return struct.Struct("<" + _each_slot(build, _WRITTEN, _SKIPPED)), tuple(by_slot)
 
@@ -235,24 +237,25 @@ def encode_lowstate(state: RobotState, *, build: Build) -> bytes:
 
 
 class ArmCommand(NamedTuple):
-    """What is told on the topic of a stream."""
+    """What is commanded on the topic of a stream."""
 
     joints_rad: tuple[float, ...]
-    """Of the joints that a stream commands, in the order of `Build.streamed`."""
+    """The positions of the streamed joints, in the order of `Build.streamed`."""
     weight: float
     mode_machine: int
     stiff: bool = True
-    """Whether every one of them is given a stiffness; one without would hang loose."""
+    """Whether all of them are given a stiffness; a joint without would be loose."""
 
 
 class _Layout(NamedTuple):
-    """Where a build's command has its numbers."""
+    """Where a build's values are in its command."""
 
     slots: Any
-    """The slots of `Build.streamed`, as an index of numpy's; a slice, which is quicker, where they
-    follow each other."""
+    """The slots of `Build.streamed` as a numpy index; a slice, which is quicker, if they are
+    consecutive.
+    """
     joints: int
-    """How many they are."""
+    """How many there are."""
     weight_slot: int
     blank: bytes
     """The command in C with its gains, and nothing else."""
@@ -289,9 +292,9 @@ def _blank_command(slots: list[int], stream: StreamFacts) -> bytes:
 def encode_arm_command(
     joints_rad: Sequence[float], weight: float, *, build: Build, mode_machine: int
 ) -> bytes:
-    """Return the command that brings the streamed joints there, as far as `weight` goes.
+    """Return the command that moves the streamed joints there, according to `weight`.
 
-    It writes their slots and that of the weight, and leaves every other at zero.
+    It writes their slots and that of the weight, and leaves all others at zero.
     """
     slots, joints, weight_slot, blank = _layout(build)
     if not 0.0 <= weight <= 1.0 or len(joints_rad) != joints:
@@ -314,7 +317,7 @@ def encode_arm_command(
 def decode_arm_command(data: bytes, build: Build) -> ArmCommand:
     """Return what a command asks of a build's streamed joints.
 
-    A CRC of 0 is none: the vendor's own C++ publisher leaves it out.
+    A CRC of 0 means none: Unitree's own C++ publisher leaves it out.
     """
     _check(data, LOWCMD)
     slots, _, weight_slot, _ = _layout(build)

@@ -1,10 +1,10 @@
-"""Session descriptions, written and read: all that two ends must know to open one data channel.
+"""Session descriptions, written and read: all that two ends need to open one data channel.
 
     offer    one m-line (application), or three with audio and video, which are never used
     answer   the m-lines of the offer in their order; audio and video inactive
 
-All m-lines share one transport (BUNDLE), so each says the same ufrag, password, fingerprint and
-candidates, as the robot's stack needs it: see sdp.py.
+All m-lines share one transport (BUNDLE), so each has the same ufrag, password, fingerprint and
+candidates, as the robot's stack requires: see sdp.py.
 """
 
 import re
@@ -15,7 +15,7 @@ from rote.wire.sdp import Fingerprint, read_media
 
 SCTP_PORT = 5000
 DEFAULT_MESSAGE_SIZE = 65_536
-"""What a side takes that does not say how much."""
+"""The longest message of a side that does not state it."""
 _MAX_CANDIDATES = 64
 _CANDIDATE = re.compile(
     r"\S{1,64} [12] (?:udp|UDP|tcp|TCP) \d{1,10} \S{1,255} \d{1,5} typ \S{1,16}(?: .*)?", re.ASCII
@@ -30,18 +30,18 @@ _APPLICATION = "m=application 9 UDP/DTLS/SCTP webrtc-datachannel\r\n"
 
 
 class Side(NamedTuple):
-    """What one end says of itself."""
+    """What one end states about itself."""
 
     ufrag: str
     password: str
     fingerprint: str
-    """Of its certificate by sha-256: `AB:CD:...`."""
+    """The sha-256 of its certificate: `AB:CD:...`."""
     candidates: tuple[str, ...]
-    """Where it can be reached, each as SDP says it after `candidate:`."""
+    """Its addresses, each as in SDP after `candidate:`."""
 
 
 class Peer(NamedTuple):
-    """What a description says of the end that sent it."""
+    """What a description states about its sender."""
 
     ufrag: str
     password: str
@@ -51,11 +51,13 @@ class Peer(NamedTuple):
     """`active`: it begins the DTLS handshake; `passive`; `actpass`: either."""
     sctp_port: int
     message_size: int
-    """The longest message it takes; 0 is any."""
+    """The longest message it accepts; 0 means any."""
 
 
 def write_offer(side: Side, session: int, *, media: bool = False) -> str:
-    """Return an offer for one data channel; with `media`, in the company some robots may want."""
+    """Return an offer for one data channel; with `media`, also for audio and video, as some robots
+    need.
+    """
     kinds = ("audio", "video", "application") if media else ("application",)
     parts = [
         _MEDIA.get(kind, _APPLICATION) + _common(side, str(mid), "actpass", kind)
@@ -65,7 +67,7 @@ def write_offer(side: Side, session: int, *, media: bool = False) -> str:
 
 
 def write_answer(offer: str, side: Side, session: int, *, message_size: int | None = None) -> str:
-    """Return the answer to `offer`, m-line by m-line; a size that is None is not said."""
+    """Return the answer to `offer`, m-line by m-line; a `message_size` of None is left out."""
     sections = _sections(offer)[1:]
     mids = tuple(_value(lines, "mid") or str(index) for index, lines in enumerate(sections))
     parts = []
@@ -76,7 +78,7 @@ def write_answer(offer: str, side: Side, session: int, *, message_size: int | No
         kind, _, protocol, *formats = words
         if kind == "application":
             line = f"m={kind} 9 {' '.join(words[2:])}\r\n"
-            if protocol == "DTLS/SCTP":  # as clients wrote it before RFC 8841
+            if protocol == "DTLS/SCTP":  # the syntax before RFC 8841
                 line += f"a=sctpmap:{formats[0]} webrtc-datachannel 65535\r\n"
         else:
             line = _one_codec(lines, kind, protocol, formats)
@@ -91,9 +93,10 @@ def _is_candidate(text: str) -> bool:
 
 
 def read_peer(sdp: str) -> Peer:
-    """Return what the sender of `sdp` says of its data channel; `DecodeError` where it is not all.
+    """Return what the sender of `sdp` states about its data channel; raise `DecodeError` if
+    incomplete.
 
-    What its m-line for the channel does not say itself, the first m-line or the session says.
+    What the m-line of the channel does not state is taken from the first m-line or the session.
     """
     sections = _sections(sdp)
     media = read_media(sdp)
@@ -107,7 +110,7 @@ def read_peer(sdp: str) -> Peer:
     if not ufrag or not password or not fingerprints:
         raise DecodeError("a description without ice-ufrag, ice-pwd or fingerprint")
     told = dict.fromkeys(_values(own, "candidate") + _values(first, "candidate"))
-    # One that cannot be read does not hide the others.
+    # One invalid candidate does not hide the others.
     candidates = [candidate for candidate in told if _is_candidate(candidate)]
     if told and not candidates:
         raise DecodeError(f"this is no ICE candidate: {next(iter(told))[:80]!r}")
@@ -145,7 +148,9 @@ def _common(side: Side, mid: str, setup: str, kind: str) -> str:
 
 
 def _one_codec(lines: list[str], kind: str, protocol: str, formats: list[str]) -> str:
-    """Return the m-line of an unused track with one codec of the offer: opus or H264 if it can."""
+    """Return the m-line of an unused track with one codec of the offer: opus or H264 if
+    possible.
+    """
     wanted = "opus" if kind == "audio" else "h264"
     maps = {value.split(" ")[0]: value for value in _values(lines, "rtpmap")}
     chosen = next((f for f in formats if wanted in maps.get(f, "").lower()), formats[0])

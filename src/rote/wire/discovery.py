@@ -1,15 +1,15 @@
-"""Finding robots on the local network: one question by multicast, and what is said in reply.
+"""Finding robots on the local network: one question by multicast, and the replies to it.
 
     client -> group, port 10131       {"name": "unitree_dapengche", "sn": the serial, optional}
     robot  -> group, port 10134       {"sn": "E21D...", "key": "", "name": ..., "ip": "10.0.0.2"}
               and/or the asker
 
-Robots also announce themselves unasked, with the reply's document, when they boot or join a Wi-Fi.
-G1 from 1.5.1 and every R1 answer only a question that names their own serial. Facts and sources:
+Robots also announce themselves, with the reply's document, when they boot or join a Wi-Fi. G1 from
+1.5.1 and every R1 answer only a question that names their own serial. Facts and sources:
 spec/datachannel.md, section 2.
 
-What reads raises `DecodeError` and nothing else, for any bytes at all. JSON is read and
-written here for sdp.py and signalling.py too.
+Decoders raise `DecodeError` and nothing else, for any bytes at all. The JSON functions here also
+serve sdp.py and signalling.py.
 """
 
 import json
@@ -27,7 +27,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "r1": ("231.1.1.2", "239.255.1.1"),
 }
 MAX_BODY = 64 * 1024
-"""Our bound on any document of discovery and signalling: a real offer is 3 kB, and 5 kB sealed."""
+"""The largest document of discovery and signalling: a real offer is 3 kB, and 5 kB encrypted."""
 MAX_SERIAL = 64
 
 _NO_HOST = "255.255.255.255"
@@ -38,7 +38,7 @@ _REPORT = (
 
 
 class DocumentError(DecodeError):
-    """A document of discovery or signalling is not what it should be; `step` says which."""
+    """A document of discovery or signalling is invalid; `step` says which."""
 
     def __init__(self, step: str, seen: str, remedy: str = _REPORT) -> None:
         super().__init__(f"{step}: {seen}", remedy)
@@ -54,7 +54,7 @@ class Query:
     serial: str | None = None
 
     def concerns(self, serial: str, *, only_by_name: bool = False) -> bool:
-        """Whether the robot with `serial` answers; newer ones do so `only_by_name`."""
+        """Whether the robot with `serial` answers; newer ones answer `only_by_name`."""
         return self.serial == serial or (self.serial is None and not only_by_name)
 
 
@@ -64,11 +64,11 @@ class Reply:
 
     serial: str
     address: str
-    """An IP address in its usual writing."""
+    """An IP address in its usual form."""
 
 
 def groups(family: str | None = None) -> tuple[str, ...]:
-    """Return the groups in which robots of a family listen, or all groups."""
+    """Return the groups in which robots of a family listen; all groups without a family."""
     if family is None:
         return tuple(dict.fromkeys(group for some in GROUPS.values() for group in some))
     try:
@@ -87,7 +87,7 @@ def encode_query(query: Query) -> bytes:
 
 
 def decode_query(datagram: bytes) -> Query:
-    """Return the question in a datagram; an empty serial is none."""
+    """Return the question in a datagram; an empty serial counts as none."""
     document = json_object(datagram, "discovery query")
     name = text_field(document, "name", "discovery query")
     if name != NAME:
@@ -105,7 +105,7 @@ def encode_reply(reply: Reply) -> bytes:
 
 
 def decode_reply(datagram: bytes) -> Reply:
-    """Return where a robot says it is. Keys other than the serial and the address are let pass."""
+    """Return where a robot says it is. Keys other than the serial and the address are ignored."""
     step = "discovery reply"
     document = json_object(datagram, step)
     serial = _serial(document, step)
@@ -125,14 +125,14 @@ def json_body(document: dict[str, object]) -> bytes:
 
 
 def bounded(body: bytes) -> bytes:
-    """Return `body` if it is not too long to be sent."""
+    """Return `body` if it is short enough to be sent."""
     if len(body) > MAX_BODY:
         raise BadRequestError(f"a body of {len(body)} bytes; {MAX_BODY} are the most")
     return body
 
 
 def json_object(body: bytes, step: str, remedy: str = _REPORT) -> dict[str, object]:
-    """Return the JSON object that `body` is; `step` and `remedy` are for the error."""
+    """Return the JSON object in `body`; `step` and `remedy` are for the error."""
     if len(body) > MAX_BODY:
         raise DocumentError(step, f"{len(body)} bytes, where {MAX_BODY} are the most", remedy)
     try:
@@ -147,7 +147,7 @@ def json_object(body: bytes, step: str, remedy: str = _REPORT) -> dict[str, obje
 
 
 def text_field(document: dict[str, object], key: str, step: str, default: str | None = None) -> str:
-    """Return the text under `key`, or `default` where there is none."""
+    """Return the text under `key`, or `default` if there is none."""
     value = document.get(key, default)
     if not isinstance(value, str):
         keys = ", ".join(sorted(document))[:80]
@@ -184,7 +184,7 @@ def _why_no_address(address: str) -> str:
         found = ip_address(address)
     except ValueError:
         return f"{address[:40]!r} is no IP address"
-    # A scope (fe80::1%eth0) is the name of an interface of the robot's, and any text at all.
+    # A scope (fe80::1%eth0) names an interface of the robot and could be any text.
     if found.is_unspecified or found.is_multicast or address == _NO_HOST or "%" in address:
         return f"{address[:40]!r} is no address of one host"
     return ""

@@ -17,11 +17,13 @@ from rote.errors import DecodeError, PayloadError, TruncatedError
 
 RECORD_HEADER = 13
 MAX_FRAGMENT = 2**14 + 2048
-"""What a record may hold, with all that encryption adds."""
+"""The largest content of a record, with everything that encryption adds."""
 MAX_HANDSHAKE = 2**17
-"""Our bound on one handshake message: a chain of certificates has a few thousand bytes."""
+"""The largest handshake message that is accepted: a chain of certificates has a few
+thousand bytes.
+"""
 MAX_OPEN = 16
-"""Our bound on handshake messages that wait for their missing pieces."""
+"""The most handshake messages that wait for missing pieces."""
 
 _RECORD = struct.Struct(">BHHHIH")
 _FRAGMENT_HEADER = 12
@@ -42,7 +44,7 @@ class ContentType(IntEnum):
 
 
 class Version(IntEnum):
-    """How a version is written."""
+    """The numbers of the versions."""
 
     DTLS_1_0 = 0xFEFF
     DTLS_1_2 = 0xFEFD
@@ -73,11 +75,11 @@ class HandshakeType(IntEnum):
 
 
 class Suite(NamedTuple):
-    """A cipher suite: how it protects records, where that is known here."""
+    """A cipher suite, and how it protects records if that is known here."""
 
     name: str
     aead: str = ""
-    """`aes-gcm`, `chacha20-poly1305`, or nothing for what cannot be decrypted here."""
+    """`aes-gcm`, `chacha20-poly1305`, or empty if it cannot be decrypted here."""
     key_bytes: int = 0
     fixed_iv_bytes: int = 0
     explicit_nonce_bytes: int = 0
@@ -85,7 +87,7 @@ class Suite(NamedTuple):
 
     @property
     def overhead(self) -> int:
-        """How many bytes a record has more than what it protects; 0 where that is not known."""
+        """How many bytes a record is longer than its content; 0 if that is not known."""
         return self.explicit_nonce_bytes + 16 if self.aead else 0
 
 
@@ -125,7 +127,7 @@ CIPHER_SUITES: dict[int, Suite] = {
 
 
 def suite_of(number: int) -> Suite:
-    """Return what is known of a cipher suite; of most, no more than the number."""
+    """Return what is known about a cipher suite; for most, only the number."""
     return CIPHER_SUITES.get(number, Suite(f"cipher suite 0x{number:04x}"))
 
 
@@ -133,13 +135,13 @@ def suite_of(number: int) -> Suite:
 
 
 class DtlsRecord(NamedTuple):
-    """One record: its header and what it holds, which is encrypted unless the epoch is 0."""
+    """One record: its header and its content, which is encrypted unless the epoch is 0."""
 
     type: int
     """A `ContentType`."""
     epoch: int
     sequence: int
-    """Of a hidden record, as of its epoch, only the low bits."""
+    """In a hidden record only the low bits, as of the epoch."""
     fragment: bytes
     version: int = Version.DTLS_1_2
 
@@ -191,7 +193,7 @@ def _read_hidden(datagram: bytes, at: int) -> tuple[DtlsRecord, int]:
         raise TruncatedError(start, len(datagram))
     sequence = int.from_bytes(datagram[at + 1 : at + 1 + wide])
     end = start + int.from_bytes(datagram[start - 2 : start]) if stated else len(datagram)
-    # What is protected has a tag of 16 bytes, and at least its type.
+    # Protected content has a tag of 16 bytes, and at least its type.
     if end - start < 17:
         raise DecodeError(f"a DTLS 1.3 record of {end - start} bytes, which cannot hold its tag")
     if end > len(datagram):
@@ -269,7 +271,7 @@ class _Unfinished:
 
 
 class HandshakeAssembler:
-    """Puts one side's handshake messages together, whatever the order of their pieces."""
+    """Joins one side's handshake messages, whatever the order of their pieces."""
 
     def __init__(self) -> None:
         self._open: dict[int, _Unfinished] = {}
@@ -292,7 +294,7 @@ class HandshakeAssembler:
             self._open.pop(fragment.message, None)
             self._open[fragment.message] = known
             if len(self._open) > MAX_OPEN:
-                del self._open[next(iter(self._open))]  # the oldest will hardly be completed
+                del self._open[next(iter(self._open))]  # the oldest is unlikely to be completed
         end = fragment.offset + len(fragment.body)
         known.body[fragment.offset : end] = fragment.body
         known.have[fragment.offset : end] = b"\1" * len(fragment.body)

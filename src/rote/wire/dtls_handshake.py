@@ -1,6 +1,6 @@
-"""What a DTLS handshake says in the clear: hellos, certificates and halves of key exchanges.
+"""The unencrypted messages of a DTLS handshake: hellos, certificates and key exchanges.
 
-What reads raises `DecodeError` and nothing else, for any bytes at all. RFC 5246, 5764 and 7627.
+Decoders raise `DecodeError` and nothing else, for any bytes at all. RFC 5246, 5764 and 7627.
 """
 
 import hashlib
@@ -13,7 +13,7 @@ from rote.wire.dtls import Handshake, HandshakeType, Version
 
 
 class ExtensionType(IntEnum):
-    """Extensions of a hello that tell something about a capture."""
+    """Extensions of a hello that are useful in a capture."""
 
     SERVER_NAME = 0
     SUPPORTED_GROUPS = 10
@@ -32,23 +32,25 @@ class Hello:
     extensions: tuple[tuple[int, bytes], ...] = ()
 
     def extension(self, kind: int) -> bytes | None:
-        """Return what an extension holds, or None where it is not there."""
+        """Return the content of an extension, or None if it is not there."""
         return next((data for number, data in self.extensions if number == kind), None)
 
     @property
     def extended_master_secret(self) -> bool:
-        """Whether the master secret is to be bound to this handshake."""
+        """Whether the master secret is bound to this handshake."""
         return self.extension(ExtensionType.EXTENDED_MASTER_SECRET) is not None
 
     @property
     def srtp_profiles(self) -> tuple[int, ...]:
-        """How media can be protected; empty where there is none."""
+        """The SRTP protection profiles; empty if there are none."""
         data = self.extension(ExtensionType.USE_SRTP) or b""
         return _pairs(data[2 : 2 + int.from_bytes(data[:2])])
 
     @property
     def versions(self) -> tuple[int, ...]:
-        """All versions a client offers, or the one a server takes, by the newer way to say so."""
+        """All versions that a client offers, or the one that a server chose, by the newer
+        extension.
+        """
         data = self.extension(ExtensionType.SUPPORTED_VERSIONS)
         if data is None:
             return (self.version,)
@@ -72,7 +74,7 @@ class ServerHello(Hello):
 
 @dataclass(frozen=True, slots=True)
 class HelloVerifyRequest:
-    """A server wants to see that the client is where it says it is."""
+    """A server checks that the client is at its address."""
 
     cookie: bytes
     version: int = Version.DTLS_1_2
@@ -80,13 +82,13 @@ class HelloVerifyRequest:
 
 @dataclass(frozen=True, slots=True)
 class Certificate:
-    """Who somebody says to be; in WebRTC the signalling has announced the fingerprint."""
+    """An identity; in WebRTC the signalling has announced its fingerprint."""
 
     certificates: tuple[bytes, ...]
 
     @property
     def fingerprint(self) -> str:
-        """The SHA-256 of the first certificate, as an SDP has it; empty where there is none."""
+        """The SHA-256 of the first certificate, as in SDP; empty if there is none."""
         if not self.certificates:
             return ""
         return hashlib.sha256(self.certificates[0]).digest().hex(":").upper()
@@ -197,7 +199,7 @@ def _certificate(reader: _Reader) -> Certificate:
 
 
 def _server_key(reader: _Reader) -> ServerKeyExchange | None:
-    if reader.number(1) != 3:  # only curves that have a name
+    if reader.number(1) != 3:  # only named curves
         return None
     return ServerKeyExchange(reader.number(2), reader.sized(1))
 
@@ -213,7 +215,7 @@ _READERS: dict[int, Callable[[_Reader], Said | None]] = {
 
 
 def decode_handshake(handshake: Handshake) -> Said | None:
-    """Return what a handshake message says, or None for one that is not read here."""
+    """Return the content of a handshake message, or None for one that is not read here."""
     read = _READERS.get(handshake.type)
     return read(_Reader(handshake.body)) if read else None
 
@@ -240,7 +242,7 @@ def _end(hello: Hello) -> bytes:
 
 
 def encode_handshake(said: Said, message: int, signature: bytes = b"") -> Handshake:
-    """Return the handshake message, number `message`, that says `said`."""
+    """Return the handshake message number `message` with the content `said`."""
     match said:
         case ClientHello():
             suites = _sized(2, _written_pairs(said.cipher_suites)) + _sized(1, b"\0")

@@ -1,4 +1,4 @@
-"""What a robot says is wrong with it: when, which part, and one bit for each thing."""
+"""The faults that a robot reports: when, which part, and one bit for each fault."""
 
 from dataclasses import dataclass
 from enum import Enum
@@ -15,7 +15,7 @@ SOURCES: dict[int, str] = {
     900: "power switch",
     1000: "emergency stop",
 }
-# One bit each, few of them documented. What is said of motors is said of motor N too.
+# One bit each; few of them are documented. The bits of motors apply to motor N too.
 FAULTS: dict[int, dict[int, str]] = {
     300: {0x10: "winding overheating", 0x10000000: "winding almost overheating"},
     600: {0x8: "low battery"},
@@ -23,7 +23,7 @@ FAULTS: dict[int, dict[int, str]] = {
 
 
 class Change(Enum):
-    """What a robot says about its faults."""
+    """How a report changes the list of faults."""
 
     ALL = "errors"
     ADDED = "add_error"
@@ -32,7 +32,7 @@ class Change(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """Something is wrong with the robot since `unix_s`."""
+    """A fault of the robot since `unix_s`."""
 
     unix_s: int
     source: int
@@ -52,7 +52,7 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class Faults:
-    """All faults there are, or the one that came or went."""
+    """All current faults, or the one that began or ended."""
 
     change: Change
     faults: tuple[Fault, ...] = ()

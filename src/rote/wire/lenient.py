@@ -1,4 +1,4 @@
-"""Values that robots send in other shapes than their documents say: what is certain is read.
+"""Reads values that robots send in other forms than documented, as far as they are unambiguous.
 
 Firmware versions write one number as 500, 500.0 or "500", and leave out what others send. None
 stands for what is missing or cannot be read.
@@ -35,7 +35,7 @@ def whole(value: object) -> int | None:
 
 
 def seen(value: object) -> str:
-    """Return what was seen in the place of something else, as JSON and short enough to be read."""
+    """Return an unexpected value as short JSON, for an error message."""
     try:
         shown = json.dumps(value, default=repr)
     except (TypeError, ValueError, RecursionError):
@@ -44,7 +44,7 @@ def seen(value: object) -> str:
 
 
 def _from_text(text: str) -> object:
-    """Return the number that a short text is, a whole one as int; None where it is none."""
+    """Return the number in a short text, a whole one as int; None if it is none."""
     if len(text) > _SHOWN:
         return None
     for kind in (int, float):

@@ -1,8 +1,8 @@
-"""What a robot tells of its motors, its mode and its battery on the data channel's topics, as JSON.
+"""A robot's motors, mode and battery on the data channel's topics, as JSON.
 
-A lowstate is read by motor slot, as it comes: any number of slots, any field missing. `select`
-then takes the slots of a build's joints, in the order of its columns. Temperatures are said as
-unsigned bytes that hold signed values, two for each motor of a G1.
+A lowstate is read by motor slot, with any number of slots and any field missing. `select` then
+takes the slots of a build's joints, in the order of its columns. Temperatures are unsigned bytes
+that hold signed values, two for each motor of a G1.
 """
 
 import math
@@ -20,33 +20,33 @@ LOWSTATE_TOPIC = "rt/lf/lowstate"
 SPORT_TOPIC = "rt/lf/sportmodestate"
 BMS_TOPIC = "rt/lf/bmsstate"
 HAND_TOPIC = "rt/rote/hand"
-"""Where a simulated robot of ours is told which hand moves its arms; others do not know it."""
+"""The topic on which rote's simulated robot is told which hand moves its arms; others ignore it."""
 MAX_MOTORS = 64
 SLOTS = 35
-"""How many motor slots a robot of the G1's kind sends, whatever joints it has."""
+"""How many motor slots robots of the G1's kind send, whatever joints they have."""
 _CELLS = 13
 _CELL_MV = (3_400, 4_150)
-"""A lithium cell, empty and full; between them its voltage is taken for a straight line."""
+"""The voltages of an empty and a full lithium cell; the charge is interpolated linearly."""
 
 Numbers = tuple[float, ...]
 Told = tuple[float | None, ...]
-"""By motor slot; None where the robot does not tell it."""
+"""By motor slot; None if the robot does not report it."""
 
 
 class Slots(NamedTuple):
-    """What a lowstate holds, by motor slot."""
+    """The contents of a lowstate, by motor slot."""
 
     joints_rad: Told
     velocities_rad_s: Told
     temperatures_c: Told
-    """The hotter of two where two are told."""
+    """The higher of two if two are reported."""
     tick_ms: int | None = None
-    """The robot's clock; None where it is not told."""
+    """The robot's clock; None if it is not reported."""
     accelerometer_m_s2: Numbers = ()
     gyroscope_rad_s: Numbers = ()
-    """Three numbers, or none where they are not told."""
+    """Three numbers, or none if they are not reported."""
     mode_machine: int = 0
-    """Which hardware it is; 0 where it is not told."""
+    """Which hardware it is; 0 if it is not reported."""
 
 
 class JointColumns(NamedTuple):
@@ -55,13 +55,15 @@ class JointColumns(NamedTuple):
     tick_ms: int | None
     joints_rad: Numbers
     velocities_rad_s: Numbers
-    """Empty unless every joint's is told; temperatures likewise."""
+    """Empty unless reported for every joint; the same applies to temperatures."""
     accelerometer_m_s2: Numbers
     gyroscope_rad_s: Numbers
     temperatures_c: Numbers = ()
     mode_machine: int = 0
     missing: tuple[int, ...] = ()
-    """The columns whose position is not told. They hold the pose at rest, which is no reading."""
+    """The columns without a reported position. They hold the rest position, which is no
+    measurement.
+    """
 
 
 # ---- writing ------------------------------------------------------------------------------------
@@ -74,7 +76,7 @@ def encode_lowstate(state: RobotState, *, build: Build, slots: int = SLOTS) -> d
     columns = zip(build.slots, state.joints_rad, state.velocities_rad_s, strict=True)
     for slot, q, dq in columns:
         motors[slot] = {"q": q, "dq": dq}
-    if state.temperatures_c:  # without a temperature for each joint there are none
+    if state.temperatures_c:  # all temperatures or none
         for motor in motors:
             motor["temperature"] = [0, 0]
         for slot, celsius in zip(build.slots, state.temperatures_c, strict=True):
@@ -91,7 +93,7 @@ def encode_lowstate(state: RobotState, *, build: Build, slots: int = SLOTS) -> d
 
 
 def machine_of(build: Build) -> int:
-    """Return the `mode_machine` that a simulated robot of a build says; 0 where none is known."""
+    """Return the `mode_machine` of a simulated robot of a build; 0 if none is known."""
     return build.machines[0] if build.machines else 0
 
 
@@ -99,9 +101,9 @@ def machine_of(build: Build) -> int:
 
 
 def decode_lowstate(data: object) -> Slots:
-    """Return what a message on `LOWSTATE_TOPIC` holds, or raise `PayloadError`.
+    """Return the contents of a message on `LOWSTATE_TOPIC`, or raise `PayloadError`.
 
-    Without one position it is of no use; any other field may be missing, null or of an odd type.
+    At least one position is required; any other field may be missing, null or of an odd type.
     """
     if not isinstance(data, dict):
         raise PayloadError(f"a lowstate is an object with 'motor_state', not {seen(data)}")
@@ -126,7 +128,7 @@ def decode_lowstate(data: object) -> Slots:
 
 
 def _each(motors: list[Any], key: str) -> Told:
-    """Return one number of each motor; quickly, where all are there and are numbers."""
+    """Return one number of each motor; quickly if all are present and numbers."""
     try:
         told = tuple([motor[key] for motor in motors])
         if {float, int}.issuperset(map(type, told)) and math.isfinite(sum(told)):
@@ -137,11 +139,11 @@ def _each(motors: list[Any], key: str) -> Told:
 
 
 _SIGNED = tuple(float(byte - 256 if byte >= 128 else byte) for byte in range(256))
-"""By byte. A number that is signed already finds itself, as Python counts from the end."""
+"""By byte. A number that is already negative finds itself, because Python indexes from the end."""
 
 
 def _temperatures(motors: list[Any]) -> Told:
-    try:  # two bytes for each, as a G1 says it
+    try:  # two bytes for each, as on a G1
         return tuple(
             [max(_SIGNED[a], _SIGNED[b]) for a, b in [motor["temperature"] for motor in motors]]
         )
@@ -151,7 +153,7 @@ def _temperatures(motors: list[Any]) -> Told:
 
 
 def _hotter(said: object) -> float | None:
-    """Return a motor's temperature, the hotter of those that are told; bytes hold signed values."""
+    """Return a motor's temperature, the highest of those reported; bytes hold signed values."""
     if said is None:
         return None
     told = [number(each) for each in (said if isinstance(said, list) else [said])]
@@ -193,9 +195,10 @@ def select(slots: Slots, build: Build) -> JointColumns:
 
 @lru_cache(maxsize=64)
 def _picker(build: Build) -> Callable[[Told], Told]:
-    """Return what picks the slots of a build out of those that a message holds."""
+    """Return a function that picks the slots of a build from those of a message."""
     last = max(build.slots)
-    # Of two or more it makes a tuple; of one it would make no tuple, so that is picked twice.
+    # With two or more indices it returns a tuple, with one it does not; so a single one is picked
+    # twice.
     get = itemgetter(*build.slots, build.slots[0])
 
     def pick(told: Told) -> Told:
@@ -208,7 +211,7 @@ def _picker(build: Build) -> Callable[[Told], Told]:
 
 
 def _filled(told: Told, build: Build) -> tuple[Numbers, tuple[int, ...]]:
-    """Return the positions, and the columns that are not told; those are put at rest."""
+    """Return the positions, and the columns that are not reported; those are set to rest."""
     if None not in told:
         return told, ()  # type: ignore[return-value] # there is no None in it
     missing = tuple(column for column, q in enumerate(told) if q is None)
@@ -252,7 +255,7 @@ def encode_battery(percent: float) -> dict[str, Any]:
 
 
 def decode_battery(data: object) -> float:
-    """Return how full the battery is in percent, from `BMS_TOPIC`, or raise `PayloadError`."""
+    """Return the charge of the battery in percent, from `BMS_TOPIC`, or raise `PayloadError`."""
     said = data.get("soc") if isinstance(data, dict) else None
     percent = number(said)
     if percent is None:

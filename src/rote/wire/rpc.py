@@ -1,4 +1,4 @@
-"""Requests and responses: the layer WebRTC and DDS share, and what the services of a G1 understand.
+"""Requests and responses: the layer that WebRTC and DDS share, and the services of a G1.
 
     rt/api/<service>/request    identity {id, api_id}, policy {priority, noreply}, lease {id};
                                 parameter, a text: JSON or nothing
@@ -22,7 +22,7 @@ ARM, SPORT = "arm", "sport"
 MOTION_SWITCHER, ROBOT_STATE = "motion_switcher", "robot_state"
 
 NO_STATUS = -(2**31)
-"""Stands for the code of a response that does not say whether it was done."""
+"""The code of a response that does not say whether it was done."""
 
 # What a code means and what to do about it, by service ("" is any) and code: numbers clash, and
 # 7001 to 7009 are codes of one service and api ids of another.
@@ -38,7 +38,7 @@ CODES: dict[tuple[str, int], tuple[str, str]] = {
     ),
     ("", 3105): ("the answer was to another question", "Ask again."),
     ("", 3106): ("the answer could not be read", "Compare the versions of both ends."),
-    ("", 3107): ("the client's lease is not valid", "Take the lease anew."),
+    ("", 3107): ("the client's lease is not valid", "Take the lease again."),
     ("", 3201): ("the service could not send its answer", "Look at what the robot does."),
     ("", 3202): ("the service failed inside", "Try again; restart the robot if it stays so."),
     ("", 3203): (
@@ -47,7 +47,7 @@ CODES: dict[tuple[str, int], tuple[str, str]] = {
     ),
     ("", 3204): ("it could not read or accept the values sent", "Check names and numbers."),
     ("", 3205): ("another client holds the lease", "Let the other client end first."),
-    ("", 3206): ("there is no such lease", "Take the lease anew."),
+    ("", 3206): ("there is no such lease", "Take the lease again."),
     ("", 3207): ("there is a lease already", "Let the other client end first."),
     (SPORT, 4101): ("the path sent is not valid", "Check its points."),
     (SPORT, 4201): ("the motion took too long", "Try again."),
@@ -97,13 +97,13 @@ def explain(service: str, code: int) -> tuple[str, str]:
 
 
 ARM_STATE_TOPIC = "rt/arm/action/state"
-"""Where a G1 says ten times a second what its arms do; see `decode_arm_state`."""
+"""The topic on which a G1 reports ten times per second what its arms do; see `decode_arm_state`."""
 
 _T = TypeVar("_T")
 
 
 class ArmApi(IntEnum):
-    """What the service `arm` can be asked."""
+    """The requests of the service `arm`."""
 
     EXECUTE_PRESET = 7106
     LIST_ACTIONS = 7107
@@ -116,7 +116,7 @@ class ArmApi(IntEnum):
 
 
 class SportApi(IntEnum):
-    """What the service `sport`, the motion controller, can be asked."""
+    """The requests of the service `sport`, the motion controller."""
 
     GET_FSM = 7001
     GET_FSM_MODE = 7002
@@ -134,7 +134,7 @@ class SportApi(IntEnum):
 
 
 class MotionSwitcherApi(IntEnum):
-    """What the service `motion_switcher`, which picks the controller, can be asked."""
+    """The requests of the service `motion_switcher`, which selects the controller."""
 
     CHECK_MODE = 1001
     SELECT_MODE = 1002
@@ -144,7 +144,7 @@ class MotionSwitcherApi(IntEnum):
 
 
 class RobotStateApi(IntEnum):
-    """What the service `robot_state` can be asked."""
+    """The requests of the service `robot_state`."""
 
     SWITCH_SERVICE = 1001
     SET_REPORT_FREQUENCY = 1002
@@ -164,10 +164,10 @@ APIS: dict[tuple[str, int], IntEnum] = {
     )
     for api in apis
 }
-"""What an api id means, by service and id."""
+"""The meaning of an api id, by service and id."""
 
-# A list of what may be asked, not of what may not: robots have a service, bashrunner, that runs
-# scripts on their computer, and nothing in rote shall ever be able to reach it.
+# An allow-list, not a deny-list: robots have a service, bashrunner, that runs scripts on their
+# computer, and nothing in rote may ever be able to reach it.
 SERVICES = frozenset(service for service, _ in APIS)
 """The services a request can be built for."""
 
@@ -179,16 +179,18 @@ def _refuse_constant(word: str) -> NoReturn:
     raise ValueError(f"{word} is not JSON")
 
 
-# Made once: `json.loads` and `json.dumps` with arguments make one for every text.
-# Robots put line breaks and other control characters into texts as they are.
+# Made once: `json.loads` and `json.dumps` with arguments make a new one for every text. Robots put
+# line breaks and other control characters into texts unescaped.
 _READER = json.JSONDecoder(parse_constant=_refuse_constant, strict=False)
 _AROUND = "\ufeff\0"
-"""What may stand around a JSON text and means nothing: a byte order mark, closing zeros of C."""
+"""Characters around a JSON text that are ignored: a byte order mark, and closing zeros of C
+strings.
+"""
 _WRITER = json.JSONEncoder(separators=(",", ":"), allow_nan=False)
 
 
 def read_json(text: str) -> object:
-    """Return what a JSON text says."""
+    """Return the value of a JSON text."""
     try:
         value: object = _READER.decode(text if text[:1] in "[{" else text.strip(_AROUND))
     except (ValueError, RecursionError) as error:
@@ -207,9 +209,10 @@ def write_json(value: object) -> str:
 
 
 def read(document: object, key: str, kind: type[_T], default: _T | None = None) -> _T:
-    """Return the value of `key` in an object; it has to be of `kind`, and there unless defaulted.
+    """Return the value of `key` in an object; it must be of `kind`, and present unless there is a
+    default.
 
-    Numbers have to be finite and to fit into 64 bits, as they have to in DDS.
+    Numbers must be finite and fit into 64 bits, as in DDS.
     """
     if not isinstance(document, dict):
         raise PayloadError(f"a {type(document).__name__} where an object with {key!r} belongs")
@@ -218,7 +221,7 @@ def read(document: object, key: str, kind: type[_T], default: _T | None = None) 
         value = float(value)
     if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
         raise PayloadError(f"{key!r} is missing or not a {kind.__name__}")
-    if isinstance(value, int | float) and not -(2**63) <= value < 2**63:  # nor is NaN, nor infinity
+    if isinstance(value, int | float) and not -(2**63) <= value < 2**63:  # nor NaN, nor infinity
         raise PayloadError(f"{key!r} is too large")
     return value
 
@@ -228,12 +231,12 @@ def read(document: object, key: str, kind: type[_T], default: _T | None = None) 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RpcRequest:
-    """One question to one service."""
+    """One request to one service."""
 
     service: str
     api_id: int
     id: int
-    """Chosen by the client; the response bears it again."""
+    """Chosen by the client; the response repeats it."""
     parameter: str = ""
     priority: int = 0
     noreply: bool = False
@@ -245,18 +248,18 @@ class RpcResponse:
     """The answer to the request of the same service, api id and id."""
 
     service: str
-    """Empty where the robot does not tell it, which then leaves the id alone to tell it apart."""
+    """Empty if the robot leaves it out; then the id alone identifies the request."""
     api_id: int
-    """0 where the robot does not tell it."""
+    """0 if the robot leaves it out."""
     id: int
     code: int = 0
-    """0 is done, `NO_STATUS` is not told; `explain` says what the others mean."""
+    """0 is done, `NO_STATUS` is not stated; `explain` says what the others mean."""
     data: str = ""
     binary: bytes = b""
 
     @property
     def text(self) -> str:
-        """The text of the answer, which some robots send behind it, as bytes."""
+        """The text of the answer, which some robots send after it, as bytes."""
         if self.data or not self.binary:
             return self.data
         try:
@@ -269,12 +272,12 @@ _TOPIC_ENDS = {RpcRequest: "request", RpcResponse: "response"}
 
 
 def topic_of(message: RpcRequest | RpcResponse) -> str:
-    """Return where a request or a response goes."""
+    """Return the topic of a request or a response."""
     return f"rt/api/{message.service}/{_TOPIC_ENDS[type(message)]}"
 
 
 def service_of(topic: str, kind: type[RpcRequest] | type[RpcResponse]) -> str:
-    """Return the service whose requests, or responses, go to `topic`."""
+    """Return the service whose requests, or responses, use `topic`."""
     end = _TOPIC_ENDS[kind]
     service = topic.removeprefix("rt/api/").removesuffix(f"/{end}")
     if not service or topic != f"rt/api/{service}/{end}" or "/" in service:
@@ -283,7 +286,7 @@ def service_of(topic: str, kind: type[RpcRequest] | type[RpcResponse]) -> str:
 
 
 def check_service(service: str) -> None:
-    """Raise `BadRequestError` for a service rote does not ask."""
+    """Raise `BadRequestError` for a service that rote never asks."""
     if service not in SERVICES:
         known = ", ".join(sorted(SERVICES))
         raise BadRequestError(f"rote does not ask a service {service!r}", f"It asks: {known}.")
@@ -294,7 +297,7 @@ def check_service(service: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """What a service is asked; with a number it becomes a `RpcRequest`."""
+    """A request without its number; `request` adds one."""
 
     service: str
     api_id: int
@@ -313,22 +316,24 @@ class Call:
 
 
 LIST_ACTIONS = Call(ARM, ArmApi.LIST_ACTIONS)
-"""Which presets and taught actions there are; `decode_actions` reads the answer."""
+"""Asks for the presets and taught actions; `decode_actions` reads the answer."""
 KEEP_TEACHING = Call(ARM, ArmApi.TEACH, write_json({"action_name": ""}))
-"""Somebody is still teaching. To be said every second; ten seconds without it end the teaching."""
+"""Says that the teaching goes on. Send it every second; after ten seconds without it the teaching
+ends.
+"""
 STOP_TEACHING = Call(ARM, ArmApi.TEACH)
 """End the recording and keep it."""
 STOP_TAUGHT = Call(ARM, ArmApi.STOP_TAUGHT)
 """Stop the taught action that is playing; the arms return within about four seconds."""
 GET_FSM = Call(SPORT, SportApi.GET_FSM)
-"""The state of the motion controller; `decode_value` reads the answer."""
+"""Asks for the state of the motion controller; `decode_value` reads the answer."""
 CHECK_MODE = Call(MOTION_SWITCHER, MotionSwitcherApi.CHECK_MODE)
-"""Which controller drives the robot; `decode_mode_check` reads the answer."""
+"""Asks which controller drives the robot; `decode_mode_check` reads the answer."""
 
 
 def execute_preset(action: int) -> Call:
-    """Do a factory action; the answer comes when it is over."""
-    # Of the vendor's clients one says "data" and one "action_id"; "data" is proven (fw 1.5.3.8).
+    """Perform a factory action; the answer comes when it is over."""
+    # Of Unitree's clients one sends "data" and one "action_id"; "data" is proven (fw 1.5.3.8).
     return Call(ARM, ArmApi.EXECUTE_PRESET, write_json({"data": action}))
 
 
@@ -338,33 +343,33 @@ def play_taught(name: str) -> Call:
 
 
 def rename_taught(name: str, new_name: str) -> Call:
-    """Give a taught action another name."""
+    """Rename a taught action."""
     names = {"pre_name": _known(name), "new_name": _new(new_name, None)}
     return Call(ARM, ArmApi.RENAME_TAUGHT, write_json(names))
 
 
 def start_teaching(name: str) -> Call:
-    """Make the arms soft and record; a taught action of that name is overwritten unasked."""
+    """Make the arms soft and record; a taught action of that name is overwritten without asking."""
     return Call(ARM, ArmApi.TEACH, write_json({"action_name": _new(name)}))
 
 
 def pause_teaching(*, paused: bool) -> Call:
-    """Pause the recording or go on with it. One source knows this; no capture shows it."""
+    """Pause the recording or resume it. One source mentions this; no capture shows it."""
     return Call(ARM, ArmApi.PAUSE_TEACHING, write_json({"pause": paused}))
 
 
 def delete_taught(name: str) -> Call:
-    """Delete a taught action; some public projects take this api for playing one."""
+    """Delete a taught action; some public projects mistake this api for playing one."""
     return Call(ARM, ArmApi.DELETE_TAUGHT, write_json({"action_name": _known(name)}))
 
 
 def set_fsm(fsm: int) -> Call:
-    """Bring the motion controller into another state; code 0 does not prove it, so ask after."""
+    """Change the state of the motion controller; code 0 does not prove it, so ask afterwards."""
     return Call(SPORT, SportApi.SET_FSM, encode_value(fsm))
 
 
 def _known(name: str) -> str:
-    # How long a name may be that exists is the robot's business, but without one 7110 means
+    # The length of an existing name is the robot's business, but without a name 7110 means
     # something else.
     if not name:
         raise BadRequestError("an action without a name", "Name it.")
@@ -378,7 +383,7 @@ def _new(name: str, most_bytes: int | None = m.MAX_NAME_BYTES) -> str:
 
 
 def decode_preset(parameter: str) -> int:
-    """Return which preset is asked for, under either key or under both."""
+    """Return the preset that is asked for, under either key or under both."""
     document = read_json(parameter)
     said = {read(document, key, int, -1) for key in ("data", "action_id")} - {-1}
     if len(said) != 1:
@@ -387,7 +392,7 @@ def decode_preset(parameter: str) -> int:
 
 
 def decode_name(parameter: str, key: str = "action_name") -> str:
-    """Return which taught action is to be played or deleted."""
+    """Return the taught action to be played or deleted."""
     if name := read(read_json(parameter), key, str):
         return name
     raise PayloadError(f"{key!r} is empty")
@@ -399,7 +404,7 @@ def decode_rename(parameter: str) -> tuple[str, str]:
 
 
 def decode_teach(parameter: str) -> str | None:
-    """Return the name under which to start recording, "" to keep on, None to stop."""
+    """Return the name under which to start recording, "" to continue, None to stop."""
     return read(read_json(parameter), "action_name", str) if parameter else None
 
 
@@ -413,7 +418,7 @@ def decode_pause(parameter: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class RpcPreset:
-    """A factory action and its gates, which are empty where every robot in any state has it."""
+    """A factory action and its conditions, which are empty if every robot has it in any state."""
 
     id: int
     name: str
@@ -440,19 +445,19 @@ def encode_actions(presets: tuple[RpcPreset, ...], taught: tuple[RpcTaughtAction
 
 
 class ActionsTold(NamedTuple):
-    """What an answer to `LIST_ACTIONS` holds."""
+    """The contents of an answer to `LIST_ACTIONS`."""
 
     presets: tuple[RpcPreset, ...]
     taught: tuple[RpcTaughtAction, ...]
     notes: tuple[str, ...] = ()
-    """What could not be read, one sentence for each; it hides nothing else."""
+    """What could not be read, one sentence each; the rest is not affected."""
 
 
 def decode_actions(data: str) -> ActionsTold:
     """Return the presets and the taught actions in an answer to `LIST_ACTIONS`, entry by entry.
 
-    Two lists are usual. Of one list, or of a third, an entry with an id is a preset. A taught
-    action without a name is called `?` and its place, one without a time lasts 0 s.
+    Two lists are usual. In a single list, or in a third, an entry with an id is a preset. A taught
+    action without a name is called `?` and its place; one without a time lasts 0 s.
     """
     lists = read_json(data)
     if not isinstance(lists, list):
@@ -481,7 +486,7 @@ class _ActionReader:
         self.notes: list[str] = []
 
     def read(self, entry: object, *, preset: bool) -> None:
-        """Take in one entry of either kind."""
+        """Process one entry of either kind."""
         (self._preset if preset else self._taught)(entry)
 
     def _preset(self, entry: object) -> None:
@@ -528,12 +533,12 @@ def _id_of(entry: object) -> int | None:
 
 
 def encode_value(value: int) -> str:
-    """Return one number as `sport` takes and answers it."""
+    """Return one number in the form that `sport` takes and answers."""
     return write_json({"data": value})
 
 
 def decode_value(data: str) -> int:
-    """Return the one number `sport` was asked to set, or answers with."""
+    """Return the number that `sport` was asked to set, or answers with."""
     said = read_json(data)
     value = whole(said.get("data") if isinstance(said, dict) else said)
     if value is None:
@@ -547,12 +552,12 @@ def encode_mode_check(name: str, form: str = "0") -> str:
 
 
 def decode_mode_check(data: str) -> str:
-    """Return the controller's name in an answer to `CHECK_MODE`; none means debug mode."""
+    """Return the controller's name in an answer to `CHECK_MODE`; an empty one means debug mode."""
     return read(read_json(data), "name", str)
 
 
 class RpcActivity(Enum):
-    """What arms can be doing."""
+    """What the arms can be doing."""
 
     IDLE = "idle"
     RECORDING = "recording"
@@ -571,7 +576,7 @@ _ACTIVITIES = {
 
 @dataclass(frozen=True, slots=True)
 class ArmState:
-    """What the arms do, as `ARM_STATE_TOPIC` says it."""
+    """What the arms do, as published on `ARM_STATE_TOPIC`."""
 
     holding: bool = False
     id: int = 0
@@ -601,7 +606,7 @@ def decode_arm_state(text: str) -> ArmState:
 
 
 def read_arm_state(said: object) -> ArmState:
-    """Return what a robot says its arms do: an object with an id, or the bare id."""
+    """Return what a robot's arms do: from an object with an id, or from a bare id."""
     told = said if isinstance(said, dict) else {"id": said}
     number_told = whole(told.get("id"))
     if number_told is None:

@@ -1,11 +1,11 @@
-"""SCTP, on which data channels ride inside DTLS, and the few words that open a channel.
+"""SCTP, which carries data channels inside DTLS, and the messages that open a channel.
 
     packet  u16 source port, u16 destination port, u32 tag, u32 CRC-32C (little-endian), chunks
     chunk   u8 type, u8 flags, u16 length with these four, value, padding to four
     DATA    u32 number, u16 stream, u16 sequence, u32 protocol, payload; a message is one or more
 
-All other integers are big-endian. What reads raises `DecodeError` and nothing else, for any bytes
-at all; a chunk of a type that is not known makes an `Other`. RFC 9260, 8831, 8832, 3758 and 6525.
+All other integers are big-endian. Decoders raise `DecodeError` and nothing else, for any bytes at
+all; a chunk of an unknown type becomes an `Other`. RFC 9260, 8831, 8832, 3758 and 6525.
 """
 
 import struct
@@ -46,7 +46,7 @@ class ChunkType(IntEnum):
 
 
 class Protocol(IntEnum):
-    """What the bytes of a message are, in a data channel."""
+    """What the bytes of a message in a data channel are."""
 
     DCEP = 50
     TEXT = 51
@@ -59,7 +59,7 @@ class Data(NamedTuple):
     """A message, or a piece of one."""
 
     number: int
-    """The TSN: counts all pieces one side sends."""
+    """The TSN: counts all pieces that one side sends."""
     stream: int
     sequence: int
     """Counts the messages of the stream."""
@@ -79,7 +79,7 @@ class Data(NamedTuple):
 
     @property
     def unordered(self) -> bool:
-        """Whether the message need not wait for those before it."""
+        """Whether the message need not wait for earlier ones."""
         return bool(self.flags & 4)
 
 
@@ -91,13 +91,13 @@ class Init(NamedTuple):
     outbound: int
     inbound: int
     number: int
-    """Of the first piece this side will send."""
+    """The number of the first piece that this side will send."""
     parameters: bytes = b""
     answer: bool = False
 
 
 class Sack(NamedTuple):
-    """What has arrived: all up to `number`, and the gap blocks beyond, counted from it."""
+    """What has arrived: everything up to `number`, and the gap blocks beyond, counted from it."""
 
     number: int
     window: int
@@ -113,7 +113,7 @@ class ForwardTsn(NamedTuple):
 
 
 class Other(NamedTuple):
-    """A chunk whose value is not looked into: cookies, heartbeats, the end, and unknown ones."""
+    """A chunk whose value is not decoded: cookies, heartbeats, the end, and unknown ones."""
 
     type: int
     """A `ChunkType` where it is a known one."""
@@ -134,7 +134,7 @@ class Packet(NamedTuple):
 
 
 def name_of(chunk: Chunk) -> str:
-    """Return what a chunk is called in the standards."""
+    """Return the name of a chunk in the standards."""
     if isinstance(chunk, Other):
         known = chunk.type in _KNOWN
         return ChunkType(chunk.type).name if known else f"chunk {chunk.type}"
@@ -179,9 +179,9 @@ def checksum_holds(packet: bytes) -> bool:
 
 
 def decode(packet: bytes) -> Packet:
-    """Return the packet in these bytes. The checksum is `checksum_holds`' business.
+    """Return the packet in these bytes. `checksum_holds` checks the checksum.
 
-    Inside DTLS it proves nothing that the decryption has not proven before.
+    Inside DTLS the checksum proves nothing that the decryption has not proven already.
     """
     if len(packet) < HEADER:
         raise TruncatedError(HEADER, len(packet))
@@ -269,7 +269,7 @@ def _written(chunk: Chunk) -> tuple[int, int, bytes]:
 
 
 class Open(NamedTuple):
-    """A channel is wanted."""
+    """A request to open a channel."""
 
     label: str
     protocol: str = ""
@@ -280,11 +280,11 @@ class Open(NamedTuple):
 
 
 class ChannelOpened(NamedTuple):
-    """A channel is open; the robot's own stack never says so."""
+    """A channel is open; the robot's own stack never sends this."""
 
 
 def encode_dcep(word: Open | ChannelOpened) -> bytes:
-    """Return the message that opens a channel, or says that it is open."""
+    """Return the message that opens a channel, or confirms it."""
     if isinstance(word, ChannelOpened):
         return b"\2"
     label, protocol = word.label.encode(), word.protocol.encode()
@@ -293,7 +293,7 @@ def encode_dcep(word: Open | ChannelOpened) -> bytes:
 
 
 def decode_dcep(payload: bytes) -> Open | ChannelOpened:
-    """Return what a message of protocol `Protocol.DCEP` says."""
+    """Return the value of a message of protocol `Protocol.DCEP`."""
     if payload == b"\2":
         return ChannelOpened()
     if len(payload) < _OPEN.size:

@@ -3,12 +3,12 @@
     {"id": "STA_localNetwork", "sdp": "v=0...", "type": "offer", "token": ""}
     {"type": "answer", "sdp": "v=0...", "id": "STA_localNetwork"}    busy: "sdp": "reject"
 
-The robot's stack (Amazon's KVS WebRTC SDK in C, by its answers) is strict in its own way: of all
-the ufrags, passwords and fingerprints in an offer it keeps one each, the last; and it skips the
-name of the fingerprint's hash as 8 characters, taking any for sha-256. So an offer must say the
-same in every m-line and carry sha-256 alone. Facts and sources: spec/datachannel.md, 1.1 to 1.5.
+The robot's stack (Amazon's KVS WebRTC SDK in C, judging by its answers) reads offers in its own
+way. Of all ufrags, passwords and fingerprints in an offer it keeps the last of each. It skips the
+name of the fingerprint's hash as 8 characters, and takes any for sha-256. So an offer must state
+the same in every m-line and use only sha-256. Facts and sources: spec/datachannel.md, 1.1 to 1.5.
 
-What reads raises `DecodeError` and nothing else, for any text at all.
+Decoders raise `DecodeError` and nothing else, for any text at all.
 """
 
 import re
@@ -21,12 +21,14 @@ from rote.errors import BadRequestError, DecodeError
 from rote.wire.discovery import DocumentError, json_body, json_object, text_field
 
 STATION_ID = "STA_localNetwork"
-"""The offer's id where robot and client are in the same Wi-Fi; it is empty on the robot's own."""
+"""The offer's id if robot and client are in the same Wi-Fi; it is empty on the robot's own
+Wi-Fi.
+"""
 
 _REJECT = "reject"
 _HASH_NAME = len("sha-256 ")
 
-# SDP ends its lines with CR LF and readers take either alone; `splitlines` would split at more.
+# SDP ends its lines with CR LF, and readers accept either alone; `splitlines` would split at more.
 _LINE_END = re.compile(r"\r\n|\r|\n")
 _STRICT_LINE = re.compile(r"(?<![^\r\n])a=(ice-ufrag|ice-pwd|fingerprint):[^\r\n]*")
 _FINGERPRINT = re.compile(r"(?i)[ \t]*(\S+)[ \t]+([0-9a-f]{2}(?::[0-9a-f]{2})*)[ \t]*")
@@ -37,7 +39,7 @@ _FINGERPRINT = re.compile(r"(?i)[ \t]*(\S+)[ \t]+([0-9a-f]{2}(?::[0-9a-f]{2})*)[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SdpOffer:
-    """What the client would like."""
+    """What the client offers."""
 
     sdp: str
     id: str = STATION_ID
@@ -67,7 +69,7 @@ def encode_offer(offer: SdpOffer) -> bytes:
 
 
 def decode_offer(body: bytes) -> SdpOffer:
-    """Return the offer in a document; what it leaves out but the SDP is empty."""
+    """Return the offer in a document; missing fields except the SDP are empty."""
     document = json_object(body, "offer")
     token = text_field(document, "token", "offer", "")
     return SdpOffer(
@@ -119,7 +121,7 @@ class Fingerprint(NamedTuple):
 
 
 class MediaLine(NamedTuple):
-    """What one m-line goes by; what it does not say itself, it has from the session's lines."""
+    """The properties of one m-line; what it does not state is taken from the session's lines."""
 
     kind: str
     """`audio`, `video` or `application`."""
@@ -134,7 +136,7 @@ class StrictReading(NamedTuple):
     ufrag: str
     password: str
     fingerprint: str
-    """Without the name of its hash, which the robot does not look at."""
+    """Without the name of its hash, which the robot ignores."""
 
 
 def read_media(sdp: str) -> tuple[MediaLine, ...]:
@@ -178,10 +180,10 @@ def strict_reading(sdp: str) -> StrictReading:
 
 
 def as_strictly_read(sdp: str) -> str:
-    """Return `sdp` as it looks to the robot's stack, for a simulated robot on another stack.
+    """Return `sdp` as the robot's stack reads it, for a simulated robot on another stack.
 
-    Every m-line has the ufrag and password of the last, and every fingerprint is the last one,
-    called sha-256 whatever it was.
+    Every m-line gets the ufrag and password of the last, and every fingerprint becomes the last
+    one, with the name sha-256 whatever it was.
     """
     reading = strict_reading(sdp)
     values = {
@@ -193,7 +195,7 @@ def as_strictly_read(sdp: str) -> str:
 
 
 def _lines(sdp: str) -> Iterator[tuple[str, str]]:
-    """Yield `m` and the attributes that matter here with their values."""
+    """Yield `m` and the relevant attributes with their values."""
     for line in _LINE_END.split(sdp):
         if line.startswith("m="):
             yield "m", line[2:]

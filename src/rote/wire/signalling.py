@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 LEGACY_PORT, LEGACY_PATH = 8081, "/offer"
 PORT, NOTICE_PATH = 9991, "/con_notify"
 SEALED_OFFER_TYPE = "application/x-www-form-urlencoded"
-"""The Content-Type of a sealed offer; the body is JSON all the same."""
+"""The Content-Type of an encrypted offer, although the body is JSON."""
 STATIC_KEY = bytes((232, 86, 130, 189, 22, 84, 155, 0, 142, 4, 166, 104, 43, 179, 235, 227))
 NOTICE_ENTROPY, SESSION_KEY_ENTROPY = 27, 16
 """How many random bytes a notice and a session key are made of."""
@@ -76,14 +76,14 @@ _UNKNOWN_FIRMWARE = (
 )
 _WHERE_THE_KEY_IS = (
     "Go2 from 1.1.15, G1 from 1.5.1 and every R1 have a key of their own: 32 hex characters, the "
-    "same after every pairing. Ask the vendor's cloud for device/bind/list with the account the "
+    "same after every pairing. Ask Unitree's cloud for device/bind/list with the account the "
     "robot is bound to: it is the field `key` (older: `gcm_key`). On the robot it lies, wrapped "
     "with RSA, in /unitree/etc/key/aes_key.bin."
 )
 
 
 class KeyNeededError(DocumentError):
-    """The robot's own key is missing or wrong (data2 is 3); the remedy says where it is found."""
+    """The robot's own key is missing or wrong (data2 is 3); the remedy says where to find it."""
 
     kind = "key-needed"
 
@@ -92,7 +92,7 @@ class KeyNeededError(DocumentError):
 
 
 class Wrapping(Enum):
-    """How the text of a notice is wrapped; the value is `data2`."""
+    """How the text of a notice is encrypted; the value is `data2`."""
 
     UNMARKED = None
     PLAIN = 1
@@ -102,7 +102,7 @@ class Wrapping(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectNotice:
-    """What con_notify tells: the robot's key, and where the sealed offer goes."""
+    """The content of con_notify: the robot's key, and the path for the encrypted offer."""
 
     public_key: bytes
     """DER SubjectPublicKeyInfo of an RSA key."""
@@ -111,7 +111,7 @@ class ConnectNotice:
 
     @property
     def path(self) -> str:
-        """The path for the sealed offer, for example `/con_ing_70753`."""
+        """The path for the encrypted offer, for example `/con_ing_70753`."""
         return f"/con_ing_{self.digits}"
 
 
@@ -123,10 +123,10 @@ def parse_device_key(text: str) -> bytes:
 
 
 def read_digits(tail: str) -> str:
-    """Return the digits of the path, told by every second letter of a notice's end.
+    """Return the digits of the path, encoded by every second letter of a notice's end.
 
-    A letter beyond J is refused. Others drop its digit, or read it as 0: either way the robot would
-    be asked for a path it does not have, and its 404 would not tell why.
+    A letter beyond J is refused. Other clients drop its digit, or read it as 0: then the robot
+    would be asked for a path it does not have, and its 404 would not say why.
     """
     letters = tail[1::2]
     for letter in letters:
@@ -137,7 +137,9 @@ def read_digits(tail: str) -> str:
 
 
 def seal_notice(notice: ConnectNotice, entropy: bytes, device_key: bytes | None = None) -> bytes:
-    """Return the robot's body for con_notify, made unlike the last by `NOTICE_ENTROPY` bytes."""
+    """Return the robot's body for con_notify; `NOTICE_ENTROPY` random bytes make each one
+    different.
+    """
     if not re.fullmatch("[0-9]{5}", notice.digits) or len(entropy) != NOTICE_ENTROPY:
         raise BadRequestError(f"a notice takes 5 digits and {NOTICE_ENTROPY} random bytes")
     noise = "".join(chr(ord("A") + byte % 26) for byte in entropy[:-_NONCE])
@@ -156,13 +158,14 @@ def seal_notice(notice: ConnectNotice, entropy: bytes, device_key: bytes | None 
 
 
 def open_notice(body: bytes, device_key: bytes | None = None) -> ConnectNotice:
-    """Return what the robot's body for con_notify says.
+    """Return the content of the robot's body for con_notify.
 
-    `KeyNeededError` where `device_key` is needed and missing or wrong; elsewhere it is not used.
+    Raises `KeyNeededError` if `device_key` is needed and missing or wrong; otherwise it is not
+    used.
     """
     plain = _base64(body, "con_notify", _NOT_THE_ROBOT)
     document = json_object(plain, "con_notify", _NOT_THE_ROBOT)
-    wrapping = _wrapping(document.get("data2"))  # null, should it ever come, is as good as absent
+    wrapping = _wrapping(document.get("data2"))  # null, if it ever comes, counts as absent
     text = text_field(document, "data1", "con_notify")
     if wrapping is Wrapping.STATIC_KEY:
         text = _unwrap(text, STATIC_KEY, DocumentError, _UNKNOWN_FIRMWARE)
@@ -181,7 +184,7 @@ def open_notice(body: bytes, device_key: bytes | None = None) -> ConnectNotice:
 
 def _wrapping(value: object) -> Wrapping:
     for wrapping in Wrapping:
-        # JSON's true and 2.0 would equal 1 and 2.
+        # In Python, JSON's true and 2.0 would equal 1 and 2.
         if type(value) is type(wrapping.value) and value == wrapping.value:
             return wrapping
     raise DocumentError("con_notify", f"data2 is {reprlib.repr(value)}", _UNKNOWN_FIRMWARE)
@@ -217,14 +220,14 @@ def _base64(text: bytes, step: str, remedy: str) -> bytes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenedOffer:
-    """A client's offer, and the session key its answer is to be sealed with."""
+    """A client's offer, and the session key to encrypt the answer with."""
 
     offer: SdpOffer
     session_key: str = field(repr=False)
 
 
 def make_session_key(entropy: bytes) -> str:
-    """Return a session key of 32 hex characters, made of `SESSION_KEY_ENTROPY` random bytes."""
+    """Return a session key of 32 hex characters, made from `SESSION_KEY_ENTROPY` random bytes."""
     if len(entropy) != SESSION_KEY_ENTROPY:
         raise BadRequestError(f"a session key is made of {SESSION_KEY_ENTROPY} random bytes")
     return entropy.hex()
@@ -238,7 +241,7 @@ def seal_offer(offer: SdpOffer, public_key: bytes, session_key: str) -> bytes:
 
 
 def open_offer(body: bytes, robot_key: "RobotKey") -> OpenedOffer:
-    """Return what a client sent to the robot that has `robot_key`."""
+    """Return the content of a client's encrypted offer to the robot that has `robot_key`."""
     document = json_object(body, "con_ing")
     wrapped = text_field(document, "data2", "con_ing").encode()
     plain = robot_key.open(_base64(wrapped, "con_ing, data2", _BEGIN_AGAIN))
@@ -257,7 +260,7 @@ def seal_answer(answer: SdpAnswer | Busy, session_key: str) -> bytes:
 
 
 def open_answer(body: bytes, session_key: str) -> SdpAnswer | Busy:
-    """Return what the robot answered to the offer that was sealed with `session_key`."""
+    """Return the robot's answer to the offer that was encrypted with `session_key`."""
     return decode_answer(_open(body, session_key, "con_ing, answer"))
 
 
@@ -322,10 +325,10 @@ class RobotKey:
         return cls(key.private_bytes(s.Encoding.DER, s.PrivateFormat.PKCS8, s.NoEncryption()))
 
     def open(self, wrapped: bytes) -> bytes:
-        """Return what was wrapped for this key, in as many chunks as it took.
+        """Return what was encrypted for this key, in as many chunks as it took.
 
-        Chunks made for another key are mostly opened, to nonsense: a refusal would help to guess
-        (OpenSSL calls it implicit rejection).
+        Chunks made for another key usually decrypt to nonsense without an error: an error would
+        help an attacker to guess (OpenSSL calls it implicit rejection).
         """
         from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15  # noqa: PLC0415
 

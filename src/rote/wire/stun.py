@@ -1,11 +1,11 @@
-"""STUN as ICE uses it: is this way open, who decides, and from where was I heard?
+"""STUN as ICE uses it: connectivity checks, which side decides, and the sender's address as seen.
 
     u16 type, u16 n, magic cookie 2112A442, 12 bytes transaction, n bytes attributes
     attribute: u16 type, u16 n, n bytes, padding to four
 
 All integers are big-endian. The cookie and the lengths make STUN recognisable by structure; a
-fingerprint, where there is one, proves it. What reads raises `DecodeError` and nothing else, for
-any bytes at all. RFC 8489 and 8445.
+fingerprint, if there is one, proves it. Decoders raise `DecodeError` and nothing else, for any
+bytes at all. RFC 8489 and 8445.
 """
 
 import hashlib
@@ -26,7 +26,7 @@ _FINGERPRINT_XOR = 0x5354554E
 
 
 class Class(IntEnum):
-    """What a message is to the other side."""
+    """The class of a message: request, indication, success or error."""
 
     REQUEST = 0
     INDICATION = 1
@@ -35,7 +35,7 @@ class Class(IntEnum):
 
 
 class Method(IntEnum):
-    """What is asked for; the ones above 1 are those of relays (TURN)."""
+    """The request's method; those above 1 belong to relays (TURN)."""
 
     BINDING = 1
     ALLOCATE = 3
@@ -65,7 +65,7 @@ class Attribute(IntEnum):
 
 
 class StunMessage(NamedTuple):
-    """One message, with its attributes as they came."""
+    """One message, with its attributes unchanged."""
 
     class_: int
     transaction: bytes
@@ -73,7 +73,7 @@ class StunMessage(NamedTuple):
     method: int = Method.BINDING
 
     def attribute(self, kind: int) -> bytes | None:
-        """Return what an attribute holds, or None where it is not there."""
+        """Return the value of an attribute, or None if it is not there."""
         return next((value for number, value in self.attributes if number == kind), None)
 
     @property
@@ -85,31 +85,31 @@ class StunMessage(NamedTuple):
 
     @property
     def username(self) -> str:
-        """Whose password protects this, `RECEIVER:SENDER` in ICE; empty where it is not said."""
+        """The user whose password protects this, `RECEIVER:SENDER` in ICE; empty if not stated."""
         return (self.attribute(Attribute.USERNAME) or b"").decode(errors="replace")
 
     @property
     def priority(self) -> int | None:
-        """How much the sender likes this way."""
+        """The priority that the sender gives this candidate pair."""
         value = self.attribute(Attribute.PRIORITY)
         return int.from_bytes(value) if value is not None and len(value) == 4 else None
 
     @property
     def controlling(self) -> bool | None:
-        """Whether the sender decides which way is used; None where it does not say."""
+        """Whether the sender decides which pair is used; None if it does not say."""
         if self.attribute(Attribute.ICE_CONTROLLING) is not None:
             return True
         return None if self.attribute(Attribute.ICE_CONTROLLED) is None else False
 
     @property
     def mapped(self) -> tuple[str, int] | None:
-        """From where the receiver of this was heard."""
+        """The address from which the receiver of this message was heard."""
         value = self.attribute(Attribute.XOR_MAPPED_ADDRESS)
         return None if value is None else _unxored(value, self.transaction)
 
     @property
     def error(self) -> tuple[int, str] | None:
-        """Why not: a number and a reason."""
+        """The error: a number and a reason."""
         value = self.attribute(Attribute.ERROR_CODE)
         if value is None or len(value) < 4:
             return None
@@ -168,9 +168,10 @@ def decode(datagram: bytes) -> StunMessage:
 def encode(
     message: StunMessage, *, password: str | None = None, fingerprint: bool = False
 ) -> bytes:
-    """Return the datagram for `message`; protected by a password, and with a fingerprint, if asked.
+    """Return the datagram for `message`, with a password's integrity check and a fingerprint if
+    asked.
 
-    Both are attributes, so what was read already has them, and they need not be asked for again.
+    Both are attributes: a message that was decoded already has them.
     """
     method, class_ = message.method, message.class_
     kind = method & 0xF | (method & 0x70) << 1 | (method & 0xF80) << 2
@@ -192,7 +193,7 @@ def _attribute(number: int, value: bytes) -> bytes:
 
 
 def fingerprint_holds(datagram: bytes) -> bool | None:
-    """Whether the fingerprint of a message is right; None where it has none as its last word."""
+    """Whether the fingerprint of a message is right; None if its last attribute is none."""
     if len(datagram) < HEADER + 8:
         return None
     number, size = _PAIR.unpack_from(datagram, len(datagram) - 8)

@@ -57,7 +57,7 @@ _KEYFRAME_BYTES = m.MAX_KEYFRAMES * _KEYFRAME.size
 _POSE = struct.Struct(">4sIH15h")
 _POSE_HEAD = struct.Struct(">4sIHB")
 _HAND_TAG, _STREAM_TAG, _POSE_TAG = _TAGS = (b"HAND", b"STRM", b"POSE")
-"""What may begin a parameter sync that is none: extensions of ours."""
+"""Tags at the start of a parameter sync that mark rote's own extensions."""
 _WHOLE_WEIGHT = 0xFFFF
 _PER_RAD = 10_000
 _LOOP_BIT = 1 << 8
@@ -176,7 +176,9 @@ def encode_command(message: m.Command) -> tuple[CommandId, bytes]:
 
 
 def decode_command(command: int, payload: bytes) -> m.Command:
-    """Return what a command frame says; `PayloadError` where it may not say that."""
+    """Return the message of a command frame; raises `PayloadError` if its payload is not
+    allowed.
+    """
     read = _DECODERS.get(command)
     if read is None:
         raise DecodeError(f"there is no command 0x{command:02x}")

@@ -22,7 +22,7 @@ MAX_JOINTS = 1000
 _BESIDE_JOINTS, _PER_JOINT = 56, 8
 _LEGACY_STATE = struct.Struct(">I34fQ")
 
-# The documents give bit 0; the others are this project's choice.
+# Bit 0 is in the documents; the others are this project's choice.
 _SOFT, _RECORDING, _STOPPED, _MODE_KNOWN = 1, 2, 1 << 4, 1 << 5
 _PHASE_SHIFT, _MODE_SHIFT = 2, 16
 _PHASES = tuple(m.Phase)
@@ -97,7 +97,7 @@ def _flags(state: m.RobotState) -> int:
 
 
 def _state(values: tuple[float, ...], begin: int, count: int) -> m.RobotState:
-    """Return the state whose floats begin at that place, behind its flags; its time is the last."""
+    """Return the state whose floats begin at that place, after its flags; its time is the last."""
     finite(values, "a state")
     flags, time_us = int(values[0]), int(values[-1])
     middle, end = begin + count, begin + 2 * count
@@ -118,7 +118,7 @@ def _state(values: tuple[float, ...], begin: int, count: int) -> m.RobotState:
 
 def finite(values: tuple[float, ...], what: str) -> tuple[float, ...]:
     """Return the values, or raise `PayloadError` where one is not a number."""
-    # A sum is finite only if every addend is; float32 values cannot overflow a double.
+    # A sum is finite only if every term is; float32 values cannot overflow a double.
     if not math.isfinite(sum(values)):
         raise PayloadError(f"{what} holds a value that is not a number")
     return values

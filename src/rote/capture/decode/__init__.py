@@ -1,1 +1,1 @@
-"""What datagrams hold: records, messages, dialogues."""
+"""What datagrams contain: records, messages, dialogues."""

@@ -1,8 +1,8 @@
 """The phone app's own log: who asked what, what the robot answered, and what it was doing.
 
-The format of that log is not documented and differs between versions. So any line is read that has
-a time stamp of a usual kind somewhere near the front, and anywhere in the line a message
-of the data channel as JSON, also as JSON within a JSON text. All other lines are counted.
+The format of that log is not documented and differs between versions. So a line is read if it has a
+time stamp of a usual kind near its beginning, and anywhere a message of the data channel as JSON,
+also as JSON within a JSON string. All other lines are counted.
 """
 
 import json
@@ -21,7 +21,7 @@ MAX_LINE = 1 << 20
 _MAX_TRIES = 16
 _DEEPEST = 4
 _ECHO_NS = 50_000_000
-"""The same question or answer again, so soon, is one that was logged twice."""
+"""The same question or answer within this time was logged twice."""
 _DATE = re.compile(
     r"(?P<year>\d{4})[-/.](?P<month>\d\d)[-/.](?P<day>\d\d)[ T_]+"
     r"(?P<clock>\d\d:\d\d:\d\d)(?:[.,:](?P<fraction>\d{1,9}))?(?P<zone>Z|[+-]\d\d:?\d\d)?"
@@ -36,7 +36,7 @@ _STAMPS = (_DATE, _SHORT_DATE, _CLOCK, _UNIX)
 
 @dataclass(frozen=True, slots=True)
 class AppLog:
-    """What a log tells."""
+    """What a log contains."""
 
     lines: int
     messages: int
@@ -49,7 +49,9 @@ class AppLog:
 
 
 def read(lines: Iterable[str], *, year: int = 1970, utc_offset_s: float = 0.0) -> AppLog:
-    """Read a log. A stamp without a year is of `year`; a zone not said is `utc_offset_s` ahead."""
+    """Read a log. `year` completes a stamp without a year; a stamp without a zone is `utc_offset_s`
+    ahead.
+    """
     log = _Log(year, utc_offset_s)
     for line in lines:
         log.take(line)
@@ -142,7 +144,7 @@ Found = tuple[str, channel.Value]
 
 
 def messages(text: str, depth: int = 0) -> Iterator[Found]:
-    """Give every message of the data channel in a text: as JSON text, and what it says."""
+    """Yield every message of the data channel in a text: as JSON text, and as a value."""
     if "type" not in text or depth > _DEEPEST:
         return
     decoder = json.JSONDecoder()
@@ -155,7 +157,7 @@ def messages(text: str, depth: int = 0) -> Iterator[Found]:
         except (ValueError, RecursionError):
             end = at + 1
             if attempt == 0 and '\\"' in text:
-                # JSON in a text that is not JSON itself: its quotation marks are still escaped.
+                # JSON inside a text that is not JSON itself: its quotation marks are still escaped.
                 yield from messages(text[at:].replace('\\"', '"').replace("\\\\", "\\"), depth + 1)
         else:
             yield from _within(document, text[at:end], depth)
@@ -163,7 +165,7 @@ def messages(text: str, depth: int = 0) -> Iterator[Found]:
 
 
 def _within(document: object, text: str, depth: int) -> Iterator[Found]:
-    """Give the message that a document is, or those in it."""
+    """Yield the message that a document is, or those in it."""
     if not isinstance(document, dict) or depth > _DEEPEST:
         return
     try:

@@ -1,7 +1,7 @@
 """Reassembles SCTP: packets of both sides in, whole messages out, in the order of each stream.
 
-A capture is not a receiver: it may have missed what the receiver got, and nothing is sent again for
-its sake. So the messages behind a gap wait for a while only, and keep the time at which they came.
+A capture is not a receiver: it may have missed what the receiver got, and nothing is sent again
+because of it. So messages after a gap wait only for a while, and keep their time of arrival.
 """
 
 from collections import Counter
@@ -13,19 +13,19 @@ from rote.errors import DecodeError
 from rote.wire import sctp
 
 MAX_HELD = 32 * 2**20
-"""Our bound on the bytes of one side that wait for missing ones."""
+"""The most bytes of one side that wait for missing ones."""
 MAX_WAITING = 1024
-"""How many messages of a stream wait for a missing one."""
+"""The most messages of a stream that wait for a missing one."""
 MAX_REMEMBERED = 2**16
-"""How far back a repeated piece is known for one; an older one must be a repetition."""
+"""How far back a repeated piece is recognised; an older one must be a repetition."""
 
 
 class Delivered(NamedTuple):
-    """One message, at the moment it was whole and all before it in its stream were."""
+    """One message, at the moment when it and all earlier ones in its stream were complete."""
 
     time_ns: int
     from_client: bool
-    """The DTLS client, which need not be the robot's client."""
+    """Whether the DTLS client sent it, which need not be the robot's client."""
     stream: int
     protocol: int
     payload: bytes
@@ -33,7 +33,7 @@ class Delivered(NamedTuple):
 
 @dataclass(slots=True)
 class _PieceRun:
-    """Pieces of one message that follow each other."""
+    """Consecutive pieces of one message."""
 
     first: int
     last: int
@@ -50,7 +50,7 @@ class _PieceRun:
 class _Stream:
     expected: int = 0
     time_ns: int = 0
-    """Of the last message that was given out."""
+    """The time of the last message that was delivered."""
     held: dict[int, _PieceRun] = field(default_factory=dict)
 
     def next_ahead(self) -> int:
@@ -64,7 +64,7 @@ class Inbound:
     def __init__(self) -> None:
         self.repeated = 0
         self.lost = 0
-        """Messages that the capture does not hold, or not whole."""
+        """Messages that are not in the capture, or not completely."""
         self._first: int | None = None
         self._highest: int | None = None
         self._seen: set[int] = set()
@@ -74,7 +74,7 @@ class Inbound:
         self._held = 0
 
     def start(self, number: int) -> Iterator[_PieceRun]:
-        """Note this side's first number; another one than before means a restart."""
+        """Note this side's first number; a different one means a restart."""
         if self._first is not None and self._first != number:
             yield from self.flush()
             self._highest = None
@@ -100,7 +100,7 @@ class Inbound:
             yield from self._give_up()
 
     def flush(self) -> Iterator[_PieceRun]:
-        """Yield what still waits; nothing more will come."""
+        """Yield what still waits, because nothing more will come."""
         for stream in self._streams.values():
             while stream.held:
                 yield from self._skip(stream, stream.next_ahead())
@@ -196,7 +196,7 @@ class Association:
         self.chunks: Counter[str] = Counter()
         """How many chunks of each kind there were."""
         self.bad = 0
-        """Packets that are no SCTP."""
+        """Packets that are not SCTP."""
 
     def receive(self, time_ns: int, from_client: bool, packet: bytes) -> Iterator[Delivered]:
         """Yield the messages that a packet completes."""

@@ -56,7 +56,7 @@ def control_messages(
 ) -> list[dict[str, Any]]:
     """Return each kind of message: `message`, `packets`, and which flows it `quotes`.
 
-    `counts` is by version of IP, type and code; `samples` are messages behind their IP version.
+    `counts` is by IP version, type and code; `samples` are pairs of IP version and message.
     """
     quotes: dict[tuple[int, int, int], Counter[str]] = {}
     for version, message in samples:
@@ -82,7 +82,7 @@ def _label(version: int, kind: int, code: int) -> str:
 
 
 def _quoted(packet: bytes) -> str:
-    """Return from where to where a quoted packet went; empty if it cannot be read."""
+    """Return source and destination of a quoted packet; empty if it cannot be read."""
     if len(packet) >= 20 and packet[0] >> 4 == 4:
         source, target = (str(IPv4Address(packet[at : at + 4])) for at in (12, 16))
         protocol, at = packet[9], (packet[0] & 15) * 4

@@ -1,9 +1,10 @@
-"""Decrypts records with a key log, and reads what was said in the data channel.
+"""Decrypts records with a key log, and reads the messages of the data channel.
 
 A key log has a line `CLIENT_RANDOM <random> <master secret>` for each session, as Wireshark reads
-it and `rote --keylog` writes it. The keys come from it and from both hellos, so the capture must
-hold the handshake. A wrong key log, a missing handshake and a cipher that is not known here are
-findings (`DecryptionProblem`), never exceptions. The home of `cryptography` among captures.
+it and `rote --keylog` writes it. The keys are derived from it and from both hellos, so the capture
+must contain the handshake. A wrong key log, a missing handshake and an unknown cipher are findings
+(`DecryptionProblem`), never exceptions. This is the only module of captures that uses
+`cryptography`.
 """
 
 import hmac
@@ -32,9 +33,9 @@ from rote.wire.dtls_handshake import Certificate, ClientHello, ServerHello, deco
 
 MAX_FLOWS = 4096
 MAX_PENDING = 1024
-"""Our bound on records that came before the keys to them."""
+"""The most records kept that came before their keys."""
 MAX_EARLY = 16
-"""Our bound on records of one flow that came before any hello."""
+"""The most records of one flow kept that came before any hello."""
 MAX_TRIES = 8
 """How often a flow without a handshake is tried with the keys of other flows."""
 # ---- keys ---------------------------------------------------------------------------------------
@@ -51,7 +52,7 @@ class Keylog:
 
     @classmethod
     def read(cls, text: str) -> "Keylog":
-        """Read a key log; lines that are none are counted."""
+        """Read a key log; invalid lines are counted."""
         secrets: dict[bytes, bytes] = {}
         others = bad = 0
         for line in text.splitlines():
@@ -73,7 +74,7 @@ class Keylog:
 
 
 def expand(secret: bytes, label: bytes, seed: bytes, size: int, hash_name: str) -> bytes:
-    """Return as many bytes as wanted by the pseudo-random function of TLS 1.2."""
+    """Return `size` bytes of the pseudo-random function of TLS 1.2."""
     seed = label + seed
     result, link = b"", seed
     while len(result) < size:
@@ -83,7 +84,7 @@ def expand(secret: bytes, label: bytes, seed: bytes, size: int, hash_name: str) 
 
 
 class Protection:
-    """Opens and seals the records of one direction."""
+    """Decrypts and encrypts the records of one direction."""
 
     def __init__(self, suite: Suite, key: bytes, fixed_iv: bytes) -> None:
         self._suite = suite
@@ -91,7 +92,7 @@ class Protection:
         self._aead: Any = _aead(suite, key)
 
     def open(self, record: DtlsRecord) -> bytes | None:
-        """Return what a record protects, or None where this key is not the one."""
+        """Return the decrypted content of a record, or None if this key does not fit."""
         size = self._suite.explicit_nonce_bytes
         if len(record.fragment) < self._suite.overhead:
             return None
@@ -107,7 +108,7 @@ class Protection:
         return plain
 
     def seal(self, record: DtlsRecord) -> DtlsRecord:
-        """Return the record that protects what `record` holds in the clear."""
+        """Return the encrypted form of `record`."""
         explicit = _number(record)[: self._suite.explicit_nonce_bytes]
         nonce, covered = self._nonce(record, explicit), _covered(record, len(record.fragment))
         sealed: bytes = self._aead.encrypt(nonce, record.fragment, covered)
@@ -154,7 +155,7 @@ Flow = tuple[Endpoint, Endpoint]
 
 
 class Opener:
-    """Follows the sessions in a capture and opens the records it has keys for."""
+    """Follows the sessions in a capture and decrypts the records it has keys for."""
 
     def __init__(self, keylog: Keylog) -> None:
         self.sessions: list[DtlsSession] = []
@@ -173,7 +174,7 @@ class Opener:
         return self._strays + sum(waiting)
 
     def feed(self, datagram: Datagram) -> Iterator[OpenedRecord]:
-        """Yield the records that can be opened now; what is no DTLS is skipped."""
+        """Yield the records that can be decrypted now; what is not DTLS is skipped."""
         if datagram.payload[:1] not in _FIRST:
             return
         try:
@@ -209,7 +210,7 @@ class Opener:
             yield from self._take(*early)
 
     def _hold(self, datagram: Datagram, record: DtlsRecord) -> None:
-        """Keep what came before the hello it belongs to, for captures are not always in order."""
+        """Keep what came before its hello, because captures are not always in order."""
         flow = _flow(datagram)
         if len(self._early) < MAX_FLOWS or flow in self._early:
             held = self._early.setdefault(flow, [])
@@ -221,10 +222,12 @@ class Opener:
     def _greet(
         self, datagram: Datagram, fragment: dtls.Fragment, known: DtlsSession | None
     ) -> DtlsSession | None:
-        """Return the session that a hello belongs to; a hello with another random begins one."""
+        """Return the session that a hello belongs to; a hello with another random begins a
+        new one.
+        """
         if fragment.type != HandshakeType.CLIENT_HELLO or fragment.offset:
             return known
-        # In pieces or not, the random is in the first one; the rest is not needed.
+        # Complete or fragmented, the random is in the first fragment; the rest is not needed.
         if len(fragment.body) < 34:
             return known
         hello: object = ClientHello(random=fragment.body[2:34])
@@ -296,7 +299,7 @@ class Opener:
             yield from self._open(session, datagram.time_ns, by_client, record)
 
     def _adopt(self, datagram: Datagram, record: DtlsRecord) -> DtlsSession | None:
-        """Return the session that goes on here: ICE may move one to another pair of addresses."""
+        """Return the session that continues here: ICE may move one to another pair of addresses."""
         flow = _flow(datagram)
         if self._tries[flow] >= MAX_TRIES or len(self._tries) > MAX_FLOWS:
             return None
@@ -343,7 +346,7 @@ def _flow(datagram: Datagram) -> Flow:
 
 @dataclass(frozen=True, slots=True)
 class Decrypted:
-    """All that a key log opens in a capture."""
+    """Everything that a key log decrypts in a capture."""
 
     sessions: tuple[DtlsSession, ...]
     messages: tuple[CapturedMessage, ...]

@@ -1,6 +1,6 @@
-"""What was said in a data channel: questions with their answers, states, faults and a time line.
+"""The dialogue in a data channel: questions with their answers, states, faults and a time line.
 
-Fed by decryption and by the phone app's log alike: a value of wire/channel.py and when it was said.
+Decryption and the phone app's log both feed it: with values of wire/channel.py and their times.
 """
 
 from dataclasses import dataclass, field
@@ -13,11 +13,11 @@ from rote.wire import faults as wire_faults
 from rote.wire.rpc import ArmApi, ArmState, RpcRequest, RpcResponse, SportApi
 
 MAX_OPEN = 4096
-"""Our bound on questions that wait for an answer at the same time."""
+"""The most questions that wait for an answer at the same time."""
 
 
 class Pair(NamedTuple):
-    """A question and its answer, where one came."""
+    """A question and its answer, if one came."""
 
     asked_ns: int
     request: RpcRequest
@@ -33,12 +33,12 @@ class Pair(NamedTuple):
 
     @property
     def latency_s(self) -> float | None:
-        """How long the answer took."""
+        """How long the answer took, in seconds."""
         return None if self.answered_ns is None else (self.answered_ns - self.asked_ns) / 1e9
 
     @property
     def refused(self) -> bool:
-        """Whether the robot said no, so that nothing happened."""
+        """Whether the robot refused, so that nothing happened."""
         return self.response is not None and self.response.code != 0
 
     @property
@@ -54,7 +54,7 @@ class Pair(NamedTuple):
         )
 
     def document(self) -> dict[str, Any]:
-        """Return this as JSON has it."""
+        """Return this as JSON data."""
         return {
             "asked": iso(self.asked_ns),
             "latency_s": self.latency_s,
@@ -76,7 +76,7 @@ class StateChange(NamedTuple):
 
 
 class FaultNote(NamedTuple):
-    """Something went wrong with the robot, or is well again."""
+    """A fault of the robot that began or ended."""
 
     time_ns: int
     present: bool
@@ -84,7 +84,7 @@ class FaultNote(NamedTuple):
 
 
 def from_robot(value: channel.Value) -> bool | None:
-    """Tell whether the robot says this, or its client; None where either could."""
+    """Return whether the robot sends this, or its client; None if either could."""
     if isinstance(value, channel.FromRobot):
         return True
     if isinstance(value, channel.FromClient):
@@ -98,7 +98,7 @@ def from_robot(value: channel.Value) -> bool | None:
 
 @dataclass(slots=True)
 class _ActionSpan:
-    """Something that goes on."""
+    """Something that lasts."""
 
     start_ns: int
     evidence: str
@@ -107,7 +107,7 @@ class _ActionSpan:
 
 
 _REFUSED = "refused"
-"""What the robot did not do: no play, no lesson, whatever was asked for."""
+"""What the robot did not do, whatever was asked for."""
 _SIMPLE: dict[tuple[str, int], str] = {
     ("arm", ArmApi.LIST_ACTIONS): "list",
     ("arm", ArmApi.RENAME_TAUGHT): "rename",
@@ -120,14 +120,14 @@ _SIMPLE: dict[tuple[str, int], str] = {
 
 @dataclass(slots=True)
 class Dialogue:
-    """Listens to one session; `began_ns` is when it was begun, where that is known."""
+    """Follows one session; `began_ns` is when it began, if that is known."""
 
     began_ns: int | None = None
     pairs: list[Pair] = field(default_factory=list)
     states: list[StateChange] = field(default_factory=list)
     faults: list[FaultNote] = field(default_factory=list)
     undecodable: int = 0
-    """Responses in parts that do not fit together."""
+    """Responses whose parts do not fit together."""
     _entries: list[TimelineEntry] = field(default_factory=list)
     _open: dict[tuple[str, int, int], int] = field(default_factory=dict)
     _parts: channel.Assembler = field(default_factory=channel.Assembler)
@@ -137,7 +137,7 @@ class Dialogue:
     _connected: bool = False
 
     def hear(self, time_ns: int, value: channel.Value) -> None:
-        """Take in one message."""
+        """Process one message."""
         if isinstance(value, channel.Chunk):
             try:
                 whole = self._parts.add(value)
@@ -196,7 +196,7 @@ class Dialogue:
             if not pair.refused:
                 self._end_play(time_ns, "another began")
                 self._playing = _ActionSpan(pair.asked_ns, _evidence(pair))
-                # The robot may say that it plays before it answers.
+                # The robot may report that it plays before it answers.
                 self._playing.seen = self._activity() is rpc.RpcActivity.PLAYING
             else:
                 self._entries.append(_sure(_REFUSED, pair.asked_ns, time_ns, _evidence(pair)))

@@ -1,7 +1,7 @@
-"""DTLS records in columns: how they are numbered, what is missing, what came twice.
+"""DTLS records in columns: their numbers, what is missing, and what came twice.
 
-The header of a record is never encrypted. Its number goes up by one with each record a side sends
-under one set of keys (an epoch); what was lost between the two is simply not there.
+The header of a record is never encrypted. Its number increases by one with each record that a side
+sends under one set of keys (an epoch); a missing number is a lost record.
 """
 
 from typing import NamedTuple
@@ -23,10 +23,10 @@ _LARGEST = 2**14 + 2048
 
 
 class RecordRows(NamedTuple):
-    """Records side by side, in the order they were sent."""
+    """Records in columns, in the order they were sent."""
 
     datagram: NDArray[np.intp]
-    """Which one of the batch each is in."""
+    """The index of its datagram in the batch."""
     at: Ints
     """Where its content begins in the data."""
     type: Ints
@@ -36,12 +36,12 @@ class RecordRows(NamedTuple):
     length: Ints
 
     def part(self, which: NDArray[np.generic]) -> "RecordRows":
-        """Return some of them."""
+        """Return the selected rows."""
         return RecordRows(*(column[which] for column in self))
 
 
 def split(batch: DatagramBatch, which: NDArray[np.intp], fields: tuple[Ints, Ints]) -> RecordRows:
-    """Return the records of datagrams that are made of records to their last byte.
+    """Return the records of datagrams that consist of records to their last byte.
 
     `fields` are the numbers in bytes 0 to 7 and 5 to 12 of every datagram of the batch.
     """
@@ -50,12 +50,17 @@ def split(batch: DatagramBatch, which: NDArray[np.intp], fields: tuple[Ints, Int
     front, back = fields[0][which], fields[1][which]
     parts: list[RecordRows] = []
     unsound: list[NDArray[np.intp]] = []
+    # One record per turn, for all datagrams at once: `at` is where each datagram's next record
+    # begins, `left` how many bytes the datagram still has, `have` how many were captured. A
+    # datagram leaves the arrays when it ends or turns out to be no DTLS.
     for _ in range(_MAX_IN_ONE):
         if not index.size:
             break
         found = RecordRows(
             index,
             at + HEADER,
+            # Header: type (1 byte), version (2), epoch (2), sequence (6), length (2). `front` is
+            # bytes 0 to 7, `back` bytes 5 to 12, so that both are one 64-bit number.
             front >> 56 & 0xFF,
             front >> 40 & 0xFFFF,
             front >> 24 & 0xFFFF,
@@ -72,13 +77,14 @@ def split(batch: DatagramBatch, which: NDArray[np.intp], fields: tuple[Ints, Int
         step = HEADER + found.length[more]
         index, at, left = index[more], at[more] + step, rest[more]
         have = have[more] - step
-        # Where the capture cut the datagram off, what can be seen is enough.
+        # If the capture cut the datagram off, the visible records are enough.
         seen = np.flatnonzero(have >= HEADER)
         cut = index[(have < HEADER) & (batch.size[index] == batch.full[index])]
         unsound.append(cut)
         index, at, left, have = index[seen], at[seen], left[seen], have[seen]
         table = rows(batch.data, at, HEADER)
         front, back = big(table, 0, 8), big(table, 5, 8)
+    # What is left has more records than allowed.
     unsound.append(index)
     bad = np.zeros(batch.size.size, np.bool_)
     bad[np.concatenate(unsound)] = True
@@ -98,16 +104,16 @@ def _joined(parts: list[RecordRows], bad: NDArray[np.bool_]) -> RecordRows:
 
 
 class NumberSteps(NamedTuple):
-    """How numbers go on within each of several streams."""
+    """The steps between successive numbers in each of several streams."""
 
     stream: Ints
     value: Ints
     step: Ints
-    """From the value before in the same stream; 0 for a stream's first."""
+    """The difference to the previous value in the same stream; 0 for a stream's first."""
     fresh: NDArray[np.bool_]
     """Whether it is a stream's first."""
     starts: NDArray[np.intp]
-    """Where each stream begins: they are sorted by it."""
+    """Where each stream begins; the rows are sorted by stream."""
 
 
 class FollowedNumbers:
@@ -118,11 +124,13 @@ class FollowedNumbers:
         self._known = np.zeros(0, np.bool_)
 
     def follow(self, stream: Ints, value: Ints) -> NumberSteps:
-        """Return the steps that these numbers make."""
+        """Return the steps between these numbers, and from the remembered ones to them."""
         need = int(stream.max()) + 1 if stream.size else 0
         if need > self._last.size:
             self._last = np.resize(np.append(self._last, np.zeros(need, np.int64)), 2 * need)
             self._known = np.append(self._known, np.zeros(2 * need, np.bool_))[: 2 * need]
+        # A stable sort by stream keeps the order within each stream, so that a difference to the
+        # row before is a step; only the first row of each stream needs the remembered number.
         if stream.size and not (stream == stream[0]).all():
             order = by_number(stream)
             stream, value = stream[order], value[order]
@@ -147,7 +155,7 @@ class RecordTrack(NamedTuple):
     lowest: int
     highest: int
     repeated: int
-    """Records with a number that had come before."""
+    """Records with a number that came before."""
     out_of_order: int
     missing: int
     """Numbers between the lowest and the highest that did not come."""
@@ -159,7 +167,7 @@ class RecordTrack(NamedTuple):
 
 
 def _combined(track: Ints, value: Ints) -> Ints:
-    """Return 15 bits of the track and all 48 of the number: enough to know one again soon after."""
+    """Return 15 bits of the track and all 48 of the number: enough to recognise one soon after."""
     return (track & 0x7FFF) << 48 | value
 
 
@@ -177,7 +185,7 @@ class RecordTracks:
         self._recent = np.zeros(0, np.int64)
 
     def add(self, flow: Ints, records: RecordRows) -> None:
-        """Take in the records of a batch, with the flow of each."""
+        """Process the records of a batch, with the flow of each."""
         if not flow.size:
             return
         numbers = self._keys.numbers(flow.astype(np.uint64), records.epoch.astype(np.uint64))
@@ -188,6 +196,7 @@ class RecordTracks:
         which = track[starts]
         self._low[which] = np.minimum(self._low[which], np.minimum.reduceat(value, starts))
         self._high[which] = np.maximum(self._high[which], np.maximum.reduceat(value, starts))
+        # Nearly always every record is the successor of the one before: then nothing came twice.
         if np.count_nonzero(step == 1) + np.count_nonzero(fresh) != step.size:
             again = self._repeats(track, value)
             self._repeated += np.bincount(track[again], minlength=size)
@@ -195,8 +204,10 @@ class RecordTracks:
         self._recent = _combined(track[-_REMEMBERED:], value[-_REMEMBERED:])
 
     def _repeats(self, track: Ints, value: Ints) -> NDArray[np.bool_]:
-        """Tell which records came before, in this batch or just before it."""
+        """Return which records came before, in this batch or just before it."""
         combined = _combined(track, value)
+        # The first occurrence in this batch is new unless the last batch ended with it; all others
+        # are repetitions.
         _, first = np.unique(combined, return_index=True)
         again = np.ones(combined.size, np.bool_)
         again[first] = np.isin(combined[first], self._recent)
@@ -214,7 +225,7 @@ class RecordTracks:
         self._late = np.append(self._late, zeros)
 
     def tracks(self) -> list[RecordTrack]:
-        """Return what is known of each direction and epoch."""
+        """Return what is known about each direction and epoch."""
         found = []
         for number, (flow, epoch) in enumerate(self._keys.keys):
             count, low, high = (

@@ -1,4 +1,4 @@
-"""One DTLS session of a capture, and what was said in it: from opened records to messages."""
+"""One DTLS session of a capture and its messages: from decrypted records to messages."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -12,7 +12,7 @@ from rote.wire.dtls import ContentType, DtlsRecord
 from rote.wire.dtls_handshake import ClientHello, ServerHello
 
 MAX_KEPT = 128 * 2**20
-"""Our bound on all text that is kept."""
+"""The most text that is kept, in bytes."""
 
 _MAX_RECENT = 4096
 Endpoint = tuple[str, int]
@@ -34,7 +34,7 @@ class DtlsSession:
     """One DTLS session."""
 
     client: Endpoint
-    """The DTLS client; which side is the robot is another question."""
+    """The DTLS client; which side is the robot is a separate question."""
     server: Endpoint
     hello: ClientHello
     began_ns: int
@@ -48,18 +48,18 @@ class DtlsSession:
     closed: bool = False
     channels: list[str] = field(default_factory=list)
     robot: Endpoint | None = None
-    """The side that spoke as a robot does."""
+    """The side that behaved like a robot."""
     keys: list[Any] = field(default_factory=list, repr=False)
-    """Of the server and the client, where the key log has them."""
+    """The keys of the server and the client, if the key log has them."""
     pieces: tuple[dtls.HandshakeAssembler, dtls.HandshakeAssembler] = field(
         repr=False, default_factory=lambda: (dtls.HandshakeAssembler(), dtls.HandshakeAssembler())
     )
     pending: list[tuple[int, bool, DtlsRecord]] = field(default_factory=list, repr=False)
     recent: dict[tuple[bool, int], None] = field(default_factory=dict, repr=False)
-    """The latest records, to know a repeated one; see `is_new`."""
+    """The latest records, to recognise a repeated one; see `is_new`."""
 
     def is_new(self, from_client: bool, sequence: int) -> bool:
-        """Tell whether a record is no repetition of a recent one, and remember it."""
+        """Whether a record is no repetition of a recent one; remember it."""
         mark = (from_client, sequence)
         if mark in self.recent:
             return False
@@ -80,7 +80,7 @@ class DtlsSession:
 
 
 class OpenedRecord(NamedTuple):
-    """What one record protects."""
+    """The content of one record."""
 
     time_ns: int
     session: DtlsSession
@@ -94,18 +94,18 @@ class CapturedMessage(NamedTuple):
 
     time_ns: int
     session: int
-    """Which of the sessions, counted from 0."""
+    """The index of the session, from 0."""
     source: Endpoint
     direction: str
-    """`to robot` or `to client`; empty where the robot's side is not known."""
+    """`to robot` or `to client`; empty if the robot's side is not known."""
     stream: int
     text: str | bytes
     value: channel.Value | None = None
-    """What it says; None where it cannot be read."""
+    """Its value; None if it cannot be read."""
 
 
 class SessionReader:
-    """Reads one session from its SCTP packets to what was said."""
+    """Reads one session from its SCTP packets to its messages."""
 
     def __init__(self, session: DtlsSession) -> None:
         self.session = session
@@ -117,13 +117,13 @@ class SessionReader:
         self._robot: bool | None = None
 
     def receive(self, opened: OpenedRecord) -> None:
-        """Take in what a record held."""
+        """Process the content of a record."""
         if opened.type == ContentType.APPLICATION_DATA:
             for one in self.association.receive(opened.time_ns, opened.from_client, opened.plain):
                 self._deliver(one)
 
     def end(self) -> None:
-        """Deliver what still waits, then take in all messages in the order of their time."""
+        """Deliver what still waits, then process all messages in the order of their time."""
         for delivered in self.association.end():
             self._deliver(delivered)
         self.messages.sort(key=lambda message: message[0].time_ns)
@@ -135,7 +135,7 @@ class SessionReader:
             self.session.robot = ends[self._robot]
 
     def told(self, index: int) -> Iterator[CapturedMessage]:
-        """Yield the messages with their directions; to be called after `end`."""
+        """Yield the messages with their directions; call it after `end`."""
         ends = self.session.server, self.session.client
         for one, text, value in self.messages:
             receiver = "to client" if one.from_client == self._robot else "to robot"
@@ -151,7 +151,7 @@ class SessionReader:
         if one.protocol == sctp.Protocol.TEXT:
             text = one.payload.decode(errors="replace")
         elif one.protocol != sctp.Protocol.BINARY:
-            text = ""  # a message without content needs a byte to ride on
+            text = ""  # an empty message is sent as one byte
         try:
             value: channel.Value | None = channel.decode(text)
         except DecodeError:
@@ -178,7 +178,7 @@ class SessionReader:
 
 
 def unread(readers: list[SessionReader]) -> Iterator[DecryptionProblem]:
-    """Say what of the opened sessions could not be read."""
+    """Return what could not be read in the decrypted sessions."""
     for reader in readers:
         lost = sum(side.lost for side in reader.association.sides.values())
         unread = sum(value is None for _, _, value in reader.messages)

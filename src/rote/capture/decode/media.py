@@ -1,7 +1,7 @@
-"""RTP streams: confirmed by their numbers, with what was lost of them.
+"""RTP streams: confirmed by their sequence numbers, with their losses.
 
-Two bits say "media", and every fourth random datagram has them. A stream is believed if its source
-number comes again and its sequence goes on in small steps.
+Two bits mark "media", and every fourth random datagram has them. A stream is accepted if its source
+number repeats and its sequence advances in small steps.
 """
 
 from typing import NamedTuple
@@ -41,7 +41,7 @@ class MediaStreams:
         self._types: dict[int, set[int]] = {}
 
     def add(self, flow: np.ndarray, batch: DatagramBatch, kinds: np.ndarray) -> None:
-        """Take in the media of a batch, with the flow of each datagram."""
+        """Process the media of a batch, with the flow of each datagram."""
         which = np.flatnonzero(kinds == PacketKind.RTP)
         if not which.size:
             return
@@ -60,7 +60,7 @@ class MediaStreams:
         self._small += np.bincount(stream[small], minlength=size)
 
     def streams(self) -> list[MediaStream]:
-        """Return the streams; those that are not believed are some other traffic."""
+        """Return the accepted streams; the rest is other traffic."""
         found = []
         for number, (flow, source) in enumerate(self._keys.keys):
             count = int(self._count[number])

@@ -17,11 +17,11 @@ from rote.wire import dtls, stun
 from rote.wire import dtls_handshake as hs
 
 _READ_EACH = 16
-"""Packets of one kind and flow that are read; the others are only counted..."""
+"""The most packets of one kind and flow that are read; the others are only counted..."""
 _READ_IN_ALL = 256
-"""...and those of all flows together."""
+"""...and the most of all flows together."""
 _MAX_FACTS = 4096
-"""Flows of which such facts are kept."""
+"""The most flows for which such facts are kept."""
 _MAX_HANDSHAKE = 512
 _MAX_BODY, _MAX_TRANSACTIONS = 4096, 4096
 _CONTENT_LENGTH = re.compile(rb"(?im)^content-length: *(\d{1,9})\r?$")
@@ -35,14 +35,14 @@ class HttpNote(NamedTuple):
     time_ns: int
     line: str
     body_bytes: int
-    """As the header says it, else what the segment holds."""
+    """As the header states it, otherwise what the segment holds."""
     body: bytes
     """As far as it is in the same segment."""
 
 
 @dataclass(slots=True)
 class FlowFacts:
-    """What the packets of one direction say."""
+    """What the packets of one direction contain."""
 
     stun: Counter[str] = field(default_factory=Counter)
     users: set[str] = field(default_factory=set)
@@ -64,7 +64,7 @@ class FlowFacts:
     http: list[HttpNote] = field(default_factory=list)
     """The first lines of HTTP, in their order."""
     asked: set[bytes] = field(default_factory=set)
-    """Transactions of STUN requests that were sent this way..."""
+    """Transactions of STUN requests in this direction..."""
     answered: set[bytes] = field(default_factory=set)
     """...and of answers."""
     assembler: dtls.HandshakeAssembler | None = None
@@ -72,12 +72,12 @@ class FlowFacts:
     _read: dict[int, int] = field(default_factory=dict)
 
     def wants(self, kind: int, most: int = _READ_EACH) -> bool:
-        """Whether another packet of a kind is worth reading."""
+        """Whether another packet of a kind should be read."""
         count = self._read[kind] = self._read.get(kind, 0) + 1
         return count <= most
 
     def is_resent(self, piece: dtls.Fragment) -> bool:
-        """Whether the same piece of a handshake has been sent before."""
+        """Whether the same piece of a handshake was sent before."""
         key = piece.type, piece.message, piece.offset
         if key in self._seen:
             return True
@@ -93,7 +93,7 @@ class PacketFacts:
         self._read: Counter[PacketKind] = Counter()
 
     def of(self, flow: int) -> FlowFacts | None:
-        """Return the facts of a direction, new ones as long as there is room."""
+        """Return the facts of a direction; new ones as long as there is room."""
         facts = self.facts.get(flow)
         if facts is None and len(self.facts) < _MAX_FACTS:
             facts = self.facts[flow] = FlowFacts()
@@ -102,7 +102,7 @@ class PacketFacts:
     def add(
         self, flow: Numbers, batch: DatagramBatch, kinds: PacketKinds, records: RecordRows
     ) -> None:
-        """Take in a batch."""
+        """Process a batch."""
         self._count_stun(flow, batch, kinds)
         self._count_records(flow, records)
         for kind, read in _READERS.items():
@@ -124,7 +124,7 @@ class PacketFacts:
                 _read_handshake(its, batch.data[at : at + length].tobytes())
 
     def _worth_reading(self, flow: Numbers, which: np.ndarray, kind: PacketKind) -> Iterable[int]:
-        """Yield the first few of each flow, without a look at each of the many others."""
+        """Yield the first few of each flow, without looking at the many others."""
         if which.size > _READ_EACH:
             order = by_number(flow[which])
             sorted_flow = flow[which][order]
@@ -191,7 +191,7 @@ def _read_stun(facts: FlowFacts, payload: bytes) -> None:
 
 
 def _read_handshake(facts: FlowFacts, content: bytes) -> None:
-    """Take in a record of an unencrypted handshake; damaged ones say nothing."""
+    """Process a record of an unencrypted handshake; damaged ones are ignored."""
     try:
         for piece in dtls.decode_fragments(content):
             if facts.is_resent(piece):
@@ -243,7 +243,7 @@ def _read_line(facts: FlowFacts, payload: bytes) -> None:
 
 
 def _read_http(facts: FlowFacts, time_ns: int, payload: bytes) -> None:
-    """Note when a request or a response came, and how long its body is."""
+    """Note when a request or a response came, and the length of its body."""
     head, _, body = payload.partition(b"\r\n\r\n")
     line = harmless(head.split(b"\r\n", 1)[0][:120].decode(errors="replace"))
     stated = _CONTENT_LENGTH.search(head)
@@ -253,7 +253,7 @@ def _read_http(facts: FlowFacts, time_ns: int, payload: bytes) -> None:
 
 
 def _read_hello(facts: FlowFacts, payload: bytes) -> None:
-    """Note the name that a client of TLS asks for."""
+    """Note the server name in a TLS client hello."""
     if payload[:1] != b"\x16" or payload[5:6] != b"\1":
         return
     name = server_name(payload[9:])
@@ -261,7 +261,7 @@ def _read_hello(facts: FlowFacts, payload: bytes) -> None:
 
 
 def server_name(hello: bytes) -> str:
-    """Return the name that the body of a client hello asks for; empty without one."""
+    """Return the server name in the body of a client hello; empty without one."""
     try:
         at = 35 + hello[34]
         at += 2 + int.from_bytes(hello[at : at + 2])
@@ -277,7 +277,7 @@ def server_name(hello: bytes) -> str:
 
 
 def _read_dns(facts: FlowFacts, payload: bytes) -> None:
-    """Note the first name of a message, which in TCP stands behind its length."""
+    """Note the first name of a message; in TCP it follows a length."""
     behind = int.from_bytes(payload[:2]) + 2 == len(payload)
     _read_name(facts, payload[2:] if behind else payload)
 

@@ -1,1 +1,1 @@
-"""What it means: flows, names, time lines, and what cannot be known."""
+"""The meaning of a capture: flows, names, time lines, and what cannot be known."""

@@ -1,4 +1,4 @@
-"""One pass over a capture: read, decode, name, and count, in memory that does not grow with it."""
+"""One pass over a capture: read, decode, name and count, in memory that does not grow with it."""
 
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -17,11 +17,11 @@ from rote.capture.read.reader import Capture, Records
 from rote.capture.read.record_scan import Ints
 
 KEEP_RECORDS = 4_000_000
-"""Encrypted records whose time and length are kept for the time line..."""
+"""How many encrypted records are kept for the time line (time and length)..."""
 KEEP_RECORDS_STREAM = 1_000_000
 """...and in a stream, which may never end."""
 KEEP_HEADS = 2048
-"""First bytes that are kept of each direction, for statistics on single bytes..."""
+"""How many first bytes are kept of each direction, for statistics on single bytes..."""
 KEEP_HEADS_IN_ALL = 1 << 17
 """...and of all together."""
 KEEP_COMMANDS = 100_000
@@ -34,7 +34,7 @@ _LARGEST = 65_536
 
 
 class KeptRows:
-    """RecordRows of numbers that grow up to a limit."""
+    """Rows of numbers, kept up to a limit."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
@@ -44,7 +44,7 @@ class KeptRows:
         self.left_out = 0
 
     def add(self, *columns: np.ndarray) -> None:
-        """Keep rows, as far as there is room; the arrays are not to change any more."""
+        """Keep rows, as far as there is room; do not change the arrays afterwards."""
         size = columns[0].size if columns[0].ndim == 1 else columns[0].shape[0]
         room = min(size, self._limit - self.count)
         self.left_out += size - room
@@ -53,7 +53,7 @@ class KeptRows:
             self._parts.append(tuple(column[:room] for column in columns))
 
     def columns(self) -> tuple[np.ndarray, ...] | None:
-        """Return what was kept; None where nothing was."""
+        """Return what was kept; None if nothing was."""
         if not self._parts:
             return None
         if len(self._parts) > 1:
@@ -62,9 +62,9 @@ class KeptRows:
         return self._parts[0]
 
     def of(self, key: int) -> tuple[np.ndarray, ...] | None:
-        """Return the rows whose first column is `key`, in their order; None where there are none.
+        """Return the rows whose first column is `key`, in their order; None if there are none.
 
-        To be asked when nothing more is added: the rows are sorted once.
+        Call it when nothing more is added: the rows are sorted once.
         """
         if not self._parts:
             return None
@@ -96,7 +96,7 @@ class KeptRows:
 
 
 class _Runs(NamedTuple):
-    """Where rows with one key stand together, sorted by the key."""
+    """Where the rows of each key are, sorted by the key."""
 
     key: np.ndarray
     part: np.ndarray
@@ -105,7 +105,7 @@ class _Runs(NamedTuple):
 
 
 class PacketActivity:
-    """Packets of each kind a moment; moments grow longer so that their number stays small."""
+    """Packets of each kind per interval; intervals grow longer so that their number stays small."""
 
     def __init__(self) -> None:
         self.width_ns = 100_000_000
@@ -145,7 +145,7 @@ class PacketActivity:
 
 @dataclass(slots=True)
 class Analysis:
-    """All that one pass collects."""
+    """Everything that one pass collects."""
 
     head: int = HEAD
     keep_records: int = KEEP_RECORDS
@@ -190,7 +190,7 @@ class Analysis:
         return self
 
     def add(self, records: Records) -> None:
-        """Take in some packets."""
+        """Process some packets."""
         if records.time_ns.size:
             first, last = int(records.time_ns.min()), int(records.time_ns.max())
             self.first_ns = first if self.first_ns is None else min(first, self.first_ns)

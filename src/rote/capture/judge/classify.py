@@ -2,7 +2,7 @@
 
 The tests run over columns of first bytes. Magic numbers and lengths decide most; where only a
 checksum can (teaching frames, A1), the few candidates are checked one by one. What looks like media
-is only a candidate here: media.py confirms it by the numbers that go on from packet to packet.
+is only a candidate here: media.py confirms it by sequence numbers from packet to packet.
 """
 
 import zlib
@@ -45,7 +45,7 @@ class PacketKind(IntEnum):
     TCP = 14
     QUIC = 15
     QUIC_SHORT = 16
-    """Could be a packet of QUIC that is under way; the rest of the flow decides."""
+    """Possibly a QUIC packet after the handshake; the rest of the flow decides."""
     SRTP = 17
     SRTCP = 18
     SSDP = 19
@@ -78,12 +78,16 @@ STUN_COOKIE = 0x2112A442
 _RTPS = int.from_bytes(b"RTPS")
 _HTTP = tuple(int.from_bytes(word) for word in (b"GET ", b"POST", b"HTTP", b"HEAD", b"PUT "))
 _TEACHING_OVERHEAD, _TEACHING_TYPES = 19, (0x17, 0x80, 0x81)
+# Bytes 1 to 5 of a teaching frame, FE FD 00 01 00, in the number of bytes 0 to 7 shifted right by
+# 16; and its bytes 8 to 11, 00 00 00 01, in the number of bytes 5 to 12.
 _TEACHING_MASK, _TEACHING_HEAD = 0xFFFFFF_FFFF, 0xFEFD00_0100
 _INDICATOR_MASK, _INDICATOR = 0xFFFF_FFFF_00, 0x0000_0001_00
 _MDNS_GROUP = np.uint64(0xE00000FB)
 _MDNS_PORT = 5353
+# The sizes of all frames of an A1 or Go1: only datagrams of these sizes are worth a CRC.
 A1_SIZES = (113, 129, 143, 256, 265, 610, 614, 771, 807, 1025, 1087)
 _MAX_ITEMS = 64
+# Version negotiation, QUIC 1 and 2, and drafts 23 to 34.
 _QUIC_VERSIONS = (0, 1, 0x6B3343CF, *range(0xFF000017, 0xFF000023))
 _GOOGLE_QUIC = (0x513034, 0x513035, 0x543035)
 """The first three letters of Q043 to Q050, and of T050 and T051."""
@@ -98,17 +102,19 @@ _CLASSES = (1, 3, 4, 254, 255)
 
 
 class NamedBatch(NamedTuple):
-    """The kinds of a batch, and the DTLS records found on the way."""
+    """The kinds of a batch, and the DTLS records that were found."""
 
     kinds: PacketKinds
     records: RecordRows
 
 
 def name(batch: DatagramBatch) -> NamedBatch:
-    """Say what each datagram of a batch is."""
+    """Return the kind of each datagram of a batch."""
     heads, size = batch.heads, batch.size
     kinds = np.zeros(size.size, np.uint8)
     first = big(heads, 0, 8)
+    # The order decides. Teaching frames are tested before DTLS, because both begin with 17 FE FD 00
+    # and only a CRC tells them apart. Every later test looks only at rows that are still 0.
     udp = batch.protocol == UDP
     if not udp.all():
         tcp = np.flatnonzero(~udp)
@@ -127,7 +133,9 @@ def name(batch: DatagramBatch) -> NamedBatch:
 
 
 def _teaching(batch: DatagramBatch, fields: tuple[Ints, Ints], open_: Mask) -> Where:
-    """A documented frame has a matching CRC; without one it is a DTLS record."""
+    """Return the datagrams that are documented frames: those with a matching CRC. The rest
+    is DTLS.
+    """
     first, middle = fields
     like = ((first >> 16 & _TEACHING_MASK) == _TEACHING_HEAD) & open_
     likely = np.flatnonzero(like & ((middle & _INDICATOR_MASK) == _INDICATOR))
@@ -158,12 +166,16 @@ def _passing(batch: DatagramBatch, likely: Where, test: Callable[[bytes], bool])
 
 
 def _others(batch: DatagramBatch, first: Ints) -> PacketKinds:
-    """Name what is neither DTLS nor a teaching frame. The surest tests come last, and win."""
+    """Return the kinds of what is neither DTLS nor a teaching frame."""
     heads, size, full = batch.heads, batch.size, batch.full
     kinds = np.zeros(size.size, np.uint8)
     top = heads[:, 0]
+    # Each assignment overwrites the ones before it, so the order is from weak to strong evidence:
+    # two bits, then headers with ranges, then names, checksums and magic numbers. `top >> 6` are
+    # the version bits: 1 is a short header of QUIC, 2 is RTP.
     kinds[(top >> 6 == 1) & (size >= _QUIC_SHORTEST)] = PacketKind.QUIC_SHORT
     media = (top >> 6 == 2) & (size >= 8)
+    # RTCP has packet types 192 to 223, and states its length in words without the first.
     report = media & (heads[:, 1] >= 192) & (heads[:, 1] <= 223)
     report &= (big(heads, 2) + 1) * 4 <= full
     kinds[media & ~report & (size >= 12)] = PacketKind.RTP
@@ -174,12 +186,14 @@ def _others(batch: DatagramBatch, first: Ints) -> PacketKinds:
     kinds[named[_is_mdns(batch.flow_a[named], batch.flow_b[named])]] = PacketKind.MDNS
     kinds[named[_is_netbios_name(heads[named], 12)]] = PacketKind.NETBIOS
     _name_services(batch, first, kinds)
+    # A checksum costs one call per datagram; the size leaves few candidates.
     sized = among(full, A1_SIZES) & (size == full)
     kinds[_passing(batch, np.flatnonzero(sized), _is_a1)] = PacketKind.A1
     kinds[(first >> 32 == _RTPS) & (heads[:, 4] == 2) & (size >= 20)] = PacketKind.RTPS
     objects = np.flatnonzero((top == ord("{")) & (size == full))
     kinds[_passing(batch, objects, _is_discovery)] = PacketKind.DISCOVERY
     length = first >> 32 & 0xFFFF
+    # The cookie, a length in whole words, and a datagram that is as long as it says.
     stun = (top < 4) & ((first & 0xFFFF_FFFF) == STUN_COOKIE) & (length % 4 == 0)
     kinds[stun & (length + 20 == full) & (size >= 20)] = PacketKind.STUN
     return kinds
@@ -209,17 +223,20 @@ def _ports(batch: DatagramBatch) -> tuple[Ints, Ints]:
 
 
 def _is_quic(heads: NDArray[np.uint8], size: Ints, first: Ints) -> Mask:
-    """A long header: its two top bits, a known version, and a connection id of a sane length."""
+    """Whether it has a long header: its two top bits, a known version, a plausible
+    connection id.
+    """
     long = (heads[:, 0] >= 0x80) & (size >= _QUIC_SHORTEST) & (heads[:, 5] <= _QUIC_MAX_ID)
     which = np.flatnonzero(long)
     version = first[which] >> 24 & 0xFFFF_FFFF
     known = among(version, _QUIC_VERSIONS) & ((heads[which, 0] >= 0xC0) | (version == 0))
+    # The mask is narrowed in place, so that the version is compared only where the header fits.
     long[which] = known | among(version >> 8, _GOOGLE_QUIC)
     return np.asarray(long)
 
 
 def _is_netbios_name(heads: NDArray[np.uint8], at: int) -> Mask:
-    """A label of 32 letters from A to P, as far as the heads reach."""
+    """Whether there is a label of 32 letters from A to P, as far as the heads reach."""
     found = heads[:, at] == _NETBIOS_LABEL
     which = np.flatnonzero(found)
     letters = heads[which, at + 1 : at + 1 + _NETBIOS_LABEL]
@@ -228,7 +245,7 @@ def _is_netbios_name(heads: NDArray[np.uint8], at: int) -> Mask:
 
 
 def _name_services(batch: DatagramBatch, first: Ints, kinds: PacketKinds) -> None:
-    """Name what keeps a network running. Where there is no mark, the port has to agree too."""
+    """Set the kinds of network services. Without a magic number, the port must agree too."""
     heads, size, top = batch.heads, batch.size, batch.heads[:, 0]
     source, destination = _ports(batch)
     kinds[among(first, _SSDP)] = PacketKind.SSDP
@@ -249,7 +266,9 @@ def _name_services(batch: DatagramBatch, first: Ints, kinds: PacketKinds) -> Non
 
 
 def _is_dns(heads: NDArray[np.uint8], size: Ints, first: Ints) -> Mask:
-    """A sane header, small counts, and a name that is made of labels."""
+    """Whether there is a plausible header, small counts, and a name made of labels."""
+    # `first` is the 8 bytes: id, flags, number of questions, number of answers. Opcode above 5, or
+    # the reserved bit 0x40, means that it is no DNS.
     flags = first >> 32 & 0xFFFF
     counts = np.stack((first >> 16 & 0xFFFF, first & 0xFFFF, big(heads, 8), big(heads, 10)))
     response = flags >> 15 == 1
@@ -262,7 +281,9 @@ def _is_dns(heads: NDArray[np.uint8], size: Ints, first: Ints) -> Mask:
 
 
 def _has_name(heads: NDArray[np.uint8], size: Ints) -> Mask:
-    """Walk the labels behind the header, as far as the heads reach."""
+    """Whether valid labels follow the header, as far as the heads reach."""
+    # One label per turn, for all rows at once: `at` is where each row's next label begins, and
+    # `walking` are the rows whose name has not ended.
     row = np.arange(heads.shape[0])
     at = np.full(heads.shape[0], 12)
     good = np.ones(heads.shape[0], np.bool_)
@@ -271,28 +292,31 @@ def _has_name(heads: NDArray[np.uint8], size: Ints) -> Mask:
     for _ in range(last):
         step = heads[row, np.minimum(at, last)].astype(np.int64)
         walking &= at < size
+        # 1 to 63 is the length of a label, 192 and above a pointer, 0 the end; the rest is not
+        # allowed.
         good &= ~(walking & (step > 63) & (step < 192))
         walking &= good & (step > 0) & (step < 64)
         if not walking.any():
             break
         at = np.where(walking, at + 1 + step, at)
     ended = np.minimum(at, last)
+    # If the name ends within the head, type and class follow: the class must be a known one.
     visible = (heads[row, ended] == 0) & (ended + 5 <= size)
-    # The top bit of the class has a use of its own in mDNS.
+    # mDNS uses the top bit of the class for something else.
     high = heads[row, np.minimum(ended + 3, last)] & 0x7F
     low = heads[row, np.minimum(ended + 4, last)]
     return np.asarray(good & (~visible | ((high == 0) & among(low, _CLASSES))))
 
 
 def _is_mdns(flow_a: KeyParts, flow_b: KeyParts) -> Mask:
-    """DNS to the group for it, or between its ports."""
+    """Whether a DNS message goes to the group for mDNS, or between its ports."""
     ports = flow_b & np.uint64(0xFFFF), flow_b >> np.uint64(16) & np.uint64(0xFFFF)
     group = flow_a & np.uint64(0xFFFF_FFFF) == _MDNS_GROUP
     return np.asarray(group | (ports[0] == _MDNS_PORT) | (ports[1] == _MDNS_PORT))
 
 
 def _segments(batch: DatagramBatch, first: Ints) -> PacketKinds:
-    """Name TCP segments that begin with a record of TLS, a line of HTTP or a message of DNS."""
+    """Return the kinds of TCP segments: those that begin with TLS, HTTP or DNS."""
     size, full = batch.size, batch.full
     kinds = np.full(size.size, PacketKind.TCP, np.uint8)
     kinds[among(first >> 32, _HTTP) & (size >= 4)] = PacketKind.HTTP
@@ -300,7 +324,7 @@ def _segments(batch: DatagramBatch, first: Ints) -> PacketKinds:
     # The top byte of a signed number; types of TLS are small, so the sign does not matter.
     tls = (content >= 20) & (content <= 24) & (version >= 0x0300) & (version <= 0x0304)
     kinds[tls & (length > 0) & (length <= 18_432) & (size >= 5)] = PacketKind.TLS
-    # A message of DNS stands behind its length, and fills the segment or has the port for it.
+    # In TCP a DNS message follows its length. It fills the segment, or the port is that of DNS.
     stated = (first >> 48 & 0xFFFF) + 2
     which = np.flatnonzero((stated <= full) & (size >= 19))
     if which.size:

@@ -1,4 +1,4 @@
-"""Two directions make a conversation: what it is called, why, and what was seen in it."""
+"""Two directions make a conversation: its name, the reasons for it, and its contents."""
 
 from collections import Counter
 from dataclasses import dataclass, field
@@ -25,7 +25,7 @@ _MAX_READINGS = 32
 
 @dataclass(slots=True)
 class FlowSide:
-    """One direction, with all that was seen in it."""
+    """One direction, with everything that was seen in it."""
 
     direction: Direction
     source: str
@@ -36,12 +36,12 @@ class FlowSide:
 
     @property
     def number(self) -> int:
-        """Which row of the table of flows it is."""
+        """Its row in the table of flows."""
         return self.direction.number
 
     @property
     def packets(self) -> int:
-        """How many packets went this way."""
+        """How many packets went in this direction."""
         return self.direction.packets
 
     @property
@@ -51,7 +51,7 @@ class FlowSide:
 
     @property
     def label(self) -> str:
-        """From where to where."""
+        """Source and destination, as text."""
         return f"{self.source} -> {self.destination}"
 
     @property
@@ -70,7 +70,7 @@ class Conversation:
     name: str = ""
     why: str = ""
     kinds: dict[PacketKind, int] = field(default_factory=dict)
-    """How many packets of each kind went either way."""
+    """How many packets of each kind there are in both directions."""
     moved: dict[tuple[PacketKind, PacketKind], int] = field(default_factory=dict)
     """Packets that count as another kind than they look like: from, to, how many."""
     cipher: InferredCipher | None = None
@@ -78,12 +78,12 @@ class Conversation:
 
     @property
     def packets(self) -> int:
-        """How many packets went either way."""
+        """How many packets there are in both directions."""
         return sum(side.packets for side in self.sides)
 
     @property
     def wire_bytes(self) -> int:
-        """How many bytes went either way, headers included."""
+        """How many bytes there are in both directions, headers included."""
         return sum(side.direction.wire_bytes for side in self.sides)
 
     @property
@@ -97,14 +97,14 @@ class Conversation:
         return max(side.direction.last_ns for side in self.sides)
 
     def count_as(self, old: PacketKind, new: PacketKind) -> None:
-        """Count the packets of one kind as another, because of what else is in the flow."""
+        """Count the packets of one kind as another, because of the rest of the flow."""
         count = self.kinds.pop(old, 0)
         if count:
             self.kinds[new] = self.kinds.get(new, 0) + count
             self.moved[old, new] = count
 
     def client(self) -> FlowSide:
-        """Return the side that asks: in WebRTC the one that controls ICE, else the first."""
+        """Return the side that asks: in WebRTC the one that controls ICE, otherwise the first."""
         for side in self.sides:
             if True in side.facts.controlling:
                 return side
@@ -211,7 +211,7 @@ class Conversation:
 
 
 def version_words(version: int) -> str:
-    """Return a version of DTLS for a person."""
+    """Return a version of DTLS as text."""
     known = version in set(dtls.Version)
     return dtls.Version(version).label if known else f"0x{version:04x}"
 
@@ -255,7 +255,7 @@ def _sides(analysis: Analysis) -> list[FlowSide]:
 
 
 class _Written:
-    """Addresses as people write them, each written once."""
+    """Addresses as text, each formatted once."""
 
     def __init__(self, analysis: Analysis) -> None:
         self._decoder = analysis.decoder
@@ -271,7 +271,7 @@ class _Written:
 
 
 def _name(one: Conversation) -> None:
-    """Give a conversation its name, and the reasons."""
+    """Set the name of a conversation, and the reasons for it."""
     one.kinds = kinds = dict(one.sides[0].kinds)
     for side in one.sides[1:]:
         for kind, count in side.kinds.items():
@@ -300,13 +300,13 @@ def _name(one: Conversation) -> None:
 
 
 def _settle_quic(one: Conversation) -> None:
-    """Short headers of QUIC have no mark; they count where a long one was seen in the flow."""
+    """Count QUIC's short headers, which have no mark, if a long one was seen in the flow."""
     kind = PacketKind.QUIC if PacketKind.QUIC in one.kinds else PacketKind.UNKNOWN
     one.count_as(PacketKind.QUIC_SHORT, kind)
 
 
 def _secure_media(one: Conversation) -> None:
-    """Media beside DTLS is secured with keys from it."""
+    """Count media beside DTLS as secured with keys from it."""
     for plain, secured in _SECURED.items():
         one.count_as(plain, secured)
 

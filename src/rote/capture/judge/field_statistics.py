@@ -1,8 +1,8 @@
 """Is this byte a command? Statistics over a field of many packets give the answer.
 
-A field that is offered as a "command id" can be a counter, a constant, a length, noise, or really a
-choice among a few values. Each leaves a different trace: a counter steps by one, a length goes with
-the size, noise uses all values equally and repeats none more than chance, a choice repeats a few.
+A field that is presented as a "command id" can be a counter, a constant, a length, noise, or really
+a choice among a few values. Each leaves a different trace: a counter steps by one, a length follows
+the size, noise uses all values equally, a choice repeats a few.
 """
 
 import math
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 _NEAR = 8
 MIN = 16
-"""Packets below which nothing is said."""
+"""With fewer packets than this, there is no verdict."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class Verdict:
     """constant, counter, length, random, enumeration, mixed, or too few."""
     why: str
     values: int = 0
-    """How many different ones there are."""
+    """How many different values there are."""
     entropy_bits: float = 0.0
 
     def document(self) -> dict[str, object]:
@@ -47,7 +47,7 @@ def field_values(heads: NDArray[np.uint8], offset: int, width: int) -> NDArray[n
 def judge(
     heads: NDArray[np.uint8], sizes: NDArray[np.int64], offset: int, width: int = 1
 ) -> Verdict:
-    """Say what the field is in these packets, which are of one direction and in their order."""
+    """Return what the field is in these packets, which are of one direction and in their order."""
     reaches = sizes >= offset + width
     values = field_values(heads[reaches], offset, width)
     sizes = sizes[reaches]
@@ -91,7 +91,7 @@ def _judged(
 
 
 def _counter(values: NDArray[np.int64], occurrences: NDArray[np.int64], width: int) -> str:
-    """Say how the values count, or nothing where they do not."""
+    """Return how the values count, or None if they do not."""
     room = 256**width
     steps = (np.diff(values) + room // 2) % room - room // 2
     spread = _spread(occurrences)
@@ -101,7 +101,7 @@ def _counter(values: NDArray[np.int64], occurrences: NDArray[np.int64], width: i
         share = float((steps == common).mean())
         if share >= 0.9:
             return f"{share:.1%} of the steps from packet to packet are +{common}; {spread}"
-    # Late and lost packets disturb the steps, but not where they lead.
+    # Late and lost packets disturb single steps, but not the overall direction.
     near = float((np.abs(steps) <= _NEAR).mean())
     onward = float((steps > 0).mean())
     if near >= 0.9 and onward >= 0.6 and float(steps.mean()) > 0:
@@ -124,7 +124,7 @@ def _length(values: NDArray[np.int64], sizes: NDArray[np.int64], width: int) -> 
     rest = (sizes - values) % 256**width
     usual = int(np.median(rest))
     share = float((rest == usual).mean())
-    # Packets of the commonest size agree with anything constant; the others decide.
+    # Packets of the commonest size agree with any constant; the others decide.
     others = sizes != np.bincount(sizes).argmax()
     if others.any() and share >= 0.95 and float((rest[others] == usual).mean()) >= 0.8:
         return f"it is the datagram's size less {usual} in {share:.1%} of the packets"
@@ -132,10 +132,10 @@ def _length(values: NDArray[np.int64], sizes: NDArray[np.int64], width: int) -> 
 
 
 def _expected_entropy(count: int, room: int) -> float:
-    """Return the entropy that `count` fair draws from `room` values have, nearly."""
+    """Return the approximate entropy of `count` fair draws from `room` values."""
     if count >= 8 * room:
         return math.log2(room) - (room - 1) / (2 * count * math.log(2))
-    # Simulated once with a fixed seed: no formula is good where draws are few.
+    # Simulated once with a fixed seed: no formula is good for few draws.
     draws = np.random.default_rng(1).integers(0, min(room, 2**62), count)
     _, occurrences = np.unique(draws, return_counts=True)
     shares = occurrences / count

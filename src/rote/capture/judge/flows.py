@@ -9,14 +9,14 @@ from rote.capture.read.flow_ids import Interner, Numbers
 from rote.capture.read.packets import DatagramBatch
 
 MAX_FLOWS = 1 << 16
-"""Directions that get a row of their own; the packets of all others are counted together."""
+"""How many directions get their own row; the packets of all others are counted together."""
 _KINDS = len(PacketKind)
 _BY_NUMBER = tuple(PacketKind)
 _NEVER = 2**62
 
 
 class Direction(NamedTuple):
-    """What one side sent the other."""
+    """What one side sent to the other."""
 
     number: int
     source: tuple[int, int, int]
@@ -47,7 +47,7 @@ class Flows:
 
     @property
     def left_out(self) -> int:
-        """Packets of directions that have no row."""
+        """How many packets belong to directions without a row."""
         return self._keys.refused
 
     def add(self, batch: DatagramBatch, kinds: PacketKinds) -> Numbers:
@@ -88,7 +88,7 @@ class Flows:
         self._kinds = np.vstack((self._kinds, np.zeros((more, _KINDS), np.int64)))
 
     def kind_totals(self) -> dict[PacketKind, int]:
-        """Return how many packets are of each kind, those without a row included."""
+        """Return how many packets are of each kind, including those without a row."""
         totals = self._kinds.sum(axis=0)
         return {kind: int(totals[kind]) for kind in PacketKind if totals[kind]}
 

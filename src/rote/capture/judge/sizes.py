@@ -1,8 +1,8 @@
-"""What the sizes of encrypted records tell: acknowledgements from data, and which cipher.
+"""What the sizes of encrypted records show: acknowledgements or data, and which cipher.
 
-A record holds an SCTP packet and what the cipher adds. SCTP has 12 bytes of header; an
+A record contains an SCTP packet and what the cipher adds. SCTP has a header of 12 bytes; an
 acknowledgement without gaps has 16 more, a piece of a message 16 more and then the message, padded
-to four. So sizes say much about what is in a record, and never prove it.
+to four. So sizes say much about a record's content, and never prove it.
 """
 
 from typing import NamedTuple
@@ -22,7 +22,7 @@ class InferredCipher(NamedTuple):
     overhead: int
     name: str
     known: bool
-    """Whether the handshake said so; else it is inferred from the sizes."""
+    """Whether the handshake stated it; otherwise it is inferred from the sizes."""
     why: str
 
 
@@ -30,7 +30,7 @@ class SizeReading(NamedTuple):
     """What records of one size are likely to be."""
 
     record_bytes: int
-    """Header of 13 included, as the seeds and Wireshark count."""
+    """With the header of 13 bytes, as the seed documents and Wireshark count."""
     records: int
     plain_bytes: int
     meaning: str
@@ -46,7 +46,7 @@ class SizeReading(NamedTuple):
 
 
 def infer(lengths: Lengths) -> InferredCipher | None:
-    """Guess the cipher from the lengths of one direction's records; None where nothing fits."""
+    """Guess the cipher from the lengths of one direction's records; None if nothing fits."""
     if not lengths.size:
         return None
     counts = np.bincount(lengths, minlength=_GCM + HEADER + SACK + 1)
@@ -67,13 +67,13 @@ def infer(lengths: Lengths) -> InferredCipher | None:
 
 
 def is_acknowledgement(lengths: Lengths, overhead: int) -> np.ndarray:
-    """Tell which records hold an acknowledgement without gaps, and nothing else."""
+    """Return which records contain an acknowledgement without gaps, and nothing else."""
     found: np.ndarray = lengths == overhead + HEADER + SACK
     return found
 
 
 def readings(lengths: Lengths, cipher: InferredCipher | None) -> list[SizeReading]:
-    """Return what the records of each size are likely to be, the commonest size first."""
+    """Return what the records of each size probably are, the commonest size first."""
     counts = np.bincount(lengths)
     sizes = np.flatnonzero(counts)
     counts = counts[sizes]

@@ -1,8 +1,9 @@
 """A time line from sizes and times: proposals, each with a confidence and its evidence.
 
-Inside the encryption only sizes and times can be seen. A teaching session shows as one request a
-second, the app's keep-alive; the robot's action state as ten messages a second whose size changes
-with the name of the action; the data channel's heartbeat as one message every two seconds.
+Inside the encryption only sizes and times can be seen. A teaching session shows as one request per
+second, the app's keep-alive. The robot's action state shows as ten messages per second whose size
+changes with the name of the action. The data channel's heartbeat shows as one message every two
+seconds.
 """
 
 from dataclasses import dataclass
@@ -18,7 +19,7 @@ from rote.capture.read.flow_ids import among
 from rote.capture.read.record_scan import Ints
 
 MAX_CONFIDENCE = 0.95
-"""No proposal from sizes and times is surer than this."""
+"""No proposal from sizes and times has a higher confidence."""
 _SECOND = 1_000_000_000
 _SACK = 16
 _MIN_KEEP_ALIVES = 4
@@ -28,16 +29,16 @@ _SUBSCRIBE = {
     for topic in ("rt/arm/action/state", "rt/lf/lowstate", "rt/lf/bmsstate", "rt/lf/sportmodestate")
 }
 _TOGGLE_BYTES = 52
-"""Subscribing to `rt/arm/action/state`, or giving it up: 50 and 52 bytes, padded to four."""
+"""Subscribing to `rt/arm/action/state`, or unsubscribing: 50 and 52 bytes, padded to four."""
 _MIN_NAMED_BYTES = 140
 """A request to the arms without a parameter has about 115 bytes, `{"action_name":""}` 20 more."""
 _ASKED_WITHIN_NS = 60_000_000
 _RATE_NS = 3 * _SECOND
 _MIN_RATE_S = 0.8
 _RISE = 2.5
-"""Acknowledgements a second; ten messages a second bring five or ten more."""
+"""In acknowledgements per second; ten messages per second cause five or ten more."""
 _EPOCH = datetime(1970, 1, 1)
-"""In UTC, as all moments here are."""
+"""In UTC, like all times here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +63,7 @@ class TimelineEntry:
 
 
 def iso(time_ns: int) -> str:
-    """Return a moment as ISO text in UTC; one that no calendar has, at the calendar's end."""
+    """Return a time as ISO text in UTC; one outside the calendar becomes the calendar's end."""
     second, micros = divmod(time_ns // 1000, 1_000_000)
     try:
         return f"{_iso_second(second)}.{micros:06}Z"
@@ -72,12 +73,12 @@ def iso(time_ns: int) -> str:
 
 @lru_cache(maxsize=4096)
 def _iso_second(second: int) -> str:
-    """Flows begin and end by the thousand within few seconds, and a calendar takes its time."""
+    """Cached: thousands of flows begin and end within few seconds, and formatting is slow."""
     return (_EPOCH + timedelta(seconds=second)).isoformat()
 
 
 class SentRecords(NamedTuple):
-    """The encrypted records of one direction: when, and how long without the header."""
+    """The encrypted records of one direction: times, and lengths without the header."""
 
     time_ns: Ints
     length: NDArray[np.integer]
@@ -93,7 +94,7 @@ def propose(
         return [connected]
     client, robot = sides
     if robot is not None and not robot.length.size:
-        robot = None  # it may have answered STUN and nothing else was captured
+        robot = None  # it may have answered STUN, and nothing else was captured
     said = _messages(client, cipher.overhead)
     heartbeat, rest = _heartbeat(said)
     taught, empty_request = _taught(rest)
@@ -126,12 +127,12 @@ def _messages(sent: SentRecords, overhead: int) -> SentRecords:
 
 
 def _acknowledgements(sent: SentRecords, overhead: int) -> Ints:
-    """Return when plain acknowledgements were sent, in order."""
+    """Return the times of plain acknowledgements, in order."""
     return np.sort(sent.time_ns[is_acknowledgement(sent.length, overhead)])
 
 
 def _alike(said: SentRecords, length: int) -> np.ndarray:
-    """Tell messages of one length; an acknowledgement may ride along and add 16."""
+    """Return which messages have one length; an included acknowledgement adds 16."""
     found: np.ndarray = (said.length == length) | (said.length == length + _SACK)
     return found
 
@@ -141,7 +142,7 @@ def _times_of(said: SentRecords, length: int) -> Ints:
 
 
 def _lengths(said: SentRecords) -> list[int]:
-    """Return the lengths that occur, those with most messages alike first."""
+    """Return the lengths that occur, those with most messages first."""
     counts = np.bincount(said.length)
     lengths = np.flatnonzero(counts)
     number = dict(zip(lengths.tolist(), counts[lengths].tolist(), strict=True))
@@ -169,7 +170,7 @@ def _heartbeat(said: SentRecords) -> tuple[list[TimelineEntry], SentRecords]:
 
 
 def _runs(times: Ints, low_s: float, high_s: float, least: int) -> list[tuple[int, int]]:
-    """Return (first, last) of stretches whose steps all lie within bounds."""
+    """Return (first, last) of runs whose steps are all within bounds."""
     steps = np.diff(times)
     good = (steps >= round(low_s * _SECOND)) & (steps <= round(high_s * _SECOND))
     if np.count_nonzero(good) + 1 < least:
@@ -183,7 +184,9 @@ def _runs(times: Ints, low_s: float, high_s: float, least: int) -> list[tuple[in
 
 
 def _taught(said: SentRecords) -> tuple[list[TimelineEntry], int | None]:
-    """Find keep-alives once a second, with the request before that began and one that ended it."""
+    """Find keep-alives once per second, with the request that began teaching and the one that ended
+    it.
+    """
     found: list[TimelineEntry] = []
     empty_request = None
     for length in _lengths(said):
@@ -215,7 +218,9 @@ def _taught(said: SentRecords) -> tuple[list[TimelineEntry], int | None]:
 def _between(
     said: SentRecords, since: int, until: int, lengths: tuple[int, int]
 ) -> list[tuple[int, int]]:
-    """Return time and length of the messages in a stretch that are neither too short nor long."""
+    """Return times and lengths of the messages in a period that are neither too short nor
+    too long.
+    """
     inside = (said.time_ns > since) & (said.time_ns < until)
     inside &= (said.length >= lengths[0]) & (said.length <= lengths[1])
     return list(zip(said.time_ns[inside].tolist(), said.length[inside].tolist(), strict=True))
@@ -224,7 +229,7 @@ def _between(
 def _listed(
     said: SentRecords, empty_request: int | None, taught: list[TimelineEntry]
 ) -> list[TimelineEntry]:
-    """Requests as long as the one that ended teaching have no parameter, as listing has none."""
+    """Propose listings: requests as long as the one that ended teaching, so without a parameter."""
     if empty_request is None:
         return []
     ends = {entry.end_ns for entry in taught}
@@ -241,7 +246,7 @@ def _listed(
 
 
 def _subscribed(said: SentRecords, overhead: int) -> list[TimelineEntry]:
-    """Bursts of messages that are as long as subscribing to a topic."""
+    """Propose subscriptions: bursts of messages with the length of a subscription."""
     lengths = {overhead + HEADER + DATA + size + -size % 4 for size in _SUBSCRIBE}
     times = said.time_ns[among(said.length, (*lengths, *(n + _SACK for n in lengths)))]
     if not times.size:
@@ -263,9 +268,9 @@ def _subscribed(said: SentRecords, overhead: int) -> list[TimelineEntry]:
 
 
 def _toggles(said: SentRecords, overhead: int) -> Ints:
-    """Return when the action state was subscribed to or given up, and nothing else with it.
+    """Return when the action state alone was subscribed to or unsubscribed from.
 
-    Both messages have the same length once they are padded. Several at once are a change of page.
+    Both messages have the same length after padding. Several at once are a change of page.
     """
     lengths = {overhead + HEADER + DATA + size + -size % 4 for size in _SUBSCRIBE}
     alike = among(said.length, (*lengths, *(n + _SACK for n in lengths)))
@@ -277,7 +282,7 @@ def _toggles(said: SentRecords, overhead: int) -> Ints:
 
 
 def _rate(times: Ints, start_ns: int, end_ns: int) -> float | None:
-    """Return how many a second there are between two moments; None if they are too close."""
+    """Return the number per second between two times; None if they are too close."""
     span_s = (end_ns - start_ns) / _SECOND
     if span_s < _MIN_RATE_S:
         return None
@@ -288,10 +293,10 @@ def _rate(times: Ints, start_ns: int, end_ns: int) -> float | None:
 def _played(
     said: SentRecords, acknowledged: Ints, taught: list[TimelineEntry], overhead: int
 ) -> list[TimelineEntry]:
-    """Find plays where the robot's direction is missing.
+    """Find plays if the robot's direction is missing.
 
-    The app subscribes to the action state and at once asks for an action by its name; while it
-    plays, ten more messages a second come from the robot and are acknowledged.
+    The app subscribes to the action state and at once asks for an action by its name. While it
+    plays, ten more messages per second come from the robot and are acknowledged.
     """
     toggles = _toggles(said, overhead)
     least = overhead + HEADER + DATA + _MIN_NAMED_BYTES
@@ -338,7 +343,7 @@ def _play(
 
 
 class _Stretch(NamedTuple):
-    """The action state with one length, ten times a second, for a while."""
+    """A period in which the action state has one length, ten times per second."""
 
     start_ns: int
     end_ns: int
@@ -346,7 +351,7 @@ class _Stretch(NamedTuple):
 
 
 def _state_changes(said: SentRecords) -> tuple[list[_Stretch], int | None]:
-    """Return the stretches in which the robot's 10 Hz state is longer or shorter than usual."""
+    """Return the periods in which the robot's 10 Hz state is longer or shorter than usual."""
     stretches: list[_Stretch] = []
     taken: set[int] = set()
     for length in _lengths(said):
@@ -364,14 +369,14 @@ def _state_changes(said: SentRecords) -> tuple[list[_Stretch], int | None]:
     for one in stretches:
         count, total = weight.get(one.length, (0, 0))
         weight[one.length] = count + 1, total + one.end_ns - one.start_ns
-    # Idle is what the robot comes back to.
+    # The idle state is the one that the robot returns to.
     usual = max(weight, key=lambda length: weight[length])
     # An action that is renamed while it plays goes on playing.
     return _merged([one for one in sorted(stretches) if one.length != usual], gap_s=0.3), usual
 
 
 def _merged(stretches: list[_Stretch], gap_s: float) -> list[_Stretch]:
-    """Join what follows at once."""
+    """Join periods that follow each other directly."""
     merged: list[_Stretch] = []
     for one in stretches:
         if merged and one.start_ns - merged[-1].end_ns < gap_s * _SECOND:

@@ -1,4 +1,4 @@
-"""The time line of a whole capture: connections read from outside, teaching frames read in full."""
+"""The time line of a whole capture: connections from sizes and times, teaching frames in full."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -16,16 +16,16 @@ _MAX_ENTRIES = 2000
 _SURE = 0.99
 """For what a checksum proves."""
 _LIKELY = 0.8
-"""For what the size of a sealed body suggests."""
+"""For what the size of an encrypted body suggests."""
 _SHORTEST_ANSWER = 400
-"""A sealed answer with a session description has more bytes, a sealed rejection fewer."""
+"""An encrypted answer with a session description has more bytes, an encrypted rejection fewer."""
 _SIGNALLING = ("/con_notify", "/con_ing", "/offer")
 
 
 def build_timeline(
     analysis: Analysis, found: list[Conversation], spoken: "TeachingDialogue | None" = None
 ) -> list[TimelineEntry]:
-    """Return what probably happened, in its order."""
+    """Return what probably happened, in order."""
     lines: list[TimelineEntry] = []
     encrypted = [one for one in found if PacketKind.DTLS in one.kinds]
     encrypted.sort(key=lambda one: -one.packets)
@@ -50,7 +50,7 @@ def _sent(analysis: Analysis, side: FlowSide) -> SentRecords:
 
 
 def _connected(one: Conversation) -> TimelineEntry:
-    """Say when a connection was up."""
+    """Return when a connection was up."""
     seen = [message for side in one.sides for message in side.facts.messages]
     if "client hello" in seen or "server hello" in seen:
         evidence = f"a {one.name} connection with its handshake: {', '.join(seen[:12])}"
@@ -63,7 +63,7 @@ def _connected(one: Conversation) -> TimelineEntry:
 
 
 def _signalling(one: Conversation) -> list[TimelineEntry]:
-    """Each offer in clear HTTP with its answer."""
+    """Yield each offer in plain HTTP with its answer."""
     notes = sorted(
         (note, index) for index, side in enumerate(one.sides) for note in side.facts.http
     )
@@ -84,7 +84,7 @@ def _signalling(one: Conversation) -> list[TimelineEntry]:
 
 
 def _outcome(asked: HttpNote, answer: HttpNote | None) -> tuple[str, float]:
-    """Say what became of an offer, and how sure that is."""
+    """Return the result of an offer, and how sure that is."""
     if answer is None:
         return "no answer in this capture: it timed out, or the answer was not captured", _SURE
     wait = f"after {(answer.time_ns - asked.time_ns) / 1e6:.0f} ms"
@@ -93,7 +93,7 @@ def _outcome(asked: HttpNote, answer: HttpNote | None) -> tuple[str, float]:
     if "/con_notify" in asked.line:
         return f"answered {wait}: the robot told its key", _SURE
     size = f"{answer.body_bytes:,} bytes"
-    if answer.body.lstrip().startswith(b"{"):  # in the clear
+    if answer.body.lstrip().startswith(b"{"):  # not encrypted
         rejected = b'"reject"' in answer.body
         outcome = (
             f"rejected {wait}: the robot has another client" if rejected else f"accepted {wait}"
@@ -105,7 +105,7 @@ def _outcome(asked: HttpNote, answer: HttpNote | None) -> tuple[str, float]:
 
 
 def _frames(analysis: Analysis, spoken: "TeachingDialogue | None") -> list[TimelineEntry]:
-    """Read the time line off documented teaching frames, which are not encrypted."""
+    """Return the time line of documented teaching frames, which are not encrypted."""
     kept = analysis.frames.columns()
     if kept is None:
         return []

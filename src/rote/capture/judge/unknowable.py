@@ -1,4 +1,4 @@
-"""What cannot be known from a capture: what it never held, and what is encrypted in it."""
+"""What cannot be known from a capture: what it does not contain, and what is encrypted in it."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -15,7 +15,7 @@ _MAX_SENTENCES = 64
 def limits(found: list[Conversation], opened: "Decrypted | None") -> list[str]:
     """Return what cannot be known, the worst first: what was not captured, then what is encrypted.
 
-    A key opens what is encrypted; nothing restores what was not captured.
+    A key decrypts what is encrypted; nothing restores what was not captured.
     """
     encrypted = [one for one in found if PacketKind.DTLS in one.kinds]
     encrypted.sort(key=lambda one: -one.packets)

@@ -1,4 +1,4 @@
-"""Capture files that are compressed: gzip, zstd and lz4, read as a stream.
+"""Compressed capture files: gzip, zstd and lz4, read as a stream.
 
 A damaged file gives every byte before the damage, and then raises `EOFError` with the reason.
 """
@@ -14,7 +14,7 @@ from rote.errors import MissingExtraError
 _CHUNK = 1 << 16
 _MAX_PIECE = 1 << 20
 _SMALL_CHUNK = 1 << 10
-"""A kilobyte of zstd becomes 32 MB at most, so a file made to fill the memory cannot."""
+"""A kilobyte of zstd becomes 32 MB at most, so a malicious file cannot fill the memory."""
 FORMATS = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd", b"\x04\x22\x4d\x18": "lz4"}
 
 
@@ -24,7 +24,7 @@ def format_of(head: bytes) -> str:
 
 
 def unpacked(source: IO[bytes], format_: str) -> io.BufferedIOBase:
-    """Return a reader of what a compressed file holds.
+    """Return a reader of a compressed file's content.
 
     Raises `MissingExtraError` if the library for the format is not installed.
     """
@@ -42,11 +42,11 @@ class Unpacked(io.BufferedIOBase):
         self._trouble = ""
 
     def readable(self) -> bool:
-        """It can be read."""
+        """Return True: it can be read."""
         return True
 
     def readinto1(self, room: Any) -> int:
-        """Fill some of the room; raises `EOFError` where the file is damaged."""
+        """Fill part of the buffer; raises `EOFError` if the file is damaged."""
         view = memoryview(room).cast("B")
         if not self._held:
             self._fill()
@@ -81,7 +81,7 @@ class Unpacked(io.BufferedIOBase):
 
 
 class _Gzip:
-    """Decompresses gzip, several files behind each other included."""
+    """Decompresses gzip, also several files one after the other."""
 
     def __init__(self, source: IO[bytes]) -> None:
         self._source = source
@@ -115,7 +115,7 @@ class _Gzip:
 
 
 def _rescued(inflate: Any, data: bytes) -> bytes:
-    """Return what can be unpacked before the damage, byte by byte."""
+    """Return what can be decompressed before the damage, byte by byte."""
     result = bytearray()
     with suppress(zlib.error):
         for at in range(len(data)):
@@ -156,7 +156,7 @@ class _Library:
 
 
 def _library(format_: str) -> tuple[Callable[[], Any], tuple[type[Exception], ...]]:
-    """Return what makes a decompressor, and what it raises for damage."""
+    """Return the decompressor's constructor, and the errors it raises for damage."""
     try:
         if format_ == "zstd":
             import zstandard  # noqa: PLC0415 - optional

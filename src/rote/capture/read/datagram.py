@@ -1,10 +1,10 @@
-"""One UDP datagram of a capture, as the slower parts (decryption, scrubbing) take it."""
+"""One UDP datagram of a capture, for the slower parts (decryption, scrubbing)."""
 
 from typing import NamedTuple
 
 
 class Datagram(NamedTuple):
-    """What one side sent the other, and when."""
+    """A datagram, with its addresses and its time."""
 
     time_ns: int
     """Since 1970, UTC."""

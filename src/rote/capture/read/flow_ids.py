@@ -2,7 +2,7 @@
 
 A key is two 64-bit numbers. Recent keys are found in a table by array arithmetic; only new ones go
 through a dictionary. Beyond `limit` keys all others share the number `limit`, so that a million
-flows cost no more memory than `limit` of them.
+flows need no more memory than `limit` of them.
 """
 
 import numpy as np
@@ -22,7 +22,7 @@ class Interner:
         self.limit = limit
         self.keys: list[tuple[int, int]] = []
         self.refused = 0
-        """How often a key came that had no number any more."""
+        """How often a key came that could not get a number."""
         self._numbers: dict[tuple[int, int], int] = {}
         slots = 1 << _SLOT_BITS
         self._a = np.zeros(slots, np.uint64)
@@ -34,7 +34,7 @@ class Interner:
 
     @property
     def full(self) -> bool:
-        """Whether new keys get no number of their own any more."""
+        """Whether new keys can get no number any more."""
         return len(self.keys) >= self.limit
 
     def numbers(self, a: KeyParts, b: KeyParts) -> Numbers:
@@ -80,7 +80,7 @@ class Interner:
 
 
 def by_number(numbers: NDArray[np.integer]) -> NDArray[np.intp]:
-    """Return the order that sorts numbers from 0 on, equal ones as they came.
+    """Return the order that sorts numbers from 0 on; equal ones keep their order.
 
     Numbers of 8 or 16 bits are sorted several times as fast as longer ones.
     """
@@ -100,14 +100,14 @@ def run_starts(numbers: NDArray[np.integer]) -> NDArray[np.intp]:
 def distinct(values: Numbers) -> Numbers:
     """Return the different values, ascending.
 
-    Not `np.unique`, which first loads numpy's masked arrays: half as long as all of numpy takes.
+    `np.unique` would first import numpy's masked arrays, which takes half as long as all of numpy.
     """
     ordered = np.sort(values)
     return ordered[run_starts(ordered)]
 
 
 def among(values: NDArray[np.generic], wanted: tuple[int, ...]) -> NDArray[np.bool_]:
-    """Tell which values are one of a few; `np.isin` takes longer to find out how to."""
+    """Return which values are one of a few; `np.isin` takes longer to choose its method."""
     found = np.zeros(values.size, np.bool_)
     for one in wanted:
         found |= values == one

@@ -1,7 +1,7 @@
-"""Putting IP packets together that were sent in pieces.
+"""Reassembles fragmented IP packets.
 
-Bounded: a few hundred unfinished packets at most, none above 64 KiB. Pieces that overlap are an
-old trick to make two readers see two packets; such a packet is refused as a whole.
+Memory is bounded: a few hundred incomplete packets at most, none above 64 KiB. Overlapping pieces
+are an old trick to make two readers see two packets; such a packet is refused as a whole.
 """
 
 from typing import NamedTuple
@@ -19,12 +19,12 @@ class Piece(NamedTuple):
     offset: int
     more: bool
     head: bytes
-    """The IP header of the whole, apart from its length."""
+    """The IP header of the whole packet, apart from its length."""
     body: bytes
 
 
 class _Open:
-    """A packet that waits for pieces."""
+    """A packet with missing pieces."""
 
     def __init__(self) -> None:
         self.pieces: dict[int, bytes] = {}
@@ -44,7 +44,7 @@ class Reassembly:
         self.refused = 0
         """Packets whose pieces overlap or contradict each other."""
         self.given_up = 0
-        """Packets dropped unfinished to make room."""
+        """Packets dropped incomplete to make room."""
 
     @property
     def unfinished(self) -> int:

@@ -1,7 +1,7 @@
 """From packets to datagrams: link, IP and UDP or TCP headers, for thousands of packets at once.
 
-Headers are gathered into rows, and columns of the rows are compared and added. Only fragments are
-taken out one by one; what they become is read the same way again.
+Headers are copied into rows of a table; then whole columns are compared and added. Only fragments
+are taken out one by one; the packets they become are read in the same way again.
 """
 
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ from rote.capture.read.record_scan import GUARD, Bytes, Ints, column
 
 TCP, UDP = 6, 17
 HEAD = 40
-"""Bytes of each payload that come along in rows, unless more are asked for."""
+"""How many bytes of each payload are copied into rows by default."""
 LINKTYPES = {
     0: "BSD loopback",
     1: "Ethernet",
@@ -79,7 +79,7 @@ PROTOCOLS = {
     132: "SCTP",
 }
 BLOCK = 32_768
-"""Packets that are worked on together: few enough to stay in the processor's cache."""
+"""How many packets are processed together: few enough to stay in the processor's cache."""
 
 _IPV4, _IPV6 = 0x0800, 0x86DD
 _PPPOE, _MPLS, _PPP_IPV4, _PPP_IPV6, _BRIDGED = 0x8864, (0x8847, 0x8848), 0x21, 0x57, 0x6558
@@ -94,17 +94,17 @@ _EXTENSIONS = (0, 43, _FRAGMENT, _AUTHENTICATION, 60, 135, 139, 140)
 _MAX_ADDRESSES = 1 << 17
 _TRAILER, _TRAILER_MAGIC = 32, 0x01072021
 _PAYLOAD_AT = 28
-"""Where a payload begins behind IPv4 without options, and UDP."""
+"""Where a payload begins after UDP and IPv4 without options."""
 Mask = NDArray[np.bool_]
 
 
 class DatagramBatch(NamedTuple):
-    """UDP datagrams and TCP segments side by side."""
+    """UDP datagrams and TCP segments in columns."""
 
     data: Bytes
     time_ns: Ints
     flow_a: NDArray[np.uint64]
-    """Source and destination address, as numbers."""
+    """Source and destination address, as numbers of 32 bits each."""
     flow_b: NDArray[np.uint64]
     """IP version, protocol and both ports."""
     start: Ints
@@ -117,15 +117,15 @@ class DatagramBatch(NamedTuple):
     """Bytes of the whole packet on the wire."""
     protocol: NDArray[np.uint8]
     heads: NDArray[np.uint8]
-    """(n, HEAD) first bytes of each payload; beyond `size` they mean nothing."""
+    """(n, HEAD) first bytes of each payload; beyond `size` they have no meaning."""
 
     def payload(self, index: int) -> bytes:
-        """Return what one datagram carries, as far as it was captured."""
+        """Return the payload of one datagram, as far as it was captured."""
         start = int(self.start[index])
         return self.data[start : start + int(self.size[index])].tobytes()
 
     def part(self, which: NDArray[np.generic] | slice) -> "DatagramBatch":
-        """Return some of them."""
+        """Return the selected datagrams."""
         return DatagramBatch(
             self.data,
             self.time_ns[which],
@@ -141,7 +141,7 @@ class DatagramBatch(NamedTuple):
 
 
 class _IpPackets(NamedTuple):
-    """IP packets side by side, before what they carry is looked at."""
+    """IP packets in columns, before their content is read."""
 
     data: Bytes
     time_ns: Ints
@@ -157,25 +157,27 @@ class _IpPackets(NamedTuple):
 
 def rows(data: Bytes, at: Ints, width: int) -> NDArray[np.uint8]:
     """Return (n, width) bytes from each place; places near the end read on into the guard."""
+    # A view in which element i is the `width` bytes from place i, one byte apart: indexing it
+    # copies all rows in one call, which is several times quicker than a two-dimensional index.
     places = np.ndarray((data.size - width + 1,), f"V{width}", data.data, 0, (1,))
     found: NDArray[np.uint8] = places[np.minimum(at, data.size - width)].view(np.uint8)
     return found.reshape(-1, width)
 
 
 def harmless(text: str) -> str:
-    """Return text from the network without what would act on a terminal."""
+    """Return text from the network without characters that would control a terminal."""
     if text.isprintable():
         return text
     return "".join(letter if letter.isprintable() else "?" for letter in text)
 
 
 def big(table: NDArray[np.uint8], at: int, width: int = 2) -> Ints:
-    """Return a big-endian number in each row."""
+    """Return a big-endian number of each row."""
     return table[:, at : at + width].view(f">u{width}")[:, 0].astype(np.int64)
 
 
 class PacketDecoder:
-    """Reads records; what spans several of them (fragments, addresses) is remembered."""
+    """Decodes records; fragments and addresses are remembered from one batch to the next."""
 
     def __init__(self, head: int = HEAD) -> None:
         self.head = min(max(HEAD, head), GUARD - 64)
@@ -188,16 +190,16 @@ class PacketDecoder:
         """Packets that are a fragment of a larger one."""
         self.unknown_links: dict[int, int] = {}
         self.ethertypes: dict[int, int] = {}
-        """Packets that are not IP, by the type behind their link's header; below 1536 it is LLC."""
+        """Packets that are not IP, by their ethertype; below 1536 it is LLC."""
         self.tunnels: dict[str, int] = {}
         """Packets that were read inside another protocol, by its name."""
         self.control: list[tuple[int, bytes]] = []
-        """The first messages of ICMP: version of IP, and the message."""
+        """The first ICMP messages: IP version, and the message."""
         self.control_types: dict[tuple[int, int, int], int] = {}
-        """Messages of ICMP by version of IP, type and code."""
+        """How many ICMP messages there are by IP version, type and code."""
         self.fragments = Reassembly()
         self.apps: set[str] = set()
-        """Apps that PCAPdroid names behind each packet."""
+        """Apps that PCAPdroid names after each packet."""
         self._addresses = Interner(_MAX_ADDRESSES)
 
     def decode(self, records: Records) -> Iterator[DatagramBatch]:
@@ -223,6 +225,7 @@ class PacketDecoder:
         """Find the IP headers."""
         at = np.full(records.start.size, -1, np.int64)
         end = records.start + records.captured
+        # Nearly all captures have one link type; then a slice avoids copies.
         one = records.linktype.size and bool((records.linktype == records.linktype[0]).all())
         links = records.linktype[:1] if one else distinct(records.linktype)
         for link in links.tolist():
@@ -243,7 +246,7 @@ class PacketDecoder:
         return network.part(which)
 
     def _note_apps(self, data: Bytes, at: Ints, end: Ints) -> None:
-        """PCAPdroid can add a trailer that says which app a packet is of."""
+        """Note the apps in PCAPdroid's trailers, which name the app of each packet."""
         magic = column(data, ">u4")
         likely = (at >= 0) & (end - at >= 20 + _TRAILER)
         trailer = end[likely] - _TRAILER
@@ -253,7 +256,7 @@ class PacketDecoder:
                 self.apps.add(harmless(name.split(b"\0")[0].decode(errors="replace")))
 
     def _internet(self, data: Bytes, start: Ints, end: Ints, link: int) -> Ints:
-        """Return where IP begins behind a link's header; -1 where it does not."""
+        """Return where IP begins after a link's header; -1 if there is no IP."""
         at, four, six, kind = _announced(data, start, link)
         version = data[np.minimum(at, data.size - 1)] >> 4
         found = four & (version == 4) & (at + 20 <= end)
@@ -269,7 +272,7 @@ class PacketDecoder:
         return at
 
     def _wrapped(self, data: Bytes, at: Ints, end: Ints, kind: Ints) -> Ints:
-        """Look for IP behind LLC/SNAP, PPPoE and MPLS; -1 where it is none."""
+        """Look for IP behind LLC/SNAP, PPPoE and MPLS; -1 if there is none."""
         outer = kind
         at, kind = _without_wrapping(data, at, kind)
         version = data[np.minimum(at, data.size - 1)] >> 4
@@ -292,6 +295,8 @@ class PacketDecoder:
         self, network: _IpPackets, *, unpack: bool = True
     ) -> tuple[DatagramBatch, list[tuple[int, Piece]], list[_IpPackets]]:
         """Read the IP headers, and find what they carry: datagrams, fragments, IP again."""
+        # One copy per packet holds the IP header, the UDP header and the first bytes of the
+        # payload, as long as IPv4 has no options. `_batch` copies again for all others.
         heads = rows(network.data, network.at, _PAYLOAD_AT + self.head)
         at, end, protocol, fragment = _fourth(network, heads)
         version = heads[:, 0] >> 4
@@ -319,6 +324,8 @@ class PacketDecoder:
             network, heads = network.part(keep), heads.take(keep, axis=0)
             at, end, protocol, version = at[keep], end[keep], protocol[keep], version[keep]
         addresses = self._addresses_of(heads, np.flatnonzero(version == 6))
+        # Layout of `flow_b`: version in bits 40 to 47, protocol in 32 to 39, then both ports, which
+        # `_batch` adds.
         flow_b = (version.astype(np.int64) << 8 | protocol) << 32
         batch = self._batch(network, heads, (at, end, protocol), (addresses, flow_b))
         if unpack:
@@ -363,13 +370,13 @@ class PacketDecoder:
         return other
 
     def _without_vxlan(self, batch: DatagramBatch, inside: list[_IpPackets]) -> DatagramBatch:
-        """Take out Ethernet frames that travel in UDP."""
+        """Take out Ethernet frames that are carried in UDP."""
         which = np.flatnonzero(batch.flow_b.astype(np.uint16) == _VXLAN_PORT)  # the last 16 bits
         which = which[(batch.protocol[which] == UDP) & (batch.size[which] >= 22)]
         if not which.size:
             return batch
         header = big(batch.heads[which], 0, 8)
-        # Flags with a valid network number, and nothing in the reserved bytes.
+        # The flag for a valid network number, and zeros in the reserved bytes.
         which = which[(header & 0x7FFFFFFF_000000FF) == 0x08000000_00000000]
         start = batch.start[which] + 8
         stop = batch.start[which] + batch.size[which]
@@ -392,13 +399,14 @@ class PacketDecoder:
     def _note_control(
         self, network: _IpPackets, found: tuple[Ints, Ints, Ints], other: Mask
     ) -> None:
-        """Count messages of ICMP, and keep the first."""
+        """Count ICMP messages, and keep the first."""
         at, end, protocol = found
         which = np.flatnonzero(other & among(protocol, (_ICMP, _ICMP6)))
         if not which.size:
             return
         table = rows(network.data, at[which], 2).astype(np.int64)
         six = (protocol[which] == _ICMP6).astype(np.int64)
+        # Version, type and code in one number, so that one count serves all.
         counts = np.bincount(six << 16 | table[:, 0] << 8 | table[:, 1])
         for value in np.flatnonzero(counts).tolist():
             key = 6 if value >> 16 else 4, value >> 8 & 0xFF, value & 0xFF
@@ -415,16 +423,18 @@ class PacketDecoder:
         found: tuple[Ints, Ints, Ints],
         flow: tuple[NDArray[np.uint64], Ints],
     ) -> DatagramBatch:
-        """Read the UDP and TCP headers; `heads` begin at the IP headers, and are written to."""
+        """Read the UDP and TCP headers. `heads` begin at the IP headers, and are overwritten."""
         at, end, protocol = found
         moved = np.flatnonzero(at != network.at + 20)
-        if moved.size:  # behind options or an IPv6 header
+        if moved.size:  # after options or an IPv6 header
             heads[moved, 20:] = rows(network.data, at[moved], heads.shape[1] - 20)
+        # The 8 bytes of a UDP header: source port, destination port, length, checksum. TCP has the
+        # same ports.
         word = big(heads, 20, 8)
         payloads = heads[:, _PAYLOAD_AT:]
         start, full = at + 8, (word >> 16 & 0xFFFF) - 8
         udp = protocol == UDP
-        # A UDP length of 0 means "what IP says", as in jumbograms and offloaded packets.
+        # A UDP length of 0 means the length in IP, as in jumbograms and offloaded packets.
         unsaid = np.flatnonzero((full < 0) | ~udp)
         if unsaid.size:
             tcp_header = (heads[unsaid, 32] >> 4).astype(np.int64) * 4
@@ -447,7 +457,7 @@ class PacketDecoder:
         )
 
     def _addresses_of(self, heads: NDArray[np.uint8], six: NDArray[np.intp]) -> NDArray[np.uint64]:
-        """Return both addresses in 64 bits; those of IPv6 by their numbers here."""
+        """Return both addresses in 64 bits; an IPv6 address is replaced by its number here."""
         pairs = big(heads, 12, 8).view(np.uint64)
         if six.size:
             long = heads[six, :40]
@@ -461,7 +471,7 @@ class PacketDecoder:
         return pairs
 
     def address(self, number: int, version: int) -> str:
-        """Return an address of a batch in its usual writing."""
+        """Return an address of a batch as text."""
         if version == 4:
             return str(IPv4Address(number))
         if number >= len(self._addresses):
@@ -483,7 +493,7 @@ class PacketDecoder:
                 self.other[number] = self.other.get(number, 0) + int(counts[number])
 
     def _reassembled(self, pieces: list[tuple[int, Piece]]) -> _IpPackets | None:
-        """Return the packets that these pieces complete, in a buffer of their own."""
+        """Return the packets that these pieces complete, in a new buffer."""
         found = [
             (time_ns, packet)
             for time_ns, piece in pieces
@@ -499,7 +509,7 @@ class PacketDecoder:
 
 
 def datagrams(batches: Iterator[DatagramBatch], decoder: PacketDecoder) -> Iterator[Datagram]:
-    """Yield UDP datagrams one by one, for those who need each of them whole."""
+    """Yield complete UDP datagrams one by one."""
     ends: dict[tuple[int, int], tuple[tuple[str, int], tuple[str, int]]] = {}
     for batch in batches:
         udp = np.flatnonzero((batch.protocol == UDP) & (batch.size == batch.full))
@@ -516,6 +526,7 @@ def _announced(data: Bytes, start: Ints, link: int) -> tuple[Ints, Mask, Mask, I
         either = np.ones(1, np.bool_)
         return start, either, either, np.zeros(0, np.int64)
     if link in (0, 108):
+        # BSD loopback: the address family in the byte order of the computer that captured.
         family = big(rows(data, start, 4), 0, 4)
         known = np.isin(family, _FAMILIES) | np.isin(family >> 24, _FAMILIES)
         return start + 4, known, known, np.zeros(0, np.int64)
@@ -532,7 +543,7 @@ def _announced(data: Bytes, start: Ints, link: int) -> tuple[Ints, Mask, Mask, I
 
 
 def _without_wrapping(data: Bytes, at: Ints, kind: Ints) -> tuple[Ints, Ints]:
-    """Step over LLC/SNAP, PPPoE and MPLS; return where to go on, and what comes there."""
+    """Skip LLC/SNAP, PPPoE and MPLS; return where the content begins, and its ethertype."""
     at, kind = at.copy(), kind.copy()
     snap = np.flatnonzero(kind < 0x0600)
     if snap.size:
@@ -562,9 +573,10 @@ def _without_wrapping(data: Bytes, at: Ints, kind: Ints) -> tuple[Ints, Ints]:
 
 
 def _behind_gre(data: Bytes, at: Ints) -> tuple[Ints, Ints]:
-    """Return where the contents of GRE begin, and their ethertype; 0 where it cannot be read."""
+    """Return where the content of GRE begins, and its ethertype; 0 if it cannot be read."""
     table = rows(data, at, 4)
     flags, kind = big(table, 0), big(table, 2)
+    # Checksum, key and sequence number are present if their flags say so, 4 bytes each.
     size = 4 + 4 * ((flags >> 15 & 1) + (flags >> 13 & 1) + (flags >> 12 & 1))
     readable = flags & 0x4F07 == 0  # no routing, no recursion, version 0
     return at + size, np.where(readable, kind, 0)
@@ -578,17 +590,19 @@ def _fourth(network: _IpPackets, heads: NDArray[np.uint8]) -> tuple[Ints, Ints, 
     unsaid = np.flatnonzero(total == 0)  # as network cards write that cut packets themselves
     total[unsaid] = network.end[unsaid] - network.at[unsaid]
     at = network.at + header
+    # -1 marks a damaged header. 0x3FFF are the fragment offset and the flag "more fragments".
     at[(header < 20) | (total < header)] = -1
     return at, network.at + total, heads[:, 9].astype(np.int64), (word & 0x3FFF) != 0
 
 
 def _sixth(network: _IpPackets, heads: NDArray[np.uint8]) -> tuple[Ints, Ints, Ints, Mask]:
-    """The same for IPv6, behind its extension headers."""
+    """Return the same for IPv6, after its extension headers."""
     length = big(heads, 4)
     at = network.at + 40
     end = np.where(length == 0, network.end, at + length)
     kind = heads[:, 6].astype(np.int64)
     fragment = np.zeros(at.size, np.bool_)
+    # One extension header per turn, for all packets at once.
     for _ in range(_MAX_EXTENSIONS):
         more = np.isin(kind, _EXTENSIONS) & ~fragment & (at + 8 <= np.minimum(end, network.end))
         which = np.flatnonzero(more)
@@ -597,6 +611,8 @@ def _sixth(network: _IpPackets, heads: NDArray[np.uint8]) -> tuple[Ints, Ints, I
         table = rows(network.data, at[which], 8)
         fragmented = kind[which] == _FRAGMENT
         fragment[which] = fragmented & ((big(table, 2) & 0xFFF9) != 0)
+        # Lengths count units of 8 bytes without the first; the authentication header counts units
+        # of 4 bytes without the first two.
         steps = np.where(kind[which] == _AUTHENTICATION, 4, 8)
         extra = np.where(kind[which] == _AUTHENTICATION, 2, 1)
         size = np.where(fragmented, 8, (table[:, 1].astype(np.int64) + extra) * steps)
@@ -606,7 +622,7 @@ def _sixth(network: _IpPackets, heads: NDArray[np.uint8]) -> tuple[Ints, Ints, I
 
 
 def _piece(network: _IpPackets, index: int, at: int, end: int) -> Piece | None:
-    """Return a fragment as a piece; None where the capture cut it off or it makes no sense."""
+    """Return a fragment as a piece; None if the capture cut it off or it is inconsistent."""
     start = int(network.at[index])
     if at < 0 or end > int(network.end[index]) or end < at:
         return None

@@ -1,4 +1,4 @@
-"""The pcap format: a header of 24 bytes, then each packet behind 16 bytes of time and length."""
+"""The pcap format: a header of 24 bytes, then each packet after 16 bytes of time and length."""
 
 import struct
 from collections.abc import Iterator
@@ -27,7 +27,7 @@ _MAGICS = {
     0x1C0001AB: (1, 16, 4),
 }
 _LINKTYPE_BITS = 0x03FF_FFFF
-"""Above them, some writers say how long the frame check sequence is."""
+"""The bits above these state the length of the frame check sequence, in files of some writers."""
 
 
 class PcapHeader(NamedTuple):
@@ -47,7 +47,7 @@ class PcapHeader(NamedTuple):
 
 
 def header(head: bytes) -> PcapHeader | None:
-    """Return what a file begins with; None if it is not pcap."""
+    """Return the file's header; None if it is not pcap."""
     if len(head) < 24:
         return None
     for order in "<>":
@@ -60,7 +60,7 @@ def header(head: bytes) -> PcapHeader | None:
 
 
 def records(capture: Capture, header: PcapHeader) -> Iterator[Records]:
-    """Yield the packets behind the header."""
+    """Yield the packets after the header."""
     window = capture.window
     window.drop(header.size)
     layout = RecordLayout(
@@ -98,7 +98,7 @@ def _records(data: Bytes, offsets: Ints, sizes: Ints, header: PcapHeader) -> Rec
 
 
 class _RecordGuess:
-    """Find likely records: a time near the first packet's, and a second record behind."""
+    """Finds likely records: a time near the first packet's, and a second record behind."""
 
     def __init__(self, header: PcapHeader) -> None:
         self.header = header

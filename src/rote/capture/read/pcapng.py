@@ -1,4 +1,4 @@
-"""The pcapng format: blocks with their length at both ends, interfaces with clocks of their own."""
+"""The pcapng format: blocks with their length at both ends, interfaces with their own clocks."""
 
 import struct
 from collections.abc import Iterator
@@ -30,12 +30,12 @@ _PACKETS = (OLD_PACKET, SIMPLE, PACKET)
 
 
 class CaptureInterface(NamedTuple):
-    """Where packets were seen, and what its clock's numbers mean."""
+    """An interface of the capture, and the unit of its time stamps."""
 
     linktype: int
     snaplen: int
     resolution: int = 6
-    """As the option writes it: a power of ten, or of two with the top bit set."""
+    """As in the option: a power of ten, or of two if the top bit is set."""
     offset_s: int = 0
 
     def to_ns(self, ticks: np.ndarray) -> Ints:
@@ -54,7 +54,7 @@ class CaptureInterface(NamedTuple):
 
 
 class _Section:
-    """What blocks of one section need to be understood."""
+    """What is needed to read the blocks of one section."""
 
     def __init__(self, order: str) -> None:
         self.order = order
@@ -93,7 +93,7 @@ def records(capture: Capture) -> Iterator[Records]:
 
 
 def _another_section(data: Bytes, filled: int, chain: RecordChain) -> bool:
-    """Whether reading stopped for a new section, and not for want of bytes."""
+    """Whether reading stopped at a new section, and not because bytes are missing."""
     return chain.offsets.size > 0 and filled >= 16 and data[:4].tobytes() == b"\x0a\x0d\x0d\x0a"
 
 
@@ -103,7 +103,7 @@ def _byte_order(data: Bytes) -> str | None:
 
 
 def _sound(data: Bytes, end: int, section: _Section) -> tuple[RecordChain, str]:
-    """Return the chain up to the next section's start or the first block that is none."""
+    """Return the chain up to the next section's start or the first invalid block."""
     order = section.order
     chain = walk(data, end, section.layout, _BlockGuess(order))
     numbers = column(data, order + "u4")
@@ -112,7 +112,7 @@ def _sound(data: Bytes, end: int, section: _Section) -> tuple[RecordChain, str]:
     if chain.broken:
         kind, length = struct.unpack_from(order + "II", data.data, chain.end)
         why = f"a block claims {length:,} bytes"
-        if kind == SECTION and chain.end:  # perhaps it only counts the other way round
+        if kind == SECTION and chain.end:  # perhaps it has the other byte order
             chain = chain._replace(broken=False)
     sections = np.flatnonzero(numbers[offsets] == SECTION)
     sections = sections[sections > 0]
@@ -132,7 +132,7 @@ def _guess_blocks(order: str, data: Bytes, first: int, distance: int, places: in
 
 
 class _BlockGuess:
-    """Find likely packet blocks: the type, and the same length at both ends."""
+    """Finds likely packet blocks: the type, and the same length at both ends."""
 
     def __init__(self, order: str) -> None:
         self.order = order
@@ -149,7 +149,7 @@ class _BlockGuess:
 def _read(
     capture: Capture, data: Bytes, chain: RecordChain, section: _Section
 ) -> Iterator[Records]:
-    """Yield the packets of a chain, cut where an interface is described between them."""
+    """Yield the packets of a chain, split where an interface is described between them."""
     kinds = column(data, section.order + "u4")[chain.offsets]
     others = np.flatnonzero(~np.isin(kinds, _PACKETS))
     begin = 0
@@ -168,7 +168,7 @@ def _read(
 
 
 def _note(capture: Capture, kind: int, block: bytes, section: _Section) -> None:
-    """Take in a block that is no packet."""
+    """Process a block that is no packet."""
     if kind == INTERFACE and len(block) >= 20:
         if len(section.interfaces) < _MAX_INTERFACES:
             section.interfaces.append(_interface(block, section.order))

@@ -3,7 +3,7 @@
 A `Capture` is read once, window by window, so memory does not grow with the file:
 
     with open_capture(path) as capture:
-        for records in capture:      # packets side by side, in the file's order
+        for records in capture:      # packets in columns, in the file's order
             ...
     capture.warnings                 # what was wrong with the file, in sentences
 
@@ -33,14 +33,14 @@ _NG = b"\x0a\x0d\x0d\x0a"
 
 
 class Records(NamedTuple):
-    """Packets side by side. `data` is reused: take what you need before the next ones are read."""
+    """Packets in columns. `data` is reused: copy what you need before the next ones are read."""
 
     data: Bytes
-    """Holds the packets, and GUARD meaningless bytes at its end."""
+    """The packets, followed by GUARD bytes without meaning."""
     start: Ints
     captured: Ints
     original: Ints
-    """How long each was on the wire; more than was captured where the capture cut it off."""
+    """The length of each on the wire; more than was captured if the capture cut it off."""
     time_ns: Ints
     linktype: Ints
 
@@ -58,14 +58,16 @@ class NotACaptureError(DecodeError):
 
 
 class Window:
-    """The bytes of a source, of which the front is used up and the back filled again."""
+    """A moving window over the bytes of a source: used bytes are dropped at the front, new ones
+    added.
+    """
 
     def __init__(self, source: io.BufferedIOBase, size: int = WINDOW) -> None:
         self.source = source
         self.data: Bytes = np.zeros(size + GUARD, np.uint8)
         self.filled = 0
         self.at = 0
-        """Where the window's first byte is in the whole."""
+        """The position of the window's first byte in the source."""
         self.ended = False
         self.trouble = ""
 
@@ -90,7 +92,7 @@ class Window:
             return 0
 
     def drop(self, count: int) -> None:
-        """Forget the first `count` bytes."""
+        """Drop the first `count` bytes."""
         rest = self.filled - count
         self.data[:rest] = self.data[count : self.filled].copy()
         self.filled = rest
@@ -124,7 +126,7 @@ class Capture:
             owned.__exit__(kind, error, trace)
 
     def __iter__(self) -> Iterator[Records]:
-        # Here, so that neither of the two needs the other's file to be read first.
+        # Here, so that neither format's module has to be imported for the other.
         from rote.capture.read import pcap_format as classic  # noqa: PLC0415
         from rote.capture.read import pcapng  # noqa: PLC0415
 
@@ -144,7 +146,7 @@ class Capture:
         yield from classic.records(self, header)
 
     def warn(self, message: str) -> None:
-        """Note what is wrong with the file, once."""
+        """Note once what is wrong with the file."""
         if message not in self.warnings:
             self.warnings.append(message)
 

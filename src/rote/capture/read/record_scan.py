@@ -1,9 +1,10 @@
-"""Where the records of a capture file begin.
+"""Finds where the records of a capture file begin.
 
-Each record says how long it is, so the next one is found only through it: a chain. A loop in Python
-walks four million a second at best. The lanes here walk many places of the file in step: guess a
-record near each, follow all of them by array arithmetic, and accept the result only if every record
-ends where the next begins, from the first byte to the last. A wrong guess costs time, never truth.
+Each record states its own length, so the next one is found only through it: a chain. A loop in
+Python follows four million per second at best. Here many lanes work in parallel: guess a record
+near each of many places, follow all of them by array arithmetic, and accept the result only if
+every record ends where the next begins, from the first byte to the last. A wrong guess costs time,
+never truth.
 """
 
 import math
@@ -18,7 +19,7 @@ Bytes = NDArray[np.uint8]
 Ints = NDArray[np.int64]
 
 GUARD = 512
-"""Bytes behind a window's end that may be read, and mean nothing."""
+"""How many bytes after a window's end may be read; they have no meaning."""
 WORTH_LANES = 1 << 20
 _SCAN = 512
 _SPREAD = 16
@@ -26,17 +27,17 @@ _SPREAD = 16
 
 
 class RecordLayout(NamedTuple):
-    """How a record says its length."""
+    """How a record states its length."""
 
     order: str
     """< or >."""
     length_at: int
     """Where the 32-bit length is."""
     added: int
-    """Bytes which that length does not count."""
+    """Bytes that the length does not include."""
     smallest: int
     largest: int
-    """What a whole record may measure; anything else is no record."""
+    """The largest size of a record; anything larger is none."""
 
 
 class RecordChain(NamedTuple):
@@ -45,11 +46,11 @@ class RecordChain(NamedTuple):
     offsets: Ints
     sizes: Ints
     broken: bool
-    """Whether the chain ends at something that is no record, and not at the window's end."""
+    """Whether the chain ends at invalid data, and not at the window's end."""
 
     @property
     def end(self) -> int:
-        """Where the first record begins that is not in the chain."""
+        """Where the first record after the chain begins."""
         return int(self.offsets[-1] + self.sizes[-1]) if self.offsets.size else 0
 
 
@@ -64,7 +65,7 @@ def column(data: Bytes, dtype: str, at: int = 0) -> NDArray[Any]:
 
 
 def walk(data: Bytes, end: int, layout: RecordLayout, guess: Guess) -> RecordChain:
-    """Return the records of `data[:end]`; `data` goes on for GUARD bytes."""
+    """Return the records of `data[:end]`; `data` continues for GUARD bytes."""
     if end >= WORTH_LANES:
         chain = _lanes(data, end, layout, guess)
         if chain is not None:
@@ -94,7 +95,7 @@ def _loop(data: Bytes, end: int, layout: RecordLayout) -> RecordChain:
 
 
 def _lanes(data: Bytes, end: int, layout: RecordLayout, guess: Guess) -> RecordChain | None:
-    """Walk in step from guessed places; None where the lanes do not meet."""
+    """Follow the records from guessed places in parallel; None if the lanes do not meet."""
     lanes = max(8, math.isqrt(end // _SPREAD))
     distance = end // lanes
     guessed = guess(data, distance, distance, lanes - 1, end)
@@ -102,14 +103,14 @@ def _lanes(data: Bytes, end: int, layout: RecordLayout, guess: Guess) -> RecordC
     limits = np.append(starts[1:], end)
     lengths = column(data, layout.order + "u4", layout.length_at)
     position, rows = starts, []
-    # Twice what even records of the smallest size would need; then the guesses were bad.
+    # Twice what records of the smallest size would need; after that the guesses were bad.
     for step in range(1 + 2 * int((limits - starts).max()) // layout.smallest):
         if step % 8 == 0 and not (position < limits).any():
             break
         rows.append(position)
         size = lengths[position].astype(np.int64)
         size += layout.added
-        # A length that lies leads to the end, and the proof below fails.
+        # A wrong length leads past the end, and the proof below fails.
         if not layout.added:
             size[size < layout.smallest] = end
         size += position
@@ -118,7 +119,7 @@ def _lanes(data: Bytes, end: int, layout: RecordLayout, guess: Guess) -> RecordC
     inside = table < limits[:, None]
     if inside[:, -1].any():
         return None
-    # Each lane has to come to the very place where the next one began.
+    # Each lane must reach exactly the place where the next one began.
     if (table[np.arange(starts.size), np.count_nonzero(inside, axis=1)] != limits).any():
         return None
     offsets = table[inside]

@@ -1,8 +1,8 @@
-"""A dissector for Wireshark, written in Lua from the tables of our own codecs.
+"""A dissector for Wireshark, generated in Lua from the tables of our own codecs.
 
-It shows the documented teaching frames and the A1's frames, both only where their CRC holds, and
-with a key log the requests, answers and states in a robot's data channel: SCTP inside DTLS, which
-Wireshark does not look for by itself. Nothing is recognised by port.
+It shows the documented teaching frames and the A1's frames, both only if their CRC is valid. With a
+key log it also shows the requests, answers and states in a robot's data channel: SCTP inside DTLS,
+which Wireshark does not look for by itself. Nothing is recognised by port.
 """
 
 from collections.abc import Iterable
@@ -23,7 +23,7 @@ from rote.wire.teaching_fields import (
     FrameLayout,
 )
 
-# How a struct code is read in Lua, and how large it is.
+# How a struct code is read in Lua, and its size.
 _TYPES = {
     "B": ("uint8", 1),
     "b": ("int8", 1),
@@ -110,7 +110,7 @@ def _names(pairs: Iterable[tuple[int | str, str]]) -> str:
 
 
 def _row(fields: Iterable[tuple[str, str]], start: int = 0) -> str:
-    """Return fields that follow each other: label, offset, size and type of each."""
+    """Return consecutive fields: label, offset, size and type of each."""
     rows, at = [], start
     for label, code in fields:
         kind, size = ("string", int(code[:-1])) if code[-1] == "s" else _TYPES[code]

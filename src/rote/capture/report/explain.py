@@ -1,7 +1,7 @@
 """Two readings of one capture, side by side: the seed documents' and the true one.
 
-The documents take `17 fe fd` for a magic number, the bytes behind it for flags and a command, and
-the sizes for kinds of packets. Every step here counts, on the reader's own file, what decides.
+The documents take `17 fe fd` for a magic number, the bytes after it for flags and a command, and
+the sizes for kinds of packets. Every step here counts, in the reader's own file, what decides.
 """
 
 from dataclasses import dataclass
@@ -55,7 +55,7 @@ class Explanation:
 
 
 def explain(report: Report) -> Explanation:
-    """Walk through both readings on the busiest direction that the documents would speak of."""
+    """Compare both readings on the busiest direction that the documents would describe."""
     sides = [side for one in report.conversations for side in one.sides]
     sides = [side for side in sides if side.kinds.get(PacketKind.DTLS)]
     if not sides:
@@ -81,7 +81,7 @@ def explain(report: Report) -> Explanation:
 
 
 def _conclusion(one: Conversation) -> str:
-    """Say what the packets are, and whether anybody can read them."""
+    """Return what the packets are, and whether anybody can read them."""
     versions = " and ".join(map(version_words, one.versions())) or "DTLS"
     kind = "a WebRTC connection" if one.name == "WebRTC" else "a connection"
     said = f"The documents' packets are {versions} records of {kind}. "

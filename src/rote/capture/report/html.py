@@ -1,4 +1,4 @@
-"""The report as one page that needs nothing else: tables and drawings, no script, no request."""
+"""The report as one self-contained page: tables and drawings, no script, no request."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -15,9 +15,9 @@ _WIDTH, _HEIGHT, _LEFT, _FOOT = 960, 160, 90, 20
 _COLUMNS = 240
 _LANE = 22
 _SMALLEST = 8
-"""Sizes below are drawn at the left edge."""
+"""Smaller sizes are drawn at the left edge."""
 _BELOW_ONE = 0.3
-"""By how much of a decade a single one stands above the ground line."""
+"""How much of a decade a single packet is drawn above the base line."""
 _MAX_ROWS = 500
 _COLOURS = ("#3b6fb6", "#d1793b", "#4c9a5b", "#a14a8a", "#8a8f3b", "#777777")
 _STYLE = """
@@ -186,9 +186,9 @@ def _bars(
     *,
     logarithmic: bool = False,
 ) -> str:
-    """Draw stacked bars: a column of `table` each, a row of it each colour.
+    """Draw stacked bars: one bar per column of `table`, one colour per row.
 
-    `feet` are what is written below, each with its place from 0 to 1.
+    `feet` are the labels below, each with its place from 0 to 1.
     """
     scale = _Scale(max(1.0, float(table.sum(axis=0).max()) if table.size else 1.0), logarithmic)
     step = (_WIDTH - _LEFT) / max(1, table.shape[1])
@@ -224,7 +224,7 @@ def _bars(
 
 
 def _feet(feet: Sequence[tuple[float, str]], y: int) -> str:
-    """Write what stands below a drawing."""
+    """Write the labels below a drawing."""
     anchors = {0.0: "start", 1.0: "end"}
     return "".join(
         f'<text x="{_LEFT + place * (_WIDTH - _LEFT):.1f}" y="{y}" '
@@ -260,7 +260,7 @@ def _lanes(report: Report) -> str:
 
 
 def _bar(entry: TimelineEntry, first: int, span: int, y: int, colour: str) -> str:
-    """Draw one line of the time line; the surer, the darker."""
+    """Draw one line of the time line; the more certain, the darker."""
     room = _WIDTH - _LEFT
     start = _LEFT + (entry.start_ns - first) / span * room
     end_ns = entry.start_ns if entry.end_ns is None else entry.end_ns
@@ -274,7 +274,9 @@ def _bar(entry: TimelineEntry, first: int, span: int, y: int, colour: str) -> st
 
 
 def _shown(report: Report, kind: PacketKind) -> PacketKind:
-    """Return what packets of a kind mostly turned out to be, with the rest of their flows."""
+    """Return what packets of a kind mostly turned out to be, considering the rest of their
+    flows.
+    """
     moved = {new: 0 for one in report.conversations for old, new in one.moved if old == kind}
     for one in report.conversations:
         for (old, new), count in one.moved.items():

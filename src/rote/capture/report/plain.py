@@ -1,7 +1,7 @@
 """`rote capture FILE` and `rote capture FILE --json` without the rest of the command line.
 
-Loading all commands takes longer than reading a small capture. Every other form of the command, and
-everything that goes wrong, is left to the command line.
+Importing all commands takes longer than reading a small capture. Every other form of the command,
+and every error, is left to the command line.
 """
 
 import gc
@@ -12,9 +12,9 @@ from pathlib import Path
 
 
 def show_report(arguments: Sequence[str]) -> bool:
-    """Print the report on a capture; return False where the command line has to do it.
+    """Print the report on a capture; return False if the command line must do it.
 
-    `arguments` are those behind `capture`. Nothing was printed where it is False.
+    `arguments` are those after `capture`. If it returns False, nothing was printed.
     """
     as_json = list(arguments[1:]) == ["--json"]
     if not arguments or not (as_json or len(arguments) == 1):
@@ -24,7 +24,7 @@ def show_report(arguments: Sequence[str]) -> bool:
         return False
     # Nothing here multiplies matrices; numpy would start a thread for each core.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    # Next to nothing here is garbage, and looking for it takes a tenth of a small report's time.
+    # Almost nothing here is garbage, and collecting it takes a tenth of a small report's time.
     collects = gc.isenabled()
     gc.disable()
     try:

@@ -1,4 +1,4 @@
-"""What a capture holds, as one value: for the terminal, for JSON, for a page."""
+"""What a capture contains, as one value: for the terminal, for JSON, for a page."""
 
 from collections import Counter
 from dataclasses import dataclass, field
@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
 COMMAND_AT, SEEDS_SAY = 10, 12
 """Where the "command id" of the seed documents really is, and where they draw it: their header has
-two bytes more than the datagrams have."""
+two bytes more than the datagrams.
+"""
 _MAX_TESTS, _MAX_JUDGED = 8, 256
 _MAX_FLOWS_SHOWN = 10_000
 _MAX_EXCHANGES_SHOWN = 10_000
@@ -33,7 +34,7 @@ _MEDIA = (PacketKind.RTP, PacketKind.RTCP, PacketKind.SRTP, PacketKind.SRTCP)
 
 @dataclass(frozen=True, slots=True)
 class FieldTest:
-    """A byte that was offered as a command, and what statistics make of it."""
+    """A byte that was presented as a command, and the statistical verdict."""
 
     direction: str
     field: str
@@ -48,7 +49,7 @@ class FieldTest:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """Everything there is to say about a capture."""
+    """Everything that is known about a capture."""
 
     name: str
     format: str
@@ -135,7 +136,7 @@ class Report:
 def report(
     path: Path | str, *, stream: bool = False, keylog: str | None = None, head: int = 0
 ) -> Report:
-    """Read a capture and say what it holds; with a key log, also what was said in it."""
+    """Read a capture and report what it contains; with a key log, also its messages."""
     with open_capture(path) as capture:
         analysis = survey(capture, stream=stream, head=head)
     opened = _decrypt(path, capture, keylog)
@@ -156,7 +157,7 @@ def written(capture: Capture, analysis: Analysis, opened: "Decrypted | None" = N
     lines = build_timeline(analysis, found, spoken)
     if opened is not None:
         warnings += [problem.message for problem in opened.problems]
-        # What was read replaces what was guessed about the same.
+        # What was read replaces what was guessed about the same thing.
         lines = [line for line in lines if not opened.timeline or line.confidence >= 0.99]
         lines += [TimelineEntry(*_entry(entry)) for entry in opened.timeline]
         lines.sort(key=lambda line: line.start_ns)
@@ -179,7 +180,7 @@ def _entry(entry: Any) -> tuple[str, int, int | None, float, str]:
 
 
 def _totals(analysis: Analysis, found: list[Conversation]) -> dict[PacketKind, int]:
-    """Return how many packets are of each kind, judged with the rest of their flows."""
+    """Return how many packets are of each kind, considering the rest of their flows."""
     totals = analysis.flows.kind_totals()
     for one in found:
         for (old, new), count in one.moved.items():
@@ -214,7 +215,9 @@ def field_tests(analysis: Analysis, found: list[Conversation]) -> list[FieldTest
 
 
 def _alike(side: FlowSide, heads: np.ndarray, sizes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Leave out what only shares the ports: a field of DTLS records means nothing in STUN."""
+    """Leave out packets that only share the ports: a field of DTLS records means nothing in
+    STUN.
+    """
     if side.kinds.get(PacketKind.DTLS, 0) <= side.packets // 2:
         return heads, sizes
     like = heads[:, 1] == 0xFE
@@ -312,7 +315,7 @@ _TUNNELS, _WRAPPINGS = (4, 41, 47), (0x8864, 0x8847, 0x8848)
 
 
 def _doubts(analysis: Analysis) -> list[str]:
-    """Say what could not be taken into account."""
+    """Return what could not be taken into account."""
     decoder, fragments = analysis.decoder, analysis.decoder.fragments
     said = [
         f"{count:,} packets of linktype {link} ({UNREAD_LINKS.get(link, 'not known here')}) were "

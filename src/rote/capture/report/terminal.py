@@ -1,4 +1,4 @@
-"""What `rote capture` prints for people: the report, and the walk through two readings of it."""
+"""What `rote capture` prints for people: the report, and the comparison of two readings."""
 
 import csv
 import io
@@ -26,7 +26,7 @@ class _Out(Console):
     """A console that lets the command line handle a closed pipe."""
 
     def on_broken_pipe(self) -> None:
-        """Raise it, so that the command line ends quietly."""
+        """Raise the error, so that the command line ends quietly."""
         raise BrokenPipeError
 
 
@@ -84,7 +84,7 @@ def _flows(out: Console, report: "Report") -> None:
 
 
 def _inside(out: Console, one: "Conversation") -> None:
-    """Print what can be told of an encrypted conversation."""
+    """Print what can be said about an encrypted conversation."""
     if not any(side.tracks for side in one.sides):
         return
     out.print()
@@ -215,7 +215,7 @@ def as_csv(report: "Report") -> str:
 
 
 def explain(out: Console, explanation: "Explanation") -> None:
-    """Print the walk, step by step."""
+    """Print the comparison, step by step."""
     out.print(f"[bold]{escape(explanation.title)}[/]\n")
     for step in explanation.steps:
         out.print(f"[bold]{step.question}[/]")

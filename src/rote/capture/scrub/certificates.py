@@ -1,4 +1,4 @@
-"""Certificates with other names, numbers and keys in them, as long as before."""
+"""Replaces names, numbers and keys in certificates; their length stays."""
 
 from rote.capture.scrub.identifiers import Identifiers
 from rote.capture.scrub.pseudonyms import Pseudonyms
@@ -10,14 +10,14 @@ _NAME_CHOICES = frozenset((0x81, 0x82, 0x86))
 """In a list of alternative names: mail address, host name, URI."""
 _ADDRESS_CHOICE = 0x87
 _NOBODY = frozenset((b"WebRTC", b"webrtc", b"rote", b"aiortc", b"RTC"))
-"""Names that programs give the throw-away certificates of WebRTC."""
+"""Names that programs give the temporary certificates of WebRTC."""
 _MAX_DEPTH = 16
 
 
 def rewritten(
     certificate: bytes, identifiers: Identifiers, names: Pseudonyms, *, learning: bool
 ) -> bytes | None:
-    """Return a certificate with other contents; None where it names nobody.
+    """Return a certificate with other contents; None if it names nobody.
 
     Raises `DecodeError` if it cannot be read.
     """
@@ -78,7 +78,7 @@ def _walk(data: bytearray, at: int, end: int, change: _Change, depth: int = 0) -
 
 
 def _octets(data: bytearray, start: int, stop: int, change: _Change, depth: int) -> None:
-    """An octet string holds values again, or something without structure."""
+    """An octet string contains values again, or data without structure."""
     inner = bytearray(data[start:stop])
     try:
         if depth >= _MAX_DEPTH or inner[0] not in (0x30, 0x03, 0x04, 0x01):

@@ -1,4 +1,4 @@
-"""DNS, mDNS, LLMNR and NetBIOS names with other names in them, byte for byte in place."""
+"""Replaces names in DNS, mDNS, LLMNR and NetBIOS messages, byte for byte in place."""
 
 import struct
 from collections.abc import Callable
@@ -8,7 +8,7 @@ from rote.errors import DecodeError
 
 PORTS = frozenset((53, 5353, 5355))
 _NAMED_RECORDS = {2: 0, 5: 0, 12: 0, 39: 0, 15: 2, 33: 6}
-"""Records that hold one name, and where in them it begins."""
+"""Records that contain one name, and where in them it begins."""
 _A, _SOA, _HINFO, _TXT, _AAAA, _OPT = 1, 6, 13, 16, 28, 41
 _NB, _NBSTAT = 32, 33
 _PLAIN_LABELS = {b"local", b"arpa", b"in-addr", b"ip6", b"b", b"lb", b"db", b"dr", b"r", b"dns-sd"}
@@ -92,7 +92,7 @@ class DnsRewriter:
             size = min(self._message[at], end - at - 1)
             text = bytes(self._message[at + 1 : at + 1 + size])
             key, equals, value = text.partition(b"=")
-            # The key says what it is, and the value whose.
+            # The key says what it is, the value whose it is.
             kept, secret = (key + equals, value) if equals else (b"", text)
             self._learn(secret)
             new = kept + self._names.name(secret)
@@ -100,7 +100,7 @@ class DnsRewriter:
             at += 1 + size
 
     def _options(self, at: int, end: int) -> None:
-        """Clear what options of EDNS hold: networks, cookies, hardware addresses."""
+        """Clear the contents of EDNS options: networks, cookies, hardware addresses."""
         while at + 4 <= end:
             _, size = struct.unpack_from(">HH", self._message, at)
             stop = min(at + 4 + size, end)
@@ -108,7 +108,7 @@ class DnsRewriter:
             at = stop
 
     def _name(self, at: int) -> int:
-        """Replace the labels of a name; return where the bytes behind it begin."""
+        """Replace the labels of a name; return where the bytes after it begin."""
         places: list[tuple[int, int]] = []
         while size := self._message[at]:
             if size >= 0xC0:
@@ -175,7 +175,7 @@ class DnsRewriter:
 
 
 def decoded(label: bytes) -> bytes:
-    """Return the 16 bytes of a NetBIOS name, which two letters stand for each."""
+    """Return the 16 bytes of a NetBIOS name; each is written as two letters."""
     halves = [(letter - ord("A")) & 15 for letter in label]
     return bytes(high << 4 | low for high, low in zip(halves[::2], halves[1::2], strict=True))
 

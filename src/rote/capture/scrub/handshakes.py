@@ -1,4 +1,4 @@
-"""TLS, DTLS and QUIC: what is encrypted stays, names in the handshake are replaced.
+"""TLS, DTLS and QUIC: encrypted parts stay, names in the handshake are replaced.
 
 The first packets of QUIC are encrypted with keys that everybody can derive, so they are cleared.
 """
@@ -46,7 +46,7 @@ class Handshakes:
         return body
 
     def _client_hello(self, body: bytearray) -> bytes:
-        """Replace the server name; a hello of DTLS has a cookie behind the session."""
+        """Replace the server name; a hello of DTLS has a cookie after the session."""
         at = 34
         at += 1 + body[at]
         if body[0] == 0xFE:
@@ -95,7 +95,7 @@ class Handshakes:
     # ---- DTLS -----------------------------------------------------------------------------------
 
     def dtls(self, datagram: bytes) -> bytes:
-        """Return a datagram of records; raises `DecodeError` where it is none."""
+        """Return a datagram of records; raises `DecodeError` if it is none."""
         records = dtls.decode_records(datagram)
         if all(record.epoch for record in records):
             return datagram
@@ -120,7 +120,7 @@ class Handshakes:
             start, stop = at + 12, at + 12 + len(fragment.body)
             whole = len(fragment.body) == fragment.length
             if fragment.type in (_CLIENT_HELLO, _CERTIFICATE):
-                new = bytes(stop - start)  # where names begin in a piece is not known
+                new = bytes(stop - start)  # where names begin in a fragment is not known
                 if whole:
                     with suppress(DecodeError):
                         new = self.message(fragment.type, bytes(fragment.body))
@@ -139,7 +139,7 @@ class TlsStream:
         """What the bytes up to there belong to."""
         self._sealed = False
         self.cleared = 0
-        """Segments that lost a part of a handshake."""
+        """Segments in which a part of a handshake was cleared."""
 
     @staticmethod
     def begins(payload: bytes) -> bool:
@@ -147,7 +147,7 @@ class TlsStream:
         return _is_record(payload, 0) and payload[0] == _HANDSHAKE
 
     def segment(self, sequence: int, payload: bytes, handshakes: Handshakes) -> bytes:
-        """Return a segment in which what is encrypted stays, and names are replaced."""
+        """Return a segment in which encrypted parts stay, and names are replaced."""
         result = bytearray(payload)
         at = (self._next - sequence) & 0xFFFF_FFFF
         if at > 1 << 31 or at > len(payload) + _MAX_RECORD:  # something is missing, or came again
@@ -209,7 +209,7 @@ def _is_record(payload: bytes, at: int) -> bool:
 
 
 def is_quic(payload: bytes) -> bool:
-    """Whether a datagram begins with a long header of a version that is known here."""
+    """Whether a datagram begins with a long header of a known version."""
     if len(payload) < 7 or payload[0] & 0x80 == 0:
         return False
     version = int.from_bytes(payload[1:5])
@@ -240,7 +240,7 @@ def _quic_packet(payload: bytes, result: bytearray, begin: int) -> int:
     kind = payload[begin] >> 4 & 3
     if version == _QUIC_2:
         kind = (kind - 1) & 3
-    if kind == 3:  # a retry: its token may hold an address
+    if kind == 3:  # a retry: its token may contain an address
         result[at:] = bytes(max(0, len(payload) - at))
         return len(payload)
     if kind == 0:

@@ -2,7 +2,7 @@
 
 An identifier is replaced in every form in which it is likely to be written: a name in either case
 and in UTF-16 or percent-encoded, a hardware address or a UUID as bytes and as hexadecimal digits
-with any separators, an address as bytes and as text. A replacement is as long as what it replaces.
+with any separators, an address as bytes and as text. A replacement has the same length.
 """
 
 import re
@@ -55,7 +55,7 @@ _COMMON = frozenset(
     b"html http https json keep-alive local localhost mail name none null ntp pool public robot "
     b"root server service text time true type unitree unknown upnp user websocket www".split()
 )
-"""Words that identify nobody. As labels in DNS they are replaced all the same."""
+"""Words that identify nobody. As labels in DNS they are replaced nevertheless."""
 _KEPT = frozenset((NAME.encode(),))
 
 
@@ -90,7 +90,7 @@ class Identifiers:
         self._texts: dict[bytes, tuple[bytes, str]] = {}
         """Each form of a name in lower case: the name, and how it is encoded."""
         self._digits: dict[bytes, tuple[bytes, str]] = {}
-        """Hexadecimal digits in lower case without separators: others, and their kind."""
+        """Hexadecimal digits in lower case without separators: their replacement and kind."""
         self._raw: dict[bytes, tuple[bytes, str]] = {}
         self._patterns: tuple[re.Pattern[bytes], ...] | None = None
         self.names = 0
@@ -106,7 +106,7 @@ class Identifiers:
         if len(name) < least or name in _KEPT or name.lower() in _COMMON:
             return
         if _ADDRESS_ONLY.fullmatch(name) and not name.isdigit():
-            return  # addresses have forms of their own
+            return  # addresses are learned separately
         if name.lower() in self._texts or not self._has_room():
             return
         self.names += 1
@@ -169,7 +169,7 @@ class Identifiers:
         return False
 
     def learn(self, text: bytes) -> None:
-        """Look for identifiers in a text by their form, and by the keys in front of them."""
+        """Look for identifiers in a text by their form, and by the keys before them."""
         self._learn_hex(text)
         self._learn_addresses(text)
         for pattern in _VALUES:
@@ -202,7 +202,7 @@ class Identifiers:
     # ---- replacing ------------------------------------------------------------------------------
 
     def replace(self, payload: bytes, *, raw: bool = False) -> bytes:
-        """Return a payload with other identifiers; `raw` also replaces them as bytes."""
+        """Return a payload with identifiers replaced; with `raw`, also those written as bytes."""
         if self._patterns is None:
             separator = rb"[:\-. ]?"
             self._patterns = (
@@ -251,7 +251,7 @@ class Identifiers:
         if packed is None or self._names.ipv6(packed) == packed:
             return found[0]
         self._tally.add("IPv6 address", packed)
-        # As text an address has no fixed length, so each digit becomes another one.
+        # As text an address has no fixed length, so each digit becomes another digit.
         chance = iter(self._names.opaque(packed * 4).hex())
         keep = 4 if packed[:2] == b"\xfe\x80" else 1
         return b"".join(
@@ -269,7 +269,7 @@ _VALUES = (_JSON, _JSON_NUMBER, _QUERY, _HEADER, _ICE, _XML, _LOCAL)
 
 
 def _standard(host: bytes) -> bool:
-    """Whether a host only names a standard, as in the name spaces of XML."""
+    """Whether a host only names a standard, as in XML namespaces."""
     ends = (b"xmlsoap.org", b"w3.org", b"upnp.org", b"oasis-open.org", b"ietf.org", b"webrtc.org")
     return host.lower().endswith(ends) or _ADDRESS_ONLY.fullmatch(host) is not None
 

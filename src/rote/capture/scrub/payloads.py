@@ -1,7 +1,7 @@
-"""What a datagram or segment carries, with other identifiers in it; recognised by its structure.
+"""Replaces identifiers in the payload of a datagram or segment, recognised by its structure.
 
-What is encrypted stays. A protocol that is known is rewritten field by field. A text keeps all but
-the identifiers in it. Everything else is cleared, unless unknown payloads are to be kept.
+Encrypted payloads stay. A known protocol is rewritten field by field. In a text only the
+identifiers change. Everything else is cleared, unless unknown payloads are to be kept.
 """
 
 import struct
@@ -32,7 +32,7 @@ _STUN_PLAIN = frozenset(
         0x0003, 0x000C, 0x000D, 0x0017, 0x0018, 0x0019, 0x001A, 0x001C, 0x0022, 0x8027, 0xC057,
     )
 )  # fmt: skip
-"""Attributes of numbers, and those that are random anyway."""
+"""Attributes that are numbers, or random anyway."""
 _STUN_ADDRESSES = frozenset((0x0001, 0x0002, 0x0004, 0x0005, 0x000B, 0x8023, 0x802B, 0x802C))
 _STUN_XORED = frozenset((0x0012, 0x0016, 0x0020, 0x8020))
 _STUN_TEXTS = frozenset(
@@ -52,7 +52,7 @@ Ends = tuple[tuple[bytes, int], ...]
 
 
 class Flow(NamedTuple):
-    """From where to where: addresses as bytes, and ports."""
+    """The addresses as bytes, and the ports."""
 
     source: bytes
     source_port: int
@@ -69,10 +69,10 @@ class Flow(NamedTuple):
 
 @dataclass(slots=True)
 class Account:
-    """What was done with payloads, by their kind: how many packets."""
+    """What was done with payloads: packets by kind."""
 
     kept: Counter[str] = field(default_factory=Counter)
-    """Encrypted, so identifiers in them are out of sight."""
+    """Encrypted, so identifiers in them cannot be seen."""
     cleared: Counter[str] = field(default_factory=Counter)
     unjudged: Counter[str] = field(default_factory=Counter)
     """Kept, with the known identifiers replaced; there may be others."""
@@ -103,7 +103,7 @@ class Payloads:
     # ---- UDP ------------------------------------------------------------------------------------
 
     def datagram(self, flow: Flow, payload: bytes) -> bytes:
-        """Return what a UDP datagram carries with other identifiers, as long as before."""
+        """Return the payload of a UDP datagram with identifiers replaced and the same length."""
         if not payload:
             return payload
         try:
@@ -113,7 +113,7 @@ class Payloads:
         return self._by_structure(flow, payload) if new is None else new
 
     def _by_port(self, ports: set[int], payload: bytes) -> bytes | None:
-        """Rewrite name services and time, which have no mark of their own; else None."""
+        """Rewrite name services and time, which have no magic number; otherwise None."""
         if ports & DNS_PORTS:
             return self._dns(payload)
         if _NETBIOS_NAMES in ports:
@@ -138,7 +138,9 @@ class Payloads:
         return self._unknown(payload, "unknown datagrams")
 
     def _sealed(self, flow: Flow, payload: bytes) -> bytes:
-        """Rewrite the clear parts of DTLS and QUIC; raises `DecodeError` for anything else."""
+        """Rewrite the unencrypted parts of DTLS and QUIC; raises `DecodeError` for anything
+        else.
+        """
         both = flow.both_ways
         # The short headers of DTLS 1.3 look like text, so only a known connection may have them.
         if 20 <= payload[0] <= 26 or (payload[0] >> 5 == 1 and both in self._dtls):
@@ -159,7 +161,7 @@ class Payloads:
         return payload
 
     def _unknown(self, payload: bytes, kind: str) -> bytes:
-        """Clear what cannot be read, or keep it as the caller wants."""
+        """Clear what cannot be read, or keep it if the caller wants that."""
         if self._keep_unknown:
             if self._learning:
                 self._identifiers.learn(payload)
@@ -170,11 +172,11 @@ class Payloads:
         return bytes(len(payload))
 
     def other(self, payload: bytes, kind: str) -> bytes:
-        """Return the contents of a protocol that has no ports, by the same rules."""
+        """Return the content of a protocol without ports, by the same rules."""
         return self.text(payload) if is_text(payload) else self._unknown(payload, kind)
 
     def text(self, payload: bytes, before: bytes = b"", after: bytes = b"") -> bytes:
-        """Return a text with other identifiers; `before` and `after` are its neighbours."""
+        """Return a text with identifiers replaced; `before` and `after` are its neighbours."""
         whole = before + payload + after
         if self._learning:
             self._identifiers.learn(whole)
@@ -198,7 +200,7 @@ class Payloads:
         return rewriter.rewritten()
 
     def _netbios_datagram(self, payload: bytes) -> bytes:
-        """Replace address and names in front; the message behind them is cleared."""
+        """Replace address and names at the beginning; the message after them is cleared."""
         if len(payload) < 14 + 68:
             raise DecodeError("a NetBIOS datagram that is too short")
         head = bytearray(payload[:14])
@@ -254,7 +256,7 @@ class Payloads:
         return teaching.encode(frame._replace(payload=self._identifiers.replace(frame.payload)))
 
     def _a1(self, _: Flow, payload: bytes) -> bytes:
-        """Replace robot and serial number in the header, and make the checksum right."""
+        """Replace robot and serial number in the header, and correct the checksum."""
         from rote.wire.a1 import codec, formats, layout  # noqa: PLC0415 - rare, and slow to load
 
         frame = codec.inspect(payload)
@@ -309,7 +311,7 @@ class Payloads:
     # ---- TCP ------------------------------------------------------------------------------------
 
     def segment(self, flow: Flow, sequence: int, payload: bytes) -> bytes:
-        """Return what a TCP segment carries with other identifiers, as long as before."""
+        """Return the payload of a TCP segment with identifiers replaced and the same length."""
         if not payload:
             return payload
         if 53 in (flow.source_port, flow.destination_port):
@@ -330,7 +332,7 @@ class Payloads:
         return self._text_segment(flow, sequence, payload)
 
     def _text_segment(self, flow: Flow, sequence: int, payload: bytes) -> bytes:
-        """Read a segment of text together with its neighbours: a name may lie on the border."""
+        """Process a segment of text together with its neighbours: a name may cross the border."""
         head, blank, body = payload.partition(b"\r\n\r\n")
         if is_text(payload):
             head, blank, body = payload, b"", b""
@@ -349,7 +351,7 @@ class Payloads:
         return self.text(head, before, after) + blank + rest
 
     def _dns_segment(self, payload: bytes) -> bytes:
-        """DNS over TCP: each message behind its length. What is not whole is cleared."""
+        """Rewrite DNS over TCP: each message after its length. Incomplete messages are cleared."""
         result, at = b"", 0
         try:
             while at < len(payload):

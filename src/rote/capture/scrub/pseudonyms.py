@@ -1,8 +1,8 @@
 """Pseudonyms: another address, name or number of the same kind and length, always the same one.
 
 Two hosts of one network stay in one network, multicast addresses stay as they are, and every number
-keeps its count of digits, so a text that holds an address keeps its length. Upper and lower case of
-one name get the same pseudonym. Without the key, which is not stored, nobody can go back.
+keeps its count of digits, so a text with an address keeps its length. Upper and lower case of one
+name get the same pseudonym. Without the key, which is not stored, nobody can reverse it.
 """
 
 import hmac
@@ -20,7 +20,7 @@ _UPPER = {2: (0xC0, 23), 3: (0x1E00, 1), 4: (0x10400, 32)}
 
 
 class Pseudonyms:
-    """Gives out pseudonyms that depend on one key."""
+    """Generates pseudonyms that depend on one key."""
 
     def __init__(self, key: bytes) -> None:
         self._key = key
@@ -34,7 +34,7 @@ class Pseudonyms:
         return hmac.digest(self._key, about.encode() + b"\0" + data, "sha256")
 
     def opaque(self, data: bytes) -> bytes:
-        """Return other bytes, as many, for a value without structure: a key, a serial number."""
+        """Return as many other bytes, for a value without structure: a key, a serial number."""
         blocks = range(len(data) // 32 + 1)
         return b"".join(self._bytes(f"opaque {block}", data) for block in blocks)[: len(data)]
 
@@ -57,8 +57,10 @@ class Pseudonyms:
         return result
 
     def _octet(self, before: bytes, octet: int, *, first: bool) -> int:
-        """Return another octet: a shuffle of those with as many digits, one for each network."""
-        if not first and octet in (0, 255):  # networks and broadcasts stay what they are
+        """Return another octet: a permutation of those with as many digits, one for each
+        network.
+        """
+        if not first and octet in (0, 255):  # network and broadcast addresses stay
             return octet
         low, high = _DIGITS[len(str(octet)) - 1]
         kept = {0, 10, 127, 169, 172, 192} | set(range(224, 256)) if first else {0, 255}

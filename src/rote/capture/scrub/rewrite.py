@@ -1,7 +1,7 @@
-"""One packet with other addresses and names in it, as long as before, and its checksums right.
+"""Rewrites one packet with other addresses and names, the same length, and right checksums.
 
-What is encrypted stays; payloads.py says what is done with the rest. Links and protocols that are
-not known here are cleared, unless unknown contents are to be kept.
+Encrypted parts stay; payloads.py handles the other payloads. Unknown links and protocols are
+cleared, unless unknown contents are to be kept.
 """
 
 import struct
@@ -25,11 +25,11 @@ _DHCP_ADDRESSES = frozenset((3, 6, 28, 42, 50, 54))
 _DHCP_PLAIN = frozenset((1, 51, 52, 53, 55, 57, 58, 59))
 _DHCP6_PORTS = frozenset((546, 547))
 _TCP_OPTIONS = frozenset((2, 3, 4, 5, 8))
-"""Options that hold numbers only; others may hold addresses."""
+"""Options that contain only numbers; others may contain addresses."""
 
 
 class Rewriter:
-    """Rewrites packets, one set of names for all."""
+    """Rewrites packets, with one set of names for all."""
 
     def __init__(self, names: Pseudonyms, *, keep_unknown: bool = False) -> None:
         self.tally = Tally()
@@ -44,7 +44,7 @@ class Rewriter:
 
     @property
     def blanked(self) -> int:
-        """Packets, or parts of them, that were filled with zeros."""
+        """How many packets, or parts of them, were filled with zeros."""
         cleared = sum(self.payloads.account.cleared.values())
         return cleared + (0 if self._keep_unknown else sum(self.unread.values()))
 
@@ -108,7 +108,7 @@ class Rewriter:
         return value
 
     def _blank(self, at: int, end: int | None = None, kind: str = "unknown protocols") -> None:
-        """Clear what cannot be read, or only replace known identifiers in it if it is kept."""
+        """Clear what cannot be read, or replace only known identifiers in it if it is kept."""
         end = len(self._packet) if end is None else end
         if end <= at:
             return
@@ -163,7 +163,7 @@ class Rewriter:
         before = bytes(self._packet[at + 12 : at + 20])
         self._address(at + 12, 4)
         self._address(at + 16, 4)
-        self._packet[at + 20 : at + head] = b"\1" * (head - 20)  # options may hold a route
+        self._packet[at + 20 : at + head] = b"\1" * (head - 20)  # options may contain a route
         self._packet[at + 10 : at + 12] = b"\0\0"
         self._packet[at + 10 : at + 12] = checksum(bytes(self._packet[at : at + head])).to_bytes(2)
         end = at + total if total else len(self._packet)
@@ -197,7 +197,7 @@ class Rewriter:
         self._transport(kind, part, first=first)
 
     def _pad(self, end: int, *, quoted: bool) -> None:
-        """Fill what follows a packet in its frame: old memory has been seen there."""
+        """Clear what follows a packet in its frame: old memory has been seen there."""
         if not quoted and end < len(self._packet):
             self._packet[end:] = bytes(len(self._packet) - end)
 
@@ -217,7 +217,7 @@ class Rewriter:
             self._blank(at, end)
 
     def _groups(self, at: int, end: int) -> None:
-        """IGMP names groups, and in its third version also senders."""
+        """Replace the groups in IGMP, and the senders in its third version."""
         if end - at == 8:
             return
         for place in range(at + 8, end - 3, 4):
@@ -229,7 +229,7 @@ class Rewriter:
         at, end = part.start, part.end
         smallest = 8 if kind == _UDP else 20
         if end - at < smallest:
-            # Quoted in an error message, or cut off: the ports are no secret, the sum is.
+            # Quoted in an error message, or cut off: the ports are no secret, the checksum is.
             self._blank(min(at + 4, end), end, "packets that end too early")
             return
         half = len(part.before) // 2
@@ -265,7 +265,7 @@ class Rewriter:
             at += size
 
     def _dhcp(self, at: int, end: int) -> None:
-        """Addresses and hardware addresses by their place, options by their kind."""
+        """Replace addresses and hardware addresses by their position, options by their kind."""
         if end - at < 240:
             self._blank(at, end)
             return
@@ -298,7 +298,7 @@ class Rewriter:
         return self._names.opaque(old)
 
     def _control(self, kind: int, part: "_TransportPart") -> None:
-        """Errors quote a packet; neighbours tell addresses."""
+        """Rewrite ICMP: errors quote a packet, neighbour messages contain addresses."""
         at, end = part.start, part.end
         number = self._packet[at]
         with suppress(struct.error, IndexError):
@@ -321,7 +321,7 @@ class Rewriter:
         self._seal(kind, part)
 
     def _listeners(self, at: int, end: int) -> None:
-        """Replace groups and senders in a report of who listens to which group."""
+        """Replace groups and senders in a report of multicast listeners."""
         while at + 20 <= end:
             more, senders = self._packet[at + 1], self._number(at + 2)
             for place in range(at + 4, min(at + 20 + 16 * senders, end - 15), 16):
@@ -357,7 +357,7 @@ class Rewriter:
             start += size
 
     def _seal(self, kind: int, part: "_TransportPart") -> None:
-        """Make the checksum right."""
+        """Correct the checksum."""
         at, end = part.start, part.end
         place = at + _CHECKSUM_AT[kind]
         if place + 2 > end:
@@ -366,7 +366,7 @@ class Rewriter:
         where, width = part.addresses
         ends = bytes(self._packet[where : where + 2 * width])
         if kind == _UDP and stated == 0 and width == 4:
-            return  # it was not wanted, and is not missed
+            return  # there was no checksum, and none is added
         if part.whole:
             self._packet[place : place + 2] = b"\0\0"
             covered = bytes(self._packet[at:end])
@@ -375,15 +375,15 @@ class Rewriter:
                 covered = pseudo + covered
             self._packet[place : place + 2] = (checksum(covered) or 0xFFFF).to_bytes(2)
         elif kind == _UDP and width == 4:
-            self._packet[place : place + 2] = b"\0\0"  # of the rest nothing is known
+            self._packet[place : place + 2] = b"\0\0"  # about the rest nothing is known
         elif kind != _ICMP:
-            # The old sum, less the old addresses, with the new ones.
+            # The old checksum, minus the old addresses, plus the new ones.
             total = (~stated & 0xFFFF) + checksum(part.before) + (~checksum(ends) & 0xFFFF)
             self._packet[place : place + 2] = checksum(b"", total).to_bytes(2)
 
 
 class _TransportPart:
-    """Where in a packet its transport is."""
+    """Where the transport header is in a packet."""
 
     __slots__ = ("addresses", "before", "end", "start", "whole")
 
@@ -393,8 +393,8 @@ class _TransportPart:
         self.start = start
         self.end = max(start, end)
         self.before = before
-        """The addresses as they were."""
+        """The addresses before."""
         self.addresses = addresses
-        """Where they are, and how long one is."""
+        """Where they are, and the length of one."""
         self.whole = whole
-        """Whether all that the checksum covers is here."""
+        """Whether everything that the checksum covers was captured."""

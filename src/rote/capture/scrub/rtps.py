@@ -9,7 +9,7 @@ from rote.errors import DecodeError
 _INFO_SOURCE, _INFO_REPLY_IP4, _INFO_TARGET, _INFO_REPLY = 0x0C, 0x0D, 0x0E, 0x0F
 _DATA, _DATA_FRAGMENT = 0x15, 0x16
 _NUMBERS = frozenset((0x01, 0x06, 0x07, 0x08, 0x09, 0x12, 0x13))
-"""Submessages that hold only numbers: padding, acknowledgements, heartbeats, gaps, times."""
+"""Submessages that contain only numbers: padding, acknowledgements, heartbeats, gaps, times."""
 _DISCOVERY = frozenset((0x000100C2, 0x000003C2, 0x000004C2))
 _LOCATORS = frozenset((0x2F, 0x30, 0x31, 0x32, 0x33, 0x48))
 _SENTINEL, _TOPIC, _TYPE, _ENTITY_NAME = 0x01, 0x05, 0x07, 0x62
@@ -19,11 +19,11 @@ _PLAIN = frozenset(
         0x50, 0x52, 0x53, 0x58, 0x5A, 0x60, 0x70, 0x71, 0x73, 0x77,
     )
 )  # fmt: skip
-"""Parameters that hold numbers, or participants, which are replaced as bytes."""
+"""Parameters that contain numbers, or participants, which are replaced as bytes."""
 
 
 class RtpsRewriter:
-    """Replaces what identifies somebody in one message."""
+    """Replaces identifiers in one message."""
 
     def __init__(
         self, message: bytes, identifiers: Identifiers, names: Pseudonyms, *, keep_samples: bool

@@ -1,9 +1,9 @@
 """A copy of a capture that can be shown to others: identifiers are replaced, the rest stays.
 
-Addresses, hardware addresses, serial numbers, tokens and names become others, the same ones in
-every packet and of the same length; checksums are right again; what is encrypted stays as it is.
-What cannot be read is cleared, unless it is to be kept. From a pcapng everything goes that is not a
-packet or needed to read one: names, comments, secrets. The copy appears when it is complete.
+Addresses, hardware addresses, serial numbers, tokens and names are replaced, by the same ones in
+every packet and of the same length; checksums are corrected; encrypted parts stay as they are. What
+cannot be read is cleared, unless it is to be kept. From a pcapng everything is removed that is not
+a packet or needed to read one: names, comments, secrets. The copy appears when it is complete.
 
 What stays: times, sizes, ports, and names in texts that nothing marks as names.
 """
@@ -52,7 +52,7 @@ class Scrubbed:
     blanked: int = 0
     """Packets, or parts of them, that could not be read and are zeros now."""
     dropped: int = 0
-    """Blocks of the file that held names, comments or secrets, or that are not known here."""
+    """Blocks of the file that contained names, comments or secrets, or that are unknown."""
     replaced: dict[str, dict[str, int]] = field(default_factory=dict)
     """By kind of identifier: how many `different` ones, and how many `times`."""
     cleared: dict[str, int] = field(default_factory=dict)
@@ -60,17 +60,17 @@ class Scrubbed:
     encrypted: dict[str, int] = field(default_factory=dict)
     """Packets that were kept because they are encrypted, by kind."""
     unjudged: dict[str, int] = field(default_factory=dict)
-    """Packets that may name somebody in a way that is not known here, by kind."""
+    """Packets that may name somebody in an unknown way, by kind."""
     warnings: list[str] = field(default_factory=list)
 
 
 def scrub(
     source: Path, target: Path, key: bytes | None = None, *, keep_unknown: bool = False
 ) -> Scrubbed:
-    """Write a copy of `source` without identifiers; with the same key, the same pseudonyms.
+    """Write a copy of `source` without identifiers; the same key gives the same pseudonyms.
 
     `keep_unknown` keeps what cannot be read, and replaces only known identifiers in it. Raises
-    `BadRequestError` if a file cannot be read, `NotACaptureError` if it is none.
+    `BadRequestError` if a file cannot be read, `NotACaptureError` if it is no capture.
     """
     rewriter = Rewriter(Pseudonyms(key or secrets.token_bytes(32)), keep_unknown=keep_unknown)
     done = Scrubbed()
@@ -114,7 +114,7 @@ def _account(rewriter: Rewriter, done: Scrubbed, *, keep_unknown: bool) -> None:
 
 @contextmanager
 def _opened(path: Path) -> Iterator[tuple[IO[bytes], bool]]:
-    """Open a capture; give its contents, and whether it is compressed."""
+    """Open a capture; yield its contents, and whether it is compressed."""
     try:
         if path.exists() and not path.is_file():
             raise BadRequestError(f"{path} cannot be read: it is not a file")
@@ -129,7 +129,7 @@ def _opened(path: Path) -> Iterator[tuple[IO[bytes], bool]]:
 
 @contextmanager
 def _packing(out: BinaryIO, packed: bool) -> Iterator[IO[bytes]]:
-    """Compress with gzip what was compressed, however it was."""
+    """Compress the output with gzip if the input was compressed, in whatever format."""
     if not packed:
         yield out
         return
@@ -138,7 +138,7 @@ def _packing(out: BinaryIO, packed: bool) -> Iterator[IO[bytes]]:
 
 
 class _EarlyEndError(Exception):
-    """The file ends, or breaks, here."""
+    """The file ends, or is damaged, here."""
 
 
 def _exactly(file: IO[bytes], size: int) -> bytes:
@@ -154,7 +154,7 @@ def _exactly(file: IO[bytes], size: int) -> bytes:
 
 
 def _pieces(file: IO[bytes], change: Change, done: Scrubbed, path: Path) -> Iterator[bytes]:
-    """Give the new file piece by piece, up to the last whole packet."""
+    """Yield the new file piece by piece, up to the last whole packet."""
     try:
         magic = _exactly(file, 4)
     except _EarlyEndError as error:
@@ -231,7 +231,7 @@ def _new_block(
     done: Scrubbed,
 ) -> bytes:
     if kind == _SECTION:
-        # Its length would no longer be right, so it is not said.
+        # Its length would be wrong, so it is left out.
         return block(kind, body[:8] + b"\xff" * 8, order)
     if kind == _INTERFACE:
         link, _, snaplen = struct.unpack_from(order + "HHI", body)
@@ -263,7 +263,7 @@ def _place(kind: int, body: bytes, order: str, links: list[tuple[int, int]]) -> 
 
 
 def _options(kind: int, data: bytes, order: str) -> bytes:
-    """Return those options without which a packet cannot be read."""
+    """Return the options without which a packet cannot be read."""
     kept, at = b"", 0
     while at + 4 <= len(data):
         code, size = struct.unpack_from(order + "HH", data, at)

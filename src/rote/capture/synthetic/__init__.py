@@ -1,1 +1,1 @@
-"""Captures made to teach and to test with."""
+"""Captures made for teaching and testing."""

@@ -1,8 +1,8 @@
-"""Captures made to teach and to test with: a known session, every byte of it explained.
+"""Captures made for teaching and testing: a known session, every byte of it explained.
 
 The WebRTC session is built from the bottom up: ICE checks, a DTLS handshake, SCTP, a data channel,
-all sealed with real ciphers under a master secret that goes into the key log. Only the
-signatures and the finished messages are made up: readers of captures accept them, a peer would not.
+all encrypted with real ciphers under a master secret that goes into the key log. Only the
+signatures and the finished messages are fake: readers of captures accept them, a peer would not.
 """
 
 import random
@@ -32,7 +32,7 @@ from rote.wire.dtls_handshake import (
 KINDS = ("webrtc", "frames", "a1")
 CIPHERS = {"chacha20": 0xCCA9, "aes128": 0xC02B, "aes256": 0xC02C}
 START_NS = 1_769_635_650 * 10**9
-"""When made sessions begin, unless said otherwise."""
+"""When made sessions begin by default."""
 PHONE, ROBOT = "192.168.12.20", "192.168.12.1"
 _FRAGMENT = 1200
 _CONSENT_S = 5.0
@@ -44,7 +44,7 @@ _EXTENSIONS = (
 
 @dataclass(slots=True)
 class Made:
-    """A capture, and the keys to it."""
+    """A capture, and its keys."""
 
     datagrams: list[Datagram] = field(default_factory=list)
     keylog: str = ""
@@ -60,7 +60,8 @@ def make(
 ) -> int:
     """Write a capture of one session; return how many packets it has.
 
-    A `.pcapng` is written where the name ends so, else a pcap. The same seed gives the same bytes.
+    It is a pcapng if the name ends in `.pcapng`, otherwise a pcap. The same seed gives the same
+    bytes.
     """
     if kind == "webrtc":
         made = webrtc(story.webrtc(), cipher=cipher, seed=seed)
@@ -99,7 +100,7 @@ def webrtc(
     seed: int = 0,
     start_ns: int = START_NS,
 ) -> Made:
-    """Return a session in which these lines are said, and its key log."""
+    """Return a session with these messages, and its key log."""
     if cipher not in CIPHERS:
         raise BadRequestError(f"there is no cipher {cipher!r}", f"Use: {', '.join(CIPHERS)}.")
     session = _Session(CIPHERS[cipher], random.Random(seed), start_ns)
@@ -153,7 +154,7 @@ class _Session:
     # ---- ICE ------------------------------------------------------------------------------------
 
     def check(self) -> None:
-        """Both sides try the way; the phone decides."""
+        """Let both sides check the connection; the phone decides."""
         self._check(0.000, 0)
         self._check(0.004, 1)
         self._check(0.008, 0, nominate=True)
@@ -186,7 +187,7 @@ class _Session:
     # ---- DTLS -----------------------------------------------------------------------------------
 
     def shake_hands(self) -> None:
-        """Agree on a cipher and go over to it."""
+        """Agree on a cipher and switch to it."""
         hello = ClientHello(
             random=self._randoms[1],
             cipher_suites=tuple(CIPHERS.values()),
@@ -258,7 +259,7 @@ class _Session:
         self._message_out(0.064, 1, sctp.Protocol.DCEP, sctp.encode_dcep(sctp.ChannelOpened()))
 
     def say(self, line: story.ScriptLine) -> None:
-        """Let one side say a line, and the other acknowledge it."""
+        """Let one side send a message, and the other acknowledge it."""
         text = channel.encode(line.value)
         kind = sctp.Protocol.TEXT if isinstance(text, str) else sctp.Protocol.BINARY
         payload = text.encode() if isinstance(text, str) else text
@@ -281,7 +282,7 @@ class _Session:
         self._outbox.append((at_s, side, packet))
 
     def send_all(self) -> None:
-        """Seal the packets in the order of their time, as the records are numbered."""
+        """Encrypt the packets in the order of their time, in which the records are numbered."""
         for at_s, side, packet in sorted(self._outbox, key=lambda each: each[0]):
             self._send(at_s, side, self._record(side, ContentType.APPLICATION_DATA, packet))
 

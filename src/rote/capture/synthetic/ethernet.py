@@ -29,14 +29,14 @@ def checksum(data: bytes, start: int = 0) -> int:
 
 
 def pseudo_header(source: bytes, destination: bytes, protocol: int, size: int) -> bytes:
-    """Return what a transport's checksum covers besides the transport's own bytes."""
+    """Return what a transport's checksum covers in addition to the transport's own bytes."""
     if len(source) == 4:
         return source + destination + struct.pack(">BBH", 0, protocol, size)
     return source + destination + struct.pack(">II", size, protocol)
 
 
 def _hardware(address: IPv4Address | IPv6Address) -> bytes:
-    """Return a locally administered hardware address that goes with an address."""
+    """Return a locally administered hardware address for an IP address."""
     if address.is_multicast:
         return b"\x01\0\x5e" + (address.packed[-3] & 0x7F).to_bytes() + address.packed[-2:]
     return b"\x02\0" + address.packed[-4:]
@@ -62,7 +62,7 @@ def udp_frame(datagram: Datagram, number: int = 0) -> bytes:
 
 
 def write(path: Path, datagrams: Iterable[Datagram]) -> int:
-    """Write a capture of these datagrams, pcapng where the name says so; return their number."""
+    """Write a capture of these datagrams, as pcapng if the name ends so; return their number."""
     ng = path.suffix == ".pcapng"
     count = 0
     with appearing(path) as file:

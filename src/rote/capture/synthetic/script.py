@@ -39,7 +39,7 @@ class ScriptFrame(NamedTuple):
 
 
 def webrtc() -> list[ScriptLine]:
-    """Return what client and robot say in the data channel, from the moment it is open."""
+    """Return the messages of client and robot in the data channel, from the moment it is open."""
     end_s = 24.0
     lines = list(_greetings()) + list(_questions())
     lines += [ScriptLine(at / 10, False, _arms(at / 10)) for at in range(3, int(end_s * 10))]
@@ -153,7 +153,7 @@ def _states(end_s: float) -> Iterator[ScriptFrame]:
 
 
 def walk() -> list[ScriptFrame]:
-    """Return a short walk of an A1, told and reported a hundred times a second."""
+    """Return a short walk of an A1, with a hundred commands and states per second."""
     dialect = a1_values.Dialect.A1_3_3
     steps: list[ScriptFrame] = []
     for number in range(300):

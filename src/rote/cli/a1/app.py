@@ -21,7 +21,7 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 _OFF = (2.146e9, 16_000.0)
-"""What asks for no position, and for no velocity."""
+"""The values that ask for no position, and for no velocity."""
 _WHY = {
     "head": "a Go1's begins with fe ef",
     "crc": "its checksum is not as it must be",
@@ -87,7 +87,7 @@ def _document(frame: "A1Frame", datagram: bytes) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """Return a value in what JSON has; numbers that are none become words."""
+    """Return a value as JSON data; NaN and infinity become texts."""
     from rote.wire.a1.motors import MotorCmds, MotorStates
 
     if isinstance(value, tuple) and hasattr(value, "_asdict"):

@@ -1,4 +1,4 @@
-"""Reaching an A1 from the command line."""
+"""Connecting to an A1 from the command line."""
 
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 @asynccontextmanager
 async def connect_to(url: str | None, ability: str | None = None) -> "AsyncIterator[A1]":
-    """Connect to an A1; on a terminal it shows that it is waiting."""
+    """Connect to an A1; a terminal shows that it is waiting."""
     from rote.cli import output
     from rote.connection import connect
 
@@ -24,7 +24,7 @@ async def connect_to(url: str | None, ability: str | None = None) -> "AsyncItera
 
 
 def checked(url: str | None) -> str:
-    """Return the URL, or raise `BadRequestError` where it names no A1."""
+    """Return the URL, or raise `BadRequestError` if it names no A1."""
     from rote.client.wires import wire_of
 
     if url is None or "walk" not in wire_of(url).abilities:

@@ -123,7 +123,7 @@ def pose(
 
 
 def _check_pose(**degrees: float) -> None:
-    """Refuse in degrees what would be refused in radians."""
+    """Raise an error in degrees for what would be refused in radians."""
     from rote.robot.a1.commands import SPANS
 
     for name, value in degrees.items():
@@ -151,7 +151,7 @@ def _check_turn(degrees: float, speed: float) -> None:
 
 
 def _listening(url: str | None) -> "AbstractAsyncContextManager[A1]":
-    """Connect to see how the robot is, and not to let it sink by that."""
+    """Connect to look at the robot's state, at a level that does not let it sink."""
     return connect_to(url, "states")
 
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class A1Wish(NamedTuple):
-    """Which robot is wished for, in the words of the command line."""
+    """Which robot to simulate, as given on the command line."""
 
     where: str
     dialect: str
@@ -24,7 +24,7 @@ class A1Wish(NamedTuple):
 
 
 async def simulate_a1(wish: A1Wish, network: "Impairment | None", as_json: bool) -> None:
-    """Run the robot until somebody asks the process to end."""
+    """Run the robot until the process is asked to end."""
     from rote.session.a1 import Level
     from rote.sim.a1.simulator import A1Simulator
 
@@ -45,7 +45,7 @@ async def simulate_a1(wish: A1Wish, network: "Impairment | None", as_json: bool)
 
 
 def _robot(wish: A1Wish) -> "A1World":
-    """Make the robot, or say what cannot be."""
+    """Make the robot, or raise why it is not possible."""
     from rote.sim.a1.faults import parse_a1_fault
     from rote.sim.a1.hands import parse_hand
     from rote.sim.a1.world import A1World

@@ -1,7 +1,7 @@
-"""The client's shell for an A1 or a Go1: a UDP socket, the session, and who sends the commands.
+"""The client of an A1 or a Go1: a UDP socket, the session, and the sender of commands.
 
-States are read by whoever asks first, the event loop or a control function's own thread, so that
-neither waits for the other. Commands go through a sender with a pace of its own.
+States are read by whoever asks first, the event loop or a control function's thread, so that
+neither waits for the other. Commands go through a sender with its own timing.
 """
 
 import asyncio
@@ -41,12 +41,13 @@ from rote.wire.a1.values import Command, Dialect, HighCmd, HighState, LowState
 
 LOW_PORT, OLD_HIGH_PORT, HIGH_PORT = 8007, 8007, 8082
 KEPT_S = 0.5
-"""A command that is to be said until the next one is made safe where our event loop is held up for
-longer."""
+"""A command that is to be repeated until the next one is replaced by the safe one if our event loop
+is blocked for longer than this.
+"""
 DAMPING_MODE = 7
-"""Of the walking controller."""
+"""The damping mode of the walking controller."""
 PERIOD_S = {Level.LOW: 0.002, Level.HIGH: 0.005}
-"""How often a command is sent. The maker's examples say 2 ms, and allow 1 to 10."""
+"""How often a command is sent. Unitree's examples say 2 ms, and allow 1 to 10."""
 _RENEW_S = 0.02
 STALE_S = {Level.LOW: 0.05, Level.HIGH: 0.3}
 """A robot that is driven and has not told its state for this long is made safe."""
@@ -58,16 +59,16 @@ TroubleListener = Callable[[RoteError], object]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class A1Target:
-    """Where a robot is, and how to talk to it: what a URL says."""
+    """Where a robot is, and how to talk to it: the contents of a URL."""
 
     host: str
     ports: tuple[int, ...]
-    """To be tried one after the other."""
+    """They are tried one after the other."""
     level: Level = Level.HIGH
     dialect: Dialect | None = None
-    """None is to be learned from the first state."""
+    """None: it is detected from the first state."""
     isolated: bool = True
-    """Whether the commands are sent by a process of their own."""
+    """Whether a separate process sends the commands."""
     seal: Seal = Seal.PLAIN
     """The checksum of high-level commands to a Go1. Unitree's client sends the plain one, in 200 of
     200 captured commands; Unitree's library as a robot takes the encrypted one alone."""
@@ -76,7 +77,7 @@ class A1Target:
 
 
 def read_url(url: str) -> A1Target:
-    """Read `a1://HOST[:PORT][?level=low|high&dialect=3.2|3.3|3.3.4|go1&sender=process|loop]`.
+    """Parse `a1://HOST[:PORT][?level=low|high&dialect=3.2|3.3|3.3.4|go1&sender=process|loop]`.
 
     `checksum=plain|encrypted` and `local=PORT` may follow too.
     """
@@ -124,7 +125,9 @@ def _ports(level: Level, dialect: Dialect | None) -> tuple[int, ...]:
 
 
 def walking_url(url: str) -> str:
-    """Return where the robot's walking controller is: at the motors' port, if that is not usual."""
+    """Return the URL of the robot's walking controller: with the port of the motors, if that is not
+    usual.
+    """
     target = read_url(url)
     if target.level is Level.HIGH:
         return url
@@ -137,9 +140,9 @@ def walking_url(url: str) -> str:
 
 
 def damped(level: Level, dialect: Dialect) -> Command:
-    """Return the command that makes a robot limp but not loose: all motors damp themselves.
+    """Return the command that damps all motors: the legs give way slowly.
 
-    The walking controller of dialect 3.2 knows no such mode; there it is to stand idle.
+    The walking controller of dialect 3.2 has no such mode; there it is told to stand idle.
     """
     if level is Level.HIGH and dialect is not Dialect.A1_3_2:
         return HighCmd(mode=DAMPING_MODE)
@@ -163,19 +166,19 @@ async def open_client(url: str, *, timeout: float = 5.0) -> "A1Client":
 
 
 class A1Client:
-    """One conversation with one robot."""
+    """One connection to one robot."""
 
     def __init__(
         self, url: str, target: A1Target, connect_s: float = 5.0, sought_s: float = 0.0
     ) -> None:
-        """Wait `connect_s` for the robot, which was sought elsewhere for `sought_s` already."""
+        """Wait `connect_s` for the robot, which was searched elsewhere for `sought_s` already."""
         self.url = url
         self.level = target.level
         self.isolated = target.isolated
         self.latest: RobotState | None = None
         """The newest state."""
         self.heard_s = -math.inf
-        """When it came, by `now`."""
+        """When it arrived, by `now`."""
         self._target = target
         self._sought_s = sought_s
         self._loop = asyncio.get_running_loop()
@@ -201,7 +204,7 @@ class A1Client:
 
     @property
     def dialect(self) -> Dialect:
-        """What the robot speaks."""
+        """The robot's dialect."""
         assert self._session.dialect is not None
         return self._session.dialect
 
@@ -217,19 +220,21 @@ class A1Client:
 
     @property
     def heard(self) -> int:
-        """How many states were taken."""
+        """How many states were used."""
         return self._session.heard
 
     def now(self) -> float:
-        """The clock of this conversation."""
+        """The clock of this connection, in seconds."""
         return self._clock()
 
     def on_state(self, listener: StateListener) -> Callable[[], None]:
-        """Call `listener` with every state; returns what ends that."""
+        """Call `listener` with every state. Return a function that removes it."""
         return listen(self._state_listeners, listener)
 
     def on_trouble(self, listener: TroubleListener) -> Callable[[], None]:
-        """Call `listener` where the robot was made safe or is lost; returns what ends that."""
+        """Call `listener` when the robot was made safe or is lost. Return a function that removes
+        it.
+        """
         if self._failure is not None:
             self._loop.call_soon(listener, self._failure)
         return listen(self._trouble_listeners, listener)
@@ -237,7 +242,7 @@ class A1Client:
     # ---- from beginning to end ------------------------------------------------------------------
 
     async def open(self) -> None:
-        """Find the robot; raises `NoAnswerError` where there is none."""
+        """Find the robot; raises `NoAnswerError` if there is none."""
         self._socket = await self._connected()
         self._loop.add_reader(self._socket.fileno(), self._readable)
         try:
@@ -300,10 +305,10 @@ class A1Client:
     # ---- what is said ---------------------------------------------------------------------------
 
     def command(self, command: Command, hold_s: float | None = None) -> None:
-        """Have `command` said again and again, for `hold_s`; without it, until the next one.
+        """Send `command` repeatedly, for `hold_s` seconds; without it, until the next one.
 
-        From any thread with a `hold_s`; without, from that of the event loop. Raises the failure
-        where the robot is lost, and `BadRequestError` where a frame cannot hold the command.
+        From any thread with a `hold_s`; without, from that of the event loop. Raises the failure if
+        the robot is lost, and `BadRequestError` if a frame cannot hold the command.
         """
         if self._failure is not None:
             raise self._failure
@@ -319,14 +324,16 @@ class A1Client:
         self._sender.say(datagram, math.inf if hold_s is None else hold_s)
 
     def trip(self, command: Command | None = None) -> None:
-        """Make the robot safe at once, and take no command until `arm`; from any thread."""
+        """Make the robot safe at once, and accept no command until `arm`; from any thread."""
         self._kept = None
         if self._sender is not None:
             self._sender.safe(self._encoded(command or damped(self.level, self.dialect)))
             self._sender.trip()
 
     def arm(self) -> None:
-        """Take commands again after a trip; until there is one, the robot is asked for nothing."""
+        """Accept commands again after a trip; until there is one, the robot is asked for
+        nothing.
+        """
         if self._failure is not None:
             raise self._failure
         assert self._sender is not None
@@ -460,7 +467,7 @@ class A1Client:
             self._sender.trip()
         if not self._opened.done():
             self._opened.set_exception(error)
-            self._opened.exception()  # whoever awaits it has it; nobody else need be told
+            self._opened.exception()  # the error is raised where the connection is awaited
         tell_all(self._trouble_listeners, error, self._loop)
 
 
@@ -481,7 +488,7 @@ def _trouble(event: session.Event) -> ProtectionError | None:
         return ProtectionError(
             "clock",
             f"the robot's clock went from {event.before} to {event.after}",
-            "Its controller was started anew, or another robot answers; connect again.",
+            "Its controller was restarted, or another robot answers; connect again.",
         )
     return None
 

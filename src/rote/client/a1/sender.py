@@ -1,12 +1,12 @@
-"""What sends an A1 its commands, at a steady pace, whatever the program that gives them does.
+"""Sends an A1 its commands at a steady rate, whatever the program that gives them does.
 
-A command is given for a time. Where that runs out before another one comes, because a control
-function is stuck or its whole program is, the safe command is sent instead, and goes on being sent
-until somebody arms the sender again: legs that have sunk must not be pulled back all at once.
+A command is given for a time. If that runs out before another one comes, because a control function
+or its whole program is stuck, the safe command is sent instead, until somebody arms the sender
+again: legs that have sunk must not be pulled back all at once.
 
-`ProcessSender` does this in a process of its own, which no thread, lock or garbage collection of
-ours can hold up. It outlives a program that was killed for as long as it takes to make the robot
-safe. `LoopSender` does the same inside an event loop, for tests and for who wants no process.
+`ProcessSender` runs in a separate process, which no thread, lock or garbage collection of ours can
+delay. If the program is killed, the process lives on until the robot is safe. `LoopSender` does the
+same inside an event loop, for tests and for programs that want no process.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ from rote.host import realtime
 SAFE_S = 1.0
 """A safe command is sent at least this long."""
 LAST_WORDS_S = 0.02
-"""How long the safe command is said where a program takes its leave."""
+"""How long the safe command is sent when a program ends."""
 _HEAD = struct.Struct("<cd")
 _TOLD = struct.Struct("<cdQQ")
 _SAY, _SAFE, _ARM, _TRIP, _END = b"s", b"f", b"a", b"t", b"e"
@@ -47,7 +47,7 @@ class Counts(NamedTuple):
 
 
 class Sender(Protocol):
-    """Says commands again and again."""
+    """Sends commands repeatedly."""
 
     counts: Counts
 
@@ -55,23 +55,23 @@ class Sender(Protocol):
         """Wait until it can send."""
 
     def say(self, datagram: bytes, hold_s: float) -> None:
-        """Say this from now on, for at most `hold_s`; from any thread. Not heard while tripped."""
+        """Send this from now on, for at most `hold_s`; from any thread. Ignored while tripped."""
 
     def safe(self, datagram: bytes) -> None:
-        """Make this the safe command."""
+        """Set the safe command."""
 
     def trip(self) -> None:
-        """Say the safe command from now on, until `arm`; from any thread."""
+        """Send the safe command from now on, until `arm`; from any thread."""
 
     def arm(self) -> None:
-        """Take commands again."""
+        """Accept commands again."""
 
     async def close(self) -> None:
-        """Say the safe command a last time, for a second where it was tripped, and end."""
+        """Send the safe command a last time, for a second if it was tripped, and end."""
 
 
 class Steady:
-    """What is to be said when: the rules, without a clock or a socket."""
+    """What to send when: the rules, without a clock or a socket."""
 
     def __init__(self) -> None:
         self._safe = b""
@@ -80,36 +80,36 @@ class Steady:
         self._until_s = math.inf
         self._tripped_s: float | None = None
         self.stalled_s: float | None = None
-        """How long nothing was heard when the time of a command ran out; told once."""
+        """How long nothing was heard when a command's time ran out; reported once."""
 
     def say(self, datagram: bytes, hold_s: float, now: float) -> None:
-        """Take a command for `hold_s` seconds; nothing is taken while tripped."""
+        """Set a command for `hold_s` seconds; ignored while tripped."""
         if self._tripped_s is None:
             self._said, self._given_s, self._until_s = datagram, now, now + hold_s
 
     def safe(self, datagram: bytes) -> None:
-        """Take the safe command."""
+        """Set the safe command."""
         self._safe = datagram
 
     def trip(self, now: float) -> None:
-        """From now on only the safe command."""
+        """From now on send only the safe command."""
         if self._tripped_s is None:
             self._tripped_s = now
             self._said, self._until_s = b"", math.inf
 
     def arm(self) -> None:
-        """Take commands again."""
+        """Accept commands again."""
         self._tripped_s = None
 
     def next(self, now: float) -> bytes:
-        """Return what is to be said now; nothing where nothing was ever given."""
+        """Return what to send now; None if nothing was ever given."""
         if now >= self._until_s:
             self.stalled_s = now - self._given_s
             self.trip(now)
         return self._safe if self._tripped_s is not None else self._said
 
     def must_last(self, now: float) -> float:
-        """Return how long the safe command is still to be said before the end."""
+        """Return how long the safe command must still be sent before the end."""
         if self._tripped_s is None:
             return LAST_WORDS_S
         return max(LAST_WORDS_S, self._tripped_s + SAFE_S - now)
@@ -119,7 +119,7 @@ class Steady:
 
 
 class LoopSender:
-    """A sender inside this program's event loop; what holds up the loop holds it up."""
+    """A sender inside this program's event loop; what blocks the loop blocks it too."""
 
     def __init__(self, send: Callable[[bytes], None], on_stall: Stalled, period_s: float) -> None:
         self._loop = asyncio.get_running_loop()
@@ -132,22 +132,22 @@ class LoopSender:
         self._timer: asyncio.Handle = self._loop.call_soon(self._beat)
 
     async def ready(self) -> None:
-        """It is."""
+        """Do nothing: it can send at once."""
 
     def say(self, datagram: bytes, hold_s: float) -> None:
-        """Say this from now on."""
+        """Send this from now on."""
         self._steady.say(datagram, hold_s, self._loop.time())
 
     def safe(self, datagram: bytes) -> None:
-        """Make this the safe command."""
+        """Set the safe command."""
         self._steady.safe(datagram)
 
     def trip(self) -> None:
-        """Say the safe command."""
+        """Send the safe command."""
         self._steady.trip(self._loop.time())
 
     def arm(self) -> None:
-        """Take commands again."""
+        """Accept commands again."""
         self._steady.arm()
 
     def _beat(self) -> None:
@@ -163,7 +163,7 @@ class LoopSender:
             self._on_stall(stalled_s)
 
     async def close(self) -> None:
-        """Say the safe command a last time, and end."""
+        """Send the safe command a last time, and end."""
         now = self._loop.time()
         last_s = self._steady.must_last(now)
         self._steady.trip(now)
@@ -177,7 +177,7 @@ class LoopSender:
 
 
 class ProcessSender:
-    """A sender in a process of its own, which sends through the socket that is given."""
+    """A sender in a separate process, which sends through the given socket."""
 
     def __init__(
         self,
@@ -196,7 +196,7 @@ class ProcessSender:
         command = [sys.executable, "-m", __name__, *map(str, files), str(period_s)]
         with theirs:
             try:
-                # It must not hold open what others wait for the end of.
+                # It must not keep files open that others wait for.
                 self._process = subprocess.Popen(  # noqa: S603 - ourselves
                     command,
                     pass_fds=files,
@@ -223,24 +223,24 @@ class ProcessSender:
             ) from None
 
     def say(self, datagram: bytes, hold_s: float) -> None:
-        """Say this from now on."""
+        """Send this from now on."""
         self._tell(_SAY, hold_s, datagram)
 
     def safe(self, datagram: bytes) -> None:
-        """Make this the safe command."""
+        """Set the safe command."""
         self._tell(_SAFE, 0.0, datagram)
 
     def trip(self) -> None:
-        """Say the safe command."""
+        """Send the safe command."""
         self._tell(_TRIP)
 
     def arm(self) -> None:
-        """Take commands again."""
+        """Accept commands again."""
         self._tell(_ARM)
 
     def _tell(self, what: bytes, number: float = 0.0, datagram: bytes = b"") -> None:
-        # A line that is full is one nobody reads: the process is stopped, or gone. The robot
-        # notices by the silence, and so do we, by the robot's.
+        # A full pipe means that the process is stopped or gone. The robot notices by the silence,
+        # and we by the robot's.
         with suppress(BlockingIOError, BrokenPipeError, ConnectionResetError):
             self._line.send(_HEAD.pack(what, number) + datagram)
 
@@ -264,7 +264,7 @@ class ProcessSender:
             self._on_death()
 
     async def close(self) -> None:
-        """Say the safe command a last time, and end."""
+        """Send the safe command a last time, and end."""
         self._tell(_END)
         self._loop.remove_reader(self._line.fileno())
         self._line.close()
@@ -287,7 +287,7 @@ class _Child:
         self._end_s = math.inf
 
     def run(self) -> None:
-        """Send until the program at the other end of the line is gone, and the robot safe."""
+        """Send until the program at the other end of the pipe is gone, and the robot safe."""
         due_s = time.monotonic()
         beats = 0
         while (now := time.monotonic()) < self._end_s:
@@ -313,7 +313,7 @@ class _Child:
 
     def _obey(self, message: bytes, now: float) -> None:
         if not message or message[:1] == _END:
-            # Without a word of leave the program was killed: that is a trip.
+            # The pipe was closed without a goodbye: the program was killed, which is a trip.
             last_s = self._steady.must_last(now)
             self._steady.trip(now)
             self._end_s = now + (last_s if message else SAFE_S)
@@ -340,7 +340,7 @@ class _Child:
 
 def main(arguments: list[str]) -> None:
     """Run the process: `arguments` are two open sockets and the period."""
-    # Whoever started it decides when it ends: Ctrl-C at a terminal is not for it.
+    # The parent decides when it ends: Ctrl-C at a terminal is not for it.
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     realtime.precise_timers()

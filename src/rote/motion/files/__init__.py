@@ -1,7 +1,7 @@
-"""Tracks on disk, whatever the format: the file's ending says which, by the table of formats.
+"""Tracks on disk in any format: the file's ending selects it from the table of formats.
 
-A file that is there is whole; the one that is read is never changed. A LeRobot dataset is a folder
-and one way only: see `lerobot`.
+A file on disk is always complete, and reading never changes one. A LeRobot dataset is a folder and
+can only be written: see `lerobot`.
 """
 
 from pathlib import Path
@@ -24,7 +24,11 @@ __all__ = ["save", "load", "format_of", "check_writable", "FORMATS", "Format"]
 
 
 def save(track: Track, path: Path) -> str:
-    """Write a track in the format its file name asks for; return what is lost, in words."""
+    """Write a track in the format of the file's ending; return what the format loses, as text.
+
+    Raises `BadRequestError` for an unknown ending, a track that could not be loaded again, or a
+    disk error; then no file appears.
+    """
     found = format_of(path)
     check_writable(track, path)
     found.save(track, path)
@@ -32,7 +36,7 @@ def save(track: Track, path: Path) -> str:
 
 
 def check_writable(track: Track, path: Path) -> None:
-    """Refuse a track that could not be loaded again."""
+    """Raise `BadRequestError` for a track that could not be loaded again."""
     place = FilePlace(f"{path} cannot be written")
     check(track, place)
     if len(track) > MAX_SAMPLES:
@@ -41,10 +45,12 @@ def check_writable(track: Track, path: Path) -> None:
 
 
 def load(path: Path, *, degrees: bool = False, any_joints: bool = False) -> Track:
-    """Read a track that could be played; a `BadRequestError` names the row that cannot be used.
+    """Read a track that could be played.
 
-    Angles are in rad. A file that holds degrees is refused as such, and converted with `degrees`.
-    Joints must be the robot's own, unless `any_joints` lets others in.
+    Angles are in rad. A file with degrees is refused unless `degrees` is true; then they are
+    converted. Joints must be those of a known robot, unless `any_joints` is true. Raises
+    `BadRequestError`, which names the file and the row that cannot be used, and `MissingExtraError`
+    if a package is missing.
     """
     found = format_of(path)
     track = found.load(path)
@@ -59,7 +65,7 @@ def load(path: Path, *, degrees: bool = False, any_joints: bool = False) -> Trac
 
 
 def format_of(path: Path) -> Format:
-    """Return the format that a file's ending names."""
+    """Return the format of a file's ending; raises `BadRequestError` for an unknown one."""
     try:
         return FORMATS[path.suffix.lower()]
     except KeyError:

@@ -1,7 +1,7 @@
 """Tracks as CSV: a first column `t` in seconds, then one column per joint name in rad.
 
-The numbers survive exactly. There is no room for the words: variant (told from the joints' names
-where they are those of one build), source, marks and history are lost.
+The numbers survive exactly. There is no place for metadata: variant (recovered from the joint names
+if they are those of one build), source, marks and history are lost.
 """
 
 import codecs
@@ -58,7 +58,7 @@ def load_csv(path: Path) -> Track:
 
 
 def _time(time_s: float) -> str:
-    """Write a time in microseconds where they say it all, in as many digits as it takes else."""
+    """Return a time in microseconds if that is exact, otherwise with as many digits as needed."""
     text = f"{time_s:.6f}"
     return text if float(text) == time_s else repr(time_s)
 

@@ -1,4 +1,4 @@
-"""The disk, as every file format uses it: a file is whole or not there, and never too large."""
+"""The disk, as every file format uses it: a file is complete or absent, and never too large."""
 
 import fcntl
 import os
@@ -20,9 +20,9 @@ ANOTHER_HOME = (
 
 @contextmanager
 def whole(path: Path) -> Iterator[BinaryIO]:
-    """Give a file to write to: it takes the place of `path` when the block ends, and not before.
+    """Yield a file to write to: it replaces `path` when the block ends, not before.
 
-    Its folder is made, and a file that would be too large to be read again is refused.
+    Its folder is created, and a file that would be too large to be read again is refused.
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -40,9 +40,9 @@ def whole(path: Path) -> Iterator[BinaryIO]:
 
 @contextmanager
 def opened(path: Path) -> Iterator[BinaryIO]:
-    """Open a file for reading; refuse one that is not there, no file, or too large."""
+    """Open a file for reading; raise an error if it does not exist, is no file, or is too large."""
     try:
-        # Opening a pipe would wait for its other end, so the kind is asked first.
+        # Opening a pipe would wait for its other end, so the kind is checked first.
         if path.exists() and not path.is_file():
             raise BadRequestError(f"{path} cannot be read: it is not a file")
         with path.open("rb") as file:
@@ -61,13 +61,13 @@ def opened(path: Path) -> Iterator[BinaryIO]:
 
 
 def contents(path: Path) -> bytes:
-    """Return all of a file, within the same bounds."""
+    """Return the whole content of a file, within the same limits."""
     with opened(path) as file:
         return file.read()
 
 
 def claim(file: BinaryIO) -> bool:
-    """Take a file for this process until it is closed; False where another one has it."""
+    """Lock a file for this process until it is closed; return False if another one has it."""
     try:
         fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -76,7 +76,7 @@ def claim(file: BinaryIO) -> bool:
 
 
 def left(path: Path) -> bool:
-    """Tell whether nobody is writing this file any more."""
+    """Return whether no process is writing this file any more."""
     try:
         with path.open("rb") as file:
             return claim(file)
@@ -86,7 +86,7 @@ def left(path: Path) -> bool:
 
 @contextmanager
 def alone(folder: Path) -> Iterator[None]:
-    """Wait until no other process changes this folder, and keep others out in the block."""
+    """Wait until no other process changes this folder, and lock it during the block."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         lock = (folder / ".lock").open("wb")
@@ -98,5 +98,5 @@ def alone(folder: Path) -> Iterator[None]:
 
 
 def unwritable(path: Path, error: OSError, remedy: str = ANOTHER_FILE) -> BadRequestError:
-    """Return the error for a file that the disk does not take."""
+    """Return the error for a file that the disk refuses."""
     return BadRequestError(f"{path} cannot be written: {error.strerror}", remedy)

@@ -1,7 +1,7 @@
-"""One sample as the message that robotics tools know: ROS 2 `sensor_msgs/msg/JointState`.
+"""One sample as a message that robotics tools know: ROS 2 `sensor_msgs/msg/JointState`.
 
 The bytes are CDR as ROS 2 writes it: four bytes that name the encoding, then the fields in order,
-each aligned to its own size counted from after those four. No ROS is needed on either side.
+each aligned to its own size, counted from after those four. ROS is not needed.
 """
 
 import struct
@@ -32,7 +32,7 @@ uint32 nanosec
 """
 
 MAX_STAMP_S = 2**31 - 1
-"""What the stamp can hold, both ways: 68 years."""
+"""The largest stamp in both directions: 68 years."""
 
 _LITTLE, _BIG = b"\0\1\0\0", b"\0\0\0\0"
 _MAX_JOINTS = 10_000
@@ -47,7 +47,7 @@ class JointState(NamedTuple):
 
 
 class Encoder:
-    """Writes messages for one set of joints; what does not change is written once."""
+    """Encodes messages for one set of joints; the constant part is encoded once."""
 
     def __init__(self, names: Sequence[str]) -> None:
         middle = bytearray(_LITTLE + bytes(8))
@@ -69,7 +69,7 @@ class Encoder:
 
 
 class Decoder:
-    """Reads messages; those with the same joints as the one before are read quickly."""
+    """Decodes messages; one with the same joints as the previous one is decoded quickly."""
 
     def __init__(self) -> None:
         self._order, self._middle = "", b""

@@ -1,6 +1,6 @@
-"""Tracks as JSON: `times_s`, `joints_rad` with a list per sample, `names`, and the other words.
+"""Tracks as JSON: `times_s`, `joints_rad` with a list per sample, `names`, and other metadata.
 
-Nothing is lost. For files of others, `times_s`, `joints_rad` and `names` are enough.
+Nothing is lost. For files from other programs, `times_s`, `joints_rad` and `names` are enough.
 """
 
 import json

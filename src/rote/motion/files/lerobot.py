@@ -1,12 +1,12 @@
 """Tracks as a LeRobot dataset, version 3.0, for training and for LeRobot's own viewer.
 
-Each track is one episode. `observation.state` holds the joints at a frame in rad, `action` those
-at the next frame (at the last frame: the same), as if the robot had been told to go where it was
-led. There are no cameras.
+Each track is one episode. `observation.state` holds the joints at a frame in rad, `action` those at
+the next frame (at the last frame: the same), as if the robot had been commanded to follow the
+taught motion. There are no cameras.
 
-One way only. Lost: the exact times (tracks are resampled to `fps`, each from 0), half of the digits
-(LeRobot keeps 32 bits), source, marks and history. The variant is the `robot_type` unless another
-is named.
+It can only be written. Lost are the exact times (tracks are resampled to `fps`, each from 0), half
+of the digits (LeRobot keeps 32 bits), source, marks and history. The variant is the `robot_type`
+unless another is named.
 """
 
 import json
@@ -46,9 +46,9 @@ class _ExportOptions(NamedTuple):
 def export_lerobot(
     tracks: Sequence[Track], folder: Path, *, fps: int, task: str, robot_type: str = ""
 ) -> str:
-    """Write tracks as the episodes of a new dataset; return what is lost, in words.
+    """Write tracks as the episodes of a new dataset; return what is lost, as text.
 
-    The folder appears only when it is complete, and must not be there before.
+    The folder appears only when it is complete, and must not exist before.
     """
     _check(tracks, folder, fps, task)
     _arrow()
@@ -152,7 +152,7 @@ def _info(
 
 
 def _statistics(column: Column) -> dict[str, list[float]]:
-    """Return what LeRobot normalises by, one number per joint."""
+    """Return the numbers that LeRobot normalises by, one per joint."""
     table = column.reshape(len(column), -1).astype(np.float64)
     found = {
         "min": table.min(axis=0),
@@ -166,7 +166,7 @@ def _statistics(column: Column) -> dict[str, list[float]]:
 
 
 def _episode_columns(episodes: list[dict[str, Column]], task: str) -> dict[str, list[Any]]:
-    """Return a row per episode: where its frames are, and what they are like."""
+    """Return a row per episode: where its frames are, and their statistics."""
     rows: list[dict[str, Any]] = []
     for number, episode in enumerate(episodes):
         first, count = int(episode["index"][0]), len(episode["index"])
@@ -195,8 +195,8 @@ def _arrow_column(column: Column) -> Any:
 
 
 def _write_tasks(path: Path, task: str) -> None:
-    # LeRobot looks a task up by the row's label. pandas keeps labels in a column with this name
-    # and finds them by this note; so no pandas is needed to write one.
+    # LeRobot looks a task up by the row's label. pandas stores labels in a column with this name
+    # and finds them by this note; so pandas is not needed to write one.
     label = "__index_level_0__"
     columns = [("task_index", "int64", "int64"), (label, "unicode", "object")]
     note = {

@@ -1,7 +1,7 @@
-"""A folder of takes: names, tags, search, versions and a trash, all told by the files themselves.
+"""A folder of takes: names, tags, search, versions and a trash, all derived from the files.
 
     wave.mcap               the newest take of that name
-    versions/wave/1.mcap    what it was before; the number is the version's
+    versions/wave/1.mcap    older versions; the file's name is the version's number
     trash/wave/...          what was deleted; nothing here is ever removed
     bow.mcap.part           a recording that is going on, or was cut off
 
@@ -26,7 +26,7 @@ from rote.motion.track import Track
 __all__ = ["Library", "Entry"]
 
 MAX_SKETCHED = 100_000
-"""So many samples are read to sketch takes: about a second's work."""
+"""How many samples are read to sketch takes: about a second's work."""
 
 _SUFFIXES = (".mcap", ".npz")
 _VERSIONS, _TRASH = "versions", "trash"
@@ -40,7 +40,7 @@ class Entry:
     name: str
     path: Path
     version: int
-    """1 for one that was saved once."""
+    """1 for a take that was saved once."""
     samples: int = 0
     duration_s: float = 0.0
     joints: int = 0
@@ -48,11 +48,11 @@ class Entry:
     source: str = ""
     tags: tuple[str, ...] = ()
     problem: str = ""
-    """Why the file cannot be read; empty where it can."""
+    """Why the file cannot be read; empty if it can."""
 
 
 class Library:
-    """The takes in a folder, which is made when the first one is saved."""
+    """The takes in a folder, which is created when the first one is saved."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -64,9 +64,10 @@ class Library:
         return tuple(entry for entry in entries if _matches(entry, wanted))
 
     def sketches(self, entries: Sequence[Entry]) -> dict[str, str]:
-        """Return a line of bars for each take, by its name: how the joint goes that moves most.
+        """Return a line of bars for each take, by its name: the course of the joint that moves
+        most.
 
-        Those that cannot be read have none, nor have those after `MAX_SKETCHED` samples in all.
+        Unreadable takes have none, nor have those after `MAX_SKETCHED` samples in all.
         """
         lines: dict[str, str] = {}
         left = MAX_SKETCHED
@@ -80,7 +81,7 @@ class Library:
         return lines
 
     def load(self, name: str, version: int | None = None) -> Track:
-        """Read a take, the newest version unless told otherwise."""
+        """Read a take; the newest version by default."""
         return files.load(self._file(name, version), any_joints=True)
 
     def has(self, name: str) -> bool:
@@ -92,7 +93,7 @@ class Library:
         return tuple(sorted(self._files(name)))
 
     def save(self, track: Track, name: str, tags: Iterable[str] = ()) -> Entry:
-        """Keep a take; one that has the name already becomes an older version."""
+        """Save a take; an existing one of that name becomes an older version."""
         check_name(name)
         suffix = _SUFFIXES[0 if mcap_records.available() else 1]
         path = self.folder / f"{name}{suffix}"
@@ -121,7 +122,7 @@ class Library:
         return TakeWriter(path, joints, variant=variant, source=source, settle=settle)
 
     def tag(self, name: str, add: Iterable[str] = (), remove: Iterable[str] = ()) -> Entry:
-        """Add tags to a take's newest version, and take others away."""
+        """Add tags to a take's newest version, and remove others."""
         added, removed = _clean(add), _clean(remove)
         with disk.alone(self.folder):
             path = self._file(name, None)
@@ -130,7 +131,7 @@ class Library:
         return self._entry(name)
 
     def rename(self, name: str, to: str) -> Entry:
-        """Give a take and all its versions another name."""
+        """Rename a take and all its versions."""
         check_name(to)
         with disk.alone(self.folder):
             self._file(name, None)
@@ -152,11 +153,11 @@ class Library:
         return grave
 
     def unfinished(self) -> tuple[Path, ...]:
-        """Return the recordings that were cut off, by a crash most likely."""
+        """Return the recordings that were cut off, probably by a crash."""
         return tuple(unfinished(self.folder))
 
     def recover(self, part: Path) -> Entry:
-        """Save what a recording that was cut off holds; the file itself goes to the trash."""
+        """Save the samples of a recording that was cut off; the file itself goes to the trash."""
         name = part.name.removesuffix(_CUT_OFF)
         if part not in self.unfinished():
             raise BadRequestError(f"{part} is no recording that was cut off here")
@@ -187,8 +188,8 @@ class Library:
             for path in kept
             if path.suffix in _SUFFIXES and path.stem.isdecimal()
         }
-        # A crash between keeping the old one and naming the new one leaves no current file: the
-        # newest that was kept is the take then, and nothing is lost.
+        # A crash between moving the old file and naming the new one leaves no current file. Then
+        # the newest older version is the take, and nothing is lost.
         current = [self.folder / f"{name}{suffix}" for suffix in _SUFFIXES]
         there = [path for path in current if path.is_file()]
         for path in sorted(there, key=lambda path: path.stat().st_mtime_ns):
@@ -219,7 +220,7 @@ class Library:
                 _move(path, self.folder / _VERSIONS / name / f"{version}{path.suffix}")
 
     def _grave(self, name: str) -> Path:
-        """Return a place in the trash that is free."""
+        """Return a free place in the trash."""
         trash = self.folder / _TRASH
         number = 1
         while (grave := trash / (name if number == 1 else f"{name} {number}")).exists():
@@ -259,7 +260,7 @@ def _matches(entry: Entry, wanted: Sequence[str]) -> bool:
 
 
 def check_name(name: str) -> str:
-    """Return a take's name, or raise `BadRequestError` where no file here can have it."""
+    """Return a take's name, or raise `BadRequestError` if no file here can have it."""
     problem = name_problem(name)
     if not problem and (name[0] == "." or {"/", "\\"} & {*name} or name in {_VERSIONS, _TRASH}):
         problem = "it cannot be the name of a file here"

@@ -98,11 +98,11 @@ class McapStream:
         self._count += 1
 
     def flush(self) -> None:
-        """End the chunk, so that what was added can be read again."""
+        """End the chunk, so that what was added can be read even after a crash."""
         self._writer.flush()
 
     def finish(self, metadata: TakeMetadata, times_s: Array, times_ns: list[int]) -> None:
-        """Write what comes last: the final words, the exact times, the indexes."""
+        """Write what comes last: the final metadata, the exact times, the indexes."""
         self._writer.flush()
         self._writer.add_metadata(_WORDS, _to_metadata(metadata))
         if not np.array_equal(_seconds(times_ns), times_s):
@@ -119,7 +119,7 @@ def _to_metadata(metadata: TakeMetadata) -> dict[str, str]:
 
 def nanoseconds(times_s: Array, path: Path) -> list[int]:
     """Return times as the message's stamp can hold them."""
-    # Whole seconds apart from the rest: together they would overflow before they are refused.
+    # Whole seconds are converted separately: together they would overflow before they are refused.
     whole = np.floor(times_s)
     if times_s.size and not (abs(whole) < MAX_STAMP_S).all():
         raise BadRequestError(
@@ -159,7 +159,7 @@ def recover(path: Path) -> Track:
 
 
 def summary(path: Path) -> Summary:
-    """Return what a take says of itself; quickly, where it is one of ours and finished."""
+    """Return a take's summary; quickly, if it is finished and written by rote."""
     reading = _read(path, mend=False, skip=_NOT_SUMMARY)
     if reading.metadata and reading.counted and reading.finished:
         return Summary(reading.metadata, *reading.counted)
@@ -176,7 +176,7 @@ def _read(path: Path, *, mend: bool, skip: frozenset[int] = frozenset()) -> "_Re
 
 
 class _Reading:
-    """What was found in a file so far. With `mend`, the first fault is where the file ends."""
+    """What was read from a file so far. With `mend`, the file ends at the first fault."""
 
     def __init__(self, path: Path, *, mend: bool) -> None:
         self.place = place_in(path)
@@ -198,7 +198,7 @@ class _Reading:
 
     @property
     def whole(self) -> bool:
-        """Whether the end is there, and as many samples before it as it says."""
+        """Whether the end record is there, and as many samples before it as it states."""
         counted = self.counted if self.metadata else None
         return self.finished and (counted is None or counted[0] == self.samples)
 

@@ -22,12 +22,12 @@ _HEAD = struct.Struct("<BQ")
 
 
 def available() -> bool:
-    """Tell whether MCAP files can be used here."""
+    """Return whether MCAP files can be used here."""
     return find_spec("mcap") is not None
 
 
 def need_mcap() -> None:
-    """Refuse to go on without the library."""
+    """Raise `MissingExtraError` if the library is missing."""
     if not available():
         raise MissingExtraError("the MCAP format", "mcap")
 
@@ -63,7 +63,7 @@ def inner(data: bytes) -> Iterator[tuple[int, bytes]]:
 
 
 def faults() -> tuple[type[Exception], ...]:
-    """Return what the libraries raise for bytes that are not what they seem."""
+    """Return the exceptions that the libraries raise for invalid bytes."""
     from mcap.exceptions import McapError  # noqa: PLC0415 - optional
     from zstandard import ZstdError  # noqa: PLC0415 - comes with mcap
 
@@ -81,7 +81,7 @@ def parsed(kind: str, content: bytes) -> Any:
 
 
 def unpacked(chunk: Any, most: int) -> bytes:
-    """Return what a chunk holds; never more than `most` bytes, whatever it promises."""
+    """Return the content of a chunk; never more than `most` bytes, whatever it announces."""
     if chunk.uncompressed_size > most:
         raise DecodeError(f"a chunk of {chunk.uncompressed_size >> 20} MB is too large")
     if chunk.compression == "zstd":

@@ -1,7 +1,7 @@
 """What a file says about a track besides its numbers, and a track put together from both.
 
-JSON, NPZ and MCAP hold the same words. Whatever cannot be used is refused here, once, with the file
-and the row in the error.
+JSON, NPZ and MCAP hold the same metadata. What cannot be used is refused here, with the file and
+the row in the error.
 """
 
 import math
@@ -22,10 +22,10 @@ MAX_SAMPLES = 1_000_000
 """Longer tracks are not read: this is half an hour at 500 Hz."""
 
 MAX_ANGLE_RAD = 2 * math.pi
-"""No joint of a robot goes here, so a number beyond it is not an angle in rad."""
+"""No joint of a robot reaches this, so a larger number is no angle in rad."""
 
 MAX_TIME_S = 1e11
-"""No clock shows more seconds, so a larger number is not a time in seconds."""
+"""No clock shows more seconds, so a larger number is no time in seconds."""
 
 _UNKNOWN = numbered(100, 0)
 """A machine that rote does not know, with more slots than any message has."""
@@ -36,11 +36,11 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TakeMetadata:
-    """Everything about a track but its times and angles, and the tags a library gave it."""
+    """Everything about a track except its times and angles, and the tags that a library gave it."""
 
     names: tuple[str, ...]
     variant: str = ""
-    """The name of the build; told from the joints where nobody says it."""
+    """The name of the build; derived from the joints if it is not stated."""
     source: str = ""
     marks: tuple[Mark, ...] = ()
     history: tuple[str, ...] = ()
@@ -52,7 +52,7 @@ class TakeMetadata:
 
 
 class Summary(NamedTuple):
-    """What a file says of itself at a glance."""
+    """A short description of a file's content."""
 
     metadata: TakeMetadata
     samples: int
@@ -61,7 +61,7 @@ class Summary(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class FilePlace:
-    """Where in a file something is: which file, and what a sample is called there."""
+    """A place in a file: which file, and what a sample is called there."""
 
     file: str
     row: str = "row"
@@ -70,7 +70,7 @@ class FilePlace:
 
     @property
     def source(self) -> str:
-        """Where a track came from whose file does not say."""
+        """The source of a track whose file does not state it."""
         return f"file {self.file.rpartition('/')[2]}"
 
     def refuse(self, problem: str, remedy: str = "") -> BadRequestError:
@@ -83,7 +83,7 @@ class FilePlace:
 
 
 def metadata_of(track: Track, tags: tuple[str, ...] = ()) -> TakeMetadata:
-    """Return a track's words; refuse characters that no file can hold."""
+    """Return a track's metadata; refuse characters that no file can hold."""
     metadata = TakeMetadata(
         names=track.names,
         variant=track.variant,
@@ -102,7 +102,7 @@ def metadata_of(track: Track, tags: tuple[str, ...] = ()) -> TakeMetadata:
 
 
 def to_document(metadata: TakeMetadata) -> dict[str, Any]:
-    """Return words as what JSON can hold."""
+    """Return metadata as JSON data."""
     return {
         "variant": metadata.variant,
         "source": metadata.source,
@@ -114,7 +114,7 @@ def to_document(metadata: TakeMetadata) -> dict[str, Any]:
 
 
 def from_document(document: object, place: FilePlace) -> TakeMetadata:
-    """Read words again. Only the names must be there."""
+    """Read metadata back. Only the names are required."""
     if not isinstance(document, dict):
         raise place.refuse("it does not hold a track")
     given = {name: _listed(document, name, place) for name in _LISTS}
@@ -152,7 +152,7 @@ def _as(kind: type[T], value: object, what: str, place: FilePlace) -> T:
 
 
 def assemble(metadata: TakeMetadata, times_s: Array, joints_rad: Array, place: FilePlace) -> Track:
-    """Put a track together, (n,) times and (n, joints) angles; refuse the first row that is bad."""
+    """Make a track of (n,) times and (n, joints) angles; refuse the first bad row."""
     width = len(metadata.names)
     if times_s.ndim != 1 or joints_rad.shape != (times_s.size, width):
         raise place.refuse(
@@ -198,7 +198,7 @@ def _problem(times_s: Array, joints_rad: Array, names: tuple[str, ...], sample: 
 
 
 def variant_with(names: tuple[str, ...]) -> str:
-    """Return the build that has these joints; where none has any, the first there is.
+    """Return the build that has these joints; if none has any, the first build.
 
     Numbered joints are those of a machine that rote does not know.
     """
@@ -221,7 +221,7 @@ def check(track: Track, place: FilePlace) -> None:
 
 
 def check_joints(track: Track, place: FilePlace) -> None:
-    """Refuse joints that the robot does not have; a robot unknown here is not judged."""
+    """Refuse joints that the robot does not have; an unknown robot is not judged."""
     build = registry.find_build(track.variant)
     if build is None:
         return
@@ -236,7 +236,7 @@ def check_joints(track: Track, place: FilePlace) -> None:
 
 
 def check_unit(track: Track, place: FilePlace) -> None:
-    """Refuse angles that no joint reaches: they are in degrees, most likely."""
+    """Refuse angles that no joint reaches: they are probably in degrees."""
     beyond = np.abs(track.joints_rad) > MAX_ANGLE_RAD
     if not beyond.any():
         return

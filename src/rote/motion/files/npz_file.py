@@ -1,7 +1,7 @@
 """Tracks as NPZ, for numpy: arrays `times_s` (n,), `joints_rad` (n, joints) and `names`.
 
-Nothing is lost: the other words are in `document`, as JSON. For files of others, the three arrays
-are enough. Nothing in such a file is ever executed.
+Nothing is lost: the other metadata is in `document`, as JSON. For files from other programs, the
+three arrays are enough. Nothing in such a file is ever executed.
 """
 
 import io
@@ -26,7 +26,7 @@ from rote.motion.files.metadata import (
 )
 from rote.motion.track import Array, Track
 
-# What numpy and the zip reader raise for bytes that are no arrays, seen by feeding them such bytes.
+# What numpy and the zip reader raise for invalid bytes, found by trying such bytes.
 _FAULTS = (
     ValueError, KeyError, EOFError, OSError, MemoryError, RuntimeError, NotImplementedError,
     SyntaxError, TypeError, OverflowError, zipfile.BadZipFile, zlib.error,
@@ -57,7 +57,7 @@ def load_npz(path: Path) -> Track:
 
 
 def summary(path: Path) -> Summary:
-    """Return what a file says of itself."""
+    """Return a file's summary."""
     metadata, track = _read(path)
     return Summary(metadata, len(track), track.duration_s)
 
@@ -74,7 +74,7 @@ def _arrays(data: bytes, place: FilePlace) -> dict[str, NDArray[Any]]:
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             unpacked = sum(member.file_size for member in archive.infolist())
-        # A small archive can unpack to any size, and says beforehand to which.
+        # A small archive can unpack to any size, and states the size beforehand.
         if unpacked <= disk.MAX_BYTES:
             with np.load(io.BytesIO(data), allow_pickle=False) as arrays:
                 return {name: arrays[name] for name in arrays.files}

@@ -1,4 +1,4 @@
-"""A take on its way to the disk while it is recorded, so that a crash loses at most a second."""
+"""Writes a take to disk while it is recorded, so that a crash loses at most a second."""
 
 import math
 import os
@@ -21,13 +21,13 @@ from rote.motion.track import Mark, Track
 __all__ = ["TakeWriter", "unfinished"]
 
 FLUSH_S = 0.5
-"""How much of a recording is in memory at most, by the times of its samples."""
+"""The longest part of a recording that is only in memory, by the times of its samples."""
 
 _PART = ".part"
 
 
 def unfinished(folder: Path) -> list[Path]:
-    """Return the recordings here that were cut off; not those that somebody is writing now."""
+    """Return the recordings here that were cut off; not those that are being written now."""
     return [path for path in sorted(folder.glob(f"*.mcap{_PART}")) if disk.left(path)]
 
 
@@ -106,12 +106,12 @@ class TakeWriter:
         self._close()
 
     def _close(self) -> None:
-        # A full disk is told of by whoever wrote; closing can only say it again.
+        # A full disk was reported by the write already; closing can only repeat it.
         with suppress(OSError):
             self._file.close()
 
     def add(self, time_s: float, joints_rad: Sequence[float]) -> None:
-        """Take in one sample; refuse one that no track can hold."""
+        """Add one sample; raise `BadRequestError` for one that no track can hold."""
         row = [float(value) for value in joints_rad]
         place = FilePlace(str(self.part), "sample")
         if len(row) != len(self._metadata.names):
@@ -147,7 +147,7 @@ class TakeWriter:
     def finish(
         self, *, marks: Sequence[Mark] = (), history: Sequence[str] = (), tags: Sequence[str] = ()
     ) -> Path:
-        """Complete the file and give it its name; where nothing was recorded, there is none."""
+        """Complete the file and give it its name; without any sample there is no file."""
         if len(self) < 2:
             self.discard()
             raise BadRequestError(f"{self.path}: a take needs 2 samples, this one has {len(self)}")
@@ -166,7 +166,7 @@ class TakeWriter:
         return self.path
 
     def discard(self) -> None:
-        """Throw the recording away."""
+        """Delete the recording."""
         self._close()
         with suppress(OSError):
             self.part.unlink(missing_ok=True)

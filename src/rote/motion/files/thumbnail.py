@@ -1,4 +1,4 @@
-"""A track at a glance: a small SVG of the joints that move most, or a line of text."""
+"""A small picture of a track: an SVG of the joints that move most, or a line of text."""
 
 import numpy as np
 
@@ -17,7 +17,8 @@ _COLOURS = ("#1f6feb", "#e8590c", "#2b8a3e", "#862e9c")
 def thumbnail(track: Track) -> str:
     """Return an SVG picture as text: up to four lines over time, all on one scale.
 
-    Lines are drawn from where each joint begins, so that a pose is flat and a motion is not.
+    Lines are drawn relative to each joint's first position, so that a pose is flat and a motion is
+    not.
     """
     chosen = _most_moving(track)
     at = np.unique(np.linspace(0, len(track) - 1, min(len(track), _MAX_POINTS)).astype(int))
@@ -35,18 +36,18 @@ def thumbnail(track: Track) -> str:
 def sketch(track: Track, width: int = 20, most: int = 1) -> dict[str, str]:
     """Return a line of bars for each of the joints that move most, by its name.
 
-    Bars are averages over equal parts of the time, all on one scale, from where the lowest is to
-    where the highest is. A joint that rests is a flat line in the middle.
+    Bars are averages over equal parts of the time, all on one scale from the lowest to the highest.
+    A joint that rests is a flat line in the middle.
     """
     chosen = _most_moving(track)[:most]
     if not chosen:
         return {}
-    # A track of few samples has fewer bars than the width, rather than bars of nothing.
+    # A track of few samples has fewer bars than the width, rather than empty bars.
     edges = np.linspace(0, len(track), min(width, len(track)) + 1).astype(int)
     moved = track.joints_rad[:, chosen] - track.joints_rad[:1, chosen]
     means = np.add.reduceat(moved, edges[:-1], axis=0) / np.diff(edges)[:, None]
     low, high = float(means.min()), float(means.max())
-    # Less than what a sensor trembles by is no motion.
+    # Less than the noise of a sensor is no motion.
     share = (means - low) / (high - low) if high - low > _STILL_RAD else np.full(means.shape, 0.5)
     bars = np.minimum((share * len(_BARS)).astype(int), len(_BARS) - 1)
     return {
@@ -64,7 +65,7 @@ def _most_moving(track: Track) -> list[int]:
 
 
 def _spread(values: Array, size: int) -> Array:
-    """Put values between the edges of a picture `size` wide; equal ones into the middle."""
+    """Scale values to a picture `size` wide; equal ones to the middle."""
     if not values.size:
         return values
     low, high = float(values.min()), float(values.max())

@@ -1,7 +1,7 @@
-"""Coming near an A1 with care: which level is wanted, whether it stands, and how it is stopped.
+"""Connecting to an A1 with care: which level is needed, whether it stands, and how to stop it.
 
-Who talks to an A1's motors takes them from the walking controller, and a robot that stands sinks.
-So the walking controller is asked first, where it can be reached, and one that stands is refused.
+A client of an A1's motors takes them from the walking controller, and a standing robot sinks. So
+the walking controller is asked first, if it can be reached, and a standing robot is refused.
 """
 
 import asyncio
@@ -27,17 +27,19 @@ from rote.wire.a1.values import HighState
 
 _LOOK_S = 1.0
 _HANDOVER_S = 1.1
-"""How long a robot has to hear nothing at one level before it obeys the other; a guess."""
+"""How long a robot must hear nothing at one level before it obeys the other; a guess."""
 _STANDS_S, _STILL_M_S, _STILL_RAD_S, _STILL_STATES = 2.0, 0.03, 0.05, 10
 
 
 def is_low(url: str) -> bool:
-    """Whether a URL names the motors."""
+    """Whether a URL names the low level, the motors."""
     return dict(parse_qsl(split_url(url).query)).get("level") == Level.LOW.value
 
 
 def for_ability(url: str, ability: str) -> str:
-    """Return the URL of the level that has an ability; the other level is refused if named."""
+    """Return the URL of the level that has an ability; raise `UnsupportedError` if the URL names
+    the other.
+    """
     if ability == EXAMINE:
         return walking_url(url)
     if ability not in MOTORS or is_low(url):
@@ -49,9 +51,9 @@ def for_ability(url: str, ability: str) -> str:
 
 
 async def look(url: str) -> HighState | None:
-    """Ask the walking controller how the robot is; None where none answers.
+    """Ask the walking controller for its state; None if it does not answer.
 
-    It is told to stand still by that, as by everybody who connects to it.
+    Like every connection to it, this makes it stand still.
     """
     client: A1Client | None = None
     try:
@@ -67,9 +69,9 @@ async def look(url: str) -> HighState | None:
 
 
 async def check_not_standing(url: str, *, only_to_look: bool = False) -> None:
-    """Refuse to talk to the motors of a robot that stands.
+    """Raise `BadRequestError` if the robot stands and its motors would be taken over.
 
-    `only_to_look` refuses where that is not known, too.
+    With `only_to_look` it is also refused if that is not known.
     """
     state = await look(url)
     if state is not None and stands(state):
@@ -96,12 +98,12 @@ class A1StopResult(NamedTuple):
 
 
 async def stop(url: str, *, timeout: float = 5.0) -> A1StopResult:
-    """Stop a robot: it stands still, or its motors brake where it does not stand anyway."""
+    """Stop a robot: it stands still, or its motors brake if it does not stand anyway."""
     if not is_low(url):
         return await _stand_still(url, timeout)
     state = await look(url)
     if state is not None and stands(state):
-        # Braked motors would let it fall: what stops such a robot is its walking controller.
+        # Braked motors would let it fall, so such a robot is stopped by its walking controller.
         return await _stand_still(walking_url(url), timeout)
     client = await open_client(url, timeout=timeout)
     try:
@@ -124,7 +126,7 @@ async def _stand_still(url: str, timeout: float) -> A1StopResult:
         assert isinstance(before, HighState)
         if is_down(before):
             return A1StopResult("down", "the robot was not on its feet, and stays down")
-        # By its speed: it was told to stand still from the first word on, and its mode says so.
+        # By its speed: from the first command on it was told to stand still, and its mode says so.
         was = "walking" if _moves(before) else "standing"
         if not await _stands_still(robot):
             raise TimeLimitError(
@@ -142,7 +144,7 @@ def _moves(state: HighState) -> bool:
 
 
 async def _stands_still(robot: A1) -> bool:
-    """Whether it comes to stand, and keeps standing for a moment."""
+    """Whether it comes to a stand, and stands for a moment."""
     still = 0
     with suppress(TimeoutError):
         async with asyncio.timeout(_STANDS_S):

@@ -1,11 +1,11 @@
-"""Bot: instructions for a walking robot, queued, and carried out one after the other.
+"""Bot: a queue of instructions for a walking robot, carried out one after the other.
 
     bot = Bot(robot).walk(2.0).turn(math.pi / 2).walk(1.0).pose(pitch_rad=0.2).wait(1.0)
     report = await bot.execute()
 
-An instruction ends when the robot's own state says that it is done, and fails with
-`TimeLimitError` when that takes too long. `stop`, of the bot or of the robot, interrupts everything
-and leaves the robot standing; a protection that trips or a lost robot raises.
+An instruction ends when the robot's own state shows that it is done, and fails with
+`TimeLimitError` if that takes too long. `stop`, of the bot or of the robot, interrupts everything
+and leaves the robot standing; a protection that trips or a lost robot raises an error.
 """
 
 import asyncio
@@ -26,30 +26,30 @@ Predicate = Callable[[HighState], bool]
 MAX_DISTANCE_M, MAX_ANGLE_RAD, MAX_WAIT_S = 50.0, 4.0 * math.pi, 600.0
 SPEED_M_S, SPEED_RAD_S = 0.4, 0.8
 NEAR_M, NEAR_RAD = 0.01, 0.01
-"""So near an instruction is done, once the robot stands."""
+"""An instruction is done this near to its target, once the robot stands."""
 STANDS_M_S, STANDS_RAD_S = 0.03, 0.05
 _GAIN, _HEADING_GAIN = 1.5, 1.0
 _MIN_M_S, _MIN_RAD_S = 0.04, 0.08
-"""Slower, legs hardly step."""
+"""Below these speeds, the legs hardly step."""
 _POSE_RAD = 0.03
 _DOWN_M = 0.15
-"""A body this low lies."""
+"""A body this low is lying."""
 _RISES_M, _RISEN_S = 0.003, 0.2
-"""Who has not risen so far for so long has got up."""
+"""A body that has risen by less than this for this long has finished getting up."""
 _SPARE_S = 5.0
 
 
 class Instruction(Protocol):
-    """Something to be done."""
+    """One instruction of a queue."""
 
     label: str
     limit_s: float
 
     def begin(self, state: HighState, now: float) -> None:
-        """Take in where the robot is when it begins."""
+        """Remember the state at the beginning."""
 
     def step(self, state: HighState, now: float, robot: A1) -> bool:
-        """Ask the robot for what is to be done next; whether nothing is left to do."""
+        """Send the next command to the robot; return whether the instruction is done."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,11 +62,11 @@ class InstructionDone:
 
 @dataclass(frozen=True, slots=True)
 class BotReport:
-    """What came of a queue."""
+    """The result of a queue."""
 
     done: tuple[InstructionDone, ...]
     left: tuple[str, ...]
-    """What was not carried out, because somebody stopped the robot."""
+    """What was not carried out, because the robot was stopped."""
 
     @property
     def completed(self) -> bool:
@@ -75,7 +75,11 @@ class BotReport:
 
 
 class Bot:
-    """A queue of instructions for one robot, which is connected at its high level."""
+    """A queue of instructions for one robot, connected at its high level.
+
+    Every instruction returns the bot, so that calls can be chained. `limit_s` is the time limit of
+    an instruction in seconds. A number out of range raises `BadRequestError` at once.
+    """
 
     def __init__(self, robot: A1) -> None:
         if robot.level is not Level.HIGH:
@@ -99,7 +103,9 @@ class Bot:
         speed_m_s: float = SPEED_M_S,
         limit_s: float | None = None,
     ) -> "Bot":
-        """Walk a distance: forward, or back where negative; `left_m` to the left as well."""
+        """Walk a distance in metres: forward, or back if negative; `left_m` to the left at the same
+        time.
+        """
         distance_m = math.hypot(forward_m, left_m)
         if not distance_m <= MAX_DISTANCE_M:
             raise BadRequestError(
@@ -113,7 +119,7 @@ class Bot:
     def turn(
         self, angle_rad: float, *, speed_rad_s: float = SPEED_RAD_S, limit_s: float | None = None
     ) -> "Bot":
-        """Turn on the spot by an angle: to the left, or to the right where negative."""
+        """Turn on the spot by an angle in rad: to the left, or to the right if negative."""
         if not abs(angle_rad) <= MAX_ANGLE_RAD:
             raise BadRequestError(
                 f"a turn of {angle_rad} rad is not possible", "Choose at most two rounds."
@@ -130,7 +136,9 @@ class Bot:
         body_height_m: float = 0.0,
         limit_s: float | None = None,
     ) -> "Bot":
-        """Stand with the body turned or lowered; done when roll and pitch are what was asked."""
+        """Stand with the body turned, in rad, or lowered, in m; done when roll and pitch are
+        reached.
+        """
         asked = {
             "roll_rad": roll_rad,
             "pitch_rad": pitch_rad,
@@ -141,11 +149,11 @@ class Bot:
         return self._add(_Pose(asked), limit_s)
 
     def stand(self, *, limit_s: float | None = None) -> "Bot":
-        """Stand upright and still; a robot that lies gets up first."""
+        """Stand upright and still; a lying robot gets up first."""
         return self._add(_Stand(), limit_s)
 
     def lie_down(self, *, limit_s: float | None = None) -> "Bot":
-        """Lie down; not in dialect 3.2."""
+        """Lie down. Dialect 3.2 cannot."""
         return self._add(_LieDown(), limit_s)
 
     def wait(self, seconds: float) -> "Bot":
@@ -154,7 +162,7 @@ class Bot:
         return self._add(_Wait(seconds), seconds + _SPARE_S)
 
     def until(self, predicate: Predicate, *, limit_s: float, label: str = "a condition") -> "Bot":
-        """Go on with what the robot does until `predicate(state)` is true."""
+        """Continue what the robot does until `predicate(state)` is true."""
         if not callable(predicate):
             raise TypeError(f"a predicate is a function, not {type(predicate).__name__}")
         return self._add(_Until(predicate, label), limit_s)
@@ -190,7 +198,11 @@ class Bot:
         await self._robot.stop()
 
     async def execute(self) -> BotReport:
-        """Carry out the queue, which is empty afterwards, and leave the robot standing."""
+        """Carry out the queue, which is empty afterwards, and leave the robot standing.
+
+        Return what was done and what was left. Raises `TimeLimitError` if an instruction takes too
+        long, `ProtectionError` if a protection tripped, and `LinkError` if the robot was lost.
+        """
         if self._runs:
             raise BadRequestError("the bot is carrying out its queue already")
         queue, self._queue = self._queue, []
@@ -216,7 +228,7 @@ class Bot:
                 await self._robot.stop()
 
     async def _carry_out(self, instruction: Instruction) -> float | None:
-        """Return how long it took; None where it was stopped."""
+        """Carry out one instruction; return how long it took in seconds, None if it was stopped."""
         loop = asyncio.get_running_loop()
         began = loop.time()
         try:
@@ -252,14 +264,14 @@ class Bot:
 
 
 def _check_positive(value: float, most: float, what: str, unit: str) -> None:
-    if not 0.0 < value <= most:  # not a number fails this, too
+    if not 0.0 < value <= most:  # NaN fails this comparison too
         raise BadRequestError(
             f"{what} of {value} {unit} is not possible", f"Choose up to {most:g} {unit}."
         )
 
 
 def _check_up(state: HighState, label: str) -> None:
-    """Refuse at once what only a robot on its feet can do."""
+    """Raise an error at once if the instruction needs a robot on its feet and it lies."""
     if is_down(state):
         how = "it lies" if state.mode == a1_words.HighMode.LIE_DOWN else "its legs are soft"
         raise BadRequestError(
@@ -269,7 +281,7 @@ def _check_up(state: HighState, label: str) -> None:
 
 
 def _distances(forward_m: float, left_m: float) -> str:
-    """Return a way in words: 0.30 m back, 0.20 m to the left."""
+    """Return a distance as text: 0.30 m back, 0.20 m to the left."""
     parts = []
     if forward_m or not left_m:
         parts.append(f"{abs(forward_m):.2f} m{' back' if forward_m < 0 else ''}")
@@ -285,7 +297,7 @@ def _part(name: str, value: float) -> str:
 
 
 def _paced(left: float, gain: float, least: float, most: float) -> float:
-    """Return a speed that shrinks with what is left."""
+    """Return a speed that decreases with the remaining distance."""
     return math.copysign(min(max(gain * abs(left), least), most), left)
 
 
@@ -306,7 +318,7 @@ class _Walk:
         self._yaw = state.imu.rpy_rad[2]
 
     def step(self, state: HighState, now: float, robot: A1) -> bool:
-        # How far, and not whereto: in which frame an older A1 tells its place is not known.
+        # By distance, not by direction: the frame of an older A1's position is not known.
         gone = math.hypot(state.position_m[0] - self._from[0], state.position_m[1] - self._from[1])
         left = self._distance_m - gone
         speed = math.hypot(*state.velocity_m_s[:2])
@@ -391,7 +403,7 @@ class _LieDown:
     label = "lying down"
 
     def begin(self, state: HighState, now: float) -> None:
-        """There is nothing to remember."""
+        """Do nothing: there is nothing to remember."""
 
     def step(self, state: HighState, now: float, robot: A1) -> bool:
         if not is_down(state):

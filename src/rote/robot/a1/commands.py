@@ -1,7 +1,7 @@
-"""What an A1 or Go1 can be asked for by its walking controller, in SI units, for every dialect.
+"""Commands to the walking controller of an A1 or Go1, in SI units, for every dialect.
 
-Dialect 3.2 wants shares of the most instead of speeds; what they are shares of is a public report,
-and of the body's height a guess. The spans are the same for all dialects: what the oldest can do.
+Dialect 3.2 takes shares of a maximum instead of speeds. The maxima are from a public report; that
+of the body's height is a guess. The ranges are the same for all dialects: what the oldest can do.
 """
 
 import math
@@ -12,7 +12,7 @@ from rote.wire.a1.values import Command, Dialect, HighCmd, ScaledHighCmd
 
 
 class HighMode(IntEnum):
-    """What the walking controller does; those above 2 are not in dialect 3.2."""
+    """The modes of the walking controller; those above 2 are not in dialect 3.2."""
 
     IDLE = 0
     STAND = 1
@@ -25,7 +25,7 @@ class HighMode(IntEnum):
 
 
 class Gait(IntEnum):
-    """How it walks; not in dialect 3.2."""
+    """The gaits; not in dialect 3.2."""
 
     TROT = 1
     RUN = 2
@@ -33,9 +33,9 @@ class Gait(IntEnum):
 
 
 FORWARD_M_S, BACKWARD_M_S, ASIDE_M_S, TURN_RAD_S = 1.0, 0.7, 0.4, 2.0 * math.pi / 3.0
-"""What 1 is in dialect 3.2, by a public report."""
+"""The speeds that 1 means in dialect 3.2, by a public report."""
 HEIGHT_M = 0.1
-"""The same for the height of the body, more or less than usual; a guess."""
+"""The same for the height of the body, relative to the usual one; a guess."""
 SPANS: dict[str, tuple[float, float, str]] = {
     "forward_m_s": (-BACKWARD_M_S, FORWARD_M_S, "m/s"),
     "left_m_s": (-ASIDE_M_S, ASIDE_M_S, "m/s"),
@@ -46,14 +46,14 @@ SPANS: dict[str, tuple[float, float, str]] = {
     "pitch_rad": (-0.45, 0.45, "rad"),
     "yaw_rad": (-0.5, 0.5, "rad"),
 }
-"""What may be asked for; heights are more or less than usual."""
+"""The allowed ranges; heights are relative to the usual one."""
 
 
 def check(**asked: float) -> None:
-    """Raise `BadRequestError` for the first number outside its span."""
+    """Raise `BadRequestError` for the first number outside its range."""
     for name, value in asked.items():
         low, high, unit = SPANS[name]
-        if not low <= value <= high:  # not a number fails this, too
+        if not low <= value <= high:  # NaN fails this comparison too
             raise BadRequestError(
                 f"{name} {value:g} is not possible", f"Choose {low:g} to {high:g} {unit}."
             )
@@ -117,7 +117,7 @@ def posing(
 
 
 def mode(dialect: Dialect, wanted: HighMode) -> Command:
-    """Return the command for a mode that has no numbers; dialect 3.2 has no word for most."""
+    """Return the command for a mode without numbers; dialect 3.2 does not have most of them."""
     if dialect is Dialect.A1_3_2:
         if wanted > HighMode.WALK:
             message = wanted.name.lower().replace("_", " ")

@@ -1,7 +1,7 @@
-"""A control function in charge of an A1's motors: called by deadline, guarded, and never trusted.
+"""Runs a control function for an A1's motors: called by deadline, supervised, and never trusted.
 
-It runs in a thread of its own. Its commands go to a sender that makes the robot safe where the next
-one does not come within `HOLD_S`, so that a function that hangs cannot leave the legs driven.
+It runs in its own thread. Its commands go to a sender that makes the robot safe if the next one
+does not come within `HOLD_S`, so that a function that hangs cannot leave the legs driven.
 """
 
 import asyncio
@@ -19,18 +19,19 @@ from rote.wire.a1.values import Command, Dialect, HighState, LowCmd, LowState
 
 State: TypeAlias = HighState | LowState
 Step: TypeAlias = Callable[[LowState, float], "MotorCmds | LowCmd | None"]
-"""From the newest state and the seconds since the beginning to what the motors are to do; None ends
-it."""
+"""From the newest state and the seconds since the beginning to the command for the motors; None
+ends it.
+"""
 
 HOLD_S = 0.016
-"""How long a command is good. With the sender's own period, the robot is safe within 20 ms."""
+"""How long a command is valid. With the sender's own period, the robot is safe within 20 ms."""
 PERIODS_S = (0.001, 0.008)
 _BRIDGE_S = 0.5
-"""How long the last command is good, until the event loop keeps it."""
+"""How long the last command is valid, until the event loop repeats it."""
 
 
 class A1Port(Protocol):
-    """What a robot needs of the wire; see `rote.client.a1.client.A1Client`."""
+    """What a robot needs from the wire; see `rote.client.a1.client.A1Client`."""
 
     url: str
     level: Level
@@ -40,31 +41,31 @@ class A1Port(Protocol):
 
     @property
     def dialect(self) -> Dialect:
-        """What the robot speaks."""
+        """The dialect of the robot."""
 
     def now(self) -> float:
-        """The clock of the conversation."""
+        """The clock of the connection, in seconds."""
 
     def poll(self) -> State | None:
         """Read what has arrived, and return the newest state; from any thread."""
 
     def command(self, command: Command, hold_s: float | None = None) -> None:
-        """Have a command said again and again."""
+        """Send a command repeatedly."""
 
     def trip(self, command: Command | None = None) -> None:
         """Make the robot safe at once; from any thread."""
 
     def arm(self) -> None:
-        """Take commands again."""
+        """Accept commands again."""
 
     def on_state(self, listener: Callable[[State], object]) -> Callable[[], None]:
         """Call `listener` with every state."""
 
     def on_trouble(self, listener: Callable[[RoteError], object]) -> Callable[[], None]:
-        """Call `listener` where the robot was made safe or is lost."""
+        """Call `listener` when the robot was made safe or is lost."""
 
     async def close(self) -> None:
-        """Let go of the robot."""
+        """Close the connection."""
 
 
 class Control:
@@ -94,17 +95,17 @@ class Control:
         return None if self._said is None else self._said.motors
 
     def stop(self) -> None:
-        """End it where it is; the last command is kept."""
+        """End the run where it is; the last command is repeated."""
         self._stopping.set()
         self._finish(None, completed=False)
 
     async def run(
         self, *, cpu: int | None = None, realtime: bool = False
     ) -> tuple[LoopStats, bool]:
-        """Call the function until it returns None; return how well that went, and whether it did.
+        """Call the function until it returns None; return the statistics, and whether it finished.
 
-        Raises what it raised, after the robot was made safe. Cancelled, it leaves the motors
-        braked.
+        Raises what the function raised, after the robot was made safe. If cancelled, it leaves the
+        motors braked.
         """
         self._safety.reset()
         self._began_s = self._port.now()
@@ -191,7 +192,7 @@ BRAKED = MotorCmds.servo(mode=0)
 
 
 def _explained(error: Exception) -> Exception:
-    """Return a refused command as the trip it is; other errors are the function's own."""
+    """Return a refused command as a protection error; other errors are the function's own."""
     if isinstance(error, BadRequestError):
         trip = ProtectionError("command", str(error), error.remedy)
         trip.__cause__ = error
@@ -200,7 +201,7 @@ def _explained(error: Exception) -> Exception:
 
 
 class _LoopTicker:
-    """The same as a `LoopFunc`, in the event loop: for who has no process that sends."""
+    """The same as a `LoopFunc`, in the event loop: for a sender that is no separate process."""
 
     def __init__(
         self, loop: asyncio.AbstractEventLoop, period_s: float, function: Callable[[], object]
@@ -211,16 +212,16 @@ class _LoopTicker:
         self._timer: asyncio.Handle | None = None
 
     def start(self) -> None:
-        """Begin."""
+        """Begin to call the function."""
         self._timer = self._loop.call_soon(self._beat)
 
     def end(self) -> None:
-        """End."""
+        """Stop calling the function."""
         if self._timer is not None:
             self._timer.cancel()
 
     def stats(self) -> LoopStats:
-        """Return how well the deadlines were kept."""
+        """Return how well the deadlines were met."""
         return self._beats.stats()
 
     def _beat(self) -> None:

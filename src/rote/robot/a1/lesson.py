@@ -68,19 +68,20 @@ class LegLesson:
             self._port.command(LowCmd(motors=BRAKED))
 
     def leave(self) -> None:
-        """Hear no more of the robot."""
+        """Stop listening to the robot."""
         for undo in self._undo:
             undo()
 
     async def save(self, take: Take) -> None:
-        """An A1 stores nothing."""
+        """Do nothing: an A1 stores no actions."""
 
     def _see(self, state: State) -> None:
         assert isinstance(state, LowState)
         assert self._take is not None
         before, self._tick = self._tick, state.tick
         if before is not None:
-            # The robot's clock has 32 bits and begins again; half its way ahead is behind.
+            # The robot's clock has 32 bits and wraps; a difference of more than half of it is
+            # negative.
             ahead = (state.tick - before) % _TICKS
             if not 0 < ahead < _TICKS // 2:
                 self._tick = before
@@ -96,6 +97,6 @@ class LegLesson:
     def _interrupt(self, error: RoteError) -> None:
         if self._trouble is None:
             self._trouble = error
-            with suppress(RoteError):  # a robot that is lost was braked when it fell silent
+            with suppress(RoteError):  # a lost robot was braked when it fell silent
                 self._port.command(LowCmd(motors=BRAKED))
             self._end(error)

@@ -1,4 +1,4 @@
-"""LoopFunc: a function called again and again, each time by a deadline of its own.
+"""LoopFunc: calls a function repeatedly, each time by its own deadline.
 
     loop = LoopFunc("control", 0.002, step)
     with loop:
@@ -6,7 +6,7 @@
     print(loop.stats())
 
 The deadlines are absolute, so that the rate does not drift. A call that is late by a period or more
-is counted as late, and the calls it has cost are left out: they are never made up for in a burst.
+counts as late, and the calls it has delayed are skipped: they are never made up for in a burst.
 """
 
 import threading
@@ -24,28 +24,28 @@ from rote.host import realtime
 
 PERIODS_S = (0.0005, 60.0)
 _KEPT = 1 << 16
-"""Of so many ticks the deviation is remembered: two minutes at 500 Hz."""
+"""For how many ticks the deviation is remembered: two minutes at 500 Hz."""
 
 
 @dataclass(frozen=True, slots=True)
 class LoopStats:
-    """How well a loop has kept its deadlines."""
+    """How well a loop has met its deadlines."""
 
     ticks: int
     late: int
-    """Ticks left out, because their time had passed."""
+    """Ticks that were skipped, because their time had passed."""
     rate_hz: float
-    """Over the whole run; ticks left out are missing from it."""
+    """Over the whole run; skipped ticks are missing from it."""
     deviation_mean_us: float
     deviation_p99_us: float
     deviation_max_us: float
-    """How far the times between two ticks were from what they should be."""
+    """How far the times between two ticks were from the period."""
     busy_max_us: float
-    """The longest that the function took."""
+    """The longest run time of the function."""
 
 
 class Beats:
-    """Absolute deadlines, one per period, and what became of them. No clock of its own."""
+    """Absolute deadlines, one per period, and how they were met. It has no clock of its own."""
 
     def __init__(self, period_s: float, begin_s: float) -> None:
         self._period_s = period_s
@@ -59,11 +59,11 @@ class Beats:
 
     @property
     def due_s(self) -> float:
-        """When the next tick is to be."""
+        """When the next tick is due."""
         return self._begin_s + self._number * self._period_s
 
     def begin(self, now_s: float) -> None:
-        """Take in that a tick began."""
+        """Note that a tick began."""
         if self._first_s is None:
             self._first_s = now_s
         else:
@@ -73,7 +73,7 @@ class Beats:
         self.ticks += 1
 
     def end(self, now_s: float) -> None:
-        """Take in that it ended; deadlines that have passed by more than a period are left out."""
+        """Note that it ended; deadlines that have passed by more than a period are skipped."""
         self.busy_max_s = max(self.busy_max_s, now_s - self._newest_s)
         self._number += 1
         missed = int((now_s - self.due_s) / self._period_s)
@@ -88,7 +88,7 @@ class Beats:
             self._deviations_s[self.ticks % _KEPT] = deviation_s
 
     def stats(self) -> LoopStats:
-        """Return how well the deadlines were kept."""
+        """Return how well the deadlines were met."""
         # A copy: another thread may be adding to it.
         deviations_us = np.array(self._deviations_s[:] or array("d", [0.0])) * 1e6
         took_s = self._newest_s - (self._first_s if self._first_s is not None else 0.0)
@@ -149,7 +149,7 @@ class LoopFunc:
             cpu, function = (function if function > 0 else None), bound
         elif bound is not None:
             raise TypeError("a loop has one function: LoopFunc(name, period_s, cpu, function)")
-        if not PERIODS_S[0] <= period_s <= PERIODS_S[1]:  # not a number fails this, too
+        if not PERIODS_S[0] <= period_s <= PERIODS_S[1]:  # NaN fails this comparison too
             raise BadRequestError(
                 f"a period of {period_s} s is not possible",
                 f"Choose {PERIODS_S[0]} to {PERIODS_S[1]:g} s, like 0.002 for 500 times a second.",
@@ -169,7 +169,7 @@ class LoopFunc:
         self._beats = Beats(self.period_s, 0.0)
 
     def start(self) -> "LoopFunc":
-        """Begin now. A loop runs once; for another run, make another one."""
+        """Start the thread. A loop runs once; for another run, make another one."""
         if self._thread is not None:
             raise BadRequestError(f"the loop {self.name!r} was started already", "Make a new one.")
         self._thread = threading.Thread(target=self._run, name=f"rote {self.name}", daemon=True)
@@ -182,15 +182,15 @@ class LoopFunc:
         return self._thread is not None and self._thread.is_alive()
 
     def stats(self) -> LoopStats:
-        """Return how well the deadlines were kept so far."""
+        """Return how well the deadlines were met so far."""
         return self._beats.stats()
 
     def end(self) -> None:
-        """Ask it to end, and do not wait. Safe anywhere, also in the function, and twice."""
+        """Ask it to end without waiting. Safe anywhere, also in the function, and twice."""
         self._ending.set()
 
     def stop(self, timeout: float = 5.0) -> LoopStats:
-        """End it: the call that is going on is the last one. Safe to repeat."""
+        """End the loop and wait: the current call is the last one. Safe to repeat."""
         self.end()
         return self.join(timeout)
 
@@ -232,7 +232,7 @@ class LoopFunc:
                 realtime.pin(self.cpu)
             self.has_priority = self._wants_priority and realtime.real_time()
             self._beat()
-        except BaseException as error:  # whoever ends the loop is told
+        except BaseException as error:  # raised by `stop` or `join`
             self.error = error
 
     def _beat(self) -> None:
@@ -251,7 +251,7 @@ class LoopFunc:
             if wait_s > 0.1:
                 self._ending.wait(wait_s)
             elif wait_s > 0:
-                sleep(wait_s)  # by an absolute time, in the system's own words
+                sleep(wait_s)  # sleeps until an absolute time, by the system's own call
 
 
 def _checked_cpu(cpu: int) -> int:

@@ -19,10 +19,10 @@ from rote.wire.a1.motors import LEG_MOTORS, POSITION_OFF_RAD, MotorCmds
 
 RATE_HZ = 500.0
 TEACH_KD_NM_S_RAD = 1.0
-"""How damped legs are that a hand moves; this project's choice."""
+"""The damping of legs that a hand moves; this project's choice."""
 
 SOFT = MotorCmds.servo(dq_rad_s=0.0, kd_nm_s_rad=TEACH_KD_NM_S_RAD)
-"""Legs that a hand can move: no position is held, and what moves is braked a little."""
+"""Legs that a hand can move: no position is held, and movement is damped a little."""
 SPRING_FROM_RAD = 0.08
 """How far inside the protected range a spring begins to keep soft legs from their stops."""
 _SPRING_MAX_NM = 2.0
@@ -83,19 +83,19 @@ def legs_of(track: Track) -> Array:
 
 
 def check_track(track: Track, safety: Safety, speed: float = 1.0) -> None:
-    """Raise `UnsafeMotionError` where a track must not be played at that speed."""
+    """Raise `UnsafeMotionError` if a track must not be played at that speed."""
     poses = legs_of(track)
     check_playing_speed(speed)
     check_seconds(track.duration_s / speed, "a playback")
     times_s = (track.times_s - track.times_s[0]) / speed
-    # What is not known is not known at any speed.
+    # Gaps stay gaps at any speed.
     check_gaps(track.times_s, most_s=A1.max_gap_s).permit(force=True)
     check_joints(replace(track, times_s=times_s, variant=A1.name)).permit(force=True)
     _check_margin(times_s, poses, safety)
 
 
 def _check_margin(times_s: Array, poses: Array, safety: Safety) -> None:
-    """Refuse what the position protection would trip at."""
+    """Raise `UnsafeMotionError` where the position protection would trip."""
     margin = safety.limits.margin_rad
     if margin is None:
         return
@@ -128,7 +128,7 @@ class LegMotion:
         return (len(self.poses_rad) - 1) / RATE_HZ
 
     def motors(self, time_s: float) -> MotorCmds | None:
-        """Return what is asked for at a moment; None after the end."""
+        """Return the command at a time; None after the end."""
         tick = int(time_s * RATE_HZ + 1e-6)
         if tick >= len(self.poses_rad):
             return None
@@ -146,7 +146,7 @@ class LegMotion:
 def prepare(
     track: Track, safety: Safety, now_rad: Sequence[float], speed: float = 1.0
 ) -> LegMotion:
-    """Make a track ready to be played from where the legs are."""
+    """Prepare a track to be played from the current positions of the legs."""
     check_track(track, safety, speed)
     times_s = (track.times_s - track.times_s[0]) / speed
     ticks = max(1, int(np.ceil(times_s[-1] * RATE_HZ - 1e-6)))
@@ -158,7 +158,7 @@ def prepare(
 
 
 def moved(from_rad: Array, to_rad: Array, seconds: float | None = None) -> Array:
-    """Return a soft move tick by tick, (n, 12), as long as is soft where no time is given."""
+    """Return a soft move tick by tick, (n, 12); without `seconds`, as long as is soft."""
     far_rad = float(np.abs(to_rad - from_rad).max())
     softest_s = max(A1.soft_least_s, MINIMUM_JERK_PEAK * far_rad / A1.soft_rad_s)
     lasting_s = softest_s if seconds is None else seconds

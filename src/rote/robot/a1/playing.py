@@ -1,4 +1,4 @@
-"""Legs in motion: a track that is played, awaited, watched or stopped."""
+"""A playback on legs: awaited, watched or stopped."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -14,7 +14,7 @@ _SHOWN_S = 0.1
 
 
 class LegPlaying(Streaming):
-    """What `robot.play_track` of an A1 returns. Cancelled, it leaves the motors braked."""
+    """What `robot.play_track` of an A1 returns. If cancelled, it leaves the motors braked."""
 
     def __init__(
         self,
@@ -31,7 +31,7 @@ class LegPlaying(Streaming):
 
     @property
     def phase(self) -> Phase:
-        """How far it is: on its way to the first pose, or in the motion."""
+        """The phase: on the way to the first pose, or in the motion."""
         if self._began_s is None or self.done:
             return Phase.NONE
         approach_s = self._motion.approach / RATE_HZ
@@ -39,7 +39,7 @@ class LegPlaying(Streaming):
 
     @property
     def progress(self) -> Progress | None:
-        """How far it is; None before it has begun."""
+        """The progress; None before it has begun."""
         if self._began_s is None:
             return None
         approach_s = self._motion.approach / RATE_HZ

@@ -59,7 +59,7 @@ if TYPE_CHECKING:
     from rote.motion.files.library import Library
 
 MOTORS = {"teach": "be taught by hand", "stream": "play a motion", "control": "drive motors"}
-"""What only the motors can, and how it is called."""
+"""What only the motors can do, with a text for each."""
 _GET_UP_S = 5.0
 _HEARD_S = 0.5
 """How long a state is waited for before something begins."""
@@ -71,13 +71,13 @@ UP_M = 0.2
 
 @dataclass(frozen=True, slots=True)
 class A1Status:
-    """An A1 at one moment, in words and SI units."""
+    """The state of an A1 at one moment, as text and in SI units."""
 
     level: str
     dialect: str
     mode: str
     height_m: float | None
-    """Of the body; the motors' level does not know it."""
+    """The height of the body; not known at the motors' level."""
     place_m: tuple[float, float] | None
     roll_rad: float
     pitch_rad: float
@@ -86,13 +86,13 @@ class A1Status:
     hottest_c: int | None
     """The hottest motor."""
     battery_percent: int | None
-    """A Go1's."""
+    """Reported by a Go1 only."""
     trouble: str
-    """Why nothing is done any more; empty where all is well."""
+    """Why commands are not accepted any more; empty if all is well."""
 
 
 class _Told:
-    """What was told to the robot at once; awaiting it waits for `until`, if anything."""
+    """The result of a command that is sent already; awaiting it waits for `until`, if given."""
 
     def __init__(
         self, report: ModeReport, until: Callable[[], Awaitable[object]] | None = None
@@ -107,10 +107,12 @@ class _Told:
 
 
 class A1(CannotRobot):
-    """One connected robot. Made by `rote.connect`.
+    """One connected A1 or Go1. `rote.connect` returns it connected.
 
-    Beside what all robots have (`rote.robot.robot.Robot`), an A1 walks, poses, and lets a function
-    of yours drive its motors. `native` and `native_states` are its states as it sends them.
+    Beside what all robots have (`rote.robot.robot.Robot`), an A1 walks, poses, and lets your
+    function drive its motors. `native` and `native_states` are its states as it sends them. Every
+    command may raise `ProtectionError` or `LinkError` while there is `trouble`, `UnsupportedError`
+    at the wrong level, and `BadRequestError` for a number out of range.
     """
 
     _wire = "a1"
@@ -119,7 +121,7 @@ class A1(CannotRobot):
         self._port = port
         self.safety = safety or Safety("go1" if port.dialect is Dialect.GO1 else "a1")
         self.trouble: RoteError | None = None
-        """What tripped or was lost; nothing can be asked for until `arm`."""
+        """What tripped or was lost; nothing can be commanded until `arm`."""
         self._control: Control | None = None
         self._playing: LegPlaying | None = None
         self._is_driven = self._is_soft = False
@@ -131,17 +133,17 @@ class A1(CannotRobot):
 
     @property
     def url(self) -> str:
-        """Where the robot is."""
+        """The URL of the robot."""
         return self._port.url
 
     @property
     def level(self) -> Level:
-        """Whom one talks to: the walking controller (high) or the motors (low)."""
+        """What it is connected to: the walking controller (high) or the motors (low)."""
         return self._port.level
 
     @property
     def dialect(self) -> Dialect:
-        """What the robot speaks. On the low level, which is the same for all A1, their newest."""
+        """The robot's dialect. On the low level, which is the same for all A1, their newest."""
         return self._port.dialect
 
     @property
@@ -149,7 +151,7 @@ class A1(CannotRobot):
         """What can be done at this level."""
         if self.level is Level.LOW:
             return frozenset({"states", "stop", "teach", "pause", "stream", "control"})
-        # Dialect 3.2 has no word for lying down.
+        # Dialect 3.2 has no command to lie down.
         lie = frozenset() if self.dialect is Dialect.A1_3_2 else frozenset({"lie"})
         return frozenset({"states", "stop", "walk", "pose", "mode"}) | lie
 
@@ -170,7 +172,7 @@ class A1(CannotRobot):
 
     @property
     def state(self) -> RobotState | None:
-        """The newest state, in the words that all robots share."""
+        """The newest state, in the form that all robots share."""
         native = self._port.latest
         return None if native is None else self._shared(native)
 
@@ -198,7 +200,7 @@ class A1(CannotRobot):
         )
 
     def status(self) -> A1Status:
-        """Return what the newest state says."""
+        """Return the newest state as an `A1Status`."""
         state = self._state()
         high = state if isinstance(state, HighState) else None
         motors = state.motors
@@ -219,27 +221,35 @@ class A1(CannotRobot):
         )
 
     def states(self) -> AsyncIterator[RobotState]:
-        """Yield states as they arrive; raises when the robot is lost. Who is slow misses some."""
+        """Yield states as they arrive; raises `LinkError` when the robot is lost. A slow reader
+        misses some.
+        """
         return arriving(self.on_state, self._on_loss)
 
     def on_state(self, listener: Callable[[RobotState], object]) -> Callable[[], None]:
-        """Call `listener` with every state, missing none; returns what ends that."""
+        """Call `listener` with every state. Return a function that removes it."""
         return self._port.on_state(lambda native: listener(self._shared(native)))
 
     def native_states(self) -> AsyncIterator[State]:
-        """Yield states as the robot sends them; raises when it is lost. Who is slow misses some."""
+        """Yield states as the robot sends them; raises when it is lost. A slow reader
+        misses some.
+        """
         return arriving(self._port.on_state, self._on_loss)
 
     def on_native_state(self, listener: Callable[[State], object]) -> Callable[[], None]:
-        """Call `listener` with every state as the robot sends it; returns what ends that."""
+        """Call `listener` with every state as the robot sends it. Return a function that removes
+        it.
+        """
         return self._port.on_state(listener)
 
     def on_trouble(self, listener: Callable[[RoteError], object]) -> Callable[[], None]:
-        """Call `listener` where a protection trips or the robot is lost; returns what ends that."""
+        """Call `listener` when a protection trips or the robot is lost. Return a function that
+        removes it.
+        """
         return self._port.on_trouble(listener)
 
     def on_stop(self, listener: Callable[[], None]) -> Callable[[], None]:
-        """Call `listener` where somebody stops the robot; returns what ends that."""
+        """Call `listener` when somebody stops the robot. Return a function that removes it."""
         return listen(self._stop_listeners, listener)
 
     # ---- any command ----------------------------------------------------------------------------
@@ -286,7 +296,7 @@ class A1(CannotRobot):
         """End whatever goes on. Always allowed, and safe to repeat.
 
         A walking robot stands; legs that were driven keep their last command, and legs that are
-        taught are braked.
+        being taught are braked.
         """
         for listener in tuple(self._stop_listeners):
             listener()
@@ -313,7 +323,9 @@ class A1(CannotRobot):
         return _Told(self._mode_report(HighMode.DAMP))
 
     def arm(self) -> None:
-        """Take commands again after a trip, once somebody has looked at the robot."""
+        """Accept commands again after a protection has tripped, once a person has looked at the
+        robot.
+        """
         self._port.arm()
         self.trouble = None
         self._is_driven = False
@@ -355,7 +367,9 @@ class A1(CannotRobot):
         yaw_rad: float = 0.0,
         body_height_m: float = 0.0,
     ) -> None:
-        """Stand on the spot with the body turned, lowered or raised, until told otherwise."""
+        """Stand on the spot with the body turned (rad), lowered or raised (m), until another
+        command.
+        """
         self._ask_high(
             a1_words.posing(
                 self.dialect,
@@ -367,7 +381,7 @@ class A1(CannotRobot):
         )
 
     async def mode(self) -> ModeReport:
-        """Return what the walking controller does."""
+        """Return the mode of the walking controller."""
         self._need(Level.HIGH, "tell its mode")
         state = self._state()
         assert isinstance(state, HighState)
@@ -377,9 +391,9 @@ class A1(CannotRobot):
         return ModeReport.of(mode, self.family.modes)
 
     def stand(self) -> Awaitable[ModeReport]:
-        """Stand upright on the spot. It is told when this returns; awaited, one that lies gets up.
+        """Stand upright on the spot. The command is sent when this returns.
 
-        Awaiting it waits until the robot stands.
+        Awaiting it waits until the robot stands; a lying robot gets up.
         """
         self.pose()
         return _Told(self._mode_report(HighMode.STAND), self._up)
@@ -391,19 +405,22 @@ class A1(CannotRobot):
             await self.get_up()
 
     def lie_down(self) -> Awaitable[ModeReport]:
-        """Lie down; not in dialect 3.2. It is told when this returns."""
+        """Lie down; dialect 3.2 cannot. The command is sent when this returns."""
         self._ask_high(a1_words.mode(self.dialect, HighMode.LIE_DOWN))
         return _Told(self._mode_report(HighMode.LIE_DOWN))
 
     def rise(self) -> None:
-        """Begin to get up; `get_up` waits for it as well."""
+        """Begin to get up; `get_up` also waits for it."""
         if self.dialect is not Dialect.A1_3_2:
             self._ask_high(a1_words.mode(self.dialect, HighMode.GET_UP))
         else:
             self.stand()
 
     async def get_up(self) -> None:
-        """Get up from lying or from damping, and stand; waits until it does."""
+        """Get up from lying or from damping; return when the robot stands.
+
+        Raises `TimeLimitError` if it does not stand in time.
+        """
         self.rise()
         try:
             async with asyncio.timeout(_GET_UP_S):
@@ -424,7 +441,7 @@ class A1(CannotRobot):
     # ---- the motors -----------------------------------------------------------------------------
 
     def set_motors(self, motors: MotorCmds) -> None:
-        """Ask the motors for this until told otherwise; for more than that use `control`."""
+        """Command the motors until another command; for more than that use `control`."""
         self._need(Level.LOW, "drive motors")
         self._check_free()
         self._ask(self._checked(LowCmd(motors=motors), force=False))
@@ -439,8 +456,10 @@ class A1(CannotRobot):
     ) -> LoopStats:
         """Let `step` drive the motors until it returns None: `step(state, seconds) -> MotorCmds`.
 
-        It is called by deadline in a thread of its own. Where it has not given a new command within
-        20 ms, raises, or asks for what is not possible, the robot is damped and this raises.
+        It is called every `period_s` seconds in its own thread, on `cpu` and with real-time
+        priority if asked. If it has not given a new command within 20 ms, raises, or asks for
+        something impossible, the robot is damped and this raises `ProtectionError` or the
+        function's own error. Return the statistics.
         """
         stats, _ = await self._run(step, period_s, cpu=cpu, realtime=realtime)
         return stats
@@ -471,7 +490,9 @@ class A1(CannotRobot):
             self._control = None
 
     async def move_to(self, joints_rad: Sequence[float], seconds: float | None = None) -> LoopStats:
-        """Move the legs softly to these twelve angles, and hold them there."""
+        """Move the legs softly to these twelve angles in rad, in `seconds` if given, and hold them
+        there.
+        """
         goal = np.asarray(joints_rad, dtype=float)
         if goal.shape != (LEG_MOTORS,) or not np.isfinite(goal).all():
             raise BadRequestError(f"a pose of an A1 is {LEG_MOTORS} angles in rad")
@@ -501,9 +522,9 @@ class A1(CannotRobot):
     ) -> Teaching:
         """Teach a motion: the legs are soft inside the `async with` block, and braked after it.
 
-        The robot must lie or hang: soft legs carry nothing, and no `force` changes that. An A1
-        keeps no motions of its own, so the take is on our side alone, and with a `library` on our
-        disk while it is made.
+        The robot must lie or hang: soft legs carry nothing, and `force` does not change that. An A1
+        stores no motions, so the take is on this computer only; with a `library` it is on its disk
+        while it is recorded. Arguments and errors are those of `Robot.teach`.
         """
         self._need(Level.LOW, "be taught by hand")
         if overwrite:
@@ -520,12 +541,14 @@ class A1(CannotRobot):
     async def check_teachable(
         self, name: str, *, overwrite: bool = False, force: bool = False
     ) -> bool:
-        """Raise what `teach` would. It replaces nothing: an A1 keeps no actions."""
+        """Raise what `teach` would raise. Return False: an A1 stores no actions, so none is
+        replaced.
+        """
         self.teach(name, overwrite=overwrite)
         return False
 
     async def _pause(self, paused: bool) -> None:
-        """Nothing is asked of the robot: the take is on our side alone."""
+        """Do nothing: the take is on this computer only."""
 
     def play_track(
         self,
@@ -539,8 +562,9 @@ class A1(CannotRobot):
     ) -> LegPlaying:
         """Play a track of the twelve joints, and hold its last pose; `stop` ends it earlier.
 
-        It is checked first, and begins with a soft move from where the legs are. Legs are always
-        driven 500 times a second, and what only warns does not keep an A1 from playing.
+        It is checked first (`UnsafeMotionError`), and begins with a soft move from where the legs
+        are. Legs are always driven 500 times per second, and warnings do not prevent playing on an
+        A1.
         """
         if hands:
             raise unsupported("play hands", self._wire, "hands")
@@ -556,7 +580,7 @@ class A1(CannotRobot):
         return self._shared(self._state())
 
     async def describe(self) -> dict[str, Any]:
-        """Return its dialect and level, and what the newest state says in short."""
+        """Return its dialect and level, and a summary of the newest state."""
         told = self.status()
         return {
             "dialect": told.dialect,
@@ -574,13 +598,15 @@ class A1(CannotRobot):
         return sorted(found, key=lambda finding: order.index(finding.severity))
 
     def check_wanted(self, ability: str) -> None:
-        """Refuse to hand the motors of a robot that stands to anybody: it would sink."""
+        """Raise `BadRequestError` if the robot stands and the ability needs its motors: it would
+        sink.
+        """
         native = self.native
         if ability in MOTORS and isinstance(native, HighState) and stands(native):
             raise would_sink()
 
     async def close(self) -> None:
-        """Let go of the robot. `async with` does it for you."""
+        """Close the connection. `async with` does it for you."""
         await self._port.close()
 
     def _legs(self) -> "np.ndarray[tuple[int, ...], np.dtype[np.float64]]":
@@ -598,7 +624,7 @@ class A1(CannotRobot):
         self._asked = command.motors if isinstance(command, LowCmd) else None
 
     def _soften(self, command: LowCmd) -> None:
-        """Ask for what drives nothing, so that nothing is to be watched."""
+        """Send a command that drives nothing, so that nothing has to be watched."""
         self._ask(command)
         self._is_driven, self._is_soft = False, True
 
@@ -630,7 +656,7 @@ class A1(CannotRobot):
             raise _silent(self._port.now() - self._port.heard_s) from None
 
     def _see(self, state: State) -> None:
-        # What a control function drives is checked where it is driven, and soft legs not at all.
+        # What a control function drives is checked in its own loop, and soft legs are not checked.
         if not self._is_driven or self._control is not None:
             return
         try:
@@ -647,11 +673,11 @@ class A1(CannotRobot):
                 listener()
 
     def _on_end(self, listener: Callable[[RoteError], None]) -> Callable[[], None]:
-        """Call `listener` with what went wrong, or that somebody stopped the robot."""
+        """Call `listener` with what went wrong, or with the stop of the robot."""
         return self.on_stop(lambda: listener(self.trouble or _stopped()))
 
     def _on_loss(self, listener: Callable[[RoteError], None]) -> Callable[[], None]:
-        """Call `listener` where the robot is lost; after a protection it may be heard again."""
+        """Call `listener` when the robot is lost; after a protection it may be heard again."""
 
         def hear(error: RoteError) -> None:
             if not isinstance(error, ProtectionError):
@@ -686,7 +712,7 @@ def _stopped() -> RefusedError:
 
 
 def is_down(state: HighState) -> bool:
-    """Whether the walking controller says that it lies, or that its legs are soft."""
+    """Whether the walking controller reports that it lies, or that its legs are soft."""
     return state.mode in (HighMode.LIE_DOWN, HighMode.DAMP)
 
 
@@ -696,7 +722,7 @@ def stands(state: HighState) -> bool:
 
 
 def would_sink(remedy: str = "") -> BadRequestError:
-    """Return the refusal to talk to the motors of a robot that stands."""
+    """Return the error for taking over the motors of a standing robot."""
     return BadRequestError(
         "the robot stands, and would sink where its motors are talked to",
         remedy
@@ -708,7 +734,7 @@ def would_sink(remedy: str = "") -> BadRequestError:
 
 
 def mode_words(mode: int) -> str:
-    """Return what a mode of the walking controller is."""
+    """Return a mode of the walking controller as text."""
     try:
         return HighMode(mode).name.lower().replace("_", " ")
     except ValueError:

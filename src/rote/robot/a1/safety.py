@@ -1,10 +1,10 @@
-"""Safety: what a robot's motors may be asked for, and when what they report must stop everything.
+"""Safety: what a robot's motors may be asked for, and which reports must stop everything.
 
-Position limit, power protection and position protection have the numbers that were measured on the
-manufacturer's library. What that lacks is here too: the mark that switches a position off stays as
-it is, what is not a number is refused, and velocity, torque, temperature, tilt and the age of the
-state are watched. Nothing here ends the process: a protection raises `ProtectionError`, and whoever
-drives the robot damps it first.
+Position limit, power protection and position protection have the numbers that were measured on
+Unitree's library. rote adds what that lacks: the value that switches a position off is not limited,
+NaN is refused, and velocity, torque, temperature, tilt and the age of the state are watched.
+Nothing here ends the process: a protection raises `ProtectionError`, and the caller damps the robot
+first.
 """
 
 import math
@@ -31,32 +31,35 @@ State: TypeAlias = LowState | HighState
 Row: TypeAlias = "np.ndarray[Any, np.dtype[np.floating[Any]]]"
 
 MARGIN_RAD = POSITION_MARGIN_RAD
-"""How far inside its limits a joint has to stay, by the manufacturer's position protection."""
+"""How far inside its limits a joint has to stay, by Unitree's position protection."""
 MAX_POWER_W = 1000.0
 """All legs together, at power level 10."""
 POWER_COUNT = 5
-"""More states over the limit than this trip it: each one over counts up, each other one down."""
+"""The power protection trips above this count: a state over the limit adds one, any other subtracts
+one.
+"""
 _POWER_CAP = 10
 MAX_VELOCITY_RAD_S, MAX_TORQUE_NM = A1_JOINTS[0].velocity_rad_s, A1_JOINTS[0].effort_nm
 OVERHEATED = 0x08
-"""The mode that a motor reports which is too hot."""
+"""The mode that an overheated motor reports."""
 _POSITION_OFF = np.float32(POSITION_OFF_RAD)
 _NAMES = tuple(joint.name.removesuffix("_joint") for joint in A1_JOINTS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class A1SafetyLimits:
-    """What is watched. None switches one off; each is this project's choice where it is not the
-    manufacturer's."""
+    """The limits that are watched. None switches one off. What is not Unitree's is this project's
+    choice.
+    """
 
     power_level: int | None = 10
-    """1 to 10, a tenth of 1000 W each. The manufacturer's examples use 1, which is 100 W."""
+    """1 to 10, a tenth of 1000 W each. Unitree's examples use 1, which is 100 W."""
     margin_rad: float | None = MARGIN_RAD
     velocity_rad_s: float | None = MAX_VELOCITY_RAD_S
     torque_nm: float | None = MAX_TORQUE_NM
     temperature_c: float | None = 80.0
     tilt_rad: float | None = 1.0
-    """Of the body, to any side."""
+    """The tilt of the body, to any side."""
     stale_s: float | None = 0.05
     """How old the newest state may be."""
 
@@ -79,11 +82,11 @@ class A1SafetyLimits:
 
 
 class Safety:
-    """The guard of one robot: `limit` what is asked for, `check` what is reported.
+    """The safety checks of one robot: `limit` for commands, `check` for states.
 
-    `robot` is "a1" or "go1", which have different joint limits. With `from_folded` a joint that is
-    outside at first, as those of a robot folded on the ground are, is watched from when it has come
-    inside; without, it trips at once, as the manufacturer's does.
+    `robot` is "a1" or "go1", which have different joint limits. With `from_folded` a joint that
+    begins outside, as those of a robot folded on the ground do, is watched only after it has come
+    inside; without it, it trips at once, like Unitree's library.
     """
 
     def __init__(
@@ -101,7 +104,7 @@ class Safety:
         self.reset()
 
     def reset(self) -> None:
-        """Forget what was seen, before the robot is driven anew."""
+        """Forget what was seen, before the robot is driven again."""
         self._over_power = 0
         self._been_inside = np.full(LEG_MOTORS, not self._from_folded)
 
@@ -254,7 +257,7 @@ class Safety:
             return
         most_w = MAX_POWER_W * self.limits.power_level / 10
         power_w = float(np.abs(tau * dq).sum())
-        # Asked this way round, what is not a number counts as too much.
+        # Written this way round, NaN counts as too much.
         step = -1 if power_w <= most_w else 1
         self._over_power = min(max(self._over_power + step, 0), _POWER_CAP)
         if self._over_power > POWER_COUNT:

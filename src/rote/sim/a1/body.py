@@ -1,10 +1,10 @@
-"""The body of a simulated A1: twelve servos, a trunk that stands on its feet or lies on its belly.
+"""The body of a simulated A1: twelve servos, and a trunk that stands on its feet or lies.
 
-Each joint is a rotating mass with a servo, its torque cut at the motor's limit. The trunk goes up
-and down, rolls and pitches as its contacts push it; along the ground and about the vertical it goes
-as the ground rubs it, or as the walking controller says. The ground gives a little. Where no
-controller balances, a light hand steadies the trunk. Left out: how the trunk's own motion pulls on
-the legs, tipping over by friction, and falling on the back.
+Each joint is a rotating mass with a servo, its torque limited to the motor's. The trunk moves up
+and down, rolls and pitches as its contacts push it. Along the ground and about the vertical it
+moves by friction, or as the walking controller says. The ground gives a little. If no controller
+balances, a light hand steadies the trunk. Left out: how the trunk's own motion pulls on the legs,
+tipping over by friction, and falling on the back.
 """
 
 from collections.abc import Sequence
@@ -29,9 +29,9 @@ from rote.sim.a1.legs import (
 
 STEP_S = 0.002
 HAND_EVERY = 5
-"""Steps between two questions to a hand where it wants the joints: 100 Hz."""
+"""Steps between two calls of a hand's `grip`: 100 Hz."""
 BRAKE_NM_S_RAD = 3.0
-"""How a motor damps itself when it is told nothing."""
+"""The damping of a motor without a command."""
 
 _INERTIA = (0.05, 0.05, 0.03) * LEGS
 _FRICTION_NM_S_RAD = 0.1
@@ -48,7 +48,7 @@ _HAND_NM_RAD, _HAND_NM_S_RAD, _HAND_MAX_NM = 60.0, 1.5, 15.0
 
 
 class Drive(NamedTuple):
-    """What the servos are to do: feed + kp (q - measured) + kd (dq - measured), each by joint."""
+    """The servos' command by joint: feed + kp (q - measured) + kd (dq - measured)."""
 
     q_rad: Row
     dq_rad_s: Row
@@ -68,7 +68,7 @@ class Balance(NamedTuple):
 
 
 class _Righting(NamedTuple):
-    """How hard something keeps the trunk upright, in N.m/rad and N.m.s/rad."""
+    """How strongly something keeps the trunk upright, in N.m/rad and N.m.s/rad."""
 
     roll: float
     roll_rate: float
@@ -86,15 +86,16 @@ class LegHand(Protocol):
     """Somebody who pulls on the legs."""
 
     def grip(self, time_s: float) -> Array | None:
-        """Return where the hand wants the 12 joints, NaN for those it does not hold.
+        """Return the positions of the 12 joints that the hand wants, NaN for those it does not
+        hold.
 
-        `time_s` counts from when the hand took hold; None lets go for good.
+        `time_s` counts from when the hand took hold; None means that it has let go for good.
         """
 
 
 _NOTHING = (0.0,) * JOINTS
 LIMP = Drive(_NOTHING, _NOTHING, _NOTHING, (BRAKE_NM_S_RAD,) * JOINTS, _NOTHING)
-"""Motors that are told nothing and damp themselves."""
+"""Motors without a command, which damp themselves."""
 
 
 class QuadrupedBody:
@@ -126,7 +127,7 @@ class QuadrupedBody:
         return [foot_at(self.build, i, *q[3 * i : 3 * i + 3]) for i in range(LEGS)]
 
     def feet_speed_m_s(self) -> list[Three]:
-        """Return how the feet move in the trunk's frame."""
+        """Return the speeds of the feet in the trunk's frame."""
         dq = self.dq_rad_s
         return [foot.speed(*dq[3 * i : 3 * i + 3]) for i, foot in enumerate(self.feet)]
 
@@ -143,7 +144,9 @@ class QuadrupedBody:
         self.feet = self._feet()
 
     def _turn_joints(self, drive: Drive, outer_nm: Sequence[float]) -> None:
-        """Move the joints, the servo looked at from the end of the step: stable for any gain."""
+        """Move the joints; the servo is evaluated at the end of the step, which is stable for any
+        gain.
+        """
         lower, upper = self.build.lower_rad, self.build.upper_rad
         efforts, speeds = self.build.effort_nm, self.build.speed_rad_s
         for i, (q_to, dq_to, kp, kd, feed) in enumerate(zip(*drive, strict=True)):
@@ -165,7 +168,7 @@ class QuadrupedBody:
     # ---- the trunk ------------------------------------------------------------------------------
 
     def _stand(self, balance: Balance | None) -> list[Three]:
-        """Move the trunk; returns how the ground pushes each foot, in the trunk's frame."""
+        """Move the trunk; return the force of the ground on each foot, in the trunk's frame."""
         if self.hung:
             return [(0.0, 0.0, 0.0)] * LEGS
         if balance is not None:
@@ -189,7 +192,7 @@ class QuadrupedBody:
         return pushes[:LEGS]
 
     def _rub(self, place: Three, speed: Three, force: float) -> tuple[float, float]:
-        """Return how the ground rubs what slips over it, along x and y."""
+        """Return the friction of the ground on something that slips over it, along x and y."""
         most = _RUBS * force
         slip_x = speed[0] + self.ahead_m_s - self.turn_rad_s * place[1]
         slip_y = speed[1] + self.left_m_s + self.turn_rad_s * place[0]
@@ -198,7 +201,7 @@ class QuadrupedBody:
         )
 
     def _ground(self, place: Three, speed: Three) -> float:
-        """Return how hard the ground pushes a place of the trunk or a foot, upwards."""
+        """Return the upward force of the ground on a point of the trunk or a foot."""
         (a, b, c), (x, y, z) = self._up, place
         height = self.height_m + a * x + b * y + c * z
         if height >= 0.0:
@@ -233,7 +236,7 @@ class QuadrupedBody:
         self._up = tilted(self.roll_rad, self.pitch_rad)[2]
 
     def _slide(self, rubs: Sequence[Three]) -> None:
-        """Let the ground take the trunk along, or hold it up."""
+        """Let friction move the trunk along, or hold it."""
         along, aside, turn = (sum(column) for column in zip(*rubs, strict=True))
         mass = self.build.mass_kg
         ahead = self.ahead_m_s + STEP_S * along / mass
@@ -254,7 +257,7 @@ class QuadrupedBody:
     # ---- hands ----------------------------------------------------------------------------------
 
     def attach(self, hand: LegHand | None) -> None:
-        """Let a hand take hold of the legs as soon as they are soft; None takes it away."""
+        """Let a hand take hold of the legs as soon as they are soft; None removes it."""
         self._hand, self._hand_since_s, self._grip = hand, None, None
 
     @property
@@ -263,7 +266,7 @@ class QuadrupedBody:
         return self._hand is not None
 
     def _pull(self, now_s: float, stiffness: Row, outer_nm: list[float]) -> None:
-        """Add what the hand does; a person moves what is soft, nothing else."""
+        """Add the hand's torque; a person moves only what is soft."""
         if self._grip is None or self._steps % HAND_EVERY == 0:
             self._take_grip(now_s, stiffness)
         if self._grip is None:
@@ -286,7 +289,7 @@ class QuadrupedBody:
 
 
 def _turned(angle: float, speed: float) -> tuple[float, float]:
-    """Return the trunk's angle a step later; nothing tips further than the model is good for."""
+    """Return the trunk's angle a step later, limited to the range of the model."""
     speed = bounded(speed, -_MAX_TILT_RAD_S, _MAX_TILT_RAD_S)
     angle += STEP_S * speed
     if abs(angle) > _MAX_TILT_RAD:

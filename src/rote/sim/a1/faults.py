@@ -16,7 +16,7 @@ from rote.wire.a1.values import GO1_HIGH
 BATTERY_S = 3600.0
 RESERVE_PERCENT, LOW_PERCENT = 20.0, 8.0
 AMBIENT_C, FULL_TORQUE_C = 30.0, 60.0
-"""A motor at rest, and how much warmer one gets in the end that gives all it can."""
+"""The temperature of a motor at rest, and how much warmer one at full torque gets in the end."""
 THERMAL_S = 300.0
 HOT_C, TOO_HOT_C, COOLED_C = 105.0, 90.0, 75.0
 _NAN = struct.pack("<f", float("nan"))
@@ -31,7 +31,7 @@ class A1Health:
         self.hot = [False] * JOINTS
         """The motors that are too hot, and give no torque until they have cooled."""
         self.silent = False
-        """The robot hears everything and says nothing."""
+        """The robot receives everything and sends nothing."""
         self.clock_jump_us = 0
         self.spoiled = ""
         """The part of every state that is not a number; empty for none."""
@@ -39,23 +39,23 @@ class A1Health:
         self._planned: list[A1PlannedFault] = []
 
     def heat(self, motor: int) -> None:
-        """Let a motor overheat; it needs minutes to cool."""
+        """Overheat a motor; it needs minutes to cool."""
         self.temperatures_c[_motor(motor)] = HOT_C
 
     def jump(self, by_s: float) -> None:
-        """Let the robot's clock jump."""
+        """Make the robot's clock jump."""
         self.clock_jump_us += round(by_s * 1e6)
 
     def low_battery(self) -> None:
-        """Let the battery run low."""
+        """Set the battery to a low level."""
         self.battery_percent = min(self.battery_percent, LOW_PERCENT)
 
     def plan(self, fault: "A1PlannedFault") -> None:
-        """Let something happen later."""
+        """Schedule a fault."""
         self._planned.append(fault)
 
     def advance(self, time_s: float, elapsed_s: float, torques_nm: Row) -> list[str]:
-        """Let time pass; returns what a person would like to know."""
+        """Let time pass; return messages for a person."""
         messages = []
         for fault in [fault for fault in self._planned if fault.when_s <= time_s]:
             self._planned.remove(fault)
@@ -82,7 +82,7 @@ class A1Health:
 
 @dataclass(frozen=True, slots=True)
 class A1PlannedFault:
-    """Something that is to happen when the robot has run for `when_s`."""
+    """A fault that occurs when the robot has run for `when_s`."""
 
     when_s: float
     message: str
@@ -130,14 +130,14 @@ def _motor(motor: int) -> int:
     return motor
 
 
-# part: where in it the number is that is overwritten
+# part: where in it the overwritten number is
 SPOILABLE = {"imu": 40, "motors": 1, "position_m": 0, "velocity_m_s": 0}
 
 
 def spoiled(datagram: bytes, part: str) -> bytes:
-    """Return a state with one number that is none and a checksum that holds nevertheless.
+    """Return a state in which one number is NaN and the checksum is right nevertheless.
 
-    Where the frame does not have the part, it comes back as it was.
+    If the frame does not have the part, it is returned unchanged.
     """
     layout = BY_SIZE[len(datagram)].layout
     if part not in layout.offsets:

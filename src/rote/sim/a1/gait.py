@@ -1,7 +1,7 @@
-"""How a simulated A1 steps: where each foot is to be, for a speed along the ground and a turn.
+"""How a simulated A1 steps: where each foot should be, for a speed along the ground and a turn.
 
-Diagonal legs step together. A foot that stands stays where it is while the body goes on over it; a
-foot that swings goes to where it will be needed next.
+Diagonal legs step together. A standing foot stays in place while the body moves over it; a swinging
+foot goes to where it will be needed next.
 """
 
 from math import copysign, pi, sin
@@ -10,15 +10,15 @@ from rote.sim.a1.body import STEP_S
 from rote.sim.a1.legs import LEGS, LegDimensions, Three, joints_for, tilted
 
 STANCE = 0.55
-"""The part of a step's time in which a foot stands."""
+"""The share of a step's time in which a foot stands."""
 RAISE_M = 0.08
-"""How high a foot goes, by the maker's header."""
+"""How high a foot goes, by Unitree's header."""
 _FIRST = (0.0, 0.5, 0.5, 0.0)
 _MIN_M, _MIN_M_S = 0.004, 0.01
 
 
 def minimum_jerk(share: float) -> float:
-    """Return how far a smooth move from 0 to 1 is."""
+    """Return the position of a smooth move from 0 to 1."""
     u = min(max(share, 0.0), 1.0)
     return u**3 * (10.0 - 15.0 * u + 6.0 * u * u)
 
@@ -29,7 +29,7 @@ def toward(value: float, target: float, most: float) -> float:
 
 
 class Stepper:
-    """The feet of one robot, each somewhere around the place below its thigh."""
+    """The feet of one robot, each near the place below its thigh."""
 
     def __init__(self, build: LegDimensions) -> None:
         self._build = build
@@ -42,12 +42,12 @@ class Stepper:
         self._lifted = [(0.0, 0.0)] * LEGS
         self._raised = [0.0] * LEGS
         self.standing = [True] * LEGS
-        """Which feet are to be on the ground."""
+        """Which feet should be on the ground."""
         self.stepping = False
         self._phase = 0.0
 
     def step(self, velocity: Three, period_s: float, raise_m: float) -> None:
-        """Advance by `STEP_S`, the trunk going ahead, left and round with that velocity.
+        """Advance by `STEP_S`, with that velocity of the trunk ahead, left and about the vertical.
 
         It stops stepping when the trunk stands and the feet are in their places.
         """

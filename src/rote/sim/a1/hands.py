@@ -1,7 +1,7 @@
 """Scripted hands for the legs of a simulated A1: somebody shakes its paw, stretches it, wags it.
 
-A hand goes out smoothly from where a standing robot has its legs, swings, comes home, and trembles
-a little, as hands do.
+A hand moves out smoothly from where a standing robot has its legs, swings, comes back, and trembles
+a little.
 """
 
 import numpy as np
@@ -37,7 +37,7 @@ _TREMOR_RAD, _TREMOR_HZ = 0.0015, 9.3
 
 
 class A1Hand:
-    """A hand that performs a script in `seconds_`, once or, `again`, until it is taken away."""
+    """A hand that performs a script in `seconds_`, once or, with `again`, until it is removed."""
 
     def __init__(self, name: str, seconds_: float, *, again: bool = False, seed: int = 0) -> None:
         if name not in SCRIPTS:
@@ -73,7 +73,7 @@ class A1Hand:
         return np.where(self._held, self.pose(time_s) + tremor, np.nan)
 
     def pose(self, time_s: float) -> Array:
-        """Return the pose the script is in, without the tremor."""
+        """Return the pose of the script at that time, without the tremor."""
         away = minimum_jerk(min(time_s, self.seconds - time_s) / self._out_s)
         swung = np.sin(2 * np.pi * (time_s - self._out_s) / self._beat_s) * self._swing
         pose: Array = _REST + away * (self._out + swung)
@@ -81,6 +81,6 @@ class A1Hand:
 
 
 def parse_hand(text: str, seed: int = 0) -> A1Hand:
-    """Read `paw`, or `paw:6s`: a hand that performs whenever it can, in 4 s if nothing is said."""
+    """Parse `paw`, or `paw:6s`: a hand that performs whenever it can, in 4 s by default."""
     name, _, length = text.strip().partition(":")
     return A1Hand(name, seconds(length) if length else 4.0, again=True, seed=seed)

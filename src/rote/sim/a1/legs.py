@@ -1,8 +1,8 @@
-"""The legs of a simulated A1 or Go1: what they measure, where a foot is, and how to put it there.
+"""The legs of a simulated A1 or Go1: dimensions, forward and inverse kinematics of the feet.
 
-All by leg is in the order of the wire (FR, FL, RR, RL), all by joint the same, hip, thigh, calf.
-Feet are in the trunk's frame: x forward, y left, z up. Plain numbers throughout: for four legs they
-are several times quicker than arrays.
+Values by leg are in the order of the wire (FR, FL, RR, RL), values by joint too: hip, thigh, calf.
+Feet are in the trunk's frame: x forward, y left, z up. Plain numbers are used throughout: for four
+legs they are several times quicker than arrays.
 """
 
 import math
@@ -33,19 +33,19 @@ Row: TypeAlias = Sequence[float]
 _FRONT, _LEFT = (1.0, 1.0, -1.0, -1.0), (-1.0, 1.0, -1.0, 1.0)
 _THIGH_COM_M, _CALF_COM_M = 0.027326, 0.107388
 _SHANK_KG = CALF_MASS_KG + FOOT_MASS_KG
-"""A calf and its foot are one weight."""
+"""A calf and its foot are one mass."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LegDimensions:
-    """What one kind of robot measures."""
+    """The dimensions of one kind of robot."""
 
     name: str
     hip_x_m: float
     hip_y_m: float
     hip_length_m: float
     link_m: float
-    """Thigh and calf, each."""
+    """The length of thigh and calf, each."""
     mass_kg: float
     lower_rad: tuple[float, ...]
     upper_rad: tuple[float, ...]
@@ -53,12 +53,14 @@ class LegDimensions:
     speed_rad_s: tuple[float, ...]
 
     def hip(self, leg: int) -> tuple[float, float, float]:
-        """Return where a leg's hip joint is, forward and left, and how far left of it the thigh."""
+        """Return the position of a leg's hip joint, forward and left, and the offset of its
+        thigh.
+        """
         left = _LEFT[leg]
         return _FRONT[leg] * self.hip_x_m, left * self.hip_y_m, left * self.hip_length_m
 
     def under(self, leg: int) -> tuple[float, float]:
-        """Return the place on the ground straight below a thigh."""
+        """Return the point on the ground straight below a thigh."""
         x, y, aside = self.hip(leg)
         return x, y + aside
 
@@ -77,7 +79,7 @@ A1_BUILD = LegDimensions(
 )
 GO1_BUILD = LegDimensions(
     name="go1",
-    # The manufacturer's published description of the Go1 (go1_description, BSD-3-Clause).
+    # Unitree's published description of the Go1 (go1_description, BSD-3-Clause).
     hip_x_m=0.1881,
     hip_y_m=0.04675,
     hip_length_m=0.08,
@@ -91,7 +93,7 @@ GO1_BUILD = LegDimensions(
 
 
 class LegFoot(NamedTuple):
-    """A foot, and how it goes with the joints of its leg."""
+    """A foot's position, and how it moves with the joints of its leg."""
 
     x: float
     y: float
@@ -99,18 +101,18 @@ class LegFoot(NamedTuple):
     reach: Three
     """From the hip joint: forward, and in the world's directions left and up."""
     down: float
-    """The thigh joint to the foot, upwards in the leg's own plane; so it is negative."""
+    """From the thigh joint to the foot, upwards in the leg's own plane; so it is negative."""
     calf_x: float
     calf_z: float
-    """The knee to the foot, in the same plane."""
+    """From the knee to the foot, in the same plane."""
     sine: float
     cosine: float
     """Of the hip's angle."""
     weight_nm: Three
-    """What the leg's own weight does to its joints, on a level robot."""
+    """The torques of the leg's own weight on its joints, on a level robot."""
 
     def speed(self, hip: float, thigh: float, calf: float) -> Three:
-        """Return how fast the foot goes when the joints turn that fast."""
+        """Return the speed of the foot at these joint speeds."""
         forward, left, up = self.reach
         swing = forward * thigh + self.calf_x * calf
         return (
@@ -120,7 +122,7 @@ class LegFoot(NamedTuple):
         )
 
     def torques(self, x: float, y: float, z: float) -> Three:
-        """Return what a force on the foot does to the joints."""
+        """Return the joint torques of a force on the foot."""
         forward, left, up = self.reach
         lifts = self.sine * y - self.cosine * z
         return (
@@ -131,7 +133,7 @@ class LegFoot(NamedTuple):
 
 
 def foot_at(build: LegDimensions, leg: int, hip: float, thigh: float, calf: float) -> LegFoot:
-    """Return where a leg's foot is with its joints at these angles."""
+    """Return the position of a leg's foot at these joint angles."""
     link = build.link_m
     hip_x, hip_y, aside = build.hip(leg)
     sine, cosine = sin(hip), cos(hip)
@@ -154,7 +156,7 @@ def foot_at(build: LegDimensions, leg: int, hip: float, thigh: float, calf: floa
 
 
 def _weight(link: float, thigh_x: float, calf_x: float, left: float, cosine: float) -> Three:
-    """Return what thigh and shank, as a point each, do to the joints of a leg by their weight."""
+    """Return the joint torques of the weight of thigh and shank, each as a point mass."""
     arm = (CALF_MASS_KG * _CALF_COM_M + FOOT_MASS_KG * link) / link
     calf = GRAVITY_M_S2 * cosine * arm * calf_x
     thigh = GRAVITY_M_S2 * cosine * (_SHANK_KG + THIGH_MASS_KG * _THIGH_COM_M / link) * thigh_x
@@ -162,7 +164,7 @@ def _weight(link: float, thigh_x: float, calf_x: float, left: float, cosine: flo
 
 
 def joints_for(build: LegDimensions, leg: int, x: float, y: float, z: float) -> Three:
-    """Return the joints that put a foot there, or as near as the leg reaches."""
+    """Return the joint angles that put a foot there, or as near as the leg reaches."""
     link = build.link_m
     hip_x, hip_y, aside = build.hip(leg)
     x, y = x - hip_x, y - hip_y
@@ -179,12 +181,12 @@ def joints_for(build: LegDimensions, leg: int, x: float, y: float, z: float) -> 
 
 
 def within(build: LegDimensions, joint: int, angle: float) -> float:
-    """Return the angle, or the nearest one the joint can have."""
+    """Return the angle, limited to the joint's range."""
     return bounded(angle, build.lower_rad[joint], build.upper_rad[joint])
 
 
 def bounded(value: float, low: float, high: float) -> float:
-    """Return the number, or the nearest one within bounds."""
+    """Return the number, limited to the bounds."""
     return low if value < low else min(value, high)
 
 
@@ -200,7 +202,7 @@ def tilted(roll: float, pitch: float, yaw: float = 0.0) -> tuple[Three, Three, T
 
 
 def quaternion(roll: float, pitch: float, yaw: float) -> tuple[float, float, float, float]:
-    """Return the same turn as w, x, y, z."""
+    """Return the same rotation as w, x, y, z."""
     cr, sr = cos(roll / 2), sin(roll / 2)
     cp, sp = cos(pitch / 2), sin(pitch / 2)
     cy, sy = cos(yaw / 2), sin(yaw / 2)

@@ -30,10 +30,10 @@ HIGH_PORT, LOW_PORT = 8082, 8007
 """Where robots listen."""
 IDLE_TICK_S = 0.02
 MAX_CATCH_UP_S = 0.25
-"""If the process was held up longer than this, the robot's time stood still meanwhile."""
+"""If the process was blocked longer than this, the robot's time stood still meanwhile."""
 MAX_CLIENTS = 16
 HIGH_WATCHDOG_S = 0.5
-"""A walking robot that is told nothing this long stands. A guess."""
+"""A walking robot without a command for this long stands. A guess."""
 GO1_HIGH_HZ = 50.0
 """How often a Go1 sends the state of its walking controller, by a public report."""
 
@@ -72,7 +72,7 @@ class A1Simulator:
         self.host = host
         self.dialect = world.dialect
         self.refused = 0
-        """Clients turned away because too many were there."""
+        """How many clients were rejected because too many were connected."""
         self._wanted = Ports(high_port, low_port)
         self._impairment = impairment
         low = timing or A1Timing()
@@ -142,14 +142,14 @@ class A1Simulator:
         return Ports(self._ports[Level.HIGH].address[1], self._ports[Level.LOW].address[1])
 
     def url(self, level: Level = Level.HIGH) -> str:
-        """Return the address a client connects to."""
+        """Return the URL for clients."""
         port = self.ports.low if level is Level.LOW else self.ports.high
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"a1://{host}:{port}?level={level.value}"
 
     @property
     def clients(self) -> int:
-        """How many conversations there are."""
+        """How many sessions there are."""
         return len(self._clients)
 
     @property
@@ -169,7 +169,7 @@ class A1Simulator:
             port.close()
         self._ports.clear()
         self._clients.clear()
-        # A socket closes in the next turn of the loop; who comes back may bind its port again.
+        # A socket closes in the next iteration of the loop; after that its port can be bound again.
         await asyncio.sleep(0)
 
     # ---- time -----------------------------------------------------------------------------------
@@ -225,7 +225,7 @@ class A1Simulator:
         )
 
     def _admit(self, datagram: bytes, client: _A1Client, now: float) -> None:
-        """Take on whoever sends a command; other bytes leave nothing behind but a count."""
+        """Make a session for whoever sends a command; other bytes are only counted."""
         session = client.session
         session.receive(datagram, now)
         if not session.heard:
@@ -237,7 +237,7 @@ class A1Simulator:
             self._settle(client)
 
     def _settle(self, client: _A1Client) -> None:
-        """Act on what a session reports, and send what it wants sent."""
+        """Handle the events of a session, and send its outgoing datagrams."""
         session = client.session
         for event in session.events():
             if isinstance(event, Commanded):
@@ -255,7 +255,7 @@ class A1Simulator:
                 client.send(told, client.address)
 
     def _is_alone(self, client: _A1Client) -> bool:
-        """Whether nobody else speaks at that client's level."""
+        """Whether there is no other client at that client's level."""
         others = (other for other in self._clients.values() if other is not client)
         return not any(
             other.level is client.level and other.session.state is A1SessionState.LIVE

@@ -1,7 +1,7 @@
 """The walking controller of a simulated A1: it stands, walks, poses, lies down, gets up, gives way.
 
-What each mode does follows the maker's header. Speeds' limits, how fast it gets up, and what it
-does in modes that only show off (9 to 13) are our choice: it stands through those.
+What each mode does follows Unitree's header. Speed limits, how fast it gets up, and what it does in
+modes for show (9 to 13) are our choice: it stands through those.
 """
 
 import math
@@ -14,7 +14,7 @@ from rote.sim.a1.legs import GRAVITY_M_S2, JOINTS, LEGS, Row, Three, bounded, wr
 from rote.wire.a1.values import HighCmd, ScaledHighCmd
 
 HEIGHT_M = 0.28
-"""Of the trunk over the ground, standing, by the maker's header."""
+"""The height of the standing trunk over the ground, by Unitree's header."""
 HEIGHTS_M = (0.16, 0.34)
 LIE_RAD = (0.0, 1.32, -2.69) * LEGS
 MAX_EULER_RAD = (0.5, 0.45, 0.5)
@@ -24,11 +24,11 @@ MODES = frozenset(range(14)) - {4}
 OLD_MODES = frozenset({IDLE, STAND, WALK})
 
 FORWARD_M_S, BACKWARD_M_S, ASIDE_M_S, TURN_RAD_S = 1.0, 0.7, 0.4, 2.0 * math.pi / 3.0
-"""What the shares of dialect 3.2 are shares of, by a public report."""
+"""The speeds that 1 means in dialect 3.2, by a public report."""
 HEIGHT_SHARE_M = 0.1
 """The same for the height of the body; a guess."""
 _STRIDES = {0: (1.5, 0.5), 1: (1.5, 0.5), 2: (2.0, 0.36), 3: (0.5, 0.7), 4: (0.7, 0.6)}
-"""By gait: the most m/s forward, and the time of a step."""
+"""By gait: the maximum speed forward in m/s, and the time of a step."""
 _MAX_ASIDE_M_S, _MAX_TURN_RAD_S = 0.8, 2.5
 _SPEED_UP_M_S2, _TURN_UP_RAD_S2, _LIFT_M_S, _LEAN_RAD_S = 2.5, 8.0, 0.2, 1.5
 _GO_TO_M_S = (0.3, 0.6, 0.9)
@@ -38,7 +38,7 @@ _STILL: Three = (0.0, 0.0, 0.0)
 
 
 class Posture(Enum):
-    """What the legs are for."""
+    """What the legs are doing."""
 
     STANDING = auto()
     RISING = auto()
@@ -56,7 +56,7 @@ class Wish(NamedTuple):
     turn_rad_s: float = 0.0
     euler_rad: tuple[float, float, float] = (0.0, 0.0, 0.0)
     lift_m: float = 0.0
-    """How much higher than usual the trunk is to be."""
+    """How much higher than usual the trunk should be."""
     raise_m: float = RAISE_M
     place_m: tuple[float, float] = (0.0, 0.0)
     speed_level: int = 0
@@ -92,12 +92,12 @@ def wish_of(command: HighCmd | ScaledHighCmd) -> Wish:
 
 
 class Walker:
-    """Drives a body as wished."""
+    """Drives a body as commanded."""
 
     def __init__(self, body: QuadrupedBody, *, old: bool = False, posture: Posture) -> None:
         self._body = body
         self._old = old
-        """Whether it is a sport mode of dialect 3.2, which knows three modes alone."""
+        """Whether it is a sport mode of dialect 3.2, which has only three modes."""
         self.posture = posture
         self.mode = {Posture.LYING: LIE_DOWN, Posture.DAMPED: DAMP}.get(posture, IDLE)
         self.progress = 0.0
@@ -105,7 +105,7 @@ class Walker:
         self.raise_m = RAISE_M
         self._stepper = Stepper(body.build)
         self._velocity = self._euler = _STILL
-        """Ahead, left and round; roll, pitch and yaw over the feet."""
+        """Ahead, left and about the vertical; roll, pitch and yaw over the feet."""
         self._height = HEIGHT_M
         self._from: Row = tuple(body.q_rad)
         self._last: Row = self._from
@@ -113,7 +113,7 @@ class Walker:
 
     @property
     def gait(self) -> int:
-        """How it walks now: 0 not at all."""
+        """The current gait; 0 if it does not walk."""
         return (self.wish.gait or 1) if self._stepper.stepping else 0
 
     @property
@@ -123,11 +123,11 @@ class Walker:
 
     @property
     def known_modes(self) -> frozenset[int]:
-        """What this controller can be asked for."""
+        """The modes that this controller accepts."""
         return OLD_MODES if self._old else MODES
 
     def follow(self, wish: Wish) -> None:
-        """Take on a wish; one the posture does not allow changes nothing."""
+        """Accept a command; one that the posture does not allow changes nothing."""
         if wish.mode not in self.known_modes:
             return
         changed = wish.mode != self.mode
@@ -137,7 +137,7 @@ class Walker:
             if self.posture in (Posture.STANDING, Posture.RISING):
                 self._begin(Posture.LOWERING)
         elif self.posture in (Posture.DAMPED, Posture.LYING):
-            # An older sport mode has no word for getting up.
+            # An older sport mode has no command to get up.
             if wish.mode in (GET_UP, RECOVER) or (self._old and wish.mode != IDLE):
                 self._begin(Posture.RISING)
             else:
@@ -153,14 +153,14 @@ class Walker:
             self._started_m = math.hypot(*self._aim())
 
     def rest(self) -> None:
-        """Stop walking and keep the pose: nobody says anything any more."""
+        """Stop walking and keep the pose: no commands arrive any more."""
         self.wish = self.wish._replace(along_m_s=(0.0, 0.0), turn_rad_s=0.0)
         if self.mode in (WALK, GO_TO):
             self.mode = IDLE
             self.wish = Wish()
 
     def give_way(self) -> None:
-        """Let the legs go soft."""
+        """Make the legs soft."""
         if self.posture is not Posture.DAMPED:
             self.posture, self.mode = Posture.DAMPED, DAMP
             self.wish = Wish(mode=DAMP)
@@ -176,7 +176,7 @@ class Walker:
     # ---- each step ------------------------------------------------------------------------------
 
     def drive(self) -> tuple[Drive, Balance | None]:
-        """Return what the servos are to do for the next `STEP_S`, and how the trunk goes."""
+        """Return the servos' command for the next `STEP_S`, and how the trunk moves."""
         if self.posture is Posture.DAMPED:
             return LIMP, None
         if self.posture in (Posture.RISING, Posture.LOWERING):
@@ -201,7 +201,7 @@ class Walker:
         return self._servo(target, supports=True), Balance(0.0, 0.0, *_STILL)
 
     def _approach(self) -> None:
-        """Change speed, height and tilt towards what is wished, as fast as legs can."""
+        """Change speed, height and tilt towards the commanded ones, as fast as legs can."""
         velocity, euler, lift = self._wanted()
         faster, turn = _SPEED_UP_M_S2 * STEP_S, _TURN_UP_RAD_S2 * STEP_S
         self._velocity = (
@@ -218,7 +218,7 @@ class Walker:
         self._euler = (roll, pitch, yaw)
 
     def _wanted(self) -> tuple[Three, Three, float]:
-        """Return the velocity, the tilt, and how much higher than usual the trunk is to be."""
+        """Return the velocity, the tilt, and how much higher than usual the trunk should be."""
         wish = self.wish
         if wish.mode == STAND:
             roll, pitch, yaw = (
@@ -240,12 +240,12 @@ class Walker:
         return _STILL, _STILL, 0.0
 
     def _aim(self) -> tuple[float, float]:
-        """Return how far it is to the place wished for, in the world's directions."""
+        """Return the distance to the commanded position, in the world's directions."""
         x, y = (bounded(part, -1e6, 1e6) for part in self.wish.place_m)
         return x - self._body.x_m, y - self._body.y_m
 
     def _toward_place(self) -> Three:
-        """Return the velocity that leads to a place, and to the heading wished for there."""
+        """Return the velocity that leads to a position, and to the commanded heading there."""
         heading, (x, y) = self._body.heading_rad, self._aim()
         left_m = math.hypot(x, y)
         self.progress = 1.0 - min(left_m / max(self._started_m, 1e-3), 1.0)
@@ -271,7 +271,7 @@ class Walker:
         return Drive(target_rad, speeds, _KP, _KD, feed)
 
     def _carries(self, supports: bool) -> list[float]:
-        """Return how hard the ground is expected to push each foot."""
+        """Return the expected force of the ground on each foot."""
         forces = self._body.foot_force_n
         stands = [ok and n > 0.0 for ok, n in zip(self._stepper.standing, forces, strict=True)]
         if not supports or not any(stands):

@@ -1,7 +1,7 @@
 """A simulated A1 or Go1 as a whole: it obeys commands, moves in time, and reports its state.
 
-It has no sockets; its clock is advanced by whoever runs it. One level drives it at a time: whoever
-speaks first keeps it until silent for good, and the other is answered but not obeyed.
+It has no sockets; the caller advances its clock. One level drives it at a time: the first to send
+commands keeps it until it has long been silent; the other is answered but not obeyed.
 """
 
 from collections.abc import Iterable, Sequence
@@ -44,12 +44,12 @@ from rote.wire.a1.values import (
 )
 
 REST_STEPS, _STILL_RAD_S = 500, 0.005
-"""After so many steps without a driver in which no joint turned faster, the body rests too."""
+"""After this many steps without a driver and without a faster joint, the body is not computed."""
 HEALTH_EVERY = 50
-"""Steps between two looks at battery and motors: 10 Hz."""
+"""Steps between two updates of battery and motors: 10 Hz."""
 LOW_FLAG, HIGH_FLAG = 0xFF, {True: 0xEE, False: 0x00}
 OVERHEATED = 0x08
-"""The mode a motor reports that is too hot, by a public report."""
+"""The mode that an overheated motor reports, by a public report."""
 _HEAT_CODE = 4
 STARTS = ("stand", "lie", "damp", "hung")
 SOFT_STOP = Button.L2 | Button.B
@@ -76,14 +76,14 @@ class A1World:
         self.walker = Walker(self.body, old=dialect is Dialect.A1_3_2, posture=posture)
         self.health = A1Health(build)
         self.driver: Level | None = None
-        """Who drives the robot now."""
+        """The level that drives the robot now."""
         self.time_s = 0.0
         self.remote = Remote()
-        """What the wireless remote says; L2 and B together make the legs give way."""
+        """The state of the wireless remote; L2 and B together make the legs give way."""
         self.notices: list[SimNotice] = []
-        """The newest hundred; whoever shows them clears them."""
+        """The newest hundred; whoever shows them clears the list."""
         self.ignored = 0
-        """Commands that were understood and not obeyed."""
+        """Commands that were valid and not obeyed."""
         self._low = LIMP
         self._modes = [SERVO] * JOINTS
         self._random = np.random.default_rng(seed)
@@ -136,7 +136,7 @@ class A1World:
     # ---- what a client can ask ------------------------------------------------------------------
 
     def obey(self, command: a1_values.Command) -> bool:
-        """Do what a command says; False where it is not obeyed."""
+        """Carry out a command; return False if it is not obeyed."""
         level = Level.LOW if isinstance(command, LowCmd) else Level.HIGH
         if not self._may_drive(level, command.header):
             self.ignored += 1
@@ -190,7 +190,7 @@ class A1World:
         return Drive(*zip(*(_motor(*numbers) for numbers in asked), strict=True))
 
     def fall_silent(self, level: Level) -> None:
-        """Whoever drives has not spoken for a while: motors brake, a walking robot stands."""
+        """Note that the driver was silent for a while: motors brake, a walking robot stands."""
         if self.driver is not level:
             return
         if level is Level.LOW:
@@ -201,7 +201,7 @@ class A1World:
             self.note("no high-level command: the robot stays where it is")
 
     def forget(self, level: Level) -> None:
-        """Whoever drove is gone: the other level may drive."""
+        """Note that the driver is gone: the other level may drive."""
         if self.driver is level:
             self.driver = None
             self._low = LIMP
@@ -209,7 +209,7 @@ class A1World:
             self.note(f"the {level.value} level is gone")
 
     def attach(self, hand: LegHand | None) -> None:
-        """Let a hand take hold of the legs as soon as they are soft; None takes it away."""
+        """Let a hand take hold of the legs as soon as they are soft; None removes it."""
         self.body.attach(hand)
 
     # ---- what a client can see ------------------------------------------------------------------
@@ -219,7 +219,7 @@ class A1World:
         return self.low_state() if level is Level.LOW else self.high_state()
 
     def low_state(self) -> LowState:
-        """Return what motors and sensors report, with a sensor's noise."""
+        """Return the report of motors and sensors, with noise."""
         force, estimate = self._forces()
         return LowState(
             header=self._header(Level.LOW),
@@ -233,7 +233,7 @@ class A1World:
         )
 
     def high_state(self) -> HighState:
-        """Return what the walking controller reports, as far as the dialect has words for it."""
+        """Return the report of the walking controller, as far as the dialect has fields for it."""
         body, walker = self.body, self.walker
         force, estimate = self._forces()
         state = HighState(
@@ -271,7 +271,7 @@ class A1World:
         return Go1Header(flag) if self.is_go1 else Header(flag)
 
     def _tick(self) -> int:
-        """The robot's clock in microseconds, in 32 bits, as the maker's header says."""
+        """The robot's clock in microseconds, in 32 bits, as Unitree's header says."""
         return (round(self.time_s * 1e6) + self.health.clock_jump_us) % 2**32
 
     def _imu(self) -> Imu:
@@ -335,18 +335,18 @@ class A1World:
     # ---- for people -----------------------------------------------------------------------------
 
     def note(self, message: str) -> None:
-        """Tell whoever watches the robot."""
+        """Add a notice for whoever watches the robot."""
         self.notices.append(SimNotice(self.time_s, message))
         del self.notices[:-100]
 
     def _once(self, message: str) -> None:
-        """Tell it, but not five hundred times a second."""
+        """Add a notice once, not five hundred times per second."""
         if message not in self._said:
             self._said.add(message)
             self.note(message)
 
 
-# As the frames' 32 bits have them.
+# With the precision of the frames' 32 bits.
 _POSITION_OFF = float(np.float32(POSITION_OFF_RAD))
 _VELOCITY_OFF = float(np.float32(VELOCITY_OFF_RAD_S))
 
@@ -354,7 +354,7 @@ _VELOCITY_OFF = float(np.float32(VELOCITY_OFF_RAD_S))
 def _motor(
     mode: int, q: float, dq: float, kp: float, kd: float, torque: float
 ) -> tuple[float, float, float, float, float]:
-    """Return what one motor does with what it is told: q, dq, kp, kd and the torque besides."""
+    """Return what one motor does with its command: q, dq, kp, kd and an additional torque."""
     if mode != SERVO:
         return 0.0, 0.0, 0.0, BRAKE_NM_S_RAD, 0.0
     if q == _POSITION_OFF:
@@ -365,7 +365,7 @@ def _motor(
 
 
 def _without(drive: Drive, hot: Sequence[bool]) -> Drive:
-    """Return the same drive with the motors that are too hot merely braking."""
+    """Return the same drive with the motors that are too hot only braking."""
     brake = (0.0, 0.0, 0.0, BRAKE_NM_S_RAD, 0.0)
     rows = zip(hot, zip(*drive, strict=True), strict=True)
     return Drive(*zip(*(brake if is_hot else row for is_hot, row in rows), strict=True))

@@ -14,12 +14,12 @@
     807     LowState                  go1                  800
 
 The length says which frame it is; an A1 puts nothing else in it that would. A Go1 begins every
-frame with FE EF. `decode` takes what the maker's library would take and raises `DecodeError` for
+frame with FE EF. `decode` takes what Unitree's library would take and raises `DecodeError` for
 anything else; `inspect` also reads what is unsound, and says why it is.
 
 A Go1 seals its high-level states (level flag EE) with an encrypted CRC and refuses a plain one; it
-is the other way round for every other level. Of commands both forms are read: the maker's client
-sends the plain one, the maker's receiver wants them by the same rule as states.
+is the other way round for every other level. Of commands both forms are read: Unitree's client
+sends the plain one, Unitree's receiver wants them by the same rule as states.
 
 Floats come back as they were but for one kind: a signalling NaN returns as a quiet one, outside the
 motors, whose bytes are kept.
@@ -51,12 +51,12 @@ from rote.wire.a1.values import (
 )
 
 _COMMANDS = (A1FrameKind.HIGH_CMD, A1FrameKind.LOW_CMD)
-# Lengths one may well meet, and what they are.
+# Other sizes that one may meet, and what they are.
 _STRANGERS = {
-    730: "the LowCmd of the maker's A1 header, which is not what goes over the wire",
-    891: "the LowState of the maker's A1 header, which is not what goes over the wire",
-    734: "the LowCmd of the maker's Go1 header, which is not what goes over the wire",
-    937: "the LowState of the maker's Go1 header, which is not what goes over the wire",
+    730: "the LowCmd of Unitree's A1 header, which is not what goes over the wire",
+    891: "the LowState of Unitree's A1 header, which is not what goes over the wire",
+    734: "the LowCmd of Unitree's Go1 header, which is not what goes over the wire",
+    937: "the LowState of Unitree's Go1 header, which is not what goes over the wire",
     117: "a HighCmd of a Go1 before v3.5",
     319: "a HighState of a Go1 with v3.3.2",
     1075: "a HighState of a Go1 with v3.4",
@@ -74,39 +74,39 @@ class Seal(Enum):
 
 
 class FrameFault(Enum):
-    """Why a frame is not taken."""
+    """Why a frame is rejected."""
 
     HEAD = "head"
     CRC = "crc"
 
 
 class A1Frame(NamedTuple):
-    """What a datagram holds."""
+    """The content of a datagram."""
 
     value: Value
     kind: A1FrameKind
     dialects: tuple[Dialect, ...]
-    """All that could have said it."""
+    """All dialects that could have sent it."""
     crc: bytes
-    """As the datagram states it."""
+    """As stated in the datagram."""
     seal: Seal | None
-    """The form in which the CRC holds; None where it holds in neither."""
+    """The form in which the CRC is right; None if it is in neither."""
     fault: FrameFault | None = None
-    """Why it must not be taken."""
+    """Why it must not be used."""
 
     @property
     def crc_holds(self) -> bool:
-        """Whether the CRC is that of the bytes, in the form that such a frame must have."""
+        """Whether the CRC is right, in the form that such a frame must have."""
         return self.seal is not None and self.fault is not FrameFault.CRC
 
     def encode(self) -> bytes:
-        """Return the datagram again, its flaws included."""
+        """Return the datagram again, with its errors."""
         layout = BY_TYPE[type(self.value), self.dialects[0]].layout
         return layout.pack(self.value, verbatim=True) + self.crc
 
 
 def inspect(datagram: bytes) -> A1Frame:
-    """Return what a datagram holds, sound or not; of an unknown length, raise `DecodeError`."""
+    """Return the content of a datagram, valid or not; raise `DecodeError` for an unknown length."""
     format_ = BY_SIZE.get(len(datagram))
     if format_ is None:
         raise _stranger(len(datagram))
@@ -123,7 +123,9 @@ def inspect(datagram: bytes) -> A1Frame:
 
 
 def decode(datagram: bytes) -> A1Frame:
-    """Return what a sound datagram holds, or raise `DecodeError` saying what is wrong with it."""
+    """Return the content of a valid datagram, or raise `DecodeError` that says what is wrong with
+    it.
+    """
     frame = inspect(datagram)
     if frame.fault is None:
         return frame
@@ -144,7 +146,7 @@ def decode(datagram: bytes) -> A1Frame:
 def encode(value: Value, dialect: Dialect, *, seal: Seal | None = None) -> bytes:
     """Return the datagram for a value, or raise `BadRequestError` naming what it cannot hold.
 
-    Without a `seal` it is the usual one: encrypted for a Go1's high-level states, else plain.
+    Without a `seal` it has the usual CRC: encrypted for a Go1's high-level states, otherwise plain.
     """
     format_ = _format(value, dialect)
     if isinstance(value, LowCmd):
@@ -168,7 +170,7 @@ def encode(value: Value, dialect: Dialect, *, seal: Seal | None = None) -> bytes
 
 
 def fit(value: Value, dialect: Dialect) -> Value:
-    """Return the same value less what the dialect has no words for."""
+    """Return the same value without the fields that the dialect does not have."""
     format_ = _format(value, dialect)
     fitted: Value = format_.layout.fit(value)
     if type(fitted.header) is not type(format_.header):
@@ -177,7 +179,7 @@ def fit(value: Value, dialect: Dialect) -> Value:
 
 
 def is_finite(value: Value) -> bool:
-    """Whether everything that moves a robot, or that one steers by, is numbers."""
+    """Whether all numbers that move a robot, or that one steers by, are finite."""
     total = sum(_floats(value))
     if isinstance(value, HighState | LowState | LowCmd) and value.motors is not None:
         return math.isfinite(total) and value.motors.is_finite

@@ -1,6 +1,6 @@
 """The eleven frames of the A1 and the Go1, part by part, as they go over the wire.
 
-The high-level frames are the structures of the maker's header. The low-level ones are not: they go
+The high-level frames are the structures of Unitree's header. The low-level ones are not: they go
 packed smaller (`a1_motors`), and a header's structure sent as it is means nothing to a robot.
 """
 
@@ -229,7 +229,7 @@ GO1_LOW_STATE = Layout(
 
 
 class A1Format(NamedTuple):
-    """One frame: what it is, who speaks it, how it is laid out."""
+    """One frame: its kind, its dialects, and its layout."""
 
     kind: A1FrameKind
     dialects: tuple[Dialect, ...]

@@ -1,7 +1,7 @@
-"""How a frame of the A1 is laid out: parts in a row, little-endian, without holes, and a CRC.
+"""How a frame of the A1 is laid out: consecutive parts, little-endian, without gaps, and a CRC.
 
-A `Layout` is written down once, part by part, and reads and writes the frame by it. Nothing here
-knows a particular frame; those are in `a1_high` and `a1_low`.
+A `Layout` is declared once, part by part, and reads and writes the frame. Nothing here knows a
+particular frame; those are in `formats`.
 """
 
 import struct
@@ -28,10 +28,10 @@ _SPANS: dict[str, tuple[float, float]] = {
 
 
 def crc(body: bytes) -> bytes:
-    """Return the four bytes that seal a frame, of all that goes before them.
+    """Return the CRC of a frame, four bytes, over everything before it.
 
-    CRC-32/MPEG-2 over as many little-endian words as are full: up to three bytes before the CRC are
-    not covered. It is zlib's CRC with every bit order turned round.
+    It is CRC-32/MPEG-2 over the complete little-endian words: up to three bytes before the CRC are
+    not covered. It equals zlib's CRC with all bit orders reversed.
     """
     words = array("I", body[: len(body) & ~3])
     words.byteswap()
@@ -46,7 +46,7 @@ def encrypted(plain: bytes) -> bytes:
 
 
 class Part(NamedTuple):
-    """A run of numbers on the wire that is one field of a value."""
+    """Consecutive numbers on the wire that are one field of a value."""
 
     name: str
     codes: str
@@ -54,11 +54,13 @@ class Part(NamedTuple):
     labels: tuple[str, ...]
     """What to call each number in an error."""
     make: Callable[[Any], Any] | None = None
-    """Makes the field of the tuple of numbers, or of the only one; else that is the field."""
+    """Makes the field from the tuple of numbers, or from the only one; without it that is the
+    field.
+    """
     flat: Callable[[Any], Iterable[Any]] | None = None
-    """The way back."""
+    """The reverse of `make`."""
     span: tuple[float, float] | None = None
-    """What the numbers may be, where that is less than they could."""
+    """The allowed range, if it is smaller than the type's."""
     is_one: bool = False
 
 
@@ -73,7 +75,7 @@ def several(name: str, code: str, count: int, span: tuple[float, float] | None =
 
 
 def raw(name: str, size: int, make: Callable[[bytes], Any] | None = None) -> Part:
-    """Return a part of bytes that are kept, or understood elsewhere."""
+    """Return a part of bytes that are kept, or decoded elsewhere."""
     return Part(name, f"{size}s", (name,), make, lambda value: (value,), is_one=True)
 
 
@@ -139,7 +141,7 @@ class Layout:
             for part, its in zip(parts, codes, strict=True)
             for label, code in zip(part.labels, its, strict=True)
         ]
-        # In the order of the class; what the frame does not have is the class's default.
+        # In the order of the class; fields that the frame does not have get the class's default.
         self._reading = [
             (places.get(name), self.parts[name].make if name in places else None, default)
             for name, default in make._field_defaults.items()
@@ -163,7 +165,7 @@ class Layout:
     def pack(self, value: Any, *, verbatim: bool = False) -> bytes:
         """Return the frame without its CRC, or raise `BadRequestError` naming what does not fit.
 
-        With `verbatim` whatever the numbers' types can hold is written, for what was read before.
+        With `verbatim` any value of the numbers' types is written, for what was read before.
         """
         for name, default in self._absent.items():
             if getattr(value, name) != default:
@@ -186,7 +188,9 @@ class Layout:
             raise BadRequestError(f"this frame cannot be written: {error}") from None
 
     def fit(self, value: Any) -> Any:
-        """Return `value` less what the frame has no place for; rows of numbers get their length."""
+        """Return `value` without what the frame has no place for; rows of numbers get their
+        length.
+        """
         said = {name: getattr(value, name) for name in self.parts}
         for name, part in self.parts.items():
             field = said[name]

@@ -1,12 +1,12 @@
-"""Twenty motors as the wire has them: what is asked of them, and what they report.
+"""Twenty motors as on the wire: their commands and their reports.
 
-`MotorCmds` and `MotorStates` hold the bytes of the wire and read them when asked, so that what one
+`MotorCmds` and `MotorStates` hold the bytes of the wire and decode them on access, so that what one
 sees is what is sent: a torque of 0.123 N.m is read back as the 0.12109375 that the frame can hold.
 Twelve motors move legs, in the order FR, FL, RR, RL, each hip, thigh, calf; eight places are spare.
 
 The low-level frames carry torques and gains in fixed point, one size smaller than the structures of
-the maker's header. What does not fit is refused; the maker's library wraps it round instead, and
-sends -56 N.m for 200.
+Unitree's header. What does not fit is refused; Unitree's library wraps it instead, and sends -56
+N.m for 200.
 """
 
 import struct
@@ -23,13 +23,13 @@ MOTORS = 20
 LEG_MOTORS = 12
 
 POSITION_OFF_RAD = 2.146e9
-"""Asked for as a position: do not hold one (PosStopF in the maker's header)."""
+"""As a position: hold none (PosStopF in Unitree's header)."""
 VELOCITY_OFF_RAD_S = 16_000.0
-"""Asked for as a velocity: do not hold one (VelStopF)."""
+"""As a velocity: hold none (VelStopF)."""
 SERVO = 0x0A
 """Motor mode: follow the command."""
 BRAKE = 0x00
-"""Motor mode: do not; the motor damps itself."""
+"""Motor mode: ignore the command; the motor damps itself."""
 
 TORQUE_STEPS, KP_STEPS, KD_STEPS = 256.0, 32.0, 16.0
 """Fixed-point steps to a N.m, a N.m/rad, a N.m.s/rad."""
@@ -66,7 +66,7 @@ Column: TypeAlias = "float | Sequence[float] | Floats"
 
 
 class MotorCmd(NamedTuple):
-    """What is asked of one motor: tau + kp (q - measured) + kd (dq - measured)."""
+    """The command to one motor: tau + kp (q - measured) + kd (dq - measured)."""
 
     mode: int = SERVO
     q_rad: float = POSITION_OFF_RAD
@@ -90,11 +90,11 @@ class MotorState(NamedTuple):
     dq_raw_rad_s: float = 0.0
     ddq_raw_rad_s2: float = 0.0
     temperature_c: int = 0
-    """The heat arrives late at the sensor."""
+    """The heat reaches the sensor with a delay."""
     reserve: tuple[int, int] = (0, 0)
 
 
-# What each number may be: the first that a truncation towards zero would put past 16 bits is out.
+# The limits of each number: the first value that truncation towards zero would put past 16 bits.
 _CMD_SPANS: dict[str, tuple[float, float]] = {
     "mode": (0, 255),
     "q_rad": (-FLOAT32_MAX, FLOAT32_MAX),
@@ -130,17 +130,17 @@ class _Motors:
 
     @property
     def q_rad(self) -> Floats:
-        """The position of each motor, asked for or measured."""
+        """The position of each motor, commanded or measured."""
         return self._rows["q"]
 
     @property
     def dq_rad_s(self) -> Floats:
-        """The velocity of each motor, asked for or measured."""
+        """The velocity of each motor, commanded or measured."""
         return self._rows["dq"]
 
     @property
     def is_finite(self) -> bool:
-        """Whether the legs' positions and velocities are numbers; spare places hold anything."""
+        """Whether the legs' positions and velocities are finite; spare places may hold anything."""
         rows = self._rows[:LEG_MOTORS]
         return bool(np.isfinite(rows["q"]).all() and np.isfinite(rows["dq"]).all())
 
@@ -157,7 +157,7 @@ class _Motors:
 
 
 class MotorCmds(_Motors, Sequence[MotorCmd]):
-    """What is asked of all motors. Make one with `of` or `servo`."""
+    """The commands to all motors. Make one with `of` or `servo`."""
 
     __slots__ = ("is_checked",)
     _dtype = _CMD
@@ -170,7 +170,7 @@ class MotorCmds(_Motors, Sequence[MotorCmd]):
 
     @classmethod
     def of(cls, motors: Iterable[MotorCmd]) -> "MotorCmds":
-        """Return what is asked of the first motors; the rest is left alone."""
+        """Return the commands to the first motors; the rest is left alone."""
         asked = tuple(motors)
         if not asked:
             return IDLE
@@ -190,7 +190,7 @@ class MotorCmds(_Motors, Sequence[MotorCmd]):
         kd_nm_s_rad: Column = 0.0,
         mode: int = SERVO,
     ) -> "MotorCmds":
-        """Return what is asked of the legs' motors; each number is for all of them, or a row."""
+        """Return the commands to the legs' motors; each number is for all of them, or a row."""
         given = (q_rad, dq_rad_s, tau_nm, kp_nm_rad, kd_nm_s_rad)
         wire = _legs(mode, given)
         if wire is not None:
@@ -233,7 +233,7 @@ class MotorCmds(_Motors, Sequence[MotorCmd]):
         return cls(wire + IDLE_WIRE[len(wire) :], is_checked=True)
 
     def check(self) -> None:
-        """Raise `BadRequestError` where a position or velocity is not a finite number."""
+        """Raise `BadRequestError` if a position or velocity is not a finite number."""
         if self.is_checked:
             return
         for name, numbers in (("q_rad", self.q_rad), ("dq_rad_s", self.dq_rad_s)):
@@ -243,7 +243,7 @@ class MotorCmds(_Motors, Sequence[MotorCmd]):
 
     @property
     def tau_nm(self) -> Floats:
-        """The torque asked of each motor."""
+        """The commanded torque of each motor."""
         return self._rows["tau"] / TORQUE_STEPS
 
     @property
@@ -285,7 +285,7 @@ def _motor_cmd(
 def _legs(mode: int, rows: tuple[Any, ...]) -> bytes | None:
     """Return the motors' bytes for five rows of twelve, the usual case, in half the time.
 
-    None where it is another case or something does not fit: the general way finds out what.
+    None in any other case, or if something does not fit: the general code finds out what.
     """
     q, dq, tau, kp, kd = rows
     try:
@@ -304,10 +304,10 @@ def _legs(mode: int, rows: tuple[Any, ...]) -> bytes | None:
 
 
 def _fixed_point(count: int, gains: "np.ndarray[Any, np.dtype[np.float32]]") -> Ints:
-    """Return torques, stiffnesses and dampings as the maker's library makes them: rounded to 32
+    """Return torques, stiffnesses and dampings as Unitree's library makes them: rounded to 32
     bits, scaled, cut off towards zero. Raise `ValueError` where 16 bits would not hold them."""
     scaled = gains * _STEPS[count]
-    # If all squares together are small enough, each is; only where they are not, look at each.
+    # If the sum of all squares is small enough, each number is; only otherwise check each.
     if not scaled.dot(scaled) < 2**30 and not ((scaled > -32_769) & (scaled < 32_768)).all():
         raise ValueError
     whole: Ints = scaled.astype(_INT16)
@@ -315,7 +315,7 @@ def _fixed_point(count: int, gains: "np.ndarray[Any, np.dtype[np.float32]]") -> 
 
 
 def _listed(column: Column) -> list[float]:
-    """Return a row of numbers, of one where there is but one."""
+    """Return a row of numbers; of length one for a single number."""
     listed = np.asarray(column, dtype=float).tolist()
     return listed if isinstance(listed, list) else [listed]
 
@@ -328,7 +328,7 @@ def _no_number(label: str, value: float, span: tuple[float, float]) -> BadReques
 
 
 def _refusal(columns: Sequence[Sequence[float]]) -> BadRequestError:
-    """Find what cannot be packed, and say so."""
+    """Return an error that names what cannot be packed."""
     counts = {len(column) for column in columns}
     if len(counts) > 1 or max(counts) > MOTORS:
         return BadRequestError(
@@ -368,11 +368,13 @@ def _leg_order() -> bytes:
 
 _LEG_ORDER = _leg_order()
 IDLE = MotorCmds(IDLE_WIRE, is_checked=True)
-"""Nothing is asked of any motor, as a new command of the maker's library has it."""
+"""Nothing is asked of any motor, as in a new command of Unitree's library."""
 
 
 class MotorStates(_Motors, Sequence[MotorState]):
-    """What all motors report, in the compact form of the low frames or the full one of the high."""
+    """The reports of all motors, in the compact form of the low frames or the full one of
+    the high.
+    """
 
     __slots__ = ()
 
@@ -389,7 +391,7 @@ class MotorStates(_Motors, Sequence[MotorState]):
 
     @classmethod
     def of(cls, motors: Iterable[MotorState]) -> "MotorStates":
-        """Return the full form of what the first motors report; the rest reports nothing."""
+        """Return the full form of the first motors' reports; the rest reports nothing."""
         rows = np.zeros(MOTORS, _FULL)
         reported = list(motors)
         if len(reported) > MOTORS:
@@ -407,7 +409,9 @@ class MotorStates(_Motors, Sequence[MotorState]):
         return len(self.wire) == COMPACT_SIZE
 
     def compact(self) -> "MotorStates":
-        """Return the form of the low frames, or raise `BadRequestError` where it cannot hold it."""
+        """Return the form of the low frames, or raise `BadRequestError` if it cannot hold the
+        values.
+        """
         if self.is_compact:
             return self
         full = self._rows
@@ -445,7 +449,7 @@ class MotorStates(_Motors, Sequence[MotorState]):
         return self._rows["temperature"]
 
     def check(self) -> None:
-        """Raise `BadRequestError` where something is not a finite number."""
+        """Raise `BadRequestError` if something is not a finite number."""
         rows = self._rows
         for name in ("q", "dq", "ddq", "tau", "q_raw", "dq_raw", "ddq_raw"):
             for index in np.flatnonzero(~np.isfinite(rows[name])):

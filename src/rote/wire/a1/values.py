@@ -1,7 +1,8 @@
-"""What an A1 or a Go1 is told and tells, as values: named tuples with units in their names.
+"""The commands and states of an A1 or a Go1 as values: named tuples with units in their names.
 
-Each dialect can say only some of it. A field that a dialect does not have is None (or its default)
-in what was read, and is refused in what is to be written, so that nothing gets lost unseen.
+Each dialect has only some of the fields. A field that a dialect does not have is None (or its
+default) in a value that was read, and is refused in a value to be written, so that nothing is lost
+silently.
 """
 
 import struct
@@ -17,10 +18,10 @@ _NO_REMOTE = bytes(REMOTE_SIZE)
 
 
 class Dialect(Enum):
-    """Who speaks: the releases of the maker's library that understand each other."""
+    """The dialects: releases of Unitree's library that understand each other."""
 
     A1_3_2 = "3.2"
-    """A1 up to v3.2: speeds as shares of the most, older sport mode."""
+    """A1 up to v3.2: speeds as shares of a maximum, older sport mode."""
     A1_3_3 = "3.3"
     """A1 with v3.3 and v3.3.1, sport mode from 1.19 on."""
     A1_3_3_4 = "3.3.4"
@@ -28,7 +29,7 @@ class Dialect(Enum):
     GO1 = "go1"
     """Go1 with v3.5.0 to v3.8.6."""
 
-    # There is one of each, and this is quicker than the hash of its name.
+    # There is one object of each, and this is quicker than the hash of its name.
     __hash__ = object.__hash__
 
 
@@ -48,7 +49,7 @@ GO1_HEAD = b"\xfe\xef"
 
 
 class Header(NamedTuple):
-    """How every frame of an A1 begins. Nothing in it says which dialect follows."""
+    """The beginning of every frame of an A1. Nothing in it says which dialect follows."""
 
     level: int = A1_HIGH
     version: int = 0
@@ -58,7 +59,7 @@ class Header(NamedTuple):
 
 
 class Go1Header(NamedTuple):
-    """How every frame of a Go1 begins."""
+    """The beginning of every frame of a Go1."""
 
     level: int = GO1_HIGH
     head: bytes = GO1_HEAD
@@ -100,7 +101,7 @@ class Imu(NamedTuple):
 
 
 class BmsCmd(NamedTuple):
-    """What the battery of a Go1 is told."""
+    """A command to the battery of a Go1."""
 
     off: int = 0
     """0xA5 switches it off."""
@@ -108,7 +109,7 @@ class BmsCmd(NamedTuple):
 
 
 class BmsState(NamedTuple):
-    """What the battery of a Go1 tells."""
+    """The report of a Go1's battery."""
 
     version: tuple[int, int] = (0, 0)
     status: int = 0
@@ -122,7 +123,7 @@ class BmsState(NamedTuple):
 
 
 class Button(IntFlag):
-    """The buttons of the remote control that are held."""
+    """The pressed buttons of the remote control."""
 
     R1 = 1 << 0
     L1 = 1 << 1
@@ -143,7 +144,7 @@ class Button(IntFlag):
 
 
 class Remote(NamedTuple):
-    """The forty bytes of the wireless remote, read."""
+    """The forty bytes of the wireless remote, decoded."""
 
     buttons: Button = Button(0)
     left_x: float = 0.0
@@ -156,7 +157,7 @@ class Remote(NamedTuple):
 
     @classmethod
     def unpack(cls, wire: bytes) -> "Remote":
-        """Return what the bytes say."""
+        """Return the decoded bytes."""
         if len(wire) != REMOTE_SIZE:
             raise BadRequestError(f"a remote is {REMOTE_SIZE} bytes, not {len(wire)}")
         head, buttons, left_x, right_x, right_y, l2, left_y, idle = _REMOTE.unpack(wire)
@@ -178,7 +179,7 @@ _NO_FEET: Feet = (Cartesian(), Cartesian(), Cartesian(), Cartesian())
 
 
 class ScaledHighCmd(NamedTuple):
-    """What an A1 of dialect 3.2 is told: speeds and height as shares of the most, -1 to 1."""
+    """A command to an A1 of dialect 3.2: speeds and height as shares of a maximum, -1 to 1."""
 
     header: AnyHeader | None = None
     """None is the usual one."""
@@ -200,7 +201,7 @@ class ScaledHighCmd(NamedTuple):
 
 
 class HighCmd(NamedTuple):
-    """What a robot of any later dialect is told."""
+    """A command to a robot of any later dialect."""
 
     header: AnyHeader | None = None
     """None is the usual one."""
@@ -223,33 +224,33 @@ class HighCmd(NamedTuple):
     remote: bytes = _NO_REMOTE
     reserve: int = 0
     bms: BmsCmd | None = None
-    """Go1 alone."""
+    """Go1 only."""
 
 
 class LowCmd(NamedTuple):
-    """What the motors are told."""
+    """A command to the motors."""
 
     header: AnyHeader | None = None
     """None is the usual one."""
     motors: MotorCmds = IDLE
     led: Lights = DARK
-    """A1 alone."""
+    """A1 only."""
     remote: bytes = _NO_REMOTE
     reserve: int = 0
     bms: BmsCmd | None = None
-    """Go1 alone."""
+    """Go1 only."""
 
 
 class HighState(NamedTuple):
-    """What the walking controller tells, in any dialect."""
+    """The state of the walking controller, in any dialect."""
 
     header: AnyHeader | None = None
     mode: int = 0
     imu: Imu = Imu()
     position_m: tuple[float, ...] = (0.0, 0.0, 0.0)
-    """By the legs' steps, so it drifts. Forward and left alone in 3.2."""
+    """From the steps of the legs, so it drifts. Only forward and left in 3.2."""
     velocity_m_s: tuple[float, ...] = (0.0, 0.0, 0.0)
-    """Forward and left alone in 3.2, where that the unit is m/s is a guess."""
+    """Only forward and left in 3.2, where the unit m/s is a guess."""
     yaw_speed_rad_s: float = 0.0
     body_height_m: float = 0.0
     foot_position_m: Feet = _NO_FEET
@@ -259,9 +260,9 @@ class HighState(NamedTuple):
     remote: bytes = _NO_REMOTE
     reserve: int = 0
     rise_speed_m_s: float | None = None
-    """3.2 alone."""
+    """3.2 only."""
     tick: int | None = None
-    """3.2 alone: the motion controller's clock, in us by the header."""
+    """3.2 only: the motion controller's clock, in us by the header."""
     progress: float | None = None
     """Not in 3.2."""
     gait: int | None = None
@@ -269,15 +270,15 @@ class HighState(NamedTuple):
     foot_raise_height_m: float | None = None
     """Not in 3.2."""
     motors: MotorStates | None = None
-    """3.3.4 and Go1 alone."""
+    """3.3.4 and Go1 only."""
     bms: BmsState | None = None
-    """Go1 alone."""
+    """Go1 only."""
     obstacle_m: tuple[float, ...] | None = None
-    """Go1 alone."""
+    """Go1 only."""
 
 
 class LowState(NamedTuple):
-    """What the motors and sensors tell."""
+    """The state of motors and sensors."""
 
     header: AnyHeader | None = None
     imu: Imu = Imu()
@@ -289,7 +290,7 @@ class LowState(NamedTuple):
     remote: bytes = _NO_REMOTE
     reserve: int = 0
     bms: BmsState | None = None
-    """Go1 alone."""
+    """Go1 only."""
 
 
 Command: TypeAlias = HighCmd | ScaledHighCmd | LowCmd
