@@ -22,6 +22,8 @@ CLAIMS = (
     "dds",
     "a1",
     "motion",
+    "retime",
+    "long_takes",
     "capture",
     "web",
 )

@@ -189,6 +189,12 @@ def test_compressing_states_its_error_and_refuses_what_is_absurd(
     assert "--force" in err
     assert "unsafe" not in err
     assert ask(capsys, "motion", "compress", both, "--budget", 5, "--force")[0] == 0
+    free = ask_json(capsys, "motion", "compress", wave, "--bound", 0.05, "--free")
+    assert free["keyframes"] <= by_bound["keyframes"]
+    smooth = ("--free", "--interpolation", "smooth")
+    code, _, err = ask(capsys, "motion", "compress", wave, "--bound", 0.05, *smooth)
+    assert code == 2
+    assert "linear" in err
     assert ask(capsys, "motion", "compress", wave)[0] == 2
     assert ask(capsys, "motion", "compress", wave, "--bound", 1, "--interpolation", "x")[0] == 2
 

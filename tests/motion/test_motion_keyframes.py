@@ -357,3 +357,27 @@ def test_the_budget_is_far_better_than_greedy_on_200_motions(how: Interpolation)
         f"{np.median(bound_ms):.0f} ms to a bound, {np.median(budget_ms):.0f} ms to a budget"
     )
     assert np.median(ratios) <= 0.6
+
+
+def test_where_joints_drift_slowly_smooth_steps_are_few_and_within_the_bound(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    random = np.random.default_rng(4)
+    ways = random.normal(0.0, 0.01, (900, 2)).cumsum(axis=0)
+    drift = np.apply_along_axis(np.convolve, 0, ways, np.full(60, 1 / 60), "same")
+    track = Track(
+        times_s=np.arange(900) / 100,
+        joints_rad=drift,
+        names=("left_elbow_joint", "waist_yaw_joint"),
+    )
+    monkeypatch.setattr(keyframe_graph, "MANY_STRETCHES", 1000)
+    monkeypatch.setattr(keyframe_graph, "_FEW_STRETCHES", 5000)
+    fewest = compress_to_bound(track, 0.02, Interpolation.SMOOTH, exact=True)
+    quick = compress_to_bound(track, 0.02, Interpolation.SMOOTH)
+    for found in (fewest, quick):
+        assert np.abs(module.played(track, found).joints_rad - drift).max() <= 0.02 + 1e-9
+    assert len(fewest.keyframes) <= len(quick.keyframes) <= 1.5 * len(fewest.keyframes)
+    every = keyframe_graph.every_nth(drift[:, 0], 0.02)
+    assert every > 1
+    nodes = [frame.time_ms // 10 for frame in quick.keyframes if frame.joint == 0]
+    assert all(node % every == 0 or node == 899 for node in nodes)

@@ -1,5 +1,6 @@
 """A library of takes: nothing saved is ever lost, and the files alone say what there is."""
 
+import json
 import os
 import shutil
 import sys
@@ -16,6 +17,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from motion.motion_tracks import assert_same, waving
 from rote.errors import BadRequestError
+from rote.motion import files
 from rote.motion.files import library as library_module
 from rote.motion.files.library import Library
 from rote.motion.files.mcap_file import save_mcap
@@ -424,3 +426,61 @@ def test_a_take_that_cannot_be_read_has_no_sketch(library: Library) -> None:
     listed.path.unlink()
     assert [entry.name for entry in entries] == ["bad", "gone since", "good"]
     assert set(library.sketches(entries)) == {"good"}
+
+
+# ---- what was read before -----------------------------------------------------------------------
+
+
+def test_a_list_is_the_same_when_it_is_not_read_again(
+    library: Library, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("bow", "wave"):
+        library.save(waving(), name, tags=("arm",))
+        library.save(take(0.2), name, tags=("leg",))
+    first = library.list()
+    lines = library.sketches(first)
+
+    def unread(path: Path) -> object:
+        raise AssertionError(f"{path} is read again")
+
+    monkeypatch.setattr("rote.motion.files.mcap_file.summary", unread)
+    monkeypatch.setattr("rote.motion.files.load", unread)
+    assert library.list() == first
+    assert library.list("leg bow") == first[:1]
+    assert library.sketches(first) == lines
+
+
+def test_a_file_that_changed_is_read_again_whoever_changed_it(library: Library) -> None:
+    library.save(waving(60), "wave")
+    library.save(waving(50), "bow")
+    library.sketches(library.list())
+    (library.folder / "bow.mcap").replace(library.folder / "wave.mcap")
+    (found,) = library.list()
+    assert (found.name, found.samples) == ("wave", 50)
+    files.save(take(0.1), library.folder / "wave.mcap")
+    assert library.list()[0].samples == 60
+    assert set(library.sketches(library.list())["wave"]) == {"▅"}
+
+
+@pytest.mark.parametrize(
+    "note",
+    [
+        b"",
+        b"[]",
+        b"\xff",
+        b'{"version": 1, "files": []}',
+        b'{"version": 1, "files": {"wave.mcap": 3}}',
+        b'{"version": 9, "files": {}}',
+    ],
+)
+def test_a_note_that_makes_no_sense_is_as_good_as_none(library: Library, note: bytes) -> None:
+    library.save(waving(), "wave")
+    wanted = library.list()
+    path = library.folder / ".listed.json"
+    assert path.exists()
+    path.write_bytes(note)
+    assert library.list() == wanted
+    known = json.loads(path.read_bytes())
+    known["files"]["wave.mcap"][1]["take"] = ["many"]
+    path.write_text(json.dumps(known), encoding="utf-8")
+    assert library.list() == wanted

@@ -24,7 +24,7 @@ from mcap.writer import CompressionType, Writer
 from motion.motion_tracks import assert_same, full_disk, tracks, waving
 from rote.errors import BadRequestError, DecodeError, MissingExtraError
 from rote.motion import files
-from rote.motion.files import disk, mcap_records, take_writer
+from rote.motion.files import disk, mcap_records, metadata
 from rote.motion.files.joint_state import SCHEMA, SCHEMA_NAME, Decoder, Encoder
 from rote.motion.files.mcap_file import TOPIC, load_mcap, recover, save_mcap, summary
 from rote.motion.files.take_writer import TakeWriter, unfinished
@@ -283,7 +283,7 @@ def test_a_bad_sample_is_refused_and_the_take_goes_on(
 def test_a_recording_does_not_grow_for_ever(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(take_writer, "MAX_SAMPLES", 2)
+    monkeypatch.setattr(metadata, "MAX_SAMPLES", 2)
     with TakeWriter(tmp_path / "wave.mcap", NAMES) as writer:
         writer.add(0.0, [0.0] * 3)
         writer.add(1.0, [0.0] * 3)

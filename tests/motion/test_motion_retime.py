@@ -13,7 +13,7 @@ from rote.motion.check import check
 from rote.motion.interpolate import minimum_jerk, sample
 from rote.motion.limits import MAX_PLAYED_RAD_S, RETIME_RAD_S2, RETIME_RAD_S3
 from rote.motion.retime import FINER, TOLERANCE_RAD, retime
-from rote.motion.spline import curve
+from rote.motion.spline import curve, peaks
 from rote.motion.track import Array, Mark, Track
 
 NAMES = ("left_elbow_joint", "right_elbow_joint", "waist_yaw_joint")
@@ -292,3 +292,41 @@ def test_the_curve_is_that_of_the_whole_system() -> None:
     at_s: Array = np.arange(float(len(inner))) * step_s
     found = curve(0.01, track.joints_rad, at_s)
     assert found == pytest.approx(inner, abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("far_rad", "velocity", "acceleration", "jerk"),
+    [(1.0, 10.0, 40.0, 800.0), (2.0, 2.0, 10.0, 100.0), (1.0, 3.0, 20.0, 200.0)],
+)
+def test_a_move_from_rest_to_rest_is_nearly_as_fast_as_any_can_be(
+    far_rad: float, velocity: float, acceleration: float, jerk: float
+) -> None:
+    track = reach(rate_hz=500.0, far_rad=far_rad)
+    limits = {"velocity": velocity, "acceleration": acceleration}
+    bare = retime(track, **limits, jerk=1e6, fastest=True)
+    # By hand: to the highest speed and back, and at it for what is left.
+    fast = min(velocity, np.sqrt(far_rad * acceleration))
+    best_s = far_rad / fast + fast / acceleration
+    assert best_s <= bare.duration_s <= 1.05 * best_s
+    assert_limits_hold(bare, velocity, acceleration, 1e6)
+    calm = retime(track, **limits, jerk=jerk, fastest=True)
+    # With a limit of jerk each change of acceleration takes this long more, and has to fit.
+    ramp_s = acceleration / jerk
+    peak = (np.sqrt(ramp_s**2 + 4 * far_rad / acceleration) - ramp_s) * acceleration / 2
+    fast = min(velocity, peak)
+    assert fast >= acceleration * ramp_s  # else the acceleration would not be reached
+    best_s = far_rad / fast + fast / acceleration + ramp_s
+    assert best_s - 1e-3 <= calm.duration_s <= 1.10 * best_s
+    assert_limits_hold(calm, velocity, acceleration, jerk)
+
+
+def test_the_peaks_of_a_curve_are_those_of_its_finest_samples() -> None:
+    values = np.random.default_rng(5).normal(0.0, 1.0, (40, 3)).cumsum(axis=0)
+    found = peaks(0.01, values)
+    at_s: Array = np.arange(-12_000.0, 28_000.0) * (0.01 / 400)
+    fine = curve(0.01, values, at_s)
+    for order, most_found in enumerate(found, start=1):
+        sampled = most(fine, 0.01 / 400, order)
+        # Never above, and hardly below; of third differences rounding takes some digits.
+        assert (sampled <= most_found * (1 + (1e-6 if order < 3 else 0.05))).all()
+        assert (sampled >= most_found * (0.99 if order < 3 else 0.95)).all()

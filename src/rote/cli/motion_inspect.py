@@ -168,6 +168,12 @@ def compress(
     ] = None,
     interpolation: Annotated[str, typer.Option(help="linear or smooth.")] = "linear",
     measure: Annotated[str, typer.Option(help="For a budget: max or rms.")] = "max",
+    free: Annotated[
+        bool, typer.Option("--free", help="Values need not lie on samples; linear only.")
+    ] = False,
+    exact: Annotated[
+        bool, typer.Option("--exact", help="With --bound: the fewest, however long it takes.")
+    ] = False,
     force: Annotated[
         bool, typer.Option("--force", help="Show them even if the error is too large.")
     ] = False,
@@ -196,10 +202,10 @@ def compress(
     track = load(source)
     with waiting("searching"):
         if bound is not None:
-            result = k.compress_to_bound(track, bound, how, hand_mm=hand_mm)
+            result = k.compress_to_bound(track, bound, how, hand_mm=hand_mm, free=free, exact=exact)
         else:
             assert budget is not None
-            result = k.compress_to_budget(track, budget, how, measure)  # type: ignore[arg-type]
+            result = k.compress_to_budget(track, budget, how, measure, free=free)  # type: ignore[arg-type]
     if result.absurd and not force and bound is None:
         raise _absurd(result)
     if out is not None:

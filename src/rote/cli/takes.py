@@ -1,6 +1,7 @@
 """rote takes: the recordings on this computer."""
 
 import shlex
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -22,6 +23,7 @@ app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
 )
+_MANY = 100  # takes from which on a list is printed plainly
 PLAY_IT = "Play the take: rote play {name} --take"
 Name = Annotated[str, typer.Argument(help="The take's name.")]
 
@@ -82,8 +84,6 @@ def list_takes(
     as_json: Json = False,
 ) -> None:
     """List the takes, all or those that fit."""
-    from rote.cli import output
-
     rescue()
     shelf = library()
     entries = shelf.list(" ".join(search or ()))
@@ -112,7 +112,25 @@ def list_takes(
         for entry in entries
     ]
     titles = ("take", "motion", "robot", "seconds", "samples", "version", "tags")
-    output.joints(output.console(), titles, rows)
+    if len(rows) <= _MANY:
+        from rote.cli import output
+
+        output.joints(output.console(), titles, rows)
+    else:
+        _print_plain(titles, rows)
+
+
+def _print_plain(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Print a long table at once: laying it out for the width of a terminal takes seconds."""
+    from rich.cells import cell_len
+
+    columns = list(zip(titles, *rows, strict=True))
+    widths = [max(map(cell_len, column)) for column in columns]
+    for row in (titles, *rows):
+        gaps = [width - cell_len(cell) for cell, width in zip(row, widths, strict=True)]
+        first, *others = zip(row, gaps, strict=True)
+        cells = [first[0] + " " * first[1], *(" " * gap + cell for cell, gap in others)]
+        print("  ".join(cells).rstrip())
 
 
 @app.command("show")

@@ -1,7 +1,8 @@
 """Which time of one take corresponds to which time of another: dynamic time warping.
 
-The path is found on coarse samples first, and then near it on all samples. Between samples it is
-refined to where the other take is nearest.
+The path is found on coarse samples first and then, near it, on finer ones, a few times. Between
+samples it is refined to where the other take is really nearest. The path of a long take is not
+searched on all its samples but on every n-th, at most `SEARCHED_SAMPLES` of them.
 """
 
 from collections.abc import Sequence
@@ -16,10 +17,16 @@ from rote.messages import Interpolation
 from rote.motion.interpolate import sample
 from rote.motion.track import Array, Track
 
+SEARCHED_SAMPLES = 16_000
+"""The path is searched on all samples of tracks up to this long: over two minutes at 100 Hz."""
+
 _COARSE = 600
 """A path over all pairs of this many samples is searched without a band."""
-_MAX_SAMPLES = 60_000
-_REACH = 4  # how many coarse samples on both sides of the coarse path are searched
+_FINER = 4  # times as many samples in each further search
+_MAX_SAMPLES = 4_000_000
+_MAX_S = 2 * 3600.0
+_REACH = 4  # coarse samples to both sides of the coarse path
+_BLOCK = 1 << 14  # samples that are refined together
 _NUDGES = 3
 _STILL_RAD_S = 0.01
 
@@ -73,23 +80,46 @@ def align(track: Track, other: Track, joints: Sequence[str] | None = None) -> Al
     """Return, for each sample of `track`, the time of `other` that fits it best."""
     names = shared_joints((track, other), joints)
     for one in (track, other):
-        if len(one) > _MAX_SAMPLES:
+        if len(one) > _MAX_SAMPLES or one.duration_s > _MAX_S:
             raise BadRequestError(
-                f"{len(one)} samples are too many to align; {_MAX_SAMPLES} are possible",
-                "Resample both at a lower rate first.",
+                f"{len(one)} samples over {one.duration_s:.0f} s are too many to align; "
+                f"{_MAX_SAMPLES} over {_MAX_S:.0f} s are possible",
+                "Cut both into parts, or resample them at a lower rate first.",
             )
-    values = track.joints_rad[:, track.columns_of(names)]
-    others = other.joints_rad[:, other.columns_of(names)]
-    rows, columns = warping_path(values, others)
-    # A sample that fits several of the other track's is mapped to their middle.
-    counts = np.bincount(rows, minlength=len(values))
-    places = np.bincount(rows, weights=columns, minlength=len(values)) / counts
-    other_s = np.interp(places, np.arange(len(others)), other.times_s)
+    values = columns_of(track, names)
+    others = columns_of(other, names)
+    every = every_nth(len(values), len(others))
+    few, few_others = _last_too(len(values), every), _last_too(len(others), every)
+    rows, columns = warping_path(values[few], others[few_others])
+    # A sample that fits several of the other's is at their middle.
+    counts = np.bincount(rows, minlength=len(few))
+    places = np.bincount(rows, weights=columns, minlength=len(few)) / counts
+    other_s = np.interp(places, np.arange(len(few_others)), other.times_s[few_others])
+    if every > 1:
+        other_s = np.interp(np.arange(len(values)), few, other_s)
     return Alignment(
         times_s=track.times_s,
-        other_s=_nudged(values, other.times_s, others, other_s),
+        other_s=_nudged(values, other.times_s, others, other_s, every),
         other_begin_s=float(other.times_s[0]),
     )
+
+
+def columns_of(track: Track, names: Sequence[str]) -> Array:
+    """Return the angles of these joints, (n, joints); no copy where they are all of the track's."""
+    if tuple(names) == track.names:
+        return track.joints_rad
+    return track.joints_rad[:, track.columns_of(names)]
+
+
+def every_nth(*lengths: int) -> int:
+    """Return which samples of tracks so long a path is searched on: all, or every n-th."""
+    return -(-max(lengths) // SEARCHED_SAMPLES)
+
+
+def _last_too(length: int, every: int) -> Rows:
+    """Return every n-th row, and the last."""
+    rows = np.arange(0, length, every)
+    return rows if rows[-1] == length - 1 else np.append(rows, length - 1)
 
 
 def warping_path(a: Array, b: Array) -> tuple[Rows, Rows]:
@@ -101,9 +131,14 @@ def warping_path(a: Array, b: Array) -> tuple[Rows, Rows]:
     every = int(np.ceil(max(len(a), len(b)) / _COARSE))
     if every == 1:
         return _best_path(a, b, _Band.all(len(a), len(b)))
-    coarse_a, coarse_b = a[::every], b[::every]
-    path = _best_path(coarse_a, coarse_b, _Band.all(len(coarse_a), len(coarse_b)))
-    return _best_path(a, b, _Band.around(path, every, (len(a), len(b))))
+    path = _best_path(a[::every], b[::every], _Band.all(*(len(x[::every]) for x in (a, b))))
+    while every > 1:
+        finer = -(-every // _FINER)
+        few_a, few_b = a[::finer], b[::finer]
+        band = _Band.around(path, every / finer, (len(few_a), len(few_b)))
+        path = _best_path(few_a, few_b, band)
+        every = finer
+    return path
 
 
 class _Band(NamedTuple):
@@ -117,7 +152,7 @@ class _Band(NamedTuple):
         return cls(np.zeros(rows, dtype=np.intp), np.full(rows, columns, dtype=np.intp))
 
     @classmethod
-    def around(cls, path: tuple[Rows, Rows], every: int, shape: tuple[int, int]) -> "_Band":
+    def around(cls, path: tuple[Rows, Rows], every: float, shape: tuple[int, int]) -> "_Band":
         """Return the band around a path on every so many rows and columns."""
         rows, columns = path
         first = np.searchsorted(rows, np.arange(rows[-1] + 1))
@@ -125,10 +160,10 @@ class _Band(NamedTuple):
         # A row includes its neighbours' columns, and a little more.
         low = columns[np.append(first[:1], first[:-1])] - _REACH
         high = columns[np.append(last[1:], last[-1:])] + _REACH + 1
-        coarse = np.minimum(np.arange(shape[0]) // every, len(low) - 1)
+        coarse = np.minimum((np.arange(shape[0]) // every).astype(np.intp), len(low) - 1)
         band = cls(
-            np.clip(low[coarse] * every, 0, shape[1] - 1),
-            np.clip(high[coarse] * every, 1, shape[1]),
+            np.clip(np.floor(low[coarse] * every).astype(np.intp), 0, shape[1] - 1),
+            np.clip(np.ceil(high[coarse] * every).astype(np.intp), 1, shape[1]),
         )
         band.high[-1] = shape[1]
         return band
@@ -138,6 +173,7 @@ def _best_path(a: Array, b: Array, band: _Band) -> tuple[Rows, Rows]:
     """Return the cheapest path inside the band: costs row by row, then traced back."""
     costs = np.full(len(b) + 1, np.inf)  # of the row before, shifted by one: column j is at j + 1
     costs[0] = 0.0
+    before = slice(0, 1)
     left: list[NDArray[np.bool_]] = []
     above: list[NDArray[np.bool_]] = []
     for row in range(len(a)):
@@ -151,8 +187,9 @@ def _best_path(a: Array, b: Array, band: _Band) -> tuple[Rows, Rows]:
         found = walked + np.minimum.accumulate(best - (walked - own))
         above.append(up < diagonal)
         left.append(np.append(False, found[:-1] < best[1:] - 1e-12))
-        costs[:] = np.inf
-        costs[low + 1 : high + 1] = found
+        costs[before] = np.inf
+        before = slice(low + 1, high + 1)
+        costs[before] = found
     return _walked_back(band, left, above, len(b))
 
 
@@ -173,11 +210,29 @@ def _walked_back(
     return rows, others
 
 
-def _nudged(values: Array, times_s: Array, others: Array, at_s: Array) -> Array:
-    """Move each time to where the other track is nearest, by at most a sample, keeping the
-    order.
+def _nudged(values: Array, times_s: Array, others: Array, at_s: Array, every: int) -> Array:
+    """Move each moment to where the other track is nearest, in order.
+
+    By at most a sample, of those that the path was searched on.
     """
-    step_s = float(np.median(np.diff(times_s)))
+    step_s = every * float(np.median(np.diff(times_s)))
+    nearest = [
+        nearest_moments(
+            values[begin : begin + _BLOCK], times_s, others, at_s[begin : begin + _BLOCK], step_s
+        )
+        for begin in range(0, len(values), _BLOCK)
+    ]
+    return np.maximum.accumulate(np.concatenate(nearest))
+
+
+def nearest_moments(
+    values: Array, times_s: Array, others: Array, at_s: Array, step_s: float
+) -> Array:
+    """Return for each pose the moment near `at_s` at which another motion is nearest to it.
+
+    `values` is (k, joints); `others` is (n, joints), at the times `times_s`. No moment is moved by
+    more than `step_s`.
+    """
     begin_s, end_s = at_s - step_s, at_s + step_s
     for _ in range(_NUDGES):
         here = sample(times_s, others, at_s, Interpolation.LINEAR)
@@ -187,4 +242,4 @@ def _nudged(values: Array, times_s: Array, others: Array, at_s: Array) -> Array:
         steep = np.square(slopes).sum(axis=1)
         wanted = ((values - here) * slopes).sum(axis=1) / np.maximum(steep, _STILL_RAD_S**2)
         at_s = np.clip(np.clip(at_s + wanted, begin_s, end_s), times_s[0], times_s[-1])
-    return np.maximum.accumulate(at_s)
+    return np.asarray(at_s)

@@ -8,7 +8,14 @@ import numpy as np
 
 from rote.errors import BadRequestError
 from rote.messages import Interpolation
-from rote.motion.align import Alignment, align, shared_joints, warping_path
+from rote.motion.align import (
+    Alignment,
+    align,
+    columns_of,
+    every_nth,
+    shared_joints,
+    warping_path,
+)
 from rote.motion.interpolate import sample
 from rote.motion.track import Array, Mark, Track
 
@@ -111,8 +118,9 @@ def compare(track: Track, other: Track, joints: Sequence[str] | None = None) -> 
     other.require_samples(4)
     names = shared_joints((track, other), joints)
     alignment = align(track, other, names)
-    values = track.joints_rad[:, track.columns_of(names)]
-    errors = np.abs(_warped(other, alignment, names) - values)
+    errors = _warped(other, alignment, names)
+    errors -= columns_of(track, names)
+    np.abs(errors, out=errors)
     jerks, other_jerks = _jerks(track, names), _jerks(other, names)
     return Comparison(
         joints=tuple(
@@ -140,7 +148,8 @@ def best_of(takes: Sequence[Track]) -> int:
     if not takes:
         raise BadRequestError("there is no best of no takes", "Give one at least.")
     names = shared_joints(takes)
-    values = [take.joints_rad[:, take.columns_of(names)] for take in takes]
+    every = every_nth(*map(len, takes))
+    values = [columns_of(take, names)[::every] for take in takes]
     far = np.zeros((len(takes), len(takes)))
     for i, k in combinations(range(len(takes)), 2):
         rows, others = warping_path(values[i], values[k])
@@ -162,10 +171,13 @@ def average(takes: Sequence[Track]) -> Track:
     first = mean = takes[best]
     for _ in range(_AVERAGINGS):
         found = [align(mean, take) for take in takes]
-        poses = [_warped(take, a, mean.names) for take, a in zip(takes, found, strict=True)]
+        poses = np.zeros(mean.joints_rad.shape)
+        for take, alignment in zip(takes, found, strict=True):
+            poses += _warped(take, alignment, mean.names)
+        poses /= len(takes)
         late_s = np.mean([_calm(a.late_s, mean.rate_hz) for a in found], axis=0)
         times_s = _rising(mean.times_s, mean.times_s + late_s)
-        mean = replace(mean, times_s=times_s, joints_rad=np.mean(poses, axis=0))
+        mean = replace(mean, times_s=times_s, joints_rad=poses)
     marked_s = np.interp([mark.time_s for mark in first.marks], first.times_s, mean.times_s)
     marks = zip(marked_s.tolist(), first.marks, strict=True)
     return first.edited(
@@ -177,18 +189,22 @@ def average(takes: Sequence[Track]) -> Track:
 
 
 def _warped(track: Track, alignment: Alignment, names: Sequence[str]) -> Array:
-    """Return the track's poses at the times found for another, (n, joints)."""
-    values = track.joints_rad[:, track.columns_of(names)]
+    """Return the track's poses at the moments found for another, (n, joints)."""
+    values = columns_of(track, names)
     return sample(track.times_s, values, alignment.other_s, Interpolation.LINEAR)
 
 
 def _jerks(track: Track, names: Sequence[str]) -> Array:
     """Return the root mean square of each joint's third derivative, (joints,)."""
-    times_s, values = track.times_s, track.joints_rad[:, track.columns_of(names)]
+    return np.array([_jerk(track.times_s, column) for column in columns_of(track, names).T])
+
+
+def _jerk(times_s: Array, values: Array) -> float:
+    """Return the root mean square of the third derivative of one joint, (n,)."""
     for _ in range(3):
-        values = np.diff(values, axis=0) / np.diff(times_s)[:, None]
+        values = np.diff(values) / np.diff(times_s)
         times_s = (times_s[1:] + times_s[:-1]) / 2
-    return np.asarray(np.sqrt(np.square(values).mean(axis=0)))
+    return float(np.sqrt(np.square(values).mean()))
 
 
 def _calm(values: Array, rate_hz: float) -> Array:

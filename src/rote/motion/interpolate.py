@@ -9,6 +9,8 @@ import numpy as np
 from rote.messages import Interpolation, Keyframe
 from rote.motion.track import Array
 
+_BLOCK = 1 << 14  # moments that are looked at together
+
 
 def sample(times_s: Array, values: Array, at_s: Array, how: Interpolation) -> Array:
     """Return the values at the times `at_s`; before the first and after the last they are held.
@@ -17,6 +19,20 @@ def sample(times_s: Array, values: Array, at_s: Array, how: Interpolation) -> Ar
     """
     if times_s.size == 1:
         return np.repeat(values, at_s.size, axis=0)
+    if at_s.size <= _BLOCK:
+        return _sampled(times_s, values, at_s, how)
+    # Block by block, so that what is needed on the way does not grow with the length.
+    found = np.empty((at_s.size, values.shape[1]))
+    for begin in range(0, at_s.size, _BLOCK):
+        part = at_s[begin : begin + _BLOCK]
+        first, last = np.searchsorted(times_s, [part.min(), part.max()], side="right").tolist()
+        # A slope needs one more sample to each side, or the true end.
+        near = slice(max(min(first, times_s.size - 1) - 3, 0), last + 3)
+        found[begin : begin + _BLOCK] = _sampled(times_s[near], values[near], part, how)
+    return found
+
+
+def _sampled(times_s: Array, values: Array, at_s: Array, how: Interpolation) -> Array:
     left = np.clip(np.searchsorted(times_s, at_s, side="right") - 1, 0, times_s.size - 2)
     width = np.diff(times_s)
     u = np.clip((at_s - times_s[left]) / width[left], 0.0, 1.0)[:, None]

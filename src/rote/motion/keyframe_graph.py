@@ -23,14 +23,19 @@ Path = list[int]
 _ROUNDING_RAD = 1e-12  # start + (end - start) is not always end, so a bound of 0 needs this much
 _PROBES = (0.5, 0.25, 0.75)
 _GLANCES = np.arange(1, 32) / 32
-_STEP = 8  # samples that are treated as one
-_BLOCK = 16  # samples that are tested together
-_LITTLE = 1 << 15  # so few numbers are not worth being sorted into pieces
-_LONG = 1000  # from this many samples on, blocks and ranges pay off
+_FEW_GLANCES = np.arange(1, 16, 2) / 16
+_STEPS = (32, 8)  # samples that are looked at as one
+_BLOCK = 16  # samples that are judged together
+_LITTLE = 1 << 15  # numbers that are not worth being sorted into pieces
+_LONG = 1000  # samples from which on blocks and ranges pay
 _BLOCK_PROBES = np.arange(1, 8) / 8
-_ROWS = 128  # starts that are tested together
-_PANEL = 128  # samples ahead of them that are tested together
-_CHUNK = 1 << 18  # numbers in one temporary array: limits the memory, and fits the cache
+MANY_STRETCHES = 1_500_000
+"""So many possible stretches of one joint are searched in full by smooth steps within a bound."""
+_FEW_STRETCHES = 220_000  # of more, so many
+_UNREACHED, _NO_NODE = -1, -2  # instead of a parent
+_ROWS = 128  # starts that are judged together
+_PANEL = 128  # samples ahead of them that are looked at together
+_CHUNK = 1 << 18  # numbers in one temporary array: bounds the memory, and stays in the cache
 
 
 class Blend(NamedTuple):
@@ -56,9 +61,15 @@ class JointGraph:
     its fewest keyframes.
     """
 
-    def __init__(self, times_s: Array, values: Array, blend: Blend, *, keep: bool = False) -> None:
+    def __init__(
+        self, times_s: Array, values: Array, blend: Blend, *, keep: bool = False, thin: bool = False
+    ) -> None:
+        """With `thin`, where very many stretches are possible, keyframes lie on every n-th sample.
+
+        What they err by is judged on all samples as ever.
+        """
         self.times_s, self.values, self.blend = times_s, values, blend
-        # The extremes of everything after each sample: running extremes of the reversed array.
+        self._thin, self._every = thin, 1
         highest = np.maximum.accumulate(values[::-1])[::-1]
         lowest = np.minimum.accumulate(values[::-1])[::-1]
         self.held = np.maximum(highest - values, values - lowest)  # if held from here to the end
@@ -89,7 +100,10 @@ class JointGraph:
     def fewest(self, bound_rad: float, most: int | None = None) -> Path | None:
         """Return the nodes of the fewest keyframes within the bound; None if beyond `most`."""
         bound_rad += _ROUNDING_RAD
-        parents = np.full(self.values.size, -1)
+        self._every = every_nth(self.values, bound_rad) if self._thin else 1
+        parents = np.full(self.values.size, _NO_NODE)
+        parents[:: self._every] = _UNREACHED
+        parents[-1] = _UNREACHED
         frontier, parents[0], level = np.array([0]), 0, 0
         self._open, self._reach = np.ones((0, 0), dtype=bool), np.zeros(0, dtype=np.intp)
         if self._straight:
@@ -113,18 +127,20 @@ class JointGraph:
         return path[::-1]
 
     def _expand(self, frontier: Indices, parents: Indices, bound_rad: float) -> Indices:
-        """Set the parents of all nodes one stretch further, and return those nodes.
-
-        If the motion can be held from one of them, the others may be missing.
-        """
-        unreached = np.nonzero(parents < 0)[0]
-        # Latest first: a stretch from there is short, so it is cheap to test and likely to be good.
+        """Note the parents of all nodes one stretch further, and return those nodes; not all, if
+        one of them is the last."""
+        unreached = np.nonzero(parents == _UNREACHED)[0]
+        # Latest first: a stretch from there is short, so it is cheap to judge and likely good.
         rows = min(_ROWS, max(1, 8 * _CHUNK // self.values.size))
         for first in range(frontier.size, 0, -rows):
             part = frontier[max(0, first - rows) : first]
-            waiting = self._within_reach(part, unreached[parents[unreached] < 0], bound_rad)
-            starts, ends = np.nonzero(self._floors(part, waiting) <= bound_rad)
-            self._judge(part[starts], waiting[ends], parents, bound_rad)
+            waiting = self._within_reach(
+                part, unreached[parents[unreached] == _UNREACHED], bound_rad
+            )
+            floors = self._floors(part, waiting)
+            starts, ends = np.nonzero(floors <= bound_rad)
+            likely = floors[starts, ends]
+            self._judge((part[starts], waiting[ends], likely), parents, bound_rad)
             reached = unreached[parents[unreached] >= 0]
             if (self.held[reached] <= bound_rad).any():
                 break
@@ -143,7 +159,7 @@ class JointGraph:
 
     def _within_reach(self, starts: Indices, ends: Indices, bound_rad: float) -> Indices:
         """Return the ends that some start may go to, by the blocks that both lie in."""
-        if self.values.size < _LONG:
+        if self.values.size < _LONG or self._every > 1:
             if self.seen.size:  # kept for other bounds too
                 return ends
             if not self._reach.size:
@@ -154,9 +170,16 @@ class JointGraph:
         blocks = np.asarray(self._open[np.unique(starts // _BLOCK)].any(axis=0))
         return ends[blocks[ends // _BLOCK]]
 
-    def _judge(self, starts: Indices, ends: Indices, parents: Indices, bound_rad: float) -> None:
-        """Measure the stretches, the shortest to each end first, until its parent is found."""
-        order = np.lexsort((ends - starts, ends))
+    def _judge(
+        self, stretches: tuple[Indices, Indices, Array], parents: Indices, bound_rad: float
+    ) -> None:
+        """Measure the stretches, the likeliest to each end first, until its parent is found.
+
+        They are starts, ends, and what each errs by at least.
+        """
+        starts, ends, floors = stretches
+        # What errs least at a few samples is likeliest to stay within the bound at all of them.
+        order = np.lexsort((floors, ends))
         starts, ends, tries = starts[order], ends[order], 1  # tries double: most ends need one
         while ends.size:
             # `ends` is sorted, so this is the place of each pair among those with the same end.
@@ -177,12 +200,17 @@ class JointGraph:
 
         If nothing is kept, those within the bound may be upper bounds as well.
         """
-        errors = self._glances(starts, ends)
+        errors = self._glances(starts, ends, _FEW_GLANCES)
         maybe = np.nonzero(errors <= bound_rad)[0]
+        errors[maybe] = np.maximum(
+            errors[maybe], self._glances(starts[maybe], ends[maybe], _GLANCES)
+        )
+        maybe = maybe[errors[maybe] <= bound_rad]
         if self.values.size >= _LONG:
-            least, most = self._ranges(starts[maybe], ends[maybe])
-            errors[maybe] = least
-            maybe = maybe[(least <= bound_rad) & (most > bound_rad)]
+            for step in _STEPS:
+                least, most = self._ranges(starts[maybe], ends[maybe], step)
+                errors[maybe] = least
+                maybe = maybe[(least <= bound_rad) & (most > bound_rad)]
         errors[maybe] = self._errors(starts[maybe], ends[maybe])
         return errors
 
@@ -211,44 +239,43 @@ class JointGraph:
             np.maximum(floors, np.abs(there - self.values[middle]), out=floors)
         return floors
 
-    def _glances(self, starts: Indices, ends: Indices) -> Array:
-        """Return a lower bound of each stretch's error, pair by pair, from more samples on
-        the way.
-        """
+    def _glances(self, starts: Indices, ends: Indices, glances: Array) -> Array:
+        """Return what each stretch errs by at least, pair by pair, at more samples on the way."""
         errors = np.zeros(starts.size)
-        rows = _CHUNK // _GLANCES.size
+        rows = _CHUNK // glances.size
         for first in range(0, starts.size, rows):
             part = slice(first, first + rows)
             left, right = starts[part, None], ends[part, None]
-            at = left + ((right - left) * _GLANCES).astype(np.intp)
+            at = left + ((right - left) * glances).astype(np.intp)
             errors[part] = self._worst(left, right, at)
         return errors
 
-    def _ranges(self, starts: Indices, ends: Indices) -> tuple[Array, Array]:
-        """Return bounds of each stretch's largest error, from the ranges of a few samples."""
+    def _ranges(self, starts: Indices, ends: Indices, step: int) -> tuple[Array, Array]:
+        """Return between what each stretch's greatest error lies, by the ranges of few samples."""
         least, most = np.zeros(starts.size), np.zeros(starts.size)
-        for part, inner in _chunks((ends - starts) // _STEP + 1):
+        for part, inner in _chunks((ends - starts) // step + 1):
             left, right = starts[part, None], ends[part, None]
-            at = np.minimum(left + _STEP * np.append(0, inner), right)
+            at = np.minimum(left + step * np.append(0, inner), right)
             there = self._played(left, right, at)
-            # Between them it is played between the two values: the blend is monotone.
-            lows, highs = self._soon
+            # In between it is played between the two: the blend never turns back.
+            lows, highs = self._soon[step]
             low, high = lows[at[:, :-1]], highs[at[:, :-1]]
             lower, upper = (
                 np.minimum(there[:, :-1], there[:, 1:]),
                 np.maximum(there[:, :-1], there[:, 1:]),
             )
             most[part] = np.maximum(high - lower, upper - low).max(axis=1)
-            # What lies after the end belongs to another stretch.
-            whole = at[:, :-1] + _STEP <= right
+            # What lies after the end is another stretch's.
+            whole = at[:, :-1] + step <= right
             least[part] = (np.maximum(high - upper, lower - low) * whole).max(axis=1)
         return least, most
 
     @cached_property
-    def _soon(self) -> tuple[Array, Array]:
-        """The range of each sample and the few after it."""
-        here = np.arange(self.values.size)
-        return _Ranges(self.values).over(here, np.minimum(here + _STEP, self.values.size - 1))
+    def _soon(self) -> dict[int, tuple[Array, Array]]:
+        """The range of each sample and the few after it, for so many steps."""
+        here, last = np.arange(self.values.size), self.values.size - 1
+        ranges = _Ranges(self.values)
+        return {step: ranges.over(here, np.minimum(here + step, last)) for step in _STEPS}
 
     def _played(self, left: Indices, right: Indices, at: Indices) -> Array:
         """Return what is played at the samples `at` of each row's stretch."""
@@ -284,8 +311,7 @@ class LineSearch:
     def __init__(self, times_s: Array, values: Array, parents: Indices) -> None:
         self._times_s, self._values, self._parents = times_s, values, parents
         after = np.full(_PANEL, np.nan)
-        self._waiting = np.append(parents < 0, np.zeros(_PANEL, dtype=bool))
-        # Row i of these views is the next _PANEL samples from i on, without a copy.
+        self._waiting = np.append(parents == _UNREACHED, np.zeros(_PANEL, dtype=bool))
         self._ahead_s = sliding_window_view(np.append(times_s, after), _PANEL)
         self._ahead = sliding_window_view(np.append(values, after), _PANEL)
         self._wanted = sliding_window_view(self._waiting, _PANEL)
@@ -375,6 +401,14 @@ def open_blocks(times_s: Array, values: Array, blend: Blend, bound_rad: float) -
         hopeless |= (lowest - most > bound_rad) | (least - highest > bound_rad)
     open_to[i[hopeless], j[hopeless]] = False
     return open_to
+
+
+def every_nth(values: Array, bound_rad: float) -> int:
+    """Return which samples keyframes may lie on so that not too many stretches are possible."""
+    if values.size**2 / 2 <= MANY_STRETCHES:
+        return 1
+    stretches = float((reaches(values, 2.0 * bound_rad) - np.arange(values.size)).sum())
+    return 1 if stretches <= MANY_STRETCHES else int(np.ceil(np.sqrt(stretches / _FEW_STRETCHES)))
 
 
 def reaches(values: Array, by: float) -> Indices:

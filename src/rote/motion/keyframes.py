@@ -2,11 +2,13 @@
 
 Keyframes play through `interpolate.sample_keyframes`: the start pose is known and costs nothing, a
 joint without keyframes holds its start value, and each joint holds after its last keyframe. They
-lie on the track's samples in time and value. A keyframe's time is in whole milliseconds, so each
-sample counts as taken at the nearest one; errors are between the keyframes and those samples.
+lie on the track's samples in time, and in value too unless values are free; of such keyframes both
+modes find the optimum. A keyframe's time is in whole milliseconds, so each sample counts as taken
+at the nearest one; errors are between the keyframes and those samples.
 
 A joint is a graph: its samples are the nodes, the stretch between two keyframes is an edge, and
-what is left after the last keyframe is the hold. Both modes are shortest paths in it.
+what is left after the last keyframe is the hold. Both modes are shortest paths in it. With free
+values straight lines are better still; `free_values` says how near that is to the optimum.
 """
 
 from collections.abc import Callable
@@ -19,6 +21,7 @@ from numpy.typing import NDArray
 
 from rote.errors import BadRequestError, UnsafeMotionError
 from rote.messages import Interpolation, Keyframe
+from rote.motion.free_values import FreeJoint, Knot
 from rote.motion.hand_error import HandError, hand_error, levers_m
 from rote.motion.interpolate import sample_keyframes
 from rote.motion.keyframe_graph import BLENDS, Blend, JointGraph, Path
@@ -42,6 +45,8 @@ MIN_HAND_MM = 0.01
 
 _SHARINGS = 5  # attempts to give the joints more, after a solution that keeps the hands was found
 _RESOLUTION_RAD = 1e-9  # a budget's error is the smallest to within this; an f32 rounds by 1e-7
+
+_FREE_RESOLUTION = 0.002  # the same for free values, as a part of it
 
 Measure = Literal["max", "rms"]
 Times = NDArray[np.int64]
@@ -86,29 +91,51 @@ def check_faithful(compressed: Compressed, limit_rad: float = ABSURD_RAD) -> Non
 
 
 def compress_to_bound(
-    track: Track, bound_rad: float, interpolation: Interpolation, *, hand_mm: float | None = None
+    track: Track,
+    bound_rad: float,
+    interpolation: Interpolation,
+    *,
+    hand_mm: float | None = None,
+    free: bool = False,
+    exact: bool = False,
 ) -> Compressed:
     """Return the fewest keyframes that keep every joint within `bound_rad` of every sample.
 
-    `interpolation` is linear or smooth. With `hand_mm` the hands stay within so many millimetres
-    too; then the keyframes are few but not always the fewest, because the best division of the
-    error among the joints of an arm is not searched in full. Raises `BadRequestError` for a wrong
-    argument, or a motion longer than 65.535 s.
+    With `free`, their values need not lie on samples; only for linear interpolation. By smooth
+    steps, a joint for which more than `MANY_STRETCHES` are possible (it drifts slowly for a minute)
+    has keyframes on every n-th sample unless `exact` asks for the fewest: in a tenth of the time,
+    and about one in a hundred more.
+
+    With `hand_mm` the hands stay within so many millimetres too. Then the keyframes are few, and
+    the fewest where the joints' bound alone keeps the hands: how the error is best shared among
+    the joints of an arm is not searched in full.
     """
     blend, times_ms = _blend(interpolation), _whole_ms(track)
     if not (np.isfinite(bound_rad) and bound_rad >= 0):
         raise BadRequestError(f"an error bound of {bound_rad} rad is not a number from 0 up")
-    joints = [JointGraph(times_ms / 1000.0, values, blend) for values in track.joints_rad.T]
+    if free:
+        _check_free(interpolation)
+        frees = [FreeJoint(times_ms / 1000.0, values) for values in track.joints_rad.T]
+
+        def find(column: int, joint_rad: float) -> list[Knot] | None:
+            return frees[column].fewest(joint_rad, len(track))
+    else:
+        times_s, thin = times_ms / 1000.0, interpolation == Interpolation.SMOOTH and not exact
+        joints = [JointGraph(times_s, values, blend, thin=thin) for values in track.joints_rad.T]
+
+        def find(column: int, joint_rad: float) -> list[Knot] | None:
+            path = joints[column].fewest_again(joint_rad, len(track))
+            return None if path is None else _on_samples(path, track.joints_rad[:, column])
 
     def within(bounds_rad: Array) -> Compressed:
         paths = []
-        for joint, joint_rad in zip(joints, bounds_rad.tolist(), strict=True):
-            path = joint.fewest_again(joint_rad, len(track))
+        for column, joint_rad in enumerate(bounds_rad.tolist()):
+            path = find(column, joint_rad)
             assert path is not None  # every sample a keyframe: no error at all
             paths.append(path)
         return _compressed(track, times_ms, paths, interpolation)
 
-    found = within(np.full(len(joints), bound_rad))
+    found = within(np.full(len(track.names), bound_rad))
     return found if hand_mm is None else _hold_hands(track, found, within, (bound_rad, hand_mm))
 
 
@@ -154,14 +181,18 @@ def _hold_hands(
 
 
 def compress_to_budget(
-    track: Track, count: int, interpolation: Interpolation, measure: Measure = "max"
+    track: Track,
+    count: int,
+    interpolation: Interpolation,
+    measure: Measure = "max",
+    *,
+    free: bool = False,
 ) -> Compressed:
     """Return at most `count` keyframes, for all joints together, with the least error.
 
-    `measure` is `max` or `rms`, `interpolation` linear or smooth. There are fewer keyframes if more
-    would not reduce the error. Tracks of more than `SEARCHED_SAMPLES` have keyframes on every n-th
-    sample; the stated errors are over all samples. Raises `BadRequestError` for a wrong argument,
-    or a motion longer than 65.535 s.
+    Fewer come back where more would not lower the error. Tracks of more than `SEARCHED_SAMPLES`
+    have keyframes on every n-th sample; the errors stated are over all samples all the same. With
+    `free`, values need not lie on samples; only for the greatest error and linear interpolation.
     """
     blend, times_ms = _blend(interpolation), _whole_ms(track)
     if count < 0:
@@ -173,8 +204,25 @@ def compress_to_budget(
     count = min(count, (times_s.size - 1) * joints_rad.shape[1])
     search = _least_max if measure == "max" else _least_squares
     found = search(times_s, joints_rad, count, blend)
-    paths = [[step * node for node in path] for path in found]
+    knots = [_on_samples(path, values) for path, values in zip(found, joints_rad.T, strict=True)]
+    if free:
+        _check_free(interpolation, measure)
+        knots = _least_free(times_s, joints_rad, count, knots)
+    paths = [[Knot(step * knot.node, knot.value_rad) for knot in path] for path in knots]
     return _compressed(track, times_ms, paths, interpolation)
+
+
+def _check_free(interpolation: Interpolation, measure: Measure = "max") -> None:
+    if interpolation != Interpolation.LINEAR or measure != "max":
+        raise BadRequestError(
+            "free values are searched for linear interpolation and the greatest error only",
+            "Choose linear and max, or leave free out.",
+        )
+
+
+def _on_samples(path: Path, values: Array) -> list[Knot]:
+    """Return keyframes on these samples of a joint."""
+    return [Knot(node, float(values[node])) for node in path]
 
 
 def played(track: Track, compressed: Compressed) -> Track:
@@ -212,13 +260,15 @@ def _whole_ms(track: Track) -> Times:
     return times_ms
 
 
-def _compressed(track: Track, times_ms: Times, paths: list[Path], how: Interpolation) -> Compressed:
+def _compressed(
+    track: Track, times_ms: Times, paths: list[list[Knot]], how: Interpolation
+) -> Compressed:
     """Make keyframes of the paths and measure them by playing them, not by what the search said."""
     values, how = track.joints_rad, Interpolation(how)
-    chosen = sorted((node, joint) for joint, path in enumerate(paths) for node in path)
+    chosen = sorted((knot.node, joint, knot) for joint, path in enumerate(paths) for knot in path)
     keyframes = tuple(
-        Keyframe(joint=joint, time_ms=int(times_ms[node]), value_rad=float(values[node, joint]))
-        for node, joint in chosen
+        Keyframe(joint=joint, time_ms=int(times_ms[node]), value_rad=knot.value_rad)
+        for node, joint, knot in chosen
     )
     played = sample_keyframes(keyframes, values[0], times_ms / 1000.0, how)
     errors = np.abs(played - values)
@@ -252,6 +302,41 @@ def _least_max(times_s: Array, joints_rad: Array, count: int, blend: Blend) -> l
             low = bound_rad
         else:
             paths, high = found, max(joint.found[1] for joint in joints)
+    return paths
+
+
+def _least_free(
+    times_s: Array, joints_rad: Array, count: int, known: list[list[Knot]]
+) -> list[list[Knot]]:
+    """Return keyframes with free values and the least greatest error; `known` are on samples."""
+    joints = [FreeJoint(times_s, values) for values in joints_rad.T]
+
+    def settled(paths: list[list[Knot]]) -> tuple[float, list[list[Knot]]]:
+        best = [joint.settled(path) for joint, path in zip(joints, paths, strict=True)]
+        return max(error for error, _ in best), [path for _, path in best]
+
+    high, paths = settled(known)
+    low = 0.0
+    while high - low > _FREE_RESOLUTION * high + _RESOLUTION_RAD:
+        bound_rad = (low + high) / 2
+        found = _afford_free(joints, bound_rad, count)
+        if found is None:
+            low = bound_rad
+            continue
+        error_rad, better = settled(found)
+        if error_rad < high:
+            high, paths = error_rad, better
+        high = min(high, bound_rad)
+    return paths
+
+
+def _afford_free(joints: list[FreeJoint], bound_rad: float, count: int) -> list[list[Knot]] | None:
+    paths: list[list[Knot]] = []
+    for joint in joints:
+        path = joint.fewest(bound_rad, count - sum(map(len, paths)))
+        if path is None:
+            return None
+        paths.append(path)
     return paths
 
 

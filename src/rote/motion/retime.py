@@ -1,25 +1,30 @@
 """The same path at another pace: as fast as limits of speed, acceleration and jerk allow.
 
-The path is the recorded motion with its noise taken out, within `TOLERANCE_RAD`; its parameter is
-the recorded time, so that a pause or a turn is a smooth place like any other. Along it the highest
-speed is found by reachability, a pass backwards and one forwards. Averaging that speed over a
-short window bounds the jerk. Where the result is still too fast, the speed there is lowered and
-all is done again; what is left is taken away by stretching the whole.
+The path is the recorded motion with its noise taken out, within `TOLERANCE_RAD`. Along it the
+highest speed within the limits of speed and acceleration is found by reachability, a pass backwards
+and one forwards. The motion that results has steps in its acceleration; averaged over a window as
+long as the limits of acceleration and jerk ask for, it has none. An average of poses is never
+faster than they are, and on a straight way from rest to rest it is the fastest there is. Where it
+would leave the path by more than the tolerance, what is averaged is the place on the path instead.
+Where the result is still too fast, the speed there is lowered and all is done again; of several
+ways to do it the quickest is taken, and what is left is taken away by stretching the whole.
 
-What is promised is measured on the samples that are returned, at ten times their rate: all limits
-on the smooth curve through them (a cubic spline that holds before and after); speed and
-acceleration also on what players interpolate, over any stretch as long as a sample. Closer there
-is nothing to promise: a curve that never overshoots stops dead at every turn, so that its
-acceleration has steps, and its jerk at ten times the rate is that of the steps alone.
+What is promised is measured on the samples that are returned: all limits on the smooth curve
+through them (a cubic spline that holds before and after), everywhere; speed and acceleration also
+on what players interpolate, at twenty times the rate, over any stretch as long as a sample. Closer
+there is nothing to promise: a curve that never overshoots stops dead at every turn, so that its
+acceleration has steps, and its jerk at twenty times the rate is that of the steps alone.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rote.errors import BadRequestError
 from rote.messages import Interpolation
+from rote.motion.align import nearest_moments
 from rote.motion.interpolate import sample
 from rote.motion.limits import (
     MAX_PLAYED_RAD_S,
@@ -27,31 +32,38 @@ from rote.motion.limits import (
     RETIME_RAD_S3,
     most_played_rad_s,
 )
-from rote.motion.spline import curve
+from rote.motion.spline import curve, peaks, slopes
 from rote.motion.track import Array, Mark, Track
 from rote.motion.track_build import joints_of
 
-__all__ = ["retime", "RateLimits", "Limit"]
+__all__ = ["retime", "recorded_path", "RateLimits", "Limit"]
 
 TOLERANCE_RAD = 0.01
-"""No joint moves further from the recorded path than this."""
-FINER = 10
+"""No joint is led further from the recorded path than this."""
+FINER = 20
 """Limits hold at this many times the rate of the samples."""
 
 Limit = float | Sequence[float] | Mapping[str, float]
 """One number for all joints, one per column, or some by name."""
 
 _GRID_HZ = 100.0
-_MIN_GRID, _MAX_GRID = 64, 60_000
+_MIN_GRID, _MAX_GRID = 64, 240_000
 _CALM_HZ = 5.0  # hands move slower than this; what is faster may be noise
-_NOISE_SHARE = 0.95  # the share of the tolerance for smoothing; the rest is for resampling
-_MAX_SPEEDUP = 20.0  # through a pause, where no limit applies
-_ROUNDS = 6
-_LAW_FINER = 4
-_WINDOWS = (0.7, 1.2, 2.0)  # times acceleration over jerk: which is best depends on the motion
-_MIN_WINDOW_S = 0.05
-_GOAL = 0.997  # of a limit
-_MAX_STEPS = 300_000
+_NOISE_SHARE = 0.95  # of the tolerance may go into smoothing; the rest is for sampling anew
+_MAX_SPEEDUP = 20.0  # through a pause, where no limit binds
+_TURN_STEPS = 3.0  # a turn counts as a way, as long as its bend takes in so many steps of the path
+_TURN_SAMPLES, _TURN_SHARE = 2.5, 0.82  # what players make of a parabola around its lowest point
+_STILL_SHARE = 0.01  # of the fastest moment: so fast a pause counts
+_ROUNDS, _FLAT_ROUNDS, _STRICT_ROUNDS = 10, 7, 6
+_POLISHED = 3  # ways that are polished, of those that were tried
+_ROUGHLY_FINER = 5
+_LAW_HZ, _LAW_FINER = 400.0, 2
+_AROUND_S = 0.02  # how far from its moment by the law a pose is looked for
+_GOAL = 0.9995  # of a limit
+_MAX_S = 2 * 3600.0
+_MAX_STEPS = 4_000_000
+_LONG = 10_000  # steps of a path from which on fewer ways are tried
+_BLOCK = 1 << 10  # samples that are measured together
 
 
 class RateLimits(NamedTuple):
@@ -78,10 +90,51 @@ class _Path(NamedTuple):
 
 
 class _Law(NamedTuple):
-    """The time law: positions on the path, evenly in played time."""
+    """When the path is where, and the poses there; evenly in played time."""
 
     step_s: float
     path_s: Array
+    """The place on the path, in seconds of the recording; (n,)."""
+    joints_rad: Array
+    """(n, joints)."""
+
+    @property
+    def length_s(self) -> float:
+        return self.step_s * (len(self.path_s) - 1)
+
+
+class _SmoothWay(NamedTuple):
+    """One of the ways to make a motion smooth."""
+
+    share: float
+    """How much of the acceleration is used: with less the jerk is less, and so is the window."""
+    windows: tuple[float, ...]
+    """The windows to average over, in times of acceleration over jerk."""
+    corners: tuple[float, ...]
+    """Further windows, in samples: no corner is sharper than what samples can show."""
+    poses: bool
+    """Whether poses are averaged, or places on the path."""
+
+
+_BARE = (
+    _SmoothWay(1.0, (1.0,), (2.0, 2.0), poses=True),
+    _SmoothWay(0.98, (1.0,), (2.0, 2.0), poses=True),
+    _SmoothWay(1.0, (1.0,), (1.0,), poses=True),
+)
+"""What there is to choose where acceleration over jerk is less than a sample."""
+_POSES = (
+    *_BARE,
+    *(_SmoothWay(share, (1.3, 0.4), (1.0, 1.0), poses=True) for share in (1.0, 0.93)),
+    *(_SmoothWay(share, (2.0,), (1.0, 1.0), poses=True) for share in (1.0, 0.93, 0.85)),
+    *(_SmoothWay(share, (1.0,), (2.0, 1.0), poses=True) for share in (0.85, 0.7, 0.55, 0.4, 0.3)),
+)
+_PLACES = tuple(
+    _SmoothWay(1.0, (window, window / 2), (1.0,), poses=False) for window in (0.7, 1.2, 2.0)
+)
+_FEW = (
+    _SmoothWay(0.93, (2.0,), (1.0, 1.0), poses=True),
+    _SmoothWay(0.85, (1.3, 0.4), (1.0, 1.0), poses=True),
+)
 
 
 def retime(
@@ -107,10 +160,34 @@ def retime(
         raise BadRequestError(f"the rate is {rate:g} Hz; possible is 10 to 2000 Hz")
     path = _path(track)
     most_speed = _MAX_SPEEDUP if fastest else 1.0
-    laws = [_law(path, limits, rate, most_speed, window) for window in _WINDOWS]
-    tried = [_settled(track, path, law, limits, rate) for law in laws]
-    times_s, joints_rad, law, off_rad = min(tried, key=lambda result: result[0][-1])
-    return _result(track, times_s, joints_rad, law, off_rad)
+    reach = _Reach(path, limits, most_speed, rate)
+    long = len(path.joints_rad) > _LONG
+    tried: list[tuple[_Settled, _SmoothWay, Array]] = []
+    for way in _ways(limits, rate, long=long):
+        if tried and long and not way.poses:
+            break  # it is there for paths that averaged poses would leave
+        best_s = min((float(found.times_s[-1]) for found, _, _ in tried), default=np.inf)
+        if reach.least_s(way.share) >= best_s:
+            continue
+        law, caps = _law(reach, limits, rate, way)
+        found = _settled(track, law, limits, rate, way)
+        if found is not None:
+            tried.append((found, way, caps))
+    assert tried  # averaged places keep to the path
+    tried.sort(key=lambda each: float(each[0].times_s[-1]))
+    best = tried[0][0]
+    for _, way, caps in tried[: 1 if long else _POLISHED]:
+        law, _ = _law(reach, limits, rate, way, caps)
+        found = _settled(track, law, limits, rate, way, float(best.times_s[-1]))
+        best = best if found is None else found
+    return _result(track, best)
+
+
+def _ways(limits: RateLimits, rate: float, *, long: bool) -> tuple[_SmoothWay, ...]:
+    """Return the ways that are worth to be tried."""
+    if float((limits.rad_s2 / limits.rad_s3).max()) * rate < 1.0:
+        return (_BARE[0], _PLACES[1]) if long else _BARE + _PLACES[:1]
+    return (*_FEW, _PLACES[1]) if long else _POSES + _PLACES
 
 
 def _limits(
@@ -148,10 +225,18 @@ def _per_joint(
 # ---- the path -----------------------------------------------------------------------------------
 
 
+def recorded_path(track: Track) -> tuple[float, Array]:
+    """Return the path that a track is retimed along: seconds between poses, and poses."""
+    path = _path(track)
+    return path.step_s, path.joints_rad
+
+
 def _path(track: Track) -> _Path:
     """Return the recorded motion without its noise, evenly, from its first pose to its last."""
     origin_s = track.times_s - track.times_s[0]
     steps = max(round(track.duration_s * max(track.rate_hz, _GRID_HZ)), _MIN_GRID)
+    if steps > _LONG:
+        steps = max(round(track.duration_s * _GRID_HZ), _LONG)
     while steps <= _MAX_GRID:
         at_s = np.linspace(0.0, track.duration_s, steps + 1)
         recorded = sample(origin_s, track.joints_rad, at_s, Interpolation.CUBIC)
@@ -189,164 +274,346 @@ def _calmed(values: Array, step_s: float) -> Array:
 # ---- the fastest pace on it ---------------------------------------------------------------------
 
 
-def _law(path: _Path, limits: RateLimits, rate: float, most_speed: float, window: float) -> _Law:
-    """Return the time law: the fastest there is, smoothed, slowed where that was too fast."""
-    step_s = 1.0 / (_LAW_FINER * rate)
-    window_s = window * max(float((limits.rad_s2 / limits.rad_s3).max()), _MIN_WINDOW_S)
-    width = int(np.ceil(window_s / step_s))
-    reach = _Reach(path, limits.rad_s2)
-    speeds = np.abs(np.gradient(path.joints_rad, path.step_s, axis=0))
-    caps = np.minimum(most_speed, (limits.rad_s / np.maximum(speeds, 1e-9)).min(axis=1))
-    for _ in range(_ROUNDS):
-        law = _smoothed(path, reach.speeds(caps), step_s, width)
-        excess = _excess(path.at(law.path_s), step_s, limits)
-        if excess.max() <= 1.0:
-            break
-        caps = _lowered(path, law, caps, excess, width)
-    return law
-
-
 class _Reach:
-    """Which speeds along a path can be reached and left again within an acceleration limit."""
+    """Which speeds along a path can be reached and left again within speed and acceleration.
 
-    def __init__(self, path: _Path, most_rad_s2: Array) -> None:
-        first = np.gradient(path.joints_rad, path.step_s, axis=0)
-        second = np.zeros_like(first)
-        second[1:-1] = np.diff(path.joints_rad, 2, axis=0) / path.step_s**2
-        first = np.where(np.abs(first) < 1e-9, 1e-9, first)
-        # A joint's acceleration is first * u + second * x, with x the path speed squared and u
-        # half its slope. It keeps within its limit while -room + bend * x <= u <= room + bend * x.
-        self._room, self._bend = most_rad_s2 / np.abs(first), -second / first
-        self._step_s = path.step_s
-        self._most = self._agreed()
-        self._gain = 1.0 + 2.0 * path.step_s * self._bend
-        self._push = 2.0 * path.step_s * self._room
+    The speed is that along a way which grows with what the joints move, so that neither a slow
+    beginning nor a pause of the recording costs precision. Where all joints turn back at once,
+    it goes on as their bend does.
+    """
+
+    def __init__(self, path: _Path, limits: RateLimits, most_speed: float, rate: float) -> None:
+        self.path = path
+        rates = np.gradient(path.joints_rad, path.step_s, axis=0)
+        bends = np.zeros_like(rates)
+        bends[1:-1] = np.diff(path.joints_rad, 2, axis=0) / path.step_s**2
+        moved = np.square(rates / limits.rad_s2).sum(axis=1)
+        turned = np.square(bends / limits.rad_s2).sum(axis=1) * (_TURN_STEPS * path.step_s) ** 2
+        still = _STILL_SHARE * np.sqrt((moved + turned).max()) + 1e-9
+        self._way = np.sqrt(moved + turned + still**2)  # per second of the recording
+        growth = np.gradient(self._way, path.step_s)
+        first = rates / self._way[:, None]
+        second = (bends - first * growth[:, None]) / np.square(self._way)[:, None]
+        self._steps = path.step_s * (self._way[1:] + self._way[:-1]) / 2
+        fast = (limits.rad_s / np.maximum(np.abs(first), 1e-12)).min(axis=1)
+        self._caps = np.minimum(most_speed * self._way, fast)
+        # A joint's acceleration is first * u + second * x, with x the speed squared and u half its
+        # slope. It keeps within its limit while -room + bend * x <= u <= room + bend * x.
+        first = np.where(np.abs(first) < 1e-12, 1e-12, first)
+        most_rad_s2 = np.where(_turning(first, second, limits.rad_s2, rate), _TURN_SHARE, 1.0)
+        room, bend = most_rad_s2 * limits.rad_s2 / np.abs(first), -second / first
+        self._most = _agreed(room, bend)
+        steps = np.append(self._steps, 0.0)[:, None]
+        self._gain, self._push = 1.0 + 2.0 * steps * bend, 2.0 * steps * room
         falls = self._gain < -1e-9
         halts = np.where(falls, self._push / np.where(falls, -self._gain, 1.0), np.inf)
         self._most = np.minimum(self._most, halts.min(axis=1))
         self._inverse = np.where(self._gain > 1e-9, 1.0 / np.maximum(self._gain, 1e-9), np.inf)
 
-    def _agreed(self) -> Array:
-        """Return the largest x at each place for which all joints leave some u; (grid,)."""
-        most = np.empty(len(self._room))
-        for begin in range(0, len(most), 1000):
-            room, bend = self._room[begin : begin + 1000], self._bend[begin : begin + 1000]
-            against = bend[:, :, None] - bend[:, None, :]
-            both = room[:, :, None] + room[:, None, :]
-            x = np.where(against > 0, both / np.where(against > 0, against, 1.0), np.inf)
-            most[begin : begin + 1000] = x.min(axis=(1, 2))
-        return most
+    def fresh_caps(self) -> Array:
+        """Return the highest speeds that the limits of speed allow, (grid,)."""
+        return np.array(self._caps)
 
-    def speeds(self, caps: Array) -> Array:
-        """Return the highest speed at each place, 0 at both ends; `caps` are (grid,)."""
-        most = np.minimum(caps**2, self._most)
+    def speeds(self, caps: Array, share: float) -> Array:
+        """Return the highest speed at each place, 0 at both ends, with a share of acceleration."""
+        most = np.minimum(caps**2, share * self._most)
         last = len(most) - 1
+        push = share * self._push
         x = 0.0
         most[last] = x
         for i in range(last - 1, -1, -1):
-            x = min(most[i], ((x + self._push[i]) * self._inverse[i]).min())
+            x = min(most[i], ((x + push[i]) * self._inverse[i]).min())
             most[i] = x
         x = most[0] = 0.0
         for i in range(last):
-            x = max(min(most[i + 1], (x * self._gain[i] + self._push[i]).min()), 0.0)
+            x = max(min(most[i + 1], (x * self._gain[i] + push[i]).min()), 0.0)
             most[i + 1] = x
-        return np.sqrt(most)
+        return np.asarray(np.sqrt(most))
+
+    def least_s(self, share: float) -> float:
+        """Return how long it takes at least with a share of acceleration."""
+        return self._duration_s(self.speeds(self._caps, share))
+
+    def _duration_s(self, speeds: Array) -> float:
+        means = np.maximum((speeds[1:] + speeds[:-1]) / 2, 1e-6 * self._way.max())
+        return float((self._steps / means).sum())
+
+    def places(self, speeds: Array, rate: float, step_s: float) -> tuple[Array, Array]:
+        """Return the places of the path at even moments, (n,), and when it is at its samples."""
+        means = np.maximum((speeds[1:] + speeds[:-1]) / 2, 1e-6 * self._way.max())
+        at_s = np.concatenate([[0.0], np.cumsum(self._steps / means)])
+        _check_length(float(at_s[-1]), rate)
+        even_s = np.arange(np.ceil(at_s[-1] / step_s) + 1.0) * step_s
+        known_s = np.arange(float(len(speeds))) * self.path.step_s
+        return _eased(at_s, known_s, speeds / self._way, even_s), at_s
 
 
-def _smoothed(path: _Path, speeds: Array, step_s: float, width: int) -> _Law:
-    """Return the law of these path speeds, averaged in time over `width` steps and half of it."""
-    means = np.maximum((speeds[1:] + speeds[:-1]) / 2, 1e-6)
-    at_s = np.concatenate([[0.0], np.cumsum(path.step_s / means)])
-    _check_length(float(at_s[-1]), 1.0 / (_LAW_FINER * step_s))
-    even_s = np.arange(int(np.ceil(at_s[-1] / step_s)) + 1) * step_s
-    places = np.interp(even_s, at_s, np.arange(len(speeds)) * path.step_s)
-    paces = np.diff(places)
-    for size in (width, width // 2 + 1):
-        paces = np.convolve(paces, np.full(size, 1.0 / size))
-    path_s = np.concatenate([[0.0], np.cumsum(paces)])
-    return _Law(step_s, np.minimum(path_s * (path.length_s / path_s[-1]), path.length_s))
+def _turning(first: Array, second: Array, most_rad_s2: Array, rate: float) -> NDArray[np.bool_]:
+    """Return where a joint turns back, a few samples around it, (grid, joints).
 
-
-def _excess(values: Array, step_s: float, limits: RateLimits) -> Array:
-    """Return how much slower each moment must be for all limits to hold; 1 where they do.
-
-    `values` is (n, joints); the result is (n,). Before and after, the pose is held.
+    There players interpolate with more acceleration than the samples have.
     """
-    held = np.concatenate([values[:1], values[:1], values, values[-1:]])
-    excess = np.zeros(len(values))
-    for order, most in enumerate(limits, start=1):
-        slopes = np.abs(np.diff(held, order, axis=0)) / step_s**order
-        worst = (slopes / most).max(axis=1) ** (1.0 / order)
-        excess = np.maximum(excess, worst[: len(values)])
-    return excess
+    near = np.abs(first) <= _TURN_SAMPLES / rate * np.sqrt(most_rad_s2 * np.abs(second))
+    crossed = first[1:] * first[:-1] < 0
+    near[1:] |= crossed
+    near[:-1] |= crossed
+    return np.asarray(near & (second != 0))
 
 
-def _lowered(path: _Path, law: _Law, caps: Array, excess: Array, width: int) -> Array:
-    """Return caps that are lower where the law was too fast, and a window around it."""
-    padded = np.pad(excess, (width, width), mode="edge")
-    wide = np.lib.stride_tricks.sliding_window_view(padded, 2 * width + 1).max(axis=1)
-    paces = np.gradient(law.path_s, law.step_s)
-    places = np.arange(len(caps)) * path.step_s
-    rising = law.path_s + 1e-12 * np.arange(len(law.path_s))
-    wanted = np.interp(places, rising, np.where(wide > 1.0, paces / wide, np.inf))
-    return np.asarray(np.minimum(caps, np.maximum(wanted, 1e-3)))
+def _agreed(room: Array, bend: Array) -> Array:
+    """Return the largest x at each place for which all joints leave some u; (grid,)."""
+    most = np.empty(len(room))
+    for begin in range(0, len(most), 1000):
+        some, bent = room[begin : begin + 1000], bend[begin : begin + 1000]
+        against = bent[:, :, None] - bent[:, None, :]
+        both = some[:, :, None] + some[:, None, :]
+        x = np.where(against > 0, both / np.where(against > 0, against, 1.0), np.inf)
+        most[begin : begin + 1000] = x.min(axis=(1, 2))
+    return most
+
+
+def _eased(times_s: Array, values: Array, slopes: Array, at_s: Array) -> Array:
+    """Return a cubic through values with these slopes at moments `at_s`; it never turns back."""
+    width = np.diff(times_s)
+    secants = np.diff(values) / width
+    left = np.clip(np.searchsorted(times_s, at_s, side="right") - 1, 0, len(width) - 1)
+    u = np.clip((at_s - times_s[left]) / width[left], 0.0, 1.0)
+    most = 3.0 * secants[left]
+    begin, end = np.minimum(slopes[left], most), np.minimum(slopes[left + 1], most)
+    return np.asarray(
+        values[left]
+        + u * u * (3.0 - 2.0 * u) * (values[left + 1] - values[left])
+        + width[left] * u * (1.0 - u) * ((1.0 - u) * begin - u * end)
+    )
+
+
+def _law(
+    reach: _Reach, limits: RateLimits, rate: float, way: _SmoothWay, caps: Array | None = None
+) -> tuple[_Law, Array]:
+    """Return when to be where, and the speeds it was capped at.
+
+    It is the fastest there is, smoothed, slowed where that was too much. With the `caps` of a law
+    that was found before, it is slowed where the samples of that law would break a promise.
+    """
+    strict = caps is not None
+    finer = 1 if len(reach.path.joints_rad) > _LONG else _LAW_FINER
+    step_s = 1.0 / (rate * max(finer, round(_LAW_HZ / rate)))
+    longest_s = way.share * float((limits.rad_s2 / limits.rad_s3).max())
+    sizes = [int(np.ceil(window * longest_s / step_s)) for window in way.windows]
+    sizes += [max(round(samples / rate / step_s), 1) for samples in way.corners]
+    reached = sum(sizes) // 2
+    caps = reach.fresh_caps() if caps is None else caps
+    for number in range(_STRICT_ROUNDS if strict else _ROUNDS):
+        speeds = reach.speeds(caps, way.share)
+        places, at_s = reach.places(speeds, rate, step_s)
+        law = _smoothed(reach.path, places, step_s, sizes, poses=way.poses)
+        brisk, jerky = _sampled_excess(law, rate, limits) if strict else _excess(law, limits)
+        if max(brisk.max(), jerky.max()) <= 1.0:
+            break
+        moments = at_s / step_s + (sum(sizes) - len(sizes)) / 2
+        caps = np.minimum(caps, speeds / _around(brisk, reached, moments))
+        # A limit of jerk is broken where the speed has a peak: it is made flat.
+        peaks_too = (
+            speeds if strict or number >= _FLAT_ROUNDS else _highest(speeds, at_s, reached * step_s)
+        )
+        caps = np.minimum(caps, peaks_too / _around(jerky, 2 * reached, moments))
+        caps = np.maximum(caps, 1e-4 * reach.fresh_caps())
+    return law, caps
+
+
+def _around(excess: Array, reached: int, moments: Array) -> Array:
+    """Return the greatest excess so many steps around each moment, at least 1."""
+    wide = sliding_max(excess, reached)
+    return np.maximum(np.interp(moments, np.arange(len(wide)), wide), 1.0)
+
+
+def _highest(speeds: Array, at_s: Array, around_s: float) -> Array:
+    """Return the highest speed that is had so shortly before or after, (grid,)."""
+    even_s = np.linspace(0.0, float(at_s[-1]), 4 * len(at_s))
+    even = np.interp(even_s, at_s, speeds)
+    wide = sliding_max(even, int(np.ceil(around_s / max(even_s[1], 1e-9))))
+    return np.maximum(np.interp(at_s, even_s, wide), speeds)
+
+
+def sliding_max(values: Array, reach: int) -> Array:
+    """Return the greatest value up to `reach` places before and after each."""
+    reach = min(reach, len(values))
+    width, found = 1, np.pad(values, reach, constant_values=-np.inf)
+    while 2 * width <= 2 * reach + 1:
+        found = np.maximum(found[:-width], found[width:])
+        width *= 2
+    rest = 2 * reach + 1 - width
+    return np.maximum(found[: len(values)], found[rest : rest + len(values)])
+
+
+def _smoothed(path: _Path, places: Array, step_s: float, sizes: list[int], *, poses: bool) -> _Law:
+    """Return the law of these places, averaged in time over windows of so many steps."""
+    path_s = np.clip(_averaged(places[:, None], sizes)[:, 0], 0.0, path.length_s)
+    joints_rad = _averaged(path.at(places), sizes) if poses else path.at(path_s)
+    return _Law(step_s, path_s, joints_rad)
+
+
+def _averaged(values: Array, sizes: list[int]) -> Array:
+    """Return running means over windows, one after the other; before and after, values hold."""
+    first, last = values[:1].copy(), values[-1:].copy()
+    for size in sizes:
+        held = [np.repeat(first, size, axis=0), values, np.repeat(last, size - 1, axis=0)]
+        # Counted from the first, so that long sums lose no digits.
+        sums = np.cumsum(np.concatenate(held) - first, axis=0)
+        values = (sums[size:] - sums[:-size]) / size + first
+    return values
+
+
+def _excess(law: _Law, limits: RateLimits) -> tuple[Array, Array]:
+    """Return how much slower each moment must be for speed and acceleration to hold, and for jerk.
+
+    Both are (n,). Before and after, the pose is held.
+    """
+    values, step_s = law.joints_rad, law.step_s
+    brisk, jerky = np.zeros(len(values)), np.zeros(len(values))
+    for column, rad_s, rad_s2, rad_s3 in zip(values.T, *limits, strict=True):
+        slopes = np.concatenate([column[:1], column[:1], column, column[-1:]])
+        for order, most in enumerate((rad_s, rad_s2, rad_s3), start=1):
+            slopes = np.diff(slopes) / step_s
+            worst = (np.abs(slopes[: len(values)]) / most) ** (1.0 / order)
+            np.maximum(jerky if order > 2 else brisk, worst, out=jerky if order > 2 else brisk)
+    return brisk, jerky
+
+
+def _sampled_excess(law: _Law, rate: float, limits: RateLimits) -> tuple[Array, Array]:
+    """Return the same of what is promised of the samples of a law."""
+    times_s = np.arange(np.ceil(law.length_s * rate) + 1.0) / rate
+    values = curve(law.step_s, law.joints_rad, times_s)
+    brisk, jerky = np.zeros(len(values)), np.zeros(len(values))
+    for rows, (speeds, bends, jerks) in slopes(1.0 / rate, values):
+        at = np.clip(rows, 0, len(values) - 1)
+        fast = (speeds / limits.rad_s).max(axis=1)
+        np.maximum.at(brisk, at, np.maximum(fast, (bends / limits.rad_s2).max(axis=1) ** 0.5))
+        np.maximum.at(jerky, at, (jerks / limits.rad_s3).max(axis=1) ** (1 / 3))
+    for begin, shown in _shown_blocks(values, rate, limits, _ROUGHLY_FINER):
+        at = np.clip(np.arange(begin, begin + len(shown)), 0, len(values) - 1)
+        np.maximum.at(brisk, at, shown)
+    fine_s = np.arange(float(len(law.path_s))) * law.step_s
+    return np.interp(fine_s, times_s, brisk), np.interp(fine_s, times_s, jerky)
 
 
 # ---- the samples --------------------------------------------------------------------------------
 
 
+class _Settled(NamedTuple):
+    """Samples that keep all limits."""
+
+    times_s: Array
+    joints_rad: Array
+    law: _Law
+    off_rad: float
+
+
 def _settled(
-    track: Track, path: _Path, law: _Law, limits: RateLimits, rate: float
-) -> tuple[Array, Array, _Law, float]:
-    """Return times, poses, the law and the largest deviation, stretched until all holds."""
+    track: Track,
+    law: _Law,
+    limits: RateLimits,
+    rate: float,
+    way: _SmoothWay,
+    best_s: float = np.inf,
+) -> _Settled | None:
+    """Return the samples of a law, stretched until all holds.
+
+    None where they are not quicker than `best_s`, or averaged poses leave the path. Averaged places
+    leave it only as far as the samples are apart, and come nearer as they get slower.
+    """
     least = 1.0
     while True:
-        least += 0.02
-        length_s = law.step_s * (len(law.path_s) - 1)
-        _check_length(length_s, rate)
-        steps = max(int(np.ceil(length_s * rate - 1e-6)), 4)
-        law = law._replace(step_s=law.step_s * steps / rate / length_s)
-        joints_rad = path.at(_places(law, np.arange(steps + 1) / rate))
-        off_rad = _deviation(track, law, joints_rad, rate)
+        _check_length(law.length_s, rate)
+        steps = max(int(np.ceil(law.length_s * rate - 1e-6)), 4)
+        if steps / rate >= best_s:
+            return None
+        law = law._replace(step_s=law.step_s * steps / rate / law.length_s)
+        times_s = np.arange(steps + 1) / rate
+        joints_rad = curve(law.step_s, law.joints_rad, times_s)
+        joints_rad[0], joints_rad[-1] = law.joints_rad[0], law.joints_rad[-1]
         slower = _promised(joints_rad, rate, limits)
-        if slower <= 1.0 and off_rad <= TOLERANCE_RAD:
-            return np.arange(steps + 1) / rate, joints_rad, law, off_rad
+        if slower <= 1.0:
+            off_rad = _deviation(track, law, joints_rad, rate)
+            if off_rad <= TOLERANCE_RAD:
+                return _Settled(times_s, joints_rad, law, off_rad)
+            if way.poses:
+                return None
+            least += 0.02
+        least += 0.002
         law = law._replace(step_s=law.step_s * max(slower / _GOAL, least))
 
 
 def _check_length(seconds: float, rate: float) -> None:
-    if seconds * rate > _MAX_STEPS:
+    most_s = min(_MAX_S, _MAX_STEPS / rate)
+    if seconds > most_s:
         raise BadRequestError(
             f"with these limits it would take {seconds:.0f} s or more; "
-            f"{_MAX_STEPS / rate:.0f} s are possible at {rate:g} Hz",
+            f"{most_s:.0f} s are possible at {rate:g} Hz",
             "Allow more, or smooth the track first.",
         )
 
 
-def _places(law: _Law, at_s: Array) -> Array:
-    """Return where on the path the law is at these moments."""
-    places = curve(law.step_s, law.path_s[:, None], at_s)[:, 0]
-    return np.clip(places, 0.0, law.path_s[-1])
-
-
 def _promised(joints_rad: Array, rate: float, limits: RateLimits) -> float:
     """Return by how much the samples must be slower for the limits to hold on their curve."""
-    fine_s = 1.0 / (FINER * rate)
-    # A few samples before and after, where the curve swings out and in.
-    at_s: Array = np.arange(-4.0 * FINER, (len(joints_rad) + 3) * FINER + 1) * fine_s
-    smooth = _excess(curve(1.0 / rate, joints_rad, at_s), fine_s, limits)
-    shown = sample(np.arange(len(joints_rad)) / rate, joints_rad, at_s, Interpolation.CUBIC)
-    speeds = (shown[FINER:] - shown[:-FINER]) * rate
-    gains = (speeds[FINER:] - speeds[:-FINER]) * rate
-    most = max((np.abs(speeds) / limits.rad_s).max(), (np.abs(gains) / limits.rad_s2).max() ** 0.5)
-    return float(max(smooth.max(), most))
+    found = peaks(1.0 / rate, joints_rad)
+    smooth = max(
+        float((peak / most).max() ** (1.0 / order))
+        for order, (peak, most) in enumerate(zip(found, limits, strict=True), start=1)
+    )
+    shown = max(float(each.max()) for _, each in _shown_blocks(joints_rad, rate, limits, FINER))
+    return max(smooth, shown)
+
+
+def _shown_blocks(
+    joints_rad: Array, rate: float, limits: RateLimits, finer: int
+) -> Iterator[tuple[int, Array]]:
+    """Yield the same of what players interpolate, sample by sample, in blocks with their first."""
+    ends = [np.repeat(joints_rad[:1], 2, axis=0), joints_rad, np.repeat(joints_rad[-1:], 2, axis=0)]
+    held = np.concatenate(ends)
+    for begin in range(0, len(held) - 4, _BLOCK):
+        yield begin - 1, _shown(held[begin : begin + _BLOCK + 6], rate, limits, finer)
+
+
+def _shown(joints_rad: Array, rate: float, limits: RateLimits, finer: int) -> Array:
+    """Return how much slower each but the last two samples must be, (n - 2,).
+
+    That is for speed and acceleration over any stretch as long as a sample.
+    """
+    excess = np.zeros(len(joints_rad) - 2)
+    steps = np.abs(np.diff(joints_rad, axis=0)).max(axis=0) * rate / limits.rad_s
+    bends = np.abs(np.diff(joints_rad, 2, axis=0)).max(axis=0) * rate**2 / limits.rad_s2
+    # It is at most twice as fast as from sample to sample, and bends 2.2 times as much.
+    near = np.flatnonzero((2.0 * steps > 1.0) | (2.2 * bends > 1.0))
+    if not near.size:
+        return excess
+    at_s = np.arange((len(joints_rad) - 1) * finer + 1) / (finer * rate)
+    chosen = np.ascontiguousarray(joints_rad[:, near])
+    shown = sample(np.arange(len(joints_rad)) / rate, chosen, at_s, Interpolation.CUBIC)
+    speeds = (shown[finer:] - shown[:-finer]) * rate
+    gains = (speeds[finer:] - speeds[:-finer]) * rate
+    fast = (np.abs(speeds) / limits.rad_s[near]).max(axis=1)
+    bent = (np.abs(gains) / limits.rad_s2[near]).max(axis=1) ** 0.5
+    np.maximum(excess, fast[:-1].reshape(-1, finer).max(axis=1)[: len(excess)], out=excess)
+    rows = bent[:-1].reshape(-1, finer).max(axis=1)
+    np.maximum(excess[: len(rows)], rows, out=excess[: len(rows)])
+    # The last moments of all.
+    excess[-1] = max(excess[-1], fast[-finer - 1 :].max(), bent[-1])
+    return excess
 
 
 def _deviation(track: Track, law: _Law, joints_rad: Array, rate: float) -> float:
     """Return the largest distance of any joint from where it was recorded, sample by sample."""
     recorded_s = track.times_s - track.times_s[0]
-    played = curve(1.0 / rate, joints_rad, _moments(law, recorded_s))
-    return float(np.abs(played - track.joints_rad).max())
+    times_s = np.arange(len(joints_rad)) / rate
+    guess_s = _moments(law, recorded_s)
+    worst = 0.0
+    for begin in range(0, len(track), 16 * _BLOCK):
+        part = slice(begin, begin + 16 * _BLOCK)
+        poses = track.joints_rad[part]
+        at_s = nearest_moments(poses, times_s, joints_rad, guess_s[part], _AROUND_S)
+        worst = max(worst, float(np.abs(curve(1.0 / rate, joints_rad, at_s) - poses).max()))
+    return worst
 
 
 def _moments(law: _Law, places_s: Array) -> Array:
@@ -355,16 +622,18 @@ def _moments(law: _Law, places_s: Array) -> Array:
     return np.asarray(np.interp(places_s, rising, np.arange(len(law.path_s)) * law.step_s))
 
 
-def _result(track: Track, times_s: Array, joints_rad: Array, law: _Law, off_rad: float) -> Track:
+def _result(track: Track, found: _Settled) -> Track:
     begin_s = float(track.times_s[0])
-    marked = _moments(law, np.array([mark.time_s - begin_s for mark in track.marks]))
+    marked = _moments(found.law, np.array([mark.time_s - begin_s for mark in track.marks]))
     marks = [
         Mark(begin_s + float(moment_s), mark.label)
         for mark, moment_s in zip(track.marks, marked, strict=True)
     ]
+    lasts_s = float(found.times_s[-1])
     return track.edited(
-        f"retime {track.duration_s:.2f} to {times_s[-1]:.2f} s, path kept within {off_rad:.4f} rad",
-        times_s=begin_s + times_s,
-        joints_rad=joints_rad,
+        f"retime {track.duration_s:.2f} to {lasts_s:.2f} s, "
+        f"path kept within {found.off_rad:.4f} rad",
+        times_s=begin_s + found.times_s,
+        joints_rad=found.joints_rad,
         marks=tuple(marks),
     )

@@ -134,6 +134,13 @@ class Track:
 
 
 def _frozen(values: ArrayLike) -> Array:
+    if isinstance(values, np.ndarray) and values.dtype == np.float64 and _cannot_change(values):
+        return values
     array: Array = np.array(values, dtype=np.float64)
     array.setflags(write=False)
     return array
+
+
+def _cannot_change(values: Array) -> bool:
+    """Tell whether nobody can write to an array: not to itself, and it is a view of no other."""
+    return not values.flags.writeable and values.flags.owndata and values.flags.c_contiguous

@@ -10,12 +10,11 @@ import numpy as np
 
 from rote.errors import BadRequestError
 from rote.motion.files.metadata import (
-    MAX_SAMPLES,
     FilePlace,
     check,
     check_joints,
+    check_length,
     check_unit,
-    too_long,
 )
 from rote.motion.formats import FORMATS, Format, endings
 from rote.motion.track import Track
@@ -39,8 +38,7 @@ def check_writable(track: Track, path: Path) -> None:
     """Raise `BadRequestError` for a track that could not be loaded again."""
     place = FilePlace(f"{path} cannot be written")
     check(track, place)
-    if len(track) > MAX_SAMPLES:
-        raise too_long(place)
+    check_length(len(track), len(track.names), place)
     check_unit(track, place)
 
 

@@ -15,12 +15,11 @@ import numpy as np
 from rote.errors import BadRequestError
 from rote.motion.files import disk
 from rote.motion.files.metadata import (
-    MAX_SAMPLES,
     FilePlace,
     TakeMetadata,
     assemble,
+    check_length,
     metadata_of,
-    too_long,
 )
 from rote.motion.track import Track
 
@@ -78,8 +77,7 @@ def _numbers(
 ) -> list[list[float]]:
     values: list[list[float]] = []
     for row in rows:
-        if len(values) >= MAX_SAMPLES:
-            raise too_long(place)
+        check_length(len(values) + 1, len(columns) - 1, place)
         if len(row) != len(columns):
             problem = f"it has {len(row)} cells, the first row has {len(columns)}"
             raise place.refuse_row(len(values), problem)

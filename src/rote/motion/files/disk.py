@@ -11,7 +11,8 @@ from rote.atomic_file import appearing
 from rote.errors import BadRequestError
 
 MAX_BYTES = 256 * 2**20
-"""A larger file is not opened: a minute of 29 joints at 500 Hz takes 17 MB as text."""
+"""More is not taken into memory at once: a larger file is read only where it comes in pieces, each
+smaller than this. A minute of 29 joints at 500 Hz takes 17 MB as text."""
 ANOTHER_FILE = "Name another file, in a folder that you may write to."
 ANOTHER_HOME = (
     "Make that folder writable, or choose another: the takes of rote lie below ROTE_HOME."
@@ -19,10 +20,11 @@ ANOTHER_HOME = (
 
 
 @contextmanager
-def whole(path: Path) -> Iterator[BinaryIO]:
-    """Yield a file to write to: it replaces `path` when the block ends, not before.
+def whole(path: Path, *, in_pieces: bool = False) -> Iterator[BinaryIO]:
+    """Give a file to write to: it takes the place of `path` when the block ends, and not before.
 
-    Its folder is created, and a file that would be too large to be read again is refused.
+    Its folder is made, and a file that would be too large to be read again is refused; with
+    `in_pieces` the caller asks `check_size` about each piece instead.
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -30,24 +32,34 @@ def whole(path: Path) -> Iterator[BinaryIO]:
         raise unwritable(path, error) from error
     with appearing(path, remedy=ANOTHER_FILE) as file:
         yield file
-        size = file.tell()
-        if size > MAX_BYTES:
-            raise BadRequestError(
-                f"{path} would have {size >> 20} MB, and {MAX_BYTES >> 20} are read at most",
-                "Trim or resample the track, or save it as .mcap, which is smaller.",
-            )
+        if not in_pieces:
+            check_size(path, file.tell())
+
+
+def check_size(path: Path, size: int) -> None:
+    """Refuse to write what is too large to be read again."""
+    if size > MAX_BYTES:
+        raise BadRequestError(
+            f"{path} would have {size >> 20} MB, and {MAX_BYTES >> 20} are read at most",
+            "Trim or resample the track, or save it as .mcap, which may have any length.",
+        )
 
 
 @contextmanager
-def opened(path: Path) -> Iterator[BinaryIO]:
-    """Open a file for reading; raise an error if it does not exist, is no file, or is too large."""
+def opened(path: Path, *, in_pieces: bytes | None = None) -> Iterator[BinaryIO]:
+    """Open a file for reading; refuse one that is not there, no file, or too large.
+
+    A file that begins with the bytes `in_pieces` may have any size: it is read piece by piece.
+    """
     try:
         # Opening a pipe would wait for its other end, so the kind is checked first.
         if path.exists() and not path.is_file():
             raise BadRequestError(f"{path} cannot be read: it is not a file")
         with path.open("rb") as file:
             size = os.fstat(file.fileno()).st_size
-            if size > MAX_BYTES:
+            begins = b"" if in_pieces is None else file.read(len(in_pieces))
+            file.seek(0)
+            if size > MAX_BYTES and begins != in_pieces:
                 raise BadRequestError(
                     f"{path} cannot be read: it has {size >> 20} MB, "
                     f"and at most {MAX_BYTES >> 20} MB are read",

@@ -11,13 +11,12 @@ import numpy as np
 
 from rote.motion.files import disk
 from rote.motion.files.metadata import (
-    MAX_SAMPLES,
     FilePlace,
     assemble,
+    check_length,
     from_document,
     metadata_of,
     to_document,
-    too_long,
 )
 from rote.motion.track import Array, Track
 
@@ -50,9 +49,8 @@ def load_json(path: Path) -> Track:
     rows = _numbers(document, "joints_rad", place)
     if len(times) != len(rows):
         raise place.refuse(f"it holds {len(times)} times and {len(rows)} samples of angles")
-    if len(times) > MAX_SAMPLES:
-        raise too_long(place)
     width = len(metadata.names)
+    check_length(len(times), width, place)
     table = np.empty((len(times), width + 1))
     for sample, (time_s, row) in enumerate(zip(times, rows, strict=True)):
         table[sample] = _row(time_s, row, width, sample, place)

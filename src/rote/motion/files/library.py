@@ -5,20 +5,24 @@
     trash/wave/...          what was deleted; nothing here is ever removed
     bow.mcap.part           a recording that is going on, or was cut off
 
-There is no index beside the files, so none can be wrong: copy, move or remove them as you like.
+The files alone count: copy, move or remove them as you like. What they said when they were last
+read is noted in `.listed.json`, so that a list of a thousand is quick; see `listing`.
 Without the `mcap` extra, takes are saved as `.npz`.
 """
 
+import os
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from rote import atomic_file
 from rote.errors import BadRequestError, MissingExtraError
 from rote.messages import name_problem
 from rote.motion import files
 from rote.motion.files import disk, mcap_file, mcap_records, npz_file
+from rote.motion.files.listing import Listing
 from rote.motion.files.take_writer import TakeWriter, unfinished
 from rote.motion.files.thumbnail import sketch
 from rote.motion.track import Track
@@ -60,7 +64,9 @@ class Library:
     def list(self, search: str = "") -> tuple[Entry, ...]:
         """Return the takes by name: those with each word of `search` in name, tags or source."""
         wanted = search.casefold().split()
-        entries = (self._entry(name) for name in self._names())
+        listing = Listing(self.folder)
+        entries = [_listed(listing, *found) for found in self._newest()]
+        listing.save()
         return tuple(entry for entry in entries if _matches(entry, wanted))
 
     def sketches(self, entries: Sequence[Entry]) -> dict[str, str]:
@@ -70,14 +76,19 @@ class Library:
         Unreadable takes have none, nor have those after `MAX_SKETCHED` samples in all.
         """
         lines: dict[str, str] = {}
+        listing = Listing(self.folder)
         left = MAX_SKETCHED
         for entry in entries:
             if entry.problem or entry.samples > left:
                 continue
             left -= entry.samples
+            facts = listing.get(entry.path)
             with suppress(BadRequestError):
-                drawn = sketch(files.load(entry.path, any_joints=True))
-                lines[entry.name] = "".join(drawn.values())
+                if not isinstance(facts.get("sketch"), str):
+                    drawn = sketch(files.load(entry.path, any_joints=True))
+                    listing.add(facts, sketch="".join(drawn.values()))
+                lines[entry.name] = facts["sketch"]
+        listing.save()
         return lines
 
     def load(self, name: str, version: int | None = None) -> Track:
@@ -175,10 +186,27 @@ class Library:
             _move(part, self._grave(name) / part.name)
 
     def _names(self) -> tuple[str, ...]:
-        current = (path for path in self.folder.glob("*") if path.suffix in _SUFFIXES)
-        named = {path.stem for path in current if not path.name.startswith(".")}
-        older = {path.name for path in self.folder.glob(f"{_VERSIONS}/*") if self._files(path.name)}
-        return tuple(sorted(named | older))
+        return tuple(name for name, _, _ in self._newest())
+
+    def _newest(self) -> tuple[tuple[str, int, Path], ...]:
+        """Return all names in order, each with its newest version and that one's file.
+
+        The folder is looked at once, not once for each name.
+        """
+        current: dict[str, list[Path]] = {}
+        for path in _inside(self.folder):
+            if path.suffix in _SUFFIXES and not path.name.startswith("."):
+                current.setdefault(path.stem, []).append(path)
+        kept = {path.name for path in _inside(self.folder / _VERSIONS)}
+        found = []
+        for name in sorted(current.keys() | kept):
+            paths = current.get(name, [])
+            if len(paths) == 1 and name not in kept:
+                found.append((name, 1, paths[0]))
+            elif files_by_version := self._files(name):
+                version = max(files_by_version)
+                found.append((name, version, files_by_version[version]))
+        return tuple(found)
 
     def _files(self, name: str) -> dict[int, Path]:
         """Return the file of each version."""
@@ -230,22 +258,62 @@ class Library:
     def _entry(self, name: str) -> Entry:
         found = self._files(name)
         version = max(found)
-        path = found[version]
-        try:
-            summary = (mcap_file if path.suffix == ".mcap" else npz_file).summary(path)
-        except (BadRequestError, MissingExtraError) as error:
-            return Entry(name=name, path=path, version=version, problem=str(error))
-        return Entry(
-            name=name,
-            path=path,
-            version=version,
-            samples=summary.samples,
-            duration_s=summary.duration_s,
-            joints=len(summary.metadata.names),
-            variant=summary.metadata.variant,
-            source=summary.metadata.source,
-            tags=summary.metadata.tags,
-        )
+        return _read_entry(name, version, found[version])
+
+
+def _inside(folder: Path) -> tuple[Path, ...]:
+    """Return what lies in a folder; nothing where there is none."""
+    try:
+        with os.scandir(folder) as inside:
+            return tuple(folder / each.name for each in inside)
+    except OSError:
+        return ()
+
+
+def _listed(listing: Listing, name: str, version: int, path: Path) -> Entry:
+    """Return a take as its file says, or said when it was last read."""
+    facts = listing.get(path)
+    with suppress(KeyError, TypeError, ValueError):
+        return _noted(name, version, path, facts["take"])
+    entry = _read_entry(name, version, path)
+    if not entry.problem:  # an extra that is missing may be there tomorrow
+        take = [entry.samples, entry.duration_s, entry.joints, entry.variant, entry.source]
+        listing.add(facts, take=[*take, list(entry.tags)])
+    return entry
+
+
+def _noted(name: str, version: int, path: Path, take: list[Any]) -> Entry:
+    """Return an entry from the note; anything that is not as we wrote it raises."""
+    samples, duration_s, joints, variant, source, tags = take
+    return Entry(
+        name=name,
+        path=path,
+        version=version,
+        samples=int(samples),
+        duration_s=float(duration_s),
+        joints=int(joints),
+        variant=str(variant),
+        source=str(source),
+        tags=tuple(str(tag) for tag in tags),
+    )
+
+
+def _read_entry(name: str, version: int, path: Path) -> Entry:
+    try:
+        summary = (mcap_file if path.suffix == ".mcap" else npz_file).summary(path)
+    except (BadRequestError, MissingExtraError) as error:
+        return Entry(name=name, path=path, version=version, problem=str(error))
+    return Entry(
+        name=name,
+        path=path,
+        version=version,
+        samples=summary.samples,
+        duration_s=summary.duration_s,
+        joints=len(summary.metadata.names),
+        variant=summary.metadata.variant,
+        source=summary.metadata.source,
+        tags=summary.metadata.tags,
+    )
 
 
 def _write(track: Track, path: Path, tags: tuple[str, ...]) -> None:

@@ -7,6 +7,8 @@ are in an attachment, so that a finished file loses nothing.
 
 A recording in progress is `NAME.mcap.part`. It gets its name when it is finished; after a crash,
 `recover` reads it up to its last whole chunk.
+
+A file of any length is read chunk by chunk; in memory there is one chunk and the samples so far.
 """
 
 import json
@@ -26,14 +28,14 @@ from rote.motion.files.joint_state import (
     SCHEMA_NAME,
     Decoder,
     Encoder,
-    JointState,
+    Stamps,
 )
 from rote.motion.files.metadata import (
-    MAX_SAMPLES,
     FilePlace,
     Summary,
     TakeMetadata,
     assemble,
+    check_length,
     first_unsound,
     from_document,
     metadata_of,
@@ -46,12 +48,15 @@ __all__ = ["save_mcap", "load_mcap", "recover"]
 TOPIC = "/joint_states"
 
 _MESSAGE = struct.Struct("<HIQQ")
+_RECORD_BYTES = 9 + _MESSAGE.size
 _IN_CHUNKS = frozenset({records.SCHEMA, records.CHANNEL, records.MESSAGE})
 _NOT_SUMMARY = frozenset({records.CHUNK, records.MESSAGE_INDEX, records.ATTACHMENT})
 _WORDS = "rote.take"
 _TIMES = "times_s.f64"
 _TEXTS = ("variant", "source")
 _OURS = f"{SCHEMA_NAME} (ros2msg)"
+_ROWS = 1000  # samples in one chunk, about 1 MB
+_EXACT_NS = 2**53  # up to here a whole number is a float too
 
 
 def place_in(path: Path) -> FilePlace:
@@ -66,10 +71,15 @@ def save_mcap(track: Track, path: Path, tags: tuple[str, ...] = ()) -> None:
     """Write `track`; the file appears only when it is complete."""
     metadata = metadata_of(track, tags)
     times_ns = nanoseconds(track.times_s, path)
-    with disk.whole(path) as file:
+    with disk.whole(path, in_pieces=True) as file:
         stream = McapStream(file, metadata)
-        for time_ns, row in zip(times_ns, track.joints_rad.tolist(), strict=True):
-            stream.add(time_ns, row)
+        for begin in range(0, len(track), _ROWS):
+            part = slice(begin, begin + _ROWS)
+            rows = track.joints_rad[part].tolist()
+            for time_ns, row in zip(times_ns[part].tolist(), rows, strict=True):
+                stream.add(time_ns, row)
+            stream.flush()
+            disk.check_size(path, stream.chunk_bytes * len(rows))
         stream.finish(metadata, track.times_s, times_ns)
 
 
@@ -81,6 +91,8 @@ class McapStream:
         self._writer = records.writer(file)
         self._first_ns: int | None = None
         self._count = 0
+        self.chunk_bytes = 0
+        """What a sample takes in a chunk, before it is compressed."""
         self._writer.start(profile="ros2", library="rote")
         self._writer.add_metadata(_WORDS, _to_metadata(metadata))
         schema = self._writer.register_schema(SCHEMA_NAME, "ros2msg", SCHEMA.encode())
@@ -94,6 +106,7 @@ class McapStream:
         # The stamp inside the message has a sign, the time of its record has none.
         log_ns = time_ns - min(self._first_ns, 0)
         data = self._encoder.encode(time_ns, row)
+        self.chunk_bytes = len(data) + _RECORD_BYTES
         self._writer.add_message(self._channel, log_ns, data, log_ns, self._count)
         self._count += 1
 
@@ -101,8 +114,8 @@ class McapStream:
         """End the chunk, so that what was added can be read even after a crash."""
         self._writer.flush()
 
-    def finish(self, metadata: TakeMetadata, times_s: Array, times_ns: list[int]) -> None:
-        """Write what comes last: the final metadata, the exact times, the indexes."""
+    def finish(self, metadata: TakeMetadata, times_s: Array, times_ns: Stamps) -> None:
+        """Write what comes last: the final words, the exact times, the indexes."""
         self._writer.flush()
         self._writer.add_metadata(_WORDS, _to_metadata(metadata))
         if not np.array_equal(_seconds(times_ns), times_s):
@@ -117,7 +130,7 @@ def _to_metadata(metadata: TakeMetadata) -> dict[str, str]:
     return texts | {name: json.dumps(value) for name, value in document.items()}
 
 
-def nanoseconds(times_s: Array, path: Path) -> list[int]:
+def nanoseconds(times_s: Array, path: Path) -> Stamps:
     """Return times as the message's stamp can hold them."""
     # Whole seconds are converted separately: together they would overflow before they are refused.
     whole = np.floor(times_s)
@@ -127,11 +140,14 @@ def nanoseconds(times_s: Array, path: Path) -> list[int]:
             "Let the track begin at 0.",
         )
     rest = np.rint((times_s - whole) * 1e9)
-    return [int(a) * 10**9 + int(b) for a, b in zip(whole, rest, strict=True)]
+    return whole.astype(np.int64) * 10**9 + rest.astype(np.int64)
 
 
-def _seconds(times_ns: list[int]) -> Array:
-    return np.array([time_ns / 10**9 for time_ns in times_ns], dtype=np.float64)
+def _seconds(times_ns: Stamps) -> Array:
+    if np.abs(times_ns).max(initial=0) < _EXACT_NS:
+        return times_ns / 1e9
+    # Rounded once, not twice.
+    return np.array([time_ns / 10**9 for time_ns in times_ns.tolist()], dtype=np.float64)
 
 
 # ---- reading ------------------------------------------------------------------------------------
@@ -152,10 +168,11 @@ def load_mcap(path: Path) -> Track:
 def recover(path: Path) -> Track:
     """Read a recording that was cut off, up to the last chunk that is whole."""
     reading = _read(path, mend=True)
+    whole = reading.whole
     track = reading.track() if reading.samples else None
     if track is None or len(track) < 2:
         raise place_in(path).refuse("nothing in it can be recovered")
-    return track if reading.whole else track.edited("recover a recording that was cut off")
+    return track if whole else track.edited("recover a recording that was cut off")
 
 
 def summary(path: Path) -> Summary:
@@ -170,9 +187,35 @@ def summary(path: Path) -> Summary:
 def _read(path: Path, *, mend: bool, skip: frozenset[int] = frozenset()) -> "_Reading":
     records.need_mcap()
     reading = _Reading(path, mend=mend)
-    with disk.opened(path) as file:
+    with disk.opened(path, in_pieces=records.MAGIC) as file:
         reading.read(file, skip)
     return reading
+
+
+class _Samples:
+    """The samples of one topic, as blocks of times in nanoseconds and positions."""
+
+    def __init__(self, names: tuple[str, ...]) -> None:
+        self.names = names
+        self.count = 0
+        self._blocks: list[tuple[Stamps, Array]] = []
+
+    def add(self, times_ns: Stamps, joints_rad: Array) -> None:
+        self._blocks.append((times_ns, joints_rad))
+        self.count += len(times_ns)
+
+    def joined(self) -> tuple[Stamps, Array]:
+        """Return all times and positions; the blocks are gone afterwards, so that nothing is in
+        memory twice."""
+        times_ns = np.empty(self.count, dtype=np.int64)
+        joints_rad = np.empty((self.count, len(self.names)))
+        end = self.count
+        while self._blocks:
+            some_ns, some_rad = self._blocks.pop()
+            begin = end - len(some_ns)
+            times_ns[begin:end], joints_rad[begin:end] = some_ns, some_rad
+            end = begin
+        return times_ns, joints_rad
 
 
 class _Reading:
@@ -186,15 +229,14 @@ class _Reading:
         self._mend = mend
         self._schemas: dict[int, str] = {}
         self._topics: dict[int, str] = {}
-        self._states: dict[str, list[JointState]] = {}
+        self._samples: dict[str, _Samples] = {}
         self._sequences: dict[str, int] = {}
         self._decoder = Decoder()
         self._exact: bytes | None = None
-        self._unpacked = 0
 
     @property
     def samples(self) -> int:
-        return max(map(len, self._states.values()), default=0)
+        return max((each.count for each in self._samples.values()), default=0)
 
     @property
     def whole(self) -> bool:
@@ -206,25 +248,23 @@ class _Reading:
         if file.read(len(records.MAGIC)) != records.MAGIC:
             raise self.place.refuse("it is not an MCAP file")
         try:
-            for code, content in records.records(file, skip):
-                self._take(code, content)
-                if self.finished:
-                    self.finished = file.read(len(records.MAGIC)) == records.MAGIC
-                    return
+            self._take_all(file, skip)
         except BadRequestError:
             if not self._mend:
                 raise
-
-    def _take(self, code: int, content: bytes) -> None:
-        try:
-            self._take_record(code, content)
-        except BadRequestError:
-            raise
         except records.faults() as error:
-            number = self.samples + 1
-            raise self.place.refuse(
-                f"it cannot be read from message {number} on: {error}"
-            ) from None
+            if not self._mend:
+                number = self.samples + 1
+                raise self.place.refuse(
+                    f"it cannot be read from message {number} on: {error}"
+                ) from None
+
+    def _take_all(self, file: BinaryIO, skip: frozenset[int]) -> None:
+        for code, content in records.records(file, skip, disk.MAX_BYTES):
+            self._take_record(code, content)
+            if self.finished:
+                self.finished = file.read(len(records.MAGIC)) == records.MAGIC
+                return
 
     def _take_record(self, code: int, content: bytes) -> None:
         if code == records.MESSAGE:
@@ -252,12 +292,15 @@ class _Reading:
             self.finished = True
 
     def _take_chunk(self, content: bytes) -> None:
-        chunk = records.parsed("Chunk", content)
-        data = records.unpacked(chunk, disk.MAX_BYTES - self._unpacked)
-        self._unpacked += len(data)
-        for code, inside in records.inner(data):
-            if code in _IN_CHUNKS:
-                self._take_record(code, inside)
+        data = records.unpacked(records.parsed("Chunk", content), disk.MAX_BYTES)
+        place = 0
+        while place < len(data):
+            record = records.record_at(data, place)
+            place = record.end
+            if record.code in _IN_CHUNKS:
+                self._take_record(record.code, data[record.content : record.end])
+            if record.code == records.MESSAGE:
+                place += self._take_alike(data, record)
 
     def _take_message(self, content: bytes) -> None:
         channel, sequence, _, _ = _MESSAGE.unpack_from(content)
@@ -266,12 +309,39 @@ class _Reading:
             return
         self._check_next(topic, sequence)
         state = self._decoder.decode(content[_MESSAGE.size :])
-        states = self._states.setdefault(topic, [])
-        if states and state.names != states[0].names:
+        samples = self._samples.setdefault(topic, _Samples(state.names))
+        if state.names != samples.names:
             raise DecodeError("its joints are not those of the first message")
-        if len(states) >= MAX_SAMPLES:
-            raise DecodeError(f"more than {MAX_SAMPLES:,} samples are not read")
-        states.append(state)
+        self._check_room(samples, 1)
+        samples.add(np.array([state.time_ns]), state.joints_rad[None, :])
+
+    def _take_alike(self, data: bytes, first: records.ChunkSpan) -> int:
+        """Take in messages after one that was just read, all at once; return their bytes.
+
+        None is taken that `_take_message` would say something else of, or refuse.
+        """
+        channel, before = _MESSAGE.unpack_from(data, first.content)[:2]
+        topic = self._topics.get(channel)
+        rows = records.alike(data, first)
+        if topic is None or not len(rows):
+            return 0
+        channel_bytes = np.frombuffer(data, np.uint8, 2, first.content)
+        rows = rows[: records.leading((rows[:, :2] == channel_bytes).all(axis=1))]
+        sequences = np.ascontiguousarray(rows[:, 2:6]).view("<u4")[:, 0].astype(np.int64)
+        if self.metadata:
+            follows = sequences <= np.concatenate([[before], sequences[:-1]]) + 1
+            rows = rows[: records.leading(follows)]
+        times_ns, joints_rad = self._decoder.decode_alike(rows[:, _MESSAGE.size :])
+        if len(times_ns):
+            samples = self._samples[topic]
+            self._check_room(samples, len(times_ns))
+            samples.add(times_ns, joints_rad)
+            self._sequences[topic] = int(sequences[len(times_ns) - 1])
+        return len(times_ns) * (first.end - first.begin)
+
+    def _check_room(self, samples: _Samples, more: int) -> None:
+        others = sum(each.count for each in self._samples.values())
+        check_length(others + more, len(samples.names), self.place)
 
     def _check_next(self, topic: str, sequence: int) -> None:
         """Refuse a message after some that are lost: a take's own are numbered one by one.
@@ -293,22 +363,23 @@ class _Reading:
             self.metadata = from_document(texts | lists, self.place)
 
     def track(self) -> Track:
-        states = self._chosen()
-        times_ns = [state.time_ns for state in states]
-        joints_rad = np.array([state.joints_rad for state in states])
-        times_s = self._exactly(times_ns)
-        if self._mend and (bad := first_unsound(times_s, joints_rad)) is not None:
-            times_s, joints_rad = times_s[:bad], joints_rad[:bad]
-        names = states[0].names
+        samples = self._chosen()
+        self._samples = {}
+        names = samples.names
         metadata = self.metadata or TakeMetadata(names=names, source=self.place.source)
         if metadata.names != names:
             raise self.place.refuse("its metadata and its messages name different joints")
+        times_ns, joints_rad = samples.joined()
+        times_s = self._exactly(times_ns)
+        if self._mend and (bad := first_unsound(times_s, joints_rad)) is not None:
+            times_s, joints_rad = times_s[:bad].copy(), joints_rad[:bad].copy()
+        joints_rad.setflags(write=False)
         return assemble(metadata, times_s, joints_rad, self.place)
 
-    def _chosen(self) -> list[JointState]:
-        topics = sorted(self._states)
+    def _chosen(self) -> _Samples:
+        topics = sorted(self._samples)
         if TOPIC in topics or len(topics) == 1:
-            return self._states[TOPIC if TOPIC in topics else topics[0]]
+            return self._samples[TOPIC if TOPIC in topics else topics[0]]
         if topics:
             problem = f"it holds several topics with joints: {', '.join(topics)}"
             raise self.place.refuse(problem, f"Keep one of them, or name one {TOPIC}.")
@@ -318,7 +389,7 @@ class _Reading:
             f"A track needs {_OURS}, encoded as cdr.",
         )
 
-    def _exactly(self, times_ns: list[int]) -> Array:
+    def _exactly(self, times_ns: Stamps) -> Array:
         """Return the times in seconds, exact where the attachment is about these messages."""
         times_s = _seconds(times_ns)
         if self._exact is not None and len(self._exact) == times_s.nbytes:

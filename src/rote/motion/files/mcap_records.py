@@ -10,13 +10,17 @@ import zlib
 from collections.abc import Iterator
 from importlib.util import find_spec
 from io import BytesIO
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from rote.errors import DecodeError, MissingExtraError
 
 MAGIC = b"\x89MCAP0\r\n"
 FOOTER, SCHEMA, CHANNEL, MESSAGE, CHUNK, MESSAGE_INDEX = 2, 3, 4, 5, 6, 7
 ATTACHMENT, STATISTICS, METADATA = 9, 11, 12
+_MAY_BE_LARGE = frozenset({ATTACHMENT, MESSAGE_INDEX})
 
 _HEAD = struct.Struct("<BQ")
 
@@ -40,26 +44,58 @@ def writer(file: BinaryIO) -> Any:
     return Writer(file)
 
 
-def records(file: BinaryIO, skip: frozenset[int]) -> Iterator[tuple[int, bytes]]:
-    """Yield kind and content of every record that is whole, but for those to skip."""
+def records(file: BinaryIO, skip: frozenset[int], most: int) -> Iterator[tuple[int, bytes]]:
+    """Yield kind and content of every record that is whole, but for those to skip.
+
+    None is larger than `most`: a larger attachment is passed over, another record is refused with
+    `DecodeError`.
+    """
     size = os.fstat(file.fileno()).st_size
     while len(head := file.read(_HEAD.size)) == _HEAD.size:
         code, length = _HEAD.unpack(head)
         if length > size - file.tell():
             return
-        if code in skip:
+        if code in skip or (length > most and code in _MAY_BE_LARGE):
             file.seek(length, os.SEEK_CUR)
+        elif length > most:
+            raise DecodeError(f"a record of {length >> 20} MB is too large")
         else:
             yield code, file.read(length)
 
 
-def inner(data: bytes) -> Iterator[tuple[int, bytes]]:
-    """Yield kind and content of the records of a chunk."""
-    place = 0
-    while place < len(data):
-        code, size = _HEAD.unpack_from(data, place)
-        begin, place = place + _HEAD.size, place + _HEAD.size + size
-        yield code, data[begin:place]
+class ChunkSpan(NamedTuple):
+    """Where a record is in the data of a chunk: its head from `begin`, its content to `end`."""
+
+    code: int
+    begin: int
+    content: int
+    end: int
+
+
+def record_at(data: bytes, place: int) -> ChunkSpan:
+    """Return the record that begins at a place of a chunk's data."""
+    code, size = _HEAD.unpack_from(data, place)
+    content = place + _HEAD.size
+    return ChunkSpan(code, place, content, content + size)
+
+
+def alike(data: bytes, first: ChunkSpan) -> NDArray[np.uint8]:
+    """Return the contents of the records that follow `first` at once, (records, bytes).
+
+    They are those of its kind and length.
+    """
+    size = first.end - first.begin
+    count = max(len(data) - first.end, 0) // size
+    rows = np.frombuffer(data, np.uint8, count * size, min(first.end, len(data)))
+    rows = rows.reshape(count, size)
+    head = np.frombuffer(data, np.uint8, _HEAD.size, first.begin)
+    same = (rows[:, : _HEAD.size] == head).all(axis=1)
+    return rows[: leading(same), _HEAD.size :]
+
+
+def leading(true: NDArray[np.bool_]) -> int:
+    """Return how many are true before the first that is not."""
+    return len(true) if true.all() else int(np.argmin(true))
 
 
 def faults() -> tuple[type[Exception], ...]:

@@ -18,8 +18,12 @@ from rote.motion.track import Array, Mark, Track, did_you_mean
 from rote.motion.track_build import build_with, hand_joints
 from rote.text import Act, Text
 
-MAX_SAMPLES = 1_000_000
-"""Longer tracks are not read: this is half an hour at 500 Hz."""
+MAX_SAMPLES = 10_000_000
+"""Longer tracks are neither written nor read: this is five and a half hours at 500 Hz."""
+
+MAX_VALUES = 300_000_000
+"""More angles and times are neither written nor read: they take 2.4 GB of memory. This is
+`MAX_SAMPLES` of 29 joints."""
 
 MAX_ANGLE_RAD = 2 * math.pi
 """No joint of a robot reaches this, so a larger number is no angle in rad."""
@@ -159,8 +163,7 @@ def assemble(metadata: TakeMetadata, times_s: Array, joints_rad: Array, place: F
             f"{width} joint names and {times_s.size} times cannot go "
             f"with angles of shape {joints_rad.shape}"
         )
-    if times_s.size > MAX_SAMPLES:
-        raise too_long(place)
+    check_length(times_s.size, width, place)
     if (sample := first_unsound(times_s, joints_rad)) is not None:
         raise place.refuse_row(sample, _problem(times_s, joints_rad, metadata.names, sample))
     return Track(
@@ -174,10 +177,21 @@ def assemble(metadata: TakeMetadata, times_s: Array, joints_rad: Array, place: F
     )
 
 
-def too_long(place: FilePlace) -> BadRequestError:
+def check_length(samples: int, joints: int, place: FilePlace) -> None:
+    """Refuse more samples than are read."""
+    if samples > max_samples(joints):
+        raise too_long(place, joints)
+
+
+def max_samples(joints: int) -> int:
+    """Return how many samples of so many joints are read at most."""
+    return min(MAX_SAMPLES, MAX_VALUES // (joints + 1))
+
+
+def too_long(place: FilePlace, joints: int = 0) -> BadRequestError:
     """Return the error for more samples than are read."""
     return place.refuse(
-        f"it holds more than {MAX_SAMPLES:,} samples", "Cut it into pieces, or resample it."
+        f"it holds more than {max_samples(joints):,} samples", "Cut it into pieces, or resample it."
     )
 
 
@@ -236,10 +250,10 @@ def check_joints(track: Track, place: FilePlace) -> None:
 
 
 def check_unit(track: Track, place: FilePlace) -> None:
-    """Refuse angles that no joint reaches: they are probably in degrees."""
-    beyond = np.abs(track.joints_rad) > MAX_ANGLE_RAD
-    if not beyond.any():
+    """Refuse angles that no joint reaches: they are in degrees, most likely."""
+    if track.joints_rad.max() <= MAX_ANGLE_RAD and track.joints_rad.min() >= -MAX_ANGLE_RAD:
         return
+    beyond = np.abs(track.joints_rad) > MAX_ANGLE_RAD
     sample, joint = divmod(int(np.argmax(beyond)), len(track.names))
     value = track.joints_rad[sample, joint]
     raise place.refuse_row(

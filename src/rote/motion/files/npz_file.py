@@ -26,7 +26,8 @@ from rote.motion.files.metadata import (
 )
 from rote.motion.track import Array, Track
 
-# What numpy and the zip reader raise for invalid bytes, found by trying such bytes.
+_NAMES_BYTES = 1 << 20  # more than names and words take
+# What numpy and the zip reader raise for bytes that are no arrays, seen by feeding them such bytes.
 _FAULTS = (
     ValueError, KeyError, EOFError, OSError, MemoryError, RuntimeError, NotImplementedError,
     SyntaxError, TypeError, OverflowError, zipfile.BadZipFile, zlib.error,
@@ -41,6 +42,8 @@ def place_in(path: Path) -> FilePlace:
 def save_npz(track: Track, path: Path, tags: tuple[str, ...] = ()) -> None:
     """Write `track`; the file appears only when it is complete."""
     document = json.dumps(to_document(metadata_of(track, tags)), ensure_ascii=False)
+    # It is small on the disk, and as large as this when it is read.
+    disk.check_size(path, track.times_s.nbytes + track.joints_rad.nbytes + _NAMES_BYTES)
     with disk.whole(path) as file:
         np.savez_compressed(
             file,

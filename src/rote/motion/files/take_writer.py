@@ -2,6 +2,7 @@
 
 import math
 import os
+from array import array
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -15,7 +16,7 @@ from rote.errors import BadRequestError
 from rote.motion.files import disk
 from rote.motion.files.mcap_file import McapStream, nanoseconds
 from rote.motion.files.mcap_records import need_mcap
-from rote.motion.files.metadata import MAX_SAMPLES, FilePlace, metadata_of, too_long
+from rote.motion.files.metadata import FilePlace, check_length, metadata_of
 from rote.motion.track import Mark, Track
 
 __all__ = ["TakeWriter", "unfinished"]
@@ -62,8 +63,8 @@ class TakeWriter:
         self._settle = settle
         self.part = path.with_name(path.name + _PART)
         self._metadata = metadata_of(empty)
-        self._times_s: list[float] = []
-        self._times_ns: list[int] = []
+        self._times_s = array("d")
+        self._times_ns = array("q")
         self._flushed_s = -np.inf
         need_mcap()
         self._file = self._open()
@@ -119,11 +120,10 @@ class TakeWriter:
             raise place.refuse_row(len(self), problem)
         if not all(map(math.isfinite, (time_s, *row))):
             raise place.refuse_row(len(self), "it holds a value that is not a number")
-        (time_ns,) = nanoseconds(np.array([time_s]), self.part)
+        time_ns = int(nanoseconds(np.array([time_s]), self.part)[0])
         if self._times_ns and time_ns <= self._times_ns[-1]:
             raise place.refuse_row(len(self), f"its time {time_s} is not after the one before")
-        if len(self) >= MAX_SAMPLES:
-            raise too_long(place)
+        check_length(len(self) + 1, len(row), place)
         with self._writing():  # a chunk that is full
             self._stream.add(time_ns, row)
         self._times_s.append(float(time_s))
@@ -155,7 +155,7 @@ class TakeWriter:
             self._metadata, marks=tuple(marks), history=tuple(history), tags=tuple(tags)
         )
         try:
-            self._stream.finish(metadata, np.array(self._times_s), self._times_ns)
+            self._stream.finish(metadata, np.array(self._times_s), np.array(self._times_ns))
             self._file.flush()
             os.fsync(self._file.fileno())
             self._settle(self.part, self.path)
