@@ -22,6 +22,7 @@ CLAIMS = (
     "dds",
     "a1",
     "motion",
+    "contact",
     "capture",
     "web",
 )
