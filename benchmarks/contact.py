@@ -64,9 +64,7 @@ class Meshes:
     def __init__(self) -> None:
         require_meshes()
         sys.path.append(str(NEEDS))
-        import fcl
-
-        self._fcl: Any = fcl
+        fcl = self._fcl = import_module("fcl")  # a peer, which not everybody has
         self._objects: dict[str, Any] = {}
         self._boxes: dict[str, tuple[Array, Array]] = {}
         for link in _LINKS:

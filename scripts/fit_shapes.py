@@ -284,8 +284,8 @@ def written(shapes: Corners) -> str:
     """Return the module as text."""
     rows = []
     for link, corners in shapes:
-        numbers = ", ".join(f"({x}, {y}, {z})" for x, y, z in corners)
-        lines = fill(numbers, 98, initial_indent=_IN, subsequent_indent=_IN)
+        numbers = ", ".join(f"({x},~{y},~{z})" for x, y, z in corners)
+        lines = fill(numbers, 98, initial_indent=_IN, subsequent_indent=_IN).replace("~", " ")
         rows.append(f'    ("{link}", (\n{lines},\n    )),\n')
     return HEAD + "".join(rows) + ")\n"
 

@@ -375,6 +375,8 @@ def test_arms_held_forward_make_a_g1_lean_with_the_moment_beside_its_limit() -> 
     assert found.value == pytest.approx(2 * 3.519 * 9.81 * 0.211, rel=0.02)
     # A third of 33.3 kg on toes that are 0.12 m before the ankles.
     assert found.limit == pytest.approx(33.34 * 9.81 * 0.12 / 3, rel=0.02)
+    assert found.value is not None
+    assert found.limit is not None
     assert found.margin == pytest.approx(found.limit - found.value)
     assert found.unit == "N.m"
     assert found.time_s is not None
