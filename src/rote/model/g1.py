@@ -232,10 +232,11 @@ def hulls_of(pieces: Corners) -> tuple[Hull, ...]:
 
     On the right y is -y.
     """
-    hulls = [
-        Hull(link, tuple((1e-4 * x, 1e-4 * y, 1e-4 * z) for x, y, z in corners))
-        for link, corners in pieces
-    ]
+    hulls = []
+    for link, text in pieces:
+        rows = (row.split() for row in text.split(","))
+        corners = tuple((1e-4 * int(x), 1e-4 * int(y), 1e-4 * int(z)) for x, y, z in rows)
+        hulls.append(Hull(link, corners))
     mirrored = [
         Hull(
             hull.link.replace("left_", "right_", 1),
@@ -403,6 +404,9 @@ G1 = Family(
         "stream": Evidence(Grade.PUBLISHED, "unitree_sdk2 21d0a3b, the arm_sdk examples"),
         **DEX3_EVIDENCE,
         "rest": Evidence(Grade.CHOSEN, "this project"),
+        "leaning": Evidence(
+            Grade.CHOSEN, "this project, from the feet's length and the robot's weight"
+        ),
         "shapes": Evidence(Grade.PUBLISHED, f"{_URDF}: laid around its meshes by this project"),
     },
 )
