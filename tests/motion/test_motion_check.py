@@ -391,10 +391,23 @@ def test_the_moment_of_the_arms_is_there_for_every_sample() -> None:
     assert found.times_s.shape == found.moments_nm.shape == found.front_limits_nm.shape
     assert found.moments_nm[0] == pytest.approx(1.6, abs=0.2)
     assert found.moments_nm[75] > found.front_limits_nm[75] > 0 > found.back_limits_nm[75]
-    assert 1.0 < found.exceeded_s < 2.0
+    assert 1.0 < found.held_s < 2.0
     loaded = leaning(track, payload_kg=1.0)
     assert loaded is not None
     assert loaded.moments_nm[75] == pytest.approx(found.moments_nm[75] + 2 * 9.81 * 0.487, rel=0.03)
+
+
+def test_arms_that_pass_by_the_front_do_not_make_it_lean() -> None:
+    track = held_forward(2.1)
+    found = leaning(track)
+    assert found is not None
+    assert found.held_s > 0.5
+    quick = replace(track, times_s=track.times_s / 4)
+    passed = leaning(quick)
+    assert passed is not None
+    assert (passed.margins_nm < 0).any()
+    assert passed.held_s == 0.0
+    assert not of_kind(check(quick, contact=False), FindingKind.LEANING)
 
 
 def test_arms_held_back_make_it_lean_back() -> None:

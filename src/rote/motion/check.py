@@ -539,9 +539,10 @@ def _balance(times_s: Array, inside_m: Array) -> Iterator[Finding]:
 
 
 def _leaning(found: Leaning) -> Iterator[Finding]:
-    row = int(found.margins_nm.argmin())
-    if found.margins_nm[row] >= 0:
+    held = found.held
+    if not held.any():
         return
+    row = int(np.where(held, found.margins_nm, np.inf).argmin())
     value = float(found.moments_nm[row])
     limits, way = (
         (found.front_limits_nm, "forward") if value > 0 else (found.back_limits_nm, "back")
@@ -561,7 +562,7 @@ def _leaning(found: Leaning) -> Iterator[Finding]:
             way=way,
             value=Quantity(abs(value), "N.m", 1),
             limit=Quantity(abs(limit), "N.m", 1),
-            long=seconds(found.exceeded_s, 1),
+            long=seconds(found.held_s, 1),
         ),
         remedy="Carry less, or teach it with the arms closer to the body.",
     )

@@ -13,12 +13,14 @@ from rote.motion.kinematics import GRAVITY_M_S2, Frames, Kinematics, Pose, Weigh
 from rote.motion.track import Array, Track
 from rote.motion.track_build import build_of, family_of
 
-__all__ = ["LEANING_SHARE", "Leaning", "leaning", "standing_axes"]
+__all__ = ["HELD_S", "LEANING_SHARE", "Leaning", "leaning", "standing_axes"]
 
 LEANING_SHARE = 1 / 3
 """The limit is so much of what would put the robot's whole weight on its toes, or on its heels,
 if it stood straight above its ankles. This project's choice: no limit is published. Of a G1 it is
 13 N.m to the front: arms held straight forward are beyond it (15 N.m), a clap is not (12 N.m)."""
+HELD_S = 0.5
+"""Arms that pass by in less time make nothing lean; this project's choice."""
 _ARM_PARTS = frozenset({"arm", "wrist", "finger"})
 
 
@@ -41,11 +43,20 @@ class Leaning(NamedTuple):
         return np.minimum(front, self.moments_nm - self.back_limits_nm)
 
     @property
-    def exceeded_s(self) -> float:
-        """How long it is beyond a limit."""
-        if len(self.times_s) < 2:
-            return 0.0
-        return float(np.diff(self.times_s)[self.margins_nm[:-1] < 0].sum())
+    def held(self) -> Array:
+        """The samples that are beyond a limit for at least `HELD_S`, or all through; (n,)."""
+        beyond = np.concatenate([[False], self.margins_nm < 0, [False]])
+        starts, ends = np.flatnonzero(np.diff(beyond.astype(int))).reshape(-1, 2).T
+        held = np.zeros(len(self.times_s), dtype=bool)
+        for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
+            whole = end - start == len(held)
+            held[start:end] = whole or self.times_s[end - 1] - self.times_s[start] >= HELD_S
+        return held
+
+    @property
+    def held_s(self) -> float:
+        """How long it is held beyond a limit."""
+        return float(np.diff(self.times_s)[self.held[:-1]].sum())
 
 
 def leaning(
