@@ -72,6 +72,7 @@ page: $(READY)
 	-@VENV="$(VENV)" scripts/model
 
 bench: $(READY) peers
+	-@VENV="$(VENV)" scripts/contact_peers
 	$(BIN)/python -m benchmarks
 
 soak: $(READY)

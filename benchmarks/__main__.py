@@ -24,6 +24,7 @@ CLAIMS = (
     "motion",
     "retime",
     "long_takes",
+    "contact",
     "capture",
     "web",
 )

@@ -39,6 +39,7 @@ class FindingKind(StrEnum):
     COLLISION = "self-collision"
     CLEARANCE = "clearance"
     BALANCE = "balance"
+    LEANING = "leaning"
     TORQUE = "torque"
     THERMAL = "thermal"
     # about a robot

@@ -32,6 +32,7 @@ from rote.motion.check_report import CheckReport
 from rote.motion.contact import ContactModel
 from rote.motion.edit import to_build
 from rote.motion.kinematics import kinematics_of
+from rote.motion.leaning import leaning
 from rote.motion.track import Array, Track
 from rote.robot.a1.motion import check_track
 from rote.robot.a1.safety import Safety
@@ -352,6 +353,82 @@ def test_the_distance_inside_the_feet_is_that_to_their_outline() -> None:
     assert feet_margin_m(body, frames, outside[None, :])[0] == pytest.approx(ahead - 0.3, abs=1e-3)
 
 
+# ---- leaning ------------------------------------------------------------------------------------
+
+
+def held_forward(seconds: float = 3.0, by: float = -1.57) -> Track:
+    """Return both arms that are straight and lifted forward, held there, and lowered again."""
+    times_s = np.arange(round(50 * seconds) + 1) / 50.0
+    lifted = np.clip(np.minimum(times_s, seconds - times_s), 0.0, 1.0)
+    joints = np.repeat(REST_RAD[None, :], times_s.size, axis=0)
+    for side in ("left", "right"):
+        for name, angle in {"shoulder_pitch": by, "shoulder_roll": 0.0, "elbow": 1.57}.items():
+            index = G1_29.names.index(f"{side}_{name}_joint")
+            joints[:, index] += lifted * (angle - joints[0, index])
+    return Track(times_s=times_s, joints_rad=joints, names=G1_29.names)
+
+
+def test_arms_held_forward_make_a_g1_lean_with_the_moment_beside_its_limit() -> None:
+    (found,) = of_kind(check(held_forward(), contact=False), FindingKind.LEANING)
+    assert found.severity is Severity.WARNING
+    # By hand: two arms of 3.5 kg, their weight 0.21 m before the ankles.
+    assert found.value == pytest.approx(2 * 3.519 * 9.81 * 0.211, rel=0.02)
+    # A third of 33.3 kg on toes that are 0.12 m before the ankles.
+    assert found.limit == pytest.approx(33.34 * 9.81 * 0.12 / 3, rel=0.02)
+    assert found.value is not None
+    assert found.limit is not None
+    assert found.margin == pytest.approx(found.limit - found.value)
+    assert found.unit == "N.m"
+    assert found.time_s is not None
+    assert 0.9 <= found.time_s <= 2.1
+    assert "forward" in found.message
+
+
+def test_the_moment_of_the_arms_is_there_for_every_sample() -> None:
+    track = held_forward()
+    found = leaning(track)
+    assert found is not None
+    assert found.times_s.shape == found.moments_nm.shape == found.front_limits_nm.shape
+    assert found.moments_nm[0] == pytest.approx(1.6, abs=0.2)
+    assert found.moments_nm[75] > found.front_limits_nm[75] > 0 > found.back_limits_nm[75]
+    assert 1.0 < found.held_s < 2.0
+    loaded = leaning(track, payload_kg=1.0)
+    assert loaded is not None
+    assert loaded.moments_nm[75] == pytest.approx(found.moments_nm[75] + 2 * 9.81 * 0.487, rel=0.03)
+
+
+def test_arms_that_pass_by_the_front_do_not_make_it_lean() -> None:
+    track = held_forward(2.1)
+    found = leaning(track)
+    assert found is not None
+    assert found.held_s > 0.5
+    quick = replace(track, times_s=track.times_s / 4)
+    passed = leaning(quick)
+    assert passed is not None
+    assert (passed.margins_nm < 0).any()
+    assert passed.held_s == 0.0
+    assert not of_kind(check(quick, contact=False), FindingKind.LEANING)
+
+
+def test_arms_held_back_make_it_lean_back() -> None:
+    (found,) = of_kind(check(held_forward(by=1.5), contact=False), FindingKind.LEANING)
+    assert found.value is not None
+    assert found.limit is not None
+    assert found.value < found.limit < 0
+    assert "back" in found.message
+
+
+def test_arms_that_hang_or_bend_lean_nothing_and_a_load_makes_them() -> None:
+    bent = posed(left_shoulder_pitch=-0.4, right_shoulder_pitch=-0.4)
+    assert not of_kind(check(bent, contact=False), FindingKind.LEANING)
+    assert of_kind(check(bent, contact=False, payload_kg=2.0), FindingKind.LEANING)
+
+
+def test_only_what_stands_on_known_feet_leans() -> None:
+    assert leaning(pawing()) is None
+    assert not of_kind(check(held_forward(), build="g1-arms", contact=False), FindingKind.LEANING)
+
+
 # ---- contact ------------------------------------------------------------------------------------
 
 
@@ -384,7 +461,9 @@ def test_a_hand_close_to_the_thigh_is_a_warning() -> None:
 
 def test_an_elbow_close_to_the_body_is_nothing_to_say() -> None:
     pytest.importorskip("mujoco")
-    track = posed(left_shoulder_pitch=-0.4, left_shoulder_yaw=-1.2, left_elbow=0.0)
+    track = posed(
+        left_shoulder_pitch=-0.2, left_shoulder_roll=0.04, left_shoulder_yaw=-1.2, left_elbow=0.9
+    )
     near = ContactModel(G1, CLEARANCE_M).contacts(track)
     assert ("left_elbow_link", "torso_link") in {(contact.a, contact.b) for contact in near}
     assert not of_kind(check(track), FindingKind.CLEARANCE)

@@ -9,7 +9,7 @@ import pytest
 from g1_29 import REST_RAD
 from rote.errors import MissingExtraError
 from rote.model.g1 import G1, G1_29, G1_JOINTS, G1_SHAPES
-from rote.motion.contact import Contact, ContactModel, body_xml, contacts
+from rote.motion.contact import Contact, ContactModel, body_xml, contacts, neighbours
 from rote.motion.kinematics import kinematics_of
 from rote.motion.track import Array, Track
 from rote.sim.hands import SCRIPTS, ScriptedHand
@@ -150,8 +150,37 @@ def test_left_and_right_have_the_same_shapes() -> None:
     right = [shape for shape in G1_SHAPES if shape.link.startswith("right_")]
     for one, other in zip(left, right, strict=True):
         assert other.link == one.link.replace("left", "right")
-        assert other.start_m[1] == -one.start_m[1]
-        assert other.radius_m == one.radius_m
+        assert other.corners_m == tuple((x, -y, z) for x, y, z in one.corners_m)
+
+
+def test_the_meshes_farthest_points_are_inside_the_shapes() -> None:
+    """Where the manufacturer's meshes reach furthest, in mm, link by link."""
+    reach_mm = {
+        "left_wrist_yaw_link": ((-18, -45, -43), (173, 30, 63)),
+        "left_wrist_roll_link": ((0, -30, -30), (56, 30, 30)),
+        "left_ankle_roll_link": ((-66, -38, -35), (142, 38, 24)),
+        "left_hip_roll_link": ((-26, -49, -124), (80, 49, 46)),
+        "pelvis": ((-58, -68, -152), (61, 68, 3)),
+        "torso_link": ((-67, -108, -9), (84, 108, 487)),
+    }
+    for link, (low, high) in reach_mm.items():
+        corners = np.concatenate([hull.corners_m for hull in G1_SHAPES if hull.link == link])
+        assert (1000 * corners.min(axis=0) < np.array(low) + 0.5).all(), link
+        assert (1000 * corners.max(axis=0) > np.array(high) - 0.5).all(), link
+        assert (1000 * corners.min(axis=0) > np.array(low) - 4.0).all(), link
+        assert (1000 * corners.max(axis=0) < np.array(high) + 4.0).all(), link
+
+
+def test_all_links_have_shapes_and_none_is_left_out_for_touching_at_rest(
+    body: ContactModel,
+) -> None:
+    assert {hull.link for hull in G1_SHAPES} == {"pelvis", *LINKS}
+    assert {tuple(sorted(pair)) for pair in body.apart} == neighbours(BODY)
+
+
+def test_an_upper_arm_led_into_the_chest_is_found(body: ContactModel) -> None:
+    met = pairs(body.contacts(held(left_shoulder_roll=-0.6)))
+    assert ("left_shoulder_roll_link", "torso_link") in met
 
 
 def test_the_body_is_sound_xml_with_every_joint() -> None:

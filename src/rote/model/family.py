@@ -21,8 +21,8 @@ from itertools import pairwise
 
 __all__ = [
     "Family", "Build", "Joint", "Grade", "Evidence", "Modes", "ModeFacts", "READY", "StreamFacts",
-    "Hand", "Service", "BodyFacts", "FixedMass", "Shape", "Figure", "Foot", "Point", "Vector",
-    "X", "Y", "Z", "ZERO", "MAX_MOTION_S", "chain", "left_and_right",
+    "Hand", "Service", "BodyFacts", "FixedMass", "Shape", "Hull", "Figure", "Foot", "Point",
+    "Vector", "X", "Y", "Z", "ZERO", "MAX_MOTION_S", "chain", "left_and_right",
 ]  # fmt: skip
 
 Vector = tuple[float, float, float]
@@ -174,6 +174,14 @@ class Shape:
     """0 for a box."""
 
 
+@dataclass(frozen=True, slots=True)
+class Hull:
+    """A convex piece of a link: all that is between its corners."""
+
+    link: str
+    corners_m: tuple[Vector, ...]
+
+
 Point = tuple[str, Vector]
 """A link, and a position in its frame."""
 
@@ -217,8 +225,11 @@ class BodyFacts:
     tips: tuple[Point, ...] = ()
     """The left and right end of the arms, where a payload is held; empty without arms."""
     feet: tuple[Foot, ...] = ()
-    shapes: tuple[Shape, ...] = ()
-    """The shapes for contact checks; empty if nobody measured them."""
+    shapes: tuple[Shape | Hull, ...] = ()
+    """For contact; none where nobody measured them."""
+    close_pairs: tuple[tuple[str, str], ...] = ()
+    """Links two joints apart that can touch. Of all others so near it is not asked: they share a
+    housing."""
     figure: Figure | None = None
     """None: it is drawn from the tree of joints."""
 

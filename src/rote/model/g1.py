@@ -18,12 +18,12 @@ from rote.model.family import (
     FixedMass,
     Foot,
     Grade,
+    Hull,
     Joint,
     ModeFacts,
     Modes,
     Point,
     Service,
-    Shape,
     StreamFacts,
     Vector,
     X,
@@ -33,6 +33,7 @@ from rote.model.family import (
     joint_of,
     left_and_right,
 )
+from rote.model.g1_shapes import CORNERS, Corners
 
 __all__ = ["G1", "G1_29", "G1_27", "G1_23", "G1_ARMS", "Mode"]
 
@@ -228,41 +229,29 @@ G1_MODES = Modes(
 
 # ---- shapes and sticks --------------------------------------------------------------------------
 
-# This project's own: as long as the joint table says, as thick as the robot looks.
-_MIDDLE_SHAPES = (
-    Shape("pelvis", (0.0, -0.04, -0.06), (0.0, 0.04, -0.06), 0.065),
-    Shape("torso_link", (0.0, 0.0, 0.0), (0.0, 0.0, 0.1), 0.065),
-    Shape("torso_link", (0.0, 0.0, 0.195), (0.075, 0.095, 0.105), 0.0),
-    Shape("torso_link", (0.005, 0.0, 0.36), (0.01, 0.0, 0.42), 0.07),
-)
-_LEFT_SHAPES = (
-    Shape("left_hip_pitch_link", (0.0, 0.0, 0.0), (0.0, 0.05, -0.03), 0.05),
-    Shape("left_hip_roll_link", (0.0, 0.0, 0.0), (0.025, 0.0, -0.124), 0.055),
-    Shape("left_hip_yaw_link", (0.0, 0.0, 0.0), (-0.078, 0.002, -0.177), 0.055),
-    Shape("left_knee_link", (0.0, 0.0, 0.0), (0.0, 0.0, -0.27), 0.045),
-    Shape("left_ankle_roll_link", (0.035, 0.0, -0.02), (0.09, 0.035, 0.015), 0.0),
-    Shape("left_shoulder_pitch_link", (0.0, 0.01, 0.0), (0.0, 0.04, -0.012), 0.04),
-    Shape("left_shoulder_roll_link", (0.0, 0.0, 0.0), (0.0, 0.006, -0.09), 0.036),
-    Shape("left_shoulder_yaw_link", (0.0, 0.0, 0.0), (0.0158, 0.0, -0.08), 0.036),
-    Shape("left_elbow_link", (0.0, 0.0, -0.005), (0.1, 0.002, -0.01), 0.033),
-    Shape("left_wrist_pitch_link", (0.0, 0.0, 0.0), (0.045, 0.0, 0.0), 0.032),
-    Shape("left_wrist_yaw_link", (0.04, 0.0, 0.0), (0.13, 0.0, 0.0), 0.032),
-)
+
+def hulls_of(pieces: Corners) -> tuple[Hull, ...]:
+    """Return shapes by their corners in tenths of a millimetre; those on the left on the right too.
+
+    On the right y is -y.
+    """
+    hulls = []
+    for link, text in pieces:
+        rows = (row.split() for row in text.split(","))
+        corners = tuple((1e-4 * int(x), 1e-4 * int(y), 1e-4 * int(z)) for x, y, z in rows)
+        hulls.append(Hull(link, corners))
+    mirrored = [
+        Hull(
+            hull.link.replace("left_", "right_", 1),
+            tuple((x, -y, z) for x, y, z in hull.corners_m),
+        )
+        for hull in hulls
+        if hull.link.startswith("left_")
+    ]
+    return (*hulls, *mirrored)
 
 
-def _on_the_right(shape: Shape) -> Shape:
-    """Return the same shape on the right side: y becomes -y in a capsule's points."""
-    (sx, sy, sz), (ex, ey, ez) = shape.start_m, shape.end_m
-    end: Vector = (ex, -ey, ez) if shape.radius_m else shape.end_m
-    link = shape.link.replace("left_", "right_", 1)
-    return Shape(link, (sx, -sy, sz), end, shape.radius_m)
-
-
-G1_SHAPES: tuple[Shape, ...] = (
-    *_MIDDLE_SHAPES,
-    *_LEFT_SHAPES,
-    *map(_on_the_right, _LEFT_SHAPES),
-)
+G1_SHAPES = hulls_of(CORNERS)
 
 _NECK_M, _CHIN_M, _HEAD_M = (0.0, 0.0, 0.30), (0.01, 0.0, 0.35), (0.01, 0.0, 0.42)
 _HAND_END_M = (0.13, 0.0, 0.0)
@@ -383,6 +372,10 @@ G1 = Family(
         tips=(("left_wrist_yaw_link", HAND_COM_M), ("right_wrist_yaw_link", HAND_COM_M)),
         feet=tuple(Foot(link, FOOT_CORNERS_M) for link in _FOOT_LINKS),
         shapes=G1_SHAPES,
+        close_pairs=(
+            *(("torso_link", f"{side}_shoulder_roll_link") for side in _SIDES),
+            *(("pelvis", f"{side}_hip_roll_link") for side in _SIDES),
+        ),
         figure=G1_FIGURE,
     ),
     mirror=left_and_right(G1_JOINTS),
@@ -415,6 +408,9 @@ G1 = Family(
         "stream": Evidence(Grade.PUBLISHED, "unitree_sdk2 21d0a3b, the arm_sdk examples"),
         **DEX3_EVIDENCE,
         "rest": Evidence(Grade.CHOSEN, "this project"),
-        "shapes": Evidence(Grade.CHOSEN, "this project, from the joint table and pictures"),
+        "leaning": Evidence(
+            Grade.CHOSEN, "this project, from the feet's length and the robot's weight"
+        ),
+        "shapes": Evidence(Grade.PUBLISHED, f"{_URDF}: laid around its meshes by this project"),
     },
 )

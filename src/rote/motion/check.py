@@ -22,6 +22,7 @@ from rote.motion.contact import Contact, ContactModel
 from rote.motion.gaps import gaps
 from rote.motion.interpolate import MINIMUM_JERK_PEAK, sample
 from rote.motion.kinematics import Frames, Kinematics, Pose, kinematics_of, whole_pose
+from rote.motion.leaning import Leaning, has_arms, leaning_of, standing_axes
 from rote.motion.limits import (
     MAX_PLAYED_RAD_S2,
     TOLERANCE_RAD,
@@ -40,11 +41,11 @@ __all__ = ["check", "check_contact", "check_gaps", "check_joints"]
 JUMP_RAD = 0.05
 """A first pose this near needs no approach."""
 CLEARANCE_M = 0.015
-"""Nearer than this, a hand may touch: the shapes are accurate to about a centimetre."""
+"""Nearer than this, a hand may touch: a joint that is 0.03 rad off moves it so far."""
 SLIGHT_M = 0.015
-"""Links that overlap by less may not touch at all; a person has to look at it."""
-HANDS_MEET_M = 0.03
-"""Hands may touch, as in a clap: together, the shapes are this much thicker than two palms."""
+"""Links that meet so little may not meet at all, which a person has to look at."""
+HANDS_MEET_M = 0.02
+"""Hands may meet, as in a clap: rubber gives way."""
 BALANCE_M = 0.02
 """How far inside the feet the centre of mass should stay. The legs' own balancing is not known
 here, so only this far outside the feet is an error.
@@ -472,6 +473,8 @@ def _loads(track: Track, full: Array, robot: _CheckedRobot, payload_kg: float) -
     if robot.stands:
         margin_m = feet_margin_m(body, frames, body.centre_of_mass_m(frames, load))
         yield from _balance(times_s, margin_m)
+        if has_arms(body):
+            yield from _leaning(leaning_of(body, times_s, frames, load))
 
 
 def _torques(times_s: Array, torques: Array, motors: Sequence[Joint]) -> Iterator[Finding]:
@@ -543,18 +546,43 @@ def _balance(times_s: Array, inside_m: Array) -> Iterator[Finding]:
     )
 
 
+def _leaning(found: Leaning) -> Iterator[Finding]:
+    held = found.held
+    if not held.any():
+        return
+    row = int(np.where(held, found.margins_nm, np.inf).argmin())
+    value = float(found.moments_nm[row])
+    limits, way = (
+        (found.front_limits_nm, "forward") if value > 0 else (found.back_limits_nm, "back")
+    )
+    limit = float(limits[row])
+    yield Finding(
+        severity=Severity.WARNING,
+        kind=FindingKind.LEANING,
+        time_s=float(found.times_s[row]),
+        value=value,
+        limit=limit,
+        margin=float(found.margins_nm[row]),
+        unit="N.m",
+        message=Text(
+            "the arms pull the robot {way} with {value} about its ankles, for {long} "
+            "above {limit}, so it leans",
+            way=way,
+            value=Quantity(abs(value), "N.m", 1),
+            limit=Quantity(abs(limit), "N.m", 1),
+            long=seconds(found.held_s, 1),
+        ),
+        remedy="Carry less, or teach it with the arms closer to the body.",
+    )
+
+
 def feet_margin_m(body: Kinematics, frames: Frames, centres_m: Array) -> Array:
     """Return how far the centre of mass is inside the feet's outline, (n,); below 0 outside.
 
     Down is perpendicular to the soles: the robot stands on all of them.
     """
     feet = body.family.body.feet
-    soles = [frames.turns[body.links.index(foot.link), :, 2] for foot in feet]
-    up: Array = np.sum(soles, axis=0)
-    up = up / np.linalg.norm(up, axis=0)
-    ahead = np.array([[1.0], [0.0], [0.0]]) - up[:1] * up
-    ahead = ahead / np.linalg.norm(ahead, axis=0)
-    ground = np.stack([ahead, np.cross(up, ahead, axis=0)])
+    ground = np.stack(standing_axes(body, frames))
     corners = np.stack(
         [body.at(frames, (foot.link, corner)) for foot in feet for corner in foot.corners_m]
     )
@@ -589,7 +617,7 @@ def _met(contact: Contact, body: Kinematics) -> Finding | None:
     touching = contact.distance_m < 0
     if not touching and not any(hands):
         return None
-    # The shapes are accurate to about a centimetre: so little may be no contact.
+    # Joints are not exactly where they say, and covers give way: so little may be none.
     slight = contact.distance_m >= -(HANDS_MEET_M if all(hands) else SLIGHT_M)
     limit = 0.0 if touching else CLEARANCE_M
     return Finding(

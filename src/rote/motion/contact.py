@@ -1,17 +1,21 @@
-"""Does the robot touch itself? A body of capsules and boxes, tested by mujoco. Needs `physics`.
+"""Does the robot touch itself? A body of convex shapes, asked by mujoco. Needs `physics`.
 
-The shapes are those of the robot's family, accurate to about a centimetre. Pairs of links that are
-neighbours, or that touch when the robot stands at rest, are not tested.
+The shapes are those of the robot's family. A G1's lie around its published meshes, so what the
+meshes show is found; docs/performance.md has the figures. Links that are neighbours, or that touch
+when the robot stands at ease, are not asked about.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
+from itertools import groupby
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from rote.errors import BadRequestError, MissingExtraError
 from rote.messages import Interpolation
-from rote.model.family import Build, Family, Joint, Shape, Vector
+from rote.model.family import Build, Family, Hull, Joint, Shape, Vector
 from rote.motion.interpolate import sample
 from rote.motion.kinematics import Kinematics, Pose, kinematics_of
 from rote.motion.track import Array, Track
@@ -30,23 +34,30 @@ class Contact(NamedTuple):
     """Two links that are near or inside each other."""
 
     time_s: float
+    """When they are nearest, or most of one is in the other."""
     a: str
     b: str
     distance_m: float
-    """Below 0: how deep one is inside the other."""
+    """The least there is. Below 0: so deep, at least, is one in the other."""
 
 
 def body_xml(family: Family, margin_m: float = 0.0, apart: Sequence[tuple[str, str]] = ()) -> str:
     """Return a robot as MJCF, its base fixed; pairs of links in `apart` never touch."""
     excludes = "".join(f'<exclude body1="{a}" body2="{b}"/>' for a, b in apart)
+    hulls = "".join(
+        f'<mesh name="{_mesh(number)}" vertex="{" ".join(map(_words, shape.corners_m))}"/>'
+        for number, shape in enumerate(family.body.shapes)
+        if isinstance(shape, Hull)
+    )
     body, base = kinematics_of(family), family.body.base
     return (
         f'<mujoco model="{family.name}">'
         '<compiler angle="radian" eulerseq="XYZ" autolimits="true"/>'
         # Two shapes are reported when nearer than the sum of their margins.
         f'<default><geom margin="{margin_m / 2:g}" density="0"/></default>'
-        f'<worldbody><body name="{base}">{_shapes_xml(family, base)}{_children_xml(body, base)}'
-        f"</body></worldbody><contact>{excludes}</contact></mujoco>"
+        f'<asset>{hulls}</asset><worldbody><body name="{base}">'
+        f"{_shapes_xml(family, base)}{_children_xml(body, base)}</body></worldbody>"
+        f"<contact>{excludes}</contact></mujoco>"
     )
 
 
@@ -70,10 +81,21 @@ def _link_xml(body: Kinematics, joint: Joint) -> str:
 
 
 def _shapes_xml(family: Family, link: str) -> str:
-    return "".join(_shape_xml(shape) for shape in family.body.shapes if shape.link == link)
+    return "".join(
+        _shape_xml(shape, number)
+        for number, shape in enumerate(family.body.shapes)
+        if shape.link == link
+    )
 
 
-def _shape_xml(shape: Shape) -> str:
+def _mesh(number: int) -> str:
+    """Return what the hull is called that is a family's shape of this number."""
+    return f"shape_{number}"
+
+
+def _shape_xml(shape: Shape | Hull, number: int) -> str:
+    if isinstance(shape, Hull):
+        return f'<geom type="mesh" mesh="{_mesh(number)}"/>'
     if shape.radius_m:
         ends = f"{_words(shape.start_m)} {_words(shape.end_m)}"
         return f'<geom type="capsule" fromto="{ends}" size="{shape.radius_m:g}"/>'
@@ -98,27 +120,22 @@ class ContactModel:
             import mujoco  # noqa: PLC0415 - optional
         except ImportError as error:
             raise MissingExtraError("looking for contact", "physics") from error
-        self._mujoco: Any = mujoco
-        self._body = kinematics_of(family)
+        self.mujoco: Any = mujoco
         self.margin_m = margin_m
-        apart = _neighbours(self._body)
-        self._load(0.0, apart)
-        at_ease = np.array([_rest_rad(family), (0.0,) * len(family.joints)])
-        apart |= {(found.a, found.b) for found in self._looked(np.zeros(2), at_ease)}
-        self._load(margin_m, apart)
+        self._body = kinematics_of(family)
+        self._model = model = _compiled(family, margin_m)
+        self._bodies = [model.body(i).name for i in range(model.nbody)]
 
-    def _load(self, margin_m: float, apart: set[tuple[str, str]]) -> None:
-        xml = body_xml(self._body.family, margin_m, sorted(apart))
-        self._model: Any = self._mujoco.MjModel.from_xml_string(xml)
-        self._data: Any = self._mujoco.MjData(self._model)
-        self._bodies = [self._model.body(i).name for i in range(self._model.nbody)]
-        self._order = [self._model.joint(joint.name).qposadr[0] for joint in self._body.joints]
-        self._body_of = np.asarray(self._model.geom_bodyid)
+    @property
+    def apart(self) -> list[tuple[str, str]]:
+        """The pairs of links that are not asked about."""
+        pairs = (divmod(int(pair), 1 << 16) for pair in self._model.exclude_signature)
+        return [(self._bodies[one], self._bodies[other]) for one, other in pairs]
 
     def contacts(
         self, track: Track, start_pose: Pose | None = None, build: Build | None = None
     ) -> list[Contact]:
-        """Return every pair of links nearer than the margin, once at its nearest moment.
+        """Return every pair of links nearer than the margin, once at its worst moment.
 
         `start_pose` is in the columns of `build`; the default build is the family's first.
         """
@@ -126,29 +143,85 @@ class ContactModel:
             return []
         build = build or self._body.family.default
         absent = _absent(self._body, build)
-        nearest: dict[tuple[str, str], Contact] = {}
         poses_rad = self._body.poses(track, start_pose, build)
-        for found in self._looked(*_fine(track.times_s, poses_rad)):
-            if found.a in absent or found.b in absent:
-                continue
-            known = nearest.get((found.a, found.b))
-            if known is None or found.distance_m < known.distance_m:
-                nearest[found.a, found.b] = found
-        return sorted(nearest.values(), key=lambda contact: contact.distance_m)
+        looked = self.look(*_fine(track.times_s, poses_rad))
+        worst: dict[tuple[str, str], _Meeting] = {}
+        for time_s, group in groupby(looked, key=attrgetter("time_s")):
+            for pair, now in _meetings(time_s, group).items():
+                known = worst.get(pair)
+                worst[pair] = now if known is None else known.with_later(now)
+        found = [
+            Contact(meeting.time_s, a, b, meeting.distance_m)
+            for (a, b), meeting in worst.items()
+            if a not in absent and b not in absent
+        ]
+        return sorted(found, key=attrgetter("distance_m"))
 
-    def _looked(self, times_s: Array, poses_rad: Array) -> Iterator[Contact]:
-        kinematics, collision = self._mujoco.mj_kinematics, self._mujoco.mj_collision
-        model, data = self._model, self._data
-        for time_s, pose in zip(times_s.tolist(), poses_rad, strict=True):
-            data.qpos[self._order] = pose
-            kinematics(model, data)
-            collision(model, data)
-            if not data.ncon:
-                continue
-            pairs, distances = self._body_of[data.contact.geom], data.contact.dist
-            for (one, other), distance_m in zip(pairs.tolist(), distances.tolist(), strict=True):
-                a, b = sorted((self._bodies[one], self._bodies[other]))
-                yield Contact(time_s, a, b, distance_m)
+    def look(self, times_s: Array, poses_rad: Array) -> Iterator[Contact]:
+        """Yield all shapes nearer than the margin in each of these poses, and in none between.
+
+        Two links that meet with several shapes are there several times.
+        """
+        return _looked(self.mujoco, self._model, self._body, times_s, poses_rad)
+
+
+class _Meeting(NamedTuple):
+    """How near or deep two links are."""
+
+    distance_m: float
+    overlap_m: float
+    """The depths of all shapes that are in each other, together: a link that goes through another
+    meets many of its shapes, none of them deeper than it is thick. 0 where none touch."""
+    time_s: float
+
+    def with_later(self, later: "_Meeting") -> "_Meeting":
+        """Return the worse of both moments, and the least distance of both."""
+        least_m = min(self.distance_m, later.distance_m)
+        worse = (later.overlap_m, -later.distance_m) > (self.overlap_m, -self.distance_m)
+        return (later if worse else self)._replace(distance_m=least_m)
+
+
+def _meetings(time_s: float, found: Iterable[Contact]) -> dict[tuple[str, str], _Meeting]:
+    """Return for each pair of links what its shapes do at one moment."""
+    meetings: dict[tuple[str, str], _Meeting] = {}
+    for contact in found:
+        pair = (contact.a, contact.b)
+        distance_m, overlap_m, _ = meetings.get(pair, (np.inf, 0.0, time_s))
+        meetings[pair] = _Meeting(
+            min(distance_m, contact.distance_m), overlap_m + max(0.0, -contact.distance_m), time_s
+        )
+    return meetings
+
+
+def _looked(
+    mujoco: Any, model: Any, body: Kinematics, times_s: Array, poses_rad: Array
+) -> Iterator[Contact]:
+    data, bodies = mujoco.MjData(model), [model.body(i).name for i in range(model.nbody)]
+    order = [model.joint(joint.name).qposadr[0] for joint in body.joints]
+    body_of = np.asarray(model.geom_bodyid)
+    for time_s, pose in zip(times_s.tolist(), poses_rad, strict=True):
+        data.qpos[order] = pose
+        mujoco.mj_kinematics(model, data)
+        mujoco.mj_collision(model, data)
+        if not data.ncon:
+            continue
+        pairs, distances = body_of[data.contact.geom], data.contact.dist
+        for (one, other), distance_m in zip(pairs.tolist(), distances.tolist(), strict=True):
+            a, b = sorted((bodies[one], bodies[other]))
+            yield Contact(time_s, a, b, distance_m)
+
+
+@lru_cache(maxsize=8)
+def _compiled(family: Family, margin_m: float) -> Any:
+    """Return mujoco's model of a family, which nobody changes; compiling takes 0.1 s."""
+    import mujoco  # noqa: PLC0415 - optional
+
+    body = kinematics_of(family)
+    apart = neighbours(body)
+    bare = mujoco.MjModel.from_xml_string(body_xml(family, 0.0, sorted(apart)))
+    at_ease = np.array([_rest_rad(family), (0.0,) * len(family.joints)])
+    apart |= {(found.a, found.b) for found in _looked(mujoco, bare, body, np.zeros(2), at_ease)}
+    return mujoco.MjModel.from_xml_string(body_xml(family, margin_m, sorted(apart)))
 
 
 def contacts(track: Track, margin_m: float = 0.0) -> list[Contact]:
@@ -175,8 +248,8 @@ def _absent(body: Kinematics, build: Build) -> set[str]:
     }
 
 
-def _neighbours(body: Kinematics) -> set[tuple[str, str]]:
-    """Return the pairs of links, in alphabetical order, that are one or two joints apart."""
+def neighbours(body: Kinematics) -> set[tuple[str, str]]:
+    """Return the pairs of links, in alphabetical order, that share a housing."""
     parents = {joint.link: joint.parent for joint in body.joints}
     near: dict[str, set[str]] = {link: {link} for link in (*body.links, body.family.body.base)}
     for _ in range(_SAME_PLACE_HOPS):
@@ -185,7 +258,8 @@ def _neighbours(body: Kinematics) -> set[tuple[str, str]]:
             wider[link] |= near[parent]
             wider[parent] |= near[link]
         near = wider
-    return {(a, b) for a, found in near.items() for b in found if a < b}
+    asked = {(min(pair), max(pair)) for pair in body.family.body.close_pairs}
+    return {(a, b) for a, found in near.items() for b in found if a < b} - asked
 
 
 def _fine(times_s: Array, poses_rad: Array) -> tuple[Array, Array]:

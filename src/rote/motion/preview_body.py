@@ -5,12 +5,13 @@ A link's own inertia is estimated: that of an ellipsoid of its size. The gains a
 choice, the arms' about twice as stiff as those of common remote controls.
 """
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from rote.errors import MissingExtraError
-from rote.model.family import Build, Family, Joint, Shape
+from rote.model.family import Build, Family, Hull, Joint, Shape, Vector
 from rote.motion.contact import ContactModel, body_xml
 from rote.motion.kinematics import kinematics_of
 from rote.motion.track import Array
@@ -89,8 +90,8 @@ def compiled(
         contact = ContactModel(family)
     except MissingExtraError as error:
         raise MissingExtraError("a physics preview", error.extra) from error
-    mujoco, base = contact._mujoco, family.body.base
-    spec = mujoco.MjSpec.from_string(body_xml(family, 0.0, _apart(contact)))
+    mujoco, base = contact.mujoco, family.body.base
+    spec = mujoco.MjSpec.from_string(body_xml(family, 0.0, contact.apart))
     spec.option.timestep = STEP_S
     spec.option.integrator = mujoco.mjtIntegrator.mjINT_IMPLICITFAST
     _weigh_all(spec, family, payload_kg)
@@ -115,7 +116,7 @@ def standing_m(family: Family, pose_rad: Array) -> float:
     body, feet = kinematics_of(family), {foot.link for foot in family.body.feet}
     frames = body.forward(pose_rad[None, :])
     soles = [
-        body.at(frames, (shape.link, corner))[2, 0] - shape.radius_m
+        body.at(frames, (shape.link, corner))[2, 0] - _radius_m(shape)
         for shape in family.body.shapes
         if shape.link in feet
         for corner in _corners(shape)
@@ -123,18 +124,18 @@ def standing_m(family: Family, pose_rad: Array) -> float:
     return -float(min(soles))
 
 
-def _corners(shape: Shape) -> list[tuple[float, float, float]]:
-    """Return the lower corners of a box, or the two ends of a capsule."""
+def _radius_m(shape: Shape | Hull) -> float:
+    return 0.0 if isinstance(shape, Hull) else shape.radius_m
+
+
+def _corners(shape: Shape | Hull) -> Sequence[Vector]:
+    """Return all corners of a hull, the lower ones of a box, or the two ends of a capsule."""
+    if isinstance(shape, Hull):
+        return shape.corners_m
     if shape.radius_m:
         return [shape.start_m, shape.end_m]
     (x, y, z), (wide, deep, high) = shape.start_m, shape.end_m
     return [(x + i * wide, y + k * deep, z - high) for i in (-1.0, 1.0) for k in (-1.0, 1.0)]
-
-
-def _apart(contact: ContactModel) -> list[tuple[str, str]]:
-    """Return the pairs of links that never count as touching, as in the check for contact."""
-    pairs = (divmod(int(pair), 1 << 16) for pair in contact._model.exclude_signature)
-    return [(contact._bodies[one], contact._bodies[other]) for one, other in pairs]
 
 
 def _weigh_all(spec: Any, family: Family, payload_kg: float) -> None:
@@ -157,10 +158,9 @@ def inertia_kg_m2(family: Family, link: str, mass_kg: float) -> Array:
     lows, highs = [np.full(3, -_MIN_SIZE_M / 2)], [np.full(3, _MIN_SIZE_M / 2)]
     for shape in family.body.shapes:
         if shape.link == link:
-            ends = np.array([shape.start_m, shape.end_m])
-            half = np.full(3, shape.radius_m)
-            if not shape.radius_m:
-                ends, half = ends[:1], ends[1]
+            ends, half = np.array(_corners(shape)), np.full(3, _radius_m(shape))
+            if isinstance(shape, Shape) and not shape.radius_m:
+                ends, half = np.array([shape.start_m]), np.array(shape.end_m)
             lows.append(ends.min(axis=0) - half)
             highs.append(ends.max(axis=0) + half)
     squares = np.square(np.max(highs, axis=0) - np.min(lows, axis=0))

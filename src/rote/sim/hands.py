@@ -54,7 +54,7 @@ SCRIPTS: dict[str, Script] = {
         pose={
             "right_shoulder_pitch": -0.7, "left_shoulder_pitch": -0.7,
             "right_shoulder_roll": -0.1, "left_shoulder_roll": 0.1,
-            "right_shoulder_yaw": 0.15, "left_shoulder_yaw": -0.15,
+            "right_shoulder_yaw": 0.02, "left_shoulder_yaw": -0.02,
             "right_elbow": 0.4, "left_elbow": 0.4,
         },
         swing={"right_shoulder_yaw": 0.15, "left_shoulder_yaw": -0.15},

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from rote.model.family import ZERO, Build, Family, Figure, Joint, Point
+from rote.model.family import ZERO, Build, Family, Figure, Joint, Point, Shape
 from rote.model.registry import family_of
 from rote.motion.figure_body import figure_of
 
@@ -98,6 +98,7 @@ def _shapes(family: Family) -> list[dict[str, Any]]:
             "radius": shape.radius_m,
         }
         for shape in family.body.shapes
+        if isinstance(shape, Shape)
     ]
 
 

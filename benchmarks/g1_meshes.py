@@ -1,0 +1,49 @@
+"""The G1's published meshes, link by link; scripts/contact_peers gets them.
+
+They are those of the manufacturer's description (g1_29dof_rev_1_0, BSD-3-Clause), as a public
+package has them. They are never committed.
+"""
+
+import os
+from pathlib import Path
+
+import numpy as np
+
+from rote.motion.track import Array
+
+PEERS = Path(os.environ.get("ROTE_PEERS", Path(__file__).parents[1] / ".peers")) / "contact"
+NEEDS, MESHES = PEERS / "needs", PEERS / "meshes"
+
+_HERE = (0.0, 0.0, 0.0)
+# What hangs on a link, and where, unless it is the one mesh that bears the link's name.
+_FILES = {
+    "pelvis": (("pelvis", _HERE), ("pelvis_contour_link", _HERE)),
+    "waist_yaw_link": (("waist_yaw_link_rev_1_0", _HERE),),
+    "waist_roll_link": (("waist_roll_link_rev_1_0", _HERE),),
+    "torso_link": (("torso_link_rev_1_0", _HERE), ("head_link", (0.0039635, 0.0, -0.044))),
+    "left_wrist_yaw_link": (
+        ("left_wrist_yaw_link", _HERE),
+        ("left_rubber_hand", (0.0415, 0.003, 0.0)),
+    ),
+    "right_wrist_yaw_link": (
+        ("right_wrist_yaw_link", _HERE),
+        ("right_rubber_hand", (0.0415, -0.003, 0.0)),
+    ),
+}
+_STL = np.dtype([("normal", "<f4", 3), ("corners", "<f4", (3, 3)), ("spare", "<u2")])
+
+
+def require_meshes() -> None:
+    """Raise `RuntimeError` where they are not there."""
+    if not (MESHES / "pelvis.STL").exists():
+        raise RuntimeError(f"the meshes are not in {MESHES}; get them with: scripts/contact_peers")
+
+
+def triangles(link: str) -> Array:
+    """Return the triangles of a link's meshes in its frame, (n, 3, 3), in m."""
+    return np.concatenate(
+        [
+            np.fromfile(MESHES / f"{file}.STL", _STL, offset=84)["corners"].astype(float) + at
+            for file, at in _FILES.get(link, ((link, _HERE),))
+        ]
+    )
