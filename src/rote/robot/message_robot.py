@@ -46,7 +46,7 @@ from rote.robot.lesson import MessageLesson, Pupil
 from rote.robot.motion_watch import JointWatch, MotionWatch
 from rote.robot.playing import ActionPlaying, Playing
 from rote.robot.state_feed import arriving
-from rote.robot.streaming import PoseStreaming, Streaming
+from rote.robot.streaming import PoseStreaming, Streaming, TrackCheck
 from rote.robot.take import Take
 from rote.robot.teaching import Teaching
 from rote.text import Act, Text
@@ -398,6 +398,7 @@ class MessageRobot:
         force: bool = False,
         mapped: bool = False,
         hands: bool = False,
+        checked: TrackCheck | None = None,
     ) -> Streaming:
         """Play a track that is on our side, by telling the robot `rate_hz` times a second where its
         arms are to be, on wires that can; use what is returned like that of `play`.
@@ -413,13 +414,18 @@ class MessageRobot:
         Joints of hands are left out, which `left_out` of what is returned names. With `hands` they
         are played too, on robots that report them: softly from where the fingers are, and let go
         of at the end.
+
+        Who has `checked` this very track may say so, which spares the same work: only contact is
+        looked for again, from where the joints are.
         """
         self._need("stream", "stream a motion")
         if hands:
             self._need_hands()
         self._check_streamable()
         _check_tempo(speed, None)
-        motion = streaming.prepare(track, self.build, rate_hz, speed, force=force, mapped=mapped)
+        motion = streaming.prepare(
+            track, self.build, rate_hz, speed, force=force, mapped=mapped, known=checked
+        )
         if hands:
             motion = streaming.with_hands(motion, track, speed)
         port = self._port

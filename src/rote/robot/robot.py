@@ -27,7 +27,7 @@ from rote.motion.keyframes import Compressed
 from rote.motion.track import Track
 from rote.robot.api_values import Actions, ModeReport, TopicMessage, WaitListener
 from rote.robot.playing import Playing
-from rote.robot.streaming import Streaming
+from rote.robot.streaming import Streaming, TrackCheck
 from rote.robot.teaching import Teaching
 
 if TYPE_CHECKING:
@@ -155,10 +155,12 @@ class Robot(Protocol):
         force: bool = False,
         mapped: bool = False,
         hands: bool = False,
+        checked: TrackCheck | None = None,
     ) -> Streaming:
         """Play a track that is on our side; use what is returned like that of `play`.
 
-        Joints of hands are played only with `hands`."""
+        Joints of hands are played only with `hands`. What was `checked` of this very track before
+        need not be worked out again."""
 
     async def store_track(
         self, track: Track, name: str, *, budget: int = m.MAX_KEYFRAMES, loop: bool = False
