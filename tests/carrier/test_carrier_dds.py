@@ -317,6 +317,39 @@ def test_what_comes_on_foreign_threads_is_taken_in_the_loop_in_its_order_and_who
     asyncio.run(run())
 
 
+def test_a_paced_reader_hands_over_the_newest_and_afterwards_each_again() -> None:
+    async def run() -> None:
+        bus = Bus(DdsTarget("lo", free_domain()))
+        taken: list[str] = []
+        inlet = bus.reader(
+            "rt/test", dds_types.TEXT, lambda data: taken.append(cdr.decode_text(data)), depth=500
+        )
+        writer = bus.writer("rt/test", dds_types.TEXT, depth=500)
+
+        async def until(text: str) -> None:
+            async with asyncio.timeout(20):
+                while text not in taken:
+                    await asyncio.sleep(0.005)
+
+        writer.write(cdr.encode_text("first"))
+        await until("first")
+        inlet.pace(0.05)
+        for number in range(200):
+            writer.write(cdr.encode_text(str(number)))
+        await until("199")
+        assert 1 < len(taken) < 20, "the newest at each look, and no other"
+        inlet.pace(None)
+        for number in range(200, 300):
+            writer.write(cdr.encode_text(str(number)))
+        await until("299")
+        assert taken[-100:] == [str(number) for number in range(200, 300)]
+        inlet.pace(0.01)
+        bus.close()
+        await asyncio.sleep(0.03)
+
+    asyncio.run(run())
+
+
 def test_a_bus_that_is_forgotten_leaves_the_domain_by_itself() -> None:
     async def run() -> None:
         bus = Bus(DdsTarget("lo", free_domain()))

@@ -12,14 +12,17 @@ from hypothesis import strategies as st
 import virtual
 from rig import rig
 from rote.client.client_base import FromAnywhere
-from rote.errors import BadRequestError, UnsafeMotionError
+from rote.errors import BadRequestError, UnsafeMotionError, WarnedMotionError
+from rote.findings import Finding, FindingKind, Severity
 from rote.messages import RobotState, StreamPose
 from rote.model.a1 import A1
 from rote.model.g1 import G1_23, G1_29, G1_JOINTS, G1_REST_RAD, TAUGHT_JOINTS
+from rote.motion.check_report import CheckReport
 from rote.motion.track import Array, Track
 from rote.robot.streaming import (
     RATES_HZ,
     Ticker,
+    TrackCheck,
     check_playable,
     checked,
     prepare,
@@ -417,3 +420,42 @@ def test_a_ticker_that_never_began_has_nothing_to_report() -> None:
 
 def test_the_slowest_rate_is_well_within_the_robots_patience() -> None:
     assert 1.0 / RATES_HZ[0] <= 0.1 / 5
+
+
+# ---- what was checked before --------------------------------------------------------------------
+
+
+def warned(kind: FindingKind) -> CheckReport:
+    return CheckReport((Finding(Severity.WARNING, "look at it", "Look.", kind=kind),))
+
+
+def test_what_was_checked_of_this_very_track_decides_and_is_not_worked_out_again() -> None:
+    one = track(swing())
+    known = TrackCheck(one, 1.0, warned(FindingKind.BALANCE))
+    prepare(one, G1_29, 250.0, 1.0)
+    with pytest.raises(WarnedMotionError, match="look at it"):
+        prepare(one, G1_29, 250.0, 1.0, known=known)
+    assert prepare(one, G1_29, 250.0, 1.0, known=known, force=True).forced
+
+
+def test_contact_that_was_found_before_is_left_to_the_look_from_where_the_robot_stands() -> None:
+    one = track(swing())
+    known = TrackCheck(one, 1.0, warned(FindingKind.COLLISION))
+    assert len(prepare(one, G1_29, 250.0, 1.0, known=known).poses_rad)
+
+
+def test_what_was_checked_of_another_track_speed_or_build_says_nothing() -> None:
+    gap = track(swing())
+    torn = replace(gap, times_s=np.where(np.arange(len(gap)) < 100, 0.0, 3.0) + gap.times_s)
+    with pytest.raises(UnsafeMotionError):
+        prepare(torn, G1_29, 250.0, 1.0)
+    nothing = CheckReport(())
+    for known in (
+        TrackCheck(gap, 1.0, nothing),
+        TrackCheck(replace(torn), 1.0, nothing),
+        TrackCheck(torn, 0.5, nothing),
+    ):
+        with pytest.raises(UnsafeMotionError):
+            prepare(torn, G1_29, 250.0, 1.0, known=known)
+    assert not TrackCheck(gap, 1.0, nothing).holds_for(gap, G1_23, 1.0)
+    assert TrackCheck(gap, 1.0, nothing).holds_for(gap, G1_29, 1.0)

@@ -17,6 +17,7 @@ from rote.sim.body import STEP_S
 from rote.sim.hands import ScriptedHand
 from rote.sim.player import BRAKE_S, SOFT_MIN_S, JointSetpoint, Playback, soft_move
 from rote.sim.refusal import RefusalError
+from rote.sim.safety import MotionChecks
 from rote.sim.store import StoredAction
 
 EVERY = list(Interpolation)
@@ -441,3 +442,49 @@ def test_any_playback_that_is_not_refused_never_jumps(
     poses = poses_of(setpoints)
     assert (poses >= LOWER_RAD).all()
     assert (poses <= UPPER_RAD).all()
+
+
+# ---- checks that are remembered -----------------------------------------------------------------
+
+
+def test_a_motion_is_checked_once_and_another_one_again() -> None:
+    checks = MotionChecks(most=2)
+    times_s: Array = np.array([0.0, 1.0, 2.0])
+    poses = np.repeat(REST_RAD[None], 3, axis=0)
+    first = checks.check(times_s, poses, None, G1_29)
+    assert checks.check(times_s.copy(), poses.copy(), None, G1_29) is first
+    moved = poses.copy()
+    moved[1, ELBOW] += 1e-9
+    second = checks.check(times_s, moved, None, G1_29)
+    assert second is not first
+    assert checks.check(times_s, poses, times_s, G1_29) is not first, "a recording has gaps"
+    assert checks.check(times_s, poses, None, G1_29) is not first, "only the last two are kept"
+
+
+def test_a_forbidden_motion_is_forbidden_every_time() -> None:
+    checks = MotionChecks()
+    poses = np.repeat(REST_RAD[None], 3, axis=0)
+    poses[1, ELBOW] = 9.0
+    for _ in range(2):
+        with pytest.raises(UnsafeMotionError):
+            checks.check(np.array([0.0, 1.0, 2.0]), poses, None, G1_29)
+
+
+@pytest.mark.parametrize("loop", [False, True])
+def test_steps_taken_ahead_are_the_same_steps(loop: bool) -> None:
+    play = replace(PLAY, loop=loop)
+    one, other = (Playback(WAVE, play, REST_RAD, G1_29) for _ in range(2))
+    rng = np.random.default_rng(3)
+    wanted, given = run(one, 6000), list[tuple[bytes, bytes, Phase]]()
+    while len(given) < len(wanted):
+        poses, speeds = other.ahead(int(rng.integers(0, 40)))
+        assert (other.phase is other._last.phase) or not len(poses)
+        given += [
+            (p.tobytes(), s.tobytes(), other.phase) for p, s in zip(poses, speeds, strict=True)
+        ]
+        setpoint = other.step()
+        if setpoint is None:
+            break
+        given.append((setpoint.pose_rad.tobytes(), setpoint.speed_rad_s.tobytes(), setpoint.phase))
+    known = [(s.pose_rad.tobytes(), s.speed_rad_s.tobytes(), s.phase) for s in wanted]
+    assert given[: len(known)] == known

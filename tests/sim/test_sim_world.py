@@ -1110,3 +1110,34 @@ def test_in_debug_mode_the_joints_give_way_and_the_mode_stays(world: World) -> N
     assert ask(world, m.ChangeMode(Mode.LOCK_STAND)) == Code.WRONG_STATE
     world.drive("ai")
     tell(world, m.ChangeMode(Mode.LOCK_STAND))
+
+
+@pytest.mark.parametrize("stop_after_s", [None, 1.3])
+def test_many_steps_at_once_are_the_same_life_as_one_by_one(stop_after_s: float | None) -> None:
+    lives = []
+    for steps in (1, 5, 23):
+        one = World(Store(":memory:"), seed=3)
+        keyframes = tuple(
+            m.Keyframe(joint=25, time_ms=t, value_rad=v)
+            for t, v in ((0, 1.0), (500, 0.2), (1500, 1.2))
+        )
+        save = m.SaveAction(name="bow", created_s=0, duration_ms=2000, keyframes=keyframes)
+        assert one.obey("me", save) == m.Status()
+        assert one.obey("me", m.PlayAction(action=1)) == m.Status()
+        seen: dict[int, bytes] = {}
+        for number in range(23 * 5 * 20 // steps):
+            one.advance(steps * STEP_S)
+            done = (number + 1) * steps
+            if stop_after_s is not None and done == 23 * 5 * round(
+                stop_after_s / (23 * 5 * STEP_S)
+            ):
+                assert one.obey("me", m.StopMotion()) == m.Status()
+            if done % (23 * 5) == 0:
+                body = one.body
+                arrays = (body.joints_rad, body.speeds_rad_s, body.torques_nm, body.setpoint_rad)
+                temperatures = one.health.temperatures_c
+                seen[done] = b"".join(a.tobytes() for a in (*arrays, temperatures))
+                seen[done] += f"{one.phase} {one.doing} {one.stopped_early}".encode()
+        lives.append((seen, [note.message for note in one.notices]))
+    assert lives[0] == lives[1] == lives[2]
+    assert len(set(lives[0][0].values())) > 5, "it moved"

@@ -345,3 +345,21 @@ def test_a_build_that_must_not_be_streamed_to_has_no_command(stream: StreamFacts
         dds_lowlevel.encode_arm_command(
             [0.0] * len(build.streamed), 1.0, build=build, mode_machine=0
         )
+
+
+def test_commands_packed_together_are_those_packed_alone_and_their_crc_is_the_defined_one() -> None:
+    rng = np.random.default_rng(5)
+    for build, machine in ((G1_29, 5), (G1_23, 255)):
+        joints = len(build.streamed)
+        poses = rng.uniform(-3.0, 3.0, (70, joints)).tolist()
+        weights = rng.uniform(0.0, 1.0, 70).tolist()
+        together = dds_lowlevel.encode_arm_commands(
+            poses, weights, build=build, mode_machine=machine
+        )
+        for packed, pose, weight in zip(together, poses, weights, strict=True):
+            alone = dds_lowlevel.encode_arm_command(pose, weight, build=build, mode_machine=machine)
+            assert packed == alone
+            body = packed[4:]
+            words = struct.unpack("<251I", body[:2] + b"\0\0" + body[2:3] + b"\0\0\0" + body[4:])
+            assert words[-1] == dds_lowlevel.crc(struct.pack("<250I", *words[:-1]))
+        assert len(set(together)) == len(together)

@@ -1,8 +1,10 @@
 """DDS: one participant on one interface, whose readers pass bytes to the event loop.
 
-CycloneDDS calls back on its own threads. A callback here only wakes the event loop, once until the
-loop has taken all samples. Nothing polls, and no other code of ours runs on a foreign thread.
-Samples are read and written as packed bytes; the library's own packing costs a hundred times more.
+CycloneDDS calls back on threads of its own. A callback here does one thing: it wakes the loop, once
+until the loop has taken what there is; nothing else of ours runs on a foreign thread. A reader
+whose samples come faster than anybody needs them can be paced: nothing wakes the loop then, which
+looks at that reader now and then. Samples are taken and written as packed bytes; the library's own
+packing costs a hundred times more.
 """
 
 import asyncio
@@ -214,12 +216,44 @@ class Inlet:
         self._receive = receive
         self._woken = False
         self._reader: DataReader[Any] | None = None
+        self._every_s: float | None = None
+        self._timer: asyncio.TimerHandle | None = None
         self.waker = _Waker(self._wake)
 
     def open(self, reader: "DataReader[Any]") -> None:
         """Begin; samples that have arrived already are taken too."""
         self._reader = reader
         self._wake()
+
+    def pace(self, every_s: float | None) -> None:
+        """From now on hand over the newest sample every so often, or None for each as it comes.
+
+        A call from DDS's thread for each of hundreds of samples a second costs more than they do.
+        """
+        if every_s == self._every_s or self._reader is None:
+            return
+        self._every_s = every_s
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        listener = None if every_s is not None else self.waker._ref
+        self._reader._set_listener(self._reader._ref, listener)
+        if every_s is None:
+            self._wake()  # what came in between
+        else:
+            self._timer = self._loop.call_later(every_s, self._look, self._loop.time() + every_s)
+
+    def _look(self, due_s: float) -> None:
+        """Take the newest, and look again when it is time, however late it is now."""
+        if self._every_s is None or self._reader is None:
+            return
+        due_s = max(due_s, self._loop.time() - self._every_s) + self._every_s
+        self._timer = self._loop.call_at(due_s, self._look, due_s)
+        newest = None
+        for newest in self._taken():  # noqa: B007 - the last is what is wanted
+            pass
+        if newest is not None:
+            self._receive(newest)
 
     def _wake(self) -> None:
         if not self._woken:
@@ -229,13 +263,18 @@ class Inlet:
 
     def _drain(self) -> None:
         self._woken = False
+        for data in self._taken():
+            self._receive(data)
+
+    def _taken(self) -> Iterator[bytes]:
+        """Take what there is, sample by sample."""
         while self._reader is not None:
             samples = ddspy_take(self._reader._ref, _ANY_STATE, _AT_ONCE)
             if isinstance(samples, int):
                 return  # the participant has ended
             for data, info in samples:
                 if info.valid_data:
-                    self._receive(data)
+                    yield data
             if len(samples) < _AT_ONCE:
                 return
 
@@ -247,7 +286,9 @@ class Inlet:
         return max(0, int(self._reader._get_matched_publications(self._reader._ref, None, 0)))
 
     def close(self) -> None:
-        """Stop reading."""
+        """Hear no more."""
+        if self._timer is not None:
+            self._timer.cancel()
         reader, self._reader = self._reader, None
         if reader is not None:
             _end(reader)
@@ -262,9 +303,9 @@ class Outlet:
         self._ref = writer._ref
 
     def write(self, data: bytes) -> None:
-        """Write one sample; raises `LinkError` if it cannot be sent."""
-        padded = data + bytes(-len(data) % 4)
-        result = ddspy_write(self._ref, padded)
+        """Write one sample; raises `LinkError` where it cannot be sent."""
+        missing = -len(data) % 4
+        result = ddspy_write(self._ref, data + bytes(missing) if missing else data)
         if result < 0:
             raise LinkError(
                 f"DDS could not send to {self.topic}: {DDSException(result)}",

@@ -29,11 +29,10 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from rote.messages import Keyframe
-    from rote.motion.track import Track
     from rote.robot.api_values import TaughtAction
     from rote.robot.playing import Playing
     from rote.robot.robot import Robot
-    from rote.robot.streaming import Streaming
+    from rote.robot.streaming import Streaming, TrackCheck
 
 _AT_REST = "the arms return to rest"
 _BRAKED = "the legs are braked"
@@ -192,11 +191,11 @@ class _PlayOptions(NamedTuple):
     hands: bool
 
 
-def _checked(name: str, is_take: bool, how: _PlayOptions, as_json: bool) -> "Track":
-    """Read a motion and check that it may be played, before connecting to a robot."""
+def _checked(name: str, is_take: bool, how: _PlayOptions, as_json: bool) -> "TrackCheck":
+    """Read a motion and see that it may be played, before a robot is asked for."""
     from rote.cli import output
     from rote.motion.track_build import family_of
-    from rote.robot.streaming import checked
+    from rote.robot.streaming import TrackCheck, checked
 
     with output.waiting("checking"):
         track = takes.motion(name, is_take, takes.PLAY_IT, any_joints=True)
@@ -208,10 +207,12 @@ def _checked(name: str, is_take: bool, how: _PlayOptions, as_json: bool) -> "Tra
     # `--force`.
     asks = family is None or family.keeps_actions
     report.permit(force=how.force or not asks)
-    return track
+    return TrackCheck(track, how.speed, report)
 
 
-async def _stream(target: RobotChoice, track: "Track", how: _PlayOptions, as_json: bool) -> int:
+async def _stream(
+    target: RobotChoice, checked: "TrackCheck", how: _PlayOptions, as_json: bool
+) -> int:
     from rote.cli import output
 
     screen = output.console(quiet=as_json)
@@ -219,7 +220,7 @@ async def _stream(target: RobotChoice, track: "Track", how: _PlayOptions, as_jso
         legs = output.limbs(robot.build) == "legs"
         tell_to_keep_clear(robot.build, as_json)
         async with stopping_softly(robot, _BRAKED if legs else _AT_REST, as_json):
-            playing = await _begun(robot, track, how, as_json)
+            playing = await _begun(robot, checked, how, as_json)
             await playing.started()
             if playing.left_out:
                 screen.print(output.styled((_left_out(playing.left_out), "yellow")))
@@ -241,14 +242,22 @@ def _left_out(joints: Sequence[str]) -> str:
     )
 
 
-async def _begun(robot: "Robot", track: "Track", how: _PlayOptions, as_json: bool) -> "Streaming":
-    """Begin to play; a motion of another build by joint names, if the person agrees."""
+async def _begun(
+    robot: "Robot", checked: "TrackCheck", how: _PlayOptions, as_json: bool
+) -> "Streaming":
+    """Begin to play; a motion of another build by its joints' names, if a person says so."""
     from rote.cli import output
     from rote.errors import OtherBuildError
 
+    track = checked.track
     try:
         return robot.play_track(
-            track, speed=how.speed, force=how.force, mapped=how.by_name, hands=how.hands
+            track,
+            speed=how.speed,
+            force=how.force,
+            mapped=how.by_name,
+            hands=how.hands,
+            checked=checked,
         )
     except OtherBuildError as other:
         if as_json or not output.stdin_is_terminal():

@@ -1,29 +1,45 @@
 """Streams poses to a robot's motors, and releases them softly however a stream ends.
 
-A stream is never cut. It is released softly when it is stopped, when the poses stop coming, when
-the robot falls silent or does not follow, and before the connection closes.
+A stream is never cut: it is let go of when it is stopped, when the poses cease, when the robot
+falls silent or does not follow, and before we leave.
+
+Poses may be sent from a thread of their own. One lock makes sending a pose and ending the stream
+exclude each other: once it fades, no pose comes in between.
 """
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Generic, TypeVar
 
-from rote.host.loop import to_the_end
+from rote.host.loop import clock_of, to_the_end
 from rote.messages import Phase, StreamPose
 from rote.model.family import Build, Hand
 from rote.session.arm_stream import FADE_HZ, ArmSetpoint, ArmStream
 
 _LOOK_S = 0.02
 _CEASED_S = 0.1
+_AT_ONCE = 50
+"""So many poses are packed together, shortly before the first of them is sent."""
 
-Write = Callable[[ArmSetpoint, Build, tuple[Hand, ...]], None]
+Packed = TypeVar("Packed")
 
 
-class ArmStreamer:
+class ArmStreamer(Generic[Packed]):
     """At most one stream at a time."""
 
-    def __init__(self, write: Write, stopped: Callable[[], None]) -> None:
-        """`write` sends a setpoint; `stopped` is called when a stream ends before its last pose."""
+    def __init__(
+        self,
+        pack: Callable[[Sequence[ArmSetpoint], Build, tuple[Hand, ...]], Sequence[Packed]],
+        write: Callable[[Packed], None],
+        stopped: Callable[[], None],
+    ) -> None:
+        """`pack` makes setpoints ready, `write` sends one, `stopped` is told of a stream that does
+        not end by itself. The first two are called from any thread."""
         self._loop = asyncio.get_running_loop()
+        self._clock = clock_of(self._loop)
+        self._lock = threading.Lock()
+        self._pack = pack
         self._write = write
         self._stopped = stopped
         self._stream: ArmStream | None = None
@@ -52,8 +68,8 @@ class ArmStreamer:
         """
         self._stream = ArmStream(joints_rad, build, hands)
         self._build, self._hands = build, hands
-        # Release the arms softly if the poses stop coming, for whatever reason.
-        self._told_at = self._loop.time()
+        # Let go softly where the poses cease, whatever the reason.
+        self._told_at = self._clock()
         self._guard = self._loop.call_later(_CEASED_S, self._look)
 
     def ready(self, poses: Iterable[StreamPose]) -> Callable[[int], bool]:
@@ -63,14 +79,24 @@ class ArmStreamer:
         The function sends nothing and returns False once the stream has ended.
         """
         begun, waiting = self._stream, list(poses)
+        first, setpoints, packed = 0, list[ArmSetpoint](), list[Packed]()
 
         def send(place: int) -> bool:
-            if begun is None or begun is not self._stream or not begun.following:
+            nonlocal first, setpoints, packed
+            if begun is None:
                 return False
-            self._tell(begun.follow(waiting[place], self._loop.time()))
-            self._told_at = self._loop.time()
+            if not first <= place < first + len(packed):
+                setpoints = [begun.setpoint(pose) for pose in waiting[place : place + _AT_ONCE]]
+                first, packed = place, self._packed(setpoints)
+            now = self._clock()
+            with self._lock:
+                if begun is not self._stream or not begun.following:
+                    return False
+                begun.tell(setpoints[place - first], now)
+                self._write(packed[place - first])
+                self._told_at = now
             if place == len(waiting) - 1:
-                self._end()
+                self._loop.call_soon_threadsafe(self._end, begun)
             return True
 
         return send
@@ -78,7 +104,7 @@ class ArmStreamer:
     def see(self, joints_rad: tuple[float, ...]) -> None:
         """Process the joints' positions; arms that do not follow are released."""
         stream = self._stream
-        if stream is not None and stream.astray(joints_rad, self._loop.time()):
+        if stream is not None and stream.astray(joints_rad, self._clock()):
             self.stop()
 
     def stop(self) -> None:
@@ -93,18 +119,20 @@ class ArmStreamer:
         if stream is not None and stream.following:
             self._stop_looking()
             self._fading = self._loop.create_future()
-            self._let_go(iter(stream.fade()), self._loop.time())
+            with self._lock:
+                setpoints = stream.fade()
+            self._let_go(stream, iter(self._packed(setpoints)), self._loop.time())
 
     async def faded(self) -> None:
         """Wait until the arms are released. A cancellation takes effect only after that."""
         await to_the_end(self._fading)
 
-    def _tell(self, setpoint: ArmSetpoint) -> None:
+    def _packed(self, setpoints: Sequence[ArmSetpoint]) -> list[Packed]:
         assert self._build is not None
-        self._write(setpoint, self._build, self._hands)
+        return list(self._pack(setpoints, self._build, self._hands))
 
     def _look(self) -> None:
-        ceased_s = self._loop.time() - self._told_at
+        ceased_s = self._clock() - self._told_at
         if ceased_s < _CEASED_S:
             again_s = _CEASED_S - ceased_s
         elif self._told_at != self._ceased_at:
@@ -116,23 +144,22 @@ class ArmStreamer:
             return
         self._guard = self._loop.call_later(again_s, self._look)
 
-    def _let_go(self, setpoints: Iterator[ArmSetpoint], now: float) -> None:
-        """Send the next setpoint of the release, and set a timer for the one after it.
-
-        A task would be cancelled together with all others when a program ends; a timer is not.
-        """
-        setpoint = next(setpoints, None)
-        if setpoint is None:
-            self._end()
+    def _let_go(self, stream: ArmStream, packed: Iterator[Packed], now: float) -> None:
+        """Tell the arms the next, and go on by a timer: a task would be cancelled with all others
+        where a program is ended."""
+        following = next(packed, None)
+        if following is None:
+            self._end(stream)
             self._fading.set_result(None)
         else:
             then = now + 1.0 / FADE_HZ
-            self._loop.call_at(then, self._let_go, setpoints, then)
-            self._tell(setpoint)
+            self._loop.call_at(then, self._let_go, stream, packed, then)
+            self._write(following)
 
-    def _end(self) -> None:
-        self._stop_looking()
-        self._stream = None
+    def _end(self, stream: ArmStream) -> None:
+        if stream is self._stream:
+            self._stop_looking()
+            self._stream = None
 
     def _stop_looking(self) -> None:
         if self._guard is not None:

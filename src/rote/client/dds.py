@@ -1,16 +1,18 @@
 """A robot by its services on DDS: the same requests as over WebRTC, and arms that can be streamed.
 
-The states that the robot publishes are thinned out for display. While it records every state is
-used; there are hundreds per second.
+What the robot publishes is thinned out to what people watch, except while it records: then every
+state counts, and there are hundreds a second. Meanwhile they are not even taken one by one.
 """
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 from rote import messages as m
-from rote.carrier.dds import DdsTarget
+from rote.carrier.dds import DdsTarget, Outlet
 from rote.client.arm_streamer import ArmStreamer
+from rote.client.client_base import FromAnywhere
 from rote.client.dds_connection import SPORT_TOPIC, DdsWay
 from rote.client.services import ServicesClient
 from rote.client.wires import DDS
@@ -34,11 +36,20 @@ second, and one that is silent for 2.5 s counts as lost.
 _SIGNS = (rpc.CHECK_MODE, rpc.GET_FSM, rpc.LIST_ACTIONS)
 """What it is asked then: reads that every robot answers, at least with a refusal."""
 _WATCHED_MS = 20
-"""States for display: fifty per second."""
+"""States for people: fifty a second."""
+_CLOSE_MS = _WATCHED_MS // 2
+"""States that come all the same, nearer to the last than this, are not told."""
 _HANDS_S, _LOOK_S = 0.3, 0.02
 """How long hands may take to report after the robot was connected, and how often that is
 checked.
 """
+
+
+class _Command(NamedTuple):
+    """What is written at one moment of a stream."""
+
+    arms: bytes
+    hands: tuple[tuple[Outlet, bytes], ...] = ()
 
 
 class DdsClient(ServicesClient):
@@ -52,7 +63,7 @@ class DdsClient(ServicesClient):
         *,
         reconnect: bool = True,
     ) -> None:
-        self._streamer = ArmStreamer(self._tell_arms, self._note_stop)
+        self._streamer = ArmStreamer(self._pack, self._write, self._note_stop)
         self._way = DdsWay(target, self._take, timing, before_close=self._streamer.faded)
         self._scripted: frozenset[str] = frozenset()
         super().__init__(url, self._way, reconnect=reconnect, build=target.build)
@@ -73,6 +84,13 @@ class DdsClient(ServicesClient):
         self._scripted = frozenset({"hand"} if by_hand else ())
         await self._first_hands()
         self._know_abilities()
+        self._pace()
+
+    def _pace(self) -> None:
+        """Take the joints as fast as they are needed: one by one only while the robot records."""
+        if self._way.lines is not None:
+            recording = self._arms.activity is rpc.RpcActivity.RECORDING
+            self._way.lines.joints.pace(None if recording else _WATCHED_MS / 1000)
 
     async def close(self) -> None:
         """Release the arms softly, then close the connection. Safe to call twice."""
@@ -146,7 +164,7 @@ class DdsClient(ServicesClient):
         tick_ms = tick_ms if told else int(self._loop.time() * 1000)
         self._told_ms = tick_ms
         recording = self._arms.activity is rpc.RpcActivity.RECORDING
-        if recording or not 0 <= tick_ms - self._reported_ms < _WATCHED_MS:
+        if recording or not 0 <= tick_ms - self._reported_ms < _CLOSE_MS:
             self._reported_ms = tick_ms
             self._see_motors(machine, dds_lowlevel.MOTORS)
             joints = dds_lowlevel.joints_of(data, self.identity.build)
@@ -162,6 +180,7 @@ class DdsClient(ServicesClient):
 
     def _read_arms(self, data: bytes) -> None:
         self._note_arms(rpc.decode_arm_state(cdr.decode_text(data)))
+        self._pace()
         let_go = self._arms.activity is rpc.RpcActivity.RELEASING
         if let_go and self._streamer.phase is not Phase.RETURN:
             self._streamer.stop()  # another client released the arms
@@ -270,28 +289,48 @@ class DdsClient(ServicesClient):
 
         The function sends nothing and returns False once the stream has ended.
         """
-        return self._streamer.ready(poses)
+        return FromAnywhere(self._streamer.ready(poses))
 
     def _note_stop(self) -> None:
         self._stopped = True
 
-    def _tell_arms(self, setpoint: ArmSetpoint, build: Build, following: tuple[Hand, ...]) -> None:
+    def _pack(
+        self, setpoints: Sequence[ArmSetpoint], build: Build, following: tuple[Hand, ...]
+    ) -> list[_Command]:
+        """Make setpoints ready to be written; called from any thread."""
+        lines = self._way.lines
+        arms = dds_lowlevel.encode_arm_commands(
+            [setpoint.joints_rad for setpoint in setpoints],
+            [setpoint.weight for setpoint in setpoints],
+            build=build,
+            mode_machine=self.identity.machine,
+        )
+        if not following or lines is None:
+            return [_Command(data) for data in arms]
+        outlets = [lines.commands_to(hand) for hand in following]
+        commands = []
+        for data, setpoint in zip(arms, setpoints, strict=True):
+            first, hands = 0, list[tuple[Outlet, bytes]]()
+            for hand, outlet in zip(following, outlets, strict=True):
+                own = setpoint.hands_rad[first : first + len(hand.joints)]
+                first += len(hand.joints)
+                packed = dds_hands.encode_command(own, setpoint.weight, hand=hand)
+                hands.append((outlet, packed))
+            commands.append(_Command(data, tuple(hands)))
+        return commands
+
+    def _write(self, command: _Command) -> None:
+        """Write what was packed; called from any thread."""
         lines = self._way.lines
         if lines is None:
             return
-        positions, weight, fingers = setpoint
-        machine = self.identity.machine
-        data = dds_lowlevel.encode_arm_command(positions, weight, build=build, mode_machine=machine)
         try:
-            lines.arms.write(data)
+            lines.arms.write(command.arms)
         except LinkError:
             self.session.dropped["arm command"] += 1
-        first = 0
-        for hand in following:
-            own = fingers[first : first + len(hand.joints)]
-            first += len(hand.joints)
+        for outlet, data in command.hands:
             try:
-                lines.commands_to(hand).write(dds_hands.encode_command(own, weight, hand=hand))
+                outlet.write(data)
             except LinkError:
                 self.session.dropped["hand command"] += 1
 

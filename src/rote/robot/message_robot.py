@@ -46,7 +46,7 @@ from rote.robot.lesson import MessageLesson, Pupil
 from rote.robot.motion_watch import JointWatch, MotionWatch
 from rote.robot.playing import ActionPlaying, Playing
 from rote.robot.state_feed import arriving
-from rote.robot.streaming import PoseStreaming, Streaming
+from rote.robot.streaming import PoseStreaming, Streaming, TrackCheck
 from rote.robot.take import Take
 from rote.robot.teaching import Teaching
 from rote.text import Act, Text
@@ -412,6 +412,7 @@ class MessageRobot:
         force: bool = False,
         mapped: bool = False,
         hands: bool = False,
+        checked: TrackCheck | None = None,
     ) -> Streaming:
         """Play a track of this computer by sending `rate_hz` poses per second, on wires that can
         stream.
@@ -430,13 +431,18 @@ class MessageRobot:
         Joints of hands are left out, and `left_out` of the result names them. With `hands` they are
         played too, on robots that report them: softly from where the fingers are, and released at
         the end.
+
+        A caller that has `checked` this very track passes the result; then only contact is checked
+        again, from the current joint positions.
         """
         self._need("stream", "stream a motion")
         if hands:
             self._need_hands()
         self._check_streamable()
         _check_tempo(speed, None)
-        motion = streaming.prepare(track, self.build, rate_hz, speed, force=force, mapped=mapped)
+        motion = streaming.prepare(
+            track, self.build, rate_hz, speed, force=force, mapped=mapped, known=checked
+        )
         if hands:
             motion = streaming.with_hands(motion, track, speed)
         port = self._port

@@ -27,7 +27,7 @@ from rote.motion.keyframes import Compressed
 from rote.motion.track import Track
 from rote.robot.api_values import Actions, ModeReport, TopicMessage, WaitListener
 from rote.robot.playing import Playing
-from rote.robot.streaming import Streaming
+from rote.robot.streaming import Streaming, TrackCheck
 from rote.robot.teaching import Teaching
 
 if TYPE_CHECKING:
@@ -167,13 +167,15 @@ class Robot(Protocol):
         force: bool = False,
         mapped: bool = False,
         hands: bool = False,
+        checked: TrackCheck | None = None,
     ) -> Streaming:
         """Play a track of this computer; use the result like that of `play`.
 
         `rate_hz` poses per second are sent; `speed` is a factor. The track is checked first: errors
         raise `UnsafeMotionError`, warnings `WarnedMotionError` unless `force` is true. A track of
         another build raises `OtherBuildError`; with `mapped` it is played by joint names. Joints of
-        hands are played only with `hands`.
+        hands are played only with `hands`. What was `checked` of this very track is not checked
+        again.
         """
 
     async def store_track(

@@ -17,11 +17,12 @@ import numpy as np
 
 from rote.client.client_base import FromAnywhere
 from rote.errors import BadRequestError, OtherBuildError, UnsupportedError
+from rote.findings import FindingKind
 from rote.host import realtime
 from rote.host.loop import clock_of
 from rote.messages import Interpolation, RobotState, StreamPose
 from rote.model.family import MOVED_RAD, Build, Hand, Joint
-from rote.model.registry import family_of
+from rote.model.registry import family_of, find_build
 from rote.motion.check import check, check_contact, check_joints
 from rote.motion.check_report import CheckReport
 from rote.motion.interpolate import minimum_jerk, sample
@@ -306,8 +307,30 @@ def checked(
     return check(_at_speed(track, speed))
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class TrackCheck:
+    """What a check said of one track at one speed, for who plays it next: see `play_track`."""
+
+    track: Track
+    speed: float
+    report: CheckReport
+    """Of `checked`, or of `check` where the speed is 1."""
+
+    def holds_for(self, track: Track, build: Build, speed: float) -> bool:
+        """Whether it is about just this track, which nobody can have changed, at this speed, on
+        this build; then only contact is left, which wants to know how the robot stands."""
+        same = self.track is track and self.speed == speed
+        return same and find_build(track.variant) == build.bare and not fingers_in(track, build)
+
+    @property
+    def but_for_contact(self) -> CheckReport:
+        """What it says of all else."""
+        kept = [each for each in self.report.findings if each.kind is not FindingKind.COLLISION]
+        return CheckReport(tuple(kept))
+
+
 def check_playing_speed(speed: float) -> None:
-    """Raise `BadRequestError` for a speed at which nothing is played."""
+    """Refuse a speed that nothing is played at."""
     if not SPEEDS[0] <= speed <= SPEEDS[1]:
         raise BadRequestError(
             f"a speed of {speed} is not possible", f"Choose {SPEEDS[0]:g} to {SPEEDS[1]:g}."
@@ -336,17 +359,21 @@ def prepare(
     *,
     force: bool = False,
     mapped: bool = False,
+    known: TrackCheck | None = None,
 ) -> StreamedMotion:
     """Prepare a track for streaming; raises `UnsafeMotionError` if it must not be played.
 
-    Everything is checked except contact, which depends on the state: see
-    `StreamedMotion.check_contact`. The columns of hands are left out; `with_hands` adds them.
+    All is checked but contact, which wants the state: see `StreamedMotion.check_contact`. The
+    columns of hands are left out; `with_hands` adds them. What is `known` of this very track is not
+    worked out again.
     """
     if not RATES_HZ[0] <= rate_hz <= RATES_HZ[1]:
         raise BadRequestError(
             f"a rate of {rate_hz} Hz is not possible",
             f"Choose {RATES_HZ[0]:g} to {RATES_HZ[1]:g} Hz.",
         )
+    if known is not None and (mapped or not known.holds_for(track, build, speed)):
+        known = None
     left_out, track = fingers_in(track, build), without_hands(track, build)
     poses = taught_joints(track, build, mapped=mapped)
     check_seconds(track.duration_s / speed, "a playback")
@@ -356,7 +383,10 @@ def prepare(
     even = sample(track.times_s, poses, at_s, Interpolation.CUBIC)  # holds the last pose
     safe = check_playable(times_s, even, build)
     whole = _at_speed(_of_build(track, build) if mapped else track, speed)
-    check(whole, build=build.bare, contact=False).permit(force=force)
+    report = (
+        check(whole, build=build.bare, contact=False) if known is None else known.but_for_contact
+    )
+    report.permit(force=force)
     name = track.source or "a track"
     return StreamedMotion(name, build, rate_hz, safe, whole, force, left_out=left_out)
 

@@ -69,8 +69,8 @@ class ArmStream:
             tuple(joints_rad[column] for column in fingers),
         )
         self.following = True
-        """Whether poses are accepted; not after `fade`."""
-        self._told: deque[tuple[float, tuple[float, ...]]] = deque()
+        """Whether poses are taken; no longer after `fade`."""
+        self._told: deque[tuple[float, ArmSetpoint]] = deque()
         self._risen = False
         self._astray_since: float | None = None
 
@@ -83,8 +83,8 @@ class ArmStream:
             return Phase.APPROACH
         return Phase.PLAYING if self.last.weight == 1.0 else Phase.RETURN
 
-    def follow(self, pose: StreamPose, now: float) -> ArmSetpoint:
-        """Return the setpoint for the next pose."""
+    def setpoint(self, pose: StreamPose) -> ArmSetpoint:
+        """Return what a pose tells, and tell nothing yet."""
         positions = list(self.last.joints_rad)
         for place, position in zip(self._places, pose.joints_rad, strict=True):
             positions[place] = position
@@ -93,12 +93,21 @@ class ArmStream:
                 f"a pose with {len(pose.hands_rad)} joints of hands in a stream to "
                 f"{len(self.last.hands_rad)}"
             )
-        self.last = ArmSetpoint(tuple(positions), pose.weight, pose.hands_rad)
-        self._told.append((now, self.last.joints_rad + self.last.hands_rad))
+        return ArmSetpoint(tuple(positions), pose.weight, pose.hands_rad)
+
+    def follow(self, pose: StreamPose, now: float) -> ArmSetpoint:
+        """Return what to tell for the next pose."""
+        setpoint = self.setpoint(pose)
+        self.tell(setpoint, now)
+        return setpoint
+
+    def tell(self, setpoint: ArmSetpoint, now: float) -> None:
+        """Take note of what the robot is told now."""
+        self.last = setpoint
+        self._told.append((now, setpoint))
         while len(self._told) > 2 and now - self._told[1][0] >= _SPEED_OVER_S:
             self._told.popleft()
-        self._risen |= pose.weight == 1.0
-        return self.last
+        self._risen |= setpoint.weight == 1.0
 
     def astray(self, joints_rad: tuple[float, ...], now: float) -> bool:
         """Whether the robot's joints, by column, have been far from their setpoints for too long.
@@ -147,5 +156,6 @@ class ArmStream:
         seconds = last_s - first_s
         if not 0.0 < seconds < _BRAKE_S:
             return np.zeros(len(self._lower))
-        step = np.array(last) - np.array(first)
+        step = np.array(last.joints_rad + last.hands_rad)
+        step -= np.array(first.joints_rad + first.hands_rad)
         return np.asarray(np.clip(step / seconds, -_MAX_RAD_S, _MAX_RAD_S))

@@ -5,9 +5,11 @@ limited to the motor's torque, with a setpoint of limited speed. Arms have their
 which the controller cancels a part; the rest is the sag one sees. Legs and waist have none: the
 balance controller that would hold them is not simulated.
 
-A second has 500 steps, so a step is written to be cheap: a numpy call on few numbers costs half a
-microsecond whatever it does. So similar arrays are stacked and processed in one call, and a body
-that stands still is not computed.
+A second takes 500 steps, so a step is written to be cheap: a numpy call on few numbers costs half a
+microsecond whatever it does. What is alike is stacked and done in one; what stands still, sleeps.
+Where the next goals are known, `run` takes the steps up to the next weighing without looking for
+limits, looks once whether any was passed, and only then takes them one by one after all. One step
+or many, the numbers are the same to the last bit.
 """
 
 from typing import NamedTuple, Protocol
@@ -82,12 +84,30 @@ class _Servos:
         self.hand_gains = np.array([hand_stiffness, hand_damping])
         self.hand_back_nm = -self.hand_nm
         self.lower_rad, self.upper_rad = columns.lower_rad, columns.upper_rad
+        self.least = np.array([columns.lower_rad, -columns.velocity_rad_s])
+        self.most = np.array([columns.upper_rad, columns.velocity_rad_s])
+        """How far, and how fast."""
         self.effort_nm, self.effort_back_nm = columns.effort_nm, -columns.effort_nm
         # A gearbox turns no faster than its motor, however hard somebody pulls.
         self.fastest, self.fastest_back = columns.velocity_rad_s, -columns.velocity_rad_s
         self.most_a_step = np.minimum(columns.velocity_rad_s, MAX_RAD_S) * STEP_S
         self.least_a_step = -self.most_a_step
         self.step_s = np.full(len(servos), STEP_S)
+        self.speed_per_nm = STEP_S / self.inertia
+        """What a torque adds to a joint's speed in a step."""
+
+
+class _Scratch:
+    """Arrays that a step writes into, so that it makes none; nothing in them outlasts it."""
+
+    def __init__(self, count: int) -> None:
+        self.parts = np.zeros((2, count))
+        self.place_part: Array = self.parts[0]
+        self.speed_part: Array = self.parts[1]
+        self.total_nm, self.moved, self.possible = np.zeros((3, count))
+        self.run = np.zeros((GRAVITY_EVERY, 2, count))
+        """Places and speeds, step by step; and the motors' torques."""
+        self.run_nm = np.zeros((GRAVITY_EVERY, count))
 
 
 class PullingHand(Protocol):
@@ -112,6 +132,7 @@ class SimBody:
         self.build = build
         columns = Columns(build)
         self._servos, self._arms = _Servos(columns), Arms(build)
+        self._scratch = _Scratch(count)
         self._weighed = _as_slice(self._arms.columns)
         self._state = np.array([columns.rest_rad, np.zeros(count)])
         self.joints_rad: Array = self._state[0]
@@ -179,10 +200,8 @@ class SimBody:
             return
         if weighs:
             self._weigh()
-            self._carried = self._cancels * self._weight
-        self._drive(target_rad, target_speed_rad_s)
-        total = self.torques_nm + self._weight
-        total -= self._servos.friction * self.speeds_rad_s
+        self._aim(target_rad, target_speed_rad_s)
+        total = self._drive()
         if self._hand is not None:
             self._pull(now_s, total)
         if self._leaning:
@@ -191,25 +210,89 @@ class SimBody:
         if weighs:
             self._watch(target_rad, target_speed_rad_s)
 
+    def run(self, targets_rad: Array, target_speeds_rad_s: Array) -> None:
+        """Advance by a step for each row, as `step` does; nobody may hold the body meanwhile."""
+        first, count = 0, len(targets_rad)
+        while first < count:
+            to_weighing = -self._steps % GRAVITY_EVERY
+            last = min(count, first + max(1, to_weighing))
+            targets, speeds = targets_rad[first:last], target_speeds_rad_s[first:last]
+            alone = not self._asleep and not self._leaning and self._hand is None
+            if not (to_weighing and alone and self._run_freely(targets, speeds)):
+                for target, speed in zip(targets, speeds, strict=True):
+                    self.step(0.0, target, speed)
+            first = last
+
+    def _run_freely(self, targets_rad: Array, target_speeds_rad_s: Array) -> bool:
+        """Take steps as if nothing had limits; False, and nothing done, where one was passed."""
+        servos, scratch, count = self._servos, self._scratch, len(targets_rad)
+        moves = np.empty_like(targets_rad)
+        np.subtract(targets_rad[0], self._setpoint, out=moves[0])
+        np.subtract(targets_rad[1:], targets_rad[:-1], out=moves[1:])
+        if not (np.abs(moves, out=moves) <= servos.most_a_step).all():
+            return False
+        goals = np.empty((count, *self._goals.shape))
+        goals[:, 0] = targets_rad
+        np.multiply(target_speeds_rad_s, self._follows, out=goals[:, 1])
+        run, run_nm = scratch.run[:count], scratch.run_nm[:count]
+        parts, place_part, speed_part = scratch.parts, scratch.place_part, scratch.speed_part
+        total, moved, gains = scratch.total_nm, scratch.moved, self._gains
+        carried, weight, friction = self._carried, self._weight, servos.friction
+        speed_per_nm, step_s = servos.speed_per_nm, servos.step_s
+        state, place, speed = self._state, self.joints_rad, self.speeds_rad_s
+        for goal, torques, state_then, place_then, speed_then in zip(
+            goals, run_nm, run, run[:, 0], run[:, 1], strict=True
+        ):
+            np.subtract(goal, state, parts)
+            np.multiply(parts, gains, parts)
+            np.add(place_part, speed_part, torques)
+            np.subtract(torques, carried, torques)
+            np.add(torques, weight, total)
+            np.multiply(friction, speed, moved)
+            np.subtract(total, moved, total)
+            np.multiply(total, speed_per_nm, total)
+            np.add(speed, total, speed_then)
+            np.multiply(speed_then, step_s, moved)
+            np.add(place, moved, place_then)
+            state, place, speed = state_then, place_then, speed_then
+        possible = (run >= servos.least).all() and (run <= servos.most).all()
+        if not possible or not (np.abs(run_nm) <= servos.effort_nm).all():
+            return False
+        self._state[:], self._goals[:], self.torques_nm = run[-1], goals[-1], run_nm[-1].copy()
+        self._steps += count
+        return True
+
     def _weigh(self) -> None:
         """Compute the gravity torques on the arms again."""
         if self._arms.columns:
             arms_rad = self.joints_rad[self._weighed]
             self._weight[self._weighed] = self._arms.weight_nm(arms_rad)
+        self._carried = self._cancels * self._weight
 
-    def _drive(self, target_rad: Array, target_speed_rad_s: Array) -> None:
-        """Move the setpoint towards its target, and let the motors drive the joints there."""
+    def _aim(self, target_rad: Array, target_speed_rad_s: Array) -> None:
+        """Move the setpoint towards its target, as fast as it may."""
         servos = self._servos
         if target_rad.tobytes() != self._setpoint.tobytes():
             move = target_rad - self._setpoint
-            np.maximum(move, servos.least_a_step, out=move)
-            np.minimum(move, servos.most_a_step, out=move)
-            self._setpoint += move
+            allowed = np.maximum(move, servos.least_a_step)
+            np.minimum(allowed, servos.most_a_step, out=allowed)
+            if allowed.tobytes() == move.tobytes():
+                self._setpoint[:] = target_rad
+            else:
+                self._setpoint += allowed
         np.multiply(target_speed_rad_s, self._follows, self._goal_speeds)
+
+    def _drive(self) -> Array:
+        """Let the motors drive the joints; returns the torques with weight and friction."""
+        servos, scratch = self._servos, self._scratch
         torques = self.torques_nm = self._spring(self._goals, self._gains)
-        torques -= self._carried
+        np.subtract(torques, self._carried, torques)
         np.maximum(torques, servos.effort_back_nm, out=torques)
         np.minimum(torques, servos.effort_nm, out=torques)
+        total: Array = torques + self._weight
+        np.multiply(servos.friction, self.speeds_rad_s, scratch.moved)
+        np.subtract(total, scratch.moved, total)
+        return total
 
     def _spring(self, goals: Array, gains: Array) -> Array:
         """Return stiffness * error + damping * speed error."""
@@ -252,13 +335,14 @@ class SimBody:
     def _move(self, total_nm: Array) -> None:
         """Apply torques for one step; a joint at its mechanical stop stays there."""
         speeds, positions, servos = self.speeds_rad_s, self.joints_rad, self._servos
-        total_nm /= servos.inertia
-        total_nm *= servos.step_s
-        speeds += total_nm
+        moved, possible = self._scratch.moved, self._scratch.possible
+        np.multiply(total_nm, servos.speed_per_nm, moved)
+        np.add(speeds, moved, speeds)
         np.maximum(speeds, servos.fastest_back, out=speeds)
         np.minimum(speeds, servos.fastest, out=speeds)
-        positions += speeds * servos.step_s
-        possible = np.maximum(positions, servos.lower_rad)
+        np.multiply(speeds, servos.step_s, moved)
+        np.add(positions, moved, positions)
+        np.maximum(positions, servos.lower_rad, out=possible)
         np.minimum(possible, servos.upper_rad, out=possible)
         if possible.tobytes() != positions.tobytes():
             speeds[possible != positions] = 0.0

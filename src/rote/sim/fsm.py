@@ -78,6 +78,11 @@ class Machine:
         """Whether joints give way slowly, rather than hang free."""
         return self.mode == self.modes.damp
 
+    @property
+    def changing(self) -> bool:
+        """Whether a change of mode has begun and is not complete."""
+        return self._target is not None
+
     def change_mode(self, target: int, now_s: float) -> None:
         """Begin to change the mode; `advance` completes it."""
         if self.modes.find(target) is None:

@@ -16,13 +16,16 @@ from rote.sim.body import STEP_S
 from rote.sim.columns import Columns
 from rote.sim.fitting import fit
 from rote.sim.refusal import RefusalError
-from rote.sim.safety import check_motion
+from rote.sim.safety import MotionCheck, MotionChecks
 from rote.sim.store import StoredAction
 
 SOFT_MIN_S = 0.4
 """The shortest time for the way to a first pose or back to rest."""
 BRAKE_S = 0.2
 """How long a stop takes to halt before the arms return."""
+
+
+_NOTHING: Array = np.zeros((0, 0))
 
 
 class JointSetpoint(NamedTuple):
@@ -62,12 +65,19 @@ class Playback:
     """What a person who watches should know."""
 
     def __init__(
-        self, action: StoredAction, play: PlayAction, pose_rad: Array, build: Build
+        self,
+        action: StoredAction,
+        play: PlayAction,
+        pose_rad: Array,
+        build: Build,
+        checks: MotionChecks | None = None,
     ) -> None:
+        """`checks` remembers what was checked before."""
         self._columns = Columns(build)
         # Keyframes that come with the command are in this build's columns already.
         action, left_out = (action, ()) if play.keyframes else fit(action, build)
-        motion, report = _motion(action, play, pose_rad, self._columns)
+        check = (checks or MotionChecks()).check
+        motion, report = _motion(action, play, pose_rad, self._columns, check)
         self.warnings = (*left_out, *(finding.message for finding in report.warnings))
         self._loop = play.loop or action.loop
         self._parts: list[_Part] = [
@@ -124,6 +134,21 @@ class Playback:
                 self._part = 1
         return self._last
 
+    def ahead(self, most: int) -> tuple[Array, Array]:
+        """Go on by up to `most` steps at once, and return their poses and speeds.
+
+        It stops before the last row of a part: with that the phase may change.
+        """
+        if self._part >= len(self._parts):
+            return _NOTHING, _NOTHING
+        phase, poses, speeds = self._parts[self._part]
+        first, last = self._row, min(self._row + most, len(poses) - 1)
+        if last <= first:
+            return _NOTHING, _NOTHING
+        self._row = last
+        self._last = JointSetpoint(phase, poses[last - 1], speeds[last - 1])
+        return poses[first:last], speeds[first:last]
+
     def _soft_move(self, start_rad: Array, end_rad: Array) -> Array:
         return soft_move(start_rad, end_rad, self._columns.family.soft_rad_s)
 
@@ -139,7 +164,7 @@ class Playback:
 
 
 def _motion(
-    action: StoredAction, play: PlayAction, pose_rad: Array, columns: Columns
+    action: StoredAction, play: PlayAction, pose_rad: Array, columns: Columns, check: MotionCheck
 ) -> tuple[Array, CheckReport]:
     """Return the motion itself, one pose per step, and the warnings of its check; raise if it is
     unsafe.
@@ -151,7 +176,7 @@ def _motion(
     full = np.repeat(columns.rest_rad[None, :], len(poses), axis=0)
     full[:, columns.taught] = poses[:, columns.taught]
     recorded_s = None if play.keyframes else action.times_s
-    report = check_motion(times_s, full, recorded_s, columns.build)
+    report = check(times_s, full, recorded_s, columns.build)
     return np.clip(full, columns.lower_rad, columns.upper_rad), report
 
 

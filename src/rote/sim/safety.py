@@ -4,6 +4,10 @@ They are those of `motion.check` without contact. Contact needs a library that a
 have, and takes longer than its loop may stand still. The client that sends a motion checks it.
 """
 
+from collections import OrderedDict
+from collections.abc import Callable
+from hashlib import blake2b
+
 from rote.model.family import Build
 from rote.motion.check import check, check_gaps
 from rote.motion.check_report import CheckReport
@@ -28,3 +32,36 @@ def check_motion(
     report = check(track, build=build, contact=False)
     report.permit(force=True)
     return report
+
+
+MotionCheck = Callable[[Array, Array, Array | None, Build], CheckReport]
+
+
+class MotionChecks:
+    """What was found of the motions that a robot played last, so that none is checked twice."""
+
+    def __init__(self, most: int = 32) -> None:
+        self._most = most
+        self._found: OrderedDict[bytes, CheckReport] = OrderedDict()
+
+    def check(
+        self, times_s: Array, poses_rad: Array, recorded_s: Array | None, build: Build
+    ) -> CheckReport:
+        """Do as `check_motion` does; of the same numbers on the same build it knows the answer.
+
+        What is forbidden is not remembered.
+        """
+        of = blake2b(build.name.encode(), digest_size=16)
+        for numbers in (times_s, poses_rad, recorded_s):
+            shape = b"none" if numbers is None else str(numbers.shape).encode()
+            of.update(shape)
+            of.update(b"" if numbers is None else numbers.tobytes())
+        key = of.digest()
+        report = self._found.get(key)
+        if report is None:
+            report = check_motion(times_s, poses_rad, recorded_s, build)
+            self._found[key] = report
+            if len(self._found) > self._most:
+                self._found.popitem(last=False)
+        self._found.move_to_end(key)
+        return report

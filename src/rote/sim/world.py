@@ -24,6 +24,7 @@ from rote.sim.health import Health
 from rote.sim.player import Playback
 from rote.sim.presets import HOLD_S, POSES, PRESETS, RELEASE, SimPreset, motion_of, presets_of
 from rote.sim.refusal import RefusalError
+from rote.sim.safety import MotionChecks
 from rote.sim.saving import RECORD_EVERY, check_keyframes, disagreement, keyframed, recorded
 from rote.sim.sensors import PLAYING_ID, RECORDING_ID, ArmStateCode, Sensors
 from rote.sim.store import Store
@@ -77,6 +78,7 @@ class World:
         self.stopped_early = False
         """Whether the last playback did not run to its end."""
         self._sensors = Sensors(build, seed)
+        self._checks = MotionChecks()
         self._chance = np.random.default_rng((seed, 1))
         self._steps = 0
         self._buffer: list[Array] = []
@@ -121,8 +123,32 @@ class World:
 
     def advance(self, seconds: float) -> None:
         """Let time pass."""
-        for _ in range(round(seconds / STEP_S)):
-            self._step()
+        last = self._steps + round(seconds / STEP_S)
+        while self._steps < last:
+            self._play_on(last - self._steps)
+            if self._steps < last:
+                self._step()
+
+    def _play_on(self, most: int) -> None:
+        """Take up to `most` steps at once, those in which a playback goes on and nothing else can
+        happen: the same steps, without asking at each of them what may have become due."""
+        playback = self._playback
+        if (
+            playback is None
+            or self.machine.changing
+            or self.machine.activity is ArmActivity.TEACHING
+            or self._held is not None
+            or self.body.held_by_hand
+            or self._played_out
+            or (self._steps + 1) * STEP_S < self._starts_s
+        ):
+            return
+        before_health = HEALTH_EVERY - 1 - self._steps % HEALTH_EVERY
+        poses_rad, speeds_rad_s = playback.ahead(min(most, before_health))
+        if len(poses_rad):
+            self.body.run(poses_rad, speeds_rad_s)
+            self._steps += len(poses_rad)
+            self.time_s = self._steps * STEP_S
 
     def _step(self) -> None:
         self._steps += 1
@@ -164,16 +190,19 @@ class World:
             self._recording = False
 
     def _follow_playback(self) -> None:
-        if self.machine.activity is not ArmActivity.PLAYING:
-            return
-        if isinstance(self._playback, Streamed):
-            over = not self._playback.following
-        else:
-            over = self.phase in (Phase.RETURN, Phase.NONE)
-        if over:
+        if self._played_out:
             self.machine.act(ArmInput.END)
             self.note("playback ended")
             self._after_playing()
+
+    @property
+    def _played_out(self) -> bool:
+        """Whether what is played has come to its end, and nobody has taken note of it yet."""
+        if self.machine.activity is not ArmActivity.PLAYING:
+            return False
+        if isinstance(self._playback, Streamed):
+            return not self._playback.following
+        return self.phase in (Phase.RETURN, Phase.NONE)
 
     def _after_playing(self) -> None:
         """Let the arms return, or keep the last pose of a preset that holds."""
@@ -431,7 +460,7 @@ class World:
         self._need_able_arms()
         # Soft arms are where a hand has led them, which no setpoint tells.
         pose_rad = self.body.joints_rad.copy() if ends_teaching else self.body.setpoint_rad
-        playback = Playback(action, command, pose_rad, self.build)
+        playback = Playback(action, command, pose_rad, self.build, self._checks)
         if ends_teaching:  # only a playback that was found safe ends it
             self._end_teaching(ArmInput.EXIT)
         if self.firmware.quirks.never_moves:
@@ -487,7 +516,11 @@ class World:
                 return
             motion = m.PlayAction(action=1)
             playback = Playback(
-                motion_of(preset, self.build), motion, self.body.setpoint_rad, self.build
+                motion_of(preset, self.build),
+                motion,
+                self.body.setpoint_rad,
+                self.build,
+                self._checks,
             )
             self._begin_playing(client, playback, ArmStateCode(preset.id, preset.name))
             self._performed = preset

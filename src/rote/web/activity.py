@@ -16,7 +16,7 @@ from rote.motion.track import Track
 from rote.robot.api_values import Progress, check_name
 from rote.robot.playing import Playing
 from rote.robot.robot import Robot
-from rote.robot.streaming import Streaming
+from rote.robot.streaming import Streaming, TrackCheck
 from rote.robot.take import Take
 from rote.robot.teaching import Teaching
 from rote.web.connection_keeper import ConnectionKeeper
@@ -221,17 +221,26 @@ class ActivityService:
         activity.duration_s = taught_s / (wanted or 1.0) or None
 
     async def play_track(
-        self, track: Track, name: str, *, force: bool = False, mapped: bool = False
+        self,
+        track: Track,
+        name: str,
+        *,
+        force: bool = False,
+        mapped: bool = False,
+        checked: TrackCheck | None = None,
     ) -> None:
         """Play a track that is not on the robot, pose by pose, on wires that can.
 
-        It is checked once more from the current joint positions. `force` accepts warnings, and
-        `mapped` accepts what a motion of another build lacks or leaves out.
+        Contact is looked for once more, from where the joints are now; `force` says yes to
+        warnings, and `mapped` to what a motion of another build lacks or leaves out.
         """
         robot = self._line.robot
         activity = self._claim("playing", name)
         activity.duration_s = track.duration_s
-        await self._follow(activity, lambda: robot.play_track(track, force=force, mapped=mapped))
+        await self._follow(
+            activity,
+            lambda: robot.play_track(track, force=force, mapped=mapped, checked=checked),
+        )
 
     async def perform(self, preset: int, name: str) -> None:
         """Perform a factory action; return when it has begun, or raise if it was refused."""

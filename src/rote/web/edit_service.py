@@ -14,7 +14,7 @@ from rote.motion.check import check
 from rote.motion.edits import EDITS, SEVERAL, Edit, edit_named
 from rote.motion.track import Mark, Track
 from rote.motion.track_build import build_of
-from rote.robot.streaming import check_robot
+from rote.robot.streaming import TrackCheck, check_robot
 from rote.web import schemas
 from rote.web.problems import finding_document
 from rote.web.take_service import TakeService, curves
@@ -43,8 +43,8 @@ class EditService:
         others = {name: await self._shelf.load(name) for name in names}
         return await self._away(lambda: apply(track, wanted.steps, others))
 
-    async def playable(self, wanted: schemas.PlayTake, build: Build) -> Track:
-        """Return a take after all steps, for a robot of that build.
+    async def playable(self, wanted: schemas.PlayTake, build: Build) -> TrackCheck:
+        """Return a take after all steps, checked, to be played by a robot of that build.
 
         Raises `BadRequestError` for a take of another family, and `UnsafeMotionError` if a check
         forbids it.
@@ -56,10 +56,11 @@ class EditService:
         # `force`.
         asks = family is None or family.keeps_actions
 
-        def checked() -> Track:
+        def checked() -> TrackCheck:
             paced = edit.speed(track, speed) if speed != 1.0 else track
-            check(paced).permit(force=wanted.force or not asks)
-            return paced
+            report = check(paced)
+            report.permit(force=wanted.force or not asks)
+            return TrackCheck(paced, 1.0, report)
 
         return await self._away(checked)
 

@@ -262,8 +262,10 @@ async def play(request: Request, body: s.Play, caller: Caller = None) -> Respons
 async def play_take(request: Request, body: s.PlayTake, caller: Caller = None) -> Response:
     """Stream an edited take to the robot, on wires that can; an unsafe one is refused."""
     hub = commanding(request, caller)
-    track = await hub.edits.playable(body, hub.connection.robot.build)
-    await hub.activities.play_track(track, body.take, force=body.force, mapped=body.mapped)
+    checked = await hub.edits.playable(body, hub.connection.robot.build)
+    await hub.activities.play_track(
+        checked.track, body.take, force=body.force, mapped=body.mapped, checked=checked
+    )
     return answer(hub.status(caller))
 
 

@@ -21,6 +21,8 @@ End = tuple[str, int]
 ROBOT_PORT = 49504
 _REPEAT_NS = 10 * 10**9
 """How long the same datagram counts as a repetition: as long as a robot remembers it."""
+_KNOWN = 4096
+"""So many different requests of a client are remembered as they were read."""
 
 
 class SeenFrame(NamedTuple):
@@ -250,6 +252,7 @@ class _Matching:
         self._client = client
         self._robot_heard = robot_heard
         self._waiting: dict[tuple[int, int], Exchange] = {}
+        self._known: dict[tuple[int, int, bytes], tuple[m.Command | None, str]] = {}
         self._ahead: int | None = None
         """By how much a reply's number is above its request's, once it is known."""
 
@@ -263,15 +266,12 @@ class _Matching:
         ):
             known.sent += 1
             return
-        said: m.Command | None = None
-        with suppress(DecodeError):
-            said = teaching.decode_command(frame.command, frame.payload)
-        layout = layout_of(frame.type, frame.command, frame.payload, reply=False)
+        said, layout = self._read(frame)
         one = Exchange(
             time_ns,
             frame.command,
             frame.sequence,
-            layout.key if layout else "",
+            layout,
             self._client,
             said,
             self._robot_heard,
@@ -279,6 +279,20 @@ class _Matching:
         )
         self._waiting[key] = one
         self.exchanges.append(one)
+
+    def _read(self, frame: teaching.Frame) -> tuple[m.Command | None, str]:
+        """Return what a request says, and its layout; most are like one that was read before."""
+        key = frame.type, frame.command, frame.payload
+        known = self._known.get(key)
+        if known is None:
+            said: m.Command | None = None
+            with suppress(DecodeError):
+                said = teaching.decode_command(frame.command, frame.payload)
+            layout = layout_of(frame.type, frame.command, frame.payload, reply=False)
+            known = said, layout.key if layout else ""
+            if len(self._known) < _KNOWN:
+                self._known[key] = known
+        return known
 
     def answer(self, time_ns: int, frame: teaching.Frame) -> None:
         for ahead in (0, 1) if self._ahead is None else (self._ahead,):

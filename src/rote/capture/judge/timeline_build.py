@@ -128,13 +128,15 @@ def _told(exchanges: "list[Exchange]") -> list[TimelineEntry]:
 
     entries: list[TimelineEntry] = []
     taught, recorded = _CommandSpan("teach"), _CommandSpan("record")
+    ending, beginning = _ending(m), (m.EnterTeaching, m.Record)
     for one in exchanges:
         if not one.accepted:
-            kind = "refused" if one.refused else "unanswered"
-            evidence = f"{_frame(one)}: {one.outcome}"
-            entries.append(TimelineEntry(kind, one.time_ns, one.answered_ns, _SURE, evidence))
+            entries.append(_unaccepted(one))
             continue
         said, at = one.said, one.time_ns
+        ends = isinstance(said, ending)
+        if not ends and one.layout not in _SINGLE and not isinstance(said, beginning):
+            continue  # most by far, and nothing to tell: they only keep something up
         sure = _SURE if one.code is not None else _LIKELY
         evidence = f"{_frame(one)}, checksum valid: {one.outcome}"
         if isinstance(said, m.EnterTeaching):
@@ -144,13 +146,9 @@ def _told(exchanges: "list[Exchange]") -> list[TimelineEntry]:
                 recorded.begin(at, sure, evidence)
             else:
                 entries += recorded.end(at, "the recording was stopped")
-        elif isinstance(said, m.StopMotion):
-            entries.append(TimelineEntry("stop", at, None, sure, evidence))
-        elif isinstance(said, m.PlayAction):
-            entries.append(TimelineEntry("play", at, None, sure, evidence))
-        elif one.layout in _SINGLE and not isinstance(said, m.TakeControl | m.ReleaseControl):
-            entries.append(TimelineEntry(_SINGLE[one.layout], at, None, sure, evidence))
-        if isinstance(said, _ending(m)):
+        elif kind := _moment(one, m):
+            entries.append(TimelineEntry(kind, at, None, sure, evidence))
+        if ends:
             entries += recorded.end(at, f"ended by: {one.asked}")
             entries += taught.end(at, f"ended by: {one.asked}")
     return (
@@ -158,6 +156,23 @@ def _told(exchanges: "list[Exchange]") -> list[TimelineEntry]:
         + recorded.end(None, "its end was not seen")
         + taught.end(None, "the exit was not seen")
     )
+
+
+def _moment(one: "Exchange", m: Any) -> str:
+    """Return what a request is in a time line that happens at one moment; nothing for others."""
+    if isinstance(one.said, m.StopMotion):
+        return "stop"
+    if isinstance(one.said, m.PlayAction):
+        return "play"
+    control = isinstance(one.said, m.TakeControl | m.ReleaseControl)
+    return "" if control else _SINGLE.get(one.layout, "")
+
+
+def _unaccepted(one: "Exchange") -> TimelineEntry:
+    """Say that a request was refused, or stayed unanswered."""
+    kind = "refused" if one.refused else "unanswered"
+    evidence = f"{_frame(one)}: {one.outcome}"
+    return TimelineEntry(kind, one.time_ns, one.answered_ns, _SURE, evidence)
 
 
 def _ending(m: Any) -> tuple[type, ...]:

@@ -47,6 +47,7 @@ from rote.robot.a1.playing import LegPlaying
 from rote.robot.a1.safety import Safety
 from rote.robot.api_values import ModeReport, check_name, check_seconds
 from rote.robot.state_feed import arriving
+from rote.robot.streaming import TrackCheck
 from rote.robot.take import Take
 from rote.robot.teaching import Teaching
 from rote.robot.unsupported import CannotRobot
@@ -559,12 +560,13 @@ class A1(CannotRobot):
         force: bool = False,
         mapped: bool = False,
         hands: bool = False,
+        checked: TrackCheck | None = None,
     ) -> LegPlaying:
         """Play a track of the twelve joints, and hold its last pose; `stop` ends it earlier.
 
-        It is checked first (`UnsafeMotionError`), and begins with a soft move from where the legs
-        are. Legs are always driven 500 times per second, and warnings do not prevent playing on an
-        A1.
+        It is checked first, whatever was `checked` before, and begins with a soft move from where
+        the legs are. Legs are always driven 500 times a second, and what only warns does not keep
+        an A1 from playing.
         """
         if hands:
             raise unsupported("play hands", self._wire, "hands")
