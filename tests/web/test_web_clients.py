@@ -274,7 +274,7 @@ def test_states_come_thirty_times_a_second_and_statuses_each_second(tmp_path: Pa
             assert page.states - before == pytest.approx(4 * 30, abs=10)
             assert 3 <= sum(message["type"] == "status" for message in page.heard) <= 6
             state = page.latest["state"]
-            assert set(state) == {"type", "t", "q", "mode", "phase", "soft"}
+            assert set(state) == {"type", "time_s", "joints_rad", "mode", "phase", "soft"}
             assert len(state["joints_rad"]) == 29
 
     run(story())
@@ -286,8 +286,8 @@ def test_nonsense_on_the_socket_is_no_stop_and_no_end(tmp_path: Path, text: str 
         async with pendant(tmp_path) as server:
             page = await server.browser()
             await page.socket.send(text)
-            before = page.latest.get("state", {}).get("t", 0)
-            await page.until(lambda: page.latest.get("state", {}).get("t", 0) > before + 1)
+            before = page.latest.get("state", {}).get("time_s", 0)
+            await page.until(lambda: page.latest.get("state", {}).get("time_s", 0) > before + 1)
             assert page.notices() == []
             assert json.dumps(page.latest["hello"])
 
