@@ -784,7 +784,7 @@ def test_a_stream_is_refused_while_the_arms_are_not_free() -> None:
         await robot.perform("both_hands_up")
         await asyncio.sleep(0.2)
         with pytest.raises(RefusedError) as caught:
-            await robot.play_track(raised())
+            await robot.play_track(raised(), force=True)
         assert caught.value.code == Code.HOLDING
 
     tell(story)

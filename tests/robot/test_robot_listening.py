@@ -13,6 +13,7 @@ from a1_rig import pair
 from rote.errors import PeerLostError, ProtectionError
 from rote.robot.state_feed import MAX_WAITING, arriving
 from rote.session.a1 import Level
+from rote.wire.a1.motors import MotorCmds
 
 LOST = PeerLostError("the robot was switched off")
 
@@ -95,6 +96,7 @@ def test_after_a_protection_an_a1_is_heard_on_until_it_is_lost() -> None:
         async with pair(Level.LOW, start="hung") as (world, _, robot):
             heard = robot.native_states()
             await anext(heard)
+            robot.set_motors(MotorCmds.servo(kd_nm_s_rad=1.0))  # only what is driven trips
             world.health.silent = True
             await asyncio.sleep(0.1)
             assert isinstance(robot.trouble, ProtectionError)

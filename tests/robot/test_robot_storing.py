@@ -59,7 +59,7 @@ def test_the_keyframes_play_as_close_as_they_say() -> None:
 def test_keyframes_that_would_be_another_motion_are_refused_with_the_number() -> None:
     t = np.arange(501) / 100.0
     names = ("left_elbow_joint", ELBOW, "left_shoulder_roll_joint", "waist_yaw_joint")
-    swings = 0.5 + 0.5 * np.sin(8 * t[:, None] + np.arange(4))
+    swings = [0.5, 0.5, 1.0, 0.5] + 0.5 * np.sin(8 * t[:, None] + np.arange(4))
     wild = Track(times_s=t, joints_rad=swings, names=names)
     with pytest.raises(UnsafeMotionError, match=r"miss the motion by 0\.\d+ rad"):
         compress(storable(wild, G1_29), G1_29, 20)
