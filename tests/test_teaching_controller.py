@@ -189,6 +189,7 @@ def stock_robot() -> Iterator[str]:
         asyncio.run_coroutine_threadsafe(stack.aclose(), loop).result(20)
         loop.call_soon_threadsafe(loop.stop)
         thread.join(10)
+        loop.close()
 
 
 def test_a_robot_with_stock_firmware_is_taught_by_the_same_steps() -> None:
