@@ -4,6 +4,7 @@ import io
 import json
 import os
 import tempfile
+import tracemalloc
 import zipfile
 from collections.abc import Callable
 from dataclasses import replace
@@ -484,3 +485,69 @@ def test_archives_that_promise_too_much_are_refused(
     (tmp_path / "take.npz").write_bytes(make())
     with pytest.raises(BadRequestError, match=problem):
         files.load(tmp_path / "take.npz")
+
+
+def zeros(shape: tuple[int, ...], dtype: str) -> bytes:
+    """An array of zeros, which packs to a thousandth."""
+    file = io.BytesIO()
+    np.save(file, np.zeros(shape, dtype))
+    return file.getvalue()
+
+
+BOMBS: dict[str, tuple[dict[str, bytes], str]] = {
+    "bytes that become numbers of eight bytes": (
+        {"joints_rad.npy": zeros((100_000_000,), "u1")},
+        "unpacks to 762 MB",
+    ),
+    "times that do not grow": (
+        {"times_s.npy": zeros((900_000,), "u1"), "joints_rad.npy": zeros((900_000, 29), "u1")},
+        "row 2 cannot be read",
+    ),
+    "angles without times": (
+        {"joints_rad.npy": zeros((900_000, 29), "u1")},
+        "29 joint names and 2 times",
+    ),
+    "more samples than a take may have": (
+        {"times_s.npy": zeros((1_000_001,), "u1"), "joints_rad.npy": zeros((1_000_001, 29), "u1")},
+        "more than 1,000,000 samples",
+    ),
+    "a document without end": (
+        {"document.npy": zeros((100_000_000,), "u1")},
+        "document unpack to 95 MB",
+    ),
+    "an array that nobody asked for": (
+        {"more.npy": zeros((250_000_000,), "u1")},
+        "row 2 cannot be read",
+    ),
+}
+
+
+@pytest.mark.parametrize("bomb", BOMBS)
+def test_a_bomb_is_refused_before_it_is_unpacked(tmp_path: Path, bomb: str) -> None:
+    changes, problem = BOMBS[bomb]
+    members = {
+        "names.npy": zeros((29,), "U1"),
+        "times_s.npy": zeros((2,), "u1"),
+        "joints_rad.npy": zeros((2, 29), "u1"),
+    } | changes
+    path = tmp_path / "take.npz"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, data in members.items():
+            archive.writestr(name, data)
+    del members
+    assert path.stat().st_size < 300_000
+    tracemalloc.start()
+    try:
+        with pytest.raises(BadRequestError, match=problem):
+            files.load(path)
+        assert tracemalloc.get_traced_memory()[1] < 64 * 2**20
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_header_that_contradicts_the_directory_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "take.npz"
+    for shape in ("(1000,)", "(-1,)", "(0, 5)"):
+        path.write_bytes(packed("times_s.npy", header(shape) + bytes(24)))
+        with pytest.raises(BadRequestError, match="its header says"):
+            files.load(path)
