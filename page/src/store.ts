@@ -30,7 +30,7 @@ export const connected = computed(() => link.value === "open" && connection.valu
 /** Whether this browser may command: it does already, or nobody does. */
 export const mayCommand = computed(() => {
   const commander = status.value?.commander;
-  return link.value === "open" && (!commander || commander.you || commander.client === null);
+  return link.value === "open" && (!commander || commander.you || commander.number === null);
 });
 export const ready = computed(() => connected.value && mayCommand.value);
 
