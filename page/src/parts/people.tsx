@@ -1,6 +1,6 @@
 /** Who is here, who commands, and how command passes from one to another. */
 
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { api } from "../api";
 import { attempt, me, mayCommand, now, people, question, setName, status, statusAt } from "../store";
 import { TEXTS } from "../texts";
@@ -176,6 +176,16 @@ function Invite({ links }: { links: Links }) {
 export function People() {
   const [open, setOpen] = useState(false);
   const [links, setLinks] = useState<Links | null>(null);
+  const box = useRef<HTMLDivElement>(null);
+  useEffect(() => {
+    if (!open) return undefined;
+    // A press anywhere else closes it: it may lie over the banner.
+    const away = (event: PointerEvent): void => {
+      if (!box.current?.contains(event.target as Node)) setOpen(false);
+    };
+    addEventListener("pointerdown", away);
+    return () => removeEventListener("pointerdown", away);
+  }, [open]);
   const count = people.value.length;
   const label = TEXTS.people.label(count);
   const toggle = (): void => {
@@ -183,7 +193,7 @@ export function People() {
     if (!open) void attempt(async () => setLinks(await api.links()));
   };
   return (
-    <div class="settings">
+    <div class="settings" ref={box}>
       <button
         class="icon-button people-button"
         data-testid="people"
