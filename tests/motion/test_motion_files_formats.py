@@ -9,7 +9,7 @@ import zipfile
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -487,36 +487,41 @@ def test_archives_that_promise_too_much_are_refused(
         files.load(tmp_path / "take.npz")
 
 
-def zeros(shape: tuple[int, ...], dtype: str) -> bytes:
+class Zeros(NamedTuple):
     """An array of zeros, which packs to a thousandth."""
-    file = io.BytesIO()
-    np.save(file, np.zeros(shape, dtype))
-    return file.getvalue()
+
+    shape: tuple[int, ...]
+    dtype: str = "u1"
+
+    def pack(self, archive: zipfile.ZipFile, name: str) -> None:
+        file = io.BytesIO()
+        np.save(file, np.zeros(self.shape, self.dtype))
+        archive.writestr(f"{name}.npy", file.getbuffer())
 
 
-BOMBS: dict[str, tuple[dict[str, bytes], str]] = {
+BOMBS: dict[str, tuple[dict[str, Zeros], str]] = {
     "bytes that become numbers of eight bytes": (
-        {"joints_rad.npy": zeros((100_000_000,), "u1")},
+        {"joints_rad": Zeros((100_000_000,))},
         "unpacks to 762 MB",
     ),
     "times that do not grow": (
-        {"times_s.npy": zeros((900_000,), "u1"), "joints_rad.npy": zeros((900_000, 29), "u1")},
+        {"times_s": Zeros((900_000,)), "joints_rad": Zeros((900_000, 29))},
         "row 2 cannot be read",
     ),
     "angles without times": (
-        {"joints_rad.npy": zeros((900_000, 29), "u1")},
+        {"joints_rad": Zeros((900_000, 29))},
         "29 joint names and 2 times",
     ),
     "more samples than a take may have": (
-        {"times_s.npy": zeros((1_000_001,), "u1"), "joints_rad.npy": zeros((1_000_001, 29), "u1")},
+        {"times_s": Zeros((1_000_001,)), "joints_rad": Zeros((1_000_001, 29))},
         "more than 1,000,000 samples",
     ),
     "a document without end": (
-        {"document.npy": zeros((100_000_000,), "u1")},
+        {"document": Zeros((100_000_000,))},
         "document unpack to 95 MB",
     ),
     "an array that nobody asked for": (
-        {"more.npy": zeros((250_000_000,), "u1")},
+        {"more": Zeros((250_000_000,))},
         "row 2 cannot be read",
     ),
 }
@@ -526,15 +531,14 @@ BOMBS: dict[str, tuple[dict[str, bytes], str]] = {
 def test_a_bomb_is_refused_before_it_is_unpacked(tmp_path: Path, bomb: str) -> None:
     changes, problem = BOMBS[bomb]
     members = {
-        "names.npy": zeros((29,), "U1"),
-        "times_s.npy": zeros((2,), "u1"),
-        "joints_rad.npy": zeros((2, 29), "u1"),
+        "names": Zeros((29,), "U1"),
+        "times_s": Zeros((2,)),
+        "joints_rad": Zeros((2, 29)),
     } | changes
     path = tmp_path / "take.npz"
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, data in members.items():
-            archive.writestr(name, data)
-    del members
+        for name, zeros in members.items():
+            zeros.pack(archive, name)
     assert path.stat().st_size < 300_000
     tracemalloc.start()
     try:

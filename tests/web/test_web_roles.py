@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -99,7 +100,7 @@ def test_a_lock_takes_command_at_once_and_a_teacher_gives_it() -> None:
     clients.lock(teacher.id, locked=True)
     assert (clients.commander, clients.handover) == (teacher.id, None)
     for ask in (clients.take, clients.need):
-        with pytest.raises(ProblemError, match="locked|another browser"):
+        with pytest.raises(ProblemError, match=r"locked|another browser"):
             ask(pupil.id)
     clients.give(teacher.id, pupil.number)
     clock.now += HANDOVER_S
@@ -111,6 +112,11 @@ def test_a_lock_takes_command_at_once_and_a_teacher_gives_it() -> None:
     assert clients.commander_lost(busy=False)
     with pytest.raises(ProblemError, match="locked"):
         clients.need(other.id)
+    assert clients.join(pupil.id, COMMAND) is pupil  # a reload does not lose it
+    clients.need(pupil.id)
+    clients.release(pupil.id)
+    with pytest.raises(ProblemError, match="locked"):
+        clients.need(pupil.id)
     assert clients.join(access=COMMAND).id != clients.commander
     clients.lock(teacher.id, locked=False)
     clients.need(other.id)
@@ -208,6 +214,11 @@ async def class_of(server: Pendant) -> tuple[Browser, Browser, Browser]:
     return teacher, pupil, await server.browser_as(PendantRole.WATCH)
 
 
+def handover_of(page: Browser) -> Any:
+    """Who is about to command, as a page was told last; None for nobody."""
+    return page.latest["status"]["commander"]["next"]
+
+
 # Every request that moves the robot or changes something, but a stop.
 MOVING: list[tuple[str, dict[str, Any]]] = [
     ("/connect", {"url": "sim://g1"}),
@@ -274,14 +285,15 @@ def test_everybody_sees_the_countdown_and_a_teacher_locks_at_once(tmp_path: Path
             loop = asyncio.get_running_loop()
             began_s = loop.time()
             for page in everybody:
-                await page.until(lambda page=page: page.latest["status"]["commander"]["next"])
-                following = page.latest["status"]["commander"]["next"]
+                await page.until(partial(handover_of, page))
+                following = handover_of(page)
                 assert (following["number"], following["name"]) == (2, "Bo")
                 assert 0 < following["in_s"] <= HANDOVER_S
             await pupil.status(lambda s: s["commander"]["you"])
             assert loop.time() - began_s == pytest.approx(HANDOVER_S, abs=0.5)
             assert (await teacher.refused("/mode", 403, target="stand"))["error"]
             await pupil.post("/teach/start", name="wave")
+            await asyncio.sleep(0.5)
             locked = await teacher.post("/command/lock", locked=True)
             assert (locked["you"], locked["locked"]) == (True, True)
             assert (await pupil.refused("/teach/finish", 403, save=True))["error"]

@@ -94,6 +94,8 @@ class Clients:
         self.locked = False
         """Whether only a teacher may take command."""
         self.handover: Handover | None = None
+        self._entrusted: str | None = None
+        """Who was given the command while it was locked: a reload does not lose it."""
         self.changes = 0
         """Grows whenever somebody comes, leaves, or has another name."""
 
@@ -195,6 +197,7 @@ class Clients:
         client = self._known(name, access)
         client.access.need(PendantRole.TEACHER)
         self.locked = locked
+        self._entrusted = None
         if locked:
             commander = self._clients.get(self.commander or "")
             self.handover = None
@@ -204,7 +207,7 @@ class Clients:
     def release(self, name: str | None, access: Access | None = None) -> None:
         """Let nobody command."""
         self.need(name, access)
-        self.commander = None
+        self.commander = self._entrusted = None
 
     def need(self, name: str | None, access: Access | None = None) -> None:
         """Raise `ProblemError` unless this client commands, or may because nobody does."""
@@ -294,7 +297,8 @@ class Clients:
 
     def _may_take(self, client: Client) -> bool:
         role = client.access.role
-        return role is PendantRole.TEACHER or (role.may_command and not self.locked)
+        allowed = not self.locked or client.id == self._entrusted
+        return role is PendantRole.TEACHER or (role.may_command and allowed)
 
     def _check_may_take(self, client: Client) -> None:
         client.access.need(PendantRole.COMMAND)
@@ -321,6 +325,7 @@ class Clients:
 
     def _pass_to(self, client: Client) -> None:
         self.commander, self.handover = client.id, None
+        self._entrusted = client.id if self.locked else None
 
     def _forget(self, now: float) -> None:
         for client in self:

@@ -70,7 +70,11 @@ class LimitedHttp(H11Protocol):
             self.transport.abort()
 
     def _make_room(self) -> None:
-        others = [each for each in self.connections if isinstance(each, LimitedHttp)]
+        others = [
+            each
+            for each in self.connections
+            if isinstance(each, LimitedHttp) and not each.transport.is_closing()
+        ]
         host = None if self.client is None else self.client[0]
         neighbours = [
             each
@@ -80,8 +84,7 @@ class LimitedHttp(H11Protocol):
         if len(neighbours) > MAX_HALF_OPEN:
             _oldest(neighbours).transport.abort()
         elif len(self.connections) > MAX_CONNECTIONS:
-            idle = [each for each in others if each.at_rest]
-            _oldest(idle).transport.abort()
+            _oldest([each for each in others if each.at_rest]).transport.abort()
 
 
 def _oldest(connections: list[LimitedHttp]) -> LimitedHttp:

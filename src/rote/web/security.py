@@ -437,7 +437,8 @@ async def _welcome(scope: Scope, send: Send, cookie: str) -> None:
     """
     page = (
         b'<!doctype html><html lang="en"><meta charset="utf-8">'
-        b'<meta http-equiv="refresh" content="0; url=/"><title>rote</title>'
+        b'<meta http-equiv="refresh" content="0; url=/"><link rel="icon" href="data:,">'
+        b"<title>rote</title>"
         b'<p><a href="/">Open the pendant</a></p></html>'
     )
     body = page if scope["method"] == "GET" else b""
