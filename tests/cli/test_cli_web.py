@@ -93,7 +93,7 @@ def test_it_prints_a_link_for_each_role_and_the_fingerprint_of_its_certificate(
     def ask(http: httpx.Client) -> None:
         with pytest.raises(httpx.HTTPError):  # plain HTTP is not answered
             http.get("/api/status")
-        with httpx.Client(verify=False, trust_env=False) as secure:  # noqa: S501 # it signs itself
+        with httpx.Client(verify=False, trust_env=False) as secure:  # it signs itself
             assert secure.get(f"https://127.0.0.1:{port}/api/status").status_code == 403
 
     token = "a-token-of-my-own"
