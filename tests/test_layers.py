@@ -78,7 +78,7 @@ HOMES: dict[str, str | tuple[str, ...]] = {
     "PIL": "motion/figure.py",
     "pyarrow": "motion/files/lerobot.py",
     "zstandard": ("motion/files/mcap_records.py", "capture/read/compressed.py"),
-    "cryptography": ("wire/signalling.py", "capture/decode/decrypt.py"),
+    "cryptography": ("wire/signalling.py", "capture/decode/decrypt.py", "web/certificate.py"),
     "sqlite3": "sim/store.py",
     "uvloop": "host/loop.py",
 }

@@ -46,16 +46,24 @@ export interface ByHand {
   seconds: number;
 }
 
+/** The name by which others see this browser; an empty one takes it away. */
+export interface CallMe {
+  name: string;
+}
+
 /** Return to the first pose at the end, so that it can be played in a loop. */
 export interface CloseLoopStep {
   op: "close_loop" | "loop";
   seconds?: number;
 }
 
-/** Who has the command. */
+/** Who commands; nobody where `number` is null. */
 export interface Commander {
-  client: string | null;
   you: boolean;
+  number: number | null;
+  name: string | null;
+  locked: boolean;
+  next: NextCommander | null;
 }
 
 /** Let another motion follow, with a soft bridge between. */
@@ -228,6 +236,11 @@ export interface Formats {
   formats: FormatFacts[];
 }
 
+/** To whom: the number of somebody who is here. */
+export interface GiveCommand {
+  number: number;
+}
+
 /** A ball for a head. */
 export interface Head {
   link: string;
@@ -292,6 +305,17 @@ export interface LinkPlace {
   at: [number, number, number];
 }
 
+/** The ends of links to this page for others; null where no token is asked for. Nobody is told a link that may do more than their own. */
+export interface Links {
+  command: string | null;
+  watch: string | null;
+}
+
+/** Whether only teachers may take command. */
+export interface LockCommand {
+  locked: boolean;
+}
+
 /** A moment with a label. */
 export interface MarkNow {
   time_s: number;
@@ -325,6 +349,13 @@ export interface Mount {
   rpy: [number, number, number];
 }
 
+/** Who commands when a countdown has ended. */
+export interface NextCommander {
+  number: number;
+  name: string | null;
+  in_s: number;
+}
+
 /** A request without details: {}. */
 export interface Nothing {
 }
@@ -352,9 +383,21 @@ export interface PendantStatus {
   holding: boolean;
 }
 
+/** Everybody who is here. */
+export interface People {
+  people: Person[];
+}
+
 /** A factory action. */
 export interface Perform {
   preset: number;
+}
+
+/** A browser that is here: its number, and the name it has given itself. */
+export interface Person {
+  number: number;
+  name: string | null;
+  role: "watch" | "command" | "teacher";
 }
 
 /** A taught action, and how to play it. */

@@ -1,13 +1,13 @@
 /** The frame around the four screens. */
 
 import { useEffect, useState } from "preact/hooks";
-import { api } from "./api";
 import { sentence } from "./format";
 import { focusOf, stops } from "./keys";
 import { stop } from "./live";
 import { Bar } from "./parts/bar";
 import { Dialog } from "./parts/dialog";
 import { Icon } from "./parts/icons";
+import { CommandBanner, People } from "./parts/people";
 import { View } from "./parts/view";
 import { EditDock, EditScreen } from "./screens/edit";
 import { edited, opened } from "./screens/editing";
@@ -15,12 +15,10 @@ import { LibraryScreen } from "./screens/library";
 import { RobotScreen } from "./screens/robot";
 import { TeachScreen } from "./screens/teach";
 import {
-  attempt,
   bare,
   connection,
   countdown,
   link,
-  mayCommand,
   moving,
   QUALITIES,
   quality,
@@ -175,26 +173,7 @@ function Banner() {
       </div>
     );
   }
-  if (status.value && !mayCommand.value) {
-    const take = (): void => {
-      question.value = {
-        title: TEXTS.commander.question,
-        message: TEXTS.commander.message,
-        confirm: TEXTS.commander.take,
-        then: () => attempt(() => api.takeCommand()),
-      };
-    };
-    return (
-      <div class="banner" role="status" data-testid="watching">
-        <Icon name="info" />
-        <p>{TEXTS.commander.other}</p>
-        <button type="button" class="button" onClick={take}>
-          {TEXTS.commander.take}
-        </button>
-      </div>
-    );
-  }
-  return null;
+  return <CommandBanner />;
 }
 
 function onKey(event: KeyboardEvent): void {
@@ -231,6 +210,7 @@ export function App() {
         <Nav />
         <div class="top-end">
           <Pill />
+          <People />
           <Settings />
         </div>
       </header>

@@ -7,11 +7,14 @@ import {
   loadActions,
   loadModel,
   loadTakes,
+  me,
   model,
   notices,
   now,
+  people,
   poses,
   say,
+  sayName,
   soft,
   status,
   statusAt,
@@ -59,6 +62,8 @@ function receive(message: Message): void {
   switch (message.type) {
     case "hello":
       identity.client = message.client;
+      me.value = { number: message.number, role: message.role };
+      sayName(message.name);
       sessionStorage.setItem("rote.client", message.client);
       tries = 0;
       link.value = "open";
@@ -82,6 +87,9 @@ function receive(message: Message): void {
       }
       break;
     }
+    case "people":
+      people.value = message.people;
+      break;
     case "stopped":
       known = message.message;
       answered?.(message.message || TEXTS.stop.fallback[message.stopped]);

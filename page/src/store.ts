@@ -5,7 +5,7 @@ import { ApiError, api } from "./api";
 import { foreign, sentence } from "./format";
 import { PoseStream } from "./interpolate";
 import { TEXTS } from "./texts";
-import type { Actions, Connection, FormatFacts, Limbs, RobotModel, Status, Step, Take } from "./types";
+import type { Actions, Connection, FormatFacts, Limbs, Person, RobotModel, Status, Step, Take } from "./types";
 
 export type Screen = "robot" | "teach" | "library" | "edit";
 export const SCREENS: Screen[] = ["robot", "teach", "library", "edit"];
@@ -27,10 +27,18 @@ export const connection = computed(() => status.value?.connection ?? null);
 export const activity = computed(() => status.value?.activity ?? null);
 export const moving = computed(() => (activity.value?.kind ?? "idle") !== "idle");
 export const connected = computed(() => link.value === "open" && connection.value?.state === "connected");
-/** Whether this browser may command: it does already, or nobody does. */
+/** Who this browser is to the others: its number, and what its link allows. */
+export const me = signal<{ number: number; role: Person["role"] } | null>(null);
+/** Everybody who is here, this browser included. */
+export const people = signal<Person[]>([]);
+
+/** Whether this browser may command: it does already, or nobody does and nothing forbids it. */
 export const mayCommand = computed(() => {
   const commander = status.value?.commander;
-  return link.value === "open" && (!commander || commander.you || commander.client === null);
+  const role = me.value?.role;
+  if (link.value !== "open" || role === "watch") return false;
+  if (!commander || commander.you) return true;
+  return commander.number === null && (!commander.locked || role === "teacher");
 });
 export const ready = computed(() => connected.value && mayCommand.value);
 
@@ -239,6 +247,19 @@ export async function attempt(work: () => Promise<unknown>): Promise<boolean> {
     report(error);
     return false;
   }
+}
+
+const NAME_KEY = "rote.name";
+
+/** Give this browser the name that others see, and remember it. */
+export async function setName(name: string): Promise<void> {
+  if (await attempt(() => api.callMe(name))) localStorage.setItem(NAME_KEY, name.trim());
+}
+
+/** Say again which name this browser was given earlier. */
+export function sayName(known: string | null): void {
+  const name = localStorage.getItem(NAME_KEY);
+  if (name && name !== known) void attempt(() => api.callMe(name));
 }
 
 export interface Question {

@@ -138,10 +138,33 @@ export const TEXTS = {
   },
 
   commander: {
-    other: "Another browser commands. You watch, and may stop it at any time.",
+    other: (name: string) => `${name} commands.`,
+    nobody: "Nobody commands.",
+    mayStop: "You watch, and may stop it at any time.",
+    watchOnly: "Your link only watches. You may stop the robot at any time.",
+    locked: "A teacher has locked the command. You may stop the robot at any time.",
     take: "Take over",
     question: "Take over the command?",
-    message: "The other browser can then only watch and stop.",
+    message: "Everybody sees a countdown of 5 s. Whoever commands now may keep the command.",
+    soon: (name: string) => `${name} takes over the command.`,
+    soonYou: "You take over the command.",
+    keep: "Keep it",
+    withdraw: "Call it off",
+  },
+
+  people: {
+    title: "Who is here",
+    label: (count: number) => `Who is here: ${count}`,
+    browser: (number: number) => `Browser ${number}`,
+    you: "(you)",
+    commands: "commands",
+    roles: { watch: "watches", teacher: "teacher" },
+    give: "Give command",
+    name: "Your name",
+    lock: "Lock the command",
+    lockNote: "Locked, only teachers take command or give it to somebody. Everybody may still stop.",
+    commandLink: "Link that may command",
+    watchLink: "Link that only watches",
   },
 
   teach: {

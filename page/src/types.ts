@@ -27,11 +27,15 @@ export type FormatFacts = api.FormatFacts;
 export type Taught = api.TaughtReport;
 export type Stopped = api.StopReport;
 export type Found = api.RobotFound;
+export type Person = api.Person;
+export type Links = api.Links;
 export type Vector = [number, number, number];
 
 export type Message =
-  | { type: "hello"; client: string; version: string }
+  | { type: "hello"; client: string; number: number; name: string | null; role: Person["role"]; version: string }
+  | { type: "people"; people: Person[] }
   | { type: "state"; time_s: number; joints_rad: number[]; mode: number; phase: string; soft: boolean }
   | ({ type: "status" } & Status)
   | ({ type: "stopped" } & Stopped)
-  | { type: "notice"; message: string };
+  | { type: "notice"; message: string }
+  | { type: "problem"; error: string; message: string; remedy: string };

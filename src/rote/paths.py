@@ -2,6 +2,8 @@
 
 data folder     ROTE_HOME, else XDG_DATA_HOME/rote, else ~/.local/share/rote
   takes/        the recordings on this computer
+  pendant.key   a secret from which `rote web` makes cookies and links
+  tls/          the certificate that `rote web --tls` has made
   NAME.sqlite   the actions of an embedded simulated robot, one file for each family
 key file        XDG_CONFIG_HOME/rote/keys, else ~/.config/rote/keys
 """
@@ -21,6 +23,16 @@ def data_folder() -> Path:
 def takes_folder() -> Path:
     """Return the folder for the takes on this computer."""
     return data_folder() / "takes"
+
+
+def pendant_key_file() -> Path:
+    """Return where the pendant keeps the secret that its cookies and links are made from."""
+    return data_folder() / "pendant.key"
+
+
+def tls_folder() -> Path:
+    """Return where a certificate that was made on the spot is kept."""
+    return data_folder() / "tls"
 
 
 def store_file(family: str) -> Path:

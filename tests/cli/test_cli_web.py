@@ -21,7 +21,9 @@ def free_port() -> int:
         return int(one.getsockname()[1])
 
 
-def serve(arguments: list[str], port: int, ask: Callable[[httpx.Client], None]) -> int:
+def serve(
+    arguments: list[str], port: int, ask: Callable[[httpx.Client], None], *, plain: bool = True
+) -> int:
     """Run `rote web` here, ask it something from a thread, and end it by a signal."""
     failures: list[BaseException] = []
 
@@ -32,6 +34,9 @@ def serve(arguments: list[str], port: int, ask: Callable[[httpx.Client], None]) 
                 while True:
                     try:
                         http.get("/")
+                        break
+                    except httpx.RemoteProtocolError:
+                        assert not plain
                         break
                     except httpx.ConnectError:
                         assert time.monotonic() < until, "the server does not listen"
@@ -76,6 +81,29 @@ def test_a_script_reads_the_address_and_the_token(capsys: pytest.CaptureFixture[
     ready = json.loads(out)
     assert ready["event"] == "ready"
     assert len(ready["url"].partition("?token=")[2]) > 20
+    links = [ready[name] for name in ("url", "command_url", "watch_url")]
+    assert len({url.partition("?token=")[2] for url in links}) == 3
+
+
+def test_it_prints_a_link_for_each_role_and_the_fingerprint_of_its_certificate(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    port = free_port()
+
+    def ask(http: httpx.Client) -> None:
+        with pytest.raises(httpx.HTTPError):  # plain HTTP is not answered
+            http.get("/api/status")
+        with httpx.Client(verify=False, trust_env=False) as secure:  # it signs itself
+            assert secure.get(f"https://127.0.0.1:{port}/api/status").status_code == 403
+
+    token = "a-token-of-my-own"
+    arguments = ["--no-browser", "--tls", "--token", token]
+    assert serve(arguments, port, ask, plain=False) == 128 + signal.SIGTERM
+    out, _ = capsys.readouterr()
+    assert f"The pendant is at https://127.0.0.1:{port}/?token={token}" in out
+    assert "A link that only watches: https://" in out
+    assert "fingerprint" in out
+    assert "unencrypted" not in out
 
 
 class Shown:
@@ -114,6 +142,10 @@ def test_it_opens_a_browser_where_there_is_one_and_shows_a_token_it_was_given(
         (["--robot", "sim://nobody"], "not a simulated robot rote knows"),
         (["--robot", "foo"], "does not name a wire"),
         (["--host", "203.0.113.7", "--port", "0"], "cannot be used"),
+        (["--tls-cert", "one.pem"], "go together"),
+        (["--tls-cert", "none.pem", "--tls-key", "none.pem"], "none.pem cannot be read"),
+        (["--proxy", "robot.example.org"], "not where a proxy serves a page"),
+        (["--proxy-from", "10.0.0.1"], "needs --proxy"),
     ],
 )
 def test_what_cannot_be_served_is_refused_in_words(

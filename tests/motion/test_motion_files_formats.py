@@ -4,11 +4,12 @@ import io
 import json
 import os
 import tempfile
+import tracemalloc
 import zipfile
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -481,3 +482,73 @@ def test_archives_that_promise_too_much_are_refused(
     (tmp_path / "take.npz").write_bytes(make())
     with pytest.raises(BadRequestError, match=problem):
         files.load(tmp_path / "take.npz")
+
+
+class Zeros(NamedTuple):
+    """An array of zeros, which packs to a thousandth."""
+
+    shape: tuple[int, ...]
+    dtype: str = "u1"
+
+    def pack(self, archive: zipfile.ZipFile, name: str) -> None:
+        file = io.BytesIO()
+        np.save(file, np.zeros(self.shape, self.dtype))
+        archive.writestr(f"{name}.npy", file.getbuffer())
+
+
+BOMBS: dict[str, tuple[dict[str, Zeros], str]] = {
+    "bytes that become numbers of eight bytes": (
+        {"joints_rad": Zeros((100_000_000,))},
+        "unpacks to 762 MB",
+    ),
+    "times that do not grow": (
+        {"times_s": Zeros((900_000,)), "joints_rad": Zeros((900_000, 29))},
+        "row 2 cannot be read",
+    ),
+    "angles without times": (
+        {"joints_rad": Zeros((900_000, 29))},
+        "29 joint names and 2 times",
+    ),
+    "more samples than a take may have": (
+        {"times_s": Zeros((1_000_001,)), "joints_rad": Zeros((1_000_001, 29))},
+        "more than 1,000,000 samples",
+    ),
+    "a document without end": (
+        {"document": Zeros((100_000_000,))},
+        "document unpack to 95 MB",
+    ),
+    "an array that nobody asked for": (
+        {"more": Zeros((250_000_000,))},
+        "row 2 cannot be read",
+    ),
+}
+
+
+@pytest.mark.parametrize("bomb", BOMBS)
+def test_a_bomb_is_refused_before_it_is_unpacked(tmp_path: Path, bomb: str) -> None:
+    changes, problem = BOMBS[bomb]
+    members = {
+        "names": Zeros((29,), "U1"),
+        "times_s": Zeros((2,)),
+        "joints_rad": Zeros((2, 29)),
+    } | changes
+    path = tmp_path / "take.npz"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, zeros in members.items():
+            zeros.pack(archive, name)
+    assert path.stat().st_size < 300_000
+    tracemalloc.start()
+    try:
+        with pytest.raises(BadRequestError, match=problem):
+            files.load(path)
+        assert tracemalloc.get_traced_memory()[1] < 64 * 2**20
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_header_that_contradicts_the_directory_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "take.npz"
+    for shape in ("(1000,)", "(-1,)", "(0, 5)"):
+        path.write_bytes(packed("times_s.npy", header(shape) + bytes(24)))
+        with pytest.raises(BadRequestError, match="its header says"):
+            files.load(path)

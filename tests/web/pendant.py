@@ -12,6 +12,7 @@ from websockets.asyncio.client import ClientConnection, connect
 
 from rote.motion.files.library import Library
 from rote.web.hub import Start
+from rote.web.roles import PendantRole
 from rote.web.security import Gate
 from rote.web.serve import serving
 
@@ -22,10 +23,18 @@ Document = dict[str, Any]
 class Browser:
     """One page: a WebSocket that is alive, and requests in its name."""
 
-    def __init__(self, port: int, socket: ClientConnection, http: httpx.AsyncClient) -> None:
+    def __init__(
+        self,
+        port: int,
+        socket: ClientConnection,
+        http: httpx.AsyncClient,
+        headers: dict[str, str] | None = None,
+    ) -> None:
         self.port = port
         self.socket = socket
         self.http = http
+        self.headers = headers or {}
+        """What it shows of itself with each request: a token, or cookies."""
         self.id = ""
         self.heard: list[Document] = []
         self.latest: dict[str, Document] = {}
@@ -43,7 +52,8 @@ class Browser:
                 self.states += 1
             else:
                 self.heard.append(message)
-            self.id = message.get("client", self.id)
+            if message["type"] == "hello":
+                self.id = message["client"]
             self._changed.set()
 
     async def _live(self) -> None:
@@ -83,7 +93,7 @@ class Browser:
         return [message["message"] for message in self.heard if message["type"] == "notice"]
 
     async def ask(self, method: str, path: str, **more: Any) -> httpx.Response:
-        headers = {"X-Rote-Client": self.id} | more.pop("headers", {})
+        headers = {"X-Rote-Client": self.id} | self.headers | more.pop("headers", {})
         return await self.http.request(method, f"/api{path}", headers=headers, **more)
 
     async def get(self, path: str) -> Document:
@@ -104,6 +114,11 @@ class Browser:
         document: Document = response.json()
         assert set(document) >= {"error", "message", "remedy"}
         return document
+
+    async def take_command(self) -> None:
+        """Ask for the command, and wait for the end of the countdown."""
+        await self.post("/command/take")
+        await self.status(lambda s: s["commander"]["you"])
 
     async def leave(self) -> None:
         for task in self._tasks:
@@ -137,10 +152,15 @@ class Pendant:
             close_timeout=1,
             proxy=None,
         )
-        browser = Browser(self.port, socket, self.http)
+        browser = Browser(self.port, socket, self.http, headers)
         self._browsers.append(browser)
         await browser.until(lambda: "status" in browser.latest)
         return browser
+
+    async def browser_as(self, role: PendantRole, **headers: str) -> Browser:
+        """Open one more page by the link of a role."""
+        shown = {"Authorization": f"Bearer {self.gate.tokens[role]}"}
+        return await self.browser(**shown, **headers)
 
     async def close(self) -> None:
         for browser in self._browsers:
@@ -150,10 +170,10 @@ class Pendant:
 
 @asynccontextmanager
 async def pendant(
-    folder: Path, url: str = MEMORY, *, token: str | None = None, host: str = "127.0.0.1"
+    folder: Path, url: str = MEMORY, *, token: str | None = None, gate: Gate | None = None
 ) -> AsyncIterator[Pendant]:
     """Serve a pendant for as long as the block runs."""
-    library, gate = Library(folder / "takes"), Gate(host, token)
+    library, gate = Library(folder / "takes"), gate or Gate(token=token)
     async with serving(Start(library, url), gate, 0) as server:
         one = Pendant(server.port, library, gate)
         try:

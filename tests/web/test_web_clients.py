@@ -10,7 +10,15 @@ from hypothesis import strategies as st
 from websockets.exceptions import InvalidStatus
 
 from rote.web import clients as clients_module
-from rote.web.clients import IDLE_SILENCE_S, MAX_CLIENTS, SILENCE_S, Client, Clients, Outbox
+from rote.web.clients import (
+    HANDOVER_S,
+    IDLE_SILENCE_S,
+    MAX_CLIENTS,
+    SILENCE_S,
+    Client,
+    Clients,
+    Outbox,
+)
 from rote.web.problems import ProblemError
 from virtual import run
 from web.pendant import one_browser, pendant, teach
@@ -28,7 +36,8 @@ class Clock:
 
 
 def test_the_first_commands_and_another_takes_over_only_on_purpose() -> None:
-    clients = Clients(Clock())
+    clock = Clock()
+    clients = Clients(clock)
     first, second = clients.join(), clients.join()
     clients.need(first.id)
     with pytest.raises(ProblemError, match="another browser"):
@@ -36,6 +45,8 @@ def test_the_first_commands_and_another_takes_over_only_on_purpose() -> None:
     with pytest.raises(ProblemError, match="another browser"):
         clients.release(second.id)
     clients.take(second.id)
+    clock.now += HANDOVER_S
+    clients.pass_over()
     clients.need(second.id)
     with pytest.raises(ProblemError):
         clients.need(first.id)
@@ -126,6 +137,7 @@ def test_whatever_happens_at_most_one_commands_and_it_has_been_heard(
         elif move == "wait":
             clock.now += which
         elif move == "look":
+            clients.pass_over()
             clients.commander_lost(busy=bool(which % 2))
         elif client is not None:
             _do(clients, move, client)
@@ -146,7 +158,8 @@ def _do(clients: Clients, move: str, client: Client) -> None:
                 clients.alive(client.id)
             case _:
                 getattr(clients, move)(client.id)
-                assert (clients.commander == client.id) == (move != "release")
+                asked = clients.handover is not None and clients.handover.to is client
+                assert (clients.commander == client.id or asked) == (move != "release")
     except ProblemError:
         # Only one who does not command, or who has left for long, is refused.
         there = {each.id for each in clients}
@@ -181,7 +194,8 @@ def test_two_browsers_watch_one_commands_and_both_may_stop(tmp_path: Path) -> No
             await second.connected()
             assert first.id != second.id
             assert first.latest["status"]["commander"]["you"] is True
-            assert second.latest["status"]["commander"] == {"client": first.id, "you": False}
+            commander = second.latest["status"]["commander"]
+            assert (commander["you"], commander["number"]) == (False, 1)
             refusal = await second.refused("/play", 403, name="wave")
             assert refusal["error"] == "not-commanding"
             await first.post("/play", name="wave", loop=True)
@@ -194,13 +208,13 @@ def test_two_browsers_watch_one_commands_and_both_may_stop(tmp_path: Path) -> No
             assert "stopped" not in first.latest
             await first.status(lambda s: s["activity"]["kind"] == "idle")
             await second.until(lambda: second.latest["state"]["time_s"] > states)
-            assert (await second.post("/command/take"))["client"] == second.id
+            await second.take_command()
             await second.post("/play", name="wave")
             assert (await second.refused("/command/release", 409))["error"] == "busy"
             assert (await first.post("/stop"))["stopped"] == "playing"
             await second.status(lambda s: s["activity"]["kind"] == "idle")
             await second.post("/command/release")
-            await first.status(lambda s: s["commander"]["client"] is None)
+            await first.status(lambda s: s["commander"]["number"] is None)
 
     run(story())
 
@@ -242,7 +256,7 @@ def test_the_next_browser_commands_as_soon_as_the_last_one_is_closed(tmp_path: P
         async with one_browser(tmp_path) as (server, page):
             watcher = await server.browser()
             await page.leave()
-            await watcher.status(lambda s: s["commander"]["client"] is None, 1.5)
+            await watcher.status(lambda s: s["commander"]["number"] is None, 1.5)
             await watcher.post("/mode", target="stand")
             assert (await watcher.get("/status"))["commander"]["you"]
             assert watcher.notices() == []

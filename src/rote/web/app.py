@@ -20,6 +20,7 @@ from rote.web import robot_routes, take_routes
 from rote.web.hub import Hub, Start
 from rote.web.live import live
 from rote.web.problems import ProblemError, document_of, status_of, to_json
+from rote.web.roles import PendantRole
 from rote.web.security import Gate, Guard
 
 STATIC = Path(__file__).parent / "static"
@@ -29,8 +30,8 @@ _ABOUT = """Teach a robot by hand and play it back.
 
 Open the WebSocket `/api/live` first: it says `{"type":"hello","client":ID}`, then the robot's
 state 30 times a second and the status whenever it changes. Send `{"type":"alive"}` every second,
-and the id as `X-Rote-Client` with each request that moves the robot or changes something. One
-client commands; everybody may watch, and everybody may stop.
+and the id as `X-Rote-Client` with each request that moves the robot or changes something. The id is
+a secret: nobody else is told it. One client commands; everybody may watch, and everybody may stop.
 """
 _NOT_BUILT = """<!doctype html><html lang="en"><meta charset="utf-8"><title>rote</title>
 <h1>The page is not built</h1>
@@ -60,6 +61,7 @@ def create_app(start: Start, gate: Gate, static: Path = STATIC) -> Guard:
         docs_url=None,  # both would load scripts from other servers
         redoc_url=None,
     )
+    app.state.tokens = gate.tokens
     _add_routes(app)
     _add_errors(app)
 
@@ -71,7 +73,12 @@ def create_app(start: Start, gate: Gate, static: Path = STATIC) -> Guard:
         app.mount("/", StaticFiles(directory=static, html=True))
     else:
         app.get("/", include_in_schema=False, response_class=HTMLResponse)(_not_built)
-    return Guard(app, gate)
+
+    def role_inside(client: str) -> PendantRole | None:
+        hub: Hub | None = getattr(app.state, "hub", None)
+        return None if hub is None else hub.clients.role_of(client)
+
+    return Guard(app, gate, role_inside)
 
 
 def _add_routes(app: FastAPI) -> None:
@@ -116,7 +123,7 @@ async def _explain_schema(_: Request, error: Exception) -> Response:
 
 async def _explain_http(_: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    kinds = {404: "not-found", 405: "not-allowed", 413: "too-large"}
+    kinds = {404: "not-found", 405: "not-allowed", 408: "too-slow", 413: "too-large"}
     kind = kinds.get(error.status_code, "bad-request")
     document = {"error": kind, "message": str(error.detail), "remedy": ""}
     return _answer(error.status_code, document, dict(error.headers or {}))
@@ -129,6 +136,6 @@ async def _apologise(request: Request, error: Exception) -> Response:
 
 
 def _answer(status: int, document: Any, headers: dict[str, str] | None = None) -> Response:
-    if status == 413:
+    if status in {408, 413}:
         headers = {**(headers or {}), "connection": "close"}
     return Response(to_json(document), status, headers, media_type="application/json")

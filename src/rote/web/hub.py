@@ -19,6 +19,8 @@ from rote.web.clients import Client, Clients, Outbox
 from rote.web.connection_keeper import LOOK, ConnectionKeeper, check_url
 from rote.web.edit_service import EditService
 from rote.web.problems import busy, finding_document, texts_of, to_json
+from rote.web.roles import LOCAL, Access
+from rote.web.stops import TOGETHER_S, Stops
 from rote.web.take_service import TakeService
 
 STATE_HZ = 30
@@ -56,7 +58,10 @@ class Hub:
         self._controller: str | None = None
         self._findings: list[Finding] = []
         self._tasks: set[asyncio.Task[Any]] = set()
+        self._stops = Stops(self.activities.stop, lambda: self.activities.activity)
         self._told: tuple[object, ...] = ()
+        self._told_people = 0
+        self._stopping: dict[Outbox, float] = {}
         self._told_s = 0.0
 
     async def open(self) -> None:
@@ -149,11 +154,16 @@ class Hub:
         await self.connection.robot.delete(name)
 
     async def stop(self) -> PendantStopResult:
-        """Stop; anybody may call it at any time."""
-        return await self.activities.stop()
+        """Stop; from anybody, at any time. Stops that come close together are one."""
+        return await self._stops.ask()
 
     def stop_soon(self, why: str = "", answer: Outbox | None = None) -> None:
-        """Stop, and tell everybody what that did, the caller first."""
+        """Stop, tell everybody what that did, and whoever asked for it first of all."""
+        if answer is not None:
+            now = self._loop.time()
+            if now - self._stopping.get(answer, -TOGETHER_S) < TOGETHER_S:
+                return  # it has just asked, and is about to be answered
+            self._stopping[answer] = now
         self._spawn(self._stop_and_tell(why, answer))
 
     async def _stop_and_tell(self, why: str, answer: Outbox | None) -> None:
@@ -163,23 +173,36 @@ class Hub:
             message = f"The robot could not be told to stop: {error}. Use its own remote."
             did = PendantStopResult("nothing", message)
         if answer is not None:
+            self._stopping.pop(answer, None)
             answer.say(_message("stopped", did._asdict()))
-        self.notify(f"{why} {did.message}".strip())
+        message = f"{why} {did.message}".strip()
+        if self._stops.news(message):
+            self.notify(message)
 
     # ---- those who watch ------------------------------------------------------------------------
 
-    def join(self, old: str | None, version: str) -> Client:
-        """Add a browser, and send it its name and the status."""
-        client = self.clients.join(old)
+    def join(self, old: str | None, version: str, access: Access = LOCAL) -> Client:
+        """Let a browser in and tell it who it is, and how things are."""
+        client = self.clients.join(old, access)
         assert client.outbox is not None
-        hello = {"type": "hello", "client": client.id, "version": version}
+        hello = {
+            "type": "hello",
+            "client": client.id,
+            "number": client.number,
+            "name": client.name,
+            "role": client.access.role.value,
+            "version": version,
+        }
         client.outbox.say(to_json(hello).decode())
+        client.outbox.say(_message("people", {"people": self.clients.people()}))
         client.outbox.say(_message("status", self.status(client.id)))
         return client
 
     def notify(self, message: str) -> None:
-        """Send a message to everybody."""
-        text = _message("notice", {"message": message})
+        """Tell everybody."""
+        self._say(_message("notice", {"message": message}))
+
+    def _say(self, text: str) -> None:
         for client in self.clients:
             if client.outbox is not None:
                 client.outbox.say(text)
@@ -190,6 +213,8 @@ class Hub:
         while True:
             self._show_state()
             if beat % _LOOK_EVERY == 0:
+                self.clients.pass_over()
+                self._show_people()
                 self._show_status()
                 if self.clients.commander_lost(busy=self.activities.busy) and self.activities.busy:
                     self.stop_soon("The browser that commanded is gone.")
@@ -213,12 +238,18 @@ class Hub:
         for outbox in outboxes:
             outbox.show(text)
 
+    def _show_people(self) -> None:
+        if self._told_people != self.clients.changes:
+            self._told_people = self.clients.changes
+            self._say(_message("people", {"people": self.clients.people()}))
+
     def _show_status(self) -> None:
         state, activity = self.connection.state, self.activities.activity
         now = self._loop.time()
         told = (
             self.connection.report,
-            self.clients.commander,
+            (self.clients.commander, self.clients.locked, self.clients.handover),
+            self.clients.changes,
             tuple(self._findings),
             None if activity is None else (activity, activity.kind, activity.take is None),
             None if state is None else (state.mode, state.phase, state.holding, state.faults),
@@ -280,7 +311,7 @@ class Hub:
             "abilities": sorted(self.connection.abilities),
             "elsewhere": sorted(self.connection.elsewhere),
             "activity": self._activity(),
-            "commander": {"client": self.clients.commander, "you": you},
+            "commander": self.clients.command(you=you),
             "holding": state is not None and state.holding,
         }
 

@@ -9,13 +9,18 @@ from fastapi import WebSocket, WebSocketDisconnect
 from rote import __version__
 from rote.web.clients import Outbox
 from rote.web.hub import Hub
-from rote.web.problems import ProblemError
+from rote.web.problems import ProblemError, to_json
+from rote.web.roles import access_of
+
+_MAX_NESTED = 8
+"""A message is one object: {"type": ...}. Deeper ones are refused before they are parsed."""
 
 
 async def live(socket: WebSocket, hub: Hub) -> None:
     """Serve one browser until it leaves."""
     try:
-        client = hub.join(socket.query_params.get("client"), __version__)
+        old = socket.query_params.get("client")
+        client = hub.join(old, __version__, access_of(socket.scope))
     except ProblemError:
         await socket.close(1013)  # too many clients
         return
@@ -25,7 +30,12 @@ async def live(socket: WebSocket, hub: Hub) -> None:
     try:
         while (text := await _heard(socket)) is not None:
             hub.clients.alive(client.id)
-            if _kind(text) == "stop":
+            try:
+                kind = _kind(text)
+            except ProblemError as error:
+                client.outbox.say(to_json({"type": "problem"} | error.document()).decode())
+                continue
+            if kind == "stop":
                 hub.stop_soon(answer=client.outbox)
     finally:
         sender.cancel()
@@ -49,6 +59,14 @@ async def _heard(socket: WebSocket) -> str | None:
 
 
 def _kind(text: str) -> object:
+    """Return what a message asks for; raise `ProblemError` for one nested too deeply."""
+    if text.count("[") + text.count("{") > _MAX_NESTED:
+        raise ProblemError(
+            400,
+            "bad-message",
+            "a message to this server is one object, not a tree of them",
+            'Send {"type":"alive"} or {"type":"stop"}.',
+        )
     try:
         document = json.loads(text)
     except ValueError:

@@ -16,12 +16,17 @@ from rote.web.connection_keeper import LOOK
 from rote.web.drawing import drawing, model_of
 from rote.web.hub import Hub
 from rote.web.problems import ProblemError, busy, finding_document, to_json
+from rote.web.roles import PendantRole, access_of
 
 _MAX_CURVE_ROWS = 2000
 
 Caller = Annotated[
     str | None,
-    Header(alias="X-Rote-Client", description="The id that /api/live said.", max_length=64),
+    Header(
+        alias="X-Rote-Client",
+        description="The id that /api/live has told this browser, and nobody else.",
+        max_length=64,
+    ),
 ]
 BuildName = Annotated[
     str | None, Query(max_length=60, description="A build of /api/robots; else the robot's own.")
@@ -45,7 +50,7 @@ def answer(document: Any) -> Response:
 def commanding(request: Request, caller: str | None) -> Hub:
     """Return the hub if the caller has the command; otherwise raise `ProblemError`."""
     hub = hub_of(request)
-    hub.clients.need(caller)
+    hub.clients.need(caller, access_of(request.scope))
     return hub
 
 
@@ -113,10 +118,12 @@ async def disconnect(request: Request, body: s.Nothing, caller: Caller = None) -
 
 @router.get("/discover", response_model=s.Robots, tags=["robot"])
 async def discover(
+    request: Request,
     serial: Annotated[str, Query(max_length=40, pattern=r"^[0-9A-Za-z]*$")] = "",
     seconds: Annotated[float, Query(gt=0, le=5)] = 2.0,
 ) -> Response:
-    """Look for robots on the local network."""
+    """Look for robots on the local network; not for those who only watch."""
+    access_of(request.scope).need(PendantRole.COMMAND)
     robots: list[dict[str, str]] = []
     async for found in discovery.discover(serials=(serial,) if serial else (), seconds=seconds):
         host = f"[{found.address}]" if ":" in found.address else found.address
@@ -152,10 +159,40 @@ async def mode(request: Request, body: s.ModeTo, caller: Caller = None) -> Respo
 
 @router.post("/command/take", response_model=s.Commander, tags=["command"])
 async def take_command(request: Request, body: s.Nothing, caller: Caller = None) -> Response:
-    """Take over the command."""
+    """Take over the command: at once where nobody has it, else after a countdown.
+
+    `next` says how long. Everybody sees it, and the one that commands may keep the command.
+    """
     hub = hub_of(request)
-    hub.clients.take(caller)
-    return answer({"client": hub.clients.commander, "you": True})
+    hub.clients.take(caller, access_of(request.scope))
+    return answer(_command(hub, caller))
+
+
+@router.post("/command/give", response_model=s.Commander, tags=["command"])
+async def give_command(request: Request, body: s.GiveCommand, caller: Caller = None) -> Response:
+    """Let somebody else command after a countdown; for the one that commands, and teachers."""
+    hub = hub_of(request)
+    hub.clients.give(caller, body.number, access_of(request.scope))
+    return answer(_command(hub, caller))
+
+
+@router.post("/command/keep", response_model=s.Commander, tags=["command"])
+async def keep_command(request: Request, body: s.Nothing, caller: Caller = None) -> Response:
+    """Call off a countdown."""
+    hub = hub_of(request)
+    hub.clients.keep(caller, access_of(request.scope))
+    return answer(_command(hub, caller))
+
+
+@router.post("/command/lock", response_model=s.Commander, tags=["command"])
+async def lock_command(request: Request, body: s.LockCommand, caller: Caller = None) -> Response:
+    """Let only teachers take command, or everybody again; for teachers.
+
+    Locking takes the command at once from somebody who is no teacher.
+    """
+    hub = hub_of(request)
+    hub.clients.lock(caller, locked=body.locked, access=access_of(request.scope))
+    return answer(_command(hub, caller))
 
 
 @router.post("/command/release", response_model=s.Commander, tags=["command"])
@@ -164,14 +201,45 @@ async def release_command(request: Request, body: s.Nothing, caller: Caller = No
     hub = commanding(request, caller)
     if hub.activities.busy:
         raise busy("somebody must command while the robot is busy")
-    hub.clients.release(caller)
-    return answer({"client": None, "you": False})
+    hub.clients.release(caller, access_of(request.scope))
+    return answer(_command(hub, caller))
+
+
+def _command(hub: Hub, caller: str | None) -> dict[str, Any]:
+    return hub.clients.command(you=caller is not None and caller == hub.clients.commander)
 
 
 @router.post("/stop", response_model=s.StopReport, tags=["command"])
 async def stop(request: Request, body: s.Nothing | None = None) -> Response:
     """Stop softly. Anybody may do it at any time. It is a software stop, not an emergency stop."""
     return answer((await hub_of(request).stop())._asdict())
+
+
+# ---- who is here --------------------------------------------------------------------------------
+
+
+@router.get("/people", response_model=s.People, tags=["command"])
+async def people(request: Request) -> Response:
+    """Who is here: numbers, names and roles; nobody's id."""
+    return answer({"people": hub_of(request).clients.people()})
+
+
+@router.post("/people/me", response_model=s.Person, tags=["command"])
+async def call_me(request: Request, body: s.CallMe, caller: Caller = None) -> Response:
+    """Say by which name others see this browser."""
+    client = hub_of(request).clients.call(caller, body.name, access_of(request.scope))
+    return answer({"number": client.number, "name": client.name, "role": client.access.role.value})
+
+
+@router.get("/links", response_model=s.Links, tags=["command"])
+async def links(request: Request) -> Response:
+    """The ends of links for others, as `?token=...`: one that commands, one that only watches."""
+    role = access_of(request.scope).role
+    tokens: dict[PendantRole, str] = request.app.state.tokens
+    given = {each: f"?token={token}" for each, token in tokens.items() if each.rank <= role.rank}
+    return answer(
+        {"command": given.get(PendantRole.COMMAND), "watch": given.get(PendantRole.WATCH)}
+    )
 
 
 # ---- teaching -----------------------------------------------------------------------------------

@@ -177,6 +177,24 @@ class PlayTake(RequestModel):
     """Play a motion of another build of the same family by joint names."""
 
 
+class GiveCommand(RequestModel):
+    """To whom: the number of somebody who is here."""
+
+    number: Annotated[int, Field(ge=1, le=2**31 - 1)]
+
+
+class LockCommand(RequestModel):
+    """Whether only teachers may take command."""
+
+    locked: bool
+
+
+class CallMe(RequestModel):
+    """The name by which others see this browser; an empty one takes it away."""
+
+    name: Text
+
+
 class Pause(RequestModel):
     """Pause, or resume."""
 
@@ -313,11 +331,50 @@ class ActivityNow(BaseModel):
     samples: int
 
 
-class Commander(BaseModel):
-    """Who has the command."""
+RoleName = Literal["watch", "command", "teacher"]
 
-    client: str | None
+
+class NextCommander(BaseModel):
+    """Who commands when a countdown has ended."""
+
+    number: int
+    name: str | None
+    in_s: float
+
+
+class Commander(BaseModel):
+    """Who commands; nobody where `number` is null."""
+
     you: bool
+    number: int | None
+    name: str | None
+    locked: bool
+    """Whether only teachers may take command."""
+    next: NextCommander | None
+
+
+class Person(BaseModel):
+    """A browser that is here: its number, and the name it has given itself."""
+
+    number: int
+    name: str | None
+    role: RoleName
+
+
+class People(BaseModel):
+    """Everybody who is here."""
+
+    people: list[Person]
+
+
+class Links(BaseModel):
+    """The ends of links to this page for others; null where no token is asked for.
+
+    Nobody is told a link that may do more than their own.
+    """
+
+    command: str | None
+    watch: str | None
 
 
 class PendantStatus(BaseModel):

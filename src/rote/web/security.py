@@ -1,11 +1,13 @@
 """The checks that every request passes before anything else sees it.
 
-- Host: a foreign page whose name points to this server (DNS rebinding) sends its own name here.
-- Origin and Sec-Fetch-Site: they reveal a foreign page in the same browser.
-- Token: required from clients on the network; given once by a link, then kept in a cookie.
-- Size: bodies are counted while they are read, and cut off.
+- Host: a page of somebody else's whose name is made to point here (DNS rebinding) names itself.
+- Origin and Sec-Fetch-Site: a page of somebody else's in the same browser is told apart.
+- Token: whoever comes over the network must know it; once by link, from then on by a cookie.
+  Each role has one. Who guesses has to wait, and a body without a token is not read.
+- Size and time: bodies are counted and timed while they are read, and cut off.
 """
 
+import asyncio
 import hashlib
 import hmac
 import secrets
@@ -20,13 +22,19 @@ from urllib.parse import parse_qs, urlsplit
 from starlette.exceptions import HTTPException
 
 from rote.errors import BadRequestError
+from rote.web.guesses import RETRY_S, Guesses
 from rote.web.problems import ProblemError, to_json
+from rote.web.roles import SCOPE_KEY, Access, PendantRole
 
 MAX_UPLOAD_BYTES = 32 * 2**20
 MAX_BODY_BYTES = 256 * 2**10
 MIN_TOKEN = 12
 UPLOAD_PATH = "/api/takes/upload"
-_FORM_BYTES = 64 * 2**10  # what a form adds around its file
+SEAT_COOKIE = "rote_seat"
+BODY_S = 10.0
+"""So long a body may take, and more for what has come of it already."""
+BODY_BYTES_PER_S = 32 * 2**10
+_FORM_BYTES = 64 * 2**10  # what a form puts around its file
 
 HEADERS: tuple[tuple[str, str], ...] = (
     (
@@ -47,6 +55,8 @@ Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
+RoleInside = Callable[[str], PendantRole | None]
+"""Returns the role of a client that is here, by its id."""
 
 
 def is_loopback(host: str) -> bool:
@@ -60,39 +70,98 @@ def is_loopback(host: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
+class Proxy:
+    """A proxy that stands before this server, and under which name it serves the page."""
+
+    origin: str
+    """Like https://robot.example.org: what a browser shows in its address line."""
+    address: str | None = None
+    """From where the proxy speaks to this server; None for this computer."""
+
+    def __post_init__(self) -> None:
+        try:
+            parts = urlsplit(self.origin)
+            whole = f"{parts.scheme}://{parts.netloc}"
+            good = parts.scheme in {"http", "https"} and bool(parts.hostname)
+        except ValueError:
+            good, whole = False, ""
+        if not good or self.origin.rstrip("/") != whole or "@" in whole:
+            raise BadRequestError(
+                f"{self.origin!r} is not where a proxy serves a page",
+                "Give scheme and name alone, like https://robot.example.org.",
+            )
+        object.__setattr__(self, "origin", whole.lower())
+
+    @property
+    def host(self) -> str:
+        """Its name, and its port where it has a special one."""
+        return urlsplit(self.origin).netloc
+
+    def speaks_from(self, peer: str) -> bool:
+        """Whether a connection from this address is the proxy's."""
+        return is_loopback(peer) if self.address is None else _same_address(peer, self.address)
+
+
+@dataclass(frozen=True, slots=True)
 class Gate:
-    """The conditions that a request must meet."""
+    """What a request must show to be let in.
+
+    `token` is the teacher's. Those of the other roles are made of it and of `key`, so that nobody
+    who knows one of them finds out a higher one.
+    """
 
     host: str = "127.0.0.1"
     """The address at which the server listens."""
     token: str | None = None
-    _cookie: tuple[str, str] = field(init=False, repr=False)
+    key: bytes = field(default_factory=lambda: secrets.token_bytes(32), repr=False)
+    """A secret of this computer. With the same one, cookies and links outlive a restart."""
+    tls: bool = False
+    """Whether this server itself speaks HTTPS."""
+    proxy: Proxy | None = None
+    tokens: dict[PendantRole, str] = field(init=False, repr=False)
+    """The token of each role; empty where none is asked for."""
 
     def __post_init__(self) -> None:
-        if self.token is None and not is_loopback(self.host):
+        if self.token is None and (self.proxy is not None or not is_loopback(self.host)):
+            whom = "everybody who reaches its proxy" if self.proxy else "everybody on the network"
             raise BadRequestError(
-                f"a pendant at {self.host} would obey everybody on the network",
-                "Give it a token, or listen at 127.0.0.1.",
+                f"a pendant at {self.host} would obey {whom}",
+                "Give it a token, or listen at 127.0.0.1 without a proxy.",
             )
         if self.token is not None and len(self.token) < MIN_TOKEN:
             raise BadRequestError(
                 f"a token of {len(self.token)} characters is easily guessed",
                 f"Take {MIN_TOKEN} or more, or leave it out: then one is made.",
             )
-        known = (self.token or "").encode()
-        digest = hmac.new(known, b"cookie of the pendant", hashlib.sha256).hexdigest()
-        # Browsers share cookies between the ports of a computer; the name distinguishes two
-        # servers.
-        object.__setattr__(self, "_cookie", (f"rote_{digest[:8]}", digest[8:]))
+        tokens = {}
+        if self.token is not None:
+            made = {role: self._digest(f"token {role.value}")[:32] for role in PendantRole}
+            tokens = made | {PendantRole.TEACHER: self.token}
+        object.__setattr__(self, "tokens", tokens)
 
     @property
-    def cookie(self) -> str:
-        """The cookie for a browser that has shown the token."""
-        name, value = self._cookie
-        return f"{name}={value}; Path=/; HttpOnly; SameSite=Strict"
+    def secure(self) -> bool:
+        """Whether browsers reach this server by HTTPS alone."""
+        return self.tls or (self.proxy is not None and self.proxy.origin.startswith("https:"))
 
-    def check(self, scope: Scope) -> None:
-        """Raise `ProblemError` if a request is not allowed."""
+    def cookie(self, role: PendantRole) -> str:
+        """What to set in a browser that has shown the token of a role."""
+        return f"{self._cookie_name()}={self._cookie_value(role)}; {self._cookie_kind()}"
+
+    def seat_cookie(self) -> str:
+        """A random cookie that tells this browser from every other."""
+        return f"{SEAT_COOKIE}={secrets.token_urlsafe(24)}; {self._cookie_kind()}"
+
+    def check(self, scope: Scope) -> Access:
+        """Return what a request may do; raise `ProblemError` where it is not to be let in."""
+        self.check_site(scope)
+        role = self.role_by_cookie(scope) or self.role_by_token(bearer_of(scope))
+        if role is None:
+            raise bad_token()
+        return Access(role, seat_of(scope))
+
+    def check_site(self, scope: Scope) -> None:
+        """Raise `ProblemError` for the page of another site, or a name made to point here."""
         headers = _headers(scope)
         host = headers.get("host", "")
         if not self._knows(host):
@@ -103,25 +172,51 @@ class Gate:
                 "Open the address that `rote web` has printed.",
             )
         self._check_origin(scope, headers, host)
-        if self.token is not None and not self._trusts(headers):
-            raise ProblemError(
-                403,
-                "bad-token",
-                "the token is missing or wrong",
-                "Open the link that `rote web` has printed, or scan its code.",
-            )
 
-    def shows_token(self, scope: Scope) -> bool:
-        """Whether the request's URL contains the token."""
-        query = parse_qs(scope.get("query_string", b"").decode("latin-1"))
-        return self.token is not None and _same(query.get("token", [""])[0], self.token)
+    def role_by_cookie(self, scope: Scope) -> PendantRole | None:
+        """Return the role of a request by its cookie; where no token is asked for, the highest."""
+        if self.token is None:
+            return PendantRole.TEACHER
+        shown = _cookies(scope).get(self._cookie_name(), "")
+        return next((role for role in PendantRole if _same(shown, self._cookie_value(role))), None)
+
+    def role_by_token(self, shown: str) -> PendantRole | None:
+        """Return the role whose token this is."""
+        found = [role for role, token in self.tokens.items() if _same(shown, token)]
+        return found[0] if found else None
+
+    def address_of(self, scope: Scope) -> str:
+        """Return who asks: the other end, or whom a proxy that is known names as its other end."""
+        peer = str((scope.get("client") or ("",))[0])
+        if self.proxy is not None and self.proxy.speaks_from(peer):
+            # The proxy adds the address it hears at the end; what is before may be made up.
+            named = _headers(scope).get("x-forwarded-for", "").rpartition(",")[2].strip()
+            try:
+                return str(ip_address(named))
+            except ValueError:
+                return peer
+        return peer
+
+    def _digest(self, what: str) -> str:
+        known = f"{what}\0{self.token or ''}".encode()
+        return hmac.new(self.key, known, hashlib.sha256).hexdigest()
+
+    def _cookie_name(self) -> str:
+        # Browsers share cookies between the ports of a computer: the name tells two servers apart.
+        return f"rote_{self._digest('name')[:8]}"
+
+    def _cookie_value(self, role: PendantRole) -> str:
+        return self._digest(f"cookie {role.value}")
+
+    def _cookie_kind(self) -> str:
+        return "Path=/; HttpOnly; SameSite=Strict" + ("; Secure" if self.secure else "")
 
     def _knows(self, host: str) -> bool:
         try:
             name = urlsplit(f"//{host}").hostname or ""
         except ValueError:
             return False
-        if is_loopback(name):
+        if is_loopback(name) or (self.proxy is not None and host.lower() == self.proxy.host):
             return True
         if is_loopback(self.host):
             return False
@@ -135,8 +230,11 @@ class Gate:
 
     def _check_origin(self, scope: Scope, headers: dict[str, str], host: str) -> None:
         origin = headers.get("origin")
-        foreign = origin is not None and origin.lower() != f"http://{host}".lower()
-        # A foreign page may link to ours, but may not read or request anything.
+        own = {f"{'https' if self.tls else 'http'}://{host}".lower()}
+        if self.proxy is not None:
+            own.add(self.proxy.origin)
+        foreign = origin is not None and origin.lower() not in own
+        # Somebody else's page may link to ours, and may neither read nor ask anything.
         site = headers.get("sec-fetch-site", "none")
         foreign |= site in {"cross-site", "same-site"} and scope["path"].startswith("/api")
         if foreign:
@@ -147,17 +245,32 @@ class Gate:
                 "Open the pendant's own page.",
             )
 
-    def _trusts(self, headers: dict[str, str]) -> bool:
-        assert self.token is not None
-        scheme, _, shown = headers.get("authorization", "").partition(" ")
-        if scheme.lower() == "bearer" and _same(shown, self.token):
-            return True
-        name, value = self._cookie
-        try:
-            jar = SimpleCookie(headers.get("cookie", ""))
-        except CookieError:
-            return False
-        return name in jar and _same(jar[name].value, value)
+
+def bad_token() -> ProblemError:
+    """Return the refusal of a request without a token that is known."""
+    return ProblemError(
+        403,
+        "bad-token",
+        "the token is missing or wrong",
+        "Open the link that `rote web` has printed, or scan its code.",
+    )
+
+
+def bearer_of(scope: Scope) -> str:
+    """Return the token that a script shows; empty where it shows none."""
+    scheme, _, shown = _headers(scope).get("authorization", "").partition(" ")
+    return shown.strip() if scheme.lower() == "bearer" else ""
+
+
+def link_token_of(scope: Scope) -> str:
+    """Return the token in the request's own address; empty where there is none."""
+    query: dict[str, list[str]] = parse_qs(scope.get("query_string", b"").decode("latin-1"))
+    return query.get("token", [""])[0]
+
+
+def seat_of(scope: Scope) -> str | None:
+    """Return the cookie that tells a browser from every other; None where it has none."""
+    return _cookies(scope).get(SEAT_COOKIE) or None
 
 
 def new_token() -> str:
@@ -168,9 +281,11 @@ def new_token() -> str:
 class Guard:
     """Checks every request to the application, its page and its WebSocket included."""
 
-    def __init__(self, app: App, gate: Gate) -> None:
+    def __init__(self, app: App, gate: Gate, role_inside: RoleInside = lambda _: None) -> None:
         self._app = app
         self._gate = gate
+        self._role_inside = role_inside
+        self._guesses = Guesses()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass one request on, or refuse it."""
@@ -178,12 +293,14 @@ class Guard:
             await self._app(scope, receive, send)
             return
         web = scope["type"] == "http"
-        answer = _with_headers(send, scope["path"]) if web else send
+        answer = self._with_headers(send, scope) if web else send
         try:
-            if web and self._gate.shows_token(scope):
-                await _welcome(scope, answer, self._gate.cookie)
+            self._gate.check_site(scope)
+            if web and self._gate.token is not None and link_token_of(scope):
+                role = self._guess(scope, link_token_of(scope))
+                await _welcome(scope, answer, self._gate.cookie(role))
                 return
-            self._gate.check(scope)
+            scope[SCOPE_KEY] = Access(self._admit(scope), seat_of(scope))
             most = _most_bytes(scope)
             if web and int(_headers(scope).get("content-length") or 0) > most:
                 raise _too_large(most)
@@ -192,9 +309,63 @@ class Guard:
             return
         await self._app(scope, _counted(receive, most) if web else receive, answer)
 
+    def _admit(self, scope: Scope) -> PendantRole:
+        """Return the role of a request; raise `ProblemError` where it has none."""
+        role = self._gate.role_by_cookie(scope)
+        if role is not None:
+            return role
+        shown = bearer_of(scope)
+        if not shown:
+            raise bad_token()
+        # A script that was let in stays in while others behind its address are held off.
+        inside = self._role_inside(_headers(scope).get("x-rote-client", ""))
+        if inside is not None and self._guesses.held_off(self._gate.address_of(scope)):
+            return inside
+        return self._guess(scope, shown)
+
+    def _guess(self, scope: Scope, shown: str) -> PendantRole:
+        """Return the role of a token; one who has been wrong too often has to wait."""
+        address = self._gate.address_of(scope)
+        self._guesses.check(address)
+        role = self._gate.role_by_token(shown)
+        if role is None:
+            self._guesses.note_wrong(address)
+            raise bad_token()
+        return role
+
+    def _with_headers(self, send: Send, scope: Scope) -> Send:
+        path = scope["path"]
+        kept = "public, max-age=31536000, immutable" if path.startswith("/assets/") else "no-cache"
+        more = [*HEADERS, ("cache-control", "no-store" if path.startswith("/api") else kept)]
+        if path == "/" and seat_of(scope) is None:
+            more.append(("set-cookie", self._gate.seat_cookie()))
+
+        async def adding(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                added = [(name.encode(), value.encode()) for name, value in more]
+                message["headers"] = [*message.get("headers", ()), *added]
+            await send(message)
+
+        return adding
+
 
 def _headers(scope: Scope) -> dict[str, str]:
     return {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+
+
+def _cookies(scope: Scope) -> dict[str, str]:
+    try:
+        jar = SimpleCookie(_headers(scope).get("cookie", ""))
+    except CookieError:
+        return {}
+    return {name: morsel.value for name, morsel in jar.items()}
+
+
+def _same_address(one: str, other: str) -> bool:
+    try:
+        return ip_address(one) == ip_address(other)
+    except ValueError:
+        return False
 
 
 def _same(shown: str, known: str) -> bool:
@@ -215,32 +386,26 @@ def _too_large(most: int) -> ProblemError:
 
 
 def _counted(receive: Receive, most: int) -> Receive:
-    """Read until the body is too large."""
-    read = 0
+    """Read on until there is too much, or it takes too long."""
+    read, ended = 0, False
+    begun_s = asyncio.get_running_loop().time()
 
     async def counting() -> Message:
-        nonlocal read
-        message = await receive()
+        nonlocal read, ended
+        due_s = None if ended else begun_s + BODY_S + read / BODY_BYTES_PER_S
+        try:
+            async with asyncio.timeout_at(due_s):
+                message = await receive()
+        except TimeoutError:
+            # By now the framework reads, and of all errors it lets only its own pass.
+            raise HTTPException(408, "the rest of the request did not come in time") from None
         read += len(message.get("body", b""))
+        ended = not message.get("more_body", False)
         if read > most:
-            # At this point the framework reads the body, and it passes on only its own errors.
             raise HTTPException(413, _too_large(most).message)
         return message
 
     return counting
-
-
-def _with_headers(send: Send, path: str) -> Send:
-    kept = "public, max-age=31536000, immutable" if path.startswith("/assets/") else "no-cache"
-    cached = ("cache-control", "no-store" if path.startswith("/api") else kept)
-
-    async def adding(message: Message) -> None:
-        if message["type"] == "http.response.start":
-            added = [(name.encode(), value.encode()) for name, value in (*HEADERS, cached)]
-            message["headers"] = [*message.get("headers", ()), *added]
-        await send(message)
-
-    return adding
 
 
 async def _refuse(scope: Scope, send: Send, error: ProblemError | ValueError) -> None:
@@ -249,11 +414,20 @@ async def _refuse(scope: Scope, send: Send, error: ProblemError | ValueError) ->
         return
     if not isinstance(error, ProblemError):
         error = ProblemError(400, "bad-request", "the request's length is not a number")
+    more = [("retry-after", str(RETRY_S))] if error.status == 429 else []
+    if _has_body(scope):
+        more.append(("connection", "close"))  # so that nobody reads what else is sent
     if scope["path"].startswith("/api") or scope["path"] == "/openapi.json":
-        await _respond(send, error.status, "application/json", to_json(error.document()))
+        document = to_json(error.document())
+        await _respond(send, error.status, "application/json", document, *more)
     else:
         text = f"{error.message}. {error.remedy}\n"
-        await _respond(send, error.status, "text/plain; charset=utf-8", text.encode())
+        await _respond(send, error.status, "text/plain; charset=utf-8", text.encode(), *more)
+
+
+def _has_body(scope: Scope) -> bool:
+    headers = _headers(scope)
+    return "transfer-encoding" in headers or headers.get("content-length", "0") != "0"
 
 
 async def _welcome(scope: Scope, send: Send, cookie: str) -> None:
@@ -263,7 +437,8 @@ async def _welcome(scope: Scope, send: Send, cookie: str) -> None:
     """
     page = (
         b'<!doctype html><html lang="en"><meta charset="utf-8">'
-        b'<meta http-equiv="refresh" content="0; url=/"><title>rote</title>'
+        b'<meta http-equiv="refresh" content="0; url=/"><link rel="icon" href="data:,">'
+        b"<title>rote</title>"
         b'<p><a href="/">Open the pendant</a></p></html>'
     )
     body = page if scope["method"] == "GET" else b""
@@ -273,7 +448,5 @@ async def _welcome(scope: Scope, send: Send, cookie: str) -> None:
 async def _respond(send: Send, status: int, kind: str, body: bytes, *more: tuple[str, str]) -> None:
     pairs = [("content-type", kind), ("content-length", str(len(body))), *more]
     headers = [(name.encode(), value.encode("latin-1")) for name, value in pairs]
-    if status == 413:
-        headers.append((b"connection", b"close"))
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body})

@@ -15,10 +15,15 @@ import uvicorn
 
 from rote.errors import LinkError
 from rote.web.app import create_app
+from rote.web.certificate import TlsFiles
+from rote.web.http_connection import LimitedHttp
 from rote.web.hub import Start
+from rote.web.roles import PendantRole
 from rote.web.security import Gate
 
-_ELSEWHERE = ("192.0.2.1", 9)  # an address reserved for documentation: nothing is sent there
+HANDSHAKE_S = 10.0
+"""So long the opening of TLS may take."""
+_ELSEWHERE = ("192.0.2.1", 9)  # an address of documentation: nothing is sent there
 
 
 class _Server(uvicorn.Server):
@@ -29,8 +34,29 @@ class _Server(uvicorn.Server):
         self.listening = asyncio.Event()
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Start to listen."""
-        await super().startup(sockets)
+        """Begin to listen; as uvicorn does, with a limit on the time that opening TLS takes."""
+        assert sockets is not None
+        await self.lifespan.startup()
+        if self.lifespan.should_exit:
+            self.should_exit = True
+            return
+        loop, config = asyncio.get_running_loop(), self.config
+
+        def connection() -> asyncio.Protocol:
+            return LimitedHttp(config, self.server_state, self.lifespan.state, loop)
+
+        limit_s = None if config.ssl is None else HANDSHAKE_S
+        self.servers = [
+            await loop.create_server(
+                connection,
+                sock=each,
+                ssl=config.ssl,
+                backlog=config.backlog,
+                ssl_handshake_timeout=limit_s,
+            )
+            for each in sockets
+        ]
+        self.started = True
         self.listening.set()
 
     @contextlib.contextmanager
@@ -64,14 +90,20 @@ class Serving(NamedTuple):
 
 
 @asynccontextmanager
-async def serving(start: Start, gate: Gate, port: int) -> AsyncIterator[Serving]:
-    """Run the server while the block runs."""
+async def serving(
+    start: Start, gate: Gate, port: int, tls: TlsFiles | None = None
+) -> AsyncIterator[Serving]:
+    """Run the server in the block; with `tls`, by HTTPS."""
     opened = listen(gate.host, port)
     config = uvicorn.Config(
         create_app(start, gate),
         log_level="warning",
         access_log=False,
         server_header=False,
+        http=LimitedHttp,
+        proxy_headers=False,  # they are believed where somebody asked for it, by the gate
+        ssl_certfile=None if tls is None else tls.certificate,
+        ssl_keyfile=None if tls is None else tls.key,
         ws="websockets-sansio",
         ws_max_size=4096,
         ws_per_message_deflate=False,
@@ -95,13 +127,21 @@ async def serving(start: Start, gate: Gate, port: int) -> AsyncIterator[Serving]
         opened.close()
 
 
-def link(gate: Gate, port: int) -> str:
-    """Return the address to open, with the token if one is needed."""
-    host = gate.host
-    if host in {"0.0.0.0", "::", ""}:  # noqa: S104 # it is compared, not bound
-        host = _own_address()
-    shown = f"[{host}]" if ":" in host else host
-    return f"http://{shown}:{port}/" + (f"?token={gate.token}" if gate.token else "")
+def link(gate: Gate, port: int, role: PendantRole = PendantRole.TEACHER) -> str:
+    """Return the address to open, with the token of a role where one is needed."""
+    if gate.proxy is not None:
+        where = gate.proxy.origin
+    else:
+        host = own_host(gate.host)
+        shown = f"[{host}]" if ":" in host else host
+        where = f"{'https' if gate.tls else 'http'}://{shown}:{port}"
+    return f"{where}/" + (f"?token={gate.tokens[role]}" if gate.tokens else "")
+
+
+def own_host(host: str) -> str:
+    """Return by which address others reach a server at `host`."""
+    everywhere = host in {"0.0.0.0", "::", ""}  # noqa: S104 # it is compared, not bound
+    return _own_address() if everywhere else host
 
 
 def picture(text: str) -> str:

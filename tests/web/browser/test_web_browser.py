@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ ROOT = Path(__file__).parents[3]
 PAGE = ROOT / "page"
 BUILT = ROOT / "src" / "rote" / "web" / "static" / "index.html"
 STORY = Path(__file__).with_name("story.mjs")
+STORY_CLASS = Path(__file__).with_name("story_class.mjs")
 STORY_A1 = Path(__file__).with_name("story_a1.mjs")
 HELD_A1 = Path(__file__).with_name("held_a1.py")
 PATIENCE_S = 400
@@ -41,22 +43,31 @@ pytestmark = [
 ]
 
 
-@pytest.fixture
-def pendant(tmp_path: Path) -> Iterator[str]:
-    """The address of a pendant with an empty library."""
-    serve = [sys.executable, "-m", "rote", "web", "--no-browser", "--port", "0", "--json"]
-    environment = {**os.environ, "ROTE_HOME": str(tmp_path)}
+@contextmanager
+def _serving(home: Path, *more: str) -> Iterator[dict[str, str]]:
+    """Run a pendant with an empty library, and yield what it tells scripts of itself."""
+    serve = [sys.executable, "-m", "rote", "web", "--no-browser", "--port", "0", "--json", *more]
+    environment = {**os.environ, "ROTE_HOME": str(home)}
     with subprocess.Popen(serve, stdout=subprocess.PIPE, text=True, env=environment) as server:
         assert server.stdout is not None
         ready = server.stdout.readline()
         assert ready, "rote web did not start"
-        yield json.loads(ready)["url"]
-        server.send_signal(signal.SIGINT)
         try:
-            server.wait(20)
-        except subprocess.TimeoutExpired:
-            server.kill()
-            raise
+            yield json.loads(ready)
+        finally:
+            server.send_signal(signal.SIGINT)
+            try:
+                server.wait(20)
+            except subprocess.TimeoutExpired:
+                server.kill()
+                raise
+
+
+@pytest.fixture
+def pendant(tmp_path: Path) -> Iterator[str]:
+    """The address of a pendant with an empty library."""
+    with _serving(tmp_path) as ready:
+        yield ready["url"]
 
 
 def _free_port() -> int:
@@ -115,6 +126,20 @@ def _judge(report: dict[str, Any], picture: Path, steps: int) -> None:
     )
     assert report["console"] == []
     assert len([step for step in report["steps"] if not step.get("again")]) == steps
+
+
+def test_a_class_sees_who_is_here_and_who_commands(tmp_path: Path) -> None:
+    """A teacher, a pupil and a watcher: names, roles, the countdown and the lock; over HTTPS."""
+    with _serving(tmp_path, "--tls", "--token", "a-token-for-a-class") as ready:
+        task = {
+            "url": ready["url"],
+            "commandUrl": ready["command_url"],
+            "watchUrl": ready["watch_url"],
+            "page": str(PAGE),
+            "chromium": shutil.which("chromium"),
+            "pictures": str(tmp_path),
+        }
+        _judge(_told(task, STORY_CLASS), tmp_path, 6)
 
 
 @pytest.fixture

@@ -1,21 +1,25 @@
 """Tracks as NPZ, for numpy: arrays `times_s` (n,), `joints_rad` (n, joints) and `names`.
 
 Nothing is lost: the other metadata is in `document`, as JSON. For files from other programs, the
-three arrays are enough. Nothing in such a file is ever executed.
+three arrays are enough. Nothing in such a file is ever executed. An archive that would unpack to
+more than it should is refused before it is unpacked.
 """
 
 import io
 import json
+import math
 import zipfile
 import zlib
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rote.errors import BadRequestError
 from rote.motion.files import disk
 from rote.motion.files.metadata import (
+    MAX_SAMPLES,
     FilePlace,
     Summary,
     TakeMetadata,
@@ -23,15 +27,23 @@ from rote.motion.files.metadata import (
     from_document,
     metadata_of,
     to_document,
+    too_long,
 )
 from rote.motion.track import Array, Track
 
-_NAMES_BYTES = 1 << 20  # more than names and words take
 # What numpy and the zip reader raise for bytes that are no arrays, seen by feeding them such bytes.
 _FAULTS = (
     ValueError, KeyError, EOFError, OSError, MemoryError, RuntimeError, NotImplementedError,
     SyntaxError, TypeError, OverflowError, zipfile.BadZipFile, zlib.error,
 )  # fmt: skip
+_WANTED = ("times_s", "joints_rad", "names", "document")
+_NUMBERS = ("times_s", "joints_rad")
+_NAMES_BYTES = 1 << 20  # more than names and metadata take
+_MAX_TEXT_BYTES = 16 * 2**20
+_HEADER_READERS = {
+    (1, 0): np.lib.format.read_array_header_1_0,
+    (2, 0): np.lib.format.read_array_header_2_0,
+}
 
 
 def place_in(path: Path) -> FilePlace:
@@ -41,9 +53,9 @@ def place_in(path: Path) -> FilePlace:
 
 def save_npz(track: Track, path: Path, tags: tuple[str, ...] = ()) -> None:
     """Write `track`; the file appears only when it is complete."""
-    document = json.dumps(to_document(metadata_of(track, tags)), ensure_ascii=False)
     # It is small on the disk, and as large as this when it is read.
     disk.check_size(path, track.times_s.nbytes + track.joints_rad.nbytes + _NAMES_BYTES)
+    document = json.dumps(to_document(metadata_of(track, tags)), ensure_ascii=False)
     with disk.whole(path) as file:
         np.savez_compressed(
             file,
@@ -60,56 +72,135 @@ def load_npz(path: Path) -> Track:
 
 
 def summary(path: Path) -> Summary:
-    """Return a file's summary."""
+    """Return what a file says of itself."""
     metadata, track = _read(path)
     return Summary(metadata, len(track), track.duration_s)
 
 
 def _read(path: Path) -> tuple[TakeMetadata, Track]:
     place = place_in(path)
-    arrays = _arrays(disk.contents(path), place)
-    metadata = _metadata(arrays, place)
-    times_s = _floats(arrays, "times_s", place)
-    return metadata, assemble(metadata, times_s, _floats(arrays, "joints_rad", place), place)
-
-
-def _arrays(data: bytes, place: FilePlace) -> dict[str, NDArray[Any]]:
     try:
-        with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            unpacked = sum(member.file_size for member in archive.infolist())
-        # A small archive can unpack to any size, and states the size beforehand.
-        if unpacked <= disk.MAX_BYTES:
-            with np.load(io.BytesIO(data), allow_pickle=False) as arrays:
-                return {name: arrays[name] for name in arrays.files}
+        with zipfile.ZipFile(io.BytesIO(disk.contents(path))) as archive:
+            return _track(_Arrays(archive, place), place)
+    except BadRequestError:
+        raise
     except _FAULTS as error:
         raise place.refuse(f"it cannot be read as NPZ: {error}") from None
-    raise place.refuse(
-        f"it unpacks to {unpacked >> 20} MB; at most {disk.MAX_BYTES >> 20} are read"
-    )
 
 
-def _metadata(arrays: dict[str, NDArray[Any]], place: FilePlace) -> TakeMetadata:
+def _track(arrays: "_Arrays", place: FilePlace) -> tuple[TakeMetadata, Track]:
+    """Unpack the smaller arrays first: each tells whether the next one is worth its memory."""
+    metadata = _metadata(arrays, place)
+    rows, shape = arrays.header("times_s").shape, arrays.header("joints_rad").shape
+    if len(rows) != 1 or shape != (*rows, len(metadata.names)):
+        raise place.refuse(
+            f"{len(metadata.names)} joint names and {math.prod(rows)} times cannot go "
+            f"with angles of shape {shape}"
+        )
+    if rows[0] > MAX_SAMPLES:
+        raise too_long(place)
+    times_s = arrays.floats("times_s")
+    assemble(TakeMetadata(names=()), times_s, np.empty((*rows, 0)), place)  # do the times grow?
+    return metadata, assemble(metadata, times_s, arrays.floats("joints_rad"), place)
+
+
+class _Header(NamedTuple):
+    """What an array says of itself before it is unpacked."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+
+
+class _Arrays:
+    """The arrays of an archive. One is unpacked when it is asked for, and no larger than it said.
+
+    A small archive can unpack to any size. Its directory and the header of each array tell that
+    size beforehand, and both must agree.
+    """
+
+    def __init__(self, archive: zipfile.ZipFile, place: FilePlace) -> None:
+        self._archive = archive
+        self._place = place
+        members = {member.filename: member for member in archive.infolist()}
+        self._check_bytes(sum(member.file_size for member in members.values()))
+        self.names = sorted(name.removesuffix(".npy") for name in members)
+        wanted = {name: members.get(f"{name}.npy") for name in _WANTED}
+        self._headers = {
+            name: self._read_header(member) for name, member in wanted.items() if member
+        }
+        self._check_bytes(
+            sum(
+                math.prod(header.shape) * max(header.dtype.itemsize, 8)
+                for name, header in self._headers.items()
+                if name in _NUMBERS
+            )
+        )
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._headers
+
+    def header(self, name: str) -> _Header:
+        """Return what an array says of itself."""
+        if name not in self._headers:
+            others = ", ".join(self.names) or "none"
+            raise self._place.refuse(f"it has no array {name!r}, only {others}")
+        return self._headers[name]
+
+    def unpack(self, name: str, most_bytes: int = disk.MAX_BYTES) -> NDArray[Any]:
+        """Unpack one array."""
+        header = self.header(name)
+        size = math.prod(header.shape) * header.dtype.itemsize
+        if size > most_bytes:
+            raise self._place.refuse(
+                f"its {name} unpack to {size >> 20} MB; at most {most_bytes >> 20} are read"
+            )
+        with self._archive.open(f"{name}.npy") as file:
+            array: NDArray[Any] = np.lib.format.read_array(file, allow_pickle=False)
+        return array
+
+    def floats(self, name: str) -> Array:
+        """Unpack an array of numbers."""
+        dtype = self.header(name).dtype
+        if dtype.kind not in "fiu":
+            raise self._place.refuse(f"its {name} are of type {dtype}, not numbers")
+        with np.errstate(over="ignore"):  # too large for 64 bits is infinite, and refused as that
+            return self.unpack(name).astype(np.float64, copy=False)
+
+    def _read_header(self, member: zipfile.ZipInfo) -> _Header:
+        with self._archive.open(member) as file:
+            version = np.lib.format.read_magic(file)
+            if version not in _HEADER_READERS:
+                raise ValueError(f"{member.filename} is of version {version}")
+            shape, _, dtype = _HEADER_READERS[version](file)
+            read = file.tell()
+        if dtype.hasobject:
+            raise ValueError(
+                f"{member.filename} holds Python objects, which only allow_pickle would read"
+            )
+        size = math.prod(shape) * dtype.itemsize
+        if min(shape, default=0) < 0 or read + size != member.file_size:
+            raise ValueError(
+                f"{member.filename} has {member.file_size} bytes, and its header says {read + size}"
+            )
+        return _Header(shape, dtype)
+
+    def _check_bytes(self, unpacked: int) -> None:
+        if unpacked > disk.MAX_BYTES:
+            raise self._place.refuse(
+                f"it unpacks to {unpacked >> 20} MB; at most {disk.MAX_BYTES >> 20} are read"
+            )
+
+
+def _metadata(arrays: _Arrays, place: FilePlace) -> TakeMetadata:
     if "document" in arrays:
+        data = arrays.unpack("document", _MAX_TEXT_BYTES).tobytes()
         try:
-            document = json.loads(arrays["document"].tobytes().decode("utf-8"))
+            document = json.loads(data.decode("utf-8"))
         except (ValueError, RecursionError) as error:
             raise place.refuse(f"its document cannot be read: {error}") from None
         return from_document(document, place)
-    names = _array(arrays, "names", place)
-    if names.ndim != 1 or names.dtype.kind != "U":
+    header = arrays.header("names")
+    if len(header.shape) != 1 or header.dtype.kind != "U":
         raise place.refuse("its names are no list of words")
-    return TakeMetadata(names=tuple(names.tolist()), source=place.source)
-
-
-def _floats(arrays: dict[str, NDArray[Any]], name: str, place: FilePlace) -> Array:
-    array = _array(arrays, name, place)
-    if array.dtype.kind not in "fiu":
-        raise place.refuse(f"its {name} are of type {array.dtype}, not numbers")
-    with np.errstate(over="ignore"):  # too large for 64 bits is infinite, and refused as that
-        return array.astype(np.float64)
-
-
-def _array(arrays: dict[str, NDArray[Any]], name: str, place: FilePlace) -> NDArray[Any]:
-    if name not in arrays:
-        raise place.refuse(f"it has no array {name!r}, only {', '.join(sorted(arrays)) or 'none'}")
-    return arrays[name]
+    names = arrays.unpack("names", _MAX_TEXT_BYTES).tolist()
+    return TakeMetadata(names=tuple(names), source=place.source)
