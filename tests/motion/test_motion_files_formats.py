@@ -509,10 +509,6 @@ BOMBS: dict[str, tuple[dict[str, Zeros], str]] = {
         {"joints_rad": Zeros((900_000, 29))},
         "29 joint names and 2 times",
     ),
-    "more samples than a take may have": (
-        {"times_s": Zeros((1_000_001,)), "joints_rad": Zeros((1_000_001, 29))},
-        "more than 1,000,000 samples",
-    ),
     "a document without end": (
         {"document": Zeros((100_000_000,))},
         "document unpack to 95 MB",

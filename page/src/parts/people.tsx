@@ -53,7 +53,7 @@ function Countdown() {
         <span role="status">{mine ? TEXTS.commander.soonYou : TEXTS.commander.soon(called(next))}</span>
       </p>
       {mayKeep && (
-        <button class="button" onClick={() => attempt(() => api.keepCommand())}>
+        <button type="button" class="button" onClick={() => attempt(() => api.keepCommand())}>
           {mine ? TEXTS.commander.withdraw : TEXTS.commander.keep}
         </button>
       )}
@@ -80,7 +80,7 @@ export function CommandBanner() {
             {who} {why}
           </p>
           {!watcher && !locked && (
-            <button class="button" onClick={takeOver}>
+            <button type="button" class="button" onClick={takeOver}>
               {TEXTS.commander.take}
             </button>
           )}
@@ -105,7 +105,7 @@ function One({ person }: { person: Person }) {
         </small>
       </span>
       {mayGive && !mine && (
-        <button class="button small" onClick={() => attempt(() => api.giveCommand(person.number))}>
+        <button type="button" class="button small" onClick={() => attempt(() => api.giveCommand(person.number))}>
           {TEXTS.people.give}
         </button>
       )}
@@ -136,6 +136,7 @@ function Lock() {
   return (
     <div>
       <button
+        type="button"
         class="toggle"
         data-testid="lock"
         aria-pressed={locked}
@@ -195,6 +196,7 @@ export function People() {
   return (
     <div class="settings" ref={box}>
       <button
+        type="button"
         class="icon-button people-button"
         data-testid="people"
         aria-label={label}
