@@ -210,7 +210,7 @@ def test_the_ends_are_soft_from_wherever_to_wherever(
     start: tuple[float, ...], pose: tuple[float, ...]
 ) -> None:
     rate_hz = 50.0
-    motion = prepare(track(np.array([pose] * 2)), G1_29, rate_hz, 1.0)
+    motion = prepare(track(np.array([pose] * 2)), G1_29, rate_hz, 1.0, force=True)
     poses = motion.poses(at(start))
     there = next(place for place, one in enumerate(poses) if one.weight == 1.0)
     out = followed(poses[: there + 1], np.array(start))

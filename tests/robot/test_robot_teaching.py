@@ -1,6 +1,7 @@
 """A teaching that does not begin: the arms hold, and what the robot had it still has."""
 
 import asyncio
+import re
 from collections.abc import Awaitable, Callable
 
 import pytest
@@ -38,13 +39,13 @@ async def names(robot: G1) -> list[str]:
 
 def lose_next_word_of_teaching(pipe: Pipe, what: str) -> None:
     """Lose the next request that has to do with teaching, or the answer to it."""
-    teaching = str(int(ArmApi.TEACH))
+    teaching = re.compile(rf'"api_id": ?{int(ArmApi.TEACH)}\b')
     whose, where = (pipe, "send") if what == "request" else (pipe.robot, "_send")
     send: Callable[[str | bytes], None] = getattr(whose, where)
     lost: list[object] = []
 
     def lossy(message: str | bytes) -> None:
-        if not lost and isinstance(message, str) and teaching in message:
+        if not lost and isinstance(message, str) and teaching.search(message):
             lost.append(message)
         else:
             send(message)
