@@ -10,6 +10,7 @@ from inspect import Signature
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from rote.cli.hexadecimal import hex_bytes
 from rote.cli.options import Json, print_json
@@ -24,8 +25,23 @@ app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
 )
+
+
+class _Makers(TyperGroup):
+    """The commands of `rote frame make`, made when one is asked for: other commands need none."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        self.commands = self.commands or _makers()
+        return list(self.commands)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        self.list_commands(ctx)
+        return super().get_command(ctx, cmd_name)
+
+
 make = typer.Typer(
     name="make",
+    cls=_Makers,
     help="Make one frame; each field is an option. Nothing is sent.",
     no_args_is_help=True,
     rich_markup_mode=None,
@@ -33,19 +49,11 @@ make = typer.Typer(
 _NEGATIVE = {"ignore_unknown_options": True}
 """So that -1 is a number and no option."""
 _DTLS = b"\x17\xfe\xfd"
-_BY_ID = {
-    "0x09": "control-mode",
-    "0x0a": "parameter-sync",
-    "0x0b": "subscribe",
-    "0x0c": "ready",
-    "0x0d": "enter-teaching",
-    "0x0e": "exit-teaching",
-    "0x0f": "record",
-    "0x1a": "list",
-    "0x2b": "save",
-    "0x41": "play",
-}
-"""Commands by the number that the documents call them."""
+
+
+@make.callback()
+def _make() -> None:
+    """Make one frame; each field is an option. Nothing is sent."""
 
 
 @app.callback()
@@ -235,17 +243,24 @@ def _print(layout: "FrameLayout", given: dict[str, Any], asked: dict[str, Any]) 
         print(datagram[at : at + 16].hex(" "))
 
 
-def add_makers(group: typer.Typer) -> None:
-    """Add a command for each kind of frame, and hidden ones by the number of its command."""
-    from rote.wire.teaching_fields import BY_KEY, LAYOUTS
+def _makers() -> dict[str, Any]:
+    """Return a command for each kind of frame, and hidden ones by the number of its command."""
+    from rote.wire.teaching_fields import LAYOUTS, FrameDirection
 
+    made = typer.Typer()
+    numbered: set[str] = set()
     for layout in LAYOUTS:
-        group.command(layout.key, help=layout.summary, context_settings=_NEGATIVE)(_maker(layout))
-    for number, key in _BY_ID.items():
-        layout = BY_KEY[key]
-        hidden = group.command(number, help=layout.summary, hidden=True, context_settings=_NEGATIVE)
-        hidden(_maker(layout))
+        maker = _maker(layout)
+        made.command(layout.key, help=layout.summary, context_settings=_NEGATIVE)(maker)
+        number = f"0x{layout.command:02x}"
+        is_request = layout.direction is FrameDirection.REQUEST and layout.command
+        if is_request and number not in numbered:  # the first kind is the documents'
+            numbered.add(number)
+            hidden = made.command(
+                number, help=layout.summary, hidden=True, context_settings=_NEGATIVE
+            )
+            hidden(maker)
+    return dict(typer.main.get_group(made).commands)
 
 
-add_makers(make)
 app.add_typer(make)

@@ -78,10 +78,10 @@ class ActivityService:
     """Teaches, plays, performs and stops, on the connected robot."""
 
     def __init__(
-        self, line: ConnectionKeeper, shelf: TakeService, notify: Callable[[str], None]
+        self, connection: ConnectionKeeper, takes: TakeService, notify: Callable[[str], None]
     ) -> None:
-        self._line = line
-        self._shelf = shelf
+        self._connection = connection
+        self._takes = takes
         self._notify = notify
         self._loop = asyncio.get_running_loop()
         self.activity: PendantActivity | None = None
@@ -95,10 +95,10 @@ class ActivityService:
 
     async def teach(self, name: str, *, overwrite: bool = False) -> None:
         """Begin to teach; return when the arms, or legs, are soft."""
-        robot = self._line.robot
-        known = self._shelf.has(name)
+        robot = self._connection.robot
+        known = self._takes.has(name)
         # What this wire refuses at once is refused before an activity counts as begun.
-        lesson = robot.teach(name, overwrite=overwrite, library=self._shelf.library)
+        lesson = robot.teach(name, overwrite=overwrite, library=self._takes.library)
         activity = self._claim("teaching", name)
         activity.ending = self._loop.create_future()
         activity.duration_s = MAX_MOTION_S
@@ -116,8 +116,8 @@ class ActivityService:
         wanted = name if save and name else activity.name
         if wanted != activity.name:
             # A bad name is refused before anything has ended.
-            self._shelf.check_name(check_name(wanted))
-            await self._line.robot.check_teachable(wanted)
+            self._takes.check_name(check_name(wanted))
+            await self._connection.robot.check_teachable(wanted)
         if not activity.ending.done():
             activity.ending.set_result(Ending(save, wanted))
         assert activity.task is not None
@@ -130,23 +130,23 @@ class ActivityService:
     async def move_by_hand(self, script: str, seconds: float) -> None:
         """Let a scripted hand move a simulated robot's arms."""
         self._need_teaching()
-        if "hand" not in self._line.abilities:
-            raise UnsupportedError("move its own arms", self._line.called, wires_with("hand"))
-        if self._line.embedded is not None:
-            self._line.embedded.let_go()
-        await self._line.robot.move_by_hand(script, seconds)
+        if "hand" not in self._connection.abilities:
+            raise UnsupportedError("move its own arms", self._connection.called, wires_with("hand"))
+        if self._connection.embedded is not None:
+            self._connection.embedded.let_go()
+        await self._connection.robot.move_by_hand(script, seconds)
 
     def drag(self, joint: str | None, value_rad: float) -> None:
         """Pull a joint of the embedded robot, or release it."""
         self._need_teaching()
-        if self._line.embedded is None:
-            raise UnsupportedError("be dragged", self._line.called, (EMBEDDED,))
-        self._line.embedded.drag(joint, value_rad)
+        if self._connection.embedded is None:
+            raise UnsupportedError("be dragged", self._connection.called, (EMBEDDED,))
+        self._connection.embedded.drag(joint, value_rad)
 
     async def pause(self, *, paused: bool) -> None:
         """Pause the recording, or resume it."""
         if self.activity is None or self.activity.take is None:
-            raise UnsupportedError("pause a playback", self._line.called)
+            raise UnsupportedError("pause a playback", self._connection.called)
         take = self.activity.take
         await (take.pause() if paused else take.resume())
 
@@ -193,20 +193,20 @@ class ActivityService:
             if soft.done() and (message := _how_it_ended(activity, error)):
                 self._notify(message)
         finally:
-            if self._line.embedded is not None:
-                self._line.embedded.let_go()
+            if self._connection.embedded is not None:
+                self._connection.embedded.let_go()
 
     async def _give_name(self, robot: Robot, take: Take, name: str, *, known: bool) -> None:
         """Rename a take after teaching, here and on the robot if it stores actions."""
         track = take.track
         if "save" in robot.abilities:
-            await self._shelf.save(track, name)
+            await self._takes.save(track, name)
             await robot.save(name, max(track.duration_s, 0.001))
             return
         if known:
-            await self._shelf.save(track, name)
+            await self._takes.save(track, name)
         elif take.file is not None:
-            await self._shelf.rename(take.name, name)
+            await self._takes.rename(take.name, name)
         if "list" in robot.abilities:
             await robot.rename(take.name, name)
 
@@ -214,7 +214,7 @@ class ActivityService:
 
     async def play(self, name: str, *, speed: float | None, loop: bool, taught_s: float) -> None:
         """Play a taught action; return when the robot has accepted."""
-        robot = self._line.robot
+        robot = self._connection.robot
         activity = self._claim("playing", name)
         wanted = None if speed == 1.0 else speed
         await self._follow(activity, lambda: robot.play(name, speed=wanted, loop=loop))
@@ -234,7 +234,7 @@ class ActivityService:
         Contact is looked for once more, from where the joints are now; `force` says yes to
         warnings, and `mapped` to what a motion of another build lacks or leaves out.
         """
-        robot = self._line.robot
+        robot = self._connection.robot
         activity = self._claim("playing", name)
         activity.duration_s = track.duration_s
         await self._follow(
@@ -244,9 +244,9 @@ class ActivityService:
 
     async def perform(self, preset: int, name: str) -> None:
         """Perform a factory action; return when it has begun, or raise if it was refused."""
-        robot = self._line.robot
-        if "presets" not in self._line.abilities:
-            raise UnsupportedError("perform factory actions", self._line.called)
+        robot = self._connection.robot
+        if "presets" not in self._connection.abilities:
+            raise UnsupportedError("perform factory actions", self._connection.called)
         activity = self._claim("performing", name)
         task = self._run(activity, self._performing(robot, activity, preset))
         await asyncio.wait({task}, timeout=_ACCEPTED_S)
@@ -256,7 +256,7 @@ class ActivityService:
             task.add_done_callback(lambda _: self._tell(activity))
 
     async def _performing(self, robot: Robot, activity: PendantActivity, preset: int) -> None:
-        embedded = self._line.embedded
+        embedded = self._connection.embedded
         try:
             if embedded is None:
                 await robot.perform(preset)
@@ -291,13 +291,13 @@ class ActivityService:
 
     async def stop(self) -> PendantStopResult:
         """Stop the robot at once, whatever else is pending; return what that did."""
-        robot = self._line.connected
+        robot = self._connection.connected
         if robot is None:
             try:
-                robot = self._line.robot
+                robot = self._connection.robot
             except NotConnectedError:
                 return PendantStopResult("nothing", "No robot is connected.")
-        was, activity = self._what_stops(robot, self._line.state), self.activity
+        was, activity = self._what_stops(robot, self._connection.state), self.activity
         if activity is not None:
             activity.stopped = True
             if activity.playing is not None:

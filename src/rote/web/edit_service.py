@@ -28,8 +28,8 @@ T = TypeVar("T")
 class EditService:
     """Edits takes in one separate thread, so that a long edit does not delay a stop."""
 
-    def __init__(self, shelf: TakeService) -> None:
-        self._shelf = shelf
+    def __init__(self, takes: TakeService) -> None:
+        self._takes = takes
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="rote edit")
 
     def close(self) -> None:
@@ -38,9 +38,9 @@ class EditService:
 
     async def edited(self, wanted: schemas.EditTake | schemas.PlayTake) -> Track:
         """Return a take after all steps."""
-        track = await self._shelf.load(wanted.take, wanted.version)
+        track = await self._takes.load(wanted.take, wanted.version)
         names = {name for step in wanted.steps for name in _others(step)}
-        others = {name: await self._shelf.load(name) for name in names}
+        others = {name: await self._takes.load(name) for name in names}
         return await self._away(lambda: apply(track, wanted.steps, others))
 
     async def playable(self, wanted: schemas.PlayTake, build: Build) -> TrackCheck:
@@ -66,7 +66,7 @@ class EditService:
 
     async def look(self, wanted: schemas.EditTake) -> dict[str, Any]:
         """Return what the page shows of an edited take, and which version of it was edited."""
-        version = wanted.version or self._shelf.newest(wanted.take)
+        version = wanted.version or self._takes.newest(wanted.take)
         track = await self.edited(wanted.model_copy(update={"version": version}))
         return {"version": version, **await self._away(lambda: describe(track))}
 
