@@ -9,11 +9,12 @@ READY := $(VENV)/.ready
 # Tests and tools start Python many times: let it keep the compiled files.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help demo test coverage check format docs peers system page bench soak picture screens lock clean
+.PHONY: help demo test coverage check format docs peers system page bench soak picture screens lock \
+  lowest audit release-check clean
 
 help:
 	@echo "make demo     teach, save, list and play a motion on the simulated robot (under 2 minutes)"
-	@echo "make test     formatting, lint, types and all tests (under 10 minutes)"
+	@echo "make test     formatting, lint, types and all tests (about 20 minutes on two cores)"
 	@echo "make check    the fast part of make test: format, lint, types, spelling, of Python and of the page"
 	@echo "make format   write the format that make check asks for"
 	@echo "make docs     the documentation as a site, in site/"
@@ -24,6 +25,9 @@ help:
 	@echo "make screens  take the pictures of the pendant in docs/pictures again"
 	@echo "make picture  draw docs/demo.svg and docs/demo.png again"
 	@echo "make lock     renew requirements.lock after pyproject.toml changed"
+	@echo "make lowest   the tests with the lowest versions that pyproject.toml allows, in .venv-lowest"
+	@echo "make audit    known vulnerabilities of the locked Python and npm packages"
+	@echo "make release-check  build the archives in a clean clone and try the wheel on every Python there is"
 	@echo "make clean    remove .venv and everything made"
 
 $(READY): requirements.lock pyproject.toml scripts/setup
@@ -61,8 +65,9 @@ coverage: $(READY) peers system page
 peers: $(READY)
 	-@VENV="$(VENV)" scripts/peers
 	-@VENV="$(VENV)" scripts/dds_peer
+	-@scripts/foxglove_peer
 
-# tshark, tcpdump and Chromium, where they may be installed.
+# tshark, tcpdump, Chromium, zsh and fish, where they may be installed.
 system:
 	@scripts/system
 
@@ -73,6 +78,7 @@ page: $(READY)
 
 bench: $(READY) peers
 	-@VENV="$(VENV)" scripts/contact_peers
+	-@VENV="$(VENV)" scripts/stage_peers
 	$(BIN)/python -m benchmarks
 
 soak: $(READY)
@@ -84,13 +90,31 @@ picture: $(READY)
 
 screens: $(READY) page
 	VENV="$(VENV)" scripts/screens
+	VENV="$(VENV)" scripts/moving_picture
 
 lock: $(READY)
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 	  --no-header --all-extras --group dev --group docs pyproject.toml -o requirements.lock
 	VENV="$(VENV)" scripts/peers --lock
 
+# The lowest versions of what rote needs, by pyproject.toml, with the newest tools that test it.
+LOWEST := .venv-lowest
+TESTS ?= tests
+lowest: $(READY)
+	$(BIN)/uv pip compile --quiet --python-version 3.11 --resolution lowest-direct --no-header --no-annotate \
+	  --all-extras pyproject.toml -o $(VENV)/lowest.pins
+	$(BIN)/uv pip compile --quiet --python-version 3.11 --generate-hashes --no-header --all-extras --group dev \
+	  -c $(VENV)/lowest.pins pyproject.toml -o $(VENV)/lowest.lock
+	LOCK="$(VENV)/lowest.lock" PYTHON="$(PYTHON)" scripts/setup "$(LOWEST)"
+	$(LOWEST)/bin/pytest -n 4 --dist worksteal -o filterwarnings=default $(TESTS) # old packages warn of new ones
+
+audit: $(READY)
+	@$(BIN)/python scripts/audit.py
+
+release-check: $(READY)
+	@$(BIN)/python scripts/release_check.py
+
 clean:
-	rm -rf $(VENV) .peers site .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage* dist build rote-demo \
+	rm -rf $(VENV) .venv-* .peers site .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage* dist build rote-demo \
 	  page/node_modules src/rote/web/static src/rote/web/model
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -20,13 +20,16 @@ CLAIMS = (
     "webrtc",
     "stream",
     "dds",
+    "bridges",
     "a1",
     "motion",
+    "exchange",
     "retime",
     "long_takes",
     "contact",
     "capture",
     "web",
+    "stage",
 )
 
 

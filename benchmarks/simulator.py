@@ -10,6 +10,8 @@ from rote.sim.world import World
 
 ROUNDS = 5
 SECONDS = 20
+PLAYING_MIN = 150
+"""So many robots that play fit on one core."""
 WHO = "a client"
 
 
@@ -75,6 +77,13 @@ def run() -> list[Row]:
         },
     )
     return [
-        Row(f"simulator: {what}", "s/s", SECONDS / taken, 1, "real time", at_least=20)
+        Row(
+            f"simulator: {what}",
+            "s/s",
+            SECONDS / taken,
+            1,
+            "real time",
+            at_least=PLAYING_MIN if what == "playing" else 20,
+        )
         for what, taken in seconds.items()
     ]

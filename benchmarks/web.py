@@ -5,11 +5,14 @@ from the system over some seconds with one browser that takes 30 states a second
 simulated robot inside the server, physics at 500 Hz included, and once with a robot elsewhere.
 
 For the stop, ten browsers watch. One more sends STOP over its WebSocket and by POST in turn, and
-the robot, in this process, notes when the command has arrived.
+the robot, in this process, notes when the command has arrived. Then the same while other browsers
+ask for one thing after the other: a long take is listed, drawn, copied to files, brought as a file,
+edited, checked and played. Each of these rows is the 99th of a hundred.
 
 For the opening, Chromium without a graphics card opens the page while a scripted hand moves the
-robot's arms, and the clock stops when the third frame after the first is drawn. Where there is no
-Chromium, no Node.js or no built page, that row is left out.
+robot's arms, and the clock stops when the third frame after the first is drawn. For the frames, it
+looks on for some seconds: how many are drawn, and how long the longest one holds up the page. Where
+there is no Chromium, no Node.js or no built page, these rows are left out.
 """
 
 import asyncio
@@ -25,12 +28,19 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
 from statistics import median
+from typing import Any, NamedTuple
 
 import httpx
+import numpy as np
 from websockets.asyncio.client import ClientConnection, connect
 
 from benchmarks.table import Row
 from rote import messages as m
+from rote.model.g1 import G1_29
+from rote.motion import files
+from rote.motion.files.library import Library
+from rote.motion.formats import FORMATS
+from rote.motion.track import Track
 from rote.sim.server import Simulator
 from rote.sim.store import Store
 from rote.sim.world import World
@@ -38,10 +48,17 @@ from rote.sim.world import World
 SECONDS = 8.0
 WATCHERS = 10
 STOPS = 100
+LOADED_S = 3.0
+"""How long STOP is pressed during each kind of request, 50 times a second."""
+LONG_S = 170.0
+"""The take that the server works on meanwhile."""
 CORE_MAX = 0.15
 STOP_MAX_MS = 50.0
 OPENINGS = 3
 OPEN_MAX_S = 4.0
+FRAMES_S = 8
+FRAMES_MIN = 30.0
+REDRAW_MAX_MS = 100.0
 PAGE_MAX_KB = 1500.0
 ROOT = Path(__file__).parents[1]
 BUILT = ROOT / "src" / "rote" / "web" / "static"
@@ -50,11 +67,13 @@ _TICKS = os.sysconf("SC_CLK_TCK")
 
 
 @contextmanager
-def pendant(robot: str) -> Iterator[tuple[int, str]]:
-    """Run `rote web`; yields its process id and its address."""
+def pendant(robot: str, *tracks: tuple[str, Track]) -> Iterator[tuple[int, str]]:
+    """Run `rote web` with some takes; yields its process id and its address."""
     command = [sys.executable, "-m", "rote", "web", "--no-browser", "--json", "--port", "0"]
     with tempfile.TemporaryDirectory() as home:
         environment = os.environ | {"ROTE_HOME": home}
+        for name, track in tracks:
+            Library(Path(home) / "takes").save(track, name)
         with subprocess.Popen(
             [*command, "--robot", robot], stdout=subprocess.PIPE, env=environment
         ) as process:
@@ -156,8 +175,123 @@ async def stop_ms() -> dict[str, float]:
     return {way: median(times) for way, times in taken.items()}
 
 
-async def opening_s() -> float | None:
-    """Return how long a person waits for a robot that moves; None without a browser to try it."""
+def long_take(seconds: float = LONG_S) -> Track:
+    """Return a calm wave of one arm at 100 Hz."""
+    times_s = np.arange(round(seconds * 100)) / 100
+    joints_rad = np.repeat(np.array(G1_29.rest_rad)[None, :], len(times_s), axis=0)
+    raised = joints_rad[:, G1_29.names.index("right_shoulder_pitch_joint")]
+    raised -= 0.2 * (1 - np.cos(times_s))
+    return Track(
+        times_s=times_s, joints_rad=joints_rad, names=G1_29.names, variant=G1_29.name, source="made"
+    )
+
+
+Request = tuple[str, str, dict[str, Any]]
+
+
+def requests_by_kind(track: Track) -> dict[str, list[Request]]:
+    """Return what browsers ask for, by kind; the take is called `long`."""
+    brought = []
+    with tempfile.TemporaryDirectory() as folder:
+        for found in FORMATS.values():
+            path = Path(folder) / f"brought{found.ending}"
+            files.save(track, path)
+            sent = {"file": (path.name, path.read_bytes())}
+            brought.append(("POST", "takes/upload", {"files": sent}))
+
+    def posted(path: str, **body: Any) -> Request:
+        return "POST", path, {"json": body}
+
+    steps = [{"op": "smooth", "cutoff_hz": 4.0}, {"op": "mirror"}, {"op": "retime"}]
+    return {
+        "the list of takes": [("GET", "takes", {})],
+        "a take's curves": [("GET", "takes/long", {})],
+        "downloads": [
+            ("GET", f"takes/long/file?format={found.name}", {}) for found in FORMATS.values()
+        ],
+        "uploads": brought,
+        "a check": [posted("edit", take="long")],
+        "edits": [posted("edit", take="long", steps=steps)],
+        "saving an edit": [posted("edit/save", take="long", steps=steps[:1], name="edited")],
+        "tags and names": [
+            posted("takes/tag", name="long", add=["a"]),
+            posted("takes/tag", name="long", remove=["a"]),
+            posted("takes/rename", old="long", new="longer"),
+            posted("takes/rename", old="longer", new="long"),
+        ],
+        "the trash": [
+            ("GET", "takes/trash", {}),
+            posted("takes/restore", id="long"),
+            posted("takes/purge", id="long"),
+        ],
+        "putting a take on the robot": [posted("takes/store", take="long", name="long")],
+        "playing a take": [posted("play/take", take="long", force=True)],
+        "reading the robot": [
+            ("GET", path, {})
+            for path in ("status", "robots", "robot/joints", "actions", "preflight", "edits")
+        ],
+    }
+
+
+async def _ask(http: httpx.AsyncClient, kind: list[Request], client: str) -> None:
+    """Ask for the same again and again; what is refused for a stop was asked all the same."""
+    while True:
+        for method, path, more in kind:
+            await http.request(method, f"api/{path}", headers={"X-Rote-Client": client}, **more)
+
+
+async def _stop_once_ms(http: httpx.AsyncClient, world: Stopwatch) -> float:
+    """Return how long one STOP takes to the robot.
+
+    It is answered before the next is sent: one that is still under way would be shared.
+    """
+    began = time.perf_counter()
+    answered = asyncio.create_task(http.post("api/stop", json={}))
+    arrived = asyncio.create_task(world.stopped.get())
+    try:
+        answer = await answered
+        answer.raise_for_status()
+        at = await asyncio.wait_for(arrived, 5.0)
+    except TimeoutError:
+        raise AssertionError(f"no STOP has reached the robot: {answer.text}") from None
+    finally:
+        arrived.cancel()
+    return 1000 * (at - began)
+
+
+async def loaded_stop_ms(
+    seconds: float = LOADED_S, take_s: float = LONG_S
+) -> dict[str, list[float]]:
+    """Return how long each STOP takes to the robot, by what else is asked meanwhile."""
+    track, taken = long_take(take_s), dict[str, list[float]]()
+    async with AsyncExitStack() as stack:
+        world, url = await stack.enter_async_context(robot_here())
+        _, address = stack.enter_context(pendant(url, ("long", track)))
+        _, name = await stack.enter_async_context(browser(address))
+        for _ in range(WATCHERS):
+            await stack.enter_async_context(browser(address))
+        http = await stack.enter_async_context(
+            httpx.AsyncClient(base_url=address, trust_env=False, timeout=None)
+        )
+        stopper = await stack.enter_async_context(
+            httpx.AsyncClient(base_url=address, trust_env=False, timeout=30.0)
+        )
+        for kind, requests in requests_by_kind(track).items():
+            asking = [asyncio.create_task(_ask(http, requests, name)) for _ in range(2)]
+            taken[kind] = []
+            until = time.perf_counter() + seconds
+            while time.perf_counter() < until:
+                taken[kind].append(await _stop_once_ms(stopper, world))
+                await asyncio.sleep(0.02)
+            for task in asking:
+                task.cancel()
+            failed = await asyncio.gather(*asking, return_exceptions=True)
+            assert all(isinstance(each, asyncio.CancelledError) for each in failed), failed
+    return taken
+
+
+async def _in_browser(script: str, *more: str) -> str | None:
+    """Return what a script prints that opens a page on a moving robot; None without a browser."""
     node, chromium = shutil.which("node"), shutil.which("chromium")
     page = ROOT / "page"
     there = (page / "node_modules" / "playwright-core", BUILT / "index.html")
@@ -172,12 +306,41 @@ async def opening_s() -> float | None:
                 headers = {"X-Rote-Client": name}
                 answer = await http.post(f"{address}api/{path}", json=body, headers=headers)
                 answer.raise_for_status()
-            script = str(Path(__file__).with_name("web_open.mjs"))
+            path = str(Path(__file__).with_name(script))
             process = await asyncio.create_subprocess_exec(
-                node, script, str(page), chromium, address, str(OPENINGS), stdout=subprocess.PIPE
+                node, path, str(page), chromium, address, *more, stdout=subprocess.PIPE
             )
             told, _ = await process.communicate()
-    return median(float(line) for line in told.split()) / 1000
+    return told.decode()
+
+
+async def opening_s() -> float | None:
+    """Return how long a person waits for a robot that moves; None without a browser to try it."""
+    told = await _in_browser("web_open.mjs", str(OPENINGS))
+    return None if told is None else median(float(line) for line in told.split()) / 1000
+
+
+class Frames(NamedTuple):
+    """How smoothly the page draws a robot that moves, in low quality by the processor."""
+
+    per_second: float
+    longest_ms: float
+    """The longest time in which the page did nothing but draw."""
+
+
+async def frames() -> Frames | None:
+    """Return how smoothly the page draws; None without a browser to try it."""
+    told = await _in_browser("web_frames.mjs", str(FRAMES_S))
+    if told is None:
+        return None
+    found = json.loads(told)
+    assert found["quality"] == "low", "this computer draws with a graphics card"
+    return Frames(found["per_second"], found["longest_ms"])
+
+
+def p99(values: list[float]) -> float:
+    """Return what 99 of a hundred stay below."""
+    return float(np.percentile(values, 99))
 
 
 def page_kb() -> float | None:
@@ -204,9 +367,18 @@ def run() -> list[Row]:
         Row(f"STOP by {way}, ten watch", "ms", taken, STOP_MAX_MS, "limit", at_most=1)
         for way, taken in asyncio.run(stop_ms()).items()
     ]
+    rows += [
+        Row(f"STOP during {kind}, p99", "ms", p99(taken), STOP_MAX_MS, "limit", at_most=1)
+        for kind, taken in asyncio.run(loaded_stop_ms()).items()
+    ]
     if (kb := page_kb()) is not None:
         rows.append(Row("pendant's page, compressed", "kB", kb, PAGE_MAX_KB, "limit", at_most=1))
     if (opened := asyncio.run(opening_s())) is not None:
         claim = "opening the pendant to a moving robot"
         rows.append(Row(claim, "s", opened, OPEN_MAX_S, "limit", at_most=1))
+    if (drawn := asyncio.run(frames())) is not None:
+        claim = "frames a second without a graphics card"
+        rows.append(Row(claim, "1/s", drawn.per_second, FRAMES_MIN, "limit", at_least=1))
+        claim = "longest redraw without a graphics card"
+        rows.append(Row(claim, "ms", drawn.longest_ms, REDRAW_MAX_MS, "limit", at_most=1))
     return rows

@@ -1,4 +1,4 @@
-"""The same without `await`: for scripts, Jupyter, and people in a hurry."""
+"""The same without `await`: for scripts, notebooks, and people in a hurry."""
 
 import time
 

@@ -1,4 +1,4 @@
-// Goes through the four screens of the pendant and takes their pictures; called by scripts/screens.
+// Goes through the screens of the pendant and takes their pictures; called by scripts/screens.
 
 import { createRequire } from "node:module";
 import { fileURLToPath } from "node:url";
@@ -121,17 +121,29 @@ await asleep(4300);
 const raised = { shoulder_pitch: -1.3, shoulder_roll: -0.5, shoulder_yaw: -0.35, elbow: -0.15, wrist_roll: 0.2, wrist_pitch: 0, wrist_yaw: 0 };
 for (const [name, value_rad] of Object.entries(raised)) await ask("teach/drag", { joint: `right_${name}_joint`, value_rad });
 await asleep(1500);
-await picture("teach", { width: 1440, height: 900, scheme: "dark", quality: "high" }, async (page) => {
+if (!process.env.ROTE_ONLY) await picture("teach", { width: 1440, height: 900, scheme: "dark", quality: "high" }, async (page) => {
   await page.goto(`${url}#/teach`);
   await page.getByTestId("recording").waitFor();
 });
 await ask("teach/finish", { save: false });
 await asleep(3000);
+const roles = { ann: {}, bob: {}, cleo: {} };
+const greet = [
+  { role: "ann", take: "wave", at_s: 0.5 },
+  { role: "bob", take: "wave", at_s: 1.5, mirror: true },
+  { role: "cleo", take: "clap", at_s: 2 },
+];
+const cues = [{ at_s: 1, role: "ann", say: "Good evening" }, { at_s: 2.5, role: "bob", light: [0, 160, 255] }];
+const sections = [
+  { name: "hello", clips: greet, cues },
+  { name: "bow", start: { on: "after", seconds: 1 }, clips: Object.keys(roles).map((role) => ({ role, take: "bow" })) },
+];
+await ask("shows/save", { name: "evening", show: { rote_show: 1, title: "Three greet", roles, sections } });
 await ask("command/release");
 await close();
 
 // [width, height, colours, end of the name]
-const looks = [[1440, 900, "dark", ""], [360, 740, "light", "-phone"]];
+const looks = process.env.ROTE_ONLY === "show" ? [] : [[1440, 900, "dark", ""], [360, 740, "light", "-phone"]];
 if (all) looks.push([1440, 900, "light", "-light"], [360, 740, "dark", "-phone-dark"]);
 for (const [width, height, scheme, suffix] of looks) {
   for (const name of ["robot", "teach", "library", "edit"]) {
@@ -143,8 +155,21 @@ for (const [width, height, scheme, suffix] of looks) {
   }
 }
 
+for (const [width, height, scheme, suffix] of [[1440, 900, "dark", ""], [360, 740, "light", "-phone"]]) {
+  // Several robots in high quality are too much for software.
+  await picture(`show${suffix}`, { width, height, scheme, quality: "low" }, async (page) => {
+    await page.goto(`${url}#/show`);
+    await page.getByTestId("go").waitFor();
+    if (suffix) return;
+    await page.locator("[data-testid=show-dock][data-checked=true]").waitFor();
+    const ruler = page.locator(".ruler .lane-area");
+    const box = await ruler.boundingBox();
+    await ruler.click({ position: { x: box.width * 0.42, y: 10 } });
+  });
+}
+
 // Last, because the others are of a G1.
-await picture("a1", { width: 1440, height: 900, scheme: "dark", quality: "high" }, async (page) => {
+if (!process.env.ROTE_ONLY) await picture("a1", { width: 1440, height: 900, scheme: "dark", quality: "high" }, async (page) => {
   await page.getByText("Another robot").click();
   await page.getByLabel("Address").fill(a1);
   await page.getByRole("button", { name: "Connect", exact: true }).click();

@@ -2,12 +2,15 @@
 
 import gc
 import itertools
+import os
 import signal
 from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+import hardware
 
 # Several test processes share two cores: a slow example is the machine's doing, not the code's.
 # Half of hypothesis' hundred examples, unless a test says otherwise: they come again every day.
@@ -41,8 +44,8 @@ def pytest_collection() -> Generator[None, object, object]:
 # These wait for other programs more than they compute. Begun first, so by one worker, they leave
 # the processors to the other workers, and none of them is what everybody waits for at the end.
 PATIENT = (
-    "interop",
     "web/browser",
+    "interop",
     "web/test_web_schema.py",
     "web/test_web_page.py",
     "test_documentation.py",
@@ -50,11 +53,31 @@ PATIENT = (
 )
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put the patient ones first; all others stay in their order."""
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Let the behaviour tests run on a real robot."""
+    hardware.add_options(parser)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Say which robot is tested, if it is a real one."""
+    if url := config.getoption(hardware.OPTION):
+        os.environ[hardware.VARIABLE] = url
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Put the patient ones first, in their order; all others stay in theirs."""
+    if hardware.robot_url():
+        hardware.choose(config, items)
     here = Path(__file__).parent
     first = tuple(str(here / name) for name in PATIENT)
-    items.sort(key=lambda item: not str(item.path).startswith(first))
+
+    def turn(item: pytest.Item) -> int:
+        path = str(item.path)
+        return next(
+            (place for place, name in enumerate(first) if path.startswith(name)), len(first)
+        )
+
+    items.sort(key=turn)
 
 
 @pytest.fixture(scope="session")
@@ -77,3 +100,14 @@ def _own_home(
     home = request.getfixturevalue("tmp_path") / "home" if own else next(_homes)
     monkeypatch.setenv("ROTE_HOME", str(home))
     monkeypatch.delenv("ROTE_ROBOT", raising=False)
+
+
+@pytest.fixture(autouse=True)
+def ctrl_c() -> Iterator[None]:
+    """Let Ctrl-C work again after a command that was run in this process: at its end it ignores it,
+    and programs that other tests start would inherit that.
+    """
+    before = signal.getsignal(signal.SIGINT)
+    yield
+    if signal.getsignal(signal.SIGINT) is not before:
+        signal.signal(signal.SIGINT, before)

@@ -27,6 +27,7 @@ import sys
 import tempfile
 import textwrap
 import time
+import tomllib
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -48,7 +49,7 @@ PAGES = (
 )
 RUN = ("python", "sh")
 """Blocks in these languages are run."""
-SHOWN = ("text", "mermaid", "toml")
+SHOWN = ("text", "mermaid", "toml", "json")
 """Blocks in these are to look at: output, drawings, a piece of a file."""
 WAIT_S = 60.0
 PERSON_S = 1.0
@@ -59,7 +60,7 @@ STARTED_S = 3.0
 """After this, a command that says nothing has begun."""
 _BLOCK = re.compile(r"((?:^<!--[^\n]*-->\n)*)^```([^\n]*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 _NOTE = re.compile(r"<!-- ([a-z ]+): (.*) -->")
-_ELSEWHERE = re.compile(r"(udp|webrtc|dds|a1)://|A1Simulator|rote\.sync|^discover")
+_ELSEWHERE = re.compile(r"^stage |(udp|webrtc|dds|a1)://|A1Simulator|rote\.sync|^discover")
 _PRELOADED = (
     "rote.cli", "rote.carrier.webrtc", "rote.sim.a1.simulator", "rote.sim.dds", "rote.sim.server",
     "rote.sim.webrtc", "rote.web.serve", "rote.robot.g1", "rote.robot.a1.robot", "documentation",
@@ -110,6 +111,26 @@ def blocks(page: Path) -> list[Block]:
 def has_code(page: Path) -> bool:
     """Say whether there is anything to run."""
     return any(b.language in RUN and b.one("not run") is None for b in blocks(page))
+
+
+def recipe_of(target: str) -> list[str]:
+    """Return the commands of a target of the Makefile."""
+    text = (ROOT / "Makefile").read_text(encoding="utf-8")
+    found = re.search(rf"^{re.escape(target)}:[^\n]*\n((?:\t[^\n]*\n)*)", text, re.MULTILINE)
+    return found[1].replace("\t", "").splitlines() if found else []
+
+
+def check_installable(wanted: str) -> None:
+    """Check what a page tells to install: this project, with extras that it has.
+
+    Nothing is fetched: the environment of the tests has it all.
+    """
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    match = re.fullmatch(r"(\.|[a-z-]+)(?:\[([a-z0-9,]+)\])?", wanted)
+    assert match, f"this cannot be installed: {wanted}"
+    assert match[1] in {".", "rote-robot", project["name"]}, f"this is another project: {wanted}"
+    extras = set(match[2].split(",")) if match[2] else set()
+    assert extras <= set(project["optional-dependencies"]), f"there are no such extras: {wanted}"
 
 
 def _command_line(
@@ -222,6 +243,12 @@ class Reader:
             (r"--seconds 8\b", lambda: f"--seconds {PERSON_S}"),
         )
         monkeypatch.chdir(folder)
+        # A home as a new user has it: empty, and nothing said about where rote keeps things.
+        home = folder.with_name(f"{folder.name}-home")
+        home.mkdir(exist_ok=True)
+        monkeypatch.setenv("HOME", str(home))
+        for name in ("ROTE_HOME", "ROTE_ROBOT", "ROTE_KEY", "XDG_DATA_HOME", "XDG_CONFIG_HOME"):
+            monkeypatch.delenv(name, raising=False)
 
     def run(self, block: Block) -> None:
         """Do what one block says."""
@@ -278,14 +305,29 @@ class Reader:
                 self._rote(words[1:])
             case ["rote", "sim" | "web", *_]:
                 self._start(words)
+            case ["rote", "watch" | "ros" as which, *rest] if "--layout" not in rest:
+                self._serve([*words, "0"] if which == "watch" else words)
             case ["rote", "play", *rest] if "--loop" in rest:
                 self._play_until_interrupted(words)
             case ["rote", "teach", *rest] if not {"--hand", "--seconds"} & {*rest}:
                 self._teach(words)
             case ["rote", *arguments]:
                 self._rote(arguments)
+            case ["make", target]:
+                self._make(target)
+            case ["pip", "install", wanted]:
+                check_installable(wanted)
             case _:
                 raise AssertionError(f"the reader cannot do this: {line}")
+
+    def _make(self, target: str) -> None:
+        """Do what a target of the Makefile does, in the environment that is set up already."""
+        recipe = recipe_of(target)
+        assert recipe, f"the Makefile has no {target}"
+        for line in recipe:
+            command = line.lstrip("@-").removeprefix("$(BIN)/")
+            assert command.startswith("rote "), f"the reader cannot make {target}: {line}"
+            self._command(command)
 
     def _rote(self, arguments: list[str]) -> None:
         arguments = [name for word in arguments for name in _files(word) or [word]]
@@ -308,6 +350,15 @@ class Reader:
         self._servers.append(Program(words[1:]))
         self._servers[-1].wait_for("Ctrl-C", '"ready"')
         return self._servers[-1]
+
+    def _serve(self, words: list[str]) -> None:
+        """Start what serves others until Ctrl-C, see it begin, and end it."""
+        program = Program(words[1:])
+        try:
+            program.wait_for("Ctrl-C")
+            program.interrupt()
+        finally:
+            program.kill()
 
     def _stop(self, server: Program) -> None:
         if server in self._servers:

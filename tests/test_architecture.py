@@ -14,7 +14,7 @@ def test_the_list_of_modules_is_the_tree() -> None:
 
 def test_every_room_of_the_picture_is_there() -> None:
     picture = PAGE.partition("```text\nsrc/rote/\n")[2].partition("```")[0]
-    rooms = re.findall(r"^  ([a-z_]+(?:/|\.py)) ", picture, re.MULTILINE)
+    rooms = re.findall(r"^  ([a-z0-9_]+(?:/|\.py)) ", picture, re.MULTILINE)
     assert rooms
     there = {path.name for path in modules.SOURCE.glob("*.py")}
     there |= {f"{path.parent.name}/" for path in modules.SOURCE.glob("*/__init__.py")}

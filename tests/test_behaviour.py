@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 import numpy as np
 import pytest
 
+import hardware
 import virtual
 from rig import FRAMES, WIRES, Rig, rig
 from rote.carrier.impair import Impairment
@@ -47,7 +48,10 @@ def frames(request: pytest.FixtureRequest) -> str:
 def tell(
     wire: str, story: Story, mode: Mode = Mode.WALK, impairment: Impairment | None = None
 ) -> None:
-    """Run a story against a simulated robot on a wire."""
+    """Run a story against a simulated robot on a wire, or against a real one (--robot)."""
+    if hardware.robot_url():
+        hardware.tell(story)
+        return
 
     async def run() -> None:
         async with rig(wire, mode=mode, impairment=impairment) as one:
@@ -65,6 +69,7 @@ async def teach(robot: G1, name: str, seconds: float = 1.0, hand: str = "wave") 
 # ---- the main job -------------------------------------------------------------------------------
 
 
+@pytest.mark.moves
 @pytest.mark.parametrize("hand", ["wave", "bow", "clap", "drum"])
 def test_a_motion_taught_by_hand_is_listed_and_played_back_closely(wire: str, hand: str) -> None:
     async def story(one: Rig) -> None:
@@ -93,6 +98,7 @@ def test_a_motion_taught_by_hand_is_listed_and_played_back_closely(wire: str, ha
     tell(wire, story)
 
 
+@pytest.mark.moves
 def test_teaching_lasts_as_long_as_the_block_because_keep_alives_are_sent(wire: str) -> None:
     async def story(one: Rig) -> None:
         async with one.connect() as robot:
@@ -107,6 +113,7 @@ def test_teaching_lasts_as_long_as_the_block_because_keep_alives_are_sent(wire: 
     tell(wire, story)
 
 
+@pytest.mark.moves
 def test_the_robot_starts_without_a_jump_and_ends_at_rest(wire: str) -> None:
     async def story(one: Rig) -> None:
         async with one.connect() as robot:
@@ -123,6 +130,7 @@ def test_the_robot_starts_without_a_jump_and_ends_at_rest(wire: str) -> None:
     tell(wire, story)
 
 
+@pytest.mark.moves
 @pytest.mark.parametrize("interpolation", ["linear", "cubic", "smooth", Interpolation.CUBIC])
 def test_every_interpolation_plays(frames: str, interpolation: str | Interpolation) -> None:
     async def story(one: Rig) -> None:
@@ -133,6 +141,7 @@ def test_every_interpolation_plays(frames: str, interpolation: str | Interpolati
     tell(frames, story)
 
 
+@pytest.mark.moves
 def test_speed_and_duration_change_how_long_it_takes(frames: str) -> None:
     async def story(one: Rig) -> None:
         async with one.connect() as robot:
@@ -147,6 +156,7 @@ def test_speed_and_duration_change_how_long_it_takes(frames: str) -> None:
     tell(frames, story)
 
 
+@pytest.mark.moves
 def test_a_playback_can_be_watched_to_its_end(wire: str) -> None:
     async def story(one: Rig) -> None:
         async with one.connect() as robot:
@@ -169,6 +179,7 @@ def test_a_playback_can_be_watched_to_its_end(wire: str) -> None:
 # ---- stopping -----------------------------------------------------------------------------------
 
 
+@pytest.mark.moves
 def test_stop_during_a_loop_leaves_a_usable_robot(frames: str) -> None:
     async def story(one: Rig) -> None:
         async with one.connect() as robot:
@@ -186,6 +197,8 @@ def test_stop_during_a_loop_leaves_a_usable_robot(frames: str) -> None:
     tell(frames, story)
 
 
+@pytest.mark.simulated("a look inside the robot")
+@pytest.mark.moves
 def test_giving_up_waiting_for_a_playback_stops_the_robot(wire: str) -> None:
     async def story(one: Rig) -> None:
         async with one.connect() as robot:
@@ -200,6 +213,8 @@ def test_giving_up_waiting_for_a_playback_stops_the_robot(wire: str) -> None:
     tell(wire, story)
 
 
+@pytest.mark.simulated("a bad network")
+@pytest.mark.moves
 @pytest.mark.parametrize("how", ["play", "start"])
 def test_giving_up_while_the_robot_begins_stops_it_too(wire: str, how: str) -> None:
     async def story(one: Rig) -> None:
@@ -222,6 +237,8 @@ def test_giving_up_while_the_robot_begins_stops_it_too(wire: str, how: str) -> N
     tell(wire, story, impairment=Impairment(delay_s=0.02))
 
 
+@pytest.mark.simulated("a second client beside this wire")
+@pytest.mark.moves
 def test_giving_up_before_anything_was_asked_leaves_others_alone(frames: str) -> None:
     async def story(one: Rig) -> None:
         async with one.connect() as robot, one.bystander() as other:
@@ -237,6 +254,7 @@ def test_giving_up_before_anything_was_asked_leaves_others_alone(frames: str) ->
     tell(frames, story)
 
 
+@pytest.mark.moves
 def test_stop_during_a_playback_leaves_a_usable_robot(wire: str) -> None:
     async def story(one: Rig) -> None:
         async with one.connect() as robot:
@@ -254,6 +272,7 @@ def test_stop_during_a_playback_leaves_a_usable_robot(wire: str) -> None:
     tell(wire, story)
 
 
+@pytest.mark.moves
 def test_a_loop_counts_its_rounds(frames: str) -> None:
     async def story(one: Rig) -> None:
         async with one.connect() as robot:
@@ -268,6 +287,7 @@ def test_a_loop_counts_its_rounds(frames: str) -> None:
     tell(frames, story)
 
 
+@pytest.mark.moves
 def test_stop_is_allowed_at_any_time_and_any_number_of_times(wire: str) -> None:
     async def story(one: Rig) -> None:
         async with one.connect() as robot:
@@ -282,6 +302,8 @@ def test_stop_is_allowed_at_any_time_and_any_number_of_times(wire: str) -> None:
     tell(wire, story)
 
 
+@pytest.mark.simulated("a second client beside this wire")
+@pytest.mark.moves
 def test_anybody_may_stop_a_teaching_and_the_arms_hold(wire: str) -> None:
     async def story(one: Rig) -> None:
         async with one.connect() as teacher, one.bystander() as bystander:
@@ -300,6 +322,8 @@ def test_anybody_may_stop_a_teaching_and_the_arms_hold(wire: str) -> None:
     tell(wire, story)
 
 
+@pytest.mark.simulated("a second client beside this wire")
+@pytest.mark.moves
 def test_a_playback_that_somebody_else_stops_is_told(wire: str) -> None:
     async def story(one: Rig) -> None:
         async with one.connect() as robot, one.bystander() as bystander:
@@ -313,6 +337,8 @@ def test_a_playback_that_somebody_else_stops_is_told(wire: str) -> None:
     tell(wire, story)
 
 
+@pytest.mark.simulated("a look inside the robot")
+@pytest.mark.moves
 def test_a_play_overtaken_by_a_stop_does_not_start(wire: str) -> None:
     async def story(one: Rig) -> None:
         async with one.connect() as robot:
@@ -351,6 +377,8 @@ def raised(seconds: float = 4.0) -> Track:
     return Track(times_s=times_s, joints_rad=np.column_stack([elbow, elbow]), names=names)
 
 
+@pytest.mark.simulated("a look inside the robot")
+@pytest.mark.moves
 @pytest.mark.parametrize(("hand", "rate_hz"), [("wave", 250.0), ("clap", 50.0), ("drum", 500.0)])
 def test_a_take_is_streamed_back_closely(frames: str, hand: str, rate_hz: float) -> None:
     async def story(one: Rig) -> None:
@@ -373,6 +401,7 @@ def test_a_take_is_streamed_back_closely(frames: str, hand: str, rate_hz: float)
     tell(frames, story)
 
 
+@pytest.mark.moves
 def test_a_stream_can_be_watched_and_slowed_down(frames: str) -> None:
     async def story(one: Rig) -> None:
         async with one.connect() as robot:
@@ -391,6 +420,7 @@ def test_a_stream_can_be_watched_and_slowed_down(frames: str) -> None:
     tell(frames, story)
 
 
+@pytest.mark.moves
 def test_a_stream_starts_without_a_jump_wherever_the_arms_are(frames: str) -> None:
     async def story(one: Rig) -> None:
         async with one.connect() as robot:
@@ -410,6 +440,8 @@ def test_a_stream_starts_without_a_jump_wherever_the_arms_are(frames: str) -> No
     tell(frames, story)
 
 
+@pytest.mark.simulated("a second client beside this wire")
+@pytest.mark.moves
 @pytest.mark.parametrize("how", ["handle", "robot", "bystander", "cancel"])
 @pytest.mark.parametrize("streams", [*FRAMES, "dds"])
 def test_a_stream_that_is_stopped_leaves_a_usable_robot(streams: str, how: str) -> None:
@@ -438,6 +470,8 @@ def test_a_stream_that_is_stopped_leaves_a_usable_robot(streams: str, how: str) 
     tell(streams, story)
 
 
+@pytest.mark.simulated("a bad network")
+@pytest.mark.moves
 def test_when_the_network_is_cut_the_arms_go_home_and_the_client_is_told(frames: str) -> None:
     async def story(one: Rig) -> None:
         async with one.connect() as robot:
@@ -451,6 +485,8 @@ def test_when_the_network_is_cut_the_arms_go_home_and_the_client_is_told(frames:
     tell(frames, story, impairment=Impairment(cut_after_s=3.0))
 
 
+@pytest.mark.simulated("a bad network")
+@pytest.mark.moves
 def test_a_stream_over_a_bad_network_arrives_and_ends_well(frames: str) -> None:
     bad = Impairment(loss=0.05, duplicate=0.05, reorder=0.1, corrupt=0.01, delay_s=0.01, seed=3)
 
@@ -466,6 +502,8 @@ def test_a_stream_over_a_bad_network_arrives_and_ends_well(frames: str) -> None:
     tell(frames, story, impairment=bad)
 
 
+@pytest.mark.simulated("a look inside the robot")
+@pytest.mark.moves
 def test_an_unsafe_track_is_refused_before_anything_is_sent(frames: str) -> None:
     async def story(one: Rig) -> None:
         async with one.connect() as robot:
@@ -489,6 +527,8 @@ def test_an_unsafe_track_is_refused_before_anything_is_sent(frames: str) -> None
     tell(frames, story)
 
 
+@pytest.mark.simulated("a robot in another mode")
+@pytest.mark.moves
 @pytest.mark.parametrize("mode", [Mode.DAMP, Mode.LOCK_STAND])
 def test_without_a_balanced_standing_nothing_is_streamed(frames: str, mode: Mode) -> None:
     async def story(one: Rig) -> None:
@@ -500,6 +540,8 @@ def test_without_a_balanced_standing_nothing_is_streamed(frames: str, mode: Mode
     tell(frames, story, mode)
 
 
+@pytest.mark.simulated("a second client beside this wire")
+@pytest.mark.moves
 def test_while_one_client_streams_another_is_busy_and_does_not_disturb(frames: str) -> None:
     async def story(one: Rig) -> None:
         one.fill(1)
@@ -522,6 +564,8 @@ def test_while_one_client_streams_another_is_busy_and_does_not_disturb(frames: s
     tell(frames, story)
 
 
+@pytest.mark.simulated("a look inside the robot")
+@pytest.mark.moves
 def test_a_stream_overtaken_by_a_stop_does_not_start(frames: str) -> None:
     async def story(one: Rig) -> None:
         async with one.connect() as robot:
@@ -536,6 +580,7 @@ def test_a_stream_overtaken_by_a_stop_does_not_start(frames: str) -> None:
     tell(frames, story)
 
 
+@pytest.mark.moves
 def test_a_stored_track_is_listed_and_played_as_closely_as_it_says(frames: str) -> None:
     async def story(one: Rig) -> None:
         async with one.connect() as robot:
@@ -560,6 +605,7 @@ def test_a_stored_track_is_listed_and_played_as_closely_as_it_says(frames: str) 
     tell(frames, story)
 
 
+@pytest.mark.moves
 def test_a_wire_that_cannot_stream_or_store_a_track_says_which_can() -> None:
     async def story(one: Rig) -> None:
         async with one.connect() as robot:
@@ -576,6 +622,8 @@ def test_a_wire_that_cannot_stream_or_store_a_track_says_which_can() -> None:
 # ---- however a teaching block ends --------------------------------------------------------------
 
 
+@pytest.mark.simulated("a look inside the robot")
+@pytest.mark.moves
 def test_a_failed_block_saves_nothing_and_the_arms_hold(wire: str) -> None:
     async def story(one: Rig) -> None:
         async with one.connect() as robot:
@@ -589,6 +637,8 @@ def test_a_failed_block_saves_nothing_and_the_arms_hold(wire: str) -> None:
     tell(wire, story)
 
 
+@pytest.mark.simulated("a look inside the robot")
+@pytest.mark.moves
 def test_a_cancelled_block_saves_nothing_and_the_arms_hold(wire: str) -> None:
     async def story(one: Rig) -> None:
         async with one.connect() as robot:
@@ -609,6 +659,8 @@ def test_a_cancelled_block_saves_nothing_and_the_arms_hold(wire: str) -> None:
     tell(wire, story)
 
 
+@pytest.mark.simulated("a look inside the robot")
+@pytest.mark.moves
 @pytest.mark.parametrize("turns", range(12))
 def test_a_block_cancelled_twice_at_any_moment_still_ends_with_holding_arms(
     wire: str, turns: int
@@ -634,6 +686,7 @@ def test_a_block_cancelled_twice_at_any_moment_still_ends_with_holding_arms(
     tell(wire, story)
 
 
+@pytest.mark.moves
 def test_a_discarded_take_is_not_saved_but_stays_on_our_side(wire: str) -> None:
     async def story(one: Rig) -> None:
         async with one.connect() as robot:
@@ -647,6 +700,8 @@ def test_a_discarded_take_is_not_saved_but_stays_on_our_side(wire: str) -> None:
     tell(wire, story)
 
 
+@pytest.mark.simulated("a bad network")
+@pytest.mark.moves
 def test_when_the_network_is_cut_while_teaching_the_arms_hold_again_by_themselves(
     wire: str,
 ) -> None:
@@ -669,6 +724,8 @@ def test_when_the_network_is_cut_while_teaching_the_arms_hold_again_by_themselve
 # ---- a robot that dies --------------------------------------------------------------------------
 
 
+@pytest.mark.simulated("a look inside the robot")
+@pytest.mark.moves
 def test_a_robot_that_dies_while_teaching_interrupts_the_block_within_three_seconds(
     wire: str,
 ) -> None:
@@ -691,6 +748,8 @@ def test_a_robot_that_dies_while_teaching_interrupts_the_block_within_three_seco
     tell(wire, story)
 
 
+@pytest.mark.simulated("a look inside the robot")
+@pytest.mark.moves
 def test_a_robot_that_dies_just_before_the_block_ends_is_reported(wire: str) -> None:
     async def story(one: Rig) -> None:
         loop = asyncio.get_running_loop()
@@ -705,6 +764,8 @@ def test_a_robot_that_dies_just_before_the_block_ends_is_reported(wire: str) -> 
     tell(wire, story)
 
 
+@pytest.mark.simulated("a look inside the robot")
+@pytest.mark.moves
 def test_a_robot_that_dies_fails_playbacks_requests_and_state_streams(wire: str) -> None:
     async def story(one: Rig) -> None:
         loop = asyncio.get_running_loop()
@@ -731,6 +792,7 @@ def test_a_robot_that_dies_fails_playbacks_requests_and_state_streams(wire: str)
     tell(wire, story)
 
 
+@pytest.mark.simulated("a look inside the robot")
 def test_connecting_to_nobody_gives_up_in_time_and_says_what_to_do(wire: str) -> None:
     async def story(one: Rig) -> None:
         loop = asyncio.get_running_loop()
@@ -752,6 +814,7 @@ def test_connecting_to_nobody_gives_up_in_time_and_says_what_to_do(wire: str) ->
 # ---- refusals -----------------------------------------------------------------------------------
 
 
+@pytest.mark.moves
 @pytest.mark.parametrize(
     "name", ["", "  ", "x" * 32, "é" * 16, "a\0b", "tab\there", " edge", "\x7f"]
 )
@@ -766,7 +829,8 @@ def test_a_bad_name_is_refused_before_anything_is_sent(wire: str, name: str) -> 
     tell(wire, story)
 
 
-@pytest.mark.parametrize("name", ["é" * 15 + "x", "手" * 10, "x" * 31, "touch me not", "a/b'c\"d"])
+@pytest.mark.moves
+@pytest.mark.parametrize("name", ["é" * 15 + "x", "手" * 10, "x" * 31, "touch me not", "a-b'c\"d"])
 def test_any_other_name_of_31_bytes_works(wire: str, name: str) -> None:
     async def story(one: Rig) -> None:
         async with one.connect() as robot:
@@ -777,6 +841,8 @@ def test_any_other_name_of_31_bytes_works(wire: str, name: str) -> None:
     tell(wire, story)
 
 
+@pytest.mark.simulated("a look inside the robot")
+@pytest.mark.moves
 def test_a_taken_name_and_a_full_store_are_refused_before_the_arms_get_soft(wire: str) -> None:
     async def story(one: Rig) -> None:
         one.fill(15)
@@ -793,6 +859,80 @@ def test_a_taken_name_and_a_full_store_are_refused_before_the_arms_get_soft(wire
     tell(wire, story)
 
 
+@pytest.mark.simulated("a look inside the robot")
+@pytest.mark.moves
+def test_an_action_is_replaced_only_where_that_was_said(wire: str) -> None:
+    async def story(one: Rig) -> None:
+        one.fill(15)
+        async with one.connect() as robot:
+            with pytest.raises(RefusedError) as caught:
+                await robot.check_teachable("stored 3")
+            assert "overwrite=True" in caught.value.remedy
+            async with robot.teach("stored 3", overwrite=True):
+                await asyncio.sleep(1.0)
+            taught = (await robot.actions()).taught
+            assert len(taught) == 15
+            (replaced,) = [each for each in taught if each.name == "stored 3"]
+            assert 0.9 < replaced.duration_s < 2.0  # it was 0.5 s before
+            assert (await robot.play("stored 3")).completed
+
+    tell(wire, story)
+
+
+@pytest.mark.simulated("a look inside the robot")
+@pytest.mark.moves
+def test_a_stored_track_replaces_an_action_only_where_that_was_said(frames: str) -> None:
+    async def story(one: Rig) -> None:
+        one.fill(1)
+        async with one.connect() as robot:
+            with pytest.raises(RefusedError) as caught:
+                await robot.store_track(raised(), "stored 0")
+            assert "overwrite=True" in caught.value.remedy
+            await robot.store_track(raised(), "stored 0", overwrite=True)
+            (action,) = (await robot.actions()).taught
+            assert action.duration_s == pytest.approx(4.0, abs=0.01)
+
+    tell(frames, story)
+
+
+@pytest.mark.simulated("a look inside the robot")
+@pytest.mark.moves
+def test_an_action_that_the_robot_has_under_an_odd_name_is_played(wire: str) -> None:
+    async def story(one: Rig) -> None:
+        one.fill(1)
+        one.world.store.rename("stored 0", "a/b\u202e")
+        async with one.connect() as robot:
+            assert [each.name for each in (await robot.actions()).taught] == ["a/b\u202e"]
+            assert (await robot.play("a/b\u202e")).completed
+
+    tell(wire, story)
+
+
+@pytest.mark.simulated("a look inside the robot")
+@pytest.mark.moves
+@pytest.mark.parametrize("name", ["a\nb", "a\u2028b", "a\u202eb", "a\u2069b", "a/b", "a\\b"])
+def test_a_new_name_that_could_mislead_is_refused_before_the_robot_is_asked(
+    wire: str, name: str
+) -> None:
+    async def story(one: Rig) -> None:
+        one.fill(1)
+        async with one.connect() as robot:
+            with pytest.raises(BadRequestError, match="cannot be used"):
+                async with robot.teach(name):
+                    raise AssertionError("the arms are not soft")
+            if "rename" in robot.abilities:
+                with pytest.raises(BadRequestError, match="cannot be used"):
+                    await robot.rename("stored 0", name)
+            if "store" in robot.abilities:
+                with pytest.raises(BadRequestError, match="cannot be used"):
+                    await robot.store_track(raised(), name)
+            assert [each.name for each in (await robot.actions()).taught] == ["stored 0"]
+
+    tell(wire, story)
+
+
+@pytest.mark.simulated("a look inside the robot")
+@pytest.mark.moves
 def test_a_save_that_fails_at_the_end_can_be_repeated_and_loses_nothing(frames: str) -> None:
     async def story(one: Rig) -> None:
         async with one.connect() as robot:
@@ -809,6 +949,8 @@ def test_a_save_that_fails_at_the_end_can_be_repeated_and_loses_nothing(frames: 
     tell(frames, story)
 
 
+@pytest.mark.simulated("a robot in another mode")
+@pytest.mark.moves
 @pytest.mark.parametrize("mode", [Mode.ZERO_TORQUE, Mode.DAMP, Mode.LOCK_STAND])
 def test_without_a_balanced_standing_nothing_is_taught_or_played(wire: str, mode: Mode) -> None:
     async def story(one: Rig) -> None:
@@ -829,6 +971,8 @@ def test_without_a_balanced_standing_nothing_is_taught_or_played(wire: str, mode
     tell(wire, story, mode)
 
 
+@pytest.mark.simulated("a robot in another mode")
+@pytest.mark.moves
 def test_damp_interrupts_everything(wire: str) -> None:
     async def story(one: Rig) -> None:
         one.fill(1)
@@ -841,6 +985,8 @@ def test_damp_interrupts_everything(wire: str) -> None:
     tell(wire, story)
 
 
+@pytest.mark.simulated("a look inside the robot")
+@pytest.mark.moves
 @pytest.mark.parametrize(
     "how",
     [
@@ -868,6 +1014,8 @@ def test_an_impossible_tempo_is_refused(wire: str, how: dict[str, float]) -> Non
     tell(wire, story)
 
 
+@pytest.mark.simulated("a look inside the robot")
+@pytest.mark.moves
 def test_a_playback_that_would_be_too_fast_is_refused_and_nothing_moves(frames: str) -> None:
     async def story(one: Rig) -> None:
         async with one.connect() as robot:
@@ -881,6 +1029,7 @@ def test_a_playback_that_would_be_too_fast_is_refused_and_nothing_moves(frames: 
     tell(frames, story)
 
 
+@pytest.mark.moves
 def test_an_unknown_action_is_refused(wire: str) -> None:
     async def story(one: Rig) -> None:
         async with one.connect() as robot:
@@ -891,6 +1040,8 @@ def test_an_unknown_action_is_refused(wire: str) -> None:
     tell(wire, story)
 
 
+@pytest.mark.simulated("a look inside the robot")
+@pytest.mark.moves
 def test_what_the_wire_cannot_do_says_so_and_names_the_wire_that_can(wire: str) -> None:
     async def story(one: Rig) -> None:
         one.fill(1)
@@ -915,6 +1066,8 @@ def test_what_the_wire_cannot_do_says_so_and_names_the_wire_that_can(wire: str) 
 # ---- two clients at once ------------------------------------------------------------------------
 
 
+@pytest.mark.simulated("a second client beside this wire")
+@pytest.mark.moves
 def test_while_one_client_teaches_another_may_look_but_not_touch(wire: str) -> None:
     async def story(one: Rig) -> None:
         one.fill(1)
@@ -933,6 +1086,7 @@ def test_while_one_client_teaches_another_may_look_but_not_touch(wire: str) -> N
     tell(wire, story)
 
 
+@pytest.mark.simulated("a look inside the robot")
 def test_a_seventeenth_client_is_turned_away_with_words(frames: str) -> None:
     async def story(one: Rig) -> None:
         async with asyncio.TaskGroup() as group:
@@ -958,6 +1112,7 @@ def test_a_seventeenth_client_is_turned_away_with_words(frames: str) -> None:
     tell(frames, story)
 
 
+@pytest.mark.simulated("a look inside the robot")
 def test_a_client_that_leaves_frees_its_place_at_once(wire: str) -> None:
     async def story(one: Rig) -> None:
         for _ in range(40):
@@ -972,6 +1127,7 @@ def test_a_client_that_leaves_frees_its_place_at_once(wire: str) -> None:
 # ---- looking ------------------------------------------------------------------------------------
 
 
+@pytest.mark.moves
 def test_states_arrive_fifty_times_a_second_and_twice_as_often_while_recording(wire: str) -> None:
     async def count(robot: G1) -> int:
         seen: list[RobotState] = []

@@ -1,17 +1,47 @@
 """Every block of code in the documentation runs as it stands there, in its order."""
 
+import json
 import re
 import tomllib
 from pathlib import Path
 
 import pytest
 
-from documentation import PAGES, ROOT, RUN, SHOWN, Reader, blocks, has_code
+from documentation import (
+    PAGES,
+    ROOT,
+    RUN,
+    SHOWN,
+    Reader,
+    blocks,
+    check_installable,
+    has_code,
+)
 
 KINDS = {
     "not run", "line not run", "run first", "run with", "with file", "within", "arguments",
     "raises",
 }  # fmt: skip
+NOT_RUN = {
+    ("README", "make test"): "runs this test",
+    ("CONTRIBUTING", "make demo"): "README shows it first, and there it is run",
+    ("CONTRIBUTING", ".venv/bin/pre-commit"): "changes the checkout",
+    ("CONTRIBUTING", ".venv/bin/pytest"): "runs this test",
+    ("docs/cli", "mkdir -p ~/.local"): "sets up the reader's own shell",
+    ("docs/cli", "mkdir -p ~/.zfunc"): "sets up the reader's own shell",
+    ("docs/cli", "mkdir -p ~/.config/fish"): "sets up the reader's own shell",
+    ("docs/show", "rote stage demo"): "tests/ensemble runs it",
+    ("docs/show", "rote stage new"): "needs three terminals",
+    ("docs/bridges", "export ROS_DOMAIN_ID"): "needs ROS 2",
+    ("docs/bridges", "rote web --agents"): "needs a terminal; tests/bridge runs it",
+    ("docs/trial", "rote trial --robot webrtc"): "needs a robot",
+    ("docs/trial", ".venv/bin/pytest"): "needs a robot, and runs this test",
+    ("docs/install", "pip uninstall"): "removes the package under test",
+    ("docs/exchange", "pip install ./packages"): "installs lerobot with torch",
+    ("docs/capture", "tcpdump"): "needs a network interface and a right",
+    ("docs/capture", "rote capture live"): "needs a network interface and a right",
+}
+"""All that no reader runs here, by the page and the beginning of the block or line."""
 COMMAND = re.compile(r"^\$? ?(rote|pip|make|python|export|sudo|npm)\b", re.MULTILINE)
 
 
@@ -30,6 +60,28 @@ def test_a_block_is_run_or_says_why_not(page: Path) -> None:
             assert len(reason.split()) > 2, f"{block}: say why it is not run"
         if block.language == "toml":
             tomllib.loads(block.code)
+        if block.language == "json":
+            json.loads(block.code)
+
+
+def test_nothing_else_is_left_out() -> None:
+    left_out = set()
+    for page in PAGES:
+        for block in blocks(page):
+            if block.language in RUN and block.one("not run") is not None:
+                left_out.add((name(page), block.code))
+            for said in block.all("line not run"):
+                left_out.add((name(page), said.partition(": ")[0]))
+    for page_name, beginning in NOT_RUN:
+        assert any(page == page_name and code.startswith(beginning) for page, code in left_out)
+    assert len(left_out) == len(NOT_RUN), left_out
+
+
+@pytest.mark.parametrize("wanted", ["rote-robot[nothing]", "rote-robots", "rote-robot[all", "./x"])
+def test_a_page_cannot_tell_to_install_what_there_is_not(wanted: str) -> None:
+    check_installable("rote-robot[all]")
+    with pytest.raises(AssertionError):
+        check_installable(wanted)
 
 
 def test_no_block_is_overlooked() -> None:
@@ -43,6 +95,7 @@ def test_no_block_is_overlooked() -> None:
 def test_what_a_page_shows_can_be_done(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    pytest.importorskip("cyclonedds", reason="the pages show robots on DDS, too")
     folder = tmp_path / "folder"
     folder.mkdir()
     reader = Reader(page, folder, monkeypatch)

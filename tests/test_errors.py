@@ -14,10 +14,12 @@ from rote.errors import (
     CautionError,
     ChecksumError,
     DecodeError,
+    ImportedMotionError,
     LinkError,
     LocalProtocolError,
     MissingExtraError,
     NoAnswerError,
+    NotApprovedError,
     NotBegunError,
     NotSavedError,
     OtherBuildError,
@@ -31,6 +33,7 @@ from rote.errors import (
     StageError,
     StageTimeoutError,
     StoreError,
+    StoreLockedError,
     TimeLimitError,
     TruncatedError,
     UnsafeMotionError,
@@ -67,6 +70,7 @@ EXAMPLES: list[tuple[RoteError, dict[str, object]]] = [
     (CautionError("unknown machine", "Name it."), {"code": 0, "message": "unknown machine"}),
     (CautionError("all places are taken", "Delete one.", 7411), {"code": 7411}),
     (NotBegunError("it did not move", "Look at it."), {"message": "it did not move"}),
+    (NotApprovedError("nobody said yes", "Ask."), {"message": "nobody said yes"}),
     (NotSavedError("it is not listed", "Teach again."), {"message": "it is not listed"}),
     (RefusedError(7404, "not standing", "Stand."), {"code": 7404, "message": "not standing"}),
     (
@@ -83,12 +87,15 @@ EXAMPLES: list[tuple[RoteError, dict[str, object]]] = [
         OtherBuildError("g1-29", "g1-23", ("left_wrist_yaw_joint",), ()),
         {"made_on": "g1-29", "robot": "g1-23", "left_out": ("left_wrist_yaw_joint",)},
     ),
+    (ImportedMotionError("dance.pkl", "gmr", "CC BY 4.0"), {"file": "dance.pkl", "made_as": "gmr"}),
     (StoreError("it is locked", "Stop the other one."), {"message": "it is locked"}),
+    (StoreLockedError("it is locked", "Stop the other one."), {"message": "it is locked"}),
 ]
 
 EXIT_CODES: dict[type[RoteError], int] = {
     ProtectionError: 7,
     TimeLimitError: 8,
+    NotApprovedError: 4,
     NotBegunError: 8,
     NotSavedError: 8,
     WarnedMotionError: 5,
@@ -111,9 +118,11 @@ EXIT_CODES: dict[type[RoteError], int] = {
     CautionError: 4,
     UnsafeMotionError: 5,
     OtherBuildError: 5,
+    ImportedMotionError: 5,
     UnsupportedError: 6,
     MissingExtraError: 1,
     StoreError: 1,
+    StoreLockedError: 1,
 }
 
 PUBLIC = [
@@ -211,6 +220,7 @@ def test_errors_that_call_for_different_acts_have_different_kinds() -> None:
         ProtocolError,
         LinkError,
         NoAnswerError,
+        NotApprovedError,
         NotBegunError,
         NotSavedError,
         PeerLostError,
@@ -256,7 +266,7 @@ def test_an_unsupported_request_that_no_wire_can_do_says_so() -> None:
 def test_a_missing_extra_gives_the_command_that_installs_it() -> None:
     error = MissingExtraError("drawing", "plot")
     assert str(error) == "drawing needs an optional package"
-    assert error.remedy == "Run: pip install 'rote[plot]'"
+    assert error.remedy == "Run: pip install 'rote-robot[plot]'"
 
 
 @pytest.mark.parametrize("code", list(messages.Code))

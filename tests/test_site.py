@@ -34,7 +34,16 @@ def built(folder: Path) -> None:
 def test_the_site_is_built_without_a_warning_and_has_the_public_api(tmp_path: Path) -> None:
     built(tmp_path)
     reference = (tmp_path / "reference" / "rote.html").read_text(encoding="utf-8")
-    for name in ("connect", "Robot.teach", "Take", "Track", "Playing"):
+    for name in (
+        "connect",
+        "open",
+        "Robot.teach",
+        "Take",
+        "Track",
+        "Track.trim",
+        "load",
+        "Playing",
+    ):
         assert f'id="rote.{name}"' in reference
     start = (tmp_path / "index.html").read_text(encoding="utf-8")
     assert start.index("quickstart.html") < start.index("architecture.html")

@@ -149,8 +149,10 @@ def test_an_interrupted_recording_leaves_the_arms_holding() -> None:
         with pytest.raises(BadRequestError, match="no hand"):
             controller.record_trajectory(1.0, hand="juggle")
         time.sleep(0.1)
-        assert not controller.robot.state.arms_soft
-        assert not controller.robot.state.recording
+        state = controller.robot.state
+        assert state is not None
+        assert not state.arms_soft
+        assert not state.recording
 
 
 @pytest.mark.parametrize("end", ["raise ValueError", "os.kill(os.getpid(), 15)", "pass"])

@@ -45,6 +45,10 @@ class VirtualLoop(asyncio.SelectorEventLoop):
     def time(self) -> float:
         return self._jumping.now
 
+    def hang(self, seconds: float) -> None:
+        """Let time pass while nothing runs, as on a computer that is busy elsewhere."""
+        self._jumping.now += seconds
+
     def run_in_executor(  # type: ignore[override]
         self, executor: Executor | None, func: Callable[..., T], *args: Any
     ) -> asyncio.Future[T]:
@@ -61,3 +65,10 @@ def run(work: Coroutine[Any, Any, T]) -> T:
     """Run a coroutine in virtual time."""
     with asyncio.Runner(loop_factory=VirtualLoop) as runner:
         return runner.run(work)
+
+
+def hang(seconds: float) -> None:
+    """Let the running loop hang for `seconds` of its time."""
+    loop = asyncio.get_running_loop()
+    assert isinstance(loop, VirtualLoop)
+    loop.hang(seconds)

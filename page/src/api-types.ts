@@ -1,7 +1,7 @@
 /** What the server answers and is asked, made of /openapi.json by scripts/page_types.py. */
 
 /** Something that a person can do next. Each user interface says how. */
-export type Act = "stop" | "list" | "delete" | "takes" | "pipe-capture" | "stand" | "sink" | "get-up" | "lie-down" | "status" | "discover" | "doctor" | "simulate" | "simulate-webrtc" | "simulate-dds" | "simulate-a1" | "other-store" | "play-track" | "force" | "map-joints" | "name-build" | "from-degrees" | "to-build" | "trim" | "speed" | "retime" | "check" | "show" | "plot";
+export type Act = "stop" | "list" | "delete" | "takes" | "pipe-capture" | "stand" | "sink" | "get-up" | "lie-down" | "status" | "discover" | "doctor" | "simulate" | "simulate-webrtc" | "simulate-dds" | "simulate-a1" | "other-store" | "play-track" | "force" | "overwrite" | "map-joints" | "play-imported" | "name-build" | "from-degrees" | "to-build" | "trim" | "speed" | "retime" | "check" | "show" | "plot";
 
 /** What the robot can play. */
 export interface ActionsNow {
@@ -29,15 +29,33 @@ export interface AverageStep {
   others: string[];
 }
 
+/** The same, and the ticket for it. */
+export interface BeginProposed {
+  take: string;
+  version?: number | null;
+  speed?: number;
+  motion?: string | null;
+  ticket: string;
+}
+
 /** Mix two performances of one motion. Weight 0 is the first, 1 the second. */
 export interface BlendStep {
   op: "blend";
   other: string;
   weight?: number;
+  joints?: string[] | null;
+}
+
+export interface Body_add_sound_api_shows_sounds_upload_post {
+  file: string;
+  replace?: boolean;
 }
 
 export interface Body_upload_api_takes_upload_post {
   file: string;
+  name?: string | null;
+  unit?: "rad" | "deg";
+  replace?: boolean;
 }
 
 /** A scripted hand of a simulated robot. */
@@ -49,6 +67,20 @@ export interface ByHand {
 /** The name by which others see this browser; an empty one takes it away. */
 export interface CallMe {
   name: string;
+}
+
+/** Rename the mark at a moment, or move it. */
+export interface ChangeMarkStep {
+  op: "change_mark";
+  time_s: number;
+  label?: string | null;
+  to_s?: number | null;
+}
+
+/** A show to be checked as it is, saved or not. */
+export interface CheckShow {
+  show: ShowDocument;
+  cast?: Record<string, string> | null;
 }
 
 /** Return to the first pose at the end, so that it can be played in a loop. */
@@ -122,10 +154,41 @@ export interface Drag {
   value_rad?: number;
 }
 
+/** A show, and which section of it is to be drawn. */
+export interface DrawShow {
+  show: ShowDocument;
+  section: string;
+}
+
 /** Leave some joints out. */
 export interface DropStep {
   op: "drop";
   joints: string[];
+}
+
+/** What speaks against playing an edited take. */
+export interface EditCheck {
+  version: number;
+  findings: FindingNow[];
+  ok: boolean;
+}
+
+/** An edited take, or a part of it, with at most 1500 rows; the take begins at 0 s. */
+export interface EditCurves {
+  names: string[];
+  times_s: number[];
+  joints_rad: number[][];
+  version: number;
+  build: string | null;
+  family: string | null;
+  title: string;
+  limbs: Record<string, string[]>;
+  whole: boolean;
+  duration_s: number;
+  history: string[];
+  marks: MarkNow[];
+  jerk: number | null;
+  peak_rad_s: number;
 }
 
 /** One edit, as a tool shows it. */
@@ -137,12 +200,20 @@ export interface EditFacts {
   parameters: EditParameter[];
 }
 
+/** The same, and of which joints; of all that move by default. */
+export interface EditKeyframes {
+  take: string;
+  version?: number | null;
+  steps?: (TrimStep | SmoothStep | SpeedStep | RetimeStep | MirrorStep | ReverseStep | ResampleStep | CloseLoopStep | KeepStep | DropStep | ToBuildStep | KeyframeStep | ThroughStep | FitStep | MarkStep | ChangeMarkStep | RemoveMarkStep | CrossFadeStep | ConcatenateStep | BlendStep | LayerStep | AverageStep)[];
+  joints?: string[] | null;
+}
+
 /** One parameter of an edit. */
 export interface EditParameter {
   name: string;
   title: string;
   help: string;
-  kind: "number" | "flag" | "joints" | "build";
+  kind: "number" | "flag" | "joints" | "build" | "text" | "pose";
   unit: string;
   low: number | null;
   high: number | null;
@@ -151,11 +222,20 @@ export interface EditParameter {
   required: boolean;
 }
 
+/** The same, and which part of the result to show; the whole by default. */
+export interface EditPart {
+  take: string;
+  version?: number | null;
+  steps?: (TrimStep | SmoothStep | SpeedStep | RetimeStep | MirrorStep | ReverseStep | ResampleStep | CloseLoopStep | KeepStep | DropStep | ToBuildStep | KeyframeStep | ThroughStep | FitStep | MarkStep | ChangeMarkStep | RemoveMarkStep | CrossFadeStep | ConcatenateStep | BlendStep | LayerStep | AverageStep)[];
+  start_s?: number;
+  end_s?: number | null;
+}
+
 /** The same, saved as another take. */
 export interface EditSave {
   take: string;
   version?: number | null;
-  steps?: (TrimStep | SmoothStep | SpeedStep | RetimeStep | MirrorStep | ReverseStep | ResampleStep | CloseLoopStep | KeepStep | DropStep | ToBuildStep | CrossFadeStep | ConcatenateStep | BlendStep | LayerStep | AverageStep)[];
+  steps?: (TrimStep | SmoothStep | SpeedStep | RetimeStep | MirrorStep | ReverseStep | ResampleStep | CloseLoopStep | KeepStep | DropStep | ToBuildStep | KeyframeStep | ThroughStep | FitStep | MarkStep | ChangeMarkStep | RemoveMarkStep | CrossFadeStep | ConcatenateStep | BlendStep | LayerStep | AverageStep)[];
   name: string;
 }
 
@@ -163,10 +243,10 @@ export interface EditSave {
 export interface EditTake {
   take: string;
   version?: number | null;
-  steps?: (TrimStep | SmoothStep | SpeedStep | RetimeStep | MirrorStep | ReverseStep | ResampleStep | CloseLoopStep | KeepStep | DropStep | ToBuildStep | CrossFadeStep | ConcatenateStep | BlendStep | LayerStep | AverageStep)[];
+  steps?: (TrimStep | SmoothStep | SpeedStep | RetimeStep | MirrorStep | ReverseStep | ResampleStep | CloseLoopStep | KeepStep | DropStep | ToBuildStep | KeyframeStep | ThroughStep | FitStep | MarkStep | ChangeMarkStep | RemoveMarkStep | CrossFadeStep | ConcatenateStep | BlendStep | LayerStep | AverageStep)[];
 }
 
-/** An edited take, and the result of its check; it begins at 0 s. */
+/** An edited take, and the result of its check. */
 export interface Edited {
   names: string[];
   times_s: number[];
@@ -175,12 +255,15 @@ export interface Edited {
   build: string | null;
   family: string | null;
   title: string;
+  limbs: Record<string, string[]>;
+  whole: boolean;
   duration_s: number;
   history: string[];
   marks: MarkNow[];
+  jerk: number | null;
+  peak_rad_s: number;
   findings: FindingNow[];
   ok: boolean;
-  jerk: number | null;
 }
 
 /** All edits. */
@@ -223,6 +306,11 @@ export interface Findings {
   findings: FindingNow[];
 }
 
+/** Leave out what is not played, keep joints within their range, cut what is too long, and retime what is too fast. */
+export interface FitStep {
+  op: "fit";
+}
+
 /** A file format. */
 export interface FormatFacts {
   name: string;
@@ -263,6 +351,13 @@ export interface JointFacts {
   part: string;
 }
 
+/** An angle that a joint passes through. */
+export interface JointKeyframe {
+  joint: string;
+  time_s: number;
+  value_rad: number;
+}
+
 /** A robot as a tree of joints, and what to draw it with. */
 export interface JointTree {
   build: string;
@@ -277,6 +372,7 @@ export interface JointTree {
   shapes: Solid[];
   head: Head | null;
   floor: LinkPlace[];
+  ends: LimbEnd[];
   model: boolean;
 }
 
@@ -286,9 +382,20 @@ export interface KeepStep {
   joints: string[];
 }
 
+/** Lead joints through other angles at one moment; the motion around it follows. */
+export interface KeyframeStep {
+  op: "keyframe";
+  time_s: number;
+  pose: Record<string, number>;
+  to_s?: number | null;
+  before_s?: number;
+  after_s?: number;
+}
+
 /** The robots that can be simulated, and examples of URLs. */
 export interface KnownRobots {
   simulated: SimulatedRobot[];
+  led: SimulatedRobot[];
   examples: string[];
 }
 
@@ -296,6 +403,14 @@ export interface KnownRobots {
 export interface LayerStep {
   op: "layer";
   other: string;
+  joints: string[];
+}
+
+/** A hand or a foot, and the joints that lead it. */
+export interface LimbEnd {
+  link: string;
+  at: [number, number, number];
+  limb: string;
   joints: string[];
 }
 
@@ -322,9 +437,17 @@ export interface MarkNow {
   label: string;
 }
 
-/** Exchange left and right. */
+/** Give a moment a name. */
+export interface MarkStep {
+  op: "mark";
+  time_s: number;
+  label: string;
+}
+
+/** Exchange left and right; chosen joints alone become the image of the others. */
 export interface MirrorStep {
   op: "mirror";
+  joints?: string[] | null;
 }
 
 /** The mode the robot is in. */
@@ -349,6 +472,11 @@ export interface Mount {
   rpy: [number, number, number];
 }
 
+/** Which show. */
+export interface NamedShow {
+  name: string;
+}
+
 /** Who commands when a countdown has ended. */
 export interface NextCommander {
   number: number;
@@ -358,6 +486,11 @@ export interface NextCommander {
 
 /** A request without details: {}. */
 export interface Nothing {
+}
+
+/** Which proposal. */
+export interface OneTicket {
+  ticket: string;
 }
 
 /** Pause, or resume. */
@@ -381,6 +514,11 @@ export interface PendantStatus {
   activity: ActivityNow;
   commander: Commander;
   holding: boolean;
+  stops: number;
+  paused: boolean;
+  return_in_s: number | null;
+  return_s: number | null;
+  proposal: ProposalNow | null;
 }
 
 /** Everybody who is here. */
@@ -411,16 +549,25 @@ export interface Play {
 export interface PlayTake {
   take: string;
   version?: number | null;
-  steps?: (TrimStep | SmoothStep | SpeedStep | RetimeStep | MirrorStep | ReverseStep | ResampleStep | CloseLoopStep | KeepStep | DropStep | ToBuildStep | CrossFadeStep | ConcatenateStep | BlendStep | LayerStep | AverageStep)[];
+  steps?: (TrimStep | SmoothStep | SpeedStep | RetimeStep | MirrorStep | ReverseStep | ResampleStep | CloseLoopStep | KeepStep | DropStep | ToBuildStep | KeyframeStep | ThroughStep | FitStep | MarkStep | ChangeMarkStep | RemoveMarkStep | CrossFadeStep | ConcatenateStep | BlendStep | LayerStep | AverageStep)[];
   speed?: number | null;
   force?: boolean;
   mapped?: boolean;
+  imported?: boolean;
+  loop?: boolean;
 }
 
 /** A factory action. */
 export interface PresetNow {
   id: number;
   name: string;
+}
+
+/** Which proposal, what the person has read of it, and the secret of the terminal. */
+export interface PressApproval {
+  ticket: string;
+  digest: string;
+  secret: string;
 }
 
 /** Why something was not done. */
@@ -432,8 +579,51 @@ export interface Problem {
   texts?: Texts | null;
 }
 
+/** A motion that an agent has proposed, and that waits for a person. */
+export interface ProposalNow {
+  ticket: string;
+  state: "waiting" | "held" | "approved";
+  take: string;
+  version: number;
+  speed: number;
+  digest: string;
+  left_s: number;
+  hold_s: number;
+}
+
+/** A take that an agent wants to be played. */
+export interface ProposeMotion {
+  take: string;
+  version?: number | null;
+  speed?: number;
+  motion?: string | null;
+}
+
+/** A few angles of each joint that moves, from which its whole curve can be guessed. */
+export interface ProposedKeyframes {
+  keyframes: JointKeyframe[];
+  max_error_rad: number;
+}
+
+/** What to delete from the trash for good. */
+export interface Purge {
+  id: string;
+}
+
+/** Remove the mark at a moment. */
+export interface RemoveMarkStep {
+  op: "remove_mark";
+  time_s: number;
+}
+
 /** The old and the new name. */
 export interface Rename {
+  old: string;
+  new: string;
+}
+
+/** The old and the new name of a show; its cast of the same name goes along. */
+export interface RenameShow {
   old: string;
   new: string;
 }
@@ -442,6 +632,12 @@ export interface Rename {
 export interface ResampleStep {
   op: "resample";
   rate_hz?: number;
+}
+
+/** What to bring back from the trash. */
+export interface Restore {
+  id: string;
+  to?: string | null;
 }
 
 /** Keep the path within limits of speed, acceleration and jerk. It gets slower where a limit is broken, and nowhere faster than recorded unless that is asked for. */
@@ -456,6 +652,7 @@ export interface RetimeStep {
 /** Play it backwards. */
 export interface ReverseStep {
   op: "reverse";
+  joints?: string[] | null;
 }
 
 /** A robot on the network. */
@@ -470,6 +667,179 @@ export interface Robots {
   robots: RobotFound[];
 }
 
+/** What one role does in a section, as one motion. */
+export interface RoleCurves {
+  role: string;
+  at_s: number;
+  build: string;
+  names: string[];
+  times_s: number[];
+  joints_rad: number[][];
+}
+
+/** A cast to be kept in a file. */
+export interface SaveCast {
+  name: string;
+  cast: Record<string, string>;
+}
+
+/** A show to be kept in a file. */
+export interface SaveShow {
+  name: string;
+  show: ShowDocument;
+  known?: string | null;
+  replace?: boolean;
+}
+
+/** What every role does in a section; those that cannot be compiled are missing. */
+export interface SectionCurves {
+  section: string;
+  duration_s: number;
+  roles: RoleCurves[];
+}
+
+/** One section that was played. */
+export interface SectionSeen {
+  name: string;
+  skew_ms: SkewNow;
+  late: string[];
+}
+
+/** What speaks against running a show. */
+export interface ShowChecked {
+  ok: boolean;
+  findings: ShowFindingNow[];
+}
+
+/** A motion of one role. */
+export interface ShowClip {
+  role: string;
+  take?: string | null;
+  action?: string | null;
+  at_s?: number | null;
+  from_s?: number | null;
+  to_s?: number | null;
+  speed?: number | null;
+  mirror?: boolean | null;
+  loop?: number | null;
+  blend_s?: number | null;
+}
+
+/** Something beside motion. */
+export interface ShowCue {
+  at_s?: number | null;
+  role?: string | null;
+  sound?: string | null;
+  say?: string | null;
+  language?: "zh" | "en" | null;
+  light?: number[] | null;
+  osc?: string | null;
+  to?: string | null;
+  args?: (number | string)[] | null;
+}
+
+/** A show, as its file has it; what is null here is left out there. */
+export interface ShowDocument {
+  rote_show: 1;
+  title?: string;
+  roles: Record<string, ShowRoleNow>;
+  sections?: ShowSectionNow[];
+}
+
+/** How the last show went. */
+export interface ShowEnded {
+  show: string;
+  ended: string;
+  sections: SectionSeen[];
+}
+
+/** One show of this computer. */
+export interface ShowEntry {
+  name: string;
+  title: string;
+  roles: string[];
+  sections: number;
+  problem: string;
+}
+
+/** Something to know before a show runs; `time_s` counts from the section's start. */
+export interface ShowFindingNow {
+  severity: "error" | "warning" | "note";
+  kind: string;
+  joint: string | null;
+  time_s: number | null;
+  value: number | null;
+  limit: number | null;
+  margin: number | null;
+  unit: string;
+  message: string;
+  remedy: string;
+  acts: Act[];
+  texts: Texts;
+  section: string | null;
+  role: string | null;
+}
+
+/** A show, and by what its file is known again. */
+export interface ShowOpened {
+  name: string;
+  tag: string;
+  path: string;
+  show: ShowDocument;
+}
+
+/** A role of a show. */
+export interface ShowRoleNow {
+  build?: string | null;
+  title?: string | null;
+}
+
+/** The show that is under way. */
+export interface ShowRunNow {
+  show: string;
+  how: "show" | "rehearsal" | "lights";
+  state: "checking" | "waiting" | "starting" | "playing";
+  section: string;
+  waits: "go" | "after" | "at" | "osc" | "heard" | null;
+  detail: string;
+  elapsed_s: number | null;
+  duration_s: number;
+}
+
+/** Where a show was kept. */
+export interface ShowSaved {
+  name: string;
+  tag: string;
+  path: string;
+}
+
+/** From one start together to the next. */
+export interface ShowSectionNow {
+  name: string;
+  loop?: number | null;
+  on_loss?: "stop-all" | "go-on" | null;
+  start?: ShowTrigger | null;
+  clips?: ShowClip[];
+  cues?: ShowCue[];
+}
+
+/** The shows, casts and sounds of this computer. */
+export interface ShowShelf {
+  shows: ShowEntry[];
+  casts: Record<string, Record<string, string>>;
+  sounds: SoundEntry[];
+  folder: string;
+}
+
+/** What begins a section. */
+export interface ShowTrigger {
+  on: "go" | "after" | "at" | "osc" | "heard";
+  seconds?: number | null;
+  time?: string | null;
+  address?: string | null;
+  word?: string | null;
+}
+
 /** A robot that can be simulated in the server. */
 export interface SimulatedRobot {
   build: string;
@@ -477,10 +847,17 @@ export interface SimulatedRobot {
   url: string;
 }
 
+/** How far apart robots began, in ms. */
+export interface SkewNow {
+  p50: number | null;
+  max: number | null;
+}
+
 /** Take out trembling, without delay. A lower cutoff is smoother. */
 export interface SmoothStep {
   op: "smooth";
   cutoff_hz?: number;
+  joints?: string[] | null;
 }
 
 /** A capsule on a link; if its radius is 0, a box, and `end` its half sizes. */
@@ -491,10 +868,66 @@ export interface Solid {
   radius: number;
 }
 
+/** One sound beside the shows. */
+export interface SoundEntry {
+  name: string;
+  duration_s: number | null;
+}
+
+/** A sound as it is drawn: the loudest sample of each part, 0 to 1. */
+export interface SoundPeaks {
+  name: string;
+  duration_s: number;
+  peaks: number[];
+}
+
 /** Make it faster or slower throughout. 2 is twice as fast. */
 export interface SpeedStep {
   op: "speed";
   factor: number;
+}
+
+/** Begin a show, or the next section of the one that is under way. */
+export interface StageGo {
+  show: string;
+  cast: Record<string, string>;
+  section?: string | null;
+  known?: string | null;
+  how?: "show" | "rehearsal" | "lights";
+  force?: boolean;
+}
+
+/** The stage, as it is now. */
+export interface StageNow {
+  there: boolean;
+  name: string;
+  robots: StageRobot[];
+  run: ShowRunNow | null;
+  stop: StageStop | null;
+  last: ShowEnded | null;
+}
+
+/** One robot of the stage. */
+export interface StageRobot {
+  name: string;
+  reachable: boolean;
+  ready: boolean;
+  phase: string;
+  moving: boolean;
+  clock_bound_ms: number | null;
+  round_trip_ms: number | null;
+  battery_percent: number | null;
+  robot: string;
+  build: string;
+  fault: string;
+  faults: string[];
+}
+
+/** A stop that holds until a person resets it. */
+export interface StageStop {
+  by: string;
+  confirmed_ms: number | null;
+  unconfirmed: string[];
 }
 
 /** A line of the stick figure. */
@@ -509,6 +942,21 @@ export interface Stick {
 export interface StopReport {
   stopped: "playing" | "teaching" | "holding" | "nothing";
   message: string;
+}
+
+/** A take of this computer, edited, to be put on the robot as an action. */
+export interface StoreTake {
+  take: string;
+  name: string;
+  version?: number | null;
+  steps?: (TrimStep | SmoothStep | SpeedStep | RetimeStep | MirrorStep | ReverseStep | ResampleStep | CloseLoopStep | KeepStep | DropStep | ToBuildStep | KeyframeStep | ThroughStep | FitStep | MarkStep | ChangeMarkStep | RemoveMarkStep | CrossFadeStep | ConcatenateStep | BlendStep | LayerStep | AverageStep)[];
+}
+
+/** What the robot got of a take. */
+export interface Stored {
+  name: string;
+  keyframes: number;
+  max_error_rad: number;
 }
 
 /** Which tags to add to a take, and which to remove. */
@@ -546,9 +994,12 @@ export interface TakeMotion {
   history: string[];
 }
 
-/** The takes of this computer. */
+/** The takes of this computer, or some of them. */
 export interface Takes {
   takes: TakeEntry[];
+  total: number;
+  tag: string;
+  same: boolean;
 }
 
 /** A taught action. */
@@ -591,11 +1042,45 @@ export interface Texts {
   remedy: TextNow;
 }
 
+/** Lead joints through other angles at one moment, with the least change of acceleration; both ends stay. */
+export interface ThroughStep {
+  op: "through";
+  time_s: number;
+  pose: Record<string, number>;
+}
+
+/** What has become of a proposal, and what it is bound to. */
+export interface TicketNow {
+  ticket: string;
+  state: "waiting" | "held" | "approved" | "used" | "refused" | "expired" | "void";
+  take: string;
+  version: number;
+  motion: string;
+  speed: number;
+  robot: string;
+  build: string;
+  digest: string;
+}
+
 /** Give it the joints of another build of its robot. */
 export interface ToBuildStep {
   op: "to_build";
   build: string;
   force?: boolean;
+}
+
+/** What was deleted, the newest first. */
+export interface Trash {
+  trash: TrashedTake[];
+}
+
+/** One deleted take. */
+export interface TrashedTake {
+  id: string;
+  name: string;
+  deleted_s: number;
+  versions: number;
+  duration_s: number | null;
 }
 
 /** Cut off the beginning and the end: by seconds, or where nothing moves. */
@@ -609,17 +1094,23 @@ export interface TrimStep {
 export type Step =
   | AverageStep
   | BlendStep
+  | ChangeMarkStep
   | CloseLoopStep
   | ConcatenateStep
   | CrossFadeStep
   | DropStep
+  | FitStep
   | KeepStep
+  | KeyframeStep
   | LayerStep
+  | MarkStep
   | MirrorStep
+  | RemoveMarkStep
   | ResampleStep
   | RetimeStep
   | ReverseStep
   | SmoothStep
   | SpeedStep
+  | ThroughStep
   | ToBuildStep
   | TrimStep;

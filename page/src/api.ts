@@ -1,25 +1,37 @@
 /** Asking the server. Every refusal becomes an `ApiError` with words and a remedy. */
 
-import type { Problem } from "./api-types";
+import type { Problem, ShowChecked, ShowOpened, ShowSaved, StageGo } from "./api-types";
+import { moveDraft } from "./drafts";
 import { TEXTS } from "./texts";
+import type { Show } from "./show";
+import type { Span } from "./timeline";
 import { remedy, message } from "./wording";
 import type {
   Actions,
   Curves,
+  EditCheck,
+  EditCurves,
   EditFacts,
-  Edited,
   Finding,
   FormatFacts,
   Found,
+  JointKeyframe,
   KnownRobots,
   Links,
   Motion,
   RobotModel,
+  SectionCurves,
+  ShowShelf,
+  SoundPeaks,
+  StageNow,
   Status,
   Step,
   Stopped,
+  Stored,
   Take,
+  Takes,
   Taught,
+  Trashed,
 } from "./types";
 
 export class ApiError extends Error {
@@ -57,8 +69,9 @@ async function ask<Answer>(path: string, how: RequestInit = {}): Promise<Answer>
   return (await response.json()) as Answer;
 }
 
-function tell<Answer>(path: string, body: object = {}): Promise<Answer> {
-  return ask(path, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) });
+function tell<Answer>(path: string, body: object = {}, signal: AbortSignal | null = null): Promise<Answer> {
+  const headers = { "Content-Type": "application/json" };
+  return ask(path, { method: "POST", headers, body: JSON.stringify(body), signal });
 }
 
 const part = encodeURIComponent;
@@ -96,28 +109,77 @@ export const api = {
     take: string,
     steps: readonly Step[],
     version: number | undefined,
-    speed: number | undefined,
-    yes: { force?: boolean; mapped?: boolean },
-  ) => tell("play/take", { take, steps, version, ...(speed ? { speed } : {}), ...yes }),
+    how: { speed?: number; loop?: boolean; force?: boolean; mapped?: boolean; imported?: boolean },
+  ) => tell("play/take", { take, steps, version, ...how }),
+  /** Put a take on the robot, as keyframes. */
+  storeTake: (take: string, name: string) => tell<Stored>("takes/store", { take, name }),
+  agentPress: (ticket: string, digest: string, secret: string) => tell("agent/press", { ticket, digest, secret }),
+  agentHold: (ticket: string) => tell("agent/hold", { ticket }),
+  agentLetGo: (ticket: string) => tell("agent/let-go", { ticket }),
+  agentRefuse: (ticket: string) => tell("agent/refuse", { ticket }),
   pause: (paused: boolean) => tell("pause", { paused }),
   stop: () => tell<Stopped>("stop"),
   renameAction: (old: string, name: string) => tell("actions/rename", { old, new: name }),
   deleteAction: (name: string) => tell("actions/delete", { name }),
-  takes: () => ask<{ takes: Take[] }>("takes"),
+  /** A page of the takes; empty where it is the one of the tag that is known. */
+  takes: (first: number, count: number, known: string) =>
+    ask<Takes>(`takes?first=${first}&count=${count}&known=${part(known)}`),
+  trash: () => ask<{ trash: Trashed[] }>("takes/trash"),
+  restoreTake: (id: string, to?: string) => tell<Take>("takes/restore", to ? { id, to } : { id }),
+  purgeTake: (id: string) => tell("takes/purge", { id }),
   take: (name: string) => ask<Motion>(`takes/${part(name)}`),
   edits: () => ask<{ edits: EditFacts[] }>("edits"),
   formats: () => ask<{ formats: FormatFacts[] }>("formats"),
   takeFile: (name: string, format: string) => `/api/takes/${part(name)}/file?format=${part(format)}`,
-  renameTake: (old: string, name: string) => tell("takes/rename", { old, new: name }),
+  renameTake: async (old: string, name: string) => {
+    await tell("takes/rename", { old, new: name });
+    moveDraft(old, name);
+  },
   deleteTake: (name: string) => tell("takes/delete", { name }),
   tagTake: (name: string, add: string[], remove: string[]) => tell("takes/tag", { name, add, remove }),
-  upload: (file: File) => {
+  upload: (file: File, how: { name: string; unit: "rad" | "deg"; replace: boolean }) => {
     const body = new FormData();
     body.append("file", file, file.name);
+    body.append("name", how.name);
+    body.append("unit", how.unit);
+    body.append("replace", String(how.replace));
     return ask<Take>("takes/upload", { method: "POST", body });
   },
-  edit: (take: string, steps: readonly Step[], version: number | undefined) =>
-    tell<Edited>("edit", { take, steps, version }),
+  /** What a take would be after some steps, at once; or a part of it with more of its samples. */
+  editCurves: (take: string, steps: readonly Step[], version: number | undefined, part: Partial<Span> = {}) =>
+    tell<EditCurves>("edit/curves", {
+      take,
+      steps,
+      version,
+      ...(part.from === undefined ? {} : { start_s: part.from }),
+      ...(part.to === undefined ? {} : { end_s: part.to }),
+    }),
+  /** What speaks against playing it. That may take long; where it is not wanted any more, the server ends it. */
+  editCheck: (take: string, steps: readonly Step[], version: number | undefined, signal?: AbortSignal) =>
+    tell<EditCheck>("edit/check", { take, steps, version }, signal),
+  editKeyframes: (take: string, steps: readonly Step[], version: number, joint: string) =>
+    tell<{ keyframes: JointKeyframe[] }>("edit/keyframes", { take, steps, version, joints: [joint] }),
   saveEdit: (take: string, steps: readonly Step[], name: string, version: number) =>
     tell<Take>("edit/save", { take, steps, name, version }),
+  shows: () => ask<ShowShelf>("shows"),
+  show: (name: string) => ask<ShowOpened>(`shows/${part(name)}`),
+  saveShow: (name: string, show: Show, known: string | null, replace: boolean) =>
+    tell<ShowSaved>("shows/save", { name, show, known, replace }),
+  saveCast: (name: string, cast: Record<string, string>) => tell("shows/cast", { name, cast }),
+  renameShow: (old: string, name: string) => tell("shows/rename", { old, new: name }),
+  deleteShow: (name: string) => tell("shows/delete", { name }),
+  checkShow: (show: Show, cast: Record<string, string> | null, signal: AbortSignal) =>
+    tell<ShowChecked>("shows/check", { show, cast }, signal),
+  showCurves: (show: Show, section: string, signal: AbortSignal) =>
+    tell<SectionCurves>("shows/curves", { show, section }, signal),
+  addSound: (file: File, replace: boolean) => {
+    const body = new FormData();
+    body.append("file", file, file.name);
+    body.append("replace", String(replace));
+    return ask("shows/sounds/upload", { method: "POST", body });
+  },
+  peaks: (sound: string) => ask<SoundPeaks>(`shows/sounds/${part(sound)}/peaks`),
+  soundFile: (sound: string) => `/api/shows/sounds/${part(sound)}/file`,
+  stageGo: (wanted: StageGo) => tell<StageNow>("stage/go", wanted),
+  stageRelease: () => tell<StageNow>("stage/release"),
 };

@@ -1,16 +1,22 @@
-/** The frame around the four screens. */
+/** The frame around the screens. */
 
+import { signal } from "@preact/signals";
 import { useEffect, useState } from "preact/hooks";
 import { sentence } from "./format";
 import { focusOf, stops } from "./keys";
+import { CHOICES, chooseLanguage, languageChoice, LANGUAGES, type LanguageChoice } from "./languages";
 import { stop } from "./live";
 import { Bar } from "./parts/bar";
+import { Boundary } from "./parts/boundary";
 import { Dialog } from "./parts/dialog";
+import { Hold } from "./parts/hold";
 import { Icon } from "./parts/icons";
 import { CommandBanner, People } from "./parts/people";
+import { Proposal } from "./parts/proposal";
 import { View } from "./parts/view";
 import { EditDock, EditScreen } from "./screens/edit";
 import { edited, opened } from "./screens/editing";
+import { CuesScreen } from "./screens/cues";
 import { LibraryScreen } from "./screens/library";
 import { RobotScreen } from "./screens/robot";
 import { TeachScreen } from "./screens/teach";
@@ -26,6 +32,7 @@ import {
   type Screen,
   SCREENS,
   screen,
+  showRuns,
   stateWords,
   status,
   theme,
@@ -34,11 +41,24 @@ import {
 import { TEXTS } from "./texts";
 import * as said from "./wording";
 
+/** The screen for shows: large, and not everybody's, so it comes when it is opened. */
+const showParts = signal<typeof import("./screens/show") | null>(null);
+
+function ShowScreen() {
+  useEffect(() => {
+    void import("./screens/show").then((parts) => (showParts.value = parts));
+  }, []);
+  const parts = showParts.value;
+  return parts ? <parts.ShowScreen /> : <p class="muted">{TEXTS.link.opening}</p>;
+}
+
 const CONTENT: Record<Screen, () => preact.JSX.Element> = {
   robot: RobotScreen,
   teach: TeachScreen,
   library: LibraryScreen,
   edit: EditScreen,
+  cues: CuesScreen,
+  show: ShowScreen,
 };
 
 function Nav() {
@@ -61,6 +81,7 @@ function Choice<Value extends string>({
   chosen,
   refused,
   why,
+  disabled,
   onChoose,
 }: {
   label: string;
@@ -69,6 +90,7 @@ function Choice<Value extends string>({
   chosen: Value;
   refused?: Value | null;
   why?: string;
+  disabled?: boolean;
   onChoose: (value: Value) => void;
 }) {
   return (
@@ -81,7 +103,7 @@ function Choice<Value extends string>({
             key={value}
             class="toggle"
             aria-pressed={chosen === value}
-            disabled={value === refused}
+            disabled={disabled === true || value === refused}
             onClick={() => onChoose(value)}
           >
             {labels[value]}
@@ -90,6 +112,25 @@ function Choice<Value extends string>({
       </div>
       {refused && <p class="muted small">{why}</p>}
     </fieldset>
+  );
+}
+
+const LANGUAGE_LABELS: Record<LanguageChoice, string> = { auto: TEXTS.language.auto, ...LANGUAGES };
+
+/** The language; the page is opened anew for it, so not while the robot moves. */
+function LanguageChoices() {
+  return (
+    <>
+      <Choice
+        label={TEXTS.language.label}
+        values={CHOICES}
+        labels={LANGUAGE_LABELS}
+        chosen={languageChoice()}
+        disabled={moving.value}
+        onChoose={chooseLanguage}
+      />
+      <p class="muted small">{moving.value ? TEXTS.language.moving : TEXTS.language.note}</p>
+    </>
   );
 }
 
@@ -125,6 +166,7 @@ function Settings() {
             why={TEXTS.qualityRefused}
             onChoose={(value) => (quality.value = value)}
           />
+          <LanguageChoices />
         </div>
       )}
     </div>
@@ -178,7 +220,7 @@ function Banner() {
 
 function onKey(event: KeyboardEvent): void {
   if (event.repeat || event.ctrlKey || event.metaKey || event.altKey) return;
-  const active = moving.peek() || countdown.peek() !== null;
+  const active = moving.peek() || showRuns.peek() || countdown.peek() !== null;
   if (!stops(event.key, focusOf(document.activeElement, active))) return;
   // Escape in a question at rest only closes it.
   const closes = event.key === "Escape" && question.peek() !== null && !active;
@@ -196,14 +238,17 @@ export function App() {
   useEffect(() => scrollTo({ top: 0 }), [screen.value]);
   const Content = CONTENT[screen.value];
   const behind = question.value !== null;
-  const docked = screen.value === "edit" && opened.value !== null && edited.value !== null;
+  const editor = screen.value === "edit" && opened.value !== null && edited.value !== null;
+  const shows = screen.value === "show" ? showParts.value : null;
+  const lanes = shows?.hasLanes.value ?? false;
+  const docked = editor || lanes;
   return (
     <div class={`app on-${screen.value}${docked ? " docked" : ""}`}>
       <button type="button" class="skip" onClick={() => document.getElementById("panel")?.focus()}>
         {TEXTS.skip}
       </button>
       <header class="top" inert={behind}>
-        <a class="brand" href="#/robot">
+        <a class="brand" href="#/robot" aria-label={`${TEXTS.brand} ${TEXTS.product}`}>
           <img src="./icon.svg" alt="" width={28} height={28} />
           <b>{TEXTS.brand}</b> <span>{TEXTS.product}</span>
         </a>
@@ -216,9 +261,22 @@ export function App() {
       </header>
       <div class="banners" inert={behind}>
         <Banner />
+        <Hold />
+        <Proposal />
       </div>
-      <View />
-      {docked && <EditDock inert={behind} />}
+      <Boundary quiet>
+        <View />
+      </Boundary>
+      {editor && (
+        <Boundary quiet>
+          <EditDock inert={behind} />
+        </Boundary>
+      )}
+      {lanes && shows && (
+        <Boundary quiet>
+          <shows.ShowDock inert={behind} />
+        </Boundary>
+      )}
       <main
         class="panel"
         inert={behind}
@@ -228,7 +286,11 @@ export function App() {
         data-screen={screen.value}
         key={screen.value}
       >
-        <Content />
+        {/* The editor has one of its own: the name of the take. */}
+        {!editor && <h1 class="hidden">{TEXTS.screens[screen.value]}</h1>}
+        <Boundary key={screen.value}>
+          <Content />
+        </Boundary>
       </main>
       <Bar />
       <Dialog />

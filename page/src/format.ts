@@ -10,9 +10,21 @@ const SPELT = /^[^\s.]*[./\\:_][^\s.]/;
 /** `8.2 s`, and `1:05.0` from a minute on. */
 export function seconds(value: number): string {
   const tenths = Math.max(0, Math.round(value * 10));
-  if (tenths < 600) return `${(tenths / 10).toFixed(1)} s`;
-  const rest = ((tenths % 600) / 10).toFixed(1).padStart(4, "0");
+  if (tenths < 600) return `${decimal((tenths / 10).toFixed(1))} s`;
+  const rest = decimal(((tenths % 600) / 10).toFixed(1).padStart(4, "0"));
   return `${Math.floor(tenths / 600)}:${rest}`;
+}
+
+/** `8.25 s`, and `1:05.00` from a minute on: as the time line counts. */
+export function hundredths(value: number): string {
+  const whole = Math.max(0, Math.round(value * 100));
+  if (whole < 6000) return `${decimal((whole / 100).toFixed(2))} s`;
+  return `${Math.floor(whole / 6000)}:${decimal(((whole % 6000) / 100).toFixed(2).padStart(5, "0"))}`;
+}
+
+/** A number as this language writes it. */
+export function decimal(written: string): string {
+  return written.replace(".", TEXTS.decimal);
 }
 
 export function degrees(rad: number): string {
@@ -20,32 +32,37 @@ export function degrees(rad: number): string {
   return `${value === 0 ? 0 : value}°`.replace("-", "\u2212");
 }
 
+/** The same with a tenth, for small ones. */
+export function fineDegrees(rad: number): string {
+  return `${decimal((rad * DEGREES).toFixed(1))}°`.replace("-", "\u2212");
+}
+
 const LEGS: Record<string, string> = { FR: "front right", FL: "front left", RR: "rear right", RL: "rear left" };
+
+function jointWords(name: string): string[] {
+  return name
+    .replace(/_joint$/, "")
+    .replace(/^([FR][LR])(?=_)/, (leg) => LEGS[leg] as string)
+    .split(/[_ ]/);
+}
 
 /** `left_shoulder_pitch_joint` as `Left shoulder pitch`, `FR_hip_joint` as `Front right hip`. */
 export function joint(name: string): string {
-  const words = name
-    .replace(/_joint$/, "")
-    .replace(/^([FR][LR])(?=_)/, (leg) => LEGS[leg] as string)
-    .replaceAll("_", " ");
+  return capital(TEXTS.jointName(jointWords(name)));
+}
+
+function capital(words: string): string {
   return words.charAt(0).toUpperCase() + words.slice(1);
 }
 
 /** `high_five` as `High five`: a factory's name for a motion. */
 export function motion(name: string): string {
-  const words = name.replaceAll("_", " ");
-  return words.charAt(0).toUpperCase() + words.slice(1);
+  return capital(name.replaceAll("_", " "));
 }
 
 /** `left_shoulder_pitch_joint` as `L shoulder pitch`, where there is little room. */
 export function shortJoint(name: string): string {
-  return joint(name)
-    .replace(/^Left /, "L ")
-    .replace(/^Right /, "R ")
-    .replace(
-      /^(Front|Rear) (left|right) /,
-      (_, end: string, side: string) => `${end.charAt(0)}${side.charAt(0).toUpperCase()} `,
-    );
+  return capital(TEXTS.jointShort(jointWords(name)));
 }
 
 /** Whether a take is of another family than a robot; what no family is known of may be tried. */

@@ -16,11 +16,16 @@ import {
   say,
   sayName,
   soft,
+  stageAt,
+  stageNow,
   status,
   statusAt,
+  upNext,
 } from "./store";
 import { signal } from "@preact/signals";
+import { recall, remember } from "./storage";
 import { TEXTS } from "./texts";
+import { worded } from "./wording";
 import type { Message } from "./types";
 
 /** Often enough that a page held up for a second by its own drawing is not taken for lost. */
@@ -44,7 +49,7 @@ export const stopping = signal(false);
 
 export function open(): void {
   const scheme = location.protocol === "https:" ? "wss" : "ws";
-  const old = sessionStorage.getItem("rote.client");
+  const old = recall("sessionStorage", "client");
   const made = new WebSocket(`${scheme}://${location.host}/api/live${old ? `?client=${encodeURIComponent(old)}` : ""}`);
   socket = made;
   made.onmessage = (event) => receive(JSON.parse(String(event.data)) as Message);
@@ -64,7 +69,7 @@ function receive(message: Message): void {
       identity.client = message.client;
       me.value = { number: message.number, role: message.role };
       sayName(message.name);
-      sessionStorage.setItem("rote.client", message.client);
+      remember("sessionStorage", "client", message.client);
       tries = 0;
       link.value = "open";
       void begin();
@@ -87,6 +92,12 @@ function receive(message: Message): void {
       }
       break;
     }
+    case "stage": {
+      const { type: _, ...rest } = message;
+      stageAt.value = now();
+      stageNow.value = rest;
+      break;
+    }
     case "people":
       people.value = message.people;
       break;
@@ -96,7 +107,7 @@ function receive(message: Message): void {
       answered = null;
       break;
     case "notice":
-      if (message.message !== known) say(message.message);
+      if (message.message !== known) say(worded(message.text));
       known = "";
       break;
   }
@@ -130,6 +141,7 @@ async function ask(): Promise<string> {
 
 /** Stop the robot, and say what that did. */
 export async function stop(): Promise<void> {
+  upNext.value = null;
   if (countdown.peek() !== null) {
     countdown.value = null;
     say(TEXTS.countdownCancelled);

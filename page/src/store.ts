@@ -4,11 +4,24 @@ import { computed, effect, signal } from "@preact/signals";
 import { ApiError, api } from "./api";
 import { foreign, sentence } from "./format";
 import { PoseStream } from "./interpolate";
+import { recall, remember } from "./storage";
 import { TEXTS } from "./texts";
-import type { Actions, Connection, FormatFacts, Limbs, Person, RobotModel, Status, Step, Take } from "./types";
+import type {
+  Actions,
+  Connection,
+  FormatFacts,
+  LimbEnd,
+  Limbs,
+  Person,
+  RobotModel,
+  StageNow,
+  Status,
+  Step,
+  Take,
+} from "./types";
 
-export type Screen = "robot" | "teach" | "library" | "edit";
-export const SCREENS: Screen[] = ["robot", "teach", "library", "edit"];
+export type Screen = "robot" | "teach" | "library" | "edit" | "cues" | "show";
+export const SCREENS: Screen[] = ["robot", "teach", "library", "edit", "cues", "show"];
 
 // ---- the server and the robot ---------------------------------------------------------------
 
@@ -50,6 +63,21 @@ export function can(ability: string): boolean {
 export function canElsewhere(ability: string): boolean {
   return status.value?.elsewhere.includes(ability) ?? false;
 }
+
+/** The stage that the server conducts, and the show that is under way there. */
+export const stageNow = signal<StageNow | null>(null);
+/** When that came, on the page's clock in seconds. */
+export const stageAt = signal(0);
+/** Whether robots of a stage move, or are about to. */
+export const showRuns = computed(() => {
+  const run = stageNow.value?.run;
+  return link.value === "open" && !!run && run.state !== "waiting";
+});
+
+/** Whether what is being taught is not recorded for the moment. */
+export const paused = computed(() => status.value?.paused ?? false);
+/** In how many seconds limbs that were taught return by themselves, when the status came; null where they do not. */
+export const untilReturn = computed(() => (connected.value ? (status.value?.return_in_s ?? null) : null));
 
 /** What the robot is taught by. */
 export const limbs = computed<Limbs>(() => model.value?.limbs ?? "arms");
@@ -127,18 +155,45 @@ async function loadFormats(): Promise<void> {
   if (!formats.peek().length) formats.value = (await api.formats()).formats;
 }
 
+/** So many takes are asked for at a time. */
+const TAKES_PAGE = 200;
+let pages: { takes: Take[]; tag: string }[] = [];
+let takesAsked: Promise<void> | null = null;
+let takesAgain = false;
+
+/** Ask for the takes page by page; a page that has not changed is not sent again. */
+async function askTakes(): Promise<void> {
+  for (let page = 0; ; page += 1) {
+    const told = await api.takes(page * TAKES_PAGE, TAKES_PAGE, pages[page]?.tag ?? "");
+    const last = (page + 1) * TAKES_PAGE >= told.total;
+    const fewer = last && pages.length > page + 1;
+    if (!told.same) pages[page] = { takes: told.takes, tag: told.tag };
+    if (last) pages = pages.slice(0, page + 1);
+    if (!told.same || fewer) takes.value = pages.flatMap((each) => each.takes);
+    if (last) return;
+  }
+}
+
 export async function loadTakes(): Promise<void> {
   void attempt(loadFormats);
-  try {
-    takes.value = (await api.takes()).takes;
-  } catch (error) {
-    report(error);
-  }
+  takesAgain = takesAsked !== null;
+  if (takesAsked) return takesAsked;
+  takesAsked = attempt(async () => {
+    do {
+      takesAgain = false;
+      await askTakes();
+    } while (takesAgain);
+  }).then(() => {
+    takesAsked = null;
+  });
+  return takesAsked;
 }
 
 /** How the next action is played. */
 export const speed = signal(1);
 export const loop = signal(false);
+/** Where a cue waits until what plays has ended by itself: its place among the cues. A stop forgets it. */
+export const upNext = signal<number | null>(null);
 
 // ---- the page itself ------------------------------------------------------------------------
 
@@ -149,7 +204,11 @@ function screenOf(hash: string): Screen {
 
 function takeOf(hash: string): string | null {
   const name = /^#\/edit\/(.+)$/.exec(hash)?.[1];
-  return name ? decodeURIComponent(name) : null;
+  try {
+    return name ? decodeURIComponent(name) : null;
+  } catch {
+    return null; // an address that somebody has typed, or cut off
+  }
 }
 
 export const screen = signal<Screen>(screenOf(location.hash));
@@ -165,9 +224,9 @@ export function go(to: Screen, take?: string): void {
 }
 
 function kept<Value extends string>(key: string, values: readonly Value[], first: Value) {
-  const stored = localStorage.getItem(`rote.${key}`) as Value | null;
+  const stored = recall("localStorage", key) as Value | null;
   const made = signal<Value>(stored && values.includes(stored) ? stored : first);
-  effect(() => localStorage.setItem(`rote.${key}`, made.value));
+  effect(() => void remember("localStorage", key, made.value));
   return made;
 }
 
@@ -177,6 +236,9 @@ export const theme = kept("theme", THEMES, "auto");
 export const quality = kept("quality", QUALITIES, "auto");
 /** Whether the browser draws without a graphics card. */
 export const bare = signal(false);
+effect(() => {
+  document.documentElement.toggleAttribute("data-bare", bare.value);
+});
 const tipsReadFor = {
   arms: kept("tips", ["no", "yes"] as const, "no"),
   legs: kept("tips.legs", ["no", "yes"] as const, "no"),
@@ -206,9 +268,20 @@ effect(() => {
 export const ghost = signal<number[] | null>(null);
 /** Another robot than the live one, and its pose: the view shows it instead. */
 export const guest = signal<{ model: RobotModel; pose: number[] } | null>(null);
+/** The cast of a show, side by side: the view shows it instead of the robot. */
+export const company = signal<{ name: string; model: RobotModel }[] | null>(null);
+export const companyPoses = signal<number[][]>([]);
+/** Hands or feet of the ghost that can be dragged, and what comes of it: angles by the names of joints. */
+export const ends = signal<{
+  ends: LimbEnd[];
+  onMove: (pose: Record<string, number>) => void;
+  onDone: () => void;
+} | null>(null);
 export const pointed = signal<string | null>(null);
 export const onTurn = signal<((joint: string | null, value_rad: number) => void) | null>(null);
 export const countdown = signal<number | null>(null);
+/** What the countdown is for; empty before a teaching. */
+export const countdownFor = signal("");
 
 // ---- words for the person -------------------------------------------------------------------
 
@@ -217,15 +290,19 @@ export interface Notice {
   tone: "good" | "bad" | "plain";
   message: string;
   remedy: string;
+  /** Notices of one group are shown together. */
+  group: string;
 }
 
+/** Many files may be added at once, and each has its notice. */
+const MAX_NOTICES = 20;
 export const notices = signal<Notice[]>([]);
 let count = 0;
 
-export function say(message: string, tone: Notice["tone"] = "plain", remedy = ""): void {
+export function say(message: string, tone: Notice["tone"] = "plain", remedy = "", group = ""): void {
   count += 1;
-  const notice = { id: count, tone, message: sentence(message), remedy: sentence(remedy) };
-  notices.value = [...notices.value.slice(-2), notice];
+  const notice = { id: count, tone, message: sentence(message), remedy: sentence(remedy), group };
+  notices.value = [...notices.value.slice(1 - MAX_NOTICES), notice];
   setTimeout(() => dismiss(notice.id), tone === "bad" ? 10000 : 4000);
 }
 
@@ -249,16 +326,16 @@ export async function attempt(work: () => Promise<unknown>): Promise<boolean> {
   }
 }
 
-const NAME_KEY = "rote.name";
+const NAME_KEY = "name";
 
 /** Give this browser the name that others see, and remember it. */
 export async function setName(name: string): Promise<void> {
-  if (await attempt(() => api.callMe(name))) localStorage.setItem(NAME_KEY, name.trim());
+  if (await attempt(() => api.callMe(name))) remember("localStorage", NAME_KEY, name.trim());
 }
 
 /** Say again which name this browser was given earlier. */
 export function sayName(known: string | null): void {
-  const name = localStorage.getItem(NAME_KEY);
+  const name = recall("localStorage", NAME_KEY);
   if (name && name !== known) void attempt(() => api.callMe(name));
 }
 
@@ -267,8 +344,10 @@ export interface Question {
   message: string;
   confirm: string;
   danger?: boolean;
-  /** Where a text is asked for: its label and first value. */
-  field?: { label: string; value: string };
+  /** Where a text is asked for: its label and first value; a free one is no name. */
+  field?: { label: string; value: string; free?: boolean };
+  /** Where more is asked: what to show. It stays open while `then` answers false. */
+  content?: () => preact.JSX.Element;
   /** Done at a yes. Where a text is asked for, a refusal is shown beside it and it can be mended. */
   then: (text: string) => unknown;
 }
@@ -280,14 +359,14 @@ export function playTake(
   take: string,
   steps: readonly Step[] = [],
   version?: number,
-  yes: { force?: boolean; mapped?: boolean } = {},
+  yes: { force?: boolean; mapped?: boolean; imported?: boolean; speed?: number } = {},
 ): Promise<boolean> {
   return attempt(async () => {
     try {
-      await api.playTake(take, steps, version, speed.value, yes);
+      await api.playTake(take, steps, version, { speed: speed.value, loop: loop.value, ...yes });
     } catch (error) {
       const { title, message, confirm } = TEXTS.warned;
-      const ask = (more: { force?: boolean; mapped?: boolean }, said: string): void => {
+      const ask = (more: typeof yes, said: string): void => {
         question.value = {
           title,
           message: said,
@@ -299,6 +378,11 @@ export function playTake(
       if (!(error instanceof ApiError)) throw error;
       if (error.kind === "warned-motion") ask({ force: true }, sentence(message(error.message)));
       else if (error.kind === "other-build") ask({ mapped: true }, sentence(error.message));
+      else if (error.kind === "imported-motion")
+        ask(
+          { imported: true, speed: Math.min(speed.value, 0.5) },
+          `${sentence(error.message)} ${TEXTS.importedMotion}`,
+        );
       else throw error;
     }
   });

@@ -17,9 +17,18 @@ export type Limbs = api.JointTree["limbs"];
 export type KnownRobots = api.KnownRobots;
 export type Actions = api.ActionsNow;
 export type Take = api.TakeEntry;
+export type Takes = api.Takes;
+export type Trashed = api.TrashedTake;
+export type Stored = api.Stored;
 export type Curves = api.Curves;
 export type Motion = api.TakeMotion;
-export type Edited = api.Edited;
+export type EditCurves = api.EditCurves;
+export type EditCheck = api.EditCheck;
+export type JointKeyframe = api.JointKeyframe;
+export type LimbEnd = api.LimbEnd;
+export type Mark = api.MarkNow;
+/** An edited take as it is shown: its check comes a little later. */
+export type Edited = EditCurves & { findings: Finding[]; ok: boolean; checked: boolean };
 export type Step = api.Step;
 export type EditFacts = api.EditFacts;
 export type EditParameter = api.EditParameter;
@@ -29,6 +38,11 @@ export type Stopped = api.StopReport;
 export type Found = api.RobotFound;
 export type Person = api.Person;
 export type Links = api.Links;
+export type StageNow = api.StageNow;
+export type StageRobot = api.StageRobot;
+export type ShowShelf = api.ShowShelf;
+export type SectionCurves = api.SectionCurves;
+export type SoundPeaks = api.SoundPeaks;
 export type Vector = [number, number, number];
 
 export type Message =
@@ -36,6 +50,7 @@ export type Message =
   | { type: "people"; people: Person[] }
   | { type: "state"; time_s: number; joints_rad: number[]; mode: number; phase: string; soft: boolean }
   | ({ type: "status" } & Status)
+  | ({ type: "stage" } & StageNow)
   | ({ type: "stopped" } & Stopped)
-  | { type: "notice"; message: string }
+  | { type: "notice"; message: string; text: api.TextNow }
   | { type: "problem"; error: string; message: string; remedy: string };

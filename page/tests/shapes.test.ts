@@ -84,6 +84,7 @@ describe("a figure", () => {
     shapes: [],
     head: null,
     model: false,
+    ends: [],
     floor: [sole("left"), sole("right")],
     joints: [
       joint(0, "left_hip_pitch_joint", "pelvis", "left_hip_pitch_link", [0, 0.1, -0.1], [0, 1, 0]),
@@ -180,6 +181,7 @@ describe("a robot that nobody has drawn", () => {
       end: foot(index),
     })),
     head: { link: "top", at: [0.25, 0, 0], radius: 0.04 },
+    ends: [],
     floor: corners.map((_, index) => foot(index)),
   };
   const material = new MeshBasicMaterial();

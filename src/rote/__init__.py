@@ -5,7 +5,10 @@
             await asyncio.sleep(8)                   # somebody moves them
         await robot.play("wave")
 
-`rote.sync` is the same, blocking. The names below are imported when first used, so that importing
+    wave = rote.load("wave.mcap").trim(auto=True).smooth()
+
+`rote.sync` is the same, blocking; in a notebook use `rote.sync.open` or `await rote.open`, and
+`close`. The names below are imported when first used, so that importing
 rote costs nothing.
 """
 
@@ -14,11 +17,13 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from rote import sync
-    from rote.connection import connect, connect_a1
+    from rote.connection import connect, connect_a1, open  # noqa: A004 - it is called `rote.open`
+    from rote.ensemble.stage import stage
     from rote.errors import (
         BadRequestError,
         BusyError,
         DecodeError,
+        ImportedMotionError,
         LinkError,
         MissingExtraError,
         NoAnswerError,
@@ -38,6 +43,10 @@ if TYPE_CHECKING:
     from rote.findings import Finding, Severity
     from rote.messages import Code, Interpolation, Keyframe, Phase, RobotState
     from rote.model.g1 import Mode
+    from rote.model.registry import joint_names
+    from rote.motion.check import check
+    from rote.motion.files import load, save
+    from rote.motion.files.library import Library, library
     from rote.motion.track import Track
     from rote.robot.a1.bot import Bot
     from rote.robot.a1.loop import LoopFunc
@@ -55,18 +64,24 @@ if TYPE_CHECKING:
     from rote.wire.a1.motors import MotorCmd, MotorCmds, MotorState
     from rote.wire.a1.values import HighCmd, HighState, Led, LowCmd, LowState, ScaledHighCmd
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _HOMES: dict[str, tuple[str, ...]] = {
-    "rote.connection": ("connect", "connect_a1"),
+    "rote.ensemble.stage": ("stage",),
+    "rote.connection": ("connect", "connect_a1", "open"),
     "rote.errors": (
         "RoteError", "BadRequestError", "DecodeError", "ProtocolError", "LinkError",
         "NoAnswerError", "PeerLostError", "StageError", "BusyError", "RefusedError",
         "UnsafeMotionError", "UnsupportedError", "MissingExtraError", "StoreError",
         "ProtectionError", "TimeLimitError", "WarnedMotionError", "OtherBuildError",
+        "ImportedMotionError",
     ),
     "rote.messages": ("Code", "Interpolation", "Keyframe", "Phase", "RobotState"),
     "rote.model.g1": ("Mode",),
+    "rote.model.registry": ("joint_names",),
+    "rote.motion.check": ("check",),
+    "rote.motion.files": ("load", "save"),
+    "rote.motion.files.library": ("Library", "library"),
     "rote.motion.track": ("Track",),
     "rote.robot.a1.robot": ("A1",),
     "rote.findings": ("Finding", "Severity"),
@@ -90,9 +105,9 @@ _HOMES: dict[str, tuple[str, ...]] = {
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
-    "connect", "connect_a1", "sync",
+    "connect", "open", "connect_a1", "stage", "sync",
     "Robot", "G1", "Playing", "PlayReport", "Streaming", "StreamReport", "Progress", "Take",
-    "Track",
+    "Track", "load", "save", "library", "Library", "check", "joint_names",
     "A1", "Bot", "LoopFunc", "Safety",
     "HighCmd", "ScaledHighCmd", "HighState", "LowCmd", "LowState",
     "Led", "MotorCmd", "MotorCmds", "MotorState",
@@ -102,7 +117,7 @@ __all__ = [
     "RoteError", "BadRequestError", "DecodeError", "ProtocolError", "LinkError", "NoAnswerError",
     "PeerLostError", "StageError", "BusyError", "RefusedError", "UnsafeMotionError",
     "UnsupportedError", "MissingExtraError", "StoreError", "ProtectionError", "TimeLimitError",
-    "WarnedMotionError", "OtherBuildError", "__version__",
+    "WarnedMotionError", "OtherBuildError", "ImportedMotionError", "__version__",
 ]  # fmt: skip
 
 

@@ -6,20 +6,63 @@ import sys
 def main() -> int:
     """Run the command line. Ctrl-C ends it without a traceback, even while modules are imported."""
     try:
-        if sys.argv[1:2] == ["capture"]:
-            from rote.capture.report.plain import show_report  # noqa: PLC0415 - seldom needed
-
-            try:
-                if show_report(sys.argv[2:]):
-                    return 0
-            except BrokenPipeError:  # the reader of the output closed the pipe
-                sys.stderr.close()
-                return 0
-        from rote.cli import main as run  # noqa: PLC0415 - so that Ctrl-C during it is caught
-
-        return run()
+        _tell_namesake()
+        code = _main()
+        _settle()
     except KeyboardInterrupt:
+        _settle()
         return 130
+    return code
+
+
+def _settle() -> None:
+    """Ignore Ctrl-C from here on: the exit code is known, and what Python still does until it ends
+    would print a traceback of its own.
+    """
+    import signal  # noqa: PLC0415
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def _main() -> int:
+    """Run the command line; imports are in here so that Ctrl-C during them is caught."""
+    import os  # noqa: PLC0415
+
+    if "_ROTE_COMPLETE" in os.environ:
+        from rote.shell_completion import answer  # noqa: PLC0415 - instead of the command line
+
+        answer()
+        return 0
+    from rote.console_text import prepare_streams  # noqa: PLC0415
+
+    prepare_streams()
+    if sys.argv[1:2] == ["capture"]:
+        from rote.capture.report.plain import show_report  # noqa: PLC0415 - seldom needed
+
+        try:
+            if show_report(sys.argv[2:]):
+                return 0
+        except BrokenPipeError:  # the reader of the output closed the pipe
+            sys.stderr.close()
+            return 0
+    from rote.cli import main as run  # noqa: PLC0415
+
+    return run()
+
+
+def _tell_namesake() -> None:
+    """Say that another project of this name is installed in the same place; not where a program
+    reads the output, which finds it by `rote doctor --json`.
+    """
+    from rote.distribution import NAME, namesake  # noqa: PLC0415 - so that Ctrl-C is caught
+
+    if "--json" in sys.argv or sys.stderr is None or not (other := namesake()):
+        return
+    sys.stderr.write(
+        f"rote: another package called rote ({other}) is installed in the same place, and its\n"
+        "      files and those of this one overwrite each other. Keep one of them:\n"
+        f"      pip uninstall rote, then pip install --force-reinstall {NAME}\n"
+    )
 
 
 if __name__ == "__main__":

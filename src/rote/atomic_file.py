@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from rote.errors import BadRequestError
+from rote.system import sync_folder
 
 
 def check_new(path: Path, overwrite: bool = False) -> None:
@@ -53,11 +54,7 @@ def settle(part: Path, path: Path) -> None:
     crash.
     """
     part.replace(path)
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
+    sync_folder(path.parent)
 
 
 def _check_place(path: Path) -> None:

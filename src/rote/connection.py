@@ -1,6 +1,10 @@
-"""connect(): from a URL to a robot. The only module that imports both the API and the simulator."""
+"""connect() and open(): from a URL to a robot. The only module that imports both the API and the
+simulator.
+"""
 
 import asyncio
+import atexit
+import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import (
     AbstractAsyncContextManager,
@@ -18,6 +22,7 @@ from rote import messages as m
 from rote.carrier import SCHEMES, Link, Receiver, carrier_of, open_link, split_url, take_build
 from rote.client.channel_connection import ChannelWay
 from rote.client.services import ServicesClient
+from rote.client.tap import Tap
 from rote.client.teaching import TeachingClient
 from rote.client.wires import EMBEDDED, EMBEDDED_A1, IN_PROCESS, wire_of
 from rote.errors import BadRequestError, RoteError
@@ -31,7 +36,7 @@ from rote.robot.robot import Robot
 from rote.session import rpc
 from rote.session.teaching import TeachingTiming
 from rote.sim.server import Simulator
-from rote.sim.store import Store
+from rote.sim.store import Store, named_store
 from rote.sim.world import World
 
 if TYPE_CHECKING:
@@ -40,6 +45,7 @@ if TYPE_CHECKING:
 
 
 _STATE_S = 1.0
+_log = logging.getLogger("rote")
 
 
 class Options(TypedDict, total=False):
@@ -51,6 +57,7 @@ class Options(TypedDict, total=False):
     reconnect: bool
     world: World | None
     ability: str | None
+    every_state: bool
 
 
 @overload
@@ -88,7 +95,8 @@ def connect(
     a type checker knows which class it gets. `timeout` is how long to wait for an answer, 5 seconds
     unless told otherwise; over WebRTC, at most in each stage. `ability` is what the robot is wanted
     for: a wire with several levels then chooses the one that can, and a robot that would sink is
-    refused.
+    refused. `every_state` has all states told that a robot sends, 500 a second over DDS; else they
+    are thinned out to what people watch.
 
     For WebRTC alone: `key` is the robot's own key in hex, which newer firmware wants (or set
     ROTE_KEY, or write it into the key file); `keylog` a file to which the session's secrets are
@@ -96,6 +104,71 @@ def connect(
     a simulated robot of your own making.
     """
     return _connected(_ConnectOptions(url, family, **options))
+
+
+@overload
+async def open(url: str, *, family: Literal["a1"], **options: Unpack[Options]) -> "A1": ...  # noqa: A001
+
+
+@overload
+async def open(url: str = EMBEDDED, *, family: Literal["g1"], **options: Unpack[Options]) -> G1: ...  # noqa: A001
+
+
+@overload
+async def open(  # noqa: A001
+    url: str = EMBEDDED, *, family: str | None = None, **options: Unpack[Options]
+) -> Robot: ...
+
+
+async def open(  # noqa: A001 - as `gzip.open`: it is called `rote.open`
+    url: str = EMBEDDED, *, family: str | None = None, **options: Unpack[Options]
+) -> Robot:
+    """Connect to the robot at `url` until its `close` is awaited: for notebooks.
+
+    Arguments and errors are those of `connect`; in a program prefer its block. A robot that is
+    never closed is closed when its event loop is ended by `asyncio.run`, or when the interpreter
+    ends: joints that are being taught hold, a playback stops softly.
+    """
+    stack = AsyncExitStack()
+    try:
+        robot = await _opened(_ConnectOptions(url, family, **options), stack)
+    except BaseException:
+        await stack.aclose()
+        raise
+    stack.callback(_ExitGuard(robot).leave)
+    return robot
+
+
+class _ExitGuard:
+    """Closes a robot that nobody has closed when its event loop or the interpreter ends."""
+
+    def __init__(self, robot: Robot) -> None:
+        self._robot = robot
+        self._loop = asyncio.get_running_loop()
+        self._over = asyncio.Event()
+        self._task = self._loop.create_task(self._wait(), name=f"close {robot.url} at the end")
+        atexit.register(self._at_exit)
+
+    def leave(self) -> None:
+        """Do nothing at the end: the robot is closed."""
+        atexit.unregister(self._at_exit)
+        self._over.set()
+
+    async def _wait(self) -> None:
+        try:
+            await self._over.wait()
+        except asyncio.CancelledError:  # `asyncio.run` ends the loop
+            await self._close()
+            raise
+
+    async def _close(self) -> None:
+        with suppress(RoteError):
+            await self._robot.close()
+
+    def _at_exit(self) -> None:
+        """Close the robot on a loop that has only been stopped, as a notebook's is."""
+        if not self._loop.is_closed() and not self._loop.is_running():
+            self._loop.run_until_complete(self._close())
 
 
 @asynccontextmanager
@@ -108,15 +181,26 @@ async def connect_a1(
     Without a port, those of the level and dialect are tried; without a dialect, it is learned from
     the first state. `safety` is what guards the robot; without it, a `Safety` as it comes.
     """
+    async with AsyncExitStack() as stack:
+        yield await _opened_a1(url, timeout, stack, safety)
+
+
+async def _opened_a1(
+    url: str,
+    timeout: float,
+    stack: AsyncExitStack,
+    safety: "Safety | None" = None,
+    tap: Tap | None = None,
+) -> "A1":
+    """Connect to an A1; the stack closes what was opened for it."""
     from rote.client.a1.client import open_client  # noqa: PLC0415
     from rote.robot.a1.robot import A1  # noqa: PLC0415 - not needed for a G1
 
-    async with AsyncExitStack() as stack:
-        if wire_of(url).scheme == "sim":
-            url = await _embedded_a1(url, stack)
-        client = await open_client(url, timeout=timeout)
-        stack.push_async_callback(client.close)
-        yield A1(client, safety)
+    if wire_of(url).scheme == "sim":
+        url = await _embedded_a1(url, stack)
+    client = await open_client(url, timeout=timeout, tap=tap)
+    stack.push_async_callback(client.close)
+    return A1(client, safety, stack.aclose)
 
 
 async def _embedded_a1(url: str, stack: AsyncExitStack) -> str:
@@ -144,31 +228,70 @@ class _ConnectOptions(NamedTuple):
     reconnect: bool = True
     world: World | None = None
     ability: str | None = None
+    every_state: bool = False
+    tap: Tap | None = None
 
 
 @asynccontextmanager
 async def _connected(wish: _ConnectOptions) -> AsyncIterator[Robot]:
-    if not 0 < wish.timeout <= 600:
-        raise BadRequestError(
-            f"a timeout of {wish.timeout} s is not possible", "Choose up to 600 s."
-        )
+    async with AsyncExitStack() as stack:
+        yield await _opened(wish, stack)
+
+
+async def _opened(wish: _ConnectOptions, stack: AsyncExitStack) -> Robot:
+    """Connect to the robot that is wished for; the stack closes what was opened for it."""
+    check_timeout(wish.timeout)
     wire = wire_of(wish.url)
     if not wire.takes_key and (wish.key is not None or wish.keylog is not None):
         raise BadRequestError("a key and a key log go with webrtc:// only", "Leave them out.")
     if wire.scheme != "sim" and wish.world is not None:
         raise BadRequestError("a world of your own goes with sim:// only")
+    _log.info("connecting to %s", wish.url)
+    robot = await _OPENERS[wire.scheme](wish, stack)
+    _log.info("connected to %s: %s", wish.url, robot.build.title)
+    stack.callback(_log.info, "disconnecting from %s", wish.url)
+    if wish.family is not None and robot.build.family != wish.family:
+        raise BadRequestError(
+            f"the robot at {wish.url} is {robot.build.title}, not of the family {wish.family}",
+            "Leave `family` out, or connect to another robot.",
+        )
+    return robot
+
+
+@asynccontextmanager
+async def connect_tapped(
+    url: str,
+    tap: Tap,
+    *,
+    timeout: float = 5.0,
+    key: str | None = None,
+    world: World | None = None,
+    ability: str | None = None,
+) -> AsyncIterator[Robot]:
+    """Connect as `connect` does, and let `tap` hear every message; it is not connected again.
+
+    `tap.client` is then what carries the conversation.
+    """
+    wish = _ConnectOptions(
+        url, None, timeout, key, reconnect=False, world=world, ability=ability, tap=tap
+    )
     async with AsyncExitStack() as stack:
-        robot = await _OPENERS[wire.scheme](wish, stack)
-        if wish.family is not None and robot.build.family != wish.family:
-            raise BadRequestError(
-                f"the robot at {wish.url} is {robot.build.title}, not of the family {wish.family}",
-                "Leave `family` out, or connect to another robot.",
-            )
+        robot = await _opened(wish, stack)
+        tap.stage("connected")
         yield robot
 
 
-def _robot(port: Port) -> MessageRobot:
-    return G1(port) if port.build.family == "g1" else MessageRobot(port)
+def check_timeout(timeout_s: float) -> float:
+    """Return how long to wait for an answer, or raise `BadRequestError`."""
+    if not 0 < timeout_s <= 600:
+        raise BadRequestError(f"a timeout of {timeout_s} s is not possible", "Choose up to 600 s.")
+    return timeout_s
+
+
+def _robot(port: Port, stack: AsyncExitStack, tap: Tap | None) -> MessageRobot:
+    if tap is not None:
+        tap.client = port
+    return (G1 if port.build.family == "g1" else MessageRobot)(port, stack.aclose)
 
 
 async def _open_a1(wish: _ConnectOptions, stack: AsyncExitStack) -> "A1":
@@ -179,7 +302,7 @@ async def _open_a1(wish: _ConnectOptions, stack: AsyncExitStack) -> "A1":
         url = approach.for_ability(url, wish.ability)
         if approach.is_low(url):
             await approach.check_not_standing(url, only_to_look=wish.ability == "states")
-    return await stack.enter_async_context(connect_a1(url, timeout=wish.timeout))
+    return await _opened_a1(url, wish.timeout, stack, tap=wish.tap)
 
 
 async def _open_webrtc(wish: _ConnectOptions, stack: AsyncExitStack) -> Robot:
@@ -189,16 +312,17 @@ async def _open_webrtc(wish: _ConnectOptions, stack: AsyncExitStack) -> Robot:
         key=wish.key,
         keylog=None if wish.keylog is None else Path(wish.keylog),
         limit_s=wish.timeout,
+        tap=wish.tap,
     )
     timing = rpc.ChannelTiming(connect_s=min(wish.timeout, 3.0), answer_s=rpc.PATIENT_S)
     dial = partial(carrier.dial, target)
-    way = ChannelWay(dial, timing)
+    way = ChannelWay(dial if wish.tap is None else wish.tap.carrier(dial), timing)
     client = ServicesClient(
         wish.url, way, reconnect=wish.reconnect, build=target.build, serial=target.serial
     )
     await client.open()
     stack.push_async_callback(client.close)
-    return _robot(client)
+    return _robot(client, stack, wish.tap)
 
 
 async def _open_dds(wish: _ConnectOptions, stack: AsyncExitStack) -> Robot:
@@ -206,18 +330,26 @@ async def _open_dds(wish: _ConnectOptions, stack: AsyncExitStack) -> Robot:
     from rote.client.dds import DdsClient  # noqa: PLC0415 - needs the carrier's library
 
     timing = rpc.ChannelTiming(connect_s=wish.timeout, answer_s=rpc.PATIENT_S)
-    client = DdsClient(wish.url, target, timing, reconnect=wish.reconnect)
+    client = DdsClient(
+        wish.url,
+        target,
+        timing,
+        reconnect=wish.reconnect,
+        every_state=wish.every_state,
+        tap=wish.tap,
+    )
     await client.open()
     stack.push_async_callback(client.close)
-    return _robot(client)
+    return _robot(client, stack, wish.tap)
 
 
 async def _open_frames(wish: _ConnectOptions, stack: AsyncExitStack) -> Robot:
     _, build = take_build(split_url(wish.url).query)
     client = TeachingClient(wish.url, TeachingTiming(connect_s=wish.timeout), build=build)
-    await client.open(partial(open_link, wish.url))
+    dial = partial(open_link, wish.url)
+    await client.open(dial if wish.tap is None else wish.tap.link(dial))
     stack.push_async_callback(client.close)
-    return _robot(client)
+    return _robot(client, stack, wish.tap)
 
 
 class _EmbeddedClient(TeachingClient):
@@ -256,8 +388,8 @@ async def _open_sim(wish: _ConnectOptions, stack: AsyncExitStack) -> Robot:
     async def dial(receive: Receiver) -> Link:
         return port.connect(receive)
 
-    await client.open(dial)
-    return _robot(client)
+    await client.open(dial if wish.tap is None else wish.tap.link(dial))
+    return _robot(client, stack, wish.tap)
 
 
 async def _open_embedded_a1(wish: _ConnectOptions, stack: AsyncExitStack) -> "A1":
@@ -268,7 +400,7 @@ async def _open_embedded_a1(wish: _ConnectOptions, stack: AsyncExitStack) -> "A1
     url = wish.url
     if wish.ability in MOTORS and "level=" not in url:
         url += f"{'&' if '?' in url else '?'}level=low"
-    return await stack.enter_async_context(connect_a1(url, timeout=wish.timeout))
+    return await _opened_a1(url, wish.timeout, stack, tap=wish.tap)
 
 
 _OPENERS: dict[str, Callable[[_ConnectOptions, AsyncExitStack], Awaitable[Robot]]] = {
@@ -290,7 +422,11 @@ def check_reachable(url: str) -> None:
     if wire_of(url).in_process:
         embedded_of(url)
     elif wire_of(url).scheme in SCHEMES:
-        carrier_of(url)
+        carrier_of(url).read_url(split_url(url))
+    else:
+        from rote.client.a1.client import read_url  # noqa: PLC0415 - not needed for a G1
+
+        read_url(url)
 
 
 class StopResult(NamedTuple):
@@ -304,18 +440,24 @@ class StopResult(NamedTuple):
     """Whether the robot reported after the stop that nothing moves."""
 
 
-async def stop(url: str, *, key: str | None = None, keylog: str | Path | None = None) -> StopResult:
+async def stop(
+    url: str,
+    *,
+    key: str | None = None,
+    keylog: str | Path | None = None,
+    timeout: float = 5.0,
+) -> StopResult:
     """Stop the robot at `url`, whatever it is doing. Nothing is asked of it before the stop.
 
-    `key` and `keylog` are those of `connect`. Returns what the robot did before, as far as it is
-    known. Raises what `connect` raises if the robot cannot be reached, and `RefusedError` if it
-    refuses.
+    `key`, `keylog` and `timeout` are those of `connect`. Returns what the robot did before, as far
+    as it is known. Raises what `connect` raises if the robot cannot be reached, and `RefusedError`
+    if it refuses.
     """
     if wire_of(url).scheme == "a1":
         from rote.robot.a1 import approach  # noqa: PLC0415 - not needed for a G1
 
-        return StopResult(*await approach.stop(url))
-    async with connect(url, key=key, keylog=keylog, reconnect=False) as robot:
+        return StopResult(*await approach.stop(url, timeout=check_timeout(timeout)))
+    async with connect(url, timeout=timeout, key=key, keylog=keylog, reconnect=False) as robot:
         # No question is sent before the stop: what the robot did is taken from the state that
         # arrived with the connection, or from the first state after the stop.
         before = robot.state
@@ -352,7 +494,8 @@ def embedded_of(url: str) -> tuple[Build, str]:
     query = parse_qs(parts.query, keep_blank_values=True)
     build = find_build(parts.netloc)
     family = "" if build is None else build.family
-    stores = query.pop("store", [str(store_file(family))])
+    named = query.pop("store", None)
+    stores = [str(store_file(family))] if named is None else named
     simulated = build is not None and "sim" in _wires_of(build)
     if build is None or not simulated or parts.path.strip("/") or query or not stores[-1]:
         known = ", ".join(
@@ -365,7 +508,7 @@ def embedded_of(url: str) -> tuple[Build, str]:
             f"{url!r} is not a simulated robot rote knows",
             f"Use sim://g1 or sim://g1?store=FILE; there are {known}, {EMBEDDED_A1}.",
         )
-    return build, stores[-1]
+    return build, stores[-1] if named is None else named_store(stores[-1])
 
 
 def _wires_of(build: Build) -> tuple[str, ...]:

@@ -20,13 +20,16 @@
     ├── UnsafeMotionError        a motion failed a safety check; never retry it unchanged
     │   └── WarnedMotionError        a check only warns: look at it, then play it by force
     ├── OtherBuildError          a motion of another build: it can be played by its joints' names
+    ├── ImportedMotionError      somebody else's motion: a person has to agree first
     ├── ProtectionError          a protection tripped while the robot moved; it is damped now
     ├── TimeLimitError           what was asked for did not come about in time (also a TimeoutError)
     │   ├── NotBegunError            the robot said yes to a motion, and none was seen to begin
     │   └── NotSavedError            the robot said yes to a recording, and does not list it
+    ├── NotApprovedError         an agent asked for a motion that no person has approved
     ├── UnsupportedError         this wire cannot do that, another one can
     ├── MissingExtraError        an optional package is not installed       (also an ImportError)
     └── StoreError               the simulated robot's store cannot be used
+        └── StoreLockedError         another program has locked it; try again
 
 Each carries `kind` (a word scripts can rely on), `remedy` (what to do next) and `exit_code`.
 Wrong types raise TypeError, as everywhere else in Python.
@@ -34,6 +37,7 @@ Wrong types raise TypeError, as everywhere else in Python.
 
 from typing import ClassVar
 
+from rote.distribution import how_to_get
 from rote.text import Act, Text, seconds
 
 __all__ = [
@@ -41,7 +45,8 @@ __all__ = [
     "PayloadError", "ProtocolError", "LocalProtocolError", "RemoteProtocolError", "LinkError",
     "NoAnswerError", "PeerLostError", "StageError", "StageTimeoutError", "BusyError",
     "RefusedError", "CautionError", "UnsafeMotionError", "WarnedMotionError", "OtherBuildError",
-    "ProtectionError", "TimeLimitError", "UnsupportedError", "MissingExtraError", "StoreError",
+    "ImportedMotionError", "ProtectionError", "TimeLimitError", "NotApprovedError",
+    "UnsupportedError", "MissingExtraError", "StoreError", "StoreLockedError",
 ]  # fmt: skip
 
 
@@ -206,7 +211,7 @@ class RefusedError(RoteError):
         self._note_remedy()
 
     def __str__(self) -> str:
-        return f"the robot refused: {self.message} (code {self.code})"
+        return f"the robot refused: {self.message} (code {self.code:d})"
 
     @property
     def remedy(self) -> str:
@@ -306,6 +311,39 @@ class OtherBuildError(RoteError):
         )
 
 
+class ImportedMotionError(RoteError):
+    """A motion that others made was to be played on a real robot, and nobody agreed to it."""
+
+    kind = "imported-motion"
+    exit_code = 5
+
+    def __init__(self, file: str, made_as: str, licence: str = "") -> None:
+        super().__init__(file, made_as, licence)
+        self.file = file
+        """The file it came from."""
+        self.made_as = made_as
+        """How that was read: `unitree-csv`."""
+        self.licence = licence
+        """Its terms; empty if they are not known."""
+        self._note_remedy()
+
+    def __str__(self) -> str:
+        terms = self.licence or "terms unknown"
+        return (
+            f"this motion was not taught here but imported from {self.file} "
+            f"({self.made_as}, {terms}), and nobody agreed to play it on a real robot"
+        )
+
+    @property
+    def remedy(self) -> str:
+        """What to do next."""
+        return Text(
+            "Look at it on the simulated robot, then play it at half speed first, with a hand on "
+            "the stop: {imported}.",
+            imported=Act.PLAY_IMPORTED,
+        )
+
+
 class ProtectionError(RoteError):
     """A protection tripped while the robot moved. The robot was made safe first, then this
     raised.
@@ -350,6 +388,13 @@ class NotSavedError(TimeLimitError):
     """The robot accepted a recording, and does not list it. The take on this computer is kept."""
 
     kind = "not-saved"
+
+
+class NotApprovedError(_ExplainedError):
+    """An agent asked for a motion that no person has approved; nothing has moved."""
+
+    kind = "not-approved"
+    exit_code = 4
 
 
 class UnsupportedError(RoteError):
@@ -397,11 +442,15 @@ class MissingExtraError(RoteError, ImportError):
 
     @property
     def remedy(self) -> str:
-        """The command that installs it."""
-        return f"Run: pip install 'rote[{self.extra}]'"
+        """The command that installs it, or why it cannot be had here."""
+        return how_to_get(self.extra)
 
 
 class StoreError(_ExplainedError):
     """The simulated robot's store cannot be used."""
 
     kind = "store"
+
+
+class StoreLockedError(StoreError):
+    """Another program has locked the simulated robot's store."""

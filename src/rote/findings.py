@@ -53,6 +53,11 @@ class FindingKind(StrEnum):
     FAULT = "fault"
     STORE = "store"
     CONTROLLER = "controller"
+    # about a show
+    FILE = "file"
+    OVERLAP = "overlap"
+    CUE = "cue"
+    CAST = "cast"
     # about this computer and its network
     SOFTWARE = "software"
     NETWORK = "network"

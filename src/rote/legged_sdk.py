@@ -24,6 +24,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from rote.blocking_a1 import BlockingA1
 from rote.errors import BadRequestError, ProtectionError
 from rote.robot.a1.safety import A1SafetyLimits
 from rote.robot.a1.safety import Safety as Guard
@@ -475,11 +476,13 @@ class UDP:
         self._robot = self._connection.__enter__()
         self._is_open = True
         self._asked: a1_values.Command | None = None
-        self._told: a1_values.State = self._robot.native
+        native = self._robot.native
+        assert native is not None, "a connection has heard the robot"
+        self._told: a1_values.State = native
         self._seen: a1_values.State | None = None
 
     @property
-    def robot(self) -> Any:
+    def robot(self) -> BlockingA1:
         """The robot behind it, as `rote.sync.connect` gives it: `stop`, `damp`, `arm`, `status`."""
         return self._robot
 
@@ -525,7 +528,7 @@ class UDP:
         if trouble is not None and not isinstance(trouble, ProtectionError):
             raise trouble
         newest = self._robot.native
-        if newest is self._seen:
+        if newest is None or newest is self._seen:
             return -1
         self._told = self._seen = newest
         return 0

@@ -5,10 +5,10 @@ wire carries them so, and the field's name says it. Nothing in this module knows
 """
 
 from dataclasses import dataclass
-from enum import IntEnum
 from typing import Literal, get_args
 
 from rote.model.family import MAX_MOTION_S
+from rote.named_enum import NamedIntEnum
 from rote.text import Act, Text
 
 __all__ = [
@@ -18,6 +18,8 @@ __all__ = [
     "TakeControl", "ReleaseControl", "ChangeMode", "SyncParameters", "MoveByHand", "Subscribe",
     "SignalReady", "EnterTeaching", "KeepTeaching", "ExitTeaching", "Record", "PauseRecording",
     "DiscardRecording", "RenameAction", "DeleteAction", "PlayPreset", "ReadController",
+    "Say", "SetLight", "PlaySound", "StopSound", "HeardSpeech", "SoundState", "LANGUAGES",
+    "SOUND_RATE_HZ", "SAMPLE_BYTES", "Sound",
     "ListActions", "SaveAction", "PlayAction", "BeginStream", "StreamPose", "StopMotion",
     "Command", "Status", "ActionEntry", "PresetEntry", "ActionList", "Controller", "Reply",
     "RobotState", "name_problem",
@@ -39,11 +41,17 @@ HAND_SCRIPTS: tuple[HandScript, ...] = get_args(HandScript)
 JOINT_COUNT = 29
 COMPENSATIONS = 11
 """Compensation values in a keep-alive of the frames; nobody knows what they mean."""
+LANGUAGES = {"zh": 0, "en": 1}
+"""The languages that a G1 speaks, with the number of the speaker."""
+SOUND_RATE_HZ = 16_000
+"""Samples per second of a sound that a G1 plays: 16 bits each, one channel."""
+SAMPLE_BYTES = 2
+"""Bytes of a sample of a sound."""
 RELEASE_PRESET = 99
 """The factory action that releases a held pose."""
 
 
-class Phase(IntEnum):
+class Phase(NamedIntEnum):
     """How far a playback is."""
 
     NONE = 0
@@ -52,7 +60,7 @@ class Phase(IntEnum):
     RETURN = 3
 
 
-class Interpolation(IntEnum):
+class Interpolation(NamedIntEnum):
     """How to get from one keyframe to the next."""
 
     LINEAR = 0
@@ -60,7 +68,7 @@ class Interpolation(IntEnum):
     SMOOTH = 2
 
 
-class Code(IntEnum):
+class Code(NamedIntEnum):
     """What a robot answers.
 
     7404 is in the documents. Where a G1's own services have a code for the same thing, that number
@@ -283,6 +291,52 @@ class PlayPreset:
 
 
 @dataclass(frozen=True, slots=True)
+class Say:
+    """Say something aloud."""
+
+    text: str
+    language: str = "en"
+    """A key of `LANGUAGES`."""
+
+
+@dataclass(frozen=True, slots=True)
+class SetLight:
+    """Give the light on the robot's head a colour."""
+
+    red: int
+    green: int
+    blue: int
+
+
+@dataclass(frozen=True, slots=True)
+class Sound:
+    """A sound, decoded: 16-bit samples, little endian, the channels one after the other."""
+
+    pcm: bytes
+    rate_hz: int
+    channels: int
+
+    @property
+    def seconds(self) -> float:
+        """How long it is."""
+        return len(self.pcm) / (SAMPLE_BYTES * self.channels * self.rate_hz)
+
+
+@dataclass(frozen=True, slots=True)
+class PlaySound:
+    """Play a part of a sound: 16-bit samples, one channel, `SOUND_RATE_HZ`."""
+
+    stream: str
+    """Which sound it belongs to: the same one continues, another one interrupts it."""
+    pcm: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class StopSound:
+    """End the sounds that this client plays."""
+
+
+@dataclass(frozen=True, slots=True)
 class ReadMode:
     """Ask for the mode; if the robot answers, the next state contains it."""
 
@@ -314,6 +368,8 @@ class SaveAction:
     loop: bool = False
     save: bool = True
     speed_modifier: bool = False
+    replace: bool = False
+    """Replace an action of that name; otherwise a name that exists is refused."""
     keyframes: tuple[Keyframe, ...] = ()
 
 
@@ -382,6 +438,10 @@ Command = (
     | RenameAction
     | DeleteAction
     | PlayPreset
+    | Say
+    | SetLight
+    | PlaySound
+    | StopSound
     | ReadMode
     | ReadController
     | ListActions
@@ -393,6 +453,20 @@ Command = (
 )
 
 # ---- replies and reports ------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class HeardSpeech:
+    """Something that somebody said to the robot, as the robot recognised it."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class SoundState:
+    """Whether the robot's loudspeaker plays something."""
+
+    playing: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -492,18 +566,36 @@ def explain(code: int) -> tuple[str, str]:
     return WORDS.get(code, ("for a reason it does not explain", "Look the code up in the docs."))
 
 
-def name_problem(name: str, most_bytes: int | None = MAX_NAME_BYTES) -> str | None:
-    """Return what is wrong with an action's name, or None. `most_bytes` limits its length."""
+_BIDIRECTIONAL = frozenset(
+    "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
+)
+_LINE_BREAKS = frozenset("\u2028\u2029")
+_SLASHES = frozenset("/\\")
+
+
+def name_problem(
+    name: str, most_bytes: int | None = MAX_NAME_BYTES, *, in_use: bool = False
+) -> str | None:
+    """Return what is wrong with the name of an action or a take, or with a tag; None if it is fine.
+
+    `most_bytes` limits its length. A name that is `in_use` on a robot already may be one that no
+    new action gets: with a slash, or with characters that change the direction of the text.
+    """
     try:
         size = len(name.encode("utf-8"))
     except UnicodeEncodeError:
         return "it holds characters that cannot be written as UTF-8"
-    if not name.strip():
-        return "it is empty"
-    if most_bytes is not None and size > most_bytes:
-        return f"it takes {size} bytes in UTF-8; at most {most_bytes} fit"
-    if any(ord(c) < 0x20 or 0x7F <= ord(c) < 0xA0 for c in name):
-        return "it holds control characters"
-    if name != name.strip():
-        return "it begins or ends with a space"
-    return None
+    problems = {
+        "it is empty": not name.strip(),
+        f"it takes {size} bytes in UTF-8; at most {most_bytes} fit": (
+            most_bytes is not None and size > most_bytes
+        ),
+        "it holds control characters": any(ord(c) < 0x20 or 0x7F <= ord(c) < 0xA0 for c in name),
+        "it begins or ends with a space": name != name.strip(),
+        "it holds a line break": not in_use and bool(_LINE_BREAKS.intersection(name)),
+        "it holds characters that change the direction of the text": (
+            not in_use and bool(_BIDIRECTIONAL.intersection(name))
+        ),
+        "it holds a slash": not in_use and bool(_SLASHES.intersection(name)),
+    }
+    return next((problem for problem, found in problems.items() if found), None)

@@ -2,9 +2,14 @@
 
 data folder     ROTE_HOME, else XDG_DATA_HOME/rote, else ~/.local/share/rote
   takes/        the recordings on this computer
+  shows/        the shows, casts and sounds that the pendant edits
+  agreed.json   which motions of others may be played on a real robot
   pendant.key   a secret from which `rote web` makes cookies and links
+  agents/       what agents have learned of their robots, one file for each
+  meshes/       shapes of robots for ROS 2, one folder for each family
   tls/          the certificate that `rote web --tls` has made
   NAME.sqlite   the actions of an embedded simulated robot, one file for each family
+  sim/          the actions of the robots of `rote sim`, in files of the same names
 key file        XDG_CONFIG_HOME/rote/keys, else ~/.config/rote/keys
 """
 
@@ -25,9 +30,24 @@ def takes_folder() -> Path:
     return data_folder() / "takes"
 
 
+def shows_folder() -> Path:
+    """Return the folder for the shows that the pendant edits, with their casts and sounds."""
+    return data_folder() / "shows"
+
+
+def agreed_file() -> Path:
+    """Return where it is noted which motions of others a person agreed to play."""
+    return data_folder() / "agreed.json"
+
+
 def pendant_key_file() -> Path:
     """Return where the pendant keeps the secret that its cookies and links are made from."""
     return data_folder() / "pendant.key"
+
+
+def meshes_folder() -> Path:
+    """Return where shapes of robots are written for programs that read files."""
+    return data_folder() / "meshes"
 
 
 def tls_folder() -> Path:
@@ -35,9 +55,19 @@ def tls_folder() -> Path:
     return data_folder() / "tls"
 
 
+def agent_file(stage: str, name: str) -> Path:
+    """Return where an agent of a stage keeps what it has learned of its robot."""
+    return data_folder() / "agents" / f"{stage}.{name}.json"
+
+
 def store_file(family: str) -> Path:
     """Return the store file of an embedded robot; all robots of one family share it."""
     return data_folder() / f"{family}.sqlite"
+
+
+def served_store_file(family: str) -> Path:
+    """Return the store file of a simulated robot for other programs: not the embedded robot's."""
+    return data_folder() / "sim" / f"{family}.sqlite"
 
 
 def key_file() -> Path:

@@ -20,13 +20,15 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
 from rote import messages as m
+from rote.blocking import BlockingBlock, BlockingConnection
+from rote.blocking_robots import BlockingRobot, BlockingTake
 from rote.client.wires import unsupported
 from rote.errors import BadRequestError, RoteError
 from rote.robot.api_values import PlayReport
-from rote.sync import Blocking, connect
+from rote.sync import connect
 from rote.wire.teaching import CommandId, decode, decode_reply, encode_command
 
 __all__ = ["DEFAULT_PORT", "G1TeachingController"]
@@ -55,8 +57,8 @@ class G1TeachingController:
         self.port = port
         host = f"[{robot_ip}]" if ":" in robot_ip else robot_ip
         self.url = url or f"udp://{host}:{port}"
-        self._connection: Any = None
-        self._robot: Any = None
+        self._connection: BlockingConnection[BlockingRobot] | None = None
+        self._robot: BlockingRobot | None = None
         self._steps: _FrameSteps | _TakeSteps | None = None
 
     # ---- the connection -------------------------------------------------------------------------
@@ -98,7 +100,7 @@ class G1TeachingController:
         self.close()
 
     @property
-    def robot(self) -> Any:
+    def robot(self) -> BlockingRobot:
         """The connected robot, as `rote.sync` has it."""
         if self._robot is None:
             raise BadRequestError("the controller is not connected", "Call init_connection first.")
@@ -231,7 +233,7 @@ class G1TeachingController:
 class _FrameSteps:
     """The steps in the documented frames, which have a word for each."""
 
-    def __init__(self, robot: Any) -> None:
+    def __init__(self, robot: BlockingRobot) -> None:
         self._robot = robot
         self._soft = False
 
@@ -280,10 +282,10 @@ class _TakeSteps:
     It gets a name for the time being, and its own by `save`. A pause stands for what is not
     recorded."""
 
-    def __init__(self, robot: Any) -> None:
+    def __init__(self, robot: BlockingRobot) -> None:
         self._robot = robot
-        self._block: Any = None
-        self._take: Any = None
+        self._block: BlockingBlock[BlockingTake] | None = None
+        self._take: BlockingTake | None = None
         self._name = ""
         self._recorded = False
 
@@ -297,12 +299,12 @@ class _TakeSteps:
         self._drop()
         name = time.strftime("teaching %H.%M.%S")
         block = self._robot.teach(name)
-        self._take = Blocking(self._robot._thread, block.__enter__())
+        self._take = block.__enter__()
         self._block, self._name, self._recorded = block, name, False
         self._take.pause()
 
     def record(self, *, on: bool) -> None:
-        if self._block is None:
+        if self._block is None or self._take is None:
             if not on:
                 return
             raise BadRequestError("nobody teaches the robot", "Call enter_teaching first.")
@@ -321,7 +323,7 @@ class _TakeSteps:
         return ""
 
     def exit(self) -> None:
-        if self._block is None:
+        if self._block is None or self._take is None:
             return
         block, self._block = self._block, None
         if not self._recorded:

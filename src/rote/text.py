@@ -49,7 +49,9 @@ class Act(StrEnum):
     OTHER_STORE = "other-store"
     PLAY_TRACK = "play-track"
     FORCE = "force"
+    OVERWRITE = "overwrite"
     MAP_JOINTS = "map-joints"
+    PLAY_IMPORTED = "play-imported"
     NAME_BUILD = "name-build"
     FROM_DEGREES = "from-degrees"
     TO_BUILD = "to-build"
@@ -81,7 +83,9 @@ IN_PYTHON: Mapping[Act, str] = {
     Act.OTHER_STORE: "rote.connect('sim://g1?store=FILE')",
     Act.PLAY_TRACK: "robot.play_track(track)",
     Act.FORCE: "force=True",
+    Act.OVERWRITE: "overwrite=True",
     Act.MAP_JOINTS: "mapped=True",
+    Act.PLAY_IMPORTED: "imported=True, speed=0.5",
     Act.NAME_BUILD: "?build=NAME in the URL",
     Act.FROM_DEGREES: "load(path, degrees=True)",
     Act.TO_BUILD: "rote.motion.edit.to_build",

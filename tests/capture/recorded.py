@@ -1,6 +1,7 @@
 """A session of rote with its own simulated robot by WebRTC, listened to from inside the process."""
 
 import asyncio
+import re
 import secrets
 import shutil
 import signal
@@ -131,8 +132,8 @@ def tshark(capture: Path, *options: str, fields: tuple[str, ...] = ()) -> list[l
 def tcpdump_on_loopback(capture: Path) -> Iterator[None]:
     """Record UDP on the loopback interface while the block runs, to the last packet of it."""
     # The kernel has room for a few dozen of the longest packets, and drops what comes then: so we
-    # ask for shorter ones, and for more room.
-    options = ["-i", "lo", "-s", "4096", "-B", "16384", "--immediate-mode", "-U", "-Z", "root"]
+    # ask for shorter ones, and for room for 32,000 of them: other tests talk on loopback, too.
+    options = ["-i", "lo", "-s", "2048", "-B", "65536", "--immediate-mode", "-U", "-Z", "root"]
     command = ["tcpdump", *options, "-w", str(capture), "udp"]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as one:
         assert one.stderr is not None
@@ -143,6 +144,8 @@ def tcpdump_on_loopback(capture: Path) -> Iterator[None]:
             _wait_for_a_marker(capture)
         finally:
             one.send_signal(signal.SIGINT)
+        lost = re.search(r"(\d+) packets? dropped by kernel", one.stderr.read())
+        assert lost is None or lost[1] == "0", f"the machine is too busy to record: {lost[0]}"
 
 
 def _wait_for_a_marker(capture: Path) -> None:

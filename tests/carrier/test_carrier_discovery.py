@@ -124,7 +124,7 @@ def test_without_its_library_it_names_the_extra(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setitem(sys.modules, "ifaddr", None)
     with pytest.raises(MissingExtraError) as caught:
         interfaces()
-    assert "rote[webrtc]" in caught.value.remedy
+    assert "rote-robot[webrtc]" in caught.value.remedy
 
 
 def test_a_robot_is_found_by_a_question_to_all(serial: str) -> None:

@@ -8,7 +8,7 @@ import pytest
 import virtual
 from rig import rig
 from rote import messages as m
-from rote.carrier import SCHEMES, open_link, take_build
+from rote.carrier import SCHEMES, check_host, open_link, take_build
 from rote.carrier.udp import host_and_port, open_port
 from rote.errors import BadRequestError, LinkError, MissingExtraError
 from rote.host.loop import new_loop
@@ -29,6 +29,23 @@ from rote.wire import teaching as wire
 )
 def test_a_host_and_port_are_read(text: str, address: tuple[str, int]) -> None:
     assert host_and_port(text) == address
+
+
+@pytest.mark.parametrize(
+    "host",
+    ["a..b", ".a", "a..", "a" * 64, "a." * 127 + "bc", "ü" * 60, "a b", "a\tb", "a\u202eb"],
+)
+def test_what_is_no_host_is_refused_with_an_example(host: str) -> None:
+    with pytest.raises(BadRequestError) as caught:
+        check_host(host)
+    assert "robot.local" in caught.value.remedy
+
+
+@pytest.mark.parametrize(
+    "host", ["a.b.", "a" * 63, "my_robot", "röboter.local", "::1", "fe80::1%eth0", "10.0.0.7"]
+)
+def test_what_may_be_a_host_is_taken(host: str) -> None:
+    assert check_host(host) == host
 
 
 @pytest.mark.parametrize("text", ["", ":5000", "host:", "host:port", "host:99999", "host:-1"])
@@ -77,7 +94,7 @@ def test_a_missing_package_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setitem(SCHEMES, "carrier", ("rote.carrier.not_there", "carrier-pigeon"))
     with pytest.raises(MissingExtraError) as caught:
         virtual.run(open_link("carrier://host", print))
-    assert "rote[carrier-pigeon]" in caught.value.remedy
+    assert "rote-robot[carrier-pigeon]" in caught.value.remedy
 
 
 @pytest.mark.filterwarnings("ignore:unclosed resource <UDPTransport")  # uvloop's own

@@ -2,6 +2,7 @@
 
 import json
 import os
+import platform
 import re
 import signal
 import subprocess
@@ -96,7 +97,8 @@ def test_every_command_explains_itself(command: str, capsys: pytest.CaptureFixtu
 
 
 def test_the_version_is_told(capsys: pytest.CaptureFixture[str]) -> None:
-    assert ask(capsys, "--version") == (0, f"rote {rote.__version__}\n", "")
+    running = f"Python {platform.python_version()} on {platform.system()}"
+    assert ask(capsys, "--version") == (0, f"rote {rote.__version__}, {running}\n", "")
 
 
 def test_what_one_command_taught_the_next_lists_and_plays(

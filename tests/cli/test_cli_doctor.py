@@ -9,6 +9,7 @@ import pytest
 import virtual
 from rig import free_domain, rig
 from rote.cli import main
+from rote.distribution import how_to_get
 from rote.errors import LinkError
 from rote.findings import Severity
 from rote.host import check as surroundings
@@ -53,7 +54,7 @@ def test_a_missing_extra_matters_for_its_own_wire_alone(monkeypatch: pytest.Monk
         seen = doctor.look_at_software(scheme)
         assert f"{scheme}://" in words(seen)
         assert f"{other}://" in words(seen, Severity.NOTE)
-        assert any(f"rote[{scheme}]" in finding.remedy for finding in seen.findings)
+        assert any(how_to_get(scheme) == finding.remedy for finding in seen.findings)
     assert doctor.look_at_software("udp").well
 
 

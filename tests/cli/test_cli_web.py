@@ -1,9 +1,9 @@
 """rote web: what it prints, what it refuses, and how it ends."""
 
+import asyncio
 import json
 import os
 import signal
-import socket
 import sys
 import threading
 import time
@@ -12,13 +12,10 @@ from collections.abc import Callable
 
 import httpx
 import pytest
+import uvicorn
 
 from rote.cli import main
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as one:
-        return int(one.getsockname()[1])
+from rote.host.ports import free_port
 
 
 def serve(
@@ -160,7 +157,7 @@ def test_without_its_packages_it_names_the_extra(
 ) -> None:
     monkeypatch.setitem(sys.modules, "rote.web.hub", None)
     assert main(["web"]) == 1
-    assert "rote[web]" in capsys.readouterr().err
+    assert "rote-robot[web]" in capsys.readouterr().err
 
 
 def test_a_terminal_is_shown_a_code_and_nothing_is_opened_without_a_browser(
@@ -174,3 +171,41 @@ def test_a_terminal_is_shown_a_code_and_nothing_is_opened_without_a_browser(
     port = free_port()
     assert serve(["--token", "a-token-of-my-own"], port, lambda _: None) == 128 + signal.SIGTERM
     assert "\u2588" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("fault", "code", "words"),
+    [
+        (RuntimeError("its loop is closed"), 3, "the server has ended: RuntimeError: its loop"),
+        (ImportError("no websockets"), 1, "rote-robot[web]"),
+        (None, 3, "the server has ended: it could not begin"),
+    ],
+)
+def test_a_server_that_dies_ends_the_command_with_an_error(
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    fault: Exception | None,
+    code: int,
+    words: str,
+) -> None:
+    async def dies(self: uvicorn.Server, sockets: object = None) -> None:
+        if fault is not None:
+            raise fault
+
+    monkeypatch.setattr(uvicorn.Server, "serve", dies)
+    assert main(["web", "--no-browser", "--port", "0"]) == code
+    assert words in capsys.readouterr().err
+
+
+def test_a_server_that_dies_later_ends_the_command_with_an_error(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def dies(self: uvicorn.Server) -> None:
+        await asyncio.sleep(0.1)
+        raise OSError(24, "too many open files")
+
+    monkeypatch.setattr(uvicorn.Server, "main_loop", dies)
+    assert main(["web", "--no-browser", "--port", "0"]) == 3
+    out, err = capsys.readouterr()
+    assert "The pendant is at" in out
+    assert "the server has ended: OSError" in err

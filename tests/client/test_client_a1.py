@@ -1,7 +1,6 @@
 """The client's shell for an A1: URLs, who sends, what is learned, and what becomes of bad input."""
 
 import asyncio
-import contextlib
 import math
 import os
 import signal
@@ -39,6 +38,7 @@ from rote.errors import (
     ProtectionError,
     RemoteProtocolError,
     RoteError,
+    UnsupportedError,
 )
 from rote.session.a1 import Level
 from rote.sim.a1.simulator import A1Simulator
@@ -333,6 +333,44 @@ def test_a_command_is_kept_and_closing_leaves_the_motors_braked() -> None:
     virtual.run(main())
 
 
+def test_a_robot_is_not_called_silent_while_this_computer_did_not_listen() -> None:
+    async def main() -> None:
+        async with (
+            robot(start="hung") as (world, simulator),
+            client_of(simulator) as (client, troubles),
+        ):
+            client.command(LowCmd(motors=DRIVE))
+            await asyncio.sleep(0.1)
+            for _ in range(10):
+                virtual.hang(0.06)
+                await asyncio.sleep(0.05)
+            assert troubles == []
+            world.health.silent = True
+            virtual.hang(0.06)
+            await asyncio.sleep(0.02)
+            assert isinstance(troubles[0], ProtectionError), "it has one chance, not two"
+
+    virtual.run(main())
+
+
+def test_a_robot_is_called_silent_even_by_a_computer_that_is_always_late() -> None:
+    async def main() -> None:
+        async with (
+            robot(start="hung") as (world, simulator),
+            client_of(simulator) as (client, troubles),
+        ):
+            client.command(LowCmd(motors=DRIVE))
+            await asyncio.sleep(0.1)
+            world.health.silent = True
+            for _ in range(20):
+                virtual.hang(0.04)
+                await asyncio.sleep(0)
+            kinds = {error.protection for error in troubles if isinstance(error, ProtectionError)}
+            assert kinds & {"stale", "control"}
+
+    virtual.run(main())
+
+
 def test_a_robot_that_goes_silent_is_braked_at_once_and_then_lost() -> None:
     async def main() -> None:
         async with (
@@ -502,19 +540,25 @@ def test_a_sending_process_sends_on_while_the_loop_is_held_up_and_then_makes_saf
 def test_the_process_says_what_it_is_told_until_its_line_ends() -> None:
     """What the sending process does, in a thread of this one."""
     robot, carrier = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
-    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    for end in (theirs, carrier):
-        end.setblocking(False)
+    ours, theirs = socket.socketpair()
+    line = a1_sender.Line(ours)
+    carrier.setblocking(False)
     robot.settimeout(10)
 
     def tell(what: bytes, number: float = 0.0, datagram: bytes = b"") -> None:
-        ours.send(a1_sender._HEAD.pack(what, number) + datagram)
+        line.send(a1_sender._HEAD.pack(what, number) + datagram)
+
+    def said() -> bytes:
+        while (message := line.receive()) is None:
+            time.sleep(0.001)
+        return message
 
     def hear(wanted: bytes) -> None:
         while robot.recv(64) != wanted:
             pass
 
-    child = threading.Thread(target=a1_sender._Child(carrier, theirs, 0.002).run)
+    process = a1_sender._Child(carrier, a1_sender.Line(theirs), 0.002)
+    child = threading.Thread(target=process.run)
     with robot, carrier, ours, theirs:
         child.start()
         tell(b"f", datagram=b"safe")
@@ -528,17 +572,66 @@ def test_the_process_says_what_it_is_told_until_its_line_ends() -> None:
         hear(b"again")
         tell(b"t")
         hear(b"safe")
-        told = [a1_sender._TOLD.unpack(ours.recv(64)) for _ in range(2)]
+        told = [a1_sender._TOLD.unpack(said()) for _ in range(2)]
         assert told[0][0] == b"C"
         tell(b"e")
         child.join(10)
         assert not child.is_alive()
         kinds = []
-        ours.setblocking(False)
-        with contextlib.suppress(BlockingIOError):
-            while True:
-                kinds.append(a1_sender._TOLD.unpack(ours.recv(64))[0])
+        while message := line.receive():
+            kinds.append(a1_sender._TOLD.unpack(message)[0])
         assert b"S" in [row[0] for row in told] + kinds
+
+
+def test_messages_stay_whole_on_a_line_that_is_full_and_none_comes_after_its_end() -> None:
+    ours, theirs = socket.socketpair()
+    ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
+    here, there = a1_sender.Line(ours), a1_sender.Line(theirs)
+    with ours, theirs:
+        assert there.receive() is None
+        for number in range(1000):  # far more than there is room for
+            here.send(number.to_bytes(2) * 300)
+        come = []
+        while message := there.receive():
+            come.append(message)
+        numbers = [int.from_bytes(message[:2]) for message in come]
+        assert 0 < len(numbers) < 1000
+        assert numbers == list(range(len(numbers)))
+        assert all(message == message[:2] * 300 for message in come)
+        here.send(b"again")
+        rest = [message for _ in range(2) if (message := there.receive())]
+        assert rest[-1] == b"again"
+        here.close()
+        assert there.receive() == b""
+        there.send(b"to nobody")  # is no error
+
+
+@pytest.mark.parametrize("pieces", [1, 2, 5])
+def test_a_message_that_comes_in_pieces_is_read_when_it_is_whole(pieces: int) -> None:
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        line = a1_sender.Line(theirs)
+        data = b"\x05\x00hello\x03\x00you"
+        come = []
+        for begin in range(0, len(data), pieces):
+            ours.send(data[begin : begin + pieces])
+            while message := line.receive():
+                come.append(message)
+        assert come == [b"hello", b"you"]
+
+
+def test_a_system_that_hands_no_sockets_on_names_the_other_sender(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("rote.system.hands_sockets_on", lambda: False)
+
+    async def main() -> None:
+        async with robot(start="hung") as (_, simulator):
+            with pytest.raises(UnsupportedError, match="this system cannot start") as refused:
+                await open_client(simulator.url(Level.LOW))
+            assert "sender=loop" in refused.value.remedy
+
+    asyncio.run(main())
 
 
 PROGRAM = """

@@ -30,6 +30,8 @@ def test_blocking_the_loop_while_teaching_is_said_aloud_in_under_two_seconds(
                 began = time.time()
                 line = inspect.currentframe().f_lineno + 1  # type: ignore[union-attr]
                 time.sleep(1.9)  # noqa: ASYNC251 - the very mistake
+            for thread in watchdogs():
+                thread.join(1.0)  # it was told to end, and does so by itself
             assert not watchdogs()
         return began
 

@@ -20,6 +20,7 @@ from typing import Any
 
 ARM_SDK, LOWSTATE, ARM_STATE = "rt/arm_sdk", "rt/lowstate", "rt/arm/action/state"
 ARM, SPORT, VOICE = ("arm", "1.0.0.14"), ("sport", "1.0.0.0"), ("voice", "1.0.0.0")
+AUDIO, SOUND_SAMPLES = "rt/audio_msg", 16_000
 SHAKE_HAND, HANDS_UP, RELEASE = 27, 15, 99
 DAMP, START, LIE_TO_STAND, SQUAT_TO_STAND, ZERO_TORQUE = 1, 500, 702, 706, 0
 PERIOD_S, STAGE_S = 0.02, 1.5
@@ -67,6 +68,14 @@ class Service:
             if code != TIMED_OUT:
                 break
         return code, data
+
+    def send(self, api: int, parameter: str, binary: list[int]) -> int:
+        """Send bytes beside the parameter, and again after a time-out, as in `_ask`."""
+        for _ in range(TRIES):
+            code = int(self._client._CallRequestWithParamAndBin(api, parameter, binary)[0])
+            if code != TIMED_OUT:
+                break
+        return code
 
 
 class Watch:
@@ -179,15 +188,22 @@ def loco() -> dict[str, Any]:
 
 
 def speak() -> dict[str, Any]:
-    """Do what the example of the voice does."""
-    voice = Service(VOICE, 1001, 1004, 1005, 1006, 1010)
+    """Do what the examples of the voice do; a sound is sent beside the parameter."""
+    voice = Service(VOICE, 1001, 1003, 1004, 1005, 1006, 1010)
+    audio = Watch(AUDIO, library("idl.std_msgs.msg.dds_").String_)
+    played = []
+    for _ in range(2):
+        parameter = json.dumps({"app_name": "example", "stream_id": "1"})
+        played.append(voice.send(1003, parameter, [0, 16] * SOUND_SAMPLES))
+    for playing in (1, 0):
+        audio.wait(lambda said, state=playing: json.loads(said.data) == {"play_state": state})
     codes = [
         voice.call(1006, volume=85),
         voice.call(1001, index=0, text="hello", speaker_id=1),
         voice.call(1010, R=255, G=0, B=0),
         voice.call(1004, app_name="example"),
     ]
-    return {"codes": codes, "volume": voice.read(1005)}
+    return {"codes": codes, "volume": voice.read(1005), "played": played}
 
 
 def main(interface: str, domain: int) -> None:

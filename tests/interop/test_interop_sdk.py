@@ -41,6 +41,7 @@ def check_arm7(seen: Line) -> None:
 
 def check_voice(seen: Line) -> None:
     assert (seen["codes"], seen["volume"]) == ([0, 0, 0, 0], {"volume": 85})
+    assert seen["played"] == [0, 0], "a sound as bytes, and its continuation"
 
 
 def check_loco(seen: Line) -> None:
@@ -58,7 +59,13 @@ CHECKS = {
 }
 
 
-@pytest.mark.parametrize("options", [(), ("--polite",)], ids=["as logged", "polite"])
+@pytest.mark.parametrize(
+    "options",
+    [
+        pytest.param((), id="as logged"),
+        pytest.param(("--polite",), id="polite", marks=pytest.mark.soak),
+    ],
+)
 def test_the_examples_of_the_vendor_run_to_their_ends(options: tuple[str, ...]) -> None:
     domain = str(free_domain(f"sdk {options}"))
     where = ("--dds", "lo", "--domain", domain, "--store", ":memory:", "--json")

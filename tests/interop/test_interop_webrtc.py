@@ -83,12 +83,12 @@ ALL_OF_IT = ["playing 'shake_hand'", STOPPED, "playing 'Spin_discs'", STOPPED]
 @pytest.mark.parametrize(
     ("signalling", "options"),
     [
-        ("none", ()),
-        ("2", ()),
+        pytest.param("none", (), marks=pytest.mark.soak),
+        pytest.param("2", (), marks=pytest.mark.soak),
         ("3", ()),
         ("legacy", ()),
         ("2", ("--strict",)),
-        ("3", ("--strict",)),
+        pytest.param("3", ("--strict",), marks=pytest.mark.soak),
     ],
 )
 def test_the_current_release_gets_what_it_asks_for(
@@ -108,7 +108,13 @@ def test_a_preset_is_answered_when_it_is_over(network: Network) -> None:
 
 
 @pytest.mark.parametrize(
-    ("signalling", "options"), [("none", ()), ("1", ()), ("2", ("--strict",)), ("legacy", ())]
+    ("signalling", "options"),
+    [
+        ("none", ()),
+        pytest.param("1", (), marks=pytest.mark.soak),
+        ("2", ("--strict",)),
+        pytest.param("legacy", (), marks=pytest.mark.soak),
+    ],
 )
 def test_an_old_release_gets_what_it_asks_for(
     network: Network, signalling: str, options: tuple[str, ...]
@@ -118,7 +124,13 @@ def test_an_old_release_gets_what_it_asks_for(
         assert movements(robot) == ALL_OF_IT
 
 
-@pytest.mark.parametrize("options", [(), ("--polite",)], ids=["as logged", "polite"])
+@pytest.mark.parametrize(
+    "options",
+    [
+        pytest.param((), id="as logged"),
+        pytest.param(("--polite",), id="polite", marks=pytest.mark.soak),
+    ],
+)
 @pytest.mark.parametrize("release", OTHERS)
 def test_every_release_gets_what_it_asks_for(
     network: Network, release: str, options: tuple[str, ...]

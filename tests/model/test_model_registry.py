@@ -211,3 +211,10 @@ def test_a_broken_package_does_not_hide_the_robots_that_rote_ships(bring: Bring)
     assert registry.build_named("g1-23") is G1_23
     assert registry.find_family("r1") is R1
     assert registry.joint_named("left_elbow_joint") is G1.joints[18]
+
+
+def test_the_joints_of_a_robot_are_known_by_the_name_of_its_build_or_family() -> None:
+    assert registry.joint_names() == registry.joint_names("g1-29") == G1_29.names
+    assert registry.joint_names("g1-23") == G1_23.names
+    with pytest.raises(BadRequestError, match="spot"):
+        registry.joint_names("spot")

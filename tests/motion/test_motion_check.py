@@ -510,7 +510,7 @@ def test_without_mujoco_the_report_says_what_was_not_looked_at(
     report = check(calm())
     (found,) = report.findings
     assert (found.severity, found.kind) == (Severity.NOTE, FindingKind.COLLISION)
-    assert "rote[physics]" in found.remedy
+    assert "rote-robot[physics]" in found.remedy
     assert report.ok
 
 

@@ -195,4 +195,4 @@ def test_without_mujoco_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setitem(sys.modules, "mujoco", None)
     with pytest.raises(MissingExtraError) as caught:
         ContactModel(G1)
-    assert "rote[physics]" in caught.value.remedy
+    assert "rote-robot[physics]" in caught.value.remedy

@@ -169,6 +169,88 @@ def test_retiming_is_nowhere_faster_than_recorded_unless_asked() -> None:
     assert fast.duration_s < slow.duration_s <= calm.duration_s
 
 
+# ---- some joints only ---------------------------------------------------------------------------
+
+
+LEGS = ("FR_hip_joint", "FR_thigh_joint", "RL_hip_joint")
+
+
+def shaken(names: tuple[str, ...]) -> Track:
+    times_s = np.arange(201) / 100
+    values = [0.3 * np.sin((2 + k) * times_s) + 0.01 * np.sin(200 * times_s) for k in range(4)]
+    return Track(
+        times_s=times_s,
+        joints_rad=np.column_stack(values[: len(names)]),
+        names=names,
+        variant="a1" if names == LEGS else "g1-29",
+    )
+
+
+ARMS = ("left_elbow_joint", "right_elbow_joint", "right_wrist_roll_joint")
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "others"),
+    [
+        ("smooth", {"cutoff_hz": 3.0}, 0),
+        ("reverse", {}, 0),
+        ("mirror", {}, 0),
+        ("blend", {"weight": 1.0}, 1),
+    ],
+)
+def test_an_edit_of_some_joints_leaves_the_others(
+    name: str, values: dict[str, Any], others: int
+) -> None:
+    old = shaken(ARMS[:2] if name == "mirror" else ARMS)
+    tracks = [old, *([EDITS["reverse"].apply([old], {})] * others)]
+    new = EDITS[name].apply(tracks, {**values, "joints": ["right_arm"]})
+    assert (new.joints_rad[:, 0] == old.joints_rad[:, 0]).all()
+    assert np.abs(new.joints_rad[:, 1] - old.joints_rad[:, 1]).max() > 0.005
+    assert (new.names, len(new.history)) == (old.names, len(tracks[-1].history) + 1 - others)
+    assert "right_elbow_joint" in new.history[-1]
+    with pytest.raises(BadRequestError, match="no tail"):
+        EDITS[name].apply(tracks, {**values, "joints": ["tail"]})
+
+
+def test_a_mirrored_arm_alone_does_what_the_other_does() -> None:
+    new = EDITS["mirror"].apply([shaken(ARMS[:2])], {"joints": ["right_elbow_joint"]})
+    assert new.joints_rad[:, 1] == pytest.approx(new.joints_rad[:, 0])
+    with pytest.raises(BadRequestError, match="nothing to be the image of"):
+        EDITS["mirror"].apply([shaken(ARMS)], {"joints": ["right_wrist_roll_joint"]})
+
+
+def test_the_edits_that_leave_the_clock_alone_can_be_of_some_joints() -> None:
+    chosen = {edit.name for edit in EDITS.values() if edit.parameter("joints")}
+    assert chosen == {"smooth", "reverse", "mirror", "blend", "keep", "drop", "layer"}
+
+
+def test_the_legs_of_a_quadruped_are_limbs() -> None:
+    assert edits.limbs_of(LEGS) == {
+        "front_right_leg": ["FR_hip_joint", "FR_thigh_joint"],
+        "rear_left_leg": ["RL_hip_joint"],
+    }
+    kept = EDITS["keep"].apply([shaken(LEGS)], {"joints": ["front_right_leg"]})
+    assert kept.names == LEGS[:2]
+
+
+def test_a_pose_and_a_label_are_typed_at_the_command_line(tmp_path: Path) -> None:
+    app = typer.Typer()
+    motion_commands.add_edits(app)
+    source, out, marked = (tmp_path / name for name in ("in.npz", "out.npz", "marked.json"))
+    files.save(ramp(), source)
+    run = CliRunner()
+    bent = ["keyframe", str(source), str(out), "--time", "1", "--joint", "left_elbow_joint=0.75"]
+    assert run.invoke(app, bent).exit_code == 0
+    assert files.load(out).joints_rad[100] == pytest.approx([0.75, 0.25])
+    label = ["mark", str(out), str(marked), "--time", "0.5", "--label", "half way"]
+    assert run.invoke(app, label).exit_code == 0
+    assert [mark.label for mark in files.load(marked).marks] == ["half way"]
+    for bad in ("left_elbow_joint", "left_elbow_joint=up", "=1"):
+        wrong = run.invoke(app, [*bent[:-1], bad, "--overwrite"])
+        assert isinstance(wrong.exception, BadRequestError)
+        assert "left_elbow_joint=0.5" in wrong.exception.remedy
+
+
 def test_the_docs_have_every_edit_with_its_parameters() -> None:
     rows = [
         line.split("|")[1:4] for line in DOCS.read_text("utf-8").splitlines() if line[:3] == "| `"

@@ -182,7 +182,7 @@ def test_without_matplotlib_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     with pytest.raises(MissingExtraError, match="drawing the robot") as caught:
         drawn_frames(raising())
-    assert "rote[plot]" in caught.value.remedy
+    assert "rote-robot[plot]" in caught.value.remedy
 
 
 # ---- the animation ------------------------------------------------------------------------------

@@ -19,8 +19,10 @@ from motion.motion_tracks import full_disk, waving
 from rote.errors import BadRequestError, MissingExtraError
 from rote.model.g1 import G1_23
 from rote.motion.edit import resample
+from rote.motion.files.exchange.lerobot_names import joint_named
+from rote.motion.files.exchange.lerobot_read import import_lerobot
 from rote.motion.files.lerobot import export_lerobot
-from rote.motion.track import Track
+from rote.motion.track import Origin, Track
 
 FPS = 50
 DEFAULTS = {"timestamp": "float32"} | dict.fromkeys(
@@ -52,6 +54,7 @@ def column(table: pa.Table, name: str) -> Any:
 def test_the_files_are_where_version_3_has_them(dataset: Path) -> None:
     found = {str(path.relative_to(dataset)) for path in dataset.rglob("*") if path.is_file()}
     assert found == {
+        "README.md",
         "meta/info.json",
         "meta/stats.json",
         "meta/tasks.parquet",
@@ -187,5 +190,124 @@ def test_without_pyarrow_the_extra_is_named(
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(MissingExtraError) as missing:
         export_lerobot([waving()], tmp_path / "d", fps=50, task="wave")
-    assert "rote[lerobot]" in missing.value.remedy
+    assert "rote-robot[lerobot]" in missing.value.remedy
     assert list(tmp_path.iterdir()) == []
+
+
+# ---- the names of LeRobot's own driver, more episodes, and back -----------------------------
+
+
+def test_the_driver_s_names_are_those_it_acts_on(tmp_path: Path) -> None:
+    names = ("left_elbow_joint", "right_wrist_yaw_joint", "waist_yaw_joint", "left_knee_joint")
+    folder = tmp_path / "driver"
+    export_lerobot([waving(101, names)], folder, fps=FPS, task="wave", as_driver=True)
+    info = info_of(folder)
+    assert info["robot_type"] == "unitree_g1"
+    wanted = ["kLeftElbow.q", "kRightWristYaw.q", "kWaistYaw.q", "kLeftKnee.q"]
+    assert info["features"]["action"]["names"] == wanted
+    assert info["features"]["observation.state"]["names"] == wanted
+
+
+def test_each_take_has_its_own_task_and_more_can_be_appended(tmp_path: Path) -> None:
+    folder = tmp_path / "many"
+    tracks = [waving(201), waving(101)]
+    export_lerobot(tracks, folder, fps=FPS, task=("wave", "bow"), velocities=True)
+    before = {p: p.read_bytes() for p in folder.rglob("*.parquet") if "data" in str(p)}
+    export_lerobot(
+        [waving(151)], folder, fps=FPS, task="bow", velocities=True, append=True, robot_type="x"
+    )
+    assert all(path.read_bytes() == data for path, data in before.items())
+    info = info_of(folder)
+    counts = (info["total_episodes"], info["total_frames"], info["total_tasks"])
+    assert counts == (3, 101 + 51 + 76, 2)
+    more = pq.read_table(folder / "data" / "chunk-000" / "file-001.parquet")
+    assert column(more, "index").tolist() == list(range(152, 228))
+    assert set(column(more, "episode_index")) == {2}
+    assert set(column(more, "task_index")) == {1}
+    assert np.abs(column(more, "observation.velocity")).max() > 1.0
+    stats = json.loads((folder / "meta" / "stats.json").read_text())
+    assert stats["index"]["max"] == [227]
+    assert stats["index"]["count"] == [228]
+    assert "3 episodes" in (folder / "README.md").read_text()
+    with pytest.raises(BadRequestError, match="other joints"):
+        export_lerobot([waving(151)], folder, fps=30, task="bow", velocities=True, append=True)
+    assert not list(tmp_path.glob(".*"))
+
+
+def test_the_card_says_whose_motions_these_are(tmp_path: Path) -> None:
+    origin = Origin("gmr", "dance.pkl", "CC BY-NC 4.0", "a lab")
+    tracks = [replace(waving(101), origin=origin)]
+    export_lerobot(tracks, tmp_path / "set", fps=FPS, task="dance", licence="cc-by-nc-4.0")
+    card = (tmp_path / "set" / "README.md").read_text()
+    assert card.startswith('---\nlicense: "cc-by-nc-4.0"')
+    assert "- LeRobot" in card
+    assert "dance.pkl (gmr, a lab): CC BY-NC 4.0" in card
+
+
+@pytest.mark.parametrize("as_driver", [True, False])
+def test_episodes_come_back_as_takes(as_driver: bool, tmp_path: Path) -> None:
+    folder = tmp_path / "set"
+    tracks = [waving(201), waving(101)]
+    how = {"fps": 100, "as_driver": as_driver, "licence": "cc-by-4.0"}
+    export_lerobot(tracks, folder, task=("wave", "bow"), **how)  # type: ignore[arg-type]
+    found = import_lerobot(folder)
+    assert list(found) == [0, 1]
+    for motion, track in zip(found.values(), tracks, strict=True):
+        assert motion.track.names == track.names
+        assert np.abs(motion.track.joints_rad - track.joints_rad).max() < 1e-6
+        assert np.abs(motion.track.times_s - track.times_s).max() < 1e-6
+        assert motion.track.origin is not None
+        assert motion.track.origin.licence == "cc-by-4.0"
+    assert found[1].track.source == "LeRobot: bow"
+    assert list(import_lerobot(folder, [1])) == [1]
+    with pytest.raises(BadRequestError, match="no episode 7"):
+        import_lerobot(folder, [7])
+
+
+@pytest.mark.parametrize(
+    ("name", "joint"),
+    [
+        ("kLeftWristyaw.q", "left_wrist_yaw_joint"),  # older versions of the driver
+        ("kLeftElbow.q", "left_elbow_joint"),
+        ("left_elbow.pos", "left_elbow_joint"),
+        ("left_elbow_joint", "left_elbow_joint"),
+        ("remote.lx", None),
+    ],
+)
+def test_joints_are_known_by_the_names_that_data_sets_give_them(
+    name: str, joint: str | None
+) -> None:
+    assert joint_named(name) == joint
+
+
+@pytest.mark.parametrize(
+    ("spoil", "said"),
+    [
+        ({"codebase_version": "v2.1"}, "version"),
+        ({"fps": "fast"}, "rate"),
+        ({"features": {}}, "neither"),
+        ({"features": {"action": {"names": ["gripper"]}}}, "none of its action"),
+    ],
+)
+def test_what_is_no_data_set_of_a_g1_is_refused(
+    spoil: dict[str, Any], said: str, dataset: Path
+) -> None:
+    path = dataset / "meta" / "info.json"
+    path.write_text(json.dumps(info_of(dataset) | spoil))
+    with pytest.raises(BadRequestError, match=said):
+        import_lerobot(dataset)
+
+
+def test_a_damaged_file_of_a_data_set_is_refused(dataset: Path) -> None:
+    (dataset / "data" / "chunk-000" / "file-000.parquet").write_bytes(b"PAR1 no more PAR1")
+    with pytest.raises(BadRequestError, match="cannot be read"):
+        import_lerobot(dataset)
+
+
+def test_a_single_joint_is_a_number_as_lerobot_has_it_and_comes_back(tmp_path: Path) -> None:
+    elbow = waving(101, ("left_elbow_joint",))
+    for append in (False, True):
+        export_lerobot([elbow], tmp_path / "set", fps=100, task="bend", append=append)
+    assert pa.types.is_floating(frames_of(tmp_path / "set").schema.field("action").type)
+    found = import_lerobot(tmp_path / "set")
+    assert np.abs(found[1].track.joints_rad - elbow.joints_rad).max() < 1e-6

@@ -484,3 +484,22 @@ def test_a_note_that_makes_no_sense_is_as_good_as_none(library: Library, note: b
     known["files"]["wave.mcap"][1]["take"] = ["many"]
     path.write_text(json.dumps(known), encoding="utf-8")
     assert library.list() == wanted
+
+
+def test_folders_and_files_may_be_text(tmp_path: Path) -> None:
+    folder = str(tmp_path / "takes")
+    files.save(waving(), str(tmp_path / "wave.npz"))
+    takes = Library(folder)
+    takes.save(files.load(str(tmp_path / "wave.npz")), "wave")
+    assert_same(Library(Path(folder)).load("wave"), takes.load("wave"))
+    assert files.format_of("wave.CSV").name == "csv"
+    with pytest.raises(BadRequestError, match="no ending"):
+        files.load("wave")
+
+
+def test_the_library_of_this_computer_is_in_its_data_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ROTE_HOME", str(tmp_path))
+    assert library_module.library().folder == tmp_path / "takes"
+    assert library_module.library("elsewhere").folder == Path("elsewhere")

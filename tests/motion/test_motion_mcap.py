@@ -706,5 +706,5 @@ def test_without_mcap_the_extra_is_named(
     ):
         with pytest.raises(MissingExtraError) as missing:
             attempt()
-        assert "rote[mcap]" in missing.value.remedy
+        assert "rote-robot[mcap]" in missing.value.remedy
     assert list(tmp_path.iterdir()) == [take]

@@ -94,7 +94,7 @@ def test_without_matplotlib_the_error_names_the_extra(
     with pytest.raises(MissingExtraError) as caught:
         plot_pair(moving(0.1), moving(0.1), tmp_path / "wave.png", title="wave")
     assert caught.value.extra == "plot"
-    assert "rote[plot]" in caught.value.remedy
+    assert "rote-robot[plot]" in caught.value.remedy
     assert list(tmp_path.iterdir()) == []
 
 

@@ -294,7 +294,7 @@ def test_without_mujoco_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setitem(sys.modules, "mujoco", None)
     with pytest.raises(MissingExtraError, match="physics preview") as caught:
         preview(through({}))
-    assert "rote[physics]" in caught.value.remedy
+    assert "rote-robot[physics]" in caught.value.remedy
 
 
 # ---- the body -----------------------------------------------------------------------------------

@@ -1,5 +1,6 @@
 """A track is sound or does not exist, and cannot be changed."""
 
+import sys
 from dataclasses import FrozenInstanceError
 
 import numpy as np
@@ -7,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rote.errors import BadRequestError
+from rote.errors import BadRequestError, MissingExtraError
 from rote.motion.track import Array, Mark, Track
 
 NAMES = ("left_elbow_joint", "right_elbow_joint")
@@ -139,3 +140,20 @@ def test_an_edited_track_has_one_line_more_and_leaves_the_first_alone() -> None:
     assert (len(track.marks), len(edited.marks)) == (1, 0)
     assert edited.names == track.names
     assert not edited.joints_rad.flags.writeable
+
+
+def test_a_track_becomes_a_table_of_pandas() -> None:
+    joints: Array = np.array([[0.1, 0.2], [0.3, 0.4]])
+    table = Track(times_s=np.array([5.0, 6.0]), joints_rad=joints, names=NAMES).to_pandas()
+    assert list(table.columns) == list(NAMES)
+    assert table.index.name == "time_s"
+    assert table.loc[6.0, "left_elbow_joint"] == 0.3
+    table.loc[6.0, "left_elbow_joint"] = 1.0  # a table of one's own
+    assert joints[1, 0] == 0.3
+
+
+def test_a_table_without_pandas_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(MissingExtraError) as caught:
+        track_at(0.0, 1.0).to_pandas()
+    assert "[pandas]" in caught.value.remedy

@@ -443,7 +443,13 @@ def test_a_stopped_playback_says_so_and_the_legs_hold() -> None:
 
 @pytest.mark.parametrize(
     ("start", "hand"),
-    [("hung", None), ("hung", "paw"), ("hung", "stretch"), ("hung", "wag"), ("lie", None)],
+    [
+        ("hung", None),
+        pytest.param("hung", "paw", marks=pytest.mark.soak),
+        pytest.param("hung", "stretch", marks=pytest.mark.soak),
+        pytest.param("hung", "wag", marks=pytest.mark.soak),
+        ("lie", None),
+    ],
 )
 def test_legs_that_nobody_holds_do_not_sink_to_their_stops_so_that_the_take_can_be_played(
     start: str, hand: str | None
@@ -781,3 +787,41 @@ def test_a_clock_that_does_not_count_microseconds_is_measured_by_ours() -> None:
     assert not exact.add_sample(199_995, STAND, 11.0), "a state overtaken by another"
     assert len(Recorder("test", A1_BUILD).track()) == 0
     assert exact.track().joints_rad.shape[1] == LEG_MOTORS
+
+
+def test_a_timed_playback_sets_off_so_early_that_its_motion_begins_at_its_time() -> None:
+    async def main() -> None:
+        async with pair(Level.LOW, start="hung") as (world, _, robot):
+            loop = asyncio.get_running_loop()
+            at_s, before = loop.time() + 4.0, len(world.told)
+            report = await robot.play_track(swing(1.0), at=at_s)
+            assert report.completed
+            assert loop.time() == pytest.approx(at_s + 1.0, abs=0.1)
+            moved = [time_s for time_s, told in world.told[before:] if not is_damping(told)]
+            assert moved[-1] - moved[0] == pytest.approx(report.seconds, abs=0.2)
+
+    virtual.run(main())
+
+
+def test_a_stop_before_its_time_keeps_a_timed_playback_from_beginning() -> None:
+    async def main() -> None:
+        async with pair(Level.LOW, start="hung") as (world, _, robot):
+            before = len(world.told)
+            running = robot.play_track(swing(1.0), at=asyncio.get_running_loop().time() + 5.0)
+            await asyncio.sleep(1.0)
+            await robot.stop()
+            with pytest.raises(RefusedError):
+                await running
+            await asyncio.sleep(6.0)
+            assert all(is_damping(told) for _, told in world.told[before:])
+
+    virtual.run(main())
+
+
+def test_a_start_that_is_too_near_for_a_soft_way_is_refused() -> None:
+    async def main() -> None:
+        async with pair(Level.LOW, start="hung") as (_, _, robot):
+            with pytest.raises(BadRequestError, match="too near"):
+                await robot.play_track(swing(1.0), at=asyncio.get_running_loop().time() + 0.1)
+
+    virtual.run(main())

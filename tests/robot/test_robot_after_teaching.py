@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from dataclasses import replace
 
 import pytest
 
@@ -10,7 +11,7 @@ import virtual
 from rig import Rig, rig
 from rote import messages as m
 from rote.cli.wording import worded
-from rote.errors import CautionError, NotBegunError, NotSavedError, RefusedError
+from rote.errors import BadRequestError, CautionError, NotBegunError, NotSavedError, RefusedError
 from rote.messages import Phase
 from rote.robot.api_values import Waiting, Waits
 from rote.robot.g1 import G1
@@ -187,6 +188,35 @@ def test_a_name_that_is_too_long_for_rote_is_left_to_the_robot_by_a_rename() -> 
         with pytest.raises(RefusedError) as caught:
             await robot.rename("stored 0", "x" * 40)
         assert not isinstance(caught.value, CautionError)
+
+    tell(story)
+
+
+def test_an_action_of_the_robot_with_a_long_name_is_played_once_it_is_listed() -> None:
+    async def story(one: Rig, robot: G1) -> None:
+        one.fill(1)
+        (stored,) = one.world.store.entries()
+        action = one.world.store.load(1)
+        assert action is not None
+        long = "the robot's own name for it, which nobody here has chosen"
+        one.world.store.save(replace(action, name=long))
+        with pytest.raises(BadRequestError, match="name"):
+            robot.play(long)  # it may be a mistake, as long as nobody has seen it
+        assert [each.name for each in (await robot.actions()).taught] == [stored.name, long]
+        assert (await robot.play(long)).completed
+
+    tell(story)
+
+
+def test_start_asks_for_the_list_where_a_name_is_long() -> None:
+    async def story(one: Rig, robot: G1) -> None:
+        one.fill(1)
+        action = one.world.store.load(1)
+        assert action is not None
+        one.world.store.save(replace(action, name="y" * 60))
+        assert (await (await robot.start("y" * 60))).completed
+        with pytest.raises(BadRequestError, match="name"):
+            await robot.start("z" * 60)
 
     tell(story)
 

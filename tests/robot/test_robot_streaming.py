@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -198,7 +199,7 @@ def at(pose: Array | tuple[float, ...]) -> RobotState:
     return RobotState(joints_rad=tuple(positions.tolist()), velocities_rad_s=(0.0,) * 29)
 
 
-def followed(poses: list[StreamPose], own: Array) -> Array:
+def followed(poses: Sequence[StreamPose], own: Array) -> Array:
     """Return where the arms are sent, by the weights, if the robot's own pose is `own`."""
     weights = np.array([pose.weight for pose in poses])[:, None]
     return np.asarray((1 - weights) * own + weights * [pose.joints_rad for pose in poses])
@@ -234,7 +235,7 @@ def test_weights_rise_to_1_stay_for_the_motion_and_fall_to_0() -> None:
     assert (np.diff(weights[whole[-1] :]) <= 0).all()
     assert (weights[-round(0.2 * 250) :] == 0.0).all(), "the last one is repeated"
     assert [pose.number for pose in poses] == list(range(len(poses)))
-    played = np.array([poses[index].joints_rad for index in whole])
+    played = np.array([poses[int(index)].joints_rad for index in whole])
     assert np.array_equal(played, motion.poses_rad)
 
 

@@ -14,6 +14,7 @@ from rote.model.a1 import A1_BUILD
 from rote.model.g1 import G1_23, G1_29
 from rote.motion import files
 from rote.motion.files.library import Library
+from rote.motion.interpolate import MINIMUM_JERK_PEAK
 from rote.motion.record import BRIDGE_RAD_S, Recorder, Sample
 from rote.robot.take import Take
 from rote.session.a1 import Level
@@ -113,8 +114,13 @@ def test_a_pause_is_left_out_of_the_take_of_its_file_and_of_what_is_shown(
         assert np.allclose(kept.joints_rad, track.joints_rad)
         assert np.allclose(kept.times_s, track.times_s, atol=1e-6)
         assert [mark.label for mark in kept.marks] == ["paused here"]
-        # The robot's own action has no hole either, and no way from one pose to the next.
-        assert stored.duration_s == pytest.approx(2.5, abs=0.6)
+        # The robot's own action has no hole either, and the same soft way over the pause.
+        assert stored.duration_s == pytest.approx(track.duration_s, abs=0.6)
+        (mark,) = kept.marks
+        paused_rad = kept.joints_rad[int(np.argmin(np.abs(kept.times_s - mark.time_s)))]
+        far_rad = float(np.abs(kept.joints_rad[-1] - paused_rad).max())
+        way_s = MINIMUM_JERK_PEAK * far_rad / BRIDGE_RAD_S
+        assert stored.duration_s == pytest.approx(2.5 + way_s, abs=0.6), "without the pause"
 
     virtual.run(main())
 

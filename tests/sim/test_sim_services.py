@@ -294,7 +294,7 @@ def test_a_teaching_without_a_keep_alive_ends_after_ten_seconds(services: Servic
     assert ask(services, rpc.STOP_TEACHING).code == 0
 
 
-def test_a_pause_is_always_answered_zero_and_leaves_a_gap(services: Services) -> None:
+def test_a_pause_is_always_answered_zero_and_is_left_out(services: Services) -> None:
     assert ask(services, rpc.pause_teaching(paused=True)).code == 0
     ask(services, rpc.start_teaching("mine"))
     services.world.advance(1.0)
@@ -305,7 +305,7 @@ def test_a_pause_is_always_answered_zero_and_leaves_a_gap(services: Services) ->
     services.world.advance(1.0)
     ask(services, rpc.STOP_TEACHING)
     (mine,) = rpc.decode_actions(ask(services, rpc.LIST_ACTIONS).data).taught
-    assert mine.seconds == pytest.approx(2.0, abs=0.1)
+    assert 1.9 < mine.seconds < 2.3, "without the pause, and with a soft way over it"
 
 
 def test_a_second_client_cannot_end_or_take_over_a_teaching(services: Services) -> None:

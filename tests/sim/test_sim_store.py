@@ -13,11 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from motion.motion_tracks import full_disk
-from rote.errors import StoreError
+from rote.errors import BadRequestError, StoreError, StoreLockedError
 from rote.messages import ActionEntry, Code, Keyframe
 from rote.model.g1 import G1_29
+from rote.session.teaching import TeachingTiming
 from rote.sim.refusal import RefusalError
-from rote.sim.store import Store, StoredAction
+from rote.sim.store import _LOCKED_S, Store, StoredAction, named_store
 
 KEYFRAMES = (
     Keyframe(joint=18, time_ms=0, value_rad=0.5),
@@ -211,6 +212,45 @@ def test_a_name_is_taken_once_and_what_is_stored_under_it_stays(store: Store) ->
     store.save(keyframed("wave", 1000))
     assert refusal(store, keyframed("wave", 2000)) is Code.NAME_EXISTS
     assert store.entries() == (ActionEntry("wave", 1000),)
+
+
+def test_an_action_is_replaced_where_that_is_said(store: Store) -> None:
+    store.save(keyframed("wave", 1000))
+    store.save(keyframed("wave", 2000), replace=True)
+    assert store.entries() == (ActionEntry("wave", 2000),)
+
+
+def test_a_store_that_another_program_locks_says_so_before_clients_lose_patience(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rote.sim.store._OPEN_S", 0.1)
+    monkeypatch.setattr("rote.sim.store._LOCKED_S", 0.1)
+    with (
+        closing(Store(path)) as store,
+        closing(sqlite3.connect(path, isolation_level=None)) as other,
+    ):
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(StoreLockedError, match="locked by another program"):
+            store.save(keyframed("wave"))
+        other.execute("COMMIT")
+        store.save(keyframed("wave"))
+    with closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("PRAGMA locking_mode = EXCLUSIVE")
+        other.execute("BEGIN EXCLUSIVE")
+        with pytest.raises(StoreLockedError, match="locked by another program"):
+            Store(path)
+
+
+def test_how_long_a_locked_store_is_waited_for_is_no_silence_to_a_client() -> None:
+    assert TeachingTiming().robot_silence_s / 2 > _LOCKED_S
+
+
+def test_a_store_that_a_person_names_makes_no_folders(tmp_path: Path) -> None:
+    with pytest.raises(BadRequestError, match="no folder"):
+        named_store(str(tmp_path / "new" / "g1.sqlite"))
+    assert not (tmp_path / "new").exists()
+    assert named_store(":memory:") == ":memory:"
+    assert named_store(str(tmp_path / "g1.sqlite")) == str(tmp_path / "g1.sqlite")
 
 
 def test_a_refusal_leaves_the_store_in_working_order(store: Store) -> None:

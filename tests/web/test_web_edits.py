@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
 from rote.errors import BadRequestError
+from rote.motion.edit_steps import apply
 from rote.motion.track import Mark, Track
 from rote.web import schemas
-from rote.web.edit_service import apply
+from rote.web.edit_service import plain
 from virtual import run
 from web.pendant import one_browser
 
@@ -31,7 +32,8 @@ def ramp(seconds: float = 6.0, begin_s: float = 0.0, name: str = "left_elbow_joi
 
 
 def edited(track: Track, *steps: dict[str, Any]) -> Track:
-    return apply(track, STEPS.validate_python(list(steps)), {"other": ramp(1.0, begin_s=7.0)})
+    wanted = plain(STEPS.validate_python(list(steps)))
+    return apply(track, wanted, {"other": ramp(1.0, begin_s=7.0)})
 
 
 def trim(start_s: float, end_s: float) -> dict[str, Any]:
@@ -111,5 +113,68 @@ def test_a_file_that_does_not_say_where_it_came_from_came_from_itself(tmp_path: 
             sent = {"file": ("C:\\tmp\\nod twice.csv", text)}
             entry = (await page.ask("POST", "/takes/upload", files=sent)).json()
             assert (entry["name"], entry["source"]) == ("nod twice", "file nod twice.csv")
+
+    run(story())
+
+
+def test_curves_come_without_a_check_and_a_part_of_them_with_all_samples(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with one_browser(tmp_path) as (server, page):
+            server.library.save(ramp(60.0), "slow")
+            asked = {"take": "slow", "steps": [trim(5.0, 55.0)]}
+            whole = await page.post("/edit/curves", **asked)
+            assert (len(whole["times_s"]), whole["whole"]) == (1500, False)
+            assert whole["limbs"] == {"left_arm": ["left_elbow_joint"]}
+            assert "findings" not in whole
+            part = await page.post("/edit/curves", **asked, start_s=20.0, end_s=22.0)
+            assert np.diff(part["times_s"]) == pytest.approx(0.01, abs=1e-3)
+            assert part["times_s"][0] <= 20.0
+            assert part["times_s"][-1] >= 22.0
+            assert (part["duration_s"], len(part["times_s"])) == (pytest.approx(50), 201)
+            odd = await page.post("/edit/curves", **asked, start_s=500.0, end_s=-3.0)
+            assert len(odd["times_s"]) >= 1
+            both = await page.post("/edit", **asked)
+            check = await page.post("/edit/check", **asked)
+            assert check == {key: both[key] for key in ("version", "findings", "ok")}
+
+    run(story())
+
+
+def test_keyframes_are_proposed_moved_and_refused_beyond_a_limit(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with one_browser(tmp_path) as (server, page):
+            server.library.save(ramp(), "lift")
+            found = (await page.post("/edit/keyframes", take="lift"))["keyframes"]
+            assert [found[0]["time_s"], found[-1]["time_s"]] == pytest.approx([0, 6])
+            assert {each["joint"] for each in found} == {"left_elbow_joint"}
+            asked = {"take": "lift", "joints": ["left_elbow_joint"]}
+            assert (await page.post("/edit/keyframes", **asked))["keyframes"] == found
+            await page.refused("/edit/keyframes", 400, take="lift", joints=["tail"])
+            step = {"op": "keyframe", "time_s": 3.0, "pose": {"left_elbow_joint": 1.0}}
+            bent = await page.post("/edit/curves", take="lift", steps=[step])
+            row = bent["times_s"].index(3.0)
+            assert bent["joints_rad"][row][0] == pytest.approx(1.0)
+            assert bent["marks"] == [{"time_s": 3.0, "label": "half"}]
+            far = {**step, "pose": {"left_elbow_joint": 3.0}}
+            said = await page.refused("/edit/curves", 400, take="lift", steps=[far])
+            assert "step 1, keyframe: left_elbow_joint is 3 rad; possible is" in said["message"]
+            for pose in ({}, {"left_elbow_joint": 8.0}, {"left_elbow_joint": "up"}, [1.0]):
+                await page.refused("/edit", 422, take="lift", steps=[{**step, "pose": pose}])
+
+    run(story())
+
+
+def test_the_ends_of_limbs_are_told_with_the_joints_that_lead_them(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with one_browser(tmp_path) as (_, page):
+            arms = (await page.get("/robot/joints?build=g1-29"))["ends"]
+            assert [end["limb"] for end in arms] == ["left_arm", "right_arm"]
+            assert len(arms[0]["joints"]) == 7
+            assert arms[0]["joints"][0] == "left_shoulder_pitch_joint"
+            legs = (await page.get("/robot/joints?build=a1"))["ends"]
+            assert sorted(end["limb"] for end in legs) == [
+                "front_left_leg", "front_right_leg", "rear_left_leg", "rear_right_leg",
+            ]  # fmt: skip
+            assert legs[0]["joints"] == ["FR_hip_joint", "FR_thigh_joint", "FR_calf_joint"]
 
     run(story())

@@ -358,7 +358,7 @@ def test_without_the_package_the_extra_is_named(
     monkeypatch.setitem(sys.modules, "cryptography", None)
     with pytest.raises(MissingExtraError) as refused:
         own_certificate(tmp_path, [])
-    assert "rote[webrtc]" in refused.value.remedy
+    assert "rote-robot[webrtc]" in refused.value.remedy
 
 
 def test_the_pendant_speaks_https(tmp_path: Path) -> None:

@@ -16,9 +16,10 @@ from rote.model.g1 import Mode
 from rote.motion.files.library import Library
 from rote.sim.server import Simulator
 from rote.sim.store import Store
-from rote.sim.world import World
+from rote.sim.world import HOLD_TAUGHT_S, World
 from rote.web import activity
 from rote.web.hub import Hub, Start
+from rote.web.take_service import TakeService
 from virtual import run
 from web.pendant import MEMORY, one_browser, pendant, teach
 
@@ -191,10 +192,11 @@ def test_the_robot_stands_damps_and_says_what_is_wrong(tmp_path: Path) -> None:
 def test_a_refusal_before_a_teaching_has_begun_leaves_the_robot_free(tmp_path: Path) -> None:
     async def story() -> None:
         async with one_browser(tmp_path) as (_, page):
-            refusal = await page.refused("/teach/start", 409, name="wave", overwrite=True)
-            assert "overwrite" in refusal["message"]
+            await teach(page, "wave")
+            refusal = await page.refused("/teach/start", 409, name="wave")
+            assert "already exists" in refusal["message"]
             assert (await page.get("/status"))["activity"]["kind"] == "idle"
-            await page.post("/teach/start", name="wave")
+            await page.post("/teach/start", name="wave", overwrite=True)
 
     run(story())
 
@@ -207,12 +209,12 @@ def test_arms_on_their_way_back_from_a_teaching_are_not_at_rest(tmp_path: Path) 
             world.obey("somebody", m.EnterTeaching(world.state(), ""))
             await asyncio.sleep(0.2)
             world.obey("somebody", m.ExitTeaching())
-            await asyncio.sleep(0.1)
+            await asyncio.sleep(HOLD_TAUGHT_S + 0.1)
             back = hub.status(None)["activity"]
             assert (back["kind"], back["name"], back["phase"]) == ("playing", "", "return")
             await hub.activities.teach("wave")  # the next teaching need not wait for it
             await hub.activities.finish(save=False)
-            await asyncio.sleep(5)
+            await asyncio.sleep(HOLD_TAUGHT_S + 5)
             assert hub.status(None)["activity"]["kind"] == "idle"
 
     run(story())
@@ -383,7 +385,7 @@ def test_a_defect_is_admitted_and_the_server_goes_on(
 
     async def story() -> None:
         async with one_browser(tmp_path) as (_, page):
-            monkeypatch.setattr(Library, "list", break_down)
+            monkeypatch.setattr(TakeService, "entries", break_down)
             answer = await page.ask("GET", "/takes")
             assert (answer.status_code, answer.json()["error"]) == (500, "defect")
             assert "secret" not in answer.text

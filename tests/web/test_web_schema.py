@@ -74,7 +74,7 @@ def client(port: int) -> Iterator[str]:
             threads[0].join(5)
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("mode", [GenerationMode.POSITIVE, GenerationMode.NEGATIVE])
 def test_no_request_the_document_allows_or_forbids_is_a_server_error(port: int, mode: Any) -> None:
     answers: Counter[int] = Counter()

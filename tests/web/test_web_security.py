@@ -367,6 +367,7 @@ def test_where_the_page_is_not_built_a_plain_one_says_how(tmp_path: Path) -> Non
         async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as http:
             page = await http.get("/")
             assert (page.status_code, "make page" in page.text) == (200, True)
+            assert "There is no page" in page.text
             assert (await http.get("/openapi.json")).status_code == 200
 
     run(story())
@@ -379,7 +380,7 @@ def test_a_port_that_cannot_be_had_is_told_in_words() -> None:
         assert "--port" in refused.value.remedy
     with pytest.raises(LinkError, match="cannot be used"):
         listen("203.0.113.1", 0)
-    with pytest.raises(LinkError, match="cannot be used"):
+    with pytest.raises(BadRequestError, match="no host name"):
         listen("no such host", 0)
 
 

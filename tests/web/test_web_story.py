@@ -222,6 +222,11 @@ def test_a_file_comes_in_by_upload_and_goes_out_in_any_format(tmp_path: Path) ->
             tagged = await page.post("/takes/tag", name="from csv", add=["Arms"])
             assert tagged["tags"] == ["arms"]
             assert len((await page.get("/takes?search=arms"))["takes"]) == 1
+            for name in ("a\nb", "a\u202eb", "a/b", "a\u2028b"):
+                await page.refused("/takes/tag", 400, name="from csv", add=[name])
+                await page.refused("/takes/rename", 400, old="from csv", new=name)
+                await page.refused("/actions/rename", 400, old="wave", new=name)
+                await page.refused("/teach/start", 400, name=name)
             await page.post("/takes/rename", old="from csv", new="mine")
             await page.post("/takes/delete", name="mine")
             assert "mine" not in [entry.name for entry in server.library.list()]

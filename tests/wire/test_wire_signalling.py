@@ -643,7 +643,7 @@ def test_without_the_library_the_error_says_which_extra_brings_it(
     ):
         with pytest.raises(MissingExtraError) as caught:
             use()
-        assert "rote[webrtc]" in caught.value.remedy
+        assert "rote-robot[webrtc]" in caught.value.remedy
     assert sdp.decode_offer(sdp.encode_offer(OFFER)) == OFFER
 
 

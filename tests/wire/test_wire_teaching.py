@@ -204,6 +204,10 @@ UNSAYABLE = (
     m.RenameAction("wave", "hello"),
     m.DeleteAction("wave"),
     m.PlayPreset(27),
+    m.Say("hello"),
+    m.SetLight(1, 2, 3),
+    m.PlaySound("1", bytes(4)),
+    m.StopSound(),
     m.PauseRecording(paused=True),
     m.ReadMode(),
     m.ReadController(),
@@ -1062,6 +1066,21 @@ def test_a_save_without_keyframes_may_state_any_number_of_recorded_frames() -> N
     read = wire.decode_command(0x2B, save_payload(frames=18_000))
     assert isinstance(read, m.SaveAction)
     assert (read.frames, read.keyframes) == (18_000, ())
+
+
+def test_a_save_says_whether_it_may_replace_an_action_in_a_bit_that_was_unused() -> None:
+    save = m.SaveAction(name="bow", created_s=0, duration_ms=1000, replace=True)
+    command, payload = wire.encode_command(save)
+    assert int.from_bytes(payload[44:48]) == 0b1001
+    assert wire.decode_command(command, payload) == save
+    command, payload = wire.encode_command(dataclasses.replace(save, replace=False))
+    assert int.from_bytes(payload[44:48]) == 0b0001
+
+
+@pytest.mark.parametrize("name", ["a/b", "a\u202eb", "a\u2028b"])
+def test_a_list_may_hold_names_that_no_new_action_gets(name: str) -> None:
+    listed = m.ActionList((m.ActionEntry(name, 1000),))
+    assert wire.decode_reply(0x1A, wire.encode_reply(listed)) == listed
 
 
 def test_a_play_of_action_0_stops_whatever_else_it_says() -> None:

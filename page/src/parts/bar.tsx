@@ -14,7 +14,13 @@ import {
   loop,
   mayCommand,
   moving,
+  showRuns,
+  stageAt,
+  stageNow,
   now,
+  paused,
+  untilReturn,
+  limbs,
   speed,
   stateWords,
   status,
@@ -30,11 +36,16 @@ function heading(): { title: string; note: string } {
   const doing = activity.value;
   if (link.value === "closed") return { title: TEXTS.bar.unknown, note: TEXTS.link.closed };
   if (link.value === "opening") return { title: TEXTS.link.opening, note: "" };
+  const run = stageNow.value?.run;
+  if (run) return { title: TEXTS.show.title(run.show), note: TEXTS.show.barNote[run.state](run.section) };
   if (!connected.value) return { title: stateWords(connection.value), note: "" };
+  if (untilReturn.value !== null && (!doing || doing.kind === "idle" || doing.kind === "teaching"))
+    return { title: TEXTS.hold.title[limbs.value], note: TEXTS.hold.short };
   if (!doing || doing.kind === "idle") {
     return { title: TEXTS.bar.idle, note: status.value?.holding ? TEXTS.bar.holding : TEXTS.bar.idleNote };
   }
-  if (doing.kind === "teaching") return { title: doing.name || TEXTS.bar.teaching, note: TEXTS.bar.teaching };
+  if (doing.kind === "teaching")
+    return { title: doing.name || TEXTS.bar.teaching, note: paused.value ? TEXTS.teach.paused : TEXTS.bar.teaching };
   const phase =
     doing.phase === "none"
       ? doing.kind === "performing"
@@ -50,10 +61,17 @@ function heading(): { title: string; note: string } {
 /** The share done and the time gone, going on between the server's words. */
 function progress(): { share: number | null; message: string } {
   const doing = activity.peek();
+  const run = link.peek() === "open" ? stageNow.peek()?.run : null;
+  if (run?.state === "playing" && run.elapsed_s !== null) {
+    const gone = Math.max(0, run.elapsed_s + now() - stageAt.peek());
+    const share = run.duration_s > 0 ? Math.min(1, gone / run.duration_s) : 1;
+    return { share, message: `${seconds(share * run.duration_s)} / ${seconds(run.duration_s)}` };
+  }
   if (link.peek() !== "open" || !doing || doing.kind === "idle" || (!doing.name && doing.phase === "return"))
     return { share: 0, message: "" };
   const since = Math.min(1.5, Math.max(0, now() - statusAt.peek()));
-  if (doing.kind === "teaching") return { share: null, message: seconds(doing.elapsed_s + since) };
+  if (doing.kind === "teaching")
+    return { share: null, message: seconds(doing.elapsed_s + (paused.peek() ? 0 : since)) };
   if (!doing.duration_s) return { share: null, message: seconds(doing.elapsed_s + since) };
   const running = doing.phase === "playing";
   const share = Math.min(1, doing.fraction + (running ? since / doing.duration_s : 0));
@@ -94,14 +112,17 @@ function Progress() {
 
 function Tempo() {
   const plays = activity.value?.kind === "playing" || activity.value?.kind === "performing";
-  const tempo = can("tempo") && !plays;
-  const note = connected.value && !can("tempo") ? TEXTS.bar.noTempo : plays ? TEXTS.bar.nextTime : undefined;
+  const paced = can("tempo") || can("stream");
+  const tempo = paced && !plays;
+  const why = paced ? TEXTS.bar.takesOnly : TEXTS.bar.noTempo;
+  const note = connected.value && !can("tempo") ? why : plays ? TEXTS.bar.nextTime : undefined;
   return (
     <div class="bar-tempo" title={note}>
       <label class="inline">
         <span>{TEXTS.bar.speed}</span>
         <select
           value={String(speed.value)}
+          aria-label={TEXTS.bar.speed}
           disabled={!tempo}
           onChange={(event) => (speed.value = Number(event.currentTarget.value))}
         >
@@ -124,7 +145,7 @@ function Tempo() {
         <Icon name="loop" />
         <span>{TEXTS.bar.loop}</span>
       </button>
-      {plays && can("tempo") && <small class="tempo-note">{TEXTS.bar.nextTime}</small>}
+      {plays && paced && <small class="tempo-note">{TEXTS.bar.nextTime}</small>}
     </div>
   );
 }
@@ -155,7 +176,7 @@ export function Bar() {
   const doing = activity.value;
   const pausable = doing?.kind === "playing" && can("pause-play");
   return (
-    <footer class={moving.value ? "bar moving" : "bar"} aria-label={TEXTS.bar.label}>
+    <footer class={moving.value || showRuns.value ? "bar moving" : "bar"} aria-label={TEXTS.bar.label}>
       <Report />
       <div
         class="bar-what"
@@ -163,7 +184,7 @@ export function Bar() {
         data-kind={doing?.kind ?? "idle"}
         data-phase={doing?.phase ?? "none"}
       >
-        <span class={`pulse ${doing?.kind ?? "idle"}`} aria-hidden="true" />
+        <span class={`pulse ${showRuns.value ? "playing" : (doing?.kind ?? "idle")}`} aria-hidden="true" />
         <div>
           <p class="bar-title">{title}</p>
           <p class="bar-note">{note}</p>
@@ -186,7 +207,6 @@ export function Bar() {
         <button
           type="button"
           class="stop"
-          aria-label={TEXTS.stop.aria}
           data-testid="stop"
           onPointerDown={(event) => {
             // At the press, not the release: a finger may slide off the button.
@@ -198,7 +218,10 @@ export function Bar() {
           }}
         >
           <span class="stop-word">{TEXTS.stop.label}</span>
-          <span class="stop-keys">{TEXTS.stop.keys}</span>
+          <span class="hidden"> {TEXTS.stop.aria}</span>
+          <span class="stop-keys" aria-hidden="true">
+            {TEXTS.stop.keys}
+          </span>
         </button>
         <p class="stop-note">{TEXTS.stop.note}</p>
       </div>

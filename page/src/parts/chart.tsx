@@ -1,52 +1,78 @@
-/** Curves over time on a canvas: live ones, and the time line with handles, marks and a playhead. */
+/** Curves over time on a canvas: live ones, and those of the time line. */
 
-import { useEffect, useRef, useState } from "preact/hooks";
+import type { ComponentChildren } from "preact";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { worstLast } from "../checks";
 import { type Extent, extent, look, movers, ranges, thinned, ticks } from "../curves";
-import { degrees, seconds, shortJoint } from "../format";
+import { degrees, shortJoint } from "../format";
+import { before, rowAt } from "../interpolate";
 import { dark, pointed } from "../store";
-import { TEXTS } from "../texts";
+import { share, type Span } from "../timeline";
 import type { Curves, Finding } from "../types";
 
 const COLOURS = {
   dark: ["#5ecbe8", "#ffb454", "#8ee08a", "#d9a9ff", "#ff9db0", "#9db8ff", "#f0de6a", "#6fe0c8"],
   light: ["#0b7285", "#b35900", "#2b7a2b", "#8438b8", "#c2255c", "#2f55c9", "#7a6a00", "#0b7d68"],
 } as const;
-const EDGE = { left: 44, right: 14, top: 14, bottom: 24 };
+export const EDGE = { left: 44, right: 14, top: 14, bottom: 24 };
 const DASHES = [8, 4];
 const MAX_CURVES = 8;
+/** A robot with so few joints has all of them drawn: the legs of a quadruped. */
+const FEW_JOINTS = 12;
 const MAX_POINTS = 700;
 
-export interface Selection {
-  from: number;
-  to: number;
+/** Where things are on a chart. */
+export interface Place {
+  width: number;
+  height: number;
+  view: Span;
+  values: Extent;
 }
 
 interface Props {
   curves: Curves;
   label: string;
-  /** The time shown at least, in seconds. */
-  span: number;
-  playhead?: number;
-  onSeek?: (time: number) => void;
-  selection?: Selection;
-  onSelect?: (selection: Selection) => void;
-  marks?: Finding[];
+  /** The part that is shown. */
+  view: Span;
+  /** The same curves with more samples, of a part. */
+  closer?: Curves | null;
+  /** A curve that is drawn in place of one of them, at the same times. */
+  instead?: { joint: string; values: readonly number[] } | null;
+  /** The joints that are drawn; those that move most where it is left open. */
+  only?: readonly string[];
+  /** A joint that is drawn in any case. */
+  also?: string;
+  /** The moment whose angles are told. */
+  moment?: number;
+  selection?: Span;
+  findings?: Finding[];
+  onArea?: (area: HTMLElement) => (() => void) | undefined;
+  /** What lies over the curves. */
+  children?: (place: Place) => ComponentChildren;
+  /** What stands between the curves and their names. */
+  below?: ComponentChildren;
 }
 
-interface Place {
-  width: number;
-  height: number;
-  span: number;
-  values: Extent;
-}
-
-const xOf = (place: Place, time: number): number =>
-  EDGE.left + (time / place.span) * (place.width - EDGE.left - EDGE.right);
-const yOf = (place: Place, value: number): number => {
-  const share = (value - place.values.low) / (place.values.high - place.values.low);
-  return place.height - EDGE.bottom - share * (place.height - EDGE.top - EDGE.bottom);
+export const xOf = (place: Place, time: number): number =>
+  EDGE.left + share(place.view, time) * (place.width - EDGE.left - EDGE.right);
+export const yOf = (place: Place, value: number): number => {
+  const part = (value - place.values.low) / (place.values.high - place.values.low);
+  return place.height - EDGE.bottom - part * (place.height - EDGE.top - EDGE.bottom);
 };
+
+/** Return the time below a point of the screen. */
+export function timeAt(area: HTMLElement, view: Span, clientX: number): number {
+  const box = area.getBoundingClientRect();
+  const part = (clientX - box.left - EDGE.left) / (box.width - EDGE.left - EDGE.right);
+  return view.from + part * (view.to - view.from);
+}
+
+/** Return the value beside a point of the screen. */
+export function valueAt(area: HTMLElement, values: Extent, clientY: number): number {
+  const box = area.getBoundingClientRect();
+  const part = (box.bottom - EDGE.bottom - clientY) / (box.height - EDGE.top - EDGE.bottom);
+  return values.low + part * (values.high - values.low);
+}
 
 function colour(name: string): string {
   return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
@@ -71,7 +97,7 @@ function drawAxes(draw: CanvasRenderingContext2D, place: Place): void {
   }
   draw.textAlign = "center";
   draw.textBaseline = "alphabetic";
-  for (const tick of ticks(0, place.span, Math.max(2, place.width / 90))) {
+  for (const tick of ticks(place.view.from, place.view.to, Math.max(2, place.width / 90))) {
     const x = Math.round(xOf(place, tick)) + 0.5;
     draw.globalAlpha = 0.6;
     line(draw, [x, EDGE.top], [x, place.height - EDGE.bottom]);
@@ -90,34 +116,48 @@ function line(draw: CanvasRenderingContext2D, from: [number, number], to: [numbe
 function drawCurves(
   draw: CanvasRenderingContext2D,
   place: Place,
-  curves: Curves,
+  { curves, closer, instead, view }: Props,
   shown: number[],
   paint: readonly string[],
 ): void {
-  const at = thinned(curves.times_s.length, MAX_POINTS);
+  const near = closer && (closer.times_s[0] ?? 0) <= view.from + 1e-3 && (closer.times_s.at(-1) ?? 0) >= view.to - 1e-3;
+  const source = near ? closer : curves;
+  // One sample more on each side, so that no curve ends inside.
+  const first = before(source.times_s, view.from);
+  const last = Math.min(before(source.times_s, view.to) + 1, source.times_s.length - 1);
+  const at = thinned(last - first + 1, MAX_POINTS).map((index) => first + index);
+  draw.save();
+  draw.beginPath();
+  draw.rect(EDGE.left - 2, 0, place.width - EDGE.left - EDGE.right + 4, place.height - EDGE.bottom + 2);
+  draw.clip();
   draw.lineJoin = "round";
   // The one that moves most is drawn last, over the others.
   for (const column of shown.toReversed()) {
     const name = curves.names[column] as string;
     const { colour, dashed } = look(name);
+    const other = instead?.joint === name ? instead.values : null;
     draw.strokeStyle = paint[colour] as string;
-    draw.lineWidth = pointed.value === name ? 4 : 2;
+    draw.lineWidth = pointed.value === name || other ? 4 : 2;
     draw.setLineDash(dashed ? DASHES : []);
     draw.beginPath();
-    for (const index of at) {
-      draw.lineTo(
-        xOf(place, curves.times_s[index] as number),
-        yOf(place, (curves.joints_rad[index] as number[])[column] as number),
-      );
-    }
+    if (other)
+      for (const [index, time] of curves.times_s.entries())
+        draw.lineTo(xOf(place, time), yOf(place, other[index] as number));
+    else
+      for (const index of at)
+        draw.lineTo(
+          xOf(place, source.times_s[index] as number),
+          yOf(place, (source.joints_rad[index] as number[])[column] as number),
+        );
     draw.stroke();
   }
   draw.setLineDash([]);
+  draw.restore();
 }
 
-function drawMarks(draw: CanvasRenderingContext2D, place: Place, marks: Finding[]): void {
-  for (const mark of worstLast(marks)) {
-    if (mark.time_s === null) continue;
+function drawFindings(draw: CanvasRenderingContext2D, place: Place, findings: Finding[]): void {
+  for (const mark of worstLast(findings)) {
+    if (mark.time_s === null || mark.time_s < place.view.from || mark.time_s > place.view.to) continue;
     const x = xOf(place, mark.time_s);
     draw.strokeStyle = draw.fillStyle = colour(mark.severity === "error" ? "--bad" : "--warn");
     draw.lineWidth = 1.5;
@@ -132,15 +172,10 @@ function drawMarks(draw: CanvasRenderingContext2D, place: Place, marks: Finding[
   }
 }
 
-function paint(canvas: HTMLCanvasElement, props: Props, shown: number[]): void {
+function paint(canvas: HTMLCanvasElement, props: Props, shown: number[], values: Extent): void {
   const box = canvas.getBoundingClientRect();
   const scale = window.devicePixelRatio || 1;
-  const place: Place = {
-    width: box.width,
-    height: box.height,
-    span: Math.max(props.span, 0.1),
-    values: extent(props.curves.joints_rad, shown),
-  };
+  const place: Place = { width: box.width, height: box.height, view: props.view, values };
   if (canvas.width !== Math.round(box.width * scale) || canvas.height !== Math.round(box.height * scale)) {
     canvas.width = Math.round(box.width * scale);
     canvas.height = Math.round(box.height * scale);
@@ -150,74 +185,16 @@ function paint(canvas: HTMLCanvasElement, props: Props, shown: number[]): void {
   draw.setTransform(scale, 0, 0, scale, 0, 0);
   draw.clearRect(0, 0, box.width, box.height);
   drawAxes(draw, place);
-  drawCurves(draw, place, props.curves, shown, dark.value ? COLOURS.dark : COLOURS.light);
+  drawCurves(draw, place, props, shown, dark.value ? COLOURS.dark : COLOURS.light);
   if (props.selection) {
     draw.fillStyle = colour("--veil");
-    const [from, to] = [xOf(place, props.selection.from), xOf(place, props.selection.to)];
-    draw.fillRect(EDGE.left, EDGE.top, from - EDGE.left, place.height - EDGE.top - EDGE.bottom);
-    draw.fillRect(to, EDGE.top, place.width - EDGE.right - to, place.height - EDGE.top - EDGE.bottom);
+    const [left, right] = [EDGE.left, place.width - EDGE.right];
+    const from = Math.min(right, Math.max(left, xOf(place, props.selection.from)));
+    const to = Math.min(right, Math.max(left, xOf(place, props.selection.to)));
+    draw.fillRect(left, EDGE.top, from - left, place.height - EDGE.top - EDGE.bottom);
+    draw.fillRect(to, EDGE.top, right - to, place.height - EDGE.top - EDGE.bottom);
   }
-  drawMarks(draw, place, props.marks ?? []);
-}
-
-const clamp = (value: number, low: number, high: number): number => Math.min(high, Math.max(low, value));
-
-/** A thing on the time line that can be dragged, or moved with the arrow keys. */
-function Handle({
-  kind,
-  label,
-  time,
-  span,
-  low,
-  high,
-  onMove,
-}: {
-  kind: string;
-  label: string;
-  time: number;
-  span: number;
-  low: number;
-  high: number;
-  onMove: (time: number) => void;
-}) {
-  const element = useRef<HTMLDivElement>(null);
-  useEffect(() => {
-    element.current?.style.setProperty("--share", String(span > 0 ? time / span : 0));
-  }, [time, span]);
-  const drag = (event: PointerEvent): void => {
-    const target = event.currentTarget as HTMLElement;
-    if (event.type === "pointerdown") target.setPointerCapture(event.pointerId);
-    else if (!target.hasPointerCapture(event.pointerId)) return;
-    event.preventDefault();
-    event.stopPropagation();
-    const box = (target.parentElement as HTMLElement).getBoundingClientRect();
-    const share = (event.clientX - box.left - EDGE.left) / (box.width - EDGE.left - EDGE.right);
-    onMove(clamp(share * span, low, high));
-  };
-  const press = (event: KeyboardEvent): void => {
-    const by = { ArrowLeft: -0.05, ArrowRight: 0.05, PageDown: -0.5, PageUp: 0.5 }[event.key];
-    const to = event.key === "Home" ? low : event.key === "End" ? high : by ? time + by : null;
-    if (to === null) return;
-    event.preventDefault();
-    onMove(clamp(to, low, high));
-  };
-  return (
-    <div
-      ref={element}
-      class={`handle ${kind}`}
-      role="slider"
-      tabIndex={0}
-      aria-label={label}
-      aria-valuemin={0}
-      aria-valuemax={Number(span.toFixed(2))}
-      aria-valuenow={Number(time.toFixed(2))}
-      aria-valuetext={seconds(time)}
-      onPointerDown={drag}
-      onPointerMove={drag}
-      onKeyDown={press}
-      data-testid={`handle-${kind}`}
-    />
-  );
+  drawFindings(draw, place, props.findings ?? []);
 }
 
 /** How far the joint that moves most has moved, in degrees. */
@@ -225,92 +202,88 @@ function reach(rows: readonly number[][]): number {
   return Math.round((Math.max(0, ...ranges(rows)) * 180) / Math.PI);
 }
 
+/** Which columns have a name below the chart: those that are asked for, or those that move most. */
+function columnsOf({ curves, only, also }: Props): number[] {
+  const few = curves.names.length <= FEW_JOINTS;
+  const most = only?.length ? curves.names.length : few ? FEW_JOINTS : MAX_CURVES;
+  const all = movers(curves.joints_rad, most, few ? 0 : undefined);
+  const wanted = only?.length ? all.filter((column) => only.includes(curves.names[column] as string)) : all;
+  const chosen = wanted.length ? wanted.slice(0, FEW_JOINTS) : columnsNamed(curves, only ?? []).slice(0, FEW_JOINTS);
+  const extra = columnsNamed(curves, also ? [also] : []).filter((column) => !chosen.includes(column));
+  return [...chosen, ...extra];
+}
+
+function columnsNamed(curves: Curves, names: readonly string[]): number[] {
+  return curves.names.flatMap((name, column) => (names.includes(name) ? [column] : []));
+}
+
 export function Chart(props: Props) {
   const canvas = useRef<HTMLCanvasElement>(null);
+  const area = useRef<HTMLDivElement>(null);
   const [hidden, setHidden] = useState<string[]>([]);
-  const [size, setSize] = useState(0);
-  const { curves, selection, onSelect, onSeek, playhead } = props;
-  const most = movers(curves.joints_rad, MAX_CURVES);
-  const shown = most.filter((column) => !hidden.includes(curves.names[column] as string));
+  const [size, setSize] = useState({ width: 0, height: 0 });
+  const { curves, selection, view, moment } = props;
+  const most = useMemo(() => columnsOf(props), [curves.names, curves.joints_rad, props.only, props.also]);
+  const shown = useMemo(
+    () => most.filter((column) => !hidden.includes(curves.names[column] as string)),
+    [most, hidden],
+  );
+  const values = useMemo(() => extent(curves.joints_rad, shown), [curves.joints_rad, shown]);
+  const far = useMemo(() => reach(curves.joints_rad), [curves.joints_rad]);
   const theme = dark.value;
   const lit = pointed.value;
 
   // The playhead is not on the canvas, so that moving it costs nothing.
   useEffect(() => {
-    if (canvas.current) paint(canvas.current, props, shown);
+    if (canvas.current) paint(canvas.current, props, shown, values);
   }, [
     curves.times_s,
     curves.joints_rad,
-    props.span,
+    props.closer,
+    props.instead,
+    view.from,
+    view.to,
     selection?.from,
     selection?.to,
-    props.marks,
+    props.findings,
+    props.only,
+    props.also,
     hidden,
     theme,
     lit,
     size,
   ]);
   useEffect(() => {
-    const watch = new ResizeObserver(() => setSize((count) => count + 1));
+    const watch = new ResizeObserver(() => {
+      const box = canvas.current?.getBoundingClientRect();
+      if (box) setSize({ width: box.width, height: box.height });
+    });
     if (canvas.current) watch.observe(canvas.current);
     return () => watch.disconnect();
   }, []);
+  useEffect(() => (area.current ? props.onArea?.(area.current) : undefined), []);
 
-  const seek = (event: PointerEvent): void => {
-    if (!onSeek || (event.type === "pointermove" && event.buttons === 0)) return;
-    const box = (event.currentTarget as HTMLElement).getBoundingClientRect();
-    const share = (event.clientX - box.left - EDGE.left) / (box.width - EDGE.left - EDGE.right);
-    onSeek(clamp(share, 0, 1) * props.span);
-  };
   const toggle = (name: string): void =>
     setHidden(hidden.includes(name) ? hidden.filter((each) => each !== name) : [...hidden, name]);
+  const row = moment === undefined ? null : rowAt(curves.times_s, curves.joints_rad, moment);
 
   return (
     <figure class="chart" data-theme={theme ? "dark" : "light"} data-lit={lit ?? ""}>
-      <div class="chart-area" onPointerDown={seek} onPointerMove={seek}>
+      <div class="chart-area" ref={area}>
         <canvas
           ref={canvas}
           role="img"
           data-testid="chart"
           data-samples={curves.times_s.length}
           data-curves={shown.length}
-          data-reach={reach(curves.joints_rad)}
+          data-reach={far}
+          data-from={view.from.toFixed(2)}
+          data-to={view.to.toFixed(2)}
           aria-label={`${props.label}: ${most.map((column) => shortJoint(curves.names[column] as string)).join(", ")}`}
         />
-        {playhead !== undefined && onSeek && (
-          <Handle
-            kind="playhead"
-            label={TEXTS.edit.playhead}
-            time={playhead}
-            span={props.span}
-            low={0}
-            high={props.span}
-            onMove={onSeek}
-          />
-        )}
-        {selection && onSelect && (
-          <>
-            <Handle
-              kind="from"
-              label={TEXTS.edit.start}
-              time={selection.from}
-              span={props.span}
-              low={0}
-              high={selection.to - 0.05}
-              onMove={(from) => onSelect({ ...selection, from })}
-            />
-            <Handle
-              kind="to"
-              label={TEXTS.edit.endHandle}
-              time={selection.to}
-              span={props.span}
-              low={selection.from + 0.05}
-              high={props.span}
-              onMove={(to) => onSelect({ ...selection, to })}
-            />
-          </>
-        )}
+        {size.width > 0 && props.children?.({ ...size, view, values })}
       </div>
+      {props.below}
       <figcaption class="legend">
         {most.map((column) => {
           const name = curves.names[column] as string;
@@ -321,12 +294,14 @@ export function Chart(props: Props) {
               key={name}
               class={`legend-item c${colour}${dashed ? " dashed" : ""}`}
               aria-pressed={!hidden.includes(name)}
+              data-joint={name}
               onClick={() => toggle(name)}
               onPointerEnter={() => (pointed.value = name)}
               onPointerLeave={() => (pointed.value = null)}
             >
               <i />
               {shortJoint(name)}
+              {row && <span class="legend-value numbers"> {degrees(row[column] ?? 0)}</span>}
             </button>
           );
         })}

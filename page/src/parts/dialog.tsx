@@ -15,6 +15,7 @@ export function Dialog() {
   const asked = question.value;
   const field = useRef<HTMLInputElement>(null);
   const cancel = useRef<HTMLButtonElement>(null);
+  const form = useRef<HTMLFormElement>(null);
   const before = useRef<Element | null>(null);
   if (asked) before.current ??= document.activeElement;
   const [wrong, setWrong] = useState("");
@@ -24,7 +25,8 @@ export function Dialog() {
     setWrong("");
     setBusy(false);
     if (asked) {
-      (field.current ?? cancel.current)?.focus();
+      const first = form.current?.querySelector<HTMLElement>("[data-first]");
+      (field.current ?? first ?? cancel.current)?.focus();
       field.current?.select();
     } else {
       const there = before.current?.isConnected ? before.current : document.getElementById("panel");
@@ -37,8 +39,8 @@ export function Dialog() {
   const answer = async (text: string): Promise<void> => {
     setBusy(true);
     try {
-      await asked.then(text);
-      if (question.peek() === asked) close();
+      const open = (await asked.then(text)) === false && asked.content;
+      if (question.peek() === asked && !open) close();
     } catch (error) {
       if (question.peek() !== asked) report(error);
       setWrong(error instanceof ApiError ? `${sentence(error.message)} ${sentence(error.remedy)}` : String(error));
@@ -48,13 +50,17 @@ export function Dialog() {
   };
   const submit = (event: Event): void => {
     event.preventDefault();
+    if (asked.content) {
+      void answer("");
+      return;
+    }
     if (!asked.field) {
       close();
       asked.then("");
       return;
     }
     const text = field.current?.value.trim() ?? "";
-    const problem = badName(text);
+    const problem = asked.field.free ? (text ? "" : TEXTS.textMissing) : badName(text);
     setWrong(problem);
     if (problem) field.current?.focus();
     else void answer(text);
@@ -63,7 +69,7 @@ export function Dialog() {
     // biome-ignore lint/a11y/noStaticElementInteractions: a click beside the dialog closes it; Escape does too
     <div class="scrim" role="presentation" onClick={(event) => event.target === event.currentTarget && close()}>
       <dialog key={asked.title} open class="dialog" aria-labelledby="dialog-title">
-        <form onSubmit={submit}>
+        <form ref={form} onSubmit={submit} noValidate>
           <h2 id="dialog-title">{asked.title}</h2>
           {asked.message && <p>{asked.message}</p>}
           {asked.field && (
@@ -74,6 +80,7 @@ export function Dialog() {
                 type="text"
                 defaultValue={asked.field.value}
                 autoComplete="off"
+                maxLength={asked.field.free ? 120 : undefined}
                 aria-invalid={wrong !== ""}
                 aria-describedby="dialog-wrong"
                 onInput={() => setWrong("")}
@@ -83,6 +90,7 @@ export function Dialog() {
               </span>
             </label>
           )}
+          {asked.content && <asked.content />}
           <div class="row end">
             <button ref={cancel} type="button" class="button" onClick={close}>
               {TEXTS.cancel}
@@ -97,12 +105,16 @@ export function Dialog() {
   );
 }
 
-/** What was said last; then again what went wrong before it. Over the 3D view, and nothing one works with. */
+/**
+ * What was said last, with all else of its group; then again what went wrong before it. Over the 3D view,
+ * and nothing one works with.
+ */
 export function Notices() {
   const last = notices.value.at(-1);
+  const shown = last?.group ? notices.value.filter(({ group }) => group === last.group).reverse() : last ? [last] : [];
   return (
     <div class="notices" role="status" aria-live="polite">
-      {(last ? [last] : []).map(({ id, tone, message, remedy }) => (
+      {shown.map(({ id, tone, message, remedy }) => (
         <div key={id} class={`notice ${tone}`} data-testid="notice">
           <Icon name={tone === "bad" ? "warn" : tone === "good" ? "check" : "info"} />
           <div>

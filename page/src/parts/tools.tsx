@@ -1,16 +1,38 @@
 /** The tools of the editor, made from the server's table of edits: what is added there is here too. */
 
 import { useState } from "preact/hooks";
-import { joint as jointName } from "../format";
-import { builds, edited, edits, selection, step, working } from "../screens/editing";
+import { degrees, hundredths, joint as jointName } from "../format";
+import { rowAt } from "../interpolate";
+import {
+  bending,
+  builds,
+  edited,
+  edits,
+  limbName,
+  limitsOf,
+  picked,
+  playhead,
+  proposeStep,
+  selection,
+  leadThrough,
+  setPose,
+  step,
+  stopPreview,
+  widths,
+  working,
+} from "../screens/editing";
 import { takes } from "../store";
 import { TEXTS } from "../texts";
 import type { EditFacts, EditParameter, Step } from "../types";
 
 const T = TEXTS.edit;
-const LIMBS = ["left_arm", "right_arm"] as const;
-/** This one has handles on the time line, and buttons of its own. */
+/** These have buttons, handles or a tool of their own: on the time line, and in the list of marks. */
 const TRIM = "trim";
+const KEYFRAME = "keyframe";
+const THROUGH = "through";
+const OWN = [TRIM, KEYFRAME, THROUGH, "mark", "change_mark", "remove_mark"];
+/** This one changes how fast it is, by limits: what comes of it is told before it is done. */
+const RETIME = "retime";
 
 type Value = number | boolean | string | string[] | null;
 type Values = Record<string, Value>;
@@ -21,8 +43,8 @@ function first(edit: EditFacts): Values {
 
 function begin({ kind, slider, default: usual }: EditParameter): Value {
   if (kind === "flag") return Boolean(usual);
-  if (kind === "joints") return ["right_arm"];
-  if (kind === "build") return "";
+  if (kind === "joints") return null;
+  if (kind === "build" || kind === "text") return "";
   return (usual as number | null) ?? (slider ? Math.min(Math.max(1, slider[0]), slider[1]) : null);
 }
 
@@ -99,26 +121,15 @@ function Input({
       </label>
     );
   }
-  if (kind === "joints") {
-    const chosen = (value as string[])[0] ?? "";
+  if (kind === "text") {
     return (
       <label class="inline" title={help}>
         <span>{title}</span>
-        <select value={chosen} onChange={(event) => onChange([event.currentTarget.value])}>
-          {LIMBS.map((limb) => (
-            <option key={limb} value={limb}>
-              {TEXTS.joints.groups[limb]}
-            </option>
-          ))}
-          {(edited.value?.names ?? []).map((name) => (
-            <option key={name} value={name}>
-              {jointName(name)}
-            </option>
-          ))}
-        </select>
+        <input type="text" value={String(value)} onInput={(event) => onChange(event.currentTarget.value)} />
       </label>
     );
   }
+  if (kind === "joints") return <p class="muted small">{T.joints.of(picked.value.map(limbName))}</p>;
   if (kind === "build") {
     return (
       <label class="inline" title={help}>
@@ -141,9 +152,12 @@ function Input({
 function Tool({ edit, others }: { edit: EditFacts; others: readonly string[] }) {
   const [values, setValues] = useState<Values>(() => first(edit));
   const set = (name: string) => (value: Value) => setValues((before) => ({ ...before, [name]: value }));
+  const all: Values = { ...values };
+  for (const { name, kind } of edit.parameters)
+    if (kind === "joints") all[name] = picked.value.length ? picked.value : null;
   const missing =
     (edit.takes !== 0 && others.length === 0) ||
-    edit.parameters.some(({ name, required }) => required && (values[name] === "" || values[name] === null));
+    edit.parameters.some(({ name, required }) => required && (all[name] === "" || all[name] === null));
   // What is rarely wanted is folded away: numbers that may be left open.
   const shown = edit.parameters.filter((each) => each.kind !== "number" || each.slider || each.required);
   const rare = edit.parameters.filter((each) => !shown.includes(each));
@@ -165,7 +179,11 @@ function Tool({ edit, others }: { edit: EditFacts; others: readonly string[] }) 
         class="button"
         title={edit.summary}
         disabled={working.value || missing}
-        onClick={() => step(made(edit, values, others))}
+        onClick={() => {
+          const wanted = made(edit, all, others);
+          if (edit.name === RETIME) void proposeStep(wanted, edit.title);
+          else step(wanted);
+        }}
       >
         {edit.title}
       </button>
@@ -184,6 +202,7 @@ function Trim() {
         disabled={working.value || whole}
         title={T.hints.trim}
         data-testid="trim"
+        data-edit="trim"
         onClick={() => step({ op: "trim", start_s: from, end_s: to })}
       >
         {T.trim}
@@ -234,10 +253,147 @@ function Join() {
   );
 }
 
+/** Which joints the edits change that can be of some: whole limbs, or single ones. */
+function Joints() {
+  const take = edited.value;
+  if (!take) return null;
+  const limbs = Object.keys(take.limbs);
+  const chosen = picked.value;
+  const toggle = (name: string): void => {
+    picked.value = chosen.includes(name) ? chosen.filter((each) => each !== name) : [...chosen, name];
+  };
+  const chip = (name: string, label: string) => (
+    <button
+      type="button"
+      key={name}
+      class="toggle"
+      aria-pressed={chosen.includes(name)}
+      data-joint={name}
+      onClick={() => toggle(name)}
+    >
+      {label}
+    </button>
+  );
+  return (
+    // biome-ignore lint/a11y/useSemanticElements: a legend would stand on the line above it
+    <div class="pick-joints" role="group" aria-labelledby="joints-title" data-testid="joints">
+      <span class="tool-label" id="joints-title">
+        {T.joints.title}
+      </span>
+      <p class="muted small">{T.joints.words}</p>
+      <div class="row wrap">
+        <button
+          type="button"
+          class="toggle"
+          aria-pressed={chosen.length === 0}
+          onClick={() => (picked.value = [])}
+          data-joint=""
+        >
+          {T.joints.all}
+        </button>
+        {limbs.map((name) => chip(name, limbName(name)))}
+      </div>
+      <details class="more">
+        <summary>{T.joints.single}</summary>
+        <div class="row wrap">{take.names.map((name) => chip(name, jointName(name)))}</div>
+      </details>
+    </div>
+  );
+}
+
+/** One joint's angle at the moment shown, by a slider; and how far the motion around it follows. */
+function Pose({ edit, through }: { edit: EditFacts; through: EditFacts | undefined }) {
+  const take = edited.value;
+  const [wanted, setWanted] = useState("");
+  if (!take) return null;
+  const joint = take.names.includes(wanted) ? wanted : (take.names[0] ?? "");
+  const { lower_rad, upper_rad } = limitsOf(joint);
+  const row = rowAt(take.times_s, take.joints_rad, playhead.value);
+  const angle = bending.value?.[joint] ?? row[take.names.indexOf(joint)] ?? 0;
+  const lead = (value: number): void => {
+    stopPreview();
+    bending.value = { ...bending.peek(), [joint]: value };
+  };
+  return (
+    <div class="edit-tool" data-edit={edit.name}>
+      <p class="muted small">{T.pose.words(hundredths(playhead.value))}</p>
+      <label class="inline">
+        <span>{T.pose.joint}</span>
+        <select value={joint} onChange={(event) => setWanted(event.currentTarget.value)} data-testid="pose-joint">
+          {take.names.map((name) => (
+            <option key={name} value={name}>
+              {jointName(name)}
+            </option>
+          ))}
+        </select>
+      </label>
+      <label class="tool-number">
+        <span class="tool-label">{T.pose.angle}</span>
+        <input
+          type="range"
+          min={lower_rad}
+          max={upper_rad}
+          step={0.005}
+          value={angle}
+          disabled={working.value}
+          aria-label={`${T.pose.angle}: ${jointName(joint)}`}
+          aria-valuetext={degrees(angle)}
+          data-testid="pose-angle"
+          onInput={(event) => lead(Number(event.currentTarget.value))}
+        />
+        <output>{degrees(angle)}</output>
+      </label>
+      {edit.parameters
+        .filter(({ slider }) => slider)
+        .map((each) => {
+          const side = each.name === "before_s" ? "before" : "after";
+          return (
+            <Number_
+              key={each.name}
+              parameter={each}
+              value={widths.value[side]}
+              onChange={(value) => (widths.value = { ...widths.peek(), [side]: value as number })}
+            />
+          );
+        })}
+      <div class="row end">
+        {bending.value && (
+          <button type="button" class="button quiet" onClick={() => (bending.value = null)}>
+            {TEXTS.cancel}
+          </button>
+        )}
+        {through && (
+          <button
+            type="button"
+            class="button"
+            title={through.summary}
+            disabled={working.value || !bending.value}
+            data-edit={through.name}
+            onClick={() => bending.value && leadThrough(bending.value)}
+          >
+            {through.title}
+          </button>
+        )}
+        <button
+          type="button"
+          class={bending.value ? "button primary" : "button"}
+          title={edit.summary}
+          disabled={working.value || !bending.value}
+          data-testid="set-pose"
+          onClick={() => bending.value && setPose(bending.value)}
+        >
+          {edit.title}
+        </button>
+      </div>
+    </div>
+  );
+}
+
 export function Tools() {
-  const alone = edits.value.filter(({ name, takes: wanted }) => wanted === 0 && name !== TRIM);
+  const alone = edits.value.filter(({ name, takes: wanted }) => wanted === 0 && !OWN.includes(name));
   const plain = alone.filter(({ parameters }) => parameters.length === 0);
   const others = alone.filter(({ parameters }) => parameters.length > 0);
+  const pose = edits.value.find(({ name }) => name === KEYFRAME);
   return (
     <section class="card" aria-labelledby="tools-title" data-testid="tools">
       <h2 id="tools-title">{T.tools}</h2>
@@ -257,9 +413,11 @@ export function Tools() {
           </button>
         ))}
       </div>
+      <Joints />
       {others.map((edit) => (
         <Tool key={edit.name} edit={edit} others={[]} />
       ))}
+      {pose && <Pose edit={pose} through={edits.value.find(({ name }) => name === THROUGH)} />}
       <Join />
     </section>
   );

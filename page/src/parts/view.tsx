@@ -7,10 +7,14 @@ import { api } from "../api";
 import {
   activity,
   bare,
+  company,
   connected,
+  companyPoses,
   connection,
   countdown,
+  countdownFor,
   dark,
+  ends,
   ghost,
   guest,
   limbs,
@@ -24,9 +28,11 @@ import {
 } from "../store";
 import { TEXTS } from "../texts";
 import { Notices } from "./dialog";
+import { Ends } from "./ends";
 import { Icon } from "./icons";
 
 function mood(): "idle" | "teaching" | "playing" | "lost" {
+  if (company.value) return "idle";
   if (!connected.value || guest.value) return "lost";
   const kind = activity.value?.kind ?? "idle";
   if (kind === "teaching") return "teaching";
@@ -90,7 +96,8 @@ export function View() {
       {state === "loading" && <p class="view-note">{TEXTS.stageLoading}</p>}
       {state === "missing" && <p class="view-note">{TEXTS.stageMissing}</p>}
       <div class="view-corner">
-        {!connected.value && !visitor && (
+        {company.value && <span class="chip ghost">{TEXTS.show.cast3d}</span>}
+        {!connected.value && !visitor && !company.value && (
           <span class="chip still" data-testid="still">
             {TEXTS.stageStill}
           </span>
@@ -100,7 +107,9 @@ export function View() {
             {TEXTS.stageGuest(visitor.model.title)}
           </span>
         )}
-        {connection.value?.simulated && !visitor && <span class="chip">{TEXTS.connection.simulated}</span>}
+        {connection.value?.simulated && !visitor && !company.value && (
+          <span class="chip">{TEXTS.connection.simulated}</span>
+        )}
         {ghost.value && <span class="chip ghost">{TEXTS.ghostLabel}</span>}
         {turnable && <span class="chip turn">{TEXTS.stageTurn[limbs.value]}</span>}
       </div>
@@ -118,10 +127,11 @@ export function View() {
           <span class="countdown-number" key={countdown.value}>
             {countdown.value}
           </span>
-          <span>{TEXTS.teach.countdown[limbs.value]}</span>
+          <span>{countdownFor.value || TEXTS.teach.countdown[limbs.value]}</span>
           <span class="countdown-end">{TEXTS.teach.countdownEnd}</span>
         </div>
       )}
+      {state === "shown" && ends.value && <Ends stage={stage} />}
       <Notices />
     </section>
   );
@@ -156,5 +166,7 @@ function follow(made: Stage, element: HTMLCanvasElement, shown: () => void): (()
     effect(() => made.preview(ghost.value)),
     effect(() => made.point(pointed.value)),
     effect(() => made.turnable(onTurn.value)),
+    effect(() => made.gather(company.value)),
+    effect(() => made.perform(companyPoses.value)),
   ];
 }

@@ -85,7 +85,9 @@ export class Figure {
   private stretch(mesh: Mesh, { start, end, length }: Span): void {
     const [from, to] = [this.where(start), this.where(end)];
     if (!from || !to) return;
-    const along = to.clone().sub(from);
+    // It hangs on the root, which may stand beside the origin.
+    this.root.worldToLocal(from);
+    const along = this.root.worldToLocal(to).clone().sub(from);
     mesh.position.copy(from);
     mesh.scale.z = along.length() / length;
     mesh.quaternion.setFromUnitVectors(UP, along.normalize());

@@ -31,18 +31,31 @@ import {
 } from "three";
 import { OrbitControls } from "three/examples/jsm/controls/OrbitControls.js";
 import { RoomEnvironment } from "three/examples/jsm/environments/RoomEnvironment.js";
-import type { Place, RobotModel, Vector } from "../types";
+import type { LimbEnd, Place, RobotModel, Vector } from "../types";
 import type { Easel, Quality } from "./easel";
+import { Company, type Member } from "./company";
 import { Figure } from "./figure";
 import { face } from "./g1";
 import { Pace } from "./pace";
 import type { Materials, RealPart } from "./parts";
+import { endOf, reached } from "./reach";
 import { extents } from "./tree";
 import { Wardrobe } from "./wardrobe";
 
 export { easel } from "./easel";
 
 Object3D.DEFAULT_UP.set(0, 0, 1);
+
+/** Where the end of a limb is: on the canvas in points, and in metres from the base. */
+export interface EndPlace {
+  x: number;
+  y: number;
+  seen: boolean;
+  at_m: Vector;
+}
+
+/** Turns where a pointer has gone into a whole pose. */
+export type Lead = (event: PointerEvent) => number[];
 
 export type Mood = "idle" | "teaching" | "playing" | "lost";
 
@@ -87,15 +100,19 @@ function gaze(model: RobotModel): Gaze {
 
 /** Pixels per point without a graphics card: while things move, and when they have come to rest. */
 const COARSE = 0.75;
-const COARSEST = 0.5;
+const COARSEST = 0.4;
 const FINE = 1.5;
 const REST_MS = 450;
 /** A foot that is higher than this casts no shadow of its own. */
 const LIFTED_M = 0.09;
-/** Without a graphics card the processor draws, and the page waits for it: it shall have at least
-    this much time for other things between two frames, and as long as the last one took. */
-const PAUSE_MS = 35;
-const HEAVY_FRAME_MS = 90;
+/** Without a graphics card the processor draws, and others wait for it: two frames are so far apart on
+    average. After one that took longer than two beats of the screen there is a pause as long as the excess. */
+const FRAME_MS = 26;
+const BEAT_MS = 17;
+const TWO_BEATS_MS = 36;
+/** A frame that takes longer gets fewer pixels; at rest the picture gets as many as this allows. */
+const HEAVY_FRAME_MS = 25;
+const LONGEST_FRAME_MS = 80;
 /** The least turn worth a new frame; reports from a robot at rest tremble by less. */
 const MIN_RAD = 1.2e-3;
 
@@ -229,10 +246,12 @@ function feetOf(robot: Figure, model: RobotModel): Place[] {
 export class Stage {
   private readonly renderer: WebGLRenderer;
   private readonly scene = new Scene();
-  private readonly camera = new PerspectiveCamera(30, 1, 0.1, 40);
+  private readonly camera = new PerspectiveCamera(30, 1, 0.1, 120);
   private readonly controls: OrbitControls;
   private readonly wardrobe: Wardrobe;
-  private readonly gaze: Gaze;
+  private gaze: Gaze;
+  private readonly ownGaze: Gaze;
+  private company: Company | null = null;
   private readonly worn: Materials;
   private readonly robot: Figure;
   private readonly ghost: Figure;
@@ -247,6 +266,8 @@ export class Stage {
   private lastPose: number[] = [];
   private framing = true;
   private lastFrame = 0;
+  /** When the next frame may be drawn, in low quality. */
+  private due = 0;
   private slow = 0;
   private readonly pace = new Pace();
   private changed = 0;
@@ -254,6 +275,8 @@ export class Stage {
   private resting = true;
   /** How long the last frame held up the page, and whether that is still to be seen. */
   private took = 0;
+  /** How long the quickest of the last frames did: what else the computer does shall not count. */
+  private quickest = LONGEST_FRAME_MS;
   private drawn = false;
   private fine = false;
   private onTurn: OnTurn | null = null;
@@ -288,7 +311,7 @@ export class Stage {
     this.worn = materials(quality);
     this.glow = new MeshLambertMaterial({ color: 0x5ecbe8, emissive: 0x2a90ad, vertexColors: true });
     this.wardrobe = new Wardrobe(model);
-    this.gaze = gaze(model);
+    this.gaze = this.ownGaze = gaze(model);
     this.robot = new Figure(model, this.wardrobe, this.worn);
     this.ghost = new Figure(model, this.wardrobe, this.spirit);
     this.ghost.root.visible = false;
@@ -394,6 +417,32 @@ export class Stage {
     this.dirty = true;
   }
 
+  /** Show a whole cast side by side instead of the robot; null shows the robot again. */
+  gather(members: readonly Member[] | null): void {
+    this.company?.root.removeFromParent();
+    this.company?.dispose();
+    this.company = members?.length ? new Company(members, this.worn) : null;
+    this.robot.root.visible = this.company === null;
+    for (const spot of this.spots) spot.visible = this.company === null;
+    this.gaze = this.ownGaze;
+    if (this.company) {
+      const { wide_m, tall_m } = this.company;
+      const at = new Vector3(0, 0, 0.43 * tall_m);
+      const from = new Vector3(2.4, 0.25, 0.55).normalize();
+      this.gaze = { at, from, tall_m, wide_m, size_m: Math.max(wide_m, tall_m) };
+      this.scene.add(this.company.root);
+    }
+    this.floor.scale.setScalar(Math.max(1, this.gaze.size_m / 2.5));
+    this.controls.maxDistance = 6 * this.gaze.size_m;
+    this.home();
+  }
+
+  /** Show the cast in these poses from the next frame on. */
+  perform(poses: readonly (readonly number[])[]): void {
+    this.company?.pose(poses);
+    this.dirty = true;
+  }
+
   /** Light up the link a joint moves. */
   point(joint: string | null): void {
     const link = this.model.joints.find((each) => each.name === joint)?.link ?? null;
@@ -451,18 +500,20 @@ export class Stage {
   frame(now: number): void {
     if (this.drawn) {
       this.took = now - this.lastFrame;
+      this.quickest = Math.min(this.took, 1.03 * this.quickest);
       this.drawn = false;
     }
-    if (this.quality === "low" && now - this.lastFrame < this.took + Math.max(PAUSE_MS, this.took)) return;
+    if (this.quality === "low" && (now < this.due || now - this.lastFrame < 2 * this.took - TWO_BEATS_MS)) return;
     if (this.controls.enableDamping) this.controls.update();
     const moved = this.pose.some((angle, index) => Math.abs(angle - (this.lastPose[index] ?? 9)) > MIN_RAD);
     if (!moved && !this.dirty) {
       this.resting = true;
-      if (this.quality === "low" && !this.fine && now - this.changed > REST_MS) this.refine(FINE);
+      if (this.quality === "low" && !this.fine && now - this.changed > REST_MS) this.refine(this.finest());
       return;
     }
     this.changed = now;
-    if (this.fine) this.refine(this.coarse);
+    this.due = Math.max(this.due + FRAME_MS, now);
+    if (this.fine) this.coarsen();
     if (moved) {
       this.robot.pose(this.pose);
       this.lastPose = this.pose;
@@ -471,7 +522,7 @@ export class Stage {
         const spot = this.spots[index];
         if (!at || !spot) return;
         spot.position.set(at.x, at.y, 0.002);
-        spot.visible = at.z < LIFTED_M;
+        spot.visible = at.z < LIFTED_M && this.company === null;
       });
     }
     this.draw();
@@ -481,11 +532,23 @@ export class Stage {
     this.drawn = true;
   }
 
-  /** Draw with so many pixels per point from now on. */
+  /** As many pixels per point as are drawn in time, by what the quickest of the last frames took. */
+  private finest(): number {
+    const more = Math.sqrt(LONGEST_FRAME_MS / Math.max(this.quickest, BEAT_MS));
+    return Math.min(FINE, Math.max(this.coarse, this.coarse * more));
+  }
+
+  /** Draw once more with so many pixels per point, until something moves. */
   private refine(ratio: number): void {
-    this.fine = ratio === FINE;
+    this.fine = true;
     this.renderer.setPixelRatio(ratio);
     this.draw();
+  }
+
+  /** Draw with few pixels again; the frame that follows does it. */
+  private coarsen(): void {
+    this.fine = false;
+    this.renderer.setPixelRatio(this.coarse);
   }
 
   private draw(): void {
@@ -581,10 +644,66 @@ export class Stage {
     };
   }
 
+  // ---- the ends of limbs, which can be dragged ---------------------------------------------------
+
+  /** Whose limbs are taken hold of: the ghost's, or the robot's where there is none. */
+  private get held(): Figure {
+    return this.ghost.root.visible ? this.ghost : this.robot;
+  }
+
+  /** Where the ends of some limbs are seen, in a pose. */
+  endPlaces(ends: readonly LimbEnd[], pose: readonly number[]): (EndPlace | null)[] {
+    const box = this.canvas.getBoundingClientRect();
+    return ends.map((end) => {
+      const place = this.held.where(end);
+      if (!place) return null;
+      const flat = place.clone().project(this.camera);
+      return {
+        x: ((flat.x + 1) / 2) * box.width,
+        y: ((1 - flat.y) / 2) * box.height,
+        seen: Math.abs(flat.x) <= 1 && Math.abs(flat.y) <= 1 && flat.z < 1,
+        at_m: endOf(this.model, end, pose).toArray(),
+      };
+    });
+  }
+
+  /** Return the columns of some joints in a pose, by name; those that this robot does not have are left out. */
+  columns(names: readonly string[]): Record<string, number> {
+    const own = this.model.joints.filter(({ name }) => names.includes(name));
+    return Object.fromEntries(own.map(({ name, index }) => [name, index]));
+  }
+
+  /** Take hold of the end of a limb: it follows the pointer, in the plane that one looks at. */
+  take(end: LimbEnd, pose: readonly number[], down: PointerEvent): Lead | null {
+    const place = this.held.where(end);
+    if (!place) return null;
+    const facing = this.camera.getWorldDirection(new Vector3());
+    const plane = new Plane().setFromNormalAndCoplanarPoint(facing, place);
+    const hit = (event: PointerEvent): Vector3 | null => this.ray(event).ray.intersectPlane(plane, new Vector3());
+    const first = hit(down);
+    const tip = endOf(this.model, end, pose);
+    return (event) => {
+      const now = hit(event);
+      return now && first ? reached(this.model, end, pose, tip.clone().add(now.sub(first))) : [...pose];
+    };
+  }
+
+  /** Move the end of a limb a little, as one looks at it: to the right, upwards, and away. */
+  nudge(end: LimbEnd, pose: readonly number[], [right, up, away]: Vector): number[] {
+    const facing = this.camera.getWorldDirection(new Vector3()).setZ(0).normalize();
+    const across = new Vector3().crossVectors(facing, this.camera.up).normalize();
+    const by = across
+      .multiplyScalar(right)
+      .addScaledVector(facing, away)
+      .add(new Vector3(0, 0, up));
+    return reached(this.model, end, pose, endOf(this.model, end, pose).add(by));
+  }
+
   dispose(): void {
     this.watch.disconnect();
     this.canvas.removeEventListener("pointerdown", this.grab, { capture: true });
     this.controls.dispose();
+    this.company?.dispose();
     this.wardrobe.dispose();
     this.renderer.dispose();
     this.renderer.forceContextLoss();

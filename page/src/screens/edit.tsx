@@ -1,16 +1,21 @@
 /** Screen 4: a take on a time line, tools, checks, and a preview before anything moves. */
 
 import { useEffect, useMemo } from "preact/hooks";
-import { freeName, joint as jointName, partly, picture, seconds, sentence } from "../format";
-import { Chart } from "../parts/chart";
+import { isUnsaved } from "../drafts";
+import { freeName, hundredths, joint as jointName, partly, picture, seconds, sentence } from "../format";
+import { focusOf } from "../keys";
 import { Icon } from "../parts/icons";
 import { PlayTip } from "../parts/play-tip";
+import { TimeLine, zoomKey } from "../parts/timeline";
 import { Tools } from "../parts/tools";
 import { attempt, can, go, limbs, loadTakes, pointed, question, ready, stranger, takes } from "../store";
 import { TEXTS } from "../texts";
 import type { Finding } from "../types";
 import { folded, remedy } from "../wording";
 import {
+  askForMark,
+  askToRename,
+  askToRevert,
   chooseVersion,
   describe,
   edited,
@@ -22,12 +27,14 @@ import {
   preview,
   previewing,
   redoStep,
+  removeMark,
+  reveal,
   save,
   seek,
-  selection,
   stopPreview,
   strange,
   undoStep,
+  unsaved,
   versions,
   whose,
   working,
@@ -50,6 +57,7 @@ function Choose() {
               <img class="thumb" src={picture(take.thumbnail)} alt="" width={112} height={34} />
               <span class="item-words">
                 <span class="item-name">{take.name}</span>{" "}
+                {isUnsaved(take.name) && <span class="chip warn">{T.draft.unsaved}</span>}{" "}
                 <span class="muted">
                   {[seconds(take.duration_s), stranger(take) && take.title].filter(Boolean).join(" · ")}
                 </span>
@@ -67,6 +75,7 @@ function MarkRow({ mark }: { mark: Finding }) {
   const show = (): void => {
     stopPreview();
     seek(mark.time_s ?? 0);
+    reveal(mark.time_s ?? 0);
   };
   return (
     <li
@@ -80,7 +89,7 @@ function MarkRow({ mark }: { mark: Finding }) {
           {sentence(message)}{" "}
           {mark.time_s !== null && (
             <button type="button" class="link" onClick={show}>
-              {T.at(seconds(mark.time_s))}
+              {T.at(hundredths(mark.time_s))}
             </button>
           )}
         </p>
@@ -108,7 +117,7 @@ function Checks() {
     <section class="card" aria-labelledby="checks-title" data-testid="checks">
       <div class="row spread">
         <h2 id="checks-title">{T.findings}</h2>
-        {!made.ok && <span class="chip bad">{T.cannot}</span>}
+        {made.checked && !made.ok && <span class="chip bad">{T.cannot}</span>}
       </div>
       {strange.value && (
         <p class="bad-words" data-testid="foreign">
@@ -116,7 +125,12 @@ function Checks() {
         </p>
       )}
       {whose.value === null && <p class="bad-words">{T.unknown}</p>}
-      {found.length === 0 && (
+      {!made.checked && (
+        <p class="muted" role="status">
+          {T.checking}
+        </p>
+      )}
+      {made.checked && found.length === 0 && (
         <p class="fine">
           <Icon name="check" />
           <span>{partly(notes) ? T.finePartly : T.fine}</span>
@@ -133,11 +147,78 @@ function Checks() {
   );
 }
 
+/** The marks of the take: go to one, rename or remove it. */
+function Marks() {
+  const made = edited.value;
+  if (!made) return null;
+  const show = (time: number): void => {
+    stopPreview();
+    seek(time);
+    reveal(time);
+  };
+  return (
+    <section class="card" aria-labelledby="marks-title" data-testid="marks">
+      <div class="row spread wrap">
+        <h2 id="marks-title">{T.marks.title}</h2>
+        <button type="button" class="button" disabled={working.value} onClick={askForMark}>
+          <Icon name="flag" />
+          {T.marks.here}
+        </button>
+      </div>
+      {made.marks.length === 0 && <p class="muted">{T.marks.none}</p>}
+      <ul class="marks">
+        {made.marks.map((mark, index) => (
+          <li key={index} class="row" data-testid="mark-row" data-label={mark.label}>
+            <button type="button" class="link numbers" onClick={() => show(mark.time_s)}>
+              {hundredths(mark.time_s)}
+            </button>
+            <span class="mark-label">{mark.label}</span>
+            <button
+              type="button"
+              class="button quiet"
+              data-edit="change_mark"
+              disabled={working.value}
+              aria-label={T.marks.renameOne(mark.label)}
+              onClick={() => askToRename(mark)}
+            >
+              {T.marks.rename}
+            </button>
+            <button
+              type="button"
+              class="icon-button small"
+              data-edit="remove_mark"
+              disabled={working.value}
+              aria-label={T.marks.removeOne(mark.label)}
+              title={T.marks.removeOne(mark.label)}
+              onClick={() => removeMark(mark)}
+            >
+              <Icon name="close" />
+            </button>
+          </li>
+        ))}
+      </ul>
+    </section>
+  );
+}
+
 function Steps() {
   const { steps } = history.value;
   return (
     <section class="card" aria-labelledby="steps-title">
-      <h2 id="steps-title">{T.steps}</h2>
+      <div class="row spread wrap">
+        <h2 id="steps-title">{T.steps}</h2>
+        {unsaved.value && (
+          <button
+            type="button"
+            class="button quiet"
+            disabled={working.value}
+            onClick={askToRevert}
+            data-testid="revert"
+          >
+            {T.draft.revert}
+          </button>
+        )}
+      </div>
       {steps.length === 0 ? (
         <p class="muted">{T.noSteps}</p>
       ) : (
@@ -166,15 +247,20 @@ export function EditScreen() {
       {can("stream") && <PlayTip />}
       <Tools />
       <Checks />
+      <Marks />
       <Steps />
     </>
   );
 }
 
-/** Ctrl+Z and its friends, while no text is being typed. */
+/** Ctrl+Z and its friends, and those of the time line, while no text is being typed. */
 function useKeys(): void {
   useEffect(() => {
     const press = (event: KeyboardEvent): void => {
+      if (question.peek() === null && !focusOf(document.activeElement, false).typing && zoomKey(event)) {
+        event.preventDefault();
+        return;
+      }
       if (!(event.ctrlKey || event.metaKey) || event.key.toLowerCase() !== "z") return;
       if (event.target instanceof HTMLInputElement && event.target.type === "text") return;
       event.preventDefault();
@@ -226,7 +312,7 @@ export function EditDock({ inert }: { inert: boolean }) {
   useKeys();
   const made = edited.value;
   const take = opened.value;
-  const marks = useMemo(() => made?.findings.filter(({ severity }) => severity !== "note") ?? [], [made]);
+  const findings = useMemo(() => made?.findings.filter(({ severity }) => severity !== "note") ?? [], [made]);
   if (!made || !take) return null;
   const { steps, undone } = history.value;
   const ask = (): void => {
@@ -252,14 +338,20 @@ export function EditDock({ inert }: { inert: boolean }) {
       data-testid="dock"
       data-duration={made.duration_s.toFixed(3)}
       data-steps={steps.length}
+      data-checked={made.checked}
       aria-busy={working.value}
     >
       <div class="dock-head">
         <div class="dock-title">
           <h1>{take}</h1>
-          <span class="muted numbers">
-            {seconds(playhead.value)} / {seconds(made.duration_s)}
+          <span class="muted numbers" data-testid="moment">
+            {hundredths(playhead.value)} / {hundredths(made.duration_s)}
           </span>
+          {unsaved.value && (
+            <span class="chip warn" data-testid="unsaved" title={T.draft.kept}>
+              {T.draft.unsaved}
+            </span>
+          )}
           <Version now={made.version} />
         </div>
         <div class="row">
@@ -299,7 +391,9 @@ export function EditDock({ inert }: { inert: boolean }) {
               type="button"
               class="button"
               disabled={!ready.value || working.value || !made.ok || strange.value !== ""}
-              title={strange.value || (made.ok ? TEXTS.library.playTip[limbs.value] : T.cannot)}
+              title={
+                strange.value || (made.ok ? TEXTS.library.playTip[limbs.value] : made.checked ? T.cannot : T.checking)
+              }
               data-testid="edit-play"
               onClick={play}
             >
@@ -311,19 +405,7 @@ export function EditDock({ inert }: { inert: boolean }) {
           </button>
         </div>
       </div>
-      <Chart
-        curves={made}
-        label={T.timelineHelp}
-        span={made.duration_s}
-        playhead={playhead.value}
-        onSeek={(time) => {
-          stopPreview();
-          seek(time);
-        }}
-        selection={selection.value}
-        onSelect={(chosen) => (selection.value = chosen)}
-        marks={marks}
-      />
+      <TimeLine made={made} findings={findings} />
     </section>
   );
 }

@@ -1,14 +1,16 @@
 /** The take being edited: what was done to it, what came of it, and the moment shown. */
 
-import { computed, effect, signal } from "@preact/signals";
+import { batch, computed, effect, signal } from "@preact/signals";
 import { api } from "../api";
-import { seconds } from "../format";
+import { drafts, dropDraft, isUnsaved, keepDraft, keeps } from "../drafts";
+import { degrees, hundredths, joint as jointName, seconds } from "../format";
 import { done, type History, NOTHING_DONE, redo, undo } from "../history";
 import { rowAt } from "../interpolate";
-import type { Selection } from "../parts/chart";
+import { type Bend, bendOf, LEAST_S, movedTo, ofJoint, room, stepOf } from "../keyframes";
 import {
   activity,
   editing,
+  ends,
   ghost,
   go,
   guest,
@@ -18,6 +20,7 @@ import {
   now,
   playTake,
   poses,
+  question,
   report,
   say,
   screen,
@@ -26,11 +29,12 @@ import {
   takes,
 } from "../store";
 import { TEXTS } from "../texts";
-import type { EditFacts, Edited, KnownRobots, RobotModel, Step } from "../types";
+import { isPart, LOOKS_CLOSER, panned, showing, type Span, within, zoomed } from "../timeline";
+import type { EditCurves, EditFacts, Edited, JointKeyframe, KnownRobots, Mark, RobotModel, Step } from "../types";
 
 export const history = signal<History>(NOTHING_DONE);
 export const edited = signal<Edited | null>(null);
-export const selection = signal<Selection>({ from: 0, to: 0 });
+export const selection = signal<Span>({ from: 0, to: 0 });
 export const playhead = signal(0);
 export const previewing = signal(false);
 export const working = signal(false);
@@ -39,6 +43,25 @@ export const opened = signal<string | null>(null);
 export const edits = signal<EditFacts[]>([]);
 /** The builds that a motion can be brought to. */
 export const builds = signal<KnownRobots["simulated"]>([]);
+/** The joints that an edit changes, by their names or those of limbs; none stands for all. */
+export const picked = signal<string[]>([]);
+
+/** The part of the take that is shown. */
+export const view = signal<Span>({ from: 0, to: 0 });
+/** A part with more of its samples than the whole is told with. */
+export const detail = signal<EditCurves | null>(null);
+
+/** Whether keyframes are shown, and of which joint. */
+export const keyframing = signal(false);
+export const keyJoint = signal("");
+/** A few angles that the joint passes through; nothing while they are asked for. */
+export const keyframes = signal<JointKeyframe[] | null>(null);
+/** A keyframe that is being dragged: how the curve bends, and what the joint's angle becomes. */
+export const dragged = signal<{ joint: string; bend: Bend; value: number } | null>(null);
+/** Angles that the ghost has in place of those of the take, while somebody drags it. */
+export const bending = signal<Record<string, number> | null>(null);
+/** From how long before a moment the motion follows a pose that is set there, and until when. */
+export const widths = signal({ before: 0.5, after: 0.5 });
 
 effect(() => {
   if (screen.value !== "edit" || edits.peek().length) return;
@@ -64,32 +87,85 @@ effect(() => {
 
 /** The versions of the take that can be edited, the oldest first. */
 export const versions = computed(() => takes.value.find(({ name }) => name === opened.value)?.versions ?? []);
+/** A part that is told with fewer samples a second than this is asked for once more, closer. */
+const LEAST_HZ = 25;
 /** Whether somebody chose the version; without that it is the newest. */
 let chosen = false;
 let asked = 0;
 
 /**
  * Ask what the steps make of a version of the take; the answer to the newest question counts. The version
- * stays the one that was opened, whatever is saved under the take's name meanwhile.
+ * stays the one that was opened, whatever is saved under the take's name meanwhile. What is seen comes
+ * first; what speaks against playing it takes longer, and comes after it.
  */
-async function apply(take: string, next: History, version = edited.peek()?.version): Promise<boolean> {
+async function apply(
+  take: string,
+  next: History,
+  version = edited.peek()?.version,
+  keyframesThen: JointKeyframe[] | null = null,
+): Promise<boolean> {
   asked += 1;
   const mine = asked;
   working.value = true;
+  superseded(checking);
   try {
-    const made = await api.edit(take, next.steps, version);
+    const made = await api.editCurves(take, next.steps, version);
     if (mine !== asked) return false;
-    opened.value = take;
-    history.value = next;
-    edited.value = made;
-    selection.value = { from: 0, to: made.duration_s };
+    const was = edited.peek();
+    const same = was !== null && opened.peek() === take;
+    batch(() => {
+      opened.value = take;
+      history.value = next;
+      detail.value = null;
+      keyframes.value = keyframesThen;
+      if (!made.names.includes(keyJoint.peek())) keyframing.value = false;
+      edited.value = { ...made, findings: [], ok: false, checked: false };
+      if (!same || was.duration_s !== made.duration_s) {
+        view.value = same && isPart(view.peek(), was.duration_s) ? within(view.peek(), made.duration_s) : whole(made);
+        selection.value = whole(made);
+      }
+      picked.value = picked.peek().filter((name) => made.names.includes(name) || name in made.limbs);
+    });
     seek(playhead.peek());
+    void check(mine, take, next.steps, made.version);
     return true;
   } catch (error) {
     if (mine === asked) report(error);
     return false;
   } finally {
-    if (mine === asked) working.value = false;
+    if (mine === asked) {
+      working.value = false;
+      dragged.value = null;
+      bending.value = null;
+    }
+  }
+}
+
+const whole = ({ duration_s }: { duration_s: number }): Span => ({ from: 0, to: duration_s });
+
+/** A check begins when nothing else was done for so long. */
+const QUIET_MS = 120;
+/**
+ * A check that is not wanted any more has so long to end by itself: the process that does it then goes on
+ * with the next one at once. One that takes longer is ended, and its process with it.
+ */
+const ENDS_ITSELF_MS = 1500;
+let checking = new AbortController();
+
+function superseded(check: AbortController): void {
+  setTimeout(() => check.abort(), ENDS_ITSELF_MS);
+}
+
+async function check(mine: number, take: string, steps: readonly Step[], version: number): Promise<void> {
+  await new Promise((quiet) => setTimeout(quiet, QUIET_MS));
+  if (mine !== asked) return;
+  checking = new AbortController();
+  try {
+    const { findings, ok } = await api.editCheck(take, steps, version, checking.signal);
+    const made = edited.peek();
+    if (mine === asked && made) edited.value = { ...made, findings, ok, checked: true };
+  } catch (error) {
+    if (mine === asked) report(error);
   }
 }
 
@@ -98,17 +174,92 @@ export function seek(time: number): void {
   playhead.value = Math.min(Math.max(time, 0), edited.peek()?.duration_s ?? 0);
 }
 
+/** Open a take, with the edits of it that were not saved. */
 export async function openTake(take: string): Promise<void> {
   stopPreview();
   chosen = false;
-  edited.value = null;
-  playhead.value = 0;
-  opened.value = take;
-  if (!(await apply(take, NOTHING_DONE)) && opened.peek() === take && edited.peek() === null) opened.value = null;
+  batch(() => {
+    edited.value = null;
+    playhead.value = 0;
+    opened.value = take;
+    picked.value = [];
+    keyframing.value = false;
+  });
+  const draft = drafts.peek()[take];
+  const still = (): boolean => opened.peek() === take && edited.peek() === null;
+  if (draft) {
+    if (await apply(take, { steps: draft.steps, undone: draft.undone }, draft.version)) {
+      if (draft.steps.length) say(TEXTS.edit.draft.back(draft.steps.length));
+      return;
+    }
+    // They can be done again when what they need is there again.
+    const later = { steps: [], undone: [...draft.steps, ...draft.undone] };
+    if (still() && (await apply(take, later))) return say(TEXTS.edit.draft.failed, "bad");
+  } else if (await apply(take, NOTHING_DONE)) return;
+  if (still()) opened.value = null;
 }
+
+// ---- edits that are not saved yet ---------------------------------------------------------------
+
+/** Whether something was done that is not saved. */
+export const unsaved = computed(() => opened.value !== null && isUnsaved(opened.value));
+
+effect(() => {
+  const take = opened.value;
+  const made = edited.value;
+  if (take && made) keepDraft(take, history.value, made.version);
+});
+
+/** Ask, and go back to the take as it was saved. */
+export function askToRevert(): void {
+  const count = history.peek().steps.length;
+  const take = opened.peek();
+  if (!take || !count) return;
+  question.value = {
+    title: TEXTS.edit.draft.revertTitle(count),
+    message: TEXTS.edit.draft.revertWords,
+    confirm: TEXTS.edit.draft.revert,
+    danger: true,
+    then: () => void apply(take, NOTHING_DONE),
+  };
+}
+
+addEventListener("beforeunload", (event) => {
+  // Where the browser keeps nothing, they would be gone.
+  if (!keeps.peek() && unsaved.peek()) event.preventDefault();
+});
+
+// ---- what is done to it -----------------------------------------------------------------------
 
 export function step(made: Step): void {
   if (opened.peek()) void apply(opened.peek() as string, done(history.peek(), made));
+}
+
+/** Work out a step that changes the pace, and ask before it is done: what it was, and what it would be. */
+export async function proposeStep(made: Step, title: string): Promise<void> {
+  const take = opened.peek();
+  const before = edited.peek();
+  if (!take || !before) return;
+  working.value = true;
+  const was = history.peek();
+  try {
+    const after = await api.editCurves(take, [...was.steps, made], before.version);
+    if (opened.peek() !== take || history.peek() !== was) return;
+    question.value = {
+      title: TEXTS.edit.pace.title(title),
+      message: TEXTS.edit.pace.words(pace(before), pace(after)),
+      confirm: TEXTS.edit.pace.confirm,
+      then: () => step(made),
+    };
+  } catch (error) {
+    report(error);
+  } finally {
+    working.value = false;
+  }
+}
+
+function pace({ duration_s, peak_rad_s }: EditCurves): { time: string; speed: string } {
+  return { time: seconds(duration_s), speed: `${degrees(peak_rad_s)}/s` };
 }
 
 export function undoStep(): void {
@@ -132,6 +283,7 @@ export async function save(name: string): Promise<void> {
   if (!take || !made) return;
   const entry = await api.saveEdit(take, history.peek().steps, name, made.version);
   say(TEXTS.edit.saved(entry.name), "good");
+  dropDraft(take);
   void loadTakes();
   if (opened.peek() !== take || !(await apply(entry.name, NOTHING_DONE, entry.version))) return;
   chosen = false;
@@ -188,6 +340,10 @@ function poseAt(made: Edited, time: number, robot: RobotModel, from: readonly nu
     const index = robot.joints.find((joint) => joint.name === name)?.index;
     if (index !== undefined) pose[index] = row[column] as number;
   });
+  for (const [name, angle] of Object.entries(bending.value ?? {})) {
+    const index = robot.joints.find((joint) => joint.name === name)?.index;
+    if (index !== undefined) pose[index] = angle;
+  }
   return pose;
 }
 
@@ -215,6 +371,7 @@ export function preview(): void {
   const run = (): void => {
     const time = from + (now() - begin);
     playhead.value = Math.min(time, to);
+    view.value = showing(view.peek(), made.duration_s, playhead.peek());
     if (time >= to) stopPreview();
     else frame = requestAnimationFrame(run);
   };
@@ -241,17 +398,229 @@ effect(() => {
   if (screen.value === "edit" && wanted && (wanted !== opened.peek() || stale())) void openTake(wanted);
 });
 
+// ---- the time line ------------------------------------------------------------------------------
+
+export function zoom(factor: number, around = playhead.peek()): void {
+  const duration = edited.peek()?.duration_s ?? 0;
+  const { from, to } = view.peek();
+  const middle = around >= from && around <= to ? around : (from + to) / 2;
+  view.value = zoomed(view.peek(), duration, factor, middle);
+}
+
+export function pan(by: number): void {
+  view.value = panned(view.peek(), edited.peek()?.duration_s ?? 0, by);
+}
+
+export function showAll(): void {
+  if (edited.peek()) view.value = whole(edited.peek() as Edited);
+}
+
+/** Let a moment be seen, for example one that was gone to by a key. */
+export function reveal(time: number): void {
+  view.value = showing(view.peek(), edited.peek()?.duration_s ?? 0, time);
+}
+
+effect(() => {
+  const made = edited.value;
+  const { from, to } = view.value;
+  const take = opened.peek();
+  const known = detail.peek()?.times_s;
+  if (!made || !take || made.whole || (to - from) * LOOKS_CLOSER > made.duration_s) return undefined;
+  if (known && (known[0] ?? 0) <= from && (known.at(-1) ?? 0) >= to && known.length > (to - from) * LEAST_HZ)
+    return undefined;
+  const mine = asked;
+  const timer = setTimeout(async () => {
+    const more = (to - from) / 2;
+    try {
+      const part = { from: Math.max(0, from - more), to: to + more };
+      const closer = await api.editCurves(take, history.peek().steps, made.version, part);
+      if (mine === asked) detail.value = closer;
+    } catch (error) {
+      report(error);
+    }
+  }, 120);
+  return () => clearTimeout(timer);
+});
+
+// ---- keyframes and hands ------------------------------------------------------------------------
+
+/** The keyframes of the joint that is looked at. */
+export const ownKeyframes = computed(() => ofJoint(keyframes.value ?? [], keyJoint.value));
+
+effect(() => {
+  const made = edited.value;
+  const take = opened.peek();
+  const joint = keyJoint.value;
+  if (!keyframing.value || !made?.names.includes(joint) || !take || keyframes.value !== null) return;
+  const mine = asked;
+  const still = (): boolean => mine === asked && joint === keyJoint.peek();
+  api.editKeyframes(take, history.peek().steps, made.version, joint).then(
+    ({ keyframes: found }) => still() && (keyframes.value = found),
+    (error) => {
+      if (!still()) return;
+      report(error);
+      keyframing.value = false;
+    },
+  );
+});
+
+/** The limits of a joint of the take; a joint that is not known has wide ones. */
+export function limitsOf(name: string): { lower_rad: number; upper_rad: number } {
+  return whose.value?.joints.find((joint) => joint.name === name) ?? { lower_rad: -Math.PI, upper_rad: Math.PI };
+}
+
+/** Show the keyframes of a joint; of none where it has no name. */
+export function showKeyframes(joint: string): void {
+  batch(() => {
+    keyframes.value = null;
+    keyJoint.value = joint;
+    keyframing.value = joint !== "";
+  });
+}
+
+/** Where a keyframe of the joint can go. */
+export function dragKeyframe(index: number, time: number, value: number): void {
+  const made = edited.peek();
+  const own = ownKeyframes.peek();
+  if (!made || !own[index] || working.peek()) return;
+  stopPreview();
+  const { low, high } = room(own, index, made.duration_s);
+  const { lower_rad, upper_rad } = limitsOf(keyJoint.peek());
+  const at = Math.min(high, Math.max(low, time));
+  const angle = Math.min(upper_rad, Math.max(lower_rad, value));
+  batch(() => {
+    dragged.value = { joint: keyJoint.peek(), bend: bendOf(own, index, at, made.duration_s), value: angle };
+    bending.value = { [keyJoint.peek()]: angle };
+    seek(at);
+  });
+}
+
+/** A keyframe was let go of: that is a step like all others. */
+export function dropKeyframe(): void {
+  const take = opened.peek();
+  const now = dragged.peek();
+  if (!take || !now || working.peek()) return;
+  const { joint, bend, value } = now;
+  const old = ownKeyframes.peek().find(({ time_s }) => time_s === bend.old);
+  if (!old || (bend.at === bend.old && Math.abs(value - old.value_rad) < 1e-4)) {
+    batch(() => (dragged.value = bending.value = null));
+    return;
+  }
+  const then = movedTo(keyframes.peek() ?? [], old, bend.at, value);
+  void apply(take, done(history.peek(), stepOf(joint, bend, value)), undefined, then);
+}
+
+/** Take hold of the joint's curve at the moment shown too. */
+export function addKeyframe(): void {
+  const made = edited.peek();
+  const joint = keyJoint.peek();
+  const column = made?.names.indexOf(joint) ?? -1;
+  if (!made || column < 0) return;
+  const time_s = playhead.peek();
+  const value_rad = rowAt(made.times_s, made.joints_rad, time_s)[column] ?? 0;
+  const others = (keyframes.peek() ?? []).filter(
+    (each) => each.joint !== joint || Math.abs(each.time_s - time_s) > LEAST_S,
+  );
+  keyframes.value = [...others, { joint, time_s, value_rad }];
+}
+
+/** Set a pose of some joints at the moment shown. */
+export function setPose(pose: Record<string, number>): void {
+  const made = edited.peek();
+  const time = playhead.peek();
+  if (!made || working.peek()) return;
+  const last = made.duration_s;
+  const time_s = time < LEAST_S ? 0 : time > last - LEAST_S ? last : Number(time.toFixed(4));
+  const { before, after } = widths.peek();
+  const rounded = Object.entries(pose).map(([name, angle]) => [name, Number(angle.toFixed(4))]);
+  step({ op: "keyframe", time_s, pose: Object.fromEntries(rounded), before_s: before, after_s: after });
+}
+
+/** Lead the whole motion through a pose of some joints at the moment shown; its ends stay. */
+export function leadThrough(pose: Record<string, number>): void {
+  if (!edited.peek() || working.peek()) return;
+  const rounded = Object.entries(pose).map(([name, angle]) => [name, Number(angle.toFixed(4))]);
+  step({ op: "through", time_s: Number(playhead.peek().toFixed(4)), pose: Object.fromEntries(rounded) });
+}
+
+effect(() => {
+  const made = edited.value;
+  const robot = whose.value;
+  const shown = screen.value === "edit" && made && robot && !following.value;
+  const there = shown ? robot.ends.filter((end) => end.joints.some((name) => made.names.includes(name))) : [];
+  ends.value = there.length
+    ? {
+        ends: there.map((end) => ({ ...end, joints: end.joints.filter((name) => made?.names.includes(name)) })),
+        onMove: (pose) => {
+          if (working.peek()) return;
+          stopPreview();
+          bending.value = pose;
+        },
+        onDone: () => {
+          const pose = bending.peek();
+          if (pose && !working.peek()) setPose(pose);
+        },
+      }
+    : null;
+});
+
+// ---- marks --------------------------------------------------------------------------------------
+
+export function askForMark(): void {
+  const time_s = Number(playhead.peek().toFixed(4));
+  question.value = {
+    title: TEXTS.edit.marks.addTitle(hundredths(time_s)),
+    message: "",
+    confirm: TEXTS.edit.marks.add,
+    field: { label: TEXTS.edit.marks.label, value: "", free: true },
+    then: (label) => step({ op: "mark", time_s, label }),
+  };
+}
+
+export function askToRename(mark: Mark): void {
+  question.value = {
+    title: TEXTS.edit.marks.renameTitle(mark.label),
+    message: "",
+    confirm: TEXTS.edit.marks.rename,
+    field: { label: TEXTS.edit.marks.label, value: mark.label, free: true },
+    then: (label) => step({ op: "change_mark", time_s: mark.time_s, label }),
+  };
+}
+
+export function moveMark(mark: Mark, to: number): void {
+  if (Math.abs(to - mark.time_s) < 5e-4) return;
+  step({ op: "change_mark", time_s: mark.time_s, to_s: Number(to.toFixed(4)) });
+}
+
+export function removeMark(mark: Mark): void {
+  step({ op: "remove_mark", time_s: mark.time_s });
+}
+
+// ---- in words -----------------------------------------------------------------------------------
+
 /** A step in words: the edit's title, and what was chosen. */
 export function describe(made: Step): string {
   const { op, ...given } = made as { op: string } & Record<string, unknown>;
   const edit = edits.value.find(({ name }) => name === op);
+  const { step: words } = TEXTS.edit;
   if (made.op === "trim")
-    return made.auto ? TEXTS.edit.trimIdle : TEXTS.edit.step.trim(seconds(made.start_s ?? 0), seconds(made.end_s ?? 0));
+    return made.auto ? TEXTS.edit.trimIdle : words.trim(hundredths(made.start_s ?? 0), hundredths(made.end_s ?? 0));
+  if (made.op === "keyframe") {
+    const joints = Object.entries(made.pose).map(([name, angle]) => `${jointName(name)} ${degrees(angle)}`);
+    return words.keyframe(hundredths(made.to_s ?? made.time_s), joints.slice(0, 2).join(", "), joints.length - 2);
+  }
   const said = Object.entries(given).map(([name, value]) => {
     const parameter = edit?.parameters.find((each) => each.name === name);
     if (value === true) return parameter?.title.toLowerCase() ?? name;
+    if (typeof value === "number" && parameter?.unit === "s") return hundredths(value);
     if (typeof value === "number") return `${value} ${parameter?.unit ?? ""}`.trim();
+    if (parameter?.kind === "joints") return (value as string[]).map(limbName).join(", ");
     return `“${Array.isArray(value) ? value.join(", ") : String(value)}”`;
   });
   return [edit?.title ?? op, ...said].join(" · ");
+}
+
+/** A limb or a joint, as people call it. */
+export function limbName(name: string): string {
+  return (TEXTS.edit.limbs as Record<string, string>)[name] ?? jointName(name);
 }

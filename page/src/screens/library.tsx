@@ -2,13 +2,17 @@
 
 import { useEffect, useRef, useState } from "preact/hooks";
 import { api } from "../api";
-import { motion, picture, seconds, sentence } from "../format";
+import { fineDegrees, freeName, motion, picture, seconds, sentence } from "../format";
 import { Icon } from "../parts/icons";
 import { PlayTip } from "../parts/play-tip";
+import { Star } from "../parts/star";
+import { Trash } from "../parts/trash";
+import { askToAdd } from "../parts/upload";
 import {
   actions,
   attempt,
   can,
+  canElsewhere,
   connected,
   formats,
   go,
@@ -19,7 +23,6 @@ import {
   playTake,
   question,
   ready,
-  report,
   say,
   speed,
   stranger,
@@ -30,23 +33,8 @@ import { TEXTS } from "../texts";
 import type { Take } from "../types";
 
 const T = TEXTS.library;
-const LARGEST = 32 * 1024 * 1024;
-
-async function send(files: Iterable<File>): Promise<void> {
-  for (const file of files) {
-    if (file.size > LARGEST) {
-      say(TEXTS.errors.tooLarge, "bad", TEXTS.errors.tooLargeRemedy);
-      continue;
-    }
-    try {
-      const entry = await api.upload(file);
-      say(T.uploaded(entry.name), "good");
-    } catch (error) {
-      report(error);
-    }
-  }
-  void loadTakes();
-}
+/** So many takes are shown at first, and more when asked for: a thousand rows would hold up the page. */
+const ROWS = 60;
 
 function renameAsk(old: string, rename: (name: string) => Promise<unknown>): void {
   question.value = {
@@ -58,6 +46,27 @@ function renameAsk(old: string, rename: (name: string) => Promise<unknown>): voi
       await rename(name);
       say(T.renamed(name), "good");
       await Promise.all([loadActions(), loadTakes()]);
+    },
+  };
+}
+
+/** Ask for a name, and put a take on the robot. */
+function storeAsk(take: string): void {
+  question.value = {
+    title: T.store,
+    message: T.storeWords,
+    confirm: T.store,
+    field: {
+      label: T.storeName,
+      value: freeName(
+        take,
+        (actions.peek()?.taught ?? []).map((each) => each.name),
+      ),
+    },
+    then: async (name) => {
+      const { keyframes, max_error_rad } = await api.storeTake(take, name);
+      say(T.stored(name, keyframes, fineDegrees(max_error_rad)), "good");
+      await loadActions();
     },
   };
 }
@@ -147,6 +156,7 @@ function Taught({ wanted }: { wanted: (text: string) => boolean }) {
                 <Icon name="play" />
                 <span class="wide-only">{T.play}</span>
               </button>
+              <Star cue={{ kind: "action", name }} />
               {can("rename") && (
                 <button
                   type="button"
@@ -186,17 +196,19 @@ function Presets({ wanted }: { wanted: (text: string) => boolean }) {
       <h2 id="presets-title">{T.presets}</h2>
       <div class="row wrap">
         {presets.map(({ id, name }) => (
-          <button
-            type="button"
-            key={id}
-            class="button"
-            disabled={!ready.value}
-            onClick={() => attempt(() => api.perform(id))}
-            aria-label={`${T.perform} ${motion(name)}`}
-          >
-            <Icon name="play" />
-            {motion(name)}
-          </button>
+          <div key={id} class="row preset">
+            <button
+              type="button"
+              class="button"
+              disabled={!ready.value}
+              onClick={() => attempt(() => api.perform(id))}
+              aria-label={`${T.perform} ${motion(name)}`}
+            >
+              <Icon name="play" />
+              <span>{motion(name)}</span>
+            </button>
+            <Star cue={{ kind: "preset", name }} />
+          </div>
         ))}
       </div>
     </section>
@@ -280,6 +292,7 @@ function TakeRow({ take }: { take: Take }) {
             <span class="wide-only">{T.play}</span>
           </button>
         )}
+        {!take.problem && can("stream") && <Star cue={{ kind: "take", name: take.name }} />}
         {!take.problem && (
           <button
             type="button"
@@ -313,6 +326,18 @@ function TakeRow({ take }: { take: Take }) {
             >
               {T.rename}
             </button>
+            {!take.problem && can("store") && strange === "" && (
+              <button
+                type="button"
+                class="button quiet"
+                disabled={!ready.value}
+                onClick={() => storeAsk(take.name)}
+                aria-label={`${T.store}: ${take.name}`}
+                data-testid="store"
+              >
+                {T.store}
+              </button>
+            )}
             <button
               type="button"
               class="button quiet"
@@ -341,12 +366,14 @@ function TakeRow({ take }: { take: Take }) {
 
 function Takes({ wanted }: { wanted: (text: string) => boolean }) {
   const picker = useRef<HTMLInputElement>(null);
-  const shown = takes.value.filter((take) => wanted(`${take.name} ${take.tags.join(" ")} ${take.source}`));
+  const [rows, setRows] = useState(ROWS);
+  const found = takes.value.filter((take) => wanted(`${take.name} ${take.tags.join(" ")} ${take.source}`));
+  const shown = found.slice(0, rows);
   return (
     <section class="card" aria-labelledby="takes-title">
       <div class="row spread">
         <h2 id="takes-title" tabIndex={-1}>
-          {T.laptop}
+          {T.laptop} {takes.value.length > 0 && <span class="muted">{T.count(found.length, takes.value.length)}</span>}
         </h2>
         <button type="button" class="button" onClick={() => picker.current?.click()}>
           <Icon name="upload" />
@@ -364,10 +391,15 @@ function Takes({ wanted }: { wanted: (text: string) => boolean }) {
           onChange={(event) => {
             const chosen = [...(event.currentTarget.files ?? [])];
             event.currentTarget.value = "";
-            void send(chosen);
+            askToAdd(chosen);
           }}
         />
       </div>
+      {takes.value.length > 0 && connected.value && !can("stream") && (
+        <p class="muted" data-testid="no-stream">
+          {canElsewhere("stream") ? T.streamElsewhere : T.noStream}
+        </p>
+      )}
       {takes.value.length === 0 && <Empty message={T.noTakes} to="teach" label={T.teach} />}
       {takes.value.length > 0 && shown.length === 0 && <p class="muted">{T.noMatch}</p>}
       <ul class="list">
@@ -375,6 +407,11 @@ function Takes({ wanted }: { wanted: (text: string) => boolean }) {
           <TakeRow key={take.name} take={take} />
         ))}
       </ul>
+      {found.length > shown.length && (
+        <button type="button" class="button" onClick={() => setRows(rows + 4 * ROWS)} data-testid="show-more">
+          {T.showMore(Math.min(4 * ROWS, found.length - shown.length))}
+        </button>
+      )}
       <p class="muted drop-note">
         <span class="drop-words">{T.drop} · </span>
         {T.formats}
@@ -396,7 +433,7 @@ export function LibraryScreen() {
     if (!event.dataTransfer?.types.includes("Files")) return;
     event.preventDefault();
     setOver(event.type === "dragover");
-    if (event.type === "drop") void send([...event.dataTransfer.files]);
+    if (event.type === "drop") askToAdd([...event.dataTransfer.files]);
   };
   return (
     // biome-ignore lint/a11y/noStaticElementInteractions: files can be dropped here; a button takes them too
@@ -421,6 +458,7 @@ export function LibraryScreen() {
       <Taught wanted={wanted} />
       <Takes wanted={wanted} />
       <Presets wanted={wanted} />
+      <Trash />
       {over && <div class="drop-here">{T.drop}</div>}
     </div>
   );

@@ -101,7 +101,7 @@ function Simulated({ onChoose, free }: { onChoose: (url: string) => void; free: 
         onChange={(event) => event.currentTarget.value && onChoose(event.currentTarget.value)}
       >
         <option value="">–</option>
-        {known?.simulated.map(({ url, title }) => (
+        {[...(known?.simulated ?? []), ...(known?.led ?? [])].map(({ url, title }) => (
           <option key={url} value={url}>
             {title} ({url})
           </option>

@@ -25,6 +25,7 @@ import {
   model,
   now,
   onTurn,
+  paused,
   playTake,
   pointed,
   poses,
@@ -58,7 +59,6 @@ const handSeconds = signal(6);
 const result = signal<{ taught: Taught; name: string } | null>(null);
 const busy = signal(false);
 const recorded = signal<Curves>(NO_CURVES);
-const paused = signal(false);
 /** What the check says of the result; nothing while it is asked, null where there is no take to check. */
 const checked = signal<Finding[] | null | undefined>(undefined);
 let checking: Promise<void> = Promise.resolve();
@@ -130,7 +130,7 @@ function obstacle(wanted: string): string {
 async function look(take: string | null): Promise<void> {
   checked.value = undefined;
   try {
-    checked.value = take ? (await api.edit(take, [], undefined)).findings : null;
+    checked.value = take ? (await api.editCheck(take, [], undefined)).findings : null;
   } catch {
     checked.value = null;
   }
@@ -151,7 +151,6 @@ async function start(overwrite = false): Promise<void> {
   name.value = wanted;
   result.value = null;
   recorded.value = NO_CURVES;
-  paused.value = false;
   busy.value = true;
   try {
     if (!(await count())) return;
@@ -238,7 +237,9 @@ function Name({ overwrites }: { overwrites: boolean }) {
         data-testid="teach-name"
         onInput={(event) => (name.value = event.currentTarget.value)}
       />
-      <small class={overwrites ? "bad-words" : "muted"}>{overwrites ? T.taken : T.nameHint}</small>
+      <small class={overwrites ? "bad-words" : "muted"}>
+        {overwrites ? (can("overwrite") ? T.replaces : T.taken) : T.nameHint}
+      </small>
     </label>
   );
 }
@@ -433,7 +434,7 @@ function Elapsed() {
 
 function LiveCurves() {
   const curves = recorded.value;
-  return <Chart curves={curves} label={T.curves} span={Math.max(6, curves.times_s.at(-1) ?? 0)} />;
+  return <Chart curves={curves} label={T.curves} view={{ from: 0, to: Math.max(6, curves.times_s.at(-1) ?? 0) }} />;
 }
 
 function Recording() {
@@ -443,10 +444,10 @@ function Recording() {
   return (
     <section class="card recording" aria-labelledby="recording-title" data-testid="recording">
       <h2 id="recording-title" class="live" ref={title} tabIndex={-1}>
-        <span class="record live" aria-hidden="true" />
+        <span class={paused.value ? "record" : "record live"} aria-hidden="true" />
         {paused.value ? T.paused : T.recording}
       </h2>
-      <p class="muted">{T.soft[limbs.value]}</p>
+      <p class="muted">{paused.value ? T.pausedWords[limbs.value] : T.soft[limbs.value]}</p>
       <Elapsed />
       <div class="row fill">
         <button
@@ -463,9 +464,8 @@ function Recording() {
             type="button"
             class="button big-button"
             disabled={!ready.value}
-            onClick={() =>
-              attempt(() => api.pause(!paused.value)).then((well) => well && (paused.value = !paused.value))
-            }
+            onClick={() => attempt(() => api.pause(!paused.value))}
+            data-testid="pause"
           >
             {paused.value ? T.resume : T.pause}
           </button>
@@ -590,7 +590,9 @@ function Result({ taught, saved }: { taught: Taught; saved: string }) {
           {T.another}
         </button>
       </div>
-      {curves.times_s.length > 1 && <Chart curves={curves} label={T.curves} span={curves.times_s.at(-1) ?? 1} />}
+      {curves.times_s.length > 1 && (
+        <Chart curves={curves} label={T.curves} view={{ from: 0, to: curves.times_s.at(-1) ?? 1 }} />
+      )}
     </section>
   );
 }

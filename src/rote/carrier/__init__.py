@@ -68,6 +68,40 @@ def split_url(url: str) -> SplitResult:
         ) from None
 
 
+_MAX_LABEL, _MAX_HOST = 63, 253
+"""How long a part of a host name may be, and a whole one, in bytes (RFC 1035)."""
+
+
+def check_host(host: str) -> str:
+    """Return a host, or raise `BadRequestError` if no network can have one of that name."""
+    if ":" in host:  # an IPv6 address; the system reads it
+        return host
+    labels = host.removesuffix(".").split(".")
+    if not all(labels):
+        problem = "a part of it is empty"
+    elif any(each.isspace() or not each.isprintable() for each in host):
+        problem = "it holds spaces or control characters"
+    elif any(_label_bytes(label) > _MAX_LABEL for label in labels):
+        problem = f"a part of it is longer than {_MAX_LABEL} bytes"
+    elif sum(_label_bytes(label) + 1 for label in labels) > _MAX_HOST + 1:
+        problem = f"it is longer than {_MAX_HOST} bytes"
+    else:
+        return host
+    raise BadRequestError(
+        f"{host!r} is no host name: {problem}", "Write one like 192.168.123.161 or robot.local."
+    )
+
+
+def _label_bytes(label: str) -> int:
+    """Return how many bytes a part of a host name takes in the network; too many if it has none."""
+    if label.isascii():
+        return len(label)
+    try:
+        return len(label.encode("idna"))
+    except UnicodeError:
+        return _MAX_LABEL + 1
+
+
 def take_build(query: str) -> tuple[dict[str, str], Build | None]:
     """Return the options behind the `?` of a URL, and the build that `build=NAME` names.
 

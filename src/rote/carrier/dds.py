@@ -46,6 +46,8 @@ _BLOCKED_MS = 20
 _RELIABLE = Policy.Reliability.Reliable(duration(milliseconds=_BLOCKED_MS))
 
 Receive = Callable[[bytes], None]
+ReceiveFrom = Callable[[bytes, object], None]
+"""Called with a sample, and with what tells its sender from every other program."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +58,8 @@ class DdsTarget:
     domain: int = 0
     build: Build | None = None
     """Which build the robot is, if the URL names one."""
+    multicast: bool = False
+    """Whether samples are sent by multicast on loopback too, as some programs expect it."""
 
 
 def read_url(parts: SplitResult) -> DdsTarget:
@@ -73,7 +77,7 @@ def read_url(parts: SplitResult) -> DdsTarget:
 
 
 @contextmanager
-def _configured(interface: str) -> Iterator[None]:
+def _configured(interface: str, *, multicast: bool = False) -> Iterator[None]:
     """Set the environment variable from which CycloneDDS reads its settings, and restore it
     afterwards.
 
@@ -81,7 +85,7 @@ def _configured(interface: str) -> Iterator[None]:
     that is created by its first participant ends with its last.
     """
     before = os.environ.get(VARIABLE)
-    os.environ[VARIABLE] = joined(before, interface, address_of(interface))
+    os.environ[VARIABLE] = joined(before, interface, address_of(interface), multicast=multicast)
     try:
         yield
     finally:
@@ -96,6 +100,15 @@ def interfaces() -> list[str]:
     return [name for _, name in socket.if_nameindex()]
 
 
+def check_interface(name: str) -> None:
+    """Raise `BadRequestError` if this computer has no interface of that name."""
+    known = interfaces()
+    if name not in known:
+        raise BadRequestError(
+            f"this computer has no interface {name!r}", f"It has: {', '.join(known)}."
+        )
+
+
 class Bus:
     """One participant in a domain: its readers, its writers, and the others it has discovered."""
 
@@ -103,15 +116,11 @@ class Bus:
         self.closed = True
         self.target = target
         self._loop = asyncio.get_running_loop()
-        if target.interface not in interfaces():
-            known = ", ".join(interfaces())
-            raise BadRequestError(
-                f"this computer has no interface {target.interface!r}", f"It has: {known}."
-            )
+        check_interface(target.interface)
         self._inlets: list[Inlet] = []
         self._outlets: list[Outlet] = []
         try:
-            with _configured(target.interface):
+            with _configured(target.interface, multicast=target.multicast):
                 self._participant = DomainParticipant(target.domain)
         except DDSException as error:
             raise _unusable(target, error) from error
@@ -129,9 +138,32 @@ class Bus:
         self._inlets.append(inlet)
         return inlet
 
-    def writer(self, topic: str, kind: Type, *, depth: int = 1) -> "Outlet":
-        """Return a writer for a topic; it is reliable for readers that request it."""
+    def reader_from(self, topic: str, kind: Type, receive: ReceiveFrom, *, depth: int) -> None:
+        """Call `receive` with every sample on a topic and its sender, in the event loop."""
         qos = Qos(_RELIABLE, Policy.History.KeepLast(depth))
+        inlet = Inlet(self._loop, receive_from=receive)
+        inlet.open(DataReader(self._participant, self._topic(topic, kind), qos, inlet.waker))
+        self._inlets.append(inlet)
+
+    def writer(
+        self,
+        topic: str,
+        kind: Type,
+        *,
+        depth: int = 1,
+        latched: bool = False,
+        blocked_ms: int = _BLOCKED_MS,
+    ) -> "Outlet":
+        """Return a writer for a topic; it is reliable for readers that request it.
+
+        With `latched`, readers that come later get the newest sample too, if they ask for it. A
+        write waits `blocked_ms` at most for readers that are slow.
+        """
+        qos = Qos(
+            Policy.Reliability.Reliable(duration(milliseconds=blocked_ms)),
+            Policy.History.KeepLast(depth),
+            Policy.Durability.TransientLocal if latched else Policy.Durability.Volatile,
+        )
         outlet = Outlet(topic, DataWriter(self._participant, self._topic(topic, kind), qos))
         self._outlets.append(outlet)  # a writer without a reference is deleted
         return outlet
@@ -211,9 +243,16 @@ class _Waker(Listener):
 class Inlet:
     """A reader that is emptied in the event loop."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, receive: Receive) -> None:
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        receive: Receive = lambda _: None,
+        receive_from: ReceiveFrom | None = None,
+    ) -> None:
         self._loop = loop
         self._receive = receive
+        self._receive_from = receive_from
+        self._senders: dict[int, object] = {}
         self._woken = False
         self._reader: DataReader[Any] | None = None
         self._every_s: float | None = None
@@ -250,7 +289,7 @@ class Inlet:
         due_s = max(due_s, self._loop.time() - self._every_s) + self._every_s
         self._timer = self._loop.call_at(due_s, self._look, due_s)
         newest = None
-        for newest in self._taken():  # noqa: B007 - the last is what is wanted
+        for newest, _ in self._taken():  # noqa: B007 - the last is what is wanted
             pass
         if newest is not None:
             self._receive(newest)
@@ -263,18 +302,28 @@ class Inlet:
 
     def _drain(self) -> None:
         self._woken = False
-        for data in self._taken():
-            self._receive(data)
+        for data, writer in self._taken():
+            if self._receive_from is None:
+                self._receive(data)
+            else:
+                self._receive_from(data, self._sender(writer))
 
-    def _taken(self) -> Iterator[bytes]:
-        """Take what there is, sample by sample."""
+    def _sender(self, writer: int) -> object:
+        """Return what tells the program of a writer from every other: its participant."""
+        if writer not in self._senders and self._reader is not None:
+            found = self._reader.get_matched_publication_data(writer)
+            self._senders[writer] = writer if found is None else str(found.participant_key)
+        return self._senders.get(writer, writer)
+
+    def _taken(self) -> Iterator[tuple[bytes, int]]:
+        """Take what there is, sample by sample, each with the handle of its writer."""
         while self._reader is not None:
             samples = ddspy_take(self._reader._ref, _ANY_STATE, _AT_ONCE)
             if isinstance(samples, int):
                 return  # the participant has ended
             for data, info in samples:
                 if info.valid_data:
-                    yield data
+                    yield data, info.publication_handle
             if len(samples) < _AT_ONCE:
                 return
 

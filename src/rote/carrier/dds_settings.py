@@ -36,29 +36,35 @@ class NamedInterfaces(NamedTuple):
     """Why they cannot be read; empty if they can."""
 
 
-def configuration(interface: str, *, named: bool = False) -> str:
-    """Return rote's settings for one interface; if the user `named` it, only the rest."""
+def configuration(interface: str, *, named: bool = False, multicast: bool = False) -> str:
+    """Return rote's settings for one interface; if the user `named` it, only the rest.
+
+    With `multicast` samples are sent so on loopback too, not only what others are found by.
+    """
     loopback = interface == LOOPBACK
-    general = _LOOPBACK_GENERAL if loopback else ""
+    general = _LOOPBACK_GENERAL if loopback and not multicast else ""
     if not named:
-        multicast = " multicast='true'" if loopback else ""
-        chosen = f"<NetworkInterface name={quoteattr(interface)}{multicast}/>"
+        by_multicast = " multicast='true'" if loopback else ""
+        chosen = f"<NetworkInterface name={quoteattr(interface)}{by_multicast}/>"
         general = f"<Interfaces>{chosen}</Interfaces>{general}"
     discovery = _LOOPBACK_DISCOVERY if loopback else ""
     inside = (f"<General>{general}</General>" if general else "") + discovery
     return f"<CycloneDDS><Domain Id='any'>{inside}</Domain></CycloneDDS>" if inside else ""
 
 
-def joined(before: str | None, interface: str, address: str = "") -> str:
+def joined(
+    before: str | None, interface: str, address: str = "", *, multicast: bool = False
+) -> str:
     """Return the value of CYCLONEDDS_URI for one interface, which may also be named by its address.
 
     The settings in `before` stay in force.
     """
     if not before:
-        return configuration(interface)
+        return configuration(interface, multicast=multicast)
     said = read(before).interfaces
     named = interface in said or (bool(address) and address in said)
-    return ",".join(part for part in (before, configuration(interface, named=named)) if part)
+    ours = configuration(interface, named=named, multicast=multicast)
+    return ",".join(part for part in (before, ours) if part)
 
 
 def read(value: str) -> NamedInterfaces:

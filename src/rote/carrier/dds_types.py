@@ -28,29 +28,32 @@ _untyped: Any = _types
 array, sequence = _untyped.array, _untyped.sequence
 
 
-def _struct(name: str, **fields: Any) -> Any:
+def structure(name: str, /, **fields: Any) -> Any:
+    """Return a type by its name and its fields, as ROS 2 and Unitree declare theirs."""
     described = make_idl_struct(name.rpartition(".")[2], name, fields)
     return final(autoid("sequential")(described))
 
 
 _API, _HG = "unitree_api.msg.dds_.", "unitree_hg.msg.dds_."
 
-_IDENTITY = _struct(_API + "RequestIdentity_", id=int64, api_id=int64)
-_LEASE = _struct(_API + "RequestLease_", id=int64)
-_POLICY = _struct(_API + "RequestPolicy_", priority=int32, noreply=bool)
-_REQUEST_HEADER = _struct(_API + "RequestHeader_", identity=_IDENTITY, lease=_LEASE, policy=_POLICY)
-REQUEST: Type = _struct(
+_IDENTITY = structure(_API + "RequestIdentity_", id=int64, api_id=int64)
+_LEASE = structure(_API + "RequestLease_", id=int64)
+_POLICY = structure(_API + "RequestPolicy_", priority=int32, noreply=bool)
+_REQUEST_HEADER = structure(
+    _API + "RequestHeader_", identity=_IDENTITY, lease=_LEASE, policy=_POLICY
+)
+REQUEST: Type = structure(
     _API + "Request_", header=_REQUEST_HEADER, parameter=str, binary=sequence[byte]
 )
-_STATUS = _struct(_API + "ResponseStatus_", code=int32)
-_RESPONSE_HEADER = _struct(_API + "ResponseHeader_", identity=_IDENTITY, status=_STATUS)
-RESPONSE: Type = _struct(
+_STATUS = structure(_API + "ResponseStatus_", code=int32)
+_RESPONSE_HEADER = structure(_API + "ResponseHeader_", identity=_IDENTITY, status=_STATUS)
+RESPONSE: Type = structure(
     _API + "Response_", header=_RESPONSE_HEADER, data=str, binary=sequence[byte]
 )
 
-TEXT: Type = _struct("std_msgs.msg.dds_.String_", data=str)
+TEXT: Type = structure("std_msgs.msg.dds_.String_", data=str)
 
-_MOTOR_COMMAND = _struct(
+_MOTOR_COMMAND = structure(
     _HG + "MotorCmd_",
     mode=byte,
     q=float32,
@@ -60,7 +63,7 @@ _MOTOR_COMMAND = _struct(
     kd=float32,
     reserve=uint32,
 )
-LOWCMD: Type = _struct(
+LOWCMD: Type = structure(
     _HG + "LowCmd_",
     mode_pr=byte,
     mode_machine=byte,
@@ -68,7 +71,7 @@ LOWCMD: Type = _struct(
     reserve=array[uint32, 4],
     crc=uint32,
 )
-_IMU = _struct(
+_IMU = structure(
     _HG + "IMUState_",
     quaternion=array[float32, 4],
     gyroscope=array[float32, 3],
@@ -76,7 +79,7 @@ _IMU = _struct(
     rpy=array[float32, 3],
     temperature=int16,
 )
-_MOTOR_STATE = _struct(
+_MOTOR_STATE = structure(
     _HG + "MotorState_",
     mode=byte,
     q=float32,
@@ -89,7 +92,7 @@ _MOTOR_STATE = _struct(
     motorstate=uint32,
     reserve=array[uint32, 4],
 )
-LOWSTATE: Type = _struct(
+LOWSTATE: Type = structure(
     _HG + "LowState_",
     version=array[uint32, 2],
     mode_pr=byte,
@@ -101,17 +104,17 @@ LOWSTATE: Type = _struct(
     reserve=array[uint32, 4],
     crc=uint32,
 )
-_PRESSURE = _struct(
+_PRESSURE = structure(
     _HG + "PressSensorState_",
     pressure=array[float32, 12],
     temperature=array[float32, 12],
     lost=uint32,
     reserve=uint32,
 )
-HAND_COMMAND: Type = _struct(
+HAND_COMMAND: Type = structure(
     _HG + "HandCmd_", motor_cmd=sequence[_MOTOR_COMMAND], reserve=array[uint32, 4]
 )
-HAND_STATE: Type = _struct(
+HAND_STATE: Type = structure(
     _HG + "HandState_",
     motor_state=sequence[_MOTOR_STATE],
     press_sensor_state=sequence[_PRESSURE],
@@ -123,10 +126,10 @@ HAND_STATE: Type = _struct(
     error=array[uint32, 2],
     reserve=array[uint32, 2],
 )
-SPORT: Type = _struct(
+SPORT: Type = structure(
     _HG + "SportModeState_", fsm_id=uint32, fsm_mode=uint32, task_id=uint32, task_time=float32
 )
-BATTERY: Type = _struct(
+BATTERY: Type = structure(
     _HG + "BmsState_",
     version_high=byte,
     version_low=byte,

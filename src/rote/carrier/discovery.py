@@ -14,6 +14,7 @@ import socket
 import sys
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import ExitStack, aclosing
+from functools import partial
 from ipaddress import ip_address
 from types import TracebackType
 from typing import NamedTuple, Self
@@ -25,6 +26,7 @@ from rote.errors import (
     MissingExtraError,
     StageTimeoutError,
 )
+from rote.host.readable import on_readable
 from rote.wire import discovery as wire
 
 Address = tuple[str, int]
@@ -129,8 +131,7 @@ class _Sockets:
             for group in groups:
                 joined = socket.inet_aton(group) + here
                 one.setsockopt(socket.IPPROTO_IP, socket.IP_ADD_MEMBERSHIP, joined)
-            self._loop.add_reader(one, _read, one, hear)
-            undo.callback(self._loop.remove_reader, one)
+            undo.callback(on_readable(self._loop, one, partial(_read, one, hear)))
             self._open.enter_context(undo.pop_all())
         return one
 
@@ -145,13 +146,14 @@ def _bind(one: socket.socket, own: Address) -> None:
     try:
         one.bind(own)
     except OSError as error:
-        if error.errno != errno.EADDRINUSE:
+        share = getattr(socket, "SO_REUSEPORT", None)  # not on Windows
+        if error.errno != errno.EADDRINUSE or share is None:
             raise
         # Another program shares the port by SO_REUSEPORT only. This is the second choice: among
         # sockets with that option Linux (6.18) picks one at random even for multicast, so that the
         # socket on one interface receives what arrived on another. Seen between two network
         # namespaces.
-        one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        one.setsockopt(socket.SOL_SOCKET, share, 1)
         one.bind(own)
 
 

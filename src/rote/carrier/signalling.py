@@ -5,6 +5,7 @@ import os
 import re
 import secrets
 import stat
+from collections.abc import Callable
 from pathlib import Path
 
 from rote.carrier.http import HttpResponse, post
@@ -17,6 +18,7 @@ from rote.errors import (
     StageTimeoutError,
 )
 from rote.paths import key_file
+from rote.system import has_file_rights
 from rote.text import Act, Text
 from rote.wire import sdp as wire_sdp
 from rote.wire import signalling as wire
@@ -32,7 +34,7 @@ _ADDRESSES = Text(
 )
 _BUSY = (
     "It takes one client at a time, and the phone app counts as one: close the app, or wait 10 s "
-    "after a client that was cut off. To stop what another terminal does, press Ctrl-C there, or "
+    "after a client that was cut off. To stop what another program does, end that program, or "
     "use the remote."
 )
 _SILENT = Text(
@@ -69,7 +71,8 @@ def find_key(given: str | None, name: str) -> bytes | None:
 
 
 def _check_private(path: Path) -> None:
-    if path.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO):
+    mode = path.stat().st_mode
+    if has_file_rights() and mode & (stat.S_IRWXG | stat.S_IRWXO):
         raise BadRequestError(
             f"{path} can be read by other users, so its keys are not used",
             f"Run: chmod 600 {path}",
@@ -77,14 +80,24 @@ def _check_private(path: Path) -> None:
 
 
 async def exchange(
-    host: str, port: int | None, sdp: str, *, key: bytes | None, limit_s: float, own_wifi: bool
+    host: str,
+    port: int | None,
+    sdp: str,
+    *,
+    key: bytes | None,
+    limit_s: float,
+    own_wifi: bool,
+    learn: Callable[[str], None] = lambda _: None,
 ) -> str:
-    """Return the robot's answer to the offer `sdp`, whatever its firmware."""
+    """Return the robot's answer to the offer `sdp`, whatever its firmware.
+
+    `learn` is called with the variant that the robot uses: legacy, none, 1, 2 or 3.
+    """
     offer = wire_sdp.SdpOffer(sdp=sdp, id="" if own_wifi else wire_sdp.STATION_ID)
     ports = (wire.PORT, wire.LEGACY_PORT) if port is None else (port,)
     try:
         async with asyncio.timeout(limit_s):
-            answer = await _first_that_listens(host, ports, offer, key)
+            answer = await _first_that_listens(host, ports, offer, key, learn)
     except StageError:
         raise
     except TimeoutError:
@@ -97,14 +110,20 @@ async def exchange(
 
 
 async def _first_that_listens(
-    host: str, ports: tuple[int, ...], offer: wire_sdp.SdpOffer, key: bytes | None
+    host: str,
+    ports: tuple[int, ...],
+    offer: wire_sdp.SdpOffer,
+    key: bytes | None,
+    learn: Callable[[str], None],
 ) -> wire_sdp.SdpAnswer | wire_sdp.Busy:
     refused = []
     for port in ports:
         try:
             if port == wire.LEGACY_PORT:
-                return await _old_way(host, port, offer)
-            return await _new_way(host, port, offer, key)
+                answer = await _old_way(host, port, offer)
+                learn("legacy")
+                return answer
+            return await _new_way(host, port, offer, key, learn)
         except wire.KeyNeededError as error:
             raise StageError("key", error.seen, error.remedy) from error
         except (DecodeError, RemoteProtocolError) as error:
@@ -124,10 +143,15 @@ async def _old_way(
 
 
 async def _new_way(
-    host: str, port: int, offer: wire_sdp.SdpOffer, key: bytes | None
+    host: str,
+    port: int,
+    offer: wire_sdp.SdpOffer,
+    key: bytes | None,
+    learn: Callable[[str], None],
 ) -> wire_sdp.SdpAnswer | wire_sdp.Busy:
     response = await post(host, port, wire.NOTICE_PATH, b"")
     notice = wire.open_notice(_good(response, wire.NOTICE_PATH), key)
+    learn("none" if notice.wrapping.value is None else str(notice.wrapping.value))
     session_key = wire.make_session_key(secrets.token_bytes(wire.SESSION_KEY_ENTROPY))
     body = wire.seal_offer(offer, notice.public_key, session_key)
     response = await post(host, port, notice.path, body, wire.SEALED_OFFER_TYPE)

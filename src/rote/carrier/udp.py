@@ -3,10 +3,11 @@
 import asyncio
 import errno
 import os
+import socket
 from collections.abc import Callable
 from urllib.parse import SplitResult
 
-from rote.carrier import Link, Receiver, take_build
+from rote.carrier import Link, Receiver, check_host, take_build
 from rote.errors import BadRequestError, LinkError
 
 DEFAULT_PORT = 49504
@@ -24,7 +25,7 @@ def host_and_port(text: str, default_port: int = DEFAULT_PORT) -> Address:
         raise BadRequestError(
             f"{text!r} is not a host and port", "Write HOST or HOST:PORT, like 127.0.0.1:49504."
         )
-    return host, default_port if port is None else port
+    return check_host(host), default_port if port is None else port
 
 
 def _own(error: OSError) -> OSError:
@@ -58,18 +59,18 @@ class Aside:
     closes it.
     """
 
-    def __init__(self, number: int) -> None:
-        self._file = os.dup(number)
+    def __init__(self, used: socket.socket) -> None:
+        self._socket = socket.fromfd(used.fileno(), used.family, used.type)
 
     def send(self, datagram: bytes) -> None:
         """Send one datagram at once; it may get lost."""
         try:
-            os.write(self._file, datagram)
+            self._socket.send(datagram)
         except OSError:
             return
 
     def __del__(self) -> None:
-        os.close(self._file)
+        self._socket.close()
 
 
 class UdpLink:
@@ -85,22 +86,27 @@ class UdpLink:
 
     def aside(self) -> Aside:
         """Return an object that can send from another thread."""
-        return Aside(self._transport.get_extra_info("socket").fileno())
+        return Aside(self._transport.get_extra_info("socket"))
 
     def close(self) -> None:
         """Close the socket."""
         self._transport.close()
 
 
-async def open_link(parts: SplitResult, receive: Receiver) -> Link:
-    """Open a socket connected to the robot at `udp://host[:49504][?build=NAME]`."""
+def read_url(parts: SplitResult) -> Address:
+    """Parse `udp://host[:49504][?build=NAME]`; return where the robot is."""
     query, _ = take_build(parts.query)
     if parts.path.strip("/") or query:
         raise BadRequestError(
             f"{parts.geturl()!r} has more than a host, a port and a build",
             "Write udp://HOST[:PORT]; ?build=NAME may follow.",
         )
-    address = host_and_port(parts.netloc)
+    return host_and_port(parts.netloc)
+
+
+async def open_link(parts: SplitResult, receive: Receiver) -> Link:
+    """Open a socket connected to the robot at `udp://host[:49504][?build=NAME]`."""
+    address = read_url(parts)
     loop = asyncio.get_running_loop()
     try:
         transport, _ = await loop.create_datagram_endpoint(

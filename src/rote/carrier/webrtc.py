@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import Protocol, TypeVar
 from urllib.parse import SplitResult
 
 from aiortc import (
@@ -29,7 +29,7 @@ from aiortc import (
 )
 from aiortc.sdp import candidate_from_sdp, candidate_to_sdp
 
-from rote.carrier import Carrier, Message, take_build
+from rote.carrier import Carrier, Message, check_host, take_build
 from rote.carrier.aiortc_adapters import DisturbedIce, Ice, KeyLogCertificate, Sctp, Unacknowledging
 from rote.carrier.discovery import find
 from rote.carrier.impair import Disturber
@@ -71,6 +71,15 @@ _NO_CHANNEL = (
 )
 
 
+class ConnectTap(Protocol):
+    """Who is told how a connection is made."""
+
+    signalling: str
+
+    def stage(self, name: str) -> None:
+        """Note that a stage begins."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WebRtcTarget:
     """Which robot, and how to talk to it."""
@@ -84,6 +93,8 @@ class WebRtcTarget:
     key: str | None = None
     keylog: Path | None = None
     limit_s: float = 5.0
+    tap: ConnectTap | None = None
+    """Who is told of the stages of connecting."""
 
     @property
     def name(self) -> str:
@@ -111,7 +122,7 @@ def read_url(parts: SplitResult) -> WebRtcTarget:
     # The host is in lower case here; a serial is not.
     is_serial = _SERIAL.fullmatch(parts.netloc) is not None
     return WebRtcTarget(
-        host="" if is_serial else AP_ADDRESS if host == "ap" else host,
+        host="" if is_serial else AP_ADDRESS if host == "ap" else check_host(host),
         serial=parts.netloc if is_serial else "",
         port=None if is_serial else port,
         media=media == "1",
@@ -181,8 +192,17 @@ class Stack:
             tuple(candidate_to_sdp(candidate) for candidate in candidates),
         )
 
-    async def connect(self, peer: Peer, limits_s: dict[str, float]) -> None:
-        """Connect to a peer, stage by stage; the channel opens later."""
+    async def connect(
+        self,
+        peer: Peer,
+        limits_s: dict[str, float],
+        begins: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        """Connect to a peer, stage by stage; the channel opens later.
+
+        `begins` is called with the name of each stage.
+        """
+        begins("ICE")
         usable = [one for one in peer.candidates if _is_usable(one)]
         for candidate in usable:
             with suppress(ValueError):  # a relay address in it may be malformed
@@ -196,6 +216,7 @@ class Stack:
         await _stage("ICE", limits_s, start, "no way to the robot was found", _FIREWALL)
         if self._ice.state != "completed":
             raise StageError("ICE", f"no way to the robot was found ({_heard(peer)})", _FIREWALL)
+        begins("DTLS")
         fingerprints = [RTCDtlsFingerprint(*fingerprint) for fingerprint in peer.fingerprints]
         if peer.setup != "actpass":
             self._dtls._set_role("server" if peer.setup == "active" else "client")
@@ -205,6 +226,7 @@ class Stack:
             seen = "the handshake failed, or the certificate is not the one that was announced"
             raise StageError("DTLS", seen, _NO_DTLS)
         self.most_bytes = peer.message_size or None  # 0 means no limit
+        begins("channel")
         await self._sctp.start(RTCSctpCapabilities(peer.message_size), peer.sctp_port)
 
     def make_channel(self) -> None:
@@ -336,13 +358,22 @@ async def _patiently(ask: Callable[[], Awaitable[str]]) -> str:
     return await ask()
 
 
+def _learn(tap: ConnectTap | None, variant: str) -> None:
+    if tap is not None:
+        tap.signalling = variant
+
+
 async def dial(target: WebRtcTarget) -> Carrier:
     """Open a channel to a robot, stage by stage; an error names the stage."""
     limits_s = {stage: min(limit_s, target.limit_s) for stage, limit_s in LIMITS_S.items()}
     key = find_key(target.key, target.name)
+    tap = target.tap
+    begins: Callable[[str], None] = (lambda _: None) if tap is None else tap.stage
+    begins("discover")
     host = target.host or await find(target.serial, limit_s=limits_s["discover"])
     stack = Stack(offering=True, keylog=target.keylog)
     try:
+        begins("signal")
         stack.make_channel()
         offer = write_offer(await stack.gather(), secrets.randbits(62), media=target.media)
         answer = await _patiently(
@@ -354,13 +385,14 @@ async def dial(target: WebRtcTarget) -> Carrier:
                 key=key,
                 limit_s=limits_s["signal"],
                 own_wifi=host == AP_ADDRESS,
+                learn=partial(_learn, tap),
             )
         )
         try:
             peer = read_peer(answer)
         except DecodeError as error:
             raise StageError("signal", f"its answer cannot be used: {error}", _NO_DTLS) from error
-        await stack.connect(peer, limits_s)
+        await stack.connect(peer, limits_s, begins)
         seen = "the data channel did not open"
         await _stage("channel", limits_s, asyncio.shield(stack.opened), seen, _NO_CHANNEL)
     except BaseException:

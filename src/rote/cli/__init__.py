@@ -4,85 +4,109 @@ Heavy modules are imported inside the commands, so that `rote --help` is quick.
 """
 
 import errno
-import io
-import json
 import shutil
 import sys
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from importlib import import_module
+from typing import Any, NamedTuple
 
 import typer
 
-from rote.cli import (
-    applog,
-    capture,
-    demo,
-    discover,
-    doctor,
-    frame,
-    motion_app,
-    motion_inspect,
-    play,
-    robot,
-    robots,
-    send,
-    simulate,
-    store,
-    takes,
-    teach,
-    web,
-)
-from rote.cli import motion as motion  # importing it adds its commands to the group
-from rote.cli.a1 import app as a1
+from rote.cli import logs
+from rote.cli.options import HELP
+from rote.cli.tree import SETTINGS, tree
 from rote.cli.wording import worded
+from rote.console_text import json_text, prepare_streams
 from rote.errors import RoteError, StageError
 
 EXIT_INTERRUPTED = 130
-_GROUPS = {"motion", "takes", "a1", "capture", "frame"}
 
-app = typer.Typer(
-    name="rote",
-    help="Teach a Unitree robot a motion by hand and play it back.",
-    epilog="New here? Run: rote demo",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-)
-app.command("demo")(demo.demo)
-app.command("sim")(simulate.sim)
-app.command("discover")(discover.discover)
-app.command("robots")(robots.robots)
-app.command("doctor")(doctor.doctor)
-app.command("status")(robot.status)
-app.command("list")(robot.list_actions)
-app.command("teach")(teach.teach)
-app.command("play")(play.play)
-app.command("store")(store.store)
-app.command("stop")(robot.stop)
-app.command("send")(send.send)
-app.command("rename")(robot.rename)
-app.command("delete")(robot.delete)
-app.command("modes")(robot.modes)
-app.command("preview")(motion_inspect.preview)
-app.command("web")(web.web)
-app.add_typer(motion_app.app)
-app.add_typer(takes.app)
-app.add_typer(a1.app)
-app.add_typer(capture.app)
-app.add_typer(frame.app)
-app.command("applog")(applog.applog)
+
+class _Home(NamedTuple):
+    """Where a command or a group of commands is defined."""
+
+    module: str
+    """Within this package."""
+    name: str = "app"
+    more: str = ""
+    """Another module, which adds commands to the same group."""
+
+
+_COMMANDS = {
+    "demo": _Home("demo", "demo"),
+    "sim": _Home("simulate", "sim"),
+    "discover": _Home("discover", "discover"),
+    "robots": _Home("robots", "robots"),
+    "doctor": _Home("doctor", "doctor"),
+    "status": _Home("robot", "status"),
+    "list": _Home("robot", "list_actions"),
+    "teach": _Home("teach", "teach"),
+    "play": _Home("play", "play"),
+    "store": _Home("store", "store"),
+    "stop": _Home("robot", "stop"),
+    "send": _Home("send", "send"),
+    "rename": _Home("robot", "rename"),
+    "delete": _Home("robot", "delete"),
+    "modes": _Home("robot", "modes"),
+    "preview": _Home("motion_inspect", "preview"),
+    "web": _Home("web", "web"),
+    "watch": _Home("watch", "watch"),
+    "ros": _Home("ros", "ros"),
+    "mcp": _Home("mcp", "mcp"),
+    "agent": _Home("stage", "agent"),
+    "applog": _Home("applog", "applog"),
+    "completion": _Home("completion", "completion"),
+}
+"""Every command, in the order of the help. A module is imported when its command is asked for."""
+_GROUPS = {
+    "motion": _Home("motion_inspect", more="motion"),
+    "takes": _Home("takes"),
+    "a1": _Home("a1.app"),
+    "capture": _Home("capture"),
+    "frame": _Home("frame"),
+    "stage": _Home("stage"),
+    "show": _Home("show"),
+    "trial": _Home("trial"),
+}
+"""Every group of commands."""
+
+
+def _application(names: Iterable[str]) -> typer.Typer:
+    """Return the command line with these commands and groups alone."""
+    app = typer.Typer(
+        name="rote",
+        help="Teach a Unitree robot a motion by hand and play it back.",
+        epilog="New here? Run: rote demo",
+        no_args_is_help=True,
+        add_completion=False,
+        context_settings=SETTINGS,
+        pretty_exceptions_enable=False,
+        rich_markup_mode=None,
+    )
+    app.callback()(_root)
+    for name in names:
+        home = _COMMANDS.get(name) or _GROUPS[name]
+        member = getattr(import_module(f"rote.cli.{home.module}"), home.name)
+        if home.more:
+            import_module(f"rote.cli.{home.more}")
+        if name in _GROUPS:
+            app.add_typer(member)
+        else:
+            app.command(name)(member)
+    return app
 
 
 def _version(wanted: bool) -> None:
     if wanted:
+        import platform
+
         from rote import __version__
 
-        print(f"rote {__version__}")
+        print(f"rote {__version__}, Python {platform.python_version()} on {platform.system()}")
         raise typer.Exit
 
 
-@app.callback()
 def _root(
     version: bool = typer.Option(
         False, "--version", help="Show the version.", is_eager=True, callback=_version
@@ -91,27 +115,38 @@ def _root(
     """Teach a Unitree robot a motion by hand and play it back."""
 
 
+def commands(wanted: str | None = None) -> Any:
+    """Return the tree of all commands; of one alone if `wanted` is the name of one."""
+    known = (*_COMMANDS, *_GROUPS)
+    return tree(_application([wanted] if wanted in known else known))
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code."""
     arguments = list(sys.argv[1:] if argv is None else argv)
-    for stream in (sys.stdout, sys.stderr):
-        # Names on a robot may contain characters that the terminal cannot show; that must not fail.
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")
+    prepare_streams()
     if not arguments or (len(arguments) == 1 and arguments[0] in _GROUPS):
         arguments.append("--help")
     try:
-        result = capture.direct(arguments[1:]) if arguments[0] == "capture" else None
+        with logs.logging_as(arguments):
+            exit_code = _run(arguments)
+            logs.ended(exit_code)
+            return exit_code
+    except RoteError as error:  # the log cannot be written
+        return _refuse(arguments, error)
+
+
+def _run(arguments: list[str]) -> int:
+    try:
+        result = _report(arguments[1:]) if arguments[0] == "capture" else None
         if result is None:
-            result = app(arguments, prog_name="rote", standalone_mode=False)
+            result = commands(arguments[0]).main(arguments, prog_name="rote", standalone_mode=False)
     except RoteError as error:
-        stage = {"stage": error.stage} if isinstance(error, StageError) else {}
-        message, remedy = worded(error.text), worded(error.remedy)
-        return _fail(arguments, error.kind, message, remedy, error.exit_code, **stage)
+        logs.failed(error)
+        return _refuse(arguments, error)
     except typer.TyperException as error:
-        known = {command.name for command in app.registered_commands}
-        about = f" {arguments[0]}" if arguments[0] in known | _GROUPS else ""
-        remedy = f"See: rote{about} --help"
+        about = _command_of(error, arguments)
+        remedy = f"See: {about} {HELP[-1]}"
         return _fail(arguments, "usage", error.format_message(), remedy, 2)
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
@@ -119,8 +154,34 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stderr.close()
         return 0
     except OSError as error:
+        logs.failed(error)
         return _fail(arguments, "system", *_system(error), 1)
     return result if isinstance(result, int) else 0
+
+
+def _report(arguments: list[str]) -> int | None:
+    """Do `rote capture FILE`, which names no command; None if one is named."""
+    from rote.cli import capture
+
+    return capture.direct(arguments)
+
+
+def _command_of(error: typer.TyperException, arguments: list[str]) -> str:
+    """Return the command whose arguments are wrong, with the words that lead to it."""
+    context = getattr(error, "ctx", None)
+    if context is not None:
+        return str(context.command_path)
+    if arguments[0] != "capture":
+        return "rote"
+    from rote.cli.capture import REPORT
+
+    return " ".join(("rote", *REPORT))
+
+
+def _refuse(arguments: list[str], error: RoteError) -> int:
+    stage = {"stage": error.stage} if isinstance(error, StageError) else {}
+    message, remedy = worded(error.text), worded(error.remedy)
+    return _fail(arguments, error.kind, message, remedy, error.exit_code, **stage)
 
 
 def _system(error: OSError) -> tuple[str, str]:
@@ -137,7 +198,7 @@ def _fail(
 ) -> int:
     if "--json" in arguments:
         document = {"error": kind, "message": message, "remedy": remedy, **more}
-        print(json.dumps(document, ensure_ascii=False), file=sys.stderr)
+        print(json_text(document, sys.stderr), file=sys.stderr)
     else:
         for start, text in (("rote: ", message), ("      ", remedy)):
             if text:

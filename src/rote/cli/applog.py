@@ -14,9 +14,12 @@ if TYPE_CHECKING:
 
 
 def applog(
-    file: Annotated[Path, typer.Argument(help="A log of Unitree's phone app, as text.")],
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="A log of Unitree's phone app, as text.")
+    ],
     utc_offset: Annotated[
-        float, typer.Option(help="Hours by which the phone's clock was ahead of UTC.")
+        float,
+        typer.Option(metavar="HOURS", help="Hours by which the phone's clock was ahead of UTC."),
     ] = 0.0,
     as_json: Json = False,
 ) -> None:

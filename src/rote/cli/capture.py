@@ -11,7 +11,8 @@ import typer
 from typer.core import TyperGroup
 
 from rote.cli import capture_dissector, capture_live, capture_make, capture_scrub
-from rote.cli.options import Json, print_json
+from rote.cli.logs import LOG_HELP, VERBOSE_HELP
+from rote.cli.options import HELP, Json, print_json
 from rote.errors import BadRequestError
 
 if TYPE_CHECKING:
@@ -20,14 +21,18 @@ if TYPE_CHECKING:
     from rote.capture.report.report import Report
 
 _DEFAULT = "report"
+REPORT = ("capture", _DEFAULT)
+"""The words that lead to the command whose arguments are parsed here, without Typer."""
 
 
 class _FileFirst(TyperGroup):
     """A group whose first word may be a file: `rote capture FILE` is `rote capture report FILE`."""
 
+    default_command = _DEFAULT
+
     def parse_args(self, ctx: "Context", args: list[str]) -> list[str]:
         """Add the missing command."""
-        if args and args[0] not in self.commands and args[0] != "--help":
+        if args and args[0] not in self.commands and args[0] not in HELP:
             args = [_DEFAULT, *args]
         return super().parse_args(ctx, args)
 
@@ -93,8 +98,21 @@ def _parser() -> _ArgumentParser:
     options.add_argument(
         "--keylog", metavar="KEYS", type=Path, help="Decrypt with the session's secrets in KEYS."
     )
-    options.add_argument("--help", action="help", help="Show this message and exit.")
+    options.add_argument("-v", "--verbose", action="count", help=VERBOSE_HELP)
+    options.add_argument("--log", metavar="FILE", type=Path, help=LOG_HELP)
+    options.add_argument(*HELP, action="help", help="Show this message and exit.")
     return parser
+
+
+def report_node() -> dict[str, Any]:
+    """Return what a shell may complete of `rote capture report`: see `rote.shell_completion`."""
+    actions = [action for action in _parser()._actions if action.option_strings]
+    options = {
+        name: ["file" if action.type is Path else "", (action.help or "").rstrip(".")]
+        for action in actions
+        for name in action.option_strings
+    }
+    return {"options": options, "arguments": ["file"]}
 
 
 @app.command(
@@ -113,7 +131,7 @@ def direct(arguments: Sequence[str]) -> int | None:
 
     `arguments` are those after `capture`.
     """
-    if not arguments or arguments[0] in _commands() or arguments[0] == "--help":
+    if not arguments or arguments[0] in _commands() or arguments[0] in HELP:
         return None
     try:
         read_and_show(arguments)
@@ -133,6 +151,10 @@ def read_and_show(arguments: Sequence[str]) -> None:
     _check_file(wanted.file, unknown)
     if unknown:
         parser.error(f"unrecognized arguments: {' '.join(unknown)}")
+    if wanted.overwrite and wanted.html is None:
+        raise BadRequestError("--overwrite does nothing without --html", "Leave it out.")
+    if wanted.csv and wanted.json:
+        raise BadRequestError("--csv and --json exclude each other", "Leave out one.")
     if wanted.html is not None:
         from rote.atomic_file import check_new
 
@@ -179,7 +201,7 @@ def _give(found: "Report", wanted: argparse.Namespace) -> None:
 
         with appearing(wanted.html) as file:
             file.write(page(found).encode())
-    if wanted.csv and not wanted.json:
+    if wanted.csv:
         from rote.capture.report import terminal
 
         print(terminal.as_csv(found), end="")
@@ -214,8 +236,13 @@ def explain(file: File, as_json: Json = False) -> None:
 @app.command()
 def field(
     file: File,
-    offset: Annotated[int, typer.Argument(min=0, max=400, help="Byte of the payload, from 0.")],
-    width: Annotated[int, typer.Option("--width", min=1, max=6, help="Bytes, big-endian.")] = 1,
+    offset: Annotated[
+        int,
+        typer.Argument(metavar="OFFSET", min=0, max=400, help="Byte of the payload, from 0."),
+    ],
+    width: Annotated[
+        int, typer.Option("--width", metavar="N", min=1, max=6, help="Bytes, big-endian.")
+    ] = 1,
     as_json: Json = False,
 ) -> None:
     """Say by statistics whether a field is a counter, a constant, a length, random or a choice."""

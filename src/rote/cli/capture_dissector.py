@@ -6,11 +6,13 @@ from typing import Annotated
 import typer
 
 from rote.cli.options import Json, Overwrite, print_json
+from rote.errors import BadRequestError
 
 
 def dissector(
     file: Annotated[
-        Path | None, typer.Argument(help="Where to write it; without, it is printed.")
+        Path | None,
+        typer.Argument(metavar="FILE", help="Where to write it; without, it is printed."),
     ] = None,
     overwrite: Overwrite = False,
     as_json: Json = False,
@@ -19,6 +21,8 @@ def dissector(
     from rote.atomic_file import appearing, check_new
     from rote.capture.report.dissector import lua
 
+    if overwrite and file is None:
+        raise BadRequestError("--overwrite does nothing without a file", "Leave it out.")
     text = lua()
     if file is not None:
         check_new(file, overwrite)

@@ -4,7 +4,6 @@ tcpdump or dumpcap records. However this program ends, the recorder ends too.
 """
 
 import math
-import os
 import re
 import shutil
 import signal
@@ -20,6 +19,7 @@ from typing import Annotated
 
 import typer
 
+from rote import system
 from rote.cli.options import Json, Overwrite
 from rote.errors import BadRequestError
 
@@ -33,7 +33,9 @@ _LOST = re.compile(r"([1-9]\d*) packets? dropped by kernel")
 
 
 def live(
-    interface: Annotated[str, typer.Option("-i", "--interface", help="Where to listen.")],
+    interface: Annotated[
+        str, typer.Option("-i", "--interface", metavar="IFACE", help="Where to listen.")
+    ],
     file: Annotated[
         Path | None, typer.Option("-w", "--write", metavar="FILE", help="Keep the packets there.")
     ] = None,
@@ -41,7 +43,9 @@ def live(
         Path | None,
         typer.Option(metavar="KEYS", help="A file with the session's secrets, to decrypt it."),
     ] = None,
-    seconds: Annotated[float | None, typer.Option(help="How long; else until Ctrl-C.")] = None,
+    seconds: Annotated[
+        float | None, typer.Option(metavar="SECONDS", help="How long; else until Ctrl-C.")
+    ] = None,
     overwrite: Overwrite = False,
     as_json: Json = False,
 ) -> None:
@@ -56,10 +60,17 @@ def live(
             f"--seconds {seconds:g} is no time to listen",
             f"Give {_MIN_S:g} to {_MAX_S:g}, or leave it out and end it with Ctrl-C.",
         )
+    if overwrite and file is None:
+        raise BadRequestError("--overwrite does nothing without --write", "Leave it out.")
     if file is not None:
         check_new(file, overwrite)
+    if not system.ends_children_softly():
+        raise BadRequestError(
+            "rote cannot record on an interface on this system",
+            "Record with Wireshark, and read its file: rote capture FILE.",
+        )
     with (
-        _handling(_unwind, signal.SIGTERM, signal.SIGHUP),
+        _handling(_unwind, *system.end_signals()),
         tempfile.TemporaryDirectory(prefix="rote-") as folder,
     ):
         kept = file or Path(folder) / "live.pcap"
@@ -82,9 +93,7 @@ def record(interface: str, file: Path, seconds: float | None = None) -> int:
     SIGHUP end the command.
     """
     heard: list[int] = []
-    with _handling(
-        lambda number, _: heard.append(number), signal.SIGINT, signal.SIGTERM, signal.SIGHUP
-    ):
+    with _handling(lambda number, _: heard.append(number), signal.SIGINT, *system.end_signals()):
         process = _start(_listener(interface, file))
         try:
             said = _listen(process, seconds, heard)
@@ -104,7 +113,7 @@ def _nothing_recorded(interface: str, said: str) -> BadRequestError:
         return BadRequestError(
             f"the listening on {interface} had not begun when it was ended", "Listen for longer."
         )
-    allowed = ", and that you may listen: run it with sudo" if os.geteuid() else ""
+    allowed = "" if system.may_do_all() else ", and that you may listen: run it with sudo"
     return BadRequestError(
         f"nothing could be recorded on {interface}: {lines[-1]}",
         f"See that the interface exists (ip link){allowed}.",

@@ -5,17 +5,29 @@ from typing import Annotated
 
 import typer
 
-from rote.cli.options import Json, Overwrite, print_json
+from rote.cli.options import Json, Overwrite, choice, print_json, refuse_idle
+
+_ENCRYPTED = "webrtc"
 
 
 def make(
-    file: Annotated[Path, typer.Argument(help="Where to write it: .pcap or .pcapng.")],
-    kind: Annotated[str, typer.Option(help="webrtc, frames or a1.")] = "webrtc",
-    cipher: Annotated[str, typer.Option(help="chacha20, aes128 or aes256.")] = "chacha20",
+    ctx: typer.Context,
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="Where to write it: .pcap or .pcapng.")
+    ],
+    kind: Annotated[
+        str, typer.Option(metavar=choice(("webrtc", "frames", "a1")), help="Which wire it is of.")
+    ] = "webrtc",
+    cipher: Annotated[
+        str,
+        typer.Option(
+            metavar=choice(("chacha20", "aes128", "aes256")), help="What encrypts it, of webrtc."
+        ),
+    ] = "chacha20",
     keylog: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write the session's secrets there.")
     ] = None,
-    seed: Annotated[int, typer.Option(help="Another seed, other random numbers.")] = 0,
+    seed: Annotated[int, typer.Option(metavar="N", help="Another seed, other random numbers.")] = 0,
     overwrite: Overwrite = False,
     as_json: Json = False,
 ) -> None:
@@ -23,6 +35,8 @@ def make(
     from rote.atomic_file import check_new
     from rote.capture.synthetic.build import make as build
 
+    if kind != _ENCRYPTED:
+        refuse_idle(ctx, {"cipher", "keylog"}, f"with --kind {kind}, which nothing encrypts")
     for path in (file, keylog):
         if path is not None:
             check_new(path, overwrite)

@@ -9,7 +9,7 @@ from rote.cli.options import Json, Overwrite, print_json
 
 
 def scrub(
-    file: Annotated[Path, typer.Argument(help="A capture, pcap or pcapng.")],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A capture, pcap or pcapng.")],
     to: Annotated[Path, typer.Argument(metavar="COPY", help="Where to write the copy.")],
     keep_unknown: Annotated[
         bool,

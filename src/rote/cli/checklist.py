@@ -274,7 +274,7 @@ def _answer(reply: m.Reply | None) -> str:
     if reply is None:
         return "no answer"
     if isinstance(reply, m.Status) and reply.code:
-        return f"refused with {reply.code}: {m.explain(reply.code)[0]}"
+        return f"refused with {reply.code:d}: {m.explain(reply.code)[0]}"
     return "0"
 
 

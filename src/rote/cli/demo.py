@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rote.cli.options import Json, print_json, run
+from rote.cli.options import Json, choice, print_json, refuse_idle, run
 from rote.cli.wording import worded
 from rote.errors import BadRequestError
 from rote.messages import HAND_SCRIPTS
@@ -25,9 +25,16 @@ _STEPS = 7
 
 
 def demo(
-    out: Annotated[Path, typer.Option("--out", help="Folder for the files.")] = Path("rote-demo"),
-    hand: Annotated[str, typer.Option(help=f"{', '.join(HAND_SCRIPTS)}.")] = "wave",
-    seconds: Annotated[float, typer.Option(help="How long the hand moves.")] = 5.0,
+    ctx: typer.Context,
+    out: Annotated[
+        Path, typer.Option("--out", metavar="FOLDER", help="Folder for the files.")
+    ] = Path("rote-demo"),
+    hand: Annotated[
+        str, typer.Option(metavar=choice(HAND_SCRIPTS), help="What the hand does.")
+    ] = "wave",
+    seconds: Annotated[
+        float, typer.Option(metavar="SECONDS", help="How long the hand moves.")
+    ] = 5.0,
     checklist: Annotated[
         bool,
         typer.Option("--checklist", help="Run the documents' verification list instead."),
@@ -42,6 +49,7 @@ def demo(
     Teach, save, list and play a motion over UDP, and measure how well it did.
     """
     if checklist:
+        refuse_idle(ctx, {"out", "hand", "seconds", "svg"}, "with --checklist")
         return run(_checklist(as_json))
     return run(_Demo(out, hand, seconds, svg, as_json).run())
 
@@ -82,7 +90,7 @@ async def _checklist(as_json: bool) -> int:
 
 def _make(folder: Path) -> None:
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(exist_ok=True)  # no parents: a mistyped one must not make folders
     except OSError as error:
         raise BadRequestError(
             f"{folder} cannot be made: {error.strerror}", "Choose another folder with --out."

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rote.cli.options import Json, print_json, run
+from rote.cli.options import Json, choice, print_json, run
 from rote.errors import NoAnswerError
 
 if TYPE_CHECKING:
@@ -27,10 +27,13 @@ def discover(
         ),
     ] = None,
     family: Annotated[
-        str | None, typer.Option("--family", help="Ask only these robots: g1, r1 or go2.")
+        str | None,
+        typer.Option(
+            "--family", metavar=choice(("g1", "r1", "go2")), help="Ask only these robots."
+        ),
     ] = None,
     seconds: Annotated[
-        float, typer.Option("--seconds", help="How long to wait for answers.")
+        float, typer.Option("--seconds", metavar="SECONDS", help="How long to wait for answers.")
     ] = 2.0,
     as_json: Json = False,
 ) -> int:

@@ -5,7 +5,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rote.cli.options import Json, Key, print_json, run
+from rote.cli.options import (
+    TIMEOUT_S,
+    Json,
+    Key,
+    RobotChoice,
+    Timeout,
+    print_json,
+    refuse_idle,
+    run,
+)
 from rote.cli.wording import finding_json, worded
 
 if TYPE_CHECKING:
@@ -25,23 +34,33 @@ Asked = Annotated[
 _NEAR_S = 1.0
 
 
-def doctor(robot: Asked = None, key: Key = None, as_json: Json = False) -> int:
+def doctor(
+    ctx: typer.Context,
+    robot: Asked = None,
+    key: Key = None,
+    timeout: Timeout = TIMEOUT_S,
+    as_json: Json = False,
+) -> int:
     """Find out what is reachable, and say what is wrong: software, network, robot."""
-    return run(_doctor(robot, key, as_json))
+    if robot is None:
+        refuse_idle(ctx, {"key", "timeout"}, "without --robot")
+        return run(_doctor(None, as_json))
+    return run(_doctor(RobotChoice(robot, key, None, timeout), as_json))
 
 
-async def _doctor(url: str | None, key: str | None, as_json: bool) -> int:
+async def _doctor(target: RobotChoice | None, as_json: bool) -> int:
     from rote.cli import output
     from rote.robot import doctor as looks
 
+    url = None if target is None else target.url
     scheme = (url or "").partition(":")[0]
     seen = looks.look_at_software(scheme)
     seen.add(looks.look_at_network(url or ""))
     with output.waiting("looking for robots" if url is None else f"looking at {url}"):
         if url is None:
             seen.add(await _who_is_near())
-        elif seen.well:
-            seen.add(await _reach(url, key))
+        elif seen.well and target is not None:
+            seen.add(await _reach(target))
     _show(seen, as_json)
     return 0 if seen.well else 1
 
@@ -80,20 +99,22 @@ async def _who_speaks_dds() -> "Examination":
     return near
 
 
-async def _reach(url: str, key: str | None) -> "Examination":
+async def _reach(target: RobotChoice) -> "Examination":
     """Examine one robot, as far as it allows."""
     from rote.client.wires import wire_of
     from rote.connection import connect
     from rote.errors import RoteError
     from rote.robot.doctor import Examination, from_error, look_at_dds, look_at_robot
 
+    url = target.url
     seen = Examination({"url": url})
-    wire = wire_of(url)
+    key = target.key_for()
     try:
-        if wire.is_bus:
+        if wire_of(url).is_bus:
             seen.add(await look_at_dds(url))
-        wanted = key if wire.takes_key else None
-        async with connect(url, key=wanted, reconnect=False, ability="examine") as robot:
+        async with connect(
+            url, timeout=target.timeout_s, key=key, reconnect=False, ability="examine"
+        ) as robot:
             seen.add(await look_at_robot(robot))
     except RoteError as error:
         seen.findings.append(from_error(error))

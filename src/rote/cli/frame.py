@@ -13,7 +13,9 @@ import typer
 from typer.core import TyperGroup
 
 from rote.cli.hexadecimal import hex_bytes
+from rote.cli.numbers import floats, whole_number
 from rote.cli.options import Json, print_json
+from rote.cli.tree import complete
 from rote.errors import BadRequestError, DecodeError
 
 if TYPE_CHECKING:
@@ -48,7 +50,7 @@ make = typer.Typer(
 )
 _NEGATIVE = {"ignore_unknown_options": True}
 """So that -1 is a number and no option."""
-_DTLS = b"\x17\xfe\xfd"
+_WHOLE = "Give a whole UDP payload: 15 bytes of header, the payload, 4 bytes of CRC."
 
 
 @make.callback()
@@ -90,31 +92,21 @@ def decode(
 
 
 def _remedy(datagram: bytes) -> str:
-    if datagram.startswith(_DTLS) and len(datagram) >= 13:
-        number, length = int.from_bytes(datagram[5:11]), int.from_bytes(datagram[11:13])
-        if len(datagram) == 13 + length:
-            return (
-                f"As a DTLS record it is complete: number {number}, {length} encrypted bytes. "
-                "See docs/protocol/evidence.md."
-            )
-    return "Give a whole UDP payload: 15 bytes of header, the payload, 4 bytes of CRC."
+    from rote.wire.dtls import ContentType, decode_records
+
+    try:
+        (record,) = decode_records(datagram)
+    except (DecodeError, ValueError):  # not DTLS, or not one record
+        return _WHOLE
+    if record.type != ContentType.APPLICATION_DATA:
+        return _WHOLE
+    return (
+        f"As a DTLS record it is complete: number {record.sequence}, {len(record.fragment)} "
+        "encrypted bytes. See docs/protocol/evidence.md."
+    )
 
 
 # ---- make ----------------------------------------------------------------------------------------
-
-
-def _number(text: str) -> int:
-    try:
-        return int(text, 0)
-    except ValueError:
-        raise typer.BadParameter(f"{text!r} is no whole number") from None
-
-
-def _floats(text: str) -> list[float]:
-    try:
-        return [float(part) for part in text.split(",")]
-    except ValueError:
-        raise typer.BadParameter(f"{text!r} is no list of numbers with commas") from None
 
 
 def _row(one: "FrameField", text: str) -> dict[str, Any]:
@@ -127,13 +119,13 @@ def _row(one: "FrameField", text: str) -> dict[str, Any]:
         raise typer.BadParameter(f"{text!r} is not {form}")
     read: dict[FieldType, Callable[[str], Any]] = {FieldType.NAME: str, FieldType.F32: _one_float}
     return {
-        part.name: read.get(part.type, _number)(piece)
+        part.name: read.get(part.type, whole_number)(piece)
         for part, piece in zip(one.parts, pieces, strict=True)
     }
 
 
 def _one_float(text: str) -> float:
-    return _floats(text)[0]
+    return floats(text)[0]
 
 
 def _asked(layout: "FrameLayout") -> list["FrameField"]:
@@ -164,7 +156,7 @@ def _option(one: "FrameField") -> tuple[Any, Any]:
         option = typer.Option(flag.removesuffix("s"), metavar=form, help=f"{told}; may be repeated")
         return Annotated[kind, option], ()
     if one.type in (FieldType.NAME, FieldType.TEXT):
-        return Annotated[str, typer.Option(flag, help=told)], one.default
+        return Annotated[str, typer.Option(flag, metavar="NAME", help=told)], one.default
     if one.type is FieldType.BYTES:
         return Annotated[str, typer.Option(flag, metavar="HEX", help=told)], one.default.hex()
     several = one.count != 1
@@ -182,8 +174,10 @@ def _given(one: "FrameField", text: Any) -> Any:
     if one.type is FieldType.BYTES:
         return hex_bytes(text) if text else b""
     if one.type is FieldType.F32:
-        return _floats(text) if one.count != 1 else _one_float(text)
-    return [_number(part) for part in text.split(",")] if one.count != 1 else _number(text)
+        return floats(text) if one.count != 1 else _one_float(text)
+    return (
+        [whole_number(part) for part in text.split(",")] if one.count != 1 else whole_number(text)
+    )
 
 
 def _maker(layout: "FrameLayout") -> Callable[..., int]:
@@ -197,9 +191,12 @@ def _maker(layout: "FrameLayout") -> Callable[..., int]:
     options: dict[str, tuple[Any, Any]] = {one.name: _option(one) for one in fields}
     if layout.key == "status":
         told = "The command it answers, such as 0x0d."
-        options["answers"] = Annotated[str, typer.Option("--command", help=told)], "0x0d"
+        options["answers"] = (
+            Annotated[str, typer.Option("--command", metavar="N", help=told)],
+            "0x0d",
+        )
     told = "Sequence number; a reply has that of its request."
-    options["sequence"] = Annotated[str, typer.Option("--sequence", help=told)], "0"
+    options["sequence"] = Annotated[str, typer.Option("--sequence", metavar="N", help=told)], "0"
     options["as_json"] = Json, False
     run.__name__ = layout.key.replace("-", "_")
     run.__doc__ = layout.summary
@@ -224,10 +221,10 @@ def _print(layout: "FrameLayout", given: dict[str, Any], asked: dict[str, Any]) 
         counted = next((each for each in layout.fields if each.count == one.name), None)
         if counted is not None:
             given[one.name] = len(given[counted.name])
-    command = _number(asked["answers"]) if "answers" in asked else layout.command
+    command = whole_number(asked["answers"]) if "answers" in asked else layout.command
     try:
         payload = write(layout, given)
-        frame = teaching.Frame(command, _number(asked["sequence"]), payload, layout.type)
+        frame = teaching.Frame(command, whole_number(asked["sequence"]), payload, layout.type)
         datagram = teaching.encode(frame)
     except (struct.error, ValueError, OverflowError) as error:
         raise BadRequestError(
@@ -247,7 +244,7 @@ def _makers() -> dict[str, Any]:
     """Return a command for each kind of frame, and hidden ones by the number of its command."""
     from rote.wire.teaching_fields import LAYOUTS, FrameDirection
 
-    made = typer.Typer()
+    made = typer.Typer(rich_markup_mode=None)
     numbered: set[str] = set()
     for layout in LAYOUTS:
         maker = _maker(layout)
@@ -260,7 +257,9 @@ def _makers() -> dict[str, Any]:
                 number, help=layout.summary, hidden=True, context_settings=_NEGATIVE
             )
             hidden(maker)
-    return dict(typer.main.get_group(made).commands)
+    group = typer.main.get_group(made)
+    complete(group)
+    return dict(group.commands)
 
 
 app.add_typer(make)

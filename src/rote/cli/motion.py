@@ -1,29 +1,32 @@
 """rote motion: from a file with a motion to a file with another one.
 
-The commands are made from the table of edits; only `convert`, which changes a file's format, is
-written out here.
+The commands are made from the table of edits; only `convert`, which changes a file's format, and
+`recover`, which reads a file that was cut off, are written out here.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from inspect import Parameter as Argument
 from inspect import Signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from rote.atomic_file import check_new
-from rote.cli.motion_app import Out, Second, Source, app, load
+from rote.cli.motion_app import IsTake, Out, Second, Source, app, check_out, load, write
 from rote.cli.options import Json, Overwrite, print_json
+from rote.cli.wording import finding_json
 from rote.errors import BadRequestError
 from rote.motion.edits import EDITS, SEVERAL, Edit, Parameter, ParameterKind
 
 if TYPE_CHECKING:
+    from rote.motion.check_report import CheckReport
     from rote.motion.track import Track
 
 _UNITS = ("_s", "_hz", "_rad")
 _Sources = Annotated[list[Path], typer.Argument(metavar="FILE", help="Takes of the same motion.")]
-_OutOption = Annotated[Path, typer.Option("--out", help="Where to write the result.")]
+_OutOption = Annotated[
+    Path, typer.Option("--out", metavar="OUT", help="Where to write the result.")
+]
 _INPUTS: dict[int, dict[str, Any]] = {
     1: {"source": Source, "out": Out},
     2: {"source": Source, "other": Second, "out": Out},
@@ -48,15 +51,16 @@ def _command(edit: Edit, values: Mapping[str, Any]) -> Callable[..., None]:
     def run(**given: Any) -> None:
         sources = given["sources"] if "sources" in given else [given["source"]]
         sources += [given["other"]] if "other" in given else []
-        wanted = {**values, **{each.name: given[each.name] for each in asked}}
+        wanted = {**values, **{each.name: _value(each, given[each.name]) for each in asked}}
 
         def change(*tracks: "Track") -> "Track":
             return edit.apply(tracks, wanted)
 
-        _write(sources, given["out"], change, (given["overwrite"], given["as_json"]))
+        how = _WriteOptions(given["take"], given["overwrite"], given["as_json"], edit.checks)
+        _write(sources, given["out"], change, how)
 
     arguments = {**_INPUTS[edit.tracks], **{each.name: _option(each) for each in asked}}
-    ends = {"overwrite": Overwrite, "as_json": Json}
+    ends = {"take": IsTake, "overwrite": Overwrite, "as_json": Json}
     run.__name__ = edit.name
     run.__doc__ = edit.summary
     run.__annotations__ = {**arguments, **ends, "return": None}
@@ -75,6 +79,27 @@ def _command(edit: Edit, values: Mapping[str, Any]) -> Callable[..., None]:
     return run
 
 
+def _value(parameter: Parameter, given: Any) -> Any:
+    """Return what an edit gets for what was typed: angles by name for a list of NAME=RAD."""
+    return _pose(given) if parameter.kind is ParameterKind.POSE and given is not None else given
+
+
+def _pose(given: Sequence[str]) -> dict[str, float]:
+    pose = {}
+    for text in given:
+        name, _, number = text.rpartition("=")
+        try:
+            pose[name] = float(number)
+        except ValueError:
+            name = ""
+        if not name:
+            raise BadRequestError(
+                f"{text!r} is no joint with its angle",
+                "Write it like left_elbow_joint=0.5, in rad.",
+            )
+    return pose
+
+
 def _option(parameter: Parameter) -> Any:
     """Return a parameter as an option of the command line."""
     kinds: dict[ParameterKind, Any] = {
@@ -82,11 +107,31 @@ def _option(parameter: Parameter) -> Any:
         ParameterKind.FLAG: bool,
         ParameterKind.JOINTS: list[str],
         ParameterKind.BUILD: str,
+        ParameterKind.TEXT: str,
+        ParameterKind.POSE: list[str],
     }
     kind = kinds[parameter.kind]
     if not parameter.required and parameter.default is None:
         kind = kind | None
-    return Annotated[kind, typer.Option(option_name(parameter), help=parameter.help)]
+    number = parameter.kind is ParameterKind.NUMBER
+    form = _form_of_number(parameter.name) if number else _FORMS[parameter.kind]
+    option = typer.Option(option_name(parameter), metavar=form, help=parameter.help)
+    return Annotated[kind, option]
+
+
+_FORMS = {
+    ParameterKind.JOINTS: "JOINT",
+    ParameterKind.BUILD: "BUILD",
+    ParameterKind.FLAG: None,
+    ParameterKind.TEXT: "LABEL",
+    ParameterKind.POSE: "JOINT=RAD",
+}
+
+
+def _form_of_number(name: str) -> str:
+    """Return how the help shows a number: by its unit."""
+    units = {"_s": "SECONDS", "_hz": "HZ", "_rad": "RAD"}
+    return next((form for unit, form in units.items() if name.endswith(unit)), "N")
 
 
 def option_name(parameter: Parameter) -> str:
@@ -99,26 +144,47 @@ def option_name(parameter: Parameter) -> str:
 add_edits(app)
 
 
+class _WriteOptions(NamedTuple):
+    """How an edit reads, writes and reports."""
+
+    take: bool
+    overwrite: bool
+    as_json: bool
+    checks: bool = False
+
+
 def _write(
     sources: Sequence[Path],
     out: Path,
     edit: "Callable[..., Track]",
-    how: tuple[bool, bool],
+    how: _WriteOptions,
     *,
     degrees: bool = False,
 ) -> None:
     """Read, edit and write; nothing is written if anything fails."""
-    from rote.motion.files import format_of, save
-
-    overwrite, as_json = how
-    format_of(out)
-    if any(out.resolve() == source.resolve() for source in sources):
+    if not how.take and any(out.resolve() == source.resolve() for source in sources):
         raise BadRequestError(f"{out} would be changed in place", "Name another file to write to.")
-    check_new(out, overwrite)
-    track = edit(*(load(source, degrees=degrees) for source in sources))
-    loss = save(track, out)
+    check_out(out, take=how.take, overwrite=how.overwrite)
+    track = edit(*(load(source, degrees=degrees, take=how.take) for source in sources))
+    report = _report(track) if how.checks else None
+    _tell(track, out, write(track, out, take=how.take), how.as_json, report)
+
+
+def _report(track: "Track") -> "CheckReport":
+    from rote.cli.output import waiting
+    from rote.motion.check import check
+
+    with waiting("checking"):
+        return check(track)
+
+
+def _tell(
+    track: "Track", out: Path, loss: str, as_json: bool, report: "CheckReport | None" = None
+) -> None:
+    """Print what was written, and what a check says of it."""
     done = track.history[-1] if track.history else ""
     if as_json:
+        found = () if report is None else report.findings
         print_json(
             {
                 "file": str(out),
@@ -127,6 +193,7 @@ def _write(
                 "rate_hz": round(track.rate_hz, 3),
                 "done": done,
                 "lost": loss,
+                **({} if report is None else {"findings": [*map(finding_json, found)]}),
             }
         )
         return
@@ -135,6 +202,10 @@ def _write(
     print(f"{out}: {track.duration_s:.2f} s, {len(track)} samples at {track.rate_hz:.0f} Hz")
     if loss:
         print(f"Not in this format: {loss}.")
+    if report is not None:
+        from rote.cli import output
+
+        output.findings(output.console(), report.findings)
 
 
 @app.command()
@@ -146,20 +217,51 @@ def convert(
     ] = False,
     build: Annotated[
         str | None,
-        typer.Option("--build", help="For another build as well: g1-29, g1-27 or g1-23."),
+        typer.Option(
+            "--build", metavar="BUILD", help="For another build as well: g1-29, g1-27 or g1-23."
+        ),
     ] = None,
     variant: Annotated[str | None, typer.Option("--variant", hidden=True)] = None,
     force: Annotated[
         bool, typer.Option("--force", help="Even if joints that move are lost.")
     ] = False,
+    take: IsTake = False,
     overwrite: Overwrite = False,
     as_json: Json = False,
 ) -> None:
     """Write it in another format, or for another build of the robot."""
     wanted = build or variant
+    if force and wanted is None:
+        raise BadRequestError("--force does nothing without --build", "Leave it out.")
 
     def to(track: "Track") -> "Track":
         values = {"build": wanted, "force": force}
         return track if wanted is None else EDITS["to_build"].apply([track], values)
 
-    _write((source,), out, to, (overwrite, as_json), degrees=degrees)
+    how = _WriteOptions(take, overwrite, as_json)
+    _write((source,), out, to, how, degrees=degrees)
+
+
+@app.command()
+def recover(
+    source: Annotated[
+        Path,
+        typer.Argument(metavar="FILE", help="An .mcap file that was cut off, or .mcap.part."),
+    ],
+    out: Annotated[
+        Path, typer.Argument(metavar="OUT", help="Where to write; its ending selects the format.")
+    ],
+    overwrite: Overwrite = False,
+    as_json: Json = False,
+) -> None:
+    """Save what can be read of a recording that was cut off; FILE stays as it is.
+
+    Takes that a crash cut off are recovered by the next `rote takes list` or `rote teach`.
+    """
+    from rote.motion.files.mcap_file import recover as recovered
+
+    if out.resolve() == source.resolve():
+        raise BadRequestError(f"{out} would be changed in place", "Name another file to write to.")
+    check_out(out, take=False, overwrite=overwrite)
+    track = recovered(source)
+    _tell(track, out, write(track, out, take=False), as_json)

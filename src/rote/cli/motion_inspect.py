@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rote.atomic_file import check_new
-from rote.cli.motion_app import Second, Source, app, load
-from rote.cli.options import Json, Overwrite, print_json
+from rote.cli.motion_app import IsTake, Second, Source, app, load
+from rote.cli.options import Json, Overwrite, choice, print_json, refuse_idle
 from rote.cli.wording import finding_json
 from rote.errors import BadRequestError
 from rote.motion.edits import joints_meant
@@ -18,17 +18,23 @@ if TYPE_CHECKING:
     from rote.motion.check_report import CheckReport
     from rote.motion.keyframes import Compressed
 
-Joint = Annotated[list[str] | None, typer.Option("--joint", help="Only this one. May be repeated.")]
+Joint = Annotated[
+    list[str] | None,
+    typer.Option("--joint", metavar="JOINT", help="Only this one. May be repeated."),
+]
 
 
 @app.command()
-def info(source: Source, as_json: Json = False) -> None:
+def info(source: Source, take: IsTake = False, as_json: Json = False) -> None:
     """Say what a file holds and how it came to be."""
+    from dataclasses import asdict
+
     import numpy as np
 
+    from rote.cli.takes import origin_line
     from rote.motion.edit import jerk_rms
 
-    track = load(source)
+    track = load(source, take=take)
     moved = np.ptp(track.joints_rad, axis=0)
     order = np.argsort(moved)[::-1][:5]
     jerk = jerk_rms(track) if len(track) > 3 else None
@@ -42,6 +48,8 @@ def info(source: Source, as_json: Json = False) -> None:
                 "longest_gap_s": round(track.longest_gap_s, 6),
                 "variant": track.variant,
                 "source": track.source,
+                "origin": None if track.origin is None else asdict(track.origin),
+                "root": track.root is not None,
                 "joints": list(track.names),
                 "moved_rad": {
                     n: round(float(m), 6) for n, m in zip(track.names, moved, strict=True)
@@ -58,6 +66,11 @@ def info(source: Source, as_json: Json = False) -> None:
     )
     print(f"longest gap {1000 * track.longest_gap_s:.0f} ms")
     print(f"{track.variant}, {len(track.names)} joints; {track.source or 'from nowhere it says'}")
+    if track.origin is not None:
+        print(origin_line(track.origin))
+    if track.root is not None:
+        way_m = np.linalg.norm(np.diff(track.root.position_m[:, :2], axis=0), axis=1).sum()
+        print(f"the base moves {way_m:.2f} m over the floor")
     print("most moved: " + ", ".join(f"{track.names[i]} {moved[i]:.2f} rad" for i in order))
     for mark in track.marks:
         print(f"mark at {mark.time_s:.2f} s: {mark.label}")
@@ -68,9 +81,12 @@ def info(source: Source, as_json: Json = False) -> None:
 @app.command()
 def check(
     source: Source,
-    variant: Annotated[str | None, typer.Option(help="The robot's build, like g1-23.")] = None,
+    variant: Annotated[
+        str | None, typer.Option(metavar="BUILD", help="The robot's build, like g1-23.")
+    ] = None,
     contact: Annotated[bool, typer.Option(help="Look for collisions too.")] = True,
-    payload: Annotated[float, typer.Option(help="What each hand carries, in kg.")] = 0.0,
+    payload: Annotated[float, typer.Option(metavar="KG", help="What each hand carries.")] = 0.0,
+    take: IsTake = False,
     as_json: Json = False,
 ) -> int:
     """Say what speaks against playing it. Exit code 5 if something forbids it."""
@@ -78,7 +94,7 @@ def check(
     from rote.motion.check import check as checked
 
     with output.waiting("checking"):
-        track = load(source)
+        track = load(source, take=take)
         report = checked(track, build=variant, contact=contact, payload_kg=payload)
     if as_json:
         print_json({**report.as_json(), "findings": [*map(finding_json, report.findings)]})
@@ -107,7 +123,7 @@ def _verdict(report: "CheckReport", robot: str) -> "Text":
 
 
 @app.command()
-def compare(source: Source, other: Second, as_json: Json = False) -> None:
+def compare(source: Source, other: Second, take: IsTake = False, as_json: Json = False) -> None:
     """Compare two takes, aligned in time."""
     from dataclasses import asdict
 
@@ -115,7 +131,7 @@ def compare(source: Source, other: Second, as_json: Json = False) -> None:
     from rote.motion.compare import compare as compared
 
     with output.waiting("comparing"):
-        result = compared(load(source), load(other))
+        result = compared(load(source, take=take), load(other, take=take))
     if as_json:
         print_json(asdict(result))
         return
@@ -144,12 +160,13 @@ def compare(source: Source, other: Second, as_json: Json = False) -> None:
 @app.command()
 def best(
     sources: Annotated[list[Path], typer.Argument(metavar="FILE", help="Takes of one motion.")],
+    take: IsTake = False,
     as_json: Json = False,
 ) -> None:
     """Say which of several takes is nearest to all the others."""
     from rote.motion.compare import best_of
 
-    chosen = sources[best_of([load(source) for source in sources])]
+    chosen = sources[best_of([load(source, take=take) for source in sources])]
     if as_json:
         print_json({"best": str(chosen)})
     else:
@@ -158,16 +175,31 @@ def best(
 
 @app.command()
 def compress(
+    ctx: typer.Context,
     source: Source,
-    budget: Annotated[int | None, typer.Option(help="At most this many keyframes.")] = None,
+    budget: Annotated[
+        int | None, typer.Option(metavar="N", help="At most this many keyframes.")
+    ] = None,
     bound: Annotated[
-        float | None, typer.Option(help="The fewest that stay within this many rad.")
+        float | None,
+        typer.Option(metavar="RAD", help="The fewest that stay within this many rad."),
     ] = None,
     hand_mm: Annotated[
-        float | None, typer.Option(help="With --bound: keep the hands within this many mm too.")
+        float | None,
+        typer.Option(metavar="MM", help="With --bound: keep the hands within this many mm too."),
     ] = None,
-    interpolation: Annotated[str, typer.Option(help="linear or smooth.")] = "linear",
-    measure: Annotated[str, typer.Option(help="For a budget: max or rms.")] = "max",
+    interpolation: Annotated[
+        str,
+        typer.Option(
+            metavar=choice(("linear", "smooth")), help="How to get from one keyframe to the next."
+        ),
+    ] = "linear",
+    measure: Annotated[
+        str,
+        typer.Option(
+            metavar=choice(("max", "rms")), help="With --budget: which error is to be small."
+        ),
+    ] = "max",
     free: Annotated[
         bool, typer.Option("--free", help="Values need not lie on samples; linear only.")
     ] = False,
@@ -181,8 +213,10 @@ def compress(
         bool, typer.Option("--keyframes", help="With --json: the keyframes too.")
     ] = False,
     out: Annotated[
-        Path | None, typer.Option("--out", help="Write what the keyframes play to this file.")
+        Path | None,
+        typer.Option("--out", metavar="FILE", help="Write what the keyframes play to this file."),
     ] = None,
+    take: IsTake = False,
     overwrite: Overwrite = False,
     as_json: Json = False,
 ) -> None:
@@ -193,13 +227,20 @@ def compress(
     from rote.motion.files import save
 
     _check_asked(budget, bound, hand_mm)
+    for names, idle, why in (
+        ({"exact"}, bound is None, "with --budget"),
+        ({"measure", "force"}, bound is not None, "with --bound"),
+        ({"overwrite"}, out is None, "without --out"),
+        ({"keyframes"}, not as_json, "without --json"),
+    ):
+        refuse_idle(ctx, names if idle else (), why)
     try:
         how = Interpolation[interpolation.upper()]
     except KeyError:
         raise BadRequestError(f"there is no interpolation {interpolation!r}") from None
     if out is not None:
         check_new(out, overwrite)
-    track = load(source)
+    track = load(source, take=take)
     with waiting("searching"):
         if bound is not None:
             result = k.compress_to_bound(track, bound, how, hand_mm=hand_mm, free=free, exact=exact)
@@ -273,28 +314,73 @@ def _compressed(result: "Compressed", names: tuple[str, ...]) -> dict[str, Any]:
 @app.command()
 def lerobot(
     sources: Annotated[list[Path], typer.Argument(metavar="FILE", help="One episode each.")],
-    out: Annotated[Path, typer.Option("--out", help="The dataset's folder; it must be new.")],
-    task: Annotated[str, typer.Option(help="What the episodes show, as text.")],
-    fps: Annotated[int, typer.Option(help="Frames a second.")] = 50,
+    out: Annotated[
+        Path,
+        typer.Option(
+            "--out", metavar="FOLDER", help="The dataset's folder; it must be new, or --append."
+        ),
+    ],
+    task: Annotated[
+        list[str],
+        typer.Option(
+            metavar="TASK",
+            help="What the episodes show, as text; once for all, or once for each file in turn.",
+        ),
+    ],
+    fps: Annotated[int, typer.Option(metavar="N", help="Frames a second.")] = 50,
+    robot_type: Annotated[
+        str,
+        typer.Option(
+            "--as",
+            metavar="TYPE",
+            help="The robot type; unitree_g1 also names the joints as LeRobot's own driver does, "
+            "which ignores all others.",
+        ),
+    ] = "",
+    velocities: Annotated[
+        bool, typer.Option("--velocities", help="Add speeds, computed from the angles.")
+    ] = False,
+    append: Annotated[
+        bool, typer.Option("--append", help="Add the episodes to the dataset in FOLDER.")
+    ] = False,
+    licence: Annotated[
+        str, typer.Option("--licence", metavar="ID", help="For its card, like cc-by-4.0.")
+    ] = "",
+    take: IsTake = False,
     as_json: Json = False,
 ) -> None:
-    """Write takes as a LeRobot dataset, version 3."""
+    """Write takes as a LeRobot dataset, version 3, with a card."""
+    from rote.motion.files.exchange.lerobot_names import DRIVER
     from rote.motion.files.lerobot import export_lerobot
 
-    lost = export_lerobot([load(source) for source in sources], out, fps=fps, task=task)
+    lost = export_lerobot(
+        [load(source, take=take) for source in sources],
+        out,
+        fps=fps,
+        task=task[0] if len(task) == 1 else task,
+        robot_type=robot_type,
+        as_driver=robot_type == DRIVER,
+        velocities=velocities,
+        append=append,
+        licence=licence,
+    )
     if as_json:
         print_json({"folder": str(out), "episodes": len(sources), "fps": fps, "lost": lost})
     else:
-        print(f"{out}: {len(sources)} episodes at {fps} frames a second. Not in it: {lost}.")
+        more = "more " if append else ""
+        print(f"{out}: {len(sources)} {more}episodes at {fps} frames a second. Not in it: {lost}.")
 
 
 @app.command()
 def plot(
     source: Source,
-    out: Annotated[Path, typer.Option("--out", help="A .png or .svg file.")],
-    other: Annotated[Path | None, typer.Option(help="A second take, drawn over it.")] = None,
+    out: Annotated[Path, typer.Option("--out", metavar="FILE", help="A .png or .svg file.")],
+    other: Annotated[
+        Path | None, typer.Option(metavar="OTHER", help="A second take, drawn over it.")
+    ] = None,
     joint: Joint = None,
     findings: Annotated[bool, typer.Option("--findings", help="Mark what a check finds.")] = False,
+    take: IsTake = False,
     overwrite: Overwrite = False,
     as_json: Json = False,
 ) -> None:
@@ -303,11 +389,11 @@ def plot(
     from rote.motion.plot import plot_track
 
     check_new(out, overwrite)
-    track = load(source)
+    track = load(source, take=take)
     plot_track(
         track,
         out,
-        other=None if other is None else load(other),
+        other=None if other is None else load(other, take=take),
         joints=joint and joints_meant(joint, track.names),
         title=source.stem if other is None else (source.stem, other.stem),
         findings=checked(track).findings if findings else (),
@@ -316,18 +402,62 @@ def plot(
 
 
 @app.command()
+def spread(
+    sources: Annotated[list[Path], typer.Argument(metavar="FILE", help="Takes of one motion.")],
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="FILE", help="Draw it: a .png or .svg file.")
+    ] = None,
+    joint: Joint = None,
+    take: IsTake = False,
+    overwrite: Overwrite = False,
+    as_json: Json = False,
+) -> None:
+    """Say how much several takes of one motion differ, and draw the band that they fill."""
+    from rote.cli import output
+    from rote.motion.plot import picture_format, plot_spread
+    from rote.motion.spread import spread as spread_of
+
+    if out is not None:
+        picture_format(out)
+        check_new(out, overwrite)
+    with output.waiting("aligning"):
+        band = spread_of([load(source, take=take) for source in sources])
+    names = band.mean.names if joint is None else joints_meant(joint, band.mean.names)
+    widest = {name: band.widest(name) for name in band.mean.choose_joints(names)}
+    if out is not None:
+        title = f"{len(sources)} takes: {', '.join(source.stem for source in sources)}"
+        plot_spread(band, out, joints=joint and names, title=title)
+    if as_json:
+        joints = {name: {"width_rad": w, "time_s": t} for name, (w, t) in widest.items()}
+        print_json({"takes": band.takes, "joints": joints, "file": out and str(out)})
+        return
+    rows = sorted(widest.items(), key=lambda each: -each[1][0])[:12]
+    output.joints(
+        output.console(),
+        ("joint", "differs by", "at"),
+        [(name, f"{width:.3f} rad", f"{at_s:.2f} s") for name, (width, at_s) in rows],
+    )
+    if out is not None:
+        print(f"Written: {out}")
+
+
+@app.command()
 def show(
+    ctx: typer.Context,
     source: Source,
-    out: Annotated[Path, typer.Option("--out", help="A .gif, .png or .svg file.")],
-    frames: Annotated[int, typer.Option(help="Poses in a .png or .svg.")] = 6,
+    out: Annotated[Path, typer.Option("--out", metavar="FILE", help="A .gif, .png or .svg file.")],
+    frames: Annotated[int, typer.Option(metavar="N", help="Poses in a .png or .svg.")] = 6,
+    take: IsTake = False,
     overwrite: Overwrite = False,
     as_json: Json = False,
 ) -> None:
     """Draw the robot as a stick figure: a strip of poses, or moving in a .gif."""
     from rote.motion.figure import draw_frames, draw_gif
 
+    if out.suffix.lower() == ".gif":
+        refuse_idle(ctx, {"frames"}, "in a .gif, which shows the whole motion")
     check_new(out, overwrite)
-    track = load(source)
+    track = load(source, take=take)
     if out.suffix.lower() == ".gif":
         draw_gif(track, out)
     else:
@@ -336,15 +466,22 @@ def show(
 
 
 def preview(
+    ctx: typer.Context,
     source: Source,
     base: Annotated[
-        str, typer.Option(help="fixed: held at the hips; free: standing on its feet.")
+        str,
+        typer.Option(
+            metavar=choice(("fixed", "free")),
+            help="fixed: held at the hips; free: standing on its feet.",
+        ),
     ] = "fixed",
-    speed: Annotated[float, typer.Option(help="2 is twice as fast.")] = 1.0,
-    payload: Annotated[float, typer.Option(help="What each hand carries, in kg.")] = 0.0,
+    speed: Annotated[float, typer.Option(metavar="FACTOR", help="2 is twice as fast.")] = 1.0,
+    payload: Annotated[float, typer.Option(metavar="KG", help="What each hand carries.")] = 0.0,
     out: Annotated[
-        Path | None, typer.Option("--out", help="Write what the body did to this file.")
+        Path | None,
+        typer.Option("--out", metavar="FILE", help="Write what the body did to this file."),
     ] = None,
+    take: IsTake = False,
     overwrite: Overwrite = False,
     as_json: Json = False,
 ) -> int:
@@ -355,11 +492,13 @@ def preview(
     from rote.motion.files import save
     from rote.motion.preview import preview as previewed
 
-    if out is not None:
+    if out is None:
+        refuse_idle(ctx, {"overwrite"}, "without --out")
+    else:
         check_new(out, overwrite)
     with screen.waiting("running it on a body"):
         result = previewed(
-            load(source),
+            load(source, take=take),
             base=base,  # type: ignore[arg-type] # checked by preview itself
             speed=speed,
             payload_kg=payload,

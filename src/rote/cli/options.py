@@ -1,19 +1,22 @@
 """Options that several commands share."""
 
-import json
 import os
 import shlex
 import signal
 import sys
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator, Coroutine, Iterable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from rote.client.wires import EMBEDDED
+from rote.console_text import json_text
+from rote.errors import BadRequestError
+from rote.system import end_signals, on_signal
 
 if TYPE_CHECKING:
     from rote.model.family import Build
@@ -48,18 +51,33 @@ Keylog = Annotated[
         help="webrtc:// only: add the session's secrets to FILE, so that Wireshark can read it.",
     ),
 ]
-Name = Annotated[str, typer.Argument(help="The action's name.")]
+TIMEOUT_S = 5.0
+Timeout = Annotated[
+    float,
+    typer.Option(
+        "--timeout", metavar="SECONDS", help="How long to wait for an answer of the robot."
+    ),
+]
+Name = Annotated[str, typer.Argument(metavar="ACTION", help="The action's name.")]
+HELP = ("-h", "--help")
+"""The options that show the help of a command."""
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for scripts.")]
 
 
 def run(work: Coroutine[Any, Any, int | None]) -> int:
     """Run a command to its end and return its exit code; signals that ask to end unwind it."""
-    import asyncio
+    unwound = _unwound_by_signals(work)
+    try:
+        import asyncio
 
-    from rote.host.loop import new_loop
+        from rote.host.loop import new_loop
 
-    with asyncio.Runner(loop_factory=new_loop) as runner:
-        return runner.run(_unwound_by_signals(work)) or 0
+        with asyncio.Runner(loop_factory=new_loop) as runner:
+            return runner.run(unwound) or 0
+    finally:
+        # Ctrl-C may come before the loop runs; then nobody else ends these.
+        unwound.close()
+        work.close()
 
 
 async def _unwound_by_signals(work: Coroutine[Any, Any, int | None]) -> int | None:
@@ -74,10 +92,8 @@ async def _unwound_by_signals(work: Coroutine[Any, Any, int | None]) -> int | No
         task.cancel()
 
     loop = asyncio.get_running_loop()
-    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}
-    ours = [number for number, former in before.items() if former is not signal.SIG_IGN]  # nohup
-    for number in ours:
-        loop.add_signal_handler(number, unwind, number)
+    ours = [one for one in end_signals() if signal.getsignal(one) is not signal.SIG_IGN]  # nohup
+    undo = [on_signal(loop, number, partial(unwind, number)) for number in ours]
     try:
         return await work
     except asyncio.CancelledError:
@@ -85,14 +101,29 @@ async def _unwound_by_signals(work: Coroutine[Any, Any, int | None]) -> int | No
             raise
         return 128 + heard[0]
     finally:
-        for number in ours:
-            loop.remove_signal_handler(number)
-            signal.signal(number, before[number] or signal.SIG_DFL)
+        for end in undo:
+            end()
 
 
 Overwrite = Annotated[
     bool, typer.Option("--overwrite", help="Replace what is there under that name.")
 ]
+
+
+def choice(values: Iterable[str]) -> str:
+    """Return how the help shows an option that takes one of a few values."""
+    return f"[{'|'.join(values)}]"
+
+
+def refuse_idle(ctx: typer.Context, names: Iterable[str], why: str) -> None:
+    """Raise `BadRequestError` if one of these options was given though it would do nothing.
+
+    `names` are those of the command's parameters; `why` completes "--speed does nothing".
+    """
+    for param in ctx.command.params:
+        given = ctx.get_parameter_source(str(param.name))
+        if param.name in names and given is not None and given.name == "COMMANDLINE":
+            raise BadRequestError(f"{max(param.opts, key=len)} does nothing {why}", "Leave it out.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +133,21 @@ class RobotChoice:
     url: str
     key: str | None = None
     keylog: Path | None = None
+    timeout_s: float = TIMEOUT_S
+
+    def key_for(self) -> str | None:
+        """Return the key if the robot's wire takes one.
+
+        A key in the environment is for any robot that needs one; one that was given as an option is
+        for this robot, and refused where it does nothing.
+        """
+        from rote.client.wires import wire_of
+
+        if wire_of(self.url).takes_key:
+            return self.key
+        if self.key is not None and self.key != os.environ.get("ROTE_KEY"):
+            raise BadRequestError("--key is for webrtc:// only", "Leave it out.")
+        return None
 
     @property
     def arguments(self) -> str:
@@ -113,28 +159,30 @@ class RobotChoice:
 
 @asynccontextmanager
 async def connect_to(
-    target: RobotChoice, ability: str | None = None, *, quiet: bool = False
+    target: RobotChoice,
+    ability: str | None = None,
+    *,
+    quiet: bool = False,
+    every_state: bool = False,
 ) -> "AsyncIterator[Robot]":
     """Connect to a robot for an ability; a terminal shows that it is waiting.
 
     Later waits are printed too, unless `quiet`, for JSON.
     """
     from rote.cli import output
-    from rote.client.wires import wire_of
     from rote.connection import connect
 
-    # A key in the environment is for any robot that needs one; a key given as an option is for this
-    # one.
-    wanted = target.key if wire_of(target.url).takes_key else None
     async with AsyncExitStack() as stack:
         with output.waiting(f"connecting to {target.url}"):
             robot = await stack.enter_async_context(
                 connect(
                     target.url,
-                    key=wanted,
+                    timeout=target.timeout_s,
+                    key=target.key_for(),
                     keylog=target.keylog,
                     reconnect=False,
                     ability=ability,
+                    every_state=every_state,
                 )
             )
         if not quiet:
@@ -211,4 +259,4 @@ def tell_stopped(how_left: str, as_json: bool, **more: object) -> None:
 
 def print_json(document: object) -> None:
     """Print one JSON document on standard output."""
-    print(json.dumps(document, ensure_ascii=False), flush=True)
+    print(json_text(document), flush=True)

@@ -4,8 +4,10 @@ import asyncio
 import os
 import shutil
 import sys
+import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from functools import partial
 from typing import Protocol
 
 from rich.console import Console
@@ -14,6 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from rote.cli.wording import worded
+from rote.console_text import shows
 from rote.findings import Finding
 from rote.messages import RobotState
 from rote.model.family import Build, ModeFacts
@@ -57,7 +60,7 @@ def waiting(message: str) -> Iterator[None]:
     if not out.is_terminal:
         yield
         return
-    with out.status(Text(message)):
+    with out.status(Text(message), spinner="dots" if shows("⠋") else "line"):
         yield
 
 
@@ -193,11 +196,27 @@ async def enter_pressed() -> str:
         if not pressed.done():
             pressed.set_result(line)
 
-    loop.add_reader(sys.stdin, read)
+    try:
+        loop.add_reader(sys.stdin, read)
+    except NotImplementedError:  # the loop of Windows: a thread waits, and nobody waits for it
+        wait = partial(_read_line, loop, pressed)
+        threading.Thread(target=wait, name="rote Enter", daemon=True).start()
+        return await pressed
     try:
         return await pressed
     finally:
         loop.remove_reader(sys.stdin)
+
+
+def _read_line(loop: asyncio.AbstractEventLoop, pressed: "asyncio.Future[str]") -> None:
+    line = sys.stdin.readline()
+
+    def tell() -> None:
+        if not pressed.done():
+            pressed.set_result(line)
+
+    with suppress(RuntimeError):  # the loop was closed meanwhile
+        loop.call_soon_threadsafe(tell)
 
 
 def stdin_is_terminal() -> bool:

@@ -10,25 +10,31 @@ import typer
 
 from rote.cli import takes
 from rote.cli.options import (
+    TIMEOUT_S,
     Json,
     Key,
     Keylog,
     RobotChoice,
     RobotUrl,
+    Timeout,
+    choice,
     connect_to,
     need,
     print_json,
+    refuse_idle,
     run,
     stopping_softly,
     tell_to_keep_clear,
 )
 from rote.client.wires import EMBEDDED
 from rote.errors import BadRequestError
+from rote.messages import Interpolation
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from rote.messages import Keyframe
+    from rote.motion.track import Track
     from rote.robot.api_values import TaughtAction
     from rote.robot.playing import Playing
     from rote.robot.robot import Robot
@@ -36,23 +42,38 @@ if TYPE_CHECKING:
 
 _AT_REST = "the arms return to rest"
 _BRAKED = "the legs are braked"
+_OF_ACTIONS = {"duration", "loop", "interpolation", "frames", "keyframe", "is_name", "is_number"}
+_OF_MOTIONS = {"force", "by_name", "imported"}
+"""The options that are for actions of a robot only, and for motions of this computer only."""
 
 
 def play(
+    ctx: typer.Context,
     name: Annotated[
         str,
         typer.Argument(
-            help="The action's name, its number in rote list, or a file like wave.mcap."
+            metavar="ACTION",
+            help="The action's name, its number in rote list, or a file like wave.mcap.",
         ),
     ],
     speed: Annotated[
-        float | None, typer.Option(help="0.05 to 4; 0.5 is half as fast. Not with --duration.")
+        float | None,
+        typer.Option(metavar="FACTOR", help="0.05 to 4; 0.5 is half as fast. Not with --duration."),
     ] = None,
-    duration: Annotated[float | None, typer.Option(help="Seconds it is to take.")] = None,
+    duration: Annotated[
+        float | None, typer.Option(metavar="SECONDS", help="How long it is to take.")
+    ] = None,
     loop: Annotated[bool, typer.Option("--loop", help="Again and again, until Ctrl-C.")] = False,
-    interpolation: Annotated[str, typer.Option(help="linear, cubic or smooth.")] = "linear",
+    interpolation: Annotated[
+        str,
+        typer.Option(
+            metavar=choice(each.name.lower() for each in Interpolation),
+            help="How to get from one frame to the next.",
+        ),
+    ] = "linear",
     frames: Annotated[
-        int, typer.Option(help="Only so many frames from the start; 0 plays all.", min=0)
+        int,
+        typer.Option(metavar="N", help="Only so many frames from the start; 0 plays all.", min=0),
     ] = 0,
     keyframe: Annotated[
         list[str] | None,
@@ -62,16 +83,16 @@ def play(
         ),
     ] = None,
     is_name: Annotated[
-        bool, typer.Option("--name", help="NAME is a name, though made of digits alone.")
+        bool, typer.Option("--name", help="ACTION is a name, though made of digits alone.")
     ] = False,
     is_number: Annotated[
-        bool, typer.Option("--number", help="NAME is a number, though an action is called so.")
+        bool, typer.Option("--number", help="ACTION is a number, though an action is called so.")
     ] = False,
     preset: Annotated[
-        bool, typer.Option("--preset", help="NAME is a factory action, by its name or id.")
+        bool, typer.Option("--preset", help="ACTION is a factory action, by its name or id.")
     ] = False,
     take: Annotated[
-        bool, typer.Option("--take", help="NAME is a take on this computer: rote takes list.")
+        bool, typer.Option("--take", help="ACTION is a take on this computer: rote takes list.")
     ] = False,
     force: Annotated[
         bool, typer.Option("--force", help="Play a file or take in spite of warnings.")
@@ -84,15 +105,22 @@ def play(
         bool,
         typer.Option("--hands", help="Play the hands of a file or take too; else arms only."),
     ] = False,
+    imported: Annotated[
+        bool,
+        typer.Option(
+            "--imported", help="Play a motion that others made on a real robot, without asking."
+        ),
+    ] = False,
     robot: RobotUrl = EMBEDDED,
     key: Key = None,
     keylog: Keylog = None,
+    timeout: Timeout = TIMEOUT_S,
     as_json: Json = False,
 ) -> int:
     """Play a taught action, or a motion that is on this computer; Ctrl-C stops it softly."""
     from rote.client.wires import wire_of
 
-    target = RobotChoice(robot, key, keylog)
+    target = RobotChoice(robot, key, keylog, timeout)
     if hands:
         if preset or not (take or _is_file(name)):
             raise BadRequestError(
@@ -100,15 +128,27 @@ def play(
             )
         need(target, "hands", "play hands")
     if preset:
+        refuse_idle(ctx, _OF_ACTIONS | _OF_MOTIONS | {"speed", "take"}, "with --preset")
         need(target, "presets", "perform factory actions")
         return run(_perform(target, name, as_json))
     if take or _is_file(name):
+        refuse_idle(ctx, {"is_name", "is_number"}, "with a motion of this computer")
         if duration is not None or loop or interpolation != "linear" or frames or keyframe:
             need(target, "play", "do that with a motion")
             raise BadRequestError("a motion of this computer has --speed only")
         need(target, "stream", "stream a motion")
-        how = _PlayOptions(1.0 if speed is None else speed, force, by_name, hands)
-        return run(_stream(target, _checked(name, take, how, as_json), how, as_json))
+        track = takes.motion(name, take, takes.PLAY_IT, any_joints=True)
+        how = _PlayOptions(
+            _first_speed(track, target, as_json) if speed is None else speed,
+            force,
+            by_name,
+            hands,
+            imported,
+        )
+        return run(_stream(target, _checked(track, how, as_json), how, as_json))
+    refuse_idle(ctx, _OF_MOTIONS, "with an action of the robot")
+    if is_name and is_number:
+        raise BadRequestError("--name and --number exclude each other", "Leave out one.")
     if "play" not in wire_of(target.url).abilities:
         raise BadRequestError(
             f"this robot keeps no actions, so it cannot play {name!r} by name",
@@ -189,16 +229,32 @@ class _PlayOptions(NamedTuple):
     force: bool
     by_name: bool
     hands: bool
+    imported: bool
 
 
-def _checked(name: str, is_take: bool, how: _PlayOptions, as_json: bool) -> "TrackCheck":
-    """Read a motion and see that it may be played, before a robot is asked for."""
+_FIRST_SPEED = 0.5
+"""How fast a motion that others made is played on a real robot until somebody has seen it."""
+
+
+def _first_speed(track: "Track", target: RobotChoice, as_json: bool) -> float:
+    """Return the speed of a motion where none was asked for."""
+    from rote.client.wires import wire_of
+    from rote.motion.files.agreed_origins import agreed
+
+    if wire_of(target.url).lives_here or agreed(track.origin):
+        return 1.0
+    if not as_json:
+        print("It was not taught here: at half speed the first time. Choose another by --speed.")
+    return _FIRST_SPEED
+
+
+def _checked(track: "Track", how: _PlayOptions, as_json: bool) -> "TrackCheck":
+    """See that a motion may be played, before a robot is asked for."""
     from rote.cli import output
     from rote.motion.track_build import family_of
     from rote.robot.streaming import TrackCheck, checked
 
     with output.waiting("checking"):
-        track = takes.motion(name, is_take, takes.PLAY_IT, any_joints=True)
         report = checked(track, how.speed, hands=how.hands)
     if not as_json:
         output.findings(output.console(), report.findings)
@@ -245,29 +301,44 @@ def _left_out(joints: Sequence[str]) -> str:
 async def _begun(
     robot: "Robot", checked: "TrackCheck", how: _PlayOptions, as_json: bool
 ) -> "Streaming":
-    """Begin to play; a motion of another build by its joints' names, if a person says so."""
+    """Begin to play. A person may agree to what is refused otherwise: a motion that others made,
+    and one of another build.
+    """
     from rote.cli import output
-    from rote.errors import OtherBuildError
+    from rote.client.wires import wire_of
+    from rote.errors import ImportedMotionError, OtherBuildError
+    from rote.motion.files.agreed_origins import agree, agreed
 
-    track = checked.track
-    try:
-        return robot.play_track(
-            track,
-            speed=how.speed,
-            force=how.force,
-            mapped=how.by_name,
-            hands=how.hands,
-            checked=checked,
-        )
-    except OtherBuildError as other:
-        if as_json or not output.stdin_is_terminal():
-            raise
-        print(f"{str(other).capitalize()}.")
-        if not await output.agreed("Type yes to play it by the names of its joints: "):
-            raise
-        return robot.play_track(
-            track, speed=how.speed, force=how.force, mapped=True, hands=how.hands
-        )
+    track, known = checked.track, agreed(checked.track.origin)
+    yes = {"mapped": how.by_name, "imported": how.imported or known}
+    questions = {
+        OtherBuildError: ("mapped", "Type yes to play it by the names of its joints: "),
+        ImportedMotionError: ("imported", "Type yes to play it at {speed:g} times its speed: "),
+    }
+    while True:
+        try:
+            playing = robot.play_track(
+                track,
+                speed=how.speed,
+                force=how.force,
+                hands=how.hands,
+                # What was checked holds for the robot's own build.
+                checked=None if yes["mapped"] and not how.by_name else checked,
+                mapped=yes["mapped"],
+                imported=yes["imported"],
+            )
+        except (OtherBuildError, ImportedMotionError) as refused:
+            if as_json or not output.stdin_is_terminal():
+                raise
+            asked, question = questions[type(refused)]
+            print(f"{str(refused).capitalize()}.")
+            if not await output.agreed(question.format(speed=how.speed)):
+                raise
+            yes[asked] = True
+        else:
+            if yes["imported"] and not known and not wire_of(robot.url).lives_here:
+                agree(track.origin)
+            return playing
 
 
 async def _perform(target: RobotChoice, name: str, as_json: bool) -> None:

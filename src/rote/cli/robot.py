@@ -5,12 +5,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from rote.cli.options import (
+    TIMEOUT_S,
     Json,
     Key,
     Keylog,
     Name,
     RobotChoice,
     RobotUrl,
+    Timeout,
     connect_to,
     need,
     print_json,
@@ -26,10 +28,14 @@ if TYPE_CHECKING:
 
 
 def status(
-    robot: RobotUrl = EMBEDDED, key: Key = None, keylog: Keylog = None, as_json: Json = False
+    robot: RobotUrl = EMBEDDED,
+    key: Key = None,
+    keylog: Keylog = None,
+    timeout: Timeout = TIMEOUT_S,
+    as_json: Json = False,
 ) -> int:
     """Say how the robot is and what to do before it moves."""
-    return run(_status(RobotChoice(robot, key, keylog), as_json))
+    return run(_status(RobotChoice(robot, key, keylog, timeout), as_json))
 
 
 _KEEPS_NONE = "Its motions are on this computer: rote takes list."
@@ -92,10 +98,14 @@ async def _status(target: RobotChoice, as_json: bool) -> None:
 
 
 def list_actions(
-    robot: RobotUrl = EMBEDDED, key: Key = None, keylog: Keylog = None, as_json: Json = False
+    robot: RobotUrl = EMBEDDED,
+    key: Key = None,
+    keylog: Keylog = None,
+    timeout: Timeout = TIMEOUT_S,
+    as_json: Json = False,
 ) -> int:
     """List the presets and the taught actions on the robot."""
-    return run(_list(RobotChoice(robot, key, keylog), as_json))
+    return run(_list(RobotChoice(robot, key, keylog, timeout), as_json))
 
 
 async def _list(target: RobotChoice, as_json: bool) -> None:
@@ -118,14 +128,15 @@ async def _list(target: RobotChoice, as_json: bool) -> None:
 
 def rename(
     old: Name,
-    new: Annotated[str, typer.Argument(help="Its new name.")],
+    new: Annotated[str, typer.Argument(metavar="NAME", help="Its new name.")],
     robot: RobotUrl = EMBEDDED,
     key: Key = None,
     keylog: Keylog = None,
+    timeout: Timeout = TIMEOUT_S,
     as_json: Json = False,
 ) -> int:
     """Rename a taught action; a name that is taken is refused."""
-    return run(_rename(RobotChoice(robot, key, keylog), (old, new), as_json))
+    return run(_rename(RobotChoice(robot, key, keylog, timeout), (old, new), as_json))
 
 
 async def _rename(target: RobotChoice, names: tuple[str, str], as_json: bool) -> None:
@@ -144,10 +155,11 @@ def delete(
     robot: RobotUrl = EMBEDDED,
     key: Key = None,
     keylog: Keylog = None,
+    timeout: Timeout = TIMEOUT_S,
     as_json: Json = False,
 ) -> int:
     """Delete a taught action for good. It asks first."""
-    return run(_delete(RobotChoice(robot, key, keylog), name, yes, as_json))
+    return run(_delete(RobotChoice(robot, key, keylog, timeout), name, yes, as_json))
 
 
 async def _delete(target: RobotChoice, name: str, sure: bool, as_json: bool) -> int:
@@ -177,13 +189,17 @@ async def _delete(target: RobotChoice, name: str, sure: bool, as_json: bool) -> 
 
 
 def stop(
-    robot: RobotUrl = EMBEDDED, key: Key = None, keylog: Keylog = None, as_json: Json = False
+    robot: RobotUrl = EMBEDDED,
+    key: Key = None,
+    keylog: Keylog = None,
+    timeout: Timeout = TIMEOUT_S,
+    as_json: Json = False,
 ) -> int:
     """Stop what plays or is being taught, softly. A walking A1 stands still.
 
     This is a software stop, not an emergency stop.
     """
-    return run(_stop(RobotChoice(robot, key, keylog), as_json))
+    return run(_stop(RobotChoice(robot, key, keylog, timeout), as_json))
 
 
 async def _stop(target: RobotChoice, as_json: bool) -> None:
@@ -192,9 +208,10 @@ async def _stop(target: RobotChoice, as_json: bool) -> None:
     from rote.connection import stop as stopped_at
 
     wire = wire_of(target.url)
-    key = target.key if wire.takes_key else None
     with output.waiting(f"stopping {target.url}"):
-        stopped = await stopped_at(target.url, key=key, keylog=target.keylog)
+        stopped = await stopped_at(
+            target.url, key=target.key_for(), keylog=target.keylog, timeout=target.timeout_s
+        )
     if as_json:
         state = {"state": stopped.state} if stopped.state else {}
         print_json({"stopped": True, "was": stopped.was, **state})
@@ -219,14 +236,19 @@ _STOPPED: dict[str | None, str] = {
 """What is printed, by what the robot did before."""
 
 
+_TARGETS = ("stand", "damp")
+
+
 def modes(
     target: Annotated[
-        str | None, typer.Argument(help="stand or damp; leave it out to see all modes.")
+        str | None,
+        typer.Argument(metavar="|".join(_TARGETS), help="Leave it out to see all modes."),
     ] = None,
     yes: Annotated[bool, typer.Option("--yes", help="damp only: do not ask.")] = False,
     robot: RobotUrl = EMBEDDED,
     key: Key = None,
     keylog: Keylog = None,
+    timeout: Timeout = TIMEOUT_S,
     as_json: Json = False,
 ) -> int:
     """Show the robot's modes, or change to one.
@@ -234,7 +256,9 @@ def modes(
     `rote modes stand` brings it into a balanced standing. `rote modes damp` lets all joints give
     way: a standing robot sinks to the floor, so it asks first. For soft arms use `rote teach`.
     """
-    return run(_modes(RobotChoice(robot, key, keylog), target, yes, as_json))
+    if yes and target != "damp":
+        raise BadRequestError("--yes is for damp only", "Leave it out.")
+    return run(_modes(RobotChoice(robot, key, keylog, timeout), target, yes, as_json))
 
 
 _SINKS = (
@@ -263,7 +287,7 @@ async def _damped(robot: "Robot", sure: bool, as_json: bool) -> "ModeReport | No
 async def _modes(at: RobotChoice, target: str | None, sure: bool, as_json: bool) -> int:
     from rote.cli import output
 
-    if target not in (None, "stand", "damp"):
+    if target not in (None, *_TARGETS):
         raise BadRequestError(f"there is no mode {target!r} to go to", "Use stand or damp.")
     need(at, "mode", "change to a G1's modes", "Use: rote a1 stand, or rote a1 lie")
     out = output.console()

@@ -6,11 +6,13 @@ import typer
 
 from rote.cli.hexadecimal import hex_bytes
 from rote.cli.options import (
+    TIMEOUT_S,
     Json,
     Key,
     Keylog,
     RobotChoice,
     RobotUrl,
+    Timeout,
     connect_to,
     need,
     print_json,
@@ -25,7 +27,10 @@ if TYPE_CHECKING:
 
 def send(
     command: Annotated[
-        str, typer.Argument(help="The command: 0x1a, 26, or its name, like list-actions.")
+        str,
+        typer.Argument(
+            metavar="COMMAND", help="The command: 0x1a, 26, or its name, like list-actions."
+        ),
     ],
     payload: Annotated[
         str,
@@ -34,6 +39,7 @@ def send(
     robot: RobotUrl = EMBEDDED,
     key: Key = None,
     keylog: Keylog = None,
+    timeout: Timeout = TIMEOUT_S,
     as_json: Json = False,
 ) -> int:
     """Send one documented frame and show the answer; for experiments.
@@ -43,7 +49,7 @@ def send(
     rote send parameter-sync 0102.
     """
     wanted = hex_bytes(payload) if payload else b""
-    return run(_send(RobotChoice(robot, key, keylog), _command(command), wanted, as_json))
+    return run(_send(RobotChoice(robot, key, keylog, timeout), _command(command), wanted, as_json))
 
 
 def _command(text: str) -> int:

@@ -5,18 +5,21 @@ import shlex
 import signal
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Annotated, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from rote.cli.options import Json, print_json, run
-from rote.cli.simulate_dds import Dds, DdsWish, Domain, Hands, hands_of, serve_dds
+from rote.cli.options import Json, choice, print_json, refuse_idle, run
+from rote.cli.simulate_dds import Dds, DdsWish, Domain, Hands, check_dds, hands_of, serve_dds
 from rote.errors import BadRequestError
+from rote.system import on_signal
 
 if TYPE_CHECKING:
     from rote.carrier.impair import Impairment
     from rote.model.family import Build, Family
     from rote.sim.firmware import Firmware
+    from rote.sim.likeness import Likeness
     from rote.sim.quirks import Quirks
     from rote.sim.server import Simulator
     from rote.sim.store import Store
@@ -25,8 +28,12 @@ if TYPE_CHECKING:
 _DEFAULT_UDP = "127.0.0.1:49504"
 _DEFAULT_ROBOT = "g1-29"
 _A1_WIRE, _A1_HOST = "a1", "127.0.0.1"
+_LOCAL, _DIALECT = "127.0.0.1", "3.3.4"
 _SERIAL = "E2100SIMULATED01"
 _LIST = "list"
+_OF_WEBRTC = {"signalling", "key", "strict", "slots", "serial"}
+_OF_OTHERS = _OF_WEBRTC | {"firmware", "polite", "domain", "store", "factory"}
+"""The options that are for WebRTC only, and for robots other than an A1 only."""
 
 
 RobotName = Annotated[
@@ -36,6 +43,15 @@ RobotName = Annotated[
         metavar="NAME",
         help=f"Which robot: a build or a family, as `rote robots` lists them; {_DEFAULT_ROBOT} if "
         "nothing is said.",
+    ),
+]
+Like = Annotated[
+    Path | None,
+    typer.Option(
+        "--like",
+        metavar="REPORT",
+        help="Be like the robot of this report.json of `rote trial`: its firmware, rates, shapes, "
+        "delays and refusals. Options beside it take precedence.",
     ),
 ]
 Slots = Annotated[
@@ -63,7 +79,11 @@ WebRtc = Annotated[
     ),
 ]
 Signalling = Annotated[
-    str, typer.Option(help="legacy, none, 1, 2 or 3 (needs --key); by default as the firmware.")
+    str,
+    typer.Option(
+        metavar=choice(("legacy", "none", "1", "2", "3")),
+        help="How offers are signalled; 3 needs --key. By default as the firmware does.",
+    ),
 ]
 DeviceKey = Annotated[
     str | None, typer.Option("--key", metavar="HEX", help="The robot's own key, 32 digits.")
@@ -71,7 +91,9 @@ DeviceKey = Annotated[
 Strict = Annotated[
     bool, typer.Option("--strict", help="Read offers exactly like the robot's own stack.")
 ]
-FirmwareName = Annotated[str, typer.Option(help="For a G1: 1.4.7 or 1.5.3; by default 1.4.7.")]
+FirmwareName = Annotated[
+    str, typer.Option(metavar="VERSION", help="For a G1: 1.4.7 or 1.5.3; by default 1.4.7.")
+]
 Polite = Annotated[
     bool,
     typer.Option(
@@ -90,7 +112,8 @@ QuirkNames = Annotated[
     ),
 ]
 Serial = Annotated[
-    str, typer.Option(help="Answer discovery with this serial; empty for no answer.")
+    str,
+    typer.Option(metavar="SERIAL", help="Answer discovery with this serial; empty for no answer."),
 ]
 A1 = Annotated[
     str | None,
@@ -102,12 +125,13 @@ A1 = Annotated[
     ),
 ]
 DialectName = Annotated[
-    str, typer.Option(help="How an A1 speaks: 3.2, 3.3 or 3.3.4; or go1.", metavar="DIALECT")
+    str, typer.Option(help="How an A1 speaks.", metavar=choice(("3.2", "3.3", "3.3.4", "go1")))
 ]
 HandName = Annotated[
     str | None,
     typer.Option(
         "--hand",
+        metavar="HAND",
         help="Somebody moves the A1's legs whenever they are soft: paw, stretch or wag; "
         "paw:6s takes six seconds.",
     ),
@@ -115,32 +139,43 @@ HandName = Annotated[
 Faults = Annotated[
     list[str] | None,
     typer.Option(
+        metavar="FAULT",
         help="low-battery, hot-motor:16 or SOURCE:CODE like 600:0x8, of an A1 silent, clock:-2s or "
         "nan:imu; @5 after it is when, in seconds. May be repeated.",
     ),
 ]
 StoreFile = Annotated[
-    str | None, typer.Option("--store", metavar="FILE", help="Where taught actions are kept.")
+    str | None,
+    typer.Option(
+        "--store",
+        metavar="FILE",
+        help="Where taught actions are kept; by default in a store of rote sim alone.",
+    ),
 ]
 Factory = Annotated[bool, typer.Option("--factory", help="Add the four actions of a new G1.")]
 Start = Annotated[
     str,
     typer.Option(
+        metavar="MODE",
         help="Mode to begin in; else the one in which the firmware stands. A G1's: walk, "
-        "walk-waist, run, run-29, lock-stand, damp, zero-torque. An A1's: stand, lie, damp or hung."
+        "walk-waist, run, run-29, lock-stand, damp, zero-torque. An A1's: stand, lie, damp, hung.",
     ),
 ]
-Loss = Annotated[float, typer.Option(help="Lose this share of datagrams, 0 to 1.")]
-Delay = Annotated[str, typer.Option(help="Delay each datagram, like 50ms.")]
-Duplicate = Annotated[float, typer.Option(help="Double this share.")]
-Reorder = Annotated[float, typer.Option(help="Let this share be overtaken.")]
-Corrupt = Annotated[float, typer.Option(help="Damage this share.")]
-DropAfter = Annotated[str | None, typer.Option(help="Cut the network after this long, like 3.2s.")]
-Seed = Annotated[int, typer.Option(help="Makes a bad network repeatable.")]
+Loss = Annotated[float, typer.Option(metavar="SHARE", help="Lose this share of datagrams, 0 to 1.")]
+Delay = Annotated[str, typer.Option(metavar="TIME", help="Delay each datagram, like 50ms.")]
+Duplicate = Annotated[float, typer.Option(metavar="SHARE", help="Double this share.")]
+Reorder = Annotated[float, typer.Option(metavar="SHARE", help="Let this share be overtaken.")]
+Corrupt = Annotated[float, typer.Option(metavar="SHARE", help="Damage this share.")]
+DropAfter = Annotated[
+    str | None, typer.Option(metavar="TIME", help="Cut the network after this long, like 3.2s.")
+]
+Seed = Annotated[int, typer.Option(metavar="N", help="Makes a bad network repeatable.")]
 
 
 def sim(
+    ctx: typer.Context,
     robot: RobotName = "",
+    like: Like = None,
     udp: Udp = None,
     webrtc: WebRtc = None,
     signalling: Signalling = "",
@@ -155,7 +190,7 @@ def sim(
     domain: Domain = 0,
     hands: Hands = "",
     a1: A1 = None,
-    dialect: DialectName = "3.3.4",
+    dialect: DialectName = _DIALECT,
     hand: HandName = None,
     fault: Faults = None,
     store: StoreFile = None,
@@ -180,8 +215,13 @@ def sim(
     from rote.sim.quirks import quirks_named
 
     network = _network((loss, duplicate, reorder, corrupt), delay, drop_after, seed)
+    likeness = None if like is None else _likeness(like)
+    if likeness is not None:
+        where = _Where(robot, udp, webrtc, dds, a1, dialect, mode)
+        robot, udp, webrtc, dds, a1, dialect, mode = _like_the_report(where, likeness)
     build, family = _which(robot, a1)
     if _A1_WIRE in family.wires:
+        refuse_idle(ctx, _OF_OTHERS, f"with a {family.title}")
         from rote.cli.a1.simulate import A1Wish, simulate_a1
 
         hands_of(hands, build, dds)
@@ -192,11 +232,17 @@ def sim(
         legs = A1Wish(a1 or _A1_HOST, dialect, mode or "stand", hand, tuple(fault or ()), seed)
         return run(simulate_a1(legs, network, as_json))
     _check_wires(family, {"webrtc": webrtc, "dds": dds})
+    refuse_idle(ctx, {"dialect", "hand"}, f"with a {family.title}")
+    if webrtc is None:
+        # No serial is what a robot without WebRTC has anyway.
+        refuse_idle(ctx, _OF_WEBRTC - ({"serial"} if not serial else set()), "without --webrtc")
+    if dds is None:
+        refuse_idle(ctx, {"domain"}, "without --dds")
     worn = hands_of(hands, build, dds)
     wish = _SimOptions(
         udp=udp if udp or webrtc or dds else _DEFAULT_UDP,
         webrtc=webrtc,
-        dds=None if dds is None else DdsWish(dds, domain, worn),
+        dds=None if dds is None else DdsWish(dds, domain, worn, _dds_hz(likeness)),
         signalling=signalling,
         key=key,
         strict=strict,
@@ -219,7 +265,9 @@ def sim(
         quirks=quirks,
         seed=seed,
         faults=tuple(fault or ()),
+        like=likeness,
     )
+    _check_addresses(wish)
     return run(_sim(wish, _robot(wanted)))
 
 
@@ -235,12 +283,61 @@ def _which(robot: str, a1: str | None) -> "tuple[Build, Family]":
     return build, family
 
 
+class _Where(NamedTuple):
+    """Which robot, and on which wires, as given on the command line."""
+
+    robot: str
+    udp: str | None
+    webrtc: str | None
+    dds: str | None
+    a1: str | None
+    dialect: str
+    mode: str
+
+
+def _like_the_report(given: _Where, like: "Likeness") -> _Where:
+    """Return what was given, completed by the report: its robot, and its wire if none is named."""
+    if like.wire == _A1_WIRE:
+        dialect = like.dialect if given.dialect == _DIALECT else given.dialect
+        mode = given.mode or like.a1_start
+        return given._replace(a1=given.a1 or _LOCAL, dialect=dialect, mode=mode)
+    robot = given.robot or like.build.name
+    if given.udp or given.webrtc or given.dds:
+        return given._replace(robot=robot)
+    wires = {"webrtc": {"webrtc": _LOCAL}, "dds": {"dds": "lo"}}.get(like.wire, {})
+    return given._replace(robot=robot, **wires)
+
+
+def _likeness(path: Path) -> "Likeness":
+    """Read the report of a trial; return what makes a simulated robot like its robot."""
+    from rote.sim.likeness import likeness_of
+    from rote.trial.report import read_report
+
+    return likeness_of(read_report(path)["robot"])
+
+
+def _dds_hz(likeness: "Likeness | None") -> float | None:
+    return None if likeness is None else likeness.lowstate_hz
+
+
 def _check_wires(family: "Family", wished: dict[str, str | None]) -> None:
     for wire, where in wished.items():
         if where is not None and wire not in family.wires:
             raise BadRequestError(
                 f"a {family.title} is not reached by --{wire}", "Leave it out, or use --udp."
             )
+
+
+def _check_addresses(wish: "_SimOptions") -> None:
+    """Raise an error for an address that cannot be, before the robot's store is made."""
+    from rote.carrier.udp import host_and_port
+
+    if wish.udp is not None:
+        host_and_port(wish.udp)
+    if wish.webrtc is not None:
+        _host_and_maybe_port(wish.webrtc)
+    if wish.dds is not None:
+        check_dds(wish.dds)
 
 
 def _check_quirks(quirks: "Quirks", wires: set[str]) -> None:
@@ -322,19 +419,21 @@ class _RobotWish:
     quirks: "Quirks"
     seed: int
     faults: tuple[str, ...]
+    like: "Likeness | None" = None
 
 
 def _robot(wish: _RobotWish) -> "tuple[World, Store]":
     """Make the robot, or raise why it is not possible."""
-    from rote.paths import store_file
+    from rote.paths import served_store_file
     from rote.sim.factory_actions import add_factory_actions
     from rote.sim.health import parse_fault
-    from rote.sim.store import Store
+    from rote.sim.store import Store, named_store
     from rote.sim.world import World
 
     mode, firmware = _mode(wish), _firmware(wish)
     planned = [parse_fault(fault, wish.build) for fault in wish.faults]
-    store = Store(wish.store or store_file(wish.build.family))
+    named = None if wish.store is None else named_store(wish.store)
+    store = Store(named or served_store_file(wish.build.family))
     if wish.factory:
         add_factory_actions(store, wish.build)
     world = World(
@@ -342,7 +441,7 @@ def _robot(wish: _RobotWish) -> "tuple[World, Store]":
         build=wish.build,
         mode=mode,
         seed=wish.seed,
-        firmware=replace(firmware, quirks=wish.quirks),
+        firmware=firmware,
         polite=wish.polite,
     )
     for each in planned:
@@ -353,7 +452,7 @@ def _robot(wish: _RobotWish) -> "tuple[World, Store]":
 def _mode(wish: _RobotWish) -> int | None:
     modes = {mode.name.replace(" ", "-"): mode.id for mode in wish.family.modes.all}
     if not wish.mode:
-        return None
+        return None if wish.like is None else wish.like.mode
     if wish.mode not in modes:
         known = ", ".join(modes)
         raise BadRequestError(f"there is no mode {wish.mode!r}", f"Use: {known}.")
@@ -362,10 +461,17 @@ def _mode(wish: _RobotWish) -> int | None:
 
 def _firmware(wish: _RobotWish) -> "Firmware":
     from rote.sim.firmware import firmware_named, firmware_of
+    from rote.sim.quirks import Quirks
     from rote.wire.lowstate import MAX_MOTORS
 
     build = wish.build
-    firmware = firmware_named(wish.firmware, build) if wish.firmware else firmware_of(build)
+    like = wish.like
+    if wish.firmware:
+        firmware = firmware_named(wish.firmware, build)
+    else:
+        firmware = firmware_of(build) if like is None else like.firmware
+    chosen = [*wish.quirks.chosen, *(() if like is None else like.firmware.quirks.chosen)]
+    firmware = replace(firmware, quirks=Quirks(chosen))
     if wish.slots is None:
         return firmware
     least = max(build.slots) + 1
@@ -384,12 +490,13 @@ async def _sim(wish: _SimOptions, robot: "tuple[World, Store]") -> None:
     simulator = Simulator(world, impairment=wish.impairment)
     try:
         ready = await _serve(simulator, wish)
+        ended = asked_to_end()
         if wish.as_json:
             build = world.build.name
             print_json({"event": "ready", **ready, "build": build, "store": store.path})
         else:
             _introduce(ready, world, wish.impairment)
-        await show_notices(world.notices, wish.as_json)
+        await show_notices(world.notices, wish.as_json, ended)
         if not wish.as_json:
             print("\nThe simulated robot has ended; its store is kept.")
     finally:
@@ -459,12 +566,19 @@ def _introduce(ready: dict[str, Any], world: "World", bad: "Impairment | None") 
     )
 
 
-async def show_notices(notices: "list[SimNotice]", as_json: bool) -> None:
-    """Print the robot's notices, and clear them, until the process is asked to end."""
+def asked_to_end() -> asyncio.Event:
+    """Return what Ctrl-C and SIGTERM set from now on; before anybody is told that a robot is ready,
+    since they may come at once.
+    """
     ended = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, ended.set)
+        on_signal(loop, number, ended.set)
+    return ended
+
+
+async def show_notices(notices: "list[SimNotice]", as_json: bool, ended: asyncio.Event) -> None:
+    """Print the robot's notices, and clear them, until the process is asked to end."""
     while True:
         for notice in notices:
             if as_json:

@@ -41,6 +41,8 @@ class DdsWish:
     interface: str
     domain: int
     hands: "tuple[Hand, ...]" = ()
+    lowstate_hz: float | None = None
+    """How often it reports its joints; None for the usual rate."""
 
 
 def hands_of(name: str, build: "Build", dds: str | None) -> "tuple[Hand, ...]":
@@ -65,11 +67,20 @@ def hands_of(name: str, build: "Build", dds: str | None) -> "tuple[Hand, ...]":
     return hands
 
 
+def check_dds(wish: DdsWish) -> None:
+    """Raise what makes DDS impossible there: a missing package, or no such interface."""
+    from rote.carrier import carrier_of
+
+    carrier_of("dds://").check_interface(wish.interface)
+
+
 async def serve_dds(simulator: "Simulator", wish: DdsWish) -> str:
     """Open the robot's DDS; return its URL."""
     from rote.carrier import carrier_of, split_url
 
     url = f"dds://{wish.interface}?domain={wish.domain}"
     target = carrier_of(url).read_url(split_url(url))
-    door = await simulator.serve_dds(target.interface, target.domain, hands=wish.hands)
+    door = await simulator.serve_dds(
+        target.interface, target.domain, hands=wish.hands, lowstate_hz=wish.lowstate_hz
+    )
     return door.url

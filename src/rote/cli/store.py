@@ -1,47 +1,84 @@
 """rote store: store a motion of this computer as an action on the robot."""
 
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import typer
 
 from rote.cli import takes
-from rote.cli.options import Json, Key, Keylog, RobotChoice, RobotUrl, connect_to, print_json, run
+from rote.cli.options import (
+    TIMEOUT_S,
+    Json,
+    Key,
+    Keylog,
+    Overwrite,
+    RobotChoice,
+    RobotUrl,
+    Timeout,
+    connect_to,
+    need,
+    print_json,
+    run,
+)
 from rote.client.wires import EMBEDDED
 from rote.messages import MAX_KEYFRAMES
 
 
 def store(
-    motion: Annotated[str, typer.Argument(help="A file with a motion, like wave.mcap.")],
-    name: Annotated[str, typer.Argument(help="The action's name on the robot.")],
+    motion: Annotated[
+        str, typer.Argument(metavar="FILE", help="A file with a motion, like wave.mcap.")
+    ],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The action's name on the robot.")],
     take: Annotated[
-        bool, typer.Option("--take", help="MOTION is a take on this computer: rote takes list.")
+        bool, typer.Option("--take", help="FILE is a take on this computer: rote takes list.")
     ] = False,
-    budget: Annotated[int, typer.Option(help="At most so many keyframes.")] = MAX_KEYFRAMES,
+    budget: Annotated[
+        int, typer.Option(metavar="N", help="At most so many keyframes.")
+    ] = MAX_KEYFRAMES,
     loop: Annotated[
         bool, typer.Option("--loop", help="Have it played again and again, until it is stopped.")
     ] = False,
+    overwrite: Overwrite = False,
     robot: RobotUrl = EMBEDDED,
     key: Key = None,
     keylog: Keylog = None,
+    timeout: Timeout = TIMEOUT_S,
     as_json: Json = False,
 ) -> None:
     """Store a motion of this computer on the robot, as keyframes; refused where they are too few.
 
     Only the documented frames can: udp:// and sim://. `rote play FILE` plays any motion as it is.
     """
-    how = (budget, loop)
-    run(_store(RobotChoice(robot, key, keylog), (motion, take), name, how, as_json))
+    how = _StoreOptions(budget, loop, overwrite)
+    run(_store(RobotChoice(robot, key, keylog, timeout), (motion, take), name, how, as_json))
+
+
+class _StoreOptions(NamedTuple):
+    """How a motion is stored."""
+
+    budget: int
+    loop: bool
+    overwrite: bool
 
 
 async def _store(
-    target: RobotChoice, motion: tuple[str, bool], name: str, how: tuple[int, bool], as_json: bool
+    target: RobotChoice, motion: tuple[str, bool], name: str, how: _StoreOptions, as_json: bool
 ) -> None:
     from rote.cli import output
+
+    need(target, "store", "store a motion that it was not taught")
+    from rote.motion.files.agreed_origins import agreed
 
     track = takes.motion(*motion, "Name the take: rote store {name} NAME --take")
     async with connect_to(target) as robot:
         with output.waiting("searching keyframes"):
-            stored = await robot.store_track(track, name, budget=how[0], loop=how[1])
+            stored = await robot.store_track(
+                track,
+                name,
+                budget=how.budget,
+                overwrite=how.overwrite,
+                loop=how.loop,
+                imported=agreed(track.origin),
+            )
     if as_json:
         print_json(
             {

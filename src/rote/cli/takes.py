@@ -2,6 +2,7 @@
 
 import shlex
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,7 +16,7 @@ from rote.paths import takes_folder
 
 if TYPE_CHECKING:
     from rote.motion.files.library import Entry, Library
-    from rote.motion.track import Track
+    from rote.motion.track import Origin, Track
 
 app = typer.Typer(
     name="takes",
@@ -25,7 +26,7 @@ app = typer.Typer(
 )
 _MANY = 100  # takes from which on a list is printed plainly
 PLAY_IT = "Play the take: rote play {name} --take"
-Name = Annotated[str, typer.Argument(help="The take's name.")]
+Name = Annotated[str, typer.Argument(metavar="TAKE", help="The take's name.")]
 
 
 def library() -> "Library":
@@ -80,7 +81,9 @@ def rescue() -> list["Entry"]:
 
 @app.command("list")
 def list_takes(
-    search: Annotated[list[str] | None, typer.Argument(help="Words in name, tags, source.")] = None,
+    search: Annotated[
+        list[str] | None, typer.Argument(metavar="WORD", help="Words in name, tags, source.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """List the takes, all or those that fit."""
@@ -88,7 +91,7 @@ def list_takes(
     shelf = library()
     entries = shelf.list(" ".join(search or ()))
     if as_json:
-        documents = [_document(entry) for entry in entries]
+        documents = [document(entry) for entry in entries]
         print_json({"folder": str(takes_folder()), "takes": documents})
         return
     if not entries:
@@ -136,7 +139,9 @@ def _print_plain(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
 @app.command("show")
 def show_take(
     name: Name,
-    version: Annotated[int | None, typer.Option(help="An older version of it.")] = None,
+    version: Annotated[
+        int | None, typer.Option(metavar="N", help="An older version of it.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Show a take at a glance: its joints that move most."""
@@ -155,12 +160,15 @@ def show_take(
                 "duration_s": track.duration_s,
                 "variant": track.variant,
                 "source": track.source,
+                "origin": None if track.origin is None else asdict(track.origin),
                 "motion": drawn,
             }
         )
         return
     told = f"{track.duration_s:.2f} s, {len(track)} samples of {track.variant}"
     print(f"{name}: {told}; {track.source or 'no source'}")
+    if track.origin is not None:
+        print(origin_line(track.origin))
     print(f"versions: {', '.join(map(str, versions))}")
     output.joints(output.console(), ("joint", "motion"), list(drawn.items()))
 
@@ -168,8 +176,12 @@ def show_take(
 @app.command()
 def tag(
     name: Name,
-    add: Annotated[list[str] | None, typer.Option("--add", help="A tag. May be repeated.")] = None,
-    remove: Annotated[list[str] | None, typer.Option("--remove", help="Remove it.")] = None,
+    add: Annotated[
+        list[str] | None, typer.Option("--add", metavar="TAG", help="A tag. May be repeated.")
+    ] = None,
+    remove: Annotated[
+        list[str] | None, typer.Option("--remove", metavar="TAG", help="Remove it.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Add tags to a take, or take them away."""
@@ -180,7 +192,7 @@ def tag(
 @app.command()
 def rename(
     name: Name,
-    to: Annotated[str, typer.Argument(help="Its new name.")],
+    to: Annotated[str, typer.Argument(metavar="NAME", help="Its new name.")],
     as_json: Json = False,
 ) -> None:
     """Rename a take."""
@@ -195,43 +207,147 @@ def delete(name: Name, as_json: Json = False) -> None:
     if as_json:
         print_json({"deleted": name, "trash": str(buried)})
     else:
-        print(f"Deleted {name}; it lies in {buried} until you remove it.")
+        back = f"rote takes restore {shlex.quote(name)}"
+        print(f"Deleted {name}; it lies in {buried}. Bring it back: {back}")
+
+
+@app.command()
+def restore(
+    name: Annotated[
+        str | None,
+        typer.Argument(metavar="NAME", help="The take's name; leave it out to see the trash."),
+    ] = None,
+    to: Annotated[
+        str | None, typer.Option("--name", metavar="NAME", help="Bring it back by this name.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Bring a deleted take back from the trash, with all its versions."""
+    shelf = library()
+    if name is None:
+        if to is not None:
+            raise BadRequestError("which take is not said", "Name it before --name.")
+        _show_trash(shelf.deleted(), as_json)
+        return
+    entry = shelf.restore_newest(name, to)
+    _tell(
+        entry, f"{entry.name} is back: {entry.duration_s:.2f} s, version {entry.version}.", as_json
+    )
+
+
+def _show_trash(names: Sequence[str], as_json: bool) -> None:
+    if as_json:
+        print_json({"trash": list(names)})
+        return
+    for name in names:
+        print(name)
+    if not names:
+        print("There are no takes in the trash.")
 
 
 @app.command("import")
 def import_take(
-    file: Annotated[Path, typer.Argument(help=f"A {endings()} file.")],
-    name: Annotated[str | None, typer.Option(help="Its name here; by default the file's.")] = None,
+    file: Annotated[Path, typer.Argument(metavar="FILE", help=f"A {endings()} file.")],
+    name: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Its name here; by default the file's.")
+    ] = None,
     degrees: Annotated[bool, typer.Option("--degrees", help="It holds degrees.")] = False,
+    kind: Annotated[
+        str | None,
+        typer.Option(
+            "--as",
+            metavar="FORMAT",
+            help="Whose format it is: unitree-csv, kimodo, bones-seed, mjlab, beyondmimic, amp, "
+            "gmr, seq, or lerobot for a data set's folder.",
+        ),
+    ] = None,
+    fps: Annotated[
+        float | None,
+        typer.Option("--fps", metavar="N", help="Its frames a second, if it does not state them."),
+    ] = None,
+    quat: Annotated[
+        str | None,
+        typer.Option(
+            "--quat", metavar="xyzw|wxyz", help="The order of its quaternions, if in doubt."
+        ),
+    ] = None,
+    upper_body: Annotated[
+        bool, typer.Option("--upper-body", help="Leave out legs and waist.")
+    ] = False,
+    licence: Annotated[
+        str, typer.Option("--licence", metavar="TERMS", help="The terms it may be used under.")
+    ] = "",
+    origin: Annotated[
+        str, typer.Option("--from", metavar="ADDRESS", help="Where it was published, or by whom.")
+    ] = "",
+    episode: Annotated[
+        list[int] | None,
+        typer.Option("--episode", metavar="N", help="Of a data set, only this. May be repeated."),
+    ] = None,
     as_json: Json = False,
 ) -> None:
-    """Add a file to the library."""
-    from rote.motion.files import load
+    """Add a file to the library: one of rote's, or one that another program wrote.
 
-    entry = library().save(load(file, degrees=degrees), name or file.stem)
-    _tell(entry, f"{entry.name}: {entry.duration_s:.2f} s, version {entry.version}", as_json)
+    A file of another program is recognised where there is one reading only, and checked at once.
+    """
+    from rote.cli import exchange
+
+    wish = exchange.ImportWish(
+        file, name, degrees, kind, fps, quat, upper_body, licence, origin, tuple(episode or ())
+    )
+    exchange.import_file(wish, library(), as_json)
 
 
 @app.command("export")
 def export_take(
     name: Name,
-    out: Annotated[Path, typer.Argument(help="The file to write; its ending selects the format.")],
-    version: Annotated[int | None, typer.Option(help="An older version of it.")] = None,
+    out: Annotated[
+        Path,
+        typer.Argument(metavar="FILE", help="The file to write; its ending selects the format."),
+    ],
+    version: Annotated[
+        int | None, typer.Option(metavar="N", help="An older version of it.")
+    ] = None,
+    kind: Annotated[
+        str | None,
+        typer.Option(
+            "--as", metavar="FORMAT", help="For another program: unitree-csv, mjlab or amp."
+        ),
+    ] = None,
+    fps: Annotated[
+        int | None,
+        typer.Option("--fps", metavar="N", help="With --as: frames a second; else as usual there."),
+    ] = None,
     overwrite: Overwrite = False,
     as_json: Json = False,
 ) -> None:
-    """Copy a take to a file, in any format."""
+    """Copy a take to a file, in any format; a motion taught by hand stands with --as."""
     from rote.motion.files import save
+    from rote.motion.files.exchange import export_motion
 
     check_new(out, overwrite)
-    lost = save(library().load(name, version), out)
+    track = library().load(name, version)
+    if kind is not None:
+        lost = export_motion(track, out, kind, fps=fps)
+    elif fps is not None:
+        raise BadRequestError("--fps does nothing without --as", "Leave it out.")
+    else:
+        lost = save(track, out)
     if as_json:
         print_json({"file": str(out), "lost": lost})
     else:
         print(f"Written: {out}" + (f". Not in this format: {lost}." if lost else ""))
 
 
-def _document(entry: "Entry") -> dict[str, object]:
+def origin_line(origin: "Origin") -> str:
+    """Return whose motion it is, as a line."""
+    by = f", {origin.address}" if origin.address else ""
+    terms = origin.licence or "not known"
+    return f"made by others: {origin.file}, read as {origin.format}{by}; licence: {terms}"
+
+
+def document(entry: "Entry") -> dict[str, object]:
+    """Return what `--json` prints of a take."""
     return {
         "name": entry.name,
         "file": str(entry.path),
@@ -247,6 +363,6 @@ def _document(entry: "Entry") -> dict[str, object]:
 
 def _tell(entry: "Entry", message: str, as_json: bool) -> None:
     if as_json:
-        print_json(_document(entry))
+        print_json(document(entry))
     else:
         print(message)

@@ -12,22 +12,25 @@ import typer
 
 from rote.atomic_file import check_new
 from rote.cli import takes
+from rote.cli.numbers import floats
 from rote.cli.options import (
+    TIMEOUT_S,
     Json,
     Key,
     Keylog,
-    Name,
+    Overwrite,
     RobotChoice,
     RobotUrl,
+    Timeout,
+    choice,
     connect_to,
     need,
     print_json,
     run,
     tell_stopped,
 )
-from rote.cli.wording import worded
 from rote.client.wires import EMBEDDED
-from rote.errors import BadRequestError, MissingExtraError, RoteError
+from rote.errors import BadRequestError, RoteError
 from rote.messages import HAND_SCRIPTS
 from rote.motion.formats import endings
 
@@ -35,7 +38,6 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from rote.model.family import Build
-    from rote.motion.files.library import Library
     from rote.robot.robot import Robot
     from rote.robot.take import Take
 
@@ -52,22 +54,22 @@ _DEFAULT_HAND_S = 4.0
 
 
 def teach(
-    name: Name,
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The action's name.")],
     seconds: Annotated[
-        float | None, typer.Option(help="How long to record; else until you press Enter.")
+        float | None,
+        typer.Option(metavar="SECONDS", help="How long to record; else until you press Enter."),
     ] = None,
     hand: Annotated[
         str | None,
-        typer.Option(help=f"Simulated robot only: one of {', '.join(HAND_SCRIPTS)}."),
+        typer.Option(
+            metavar=choice(HAND_SCRIPTS), help="Simulated robot only: a script moves its arms."
+        ),
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option("--out", help=f"Also write the take here: {endings()}."),
+        typer.Option("--out", metavar="FILE", help=f"Also write the take here: {endings()}."),
     ] = None,
-    overwrite: Annotated[
-        bool,
-        typer.Option("--overwrite", help="Replace an action of that name, where there is one."),
-    ] = False,
+    overwrite: Overwrite = False,
     force: Annotated[
         bool,
         typer.Option("--force", help="Ask the robot even if rote doubts it: free places, mode."),
@@ -82,6 +84,7 @@ def teach(
     robot: RobotUrl = EMBEDDED,
     key: Key = None,
     keylog: Keylog = None,
+    timeout: Timeout = TIMEOUT_S,
     as_json: Json = False,
 ) -> int:
     """Teach a motion by hand.
@@ -90,19 +93,10 @@ def teach(
     """
     if hand is not None and seconds is None:
         seconds = _DEFAULT_HAND_S
-    target = RobotChoice(robot, key, keylog)
-    how = _FrameOptions(loop, _values(compensation))
+    target = RobotChoice(robot, key, keylog, timeout)
+    how = _FrameOptions(loop, tuple(floats(compensation)) if compensation else ())
     wish = _TeachOptions(target, name, seconds, hand, out, overwrite, force, as_json, how)
     return run(_teach(wish))
-
-
-def _values(text: str) -> tuple[float, ...]:
-    try:
-        return tuple(float(value) for value in text.split(",")) if text else ()
-    except ValueError:
-        raise BadRequestError(
-            f"{text!r} are not numbers", "Write them with commas between, without spaces."
-        ) from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,17 +131,17 @@ async def _teach(wish: _TeachOptions) -> None:
     screen = output.console(quiet=wish.as_json)
     async with connect_to(wish.target, "teach", quiet=wish.as_json) as robot:
         # Everything that could refuse is checked before a person is told to hold the robot.
-        await robot.check_teachable(wish.name, overwrite=wish.overwrite, force=wish.force)
+        overwrite = wish.overwrite and "overwrite" in robot.abilities
+        await robot.check_teachable(wish.name, overwrite=overwrite, force=wish.force)
         output.findings(screen, await robot.preflight())
         limbs, take = output.limbs(robot.build), None
         try:
             await _get_ready(screen, wish, robot.build)
-            shelf = _library(screen)
             async with robot.teach(
                 wish.name,
-                overwrite=wish.overwrite,
+                overwrite=overwrite,
                 force=wish.force,
-                library=shelf,
+                library=takes.library(),
                 loop=wish.how.loop,
                 compensation=wish.how.compensation,
             ) as take:
@@ -176,20 +170,6 @@ def _tell_interrupted(wish: _TeachOptions, take: "Take | None", limbs: str) -> N
     tell_stopped(f"{what}, and {left}", wish.as_json, saved=kept)
 
 
-def _library(screen: "Console") -> "Library | None":
-    """Return the library for the take; None if the package for its format is missing."""
-    from rote.motion.files.mcap_records import need_mcap
-
-    try:
-        need_mcap()
-    except MissingExtraError as error:
-        screen.print(
-            f"The take is not kept on this computer: {worded(error.remedy)}", style="yellow"
-        )
-        return None
-    return takes.library()
-
-
 def _check(wish: _TeachOptions) -> None:
     from rote.cli import output
     from rote.robot.api_values import check_name, check_seconds
@@ -198,8 +178,8 @@ def _check(wish: _TeachOptions) -> None:
     need(wish.target, "teach", "be taught by hand")
     if wish.hand is not None:
         need(wish.target, "hand", "have a scripted hand at the legs")
-    if wish.overwrite:
-        need(wish.target, "list", "keep actions, so that none can be overwritten")
+    if wish.overwrite and wish.out is None:  # with a file, --overwrite is for that
+        need(wish.target, "overwrite", "keep actions, so that none can be overwritten")
     if wish.how != _FrameOptions():
         need(wish.target, "frames", "be taught with a loop or compensation")
     if wish.seconds is not None:
@@ -209,7 +189,7 @@ def _check(wish: _TeachOptions) -> None:
     if wish.hand is not None:
         check_hand(wish.hand)
     if wish.out is not None:
-        _check_writable(wish.out)
+        _check_writable(wish.out, overwrite=wish.overwrite)
 
 
 def check_hand(hand: str) -> None:
@@ -219,11 +199,11 @@ def check_hand(hand: str) -> None:
         raise BadRequestError(f"there is no hand {hand!r}", f"Use one of: {known}.")
 
 
-def _check_writable(path: Path) -> None:
+def _check_writable(path: Path, *, overwrite: bool) -> None:
     from rote.motion.files import format_of
 
     format_of(path)
-    check_new(path, overwrite=True)
+    check_new(path, overwrite)
     if not os.access(path.parent, os.W_OK):
         raise BadRequestError(f"{path.parent} cannot be written to", "Choose another folder.")
 

@@ -2,6 +2,9 @@
 
 import asyncio
 import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
@@ -9,24 +12,30 @@ import typer
 
 from rote.cli.options import Json, Key, RobotUrl, print_json, run
 from rote.client.wires import EMBEDDED
+from rote.console_text import shows
 from rote.errors import BadRequestError, MissingExtraError
-from rote.paths import pendant_key_file, tls_folder
+from rote.paths import pendant_key_file, shows_folder, tls_folder
 
 if TYPE_CHECKING:
     from rote.web.certificate import TlsFiles
     from rote.web.hub import Start
     from rote.web.roles import PendantRole
     from rote.web.security import Gate, Proxy
+    from rote.web.stage_service import PendantStage
 
 DEFAULT_PORT = 8600
 
 
 def web(
     host: Annotated[
-        str, typer.Option(help="Where to listen; other than loopback it asks for a token.")
+        str,
+        typer.Option(
+            metavar="HOST", help="Where to listen; other than loopback it asks for a token."
+        ),
     ] = "127.0.0.1",
     port: Annotated[
-        int, typer.Option(min=0, max=65535, help="Which port; 0 for any that is free.")
+        int,
+        typer.Option(metavar="PORT", min=0, max=65535, help="Which port; 0 for any that is free."),
     ] = DEFAULT_PORT,
     no_browser: Annotated[
         bool, typer.Option("--no-browser", help="Do not open a browser.")
@@ -36,7 +45,7 @@ def web(
     token: Annotated[
         str | None,
         typer.Option(
-            "--token", help="What browsers must know; by default a new one.", metavar="TEXT"
+            "--token", help="What browsers must know; by default a new one.", metavar="TOKEN"
         ),
     ] = None,
     tls: Annotated[
@@ -60,6 +69,36 @@ def web(
         str | None,
         typer.Option(help="The proxy's address, where it is another computer.", metavar="ADDRESS"),
     ] = None,
+    stage: Annotated[
+        str | None,
+        typer.Option(
+            help="Conduct this stage, for shows: its folder, or 127.0.0.1:PORT without "
+            "certificates.",
+            metavar="DIR",
+        ),
+    ] = None,
+    stage_robots: Annotated[
+        int | None,
+        typer.Option(
+            help="Conduct a stage of so many simulated robots, for a try.",
+            metavar="N",
+            min=1,
+            max=50,
+        ),
+    ] = None,
+    osc: Annotated[
+        str | None,
+        typer.Option(
+            help="With a stage: listen here for OSC, and send its cues.", metavar="HOST:PORT"
+        ),
+    ] = None,
+    agents: Annotated[
+        bool,
+        typer.Option(
+            "--agents",
+            help="Let agents propose motions (rote mcp); a person approves each in the page.",
+        ),
+    ] = False,
     as_json: Json = False,
 ) -> int:
     """Serve the pendant: teach, list, edit and play from a web page.
@@ -67,27 +106,46 @@ def web(
     Without --robot it has a simulated one. Ctrl-C ends it, and leaves the robot at rest.
     """
     try:
+        import rote.web.serve  # noqa: F401 - brings the server itself
+        from rote.carrier import check_host
         from rote.connection import check_reachable
         from rote.web.hub import Start
         from rote.web.security import Gate, is_loopback, new_token
         from rote.web.server_key import server_key
     except ImportError as error:
         raise MissingExtraError("the pendant", "web") from error
+    from rote.bridge.tickets import new_secret
     from rote.cli.takes import library, rescue
 
     if not host:
         raise BadRequestError("the host is empty", "Say 0.0.0.0 to listen everywhere.")
+    check_host(host)
     check_reachable(robot)
     behind = _behind(proxy, proxy_from)
-    if token is None and (behind is not None or not is_loopback(host)):
+    if agents:
+        _check_a_person_watches(as_json)
+    # Programs of this computer are no persons: with agents, loopback has tokens too.
+    if token is None and (agents or behind is not None or not is_loopback(host)):
         token = new_token()
     files = _tls(host, tls_cert, tls_key, wanted=tls)
     # Without a token there are no cookies and links to be made from a key.
     secret = b"" if token is None else server_key(pendant_key_file())
     gate = Gate(host, token, secret, tls=files is not None, proxy=behind)
     rescue()
-    start = Start(library(), robot, key)
-    return run(_serve(start, gate, port, _How(not no_browser, as_json, files)))
+    asked = new_secret() if agents else None
+    start = Start(library(), robot, key, shows=shows_folder(), secret=asked)
+    which = _WhichStage(stage, stage_robots, osc)
+    which.check()
+    return run(_serve(start, gate, port, _How(not no_browser, as_json, files), which))
+
+
+def _check_a_person_watches(as_json: bool) -> None:
+    """Refuse agents where the secret that approves their motions would not go to a person."""
+    if as_json or not sys.stdout.isatty():
+        raise BadRequestError(
+            "--agents shows a secret to a person, and this output goes to a program or a file",
+            "Start it in a terminal, without --json.",
+        )
 
 
 class _How(NamedTuple):
@@ -96,6 +154,64 @@ class _How(NamedTuple):
     browser: bool
     as_json: bool
     tls: "TlsFiles | None"
+
+
+class _WhichStage(NamedTuple):
+    """Which stage the server conducts, if any."""
+
+    where: str | None
+    """Its folder, or an address of this computer."""
+    robots: int | None
+    """How many simulated robots, for a stage of them."""
+    osc: str | None
+
+    def check(self) -> None:
+        """Raise `BadRequestError` for options that do not go together."""
+        if self.where is not None and self.robots is not None:
+            raise BadRequestError("--stage and --stage-robots are two stages", "Give one of them.")
+        if self.osc is None:
+            return
+        host, _, port = self.osc.rpartition(":")
+        if not host or not port.isdecimal():
+            raise BadRequestError(f"{self.osc!r} is no address", "Write HOST:PORT.")
+        if self.where is None and self.robots is None:
+            raise BadRequestError("--osc is for shows", "Give it a --stage, too.")
+
+    @asynccontextmanager
+    async def opened(self) -> "AsyncIterator[PendantStage | None]":
+        """Conduct the stage in the block."""
+        from rote.ensemble.demo import simulated_stage
+        from rote.ensemble.folder import StageFolder
+        from rote.ensemble.stage import TRY_STAGE
+        from rote.ensemble.stage import stage as open_stage
+        from rote.web.stage_service import PendantStage
+
+        hears = self.osc is not None
+        if self.robots is not None:
+            async with simulated_stage(self.robots) as (opened, names):
+                yield await self._listening(PendantStage(opened, TRY_STAGE, names, hears))
+        elif self.where is None:
+            yield None
+        elif self._is_address(self.where):
+            async with open_stage(endpoint=self.where) as opened:
+                yield await self._listening(PendantStage(opened, TRY_STAGE, (), hears))
+        else:
+            made = StageFolder(Path(self.where))
+            async with open_stage(made.folder) as opened:
+                yield await self._listening(PendantStage(opened, made.name, made.agents, hears))
+
+    async def _listening(self, made: "PendantStage") -> "PendantStage":
+        if self.osc is not None:
+            host, _, port = self.osc.rpartition(":")
+            await made.stage.listen(host, int(port))
+        return made
+
+    @staticmethod
+    def _is_address(where: str) -> bool:
+        from rote.web.security import is_loopback
+
+        host, _, port = where.rpartition(":")
+        return port.isdecimal() and is_loopback(host) and not Path(where).exists()
 
 
 def _behind(origin: str | None, address: str | None) -> "Proxy | None":
@@ -127,11 +243,17 @@ def _tls(
     return own_certificate(tls_folder(), [own_host(host)]) if wanted else None
 
 
-async def _serve(start: "Start", gate: "Gate", port: int, how: _How) -> None:
+async def _serve(start: "Start", gate: "Gate", port: int, how: _How, which: _WhichStage) -> None:
     from rote.web.roles import PendantRole
-    from rote.web.serve import link, serving
+    from rote.web.serve import ended, link, serving
 
-    async with serving(start, gate, port, how.tls) as server:
+    if which.robots is not None and not how.as_json:
+        print(f"Starting {which.robots} simulated robots, each with its agent ...", flush=True)
+    # The server ends before its stage does: at its end it stops a show.
+    async with (
+        which.opened() as stage,
+        serving(replace(start, stage=stage), gate, port, how.tls) as server,
+    ):
         links = {role: link(gate, server.port, role) for role in PendantRole}
         address = links[PendantRole.TEACHER]
         if how.as_json:
@@ -142,14 +264,20 @@ async def _serve(start: "Start", gate: "Gate", port: int, how: _How) -> None:
             print_json(ready)
         else:
             _introduce(links, gate, start.url, how.tls)
+            if stage is not None:
+                print(f"It conducts the stage {stage.name}: see its Show screen.", flush=True)
+            if start.secret is not None:
+                _introduce_agents(links[PendantRole.WATCH], start.secret)
         if how.browser and not how.as_json:
             await asyncio.to_thread(_open, address)
         await asyncio.wait({server.task})
+        raise ended(server.task)  # it serves until this task is cancelled
 
 
 def _introduce(
     links: "dict[PendantRole, str]", gate: "Gate", robot: str, tls: "TlsFiles | None"
 ) -> None:
+    from rote.web.app import how_to_get_the_page, page_is_there
     from rote.web.certificate import fingerprint
     from rote.web.roles import PendantRole
     from rote.web.serve import picture
@@ -157,7 +285,7 @@ def _introduce(
     address = links[PendantRole.TEACHER]
     print(f"The pendant is at {address}")
     if gate.token is not None:
-        if sys.stdout.isatty():
+        if sys.stdout.isatty() and shows("█▀▄"):
             print(picture(address))
         print("Who has this link can move the robot, and lock the command against all others.")
         print(f"A link that may command:  {links[PendantRole.COMMAND]}")
@@ -167,7 +295,15 @@ def _introduce(
     if tls is not None:
         print(f"Its certificate has the SHA-256 fingerprint {fingerprint(tls.certificate)}.")
         print("A browser that warns of it shows the same one. Compare them before you go on.")
+    if not page_is_there():
+        print(f"There is no page to show, only the API. {how_to_get_the_page()}")
     print(f"Its robot is {robot}. Ctrl-C ends it.", flush=True)
+
+
+def _introduce_agents(watching: str, secret: str) -> None:
+    print(f"An agent proposes motions by: rote mcp --pendant '{watching}'")
+    print(f"To approve one, type this into the page, and hold its button: {secret}")
+    print("Nobody else is shown it. Do not give it to an agent.", flush=True)
 
 
 def _open(address: str) -> None:

@@ -9,7 +9,7 @@ exclude each other: once it fades, no pose comes in between.
 
 import asyncio
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Generic, TypeVar
 
 from rote.host.loop import clock_of, to_the_end
@@ -72,13 +72,13 @@ class ArmStreamer(Generic[Packed]):
         self._told_at = self._clock()
         self._guard = self._loop.call_later(_CEASED_S, self._look)
 
-    def ready(self, poses: Iterable[StreamPose]) -> Callable[[int], bool]:
+    def ready(self, poses: Sequence[StreamPose]) -> Callable[[int], bool]:
         """Prepare the poses of the stream that was begun, and return a function that sends one by
         its place.
 
         The function sends nothing and returns False once the stream has ended.
         """
-        begun, waiting = self._stream, list(poses)
+        begun, waiting = self._stream, poses
         first, setpoints, packed = 0, list[ArmSetpoint](), list[Packed]()
 
         def send(place: int) -> bool:

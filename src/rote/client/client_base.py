@@ -6,12 +6,13 @@ from typing import ClassVar, Generic, TypeVar
 
 from rote.client.timer import Alarm
 from rote.errors import NoAnswerError, PeerLostError, RoteError
-from rote.messages import RobotState
+from rote.messages import HeardSpeech, RobotState, SoundState
 from rote.text import Act, Text
 
 _T = TypeVar("_T")
 _Answer = TypeVar("_Answer")
 StateListener = Callable[[RobotState], object]
+AudioListener = Callable[[HeardSpeech | SoundState], object]
 LossListener = Callable[[RoteError], None]
 
 
@@ -65,6 +66,11 @@ class Shell(Generic[_Answer]):
         if self._failure is not None:
             self._loop.call_soon(listener, self._failure)
         return listen(self._loss_listeners, listener)
+
+    def on_audio(self, _listener: AudioListener) -> Callable[[], None]:
+        """Do nothing: this wire carries nothing that a robot hears. Return a function that does
+        nothing."""
+        return lambda: None
 
     def _tick(self) -> None:
         """Do what is due now."""

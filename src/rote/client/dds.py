@@ -5,7 +5,7 @@ state counts, and there are hundreds a second. Meanwhile they are not even taken
 """
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -15,6 +15,7 @@ from rote.client.arm_streamer import ArmStreamer
 from rote.client.client_base import FromAnywhere
 from rote.client.dds_connection import SPORT_TOPIC, DdsWay
 from rote.client.services import ServicesClient
+from rote.client.tap import Tap
 from rote.client.wires import DDS
 from rote.errors import CautionError, LinkError, NoAnswerError, RefusedError
 from rote.messages import Code, Phase, RobotState
@@ -62,9 +63,13 @@ class DdsClient(ServicesClient):
         timing: ChannelTiming | None = None,
         *,
         reconnect: bool = True,
+        every_state: bool = False,
+        tap: Tap | None = None,
     ) -> None:
+        """Make a client; with `every_state` it tells all that the robot publishes."""
+        self._every_state = every_state
         self._streamer = ArmStreamer(self._pack, self._write, self._note_stop)
-        self._way = DdsWay(target, self._take, timing, before_close=self._streamer.faded)
+        self._way = DdsWay(target, self._take, timing, before_close=self._streamer.faded, tap=tap)
         self._scripted: frozenset[str] = frozenset()
         super().__init__(url, self._way, reconnect=reconnect, build=target.build)
         self.abilities = DDS
@@ -89,8 +94,10 @@ class DdsClient(ServicesClient):
     def _pace(self) -> None:
         """Take the joints as fast as they are needed: one by one only while the robot records."""
         if self._way.lines is not None:
-            recording = self._arms.activity is rpc.RpcActivity.RECORDING
-            self._way.lines.joints.pace(None if recording else _WATCHED_MS / 1000)
+            self._way.lines.joints.pace(None if self._wants_all() else _WATCHED_MS / 1000)
+
+    def _wants_all(self) -> bool:
+        return self._every_state or self._arms.activity is rpc.RpcActivity.RECORDING
 
     async def close(self) -> None:
         """Release the arms softly, then close the connection. Safe to call twice."""
@@ -163,8 +170,7 @@ class DdsClient(ServicesClient):
         told = tick_ms > 0  # a robot without a clock always sends 0
         tick_ms = tick_ms if told else int(self._loop.time() * 1000)
         self._told_ms = tick_ms
-        recording = self._arms.activity is rpc.RpcActivity.RECORDING
-        if recording or not 0 <= tick_ms - self._reported_ms < _CLOSE_MS:
+        if self._wants_all() or not 0 <= tick_ms - self._reported_ms < _CLOSE_MS:
             self._reported_ms = tick_ms
             self._see_motors(machine, dds_lowlevel.MOTORS)
             joints = dds_lowlevel.joints_of(data, self.identity.build)
@@ -184,6 +190,11 @@ class DdsClient(ServicesClient):
         let_go = self._arms.activity is rpc.RpcActivity.RELEASING
         if let_go and self._streamer.phase is not Phase.RETURN:
             self._streamer.stop()  # another client released the arms
+
+    def _read_audio(self, data: bytes) -> None:
+        audio = rpc.decode_audio(cdr.decode_text(data))
+        if audio is not None:
+            self._note_audio(audio)
 
     def _know(self) -> None:
         family = family_of(self.build)
@@ -283,7 +294,7 @@ class DdsClient(ServicesClient):
             )
         return NoAnswerError(seen, "The robot must stand balanced, and not in debug mode.")
 
-    def ready(self, poses: Iterable[m.StreamPose]) -> Callable[[int], bool]:
+    def ready(self, poses: Sequence[m.StreamPose]) -> Callable[[int], bool]:
         """Prepare the poses of the stream that was begun, and return a function that sends one by
         its place.
 
@@ -341,4 +352,5 @@ _READERS: dict[str, Callable[[DdsClient, bytes], None]] = {
     SLOW_SPORT_TOPIC: DdsClient._read_mode,
     BMS_TOPIC: DdsClient._read_battery,
     rpc.ARM_STATE_TOPIC: DdsClient._read_arms,
+    rpc.AUDIO_TOPIC: DdsClient._read_audio,
 }

@@ -11,6 +11,7 @@ from functools import partial
 
 from rote.carrier import dds_types as types
 from rote.carrier.dds import Bus, DdsTarget, Inlet, Outlet
+from rote.client.tap import Tap
 from rote.errors import DecodeError, LinkError, NoAnswerError, RoteError
 from rote.model.family import Hand
 from rote.session.dds import DdsSession
@@ -21,7 +22,7 @@ from rote.wire.lowstate import BMS_TOPIC, HAND_TOPIC
 from rote.wire.lowstate import SPORT_TOPIC as SLOW_SPORT_TOPIC
 
 SPORT_TOPIC = "rt/sportmodestate"
-ASKED = (rpc.ARM, rpc.SPORT, rpc.MOTION_SWITCHER, rpc.ROBOT_STATE)
+ASKED = (rpc.ARM, rpc.SPORT, rpc.MOTION_SWITCHER, rpc.ROBOT_STATE, rpc.VOICE)
 """The services that rote asks."""
 _NEEDED = (rpc.ARM, rpc.SPORT, rpc.MOTION_SWITCHER)
 OLD_SPORT = "loco"
@@ -39,6 +40,7 @@ STATE_TOPICS = {
     SLOW_SPORT_TOPIC: types.SPORT,
     BMS_TOPIC: types.BATTERY,
     rpc.ARM_STATE_TOPIC: types.TEXT,
+    rpc.AUDIO_TOPIC: types.TEXT,
 }
 Sample = Callable[[str, bytes], None]
 """Called with what was published on a topic."""
@@ -122,8 +124,10 @@ class DdsWay:
         timing: ChannelTiming | None = None,
         *,
         before_close: Callable[[], Awaitable[None]],
+        tap: Tap | None = None,
     ) -> None:
         """`take` gets what is published; nothing is closed before `before_close` has ended."""
+        self._tap = tap
         self._loop = asyncio.get_running_loop()
         self.session = DdsSession(timing=timing, now=self._loop.time())
         self.lines: DdsTopics | None = None
@@ -146,7 +150,11 @@ class DdsWay:
         first = secrets.randbits(61)
         now = self._loop.time()
         self.session = DdsSession(timing=self._timing, first_id=first, now=now)
+        if self._tap is not None:
+            self._tap.stage("domain")
         self.lines = DdsTopics(Bus(self._target), self._hear)
+        if self._tap is not None:
+            self._tap.stage("services")
         self.lines.listen_to(self._hands.values())
         self._loop.call_soon(self._look)
 
@@ -192,13 +200,19 @@ class DdsWay:
         """Write the session's outgoing requests; return those that could not be written."""
         failed: list[tuple[int, RoteError]] = []
         for value in self.session.said():
-            if self.lines is not None:
+            if self.lines is not None and self._may_send(value):
                 try:
                     self.lines.send(value)
                 except LinkError as error:
                     if isinstance(value, rpc.RpcRequest):
                         failed.append((value.id, error))
         return failed
+
+    def _may_send(self, value: channel.Value) -> bool:
+        """Whether the tap, if there is one, lets a message out."""
+        if self._tap is None or not isinstance(value, rpc.RpcRequest):
+            return True
+        return self._tap.sending(cdr.encode_request(value), request_topic(value.service))
 
     def problem(self, call: rpc.Call) -> RoteError | None:
         """Return why a service cannot be asked; None if it can."""
@@ -236,6 +250,9 @@ class DdsWay:
     def _hear(self, source: str, data: bytes) -> None:
         """Process one sample of a topic, or of a service of that name."""
         now = self._loop.time()
+        if self._tap is not None:
+            known = source in self._hands or source in STATE_TOPICS
+            self._tap.heard(data, source if known else response_topic(source))
         if self._first_heard_at is None and source == dds_lowlevel.LOWSTATE_TOPIC:
             self._first_heard_at = now
         try:

@@ -5,11 +5,18 @@ becomes states in the columns of its build, and the build is recognised from tho
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 
 from rote import messages as m
-from rote.client.client_base import LossListener, StateFeed, StateListener
+from rote.client.client_base import (
+    AudioListener,
+    LossListener,
+    StateFeed,
+    StateListener,
+    listen,
+    tell_all,
+)
 from rote.client.rpc_connection import RpcConnection, TopicListener, Way
 from rote.client.watchdog import Watchdog
 from rote.client.wires import SERVICES, unsupported
@@ -66,6 +73,9 @@ _LET_GO_S = 1.0
 _RECOGNISE_S = 1.0
 """How long a newly connected robot may take to report which machine it is."""
 
+_APP = "rote"
+"""The name under which we play sounds."""
+
 _PHASES = {
     rpc.RpcActivity.PLAYING: Phase.PLAYING,
     rpc.RpcActivity.PRESET: Phase.PLAYING,
@@ -119,6 +129,8 @@ class ServicesClient:
         self._held_by_us = False
         self._stopped = False
         self._tickless = False
+        self._said = 0
+        self._audio_listeners: list[AudioListener] = []
         self._listen()
 
     def _listen(self) -> None:
@@ -166,6 +178,13 @@ class ServicesClient:
         """Call `listener` with every state. Return a function that removes it."""
         return self._states.on_state(listener)
 
+    def on_audio(self, listener: AudioListener) -> Callable[[], None]:
+        """Call `listener` with what the robot hears, and when it begins and ends to play a sound.
+
+        Return a function that removes it.
+        """
+        return listen(self._audio_listeners, listener)
+
     def on_loss(self, listener: LossListener) -> Callable[[], None]:
         """Call `listener` with the error when the robot is lost. Return a function that
         removes it.
@@ -176,8 +195,8 @@ class ServicesClient:
         """Call `listener` with what is published on `topic`. Return a function that removes it."""
         return self.connection.on_topic(topic, listener)
 
-    def ready(self, poses: Iterable[m.StreamPose]) -> Callable[[int], bool]:
-        """Raise `UnsupportedError`: a robot's services do not accept single poses."""
+    def ready(self, poses: Sequence[m.StreamPose]) -> Callable[[int], bool]:
+        """Raise `UnsupportedError`: a robot's services take no poses one by one."""
         raise unsupported("stream a motion", self.wire, "stream")
 
     async def call(
@@ -280,6 +299,28 @@ class ServicesClient:
         await self.call(rpc.execute_preset(command.id), seen=True)
         return m.Status()
 
+    async def _say(self, command: m.Say) -> m.Reply:
+        self._said += 1
+        await self.call(rpc.speak(command.text, m.LANGUAGES[command.language], self._said))
+        return m.Status()
+
+    async def _light(self, command: m.SetLight) -> m.Reply:
+        await self.call(rpc.set_light(command.red, command.green, command.blue))
+        return m.Status()
+
+    async def _sound(self, command: m.PlaySound) -> m.Reply:
+        if "sound" not in self.abilities:
+            raise unsupported("play a sound", self.wire, "sound")
+        await self.call(rpc.play_sound(_APP, command.stream, command.pcm))
+        return m.Status()
+
+    async def _silence(self, _: m.StopSound) -> m.Reply:
+        await self.call(rpc.stop_sound(_APP))
+        return m.Status()
+
+    def _note_audio(self, audio: m.HeardSpeech | m.SoundState) -> None:
+        tell_all(self._audio_listeners, audio, self._loop)
+
     async def _stop(self, _: m.StopMotion) -> m.Reply:
         """Stop everything; if one service refuses, the others are still asked."""
         self._stopped = True
@@ -367,7 +408,7 @@ class ServicesClient:
                     await asyncio.sleep(READ_BACK_S)
         except TimeoutError:
             raise NoAnswerError(
-                f"the robot accepted mode {command.mode} and is still in mode {self._mode}",
+                f"the robot accepted mode {command.mode:d} and is still in mode {self._mode:d}",
                 "Look at the robot; try the buttons of its remote. Robots of 29 joints with newer "
                 "software do not know mode 500, but 501.",
             ) from None
@@ -548,6 +589,10 @@ _HANDLERS: dict[type, Callable[..., Awaitable[m.Reply]]] = {
     m.DiscardRecording: ServicesClient._delete,
     m.PlayAction: ServicesClient._play,
     m.PlayPreset: ServicesClient._play_preset,
+    m.Say: ServicesClient._say,
+    m.SetLight: ServicesClient._light,
+    m.PlaySound: ServicesClient._sound,
+    m.StopSound: ServicesClient._silence,
     m.StopMotion: ServicesClient._stop,
     m.RenameAction: ServicesClient._rename,
     m.DeleteAction: ServicesClient._delete,

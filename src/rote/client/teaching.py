@@ -1,6 +1,6 @@
 """The asyncio client of a teaching session: datagrams in, timers, answers out."""
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from rote import messages as m
@@ -91,9 +91,8 @@ class TeachingClient(Shell[m.Reply]):
         token = self.session.request(command, self._loop.time())
         return await self._answer_to(token)
 
-    def ready(self, poses: Iterable[m.StreamPose]) -> Callable[[int], bool]:
-        """Encode the poses of the stream that was begun, and return a function that sends one by
-        its place.
+    def ready(self, poses: Sequence[m.StreamPose]) -> Callable[[int], bool]:
+        """Return what sends one of the poses of the stream that was begun, by its place.
 
         The function sends nothing and returns False after a stop was requested or the robot was
         lost.
@@ -101,15 +100,13 @@ class TeachingClient(Shell[m.Reply]):
         session, stream, link = self.session, self.session.stream, self._link
         if stream is None or link is None:
             return lambda _: False
-        datagrams = [encode_pose(pose, stream) for pose in poses]
-
-        # A socket can be used from any thread.
+        # By a socket poses can be sent from any thread.
         send = link.aside().send if isinstance(link, UdpLink) else link.send
 
         def tell(place: int) -> bool:
             if session.stream != stream or self._failure is not None:
                 return False
-            send(datagrams[place])
+            send(encode_pose(poses[place], stream))
             return True
 
         return FromAnywhere(tell) if isinstance(link, UdpLink) else tell

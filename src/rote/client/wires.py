@@ -14,18 +14,18 @@ EMBEDDED = "sim://g1"
 FRAMES = frozenset(
     {
         "list", "teach", "save", "store", "play", "tempo", "stream", "stop", "mode", "states",
-        "hand", "frames",
+        "overwrite", "hand", "frames",
     }
 )  # fmt: skip
 """What the teaching frames can do."""
 SERVICES = frozenset(
     {
         "list", "teach", "play", "stop", "mode", "states", "rename", "delete", "presets", "pause",
-        "overwrite", "health", "controller", "topics",
+        "overwrite", "health", "controller", "topics", "voice",
     }
 )  # fmt: skip
 """What a robot's services can do. How an action is played is left to the robot."""
-DDS = SERVICES - {"topics"} | {"stream"}
+DDS = SERVICES - {"topics"} | {"stream", "sound", "hear"}
 IN_PROCESS = FRAMES | {"rename", "delete"}
 """A robot in this process can do more than the frames can express."""
 QUADRUPED = frozenset(
@@ -40,6 +40,22 @@ _SIMULATED = frozenset({"hand"})
 """Arms that a script moves, instead of a person."""
 _HANDS = frozenset({"hands"})
 """Hands with their own motors, which report and can be streamed to."""
+
+
+@dataclass(frozen=True, slots=True)
+class AfterTeaching:
+    """What taught limbs do by themselves once a teaching has ended, however it did."""
+
+    hold_s: float
+    """They hold for so long at most."""
+    return_s: float
+    """Then the robot itself returns them to rest, in about this time."""
+
+
+TAUGHT_BY_FRAMES = AfterTeaching(5.0, 4.0)
+"""This project's choice, as the frames are: hands have time to let go."""
+TAUGHT_BY_SERVICES = AfterTeaching(0.9, 4.1)
+"""As the logs of a G1 show it; no service keeps it from that."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,17 +78,36 @@ class Wire:
     stock: bool = False
     """Whether robots speak it with stock firmware."""
     asks: frozenset[str] = frozenset({"build"})
-    """The options that its URLs may have behind the `?`, whoever wrote the URL, a web page
-    included: none of them names a file on this computer.
-    """
+    """What its URLs may ask for behind the `?` wherever they come from, a page included: nothing
+    that names a file of this computer."""
+    after_teaching: AfterTeaching | None = None
+    """What limbs do after a teaching; None where they stay as they are."""
+    lives_here: bool = False
+    """Whether the robot is simulated for one connection, and ends with it."""
 
 
 WIRES: dict[str, Wire] = {
     wire.scheme: wire
     for wire in (
-        Wire("udp", "udp://HOST[:PORT]", FRAMES),
-        Wire("sim", EMBEDDED, IN_PROCESS, in_process=True, asks=frozenset()),
-        Wire("webrtc", "webrtc://HOST", SERVICES, _SIMULATED, takes_key=True, stock=True),
+        Wire("udp", "udp://HOST[:PORT]", FRAMES, after_teaching=TAUGHT_BY_FRAMES),
+        Wire(
+            "sim",
+            EMBEDDED,
+            IN_PROCESS,
+            in_process=True,
+            lives_here=True,
+            asks=frozenset(),
+            after_teaching=TAUGHT_BY_FRAMES,
+        ),
+        Wire(
+            "webrtc",
+            "webrtc://HOST",
+            SERVICES,
+            _SIMULATED,
+            takes_key=True,
+            stock=True,
+            after_teaching=TAUGHT_BY_SERVICES,
+        ),
         Wire(
             "dds",
             "dds://INTERFACE",
@@ -81,6 +116,7 @@ WIRES: dict[str, Wire] = {
             is_bus=True,
             stock=True,
             asks=frozenset({"build", "domain"}),
+            after_teaching=TAUGHT_BY_SERVICES,
         ),
         Wire(
             "a1",
@@ -96,7 +132,14 @@ WIRES: dict[str, Wire] = {
 
 EMBEDDED_A1 = "sim://a1"
 _ALONE: dict[str, Wire] = {
-    EMBEDDED_A1: Wire("sim", EMBEDDED_A1, QUADRUPED, has_levels=True, asks=frozenset()),
+    EMBEDDED_A1: Wire(
+        "sim",
+        EMBEDDED_A1,
+        QUADRUPED,
+        has_levels=True,
+        lives_here=True,
+        asks=frozenset({"hand", "level"}),
+    ),
 }
 """Simulated robots inside this process that are unlike the others of their scheme."""
 

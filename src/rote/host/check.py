@@ -1,14 +1,13 @@
 """This computer's interfaces, addresses, firewalls and packages, for connections to robots."""
 
-import fcntl
 import socket
-import struct
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+from rote.system import interface_address
+
 _UP, _LOOPBACK, _MULTICAST = 0x1, 0x8, 0x1000
-_GET_ADDRESS = 0x8915  # SIOCGIFADDR
 _NETWORKS = Path("/sys/class/net")
 _UFW = Path("/etc/ufw/ufw.conf")
 
@@ -34,11 +33,14 @@ def interfaces(networks: Path = _NETWORKS) -> list[Interface]:
     """Return this computer's interfaces."""
     found = []
     for _, name in socket.if_nameindex():
+        address = address_of(name)
         flags = _flags(networks / name / "flags")
+        if flags is None:  # the system does not say it: assume what is usual
+            flags = _UP | (_LOOPBACK if address.startswith("127.") else _MULTICAST)
         found.append(
             Interface(
                 name,
-                address_of(name),
+                address,
                 up=bool(flags & _UP),
                 loopback=bool(flags & _LOOPBACK),
                 multicast=bool(flags & _MULTICAST),
@@ -47,22 +49,34 @@ def interfaces(networks: Path = _NETWORKS) -> list[Interface]:
     return found
 
 
-def _flags(file: Path) -> int:
+def _flags(file: Path) -> int | None:
     try:
         return int(file.read_text(encoding="ascii"), 16)
     except (OSError, ValueError):
-        return _UP  # if the system does not report it, assume that it is up
+        return None
 
 
 def address_of(name: str) -> str:
-    """Return the IPv4 address of an interface; "" if it has none."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        asked = struct.pack("256s", name.encode()[:15])
-        try:
-            answer = fcntl.ioctl(probe.fileno(), _GET_ADDRESS, asked)
-        except OSError:
-            return ""
-    return socket.inet_ntoa(answer[20:24])
+    """Return the IPv4 address of an interface; "" if it has none, or it cannot be known here."""
+    known = interface_address(name)
+    return _addresses().get(name, "") if known is None else known
+
+
+def _addresses() -> dict[str, str]:
+    """Return the IPv4 address of each interface by a package that knows many systems, where it is
+    installed; else nothing is known.
+    """
+    try:
+        import ifaddr  # noqa: PLC0415 - optional, the extra `webrtc`
+    except ImportError:
+        return {}
+    numbers = dict(socket.if_nameindex())
+    return {
+        numbers[adapter.index]: str(ip.ip)
+        for adapter in ifaddr.get_adapters()
+        for ip in adapter.ips
+        if ip.is_IPv4 and adapter.index in numbers
+    }
 
 
 def firewall(settings: Path = _UFW) -> str:

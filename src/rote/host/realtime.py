@@ -15,12 +15,16 @@ def precise_timers() -> bool:
     """Wake this thread exactly on time, not up to 50 us later; return whether the system can."""
     try:
         return bool(ctypes.CDLL(None).prctl(_SET_TIMER_SLACK, 1, 0, 0, 0) == 0)
-    except (AttributeError, OSError):  # not Linux
+    except (AttributeError, OSError, TypeError):  # not Linux
         return False
 
 
 def check_cpu(cpu: int) -> int:
     """Return the number of a CPU this process may use, or raise `BadRequestError`."""
+    if not hasattr(os, "sched_getaffinity"):
+        raise BadRequestError(
+            "this system keeps no thread on one CPU", "Leave the CPU out: the system chooses."
+        )
     allowed = sorted(os.sched_getaffinity(0))
     if cpu not in allowed:
         raise BadRequestError(

@@ -5,8 +5,6 @@ the position limits equal those printed on its developer page. The order is that
 motor messages, so on a G1 a joint's index is its motor slot as well.
 """
 
-from enum import IntEnum
-
 from rote.model.dex3 import DEX3, DEX3_EVIDENCE
 from rote.model.family import (
     ZERO,
@@ -34,6 +32,7 @@ from rote.model.family import (
     left_and_right,
 )
 from rote.model.g1_shapes import CORNERS, Corners
+from rote.named_enum import NamedIntEnum
 
 __all__ = ["G1", "G1_29", "G1_27", "G1_23", "G1_ARMS", "Mode"]
 
@@ -159,7 +158,7 @@ FOOT_CORNERS_M: tuple[Vector, ...] = (
 # ---- modes --------------------------------------------------------------------------------------
 
 
-class Mode(IntEnum):
+class Mode(NamedIntEnum):
     """What the motion controller of a G1 is doing, by its own ids."""
 
     ZERO_TORQUE = 0

@@ -21,7 +21,7 @@ from rote.model.r1 import R1
 
 __all__ = [
     "ENTRY_POINTS", "families", "names", "find_family", "find_build", "build_named",
-    "family_of", "family_with", "build_with", "joint_named",
+    "family_of", "family_with", "build_with", "joint_named", "joint_names",
 ]  # fmt: skip
 
 ENTRY_POINTS = "rote.robots"
@@ -141,3 +141,11 @@ def joint_named(name: str) -> Joint | None:
             if joint.name == name:
                 return joint
     return None
+
+
+def joint_names(robot: str = "g1") -> tuple[str, ...]:
+    """Return the joints of a build, or of the first build of a family, in the order of a state.
+
+    Raises `BadRequestError` that lists the known ones.
+    """
+    return build_named(robot).names

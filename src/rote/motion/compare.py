@@ -17,7 +17,7 @@ from rote.motion.align import (
     warping_path,
 )
 from rote.motion.interpolate import sample
-from rote.motion.track import Array, Mark, Track
+from rote.motion.track import Array, Mark, Origin, Track
 
 __all__ = [
     "compare", "Comparison", "JointComparison", "deviation", "Deviation", "best_of", "average",
@@ -118,7 +118,7 @@ def compare(track: Track, other: Track, joints: Sequence[str] | None = None) -> 
     other.require_samples(4)
     names = shared_joints((track, other), joints)
     alignment = align(track, other, names)
-    errors = _warped(other, alignment, names)
+    errors = warped(other, alignment, names)
     errors -= columns_of(track, names)
     np.abs(errors, out=errors)
     jerks, other_jerks = _jerks(track, names), _jerks(other, names)
@@ -173,7 +173,7 @@ def average(takes: Sequence[Track]) -> Track:
         found = [align(mean, take) for take in takes]
         poses = np.zeros(mean.joints_rad.shape)
         for take, alignment in zip(takes, found, strict=True):
-            poses += _warped(take, alignment, mean.names)
+            poses += warped(take, alignment, mean.names)
         poses /= len(takes)
         late_s = np.mean([_calm(a.late_s, mean.rate_hz) for a in found], axis=0)
         times_s = _rising(mean.times_s, mean.times_s + late_s)
@@ -185,10 +185,11 @@ def average(takes: Sequence[Track]) -> Track:
         times_s=mean.times_s,
         joints_rad=mean.joints_rad,
         marks=tuple(Mark(time_s, mark.label) for time_s, mark in marks),
+        origin=Origin.of(*takes),
     )
 
 
-def _warped(track: Track, alignment: Alignment, names: Sequence[str]) -> Array:
+def warped(track: Track, alignment: Alignment, names: Sequence[str]) -> Array:
     """Return the track's poses at the moments found for another, (n, joints)."""
     values = columns_of(track, names)
     return sample(track.times_s, values, alignment.other_s, Interpolation.LINEAR)

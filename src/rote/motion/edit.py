@@ -28,14 +28,15 @@ from rote.motion.edits import (
     Range,
 )
 from rote.motion.interpolate import MINIMUM_JERK_PEAK, minimum_jerk, sample
-from rote.motion.track import Array, Mark, Track
+from rote.motion.root_path import RootPath
+from rote.motion.track import Array, Mark, Origin, Track
 from rote.motion.track_build import a_robot, family_of, hand_joints
 from rote.text import Act, Text
 
 __all__ = [
     "trim", "trim_from_start", "trim_idle", "idle_bounds", "resample", "speed", "reverse", "smooth",
     "jerk_rms", "concatenate", "cross_fade", "blend", "layer", "close_loop", "keep", "drop",
-    "to_build",
+    "to_build", "on_clock_s",
 ]  # fmt: skip
 
 MAX_BRIDGE_RAD_S = 3.0
@@ -47,6 +48,12 @@ _BRIDGE_HZ = (20.0, 1000.0)
 _ROUNDED_S = 1e-4
 # Speed is measured over this time: between two samples, noise of 1 mrad looks like 0.1 rad/s.
 _IDLE_WINDOW_S = 0.1
+
+
+def from_zero(track: Track) -> Track:
+    """Return the track with its first sample at 0 s, marks included; no line of history."""
+    first_s = float(track.times_s[0]) if len(track) else 0.0
+    return replace(track, times_s=track.times_s - first_s, marks=_retimed(track.marks, -first_s))
 
 
 def trim(track: Track, start_s: float, end_s: float) -> Track:
@@ -82,6 +89,19 @@ def trim_from_start(
     # Times are shown with four digits, so a rounded end may be just after the real one.
     to_end = end_s is None or abs(end_s - track.duration_s) < _ROUNDED_S
     return trim(track, begin_s, last_s if to_end or end_s is None else first_s + end_s)
+
+
+def on_clock_s(track: Track, since_s: float, what: str) -> float:
+    """Return a time on the track's own clock, given in seconds since its first sample.
+
+    Raises `BadRequestError` that names `what` if the track has no such time.
+    """
+    track.require_samples(1)
+    # Times are shown with four digits, so a rounded end may be just after the real one.
+    if abs(since_s - track.duration_s) < _ROUNDED_S:
+        return float(track.times_s[-1])
+    Range(0.0, track.duration_s, "s").require(since_s, what)
+    return float(track.times_s[0]) + since_s
 
 
 def idle_bounds(track: Track, threshold_rad_s: float = 0.05) -> tuple[float, float]:
@@ -132,7 +152,8 @@ def resample(track: Track, rate_hz: float) -> Track:
     held_ms = 1000 * float(times_s[-1] - track.times_s[-1])
     longer = f", its last pose held {held_ms:.0f} ms longer" if held_ms >= 0.5 else ""
     line = f"resample at {rate_hz:g} Hz{longer}"
-    return track.edited(line, times_s=times_s, joints_rad=joints_rad)
+    root = None if track.root is None else track.root.at(track.times_s, times_s)
+    return track.edited(line, times_s=times_s, joints_rad=joints_rad, root=root)
 
 
 def speed(track: Track, factor: float) -> Track:
@@ -143,18 +164,25 @@ def speed(track: Track, factor: float) -> Track:
     return track.edited(
         f"speed {factor:g} times",
         times_s=begin_s + (track.times_s - begin_s) / factor,
+        root=track.root,
         marks=_retimed(track.marks, begin_s - begin_s / factor, 1 / factor),
     )
 
 
-def reverse(track: Track) -> Track:
-    """Return the track backwards, between the same two times."""
+def reverse(track: Track, joints: Collection[str] | None = None) -> Track:
+    """Return the track backwards, between the same two times; with `joints` only these."""
     track.require_samples(2)
     both_s = track.times_s[0] + track.times_s[-1]
+    if joints is not None:
+        names = track.choose_joints(joints)
+        backwards = _at(track, both_s - track.times_s)
+        line = f"reverse {', '.join(names)}"
+        return track.edited(line, joints_rad=_chosen(track, names, backwards))
     return track.edited(
         "reverse",
         times_s=both_s - track.times_s[::-1],
         joints_rad=track.joints_rad[::-1],
+        root=None if track.root is None else track.root.rows(slice(None, None, -1)),
         marks=_retimed(track.marks, both_s, -1.0),
     )
 
@@ -169,19 +197,24 @@ def jerk_rms(track: Track) -> float:
     return float(np.sqrt(np.square(values).mean()))
 
 
-def smooth(track: Track, cutoff_hz: float) -> Track:
+def smooth(track: Track, cutoff_hz: float, joints: Collection[str] | None = None) -> Track:
     """Return the track without frequencies above `cutoff_hz`, without delay; both end poses stay.
 
-    It is a second-order Butterworth filter run forwards and backwards: at the cutoff, half of the
-    amplitude is left. The history states the jerk before and after.
+    With `joints` only these are smoothed. It is a second-order Butterworth filter run forwards and
+    backwards: at the cutoff, half of the amplitude is left. The history states the jerk before and
+    after.
     """
     before = jerk_rms(track)
     CUTOFF.up_to(track.rate_hz / 2).require(cutoff_hz, "the cutoff")
     even_s = np.linspace(track.times_s[0], track.times_s[-1], len(track))
     calm = _butterworth(_at(track, even_s), cutoff_hz / track.rate_hz)
     joints_rad = sample(even_s, calm, track.times_s, Interpolation.CUBIC)
+    which = ""
+    if joints is not None:
+        names = track.choose_joints(joints)
+        joints_rad, which = _chosen(track, names, joints_rad), f" {', '.join(names)}"
     after = jerk_rms(replace(track, joints_rad=joints_rad))
-    line = f"smooth at {cutoff_hz:g} Hz: jerk {before:.3g} to {after:.3g} rad/s3"
+    line = f"smooth{which} at {cutoff_hz:g} Hz: jerk {before:.3g} to {after:.3g} rad/s3"
     return track.edited(line, joints_rad=joints_rad)
 
 
@@ -215,6 +248,8 @@ def concatenate(a: Track, b: Track, bridge_s: float = 0.5) -> Track:
         times_s=np.concatenate([a.times_s, over_s, b.times_s[1:] + shift_s]),
         joints_rad=np.concatenate([a.joints_rad, over, b.joints_rad[1:]]),
         marks=_joined(a, b, shift_s),
+        root=_root_after(a, b, len(over_s)),
+        origin=Origin.of(a, b),
     )
 
 
@@ -230,6 +265,7 @@ def close_loop(track: Track, seconds: float) -> Track:
         f"close the loop in {seconds:.2f} s",
         times_s=np.concatenate([track.times_s, over_s]),
         joints_rad=np.concatenate([track.joints_rad, over]),
+        root=None if track.root is None else _held(track.root, len(over_s)),
     )
 
 
@@ -254,23 +290,35 @@ def cross_fade(a: Track, b: Track, overlap_s: float) -> Track:
         times_s=np.concatenate([a.times_s, b_times_s[after]]),
         joints_rad=np.concatenate([faded, b.joints_rad[after]]),
         marks=_joined(a, b, shift_s),
+        root=_root_faded(a, b, b_times_s, share[:, 0]),
+        origin=Origin.of(a, b),
     )
 
 
-def blend(a: Track, b: Track, weight: float) -> Track:
+def blend(a: Track, b: Track, weight: float, joints: Collection[str] | None = None) -> Track:
     """Return a mix of two takes: `weight` 0 is `a`, 1 is `b`, which is stretched to the times of
     `a`.
 
-    Raises `BadRequestError` if the joints differ.
+    With `joints` only these are mixed, and the others are those of `a`. Raises `BadRequestError`
+    if the joints differ.
     """
     _need_same_joints(a, b)
     WEIGHT.require(weight, "the weight")
     stretch = b.duration_s / a.duration_s
     other = _at(b, b.times_s[0] + (a.times_s - a.times_s[0]) * stretch)
-    return a.edited(
-        f"blend {weight:g} of {_called(b)}, {b.duration_s:.2f} s stretched to {a.duration_s:.2f} s",
-        joints_rad=a.joints_rad + weight * (other - a.joints_rad),
+    mixed = a.joints_rad + weight * (other - a.joints_rad)
+    line = (
+        f"blend {weight:g} of {_called(b)}, {b.duration_s:.2f} s stretched to {a.duration_s:.2f} s"
     )
+    if joints is not None:
+        names = a.choose_joints(joints)
+        mixed, line = _chosen(a, names, mixed), f"{line}: {', '.join(names)}"
+        return a.edited(line, joints_rad=mixed, origin=Origin.of(a, b))
+    root = None
+    if a.root is not None and b.root is not None:
+        at_s = b.times_s[0] + (a.times_s - a.times_s[0]) * stretch
+        root = a.root.mixed(b.root.at(b.times_s, at_s), weight)
+    return a.edited(line, joints_rad=mixed, root=root, origin=Origin.of(a, b))
 
 
 def layer(base: Track, over: Track, joints: Collection[str]) -> Track:
@@ -287,7 +335,8 @@ def layer(base: Track, over: Track, joints: Collection[str]) -> Track:
     other = _at(over, over.times_s[0] + (base.times_s - base.times_s[0]))
     joints_rad[:, base.columns_of(names)] = other[:, over.columns_of(names)]
     line = f"layer {_called(over)}, {over.duration_s:.2f} s on {base.duration_s:.2f} s: "
-    return base.edited(line + ", ".join(names), joints_rad=joints_rad)
+    origin = Origin.of(base, over)
+    return base.edited(line + ", ".join(names), joints_rad=joints_rad, origin=origin)
 
 
 def keep(track: Track, joints: Collection[str]) -> Track:
@@ -342,6 +391,14 @@ def to_build(track: Track, build: str, *, force: bool = False) -> Track:
     return track.edited(line, joints_rad=joints_rad, names=names, variant=wanted.name)
 
 
+def _chosen(track: Track, names: Collection[str], changed: Array) -> Array:
+    """Return the angles of a track with some joints taken from `changed`, (n, joints)."""
+    joints_rad = track.joints_rad.copy()
+    columns = track.columns_of(names)
+    joints_rad[:, columns] = changed[:, columns]
+    return joints_rad
+
+
 def _need_same_joints(a: Track, b: Track) -> None:
     a.require_samples(2)
     b.require_samples(2)
@@ -381,6 +438,7 @@ def _trimmed(track: Track, start_s: float, end_s: float, word: str) -> Track:
         else f"{word}: nothing was cut",
         times_s=track.times_s[inside],
         joints_rad=track.joints_rad[inside],
+        root=None if track.root is None else track.root.rows(inside),
         marks=tuple(mark for mark in track.marks if start_s <= mark.time_s <= end_s),
     )
 
@@ -397,6 +455,35 @@ def _bridge(track: Track, pose_rad: Array, seconds: float) -> tuple[Array, Array
     share = np.arange(1, steps + 1) / max(steps, 1)
     poses = minimum_jerk(track.joints_rad[-1], pose_rad, share)
     return track.times_s[-1] + share * seconds, poses
+
+
+def _held(root: RootPath, samples: int) -> RootPath:
+    """Return a path that stays where it ended for so many more samples."""
+    return RootPath.joined([root, root.rows([-1] * samples)])
+
+
+def _root_after(a: Track, b: Track, bridge: int) -> RootPath | None:
+    """Return the root's path of `a`, a bridge of so many samples, and `b` from its second sample.
+
+    `b` goes on where `a` ends, in the direction that `a` faces. None unless both have a path.
+    """
+    if a.root is None or b.root is None:
+        return None
+    after = b.root.placed_after(a.root)
+    share = minimum_jerk(np.zeros(1), np.ones(1), np.arange(1, bridge + 1) / max(bridge, 1))[:, 0]
+    over = a.root.rows([-1] * bridge).mixed(after.rows([0] * bridge), share)
+    return RootPath.joined([a.root, over, after.rows(slice(1, None))])
+
+
+def _root_faded(a: Track, b: Track, b_times_s: Array, share: Array) -> RootPath | None:
+    """Return the root's path of `a` passing into that of `b`; None unless both have one."""
+    if a.root is None or b.root is None:
+        return None
+    begun = a.root.at(a.times_s, b_times_s[:1])
+    after = b.root.placed_after(begun)
+    faded = a.root.mixed(after.at(b_times_s, a.times_s), share)
+    late = b_times_s > a.times_s[-1] + 1e-6
+    return RootPath.joined([faded, after.rows(late)])
 
 
 def _check_bridge(names: tuple[str, ...], gaps_rad: Array, seconds: float) -> None:

@@ -5,7 +5,7 @@ An edit is one row here and its function, which is imported when the edit is fir
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
@@ -24,6 +24,7 @@ __all__ = [
     "SEVERAL",
     "edit_named",
     "joints_meant",
+    "limbs_of",
 ]
 
 
@@ -58,6 +59,7 @@ FACTOR = Range(0.01, 100.0, "times")
 BRIDGE = Range(0.0, 60.0, "s")
 WAY_BACK = Range(0.01, 60.0, "s")
 OVERLAP = Range(0.001, 600.0, "s")
+WIDTH = Range(0.0, 600.0, "s")
 WEIGHT = Range(0.0, 1.0, "of the whole")
 VELOCITY = Range(0.02, 1e3, "rad/s")
 ACCELERATION = Range(0.1, 1e5, "rad/s2")
@@ -73,6 +75,10 @@ class ParameterKind(StrEnum):
     """Names of joints, or `left_arm` and `right_arm` for all joints of an arm."""
     BUILD = "build"
     """The name of a build, for example g1-23."""
+    TEXT = "text"
+    """A few words."""
+    POSE = "pose"
+    """Angles in rad by the names of joints."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,6 +123,8 @@ class Edit:
     parameters: tuple[Parameter, ...] = ()
     tracks: int = 1
     """How many motions it takes: 1, 2 or SEVERAL."""
+    checks: bool = False
+    """Whether the command line checks the result at once."""
     aliases: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """Older names that still work, with the parameters they stand for."""
 
@@ -158,39 +166,116 @@ class Edit:
 
 def _checked(parameter: Parameter, value: Any) -> Any:
     """Return the value that a parameter gets, or raise `BadRequestError`."""
-    if value is None:
+    if value is None or value in ([], {}):
         if parameter.required:
             raise BadRequestError(f"{parameter.title.lower()} is missing", parameter.help)
         return parameter.default
+    if parameter.kind is ParameterKind.JOINTS and isinstance(value, str):
+        return [value]
     if parameter.range is not None:
         parameter.range.require(float(value), f"the {parameter.title.lower()}")
+    if parameter.kind is ParameterKind.TEXT:
+        return _text(parameter, value)
     return value
 
 
+MAX_TEXT = 120
+
+
+def _text(parameter: Parameter, value: str) -> str:
+    """Return a text without blanks around it, or raise `BadRequestError`."""
+    text = value.strip()
+    if not text or len(text) > MAX_TEXT or not text.isprintable():
+        raise BadRequestError(
+            f"the {parameter.title.lower()} cannot be {value[: MAX_TEXT + 1]!r}",
+            f"Use 1 to {MAX_TEXT} characters in one line.",
+        )
+    return text
+
+
 _LIMBS: dict[str, tuple[str, ...]] = {
-    f"{side}_arm": tuple(f"{side}_{part}" for part in ("shoulder", "elbow", "wrist"))
-    for side in ("left", "right")
+    **{
+        f"{side}_arm": tuple(f"{side}_{part}" for part in ("shoulder", "elbow", "wrist"))
+        for side in ("left", "right")
+    },
+    **{
+        f"{end}_{side}_leg": (f"{end[0].upper()}{side[0].upper()}_",)
+        for end in ("front", "rear")
+        for side in ("left", "right")
+    },
+    **{
+        f"{side}_leg": tuple(f"{side}_{part}" for part in ("hip", "knee", "ankle"))
+        for side in ("left", "right")
+    },
+    "waist": ("waist_",),
+    "head": ("head_",),
 }
+"""How the names of a limb's joints begin."""
+
+
+def limbs_of(names: Sequence[str]) -> dict[str, list[str]]:
+    """Return the limbs that some of these joints belong to, each with its joints."""
+    found = {
+        limb: [name for name in names if name.startswith(starts)] for limb, starts in _LIMBS.items()
+    }
+    return {limb: joints for limb, joints in found.items() if joints}
 
 
 def joints_meant(wanted: Sequence[str], names: Sequence[str]) -> list[str]:
-    """Return the wanted joints: an arm's name stands for all its joints in `names`."""
+    """Return the wanted joints: a limb's name stands for all its joints in `names`."""
     meant: list[str] = []
     for name in wanted:
-        starts = _LIMBS.get(name)
+        starts = None if name in names else _LIMBS.get(name)
         meant += [name] if starts is None else [each for each in names if each.startswith(starts)]
-    return meant
+    return list(dict.fromkeys(meant))
 
 
 _EDIT = "rote.motion.edit"
 _JOINTS = Parameter(
     name="joints",
     title="Joints",
-    help="A joint's name, or left_arm or right_arm. May be repeated.",
+    help="A joint's name, or a limb's like left_arm or front_left_leg. May be repeated.",
     kind=ParameterKind.JOINTS,
     required=True,
     option="joint",
 )
+_ONLY = Parameter(
+    name="joints",
+    title="Only",
+    help="Only this joint, or limb like left_arm; all if left out. May be repeated.",
+    kind=ParameterKind.JOINTS,
+    option="joint",
+)
+"""Of an edit that can change some joints and leave the others: the clock stays for all."""
+_TIME = Parameter(
+    name="time_s",
+    title="Time",
+    help="When, in seconds from the beginning.",
+    range=MOMENT,
+    required=True,
+)
+_TO = Parameter(
+    name="to_s",
+    title="New time",
+    help="Move it there, in seconds from the beginning.",
+    range=MOMENT,
+)
+_POSE = Parameter(
+    name="pose",
+    title="Angles",
+    help="A joint and its angle in rad, as NAME=RAD. May be repeated.",
+    kind=ParameterKind.POSE,
+    required=True,
+    option="joint",
+)
+_LABEL = Parameter(
+    name="label",
+    title="Label",
+    help="A few words.",
+    kind=ParameterKind.TEXT,
+    required=True,
+)
+_MARKS = "rote.motion.marks"
 
 EDITS: dict[str, Edit] = {
     edit.name: edit
@@ -237,6 +322,7 @@ EDITS: dict[str, Edit] = {
                     slider=(1.0, 12.0, 0.5),
                     default=4.0,
                 ),
+                _ONLY,
             ),
         ),
         Edit(
@@ -287,14 +373,16 @@ EDITS: dict[str, Edit] = {
         Edit(
             name="mirror",
             title="Mirror",
-            summary="Exchange left and right.",
+            summary="Exchange left and right; chosen joints alone become the image of the others.",
             function="rote.motion.mirror:mirror",
+            parameters=(_ONLY,),
         ),
         Edit(
             name="reverse",
             title="Reverse",
             summary="Play it backwards.",
             function=f"{_EDIT}:reverse",
+            parameters=(_ONLY,),
         ),
         Edit(
             name="resample",
@@ -366,6 +454,74 @@ EDITS: dict[str, Edit] = {
             ),
         ),
         Edit(
+            name="keyframe",
+            title="Keyframe",
+            summary="Lead joints through other angles at one moment; the motion around it follows.",
+            function="rote.motion.keyframe_edit:keyframe",
+            parameters=(
+                _TIME,
+                _POSE,
+                _TO,
+                Parameter(
+                    name="before_s",
+                    title="Before",
+                    help="How long before it the motion begins to change.",
+                    range=WIDTH,
+                    slider=(0.1, 5.0, 0.1),
+                    default=0.5,
+                ),
+                Parameter(
+                    name="after_s",
+                    title="After",
+                    help="How long after it the motion has changed.",
+                    range=WIDTH,
+                    slider=(0.1, 5.0, 0.1),
+                    default=0.5,
+                ),
+            ),
+        ),
+        Edit(
+            name="through",
+            title="Lead through a pose",
+            summary="Lead joints through other angles at one moment, with the least change of "
+            "acceleration; both ends stay.",
+            function="rote.motion.through:through",
+            parameters=(
+                replace(_TIME, option="at"),
+                _POSE,
+            ),
+            checks=True,
+        ),
+        Edit(
+            name="fit",
+            title="Make it playable",
+            summary="Leave out what is not played, keep joints within their range, cut what is too "
+            "long, and retime what is too fast.",
+            function="rote.motion.fit:fit",
+            checks=True,
+        ),
+        Edit(
+            name="mark",
+            title="Set a mark",
+            summary="Give a moment a name.",
+            function=f"{_MARKS}:add_mark",
+            parameters=(_TIME, _LABEL),
+        ),
+        Edit(
+            name="change_mark",
+            title="Change a mark",
+            summary="Rename the mark at a moment, or move it.",
+            function=f"{_MARKS}:change_mark",
+            parameters=(_TIME, replace(_LABEL, required=False), _TO),
+        ),
+        Edit(
+            name="remove_mark",
+            title="Remove a mark",
+            summary="Remove the mark at a moment.",
+            function=f"{_MARKS}:remove_mark",
+            parameters=(_TIME,),
+        ),
+        Edit(
             name="cross_fade",
             title="Cross-fade",
             summary="Pass into another motion while both are played.",
@@ -415,6 +571,7 @@ EDITS: dict[str, Edit] = {
                     slider=(0.0, 1.0, 0.05),
                     default=0.5,
                 ),
+                _ONLY,
             ),
             tracks=2,
         ),

@@ -79,7 +79,7 @@ FORMATS: dict[str, Format] = {
             title="CSV",
             media_type="text/csv; charset=utf-8",
             module="rote.motion.files.csv_file",
-            loss="variant, source, marks and history are lost",
+            loss="variant, source, marks, history, origin and the path of the root are lost",
         ),
     )
 }

@@ -1,6 +1,6 @@
 """Mirrors a motion: left becomes right."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import numpy as np
 
@@ -18,22 +18,43 @@ _TURNED = np.array([-1.0, 1.0, -1.0])
 _ASKEW = 0.5  # an axis and its mirror image further apart than this are no pair
 
 
-def mirror(track: Track) -> Track:
+def mirror(track: Track, joints: Collection[str] | None = None) -> Track:
     """Return `track` with left and right exchanged; twice is the identity.
 
     A joint whose partner the track lacks becomes its partner: a right arm alone becomes a left arm.
-    Raises `UnsafeMotionError` for a joint that would leave its range: left and right limits differ.
+    With `joints` only these change: each does what its partner does, and the partner stays. Raises
+    `UnsafeMotionError` for a joint that would leave its range: left and right limits differ.
     """
+    if joints is not None:
+        return _image(track, track.choose_joints(joints))
     pairs = _pairs(track)
-    joints = [joint for joint, _ in pairs]
+    own = [joint for joint, _ in pairs]
     # Joints present on both sides exchange values, the others their names: columns keep their
     # order.
-    moved = [(joint, other) if other in joints else (other, joint) for joint, other in pairs]
+    moved = [(joint, other) if other in own else (other, joint) for joint, other in pairs]
     taken = track.columns_of([source.name for _, source in moved])
     joints_rad = track.joints_rad[:, taken] * _signs(pairs)
     check_positions(track.times_s, joints_rad, [joint for joint, _ in moved])
     names = tuple(joint.name for joint, _ in moved)
-    return track.edited("mirror left and right", joints_rad=joints_rad, names=names)
+    root = None if track.root is None else track.root.mirrored()
+    return track.edited("mirror left and right", joints_rad=joints_rad, names=names, root=root)
+
+
+def _image(track: Track, names: Sequence[str]) -> Track:
+    """Return the track with these joints as the mirror image of their partners."""
+    pairs = [(joint, other) for joint, other in _pairs(track) if joint.name in names]
+    for joint, other in pairs:
+        if other.name not in track.names:
+            raise BadRequestError(
+                f"{joint.name} has nothing to be the image of: the track has no {other.name}",
+                "Choose joints whose partner on the other side is in the motion.",
+            )
+    taken = track.joints_rad[:, track.columns_of([other.name for _, other in pairs])]
+    image = taken * _signs(pairs)
+    check_positions(track.times_s, image, [joint for joint, _ in pairs])
+    joints_rad = track.joints_rad.copy()
+    joints_rad[:, track.columns_of([joint.name for joint, _ in pairs])] = image
+    return track.edited(f"mirror image: {', '.join(names)}", joints_rad=joints_rad)
 
 
 def _pairs(track: Track) -> list[tuple[Joint, Joint]]:

@@ -16,6 +16,7 @@ from rote.findings import Finding, Severity
 from rote.model.family import Joint
 from rote.motion.files.disk import whole
 from rote.motion.gaps import holes
+from rote.motion.spread import Spread
 from rote.motion.track import Array, Mark, Track
 from rote.motion.track_build import joints_of
 
@@ -157,6 +158,56 @@ def drawn_track(
     words = title if isinstance(title, str) else " and ".join(map(plain, title))
     figure.suptitle(plain(words, 2 * _MAX_SIGNS), fontsize=12, color=INK, parse_math=False)
     return figure
+
+
+def plot_spread(
+    band: Spread, path: Path, *, joints: Collection[str] | None = None, title: str = ""
+) -> None:
+    """Draw the band that several takes fill into a picture file: of joints named, or those that
+    differ most. Pale is from the least to the most, darker one standard deviation.
+    """
+    picture_format(path)
+    mean = band.mean
+    if joints is None:
+        width = (band.high_rad - band.low_rad).max(axis=0)
+        names = tuple(mean.names[i] for i in sorted(np.argsort(width)[::-1][:_PANELS].tolist()))
+    else:
+        names = mean.choose_joints(joints)
+    columns = min(len(names), _COLUMNS)
+    rows = -(-len(names) // columns)
+    figure = blank(max(3.8 * columns, 5.5), 2.5 * rows + 1.1, 110)
+    axes = figure.subplots(rows, columns, sharex=True, squeeze=False)
+    for axis, name in zip(axes.ravel(), names, strict=False):
+        _draw_band(axis, band, mean.names.index(name))
+        _dress(axis, name)
+    for axis in axes.ravel()[len(names) :]:
+        axis.set_visible(False)
+    _label(axes, mean, len(names))
+    _legend(
+        figure,
+        [
+            ("average", {"color": FIRST, "lw": 1.8}),
+            ("one standard deviation", {"color": FIRST, "lw": 7, "alpha": 0.45}),
+            (f"all {band.takes} takes", {"color": FIRST, "lw": 7, "alpha": 0.18}),
+        ],
+    )
+    figure.suptitle(plain(title, 2 * _MAX_SIGNS), fontsize=12, color=INK, parse_math=False)
+    save(figure, path)
+
+
+def _draw_band(axis: Any, band: Spread, column: int) -> None:
+    times_s, middle = band.mean.times_s, band.mean.joints_rad[:, column]
+    low, high = band.low_rad[:, column], band.high_rad[:, column]
+    off = band.deviation_rad[:, column]
+    axis.fill_between(times_s, low, high, color=FIRST, alpha=0.18, lw=0, gid="all takes")
+    axis.fill_between(
+        times_s, middle - off, middle + off, color=FIRST, alpha=0.3, lw=0, gid="deviation"
+    )
+    axis.plot(times_s, middle, color=FIRST, lw=1.8, gid="average")
+    bottom, top = float(low.min()), float(high.max())
+    spare = max(_MIN_RANGE_RAD - (top - bottom), 0.0) / 2
+    room = _ROOM * max(top - bottom, _MIN_RANGE_RAD) + spare
+    axis.set_ylim(bottom - room, top + room)
 
 
 def _marks_within(track: Track) -> list[Mark]:

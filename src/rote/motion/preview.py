@@ -362,6 +362,7 @@ def _achieved(track: Track, robot: _PreviewRobot, plan: _Plan, run: _Run) -> Tra
         source="physics preview",
         marks=track.marks,
         history=(*track.history, "run on a simulated body"),
+        origin=track.origin,
     )
 
 

@@ -1,5 +1,6 @@
 """From the positions that a robot reports to a Track, for any robot."""
 
+from array import array
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -9,7 +10,7 @@ from rote.messages import RobotState
 from rote.model.family import Build
 from rote.model.g1 import G1_29
 from rote.motion.interpolate import MINIMUM_JERK_PEAK, minimum_jerk
-from rote.motion.track import Mark, Track
+from rote.motion.track import Array, Mark, Track
 
 BRIDGE_RAD_S = 1.0
 """The highest speed of a joint from where a recording was paused to where it goes on."""
@@ -41,6 +42,9 @@ class Recorder:
         self.samples: list[Sample] = []
         self.marks: tuple[Mark, ...] = ()
         """Where it was paused."""
+        # The same once more, side by side: a track is made of them at once, however long it is.
+        self._times_us = array("q")
+        self._rows_rad = array("d")
         self._last_us = 0
         self._shift_us = 0
         self._first_s: float | None = None
@@ -75,6 +79,9 @@ class Recorder:
         self._joins = False
         added.append(Sample(time_us + self._shift_us, row))
         self.samples += added
+        for sample in added:
+            self._times_us.append(sample.time_us)
+            self._rows_rad.extend(sample.joints_rad)
         self._last_us = time_us
         self._last_s = self._last_s if now_s is None else now_s
         return tuple(added)
@@ -104,18 +111,14 @@ class Recorder:
         times = [sample.time_us for sample in self.samples[-_STEPS:]]
         step_us = int(np.median(np.diff(times))) if len(times) > 1 else _USUAL_STEP_US
         start, end = np.array(before.joints_rad), np.array(row)
-        far = float(np.abs(end - start).max(initial=0.0))
-        steps = 1
-        if far > _NEAR_RAD:
-            seconds = MINIMUM_JERK_PEAK * far / BRIDGE_RAD_S
-            steps = max(1, int(np.ceil(seconds * 1e6 / step_us)))
+        way = soft_way(start, end, step_us / 1e6)
+        steps = len(way) + 1
         lasts_us = steps * step_us
         passed_us = time_us + self._shift_us - before.time_us
         self._shift_us += lasts_us - passed_us
         if now_s is not None:
             self._shift_s += lasts_us / 1e6 - (now_s - self._last_s)
         self.marks = (*self.marks, Mark(before.time_us / 1e6, "paused here"))
-        way = minimum_jerk(start, end, np.arange(1, steps) / steps) if steps > 1 else ()
         return [
             Sample(before.time_us + number * step_us, tuple(pose.tolist()))
             for number, pose in enumerate(way, start=1)
@@ -143,8 +146,8 @@ class Recorder:
 
     def track(self) -> Track:
         """Return what was collected; its times begin at 0."""
-        times = np.array([sample.time_us for sample in self.samples], dtype=np.float64)
-        rows = np.array([sample.joints_rad for sample in self.samples], dtype=np.float64)
+        times = np.array(self._times_us, dtype=np.float64)
+        rows = np.array(self._rows_rad, dtype=np.float64)
         return Track(
             times_s=times * self.tick_s,
             joints_rad=rows.reshape(len(self.samples), len(self.names)),
@@ -153,3 +156,13 @@ class Recorder:
             source=self.source,
             marks=self.marks,
         )
+
+
+def soft_way(before_rad: Array, after_rad: Array, step_s: float) -> Array:
+    """Return the poses, one per `step_s`, between where a recording was paused and where it goes
+    on; none if the two are near to each other."""
+    far_rad = float(np.abs(after_rad - before_rad).max(initial=0.0))
+    if far_rad <= _NEAR_RAD:
+        return np.empty((0, len(before_rad)))
+    steps = max(1, int(np.ceil(MINIMUM_JERK_PEAK * far_rad / BRIDGE_RAD_S / step_s)))
+    return minimum_jerk(before_rad, after_rad, np.arange(1, steps) / steps)

@@ -630,10 +630,16 @@ def _result(track: Track, found: _Settled) -> Track:
         for mark, moment_s in zip(track.marks, marked, strict=True)
     ]
     lasts_s = float(found.times_s[-1])
+    root = track.root
+    if root is not None:
+        law_s = np.arange(len(found.law.path_s)) * found.law.step_s
+        at_s = begin_s + np.interp(found.times_s, law_s, found.law.path_s)
+        root = root.at(track.times_s, at_s)
     return track.edited(
         f"retime {track.duration_s:.2f} to {lasts_s:.2f} s, "
         f"path kept within {found.off_rad:.4f} rad",
         times_s=begin_s + found.times_s,
         joints_rad=found.joints_rad,
         marks=tuple(marks),
+        root=root,
     )

@@ -1,19 +1,30 @@
 """Track: joint angles over time, with joint names and where it came from."""
 
 import difflib
+import hashlib
 import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
-from typing import TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rote.errors import BadRequestError
+from rote.errors import BadRequestError, MissingExtraError
+from rote.motion.root_path import RootPath
+from rote.motion.track_edits import TrackEdits
 
-__all__ = ["Track", "Mark"]
+if TYPE_CHECKING:
+    from rote.model.family import Build
+    from rote.motion.check_report import CheckReport
+    from rote.motion.files import FilePath
+
+__all__ = ["Track", "Mark", "Origin"]
 
 Array = NDArray[np.float64]
+
+ROOT_LOST = "the path of the root is left out"
+"""What an edit that cannot keep it says in the history."""
 
 
 def did_you_mean(name: str, known: Sequence[str]) -> str:
@@ -31,6 +42,36 @@ class Mark:
     label: str
 
 
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where a motion came from that was not taught here: somebody else's file."""
+
+    format: str
+    """How the file was read: `unitree-csv`."""
+    file: str
+    """The file's name, without its folders."""
+    licence: str = ""
+    """The terms it may be used under, as text; empty if they are not known."""
+    address: str = ""
+    """Where it was published, or who made it, as text; empty if that is not known."""
+    digest: str = ""
+    """Stands for the file's content: what a person agrees to when it is played first."""
+
+    @staticmethod
+    def of(*tracks: "Track") -> "Origin | None":
+        """Return the origin of a motion that is made of others: all of theirs in one."""
+        found = list(dict.fromkeys(track.origin for track in tracks if track.origin is not None))
+        if len(found) < 2:
+            return found[0] if found else None
+        both = "+".join(sorted(origin.digest for origin in found))
+        texts = [
+            " + ".join(dict.fromkeys(getattr(origin, name) or "?" for origin in found))
+            for name in ("format", "file", "licence", "address")
+        ]
+        digest = hashlib.sha256(both.encode()).hexdigest()[:32]
+        return Origin(texts[0], texts[1], texts[2], texts[3], digest)
+
+
 class _Changes(TypedDict, total=False):
     """What an edit may change: fields of `Track`."""
 
@@ -39,14 +80,17 @@ class _Changes(TypedDict, total=False):
     names: tuple[str, ...]
     variant: str
     marks: tuple[Mark, ...]
+    root: RootPath | None
+    origin: "Origin | None"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Track:
-    """Joint angles over time. Immutable: the arrays cannot be written to.
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class Track(TrackEdits):
+    """Joint angles over time. Immutable: the arrays cannot be written to, an edit returns a new
+    track.
 
-    Raises `BadRequestError` if the shapes do not fit, a value is not finite, or the times do not
-    increase.
+    `track.trim(auto=True).smooth().save("wave.mcap")` edits and saves. Raises `BadRequestError` if
+    the shapes do not fit, a value is not finite, or the times do not increase.
     """
 
     times_s: Array
@@ -62,6 +106,10 @@ class Track:
     """In the order of their times; they may lie anywhere, but a trim drops those outside."""
     history: tuple[str, ...] = ()
     """How it was made, one line per edit: `smooth at 5 Hz`."""
+    root: RootPath | None = None
+    """Where the robot's base was, a row per sample; None if nobody knows. It is not played."""
+    origin: Origin | None = None
+    """Whose motion it is, if it was not taught here; a robot plays it only if a person agrees."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "times_s", _frozen(self.times_s))
@@ -77,6 +125,10 @@ class Track:
             )
         if not np.isfinite(self.times_s).all() or not np.isfinite(self.joints_rad).all():
             raise BadRequestError("a track holds a value that is not a number")
+        if self.root is not None and len(self.root) != len(self):
+            raise BadRequestError(
+                f"a track of {len(self)} samples cannot have a root of {len(self.root)}"
+            )
         for mark in self.marks:
             if not math.isfinite(mark.time_s):
                 raise BadRequestError(f"the mark {mark.label!r} is at {mark.time_s}, not a time")
@@ -86,7 +138,14 @@ class Track:
             raise BadRequestError(f"the time in row {row} of a track is not after the one before")
 
     def edited(self, line: str, **changes: Unpack[_Changes]) -> "Track":
-        """Return this track with `changes`, and `line` added to its history."""
+        """Return this track with `changes`, and `line` added to its history.
+
+        Other times without another path of the root lose it, and the line says so.
+        """
+        if self.root is not None and "times_s" in changes and "root" not in changes:
+            changes["root"] = None
+        if self.root is not None and changes.get("root", self.root) is None:
+            line = f"{line}; {ROOT_LOST}"
         return replace(self, history=(*self.history, line), **changes)
 
     def require_samples(self, samples: int) -> None:
@@ -113,6 +172,44 @@ class Track:
     def columns_of(self, names: Collection[str]) -> list[int]:
         """Return the column of each joint, in the order of `names`."""
         return [self.names.index(name) for name in names]
+
+    def check(
+        self, *, build: "Build | str | None" = None, contact: bool = True, payload_kg: float = 0.0
+    ) -> "CheckReport":
+        """Return everything that speaks against playing it, the worst first.
+
+        Arguments are those of `rote.check`.
+        """
+        from rote.motion.check import check  # noqa: PLC0415 - it takes a track
+
+        return check(self, build=build, contact=contact, payload_kg=payload_kg)
+
+    def save(self, path: "FilePath") -> str:
+        """Write it in the format of the file's ending; return what the format loses, as text.
+
+        Raises what `rote.save` raises.
+        """
+        from rote.motion.files import save  # noqa: PLC0415 - it takes a track
+
+        return save(self, path)
+
+    def to_pandas(self) -> Any:
+        """Return a `pandas.DataFrame`: a row for each sample, a column in rad for each joint.
+
+        The index is the time in seconds. Raises `MissingExtraError` if pandas is not installed.
+        """
+        try:
+            import pandas  # noqa: PLC0415 - optional, the extra `pandas`
+        except ImportError as error:
+            raise MissingExtraError("a table of pandas", "pandas") from error
+        index = pandas.Index(self.times_s, name="time_s")
+        # pandas 2 keeps the array that it is given, and a track's cannot be written.
+        return pandas.DataFrame(self.joints_rad.copy(), index=index, columns=list(self.names))
+
+    def __repr__(self) -> str:
+        what = f"{len(self.names)} joints of {self.variant}, {len(self)} samples"
+        source = f", {self.source}" if self.source else ""
+        return f"<Track of {self.duration_s:.2f} s: {what} at {self.rate_hz:.0f} Hz{source}>"
 
     def __len__(self) -> int:
         return int(self.times_s.size)

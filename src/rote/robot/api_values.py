@@ -1,6 +1,6 @@
 """The values of the API: what a robot can do, which actions it has, and what it reports."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol
@@ -40,6 +40,13 @@ class Port(Protocol):
     def on_state(self, listener: Callable[[RobotState], object]) -> Callable[[], None]:
         """Call `listener` with every state. Return a function that removes it."""
 
+    def on_audio(
+        self, listener: Callable[[m.HeardSpeech | m.SoundState], object]
+    ) -> Callable[[], None]:
+        """Call `listener` with what the robot hears, and when its loudspeaker begins and ends.
+        Return a function that removes it.
+        """
+
     def on_loss(self, listener: Callable[[RoteError], None]) -> Callable[[], None]:
         """Call `listener` with the error when the robot is lost. Return a function that
         removes it.
@@ -48,14 +55,10 @@ class Port(Protocol):
     async def close(self) -> None:
         """Close the connection."""
 
-    def ready(self, poses: Iterable[m.StreamPose]) -> Callable[[int], bool]:
-        """Prepare the poses of the stream that was begun, and return a function that sends one of
-        them.
-
-        The function takes the place of a pose and sends it without waiting for an answer. Once the
-        stream has ended it sends nothing and returns False. Only wires with the ability "stream"
-        have this.
-        """
+    def ready(self, poses: Sequence[m.StreamPose]) -> Callable[[int], bool]:
+        """Make the poses of the stream that was begun ready; returns what sends one by its place,
+        unanswered. That returns False, and sends nothing, once the stream was ended. Only wires
+        with the ability "stream" can."""
 
     def on_topic(
         self, topic: str, listener: "Callable[[TopicMessage], None]"
@@ -156,6 +159,7 @@ class ModeReport:
     @classmethod
     def of(cls, mode_id: int, modes: Modes) -> "ModeReport":
         """Return the report of a mode id; a mode that is not in `modes` is marked as unknown."""
+        mode_id = int(mode_id)  # the id prints as a number, also where it came as a `Mode`
         mode = modes.find(mode_id)
         if mode_id == UNTOLD_MODE:
             return cls(mode_id, "unknown", "the robot does not tell its mode", False, known=False)
@@ -199,20 +203,40 @@ class StreamReport(PlayReport):
     """How late poses were sent: `late_p99_ms` is the 99th percentile, this is the maximum."""
     missed: int
     """Poses that were skipped because the next one was due already."""
+    start_late_ms: float | None = None
+    """How much later than due the motion's own first pose was sent; None if it never was."""
 
 
-def check_name(name: str, *, may_be_long: bool = False) -> str:
+@dataclass(frozen=True, slots=True)
+class SoundReport:
+    """How a sound was played by a robot's loudspeaker."""
+
+    seconds: float
+    """How long the sound is."""
+    began_after_s: float | None
+    """When the robot reported that it plays, from the request on; None if it did not report."""
+    completed: bool = True
+    """Whether it played to its end."""
+
+
+MAX_SAID = 500
+"""Characters that a robot says at once; this project's choice."""
+
+
+def check_name(name: str, *, may_be_long: bool = False, in_use: bool = False) -> str:
     """Return the name of a new action, or raise `BadRequestError` that says what is wrong with it.
 
     A name has at most 31 bytes in the documented frames and in rote's own files. With `may_be_long`
-    the length is left to the robot, for robots whose services are asked.
+    the length is left to the robot, for robots whose services are asked. Of a name that is `in_use`
+    on a robot, more is taken: see `name_problem`.
     """
     check_named(name)
     most = None if may_be_long else m.MAX_NAME_BYTES
-    if problem := m.name_problem(name, most):
+    if problem := m.name_problem(name, most, in_use=in_use):
         raise BadRequestError(
             f"the name {name!r} cannot be used: {problem}",
-            f"Choose one of 1 to {m.MAX_NAME_BYTES} bytes without control characters. The length "
+            f"Choose one of 1 to {m.MAX_NAME_BYTES} bytes without line breaks, slashes and control "
+            "characters. The length "
             "is rote's own limit: a robot's services may take a longer one, and `rename` asks "
             "them. An action of the robot that has such a name is renamed first.",
         )
@@ -239,3 +263,24 @@ def check_seconds(seconds: float, what: str) -> float:
             f"Choose more than 0 and at most {MAX_MOTION_S:.0f} s.",
         )
     return float(seconds)
+
+
+def check_words(text: str, language: str) -> m.Say:
+    """Return what a robot is to say, or raise `BadRequestError`."""
+    if not text.strip() or len(text) > MAX_SAID or not text.isprintable():
+        raise BadRequestError(
+            f"a robot says 1 to {MAX_SAID} printable characters, not {text!r:.60}"
+        )
+    if language not in m.LANGUAGES:
+        raise BadRequestError(
+            f"a robot does not speak {language!r:.20}", f"Choose {' or '.join(m.LANGUAGES)}."
+        )
+    return m.Say(text, language)
+
+
+def check_colour(red: int, green: int, blue: int) -> m.SetLight:
+    """Return the colour of a light, or raise `BadRequestError`."""
+    for part in (red, green, blue):
+        if type(part) is not int or not 0 <= part <= 255:
+            raise BadRequestError(f"a colour is three numbers of 0 to 255, not {part!r:.20}")
+    return m.SetLight(red, green, blue)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rote.carrier import carrier_of, dds_settings, split_url
+from rote.distribution import NAME, install_line, namesake
 from rote.errors import MissingExtraError, RoteError
 from rote.findings import Finding, FindingKind, Severity
 from rote.host import check as around
@@ -64,7 +65,17 @@ def look_at_software(scheme: str = "") -> Examination:
             Finding(
                 Severity.ERROR if scheme == "dds" else Severity.WARNING,
                 f"CycloneDDS {dds} is installed; rote is proven with 11.0.1 and newer 11s alone",
-                "Install what rote asks for: pip install 'rote[dds]'.",
+                f"Install what rote asks for: {install_line('dds')}.",
+                kind=FindingKind.SOFTWARE,
+            )
+        )
+    if other := namesake():
+        seen.findings.append(
+            Finding(
+                Severity.WARNING,
+                f"another package called rote ({other}) is installed in the same place, and its "
+                "files and those of this one overwrite each other",
+                f"Keep one of them: pip uninstall rote, then pip install --force-reinstall {NAME}.",
                 kind=FindingKind.SOFTWARE,
             )
         )
@@ -94,7 +105,12 @@ def look_at_network(url: str = "") -> Examination:
         for i in found
     ]
     seen = Examination({"interfaces": facts, "firewall": around.firewall() or None})
-    if not any(i.usable and not i.loopback for i in found):
+    if found and not any(i.address for i in found):
+        missing = MissingExtraError("knowing this computer's addresses", "webrtc")
+        seen.findings.append(
+            Finding(Severity.NOTE, str(missing), missing.remedy, kind=FindingKind.NETWORK)
+        )
+    elif not any(i.usable and not i.loopback for i in found):
         seen.findings.append(
             Finding(
                 Severity.WARNING,

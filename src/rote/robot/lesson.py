@@ -50,6 +50,7 @@ class MessageLesson:
         pupil: Pupil,
         name: str,
         *,
+        overwrite: bool = False,
         loop: bool = False,
         compensation: tuple[float, ...] = (),
     ) -> None:
@@ -57,6 +58,7 @@ class MessageLesson:
         self._pupil = pupil
         self._ask = pupil.ask
         self._name = name
+        self._overwrite = overwrite
         self._loop = loop
         self._compensation = compensation
         self._take: Take | None = None
@@ -170,6 +172,7 @@ class MessageLesson:
             created_s=int(time.time()),
             duration_ms=duration_ms,
             loop=self._loop,
+            replace=self._overwrite,
         )
         reply = await self._ask(save)
         if isinstance(reply, m.Status):

@@ -1,12 +1,15 @@
 """A robot that understands `rote.messages`: it stores what it was taught, and plays it itself."""
 
 import asyncio
+import logging
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rote import messages as m
+from rote.carrier.sound import read_sound
 from rote.client.client_base import listen, tell_all
 from rote.client.wires import unsupported, wires_with
 from rote.errors import (
@@ -21,8 +24,8 @@ from rote.errors import (
     UnsupportedError,
 )
 from rote.findings import Finding
-from rote.host.loop import to_the_end
-from rote.messages import Code, Interpolation, Phase, RobotState
+from rote.host.loop import clock_of, to_the_end
+from rote.messages import Code, Interpolation, Phase, RobotState, Sound
 from rote.model.family import Build, Family, Modes
 from rote.model.registry import family_of
 from rote.motion.keyframes import Compressed
@@ -34,21 +37,34 @@ from rote.robot.api_values import (
     ModeReport,
     Port,
     Preset,
+    SoundReport,
     TaughtAction,
     TopicMessage,
     Waiting,
     WaitListener,
     Waits,
+    check_colour,
     check_name,
     check_seconds,
+    check_words,
 )
+from rote.robot.following import Following, LivePoses, check_way
 from rote.robot.lesson import MessageLesson, Pupil
 from rote.robot.motion_watch import JointWatch, MotionWatch
 from rote.robot.playing import ActionPlaying, Playing
+from rote.robot.sounding import SoundPlayer
 from rote.robot.state_feed import arriving
-from rote.robot.streaming import PoseStreaming, Streaming, TrackCheck
+from rote.robot.streaming import (
+    Offload,
+    PoseStreaming,
+    StreamedMotion,
+    Streaming,
+    TimedStart,
+    TrackCheck,
+)
 from rote.robot.take import Take
 from rote.robot.teaching import Teaching
+from rote.robot.unfinished import Unfinished
 from rote.text import Act, Text
 
 if TYPE_CHECKING:
@@ -80,6 +96,7 @@ _JOINTS_S = 3.0
 _CONTROLLER_S = 3.0
 _MAX_F32 = 3.4028234e38
 _HEALTH_S = 1.5
+_log = logging.getLogger("rote")
 _BY_FORCE = Text("The robot was not asked; to ask it all the same: {force}.", force=Act.FORCE)
 _TELL_US = Text(
     "Name the build if you know it: {name_build}. Else please send us what the doctor says of this "
@@ -96,14 +113,23 @@ class MessageRobot:
     `RefusedError` (if its answer is no), and `UnsupportedError` if this wire cannot do it.
     """
 
-    def __init__(self, port: Port) -> None:
+    def __init__(self, port: Port, close: Callable[[], Awaitable[None]] | None = None) -> None:
+        """`close` closes the connection, and all that was opened for it; by default the port."""
         self._port = port
+        self._close = port.close if close is None else close
+        self._unfinished = Unfinished()
         self._loop = asyncio.get_running_loop()
         self._stops = 0
+        self._waiting_starts: set[TimedStart] = set()
         self._teaching = False
         self._taught: dict[str, float] = {}
         """When each teaching of this connection ended, by the action's name."""
+        self._known: frozenset[str] = frozenset()
+        """The names in the robot's newest list."""
         self._wait_listeners: list[WaitListener] = []
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.build.name} at {self.url}>"
 
     @property
     def build(self) -> Build:
@@ -151,6 +177,7 @@ class MessageRobot:
             TaughtAction(entry.name, entry.duration_ms / 1000, position)
             for position, entry in enumerate(reply.actions, start=1)
         )
+        self._known = frozenset(entry.name for entry in reply.actions)
         presets = tuple(Preset(entry.id, entry.name) for entry in reply.presets)
         return Actions(presets=presets, taught=tuple(taught), notes=reply.notes)
 
@@ -176,10 +203,10 @@ class MessageRobot:
 
         They hold again however the block ends. On success the robot stores the motion as `name`,
         and the block's value, a `Take`, holds its track on our side. A name that exists is refused
-        before anything gets soft, unless `overwrite` allows losing the older motion, on wires that
-        can; it is lost then even if the block fails. What only rote doubts, places left and the
-        mode, `force` leaves to the robot. With a `library` the take is also written to our own disk
-        while it is made, so that a crash loses at most a second of it.
+        before anything gets soft, unless `overwrite` allows losing the older motion; a robot whose
+        services are asked loses it then even if the block fails. What only rote doubts, places left
+        and the mode, `force` leaves to the robot. With a `library` the take is also written to our
+        own disk while it is made, so that a crash loses at most a second of it.
 
         With `loop` the robot plays it again and again later, until it is stopped. `compensation`
         are the 11 values that keep-alives carry, whose meaning no document tells. Only the
@@ -201,8 +228,10 @@ class MessageRobot:
         pauser = self._pause if "pause" in self.abilities else None
         take = Take(name, self.build, self._port.wire, pauser)
         pupil = Pupil(check, self._ask, self._enter, self._listed, self._note_teaching)
-        lesson = MessageLesson(self._port, pupil, name, loop=loop, compensation=values)
-        return Teaching(lesson, take, library)
+        lesson = MessageLesson(
+            self._port, pupil, name, overwrite=overwrite, loop=loop, compensation=values
+        )
+        return Teaching(lesson, take, library, self._unfinished)
 
     def _note_teaching(self, name: str, on: bool) -> None:
         self._teaching = on
@@ -238,7 +267,7 @@ class MessageRobot:
         actions = await self.actions()
         exists = actions.find(name) is not None
         if exists and not overwrite:
-            raise _refused(Code.NAME_EXISTS)
+            raise self._name_exists()
         if force:
             return exists
         if not exists and actions.free_places <= 0:
@@ -259,12 +288,19 @@ class MessageRobot:
                 )
 
     async def save(
-        self, name: str, duration_s: float, *, loop: bool = False, frames: int = 0
+        self,
+        name: str,
+        duration_s: float,
+        *,
+        overwrite: bool = False,
+        loop: bool = False,
+        frames: int = 0,
     ) -> str:
         """Save the recording the robot still holds, after a save at the end of `teach` failed.
 
         It is stored whole and at its own length: `duration_s` and `frames` only describe it. With
-        `loop` it will be played again and again. Returns what the robot says of it, mostly "".
+        `overwrite` it replaces an action of that name; with `loop` it will be played again and
+        again. Returns what the robot says of it, mostly "".
         """
         self._need("save", "save a recording afterwards")
         check_name(name)
@@ -274,6 +310,7 @@ class MessageRobot:
             duration_ms=round(check_seconds(duration_s, "a recording") * 1000),
             frames=_check_frames(frames),
             loop=loop,
+            replace=overwrite,
         )
         reply = await self._ask(save)
         return reply.note if isinstance(reply, m.Status) else ""
@@ -291,14 +328,15 @@ class MessageRobot:
     ) -> Playing:
         """Play a taught action; await the result for its end, iterate it to watch, or `stop` it.
 
-        A `str` is its name, an `int` its number in the list, counted from 1. It begins with a soft
+        A `str` is its name, an `int` its number in the list, counted from 1; a name of more than 31
+        bytes is known once `actions` has listed it. It begins with a soft
         move to the first pose and ends with a soft return. `speed` 0.5 takes twice as long;
         `duration` in seconds says how long instead. `interpolation` is linear, cubic or smooth.
         `frames` plays only so many from the start, 0 all; `keyframes` are played instead of what is
         stored. Only the documented frames have words for these two.
         """
-        if not isinstance(name, int):
-            check_name(name)
+        if not isinstance(name, int) and name not in self._known:
+            check_name(name, in_use=True)  # the names that the robot lists are its own choice
         how = _interpolation(interpolation)
         _check_tempo(speed, duration)
         if speed is not None or duration is not None or loop or how:
@@ -330,8 +368,8 @@ class MessageRobot:
         def stopped() -> bool:
             return self._stops != stops
 
-        called = str(name)
-        return ActionPlaying(self._port, called, begin, self.stop, stopped=stopped, loop=loop)
+        playing = ActionPlaying(self._port, str(name), begin, self.stop, stopped=stopped, loop=loop)
+        return playing.noted_in(self._unfinished)
 
     async def start(
         self,
@@ -344,7 +382,12 @@ class MessageRobot:
         frames: int = 0,
         keyframes: Sequence[m.Keyframe] = (),
     ) -> Playing:
-        """Like `play`, but return only when the robot has accepted; raise if it refuses."""
+        """Like `play`, but return only when the robot has accepted; raise if it refuses.
+
+        A name that is too long for a new action may be one of the robot's own: the list is asked.
+        """
+        if isinstance(name, str) and m.name_problem(name) and not m.name_problem(name, None):
+            await self.actions()
         playing = self.play(
             name,
             speed=speed,
@@ -393,7 +436,7 @@ class MessageRobot:
         facts = self._modes.find(mode)
         if facts is None or not facts.stiff:
             raise CautionError(
-                f"mode {mode} may let the robot sink, and is not entered by a single frame",
+                f"mode {mode:d} may let the robot sink, and is not entered by a single frame",
                 Text("Use {sure}, or the robot's remote.", sure=Act.SINK),
             )
         await self._change_mode(mode)
@@ -413,6 +456,9 @@ class MessageRobot:
         mapped: bool = False,
         hands: bool = False,
         checked: TrackCheck | None = None,
+        offload: Offload | None = None,
+        at: float | TimedStart | None = None,
+        imported: bool = False,
     ) -> Streaming:
         """Play a track of this computer by sending `rate_hz` poses per second, on wires that can
         stream.
@@ -434,32 +480,113 @@ class MessageRobot:
 
         A caller that has `checked` this very track passes the result; then only contact is checked
         again, from the current joint positions.
+
+        Preparing and checking a long track takes a while and blocks the event loop. `offload` runs
+        that elsewhere; what forbids the motion is then raised by the result.
+
+        `at` is when the motion itself begins, by the event loop's clock: the arms set off so much
+        earlier that they reach its first pose just then. A `TimedStart` may be told the time later.
+
+        A motion that others made (`track.origin`) raises `ImportedMotionError` on a real robot
+        unless `imported` is true: a person has looked at it. Play it with `speed=0.5` first.
         """
         self._need("stream", "stream a motion")
+        streaming.check_origin(track, self.url, imported=imported)
         if hands:
             self._need_hands()
         self._check_streamable()
         _check_tempo(speed, None)
-        motion = streaming.prepare(
-            track, self.build, rate_hz, speed, force=force, mapped=mapped, known=checked
-        )
-        if hands:
-            motion = streaming.with_hands(motion, track, speed)
-        port = self._port
+        prepared: StreamedMotion | None = None
+        if offload is None:
+            prepared = streaming.prepare(
+                track, self.build, rate_hz, speed, force=force, mapped=mapped, known=checked
+            )
+            if hands:
+                prepared = streaming.with_hands(prepared, track, speed)
+        port, build = self._port, self.build
         ticker = streaming.Ticker(rate_hz)
         stops = self._stops
+        start = TimedStart(at) if isinstance(at, int | float) else at
 
         async def begin(asked: Callable[[], None]) -> float:
-            await motion.check_contact(await self._newest_joints())
-            poses = motion.poses(await self._newest_joints())
-            stream = m.BeginStream(motion.fingers.sides)
-            await self._set_off(stream, motion.name, stops, asked)
-            ticker.start(port.ready(poses), len(poses))
+            motion = prepared
+            if motion is None:
+                assert offload is not None
+                motion = await offload(
+                    streaming.prepare,
+                    track,
+                    build,
+                    rate_hz,
+                    speed,
+                    force=force,
+                    mapped=mapped,
+                    known=checked,
+                )
+                if hands:
+                    motion = await offload(streaming.with_hands, motion, track, speed)
+            await motion.check_contact(await self._newest_joints(), offload)
+            await self._begin_stream(motion, ticker, start, stops, asked)
             return motion.seconds
 
-        return PoseStreaming(
-            self._port, motion.name, begin, self.stop, ticker, left_out=motion.left_out
+        name, left_out = track.source or "a track", streaming.fingers_in(track, build)
+        playing = PoseStreaming(
+            port, name, begin, self.stop, ticker, left_out=() if hands else left_out
         )
+        return playing.noted_in(self._unfinished)
+
+    async def _begin_stream(
+        self,
+        motion: StreamedMotion,
+        ticker: streaming.Ticker,
+        start: TimedStart | None,
+        stops: int,
+        asked: Callable[[], None],
+    ) -> None:
+        """Ask the robot, and begin to send poses: now, or so that the motion begins in time."""
+        stream = m.BeginStream(motion.fingers.sides)
+        if start is None:
+            poses = motion.poses(await self._newest_joints())
+            await self._set_off(stream, motion.name, stops, asked)
+            ticker.start(self._port.ready(poses), len(poses))
+            return
+        approach_s = motion.approach_s(await self._newest_joints())
+        self._waiting_starts.add(start)
+        try:
+            at_s = await start.wait(approach_s + streaming.ASKING_S)
+        finally:
+            self._waiting_starts.discard(start)
+        await self._set_off(stream, motion.name, stops, asked)
+        left_s = at_s - clock_of(asyncio.get_running_loop())()
+        poses = motion.poses(await self._newest_joints(), left_s)
+        began_s = at_s - poses.first / motion.rate_hz
+        ticker.start(self._port.ready(poses), len(poses), began_s, poses.first)
+
+    async def follow(self, *, rate_hz: float = 250.0, contact: bool = True) -> Following:
+        """Let the arms follow poses that come one by one; return once the robot has accepted.
+
+        Give them to the result by `aim`, and `end` it. Each pose is checked when it comes; the arms
+        go there within limits of speed and acceleration, softly to the first. Raises what
+        `play_track` raises for a robot or a wire that cannot. With `contact=False` poses are not
+        checked for contact, which takes some milliseconds each.
+        """
+        self._need("stream", "stream a motion")
+        self._check_streamable()
+        ticker, stops = streaming.Ticker(rate_hz), self._stops
+
+        async def begin(asked: Callable[[], None]) -> LivePoses:
+            state = await self._newest_joints()
+            live = LivePoses(self.build, state.joints_rad, rate_hz)
+            live.on_last = ticker.stop
+            if contact:  # now, so that no pose has to wait until the body is put together
+                await asyncio.to_thread(check_way, live.pose_rad, live.pose_rad, self.build)
+            await self._set_off(m.BeginStream(), "following", stops, asked)
+            ticker.start(self._port.ready(live), len(live))
+            return live
+
+        following = Following(self._port, begin, self.stop, ticker, contact=contact)
+        following.noted_in(self._unfinished)
+        await following.started()
+        return following
 
     def _need_hands(self) -> None:
         """Raise `UnsupportedError` if this wire cannot command hands."""
@@ -477,25 +604,38 @@ class MessageRobot:
             )
 
     async def store_track(
-        self, track: Track, name: str, *, budget: int = m.MAX_KEYFRAMES, loop: bool = False
+        self,
+        track: Track,
+        name: str,
+        *,
+        budget: int = m.MAX_KEYFRAMES,
+        overwrite: bool = False,
+        loop: bool = False,
+        offload: Offload | None = None,
+        imported: bool = False,
     ) -> Compressed:
         """Store a track that is on our side as a taught action, on wires that can.
 
         The robot gets the `budget` keyframes that come closest to it, and plays straight lines
         between them; how close, the result says. Where that would be another motion, it raises
-        `UnsafeMotionError` and stores nothing: `play_track` plays the track as it is. With `loop`
-        the robot plays it again and again later, until it is stopped.
+        `UnsafeMotionError` and stores nothing: `play_track` plays the track as it is. With
+        `overwrite` it replaces an action of that name. With `loop` the robot plays it again and
+        again later, until it is stopped. `offload` runs what takes long elsewhere. `imported` is
+        that of `play_track`.
         """
         self._need("store", "store a motion that it was not taught")
+        streaming.check_origin(track, self.url, imported=imported)
         check_name(name)
-        whole = storing.storable(track, self.build)
-        compressed = await asyncio.to_thread(storing.compress, whole, self.build, budget)
+        run = offload or asyncio.to_thread
+        whole = await run(storing.storable, track, self.build)
+        compressed = await run(storing.compress, whole, self.build, budget)
         save = m.SaveAction(
             name=name,
             created_s=int(time.time()),
             duration_ms=round(whole.duration_s * 1000),
             keyframes=compressed.keyframes,
             loop=loop,
+            replace=overwrite,
         )
         await self._ask(save)
         return compressed
@@ -503,7 +643,47 @@ class MessageRobot:
     async def stop(self) -> None:
         """Stop whatever plays or is being taught, softly. Always allowed, and safe to repeat."""
         self._stops += 1
+        for start in self._waiting_starts:
+            start.give_up()
         await self._ask(m.StopMotion())
+
+    async def say(self, text: str, language: str = "en") -> None:
+        """Let the robot say something, on wires that can; it returns when the robot has accepted.
+
+        Raises `BadRequestError` for a language that the robot does not speak.
+        """
+        self._need("voice", "speak")
+        await self._ask(check_words(text, language))
+
+    async def light(self, red: int, green: int, blue: int) -> None:
+        """Give the light on the robot's head a colour, 0 to 255 each, on wires that can.
+
+        A robot takes a new colour 5 times a second at most.
+        """
+        self._need("voice", "change its light")
+        await self._ask(check_colour(red, green, blue))
+
+    async def sound(self, sound: Sound | str | Path) -> SoundReport:
+        """Play a sound by the robot's loudspeaker, on wires that can, and return when it is over.
+
+        A path is read as a sound file: WAV of 16 kHz, one channel and 16 bits always, others with
+        the extra `sound`. Another sound ends this one. Cancelling it ends the sound too.
+        """
+        self._need("sound", "play a sound")
+        if not isinstance(sound, Sound):
+            sound = await asyncio.to_thread(read_sound, sound, m.SOUND_RATE_HZ, 1)
+        return await SoundPlayer(self._port, sound).play()
+
+    def on_audio(
+        self, listener: Callable[[m.HeardSpeech | m.SoundState], object]
+    ) -> Callable[[], None]:
+        """Call `listener` with what the robot hears, and when its loudspeaker begins and ends, on
+        wires that can.
+
+        Return a function that removes it.
+        """
+        self._need("hear", "hear")
+        return self._port.on_audio(listener)
 
     async def perform(self, preset: int | str) -> None:
         """Perform a factory action, by its id or name, and wait for its end, on wires that can.
@@ -743,14 +923,23 @@ class MessageRobot:
             ) from None
 
     async def close(self) -> None:
-        """Close the connection. `async with` does it for you."""
-        await self._port.close()
+        """End what was begun over this connection, then close it. Safe to repeat.
+
+        Joints that are being taught hold, a playback stops softly. `async with rote.connect(...)`
+        closes the connection by itself.
+        """
+        await self._unfinished.end()
+        await self._close()
 
     # ---- inside ---------------------------------------------------------------------------------
 
     async def _ask(self, command: m.Command) -> m.Reply:
+        _log.info("ask %s", command)
         reply = await self._port.ask(command)
+        _log.info("reply %s", reply)
         if isinstance(reply, m.Status) and reply.code != Code.OK:
+            if reply.code == Code.NAME_EXISTS and isinstance(command, m.SaveAction):
+                raise self._name_exists()
             raise _refused(reply.code, reply.note)
         return reply
 
@@ -924,7 +1113,7 @@ class MessageRobot:
                         break
         except TimeoutError:
             raise NoAnswerError(
-                f"the robot accepted mode {mode} and is still not in it",
+                f"the robot accepted mode {mode:d} and is still not in it",
                 "Look at the robot; try the buttons of its remote.",
             ) from None
         return ModeReport.of(mode, self._modes)
@@ -933,8 +1122,23 @@ class MessageRobot:
         message, remedy = m.explain(Code.STORE_FULL)
         if "delete" in self.abilities:
             remedy = Text("Delete one that is not needed: {delete}.", delete=Act.DELETE)
+        elif "overwrite" in self.abilities:
+            remedy = Text(
+                "Replace one that is not needed: teach by its name, with {overwrite}. A simulated "
+                "robot can also begin with another store: {other}.",
+                overwrite=Act.OVERWRITE,
+                other=Act.OTHER_STORE,
+            )
         advice = Text("{remedy} {by_force}", remedy=remedy, by_force=_BY_FORCE)
         return CautionError(message, advice, Code.STORE_FULL)
+
+    def _name_exists(self) -> RefusedError:
+        message, remedy = m.explain(Code.NAME_EXISTS)
+        if "overwrite" in self.abilities:
+            remedy = Text(
+                "Choose another name, or replace that action: {overwrite}.", overwrite=Act.OVERWRITE
+            )
+        return RefusedError(Code.NAME_EXISTS, message, remedy)
 
     def _need(self, ability: str, what: str) -> None:
         if ability not in self.abilities:

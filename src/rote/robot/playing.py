@@ -3,13 +3,14 @@
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Generator
 from contextlib import suppress
-from typing import Any
+from typing import Any, Self
 
 from rote.errors import NoAnswerError, RoteError, TimeLimitError
 from rote.host.loop import to_the_end
 from rote.messages import RobotState
 from rote.robot.api_values import PlayReport, Port, Progress
 from rote.robot.motion_watch import MotionWatch
+from rote.robot.unfinished import Unfinished
 
 Begin = Callable[[Callable[[], None]], Awaitable[float]]
 """Asks the robot to move, and returns how long the motion takes in seconds. It calls its argument
@@ -29,6 +30,7 @@ class Playing:
 
     def __init__(self, name: str, stop: Callable[[], Awaitable[None]]) -> None:
         self.name = name
+        """The name of the motion."""
         self._stop = stop
         self._loop = asyncio.get_running_loop()
         self._accepted: asyncio.Future[None] = self._loop.create_future()
@@ -36,6 +38,9 @@ class Playing:
         self._task = self._loop.create_task(self._run(), name=f"play {name}")
         # If nobody awaits the handle, asyncio must not complain that its error was never retrieved.
         self._task.add_done_callback(lambda task: task.cancelled() or task.exception())
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.name!r}: {'over' if self.done else 'going on'}>"
 
     def __await__(self) -> Generator[Any, None, PlayReport]:
         return self._task.__await__()
@@ -51,6 +56,14 @@ class Playing:
             raise
         if self._task.done():
             self._task.result()
+        return self
+
+    def noted_in(self, unfinished: Unfinished) -> Self:
+        """Be in `unfinished` until the playback is over, and return this playback. Called by the
+        robot.
+        """
+        unfinished.add(self, self._stop)
+        self._task.add_done_callback(lambda _: unfinished.remove(self))
         return self
 
     @property

@@ -12,22 +12,24 @@ What a robot, or the wire to it, cannot do raises `UnsupportedError`; `abilities
                 or compensation: what only the documented frames have words for
     stream      `play_track`      store     `store_track`
     rename, delete, presets (`perform`), mode (`mode`, `stand`, `damp`), hand (`move_by_hand`)
-    lie         `lie_down`
+    lie         `lie_down`        voice     `say` and `light`
+    sound       `sound`           hear      `on_audio`
     walk, pose, control           a quadruped's own; see `rote.robot.a1.robot`
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from rote import messages as m
 from rote.findings import Finding
-from rote.messages import Interpolation, Keyframe, RobotState
+from rote.messages import Interpolation, Keyframe, RobotState, Sound
 from rote.model.family import Build, Family
 from rote.motion.keyframes import Compressed
 from rote.motion.track import Track
-from rote.robot.api_values import Actions, ModeReport, TopicMessage, WaitListener
+from rote.robot.api_values import Actions, ModeReport, SoundReport, TopicMessage, WaitListener
 from rote.robot.playing import Playing
-from rote.robot.streaming import Streaming, TrackCheck
+from rote.robot.streaming import Offload, Streaming, TimedStart, TrackCheck
 from rote.robot.teaching import Teaching
 
 if TYPE_CHECKING:
@@ -96,7 +98,11 @@ class Robot(Protocol):
         """
 
     async def close(self) -> None:
-        """Close the connection. `async with` does it for you."""
+        """End what was begun over this connection, then close it. Safe to repeat.
+
+        Joints that are being taught hold, a playback stops softly. `async with rote.connect(...)`
+        closes the connection by itself.
+        """
 
     # ---- teaching and playing -------------------------------------------------------------------
 
@@ -124,7 +130,13 @@ class Robot(Protocol):
         """Raise what `teach` would raise; return whether it would replace an action."""
 
     async def save(
-        self, name: str, duration_s: float, *, loop: bool = False, frames: int = 0
+        self,
+        name: str,
+        duration_s: float,
+        *,
+        overwrite: bool = False,
+        loop: bool = False,
+        frames: int = 0,
     ) -> str:
         """Save the recording the robot still holds; returns what the robot adds, mostly nothing."""
 
@@ -168,6 +180,9 @@ class Robot(Protocol):
         mapped: bool = False,
         hands: bool = False,
         checked: TrackCheck | None = None,
+        offload: Offload | None = None,
+        at: float | TimedStart | None = None,
+        imported: bool = False,
     ) -> Streaming:
         """Play a track of this computer; use the result like that of `play`.
 
@@ -175,16 +190,49 @@ class Robot(Protocol):
         raise `UnsafeMotionError`, warnings `WarnedMotionError` unless `force` is true. A track of
         another build raises `OtherBuildError`; with `mapped` it is played by joint names. Joints of
         hands are played only with `hands`. What was `checked` of this very track is not checked
-        again.
+        again. `offload` runs what takes long elsewhere. `at` is when the motion itself begins, by
+        the event loop's clock. A motion that others made raises `ImportedMotionError` on a real
+        robot unless `imported` is true; play it at half speed first.
         """
 
     async def store_track(
-        self, track: Track, name: str, *, budget: int = m.MAX_KEYFRAMES, loop: bool = False
+        self,
+        track: Track,
+        name: str,
+        *,
+        budget: int = m.MAX_KEYFRAMES,
+        overwrite: bool = False,
+        loop: bool = False,
+        offload: Offload | None = None,
+        imported: bool = False,
     ) -> Compressed:
         """Store a track of this computer as a taught action of at most `budget` keyframes.
 
+        `overwrite` replaces an action of the same name.
+
         Return the keyframes with their error. Raises `UnsafeMotionError` if they differ too much
-        from the track.
+        from the track. `offload` runs what takes long elsewhere. `imported` is that of
+        `play_track`.
+        """
+
+    async def say(self, text: str, language: str = "en") -> None:
+        """Let the robot say something; returns when the robot has accepted."""
+
+    async def light(self, red: int, green: int, blue: int) -> None:
+        """Give the light on the robot's head a colour, 0 to 255 each."""
+
+    async def sound(self, sound: Sound | str | Path) -> SoundReport:
+        """Play a sound by the robot's loudspeaker, and return when it is over.
+
+        A path is read as a sound file. Cancelling it ends the sound.
+        """
+
+    def on_audio(
+        self, listener: Callable[[m.HeardSpeech | m.SoundState], object]
+    ) -> Callable[[], None]:
+        """Call `listener` with what the robot hears, and when its loudspeaker begins and ends.
+
+        Return a function that removes it.
         """
 
     async def perform(self, preset: int | str) -> None:

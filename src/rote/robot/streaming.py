@@ -11,16 +11,23 @@ import time
 from collections.abc import Awaitable, Callable, Generator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple, ParamSpec, Protocol, TypeVar, cast, overload
 
 import numpy as np
 
 from rote.client.client_base import FromAnywhere
-from rote.errors import BadRequestError, OtherBuildError, UnsupportedError
+from rote.client.wires import wire_of
+from rote.errors import (
+    BadRequestError,
+    ImportedMotionError,
+    OtherBuildError,
+    RefusedError,
+    UnsupportedError,
+)
 from rote.findings import FindingKind
 from rote.host import realtime
 from rote.host.loop import clock_of
-from rote.messages import Interpolation, RobotState, StreamPose
+from rote.messages import Code, Interpolation, RobotState, StreamPose, explain
 from rote.model.family import MOVED_RAD, Build, Hand, Joint
 from rote.model.registry import family_of, find_build
 from rote.motion.check import check, check_contact, check_joints
@@ -39,7 +46,24 @@ SPEEDS = (0.05, 4.0)
 # speed.
 _SQUARED_PEAK = 2.39
 _SENT_ON_S = 0.2  # how long the last pose is repeated: one lost message must not look like silence
+ASKING_S = 0.4  # before a timed start: the robot is asked, and answers
+_LATE_START_S = 0.02
+LOOP_HANGS_S = 0.7
+"""A stream ends if the event loop, which alone can stop it, hangs for so long."""
+_ASK_LOOP_S = 0.1
 _BEHIND_MAX_S = 0.1  # poses later than this are skipped: this computer is too slow for the rate
+
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class Offload(Protocol):
+    """Has a function of a module run elsewhere, in a child process say: the loop is free for a stop
+    meanwhile."""
+
+    def __call__(self, work: Callable[P, T], /, *args: P.args, **options: P.kwargs) -> Awaitable[T]:
+        """Return what awaits its result."""
 
 
 # ---- preparing ----------------------------------------------------------------------------------
@@ -92,6 +116,15 @@ def check_robot(track: Track, build: Build) -> None:
 def _called(build: Build) -> str:
     family = family_of(build)
     return build.title if family is None else a_robot(family)
+
+
+def check_origin(track: Track, url: str, *, imported: bool) -> None:
+    """Raise `ImportedMotionError` for somebody else's motion on a robot that is not simulated in
+    this process, unless a person agreed: `imported`.
+    """
+    origin = track.origin
+    if origin is not None and not imported and not wire_of(url).lives_here:
+        raise ImportedMotionError(origin.file, origin.format, origin.licence)
 
 
 def check_build(track: Track, build: Build, *, mapped: bool) -> None:
@@ -194,21 +227,19 @@ def _hands_for(track: Track, build: Build) -> tuple[Hand, ...]:
     """
     fingers = fingers_in(track, build)
     if not fingers:
-        raise BadRequestError(
-            "this motion has no joints of hands", "Play it without the hands: leave out --hands."
-        )
+        raise BadRequestError("this motion has no joints of hands", "Play it without the hands.")
     if not build.hands:
         raise UnsupportedError(
             "play hands: it reports none",
             f"this robot ({build.title})",
             remedy="Look at the hands' plugs and at their service on the robot. Or play it without "
-            "the hands: leave out --hands.",
+            "the hands.",
         )
     worn = [name for hand in build.hands for name in hand.names]
     if absent := [name for name in fingers if name not in worn]:
         raise BadRequestError(
             f"the robot reports no hand with {absent[0]}, which this motion has",
-            "Drop those joints from the motion, or play it without the hands: leave out --hands.",
+            "Drop those joints from the motion, or play it without the hands.",
         )
     return tuple(hand for hand in build.hands if set(hand.names) & set(fingers))
 
@@ -235,39 +266,47 @@ class StreamedMotion:
         """How long it takes in seconds, without the soft beginning and end."""
         return (len(self.poses_rad) - 1) / self.rate_hz
 
-    async def check_contact(self, state: RobotState) -> None:
-        """Raise `UnsafeMotionError` if the robot, starting from this state, would touch itself.
+    async def check_contact(self, state: RobotState, offload: Offload | None = None) -> None:
+        """Raise `UnsafeMotionError` where the robot, as it stands now, would touch itself.
 
         The first call may take a while, so it runs in another thread.
         """
         body = self.build.bare
         pose_rad = state.joints_rad[: len(body.joints)]
-        report = await asyncio.to_thread(check_contact, self.track, pose_rad, body)
+        run = offload or asyncio.to_thread
+        report = await run(check_contact, self.track, pose_rad, body)
         report.permit(force=self.forced)
 
-    def poses(self, state: RobotState) -> list[StreamPose]:
-        """Return all poses to send, from where the arms are now to their rest."""
+    def approach_s(self, state: RobotState) -> float:
+        """Return how long the soft way from where the arms are now to the first pose takes."""
+        return (len(self._ramp(self._first_way_rad(state))) - 1) / self.rate_hz
+
+    def _first_way_rad(self, state: RobotState) -> Array:
+        """Return how far each joint and finger is from the first pose."""
+        fingers_now, fingers = self._fingers_from(state)
+        now_rad = np.array(state.joints_rad)[taught_of(self.build).columns]
+        return np.array([*(self.poses_rad[0] - now_rad), *(fingers[0] - fingers_now)])
+
+    def poses(self, state: RobotState, approach_s: float = 0.0) -> "PoseRows":
+        """Return all that is to be sent, from where the arms are now to their rest.
+
+        The way to the first pose takes at least `approach_s`, and longer if it must.
+        """
         taught = taught_of(self.build)
         now_rad, rest = np.array(state.joints_rad)[taught.columns], taught.rest_rad
         first, last = self.poses_rad[0], self.poses_rad[-1]
         fingers_now, fingers = self._fingers_from(state)
-        far = [*(first - now_rad), *(fingers[0] - fingers_now)]
-        rise = self._ramp(np.array(far))[:-1]
+        rise = self._ramp(self._first_way_rad(state), approach_s)[:-1]
         # The rest pose is a guess; the robot's own pose may equally be the one at the beginning.
         fall = self._ramp(np.maximum(np.abs(last - rest), np.abs(last - now_rad)))[1:]
         fall = np.concatenate([fall, np.ones(round(_SENT_ON_S * self.rate_hz))])
         weights = [_eased(rise), np.ones(len(self.poses_rad)), 1.0 - _eased(fall)]
         approach, away = minimum_jerk(now_rad, first, rise), minimum_jerk(last, rest, fall)
-        rows = np.vstack([approach, self.poses_rad, away]).tolist()
-        # Fingers have no rest pose: they stay in their last pose while they get soft.
+        rows = np.vstack([approach, self.poses_rad, away])
+        # Fingers have no rest to go to: they stay in their last pose while they get soft.
         held = np.repeat(fingers[-1:], len(fall), axis=0)
-        grips = np.vstack([minimum_jerk(fingers_now, fingers[0], rise), fingers, held]).tolist()
-        return [
-            StreamPose(number, weight, tuple(row), tuple(grip))
-            for number, (weight, row, grip) in enumerate(
-                zip(np.concatenate(weights).tolist(), rows, grips, strict=True)
-            )
-        ]
+        grips = np.vstack([minimum_jerk(fingers_now, fingers[0], rise), fingers, held])
+        return PoseRows(np.concatenate(weights), rows, grips, first=len(rise))
 
     def _fingers_from(self, state: RobotState) -> tuple[Array, Array]:
         """Return the current finger positions, and the finger poses with the joints that do not
@@ -279,12 +318,38 @@ class StreamedMotion:
         poses = self.fingers.poses_rad
         return now_rad, np.where(np.isnan(poses), now_rad, poses)
 
-    def _ramp(self, far_rad: Array) -> Array:
+    def _ramp(self, far_rad: Array, least_s: float = 0.0) -> Array:
         """Return the fractions of a soft move over that distance, tick by tick from 0 to 1."""
         taught = taught_of(self.build)
         peak_s = _SQUARED_PEAK * float(np.abs(far_rad).max()) / taught.soft_rad_s
-        seconds = max(taught.soft_least_s, peak_s)
-        return np.linspace(0.0, 1.0, int(np.ceil(seconds * self.rate_hz)) + 1)
+        seconds = max(taught.soft_least_s, peak_s, least_s)
+        ticks = int(np.ceil(seconds * self.rate_hz - 1e-6))
+        return np.linspace(0.0, 1.0, ticks + 1)
+
+
+class PoseRows(Sequence[StreamPose]):
+    """Poses to be sent, each made when it is asked for: to make all takes long, and holds up."""
+
+    def __init__(self, weights: Array, rows_rad: Array, grips_rad: Array, first: int) -> None:
+        self.first = first
+        """The place of the motion's own first pose; before it lies the way there."""
+        self._weights = weights
+        self._rows_rad = rows_rad
+        self._grips_rad = grips_rad
+
+    def __len__(self) -> int:
+        return len(self._weights)
+
+    @overload
+    def __getitem__(self, place: int) -> StreamPose: ...
+    @overload
+    def __getitem__(self, place: slice) -> list[StreamPose]: ...
+    def __getitem__(self, place: int | slice) -> StreamPose | list[StreamPose]:
+        if isinstance(place, slice):
+            return [self[each] for each in range(len(self))[place]]
+        number = range(len(self))[place]
+        row, grip = self._rows_rad[number].tolist(), self._grips_rad[number].tolist()
+        return StreamPose(number, float(self._weights[number]), tuple(row), tuple(grip))
 
 
 def _eased(fractions: Array) -> Array:
@@ -417,6 +482,60 @@ def with_hands(motion: StreamedMotion, track: Track, speed: float) -> StreamedMo
 # ---- sending ------------------------------------------------------------------------------------
 
 
+class TimedStart:
+    """When a motion itself begins, for several robots that begin together.
+
+    The robot is asked and the arms set off so much earlier that they reach the first pose just
+    then. `lead_s` says how much, once everything is prepared; nothing moves before `at` is called.
+    """
+
+    def __init__(self, at_s: float | None = None) -> None:
+        loop = asyncio.get_running_loop()
+        self.lead_s: asyncio.Future[float] = loop.create_future()
+        self._at_s: asyncio.Future[float] = loop.create_future()
+        self._given_up: asyncio.Future[None] = loop.create_future()
+        if at_s is not None:
+            self._at_s.set_result(at_s)
+
+    def at(self, at_s: float) -> None:
+        """Say when, by the clock of the event loop."""
+        if not self._at_s.done():
+            self._at_s.set_result(at_s)
+
+    def give_up(self) -> None:
+        """Never begin: somebody has stopped the robot."""
+        if not self._given_up.done():
+            self._given_up.set_result(None)
+
+    async def wait(self, lead_s: float) -> float:
+        """Tell the lead, wait until it is time to ask the robot, and return when to begin.
+
+        Raises `BadRequestError` if that time is over, and `RefusedError` after `give_up`.
+        """
+        if not self.lead_s.done():
+            self.lead_s.set_result(lead_s)
+        await self._or_stopped(self._at_s)
+        at_s = self._at_s.result()
+        loop = asyncio.get_running_loop()
+        left_s = at_s - lead_s - clock_of(loop)()
+        if left_s < -_LATE_START_S:
+            raise BadRequestError(
+                f"the start is {-left_s:.2f} s too near: the way to the first pose takes "
+                f"{lead_s:.2f} s",
+                "Choose a later start.",
+            )
+        await self._or_stopped(None, max(0.0, left_s))
+        return at_s
+
+    async def _or_stopped(
+        self, what: asyncio.Future[float] | None, timeout_s: float | None = None
+    ) -> None:
+        futures: list[asyncio.Future[Any]] = [self._given_up, *([] if what is None else [what])]
+        await asyncio.wait(futures, timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED)
+        if self._given_up.done():
+            raise RefusedError(Code.SUPERSEDED, *explain(Code.SUPERSEDED))
+
+
 class Ticker:
     """Sends one pose per tick, each by its own deadline.
 
@@ -433,26 +552,41 @@ class Ticker:
         self._tell: Callable[[int], bool] = lambda _: False
         self._count = self._next = 0
         self._began_s = self._newest_s = self._due_s = 0.0
+        self._first = 0
+        self.first_late_s: float | None = None
+        """How late the motion's own first pose was sent; None before that."""
         self._late_s: list[float] = []
         self._missed = 0
+        self._answered_s = 0.0
+        """When the event loop was last seen to work."""
         self.cut_off = False
         """Whether the stream ended before its last pose was sent."""
 
-    def start(self, tell: Callable[[int], bool], count: int) -> None:
-        """Begin now, and call `tell` with the places 0 to `count - 1`, until it returns False.
+    def start(
+        self,
+        tell: Callable[[int], bool],
+        count: int,
+        began_s: float | None = None,
+        first: int = 0,
+    ) -> None:
+        """Begin now, or at `began_s`, and call `tell` with the places 0 to `count - 1`, until it
+        returns False. `first` is the place whose time is noted.
 
         If `tell` may be called from any thread, a separate thread calls it: that costs half as
         much, and nothing else in this program delays it.
         """
         self._tell, self._count, self._stopped = tell, count, False
-        self._began_s = self._clock()
+        self._began_s = self._due_s = self._clock() if began_s is None else began_s
+        self._first = first
         # An event loop with its own time is a test's: it needs no thread.
         is_real = abs(self._loop.time() - time.monotonic()) < 1.0
         if isinstance(tell, FromAnywhere) and is_real:
             self._tell = tell.tell
             threading.Thread(target=self._beat, name="rote stream", daemon=True).start()
-        else:
+        elif began_s is None:
             self._tick()
+        else:
+            self._timer = self._loop.call_at(self._due_s, self._tick)
 
     def stop(self) -> None:
         """Stop sending. Safe to call twice."""
@@ -464,8 +598,27 @@ class Ticker:
     def _beat(self) -> None:
         realtime.precise_timers()
         realtime.real_time()
-        while not self._stopped and self._say():
+        self._answered_s = asked_s = self._clock()
+        while not self._stopped:
             time.sleep(max(0.0, self._due_s - self._clock()))
+            now_s = self._clock()
+            if now_s - self._answered_s > LOOP_HANGS_S:
+                # Nobody could stop this motion: without poses the robot returns softly by itself.
+                self.cut_off = True
+                return
+            if now_s - asked_s >= _ASK_LOOP_S:
+                asked_s = now_s
+                try:
+                    self._loop.call_soon_threadsafe(self._answer)
+                except RuntimeError:  # the loop is closed
+                    self.cut_off = True
+                    return
+            if self._stopped or not self._say():
+                return
+
+    def _answer(self) -> None:
+        """Called in the event loop: it works."""
+        self._answered_s = self._clock()
 
     def _tick(self) -> None:
         if self._say():
@@ -481,11 +634,13 @@ class Ticker:
             skipped = min(too_late, self._count - 1 - self._next)
             self._next, self._missed = self._next + skipped, self._missed + skipped
         self.cut_off = not self._tell(self._next)
+        if self.first_late_s is None and self._next >= self._first:
+            self.first_late_s = now_s - self._began_s - self._first * self._period_s
         self._newest_s = now_s
         self._next += 1
         deadline_s = self._began_s + self._next * self._period_s
         self._due_s = max(deadline_s, now_s + self._period_s / 2)
-        return self._next < self._count and not self.cut_off
+        return self._next < self._count and not self.cut_off and not self._stopped
 
     def report(self, name: str, *, completed: bool, seconds: float) -> StreamReport:
         """Return how well the deadlines were met."""
@@ -499,6 +654,7 @@ class Ticker:
             late_p99_ms=float(np.percentile(late_ms, 99)),
             late_max_ms=float(late_ms.max()),
             missed=self._missed,
+            start_late_ms=None if self.first_late_s is None else 1000.0 * self.first_late_s,
         )
 
 

@@ -38,7 +38,9 @@ class Take:
     def __init__(self, name: str, build: Build, wire: str, pauser: Pauser | None = None) -> None:
         """Begin a take; without a `pauser` it cannot be paused."""
         self.name = name
+        """The name under which the robot is to store it."""
         self.build = build
+        """The machine whose joints it records."""
         self.saved = False
         """Whether the robot has stored it under its name, and lists it."""
         self.on_robot = False
@@ -52,6 +54,7 @@ class Take:
         self.lacks: frozenset[Lack] = frozenset()
         """What the robot did not report."""
         self.paused = False
+        """Whether nothing is recorded at the moment."""
         self.file: Path | None = None
         """Where it is on this computer's disk, after the block, if a library was given."""
         self.file_problem: RoteError | None = None
@@ -62,6 +65,9 @@ class Take:
         self._pauser = pauser
         self._recorder = Recorder(f"teach {name} over {wire}", build)
         self._listeners: list[SampleListener] = []
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.name!r}: {self.samples} samples>"
 
     @property
     def track(self) -> Track:

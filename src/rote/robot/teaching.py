@@ -8,10 +8,12 @@ from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Protocol
 
-from rote.errors import RefusedError, RoteError
+from rote.errors import LinkError, RefusedError, RoteError
 from rote.host.loop import to_the_end
 from rote.robot.take import Take
 from rote.robot.take_recording import Keeper
+from rote.robot.unfinished import Unfinished
+from rote.system import end_signals, on_signal
 
 if TYPE_CHECKING:
     from rote.motion.files.library import Library  # imported only if takes are kept
@@ -51,8 +53,16 @@ class Teaching:
     `PeerLostError` or `RefusedError` is raised; the samples so far stay on this computer.
     """
 
-    def __init__(self, lesson: Lesson, take: Take, library: "Library | None" = None) -> None:
+    def __init__(
+        self,
+        lesson: Lesson,
+        take: Take,
+        library: "Library | None" = None,
+        unfinished: Unfinished | None = None,
+    ) -> None:
+        """`unfinished` has the teaching while its joints may be soft."""
         self._lesson = lesson
+        self._unfinished = Unfinished() if unfinished is None else unfinished
         self._take = take
         self._library = library
         self._keeper: Keeper | None = None
@@ -67,6 +77,7 @@ class Teaching:
         self._keep()
         self._task = asyncio.current_task()
         self._catch_signals()
+        self._unfinished.add(self, self._abandon)
         try:
             # Inside the try: if only the answer is lost, the joints are soft nevertheless.
             await self._lesson.begin(self._take, self._on_end)
@@ -83,9 +94,14 @@ class Teaching:
     ) -> None:
         await self._end(error)
 
+    async def _abandon(self) -> None:
+        """End a block that nobody leaves any more: the joints hold, and nothing is stored."""
+        await self._end(LinkError("the connection was closed"))
+
     async def _end(self, error: BaseException | None) -> None:
         """Make the joints hold, then save or raise why not."""
         self._ending = True
+        self._unfinished.remove(self)
         take, interruption = self._take, error
         try:
             keep = error is None and not take.discarded
@@ -161,14 +177,13 @@ class Teaching:
             self._task.cancel()
 
     def _catch_signals(self) -> None:
-        """Turn SIGTERM and SIGHUP into a cancellation, unless they are handled already."""
+        """Turn signals that ask to end into a cancellation, unless they are handled already."""
         if threading.current_thread() is not threading.main_thread():
             return
         loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGHUP):
+        for number in end_signals():
             if signal.getsignal(number) is signal.SIG_DFL:
-                loop.add_signal_handler(number, self._on_signal, number)
-                self._undo.append(partial(loop.remove_signal_handler, number))
+                self._undo.append(on_signal(loop, number, partial(self._on_signal, number)))
 
     def _raise_interruption(self, error: BaseException | None) -> None:
         """Turn a cancellation that we caused into the error behind it."""

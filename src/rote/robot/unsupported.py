@@ -3,18 +3,21 @@ overrides it.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
 from typing import NoReturn
 
 from rote import messages as m
 from rote.client.wires import unsupported
 from rote.errors import UnsupportedError
-from rote.messages import Interpolation, Keyframe
+from rote.messages import Interpolation, Keyframe, Sound
 from rote.motion.keyframes import Compressed
 from rote.motion.track import Track
-from rote.robot.api_values import Actions, ModeReport, TopicMessage, WaitListener
+from rote.robot.api_values import Actions, ModeReport, SoundReport, TopicMessage, WaitListener
 from rote.robot.playing import Playing
+from rote.robot.streaming import Offload
+from rote.text import Act, Text
 
-_ON_OUR_SIDE = "Its motions are takes on this computer: use robot.play_track."
+_ON_OUR_SIDE = Text("Its motions are takes on this computer: {play}.", play=Act.PLAY_TRACK)
 
 
 class CannotRobot:
@@ -32,7 +35,13 @@ class CannotRobot:
         self._cannot("keep actions", remedy=_ON_OUR_SIDE)
 
     async def save(
-        self, name: str, duration_s: float, *, loop: bool = False, frames: int = 0
+        self,
+        name: str,
+        duration_s: float,
+        *,
+        overwrite: bool = False,
+        loop: bool = False,
+        frames: int = 0,
     ) -> str:
         """Raise `UnsupportedError`: this robot stores no recording."""
         self._cannot("save a recording afterwards", "save")
@@ -66,10 +75,36 @@ class CannotRobot:
         self._cannot("play an action of its own", remedy=_ON_OUR_SIDE)
 
     async def store_track(
-        self, track: Track, name: str, *, budget: int = m.MAX_KEYFRAMES, loop: bool = False
+        self,
+        track: Track,
+        name: str,
+        *,
+        budget: int = m.MAX_KEYFRAMES,
+        overwrite: bool = False,
+        loop: bool = False,
+        offload: Offload | None = None,
+        imported: bool = False,
     ) -> Compressed:
         """Raise `UnsupportedError`: this robot stores no actions."""
         self._cannot("store a motion", remedy=_ON_OUR_SIDE)
+
+    async def say(self, text: str, language: str = "en") -> None:
+        """Raise `UnsupportedError`: it has no voice."""
+        self._cannot("speak", "voice")
+
+    async def light(self, red: int, green: int, blue: int) -> None:
+        """Raise `UnsupportedError`: it has no light of this kind."""
+        self._cannot("change its light", "voice")
+
+    async def sound(self, sound: Sound | str | Path) -> SoundReport:
+        """Raise `UnsupportedError`: it has no loudspeaker for sounds of others."""
+        self._cannot("play a sound", "sound")
+
+    def on_audio(
+        self, listener: Callable[[m.HeardSpeech | m.SoundState], object]
+    ) -> Callable[[], None]:
+        """Raise `UnsupportedError`: it hears nothing."""
+        self._cannot("hear", "hear")
 
     async def perform(self, preset: int | str) -> None:
         """Raise `UnsupportedError`: this robot has no factory actions."""

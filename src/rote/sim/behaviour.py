@@ -6,6 +6,7 @@ else. These times belong to the services of a G1 (WebRTC, DDS). The UDP frames a
 this project and no log of them exists, so on them every robot is polite.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -34,15 +35,34 @@ class Behaviour:
     """Whether a new action is listed only after that release, which is when the app in the logs
     asked for the list. Whether it was listed before is not known.
     """
+    release_s: float = RELEASE_S
+    """How long it reports that its arms return."""
+    arm_state_s: float = ARM_STATE_S
+    """The time between two states of the arms."""
+    lapse_s: float | None = None
+    """After how long without a keep-alive it ends a teaching; None for the usual time."""
+    lapse_keeps: bool = False
+    """Whether it stores what was taught until then."""
+    overwrites: bool = True
+    """Whether a teaching may have the name of an action that exists, and replaces it."""
+    measured_starts_s: tuple[float, ...] = ()
+    """Measured delays of the start, in place of `start_s`; see `drawn`."""
 
     def start_delay_s(self, chance: np.random.Generator) -> float:
         """Return how many seconds after its answer this play begins."""
+        if self.measured_starts_s:
+            return drawn(self.measured_starts_s, chance)
         least, usual, most = self.start_s
         return float(chance.triangular(least, usual, most)) if most > least else least
 
     def linger_for_s(self, chance: np.random.Generator) -> float:
         """Return how many seconds the state is -1 after this teaching."""
         return float(chance.uniform(*self.linger_s))
+
+
+def drawn(measured: Sequence[float], chance: np.random.Generator) -> float:
+    """Return a value from the distribution that was measured: between two neighbours of it."""
+    return float(np.quantile(np.asarray(measured, dtype=float), chance.random()))
 
 
 POLITE = Behaviour()

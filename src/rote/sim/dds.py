@@ -18,7 +18,6 @@ from rote.carrier.impair import Disturber, Impairment
 from rote.errors import DecodeError, LinkError
 from rote.model.family import Hand
 from rote.sim import voice
-from rote.sim.behaviour import ARM_STATE_S
 from rote.sim.body import STEP_S
 from rote.sim.fingers import HAND_HZ, Fingers
 from rote.sim.fsm import ArmActivity
@@ -93,6 +92,7 @@ class DdsDoor:
         self._mode = self._writer(SPORT_TOPIC, types.SPORT)
         self._battery = self._writer(BMS_TOPIC, types.BATTERY)
         self._arms = self._writer(rpc.ARM_STATE_TOPIC, types.TEXT)
+        self._audio = self._writer(rpc.AUDIO_TOPIC, types.TEXT, _COMMANDS)
         build = self._world.build
         self._stream_topic = (
             build.stream.topic if build.stream else ""
@@ -185,7 +185,7 @@ class DdsDoor:
             return
         now_s = self._world.time_s + STEP_S / 2
         if now_s >= self._slow_at:
-            self._slow_at += ARM_STATE_S
+            self._slow_at += self._world.firmware.behaviour.arm_state_s
             self._publish_slowly()
         if self._watched and now_s >= self._joints_at:
             self._joints_at = max(self._joints_at + self.period_s, now_s - self.period_s)
@@ -197,6 +197,8 @@ class DdsDoor:
         if self.fingers and now_s >= self._hands_at:
             self._hands_at = max(self._hands_at, now_s - 1.0 / HAND_HZ) + 1.0 / HAND_HZ
             self._publish_hands()
+        for text in self._world.voice.news(self._world.time_s):
+            self._say(types.TEXT, self._audio, cdr.encode_text(text))
         self._answer_those_who_wait()
         self._bridge_gaps()
 

@@ -4,7 +4,8 @@ The build says which hardware it runs on. Of a G1's two running modes, its firmw
 for the joints that the build has.
 """
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
 from rote.errors import BadRequestError
 from rote.model.family import Build, ModeFacts, Modes
@@ -19,9 +20,9 @@ class Firmware:
     """How a robot with one firmware version behaves."""
 
     version: str
-    signalling: int
+    signalling: int | str
     """How the first answer to a WebRTC client is encrypted: 2 one key for all, 3 a key per
-    robot.
+    robot; older ones are 1, none and legacy.
     """
     answers_everybody: bool
     """Whether it answers a search for any robot, or only one that names its serial number."""
@@ -35,6 +36,13 @@ class Firmware:
     """How long its arms take to begin and to end, over the services."""
     quirks: Quirks = NO_QUIRKS
     """Its known oddities."""
+    delays_s: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    """Measured delays of its answers, by service and api id: `arm/7107`. Others are usual."""
+    codes: Mapping[tuple[str, int], int] = field(default_factory=dict)
+    """What it answers instead of a code, by service and api id, and the code. Something else
+    instead of 0 means that it refuses this request always."""
+    longest_name: int | None = None
+    """The longest name in bytes that its services take; None for any."""
 
 
 PROFILES: dict[str, Firmware] = {

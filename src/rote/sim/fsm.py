@@ -60,7 +60,7 @@ class Machine:
     def facts(self) -> ModeFacts:
         """What is known about the current mode."""
         facts = self.modes.find(self.mode)
-        assert facts is not None, f"there is no mode {self.mode}"
+        assert facts is not None, f"there is no mode {self.mode:d}"
         return facts
 
     @property

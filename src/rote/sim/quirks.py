@@ -323,7 +323,7 @@ _TABLE = (
         group="mode",
         wires=SERVICES,
         what='the number of its mode is a text: "500"',
-        mode=str,
+        mode=lambda mode: str(int(mode)),
     ),
     Quirk(
         name="mode-float",
@@ -569,8 +569,9 @@ class Quirks:
     """A combination of quirks: each method is one place where a robot sends something."""
 
     def __init__(self, chosen: Iterable[Quirk] = ()) -> None:
-        wanted = {quirk.name for quirk in chosen}
-        self.chosen = tuple(quirk for quirk in _TABLE if quirk.name in wanted)
+        given = {quirk.name: quirk for quirk in chosen}
+        own = tuple(quirk for name, quirk in given.items() if name not in QUIRKS)
+        self.chosen = tuple(quirk for quirk in _TABLE if quirk.name in given) + own
         each = self.chosen
         self.never_moves = any(quirk.never_moves for quirk in each)
         self.busy_after_playing = any(quirk.busy_after_playing for quirk in each)

@@ -9,7 +9,6 @@ from rote.errors import DecodeError
 from rote.session.events import Opened, PeerLost
 from rote.session.rpc import MAX_IN_ONE, ChannelTiming, Event, Heard, RequestAsked, RpcSession
 from rote.session.teaching import Role
-from rote.sim.behaviour import ARM_STATE_S
 from rote.sim.quirks import Missing, Refused
 from rote.sim.services import ServiceAnswer, Services
 from rote.wire import channel, faults, rpc
@@ -114,7 +113,7 @@ class RpcClientSession:
             told = self._quirks.lowstate(state) if self._quirks else state
             if told is not None:
                 session.publish(LOWSTATE_TOPIC, told)
-        if self._is_time(ARM_STATE_S):
+        if self._is_time(world.firmware.behaviour.arm_state_s):
             if self._services.alive(rpc.ARM):
                 arms = self._services.arm_state()
                 if arms is not None:

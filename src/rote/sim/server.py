@@ -7,6 +7,7 @@ from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any
 
 from rote import messages as m
+from rote.carrier import carrier_of
 from rote.carrier.impair import Disturber, Impairment
 from rote.carrier.memory import MemoryPort
 from rote.carrier.udp import UdpPort, open_port
@@ -114,7 +115,8 @@ class Simulator:
         """Serve WebRTC clients; without `signalling`, as the robot's firmware does. Returns the
         server.
         """
-        from rote.sim.webrtc import Signalling, WebRtcDoor  # noqa: PLC0415 # brings aiortc
+        carrier_of("webrtc://")  # names the extra if aiortc is missing
+        from rote.sim.webrtc import Signalling, WebRtcDoor  # noqa: PLC0415
 
         hz = self.world.firmware.quirks.lowstate_hz
         if hz:
@@ -143,8 +145,9 @@ class Simulator:
 
         From now on time passes in steps of its states.
         """
+        carrier_of("dds://")  # names the extra if cyclonedds is missing
         from rote.carrier.dds import DdsTarget  # noqa: PLC0415
-        from rote.sim.dds import LOWSTATE_HZ, DdsDoor  # noqa: PLC0415 # brings cyclonedds
+        from rote.sim.dds import LOWSTATE_HZ, DdsDoor  # noqa: PLC0415
 
         door = DdsDoor(
             Services(self.world, latency=latency),

@@ -8,6 +8,7 @@ not sent.
 import json
 from collections import deque
 from collections.abc import Callable, Hashable
+from functools import partial
 from typing import NamedTuple
 
 from rote import messages as m
@@ -16,7 +17,6 @@ from rote.messages import Code
 from rote.sim import voice
 from rote.sim.presets import RELEASE, presets_of
 from rote.sim.quirks import Missing, Refused
-from rote.sim.voice import VoiceApi
 from rote.sim.world import CONTROLLER, World
 from rote.wire import rpc
 from rote.wire.faults import Fault
@@ -61,9 +61,10 @@ class Services:
         self.world = world
         self._latency = latency
         self._off: set[str] = set()
-        self._voice = voice.Voice()
         self._quirks = world.firmware.quirks
         self._arm_states: deque[tuple[float, object]] = deque()
+        self._drawn_s: float | None = None
+        """The measured delay of the answer that is being made."""
         self._sport: dict[int, float] = {
             SportApi.GET_BALANCE_MODE: 0,
             SportApi.GET_SWING_HEIGHT: 0.08,
@@ -75,15 +76,25 @@ class Services:
         if not self.alive(request.service):
             return ServiceAnswer(silent=True)
         handler = _HANDLERS.get((request.service, request.api_id))
+        key, firmware = f"{request.service}/{request.api_id}", self.world.firmware
+        refused = firmware.codes.get((key, Code.OK))
+        if refused:
+            handler = partial(_refuse, refused)
+        measured = firmware.delays_s.get(key)
+        self._drawn_s = None if measured is None else self.world.draw(measured)
         try:
             answer = (
                 ServiceAnswer(_UNKNOWN_API) if handler is None else handler(self, client, request)
             )
         except DecodeError:
             answer = ServiceAnswer(_BAD_PARAMETER)
-        usual_s = answer.delay_s if self._latency and not answer.after else 0.0
-        delay_s = usual_s + self._quirks.answer_late_s
-        return answer._replace(delay_s=delay_s, data=self._quirks.data(answer.data))
+        usual_s = answer.delay_s if self._drawn_s is None else self._drawn_s
+        delay_s = usual_s if self._latency and not answer.after else 0.0
+        return answer._replace(
+            code=firmware.codes.get((key, answer.code), answer.code),
+            delay_s=delay_s + self._quirks.answer_late_s,
+            data=self._quirks.data(answer.data),
+        )
 
     def alive(self, service: str) -> bool:
         """Whether a service answers at all: some do not in debug mode, or when switched off."""
@@ -170,11 +181,14 @@ class Services:
         play = m.PlayAction(action=names.index(name) + 1, name=name)
         code = self._obey(client, play, store_failed=_UNREADABLE)
         if code == Code.OK:
-            self.world.postpone(_SLOW_S if self._latency else 0.0)
+            answer_s = _SLOW_S if self._drawn_s is None else self._drawn_s
+            self.world.postpone(answer_s if self._latency else 0.0)
         return ServiceAnswer(code, delay_s=_SLOW_S)
 
     def _rename(self, client: Hashable, request: RpcRequest) -> ServiceAnswer:
         command = m.RenameAction(*rpc.decode_rename(request.parameter))
+        if self._is_too_long(command.new):
+            return ServiceAnswer(_BAD_PARAMETER, delay_s=_CHANGE_S)
         return ServiceAnswer(self._obey(client, command), delay_s=_CHANGE_S)
 
     def _delete(self, client: Hashable, request: RpcRequest) -> ServiceAnswer:
@@ -191,9 +205,13 @@ class Services:
             return ServiceAnswer()  # a real robot always answers 0
         if name == "":
             return ServiceAnswer(self._obey(client, m.KeepTeaching()))
-        if m.name_problem(name):
+        if m.name_problem(name, in_use=True) or self._is_too_long(name):
             return ServiceAnswer(_BAD_PARAMETER)
         return ServiceAnswer(self._obey(client, m.EnterTeaching(name=name)), delay_s=_SLOW_S)
+
+    def _is_too_long(self, name: str) -> bool:
+        longest = self.world.firmware.longest_name
+        return longest is not None and len(name.encode(errors="replace")) > longest
 
     def _pause(self, client: Hashable, request: RpcRequest) -> ServiceAnswer:
         self._obey(client, m.PauseRecording(rpc.decode_pause(request.parameter)))
@@ -284,7 +302,9 @@ class Services:
 
     def _speak(self, _: Hashable, request: RpcRequest) -> ServiceAnswer:
         try:
-            data, message = self._voice.ask(request.api_id, request.parameter)
+            data, message = self.world.voice.ask(
+                request.api_id, request.parameter, request.binary, self.world.time_s
+            )
         except PayloadError:
             return ServiceAnswer(voice.BAD_VALUE)
         if message:
@@ -297,6 +317,11 @@ class Services:
             return ServiceAnswer(_BAD_PARAMETER)
         said = {"type": "content acquisition", "info": self.world.firmware.version}
         return ServiceAnswer(data=rpc.write_json(said), delay_s=_SCRIPT_S)
+
+
+def _refuse(code: int, *_: object) -> ServiceAnswer:
+    """Return the refusal of a robot that does not do this at all."""
+    return ServiceAnswer(code)
 
 
 _GETTERS: dict[int, int] = {
@@ -327,6 +352,6 @@ _HANDLERS: dict[tuple[str, int], Callable[[Services, Hashable, RpcRequest], Serv
     (rpc.ROBOT_STATE, RobotStateApi.SWITCH_SERVICE): Services._switch,
     (rpc.ROBOT_STATE, RobotStateApi.SET_REPORT_FREQUENCY): Services._set_report,
     (rpc.ROBOT_STATE, RobotStateApi.LIST_SERVICES): Services._list_services,
-    **{(voice.SERVICE, api): Services._speak for api in VoiceApi},
+    **{(voice.SERVICE, api): Services._speak for api in rpc.VoiceApi},
     (_BASH, 1001): Services._run,
 }

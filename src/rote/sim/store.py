@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from rote.errors import StoreError
+from rote.errors import BadRequestError, StoreError, StoreLockedError
 from rote.messages import MAX_ACTIONS, ActionEntry, Code, Keyframe
 from rote.model.registry import build_named
 from rote.motion.track import Array
@@ -48,6 +48,10 @@ _OLD_NAMES = build_named("g1-29").names
 _APPLICATION_ID = 0x726F7465
 _KEYFRAME = struct.Struct("<HHf")
 _MAGIC = b"SQLite format 3\0"
+_OPEN_S, _LOCKED_S = 5.0, 1.0
+"""How long to wait for a store that another program has locked: when it is opened, and later. The
+robot's event loop stands still meanwhile, and its clients take 2.5 s of silence for a loss.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -87,13 +91,16 @@ class Store:
         try:
             if self.path != ":memory:":
                 _check_file(Path(self.path))
-            self._db = sqlite3.connect(self.path, isolation_level=None, timeout=5.0)
+            self._db = sqlite3.connect(self.path, isolation_level=None, timeout=_OPEN_S)
             try:
                 self._prepare()
+                self._db.execute(f"PRAGMA busy_timeout = {round(_LOCKED_S * 1000)}")
             except BaseException:
                 self._db.close()
                 raise
         except (sqlite3.Error, OSError) as error:
+            if _is_locked(error):
+                raise self._locked() from error
             raise StoreError(
                 f"the store {self.path} cannot be opened: {error}",
                 Text(
@@ -247,9 +254,38 @@ class Store:
         try:
             return self._db.execute(sql, values).fetchall()
         except sqlite3.Error as error:
+            if _is_locked(error):
+                raise self._locked() from error
             raise StoreError(
                 f"the store {self.path} failed: {error}", "Check the disk and its free space."
             ) from error
+
+    def _locked(self) -> StoreLockedError:
+        return StoreLockedError(
+            f"the store {self.path} is locked by another program",
+            Text(
+                "End that program and try again, or name another store: {other}.",
+                other=Act.OTHER_STORE,
+            ),
+        )
+
+
+def _is_locked(error: Exception) -> bool:
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF  # without the extended part
+    return code in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
+
+
+def named_store(path: str) -> str:
+    """Return a store that a person named, or raise `BadRequestError` if its folder is not there: a
+    mistyped name must not make folders.
+    """
+    folder = Path(path).parent
+    if path != ":memory:" and not folder.is_dir():
+        raise BadRequestError(
+            f"the store {path} cannot be made: there is no folder {folder}",
+            f"Name another file, or run: mkdir -p {folder}",
+        )
+    return path
 
 
 def _check_file(path: Path) -> None:

@@ -1,30 +1,22 @@
 """The service `voice` of the simulated robot: speech, sounds, volume and the light on its head.
 
 Nothing is heard: requests are checked, stored and shown as notices. Ids and parameters are those of
-Unitree's clients. Over DDS a sound comes as bytes beside the parameter; they are ignored.
+Unitree's clients. A sound takes as long as its samples, and speech about as long as people need;
+meanwhile the robot reports on `rt/audio_msg` that it plays.
 """
 
-from enum import IntEnum
-
 from rote.errors import PayloadError
+from rote.messages import SAMPLE_BYTES, SOUND_RATE_HZ
 from rote.wire import rpc
+from rote.wire.rpc import VoiceApi
 
-SERVICE, VERSION = "voice", "1.0.0.0"
+SERVICE, VERSION = rpc.VOICE, "1.0.0.0"
 BAD_VALUE = 100
 """The code for a parameter that the service cannot accept."""
+LETTER_S = 0.06
+"""How long a letter takes to be said; a guess."""
 _MAX_VOLUME, _MAX_COLOUR = 100, 255
-
-
-class VoiceApi(IntEnum):
-    """The requests of the service."""
-
-    SPEAK = 1001
-    RECOGNISE = 1002
-    PLAY = 1003
-    STOP = 1004
-    GET_VOLUME = 1005
-    SET_VOLUME = 1006
-    SET_LIGHT = 1010
+_SPEECH = "speech"
 
 
 class Voice:
@@ -34,8 +26,17 @@ class Voice:
         self.volume = 60
         self.light = (0, 0, 255)
         """Red, green, blue; blue means that the robot is well."""
+        self.played = b""
+        """The samples of the sound that plays, or played last."""
+        self._playing: tuple[str, str] | None = None
+        """The application and the stream that play."""
+        self._ends_s = 0.0
+        self._news: list[str] = []
+        self._heard = 0
 
-    def ask(self, api_id: int, parameter: str) -> tuple[str, str]:
+    def ask(
+        self, api_id: int, parameter: str, binary: bytes = b"", now_s: float = 0.0
+    ) -> tuple[str, str]:
         """Carry out a request; return the data of the answer, and a text for people who watch.
 
         Raises `PayloadError` for a parameter that cannot be accepted.
@@ -46,11 +47,16 @@ class Voice:
             data = rpc.write_json({"volume": self.volume})
         elif api_id == VoiceApi.SPEAK:
             rpc.read(said, "speaker_id", int, 0)
-            message = f"it says {rpc.read(said, 'text', str)!r}"
+            text = rpc.read(said, "text", str)
+            self._begin((_SPEECH, ""), now_s, LETTER_S * len(text))
+            message = f"it says {text!r}"
         elif api_id == VoiceApi.PLAY:
-            message = f"it plays the sound {rpc.read(said, 'stream_id', str)!r}"
+            message = self._play(said, binary, now_s)
         elif api_id == VoiceApi.STOP:
-            message = f"the sounds of {rpc.read(said, 'app_name', str)!r} stop"
+            app = rpc.read(said, "app_name", str)
+            if self._playing is not None and self._playing[0] == app:
+                self._end()
+            message = f"the sounds of {app!r} stop"
         elif api_id == VoiceApi.SET_VOLUME:
             self.volume = _within(said, "volume", _MAX_VOLUME)
             message = f"its volume is now {self.volume} %"
@@ -59,6 +65,42 @@ class Voice:
             self.light = (red, green, blue)
             message = f"its light is now {self.light}"
         return data, message
+
+    def hear(self, text: str) -> None:
+        """Recognise what somebody says to the robot."""
+        self._heard += 1
+        said = {"index": self._heard, "text": text, "confidence": 0.9, "angle": 0}
+        self._news.append(rpc.write_json(said))
+
+    def news(self, now_s: float) -> list[str]:
+        """Return what is to be published on `rt/audio_msg`, once."""
+        if self._playing is not None and now_s >= self._ends_s:
+            self._end()
+        news, self._news = self._news, []
+        return news
+
+    def _play(self, said: object, pcm: bytes, now_s: float) -> str:
+        which = rpc.read(said, "app_name", str, ""), rpc.read(said, "stream_id", str)
+        if len(pcm) % SAMPLE_BYTES:
+            raise PayloadError("a sound has two bytes for each sample")
+        seconds = len(pcm) / SAMPLE_BYTES / SOUND_RATE_HZ
+        if self._playing == which and now_s < self._ends_s:
+            self._ends_s += seconds
+            self.played += pcm
+            return ""
+        self._begin(which, now_s, seconds)
+        self.played = pcm
+        return f"it plays the sound {which[1]!r}"
+
+    def _begin(self, which: tuple[str, str], now_s: float, seconds: float) -> None:
+        if self._playing is not None:
+            self._end()
+        self._playing, self._ends_s = which, now_s + seconds
+        self._news.append(rpc.write_json({"play_state": 1}))
+
+    def _end(self) -> None:
+        self._playing = None
+        self._news.append(rpc.write_json({"play_state": 0}))
 
 
 def _within(said: object, key: str, most: int) -> int:

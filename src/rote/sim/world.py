@@ -6,15 +6,17 @@ It identifies clients by a key and has no sockets; the caller advances its clock
 import time
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, replace
+from typing import cast
 
 import numpy as np
 
 from rote import messages as m
-from rote.errors import BadRequestError, StoreError, UnsafeMotionError
+from rote.errors import BadRequestError, StoreError, StoreLockedError, UnsafeMotionError
 from rote.messages import Code, Phase
 from rote.model.family import MAX_MOTION_S, Build, Family
+from rote.motion.record import soft_way
 from rote.motion.track import Array
-from rote.sim.behaviour import POLITE, RELEASE_S
+from rote.sim.behaviour import POLITE, drawn
 from rote.sim.body import STEP_S, PullingHand, SimBody
 from rote.sim.columns import DEFAULT_BUILD, Columns
 from rote.sim.firmware import Firmware, firmware_of, modes_of, unknown_modes
@@ -29,11 +31,15 @@ from rote.sim.saving import RECORD_EVERY, check_keyframes, disagreement, keyfram
 from rote.sim.sensors import PLAYING_ID, RECORDING_ID, ArmStateCode, Sensors
 from rote.sim.store import Store
 from rote.sim.streaming import Streamed
+from rote.sim.voice import Voice
 
 KEEP_ALIVE_S = 13.5
 """After three periods without a keep-alive, the arms hold again."""
 KEEP_NAMED_S = 10.0
-"""The same for a teaching that was named at its start, as a G1's services do."""
+"""The same for a teaching that was named at its start, which is the way of a G1's services."""
+HOLD_TAUGHT_S = 5.0
+"""How long arms hold after a teaching of the documented frames before they return by themselves. A
+teaching of the services is followed by the return that logs show: see `Behaviour`."""
 HEALTH_EVERY = 50
 """Steps between two updates of battery and motors: 10 Hz."""
 CONTROLLER = "ai"
@@ -68,7 +74,7 @@ class World:
         if polite:
             self.firmware = replace(self.firmware, behaviour=POLITE)
         self.body = SimBody(build)
-        self.health = Health(time.time(), build)
+        self.health, self.voice = Health(time.time(), build), Voice()
         self.machine = Machine(modes_of(build), self._first_mode() if mode is None else mode)
         self.controller = CONTROLLER
         """Which controller drives the robot; none in debug mode. See `drive`."""
@@ -82,18 +88,18 @@ class World:
         self._chance = np.random.default_rng((seed, 1))
         self._steps = 0
         self._buffer: list[Array] = []
-        self._recording = self._paused = False
-        self._teacher: Hashable | None = None
-        self._title = ""
+        self._recording = self._paused = self._resumed = False
+        self._teacher, self._title = cast("Hashable | None", None), ""
         self._taught_since_s = self._kept_s = 0.0
         self._playback: Playback | None = None
-        self._starts_s = 0.0
         """The playback waits until this time."""
         self._player: Hashable | None = None
         self._doing = ArmStateCode(0, "")
         self._performed: SimPreset | None = None
         self._held: SimPreset | None = None
-        self._let_go_at_s = self._released_s = 0.0
+        self._starts_s = self._let_go_at_s = self._released_s = 0.0
+        self._return_at_s: float | None = None
+        """When arms that hold after a teaching return."""
         self._lingers_s = self._occupied_s = 0.0
         """Until when the state still shows the last teaching, and until when the arms cannot be
         used.
@@ -160,6 +166,8 @@ class World:
             self._watch_teaching()
         if self._held is not None and self.time_s >= self._let_go_at_s:
             self._release()
+        if self._return_at_s is not None and self.time_s >= self._return_at_s:
+            self._release()
         if self._steps % HEALTH_EVERY == 0:
             self.health.advance(self.time_s, HEALTH_EVERY * STEP_S, self.body.torques_nm)
         target, speed = self._hold, self._still
@@ -167,6 +175,7 @@ class World:
             setpoint = self._playback.step()
             if setpoint is None:
                 self._playback, self._hold = None, self._columns.rest_rad
+                target = self._hold  # not where something before it held them
             else:
                 target, speed = setpoint.pose_rad, setpoint.speed_rad_s
             self._follow_playback()
@@ -176,15 +185,22 @@ class World:
 
     def _watch_teaching(self) -> None:
         """End a teaching without keep-alives, and a teaching of the services when it is full."""
-        if self.time_s >= self._kept_s + (KEEP_NAMED_S if self._title else KEEP_ALIVE_S):
+        behaviour = self.firmware.behaviour
+        lapse_s = behaviour.lapse_s or (KEEP_NAMED_S if self._title else KEEP_ALIVE_S)
+        if self.time_s >= self._kept_s + lapse_s:
             self.note("no keep-alive: teaching ends, the arms hold")
-            self._end_teaching(ArmInput.EXIT)
+            self._end_teaching(ArmInput.EXIT, keep=behaviour.lapse_keeps)
         elif self._title and self.time_s >= self._taught_since_s + MAX_MOTION_S:
             self.note(f"teaching ends after {MAX_MOTION_S:g} s")
             self._end_teaching(ArmInput.EXIT, keep=True)
 
     def _sample(self) -> None:
-        self._buffer.append(self.body.joints_rad.copy())
+        pose_rad = self.body.joints_rad.copy()
+        if self._resumed and self._buffer:
+            # What was moved in a pause gets a soft way there, as in a take.
+            self._buffer += list(soft_way(self._buffer[-1], pose_rad, STEP_S * RECORD_EVERY))
+        self._resumed = False
+        self._buffer.append(pose_rad)
         if len(self._buffer) * STEP_S * RECORD_EVERY >= MAX_MOTION_S:
             self.note(f"the recording is full ({MAX_MOTION_S:g} s)")
             self._recording = False
@@ -216,14 +232,15 @@ class World:
             self._playback, self._hold = None, self.body.setpoint_rad
 
     def _release(self) -> None:
-        """Go softly back to rest, as the release preset does."""
-        self._held, self._release_wanted = None, False
+        """Go softly back to rest, as the preset of that name does."""
+        self._held, self._release_wanted, self._return_at_s = None, False, None
         self._begin_release()
         self._playback = Playback.returning(self.body.setpoint_rad, self.build)
 
     def _begin_release(self) -> None:
         """From now on, report that the arms return."""
-        self._released_s, self._starts_s = self.time_s + RELEASE_S, 0.0
+        self._released_s = self.time_s + self.firmware.behaviour.release_s
+        self._starts_s = 0.0
         if self.firmware.quirks.busy_after_playing:
             self._occupied_s = self._released_s
 
@@ -247,6 +264,7 @@ class World:
         self.stopped_early |= self.machine.activity is ArmActivity.PLAYING
         self._recording, self._teacher, self._playback = False, None, None
         self._title, self._performed, self._held = "", None, None
+        self._return_at_s = None
         self._starts_s = self._released_s = self._lingers_s = self._occupied_s = 0.0
         self.machine.act(ArmInput.STOP)
         every = tuple(range(len(self.build.joints)))
@@ -274,7 +292,8 @@ class World:
             return m.Status(Code.UNSAFE)
         except StoreError as error:
             self.note(str(error))
-            return m.Status(Code.STORE_FAILED)
+            locked = isinstance(error, StoreLockedError)
+            return m.Status(Code.STORE_FAILED, "another program has locked it" if locked else "")
 
     def forget(self, client: Hashable) -> None:
         """The client has left: end safely what only it could end."""
@@ -300,7 +319,7 @@ class World:
             raise RefusalError(Code.BAD_PAYLOAD)
         if command.mode in self.firmware.ignored:
             self.note(
-                f"mode {command.mode} is answered and not entered, as firmware "
+                f"mode {command.mode:d} is answered and not entered, as firmware "
                 f"{self.firmware.version} does"
             )
             return
@@ -320,7 +339,7 @@ class World:
         self.body.attach(hand, self.time_s)
 
     def _rename(self, _: Hashable, command: m.RenameAction) -> None:
-        if m.name_problem(command.new):
+        if m.name_problem(command.new, in_use=True):
             raise RefusalError(Code.BAD_PAYLOAD)
         self.store.rename(command.old, command.new)
         self.note(f"renamed {command.old!r} to {command.new!r}")
@@ -336,6 +355,8 @@ class World:
             raise self._busy(client)
         self._need_free_arms()
         self._need_able_arms()
+        if command.name and not self.firmware.behaviour.overwrites and self._knows(command.name):
+            raise RefusalError(Code.NAME_EXISTS)
         self.machine.act(ArmInput.TEACH)
         # Joints that are not taught stay where they are, even in the middle of a return.
         self._teacher, self._playback, self._hold = client, None, self.body.setpoint_rad
@@ -343,10 +364,14 @@ class World:
         self._kept_s = self._taught_since_s = self.time_s
         self._title, self._paused = command.name, False
         self._starts_s = self._released_s = self._lingers_s = 0.0
+        self._return_at_s = None
         self.body.soften(self.build.taught_columns)
         self.note("teaching: the arms are soft")
         if command.name:  # a client that names it at the start wants to record at once
             self._record(client, m.Record(on=True))
+
+    def _knows(self, name: str) -> bool:
+        return any(entry.name == name for entry in self.store.entries())
 
     def _need_able_arms(self) -> None:
         if self._held is not None:
@@ -379,13 +404,17 @@ class World:
         # Only a teaching of the services has a name, and logs exist only for those.
         linger_s = behaviour.linger_for_s(self._chance) if named else 0.0
         self._lingers_s = self._starts_s = self.time_s + linger_s
-        self._released_s = self._listed_s = self._lingers_s + RELEASE_S
+        self._listed_s = self._lingers_s + behaviour.release_s
+        self._released_s = self._listed_s if named else 0.0
         self._occupied_s = self._released_s if named and behaviour.busy_after_teaching else 0.0
         self._recording, self._teacher, self._title = False, None, ""
         self.body.attach(None, self.time_s)
         self.body.soften(())
         self._hold = self.body.joints_rad.copy()
-        self._playback = Playback.returning(self.body.joints_rad, self.build)
+        if named:
+            self._playback = Playback.returning(self.body.joints_rad, self.build)
+        else:
+            self._playback, self._return_at_s = None, self.time_s + HOLD_TAUGHT_S
         self.note("teaching ended: the arms hold")
 
     def _keep_take(self, name: str) -> None:
@@ -406,6 +435,7 @@ class World:
 
     def _pause(self, client: Hashable, command: m.PauseRecording) -> None:
         self._need_teacher(client)
+        self._resumed |= self._paused and not command.paused
         self._paused = command.paused
 
     def _record(self, client: Hashable, command: m.Record) -> None:
@@ -413,7 +443,8 @@ class World:
             self._need_teacher(client)
             if self._recording:
                 raise RefusalError(Code.BUSY)
-            self._buffer, self._recording, self._paused = [], True, False
+            self._buffer, self._recording = [], True
+            self._paused = self._resumed = False
             self.note("recording")
         elif self._recording:
             self._need_teacher(client)
@@ -428,12 +459,12 @@ class World:
         if command.keyframes:
             if any(k.time_ms > command.duration_ms for k in command.keyframes):
                 raise RefusalError(Code.BAD_PAYLOAD)
-            self.store.save(keyframed(command, self.build))
+            self.store.save(keyframed(command, self.build), replace=command.replace)
             self.note(f"saved {command.name!r}")
             return ""
         self._check_buffer()
         action = recorded(self._buffer, command, self.build)
-        self.store.save(action)
+        self.store.save(action, replace=command.replace)
         self._buffer = []
         kept = disagreement(action)
         stated = f"; the client said {command.frames} frames, {command.duration_ms / 1000:.2f} s"
@@ -555,10 +586,14 @@ class World:
         self._playback, self._player, self.stopped_early = playback, client, False
         self._doing, self._performed = doing, None
         self._starts_s = self._released_s = self._lingers_s = 0.0
-        self._release_wanted = False
+        self._release_wanted, self._return_at_s = False, None
         self.note(f"playing {doing.name!r}")
         for message in playback.warnings:
             self.note(f"a warning: {message}")
+
+    def draw(self, measured_s: tuple[float, ...]) -> float:
+        """Return a time from a distribution that was measured."""
+        return drawn(measured_s, self._chance)
 
     def postpone(self, answer_s: float) -> None:
         """Delay the playback that was just accepted, as the robot's behaviour says.
@@ -566,7 +601,7 @@ class World:
         `answer_s` is when its answer is sent. Until then the arms and their state stay as they are.
         """
         delay_s = self.firmware.behaviour.start_delay_s(self._chance)
-        if self.machine.activity is ArmActivity.PLAYING and delay_s > 0:
+        if self.machine.activity is ArmActivity.PLAYING and delay_s and answer_s + delay_s > 0:
             self._hold, self._starts_s = self.body.setpoint_rad, self.time_s + answer_s + delay_s
 
     def _stop(self, _: Hashable, __: m.StopMotion) -> None:
@@ -581,6 +616,9 @@ class World:
         elif self._held is not None:
             self._release()
             self.note("stopped: the arms let go of their pose")
+        elif self._return_at_s is not None:
+            # Whoever stops once more has hands on the arms still.
+            self._return_at_s = self.time_s + HOLD_TAUGHT_S
 
     # ---- what a client can see ------------------------------------------------------------------
 
@@ -625,6 +663,11 @@ class World:
     def holding(self) -> bool:
         """Whether the arms keep the last pose of a preset."""
         return self._held is not None
+
+    @property
+    def holds_taught(self) -> bool:
+        """Whether the arms keep the pose in which a teaching has left them, for a while."""
+        return self._return_at_s is not None
 
     @property
     def recording(self) -> bool:

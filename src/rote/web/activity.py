@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 from rote import messages as m
-from rote.client.wires import EMBEDDED, wires_with
+from rote.client.wires import EMBEDDED, Wire, wires_with
 from rote.errors import LinkError, RefusedError, RoteError, UnsupportedError
 from rote.messages import Code, Phase, RobotState
 from rote.model.family import MAX_MOTION_S
+from rote.motion.files.agreed_origins import agree, agreed
 from rote.motion.record import Sample
 from rote.motion.track import Track
 from rote.robot.api_values import Progress, check_name
@@ -19,6 +20,7 @@ from rote.robot.robot import Robot
 from rote.robot.streaming import Streaming, TrackCheck
 from rote.robot.take import Take
 from rote.robot.teaching import Teaching
+from rote.text import Text
 from rote.web.connection_keeper import ConnectionKeeper
 from rote.web.problems import NotConnectedError, busy
 from rote.web.take_service import TakeService
@@ -71,7 +73,27 @@ class PendantActivity:
     stopped: bool = False
     """Whether somebody has asked to end it."""
     halted: Progress | None = None
-    """The progress of a playback at that moment."""
+    """How far a playback was then."""
+    paused_at_s: float | None = None
+    """Since when a recording is paused; None while it is not."""
+    paused_s: float = 0.0
+    """How long it was paused before."""
+    rounds: int = 1
+    """How many times over what is streamed has the motion."""
+    rounds_done: int = 0
+    """How many rounds were played by former streams of the same loop."""
+
+    def elapsed_s(self, now_s: float) -> float:
+        """Return how long it goes on already, without its pauses."""
+        until_s = now_s if self.paused_at_s is None else self.paused_at_s
+        return until_s - self.began_s - self.paused_s
+
+    def in_round(self, progress: Progress) -> tuple[float, int]:
+        """Return how far the present round is, from 0 to 1, and its number."""
+        if self.rounds == 1:
+            return progress.fraction, progress.round + self.rounds_done
+        past = min(int(progress.fraction * self.rounds), self.rounds - 1)
+        return progress.fraction * self.rounds - past, self.rounds_done + past + 1
 
 
 class ActivityService:
@@ -85,6 +107,26 @@ class ActivityService:
         self._notify = notify
         self._loop = asyncio.get_running_loop()
         self.activity: PendantActivity | None = None
+        self._taught_at_s: float | None = None
+        self.stops = 0
+        """How many stops were asked for."""
+
+    @property
+    def return_in_s(self) -> float | None:
+        """How long limbs that were taught hold at most before they return by themselves; None where
+        they do not, or do so already."""
+        after = None if self._connection.wire is None else self._connection.wire.after_teaching
+        if after is None or self._taught_at_s is None or self._connection.connected is None:
+            return None
+        left_s = self._taught_at_s + after.hold_s - self._loop.time()
+        state = self._connection.state
+        is_moving = state is not None and state.phase is not Phase.NONE
+        return None if left_s <= 0.0 or is_moving else left_s
+
+    @property
+    def paused(self) -> bool:
+        """Whether a recording is paused."""
+        return self.activity is not None and self.activity.paused_at_s is not None
 
     @property
     def busy(self) -> bool:
@@ -120,6 +162,7 @@ class ActivityService:
             await self._connection.robot.check_teachable(wanted)
         if not activity.ending.done():
             activity.ending.set_result(Ending(save, wanted))
+            self._taught_at_s = self._loop.time()
         assert activity.task is not None
         await asyncio.wait({activity.task})
         activity.task.result()
@@ -147,8 +190,13 @@ class ActivityService:
         """Pause the recording, or resume it."""
         if self.activity is None or self.activity.take is None:
             raise UnsupportedError("pause a playback", self._connection.called)
-        take = self.activity.take
+        activity, take, now_s = self.activity, self.activity.take, self._loop.time()
         await (take.pause() if paused else take.resume())
+        if paused and activity.paused_at_s is None:
+            activity.paused_at_s = now_s
+        elif not paused and activity.paused_at_s is not None:
+            activity.paused_s += self._loop.time() - activity.paused_at_s
+            activity.paused_at_s = None
 
     def curve(self, first: int, count: int) -> Sequence[Sample]:
         """Return at most `count` recorded samples, from number `first` on."""
@@ -177,6 +225,8 @@ class ActivityService:
                 soft.set_result(None)
                 if (await asyncio.wait({activity.ending}, timeout=MAX_MOTION_S))[0]:
                     ending = activity.ending.result()
+                else:
+                    self._taught_at_s = self._loop.time()
                 renamed = ending.name != activity.name
                 if not ending.save or (renamed and "save" in robot.abilities):
                     take.discard()
@@ -187,7 +237,8 @@ class ActivityService:
             if not activity.ending.done():
                 self._notify(f"{MAX_MOTION_S:.0f} s are full: saved as {ending.name!r}.")
             if take.file_problem is not None:
-                self._notify(f"The take is not on this computer: {take.file_problem}.")
+                why = _said(take.file_problem)
+                self._notify(Text("The take is not on this computer: {why}.", why=why))
         except (RoteError, TimeoutError) as error:
             activity.problem = error
             if soft.done() and (message := _how_it_ended(activity, error)):
@@ -220,6 +271,12 @@ class ActivityService:
         await self._follow(activity, lambda: robot.play(name, speed=wanted, loop=loop))
         activity.duration_s = taught_s / (wanted or 1.0) or None
 
+    def check_stream(self) -> None:
+        """Raise `UnsupportedError` if this wire cannot play tracks of this computer."""
+        robot = self._connection.robot
+        if "stream" not in robot.abilities and "stream" not in self._connection.elsewhere:
+            raise UnsupportedError("stream a motion", self._connection.called, wires_with("stream"))
+
     async def play_track(
         self,
         track: Track,
@@ -227,20 +284,39 @@ class ActivityService:
         *,
         force: bool = False,
         mapped: bool = False,
+        imported: bool = False,
         checked: TrackCheck | None = None,
+        rounds: int = 1,
+        loop: bool = False,
     ) -> None:
         """Play a track that is not on the robot, pose by pose, on wires that can.
 
+        The track has the motion `rounds` times. With `loop` it is played again after its soft
+        return, until somebody stops it.
+
         Contact is looked for once more, from where the joints are now; `force` says yes to
-        warnings, and `mapped` to what a motion of another build lacks or leaves out.
+        warnings, `mapped` to what a motion of another build lacks or leaves out, and `imported` to
+        a motion that others made, which is asked once.
         """
+        yes = imported or agreed(track.origin)
         robot = self._connection.robot
         activity = self._claim("playing", name)
-        activity.duration_s = track.duration_s
+        activity.rounds, activity.duration_s = rounds, track.duration_s / rounds
+        offload = self._takes.pool.run
         await self._follow(
             activity,
-            lambda: robot.play_track(track, force=force, mapped=mapped, checked=checked),
+            lambda: robot.play_track(
+                track,
+                force=force,
+                mapped=mapped,
+                checked=checked,
+                offload=offload,
+                imported=yes,
+            ),
+            again=loop,
         )
+        if imported:
+            agree(track.origin)
 
     async def perform(self, preset: int, name: str) -> None:
         """Perform a factory action; return when it has begun, or raise if it was refused."""
@@ -266,8 +342,13 @@ class ActivityService:
         except (RoteError, TimeoutError) as error:
             activity.problem = error
 
-    async def _follow(self, activity: PendantActivity, begin: Callable[[], Playing]) -> None:
-        """Begin a playback, and wait for its end; a stop before it began is no error."""
+    async def _follow(
+        self, activity: PendantActivity, begin: Callable[[], Playing], *, again: bool = False
+    ) -> None:
+        """Begin a playback, and wait for its end; a stop before it began is no error.
+
+        With `again` it begins once more whenever it has ended by itself.
+        """
         try:
             activity.playing = begin()
             await activity.playing.started()
@@ -276,14 +357,28 @@ class ActivityService:
             if activity.stopped and isinstance(error, RoteError | TimeoutError):
                 return
             raise
-        self._run(activity, self._watching(activity, activity.playing))
+        more = begin if again else None
+        self._run(activity, self._watching(activity, activity.playing, more))
         if isinstance(activity.playing, Streaming) and activity.playing.left_out:
             self._notify("The hands of this motion are left out: only the arms move.")
 
-    async def _watching(self, activity: PendantActivity, playing: Playing) -> None:
+    async def _watching(
+        self, activity: PendantActivity, playing: Playing, begin: Callable[[], Playing] | None
+    ) -> None:
+        """Wait for the end of a playback; with `begin`, play it again until somebody stops it."""
         try:
-            await playing.wait()
+            while (await playing.wait()).completed and begin is not None and not activity.stopped:
+                activity.rounds_done += activity.rounds
+                activity.playing = playing = begin()
+                await playing.started()
+            if begin is not None and not activity.stopped:
+                self._notify(
+                    "The loop has ended: the robot was stopped elsewhere, or this computer sent "
+                    "its poses too late."
+                )
         except (RoteError, TimeoutError) as error:
+            if begin is not None and activity.stopped and isinstance(error, RefusedError):
+                return
             activity.problem = error
             self._tell(activity)
 
@@ -291,6 +386,7 @@ class ActivityService:
 
     async def stop(self) -> PendantStopResult:
         """Stop the robot at once, whatever else is pending; return what that did."""
+        self.stops += 1
         robot = self._connection.connected
         if robot is None:
             try:
@@ -302,6 +398,8 @@ class ActivityService:
             activity.stopped = True
             if activity.playing is not None:
                 activity.halted = activity.halted or activity.playing.progress
+        if was.stopped == "teaching" or self.return_in_s is not None:
+            self._taught_at_s = self._loop.time()
         await robot.stop()
         if activity is not None and activity.ending is not None:
             # A teaching notices by itself that the arms hold, unless it never saw them soft.
@@ -315,8 +413,12 @@ class ActivityService:
         # A robot that stores no actions is driven by us alone: after a stop it stays where it is.
         own, limbs = "list" in robot.abilities, robot.build.limbs
         if kind == "teaching" or (seen is not None and _soft(robot, seen)):
-            how = "hold" if own else "are braked"
+            how = _after(self._connection.wire)
             return PendantStopResult("teaching", f"Teaching has been stopped: the {limbs} {how}.")
+        if kind == "idle" and self.return_in_s is not None:
+            return PendantStopResult(
+                "holding", f"Stopped: the {limbs} {_after(self._connection.wire)}."
+            )
         if kind != "idle" or (seen is not None and seen.playing):
             how = "return softly" if own else "stay where they are"
             return PendantStopResult("playing", f"Stopped: the {limbs} {how}.")
@@ -345,6 +447,7 @@ class ActivityService:
     def _claim(self, kind: Kind, name: str) -> PendantActivity:
         if self.activity is not None:
             raise busy(f"the robot is busy: {self.activity.kind} {self.activity.name!r}")
+        self._taught_at_s = None
         self.activity = PendantActivity(kind, name, self._loop.time())
         return self.activity
 
@@ -362,7 +465,8 @@ class ActivityService:
 
     def _tell(self, activity: PendantActivity) -> None:
         if activity.problem is not None and not isinstance(activity.problem, LinkError):
-            self._notify(f"{activity.kind.capitalize()} has ended: {activity.problem}.")
+            kind = activity.kind.capitalize()
+            self._notify(Text("{kind} has ended: {why}.", kind=kind, why=_said(activity.problem)))
 
 
 def _give_up(activity: PendantActivity) -> None:
@@ -375,10 +479,29 @@ def _give_up(activity: PendantActivity) -> None:
 def _how_it_ended(activity: PendantActivity, error: Exception) -> str:
     """Return the message about the end; the person who stopped it knows already."""
     expected = activity.stopped and isinstance(error, RefusedError)
-    message = "" if expected else f"The teaching has ended: {error}."
-    if activity.take is not None and activity.take.file is not None:
-        message += f" What was recorded is kept as the take {activity.name!r}."
-    return message.strip()
+    ended = "" if expected else Text("The teaching has ended: {why}.", why=_said(error))
+    if activity.take is None or activity.take.file is None:
+        return ended
+    kept = f"What was recorded is kept as the take {activity.name!r}."
+    return Text("{ended} {kept}", ended=ended, kept=kept) if ended else kept
+
+
+def _said(error: Exception | str) -> str:
+    """Return what an error says, with its facts where it has some."""
+    return error.text if isinstance(error, RoteError) else str(error)
+
+
+def _after(wire: Wire | None) -> str:
+    """Say what limbs do that were soft until now."""
+    after = None if wire is None else wire.after_teaching
+    if after is None:
+        return "are braked and stay where they are"
+    if after.hold_s < 1.0:
+        return (
+            f"hold, and within {after.hold_s:g} s the robot itself returns them to rest, softly, "
+            f"in about {after.return_s:.0f} s: let go of them"
+        )
+    return f"hold; in {after.hold_s:.0f} s they return softly to rest: let go of them"
 
 
 def _soft(robot: Robot, state: RobotState) -> bool:

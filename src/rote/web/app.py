@@ -15,15 +15,19 @@ from fastapi.staticfiles import StaticFiles
 from starlette.exceptions import HTTPException
 
 from rote import __version__
-from rote.errors import RoteError
-from rote.web import robot_routes, take_routes
+from rote.distribution import NAME
+from rote.errors import BadRequestError, RoteError
+from rote.web import agent_routes, robot_routes, show_routes, take_routes
+from rote.web.compression import Compression
 from rote.web.hub import Hub, Start
 from rote.web.live import live
 from rote.web.problems import ProblemError, document_of, status_of, to_json
 from rote.web.roles import PendantRole
-from rote.web.security import Gate, Guard
+from rote.web.security import VIEW_PATH, Gate, Guard
+from rote.web.view import view
 
 STATIC = Path(__file__).parent / "static"
+_CHECKOUT = Path(__file__).parents[3]
 
 _log = logging.getLogger("rote")
 _ABOUT = """Teach a robot by hand and play it back.
@@ -34,15 +38,37 @@ and the id as `X-Rote-Client` with each request that moves the robot or changes 
 a secret: nobody else is told it. One client commands; everybody may watch, and everybody may stop.
 """
 _NOT_BUILT = """<!doctype html><html lang="en"><meta charset="utf-8"><title>rote</title>
-<h1>The page is not built</h1>
-<p>This server works; its page has to be made once in this checkout: <code>make page</code>.
-Then start <code>rote web</code> again.</p>
+<h1>There is no page</h1>
+<p>This server works, but it has no page to show. {remedy} Then start this server
+again.</p>
 <p>The API is described in <a href="/openapi.json">/openapi.json</a>.</p></html>
 """
 
 
+def page_is_there(static: Path = STATIC) -> bool:
+    """Whether this installation has the page."""
+    return (static / "index.html").is_file()
+
+
+def how_to_get_the_page(checkout: Path = _CHECKOUT) -> str:
+    """Return what to do where the page is missing, as a sentence: in a checkout it is built, else
+    this package was built without it.
+    """
+    if (checkout / "page" / "package.json").is_file():
+        return "Build it in this checkout: make page."
+    return (
+        "This package was built without it: install one that has it, with "
+        f"pip install --force-reinstall --no-deps {NAME}."
+    )
+
+
 def create_app(start: Start, gate: Gate, static: Path = STATIC) -> Guard:
     """Return the whole server, for any ASGI server."""
+    if start.secret is not None and gate.token is None:
+        raise BadRequestError(
+            "a pendant that listens to agents would obey every program of this computer",
+            "Give it a token.",
+        )
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -69,7 +95,11 @@ def create_app(start: Start, gate: Gate, static: Path = STATIC) -> Guard:
     async def _live(socket: WebSocket) -> None:
         await live(socket, app.state.hub)
 
-    if (static / "index.html").is_file():
+    @app.websocket(VIEW_PATH)
+    async def _view(socket: WebSocket) -> None:
+        await view(socket, app.state.hub.views)
+
+    if page_is_there(static):
         app.mount("/", StaticFiles(directory=static, html=True))
     else:
         app.get("/", include_in_schema=False, response_class=HTMLResponse)(_not_built)
@@ -78,12 +108,14 @@ def create_app(start: Start, gate: Gate, static: Path = STATIC) -> Guard:
         hub: Hub | None = getattr(app.state, "hub", None)
         return None if hub is None else hub.clients.role_of(client)
 
-    return Guard(app, gate, role_inside)
+    return Guard(Compression(app), gate, role_inside)
 
 
 def _add_routes(app: FastAPI) -> None:
     app.include_router(robot_routes.router)
     app.include_router(take_routes.router)
+    app.include_router(show_routes.router)
+    app.include_router(agent_routes.router)
 
 
 def described() -> dict[str, Any]:
@@ -94,7 +126,7 @@ def described() -> dict[str, Any]:
 
 
 async def _not_built() -> str:
-    return _NOT_BUILT
+    return _NOT_BUILT.format(remedy=how_to_get_the_page())
 
 
 def _add_errors(app: FastAPI) -> None:

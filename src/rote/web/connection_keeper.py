@@ -138,7 +138,8 @@ class ConnectionKeeper:
                 async with self._reached(url, key, ability) as robot:
                     pause_s = RECONNECT_FIRST_S
                     # After a loss nobody is asked: reconnect at the same level, only to look.
-                    self.url, url, ability = robot.url, robot.url, LOOK
+                    if not wire_of(url).lives_here:
+                        self.url, url, ability = robot.url, robot.url, LOOK
                     async for _ in robot.states():
                         pass
             except (BadRequestError, MissingExtraError, StoreError, UnsupportedError) as error:
@@ -177,7 +178,7 @@ class ConnectionKeeper:
 
     def _fail(self, error: RoteError, state: State) -> None:
         if isinstance(error, PeerLostError):
-            self._notify(f"The robot is lost: {error}.")
+            self._notify(Text("The robot is lost: {error}.", error=error.text))
         self._failure = error
         self.report = ConnectionReport(
             state=state,
@@ -192,10 +193,12 @@ def check_url(url: str) -> str:
     computer.
     """
     parts = split_url(url)
-    wire = WIRES.get(parts.scheme)
+    wire = wire_of(url) if parts.scheme in WIRES else None
     asked = {name for name, _ in parse_qsl(parts.query, keep_blank_values=True)}
     beside = parts.path.strip("/") or parts.fragment
-    if wire is None or not parts.netloc or beside or not asked <= wire.asks:
+    # Nobody at a page could lead the limbs of a simulated robot that has no hand.
+    handless = wire is not None and wire.lives_here and not wire.in_process and "hand" not in asked
+    if wire is None or not parts.netloc or beside or not asked <= wire.asks or handless:
         known = ", ".join(each.example for each in WIRES.values())
         raise BadRequestError(f"{url!r} is not a robot that a page can connect to", f"Use {known}.")
     if wire.in_process:

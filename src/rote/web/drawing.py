@@ -5,7 +5,9 @@ from typing import Any
 
 from rote.model.family import ZERO, Build, Family, Figure, Joint, Point, Shape
 from rote.model.registry import family_of
+from rote.motion.edits import limbs_of
 from rote.motion.figure_body import figure_of
+from rote.motion.kinematics import Kinematics, kinematics_of
 
 MODELS = Path(__file__).parent / "model"
 """Real shapes as GLB, one file for each family that the set-up has made."""
@@ -38,6 +40,7 @@ def drawing(build: Build) -> dict[str, Any]:
         "shapes": [] if family is None else _shapes(family),
         "head": None if figure is None else _head(figure),
         "floor": [] if figure is None else [_point(point) for point in figure.floor],
+        "ends": [] if family is None else _ends(build, family),
         "model": model_of(build) is not None,
     }
 
@@ -87,6 +90,38 @@ def _sticks(figure: Figure, family: Family) -> list[dict[str, Any]]:
         }
         for side, start, end in figure.sticks
     ]
+
+
+def _ends(build: Build, family: Family) -> list[dict[str, Any]]:
+    """Return the ends of the limbs that are taught, each with its joints from the body outwards.
+
+    They are the tips of arms; a robot without has feet, at the ends of its sticks.
+    """
+    body = kinematics_of(family)
+    points = family.body.tips or _feet(build, family)
+    made = []
+    for point in points:
+        moved = [each for each in _outwards(body, point[0]) if each in build.taught]
+        limb, joints = next(iter(limbs_of(moved).items()), ("", moved))
+        if joints:
+            made.append(_point(point) | {"limb": limb, "joints": joints})
+    return made
+
+
+def _outwards(body: Kinematics, link: str) -> list[str]:
+    """Return the names of the joints that move a link, the nearest to the base first."""
+    moved = body.chain(link)
+    return [body.joints[index].name for index in body.order if body.joints[index].name in moved]
+
+
+def _feet(build: Build, family: Family) -> list[Point]:
+    """Return the end of each stick that nothing hangs on, of a robot whose legs are taught."""
+    if build.limbs != "legs":
+        return []
+    sticks = figure_of(family).sticks
+    begins = {start for _, start, _ in sticks}
+    moved = {joint.link for joint in family.joints}
+    return [end for _, _, end in sticks if end not in begins and end[0] in moved]
 
 
 def _shapes(family: Family) -> list[dict[str, Any]]:

@@ -40,7 +40,7 @@ class Guesses:
                 429,
                 "too-many-guesses",
                 "too many wrong tokens came from this address",
-                f"Wait {RETRY_S} s, then open the link that `rote web` has printed. "
+                f"Wait {RETRY_S} s, then open the link that the server printed when it began. "
                 "A page that is open goes on.",
             )
 

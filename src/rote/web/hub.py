@@ -1,32 +1,42 @@
 """The hub: one robot, one activity, one client in command, and everybody who watches."""
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
-from rote.client.wires import EMBEDDED
-from rote.errors import LinkError, RoteError
+from rote.client.wires import EMBEDDED, wires_with
+from rote.ensemble.conductor import StopAnswer
+from rote.errors import LinkError, RefusedError, RoteError, UnsupportedError
 from rote.findings import Finding
-from rote.messages import Phase, RobotState
+from rote.messages import Code, Phase, RobotState, explain
+from rote.motion.files.agreed_origins import agreed
 from rote.motion.files.library import Library
 from rote.robot import preflight
 from rote.robot.api_values import Actions, ModeReport, Waiting, Waits
 from rote.robot.robot import Robot
+from rote.text import Text, as_json
 from rote.web.activity import ActivityService, PendantActivity, PendantStopResult
+from rote.web.agents import AgentService
 from rote.web.clients import Client, Clients, Outbox
 from rote.web.connection_keeper import LOOK, ConnectionKeeper, check_url
 from rote.web.edit_service import EditService
 from rote.web.problems import busy, finding_document, texts_of, to_json
 from rote.web.roles import LOCAL, Access
+from rote.web.schemas import StoreTake
+from rote.web.show_service import ShowService
+from rote.web.stage_service import ANSWER_S, PendantStage, StageService
 from rote.web.stops import TOGETHER_S, Stops
 from rote.web.take_service import TakeService
+from rote.web.view import LiveViews
 
 STATE_HZ = 30
 _LOOK_EVERY = 3  # states between two checks whether the status has changed
 _BUSY_STATUS_S, _STATUS_S = 0.2, 1.0
 _FINDINGS_S = 1.0
+_STAGE_S = 0.3
 _WAITS = {
     Waits.RELEASE: "the arms come to rest",
     Waits.LISTED: "the robot lists {name!r}",
@@ -41,6 +51,17 @@ class Start:
     library: Library
     url: str = EMBEDDED
     key: str | None = None
+    stage: PendantStage | None = None
+    """The stage that this server conducts; None for none."""
+    shows: Path | None = None
+    """Where the shows are; None for the folder `shows` beside that of the takes."""
+    secret: str | None = None
+    """What a person types to approve motions of agents; None where agents may propose none."""
+
+    @property
+    def shows_folder(self) -> Path:
+        """Where the shows are."""
+        return self.shows or self.library.folder.parent / "shows"
 
 
 class Hub:
@@ -52,8 +73,14 @@ class Hub:
         self.clients = Clients(self._loop.time)
         self.takes = TakeService(start.library)
         self.edits = EditService(self.takes)
+        self.shows = ShowService(start.shows_folder, self.takes.folder, self.takes.pool)
+        self.stage = StageService(start.stage, self.shows, self.notify)
         self.connection = ConnectionKeeper(self._greet, self.notify)
         self.activities = ActivityService(self.connection, self.takes, self.notify)
+        self.agents = AgentService(
+            start.secret, self.connection, self.activities, self.takes, self.clients
+        )
+        self.views = LiveViews(self.connection, self.findings)
         self._actions = Actions((), ())
         self._controller: str | None = None
         self._findings: list[Finding] = []
@@ -63,6 +90,7 @@ class Hub:
         self._told_people = 0
         self._stopping: dict[Outbox, float] = {}
         self._told_s = 0.0
+        self._told_stage = ("", 0.0)
 
     async def open(self) -> None:
         """Start: connect to the first robot, and begin to send states."""
@@ -71,13 +99,13 @@ class Hub:
         self._spawn(self._look_after())
 
     async def close(self) -> None:
-        """Bring the robot to rest and disconnect."""
-        await self.activities.end()
+        """Stop a show, bring the robot to rest and disconnect."""
+        await asyncio.gather(self.stage.close(), self.activities.end())
         for task in tuple(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        self.views.close()
         await self.connection.close()
-        self.edits.close()
         self.takes.close()
 
     # ---- the connection -------------------------------------------------------------------------
@@ -138,6 +166,29 @@ class Hub:
         length_s = 0.0 if found is None else found.duration_s
         await self.activities.play(name, speed=speed, loop=loop, taught_s=length_s)
 
+    async def store(self, wanted: StoreTake) -> dict[str, Any]:
+        """Put a take on the robot; return how many keyframes it got, and how far they are off."""
+        robot = self.connection.robot
+        if self.activities.busy:
+            raise busy("the robot is busy")
+        if "store" not in self.connection.abilities:
+            raise UnsupportedError(
+                "store a motion that it was not taught", self.connection.called, wires_with("store")
+            )
+        if (await self.actions()).find(wanted.name) is not None:
+            raise RefusedError(Code.NAME_EXISTS, *explain(Code.NAME_EXISTS))
+        track = await self.edits.track(wanted)
+        stored = await robot.store_track(
+            track,
+            wanted.name,
+            offload=self.takes.pool.run,
+            imported=agreed(track.origin),
+        )
+        return {
+            "keyframes": len(stored.keyframes),
+            "max_error_rad": round(float(stored.max_error_rad), 4),
+        }
+
     async def perform(self, preset: int) -> None:
         """Perform a factory action."""
         embedded = self.connection.embedded
@@ -154,8 +205,18 @@ class Hub:
         await self.connection.robot.delete(name)
 
     async def stop(self) -> PendantStopResult:
-        """Stop; from anybody, at any time. Stops that come close together are one."""
-        return await self._stops.ask()
+        """Stop the robot and everybody on the stage; from anybody, at any time.
+
+        Neither waits for the other. Stops that come close together are one.
+        """
+        told = self.stage.stop("the pendant")
+        self.agents.void()
+        did = await self._stops.ask()
+        if told is None:
+            return did
+        await asyncio.wait({told}, timeout=ANSWER_S)
+        template = "{stage} The pendant's own robot: {robot}"
+        return did._replace(message=Text(template, stage=_told(told), robot=did.message))
 
     def stop_soon(self, why: str = "", answer: Outbox | None = None) -> None:
         """Stop, tell everybody what that did, and whoever asked for it first of all."""
@@ -164,18 +225,23 @@ class Hub:
             if now - self._stopping.get(answer, -TOGETHER_S) < TOGETHER_S:
                 return  # it has just asked, and is about to be answered
             self._stopping[answer] = now
-        self._spawn(self._stop_and_tell(why, answer))
+        self._spawn(self._stop_and_tell(why, answer, self.stop))
 
-    async def _stop_and_tell(self, why: str, answer: Outbox | None) -> None:
+    async def _stop_and_tell(
+        self, why: str, answer: Outbox | None, stop: Callable[[], Awaitable[PendantStopResult]]
+    ) -> None:
         try:
-            did = await self.stop()
+            did = await stop()
         except (RoteError, TimeoutError) as error:
-            message = f"The robot could not be told to stop: {error}. Use its own remote."
+            said = error.text if isinstance(error, RoteError) else str(error)
+            message: str = Text(
+                "The robot could not be told to stop: {error}. Use its own remote.", error=said
+            )
             did = PendantStopResult("nothing", message)
         if answer is not None:
             self._stopping.pop(answer, None)
             answer.say(_message("stopped", did._asdict()))
-        message = f"{why} {did.message}".strip()
+        message = Text("{why} {did}", why=why, did=did.message) if why else did.message
         if self._stops.news(message):
             self.notify(message)
 
@@ -196,11 +262,12 @@ class Hub:
         client.outbox.say(to_json(hello).decode())
         client.outbox.say(_message("people", {"people": self.clients.people()}))
         client.outbox.say(_message("status", self.status(client.id)))
+        client.outbox.say(_message("stage", self.stage.now()))
         return client
 
     def notify(self, message: str) -> None:
-        """Tell everybody."""
-        self._say(_message("notice", {"message": message}))
+        """Tell everybody; a `Text` keeps its facts, for a page that renders them in its own way."""
+        self._say(_message("notice", {"message": message, "text": as_json(message)}))
 
     def _say(self, text: str) -> None:
         for client in self.clients:
@@ -216,7 +283,9 @@ class Hub:
                 self.clients.pass_over()
                 self._show_people()
                 self._show_status()
-                if self.clients.commander_lost(busy=self.activities.busy) and self.activities.busy:
+                self._show_stage()
+                moves = self.activities.busy or self.stage.moves
+                if self.clients.commander_lost(busy=moves) and moves:
                     self.stop_soon("The browser that commanded is gone.")
             beat += 1
             due = max(due + 1 / STATE_HZ, self._loop.time() - 0.1)
@@ -232,7 +301,7 @@ class Hub:
         # States are sent most often, so this JSON is written by hand, once for all clients.
         text = (
             f'{{"type":"state","time_s":{state.time_us / 1e6:.4f},"joints_rad":[{joints}],'
-            f'"mode":{state.mode},'
+            f'"mode":{state.mode:d},'
             f'"phase":"{state.phase.name.lower()}","soft":{str(state.arms_soft).lower()}}}'
         )
         for outbox in outboxes:
@@ -251,7 +320,9 @@ class Hub:
             (self.clients.commander, self.clients.locked, self.clients.handover),
             self.clients.changes,
             tuple(self._findings),
+            self._proposed(),
             None if activity is None else (activity, activity.kind, activity.take is None),
+            (self.activities.paused, self.activities.return_in_s is None),
             None if state is None else (state.mode, state.phase, state.holding, state.faults),
         )
         pause_s = _BUSY_STATUS_S if activity is not None else _STATUS_S
@@ -264,6 +335,21 @@ class Hub:
             if client.outbox is not None:
                 client.outbox.say(texts[client.id == self.clients.commander])
 
+    def _show_stage(self) -> None:
+        """Tell everybody of the stage where it has changed, not too often while little does."""
+        if not self.stage.there:
+            return
+        if self.stage.look():
+            # Somebody else has stopped the stage: this pendant's robot stops as well. The stage
+            # gets no second stop, or whoever asked for the first would wait for it in vain.
+            self._spawn(self._stop_and_tell("The stage was stopped.", None, self._stops.ask))
+        text, now = _message("stage", self.stage.now()), self._loop.time()
+        told, told_s = self._told_stage
+        pause_s = 0.0 if self.stage.moves else _STAGE_S
+        if text != told and now - told_s >= pause_s:
+            self._told_stage = (text, now)
+            self._say(text)
+
     async def _look_after(self) -> None:
         """Run the preflight of a robot that stores no actions; that sends nothing to it.
 
@@ -275,6 +361,11 @@ class Hub:
             if robot is not None and "list" not in robot.abilities:
                 with suppress(RoteError, TimeoutError):
                     self._findings = await robot.preflight()
+
+    def findings(self) -> list[Finding]:
+        """Return what a person should know before the robot moves; nothing is asked of it."""
+        robot = self.connection.connected
+        return [] if robot is None else self._found(robot, robot.state)
 
     def _found(self, robot: Robot, state: RobotState | None) -> list[Finding]:
         if "list" not in robot.abilities:
@@ -291,14 +382,16 @@ class Hub:
         state = self.connection.state
         robot = self.connection.connected
         found = [] if robot is None else self._found(robot, state)
-        wire = self.connection.wire
+        wire, left_s = self.connection.wire, self.activities.return_in_s
+        after = None if wire is None else wire.after_teaching
         return {
             "connection": {
                 **asdict(self.connection.report),
                 "texts": texts_of(self.connection.report.message, self.connection.report.remedy),
                 "url": self.connection.url or None,
                 "wire": None if wire is None else wire.scheme,
-                "simulated": "hand" in self.connection.abilities,
+                "simulated": "hand" in self.connection.abilities
+                or (wire is not None and wire.lives_here),
             },
             "mode": _mode(robot, state),
             "build": None if robot is None else robot.build.name,
@@ -313,7 +406,17 @@ class Hub:
             "activity": self._activity(),
             "commander": self.clients.command(you=you),
             "holding": state is not None and state.holding,
+            "stops": self.activities.stops,
+            "paused": self.activities.paused,
+            "return_in_s": None if left_s is None else round(left_s, 2),
+            "return_s": None if after is None else after.return_s,
+            "proposal": self.agents.document(),
         }
+
+    def _proposed(self) -> tuple[object, ...]:
+        """Return what of a proposal is news: its seconds alone are none."""
+        proposal = self.agents.document() or {}
+        return (proposal.get("ticket"), proposal.get("state"))
 
     def _activity(self) -> dict[str, Any]:
         robot, activity = self.connection.connected, self.activities.activity
@@ -334,7 +437,7 @@ class Hub:
             if phase is not Phase.NONE:
                 document["kind"] = "playing"
             return document
-        elapsed_s = self._loop.time() - activity.began_s
+        elapsed_s = activity.elapsed_s(self._loop.time())
         document |= {"kind": activity.kind, "name": activity.name}
         document |= {"elapsed_s": round(elapsed_s, 2), "duration_s": activity.duration_s}
         return document | _progress(activity, elapsed_s)
@@ -343,6 +446,18 @@ class Hub:
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+
+
+def _told(stopping: "asyncio.Task[StopAnswer]") -> str:
+    """Say how a stop of the stage was answered so far."""
+    if not stopping.done():
+        return "STOP went out to the stage; not everybody has confirmed it yet."
+    if stopping.cancelled() or stopping.exception() is not None:
+        return "The stage could not be told to stop: use the remotes!"
+    answer = stopping.result()
+    if answer.unconfirmed:
+        return f"STOP was not confirmed by {', '.join(answer.unconfirmed)}: use the remote!"
+    return "Everybody on the stage has confirmed the STOP."
 
 
 def _mode(robot: Robot | None, state: RobotState | None) -> dict[str, Any] | None:
@@ -357,7 +472,8 @@ def _progress(activity: PendantActivity, elapsed_s: float) -> dict[str, Any]:
     if progress is None and activity.playing is not None:
         progress = activity.playing.progress
     if progress is not None:
-        return {"fraction": round(progress.fraction, 4), "round": progress.round}
+        fraction, number = activity.in_round(progress)
+        return {"fraction": round(fraction, 4), "round": number}
     if activity.kind == "teaching" and activity.duration_s:
         fraction = min(elapsed_s / activity.duration_s, 1.0)
         return {

@@ -28,11 +28,14 @@ class ProblemError(Exception):
     """A request that is refused here, before anything is sent to a robot."""
 
     def __init__(self, status: int, kind: str, message: str, remedy: str = "") -> None:
-        super().__init__(message)
+        super().__init__(status, kind, message, remedy)
         self.status = status
         self.kind = kind
         self.message = message
         self.remedy = remedy
+
+    def __str__(self) -> str:
+        return self.message
 
     def document(self) -> dict[str, Any]:
         """Return the answer to the page."""
@@ -44,6 +47,7 @@ class NotConnectedError(ProblemError):
 
     def __init__(self) -> None:
         super().__init__(409, "not-connected", "no robot is connected", "Connect to one first.")
+        self.args = ()
 
 
 def busy(message: str) -> ProblemError:

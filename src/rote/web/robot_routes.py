@@ -7,7 +7,7 @@ from fastapi import APIRouter, Header, Query, Request, Response
 from fastapi.responses import FileResponse
 
 from rote.carrier import discovery
-from rote.client.wires import EMBEDDED, EXAMINE, WIRES
+from rote.client.wires import EMBEDDED, EMBEDDED_A1, EXAMINE, WIRES
 from rote.connection import embedded_of
 from rote.model.family import Build
 from rote.model.registry import build_named, families
@@ -18,7 +18,8 @@ from rote.web.hub import Hub
 from rote.web.problems import ProblemError, busy, finding_document, to_json
 from rote.web.roles import PendantRole, access_of
 
-_MAX_CURVE_ROWS = 2000
+_MAX_CURVE_ROWS = 500
+"""Few enough to be written in some milliseconds; the page asks again for more."""
 
 Caller = Annotated[
     str | None,
@@ -74,7 +75,10 @@ async def robots() -> Response:
         for scheme in simulated
         if scheme in family.wires
     ]
-    return answer({"simulated": builds, "examples": [wire.example for wire in WIRES.values()]})
+    a1 = build_named("a1")
+    led = [{"build": a1.name, "title": a1.title, "url": f"{EMBEDDED_A1}?hand=paw"}]
+    examples = [wire.example for wire in WIRES.values()]
+    return answer({"simulated": builds, "led": led, "examples": examples})
 
 
 def _build(request: Request, name: str | None) -> Build:
@@ -330,9 +334,17 @@ async def play(request: Request, body: s.Play, caller: Caller = None) -> Respons
 async def play_take(request: Request, body: s.PlayTake, caller: Caller = None) -> Response:
     """Stream an edited take to the robot, on wires that can; an unsafe one is refused."""
     hub = commanding(request, caller)
-    checked = await hub.edits.playable(body, hub.connection.robot.build)
+    hub.activities.check_stream()
+    playable = await hub.edits.playable(body, hub.connection.robot.build)
     await hub.activities.play_track(
-        checked.track, body.take, force=body.force, mapped=body.mapped, checked=checked
+        playable.checked.track,
+        body.take,
+        force=body.force,
+        mapped=body.mapped,
+        imported=body.imported,
+        checked=playable.checked,
+        rounds=playable.rounds,
+        loop=body.loop,
     )
     return answer(hub.status(caller))
 

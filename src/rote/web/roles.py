@@ -59,7 +59,7 @@ def _too_low(role: PendantRole) -> ProblemError:
             403,
             "not-teacher",
             "only a teacher may do this",
-            "Open the teacher's link, which `rote web` has printed first.",
+            "Open the teacher's link, the first that the server printed when it began.",
         )
     return ProblemError(
         403,

@@ -9,14 +9,15 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, create_model
 
 from rote.messages import HandScript
 from rote.model.family import MAX_MOTION_S, Vector
-from rote.motion.edits import EDITS, SEVERAL, Edit, Parameter, ParameterKind
+from rote.motion.edits import EDITS, MAX_TEXT, SEVERAL, Edit, Parameter, ParameterKind
 from rote.text import Act
 
 MAX_STEPS = 100
 MAX_OTHERS = 20
 
 
-def _utf8(text: str) -> str:
+def utf8(text: str) -> str:
+    """Return a text that can be written as UTF-8, or raise `ValueError`."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -24,12 +25,15 @@ def _utf8(text: str) -> str:
     return text
 
 
-Text = Annotated[str, Field(max_length=200), AfterValidator(_utf8)]
-Name = Annotated[str, Field(min_length=1, max_length=120), AfterValidator(_utf8)]
-Tag = Annotated[str, Field(min_length=1, max_length=60), AfterValidator(_utf8)]
+Text = Annotated[str, Field(max_length=200), AfterValidator(utf8)]
+Name = Annotated[str, Field(min_length=1, max_length=120), AfterValidator(utf8)]
+ActionName = Annotated[str, Field(min_length=1, max_length=1000), AfterValidator(utf8)]
+"""A name that is on the robot already: its length is the robot's choice."""
+Tag = Annotated[str, Field(min_length=1, max_length=60), AfterValidator(utf8)]
 Seconds = Annotated[float, Field(ge=0, le=600, allow_inf_nan=False)]
 Moment = Annotated[float, Field(ge=-1e6, le=1e6, allow_inf_nan=False)]
 Version = Annotated[int, Field(ge=1, le=2**31 - 1)]
+Angle = Annotated[float, Field(ge=-7, le=7, allow_inf_nan=False)]
 Tempo = Annotated[float, Field(ge=0.05, le=4.0, allow_inf_nan=False)]
 
 
@@ -71,6 +75,10 @@ def _step_field(parameter: Parameter, *, required: bool) -> tuple[Any, Any]:
         ParameterKind.FLAG: bool,
         ParameterKind.JOINTS: Annotated[list[Name], Field(min_length=1, max_length=200)],
         ParameterKind.BUILD: Name,
+        ParameterKind.TEXT: Annotated[
+            str, Field(min_length=1, max_length=MAX_TEXT), AfterValidator(utf8)
+        ],
+        ParameterKind.POSE: Annotated[dict[Name, Angle], Field(min_length=1, max_length=200)],
     }
     kind = kinds[parameter.kind]
     if parameter.range is not None:
@@ -106,7 +114,7 @@ class ConnectTo(RequestModel):
     """Which robot to connect to."""
 
     url: Text
-    key: Annotated[str, Field(max_length=64), AfterValidator(_utf8)] | None = None
+    key: Annotated[str, Field(max_length=64), AfterValidator(utf8)] | None = None
     wanted: Literal["look", "teach"] | None = None
     """What for, if a robot has levels: to look at it without any risk, or to teach and play it.
     Without it, the level that the URL names; the motors of a robot that may stand are refused.
@@ -146,15 +154,26 @@ class Drag(RequestModel):
     """The position that a joint is pulled to; without a joint, all are released."""
 
     joint: Name | None
-    value_rad: Annotated[float, Field(ge=-7, le=7, allow_inf_nan=False)] = 0.0
+    value_rad: Angle = 0.0
 
 
 class Play(RequestModel):
     """A taught action, and how to play it."""
 
-    name: Name
+    name: ActionName
     speed: Tempo | None = None
     loop: bool = False
+
+
+class StoreTake(RequestModel):
+    """A take of this computer, edited, to be put on the robot as an action."""
+
+    take: Name
+    name: Name
+    """What the action is called on the robot."""
+    version: Version | None = None
+    """Which version of the take; the newest by default."""
+    steps: Steps = []
 
 
 class Perform(RequestModel):
@@ -175,6 +194,45 @@ class PlayTake(RequestModel):
     """Play it although a check warns; what a check forbids is refused nevertheless."""
     mapped: bool = False
     """Play a motion of another build of the same family by joint names."""
+    imported: bool = False
+    """Play a motion that others made on a real robot; a person is asked once for each file."""
+    loop: bool = False
+    """Play it again and again until it is stopped: without a pause where it ends in its first pose,
+    after a soft return where it does not."""
+
+
+TicketId = Annotated[str, Field(min_length=1, max_length=64), AfterValidator(utf8)]
+Digest = Annotated[str, Field(min_length=64, max_length=64, pattern="^[0-9a-f]*$")]
+
+
+class ProposeMotion(RequestModel):
+    """A take that an agent wants to be played."""
+
+    take: Name
+    version: Version | None = None
+    """Which version of the take; the newest by default."""
+    speed: Tempo = 1.0
+    motion: Digest | None = None
+    """The agent's own digest of the motion, where it has one: another one is refused."""
+
+
+class BeginProposed(ProposeMotion):
+    """The same, and the ticket for it."""
+
+    ticket: TicketId
+
+
+class OneTicket(RequestModel):
+    """Which proposal."""
+
+    ticket: TicketId
+
+
+class PressApproval(OneTicket):
+    """Which proposal, what the person has read of it, and the secret of the terminal."""
+
+    digest: Digest
+    secret: Text
 
 
 class GiveCommand(RequestModel):
@@ -204,14 +262,28 @@ class Pause(RequestModel):
 class Rename(RequestModel):
     """The old and the new name."""
 
-    old: Name
+    old: ActionName
     new: Name
 
 
 class Delete(RequestModel):
     """What to delete."""
 
-    name: Name
+    name: ActionName
+
+
+class Restore(RequestModel):
+    """What to bring back from the trash."""
+
+    id: ActionName
+    to: Name | None = None
+    """Another name, if its own is taken."""
+
+
+class Purge(RequestModel):
+    """What to delete from the trash for good."""
+
+    id: ActionName
 
 
 class TagTake(RequestModel):
@@ -229,6 +301,19 @@ class EditTake(RequestModel):
     version: Version | None = None
     """Which version of the take; the newest by default."""
     steps: Steps = []
+
+
+class EditPart(EditTake):
+    """The same, and which part of the result to show; the whole by default."""
+
+    start_s: Moment = 0.0
+    end_s: Moment | None = None
+
+
+class EditKeyframes(EditTake):
+    """The same, and of which joints; of all that move by default."""
+
+    joints: Annotated[list[Name], Field(min_length=1, max_length=200)] | None = None
 
 
 class EditSave(EditTake):
@@ -377,6 +462,38 @@ class Links(BaseModel):
     watch: str | None
 
 
+class TicketNow(BaseModel):
+    """What has become of a proposal, and what it is bound to."""
+
+    ticket: str
+    state: Literal["waiting", "held", "approved", "used", "refused", "expired", "void"]
+    take: str
+    version: int
+    motion: str
+    """The SHA-256 of the motion."""
+    speed: float
+    robot: str
+    build: str
+    digest: str
+    """The SHA-256 of all of these."""
+
+
+class ProposalNow(BaseModel):
+    """A motion that an agent has proposed, and that waits for a person."""
+
+    ticket: str
+    state: Literal["waiting", "held", "approved"]
+    take: str
+    version: int
+    speed: float
+    digest: str
+    """The SHA-256 of motion, speed, robot and build."""
+    left_s: float
+    """In so many seconds it is void."""
+    hold_s: float
+    """So long a person holds the button."""
+
+
 class PendantStatus(BaseModel):
     """Everything that a page shows as status."""
 
@@ -397,6 +514,17 @@ class PendantStatus(BaseModel):
     activity: ActivityNow
     commander: Commander
     holding: bool
+    stops: int
+    """How many stops were asked for since the server began, by whomever."""
+    paused: bool
+    """Whether what is being taught is not recorded for the moment."""
+    return_in_s: float | None
+    """Limbs that were taught hold, and in so many seconds at most they return by themselves; None
+    where they do not, or do so already."""
+    return_s: float | None
+    """How long that return takes, about; None where the limbs stay where they are."""
+    proposal: ProposalNow | None
+    """What an agent wants to be played; None where there is nothing to decide."""
 
 
 class Mount(BaseModel):
@@ -427,6 +555,15 @@ class LinkPlace(BaseModel):
 
     link: str
     at: Vector
+
+
+class LimbEnd(LinkPlace):
+    """A hand or a foot, and the joints that lead it."""
+
+    limb: str
+    """left_arm, front_left_leg and so on; empty if it has no name."""
+    joints: list[str]
+    """From the body outwards."""
 
 
 class Stick(BaseModel):
@@ -473,6 +610,8 @@ class JointTree(BaseModel):
     head: Head | None
     floor: list[LinkPlace]
     """The lowest of these points stands on the floor."""
+    ends: list[LimbEnd]
+    """The ends of the limbs that are taught: hands, or feet."""
     model: bool
     """Whether /api/robot/model has the real shapes."""
 
@@ -489,6 +628,8 @@ class KnownRobots(BaseModel):
     """The robots that can be simulated, and examples of URLs."""
 
     simulated: list[SimulatedRobot]
+    led: list[SimulatedRobot]
+    """Simulated robots that a page cannot drag: a hand leads their limbs once they are soft."""
     examples: list[str]
 
 
@@ -583,9 +724,42 @@ class TakeEntry(BaseModel):
 
 
 class Takes(BaseModel):
-    """The takes of this computer."""
+    """The takes of this computer, or some of them."""
 
     takes: list[TakeEntry]
+    total: int
+    """How many there are in all."""
+    tag: str
+    """Changes when one of these takes does."""
+    same: bool
+    """Whether they are those of the tag that is known; then `takes` is empty."""
+
+
+class TrashedTake(BaseModel):
+    """One deleted take."""
+
+    id: str
+    name: str
+    deleted_s: float
+    """When it was deleted, in seconds since 1970."""
+    versions: int
+    """0 for a recording that was cut off, which cannot be restored."""
+    duration_s: float | None
+
+
+class Trash(BaseModel):
+    """What was deleted, the newest first."""
+
+    trash: list[TrashedTake]
+
+
+class Stored(BaseModel):
+    """What the robot got of a take."""
+
+    name: str
+    keyframes: int
+    max_error_rad: float
+    """How far the keyframes are off the take at most."""
 
 
 class MarkNow(BaseModel):
@@ -627,7 +801,7 @@ class EditParameter(BaseModel):
     name: str
     title: str
     help: str
-    kind: Literal["number", "flag", "joints", "build"]
+    kind: Literal["number", "flag", "joints", "build", "text", "pose"]
     unit: str
     low: float | None
     high: float | None
@@ -653,8 +827,8 @@ class Edits(BaseModel):
     edits: list[EditFacts]
 
 
-class Edited(Curves):
-    """An edited take, and the result of its check; it begins at 0 s."""
+class EditCurves(Curves):
+    """An edited take, or a part of it, with at most 1500 rows; the take begins at 0 s."""
 
     version: int
     """Which version of the take was edited."""
@@ -662,12 +836,48 @@ class Edited(Curves):
     """The robot it belongs to; None if it is not known."""
     family: str | None
     title: str
+    limbs: dict[str, list[str]]
+    """The limbs that the take's joints belong to, each with its joints."""
+    whole: bool
+    """Whether these are all samples; otherwise some were left out, and a part shows more."""
     duration_s: float
     history: list[str]
     marks: list[MarkNow]
+    jerk: float | None
+    peak_rad_s: float
+    """The highest speed of any joint."""
+
+
+class Edited(EditCurves):
+    """An edited take, and the result of its check."""
+
     findings: list[FindingNow]
     ok: bool
-    jerk: float | None
+
+
+class EditCheck(BaseModel):
+    """What speaks against playing an edited take."""
+
+    version: int
+    findings: list[FindingNow]
+    ok: bool
+
+
+class JointKeyframe(BaseModel):
+    """An angle that a joint passes through."""
+
+    joint: str
+    time_s: float
+    value_rad: float
+
+
+class ProposedKeyframes(BaseModel):
+    """A few angles of each joint that moves, from which its whole curve can be guessed."""
+
+    keyframes: list[JointKeyframe]
+    """By joint, then by time; the first and the last moment are among them."""
+    max_error_rad: float
+    """How far smooth steps between them are from the motion, at most."""
 
 
 class Done(BaseModel):

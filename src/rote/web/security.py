@@ -29,7 +29,9 @@ from rote.web.roles import SCOPE_KEY, Access, PendantRole
 MAX_UPLOAD_BYTES = 32 * 2**20
 MAX_BODY_BYTES = 256 * 2**10
 MIN_TOKEN = 12
-UPLOAD_PATH = "/api/takes/upload"
+UPLOAD_PATHS = frozenset({"/api/takes/upload", "/api/shows/sounds/upload"})
+VIEW_PATH = "/api/foxglove"
+"""The live view. Foxglove shows no cookies: where a token is asked for, it is in the address."""
 SEAT_COOKIE = "rote_seat"
 BODY_S = 10.0
 """So long a body may take, and more for what has come of it already."""
@@ -162,16 +164,20 @@ class Gate:
 
     def check_site(self, scope: Scope) -> None:
         """Raise `ProblemError` for the page of another site, or a name made to point here."""
+        self.check_host(scope)
         headers = _headers(scope)
-        host = headers.get("host", "")
+        self._check_origin(scope, headers, headers.get("host", ""))
+
+    def check_host(self, scope: Scope) -> None:
+        """Raise `ProblemError` for a name made to point here."""
+        host = _headers(scope).get("host", "")
         if not self._knows(host):
             raise ProblemError(
                 403,
                 "bad-host",
                 f"{host!r} is not a name of this server",
-                "Open the address that `rote web` has printed.",
+                "Open the address that the server printed when it began.",
             )
-        self._check_origin(scope, headers, host)
 
     def role_by_cookie(self, scope: Scope) -> PendantRole | None:
         """Return the role of a request by its cookie; where no token is asked for, the highest."""
@@ -252,7 +258,7 @@ def bad_token() -> ProblemError:
         403,
         "bad-token",
         "the token is missing or wrong",
-        "Open the link that `rote web` has printed, or scan its code.",
+        "Open the link that the server printed when it began, or scan its code.",
     )
 
 
@@ -295,6 +301,13 @@ class Guard:
         web = scope["type"] == "http"
         answer = self._with_headers(send, scope) if web else send
         try:
+            if not web and scope["path"] == VIEW_PATH and self._gate.token is not None:
+                # Its token is in the address, as no cookie is: so no page can borrow it.
+                self._gate.check_host(scope)
+                role = self._guess(scope, link_token_of(scope) or bearer_of(scope))
+                scope[SCOPE_KEY] = Access(role)
+                await self._app(scope, receive, send)
+                return
             self._gate.check_site(scope)
             if web and self._gate.token is not None and link_token_of(scope):
                 role = self._guess(scope, link_token_of(scope))
@@ -373,7 +386,7 @@ def _same(shown: str, known: str) -> bool:
 
 
 def _most_bytes(scope: Scope) -> int:
-    return MAX_UPLOAD_BYTES + _FORM_BYTES if scope["path"] == UPLOAD_PATH else MAX_BODY_BYTES
+    return MAX_UPLOAD_BYTES + _FORM_BYTES if scope["path"] in UPLOAD_PATHS else MAX_BODY_BYTES
 
 
 def _too_large(most: int) -> ProblemError:

@@ -13,7 +13,9 @@ from typing import NamedTuple
 
 import uvicorn
 
-from rote.errors import LinkError
+from rote.carrier import check_host
+from rote.distribution import install_line
+from rote.errors import LinkError, MissingExtraError, RoteError
 from rote.web.app import create_app
 from rote.web.certificate import TlsFiles
 from rote.web.http_connection import LimitedHttp
@@ -67,6 +69,7 @@ class _Server(uvicorn.Server):
 
 def listen(host: str, port: int) -> socket.socket:
     """Bind a port; with 0 the system chooses one."""
+    check_host(host)
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
         return socket.create_server((host, port), family=family, backlog=128)
@@ -116,6 +119,8 @@ async def serving(
     listening = asyncio.create_task(server.listening.wait())
     try:
         await asyncio.wait({task, listening}, return_when=asyncio.FIRST_COMPLETED)
+        if task.done():
+            raise ended(task)
         yield Serving(opened.getsockname()[1], task)
     finally:
         listening.cancel()
@@ -124,7 +129,19 @@ async def serving(
         logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)
         server.should_exit = True
         await asyncio.wait({task})
+        if server.started and task.exception() is not None:  # it died, and has ended nothing
+            await server.shutdown(sockets=[opened])
         opened.close()
+
+
+def ended(task: "asyncio.Task[None]") -> RoteError:
+    """Return the error for a server that ended although nobody asked it to."""
+    error = task.exception()
+    if isinstance(error, ImportError):
+        return MissingExtraError("the pendant", "web")
+    why = "it could not begin" if error is None else f"{type(error).__name__}: {error}"
+    remedy = f"Its packages may be older than rote needs. Run: {install_line('web')}"
+    return LinkError(f"the server has ended: {why}", "" if isinstance(error, OSError) else remedy)
 
 
 def link(gate: Gate, port: int, role: PendantRole = PendantRole.TEACHER) -> str:

@@ -2,42 +2,39 @@
 
 import asyncio
 import tempfile
-from collections import OrderedDict
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from pathlib import Path, PurePosixPath
-from typing import Any, BinaryIO, TypeVar
+from typing import Any, BinaryIO, ParamSpec, TypeVar
 
-import numpy as np
-
-from rote.errors import BadRequestError, RoteError
-from rote.model.registry import find_build
-from rote.motion import files
-from rote.motion.files.library import Entry, Library, check_name
-from rote.motion.files.thumbnail import thumbnail
+from rote.errors import BadRequestError
+from rote.motion.files.library import Library, check_name
 from rote.motion.formats import FORMATS, endings
 from rote.motion.track import Track
-from rote.web.problems import ProblemError
+from rote.web import take_work
+from rote.web.work_pool import WorkPool
 
-MAX_ROWS = 1500
-_MAX_THUMBNAILS = 512
-_CHUNK = 2**20
+_CHUNK = 2**18
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 
 class TakeService:
-    """A library whose files are accessed by a separate thread, because disks block."""
+    """A library whose files are read and written by child processes; one writes at a time."""
 
     def __init__(self, library: Library) -> None:
         self.library = library
-        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="rote shelf")
-        self._thumbnails: OrderedDict[tuple[str, int, int], str] = OrderedDict()
+        self.pool = WorkPool()
+        self._writing = asyncio.Lock()
 
     def close(self) -> None:
-        """End the thread."""
-        self._thread.shutdown(wait=True, cancel_futures=True)
+        """End the children."""
+        self.pool.close()
+
+    @property
+    def folder(self) -> Path:
+        """Where the library is."""
+        return self.library.folder
 
     def check_name(self, name: str) -> str:
         """Return a take's name, or raise `BadRequestError` saying what is wrong with it."""
@@ -47,45 +44,62 @@ class TakeService:
         """Whether there is a take of that name."""
         return bool(self.library.versions(self.check_name(name)))
 
-    async def entries(self, search: str = "") -> list[dict[str, Any]]:
-        """Return the takes as documents, each with its picture."""
-        return await self._away(
-            lambda: [self._document(entry) for entry in self.library.list(search)]
-        )
+    async def entries(
+        self, search: str = "", first: int = 0, count: int | None = None, known: str = ""
+    ) -> bytes:
+        """Return the takes as JSON, each with its picture; `count` of them at most, from number
+        `first` on. Those whose tag is `known` are not sent again."""
+        return await self.pool.run(take_work.entries, self.folder, search, first, count, known)
 
-    def newest(self, name: str) -> int:
-        """Return the number of a take's newest version."""
-        self._need(name)
-        return self.library.versions(name)[-1]
+    async def motion(self, name: str) -> bytes:
+        """Return a take as JSON, with its curves."""
+        return await self.pool.run(take_work.motion, self.folder, name)
 
-    async def load(self, name: str, version: int | None = None) -> Track:
-        """Read a take; the newest version by default."""
-        self._need(name)
-        return await self._away(lambda: self._load(name, version))
-
-    async def save(self, track: Track, name: str) -> dict[str, Any]:
-        """Save a track as a take."""
+    async def save(self, track: Track, name: str) -> bytes:
+        """Keep a track as a take."""
         self.check_name(name)
-        return await self._away(lambda: self._document(self.library.save(track, name)))
+        return await self.write(take_work.save, self.folder, track, name)
 
-    async def rename(self, old: str, new: str) -> dict[str, Any]:
-        """Rename a take."""
-        self._need(old)
+    async def rename(self, old: str, new: str) -> bytes:
+        """Give a take another name."""
         self.check_name(new)
-        return await self._away(lambda: self._document(self.library.rename(old, new)))
+        return await self.write(take_work.rename, self.folder, old, new)
 
     async def delete(self, name: str) -> None:
         """Move a take to the library's trash."""
-        self._need(name)
-        await self._away(lambda: self.library.delete(name))
+        await self.write(take_work.delete, self.folder, name)
 
-    async def tag(self, name: str, add: list[str], remove: list[str]) -> dict[str, Any]:
-        """Add tags to a take, and remove others."""
-        self._need(name)
-        return await self._away(lambda: self._document(self.library.tag(name, add, remove)))
+    async def tag(self, name: str, add: list[str], remove: list[str]) -> bytes:
+        """Add tags to a take, and take others away."""
+        return await self.write(take_work.tag, self.folder, name, add, remove)
 
-    async def import_file(self, called: str, file: BinaryIO) -> dict[str, Any]:
-        """Add an uploaded file; only the stem and the ending of its name are used."""
+    async def trash(self) -> bytes:
+        """Return what was deleted as JSON, the newest first."""
+        return await self.pool.run(take_work.trash, self.folder)
+
+    async def restore(self, grave_id: str, to: str | None) -> bytes:
+        """Bring a deleted take back, under its own name or another one."""
+        if to is not None:
+            self.check_name(to)
+        return await self.write(take_work.restore, self.folder, grave_id, to)
+
+    async def purge(self, grave_id: str) -> None:
+        """Delete something from the trash for good."""
+        await self.write(take_work.purge, self.folder, grave_id)
+
+    async def import_file(
+        self,
+        called: str,
+        file: BinaryIO,
+        *,
+        name: str | None = None,
+        degrees: bool = False,
+        replace: bool = True,
+    ) -> bytes:
+        """Add a file that a browser has sent; of its name only stem and ending are used.
+
+        Without `replace`, a name that exists is refused; else the file becomes its new version.
+        """
         shown = PurePosixPath(called.replace("\\", "/")).name
         suffix = PurePosixPath(shown).suffix.lower()
         if suffix not in FORMATS:
@@ -93,98 +107,35 @@ class TakeService:
                 f"{shown!r} has no ending that is known here",
                 f"Choose a file that ends in {endings()}.",
             )
-        name = self.check_name(PurePosixPath(shown).stem.strip())
-
-        def read() -> dict[str, Any]:
-            with tempfile.TemporaryDirectory(prefix="rote-") as folder:
-                path = Path(folder) / f"upload{suffix}"
-                with path.open("wb") as copy:
-                    while chunk := file.read(_CHUNK):
-                        copy.write(chunk)
-                try:
-                    track = files.load(path)
-                except BadRequestError as error:
-                    message = str(error).replace(str(path), shown)
-                    raise BadRequestError(message, error.remedy) from None
-            if track.source == f"file {path.name}":
-                track = replace(track, source=f"file {shown}")
-            return self._document(self.library.save(track, name))
-
-        return await self._away(read)
-
-    async def export_file(self, name: str, ending: str) -> bytes:
-        """Return a take as a file of another format."""
-        self._need(name)
-
-        def write() -> bytes:
-            with tempfile.TemporaryDirectory(prefix="rote-") as folder:
-                path = Path(folder) / f"take.{ending}"
-                files.save(self._load(name), path)
-                return path.read_bytes()
-
-        return await self._away(write)
-
-    def _need(self, name: str) -> None:
-        if not self.has(name):
-            raise ProblemError(
-                404, "no-such-take", f"there is no take {name!r}", "Look at the list of takes."
+        name = self.check_name((name or PurePosixPath(shown).stem).strip())
+        with tempfile.TemporaryDirectory(prefix="rote-") as folder:
+            path = Path(folder) / f"upload{suffix}"
+            await _away(_copy, file, path)
+            return await self.write(
+                take_work.import_file,
+                self.folder,
+                path,
+                shown,
+                name,
+                degrees=degrees,
+                replace_it=replace,
             )
 
-    def _load(self, name: str, version: int | None = None) -> Track:
-        try:
-            return self.library.load(name, version)
-        except BadRequestError as error:
-            message = str(error).replace(f"{self.library.folder}/", "")
-            raise BadRequestError(message, error.remedy) from None
+    async def export_file(self, name: str, path: Path) -> None:
+        """Write a take to a file of any format."""
+        await self.pool.run(take_work.export_file, self.folder, name, path)
 
-    def _document(self, entry: Entry) -> dict[str, Any]:
-        build = find_build(entry.variant)
-        return {
-            "name": entry.name,
-            "duration_s": round(entry.duration_s, 4),
-            "samples": entry.samples,
-            "version": entry.version,
-            "versions": list(self.library.versions(entry.name)),
-            "tags": list(entry.tags),
-            "variant": entry.variant,
-            "family": None if build is None else build.family,
-            "title": entry.variant if build is None else build.title,
-            "source": entry.source,
-            "problem": entry.problem.replace(f"{self.library.folder}/", ""),
-            "thumbnail": "" if entry.problem else self._thumbnail(entry),
-        }
-
-    def _thumbnail(self, entry: Entry) -> str:
-        """Return a take's picture, drawn once for each version of its file."""
-        try:
-            facts = entry.path.stat()
-            key = (str(entry.path), facts.st_mtime_ns, facts.st_size)
-            if key not in self._thumbnails:
-                self._thumbnails[key] = thumbnail(files.load(entry.path, any_joints=True))
-        except (OSError, RoteError):
-            return ""
-        self._thumbnails.move_to_end(key)
-        while len(self._thumbnails) > _MAX_THUMBNAILS:
-            self._thumbnails.popitem(last=False)
-        return self._thumbnails[key]
-
-    async def _away(self, work: Callable[[], T]) -> T:
-        return await asyncio.get_running_loop().run_in_executor(self._thread, work)
+    async def write(self, work: Callable[P, T], *args: P.args, **options: P.kwargs) -> T:
+        """Do what changes the library, one after the other."""
+        async with self._writing:
+            return await self.pool.run(work, *args, **options)
 
 
-def curves(track: Track) -> dict[str, Any]:
-    """Return a track as the page draws it: at most 1500 rows, including the last one."""
-    rows = np.unique(np.linspace(0, max(len(track) - 1, 0), min(len(track), MAX_ROWS)).astype(int))
-    return {
-        "names": list(track.names),
-        "times_s": np.round(track.times_s[rows], 4).tolist(),
-        "joints_rad": np.round(track.joints_rad[rows], 4).tolist(),
-        "duration_s": round(track.duration_s, 4),
-        "marks": [{"time_s": mark.time_s, "label": mark.label} for mark in track.marks],
-        "history": list(track.history),
-    }
+def _copy(file: BinaryIO, path: Path) -> None:
+    with path.open("wb") as copy:
+        while chunk := file.read(_CHUNK):
+            copy.write(chunk)
 
 
-def whole(name: str, track: Track) -> dict[str, Any]:
-    """Return everything the page needs to know about a take."""
-    return {"name": name, "rate_hz": round(track.rate_hz, 3), **curves(track)}
+async def _away(work: Callable[..., T], *args: Any) -> T:
+    return await asyncio.get_running_loop().run_in_executor(None, work, *args)

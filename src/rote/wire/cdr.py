@@ -35,7 +35,7 @@ def encode_request(request: RpcRequest) -> bytes:
         )
     except struct.error as error:
         raise BadRequestError(f"a request that DDS cannot hold: {error}") from None
-    return _with_tail(head, request.parameter, b"")
+    return _with_tail(head, request.parameter, request.binary)
 
 
 def decode_request(data: bytes, service: str) -> RpcRequest:
@@ -45,7 +45,7 @@ def decode_request(data: bytes, service: str) -> RpcRequest:
         number, api_id, lease, priority, noreply = _REQUEST.unpack_from(data)
     except struct.error:
         raise TruncatedError(_REQUEST.size, len(data)) from None
-    parameter, _ = _tail(data, _REQUEST.size)
+    parameter, binary = _tail(data, _REQUEST.size)
     return RpcRequest(
         service=service,
         api_id=api_id,
@@ -54,6 +54,7 @@ def decode_request(data: bytes, service: str) -> RpcRequest:
         priority=priority,
         noreply=noreply,
         lease=lease,
+        binary=binary,
     )
 
 

@@ -18,7 +18,7 @@ from rote import messages as m
 from rote.errors import BadRequestError, DecodeError, PayloadError
 from rote.wire.lenient import number, seen, whole
 
-ARM, SPORT = "arm", "sport"
+ARM, SPORT, VOICE = "arm", "sport", "voice"
 MOTION_SWITCHER, ROBOT_STATE = "motion_switcher", "robot_state"
 
 NO_STATUS = -(2**31)
@@ -99,6 +99,10 @@ def explain(service: str, code: int) -> tuple[str, str]:
 ARM_STATE_TOPIC = "rt/arm/action/state"
 """The topic on which a G1 reports ten times per second what its arms do; see `decode_arm_state`."""
 
+AUDIO_TOPIC = "rt/audio_msg"
+"""The topic on which a G1 reports what it hears, and whether it plays a sound; see
+`decode_audio`."""
+
 _T = TypeVar("_T")
 
 
@@ -113,6 +117,18 @@ class ArmApi(IntEnum):
     PAUSE_TEACHING = 7111
     DELETE_TAUGHT = 7112
     STOP_TAUGHT = 7113
+
+
+class VoiceApi(IntEnum):
+    """The requests of the service `voice`."""
+
+    SPEAK = 1001
+    RECOGNISE = 1002
+    PLAY = 1003
+    STOP = 1004
+    GET_VOLUME = 1005
+    SET_VOLUME = 1006
+    SET_LIGHT = 1010
 
 
 class SportApi(IntEnum):
@@ -161,6 +177,7 @@ APIS: dict[tuple[str, int], IntEnum] = {
         (SPORT, SportApi),
         (MOTION_SWITCHER, MotionSwitcherApi),
         (ROBOT_STATE, RobotStateApi),
+        (VOICE, VoiceApi),
     )
     for api in apis
 }
@@ -241,6 +258,8 @@ class RpcRequest:
     priority: int = 0
     noreply: bool = False
     lease: int = 0
+    binary: bytes = b""
+    """Bytes beside the parameter, a sound say; only DDS carries them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -302,6 +321,7 @@ class Call:
     service: str
     api_id: int
     parameter: str = ""
+    binary: bytes = b""
 
     def request(self, number: int, *, noreply: bool = False) -> RpcRequest:
         """Return the request with the id `number`."""
@@ -312,6 +332,7 @@ class Call:
             id=number,
             parameter=self.parameter,
             noreply=noreply,
+            binary=self.binary,
         )
 
 
@@ -335,6 +356,41 @@ def execute_preset(action: int) -> Call:
     """Perform a factory action; the answer comes when it is over."""
     # Of Unitree's clients one sends "data" and one "action_id"; "data" is proven (fw 1.5.3.8).
     return Call(ARM, ArmApi.EXECUTE_PRESET, write_json({"data": action}))
+
+
+def speak(text: str, speaker: int, index: int) -> Call:
+    """Say something; `index` numbers what was said."""
+    said = {"index": index, "speaker_id": speaker, "text": text}
+    return Call(VOICE, VoiceApi.SPEAK, write_json(said))
+
+
+def play_sound(app: str, stream: str, pcm: bytes) -> Call:
+    """Play a part of a sound: the same stream id continues it, another one interrupts it."""
+    said = {"app_name": app, "stream_id": stream}
+    return Call(VOICE, VoiceApi.PLAY, write_json(said), pcm)
+
+
+def stop_sound(app: str) -> Call:
+    """End the sounds of an application."""
+    return Call(VOICE, VoiceApi.STOP, write_json({"app_name": app}))
+
+
+def decode_audio(text: str) -> m.HeardSpeech | m.SoundState | None:
+    """Read what a robot publishes on `AUDIO_TOPIC`; None for what says neither."""
+    said = read_json(text)
+    if not isinstance(said, dict):
+        return None
+    state, heard = said.get("play_state"), said.get("text")
+    if isinstance(heard, str) and heard.strip():
+        return m.HeardSpeech(heard.strip())
+    if type(state) is int:
+        return m.SoundState(state == 1)
+    return None
+
+
+def set_light(red: int, green: int, blue: int) -> Call:
+    """Give the head's light a colour, 0 to 255 each; calls are 200 ms apart."""
+    return Call(VOICE, VoiceApi.SET_LIGHT, write_json({"R": red, "G": green, "B": blue}))
 
 
 def play_taught(name: str) -> Call:
@@ -377,7 +433,8 @@ def _known(name: str) -> str:
 
 
 def _new(name: str, most_bytes: int | None = m.MAX_NAME_BYTES) -> str:
-    if problem := m.name_problem(name, most_bytes):
+    # Which names a new action may get is up to the robot and its client; here is what can be sent.
+    if problem := m.name_problem(name, most_bytes, in_use=True):
         raise BadRequestError(f"the name {name!r} cannot be used: {problem}", "Choose another.")
     return name
 

@@ -345,7 +345,7 @@ def _decode_list_request(payload: bytes) -> m.Command:
 
 
 def _encode_save(message: m.SaveAction) -> bytes:
-    flags = message.save | message.loop << 1 | message.speed_modifier << 2
+    flags = message.save | message.loop << 1 | message.speed_modifier << 2 | message.replace << 3
     frames = len(message.keyframes) or message.frames
     head = _SAVE.pack(
         _pack_name(message.name), message.created_s, message.duration_ms, frames, flags
@@ -365,6 +365,7 @@ def _decode_save(payload: bytes) -> m.Command:
         save=bool(flags & 1),
         loop=bool(flags & 2),
         speed_modifier=bool(flags & 4),
+        replace=bool(flags & 8),
         keyframes=keyframes,
     )
 
@@ -404,7 +405,8 @@ def _decode_play(payload: bytes) -> m.Command:
 
 
 def _pack_name(name: str) -> bytes:
-    if problem := m.name_problem(name):
+    # Which names a new action may get is up to the robot and its client; here is what fits a frame.
+    if problem := m.name_problem(name, in_use=True):
         raise BadRequestError(f"the name {name!r} cannot be used: {problem}", "Choose another.")
     return name.encode("utf-8")
 
@@ -419,7 +421,7 @@ def _unpack_name(field: bytes) -> str:
         name = text.decode("utf-8")
     except UnicodeDecodeError:
         raise PayloadError("a name that is not UTF-8") from None
-    if problem := m.name_problem(name):
+    if problem := m.name_problem(name, in_use=True):
         raise PayloadError(f"a name that cannot be used: {problem}")
     return name
 

@@ -788,7 +788,14 @@ LAYOUTS: tuple[FrameLayout, ...] = (
                         _S,
                         "`000`, `004`",
                     ),
-                    FieldBits("unused", 3, 29, "zero", _O),
+                    FieldBits(
+                        "replace",
+                        3,
+                        1,
+                        "1 = replace an action of that name; 0 refuses a name that exists (7405)",
+                        _O,
+                    ),
+                    FieldBits("unused", 4, 28, "zero", _O),
                 ),
             ),
             _keyframes(

@@ -141,6 +141,20 @@ const story = {
       await until(async () => (await kind()) === "idle", "it has stopped", 8000);
     });
   },
+  "it is played from the editor too, with its legs for limbs": async () => {
+    await withMotors(async () => {
+      await go("Library");
+      await button("Edit paw").click({ timeout: 1500 });
+      await until(async () => (await $("dock").getAttribute("data-checked")) === "true", "it is checked");
+      check((await $("foreign").count()) === 0, "it is of the robot that is connected");
+      check((await $("joints").locator("[data-joint$=_leg]").count()) === 4, "it has four legs");
+      check((await $("chart").getAttribute("data-curves")) === "12", "all joints have a curve");
+      await $("edit-play").click({ timeout: 1500 });
+      await until(async () => (await kind()) === "playing", "it plays", 8000);
+      await $("stop").click();
+      await until(async () => (await kind()) === "idle", "it has stopped", 8000);
+    });
+  },
   "a stop while the legs are soft brakes them": async () => {
     await withMotors(async () => {
       await go("Teach");

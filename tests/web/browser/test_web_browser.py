@@ -7,18 +7,32 @@ import signal
 import socket
 import subprocess
 import sys
+import wave
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+
+from rote.ensemble.demo import demo_take
+from rote.model.g1 import G1_29
+from rote.model.registry import build_named
+from rote.motion import files
+from rote.motion.files.library import Library
+from rote.motion.track import Track
 
 ROOT = Path(__file__).parents[3]
 PAGE = ROOT / "page"
 BUILT = ROOT / "src" / "rote" / "web" / "static" / "index.html"
 STORY = Path(__file__).with_name("story.mjs")
+STORY_EDITOR = Path(__file__).with_name("story_editor.mjs")
 STORY_CLASS = Path(__file__).with_name("story_class.mjs")
+SCREENS = Path(__file__).with_name("screens.mjs")
+STORY_LIBRARY = Path(__file__).with_name("story_library.mjs")
+STORY_AXE = Path(__file__).with_name("story_axe.mjs")
+STORY_SHOW = Path(__file__).with_name("story_show.mjs")
 STORY_A1 = Path(__file__).with_name("story_a1.mjs")
 HELD_A1 = Path(__file__).with_name("held_a1.py")
 PATIENCE_S = 400
@@ -95,8 +109,11 @@ def _told(
 
 @pytest.mark.parametrize(
     ("width", "height", "scheme"),
-    [(1440, 900, "dark"), (360, 740, "light")],
-    ids=["desk", "phone"],
+    [
+        pytest.param(1440, 900, "dark", id="desk"),
+        # Other stories have phones, too.
+        pytest.param(360, 740, "light", id="phone", marks=pytest.mark.soak),
+    ],
 )
 def test_a_person_teaches_edits_plays_and_stops_with_no_error_on_the_console(
     pendant: str, tmp_path: Path, width: int, height: int, scheme: str
@@ -115,6 +132,105 @@ def test_a_person_teaches_edits_plays_and_stops_with_no_error_on_the_console(
         "simUrl": f"udp://127.0.0.1:{port}",
     }
     _judge(_told(task), picture, 17)
+
+
+def test_stop_is_always_seen_and_the_page_tells_what_the_arms_will_do(
+    pendant: str, tmp_path: Path
+) -> None:
+    picture = tmp_path / "failed.png"
+    task = {
+        "url": pendant,
+        "page": str(PAGE),
+        "chromium": shutil.which("chromium"),
+        "picture": str(picture),
+        "pictures": os.environ.get("ROTE_PICTURES"),
+    }
+    _judge(_told(task, SCREENS), picture, 8)
+
+
+def _sway() -> Track:
+    """An elbow that goes out and back, in two seconds."""
+    times_s = np.arange(101) / 50
+    joints_rad = np.repeat(np.array(G1_29.rest_rad)[None, :], len(times_s), axis=0)
+    elbow = joints_rad[:, G1_29.names.index("right_elbow_joint")]
+    elbow += 0.2 - 0.2 * np.cos(np.pi * times_s)
+    return Track(
+        times_s=times_s, joints_rad=joints_rad, names=G1_29.names, variant=G1_29.name, source="made"
+    )
+
+
+def _english() -> list[str]:
+    """Return the page's English sentences that German says otherwise, by the page's own files."""
+    script = """
+      import { transformSync } from 'esbuild';
+      import { readFileSync } from 'node:fs';
+      const made = {};
+      for (const name of ['texts', 'texts-de']) {
+        const written = readFileSync(`src/${name}.ts`, 'utf-8');
+        const source = written.replace(/^export const TEXTS.*$/m, '');
+        const code = transformSync(source, { loader: 'ts', format: 'esm' }).code
+          .replace(/import .*languages.*/g, '');
+        const packed = Buffer.from(code).toString('base64');
+        made[name] = await import(`data:text/javascript;base64,${packed}`);
+      }
+      const found = [];
+      const walk = (one, other) => {
+        for (const [key, value] of Object.entries(one)) {
+          if (typeof value === 'object') walk(value, other?.[key] ?? {});
+          else if (typeof value === 'string' && value !== other?.[key]) found.push(value);
+        }
+      };
+      walk(made.texts.ENGLISH, made['texts-de'].GERMAN);
+      console.log(JSON.stringify(found));
+    """
+    done = subprocess.run(
+        ["node", "--input-type=module", "-e", script],
+        cwd=PAGE,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    found: list[str] = json.loads(done.stdout)
+    assert len(found) > 200
+    return found
+
+
+def test_the_library_the_cues_and_the_language_do_what_a_person_expects(
+    pendant: str, tmp_path: Path
+) -> None:
+    picture, csv = tmp_path / "failed.png", tmp_path / "sway.csv"
+    files.save(_sway(), csv)
+    entry = {
+        "duration_s": 2.0, "samples": 101, "version": 1, "versions": [1], "tags": [],
+        "variant": G1_29.name, "family": G1_29.family, "title": G1_29.title, "source": "made",
+        "problem": "", "thumbnail": "",
+    }  # fmt: skip
+    task = {
+        "url": pendant,
+        "page": str(PAGE),
+        "chromium": shutil.which("chromium"),
+        "picture": str(picture),
+        "csv": csv.read_text(encoding="utf-8"),
+        "entry": entry,
+        "english": _english(),
+        "pictures": os.environ.get("ROTE_PICTURES"),
+    }
+    _judge(_told(task, STORY_LIBRARY), picture, 10)
+
+
+@pytest.mark.skipif(
+    not (PAGE / "node_modules" / "axe-core").is_dir(), reason="axe-core is not there: scripts/page"
+)
+def test_axe_finds_nothing_on_any_screen(pendant: str, tmp_path: Path) -> None:
+    picture = tmp_path / "failed.png"
+    task = {
+        "url": pendant,
+        "page": str(PAGE),
+        "chromium": shutil.which("chromium"),
+        "picture": str(picture),
+    }
+    _judge(_told(task, STORY_AXE), picture, 3)
 
 
 def _judge(report: dict[str, Any], picture: Path, steps: int) -> None:
@@ -167,4 +283,84 @@ def test_a_person_teaches_plays_and_stops_an_a1(pendant: str, a1: str, tmp_path:
     }
     # Motors come before pictures, also where the computer has too much to do.
     nice = ("nice",) if shutil.which("nice") else ()
-    _judge(_told(task, STORY_A1, nice), picture, 7)
+    _judge(_told(task, STORY_A1, nice), picture, 8)
+
+
+def _motion(names: tuple[str, ...], variant: str, seconds: float) -> Track:
+    """A calm motion at 100 Hz that takes each joint another way, within its limits."""
+    joints = {joint.name: joint for joint in build_named(variant).joints}
+    times_s = np.arange(round(seconds * 100) + 1) / 100
+    rest = [build_named(variant).rest.get(name, 0.0) for name in names]
+    columns = []
+    for k, (name, at_rest) in enumerate(zip(names, rest, strict=True)):
+        far = 0.45 if "elbow" in name else 0.3
+        low, high = joints[name].lower_rad + far, joints[name].upper_rad - far
+        columns.append(
+            np.clip(at_rest + 0.2, low, high) + far * np.sin((0.8 + 0.05 * k) * times_s + k)
+        )
+    return Track(times_s=times_s, joints_rad=np.column_stack(columns), names=names, variant=variant)
+
+
+ARMS = tuple(
+    name
+    for name in build_named("g1-29").names
+    if any(part in name for part in ("shoulder", "elbow", "wrist"))
+)
+
+
+def test_a_person_edits_by_time_line_keyframes_hands_and_marks(tmp_path: Path) -> None:
+    """The editor's own things, and that a long take opens quickly and a quadruped's is drawn."""
+    library = Library(tmp_path / "takes")
+    for name, seconds in (("wave", 6.0), ("other", 2.0)):
+        library.save(_motion(ARMS, "g1-29", seconds), name)
+    library.save(_motion(build_named("g1-29").names, "g1-29", 180.0), "long")
+    library.save(_motion(build_named("a1").names, "a1", 3.0), "trot")
+    picture = tmp_path / "failed.png"
+    with _serving(tmp_path) as ready:
+        task = {
+            "url": ready["url"],
+            "page": str(PAGE),
+            "chromium": shutil.which("chromium"),
+            "picture": str(picture),
+            "pictures": os.environ.get("ROTE_PICTURES"),
+            "only": os.environ.get("ROTE_ONLY", "").split("|")
+            if "ROTE_ONLY" in os.environ
+            else None,
+        }
+        report = _told(task, STORY_EDITOR)
+    print(f"a take of 180 s opened in {report['opened_ms']} ms")
+    _judge(report, picture, 11)
+
+
+def _bell(path: Path) -> Path:
+    """A tone that fades, as a WAV file."""
+    times_s = np.arange(8000) / 8000
+    tone = np.sin(2 * np.pi * 440 * times_s) * np.exp(-3 * times_s)
+    with wave.open(str(path), "wb") as sound:
+        sound.setnchannels(1)
+        sound.setsampwidth(2)
+        sound.setframerate(8000)
+        sound.writeframes((tone * 30000).astype("<i2").tobytes())
+    return path
+
+
+def test_a_person_makes_a_show_checks_it_and_presses_go_and_stop(tmp_path: Path) -> None:
+    """Two roles from two takes, the very file of the command line, and a stage of two robots."""
+    pytest.importorskip("zenoh", reason="eclipse-zenoh is not installed")
+    library = Library(tmp_path / "takes")
+    for name in ("wave", "bow"):
+        library.save(demo_take(name), name)
+    picture = tmp_path / "failed.png"
+    with _serving(tmp_path, "--stage-robots", "2") as ready:
+        task = {
+            "url": ready["url"],
+            "page": str(PAGE),
+            "chromium": shutil.which("chromium"),
+            "picture": str(picture),
+            "pictures": os.environ.get("ROTE_PICTURES"),
+            "sound": str(_bell(tmp_path / "bell.wav")),
+            "rote": [sys.executable, "-m", "rote"],
+            "home": str(tmp_path),
+            "file": str(tmp_path / "shows" / "greeting.json"),
+        }
+        _judge(_told(task, STORY_SHOW), picture, 9)

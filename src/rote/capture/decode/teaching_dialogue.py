@@ -103,7 +103,7 @@ class Exchange:
             return missing if self.robot_heard else f"{missing}, which has none of the robot's"
         note = f" ({harmless(self.note)})" if self.note else ""
         if self.refused:
-            return f"refused with {self.code}: {m.explain(self.code)[0]}{note}"
+            return f"refused with {self.code:d}: {m.explain(self.code)[0]}{note}"
         if isinstance(self.answer, m.ActionList):
             names = ", ".join(f"{entry.name!r}" for entry in self.answer.actions)
             return harmless(f"done: {names or 'no actions'}")
@@ -355,7 +355,7 @@ def _saving(said: m.SaveAction) -> str:
 _WORDS: dict[type, str | Callable[[Any], str]] = {
     m.TakeControl: "take control",
     m.ReleaseControl: "release control",
-    m.ChangeMode: lambda said: f"change the mode to {said.mode}",
+    m.ChangeMode: lambda said: f"change the mode to {said.mode:d}",
     m.SyncParameters: "sync parameters",
     m.MoveByHand: lambda said: f"move by hand: {said.script}, {said.duration_ms / 1000:g} s",
     m.BeginStream: "begin a stream of poses",

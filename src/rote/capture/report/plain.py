@@ -5,10 +5,11 @@ and every error, is left to the command line.
 """
 
 import gc
-import json
 import os
 from collections.abc import Sequence
 from pathlib import Path
+
+from rote.console_text import json_text
 
 
 def show_report(arguments: Sequence[str]) -> bool:
@@ -44,7 +45,7 @@ def _show(path: str, *, as_json: bool) -> bool:
     except (RoteError, OSError):
         return False
     if as_json:
-        print(json.dumps(found.document(), ensure_ascii=False), flush=True)  # noqa: T201
+        print(json_text(found.document()), flush=True)  # noqa: T201
         return True
     from rote.capture.report import terminal  # noqa: PLC0415 - rich, slow to load
 

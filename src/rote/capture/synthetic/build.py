@@ -94,7 +94,7 @@ def _plain(
 
 
 def webrtc(
-    lines: Iterable[story.ScriptLine],
+    lines: Iterable[story.ScriptLine | story.ScriptMessage],
     *,
     cipher: str = "chacha20",
     seed: int = 0,
@@ -258,11 +258,11 @@ class _Session:
         self._message_out(0.060, 0, sctp.Protocol.DCEP, opening)
         self._message_out(0.064, 1, sctp.Protocol.DCEP, sctp.encode_dcep(sctp.ChannelOpened()))
 
-    def say(self, line: story.ScriptLine) -> None:
+    def say(self, line: story.ScriptLine | story.ScriptMessage) -> None:
         """Let one side send a message, and the other acknowledge it."""
-        text = channel.encode(line.value)
+        text = _as_sent(line)
         kind = sctp.Protocol.TEXT if isinstance(text, str) else sctp.Protocol.BINARY
-        payload = text.encode() if isinstance(text, str) else text
+        payload = text.encode(errors="surrogatepass") if isinstance(text, str) else text
         self._message_out(self.offset_s + line.time_s, 0 if line.to_robot else 1, kind, payload)
 
     def _message_out(self, at_s: float, side: int, protocol: int, payload: bytes) -> None:
@@ -285,6 +285,10 @@ class _Session:
         """Encrypt the packets in the order of their time, in which the records are numbered."""
         for at_s, side, packet in sorted(self._outbox, key=lambda each: each[0]):
             self._send(at_s, side, self._record(side, ContentType.APPLICATION_DATA, packet))
+
+
+def _as_sent(line: story.ScriptLine | story.ScriptMessage) -> str | bytes:
+    return line.message if isinstance(line, story.ScriptMessage) else channel.encode(line.value)
 
 
 def _fragment(handshake: dtls.Handshake) -> bytes:

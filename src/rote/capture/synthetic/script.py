@@ -27,6 +27,14 @@ class ScriptLine(NamedTuple):
     value: channel.Value
 
 
+class ScriptMessage(NamedTuple):
+    """One message of a data channel, as it was sent."""
+
+    time_s: float
+    to_robot: bool
+    message: str | bytes
+
+
 class ScriptFrame(NamedTuple):
     """One datagram of a protocol without a session."""
 

@@ -11,7 +11,9 @@ if TYPE_CHECKING:
 
 
 @asynccontextmanager
-async def connect_to(url: str | None, ability: str | None = None) -> "AsyncIterator[A1]":
+async def connect_to(
+    url: str | None, timeout_s: float, ability: str | None = None
+) -> "AsyncIterator[A1]":
     """Connect to an A1; a terminal shows that it is waiting."""
     from rote.cli import output
     from rote.connection import connect
@@ -19,7 +21,9 @@ async def connect_to(url: str | None, ability: str | None = None) -> "AsyncItera
     named = checked(url)
     async with AsyncExitStack() as stack:
         with output.waiting(f"connecting to {named}"):
-            robot = await stack.enter_async_context(connect(named, family="a1", ability=ability))
+            robot = await stack.enter_async_context(
+                connect(named, family="a1", timeout=timeout_s, ability=ability)
+            )
         yield robot
 
 

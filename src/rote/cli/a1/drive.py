@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from rote.cli.a1.connect import checked, connect_to
-from rote.cli.options import Json, print_json, run, stopping_softly
+from rote.cli.options import TIMEOUT_S, Json, Timeout, print_json, run, stopping_softly
 from rote.errors import BadRequestError, UnsupportedError
 
 if TYPE_CHECKING:
@@ -27,14 +27,16 @@ _Robot = Annotated[
         "go1 where it is not to be found out.",
     ),
 ]
-_Limit = Annotated[float | None, typer.Option("--limit", help="Seconds it may take.")]
+_Limit = Annotated[
+    float | None, typer.Option("--limit", metavar="SECONDS", help="How long it may take.")
+]
 
 
-def status(robot: _Robot = None, as_json: Json = False) -> int:
+def status(robot: _Robot = None, timeout: Timeout = TIMEOUT_S, as_json: Json = False) -> int:
     """Tell how the robot is."""
 
     async def tell() -> None:
-        async with _listening(robot) as quadruped:
+        async with _listening((robot, timeout)) as quadruped:
             told = quadruped.status()
         if as_json:
             print_json(asdict(told))
@@ -46,37 +48,50 @@ def status(robot: _Robot = None, as_json: Json = False) -> int:
 
 def monitor(
     robot: _Robot = None,
-    seconds: Annotated[float | None, typer.Option(help="How long; else until Ctrl-C.")] = None,
-    rate: Annotated[float, typer.Option(help="Lines a second, 0.1 to 100.")] = 5.0,
+    timeout: Timeout = TIMEOUT_S,
+    seconds: Annotated[
+        float | None, typer.Option(metavar="SECONDS", help="How long; else until Ctrl-C.")
+    ] = None,
+    rate: Annotated[float, typer.Option(metavar="HZ", help="Lines a second, 0.1 to 100.")] = 5.0,
     as_json: Json = False,
 ) -> int:
     """Show the robot's state again and again."""
     if not 0.1 <= rate <= 100.0 or (seconds is not None and not 0 < seconds <= 86_400):
         raise BadRequestError("that rate or time is not possible", "Use --rate 5 --seconds 10.")
-    return run(_monitor(robot, seconds, 1.0 / rate, as_json))
+    return run(_monitor((robot, timeout), seconds, 1.0 / rate, as_json))
 
 
 def walk(
-    distance: Annotated[float, typer.Argument(help="Metres forward; negative is back.")],
-    left: Annotated[float, typer.Option(help="Metres to the left as well.")] = 0.0,
-    speed: Annotated[float, typer.Option(help="Metres a second.")] = 0.4,
+    distance: Annotated[
+        float, typer.Argument(metavar="METRES", help="Metres forward; negative is back.")
+    ],
+    left: Annotated[
+        float, typer.Option(metavar="METRES", help="Metres to the left as well.")
+    ] = 0.0,
+    speed: Annotated[float, typer.Option(metavar="M/S", help="Metres a second.")] = 0.4,
     limit: _Limit = None,
     robot: _Robot = None,
+    timeout: Timeout = TIMEOUT_S,
     as_json: Json = False,
 ) -> int:
     """Walk a distance, then stand."""
     return run(
         _execute(
-            robot, lambda bot: bot.walk(distance, left, speed_m_s=speed, limit_s=limit), as_json
+            (robot, timeout),
+            lambda bot: bot.walk(distance, left, speed_m_s=speed, limit_s=limit),
+            as_json,
         )
     )
 
 
 def turn(
-    degrees: Annotated[float, typer.Argument(help="Degrees to the left; negative is right.")],
-    speed: Annotated[float, typer.Option(help="Degrees a second.")] = 45.0,
+    degrees: Annotated[
+        float, typer.Argument(metavar="DEGREES", help="Degrees to the left; negative is right.")
+    ],
+    speed: Annotated[float, typer.Option(metavar="DEG/S", help="Degrees a second.")] = 45.0,
     limit: _Limit = None,
     robot: _Robot = None,
+    timeout: Timeout = TIMEOUT_S,
     as_json: Json = False,
 ) -> int:
     """Turn on the spot by an angle, then stand."""
@@ -84,28 +99,39 @@ def turn(
     angle, speed_rad_s = math.radians(degrees), math.radians(speed)
     return run(
         _execute(
-            robot, lambda bot: bot.turn(angle, speed_rad_s=speed_rad_s, limit_s=limit), as_json
+            (robot, timeout),
+            lambda bot: bot.turn(angle, speed_rad_s=speed_rad_s, limit_s=limit),
+            as_json,
         )
     )
 
 
-def stand(robot: _Robot = None, as_json: Json = False) -> int:
+def stand(robot: _Robot = None, timeout: Timeout = TIMEOUT_S, as_json: Json = False) -> int:
     """Stand upright; a robot that lies gets up first."""
-    return run(_execute(robot, lambda bot: bot.stand(), as_json))
+    return run(_execute((robot, timeout), lambda bot: bot.stand(), as_json))
 
 
-def lie(robot: _Robot = None, as_json: Json = False) -> int:
+def lie(robot: _Robot = None, timeout: Timeout = TIMEOUT_S, as_json: Json = False) -> int:
     """Lie down, as before its legs are taught; not in dialect 3.2."""
-    return run(_execute(robot, lambda bot: bot.lie_down(), as_json, how_left="the robot lies down"))
+    return run(
+        _execute(
+            (robot, timeout), lambda bot: bot.lie_down(), as_json, how_left="the robot lies down"
+        )
+    )
 
 
 def pose(
-    roll: Annotated[float, typer.Option(help="Degrees.")] = 0.0,
-    pitch: Annotated[float, typer.Option(help="Degrees; positive looks down.")] = 0.0,
-    yaw: Annotated[float, typer.Option(help="Degrees.")] = 0.0,
-    height: Annotated[float, typer.Option(help="Metres more or less than usual.")] = 0.0,
-    seconds: Annotated[float, typer.Option(help="How long to keep it.")] = 3.0,
+    roll: Annotated[float, typer.Option(metavar="DEGREES", help="Degrees.")] = 0.0,
+    pitch: Annotated[
+        float, typer.Option(metavar="DEGREES", help="Degrees; positive looks down.")
+    ] = 0.0,
+    yaw: Annotated[float, typer.Option(metavar="DEGREES", help="Degrees.")] = 0.0,
+    height: Annotated[
+        float, typer.Option(metavar="METRES", help="Metres more or less than usual.")
+    ] = 0.0,
+    seconds: Annotated[float, typer.Option(metavar="SECONDS", help="How long to keep it.")] = 3.0,
     robot: _Robot = None,
+    timeout: Timeout = TIMEOUT_S,
     as_json: Json = False,
 ) -> int:
     """Stand with the body turned or lowered for a while."""
@@ -119,7 +145,7 @@ def pose(
             body_height_m=height,
         ).wait(seconds)
 
-    return run(_execute(robot, plan, as_json))
+    return run(_execute((robot, timeout), plan, as_json))
 
 
 def _check_pose(**degrees: float) -> None:
@@ -150,13 +176,17 @@ def _check_turn(degrees: float, speed: float) -> None:
         )
 
 
-def _listening(url: str | None) -> "AbstractAsyncContextManager[A1]":
+_Which = tuple[str | None, float]
+"""The robot's URL, and how long to wait for its answers in seconds."""
+
+
+def _listening(which: _Which) -> "AbstractAsyncContextManager[A1]":
     """Connect to look at the robot's state, at a level that does not let it sink."""
-    return connect_to(url, "states")
+    return connect_to(*which, "states")
 
 
 async def _execute(
-    url: str | None,
+    which: _Which,
     plan: "Callable[[Bot], Bot]",
     as_json: bool,
     *,
@@ -165,9 +195,9 @@ async def _execute(
     from rote.robot.a1.approach import is_low
     from rote.robot.a1.bot import Bot
 
-    if is_low(checked(url)):
+    if is_low(checked(which[0])):
         raise UnsupportedError("walk", "a1:// at the low level", ("a1://...?level=high",))
-    async with connect_to(url) as robot:
+    async with connect_to(*which) as robot:
         bot = plan(Bot(robot))
         async with stopping_softly(robot, how_left, as_json):
             report = await bot.execute()
@@ -182,9 +212,9 @@ async def _execute(
     return 0 if report.completed else 1
 
 
-async def _monitor(url: str | None, seconds: float | None, every_s: float, as_json: bool) -> None:
+async def _monitor(which: _Which, seconds: float | None, every_s: float, as_json: bool) -> None:
     loop = asyncio.get_running_loop()
-    async with _listening(url) as robot:
+    async with _listening(which) as robot:
         end = math.inf if seconds is None else loop.time() + seconds
         due = loop.time()
         async for _ in robot.native_states():

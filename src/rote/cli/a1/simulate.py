@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, NamedTuple
 
 from rote.cli.options import print_json
-from rote.cli.simulate import show_notices
+from rote.cli.simulate import asked_to_end, show_notices
 from rote.errors import BadRequestError
 
 if TYPE_CHECKING:
@@ -32,6 +32,7 @@ async def simulate_a1(wish: A1Wish, network: "Impairment | None", as_json: bool)
     host, high, low = _ports(wish.where)
     simulator = A1Simulator(world, host, high_port=high, low_port=low, impairment=network)
     async with simulator:
+        ended = asked_to_end()
         if as_json:
             urls = [simulator.url(level) for level in Level]
             dialect = world.dialect.value
@@ -39,7 +40,7 @@ async def simulate_a1(wish: A1Wish, network: "Impairment | None", as_json: bool)
             print_json({"event": "ready", **ready})
         else:
             _introduce(simulator, network)
-        await show_notices(world.notices, as_json)
+        await show_notices(world.notices, as_json, ended)
     if not as_json:
         print("\nThe simulated robot has ended.")
 

@@ -20,6 +20,7 @@ from rote.carrier import split_url
 from rote.carrier.udp import host_and_port
 from rote.client.a1.sender import Counts, LoopSender, ProcessSender, Sender
 from rote.client.client_base import listen, tell_all
+from rote.client.tap import Tap
 from rote.client.timer import Alarm
 from rote.errors import (
     BadRequestError,
@@ -31,6 +32,7 @@ from rote.errors import (
     RoteError,
 )
 from rote.host.loop import clock_of
+from rote.host.readable import on_readable
 from rote.session import a1 as session
 from rote.session.a1 import A1Session, A1Timing, Level
 from rote.session.events import PeerLost
@@ -51,6 +53,10 @@ PERIOD_S = {Level.LOW: 0.002, Level.HIGH: 0.005}
 _RENEW_S = 0.02
 STALE_S = {Level.LOW: 0.05, Level.HIGH: 0.3}
 """A robot that is driven and has not told its state for this long is made safe."""
+_LATE_S = 0.01
+"""If our own timer fires this much too late, this computer was busy and did not listen either, so
+the robot gets this much longer before its silence is judged.
+"""
 _LONGEST = 2048
 RobotState: TypeAlias = HighState | LowState
 StateListener = Callable[[RobotState], object]
@@ -149,12 +155,15 @@ def damped(level: Level, dialect: Dialect) -> Command:
     return session.neutral(level, dialect)
 
 
-async def open_client(url: str, *, timeout: float = 5.0) -> "A1Client":
+async def open_client(url: str, *, timeout: float = 5.0, tap: Tap | None = None) -> "A1Client":
     """Return a client that has heard the robot at `url`, or raise why there is none."""
     target = read_url(url)
     share_s = timeout / len(target.ports)
     for place, port in enumerate(target.ports):
-        client = A1Client(url, replace(target, ports=(port,)), share_s, place * share_s)
+        client = A1Client(url, replace(target, ports=(port,)), share_s, place * share_s, tap)
+        if tap is not None:
+            tap.stage(f"port {port}")
+            tap.client = client
         try:
             await client.open()
         except NoAnswerError:
@@ -169,7 +178,12 @@ class A1Client:
     """One connection to one robot."""
 
     def __init__(
-        self, url: str, target: A1Target, connect_s: float = 5.0, sought_s: float = 0.0
+        self,
+        url: str,
+        target: A1Target,
+        connect_s: float = 5.0,
+        sought_s: float = 0.0,
+        tap: Tap | None = None,
     ) -> None:
         """Wait `connect_s` for the robot, which was searched elsewhere for `sought_s` already."""
         self.url = url
@@ -181,6 +195,7 @@ class A1Client:
         """When it arrived, by `now`."""
         self._target = target
         self._sought_s = sought_s
+        self._tap = tap
         self._loop = asyncio.get_running_loop()
         self._clock = clock_of(self._loop)
         timing = A1Timing(period_s=_RENEW_S, connect_s=connect_s, stale_s=STALE_S[target.level])
@@ -192,6 +207,7 @@ class A1Client:
         self._opened: asyncio.Future[None] = self._loop.create_future()
         self._failure: RoteError | None = None
         self._alarm = Alarm(self._tick)
+        self._due = math.inf
         self._kept: bytes | None = None
         self._asks = False
         """Whether the robot was asked for anything but to do nothing."""
@@ -199,6 +215,7 @@ class A1Client:
         self._trouble_listeners: list[TroubleListener] = []
         self._socket: socket.socket | None = None
         self._sender: Sender | None = None
+        self._deaf: Callable[[], None] = _nothing
 
     # ---- what is known --------------------------------------------------------------------------
 
@@ -244,7 +261,7 @@ class A1Client:
     async def open(self) -> None:
         """Find the robot; raises `NoAnswerError` if there is none."""
         self._socket = await self._connected()
-        self._loop.add_reader(self._socket.fileno(), self._readable)
+        self._deaf = on_readable(self._loop, self._socket, self._readable)
         try:
             if self.isolated:
                 self._sender = ProcessSender(
@@ -267,7 +284,8 @@ class A1Client:
         try:
             found = await self._loop.getaddrinfo(host, port, type=socket.SOCK_DGRAM)
             family, kind, protocol, _, address = found[0]
-            carrier = socket.socket(family, kind | socket.SOCK_NONBLOCK, protocol)
+            carrier = socket.socket(family, kind, protocol)
+            carrier.setblocking(False)
             try:
                 if self._target.local:
                     carrier.bind(("", self._target.local))
@@ -294,7 +312,7 @@ class A1Client:
         sender, self._sender = self._sender, None
         carrier, self._socket = self._socket, None
         if carrier is not None:
-            self._loop.remove_reader(carrier.fileno())
+            self._deaf()
         try:
             if sender is not None:
                 await asyncio.shield(asyncio.ensure_future(_closed(sender, carrier)))
@@ -316,6 +334,8 @@ class A1Client:
             self._session.command(command, self._clock())
             (datagram,) = self._session.outgoing()[-1:]
         assert self._sender is not None
+        if self._tap is not None and not self._tap.sending(datagram):
+            return
         self._asks = command != session.neutral(self.level, self.dialect)
         if hold_s is None and self._asks:
             self._kept, hold_s = datagram, KEPT_S
@@ -365,6 +385,8 @@ class A1Client:
                     datagram = carrier.recv(_LONGEST)
                 except OSError:  # nothing more; or the robot's program is not running yet
                     break
+                if self._tap is not None:
+                    self._tap.heard(datagram)
                 self._session.receive(datagram, self._clock())
             events = self._session.events()
             for event in events:
@@ -377,11 +399,18 @@ class A1Client:
         self._flush()
 
     def _tick(self) -> None:
+        if self._kept is not None and self._sender is not None:
+            self._sender.say(self._kept, KEPT_S)
+        now = self._clock()
+        # Not for longer than a command is kept: on a computer that is always late, the robot is
+        # judged all the same.
+        if now > self._due + _LATE_S and now < self.heard_s + KEPT_S:
+            self._due = now + _LATE_S
+            self._alarm.set(self._due)
+            return
         with self._lock:
             self._session.tick(self._clock())
             events = self._session.events()
-        if self._kept is not None and self._sender is not None:
-            self._sender.say(self._kept, KEPT_S)
         self._tell(events)
         self._flush()
 
@@ -392,6 +421,7 @@ class A1Client:
         if is_seeking:
             for datagram in outgoing:
                 _send(self._socket, datagram)
+        self._due = due
         self._alarm.set(due)
 
     def _tell(self, events: list[session.Event]) -> None:
@@ -469,6 +499,10 @@ class A1Client:
             self._opened.set_exception(error)
             self._opened.exception()  # the error is raised where the connection is awaited
         tell_all(self._trouble_listeners, error, self._loop)
+
+
+def _nothing() -> None:
+    """Do nothing: no socket is open yet."""
 
 
 def _send(carrier: socket.socket | None, datagram: bytes) -> None:

@@ -11,24 +11,27 @@ same inside an event loop, for tests and for programs that want no process.
 
 import asyncio
 import math
-import select
 import signal
 import socket
 import struct
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
 from typing import NamedTuple, Protocol
 
-from rote.errors import LinkError
+from rote import system
+from rote.errors import LinkError, UnsupportedError
 from rote.host import realtime
+from rote.host.readable import on_readable
 
 SAFE_S = 1.0
 """A safe command is sent at least this long."""
 LAST_WORDS_S = 0.02
 """How long the safe command is sent when a program ends."""
+_SIZE = struct.Struct("<H")
 _HEAD = struct.Struct("<cd")
 _TOLD = struct.Struct("<cdQQ")
 _SAY, _SAFE, _ARM, _TRIP, _END = b"s", b"f", b"a", b"t", b"e"
@@ -176,6 +179,60 @@ class LoopSender:
 # ---- in a process of its own --------------------------------------------------------------------
 
 
+class Line:
+    """One end of the line between a program and its sending process: whole messages, each with its
+    size before it, over a stream socket that never blocks.
+
+    A socket that keeps messages apart would do the same, but not every system has one.
+    """
+
+    def __init__(self, end: socket.socket) -> None:
+        end.setblocking(False)
+        self._end = end
+        self._rest = b""
+        self._come = bytearray()
+        self._lock = threading.Lock()
+
+    def send(self, message: bytes) -> None:
+        """Send a message, from any thread. It is dropped if the other end does not read: then that
+        process is stopped or gone.
+        """
+        with self._lock, suppress(BlockingIOError, BrokenPipeError, ConnectionResetError):
+            if self._rest:  # the end of an earlier message comes first
+                self._rest = self._rest[self._end.send(self._rest) :]
+            if not self._rest:
+                whole = _SIZE.pack(len(message)) + message
+                self._rest = whole[self._end.send(whole) :]
+
+    def receive(self) -> bytes | None:
+        """Return the next message; b"" if the other end is closed, None if nothing has come."""
+        while (message := self._next()) is None:
+            try:
+                data = self._end.recv(4096)
+            except BlockingIOError:
+                return None
+            except ConnectionError:
+                return b""
+            if not data:
+                return b""
+            self._come += data
+        return message
+
+    def _next(self) -> bytes | None:
+        if len(self._come) < _SIZE.size:
+            return None
+        end = _SIZE.size + _SIZE.unpack_from(self._come)[0]
+        if len(self._come) < end:
+            return None
+        message = bytes(self._come[_SIZE.size : end])
+        del self._come[:end]
+        return message
+
+    def close(self) -> None:
+        """Close this end."""
+        self._end.close()
+
+
 class ProcessSender:
     """A sender in a separate process, which sends through the given socket."""
 
@@ -189,8 +246,15 @@ class ProcessSender:
         self._loop = asyncio.get_running_loop()
         self._on_stall = on_stall
         self._on_death = on_death
-        self._line, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self._line.setblocking(False)
+        if not system.hands_sockets_on():
+            raise UnsupportedError(
+                "start the process that sends commands at a steady rate",
+                "this system",
+                remedy="Add sender=loop to the URL: then this program sends them itself, and "
+                "nothing makes the robot safe if it gets stuck.",
+            )
+        ours, theirs = socket.socketpair()
+        self._line = Line(ours)
         self.counts = Counts()
         files = (carrier.fileno(), theirs.fileno())
         command = [sys.executable, "-m", __name__, *map(str, files), str(period_s)]
@@ -209,7 +273,7 @@ class ProcessSender:
                 self._line.close()
                 raise LinkError(f"the sending process cannot be started: {error}") from error
         self._up: asyncio.Future[None] = self._loop.create_future()
-        self._loop.add_reader(self._line.fileno(), self._hear)
+        self._deaf = on_readable(self._loop, ours, self._hear)
 
     async def ready(self) -> None:
         """Wait until the process runs."""
@@ -239,25 +303,21 @@ class ProcessSender:
         self._tell(_ARM)
 
     def _tell(self, what: bytes, number: float = 0.0, datagram: bytes = b"") -> None:
-        # A full pipe means that the process is stopped or gone. The robot notices by the silence,
-        # and we by the robot's.
-        with suppress(BlockingIOError, BrokenPipeError, ConnectionResetError):
-            self._line.send(_HEAD.pack(what, number) + datagram)
+        # If the process is stopped or gone, the robot notices by the silence, and we by the
+        # robot's.
+        self._line.send(_HEAD.pack(what, number) + datagram)
 
     def _hear(self) -> None:
-        try:
-            while message := self._line.recv(64):
-                kind, number, sent, late = _TOLD.unpack(message)
-                self.counts = Counts(sent, late)
-                if not self._up.done():
-                    self._up.set_result(None)
-                if kind == _STALLED:
-                    self._on_stall(number)
-        except BlockingIOError:
+        while message := self._line.receive():
+            kind, number, sent, late = _TOLD.unpack(message)
+            self.counts = Counts(sent, late)
+            if not self._up.done():
+                self._up.set_result(None)
+            if kind == _STALLED:
+                self._on_stall(number)
+        if message is None:
             return
-        except ConnectionError:
-            pass
-        self._loop.remove_reader(self._line.fileno())
+        self._deaf()
         if not self._up.done():
             self._up.set_exception(LinkError("the sending process ended at once"))
         else:
@@ -266,7 +326,7 @@ class ProcessSender:
     async def close(self) -> None:
         """Send the safe command a last time, and end."""
         self._tell(_END)
-        self._loop.remove_reader(self._line.fileno())
+        self._deaf()
         self._line.close()
         try:
             await asyncio.to_thread(self._process.wait, _ENDS_WITHIN_S)
@@ -278,7 +338,7 @@ class ProcessSender:
 class _Child:
     """The process: one datagram per period, by absolute deadlines."""
 
-    def __init__(self, carrier: socket.socket, line: socket.socket, period_s: float) -> None:
+    def __init__(self, carrier: socket.socket, line: Line, period_s: float) -> None:
         self._carrier = carrier
         self._line = line
         self._period_s = period_s
@@ -304,11 +364,7 @@ class _Child:
             time.sleep(max(0.0, due_s - time.monotonic()))
 
     def _listen(self, now: float) -> None:
-        while self._end_s == math.inf and select.select([self._line], [], [], 0)[0]:
-            try:
-                message = self._line.recv(2048)
-            except ConnectionError:
-                message = b""
+        while self._end_s == math.inf and (message := self._line.receive()) is not None:
             self._obey(message, now)
 
     def _obey(self, message: bytes, now: float) -> None:
@@ -334,20 +390,18 @@ class _Child:
         if stalled_s is None and beats % _COUNT_EVERY:
             return
         kind = _COUNTED if stalled_s is None else _STALLED
-        with suppress(OSError):
-            self._line.send(_TOLD.pack(kind, stalled_s or 0.0, self._sent, self._late))
+        self._line.send(_TOLD.pack(kind, stalled_s or 0.0, self._sent, self._late))
 
 
 def main(arguments: list[str]) -> None:
     """Run the process: `arguments` are two open sockets and the period."""
     # The parent decides when it ends: Ctrl-C at a terminal is not for it.
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    for number in (signal.SIGINT, *system.end_signals()):
         signal.signal(number, signal.SIG_IGN)
     realtime.precise_timers()
     realtime.real_time()
     carrier, line = (socket.socket(fileno=int(number)) for number in arguments[:2])
-    line.setblocking(False)
-    _Child(carrier, line, float(arguments[2])).run()
+    _Child(carrier, Line(line), float(arguments[2])).run()
 
 
 if __name__ == "__main__":

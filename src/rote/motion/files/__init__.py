@@ -4,6 +4,7 @@ A file on disk is always complete, and reading never changes one. A LeRobot data
 can only be written: see `lerobot`.
 """
 
+from os import PathLike
 from pathlib import Path
 
 import numpy as np
@@ -19,22 +20,26 @@ from rote.motion.files.metadata import (
 from rote.motion.formats import FORMATS, Format, endings
 from rote.motion.track import Track
 
-__all__ = ["save", "load", "format_of", "check_writable", "FORMATS", "Format"]
+__all__ = ["save", "load", "format_of", "check_writable", "FilePath", "FORMATS", "Format"]
+
+FilePath = str | PathLike[str]
+"""The name of a file: text, or a `pathlib.Path`."""
 
 
-def save(track: Track, path: Path) -> str:
+def save(track: Track, path: FilePath) -> str:
     """Write a track in the format of the file's ending; return what the format loses, as text.
 
     Raises `BadRequestError` for an unknown ending, a track that could not be loaded again, or a
     disk error; then no file appears.
     """
+    path = Path(path)
     found = format_of(path)
     check_writable(track, path)
     found.save(track, path)
     return found.loss
 
 
-def check_writable(track: Track, path: Path) -> None:
+def check_writable(track: Track, path: FilePath) -> None:
     """Raise `BadRequestError` for a track that could not be loaded again."""
     place = FilePlace(f"{path} cannot be written")
     check(track, place)
@@ -42,7 +47,7 @@ def check_writable(track: Track, path: Path) -> None:
     check_unit(track, place)
 
 
-def load(path: Path, *, degrees: bool = False, any_joints: bool = False) -> Track:
+def load(path: FilePath, *, degrees: bool = False, any_joints: bool = False) -> Track:
     """Read a track that could be played.
 
     Angles are in rad. A file with degrees is refused unless `degrees` is true; then they are
@@ -50,6 +55,7 @@ def load(path: Path, *, degrees: bool = False, any_joints: bool = False) -> Trac
     `BadRequestError`, which names the file and the row that cannot be used, and `MissingExtraError`
     if a package is missing.
     """
+    path = Path(path)
     found = format_of(path)
     track = found.load(path)
     place = found.place_in(path)
@@ -62,10 +68,10 @@ def load(path: Path, *, degrees: bool = False, any_joints: bool = False) -> Trac
     return track
 
 
-def format_of(path: Path) -> Format:
+def format_of(path: FilePath) -> Format:
     """Return the format of a file's ending; raises `BadRequestError` for an unknown one."""
     try:
-        return FORMATS[path.suffix.lower()]
+        return FORMATS[Path(path).suffix.lower()]
     except KeyError:
         raise BadRequestError(
             f"{path} has no ending that is known here",

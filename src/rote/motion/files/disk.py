@@ -1,6 +1,5 @@
 """The disk, as every file format uses it: a file is complete or absent, and never too large."""
 
-import fcntl
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,6 +8,7 @@ from typing import BinaryIO
 
 from rote.atomic_file import appearing
 from rote.errors import BadRequestError
+from rote.system import lock
 
 MAX_BYTES = 256 * 2**20
 """More is not taken into memory at once: a larger file is read only where it comes in pieces, each
@@ -80,11 +80,7 @@ def contents(path: Path) -> bytes:
 
 def claim(file: BinaryIO) -> bool:
     """Lock a file for this process until it is closed; return False if another one has it."""
-    try:
-        fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
+    return lock(file)
 
 
 def left(path: Path) -> bool:
@@ -101,11 +97,11 @@ def alone(folder: Path) -> Iterator[None]:
     """Wait until no other process changes this folder, and lock it during the block."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        lock = (folder / ".lock").open("wb")
+        shared = (folder / ".lock").open("wb")
     except OSError as error:
         raise unwritable(folder, error, ANOTHER_HOME) from error
-    with lock:
-        fcntl.flock(lock.fileno(), fcntl.LOCK_EX)
+    with shared:
+        lock(shared, wait=True)
         yield
 
 

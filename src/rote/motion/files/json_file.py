@@ -32,6 +32,11 @@ def save_json(track: Track, path: Path) -> None:
     del document["tags"]
     document["times_s"] = track.times_s.tolist()
     document["joints_rad"] = track.joints_rad.tolist()
+    if track.root is not None:
+        document["root"] = {
+            "position_m": track.root.position_m.tolist(),
+            "quaternion_wxyz": track.root.quaternion_wxyz.tolist(),
+        }
     with disk.whole(path) as file:
         file.write(json.dumps(document, ensure_ascii=False).encode("utf-8"))
 
@@ -54,7 +59,24 @@ def load_json(path: Path) -> Track:
     table = np.empty((len(times), width + 1))
     for sample, (time_s, row) in enumerate(zip(times, rows, strict=True)):
         table[sample] = _row(time_s, row, width, sample, place)
-    return assemble(metadata, table[:, 0], table[:, 1:], place)
+    root = _root(document.get("root"), len(times), place)
+    return assemble(metadata, table[:, 0], table[:, 1:], place, root)
+
+
+def _root(value: object, samples: int, place: FilePlace) -> Array | None:
+    """Return the root's path, (n, 7), if there is one."""
+    if value is None:
+        return None
+    parts = []
+    for name, width in (("position_m", 3), ("quaternion_wxyz", 4)):
+        rows = value.get(name) if isinstance(value, dict) else None
+        if not isinstance(rows, list) or len(rows) != samples:
+            raise place.refuse(f"its root has no list {name!r} of {samples} samples")
+        part = np.empty((samples, width + 1))
+        for sample, row in enumerate(rows):
+            part[sample] = _row(0.0, row, width, sample, place)
+        parts.append(part[:, 1:])
+    return np.column_stack(parts)
 
 
 def _numbers(document: dict[str, Any], name: str, place: FilePlace) -> list[Any]:
@@ -67,7 +89,7 @@ def _numbers(document: dict[str, Any], name: str, place: FilePlace) -> list[Any]
 def _row(time_s: object, row: object, width: int, sample: int, place: FilePlace) -> Array:
     if not isinstance(row, list) or len(row) != width:
         found = f"{len(row)} angles" if isinstance(row, list) else "no list of angles"
-        raise place.refuse_row(sample, f"it has {found}, and there are {width} names")
+        raise place.refuse_row(sample, f"it has {found}, and {width} belong there")
     if not all(type(value) in {int, float} for value in (time_s, *row)):
         raise place.refuse_row(sample, "it holds something that is not a number")
     try:

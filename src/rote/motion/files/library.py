@@ -2,39 +2,40 @@
 
     wave.mcap               the newest take of that name
     versions/wave/1.mcap    older versions; the file's name is the version's number
-    trash/wave/...          what was deleted; nothing here is ever removed
-    bow.mcap.part           a recording that is going on, or was cut off
+    trash/wave/...          what was deleted, until `purge`
+    bow.mcap.part           a recording that is going on, or was cut off; or bow.npz.part
 
 The files alone count: copy, move or remove them as you like. What they said when they were last
 read is noted in `.listed.json`, so that a list of a thousand is quick; see `listing`.
-Without the `mcap` extra, takes are saved as `.npz`.
+Without the `mcap` extra, takes are recorded and saved as `.npz`.
 """
 
 import os
+import shutil
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rote import atomic_file
+from rote import atomic_file, system
 from rote.errors import BadRequestError, MissingExtraError
 from rote.messages import name_problem
 from rote.motion import files
 from rote.motion.files import disk, mcap_file, mcap_records, npz_file
 from rote.motion.files.listing import Listing
-from rote.motion.files.take_writer import TakeWriter, unfinished
+from rote.motion.files.take_writer import TakeWriter, recover, take_name, unfinished
 from rote.motion.files.thumbnail import sketch
 from rote.motion.track import Track
+from rote.paths import takes_folder
 
-__all__ = ["Library", "Entry"]
+__all__ = ["Library", "Entry", "Trashed", "library"]
 
 MAX_SKETCHED = 100_000
 """How many samples are read to sketch takes: about a second's work."""
 
 _SUFFIXES = (".mcap", ".npz")
 _VERSIONS, _TRASH = "versions", "trash"
-_CUT_OFF = ".mcap.part"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,11 +56,35 @@ class Entry:
     """Why the file cannot be read; empty if it can."""
 
 
+def library(folder: files.FilePath | None = None) -> "Library":
+    """Return the takes of this computer, or those in another folder."""
+    return Library(takes_folder() if folder is None else folder)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trashed:
+    """One deleted take in the library's trash."""
+
+    id: str
+    """The folder below the trash that has it."""
+    name: str
+    """How it was called, and is again once it is restored."""
+    deleted_s: float
+    """When it was deleted, in seconds since 1970."""
+    versions: int
+    """How many versions of it there are; 0 for a recording that was cut off."""
+    entry: Entry | None
+    """Its newest version; None for a recording that was cut off."""
+
+
 class Library:
     """The takes in a folder, which is created when the first one is saved."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    def __init__(self, folder: files.FilePath) -> None:
+        self.folder = Path(folder)
+
+    def __repr__(self) -> str:
+        return f"Library({str(self.folder)!r})"
 
     def list(self, search: str = "") -> tuple[Entry, ...]:
         """Return the takes by name: those with each word of `search` in name, tags or source."""
@@ -106,7 +131,7 @@ class Library:
     def save(self, track: Track, name: str, tags: Iterable[str] = ()) -> Entry:
         """Save a take; an existing one of that name becomes an older version."""
         check_name(name)
-        suffix = _SUFFIXES[0 if mcap_records.available() else 1]
+        suffix = _suffix()
         path = self.folder / f"{name}{suffix}"
         draft = self.folder / f".{name}.draft{suffix}"
         with disk.alone(self.folder):
@@ -129,12 +154,13 @@ class Library:
                 self._keep(name)
                 atomic_file.settle(part, path)
 
-        path = self.folder / f"{name}.mcap"
+        path = self.folder / f"{name}{_suffix()}"
         return TakeWriter(path, joints, variant=variant, source=source, settle=settle)
 
     def tag(self, name: str, add: Iterable[str] = (), remove: Iterable[str] = ()) -> Entry:
         """Add tags to a take's newest version, and remove others."""
         added, removed = _clean(add), _clean(remove)
+        self._file(name, None)  # before the lock, which makes the folder
         with disk.alone(self.folder):
             path = self._file(name, None)
             kept = tuple(tag for tag in self._entry(name).tags if tag not in removed)
@@ -144,6 +170,7 @@ class Library:
     def rename(self, name: str, to: str) -> Entry:
         """Rename a take and all its versions."""
         check_name(to)
+        self._file(name, None)
         with disk.alone(self.folder):
             self._file(name, None)
             if self._files(to):
@@ -155,25 +182,87 @@ class Library:
 
     def delete(self, name: str) -> Path:
         """Move a take and all its versions to the trash; return where they are."""
+        self._file(name, None)
         with disk.alone(self.folder):
             self._file(name, None)
             grave = self._grave(name)
             for suffix in _SUFFIXES:
                 _move(self.folder / f"{name}{suffix}", grave / f"{name}{suffix}")
             _move(self.folder / _VERSIONS / name, grave / _VERSIONS)
+            with suppress(OSError):
+                os.utime(grave)  # when it was deleted
         return grave
+
+    def deleted(self) -> tuple[str, ...]:
+        """Return the names of the takes in the trash, each once."""
+        return tuple(sorted({each.name for each in self.trash() if each.entry is not None}))
+
+    def restore_newest(self, name: str, to: str | None = None) -> Entry:
+        """Bring back the take of that name that was deleted last; see `restore`."""
+        check_name(to or name)
+        found = [each for each in self.trash() if each.name == name and each.entry is not None]
+        if not found:
+            raise BadRequestError(
+                f"there is no take {name!r} in the trash, {self.folder / _TRASH}",
+                f"There are {', '.join(self.deleted()) or 'none'}.",
+            )
+        return self.restore(found[0].id, to)
+
+    def trash(self) -> tuple[Trashed, ...]:
+        """Return what was deleted, the newest first."""
+        found = [_trashed(grave) for grave in _inside(self.folder / _TRASH) if grave.is_dir()]
+        return tuple(sorted(found, key=lambda each: (-each.deleted_s, each.id)))
+
+    def restore(self, grave_id: str, to: str | None = None) -> Entry:
+        """Bring a deleted take back with all its versions, under its own name or another one.
+
+        Raises `BadRequestError` if there is a take of that name already.
+        """
+        with disk.alone(self.folder):
+            grave = self._in_trash(grave_id)
+            trashed = _trashed(grave)
+            if trashed.entry is None:
+                raise BadRequestError(
+                    f"{grave_id!r} is a recording that was cut off", "It cannot be restored."
+                )
+            name = check_name(trashed.name if to is None else to)
+            if self._files(name):
+                raise BadRequestError(f"there is a take {name!r} already", "Choose another name.")
+            _move(grave / _VERSIONS, self.folder / _VERSIONS / name)
+            for path in _current_in(grave):
+                _move(path, self.folder / f"{name}{path.suffix}")
+            with suppress(OSError):  # what else somebody has put there stays
+                grave.rmdir()
+        return self._entry(name)
+
+    def purge(self, grave_id: str) -> None:
+        """Delete something from the trash for good."""
+        with disk.alone(self.folder):
+            grave = self._in_trash(grave_id)
+            try:
+                shutil.rmtree(grave)
+            except OSError as error:
+                raise disk.unwritable(grave, error, disk.ANOTHER_HOME) from error
+
+    def _in_trash(self, grave_id: str) -> Path:
+        """Return the folder of something deleted; only what lies right in the trash has an id."""
+        for grave in _inside(self.folder / _TRASH):
+            if grave.name == grave_id and grave.is_dir() and not grave.is_symlink():
+                return grave
+        raise BadRequestError(f"there is no {grave_id!r} in the trash", "Look at its list again.")
 
     def unfinished(self) -> tuple[Path, ...]:
         """Return the recordings that were cut off, probably by a crash."""
         return tuple(unfinished(self.folder))
 
-    def recover(self, part: Path) -> Entry:
+    def recover(self, part: files.FilePath) -> Entry:
         """Save the samples of a recording that was cut off; the file itself goes to the trash."""
-        name = part.name.removesuffix(_CUT_OFF)
+        part = Path(part)
+        name = take_name(part)
         if part not in self.unfinished():
             raise BadRequestError(f"{part} is no recording that was cut off here")
         try:
-            track = mcap_file.recover(part)
+            track = recover(part)
         except BadRequestError:
             self._bury(part, name)
             raise
@@ -261,6 +350,40 @@ class Library:
         return _read_entry(name, version, found[version])
 
 
+def _suffix() -> str:
+    """Return the ending of new takes."""
+    return _SUFFIXES[0 if mcap_records.available() else 1]
+
+
+def _current_in(grave: Path) -> list[Path]:
+    """Return the takes that lie right in a folder of the trash."""
+    return [path for path in _inside(grave) if path.suffix in _SUFFIXES]
+
+
+def _trashed(grave: Path) -> Trashed:
+    """Return what a folder of the trash holds; its files count."""
+    current = sorted(_current_in(grave))
+    older = [path for path in _inside(grave / _VERSIONS) if path.suffix in _SUFFIXES]
+    newest = current[0] if current else max(older, key=_number, default=None)
+    if current:
+        name = current[0].stem
+    else:  # a take without a current file, or a recording that was cut off
+        cut = [take_name(path) for path in _inside(grave)]
+        name = grave.name if newest is not None or not cut else cut[0]
+    versions = len(current) + len(older)
+    return Trashed(
+        id=grave.name,
+        name=name,
+        deleted_s=grave.stat().st_mtime,
+        versions=versions,
+        entry=None if newest is None else _read_entry(name, versions, newest),
+    )
+
+
+def _number(path: Path) -> int:
+    return int(path.stem) if path.stem.isdecimal() else 0
+
+
 def _inside(folder: Path) -> tuple[Path, ...]:
     """Return what lies in a folder; nothing where there is none."""
     try:
@@ -330,8 +453,9 @@ def _matches(entry: Entry, wanted: Sequence[str]) -> bool:
 def check_name(name: str) -> str:
     """Return a take's name, or raise `BadRequestError` if no file here can have it."""
     problem = name_problem(name)
-    if not problem and (name[0] == "." or {"/", "\\"} & {*name} or name in {_VERSIONS, _TRASH}):
+    if not problem and (name[0] == "." or name in {_VERSIONS, _TRASH}):
         problem = "it cannot be the name of a file here"
+    problem = problem or system.file_name_problem(name)
     if problem:
         raise BadRequestError(
             f"the name {name!r} cannot be used: {problem}",
@@ -344,6 +468,11 @@ def _clean(tags: Iterable[str]) -> tuple[str, ...]:
     cleaned = tuple(dict.fromkeys(tag.strip().casefold() for tag in tags))
     if not all(cleaned):
         raise BadRequestError("a tag is empty", "Give each tag a word.")
+    for tag in cleaned:
+        if problem := name_problem(tag):
+            raise BadRequestError(
+                f"the tag {tag!r} cannot be used: {problem}", "Choose a short one, like a name."
+            )
     return cleaned
 
 

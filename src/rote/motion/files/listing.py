@@ -21,7 +21,7 @@ class Listing:
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / _NOTE
-        self._inside = f"{folder}/"
+        self._inside = f"{folder}{os.sep}"
         self._known = self._read()
         self._used: dict[str, tuple[list[int], dict[str, Any]]] = {}
         self._changed = False

@@ -39,8 +39,10 @@ from rote.motion.files.metadata import (
     first_unsound,
     from_document,
     metadata_of,
+    root_rows,
     to_document,
 )
+from rote.motion.root_path import RootPath
 from rote.motion.track import Array, Track
 
 __all__ = ["save_mcap", "load_mcap", "recover"]
@@ -53,6 +55,7 @@ _IN_CHUNKS = frozenset({records.SCHEMA, records.CHANNEL, records.MESSAGE})
 _NOT_SUMMARY = frozenset({records.CHUNK, records.MESSAGE_INDEX, records.ATTACHMENT})
 _WORDS = "rote.take"
 _TIMES = "times_s.f64"
+_ROOT = "root.f64"  # of each sample x, y, z in m and a quaternion, w first
 _TEXTS = ("variant", "source")
 _OURS = f"{SCHEMA_NAME} (ros2msg)"
 _ROWS = 1000  # samples in one chunk, about 1 MB
@@ -80,7 +83,7 @@ def save_mcap(track: Track, path: Path, tags: tuple[str, ...] = ()) -> None:
                 stream.add(time_ns, row)
             stream.flush()
             disk.check_size(path, stream.chunk_bytes * len(rows))
-        stream.finish(metadata, track.times_s, times_ns)
+        stream.finish(metadata, track.times_s, times_ns, track.root)
 
 
 class McapStream:
@@ -114,13 +117,22 @@ class McapStream:
         """End the chunk, so that what was added can be read even after a crash."""
         self._writer.flush()
 
-    def finish(self, metadata: TakeMetadata, times_s: Array, times_ns: Stamps) -> None:
-        """Write what comes last: the final words, the exact times, the indexes."""
+    def finish(
+        self,
+        metadata: TakeMetadata,
+        times_s: Array,
+        times_ns: Stamps,
+        root: RootPath | None = None,
+    ) -> None:
+        """Write what comes last: the final words, the exact times, the root, the indexes."""
         self._writer.flush()
         self._writer.add_metadata(_WORDS, _to_metadata(metadata))
         if not np.array_equal(_seconds(times_ns), times_s):
             data = times_s.astype("<f8").tobytes()
             self._writer.add_attachment(0, 0, _TIMES, "application/octet-stream", data)
+        if root is not None:
+            data = root_rows(root).astype("<f8").tobytes()
+            self._writer.add_attachment(0, 0, _ROOT, "application/octet-stream", data)
         self._writer.finish()
 
 
@@ -233,6 +245,7 @@ class _Reading:
         self._sequences: dict[str, int] = {}
         self._decoder = Decoder()
         self._exact: bytes | None = None
+        self._root: bytes | None = None
 
     @property
     def samples(self) -> int:
@@ -284,6 +297,7 @@ class _Reading:
         elif code == records.ATTACHMENT:
             attachment = records.parsed("Attachment", content)
             self._exact = attachment.data if attachment.name == _TIMES else self._exact
+            self._root = attachment.data if attachment.name == _ROOT else self._root
         elif code == records.STATISTICS:
             said = records.parsed("Statistics", content)
             lasted_ns = said.message_end_time - said.message_start_time
@@ -374,7 +388,17 @@ class _Reading:
         if self._mend and (bad := first_unsound(times_s, joints_rad)) is not None:
             times_s, joints_rad = times_s[:bad].copy(), joints_rad[:bad].copy()
         joints_rad.setflags(write=False)
-        return assemble(metadata, times_s, joints_rad, self.place)
+        return assemble(metadata, times_s, joints_rad, self.place, self._root_of(len(times_s)))
+
+    def _root_of(self, samples: int) -> Array | None:
+        """Return the root's path, (n, 7), if there is one; in a mended file only if it is whole."""
+        if self._root is None:
+            return None
+        if len(self._root) != 7 * 8 * samples:
+            if self._mend:
+                return None
+            raise self.place.refuse(f"{samples} samples cannot go with its root's path")
+        return np.frombuffer(self._root, "<f8").astype(np.float64).reshape(samples, 7)
 
     def _chosen(self) -> _Samples:
         topics = sorted(self._samples)

@@ -6,7 +6,7 @@ the row in the error.
 
 import math
 import sys
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -14,7 +14,8 @@ import numpy as np
 from rote.errors import BadRequestError
 from rote.model import registry
 from rote.model.family import numbered
-from rote.motion.track import Array, Mark, Track, did_you_mean
+from rote.motion.root_path import RootPath
+from rote.motion.track import Array, Mark, Origin, Track, did_you_mean
 from rote.motion.track_build import build_with, hand_joints
 from rote.text import Act, Text
 
@@ -49,6 +50,7 @@ class TakeMetadata:
     marks: tuple[Mark, ...] = ()
     history: tuple[str, ...] = ()
     tags: tuple[str, ...] = ()
+    origin: Origin | None = None
 
     def __post_init__(self) -> None:
         if not self.variant:
@@ -95,8 +97,10 @@ def metadata_of(track: Track, tags: tuple[str, ...] = ()) -> TakeMetadata:
         marks=track.marks,
         history=track.history,
         tags=tags,
+        origin=track.origin,
     )
     texts = (*track.names, track.variant, track.source, *track.history, *tags)
+    texts += () if track.origin is None else tuple(asdict(track.origin).values())
     for text in (*texts, *(mark.label for mark in track.marks)):
         try:
             text.encode("utf-8")
@@ -107,6 +111,7 @@ def metadata_of(track: Track, tags: tuple[str, ...] = ()) -> TakeMetadata:
 
 def to_document(metadata: TakeMetadata) -> dict[str, Any]:
     """Return metadata as JSON data."""
+    origin = {} if metadata.origin is None else {"origin": asdict(metadata.origin)}
     return {
         "variant": metadata.variant,
         "source": metadata.source,
@@ -114,6 +119,7 @@ def to_document(metadata: TakeMetadata) -> dict[str, Any]:
         "marks": [{"time_s": mark.time_s, "label": mark.label} for mark in metadata.marks],
         "history": list(metadata.history),
         "tags": list(metadata.tags),
+        **origin,
     }
 
 
@@ -129,6 +135,7 @@ def from_document(document: object, place: FilePlace) -> TakeMetadata:
         marks=tuple(_mark(mark, place) for mark in given["marks"]),
         history=tuple(_texts(given["history"], "history", place)),
         tags=tuple(_texts(given["tags"], "tags", place)),
+        origin=_origin(document.get("origin"), place),
     )
 
 
@@ -149,14 +156,31 @@ def _mark(value: object, place: FilePlace) -> Mark:
     return Mark(float(time_s), _as(str, label, "marks", place))
 
 
+def _origin(value: object, place: FilePlace) -> Origin | None:
+    if value is None:
+        return None
+    given = _as(dict, value, "origin", place)
+    names = [field.name for field in fields(Origin)]
+    return Origin(*(_as(str, given.get(name, ""), "origin", place) for name in names))
+
+
 def _as(kind: type[T], value: object, what: str, place: FilePlace) -> T:
     if not isinstance(value, kind):
         raise place.refuse(f"its {what} cannot be read: {value!r:.60} is no {kind.__name__}")
     return value
 
 
-def assemble(metadata: TakeMetadata, times_s: Array, joints_rad: Array, place: FilePlace) -> Track:
-    """Make a track of (n,) times and (n, joints) angles; refuse the first bad row."""
+def assemble(
+    metadata: TakeMetadata,
+    times_s: Array,
+    joints_rad: Array,
+    place: FilePlace,
+    root: Array | None = None,
+) -> Track:
+    """Make a track of (n,) times and (n, joints) angles; refuse the first bad row.
+
+    `root` is (n, 7): the position of the base in m, and its quaternion, w first.
+    """
     width = len(metadata.names)
     if times_s.ndim != 1 or joints_rad.shape != (times_s.size, width):
         raise place.refuse(
@@ -174,7 +198,24 @@ def assemble(metadata: TakeMetadata, times_s: Array, joints_rad: Array, place: F
         source=metadata.source,
         marks=metadata.marks,
         history=metadata.history,
+        root=None if root is None else root_path(root, times_s.size, place),
+        origin=metadata.origin,
     )
+
+
+def root_path(root: Array, samples: int, place: FilePlace) -> RootPath:
+    """Make the path of a root of (n, 7) numbers; refuse one that is none."""
+    if root.shape != (samples, 7):
+        raise place.refuse(f"{samples} samples cannot go with a root of shape {root.shape}")
+    try:
+        return RootPath(root[:, :3], root[:, 3:])
+    except BadRequestError as error:
+        raise place.refuse(str(error)) from None
+
+
+def root_rows(root: RootPath) -> Array:
+    """Return a root's path as (n, 7) numbers."""
+    return np.column_stack([root.position_m, root.quaternion_wxyz])
 
 
 def check_length(samples: int, joints: int, place: FilePlace) -> None:

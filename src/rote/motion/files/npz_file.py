@@ -8,8 +8,10 @@ more than it should is refused before it is unpacked.
 import io
 import json
 import math
+import tokenize
 import zipfile
 import zlib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -32,12 +34,13 @@ from rote.motion.files.metadata import (
 from rote.motion.track import Array, Track
 
 # What numpy and the zip reader raise for bytes that are no arrays, seen by feeding them such bytes.
-_FAULTS = (
+FAULTS = (
     ValueError, KeyError, EOFError, OSError, MemoryError, RuntimeError, NotImplementedError,
-    SyntaxError, TypeError, OverflowError, zipfile.BadZipFile, zlib.error,
+    SyntaxError, TypeError, OverflowError, tokenize.TokenError, zipfile.BadZipFile, zlib.error,
 )  # fmt: skip
-_WANTED = ("times_s", "joints_rad", "names", "document")
-_NUMBERS = ("times_s", "joints_rad")
+_ROOT = ("root_position_m", "root_quaternion_wxyz")
+_TEXTS = ("names", "document")
+_NUMBERS = ("times_s", "joints_rad", *_ROOT)
 _NAMES_BYTES = 1 << 20  # more than names and metadata take
 _MAX_TEXT_BYTES = 16 * 2**20
 _HEADER_READERS = {
@@ -54,16 +57,19 @@ def place_in(path: Path) -> FilePlace:
 def save_npz(track: Track, path: Path, tags: tuple[str, ...] = ()) -> None:
     """Write `track`; the file appears only when it is complete."""
     # It is small on the disk, and as large as this when it is read.
-    disk.check_size(path, track.times_s.nbytes + track.joints_rad.nbytes + _NAMES_BYTES)
+    root = () if track.root is None else (track.root.position_m, track.root.quaternion_wxyz)
+    numbers = (track.times_s, track.joints_rad, *root)
+    disk.check_size(path, sum(each.nbytes for each in numbers) + _NAMES_BYTES)
     document = json.dumps(to_document(metadata_of(track, tags)), ensure_ascii=False)
     with disk.whole(path) as file:
-        np.savez_compressed(
-            file,
-            times_s=track.times_s,
-            joints_rad=track.joints_rad,
-            names=np.array(track.names, dtype=np.str_),
-            document=np.frombuffer(document.encode("utf-8"), dtype=np.uint8),
-        )
+        arrays: dict[str, Any] = {
+            "times_s": track.times_s,
+            "joints_rad": track.joints_rad,
+            "names": np.array(track.names, dtype=np.str_),
+            "document": np.frombuffer(document.encode("utf-8"), dtype=np.uint8),
+            **dict(zip(_ROOT, root, strict=False)),
+        }
+        np.savez_compressed(file, **arrays)
 
 
 def load_npz(path: Path) -> Track:
@@ -81,14 +87,14 @@ def _read(path: Path) -> tuple[TakeMetadata, Track]:
     place = place_in(path)
     try:
         with zipfile.ZipFile(io.BytesIO(disk.contents(path))) as archive:
-            return _track(_Arrays(archive, place), place)
+            return _track(NpzArrays(archive, place, _NUMBERS, _TEXTS), place)
     except BadRequestError:
         raise
-    except _FAULTS as error:
+    except FAULTS as error:
         raise place.refuse(f"it cannot be read as NPZ: {error}") from None
 
 
-def _track(arrays: "_Arrays", place: FilePlace) -> tuple[TakeMetadata, Track]:
+def _track(arrays: "NpzArrays", place: FilePlace) -> tuple[TakeMetadata, Track]:
     """Unpack the smaller arrays first: each tells whether the next one is worth its memory."""
     metadata = _metadata(arrays, place)
     rows, shape = arrays.header("times_s").shape, arrays.header("joints_rad").shape
@@ -101,7 +107,13 @@ def _track(arrays: "_Arrays", place: FilePlace) -> tuple[TakeMetadata, Track]:
         raise too_long(place)
     times_s = arrays.floats("times_s")
     assemble(TakeMetadata(names=()), times_s, np.empty((*rows, 0)), place)  # do the times grow?
-    return metadata, assemble(metadata, times_s, arrays.floats("joints_rad"), place)
+    root = None
+    if any(name in arrays for name in _ROOT):
+        shapes = [arrays.header(name).shape for name in _ROOT]
+        if shapes != [(*rows, 3), (*rows, 4)]:
+            raise place.refuse(f"{rows[0]} samples cannot go with a root of shapes {shapes}")
+        root = np.column_stack([arrays.floats(name) for name in _ROOT])
+    return metadata, assemble(metadata, times_s, arrays.floats("joints_rad"), place, root)
 
 
 class _Header(NamedTuple):
@@ -111,20 +123,26 @@ class _Header(NamedTuple):
     dtype: np.dtype[Any]
 
 
-class _Arrays:
+class NpzArrays:
     """The arrays of an archive. One is unpacked when it is asked for, and no larger than it said.
 
     A small archive can unpack to any size. Its directory and the header of each array tell that
     size beforehand, and both must agree.
     """
 
-    def __init__(self, archive: zipfile.ZipFile, place: FilePlace) -> None:
+    def __init__(
+        self,
+        archive: zipfile.ZipFile,
+        place: FilePlace,
+        numbers: Sequence[str],
+        texts: Sequence[str] = (),
+    ) -> None:
         self._archive = archive
         self._place = place
         members = {member.filename: member for member in archive.infolist()}
         self._check_bytes(sum(member.file_size for member in members.values()))
         self.names = sorted(name.removesuffix(".npy") for name in members)
-        wanted = {name: members.get(f"{name}.npy") for name in _WANTED}
+        wanted = {name: members.get(f"{name}.npy") for name in (*numbers, *texts)}
         self._headers = {
             name: self._read_header(member) for name, member in wanted.items() if member
         }
@@ -132,7 +150,7 @@ class _Arrays:
             sum(
                 math.prod(header.shape) * max(header.dtype.itemsize, 8)
                 for name, header in self._headers.items()
-                if name in _NUMBERS
+                if name in numbers
             )
         )
 
@@ -191,7 +209,7 @@ class _Arrays:
             )
 
 
-def _metadata(arrays: _Arrays, place: FilePlace) -> TakeMetadata:
+def _metadata(arrays: NpzArrays, place: FilePlace) -> TakeMetadata:
     if "document" in arrays:
         data = arrays.unpack("document", _MAX_TEXT_BYTES).tobytes()
         try:

@@ -11,25 +11,40 @@ from typing import BinaryIO
 
 import numpy as np
 
-from rote import atomic_file
+from rote import atomic_file, system
 from rote.errors import BadRequestError
-from rote.motion.files import disk
+from rote.motion.files import disk, mcap_file, row_file
 from rote.motion.files.mcap_file import McapStream, nanoseconds
 from rote.motion.files.mcap_records import need_mcap
-from rote.motion.files.metadata import FilePlace, check_length, metadata_of
+from rote.motion.files.metadata import FilePlace, TakeMetadata, check_length, metadata_of
+from rote.motion.files.row_file import RowStream
 from rote.motion.track import Mark, Track
 
-__all__ = ["TakeWriter", "unfinished"]
+__all__ = ["TakeWriter", "unfinished", "recover"]
 
 FLUSH_S = 0.5
 """The longest part of a recording that is only in memory, by the times of its samples."""
 
 _PART = ".part"
+_ROWS = ".npz"
+_RECORDED = (".mcap", _ROWS)
 
 
 def unfinished(folder: Path) -> list[Path]:
     """Return the recordings here that were cut off; not those that are being written now."""
-    return [path for path in sorted(folder.glob(f"*.mcap{_PART}")) if disk.left(path)]
+    parts = (path for ending in _RECORDED for path in folder.glob(f"*{ending}{_PART}"))
+    return [path for path in sorted(parts) if disk.left(path)]
+
+
+def take_name(part: Path) -> str:
+    """Return the name of the take that a recording was to become."""
+    return Path(part.name.removesuffix(_PART)).stem
+
+
+def recover(part: Path) -> Track:
+    """Read a recording that was cut off, up to the last part of it that is whole."""
+    plain = part.name.endswith(f"{_ROWS}{_PART}")
+    return row_file.recover(part) if plain else mcap_file.recover(part)
 
 
 class TakeWriter:
@@ -40,7 +55,7 @@ class TakeWriter:
 
     The block's end gives the file its name. Where the block fails, or the process dies, what was
     recorded stays in `wave.mcap.part` for `recover`. A flush waits for the disk, every half second
-    of samples.
+    of samples. A path that ends in `.npz` needs no extra; the take is then at most 256 MB.
     """
 
     def __init__(
@@ -66,11 +81,14 @@ class TakeWriter:
         self._times_s = array("d")
         self._times_ns = array("q")
         self._flushed_s = -np.inf
-        need_mcap()
+        plain = path.suffix == _ROWS
+        if not plain:
+            need_mcap()
         self._file = self._open()
+        self._stream: McapStream | RowStream
         try:
             with self._writing():
-                self._stream = McapStream(self._file, self._metadata)
+                self._stream = (RowStream if plain else McapStream)(self._file, self._metadata)
             self._sync()
         except BaseException:
             self.discard()
@@ -125,7 +143,11 @@ class TakeWriter:
             raise place.refuse_row(len(self), f"its time {time_s} is not after the one before")
         check_length(len(self) + 1, len(row), place)
         with self._writing():  # a chunk that is full
-            self._stream.add(time_ns, row)
+            if isinstance(self._stream, RowStream):
+                disk.check_size(self.path, self._stream.size)
+                self._stream.add(time_s, row)
+            else:
+                self._stream.add(time_ns, row)
         self._times_s.append(float(time_s))
         self._times_ns.append(time_ns)
         if time_s - self._flushed_s >= FLUSH_S:
@@ -155,15 +177,29 @@ class TakeWriter:
             self._metadata, marks=tuple(marks), history=tuple(history), tags=tuple(tags)
         )
         try:
-            self._stream.finish(metadata, np.array(self._times_s), np.array(self._times_ns))
-            self._file.flush()
-            os.fsync(self._file.fileno())
-            self._settle(self.part, self.path)
+            complete = self._complete(metadata)
+            if not system.renames_open_files():
+                self._close()
+            self._settle(complete, self.path)
         except OSError as error:
             raise disk.unwritable(self.path, error, disk.ANOTHER_HOME) from error
         finally:
             self._close()
+        if complete != self.part:
+            self.discard()
         return self.path
+
+    def _complete(self, metadata: TakeMetadata) -> Path:
+        """Write what comes last; return the file that is to get the name of the take."""
+        if isinstance(self._stream, RowStream):
+            self._sync()
+            draft = self.path.with_name(f".{self.path.name}.{os.getpid()}.draft")
+            row_file.finish(self.part, metadata, draft)
+            return draft
+        self._stream.finish(metadata, np.array(self._times_s), np.array(self._times_ns))
+        self._file.flush()
+        os.fsync(self._file.fileno())
+        return self.part
 
     def discard(self) -> None:
         """Delete the recording."""

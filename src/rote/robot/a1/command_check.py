@@ -145,14 +145,14 @@ def _check_mode(mode: int, dialect: Dialect, seen: Seen, *, force: bool) -> None
         known = {HighMode.IDLE, HighMode.STAND, HighMode.WALK}
     if mode not in known:
         raise BadRequestError(
-            f"mode {mode} means nothing in dialect {dialect.value}",
+            f"mode {mode:d} means nothing in dialect {dialect.value}",
             f"There are {', '.join(map(str, sorted(map(int, known))))}.",
         )
     if force:
         return
     if mode in SHOWS:
         raise BadRequestError(
-            f"mode {mode} is a flip, a jump or a dance",
+            f"mode {mode:d} is a flip, a jump or a dance",
             "Make room and stand back, then send it with force=True.",
         )
     if mode in _ON_FEET and seen.lies:

@@ -5,13 +5,13 @@ of the body's height is a guess. The ranges are the same for all dialects: what 
 """
 
 import math
-from enum import IntEnum
 
 from rote.errors import BadRequestError, UnsupportedError
+from rote.named_enum import NamedIntEnum
 from rote.wire.a1.values import Command, Dialect, HighCmd, ScaledHighCmd
 
 
-class HighMode(IntEnum):
+class HighMode(NamedIntEnum):
     """The modes of the walking controller; those above 2 are not in dialect 3.2."""
 
     IDLE = 0
@@ -24,7 +24,7 @@ class HighMode(IntEnum):
     RECOVER = 8
 
 
-class Gait(IntEnum):
+class Gait(NamedIntEnum):
     """The gaits; not in dialect 3.2."""
 
     TROT = 1

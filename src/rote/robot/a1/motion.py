@@ -127,6 +127,21 @@ class LegMotion:
         """How long it takes."""
         return (len(self.poses_rad) - 1) / RATE_HZ
 
+    def begun_at(self, now_rad: Sequence[float], seconds: float) -> "LegMotion":
+        """Return the same motion with a soft way of `seconds` from where the legs are now.
+
+        Raises `BadRequestError` if that is too short for a soft one.
+        """
+        poses = self.poses_rad[self.approach :]
+        softest_s = len(moved(np.asarray(now_rad, dtype=float), poses[0])) / RATE_HZ
+        if seconds < softest_s - 1 / RATE_HZ:
+            raise BadRequestError(
+                f"the way to the first pose takes {softest_s:.2f} s, and {seconds:.2f} s are left",
+                "Choose a later start.",
+            )
+        way = moved(np.asarray(now_rad, dtype=float), poses[0], seconds)
+        return LegMotion(self.name, np.vstack([way, poses]), len(way))
+
     def motors(self, time_s: float) -> MotorCmds | None:
         """Return the command at a time; None after the end."""
         tick = int(time_s * RATE_HZ + 1e-6)
@@ -146,14 +161,22 @@ class LegMotion:
 def prepare(
     track: Track, safety: Safety, now_rad: Sequence[float], speed: float = 1.0
 ) -> LegMotion:
-    """Prepare a track to be played from the current positions of the legs."""
+    """Make a track ready to be played from where the legs are."""
+    return from_here(track, checked_poses(track, safety, speed), now_rad)
+
+
+def checked_poses(track: Track, safety: Safety, speed: float = 1.0) -> Array:
+    """Return a track's poses tick by tick, (n, 12), or raise what forbids to play it."""
     check_track(track, safety, speed)
     times_s = (track.times_s - track.times_s[0]) / speed
     ticks = max(1, int(np.ceil(times_s[-1] * RATE_HZ - 1e-6)))
-    even = sample(times_s, legs_of(track), np.arange(ticks + 1) / RATE_HZ, Interpolation.CUBIC)
-    start = np.asarray(now_rad, dtype=float)
-    approach = moved(start, even[0])
-    poses = np.vstack([approach, even])
+    return sample(times_s, legs_of(track), np.arange(ticks + 1) / RATE_HZ, Interpolation.CUBIC)
+
+
+def from_here(track: Track, poses_rad: Array, now_rad: Sequence[float]) -> LegMotion:
+    """Return a motion that begins softly where the legs are, with poses that were checked."""
+    approach = moved(np.asarray(now_rad, dtype=float), poses_rad[0])
+    poses = np.vstack([approach, poses_rad])
     return LegMotion(track.source or "a track", poses, len(approach))
 
 

@@ -31,7 +31,7 @@ from rote.errors import (
     UnsupportedError,
 )
 from rote.findings import Finding, FindingKind, Severity
-from rote.messages import Code, Phase, RobotState
+from rote.messages import Code, Phase, RobotState, explain
 from rote.model.a1 import A1 as A1_FAMILY
 from rote.model.a1 import A1_BUILD, A1_JOINTS
 from rote.model.family import Build, Family
@@ -43,13 +43,15 @@ from rote.robot.a1.commands import Gait, HighMode
 from rote.robot.a1.control import A1Port, Control, State, Step
 from rote.robot.a1.lesson import LegLesson
 from rote.robot.a1.loop import LoopStats
+from rote.robot.a1.motion import LegMotion
 from rote.robot.a1.playing import LegPlaying
 from rote.robot.a1.safety import Safety
 from rote.robot.api_values import ModeReport, check_name, check_seconds
 from rote.robot.state_feed import arriving
-from rote.robot.streaming import TrackCheck
+from rote.robot.streaming import Offload, TimedStart, TrackCheck, check_origin
 from rote.robot.take import Take
 from rote.robot.teaching import Teaching
+from rote.robot.unfinished import Unfinished
 from rote.robot.unsupported import CannotRobot
 from rote.session.a1 import Level, neutral
 from rote.text import Act, Text
@@ -118,9 +120,18 @@ class A1(CannotRobot):
 
     _wire = "a1"
 
-    def __init__(self, port: A1Port, safety: Safety | None = None) -> None:
+    def __init__(
+        self,
+        port: A1Port,
+        safety: Safety | None = None,
+        close: Callable[[], Awaitable[None]] | None = None,
+    ) -> None:
+        """`close` closes the connection, and all that was opened for it; by default the port."""
         self._port = port
-        self.safety = safety or Safety("go1" if port.dialect is Dialect.GO1 else "a1")
+        self._close = port.close if close is None else close
+        self._unfinished = Unfinished()
+        self.safety: Safety = safety or Safety("go1" if port.dialect is Dialect.GO1 else "a1")
+        """What guards the robot: every command passes it."""
         self.trouble: RoteError | None = None
         """What tripped or was lost; nothing can be commanded until `arm`."""
         self._control: Control | None = None
@@ -131,6 +142,9 @@ class A1(CannotRobot):
         self._stop_listeners: list[Callable[[], None]] = []
         port.on_state(self._see)
         port.on_trouble(self._be_troubled)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.build.name} at {self.url}>"
 
     @property
     def url(self) -> str:
@@ -301,6 +315,8 @@ class A1(CannotRobot):
         """
         for listener in tuple(self._stop_listeners):
             listener()
+        if self._playing is not None:
+            self._playing.give_up()
         if self._control is not None:
             self._control.stop()
         elif self.level is Level.HIGH and self.trouble is None:
@@ -315,6 +331,8 @@ class A1(CannotRobot):
         It is done when this returns; there is no need to await it. Dialect 3.2 knows no word for it
         on its high level; there the robot stands.
         """
+        if self._playing is not None:
+            self._playing.give_up()
         if self._control is not None:
             self._control.stop()
         self._port.trip()
@@ -537,7 +555,8 @@ class A1(CannotRobot):
         lesson = LegLesson(
             self._port, self.safety, self._until_heard, self._soften, self._harden, self._on_end
         )
-        return Teaching(lesson, Take(name, self.build, self._wire, self._pause), library)
+        take = Take(name, self.build, self._wire, self._pause)
+        return Teaching(lesson, take, library, self._unfinished)
 
     async def check_teachable(
         self, name: str, *, overwrite: bool = False, force: bool = False
@@ -561,22 +580,51 @@ class A1(CannotRobot):
         mapped: bool = False,
         hands: bool = False,
         checked: TrackCheck | None = None,
+        offload: Offload | None = None,
+        at: float | TimedStart | None = None,
+        imported: bool = False,
     ) -> LegPlaying:
         """Play a track of the twelve joints, and hold its last pose; `stop` ends it earlier.
 
         It is checked first, whatever was `checked` before, and begins with a soft move from where
         the legs are. Legs are always driven 500 times a second, and what only warns does not keep
-        an A1 from playing.
+        an A1 from playing. `at` is when the motion itself begins, by the event loop's clock. A
+        motion that others made needs `imported` on a real robot.
         """
+        check_origin(track, self.url, imported=imported)
         if hands:
             raise unsupported("play hands", self._wire, "hands")
         self._need(Level.LOW, "play a motion")
         self._check_free()
-        motion = a1_motion.prepare(track, self.safety, self._legs().tolist(), speed)
+        ready = None
+        if offload is None:
+            ready = a1_motion.prepare(track, self.safety, self._legs().tolist(), speed)
+
+        async def prepare() -> LegMotion:
+            if ready is not None:
+                return ready
+            assert offload is not None
+            stopped: list[bool] = []
+            undo = self.on_stop(lambda: stopped.append(True))
+            try:
+                even = await offload(a1_motion.checked_poses, track, self.safety, speed)
+            finally:
+                undo()
+            if stopped:  # what was begun before a stop must not move the robot after it
+                raise RefusedError(Code.SUPERSEDED, *explain(Code.SUPERSEDED))
+            return a1_motion.from_here(track, even, self._legs().tolist())
+
+        start = TimedStart(at) if isinstance(at, int | float) else at
         self._playing = LegPlaying(
-            motion, lambda step: self._run(step, realtime=True), self.stop, self._shared_now
+            track.source or "a track",
+            prepare,
+            lambda step: self._run(step, realtime=True),
+            self.stop,
+            self._shared_now,
+            start,
+            lambda: self._legs().tolist(),
         )
-        return self._playing
+        return self._playing.noted_in(self._unfinished)
 
     def _shared_now(self) -> RobotState:
         return self._shared(self._state())
@@ -608,8 +656,13 @@ class A1(CannotRobot):
             raise would_sink()
 
     async def close(self) -> None:
-        """Close the connection. `async with` does it for you."""
-        await self._port.close()
+        """End what was begun over this connection, then close it. Safe to repeat.
+
+        Legs that are being taught are braked, a playback stops. `async with rote.connect(...)`
+        closes the connection by itself.
+        """
+        await self._unfinished.end()
+        await self._close()
 
     def _legs(self) -> "np.ndarray[tuple[int, ...], np.dtype[np.float64]]":
         state = self._state()
@@ -740,7 +793,7 @@ def mode_words(mode: int) -> str:
     try:
         return HighMode(mode).name.lower().replace("_", " ")
     except ValueError:
-        return f"mode {mode}"
+        return f"mode {mode:d}"
 
 
 _LOW_PERCENT = 20

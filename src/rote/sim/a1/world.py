@@ -148,7 +148,7 @@ class A1World:
         else:
             wish = wish_of(command)
             if wish.mode not in self.walker.known_modes:
-                self._once(f"mode {wish.mode} means nothing to this robot")
+                self._once(f"mode {wish.mode:d} means nothing to this robot")
                 self.ignored += 1
                 return False
             before = self.walker.posture

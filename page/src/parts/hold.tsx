@@ -1,0 +1,46 @@
+/** What limbs do that were soft until now: how long they hold, and that they return by themselves then. */
+
+import { useEffect, useState } from "preact/hooks";
+import { api } from "../api";
+import { attempt, can, limbs, now, ready, untilReturn, status, statusAt } from "../store";
+import { TEXTS } from "../texts";
+import { Icon } from "./icons";
+
+const T = TEXTS.hold;
+/** The factory action that returns arms to rest. */
+const RELEASE = 99;
+/** Less than this nobody can wait for. */
+const MOMENT_S = 1.5;
+
+export function Hold() {
+  const [, tick] = useState(0);
+  const left = untilReturn.value;
+  const counts = left !== null;
+  useEffect(() => {
+    if (!counts) return undefined;
+    const timer = setInterval(() => tick((count) => count + 1), 200);
+    return () => clearInterval(timer);
+  }, [counts]);
+  if (left === null) return null;
+  const seconds = Math.max(0, Math.ceil(left - (now() - statusAt.value)));
+  const takes = Math.round(status.value?.return_s ?? 0);
+  return (
+    <div class="banner hold" role="status" data-testid="hold" data-seconds={seconds}>
+      <Icon name="warn" />
+      <p>
+        <strong>{T.title[limbs.value]}.</strong> {left > MOMENT_S ? T.later(seconds, takes) : T.soon(takes)}
+      </p>
+      {can("presets") && left > MOMENT_S && (
+        <button
+          type="button"
+          class="button"
+          disabled={!ready.value}
+          onClick={() => attempt(() => api.perform(RELEASE))}
+          data-testid="return-now"
+        >
+          {T.now}
+        </button>
+      )}
+    </div>
+  );
+}

@@ -1,0 +1,124 @@
+/** The library's trash: what was deleted, brought back or deleted for good. */
+
+import { useEffect, useState } from "preact/hooks";
+import { ApiError, api } from "../api";
+import { freeName, seconds } from "../format";
+import { language } from "../languages";
+import { attempt, loadTakes, question, report, say, takes } from "../store";
+import { TEXTS } from "../texts";
+import type { Trashed } from "../types";
+import { Icon } from "./icons";
+
+const T = TEXTS.library.trash;
+
+function when(trashed: Trashed): string {
+  return new Date(1000 * trashed.deleted_s).toLocaleString(language, { dateStyle: "medium", timeStyle: "short" });
+}
+
+export function Trash() {
+  const [open, setOpen] = useState(false);
+  const [listed, setListed] = useState<Trashed[] | null>(null);
+  const load = (): Promise<boolean> => attempt(async () => setListed((await api.trash()).trash));
+  // What is deleted meanwhile is in it at once.
+  useEffect(() => {
+    if (open) void load();
+  }, [open, takes.value]);
+  const restored = async (id: string, to?: string): Promise<void> => {
+    const entry = await api.restoreTake(id, to);
+    say(T.restored(entry.name), "good");
+    await Promise.all([load(), loadTakes()]);
+  };
+  const restore = async ({ id, name }: Trashed): Promise<void> => {
+    const taken = takes.peek().some((take) => take.name === name);
+    if (taken)
+      question.value = {
+        title: T.takenTitle,
+        message: T.takenWords(name),
+        confirm: T.restore,
+        field: {
+          label: TEXTS.library.newName,
+          value: freeName(
+            name,
+            takes.peek().map((each) => each.name),
+          ),
+        },
+        then: (to) => restored(id, to),
+      };
+    else
+      try {
+        await restored(id);
+      } catch (error) {
+        if (error instanceof ApiError) report(error);
+        else throw error;
+      }
+  };
+  const purge = ({ id, name }: Trashed): void => {
+    question.value = {
+      title: T.purgeQuestion(name),
+      message: T.purgeWords,
+      confirm: T.purge,
+      danger: true,
+      then: () =>
+        attempt(() => api.purgeTake(id)).then((well) => {
+          if (well) say(T.purged(name), "good");
+          void load();
+          document.getElementById("trash-title")?.focus({ preventScroll: true });
+        }),
+    };
+  };
+  return (
+    <section class="card" aria-labelledby="trash-title" data-testid="trash">
+      <div class="row spread wrap">
+        <h2 id="trash-title" tabIndex={-1}>
+          {T.title}
+        </h2>
+        <button type="button" class="button quiet" aria-expanded={open} onClick={() => setOpen(!open)}>
+          <Icon name="trash" />
+          {open ? T.close : T.open}
+        </button>
+      </div>
+      {open && listed?.length === 0 && <p class="muted">{T.empty}</p>}
+      {open && listed && listed.length > 0 && (
+        <ul class="list">
+          {listed.map((each) => (
+            <li key={each.id} class="item" data-testid="trashed" data-name={each.name}>
+              <div class="item-main wraps">
+                <div class="item-words">
+                  <p class="item-name">{each.name}</p>
+                  <p class="muted">
+                    {[
+                      each.duration_s === null ? "" : seconds(each.duration_s),
+                      each.versions > 1 ? T.versions(each.versions) : "",
+                      T.deleted(when(each)),
+                      each.versions === 0 ? T.cut : "",
+                    ]
+                      .filter(Boolean)
+                      .join(" · ")}
+                  </p>
+                </div>
+                {each.versions > 0 && (
+                  <button
+                    type="button"
+                    class="button"
+                    onClick={() => restore(each)}
+                    aria-label={`${T.restore}: ${each.name}`}
+                  >
+                    {T.restore}
+                  </button>
+                )}
+                <button
+                  type="button"
+                  class="button quiet"
+                  onClick={() => purge(each)}
+                  aria-label={`${T.purge}: ${each.name}`}
+                >
+                  {T.purge}
+                </button>
+              </div>
+            </li>
+          ))}
+        </ul>
+      )}
+    </section>
+  );
+}

@@ -1,0 +1,43 @@
+/** The screen stays on while somebody teaches, or the robot moves: STOP must not hide behind a dark one. */
+
+import { effect } from "@preact/signals";
+import { countdown, link, moving, showRuns } from "./store";
+
+let held: WakeLockSentinel | null = null;
+let asked = false;
+
+async function hold(): Promise<void> {
+  if (held || asked || document.visibilityState !== "visible") return;
+  asked = true;
+  try {
+    held = await navigator.wakeLock.request("screen");
+    // The browser lets go of it when the page is hidden.
+    held.addEventListener("release", () => (held = null));
+    if (!wanted()) letGo();
+  } catch {
+    // Not every browser can, nor may it without HTTPS.
+  } finally {
+    asked = false;
+  }
+}
+
+function letGo(): void {
+  void held?.release();
+  held = null;
+}
+
+function wanted(): boolean {
+  return link.value === "open" && (moving.value || showRuns.value || countdown.value !== null);
+}
+
+/** Keep the screen on where it is needed, from now on. */
+export function watchScreen(): void {
+  if (!("wakeLock" in navigator)) return;
+  effect(() => {
+    if (wanted()) void hold();
+    else letGo();
+  });
+  document.addEventListener("visibilitychange", () => {
+    if (wanted()) void hold();
+  });
+}

@@ -1,0 +1,374 @@
+"""What an agent can do: look, check, simulate, edit, propose and stop.
+
+Real robots are out of reach of these tools: they only propose to a pendant that a person has
+started, and whose page approves. Without a pendant, all is simulated in this process.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from rote.bridge.pendant_client import PendantClient
+from rote.bridge.tickets import TICKET_S, motion_digest
+from rote.client.wires import EMBEDDED, wire_of
+from rote.connection import connect
+from rote.errors import BadRequestError, NotApprovedError
+from rote.findings import Finding
+from rote.messages import RobotState
+from rote.motion.edit_steps import Step, apply, others_of
+from rote.motion.edits import EDITS, SEVERAL
+from rote.motion.files.library import Library
+from rote.motion.track import Track
+from rote.motion.track_build import build_of
+from rote.robot.robot import Robot
+from rote.robot.streaming import checked
+
+_POLL_S = 0.5
+_MAX_TAKES = 200
+_MAX_STEPS = 100
+
+Tell = Callable[[float, float, str], Awaitable[None]]
+"""Says how far something is: so much of the whole, and what is going on."""
+Document = dict[str, Any]
+
+
+async def _tell_nobody(_done: float, _all: float, _what: str) -> None:
+    """Say nothing."""
+
+
+def check_simulated(url: str) -> None:
+    """Raise `BadRequestError` for a robot that is not simulated in this process."""
+    if not wire_of(url).lives_here:
+        raise BadRequestError(
+            f"an agent cannot be connected to {url} itself",
+            "A person starts the pendant for that robot, for agents too; the agent gets its "
+            "watching link.",
+        )
+
+
+@dataclass(slots=True)
+class _Movement:
+    """What joints did while a motion was played."""
+
+    names: tuple[str, ...]
+    lowest: list[float] = field(default_factory=list)
+    highest: list[float] = field(default_factory=list)
+    peak_rad_s: list[float] = field(default_factory=list)
+
+    def see(self, state: RobotState) -> None:
+        now, speeds = state.joints_rad, [abs(each) for each in state.velocities_rad_s]
+        if not self.lowest:
+            self.lowest, self.highest = list(now), list(now)
+            self.peak_rad_s = speeds or [0.0] * len(now)
+            return
+        self.lowest = [min(pair) for pair in zip(self.lowest, now, strict=True)]
+        self.highest = [max(pair) for pair in zip(self.highest, now, strict=True)]
+        if speeds:
+            self.peak_rad_s = [max(pair) for pair in zip(self.peak_rad_s, speeds, strict=True)]
+
+    def joints(self) -> Document:
+        """Return the joints that moved by more than a degree, with where they were."""
+        rows = zip(self.names, self.lowest, self.highest, self.peak_rad_s, strict=False)
+        return {
+            name: {
+                "min_rad": round(low, 4),
+                "max_rad": round(high, 4),
+                "peak_rad_s": round(speed, 3),
+            }
+            for name, low, high, speed in rows
+            if high - low > 0.0175
+        }
+
+
+class AgentTools:
+    """The tools of one agent, over the takes of this computer."""
+
+    def __init__(
+        self, library: Library, *, robot: str = EMBEDDED, pendant: PendantClient | None = None
+    ) -> None:
+        check_simulated(robot)
+        self._library = library
+        self._url = robot
+        self._pendant = pendant
+        self._stack = AsyncExitStack()
+        self._robot: Robot | None = None
+        self._moving: set[Robot] = set()
+        self._opening = asyncio.Lock()
+
+    async def close(self) -> None:
+        """End what moves, and leave the simulated robot."""
+        await self._stop_simulated()
+        await self._stack.aclose()
+        if self._pendant is not None:
+            await self._pendant.close()
+
+    # ---- looking --------------------------------------------------------------------------------
+
+    async def look(self, what: str = "robot", take: str | None = None) -> Document:
+        """Return what there is: the robot, the takes, one take, or the table of edits."""
+        if take is not None:
+            return await asyncio.to_thread(self._take, take)
+        if what == "takes":
+            return await asyncio.to_thread(self._takes)
+        if what == "edits":
+            return {"edits": _edits()}
+        if self._pendant is not None:
+            return await self._look_at_pendant(self._pendant)
+        robot = await self._simulated()
+        state = robot.state
+        return {
+            "robot": robot.url,
+            "build": robot.build.name,
+            "title": robot.build.title,
+            "simulated": True,
+            "approval": "not needed: this robot is simulated",
+            "findings": [_finding(each) for each in await robot.preflight()],
+            "playing": state is not None and state.playing,
+            "joints_rad": {} if state is None else _pose(robot, state),
+        }
+
+    async def _look_at_pendant(self, pendant: PendantClient) -> Document:
+        status = await pendant.get("/status")
+        connection = status.get("connection") or {}
+        kept = ("build", "title", "mode", "battery_percent", "faults", "activity", "proposal")
+        findings = [
+            {key: one.get(key) for key in ("severity", "message", "remedy")}
+            for one in status.get("findings") or []
+        ]
+        return {
+            "robot": connection.get("url"),
+            "connection": connection.get("state"),
+            "simulated": bool(connection.get("simulated")),
+            "approval": f"a person holds a button in the pendant at {pendant.url}, within "
+            f"{TICKET_S:.0f} s of each proposal",
+            "findings": findings,
+            **{key: status.get(key) for key in kept},
+        }
+
+    def _takes(self) -> Document:
+        entries = self._library.list()
+        return {
+            "takes": [
+                {
+                    "name": each.name,
+                    "version": each.version,
+                    "seconds": round(each.duration_s, 3),
+                    "robot": each.variant,
+                    "tags": list(each.tags),
+                    "problem": each.problem,
+                }
+                for each in entries[:_MAX_TAKES]
+            ],
+            "left_out": max(0, len(entries) - _MAX_TAKES),
+        }
+
+    def _take(self, name: str) -> Document:
+        track, version = self._load(name, None)
+        build = build_of(track)
+        moved = np.ptp(track.joints_rad, axis=0) if len(track) else np.zeros(len(track.names))
+        return {
+            "name": name,
+            "version": version,
+            "versions": list(self._library.versions(name)),
+            "seconds": round(track.duration_s, 3),
+            "samples": len(track),
+            "robot": track.variant if build is None else build.title,
+            "source": track.source,
+            "history": list(track.history),
+            "marks": [{"time_s": mark.time_s, "label": mark.label} for mark in track.marks],
+            "motion": motion_digest(track),
+            "joints": {
+                joint: {
+                    "min_rad": round(float(track.joints_rad[:, column].min()), 4),
+                    "max_rad": round(float(track.joints_rad[:, column].max()), 4),
+                }
+                for column, joint in enumerate(track.names)
+                if moved[column] > 0.0175
+            },
+        }
+
+    # ---- checking and simulating ----------------------------------------------------------------
+
+    async def check(self, take: str, version: int | None = None, speed: float = 1.0) -> Document:
+        """Return what speaks against playing a take at that speed; nothing moves."""
+        track, version = await asyncio.to_thread(self._load, take, version)
+        report = await asyncio.to_thread(checked, track, speed)
+        return {
+            "take": take,
+            "version": version,
+            "speed": speed,
+            "ok": report.ok and not report.warnings,
+            "findings": [_finding(each) for each in report.findings],
+            "motion": motion_digest(track),
+        }
+
+    async def simulate(
+        self,
+        take: str,
+        version: int | None = None,
+        speed: float = 1.0,
+        tell: Tell = _tell_nobody,
+    ) -> Document:
+        """Play a take on a simulated robot of its own build, which is there for this alone."""
+        track, version = await asyncio.to_thread(self._load, take, version)
+        build = build_of(track)
+        name = "g1" if build is None else build.name
+        async with connect(f"sim://{name}?store=:memory:") as robot:
+            played = await self._play(robot, track, speed, tell)
+        return {"take": take, "version": version, "speed": speed, "robot": f"sim://{name}"} | played
+
+    # ---- editing --------------------------------------------------------------------------------
+
+    async def edit(self, take: str, steps: list[Document], version: int | None = None) -> Document:
+        """Edit a take and keep the result as its newest version; the older ones stay."""
+        if not 1 <= len(steps) <= _MAX_STEPS:
+            raise BadRequestError(
+                f"{len(steps)} steps are not possible", f"Give 1 to {_MAX_STEPS}."
+            )
+        return await asyncio.to_thread(self._edit, take, steps, version)
+
+    def _edit(self, take: str, steps: Sequence[Step], version: int | None) -> Document:
+        for number, step in enumerate(steps, start=1):
+            if not isinstance(step.get("op"), str):
+                raise BadRequestError(
+                    f"step {number} has no `op`", f"It is one of: {', '.join(EDITS)}."
+                )
+        track, version = self._load(take, version)
+        others = {name: self._load(name, None)[0] for step in steps for name in others_of(step)}
+        made = apply(track, steps, others)
+        entry = self._library.save(made, take)
+        report = checked(made)
+        return {
+            "take": take,
+            "edited_version": version,
+            "version": entry.version,
+            "seconds": round(made.duration_s, 3),
+            "motion": motion_digest(made),
+            "ok": report.ok and not report.warnings,
+            "findings": [_finding(each) for each in report.findings],
+        }
+
+    # ---- moving ---------------------------------------------------------------------------------
+
+    async def propose(
+        self,
+        take: str,
+        version: int | None = None,
+        speed: float = 1.0,
+        tell: Tell = _tell_nobody,
+    ) -> Document:
+        """Play a take: at once on the simulated robot, else if a person approves in the pendant."""
+        track, version = await asyncio.to_thread(self._load, take, version)
+        if self._pendant is not None:
+            what = {"take": take, "version": version, "speed": speed}
+            return await self._ask_a_person(
+                self._pendant, {**what, "motion": motion_digest(track)}, tell
+            )
+        robot = await self._simulated()
+        played = await self._play(robot, track, speed, tell)
+        return {"take": take, "version": version, "speed": speed, "robot": robot.url} | played
+
+    async def _ask_a_person(self, pendant: PendantClient, what: Document, tell: Tell) -> Document:
+        clock = asyncio.get_running_loop().time
+        asked = await pendant.post("/agent/propose", **what)
+        began_s, ticket = clock(), str(asked["ticket"])
+        while (state := str(asked["state"])) in {"waiting", "held"}:
+            await tell(
+                min(clock() - began_s, TICKET_S),
+                TICKET_S,
+                f"a person has to hold the button in the pendant at {pendant.url}",
+            )
+            await asyncio.sleep(_POLL_S)
+            asked = await pendant.get(f"/agent/ticket/{ticket}")
+        if state != "approved":
+            raise NotApprovedError(
+                f"no person approved it: the proposal is {state}", "Nothing has moved."
+            )
+        await pendant.post("/agent/begin", ticket=ticket, **what)
+        while (doing := (await pendant.get("/status"))["activity"])["kind"] != "idle":
+            await tell(float(doing["fraction"]), 1.0, f"playing {what['take']}")
+            await asyncio.sleep(_POLL_S)
+        return {**what, "robot": asked["robot"], "build": asked["build"], "played": True}
+
+    async def stop(self) -> Document:
+        """Stop whatever moves, at once: the pendant's robot, and what is simulated here."""
+        if self._pendant is None:
+            return {"stopped": await self._stop_simulated()}
+        asked = asyncio.create_task(self._pendant.post("/stop"))
+        await self._stop_simulated()
+        answer = await asked
+        return {"stopped": answer.get("stopped"), "message": answer.get("message")}
+
+    async def _stop_simulated(self) -> bool:
+        robots = {*self._moving, *([] if self._robot is None else [self._robot])}
+        await asyncio.gather(*(robot.stop() for robot in robots), return_exceptions=True)
+        return bool(robots)
+
+    # ---- inside ---------------------------------------------------------------------------------
+
+    def _load(self, name: str, version: int | None) -> tuple[Track, int]:
+        versions = self._library.versions(name)
+        if not versions:
+            raise BadRequestError(f"there is no take {name!r}", "Look at the takes.")
+        version = versions[-1] if version is None else version
+        return self._library.load(name, version), version
+
+    async def _simulated(self) -> Robot:
+        async with self._opening:
+            if self._robot is None:
+                self._robot = await self._stack.enter_async_context(connect(self._url))
+            return self._robot
+
+    async def _play(self, robot: Robot, track: Track, speed: float, tell: Tell) -> Document:
+        if robot in self._moving:
+            raise BadRequestError("the simulated robot is busy", "Wait, or stop it.")
+        seen = _Movement(robot.build.names)
+        self._moving.add(robot)
+        forget = robot.on_state(seen.see)
+        try:
+            playing = robot.play_track(track, speed=speed)
+            async for progress in playing:
+                await tell(progress.fraction, 1.0, "playing on the simulated robot")
+            report = await playing
+        finally:
+            forget()
+            self._moving.discard(robot)
+        return {
+            "completed": report.completed,
+            "seconds": round(report.seconds, 3),
+            "joints": seen.joints(),
+        }
+
+
+def _finding(finding: Finding) -> Document:
+    """Return a finding without what is empty in it."""
+    told = finding.as_json()
+    return {key: value for key, value in told.items() if value not in (None, "", [])}
+
+
+def _pose(robot: Robot, state: RobotState) -> Document:
+    return {
+        name: round(value, 4)
+        for name, value in zip(robot.build.names, state.joints_rad, strict=False)
+    }
+
+
+def _edits() -> list[Document]:
+    """Return the table of edits: how each is called, and what it wants."""
+    return [
+        {
+            "op": each.name,
+            "summary": each.summary,
+            **({"others": "names of takes"} if each.tracks == SEVERAL else {}),
+            **({"other": "the name of a take"} if each.tracks == 2 else {}),
+            "parameters": {
+                one.name: f"{one.kind.value}{', required' if one.required else ''}: {one.help}"
+                for one in each.parameters
+            },
+        }
+        for each in EDITS.values()
+    ]

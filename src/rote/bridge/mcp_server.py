@@ -1,0 +1,135 @@
+"""The tools of an agent as an MCP server on standard input and output."""
+
+import json
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Annotated, Any, Literal
+
+from mcp.server import MCPServer
+from mcp.server.mcpserver import Context
+from mcp.server.mcpserver.exceptions import ToolError
+from mcp_types import ToolAnnotations
+from pydantic import Field
+
+from rote import __version__
+from rote.bridge.agent_tools import AgentTools
+from rote.errors import RoteError
+
+_SIMULATED = (
+    "rote teaches Unitree robots by hand. The robot here is simulated, and nothing can break: "
+    "propose plays at once."
+)
+_REAL = (
+    "rote teaches Unitree robots by hand. The robot here may be real. Check and simulate a motion "
+    "before you propose it. It moves only after a person has held a button in the pendant; no "
+    "answer of this client replaces that. Tell the person what you propose, and why."
+)
+
+Take = Annotated[str, Field(max_length=120, description="The name of a take on this computer.")]
+Version = Annotated[
+    int | None, Field(ge=1, description="Which version of the take; the newest by default.")
+]
+Speed = Annotated[
+    float, Field(ge=0.05, le=4.0, description="A factor: 0.5 is half as fast as it was taught.")
+]
+Steps = Annotated[
+    list[dict[str, Any]],
+    Field(
+        min_length=1,
+        max_length=100,
+        description='One after the other, like {"op": "smooth", "cutoff_hz": 5}; look at "edits".',
+    ),
+]
+What = Annotated[
+    Literal["robot", "takes", "edits"],
+    Field(description="The robot, the takes on this computer, or which edits there are."),
+]
+Answer = dict[str, Any]
+
+
+def server_of(tools: AgentTools, *, real: bool) -> MCPServer[None]:
+    """Return the server with all tools. With `real` the robot is a pendant's, and may be metal."""
+
+    @asynccontextmanager
+    async def lifespan(_: "MCPServer[None]") -> AsyncIterator[None]:
+        try:
+            yield None
+        finally:
+            await tools.close()
+
+    server: MCPServer[None] = MCPServer(
+        "rote",
+        title="rote: teach a robot by hand",
+        instructions=_REAL if real else _SIMULATED,
+        version=__version__,
+        log_level="WARNING",
+        lifespan=lifespan,
+    )
+    logging.getLogger("mcp").setLevel(logging.WARNING)
+    for function, about in _functions(tools):
+        server.add_tool(function, annotations=about)
+    return server
+
+
+def _functions(tools: AgentTools) -> list[tuple[Callable[..., Any], ToolAnnotations]]:
+    async def look(what: What = "robot", take: Take | None = None) -> Answer:
+        """Look at the robot, at the list of takes, at one take, or at the table of edits."""
+        return await _told(tools.look(what, take))
+
+    async def check(take: Take, version: Version = None, speed: Speed = 1.0) -> Answer:
+        """Check a take: limits, speed, contact, balance, torque. Nothing moves."""
+        return await _told(tools.check(take, version, speed))
+
+    async def simulate(
+        context: Context[Any, Any], take: Take, version: Version = None, speed: Speed = 1.0
+    ) -> Answer:
+        """Play a take on a simulated robot of its own, in real time; returns what moved."""
+        return await _told(tools.simulate(take, version, speed, context.report_progress))
+
+    async def edit(take: Take, steps: Steps, version: Version = None) -> Answer:
+        """Edit a take. The result is a new version of it; no version is ever changed."""
+        return await _told(tools.edit(take, steps, version))
+
+    async def propose(
+        context: Context[Any, Any], take: Take, version: Version = None, speed: Speed = 1.0
+    ) -> Answer:
+        """Propose to play a take on the robot, and wait for its end.
+
+        A robot that is not simulated moves only if a person approves this very motion in the
+        pendant, within a minute.
+        """
+        return await _told(tools.propose(take, version, speed, context.report_progress))
+
+    async def stop() -> Answer:
+        """Stop the robot softly, at once. It needs no approval. It is no emergency stop."""
+        return await _told(tools.stop())
+
+    reads = ToolAnnotations(read_only_hint=True, open_world_hint=False)
+    adds = ToolAnnotations(read_only_hint=False, destructive_hint=False, open_world_hint=False)
+    moves = ToolAnnotations(read_only_hint=False, destructive_hint=True, open_world_hint=True)
+    calms = ToolAnnotations(read_only_hint=False, destructive_hint=False, idempotent_hint=True)
+    return [
+        (look, reads),
+        (check, reads),
+        (simulate, reads),
+        (edit, adds),
+        (propose, moves),
+        (stop, calms),
+    ]
+
+
+async def _told(work: Awaitable[Answer]) -> Answer:
+    """Return the answer of a tool; an error of ours becomes what an agent can read."""
+    try:
+        return await work
+    except (RoteError, TimeoutError) as error:
+        kind = error.kind if isinstance(error, RoteError) else "no-answer"
+        remedy = str(error.remedy) if isinstance(error, RoteError) else ""
+        told = {"error": kind, "message": str(error), "remedy": remedy}
+        raise ToolError(json.dumps(told)) from error
+
+
+async def serve(tools: AgentTools, *, real: bool) -> None:
+    """Serve one agent on standard input and output, until it closes them."""
+    await server_of(tools, real=real).run_stdio_async()

@@ -1,0 +1,102 @@
+"""The real shapes of a robot, link by link: from the page's GLB file to binary STL."""
+
+import json
+import struct
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rote.errors import DecodeError
+
+_MAGIC, _JSON, _BINARY = 0x46546C67, 0x4E4F534A, 0x004E4942
+_KINDS: dict[int, str] = {
+    5120: "<i1",
+    5121: "<u1",
+    5122: "<i2",
+    5123: "<u2",
+    5125: "<u4",
+    5126: "<f4",
+}
+_STL = np.dtype([("normal", "<f4", 3), ("corners", "<f4", (3, 3)), ("attribute", "<u2")])
+
+
+@lru_cache(4)
+def links_of(path: Path) -> frozenset[str]:
+    """Return the links that a file has shapes for."""
+    document, _ = _parts(path)
+    return frozenset(str(node["name"]) for node in _roots(document))
+
+
+@lru_cache(128)
+def stl_of(path: Path, link: str) -> bytes:
+    """Return the shapes of one link as binary STL, in its own frame, in metres.
+
+    Raises `KeyError` for a link that has none, and `DecodeError` for a file that cannot be read.
+    """
+    document, binary = _parts(path)
+    node = next((each for each in _roots(document) if each["name"] == link), None)
+    if node is None:
+        raise KeyError(link)
+    corners = np.concatenate(_triangles(document, binary, node))
+    made = np.zeros(len(corners), _STL)
+    normals = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
+    lengths = np.linalg.norm(normals, axis=1, keepdims=True)
+    made["normal"] = normals / np.where(lengths > 0, lengths, 1.0)
+    made["corners"] = corners
+    return b"rote: " + link.encode()[:74].ljust(74) + struct.pack("<I", len(made)) + made.tobytes()
+
+
+def _parts(path: Path) -> tuple[dict[str, Any], bytes]:
+    data = path.read_bytes()
+    try:
+        magic, version, _ = struct.unpack_from("<III", data)
+        size, kind = struct.unpack_from("<II", data, 12)
+        document = json.loads(data[20 : 20 + size])
+        more, binary = struct.unpack_from("<II", data, 20 + size)
+    except (struct.error, ValueError) as error:
+        raise DecodeError(f"{path.name} is no GLB file: {error}") from None
+    if (magic, version, kind, binary) != (_MAGIC, 2, _JSON, _BINARY):
+        raise DecodeError(f"{path.name} is no GLB file of version 2")
+    start = 28 + size
+    return document, data[start : start + more]
+
+
+def _roots(document: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the nodes of the links: those that the scene itself has."""
+    scene = document["scenes"][document.get("scene", 0)]
+    return [document["nodes"][index] for index in scene["nodes"]]
+
+
+def _triangles(
+    document: dict[str, Any], binary: bytes, node: dict[str, Any]
+) -> list[NDArray[np.float64]]:
+    """Return the corners of all triangles of a node and of what hangs on it, (n, 3, 3)."""
+    found = []
+    if "mesh" in node:
+        for primitive in document["meshes"][node["mesh"]]["primitives"]:
+            points = _array(document, binary, primitive["attributes"]["POSITION"])
+            index = _array(document, binary, primitive["indices"]).astype(np.intp).ravel()
+            found.append(points.astype(np.float64)[index].reshape(-1, 3, 3))
+    for child in node.get("children", ()):
+        found += _triangles(document, binary, document["nodes"][child])
+    scale = np.array(node.get("scale", (1.0, 1.0, 1.0)))
+    move = np.array(node.get("translation", (0.0, 0.0, 0.0)))
+    return [corners * scale + move for corners in found]
+
+
+def _array(document: dict[str, Any], binary: bytes, number: int) -> NDArray[Any]:
+    accessor = document["accessors"][number]
+    view = document["bufferViews"][accessor["bufferView"]]
+    kind = np.dtype(_KINDS[accessor["componentType"]])
+    width = 3 if accessor["type"] == "VEC3" else 1
+    start = view.get("byteOffset", 0) + accessor.get("byteOffset", 0)
+    return np.ndarray(
+        (accessor["count"], width),
+        kind,
+        binary,
+        start,
+        (view.get("byteStride", kind.itemsize * width), kind.itemsize),
+    )

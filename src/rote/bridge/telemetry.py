@@ -1,0 +1,82 @@
+"""What is told of a robot beside its joints: its status, and what a person should know of it."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from rote.bridge import ros_messages as ros
+from rote.findings import Finding, Severity
+from rote.messages import RobotState
+from rote.robot.robot import Robot
+
+_LEVELS = {Severity.ERROR: ros.ERROR, Severity.WARNING: ros.WARN, Severity.NOTE: ros.OK}
+_HOT_C = 70.0
+_SAME_NS = 200_000_000
+
+
+class StateClock:
+    """The time of states on this computer's clock, with the intervals of the robot's own."""
+
+    def __init__(self) -> None:
+        self._offset_ns: int | None = None
+
+    def stamp_ns(self, state: RobotState, now_ns: int) -> int:
+        """Return when a state was measured, as nearly as it can be told.
+
+        A robot that begins its clock anew, or has none, is told by this computer's time.
+        """
+        own_ns = state.time_us * 1000
+        if self._offset_ns is None or abs(own_ns + self._offset_ns - now_ns) > _SAME_NS:
+            self._offset_ns = now_ns - own_ns
+        return own_ns + self._offset_ns
+
+
+def status_of(robot: Robot, state: RobotState) -> dict[str, Any]:
+    """Return how a robot is, as data."""
+    family = robot.family
+    mode = None if family is None else family.modes.find(state.mode)
+    return {
+        "robot": robot.url,
+        "build": robot.build.name,
+        "mode": state.mode,
+        "mode_name": "" if mode is None else mode.name,
+        "phase": state.phase.name.lower(),
+        "playing": state.playing,
+        "soft": state.arms_soft,
+        "recording": state.recording,
+        "holding": state.holding,
+        "battery_percent": state.battery_percent,
+        "warmest_c": max(state.temperatures_c, default=None),
+        "faults": list(state.faults),
+    }
+
+
+def diagnostics_of(
+    robot: Robot, state: RobotState | None, findings: Sequence[Finding]
+) -> list[ros.Diagnostic]:
+    """Return how a robot is as lines for ROS 2's and Foxglove's lists, each with a level."""
+    hardware = robot.build.name
+    if state is None:
+        return [ros.Diagnostic(ros.STALE, "robot", "it has not reported yet", hardware)]
+    told = status_of(robot, state)
+    values = tuple((key, str(told[key])) for key in ("mode", "mode_name", "phase", "soft"))
+    lines = [ros.Diagnostic(ros.OK, "robot", robot.build.title, hardware, values)]
+    if state.battery_percent is not None:
+        low = state.battery_percent < 20.0
+        charge = f"{state.battery_percent:.0f} %"
+        lines.append(ros.Diagnostic(ros.WARN if low else ros.OK, "battery", charge, hardware))
+    if state.temperatures_c:
+        warmest = max(state.temperatures_c)
+        level = ros.WARN if warmest >= _HOT_C else ros.OK
+        lines.append(ros.Diagnostic(level, "motors", f"warmest {warmest:.0f} °C", hardware))
+    lines += [ros.Diagnostic(ros.ERROR, "fault", fault, hardware) for fault in state.faults]
+    lines += [
+        ros.Diagnostic(
+            _LEVELS[each.severity],
+            f"finding: {each.kind.value}",
+            str(each.message),
+            hardware,
+            (("remedy", str(each.remedy)),),
+        )
+        for each in findings
+    ]
+    return lines

@@ -1,0 +1,216 @@
+"""Tickets: how a person lets an agent move a robot once.
+
+A ticket is bound to the hash of one motion, its speed, the robot and its build. It lives for a
+minute, and it is worth one playback:
+
+    waiting ──press──▶ held ──hold──▶ approved ──redeem──▶ used
+       └──────────────── refused, expired, void ─────────────┘
+
+Pressing needs a secret that only a terminal has shown, and holding takes a while, by the clock of
+the server. No clock here: the caller says what time it is.
+"""
+
+import hashlib
+import hmac
+import json
+import secrets
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+
+import numpy as np
+
+from rote.errors import NotApprovedError
+from rote.motion.track import Track
+
+TICKET_S = 60.0
+"""So long a ticket lives, from the proposal to the beginning of the motion."""
+HOLD_S = 1.5
+"""So long a person holds the button."""
+MAX_HOLD_S = 10.0
+MAX_WRONG = 5
+"""After so many wrong secrets in a row nothing is approved until the server begins anew."""
+_ALPHABET = "ABCDEFGHJKLMNPQRSTUVWXYZ23456789"  # without what looks alike
+_GROUP, _GROUPS = 4, 2
+
+
+class TicketState(StrEnum):
+    """What has become of a ticket."""
+
+    WAITING = "waiting"
+    """No person has said anything yet."""
+    HELD = "held"
+    """A person holds the button."""
+    APPROVED = "approved"
+    USED = "used"
+    REFUSED = "refused"
+    EXPIRED = "expired"
+    VOID = "void"
+    """Somebody stopped the robot, or what was asked for was another motion."""
+
+
+_OPEN = (TicketState.WAITING, TicketState.HELD, TicketState.APPROVED)
+
+
+def new_secret() -> str:
+    """Return a secret for a person to type: eight characters that do not look alike."""
+    groups = ["".join(secrets.choice(_ALPHABET) for _ in range(_GROUP)) for _ in range(_GROUPS)]
+    return "-".join(groups)
+
+
+def motion_digest(track: Track) -> str:
+    """Return the SHA-256 of all that decides how a motion is played: times, joints and names."""
+    facts = json.dumps([track.variant, list(track.names), list(track.joints_rad.shape)])
+    digest = hashlib.sha256(facts.encode())
+    for values in (track.times_s, track.joints_rad):
+        digest.update(np.ascontiguousarray(values, dtype="<f8").tobytes())
+    return digest.hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class ProposedMotion:
+    """One exact motion of one exact robot."""
+
+    take: str
+    version: int
+    motion: str
+    """The digest of the motion itself: see `motion_digest`."""
+    speed: float
+    robot: str
+    """The URL of the robot."""
+    build: str
+
+    @property
+    def digest(self) -> str:
+        """The SHA-256 of all of it: what a ticket is bound to."""
+        return hashlib.sha256(json.dumps(asdict(self), sort_keys=True).encode()).hexdigest()
+
+
+@dataclass(slots=True, eq=False)
+class Ticket:
+    """The right to play one motion once, if a person approves."""
+
+    id: str
+    proposed: ProposedMotion
+    until_s: float
+    state: TicketState = TicketState.WAITING
+    approver: str = ""
+    """The client whose person holds the button."""
+    pressed_s: float = 0.0
+
+
+class TicketBooth:
+    """Gives tickets out, has them approved, and takes each of them once."""
+
+    def __init__(self, secret: str) -> None:
+        self._secret = _plain(secret)
+        self._wrong = 0
+        self._ticket: Ticket | None = None
+
+    def current(self, now_s: float) -> Ticket | None:
+        """Return the newest ticket, whatever has become of it; None before the first."""
+        ticket = self._ticket
+        if ticket is not None and ticket.state in _OPEN and now_s >= ticket.until_s:
+            ticket.state = TicketState.EXPIRED
+        return ticket
+
+    def propose(self, proposed: ProposedMotion, now_s: float) -> Ticket:
+        """Return a new ticket; there is one open at a time."""
+        ticket = self.current(now_s)
+        if ticket is not None and ticket.state in _OPEN:
+            raise NotApprovedError(
+                "another proposal waits for a person",
+                f"Wait until it is decided; after {TICKET_S:.0f} s it is void.",
+            )
+        self._ticket = Ticket(secrets.token_urlsafe(24), proposed, now_s + TICKET_S)
+        return self._ticket
+
+    def press(self, ticket_id: str, digest: str, secret: str, client: str, now_s: float) -> None:
+        """Begin to hold the button: a person has read what this digest stands for."""
+        if self._wrong >= MAX_WRONG:
+            raise NotApprovedError(
+                f"{MAX_WRONG} wrong secrets were tried, so nothing is approved any more",
+                "Start the pendant again: it shows a new secret.",
+            )
+        ticket = self._open(ticket_id, now_s)
+        if not hmac.compare_digest(_plain(secret).encode(), self._secret.encode()):
+            self._wrong += 1
+            raise NotApprovedError(
+                "this is not the secret of this pendant",
+                "It was shown to the person who started the pendant.",
+            )
+        self._wrong = 0
+        if not hmac.compare_digest(digest.encode(), ticket.proposed.digest.encode()):
+            raise NotApprovedError(
+                "the page shows another motion than the one that is proposed",
+                "Look at the proposal again.",
+            )
+        if ticket.state is TicketState.APPROVED:
+            raise NotApprovedError("this proposal is approved already")
+        ticket.state, ticket.approver, ticket.pressed_s = TicketState.HELD, client, now_s
+
+    def hold(self, ticket_id: str, client: str, now_s: float) -> None:
+        """Approve: the person who pressed has held the button for long enough."""
+        ticket = self._open(ticket_id, now_s)
+        held_s = now_s - ticket.pressed_s
+        mine = hmac.compare_digest(ticket.approver.encode(), client.encode())
+        if ticket.state is not TicketState.HELD or not mine or held_s > MAX_HOLD_S:
+            raise NotApprovedError("nobody holds the button", "Press it, and hold it.")
+        if held_s < HOLD_S:
+            ticket.state = TicketState.WAITING
+            raise NotApprovedError(
+                f"the button was held for {held_s:.1f} s only", f"Hold it for {HOLD_S:g} s."
+            )
+        ticket.state = TicketState.APPROVED
+
+    def let_go(self, ticket_id: str, client: str, now_s: float) -> None:
+        """Take back a press that was not held for long enough."""
+        ticket = self._open(ticket_id, now_s)
+        if ticket.state is TicketState.HELD and ticket.approver == client:
+            ticket.state = TicketState.WAITING
+
+    def refuse(self, ticket_id: str, now_s: float) -> None:
+        """Say no to a proposal."""
+        self._open(ticket_id, now_s).state = TicketState.REFUSED
+
+    def void(self) -> None:
+        """Make the open ticket worthless: somebody has stopped the robot."""
+        if self._ticket is not None and self._ticket.state in _OPEN:
+            self._ticket.state = TicketState.VOID
+
+    def redeem(self, ticket_id: str, proposed: ProposedMotion, now_s: float) -> Ticket:
+        """Take an approved ticket for just this motion; whatever comes of it, it is used up.
+
+        Raises `NotApprovedError` for any other, and for one that nobody has approved.
+        """
+        ticket = self._open(ticket_id, now_s)
+        if ticket.state is not TicketState.APPROVED:
+            raise NotApprovedError(
+                "no person has approved this motion",
+                "A person holds the button in the pendant's page; nothing else approves it.",
+            )
+        if not hmac.compare_digest(proposed.digest.encode(), ticket.proposed.digest.encode()):
+            ticket.state = TicketState.VOID
+            raise NotApprovedError(
+                "this is not what a person has approved: the motion, its speed, the robot or its "
+                "build is another one",
+                "Propose it again.",
+            )
+        ticket.state = TicketState.USED
+        return ticket
+
+    def _open(self, ticket_id: str, now_s: float) -> Ticket:
+        ticket = self.current(now_s)
+        if ticket is None or not hmac.compare_digest(ticket.id.encode(), ticket_id.encode()):
+            raise NotApprovedError("there is no such ticket", "Propose the motion again.")
+        if ticket.state not in _OPEN:
+            raise NotApprovedError(
+                f"this ticket is {ticket.state.value}: each is worth one playback, for "
+                f"{TICKET_S:.0f} s",
+                "Propose the motion again.",
+            )
+        return ticket
+
+
+def _plain(secret: str) -> str:
+    """Return a secret as it is compared: without case, dashes and spaces."""
+    return "".join(each for each in secret.upper() if each.isalnum())

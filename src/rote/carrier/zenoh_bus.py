@@ -1,0 +1,302 @@
+"""The bus of a stage, on Eclipse Zenoh: the conductor's process is the router, agents are clients.
+
+Zenoh calls from threads of its own; what is received is handed to the event loop. Nothing is found
+by multicast, and shared memory and the admin space are off. A session that is not closed keeps its
+process from ending: `close` is safe to repeat.
+"""
+
+import asyncio
+import json
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rote.carrier.udp import host_and_port
+from rote.errors import BadRequestError, LinkError, MissingExtraError
+
+PORT = 7447
+LEASE_MS = 1000
+"""A partner that is silent for so long is gone."""
+Listener = Callable[[str, bytes], None]
+Answerer = Callable[[str, bytes], bytes | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    """The files by which one side of a stage proves who it is."""
+
+    authority: Path
+    """The certificate that all certificates of the stage are signed with."""
+    certificate: Path
+    key: Path
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """What the owner of a certificate may do; everything else is denied."""
+
+    name: str
+    """The common name of the certificate."""
+    publish: tuple[str, ...] = ()
+    subscribe: tuple[str, ...] = ()
+    ask: tuple[str, ...] = ()
+    answer: tuple[str, ...] = ()
+    token: tuple[str, ...] = ()
+    listeners: tuple[str, ...] = ()
+    """Subscriptions of others that it is told of, as they were made: with their wild cards. Whoever
+    publishes and is not told of a subscription sends nothing to it."""
+
+
+class StageBus:
+    """One session with the bus."""
+
+    def __init__(self, session: Any) -> None:
+        self._session = session
+        self._loop = asyncio.get_running_loop()
+        self._kept: list[Any] = []
+        self._publishers: dict[str, Any] = {}
+        self._closed = False
+
+    @classmethod
+    async def conduct(
+        cls,
+        endpoint: str,
+        credentials: Credentials | None = None,
+        grants: tuple[Grant, ...] = (),
+    ) -> "StageBus":
+        """Open the router, which listens at `endpoint` ("127.0.0.1:7447").
+
+        Without credentials nothing is encrypted and everybody may do everything: that is for this
+        computer alone, and refused for any other address.
+        """
+        settings = _settings("router", credentials)
+        settings["listen/endpoints"] = [_locator(endpoint, credentials)]
+        if credentials is not None:
+            settings["access_control"] = _access(grants)
+        return cls(await _open(settings))
+
+    @classmethod
+    async def join(cls, endpoint: str, credentials: Credentials | None = None) -> "StageBus":
+        """Connect to the conductor at `endpoint`. Raises `LinkError` if nobody is there."""
+        settings = _settings("client", credentials)
+        settings["connect/endpoints"] = [_locator(endpoint, credentials)]
+        settings["connect/timeout_ms"] = 3000
+        return cls(await _open(settings))
+
+    def publish(self, key: str, data: bytes) -> None:
+        """Publish; never waits for the network."""
+        publisher = self._publishers.get(key)
+        if publisher is None:
+            import zenoh  # noqa: PLC0415 - heavy
+
+            publisher = self._publishers[key] = self._session.declare_publisher(
+                key, express=True, congestion_control=zenoh.CongestionControl.DROP
+            )
+        publisher.put(data)
+
+    def subscribe(self, key: str, listener: Listener, *, newest: bool = False) -> None:
+        """Call `listener` in the event loop with each message: its key and its bytes.
+
+        With `newest`, for messages that say everything, one that waits for the loop is replaced by
+        a newer one of its key: a flood keeps the loop from nothing else.
+        """
+        waiting: dict[str, bytes] = {}
+        lock = threading.Lock()
+
+        def received(sample: Any) -> None:
+            self._hand_over(listener, str(sample.key_expr), bytes(sample.payload))
+
+        def deliver(which: str) -> None:
+            with lock:
+                data = waiting.pop(which)
+            listener(which, data)
+
+        def replaced(sample: Any) -> None:
+            which, data = str(sample.key_expr), bytes(sample.payload)
+            with lock:
+                is_new = which not in waiting
+                waiting[which] = data
+            if is_new:
+                self._call(lambda: deliver(which))
+
+        handler = replaced if newest else received
+        self._kept.append(self._session.declare_subscriber(key, handler))
+
+    def answer(self, key: str, answerer: Answerer) -> None:
+        """Answer questions, in a thread of Zenoh's: `answerer` must be quick and thread-safe.
+
+        One that returns None does not answer.
+        """
+
+        def asked(query: Any) -> None:
+            payload = query.payload
+            with query:
+                data = answerer(str(query.key_expr), b"" if payload is None else bytes(payload))
+                if data is not None:
+                    query.reply(query.key_expr, data)
+
+        self._kept.append(self._session.declare_queryable(key, asked))
+
+    async def ask(self, key: str, timeout_s: float, data: bytes = b"") -> bytes:
+        """Return the first answer. Raises `LinkError` if there is none in time."""
+        answered: asyncio.Future[bytes | None] = self._loop.create_future()
+        said = threading.Event()
+
+        def settle(value: bytes | None) -> None:
+            if not answered.done():
+                answered.set_result(value)
+
+        def replied(reply: Any) -> None:
+            if reply.ok is not None and not said.is_set():
+                said.set()
+                self._hand_over(lambda _key, payload: settle(payload), key, bytes(reply.ok.payload))
+
+        self._session.get(key, replied, payload=data, timeout=timeout_s)
+        try:
+            value = await asyncio.wait_for(answered, timeout_s + 0.1)
+        except TimeoutError:
+            value = None
+        if value is None:
+            raise LinkError(f"nobody on the stage has answered {key}")
+        return value
+
+    def ask_for(self, key: str, timeout_s: float, answered: Callable[[bytes], None]) -> None:
+        """Ask, and call `answered` in a thread of Zenoh's as soon as an answer arrives."""
+
+        def replied(reply: Any) -> None:
+            if reply.ok is not None:
+                answered(bytes(reply.ok.payload))
+
+        self._session.get(key, replied, timeout=timeout_s)
+
+    def declare(self, key: str) -> None:
+        """Show under `key` that this session is there, until it ends."""
+        self._kept.append(self._session.liveliness().declare_token(key))
+
+    def watch(self, key: str, listener: Callable[[str, bool], None]) -> None:
+        """Call `listener` in the event loop with a key and whether its session is there."""
+        import zenoh  # noqa: PLC0415 - heavy
+
+        def seen(sample: Any) -> None:
+            is_there = sample.kind == zenoh.SampleKind.PUT
+            self._call(lambda: listener(str(sample.key_expr), is_there))
+
+        self._kept.append(self._session.liveliness().declare_subscriber(key, seen, history=True))
+
+    async def close(self) -> None:
+        """End the session, so that this process can end."""
+        if not self._closed:
+            self._closed = True
+            self._kept.clear()
+            self._publishers.clear()
+            await asyncio.to_thread(self._session.close)
+
+    def _hand_over(self, listener: Listener, key: str, data: bytes) -> None:
+        self._call(lambda: listener(key, data))
+
+    def _call(self, what: Callable[[], None]) -> None:
+        if not self._closed and not self._loop.is_closed():
+            try:
+                self._loop.call_soon_threadsafe(what)
+            except RuntimeError:
+                return  # the loop was closed just now
+
+
+def _settings(mode: str, credentials: Credentials | None) -> dict[str, Any]:
+    settings: dict[str, Any] = {
+        "mode": mode,
+        "scouting/multicast/enabled": False,
+        "scouting/gossip/enabled": False,
+        "transport/shared_memory/enabled": False,
+        "transport/link/tx/lease": LEASE_MS,
+        "transport/link/tx/keep_alive": 4,
+        "adminspace/enabled": False,
+    }
+    if credentials is not None:
+        side = "listen" if mode == "router" else "connect"
+        settings["transport/link/tls"] = {
+            "root_ca_certificate": str(credentials.authority),
+            f"{side}_certificate": str(credentials.certificate),
+            f"{side}_private_key": str(credentials.key),
+            "enable_mtls": True,
+            "verify_name_on_connect": False,
+        }
+    return settings
+
+
+def _locator(endpoint: str, credentials: Credentials | None) -> str:
+    host, port = host_and_port(endpoint, PORT)
+    if credentials is None and host not in ("127.0.0.1", "::1", "localhost"):
+        raise BadRequestError(
+            f"a stage at {host} needs certificates: anybody there could move the robots",
+            "Make a stage with certificates.",
+        )
+    shown = f"[{host}]" if ":" in host else host
+    return f"{'tcp' if credentials is None else 'tls'}/{shown}:{port}"
+
+
+def _access(grants: tuple[Grant, ...]) -> dict[str, Any]:
+    """Return Zenoh's table of who may do what; whatever is not in it is denied."""
+    rules, subjects, policies = [], [], []
+
+    def add(
+        who: str, label: str, flows: list[str], messages: list[str], keys: tuple[str, ...]
+    ) -> None:
+        if keys:
+            name = f"{who}-{label}"
+            rules.append(
+                {
+                    "id": name,
+                    "permission": "allow",
+                    "flows": flows,
+                    "messages": messages,
+                    "key_exprs": list(keys),
+                }
+            )
+            policies.append({"rules": [name], "subjects": [who]})
+
+    for grant in grants:
+        subjects.append({"id": grant.name, "cert_common_names": [grant.name]})
+        both = ["ingress", "egress"]
+        add(grant.name, "publish", ["ingress"], ["put"], grant.publish)
+        # Who publishes is told who listens; without it all but the first message stay at home.
+        told = (*grant.publish, *grant.listeners)
+        add(grant.name, "listeners", ["egress"], ["declare_subscriber"], told)
+        add(grant.name, "hear", ["egress"], ["put"], grant.subscribe)
+        add(grant.name, "subscribe", ["ingress"], ["declare_subscriber"], grant.subscribe)
+        add(grant.name, "ask", ["ingress"], ["query"], grant.ask)
+        add(grant.name, "hear-answer", ["egress"], ["reply"], grant.ask)
+        add(grant.name, "answerers", ["egress"], ["declare_queryable"], grant.ask)
+        add(grant.name, "asked", ["egress"], ["query"], grant.answer)
+        add(grant.name, "answer", ["ingress"], ["declare_queryable", "reply"], grant.answer)
+        add(
+            grant.name,
+            "token",
+            both,
+            ["liveliness_token", "declare_liveliness_subscriber", "liveliness_query"],
+            grant.token,
+        )
+    return {
+        "enabled": True,
+        "default_permission": "deny",
+        "rules": rules,
+        "subjects": subjects,
+        "policies": policies,
+    }
+
+
+async def _open(settings: Mapping[str, Any]) -> Any:
+    try:
+        import zenoh  # noqa: PLC0415 - heavy
+    except ImportError:
+        raise MissingExtraError("a stage", "stage") from None
+    config = zenoh.Config()
+    for key, value in settings.items():
+        config.insert_json5(key, json.dumps(value))
+    try:
+        return await asyncio.to_thread(zenoh.open, config)
+    except zenoh.ZError as error:
+        text = str(error).split(" at ")[0][:200]
+        raise LinkError(f"the stage cannot be reached or opened: {text}") from None

@@ -1,0 +1,350 @@
+"""rote show: a show as a file, checked, rehearsed, run, stopped and reported."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from rote.atomic_file import appearing, check_new
+from rote.cli.options import Json, Overwrite, print_json, run
+from rote.cli.stage import HERE, StageDir
+from rote.errors import BadRequestError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from rote.ensemble.report import SectionReport, ShowReport
+    from rote.ensemble.stage import ShowFiles, Stage
+    from rote.show.check import CheckedShow
+
+app = typer.Typer(
+    name="show",
+    help="A show of several robots, sound and light, as a file.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+REHEARSAL_PACE = 0.5
+_KEPT = Path("show-report.json")
+ShowFile = Annotated[Path, typer.Argument(metavar="FILE", help="The show's file.")]
+CastFile = Annotated[
+    Path, typer.Option("--cast", metavar="CAST", help="The file that says who plays which role.")
+]
+Osc = Annotated[
+    str,
+    typer.Option(
+        "--osc", metavar="HOST:PORT", help="Listen here for OSC: /rote/go, /rote/stop, triggers."
+    ),
+]
+Automatic = Annotated[
+    bool, typer.Option("--automatic", help="Begin section after section and wait for nobody.")
+]
+Mute = Annotated[
+    bool, typer.Option("--mute", help="Sounds of this computer are timed, and not heard.")
+]
+Force = Annotated[bool, typer.Option("--force", help="Run it in spite of warnings.")]
+Report = Annotated[
+    Path, typer.Option("--report", metavar="FILE", help="Where the report is written.")
+]
+
+
+@app.command()
+def schema() -> None:
+    """Print the JSON Schema of a show."""
+    from rote.show.show import schema as made
+
+    print(json.dumps(made(), indent=2))
+
+
+@app.command()
+def check(
+    file: ShowFile,
+    cast: Annotated[
+        Path | None, typer.Option("--cast", metavar="CAST", help="Check the cast too.")
+    ] = None,
+    as_json: Json = False,
+) -> int:
+    """Compile and check every role: limits, speed, contact, balance, overlap, cues, files.
+
+    Exit code 1 if something forbids to run it.
+    """
+    checked, _ = _checked(file, cast, quiet=as_json)
+    if as_json:
+        print_json(checked.as_json())
+        return 0 if checked.ok else 1
+    _print_findings(checked)
+    print("Nothing forbids to run it." if checked.ok else "It cannot be run.")
+    return 0 if checked.ok else 1
+
+
+def _checked(file: Path, cast: Path | None, *, quiet: bool) -> "tuple[CheckedShow, ShowFiles]":
+    from rote.cli import output
+    from rote.ensemble.stage import read_cast, read_show
+    from rote.show.check import check_show
+
+    show, own = read_show(file)
+    named = None if cast is None else read_cast(cast)
+    parts = max(1, len(show.sections) * (len(show.roles) + 1))
+    done = 0
+    with output.bar(output.console(quiet=quiet), "checking") as move:
+
+        def progress(section: str, role: str) -> None:
+            nonlocal done
+            move(done / parts, f"{section} {role}")
+            done += 1
+
+        return check_show(show, own.take, own.sound_s, cast=named, progress=progress), own
+
+
+def _print_findings(checked: "CheckedShow") -> None:
+    from rote.cli import output
+    from rote.cli.wording import worded
+
+    out = output.console()
+    for each in checked.findings:
+        severity = each.finding.severity.value
+        style = (severity, output.SEVERITIES[severity])
+        out.print(output.styled(style, f" {each.place}: {worded(each.finding.message)}"))
+        if each.finding.remedy:
+            out.print(f"      {worded(each.finding.remedy)}", style="dim")
+
+
+@app.command("run")
+def run_show(
+    file: ShowFile,
+    cast: CastFile,
+    stage: StageDir = HERE,
+    automatic: Automatic = False,
+    osc: Osc = "",
+    mute: Mute = False,
+    report: Report = _KEPT,
+    overwrite: Overwrite = False,
+    force: Force = False,
+    as_json: Json = False,
+) -> int:
+    """Run a show. Enter is GO; s and Enter, or Ctrl-C, is STOP for everybody."""
+    how = _ShowRun(file, cast, stage, automatic, osc, mute, report, overwrite, force, as_json)
+    return run(how.play(1.0, motion=True))
+
+
+@app.command()
+def rehearse(
+    file: ShowFile,
+    cast: CastFile,
+    stage: StageDir = HERE,
+    lights_only: Annotated[
+        bool, typer.Option("--lights-only", help="Only light, sound and OSC; nobody moves.")
+    ] = False,
+    automatic: Automatic = False,
+    osc: Osc = "",
+    mute: Mute = False,
+    report: Report = _KEPT,
+    overwrite: Overwrite = False,
+    force: Force = False,
+    as_json: Json = False,
+) -> int:
+    """Rehearse a show at half speed; the robots' own actions learn how early to begin."""
+    how = _ShowRun(file, cast, stage, automatic, osc, mute, report, overwrite, force, as_json)
+    return run(how.play(1.0 if lights_only else REHEARSAL_PACE, motion=not lights_only))
+
+
+class _ShowRun:
+    """How a show is played from the command line."""
+
+    def __init__(
+        self,
+        file: Path,
+        cast: Path,
+        stage: Path,
+        automatic: bool,
+        osc: str,
+        mute: bool,
+        report: Path,
+        overwrite: bool,
+        force: bool,
+        as_json: bool,
+    ) -> None:
+        from rote.cli import output
+
+        self._file, self._cast, self._stage = file, cast, stage
+        self._automatic, self._osc, self._force = automatic, osc, force
+        self._mute = mute
+        self._report, self._as_json = report, as_json
+        if not overwrite:
+            check_new(report)
+        self._out: Console = output.console(quiet=as_json)
+
+    async def play(self, pace: float, *, motion: bool) -> int:
+        from rote.ensemble.conductor import SectionError
+        from rote.ensemble.report import ShowReport
+        from rote.ensemble.stage import read_cast, stage
+
+        checked, files = _checked(self._file, self._cast, quiet=self._as_json)
+        self._permit(checked)
+        cast = read_cast(self._cast)
+        report = ShowReport()
+        code = 0
+        async with stage(self._stage, tell=self._tell, mute=self._mute) as opened:
+            await self._listen(opened)
+            self._tell(f"waiting for {', '.join(sorted(cast.robots.values()))}")
+            missing = await opened.conductor.gathered(tuple(cast.robots.values()), 30.0)
+            if missing:
+                raise SectionError("the first one", "not everybody is here", missing)
+            stopping = _Keys(opened, self._tell)
+            try:
+                async for section in opened.sections(
+                    checked,
+                    cast,
+                    pace=pace,
+                    motion=motion,
+                    automatic=self._automatic,
+                    files=files,
+                ):
+                    report.sections.append(section)
+                    self._print_section(section)
+            except SectionError as error:
+                report.ended, code = str(error), error.exit_code
+            except BaseException:
+                answer = await opened.stop("the conductor's keyboard")
+                self._print_stop(answer.confirmed_s, answer.unconfirmed)
+                raise
+            finally:
+                stopping.close()
+                if stopping.answer is not None:
+                    report.stopped_within_s = stopping.answer.confirmed_s
+                    report.unconfirmed = stopping.answer.unconfirmed
+        self._keep(report)
+        if self._as_json:
+            print_json(report.as_json())
+        return code
+
+    def _permit(self, checked: "CheckedShow") -> None:
+        from rote.findings import Severity
+
+        checked.require()
+        warnings = [f for f in checked.findings if f.finding.severity is Severity.WARNING]
+        if warnings and not self._force:
+            first = warnings[0]
+            raise BadRequestError(
+                f"{first.place}: {first.finding.message} ({len(warnings)} warnings in all)",
+                "Look at them with `rote show check`, then run it with --force.",
+            )
+
+    async def _listen(self, opened: "Stage") -> None:
+        if self._osc:
+            from rote.carrier.osc import PORT
+            from rote.carrier.udp import host_and_port
+
+            where = await opened.listen(*host_and_port(self._osc, PORT))
+            self._tell(f"OSC is heard at {where[0]}:{where[1]}")
+
+    def _tell(self, text: str) -> None:
+        self._out.print(text)
+
+    def _print_section(self, section: "SectionReport") -> None:
+        skews_s = section.skews_s
+        apart = f", within {1000 * max(skews_s):.1f} ms" if skews_s else ""
+        late = f"; late: {', '.join(section.late)}" if section.late else ""
+        self._out.print(f"{section.name}: played by {len(section.robots)} robots{apart}{late}")
+
+    def _print_stop(self, confirmed_s: float | None, unconfirmed: tuple[str, ...]) -> None:
+        if confirmed_s is None:
+            who = ", ".join(unconfirmed)
+            self._out.print(f"STOP was not confirmed by {who}: use the remote!", style="bold red")
+        else:
+            self._out.print(f"STOP was confirmed by all within {1000 * confirmed_s:.0f} ms.")
+
+    def _keep(self, report: "ShowReport") -> None:
+        with appearing(self._report) as file:
+            file.write(json.dumps(report.as_json(), indent=1).encode())
+
+
+class _Keys:
+    """Reads the keyboard while a show runs: Enter is GO, s and Enter is STOP."""
+
+    def __init__(self, opened: "Stage", tell: Callable[[str], None]) -> None:
+        import asyncio
+
+        from rote.cli import output
+
+        self.answer: Any = None
+        self._opened, self._tell = opened, tell
+        self._task = (
+            asyncio.get_running_loop().create_task(self._read())
+            if output.stdin_is_terminal()
+            else None
+        )
+
+    async def _read(self) -> None:
+        from rote.cli import output
+
+        self._tell("Enter is GO. s and Enter is STOP for everybody.")
+        while True:
+            typed = await output.enter_pressed()
+            if typed.strip().lower() in {"s", "stop"}:
+                self.answer = await self._opened.stop("the conductor's keyboard")
+            elif not typed.strip():
+                self._opened.go()
+
+    def close(self) -> None:
+        """Leave the keyboard alone."""
+        if self._task is not None:
+            self._task.cancel()
+
+
+@app.command()
+def stop(stage: StageDir = HERE, as_json: Json = False) -> int:
+    """Stop everybody on a stage, from any terminal of the conductor's computer."""
+    return run(_stop(stage, as_json))
+
+
+async def _stop(folder: Path, as_json: bool) -> int:
+    from rote.ensemble.watcher import watching
+
+    async with watching(folder) as watcher:
+        missing = await watcher.stop("rote show stop")
+        heard = sorted(watcher.agents)
+    if as_json:
+        print_json({"robots": heard, "unconfirmed": list(missing)})
+    elif missing:
+        print(f"Not confirmed by {', '.join(missing)}: use the remote!")
+    elif not heard:
+        print("Nobody was heard on the stage. If a robot moves, use its remote!")
+    else:
+        print(f"Stopped: {', '.join(heard)}.")
+    return 1 if missing or not heard else 0
+
+
+@app.command()
+def report(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A report of `run`.")] = _KEPT,
+    as_json: Json = False,
+) -> None:
+    """Show the report of a show that was run or rehearsed."""
+    try:
+        said = json.loads(file.read_text("utf-8"))
+        sections = said["sections"]
+        rows = [(s["name"], s["skew_ms"], s["robots"], s["cues"]) for s in sections]
+    except OSError as error:
+        raise BadRequestError(f"{file} cannot be read: {error.strerror}") from None
+    except (ValueError, KeyError, TypeError):
+        raise BadRequestError(f"{file} is no report of a show") from None
+    if as_json:
+        print_json(said)
+        return
+    for name, skew_ms, robots, cues in rows:
+        if skew_ms["max"] is None:
+            print(f"{name}: nobody moved")
+        else:
+            print(f"{name}: half within {skew_ms['p50']} ms, all within {skew_ms['max']} ms")
+        for robot, each in robots.items():
+            if each is not None:
+                exact = f"known to {each['resolution_ms']} ms"
+                print(f"  {robot}: {each['late_ms']} ms late ({exact})")
+        for cue in cues:
+            who = cue["by"] or "here"
+            when = "failed" if cue["late_ms"] is None else f"{cue['late_ms']} ms late"
+            print(f"  {who}: {cue['cue']}: {when}{' (too late)' if cue['late'] else ''}")
+    if said.get("ended"):
+        print(said["ended"])

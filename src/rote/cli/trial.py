@@ -1,0 +1,330 @@
+"""rote trial: find out what a robot really does, step by step, and leave a report of it."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from rote.cli.options import (
+    TIMEOUT_S,
+    Json,
+    Key,
+    RobotChoice,
+    RobotUrl,
+    Timeout,
+    choice,
+    print_json,
+    run,
+)
+from rote.cli.wording import worded
+from rote.client.wires import EMBEDDED
+from rote.errors import BadRequestError
+
+if TYPE_CHECKING:
+    from rote.trial.leaving import Leaving
+    from rote.trial.runner import TrialResult
+    from rote.trial.steps import TrialStep
+
+_LEVELS = ("look", "hold", "move")
+_EXIT_INTERRUPTED, _EXIT_LOST = 130, 3
+_HELP = (
+    "Find out what a robot really does, step by step, and leave a report.\n\n"
+    "look: nothing gets soft or moves. hold: the arms get soft in your hands; an A1 stands and "
+    "turns its body. move: the robot moves by itself. Every step says what it will do, asks, has a "
+    "time limit and can be skipped; Ctrl-C ends with limbs that hold, and a report of what was "
+    "learned. Nothing is uploaded."
+)
+
+app = typer.Typer(name="trial", help=_HELP, invoke_without_command=True, rich_markup_mode=None)
+
+LevelName = Annotated[
+    str,
+    typer.Option(
+        "--level", metavar=choice(_LEVELS), help="How much of the robot is used; by default look."
+    ),
+]
+OutFolder = Annotated[
+    Path | None,
+    typer.Option(
+        "--out",
+        metavar="DIR",
+        help="The folder for the report; by default rote-trial and the date and time.",
+    ),
+]
+Yes = Annotated[
+    bool,
+    typer.Option("--yes", help="Do not ask: take every step, and write the report at the end."),
+]
+Report = Annotated[
+    Path, typer.Argument(metavar="REPORT", help="A report.json, or the folder of a trial.")
+]
+OtherReport = Annotated[Path, typer.Argument(metavar="OTHER", help="The other one.")]
+
+
+@app.callback()
+def trial(
+    ctx: typer.Context,
+    robot: RobotUrl = EMBEDDED,
+    level: LevelName = "look",
+    out: OutFolder = None,
+    yes: Yes = False,
+    key: Key = None,
+    timeout: Timeout = TIMEOUT_S,
+    as_json: Json = False,
+) -> int:
+    """Find out what a robot really does, step by step, and leave a report."""
+    if ctx.invoked_subcommand is not None:
+        return 0
+    target = RobotChoice(robot, key, None, timeout)
+    return run(_trial(target, level, out, yes, as_json))
+
+
+@app.command("compare")
+def compare(first: Report, second: OtherReport, as_json: Json = False) -> int:
+    """Show how two robots, or two firmwares, differ, by the reports of their trials."""
+    from rote.trial.judgement import differences
+    from rote.trial.report import read_report
+
+    one, other = read_report(first), read_report(second)
+    found = differences(one["robot"], other["robot"])
+    turned = _turned(one, other)
+    if as_json:
+        rows = [{"what": each.what, "first": each.first, "second": each.second} for each in found]
+        print_json({"first": str(first), "second": str(second), "differences": rows})
+        return 0
+    from rich.table import Table
+
+    from rote.cli import output
+
+    console = output.console()
+    for name, report in (("first", one), ("second", other)):
+        robot = report["robot"]
+        console.print(
+            f"{name}: {robot.get('build') or 'a robot'} by {robot['wire']}, level "
+            f"{report['level']}, {report['ended']}"
+        )
+    if not found and not turned:
+        console.print("They do not differ in anything that both trials measured.")
+        return 0
+    table = Table("what", "first", "second", box=None, pad_edge=False)
+    for each in found:
+        table.add_row(each.what.replace("_", " "), _short(each.first), _short(each.second))
+    for fact, first_seen, second_seen in turned:
+        table.add_row(f"fact {fact}", first_seen, second_seen)
+    console.print(table)
+    return 0
+
+
+@app.command("schema")
+def show_schema() -> None:
+    """Print the JSON schema of report.json."""
+    from rote.trial.report import schema
+
+    print_json(schema())
+
+
+def _turned(one: dict[str, Any], other: dict[str, Any]) -> list[tuple[str, str, str]]:
+    """Return the facts with which one robot agrees and the other does not."""
+    words = {True: "agrees", False: "differs"}
+    theirs = {fact["id"]: fact["agrees"] for fact in other["facts"]}
+    return [
+        (fact["id"], words[fact["agrees"]], words[theirs[fact["id"]]])
+        for fact in one["facts"]
+        if fact["agrees"] is not None
+        and theirs.get(fact["id"]) is not None
+        and theirs[fact["id"]] != fact["agrees"]
+    ]
+
+
+def _short(value: Any) -> str:
+    text = "-" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
+    return text if len(text) <= 40 else text[:37] + "..."
+
+
+async def _trial(
+    target: RobotChoice, level_name: str, out: Path | None, yes: bool, as_json: bool
+) -> int:
+    from datetime import datetime
+
+    from rote.cli import output
+    from rote.trial.leaving import check_folder, leaving_of
+    from rote.trial.runner import INTERRUPTED, LOST, level_named, run_trial
+
+    level = level_named(level_name)
+    if not yes and (as_json or not output.stdin_is_terminal()):
+        raise BadRequestError(
+            "a trial asks before every step, and nobody can answer here",
+            "Run it in a terminal; or with --yes, if the robot may do all of it unattended.",
+        )
+    folder = out or Path(f"rote-trial-{datetime.now():%Y-%m-%d-%H%M%S}")
+    check_folder(folder)
+    guide = _JsonGuide() if as_json else _PersonGuide(yes)
+    guide.welcome(target.url, level.value)
+    result = await run_trial(
+        target.url, level, guide, timeout=target.timeout_s, key=target.key_for()
+    )
+    leaving = leaving_of(result)
+    exit_code = {INTERRUPTED: _EXIT_INTERRUPTED, LOST: _EXIT_LOST}.get(result.ended, 0)
+    if not await guide.may_write(leaving, folder, result):
+        return exit_code
+    leaving.write(folder)
+    guide.written(leaving, folder, result)
+    return exit_code
+
+
+def _shared(leaving: "Leaving", folder: Path) -> list[str]:
+    """Return what would be in the folder, as lines for a person."""
+    what = {
+        "report.html": "for people: what works, what differs, time line and plots",
+        "report.json": "the same for programs",
+        "conversation.jsonl": f"{leaving.messages:,} messages; of frequent states two a second",
+        "capture.pcap": "the same messages as packets, between made-up addresses",
+        "capture.keys": "made-up keys that open this capture",
+    }
+    lines = [f"This would be written to {folder}, and sent nowhere:"]
+    for name, data in leaving.files.items():
+        lines.append(f"  {name:20} {len(data) / 1000:8,.0f} kB  {what.get(name, '')}")
+    if leaving.replaced:
+        replaced = ", ".join(f"{count} of {kind}" for kind, count in leaving.replaced.items())
+        lines.append(f"Replaced by made-up ones, everywhere: {replaced}.")
+    else:
+        lines.append("No serial, address, key or name of an action was found in it.")
+    lines.append("It says what the robot is and does. Look at it before you share it.")
+    return lines
+
+
+class _PersonGuide:
+    """Asks and shows in a terminal."""
+
+    def __init__(self, yes: bool) -> None:
+        self._yes = yes
+
+    def welcome(self, url: str, level: str) -> None:
+        """Say what will happen."""
+        print(f"A trial of {url}, level {level}. Ctrl-C ends it; the limbs then hold.")
+        if level != "look" and not self._yes:
+            print("Somebody has the robot's remote in hand, for an emergency stop (L2+B).")
+
+    async def ask(self, step: "TrialStep") -> str:
+        """Ask whether a step may be taken."""
+        print(f"\n{step.title} ({step.level.value})\n  It {step.does}.\n  {step.watch}", flush=True)
+        if self._yes:
+            return "go"
+        words = {"": "go", "y": "go", "s": "skip", "q": "end"}
+        while True:
+            typed = await _typed("  Enter: go on, s: skip this step, q: end the trial > ")
+            if typed in words:
+                return words[typed]
+
+    def begin(self, step: "TrialStep") -> None:
+        """Show nothing more: it was said."""
+
+    def note(self, message: str) -> None:
+        """Show what happens."""
+        print(f"  ... {message}", flush=True)
+
+    def end(self, step: "TrialStep", result: str, note: str, seconds: float) -> None:
+        """Show how a step ended."""
+        told = {"done": "done", "skipped": "skipped", "cannot": "not here", "failed": "failed"}
+        title = (
+            f"\n{step.title} ({step.level.value})\n" if result == "cannot" and not seconds else ""
+        )
+        print(
+            f"{title}  {told[result]} after {seconds:.1f} s{f': {note}' if note else ''}",
+            flush=True,
+        )
+
+    async def may_write(self, leaving: "Leaving", folder: Path, result: "TrialResult") -> bool:
+        """Show what would be shared, and ask."""
+        _summary(leaving, result)
+        print("\n".join(_shared(leaving, folder)), flush=True)
+        if self._yes:
+            return True
+        return await _typed("Write it? Enter: yes, n: no > ") in ("", "y")
+
+    def written(self, leaving: "Leaving", folder: Path, result: "TrialResult") -> None:
+        """Say where it is, and what can be done with it."""
+        print(
+            f"Written. Look at it: {folder / 'report.html'}\n"
+            f"A simulated robot like it: rote sim --like {folder / 'report.json'}\n"
+            f"Beside another one: rote trial compare {folder} OTHER"
+        )
+
+
+async def _typed(prompt: str) -> str:
+    """Read a line without holding up the event loop, which keeps the robot connected."""
+    from rote.cli import output
+
+    print(prompt, end="", flush=True)
+    text = await output.enter_pressed()
+    return text.strip().lower() if text else "q"  # the end of the input
+
+
+def _summary(leaving: "Leaving", result: "TrialResult") -> None:
+    from rote.trial.report import counts
+
+    told = counts(leaving.report)
+    ends = {
+        "complete": "The trial is complete",
+        "interrupted": "The trial was interrupted; the limbs were told to hold",
+        "lost": "The robot was lost",
+        "ended": "The trial was ended",
+    }
+    print(f"\n{ends[result.ended]}{f': {result.reason}' if result.ended == 'lost' else ''}.")
+    print(
+        f"Facts: {told.agree} agree, {told.differ} differ from what rote assumed, {told.untested} "
+        "were not tested."
+    )
+    for fact in leaving.report["facts"]:
+        if fact["agrees"] is False:
+            print(f"  differs: {fact['says']} (assumed {fact['assumed']}, seen {fact['seen']})")
+    if result.left:
+        print(f"These actions of the trial remain on the robot: {', '.join(result.left)}.")
+
+
+class _JsonGuide:
+    """Prints events for scripts; asks nobody."""
+
+    def welcome(self, url: str, level: str) -> None:
+        """Print the beginning."""
+        print_json({"event": "trial", "robot": url, "level": level})
+
+    async def ask(self, step: "TrialStep") -> str:
+        """Go on."""
+        return "go"
+
+    def begin(self, step: "TrialStep") -> None:
+        """Print that a step begins."""
+        print_json({"event": "step", "id": step.id, "does": step.does, "watch": step.watch})
+
+    def note(self, message: str) -> None:
+        """Print what happens."""
+        print_json({"event": "note", "message": worded(message)})
+
+    def end(self, step: "TrialStep", result: str, note: str, seconds: float) -> None:
+        """Print how a step ended."""
+        shown = {"id": step.id, "result": result, "note": note, "seconds": round(seconds, 3)}
+        print_json({"event": "step-ended", **shown})
+
+    async def may_write(self, leaving: "Leaving", folder: Path, result: "TrialResult") -> bool:
+        """Print what is written; --yes has allowed it."""
+        files = {name: len(data) for name, data in leaving.files.items()}
+        print_json({"event": "shared", "files": files, "replaced": leaving.replaced})
+        return True
+
+    def written(self, leaving: "Leaving", folder: Path, result: "TrialResult") -> None:
+        """Print the result."""
+        from rote.trial.report import counts
+
+        told = counts(leaving.report)
+        print_json(
+            {
+                "event": "report",
+                "folder": str(folder),
+                "ended": result.ended,
+                "agree": told.agree,
+                "differ": told.differ,
+                "untested": told.untested,
+                "left": result.left,
+            }
+        )

@@ -1,0 +1,126 @@
+"""rote watch: a robot shown live, in a program that people have for that."""
+
+import asyncio
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from rote.cli.options import (
+    TIMEOUT_S,
+    Json,
+    Key,
+    Keylog,
+    Overwrite,
+    RobotChoice,
+    RobotUrl,
+    Timeout,
+    connect_to,
+    need,
+    print_json,
+    run,
+)
+from rote.client.wires import EMBEDDED
+from rote.errors import BadRequestError, MissingExtraError, RoteError
+
+if TYPE_CHECKING:
+    from rote.findings import Finding
+    from rote.robot.robot import Robot
+
+FOXGLOVE_PORT = 8765
+_FINDINGS_S = 10.0
+
+
+def watch(
+    port: Annotated[
+        int,
+        typer.Argument(
+            metavar="[PORT]", min=0, max=65535, help="Which port; 0 for any that is free."
+        ),
+    ] = FOXGLOVE_PORT,
+    foxglove: Annotated[
+        bool, typer.Option("--foxglove", help="Serve the robot live for Foxglove.")
+    ] = False,
+    layout: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Write a layout for Foxglove, to be imported there; then end."
+        ),
+    ] = None,
+    overwrite: Overwrite = False,
+    robot: RobotUrl = EMBEDDED,
+    key: Key = None,
+    keylog: Keylog = None,
+    timeout: Timeout = TIMEOUT_S,
+    as_json: Json = False,
+) -> int:
+    """Show a robot live: joints, shape, status and findings. Nothing can be moved through it.
+
+    In Foxglove open a connection of the kind Foxglove WebSocket to the address that is printed.
+    Only this computer is served; over the network, use the stream of rote web.
+    """
+    if layout is not None:
+        return _write_layout(layout, overwrite, as_json)
+    if not foxglove:
+        raise BadRequestError("say where the robot is to be shown", "Use: rote watch --foxglove")
+    try:
+        import rote.bridge.foxglove_server  # noqa: F401 - brings the server itself
+    except ImportError as error:
+        raise MissingExtraError("a live view", "web") from error
+    target = RobotChoice(robot, key, keylog, timeout)
+    need(target, "states", "be watched")
+    return run(_watch(target, port, as_json))
+
+
+def _write_layout(path: Path, overwrite: bool, as_json: bool) -> int:
+    from rote.atomic_file import appearing, check_new
+    from rote.bridge.layout import foxglove_layout
+
+    check_new(path, overwrite)
+    with appearing(path) as file:
+        file.write(foxglove_layout().encode())
+    if as_json:
+        print_json({"file": str(path)})
+    else:
+        print(f"Wrote {path}. In Foxglove: Layouts, Import from file.")
+    return 0
+
+
+async def _watch(target: RobotChoice, port: int, as_json: bool) -> None:
+    from rote.bridge.foxglove_server import feed_of, serving
+    from rote.bridge.live_view import LiveView
+    from rote.web.drawing import model_of
+
+    async with connect_to(target, "states", quiet=as_json, every_state=True) as robot:
+        feed = feed_of(f"rote: {robot.build.title}")
+        found: list[Finding] = []
+        view = LiveView(feed, robot, lambda: found, model_of)
+        looking = asyncio.create_task(_look(robot, found))
+        async with serving(feed, port) as chosen:
+            view.open()
+            try:
+                _introduce(f"ws://127.0.0.1:{chosen}", robot, as_json)
+                async for _ in robot.states():  # until it is lost, or Ctrl-C
+                    pass
+            finally:
+                view.close()
+                looking.cancel()
+
+
+def _introduce(url: str, robot: "Robot", as_json: bool) -> None:
+    if as_json:
+        print_json({"event": "ready", "url": url, "robot": robot.url, "build": robot.build.name})
+        return
+    print(f"{robot.build.title} at {robot.url} can be watched at {url}")
+    print("In Foxglove: Open connection, Foxglove WebSocket, and this address.")
+    print("A layout for it: rote watch --layout rote.json. Ctrl-C ends it.", flush=True)
+
+
+async def _look(robot: "Robot", found: "list[Finding]") -> None:
+    """Look now and then for what a person should know; it costs a question to the robot."""
+    while True:
+        try:
+            found[:] = await robot.preflight()
+        except (RoteError, TimeoutError):
+            found.clear()
+        await asyncio.sleep(_FINDINGS_S)

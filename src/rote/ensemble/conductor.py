@@ -1,0 +1,244 @@
+"""Runs a show: gives every agent its score, begins sections together, and stops everybody."""
+
+import asyncio
+import contextlib
+import threading
+import time
+import uuid
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from rote.carrier.zenoh_bus import StageBus
+from rote.ensemble.keys import StageKeys
+from rote.ensemble.score_file import name_of, pack
+from rote.errors import BadRequestError, DecodeError, RoteError
+from rote.host.loop import clock_of
+from rote.session.stage_conductor import (
+    CONFIRM_S,
+    ConductorEvent,
+    ConductorSession,
+    SectionEnded,
+    SectionRefused,
+    StopConfirmed,
+    StopUnconfirmed,
+)
+from rote.show.score import Score
+from rote.show.show import CueKind, LossRule, Section
+from rote.wire.stage import AgentState, StartReport, Stop, decode_agent, decode_stop, encode_clock
+
+STATE_S = 0.1
+Listener = Callable[[ConductorEvent], None]
+
+
+class SectionError(RoteError):
+    """A section did not begin, or was ended."""
+
+    kind = "section"
+    exit_code = 5
+
+    def __init__(self, section: str, reason: str, agents: tuple[str, ...] = ()) -> None:
+        super().__init__(section, reason, agents)
+        self.section, self.reason, self.agents = section, reason, agents
+        self._note_remedy()
+
+    def __str__(self) -> str:
+        who = f" ({', '.join(self.agents)})" if self.agents else ""
+        return f"the section {self.section!r} does not go on: {self.reason}{who}"
+
+    @property
+    def remedy(self) -> str:
+        """What to do next."""
+        return "Look at the state of the stage, and begin it again."
+
+
+@dataclass(frozen=True, slots=True)
+class StopAnswer:
+    """How a stop was answered."""
+
+    confirmed_s: float | None
+    """After how long everybody had confirmed; None if somebody has not."""
+    unconfirmed: tuple[str, ...] = ()
+    """Who has not: somebody must use their remotes."""
+
+
+class Conductor:
+    """The conductor of one stage."""
+
+    def __init__(self, bus: StageBus, stage: str) -> None:
+        self._bus, self._keys = bus, StageKeys(stage)
+        self._loop = asyncio.get_running_loop()
+        self._clock = clock_of(self._loop)
+        self.session = ConductorSession(uuid.uuid4().hex, lambda: uuid.uuid4().hex)
+        self._blobs: dict[str, bytes] = {}
+        self._lock = threading.Lock()
+        self._listeners: list[Listener] = []
+        self._task: asyncio.Task[None] | None = None
+
+    async def __aenter__(self) -> "Conductor":
+        self._bus.answer(self._keys.clock, lambda _key, _data: encode_clock(time.monotonic()))
+        self._bus.answer(self._keys.blob("*"), self._blob)
+        self._bus.subscribe(self._keys.state("*"), self._hear, newest=True)
+        self._bus.subscribe(self._keys.stop, self._hear_stop)
+        self._bus.watch(self._keys.token("*"), self._see)
+        self._bus.declare(self._keys.conductor_token)
+        self._task = self._loop.create_task(self._publish())
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._task
+
+    def on_event(self, listener: Listener) -> Callable[[], None]:
+        """Call `listener` with everything that happens. Return a function that removes it."""
+        self._listeners.append(listener)
+        return lambda: self._listeners.remove(listener)
+
+    @property
+    def agents(self) -> Mapping[str, AgentState]:
+        """The newest state of every agent."""
+        return self.session.agents
+
+    @property
+    def stop_holds(self) -> Stop | None:
+        """The stop that holds until it is reset; None if there is none."""
+        return self.session.wanted.stop
+
+    def alive(self, name: str) -> bool:
+        """Whether an agent is there and its loop works."""
+        return self.session.alive(name, self._clock())
+
+    async def gathered(self, names: tuple[str, ...], timeout_s: float) -> tuple[str, ...]:
+        """Wait until these agents are there and know the clock; return who is missing."""
+        until_s = self._clock() + timeout_s
+        while missing := tuple(name for name in names if not self._is_ready(name)):
+            if self._clock() > until_s:
+                return missing
+            await asyncio.sleep(0.05)
+        return ()
+
+    def _is_ready(self, name: str) -> bool:
+        return self.alive(name) and self.agents[name].clock_bound_s < 0.010
+
+    # ---- the show -------------------------------------------------------------------------------
+
+    async def play(
+        self,
+        section: Section,
+        scores: Mapping[str, Score],
+        sounds: Mapping[str, bytes] | None = None,
+    ) -> Mapping[str, StartReport | None]:
+        """Play one section with these agents, each with its score; return their reports.
+
+        `sounds` has the samples of each sound that a robot plays.
+
+        Raises `SectionError` if it does not begin, or is stopped.
+        """
+        names = {}
+        for name, score in scores.items():
+            wanted = {cue.value for cue in score.cues if cue.kind is CueKind.SOUND}
+            needs = {each: self._keep((sounds or {})[each]) for each in sorted(wanted)}
+            names[name] = self._keep(await asyncio.to_thread(pack, score, needs))
+        ended: asyncio.Future[SectionEnded] = self._loop.create_future()
+
+        def look(event: ConductorEvent) -> None:
+            if ended.done():
+                return
+            if isinstance(event, SectionEnded):
+                ended.set_result(event)
+            elif isinstance(event, SectionRefused):
+                ended.set_exception(SectionError(event.section, event.reason, event.agents))
+
+        forget = self.on_event(look)
+        try:
+            stop_on_loss = section.on_loss is LossRule.STOP_ALL
+            self._note(
+                self.session.play(section.name, names, self._clock(), stop_on_loss=stop_on_loss)
+            )
+            self._publish_now()
+            return (await ended).reports
+        except asyncio.CancelledError:
+            self._note(self.session.cancel("the conductor ends"))
+            self._publish_now()
+            raise
+        finally:
+            forget()
+
+    async def stop(self, by: str) -> StopAnswer:
+        """Stop everybody, and wait for the confirmations. It holds until `reset`."""
+        answer: asyncio.Future[StopAnswer] = self._loop.create_future()
+
+        def look(event: ConductorEvent) -> None:
+            if answer.done():
+                return
+            if isinstance(event, StopConfirmed):
+                answer.set_result(StopAnswer(event.after_s))
+            elif isinstance(event, StopUnconfirmed):
+                answer.set_result(StopAnswer(None, event.agents))
+
+        forget = self.on_event(look)
+        stop, events = self.session.stop(by, self._clock())
+        self._bus.publish(self._keys.stop, stop.encode())
+        self._publish_now()
+        self._note(events)
+        try:
+            return await asyncio.wait_for(answer, CONFIRM_S + 2.0)
+        except TimeoutError:
+            return StopAnswer(None, tuple(sorted(self.agents)))
+        finally:
+            forget()
+
+    def reset(self) -> None:
+        """Let everybody go on after a stop. Raises `BadRequestError` if none holds."""
+        if not self.session.reset():
+            raise BadRequestError("no stop holds, so there is nothing to reset")
+        self._publish_now()
+
+    # ---- the bus --------------------------------------------------------------------------------
+
+    def _keep(self, data: bytes) -> str:
+        name = name_of(data)
+        with self._lock:
+            self._blobs[name] = data
+        return name
+
+    def _blob(self, key: str, _data: bytes) -> bytes | None:
+        with self._lock:
+            return self._blobs.get(key.rpartition("/")[2])
+
+    def _hear(self, key: str, data: bytes) -> None:
+        try:
+            said = decode_agent(data)
+        except DecodeError:
+            return
+        if said.name != self._keys.agent_in(key):
+            return  # somebody speaks for another
+        before = self.session.wanted
+        self._note(self.session.hear(said, self._clock()))
+        if self.session.wanted != before:
+            self._publish_now()
+
+    def _hear_stop(self, _key: str, data: bytes) -> None:
+        with contextlib.suppress(DecodeError):
+            self._note(self.session.adopt(decode_stop(data), self._clock()))
+            self._publish_now()
+
+    def _see(self, key: str, is_there: bool) -> None:
+        if not is_there and (name := self._keys.agent_in(key)):
+            self._note(self.session.gone(name, self._clock()))
+            self._publish_now()
+
+    async def _publish(self) -> None:
+        while True:
+            self._note(self.session.tick(self._clock()))
+            self._publish_now()
+            await asyncio.sleep(STATE_S)
+
+    def _publish_now(self) -> None:
+        self._bus.publish(self._keys.conductor, self.session.state().encode())
+
+    def _note(self, events: list[ConductorEvent]) -> None:
+        for event in events:
+            for listener in tuple(self._listeners):
+                listener(event)

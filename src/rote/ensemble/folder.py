@@ -1,0 +1,139 @@
+"""A stage on disk: its name, its address, its certificates, and an invitation for each agent."""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from rote.atomic_file import appearing
+from rote.carrier.udp import host_and_port
+from rote.carrier.zenoh_bus import PORT, Credentials
+from rote.ensemble.certificates import authority as authority_for
+from rote.ensemble.certificates import signed
+from rote.ensemble.keys import CONDUCTOR, StageKeys, check_name
+from rote.errors import BadRequestError
+
+_FILE = "stage.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Invitation:
+    """All that an agent needs to join a stage, in one file. It is a secret."""
+
+    stage: str
+    endpoint: str
+    name: str
+    authority: str = ""
+    """Certificates and key as PEM; "" on a stage of this computer alone."""
+    certificate: str = ""
+    key: str = ""
+
+    @contextmanager
+    def credentials(self) -> Iterator[Credentials | None]:
+        """Write the certificates to files for as long as they are needed."""
+        if not self.certificate:
+            yield None
+            return
+        with TemporaryDirectory(prefix="rote-") as folder:
+            paths = [Path(folder) / name for name in ("authority.pem", "own.pem", "key.pem")]
+            texts = (self.authority, self.certificate, self.key)
+            for path, text in zip(paths, texts, strict=True):
+                path.touch(mode=0o600)
+                path.write_text(text, "ascii")
+            yield Credentials(*paths)
+
+
+class StageFolder:
+    """The folder of a stage, on the conductor's computer."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        try:
+            said = json.loads((folder / _FILE).read_text("utf-8"))
+            self.name, self.endpoint = str(said["stage"]), str(said["endpoint"])
+            self.agents = tuple(str(name) for name in said["agents"])
+        except FileNotFoundError:
+            raise BadRequestError(f"{folder} is no stage", "Make one first.") from None
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise BadRequestError(f"{folder / _FILE} cannot be read: {error}") from None
+
+    @classmethod
+    def new(cls, folder: Path, name: str, endpoint: str) -> "StageFolder":
+        """Make a stage: its authority and the conductor's certificate."""
+        check_name(name, "a stage")
+        host, _ = host_and_port(endpoint, PORT)
+        if (folder / _FILE).exists():
+            raise BadRequestError(f"{folder} is a stage already", "Choose another folder.")
+        folder.mkdir(parents=True, exist_ok=True)
+        authority = authority_for(name)
+        _write(folder / "authority.pem", authority[0])
+        _write(folder / "authority.key", authority[1])
+        certificate, key = signed(CONDUCTOR, authority, host)
+        _write(folder / "conductor.pem", certificate)
+        _write(folder / "conductor.key", key)
+        _write_facts(folder, name, endpoint, ())
+        return cls(folder)
+
+    @property
+    def keys(self) -> StageKeys:
+        """Where on the bus everything of it is."""
+        return StageKeys(self.name)
+
+    @property
+    def credentials(self) -> Credentials:
+        """The conductor's certificates."""
+        return Credentials(
+            self.folder / "authority.pem",
+            self.folder / "conductor.pem",
+            self.folder / "conductor.key",
+        )
+
+    def invite(self, name: str) -> Path:
+        """Write the invitation of an agent, and return its file. An older one stays valid."""
+        check_name(name, "an agent")
+        authority = tuple(
+            (self.folder / part).read_bytes() for part in ("authority.pem", "authority.key")
+        )
+        certificate, key = signed(name, (authority[0], authority[1]), "")
+        invitation = Invitation(
+            self.name,
+            self.endpoint,
+            name,
+            authority[0].decode(),
+            certificate.decode(),
+            key.decode(),
+        )
+        path = self.folder / f"{name}.invitation.json"
+        _write(path, json.dumps(asdict(invitation), indent=1).encode())
+        if name not in self.agents:
+            self.agents = (*self.agents, name)
+            _write_facts(self.folder, self.name, self.endpoint, self.agents)
+        return path
+
+
+def read_invitation(path: Path) -> Invitation:
+    """Read an invitation. Raises `BadRequestError` if it is none."""
+    try:
+        said = json.loads(path.read_text("utf-8"))
+        fields = {name: str(said[name]) for name in Invitation.__dataclass_fields__}
+    except OSError as error:
+        raise BadRequestError(f"{path} cannot be read: {error.strerror}") from None
+    except (ValueError, KeyError, TypeError):
+        raise BadRequestError(
+            f"{path} is no invitation to a stage", "Ask the conductor for one."
+        ) from None
+    check_name(fields["name"], "an agent")
+    check_name(fields["stage"], "a stage")
+    return Invitation(**fields)
+
+
+def _write(path: Path, data: bytes) -> None:
+    with appearing(path, private=True) as file:
+        file.write(data)
+
+
+def _write_facts(folder: Path, name: str, endpoint: str, agents: tuple[str, ...]) -> None:
+    facts = {"stage": name, "endpoint": endpoint, "agents": list(agents)}
+    _write(folder / _FILE, json.dumps(facts, indent=1).encode())

@@ -1,0 +1,188 @@
+"""Motions as rows of numbers: Unitree's CSV, Kimodo's, which looks the same, and BONES-SEED's.
+
+Unitree and Kimodo write no header: x, y, z of the base in m, its quaternion, then the joints in rad
+in the order of the motors; 36 columns for a G1 of 29 joints. Only the order of the quaternion tells
+them apart. BONES-SEED has a header, centimetres and degrees.
+"""
+
+import warnings
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from rote.motion.files import disk
+from rote.motion.files.exchange.contents import (
+    Contents,
+    Quaternion,
+    joints_in_order,
+    read_bytes,
+)
+from rote.motion.files.metadata import FilePlace, check_length
+from rote.motion.track import Array, Track
+
+_ROOT = 7  # columns before the joints
+_BLOCK = 2000  # rows that are text and numbers at once
+_FRAME = "Frame"
+_PLACES = ("root_translateX", "root_translateY", "root_translateZ")
+_TURNS = ("root_rotateX", "root_rotateY", "root_rotateZ")
+_DOF = "_dof"
+_MAX_COLUMNS = 1000
+_DIGITS = 9
+_NUMERIC = b"0123456789+-.eE, \t\r"
+
+
+def first_line(place: FilePlace, data: bytes) -> str:
+    """Return the first line of a text file."""
+    return _text(place, data[:20_000].split(b"\n", 1)[0]).strip("\ufeff\r\n ")
+
+
+def is_header(line: str) -> bool:
+    """Whether a line is the header of BONES-SEED."""
+    names = line.split(",")
+    return names[0].strip() == _FRAME and all(name in map(str.strip, names) for name in _PLACES)
+
+
+def width_of(line: str) -> int | None:
+    """Return how many numbers a line has; None if it is no row of numbers."""
+    try:
+        return len([float(cell) for cell in line.split(",")])
+    except ValueError:
+        return None
+
+
+def read_unitree(place: FilePlace, order: Quaternion = Quaternion.XYZW) -> Contents:
+    """Read rows without a header."""
+    lines = _lines(place, read_bytes(place))
+    width = width_of(lines[0]) if lines else None
+    names = None if width is None else joints_in_order(width - _ROOT)
+    if names is None:
+        what = "no numbers" if width is None else f"{width} numbers"
+        raise place.refuse(
+            f"its first row has {what}; 36 belong there for a G1 of 29 joints, "
+            "34 for one of 27, 30 for one of 23, and no header"
+        )
+    table = _table(lines, _ROOT + len(names), place)
+    return Contents(
+        names=names,
+        joints_rad=table[:, _ROOT:],
+        position_m=table[:, :3],
+        turn=table[:, 3:_ROOT],
+        order=order,
+    )
+
+
+def read_kimodo(place: FilePlace) -> Contents:
+    """Read rows without a header whose quaternions begin with w."""
+    return read_unitree(place, Quaternion.WXYZ)
+
+
+def read_bones_seed(place: FilePlace) -> Contents:
+    """Read a table with a header, in centimetres and degrees."""
+    data = read_bytes(place)
+    if not is_header(first_line(place, data)):
+        raise place.refuse(f"its first row does not begin with {_FRAME},{_PLACES[0]}")
+    lines = _lines(place, data)
+    header = [name.strip() for name in lines[0].strip("\ufeff").split(",")]
+    if len(set(header)) < len(header) or len(header) > _MAX_COLUMNS:
+        raise place.refuse("two of its columns have the same name")
+    if missing := [name for name in (*_PLACES, *_TURNS) if name not in header]:
+        raise place.refuse(f"it has no column {missing[0]!r}")
+    joints = [name for name in header if name.endswith(_DOF)]
+    if not joints:
+        raise place.refuse(f"it has no column of a joint, like left_elbow_joint{_DOF}")
+    table = _table(lines[1:], len(header), place, first=2)
+    columns = {name: table[:, number] for number, name in enumerate(header)}
+    turns = np.radians(np.column_stack([columns[name] for name in _TURNS]))
+    return Contents(
+        names=tuple(name.removesuffix(_DOF) for name in joints),
+        joints_rad=np.radians(np.column_stack([columns[name] for name in joints])),
+        position_m=np.column_stack([columns[name] for name in _PLACES]) / 100.0,
+        turn=_from_angles(turns),
+    )
+
+
+def _from_angles(rpy_rad: Array) -> Array:
+    """Return quaternions, w first, of turns about the fixed axes x, y and z, in this order."""
+    (cr, cp, cy), (sr, sp, sy) = np.cos(rpy_rad.T / 2), np.sin(rpy_rad.T / 2)
+    return np.column_stack(
+        [
+            cr * cp * cy + sr * sp * sy,
+            sr * cp * cy - cr * sp * sy,
+            cr * sp * cy + sr * cp * sy,
+            cr * cp * sy - sr * sp * cy,
+        ]
+    )
+
+
+def _lines(place: FilePlace, data: bytes) -> list[str]:
+    return _text(place, data).strip("\ufeff\r\n ").splitlines()
+
+
+def _text(place: FilePlace, data: bytes) -> str:
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError:
+        raise place.refuse("it cannot be read as text in UTF-8") from None
+
+
+def _table(lines: Sequence[str], width: int, place: FilePlace, first: int = 1) -> Array:
+    """Return rows of numbers, (n, width); the first bad row is named."""
+    check_length(len(lines), width, place)
+    table = np.empty((len(lines), width))
+    for begin in range(0, len(lines), _BLOCK):
+        some = lines[begin : begin + _BLOCK]
+        values = _numbers(",".join(some))
+        alike = all(line.count(",") == width - 1 for line in some)
+        if not alike or values is None or values.size != len(some) * width:
+            raise _bad_row(some, begin + first, width, place)
+        table[begin : begin + len(some)] = values.reshape(len(some), width)
+    if not np.isfinite(table).all():
+        row, column = divmod(int(np.argmin(np.isfinite(table))), width)
+        raise place.refuse(f"row {row + first}, column {column + 1} is not a number")
+    return table
+
+
+def _numbers(text: str) -> Array | None:
+    """Return the numbers of a text, with commas between them; None if something else is there."""
+    if not text.isascii() or text.encode("ascii").translate(None, _NUMERIC):
+        return None
+    with warnings.catch_warnings():
+        # numpy warns of what is no number, and will raise an error some day.
+        warnings.simplefilter("error")
+        try:
+            return np.fromstring(text, dtype=np.float64, sep=",")
+        except (DeprecationWarning, ValueError):
+            return None
+
+
+def _bad_row(lines: Sequence[str], first: int, width: int, place: FilePlace) -> Exception:
+    for number, line in enumerate(lines, start=first):
+        cells = line.split(",")
+        if len(cells) != width:
+            return place.refuse(f"row {number} has {len(cells)} cells, and {width} belong there")
+        for column, cell in enumerate(cells, start=1):
+            try:
+                sound = np.isfinite(float(cell))
+            except ValueError:
+                sound = False
+            if not sound:
+                return place.refuse(f"row {number}, column {column} is {cell!r:.40}, not a number")
+    return place.refuse("a row cannot be read")
+
+
+def write_unitree(track: Track, path: Path) -> None:
+    """Write a track with the joints of a build, and a root, as rows without a header."""
+    assert track.root is not None
+    turn = track.root.quaternion_wxyz[:, [1, 2, 3, 0]]
+    table = np.column_stack([track.root.position_m, turn, track.joints_rad])
+    with disk.whole(path) as file:
+        for text in _rows(table):
+            file.write(text)
+
+
+def _rows(table: Array) -> Iterator[bytes]:
+    line = ",".join([f"%.{_DIGITS}f"] * table.shape[1]) + "\n"
+    for begin in range(0, len(table), _BLOCK):
+        some = table[begin : begin + _BLOCK]
+        yield ((line * len(some)) % tuple(some.ravel().tolist())).encode("ascii")

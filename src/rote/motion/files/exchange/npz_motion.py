@@ -1,0 +1,308 @@
+"""Motions for training, as NPZ: mjlab's and BeyondMimic's, which look the same, and AMP's.
+
+mjlab and BeyondMimic name no joints. mjlab orders them limb by limb, BeyondMimic as Isaac does,
+level by level. Where the links were is in the file too, so the order can be checked: the links of
+a G1 are where they should be in one order only, unless the motion is all too still.
+"""
+
+import io
+import zipfile
+from pathlib import Path
+
+import numpy as np
+
+from rote.errors import BadRequestError
+from rote.model import registry
+from rote.motion.files import disk
+from rote.motion.files.exchange.bodies import bodies, speeds, turning
+from rote.motion.files.exchange.contents import (
+    MAX_BYTES,
+    Contents,
+    breadth_first,
+    joints_in_order,
+    read_bytes,
+)
+from rote.motion.files.metadata import FilePlace, check_length
+from rote.motion.files.npz_file import FAULTS, NpzArrays
+from rote.motion.root_path import RootPath
+from rote.motion.track import Array, Track
+
+TRACKING = ("joint_pos", "body_pos_w", "body_quat_w")
+"""The arrays by which a file of mjlab or BeyondMimic is known."""
+AMP = ("dof_positions", "dof_names")
+"""The arrays by which a file of AMP is known."""
+
+_FPS = "fps"
+_AMP_ROOT = ("body_positions", "body_rotations")
+_FIT_M, _UNFIT_M = 0.02, 0.04
+"""Links nearer than the first are where they should be; further than the second, they are not."""
+_LOOKED_AT = 50  # samples, to tell the orders apart
+_MAX_NAMES = 1 << 20
+
+
+def array_names(data: bytes) -> tuple[str, ...]:
+    """Return the names of the arrays in a file; none if it is no NPZ."""
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            return tuple(name.removesuffix(".npy") for name in archive.namelist())
+    except FAULTS:
+        return ()
+
+
+def read_mjlab(place: FilePlace) -> Contents:
+    """Read a file whose joints are in the order of the motors, limb by limb."""
+    return _tracking(place, "mjlab")
+
+
+def read_beyondmimic(place: FilePlace) -> Contents:
+    """Read a file whose joints are in Isaac's order, level by level."""
+    return _tracking(place, "beyondmimic")
+
+
+def orders_of(place: FilePlace) -> dict[str, float]:
+    """Return by how many metres the links would be off, for each order that is known."""
+    with _opened(place) as arrays:
+        _, joints, position, turn = _tracking_arrays(arrays, place)
+        return _misfits(arrays, joints, position, turn, place)
+
+
+def fits(misfits: dict[str, float]) -> str | None:
+    """Return the only order that the links fit; None if both or none do."""
+    near = [name for name, off_m in misfits.items() if off_m <= _FIT_M]
+    far = [name for name, off_m in misfits.items() if off_m >= _UNFIT_M]
+    return near[0] if len(near) == 1 and len(far) == len(misfits) - 1 else None
+
+
+def told(misfits: dict[str, float]) -> str:
+    """Return the readings as text, each with what it would mean."""
+    return "; ".join(
+        f"read as {name} the links are {1000 * off_m:.0f} mm off" for name, off_m in misfits.items()
+    )
+
+
+def _tracking(place: FilePlace, name: str) -> Contents:
+    with _opened(place) as arrays:
+        fps, joints, position, turn = _tracking_arrays(arrays, place)
+        misfits = _misfits(arrays, joints, position, turn, place)
+    if misfits and misfits[name] > _UNFIT_M:
+        raise place.refuse(
+            f"it is not in the order of {name}: {told(misfits)}",
+            f"Import it as {fits(misfits)}." if fits(misfits) else "Look at where it came from.",
+        )
+    return Contents(
+        names=_orders(joints.shape[1])[name],
+        joints_rad=joints,
+        fps=fps,
+        position_m=position,
+        turn=turn,
+    )
+
+
+def _orders(joints: int) -> dict[str, tuple[str, ...]]:
+    """Return the joints in each order, for a file of so many."""
+    names = joints_in_order(joints)
+    if names is None:
+        return {}
+    return {"mjlab": names, "beyondmimic": tuple(n for n in breadth_first() if n in names)}
+
+
+def _misfits(
+    arrays: NpzArrays, joints: Array, position: Array, turn: Array, place: FilePlace
+) -> dict[str, float]:
+    """Return how far off the links would be in each order: every computed link looks for the
+    nearest one in the file, so the order of the file's own links does not matter.
+    """
+    shown = np.linspace(0, len(joints) - 1, min(len(joints), _LOOKED_AT)).astype(int)
+    links = arrays.floats("body_pos_w")[shown]
+    found = {}
+    for name, names in _orders(joints.shape[1]).items():
+        try:
+            root = RootPath(position[shown], turn[shown])
+        except BadRequestError as error:
+            raise place.refuse(str(error)) from None
+        track = Track(
+            times_s=np.arange(len(shown), dtype=np.float64),
+            joints_rad=np.clip(joints[shown], -7.0, 7.0),
+            names=names,
+        )
+        build = registry.build_named(f"g1-{joints.shape[1]}")
+        should = bodies(track, root, build).position_m.transpose(2, 1, 0)
+        apart = np.linalg.norm(should[:, :, None, :] - links[:, None, :, :], axis=-1)
+        found[name] = float(apart.min(axis=2).max())
+    return found
+
+
+def _tracking_arrays(
+    arrays: NpzArrays, place: FilePlace
+) -> tuple[float | None, Array, Array, Array]:
+    """Return the rate, joints (n, joints), and the root's position and quaternion."""
+    joints_shape = arrays.header("joint_pos").shape
+    if len(joints_shape) != 2 or joints_in_order(joints_shape[1]) is None:
+        raise place.refuse(f"its joint_pos are of shape {joints_shape}, not (n, 29), 27 or 23")
+    check_length(joints_shape[0], joints_shape[1], place)
+    for name, width in (("body_pos_w", 3), ("body_quat_w", 4)):
+        shape = arrays.header(name).shape
+        if len(shape) != 3 or (shape[0], shape[2]) != (joints_shape[0], width) or not shape[1]:
+            raise place.refuse(
+                f"its {name} are of shape {shape}, not ({joints_shape[0]}, n, {width})"
+            )
+    joints = _finite(arrays, "joint_pos", place)
+    position = _finite(arrays, "body_pos_w", place)[:, 0]
+    return _fps(arrays, place), joints, position, _finite(arrays, "body_quat_w", place)[:, 0]
+
+
+def read_amp(place: FilePlace) -> Contents:
+    """Read a file that names its joints."""
+    with _opened(place) as arrays:
+        names = _texts(arrays, "dof_names", place)
+        shape = arrays.header("dof_positions").shape
+        if shape != (*shape[:1], len(names)):
+            raise place.refuse(f"{len(names)} names cannot go with dof_positions of shape {shape}")
+        check_length(shape[0], len(names), place)
+        position = turn = None
+        if all(name in arrays for name in _AMP_ROOT):
+            shapes = [arrays.header(name).shape for name in _AMP_ROOT]
+            if any(len(each) != 3 or not each[1] or each[0] != shape[0] for each in shapes) or [
+                each[2] for each in shapes
+            ] != [3, 4]:
+                raise place.refuse(f"its bodies are of shapes {shapes}")
+            base = _base_of(arrays, shapes[0][1], place)
+            position, turn = (_finite(arrays, name, place)[:, base] for name in _AMP_ROOT)
+        return Contents(
+            names=names,
+            joints_rad=_finite(arrays, "dof_positions", place),
+            fps=_fps(arrays, place),
+            position_m=position,
+            turn=turn,
+        )
+
+
+def _base_of(arrays: NpzArrays, links: int, place: FilePlace) -> int:
+    """Return which of the links is the base: the pelvis, or the first."""
+    if "body_names" not in arrays:
+        return 0
+    names = _texts(arrays, "body_names", place)
+    if len(names) != links:
+        raise place.refuse(f"{len(names)} body_names cannot go with {links} bodies")
+    return names.index("pelvis") if "pelvis" in names else 0
+
+
+class _opened:  # noqa: N801 - used like a function
+    """The arrays of a file; what is no NPZ is refused."""
+
+    def __init__(self, place: FilePlace) -> None:
+        self._place = place
+
+    def __enter__(self) -> NpzArrays:
+        data = read_bytes(self._place)
+        try:
+            self._archive = zipfile.ZipFile(io.BytesIO(data))
+            numbers = (*TRACKING, AMP[0], *_AMP_ROOT, _FPS)
+            arrays = NpzArrays(self._archive, self._place, numbers, (AMP[1], "body_names"))
+        except FAULTS as error:
+            raise self._refused(error) from None
+        for name in (*TRACKING, AMP[0], *_AMP_ROOT):
+            if name in arrays:
+                header = arrays.header(name)
+                size = 8 * int(np.prod(header.shape, dtype=np.float64))
+                if size > 2 * MAX_BYTES:
+                    raise self._place.refuse(f"its {name} unpack to {size >> 20} MB")
+        return arrays
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        self._archive.close()
+        if isinstance(error, FAULTS) and not isinstance(error, BadRequestError):
+            raise self._refused(error) from None
+
+    def _refused(self, error: BaseException) -> BadRequestError:
+        if isinstance(error, BadRequestError):
+            return error
+        return self._place.refuse(f"it cannot be read as NPZ: {error}")
+
+
+def _finite(arrays: NpzArrays, name: str, place: FilePlace) -> Array:
+    values = arrays.floats(name)
+    if not np.isfinite(values).all():
+        sample = int(np.argmin(np.isfinite(values.reshape(len(values), -1)).all(axis=1)))
+        raise place.refuse(f"its {name} are not numbers in sample {sample + 1}")
+    return values
+
+
+def _fps(arrays: NpzArrays, place: FilePlace) -> float | None:
+    if _FPS not in arrays:
+        return None
+    values = arrays.floats(_FPS).ravel()
+    if values.size != 1:
+        raise place.refuse(f"its fps are {values.size} numbers instead of one")
+    return float(values[0])
+
+
+def _texts(arrays: NpzArrays, name: str, place: FilePlace) -> tuple[str, ...]:
+    header = arrays.header(name)
+    if len(header.shape) != 1 or header.dtype.kind not in "US":
+        raise place.refuse(f"its {name} are no list of words")
+    values = arrays.unpack(name, _MAX_NAMES).tolist()
+    try:
+        return tuple(v.decode("utf-8") if isinstance(v, bytes) else v for v in values)
+    except UnicodeDecodeError:
+        raise place.refuse(f"its {name} cannot be read as text") from None
+
+
+def write_mjlab(track: Track, path: Path) -> None:
+    """Write a track with the joints of a build, evenly sampled, and a root."""
+    columns = _columns(track)
+    with disk.whole(path) as file:
+        np.savez(
+            file,
+            fps=np.array([round(track.rate_hz)]),
+            joint_pos=columns["joints"],
+            joint_vel=columns["joint_speeds"],
+            body_pos_w=columns["places"],
+            body_quat_w=columns["turns"],
+            body_lin_vel_w=columns["speeds"],
+            body_ang_vel_w=columns["turning"],
+        )
+
+
+def write_amp(track: Track, path: Path) -> None:
+    """Write a track with the joints of a build, evenly sampled, and a root; with names."""
+    columns = _columns(track)
+    with disk.whole(path) as file:
+        np.savez(
+            file,
+            fps=np.array(round(track.rate_hz)),
+            dof_names=np.array(track.names),
+            body_names=np.array(_link_names(track)),
+            dof_positions=columns["joints"],
+            dof_velocities=columns["joint_speeds"],
+            body_positions=columns["places"],
+            body_rotations=columns["turns"],
+            body_linear_velocities=columns["speeds"],
+            body_angular_velocities=columns["turning"],
+        )
+
+
+def _link_names(track: Track) -> tuple[str, ...]:
+    build = registry.build_named(track.variant)
+    family = registry.family_of(build)
+    assert family is not None
+    return (family.body.base, *(joint.link for joint in family.joints))
+
+
+def _columns(track: Track) -> dict[str, Array]:
+    """Return what trainers want, with 32 bits as they have it; joints and positions with 64, so
+    that a root far from the origin comes back to a micrometre."""
+    assert track.root is not None
+    step_s = 1.0 / track.rate_hz
+    world = bodies(track, track.root, registry.build_named(track.variant))
+    narrow = {
+        "places": world.position_m,
+        "turns": world.quaternion_wxyz,
+        "speeds": speeds(world.position_m, step_s),
+        "turning": turning(world.quaternion_wxyz, step_s),
+        "joint_speeds": speeds(track.joints_rad.T, step_s),
+    }
+    found = {name: np.ascontiguousarray(v.astype(np.float32).T) for name, v in narrow.items()}
+    found["places"] = found["places"].astype(np.float64)
+    found["places"][:, 0] = track.root.position_m
+    return {"joints": track.joints_rad, **found}

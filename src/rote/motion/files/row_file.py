@@ -1,0 +1,89 @@
+"""A recording as plain rows of numbers, for computers without the `mcap` extra.
+
+`NAME.npz.part` grows while a take is recorded: a line of JSON with the metadata, then for each
+sample its time and its angles as 64-bit floats. The finished take is an NPZ file. After a crash,
+`recover` reads the rows up to the last whole one.
+"""
+
+import json
+import struct
+from collections.abc import Sequence
+from pathlib import Path
+from typing import BinaryIO
+
+import numpy as np
+
+from rote.motion.files import disk
+from rote.motion.files.metadata import (
+    FilePlace,
+    TakeMetadata,
+    assemble,
+    check_length,
+    first_unsound,
+    from_document,
+    to_document,
+)
+from rote.motion.files.npz_file import save_npz
+from rote.motion.track import Array, Track
+
+_MAX_HEAD = 1 << 20
+
+
+class RowStream:
+    """A take's samples on their way into an open file."""
+
+    def __init__(self, file: BinaryIO, metadata: TakeMetadata) -> None:
+        self._file = file
+        self._row = struct.Struct(f"<{1 + len(metadata.names)}d")
+        head = json.dumps(to_document(metadata), ensure_ascii=False).encode("utf-8") + b"\n"
+        file.write(head)
+        self.size = len(head)
+        """How many bytes were written."""
+
+    def add(self, time_s: float, row: Sequence[float]) -> None:
+        """Write one sample."""
+        self._file.write(self._row.pack(time_s, *row))
+        self.size += self._row.size
+
+    def flush(self) -> None:
+        """Hand what was added to the system, so that it can be read even after a crash."""
+        self._file.flush()
+
+
+def finish(part: Path, metadata: TakeMetadata, draft: Path) -> None:
+    """Write the whole take of the rows in `part` as the NPZ file `draft`."""
+    _, times_s, joints_rad = _read(part)
+    save_npz(assemble(metadata, times_s, joints_rad, _place(part)), draft, metadata.tags)
+
+
+def recover(path: Path) -> Track:
+    """Read a recording that was cut off, up to the last row that is whole."""
+    metadata, times_s, joints_rad = _read(path)
+    bad = first_unsound(times_s, joints_rad)
+    sound = len(times_s) if bad is None else bad
+    place = _place(path)
+    if sound < 2:
+        raise place.refuse("nothing in it can be recovered")
+    track = assemble(metadata, times_s[:sound], joints_rad[:sound], place)
+    return track.edited("recover a recording that was cut off")
+
+
+def _place(path: Path) -> FilePlace:
+    return FilePlace(str(path), "sample")
+
+
+def _read(path: Path) -> tuple[TakeMetadata, Array, Array]:
+    place = _place(path)
+    with disk.opened(path) as file:
+        head = file.readline(_MAX_HEAD)
+        try:
+            document = json.loads(head)
+        except (ValueError, RecursionError):
+            raise place.refuse("it is not a recording of rote") from None
+        metadata = from_document(document, place)
+        width = 1 + len(metadata.names)
+        numbers = np.frombuffer(file.read(), dtype=np.uint8)
+    rows = len(numbers) // (8 * width)
+    check_length(rows, width - 1, place)
+    table = numbers[: 8 * width * rows].view("<f8").reshape(rows, width).astype(np.float64)
+    return metadata, table[:, 0].copy(), table[:, 1:].copy()

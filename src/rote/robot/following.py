@@ -1,0 +1,215 @@
+"""Following poses that come one by one, from a program that does not know the next: LeRobot's.
+
+A track is checked as a whole before anything moves; here nobody knows the whole. So every pose is
+checked when it comes, and the arms do not jump to it: they go there within a limit of speed and
+acceleration, slowly until they have reached the first one. When no more poses come they hold, then
+return to rest; so they do at the end, and whenever the connection or this program fails.
+"""
+
+import threading
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import overload
+
+import numpy as np
+
+from rote import messages as m
+from rote.errors import BadRequestError, RefusedError
+from rote.messages import StreamPose
+from rote.model.family import Build
+from rote.motion.check import check_contact
+from rote.motion.interpolate import minimum_jerk
+from rote.motion.limits import MAX_PLAYED_RAD_S2, check_positions, most_played_rad_s
+from rote.motion.track import Array, Track, did_you_mean
+from rote.robot.api_values import Port, StreamReport
+from rote.robot.streaming import PoseStreaming, Ticker, taught_of
+
+MAX_RAD_S = 3.0
+"""The highest speed of any joint: nobody checked the whole motion."""
+MAX_RAD_S2 = min(30.0, MAX_PLAYED_RAD_S2)
+SILENT_S = 5.0
+"""Without a new pose for so long, the arms return to rest and following ends."""
+
+_REACHED_RAD = 0.05
+_LONGEST_S = 6 * 3600.0
+_WEIGHT_S = 1.0  # in which the robot's own pose fades out
+
+
+class LivePoses(Sequence[StreamPose]):
+    """The poses that are sent, each made when it is due: where the arms should be by then."""
+
+    def __init__(self, build: Build, joints_rad: Sequence[float], rate_hz: float) -> None:
+        """`joints_rad` are where all joints of the build are now."""
+        taught = taught_of(build)
+        now_rad: Array = np.array(joints_rad)[taught.columns]
+        self._lock = threading.Lock()
+        self._period_s = 1.0 / rate_hz
+        self._at_rad, self._rad_s = now_rad.copy(), np.zeros_like(now_rad)
+        self._goal_rad = now_rad.copy()
+        self._rest_rad = taught.rest_rad
+        self._soft_rad_s, self._soft_least_s = taught.soft_rad_s, taught.soft_least_s
+        self._most_rad_s = np.minimum(most_played_rad_s(taught.joints), MAX_RAD_S)
+        self._reached = False
+        self._made = -1
+        self._newest = 0
+        self._row: tuple[float, Array] = (0.0, now_rad)
+        self._way_back: tuple[int, int, Array] | None = None
+        self._count = round(_LONGEST_S * rate_hz)
+        self.on_last: Callable[[], None] = lambda: None
+        """Called when the last pose was made: nothing is to be sent after it."""
+
+    @property
+    def pose_rad(self) -> Array:
+        """Where the arms should be now."""
+        with self._lock:
+            return self._at_rad.copy()
+
+    @property
+    def returning(self) -> bool:
+        """Whether the arms go back to rest, and no pose is followed any more."""
+        return self._way_back is not None
+
+    @property
+    def finished(self) -> bool:
+        """Whether the last pose was made: the arms are at rest."""
+        return self._made >= self._count - 1
+
+    def aim(self, goal_rad: Array) -> None:
+        """Go to a pose from now on."""
+        with self._lock:
+            self._goal_rad, self._newest = goal_rad.copy(), max(self._made, 0)
+
+    def end(self) -> None:
+        """Return to rest from now on. Safe to call twice."""
+        with self._lock:
+            self._begin_return()
+
+    def _begin_return(self) -> None:
+        if self._way_back is not None:
+            return
+        far_rad = float(np.abs(self._at_rad - self._rest_rad).max())
+        seconds = max(self._soft_least_s, 2.39 * far_rad / self._soft_rad_s, _WEIGHT_S)
+        begin = max(self._made, 0)
+        ticks = int(np.ceil(seconds / self._period_s))
+        self._way_back = begin, ticks, self._at_rad.copy()
+        # The last pose is repeated: one lost message must not look like silence.
+        self._count = begin + ticks + round(0.2 / self._period_s)
+
+    def __len__(self) -> int:
+        return self._count
+
+    @overload
+    def __getitem__(self, place: int) -> StreamPose: ...
+    @overload
+    def __getitem__(self, place: slice) -> list[StreamPose]: ...
+    def __getitem__(self, place: int | slice) -> StreamPose | list[StreamPose]:
+        if isinstance(place, slice):  # what comes after is not known yet
+            return [self[place.start or 0]]
+        with self._lock:
+            while self._made < place:
+                self._made += 1
+                self._row = self._step(self._made)
+            weight, row = self._row
+            if place >= self._count - 1:
+                self.on_last()
+            return StreamPose(place, weight, tuple(row.tolist()))
+
+    def _step(self, number: int) -> tuple[float, Array]:
+        if self._way_back is None and (number - self._newest) * self._period_s > SILENT_S:
+            self._begin_return()
+        if self._way_back is not None:
+            begin, ticks, from_rad = self._way_back
+            share = min((number - begin) / max(ticks, 1), 1.0)
+            self._at_rad = minimum_jerk(from_rad, self._rest_rad, np.array([share]))[0]
+            eased = float(minimum_jerk(np.zeros(1), np.ones(1), np.array([share]))[0, 0])
+            return 1.0 - eased, self._at_rad
+        most = self._most_rad_s if self._reached else np.minimum(self._most_rad_s, self._soft_rad_s)
+        gap_rad = self._goal_rad - self._at_rad
+        # As fast as it can still be braked, and no faster than one step reaches.
+        wanted = np.minimum(np.sqrt(2.0 * MAX_RAD_S2 * 0.5 * np.abs(gap_rad)), most)
+        wanted = np.sign(gap_rad) * np.minimum(wanted, np.abs(gap_rad) / self._period_s)
+        gain = MAX_RAD_S2 * self._period_s
+        self._rad_s = self._rad_s + np.clip(wanted - self._rad_s, -gain, gain)
+        self._at_rad = self._at_rad + self._rad_s * self._period_s
+        if np.abs(gap_rad).max() < _REACHED_RAD and self._newest > 0:
+            self._reached = True
+        share = min(number * self._period_s / _WEIGHT_S, 1.0)
+        weight = float(minimum_jerk(np.zeros(1), np.ones(1), np.array([share]))[0, 0])
+        return weight, self._at_rad
+
+
+class Following(PoseStreaming):
+    """What `robot.follow` returns: give it poses by `aim`, and `end` it; await it for the end.
+
+    If the awaiting task is cancelled, the robot stops softly.
+    """
+
+    def __init__(
+        self,
+        port: Port,
+        begin: Callable[[Callable[[], None]], Awaitable[LivePoses]],
+        stop: Callable[[], Awaitable[None]],
+        ticker: Ticker,
+        *,
+        contact: bool,
+    ) -> None:
+        self.build = port.build
+        """The build of the robot."""
+        self._live: LivePoses | None = None
+        self._contact = contact
+
+        async def begun(asked: Callable[[], None]) -> float:
+            self._live = await begin(asked)
+            return _LONGEST_S
+
+        super().__init__(port, "following", begun, stop, ticker)
+
+    async def _run(self) -> StreamReport:
+        report = await super()._run()
+        # How long it would take nobody knew, so only what was sent says whether it is complete.
+        ended = self._live is not None and self._live.finished
+        return replace(report, completed=ended)
+
+    def aim(self, joints_rad: Mapping[str, float]) -> None:
+        """Go to these angles, in rad by joint name; other joints stay where they are.
+
+        Raises `UnsafeMotionError` for an angle that a joint cannot reach, or a pose in which the
+        robot would touch itself; `BadRequestError` for a joint that is not played; `RefusedError`
+        once it has ended. Then the arms hold the pose before. Safe to call from any thread.
+        """
+        live, taught = self._live, taught_of(self.build)
+        if live is None or live.returning or self.done:
+            raise RefusedError(m.Code.SUPERSEDED, *m.explain(m.Code.SUPERSEDED))
+        goal_rad = live.pose_rad
+        for name, value in joints_rad.items():
+            if name not in taught.names:
+                raise BadRequestError(
+                    f"{self.build.name} does not play {name}", did_you_mean(name, taught.names)
+                )
+            goal_rad[taught.names.index(name)] = value
+        if not np.isfinite(goal_rad).all():
+            raise BadRequestError("a pose holds something that is not a number")
+        check_positions(np.zeros(1), goal_rad[None, :], taught.joints)
+        goal_rad = np.clip(goal_rad, taught.lower_rad, taught.upper_rad)
+        if self._contact:
+            check_way(live.pose_rad, goal_rad, self.build)
+        live.aim(goal_rad)
+
+    def end(self) -> None:
+        """Return softly to rest. Safe to call twice, and from any thread."""
+        if self._live is not None:
+            self._live.end()
+
+
+def check_way(from_rad: Array, goal_rad: Array, build: Build) -> None:
+    """Raise `UnsafeMotionError` if the robot would touch itself in a pose, or on the way to it.
+
+    Both are of the taught joints. The first call takes a second or so: the body is put together.
+    """
+    way = Track(
+        times_s=np.arange(3.0),
+        joints_rad=np.linspace(from_rad, goal_rad, 3),
+        names=taught_of(build).names,
+        variant=build.name,
+    )
+    check_contact(way, build=build.bare).permit(force=True)

@@ -1,0 +1,31 @@
+"""What a connection has begun and not ended: teachings and playbacks."""
+
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+
+from rote.errors import RoteError
+
+
+class Unfinished:
+    """The teachings and playbacks of one robot that are not over, each with the way to end it."""
+
+    def __init__(self) -> None:
+        self._ends: dict[object, Callable[[], Awaitable[object]]] = {}
+
+    def add(self, what: object, end: Callable[[], Awaitable[object]]) -> None:
+        """Remember that `what` has begun, and that `end` ends it."""
+        self._ends[what] = end
+
+    def remove(self, what: object) -> None:
+        """Forget what is over. Safe to repeat."""
+        self._ends.pop(what, None)
+
+    async def end(self) -> None:
+        """End everything: joints that are being taught hold, a playback stops softly.
+
+        A robot that does not answer is no reason to leave out the others.
+        """
+        while self._ends:
+            _, end = self._ends.popitem()
+            with suppress(RoteError):
+                await end()

@@ -1,0 +1,254 @@
+"""An agent of a stage: what it does on the conductor's word, and what it does without one.
+
+No I/O and no clock: messages and the time go in, effects come out. Whoever runs it carries out the
+effects and tells how they ended.
+"""
+
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from rote.session.stage_clock import StageClock
+from rote.wire.stage import AgentState, ConductorState, Run, StartReport, Stop
+
+CONDUCTOR_LOST_S = 1.0
+"""After so long without a word of the conductor the robot is stopped softly."""
+MAX_BOUND_S = 0.010
+"""With a clock less certain than this nothing is armed."""
+LATE_S = 0.02
+"""A robot that would begin later than this does not begin."""
+_REMEMBERED = 256
+
+
+class AgentPhase(StrEnum):
+    """What an agent is doing."""
+
+    IDLE = "idle"
+    LOADING = "loading"
+    READY = "ready"
+    """The score is there and can be played."""
+    ARMING = "arming"
+    ARMED = "armed"
+    COMMITTED = "committed"
+    """It will begin at its time, unless something speaks against it until then."""
+    RUNNING = "running"
+    STOPPED = "stopped"
+    """Until a person resets it."""
+
+
+# ---- effects ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class LoadScore:
+    """Fetch a score by its hash, and check it on this robot; then call `loaded`."""
+
+    score: str
+
+
+@dataclass(frozen=True, slots=True)
+class PrepareRun:
+    """Make everything ready for a run; then call `prepared` with the robot's lead."""
+
+    run: Run
+
+
+@dataclass(frozen=True, slots=True)
+class BeginRun:
+    """Begin so that the section starts at `start_s` of our own clock; call `ended` at its end."""
+
+    run: Run
+    start_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class DropRun:
+    """Forget what was prepared; a motion that is under way stops softly."""
+
+    run: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class StopRobot:
+    """Stop the robot now, whatever it does; then call `stopped`."""
+
+    stop: str
+
+
+AgentEffect = LoadScore | PrepareRun | BeginRun | DropRun | StopRobot
+
+
+class AgentSession:
+    """The state machine of one agent."""
+
+    def __init__(self, name: str, epoch: str) -> None:
+        self.clock = StageClock()
+        self.phase = AgentPhase.IDLE
+        self._state = AgentState(name, epoch, 0)
+        self._conductor = ""
+        self._old_conductors: list[str] = []
+        self._number = -1
+        self._heard_s: float | None = None
+        self._run: Run | None = None
+        self._dead_runs: list[str] = []
+        """Runs that never begin here any more: over, cancelled, or refused."""
+        self._stop: Stop | None = None
+
+    # ---- what is heard --------------------------------------------------------------------------
+
+    def hear(self, said: ConductorState, now_s: float) -> list[AgentEffect]:
+        """Take what the conductor published; an older or doubled message is ignored."""
+        if said.epoch != self._conductor:
+            if said.epoch in self._old_conductors:
+                return []
+            effects = self._end_run("there is another conductor") if self._conductor else []
+            _remember(self._old_conductors, self._conductor)
+            self._conductor, self._number = said.epoch, said.number
+            self.clock.forget()
+        elif said.number <= self._number:
+            return []
+        else:
+            effects = []
+        self._number, self._heard_s = said.number, now_s
+        if said.stop is not None:
+            return effects + self.hear_stop(said.stop)
+        if self._stop is not None:
+            if said.reset != self._stop.id or self._state.stopped != self._stop.id:
+                return effects
+            self._stop, self.phase = None, AgentPhase.IDLE
+        return effects + self._follow(said.run, now_s)
+
+    def hear_stop(self, stop: Stop) -> list[AgentEffect]:
+        """Take a stop, whoever asked for it. Each new one is carried out, even after another."""
+        if self._stop is not None and self._stop.id == stop.id:
+            return []
+        effects = self._end_run(f"stopped by {stop.by}" if stop.by else "stopped")
+        self._stop, self.phase = stop, AgentPhase.STOPPED
+        return [*effects, StopRobot(stop.id)]
+
+    def tick(self, now_s: float) -> list[AgentEffect]:
+        """Look at the time: without a conductor nothing goes on."""
+        if self._heard_s is None or now_s - self._heard_s <= CONDUCTOR_LOST_S:
+            return []
+        if self.phase in (AgentPhase.IDLE, AgentPhase.STOPPED):
+            return []
+        return self._end_run("the conductor is lost")
+
+    # ---- how effects ended ----------------------------------------------------------------------
+
+    def loaded(self, score: str, lead_s: float = 0.0, fault: str = "") -> None:
+        """Note that a score is there and can be played, and with which lead; or why not."""
+        if self._run is None or self._run.scores.get(self._state.name) != score:
+            return
+        if fault:
+            self._fail(score, fault)
+        elif self.phase is AgentPhase.LOADING:
+            self.phase = AgentPhase.READY
+            self._state = replace(self._state, loaded=score, lead_s=lead_s)
+
+    def prepared(self, run: str, lead_s: float, fault: str = "") -> None:
+        """Note that everything is ready for a run, or why not."""
+        if self._run is None or self._run.id != run or self.phase is not AgentPhase.ARMING:
+            return
+        if fault:
+            self._fail(run, fault)
+            return
+        self.phase = AgentPhase.ARMED
+        self._state = replace(self._state, armed=run, lead_s=lead_s)
+
+    def began(self, run: str) -> None:
+        """Note that the robot has been told to begin."""
+        if self._run is not None and self._run.id == run and self.phase is AgentPhase.COMMITTED:
+            self.phase = AgentPhase.RUNNING
+
+    def ended(self, run: str, report: StartReport | None, fault: str = "") -> None:
+        """Note that a run has ended here."""
+        if report is not None:
+            self._state = replace(self._state, report=report)
+        if self._run is None or self._run.id != run:
+            return
+        if fault:
+            self._fail(run, fault)
+            return
+        _remember(self._dead_runs, run)
+        self._run, self.phase = None, AgentPhase.IDLE
+        self._state = replace(self._state, done=run, armed="", loaded="")
+
+    def stopped(self, stop: str) -> None:
+        """Note that the robot was seen to stop."""
+        self._state = replace(self._state, stopped=stop)
+
+    # ---- what is told ---------------------------------------------------------------------------
+
+    def state(self, now_s: float, **facts: object) -> AgentState:
+        """Return what to publish now; the beat counts these calls. `facts` are other fields."""
+        self._state = replace(self._state, beat=self._state.beat + 1)
+        return replace(
+            self._state,
+            phase=self.phase.value,
+            clock_bound_s=self.clock.bound_s(now_s),
+            round_trip_s=self.clock.round_trip_s,
+            **facts,  # type: ignore[arg-type]
+        )
+
+    @property
+    def run(self) -> Run | None:
+        """The run that this agent takes part in."""
+        return self._run
+
+    # ---- inside ---------------------------------------------------------------------------------
+
+    def _follow(self, run: Run | None, now_s: float) -> list[AgentEffect]:
+        name = self._state.name
+        if run is None or name not in run.scores or run.id in self._dead_runs:
+            return self._end_run("it was cancelled")
+        if self._run is None or self._run.id != run.id:
+            effects = self._end_run("another section came")
+            self._run, self.phase = run, AgentPhase.LOADING
+            self._state = replace(self._state, fault="", fault_of="", armed="", loaded="")
+            return [*effects, LoadScore(run.scores[name])]
+        self._run = run
+        if run.start_s is not None and self.phase is AgentPhase.READY:
+            return self._arm(run, now_s)
+        if run.start_s is not None and self.phase is AgentPhase.ARMED and run.committed:
+            return self._commit(run, run.start_s - self.clock.offset_s(now_s), now_s)
+        return []
+
+    def _arm(self, run: Run, now_s: float) -> list[AgentEffect]:
+        bound_s = self.clock.bound_s(now_s)
+        if bound_s > MAX_BOUND_S:
+            # The next message finds a better clock, or the barrier ends it.
+            fault = f"its clock is known to {1000 * bound_s:.1f} ms only"
+            self._state = replace(self._state, fault=fault, fault_of="")
+            return []
+        self.phase = AgentPhase.ARMING
+        self._state = replace(self._state, fault="", fault_of="")
+        return [PrepareRun(run)]
+
+    def _commit(self, run: Run, start_s: float, now_s: float) -> list[AgentEffect]:
+        if now_s > start_s - self._state.lead_s + LATE_S:
+            self._fail(run.id, "the word to begin came too late")
+            return [DropRun(run.id, "too late")]
+        self.phase = AgentPhase.COMMITTED
+        return [BeginRun(run, start_s)]
+
+    def _end_run(self, reason: str) -> list[AgentEffect]:
+        if self._run is None:
+            return []
+        run, self._run = self._run.id, None
+        _remember(self._dead_runs, run)
+        self.phase = AgentPhase.STOPPED if self._stop is not None else AgentPhase.IDLE
+        self._state = replace(self._state, armed="", loaded="", done=run)
+        return [DropRun(run, reason)]
+
+    def _fail(self, of: str, fault: str) -> None:
+        """Refuse a run: say why, and never begin it."""
+        assert self._run is not None
+        _remember(self._dead_runs, self._run.id)
+        self._run, self.phase = None, AgentPhase.IDLE
+        self._state = replace(self._state, fault=fault[:400], fault_of=of, armed="", loaded="")
+
+
+def _remember(ids: list[str], one: str) -> None:
+    ids.append(one)
+    del ids[:-_REMEMBERED]

@@ -1,0 +1,399 @@
+"""The conductor of a stage: when all are ready a section begins together, or not at all.
+
+No I/O and no clock: messages and the time go in, events come out. What it wants of the agents is
+its state, which is published again and again.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+
+from rote.session.stage_agent import MAX_BOUND_S, AgentPhase
+from rote.wire.stage import AgentState, ConductorState, Run, StartReport, Stop
+
+AGENT_LOST_S = 1.0
+"""An agent whose beat stands still for so long is lost."""
+LOAD_S = 20.0
+"""So long everybody may take to load and check a section."""
+LEAD_S = 3.0
+"""So long before its start a section is armed at least."""
+ARMING_S = 2.0
+"""So long everybody has for that, before the first robot moves."""
+BARRIER_S = 1.0
+"""So long before the start, or before the first robot moves, everybody has to be ready."""
+MARGIN_S = 0.3
+"""Between the barrier and the first robot's move: the word to begin has to arrive."""
+CONFIRM_S = 1.0
+"""Whoever has not confirmed a stop after this time is named."""
+
+
+class ConductorPhase(StrEnum):
+    """What a conductor is doing."""
+
+    IDLE = "idle"
+    LOADING = "loading"
+    ARMING = "arming"
+    COMMITTED = "committed"
+    RUNNING = "running"
+    STOPPED = "stopped"
+    """Until a person resets it."""
+
+
+# ---- events -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class SectionRefused:
+    """A section does not begin."""
+
+    run: str
+    section: str
+    reason: str
+    agents: tuple[str, ...] = ()
+    """Whom it is about."""
+
+
+@dataclass(frozen=True, slots=True)
+class SectionCommitted:
+    """Everybody is ready: the section begins at `start_s`."""
+
+    run: str
+    section: str
+    start_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class SectionEnded:
+    """A section is over."""
+
+    run: str
+    section: str
+    reports: Mapping[str, StartReport | None]
+    lost: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class AgentLost:
+    """Nothing is heard of an agent any more."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class AgentFound:
+    """An agent is there, for the first time or again."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class StopBegan:
+    """Somebody stops everybody."""
+
+    stop: Stop
+
+
+@dataclass(frozen=True, slots=True)
+class StopConfirmed:
+    """Everybody has stopped."""
+
+    stop: str
+    after_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class StopUnconfirmed:
+    """These have not confirmed a stop: somebody must use their remotes."""
+
+    stop: str
+    agents: tuple[str, ...]
+
+
+ConductorEvent = (
+    SectionRefused
+    | SectionCommitted
+    | SectionEnded
+    | AgentLost
+    | AgentFound
+    | StopBegan
+    | StopConfirmed
+    | StopUnconfirmed
+)
+
+
+@dataclass(slots=True)
+class _SeenAgent:
+    """What is known of one agent."""
+
+    state: AgentState
+    beat_s: float
+    """When its beat was last seen to go on."""
+    gone: bool = False
+    """Whether its session with the network has ended."""
+    old_epochs: list[str] = field(default_factory=list)
+
+
+class ConductorSession:
+    """The state machine of a conductor."""
+
+    def __init__(self, epoch: str, new_id: Callable[[], str]) -> None:
+        self.phase = ConductorPhase.IDLE
+        self._state = ConductorState(epoch, 0)
+        self._new_id = new_id
+        self._agents: dict[str, _SeenAgent] = {}
+        self._lost: set[str] = set()
+        self._deadline_s = 0.0
+        self._stop_on_loss = True
+        self._ends: set[str] = set()
+        """Who takes part in the run and was lost in it."""
+        self._stopped_at_s: float | None = None
+        """When a stop was asked for that is not yet confirmed."""
+        self._named = False
+
+    # ---- what people want -----------------------------------------------------------------------
+
+    def play(
+        self, section: str, scores: Mapping[str, str], now_s: float, *, stop_on_loss: bool = True
+    ) -> list[ConductorEvent]:
+        """Begin a section with these agents, each with the hash of its score."""
+        run = Run(self._new_id(), section, dict(scores))
+        if self._state.stop is not None:
+            return [_refused(run, "a stop holds; reset it first")]
+        if self._state.run is not None:
+            return [_refused(run, f"the section {self._state.run.section!r} is under way")]
+        absent = tuple(sorted(name for name in scores if not self.alive(name, now_s)))
+        if absent:
+            return [_refused(run, "not everybody is here", absent)]
+        self._stop_on_loss, self._ends = stop_on_loss, set()
+        self._set(run=run)
+        self.phase, self._deadline_s = ConductorPhase.LOADING, now_s + LOAD_S
+        return []
+
+    def cancel(self, reason: str) -> list[ConductorEvent]:
+        """End the section: who has not begun does not begin, and who moves stops softly."""
+        run = self._state.run
+        if run is None:
+            return []
+        self._set(run=None)
+        if self.phase is not ConductorPhase.STOPPED:
+            self.phase = ConductorPhase.IDLE
+        return [_refused(run, reason)]
+
+    def stop(self, by: str, now_s: float) -> tuple[Stop, list[ConductorEvent]]:
+        """Stop everybody. Always possible; each is a new one, also while another holds."""
+        stop = Stop(self._new_id(), by)
+        return stop, self.adopt(stop, now_s)
+
+    def adopt(self, stop: Stop, now_s: float) -> list[ConductorEvent]:
+        """Take over a stop that somebody has asked for."""
+        if self._state.stop is not None and self._state.stop.id == stop.id:
+            return []
+        events = self.cancel(f"stopped by {stop.by}" if stop.by else "stopped")
+        self._set(stop=stop)
+        self.phase, self._stopped_at_s, self._named = ConductorPhase.STOPPED, now_s, False
+        return [StopBegan(stop), *events]
+
+    def reset(self) -> bool:
+        """Let everybody go on after a stop; False if none holds."""
+        if self._state.stop is None:
+            return False
+        self._set(reset=self._state.stop.id, stop=None)
+        self.phase, self._stopped_at_s = ConductorPhase.IDLE, None
+        return True
+
+    # ---- what is heard --------------------------------------------------------------------------
+
+    def hear(self, said: AgentState, now_s: float) -> list[ConductorEvent]:
+        """Take what an agent published; an older or doubled message is ignored."""
+        seen = self._agents.get(said.name)
+        if seen is None:
+            self._agents[said.name] = seen = _SeenAgent(said, now_s)
+        elif said.epoch != seen.state.epoch:
+            if said.epoch in seen.old_epochs:
+                return []
+            seen.old_epochs.append(seen.state.epoch)
+            del seen.old_epochs[:-64]
+        elif said.beat <= seen.state.beat:
+            return []
+        seen.state, seen.beat_s, seen.gone = said, now_s, False
+        events: list[ConductorEvent] = []
+        if said.name in self._lost or said.beat <= 1:
+            self._lost.discard(said.name)
+            events.append(AgentFound(said.name))
+        events += self._adopt_latched(said, now_s)
+        return events + self._look(now_s)
+
+    def gone(self, name: str, now_s: float) -> list[ConductorEvent]:
+        """Take the news that an agent's session with the network has ended."""
+        if name in self._agents:
+            self._agents[name].gone = True
+        return self._look(now_s)
+
+    def tick(self, now_s: float) -> list[ConductorEvent]:
+        """Look at the time."""
+        return self._look(now_s)
+
+    def _adopt_latched(self, said: AgentState, now_s: float) -> list[ConductorEvent]:
+        """Take over a stop that holds at an agent since before this conductor."""
+        holds = said.phase == AgentPhase.STOPPED and said.stopped
+        if holds and self._state.stop is None and said.stopped != self._state.reset:
+            return self.adopt(Stop(said.stopped, "an earlier stop"), now_s)
+        return []
+
+    # ---- what is told ---------------------------------------------------------------------------
+
+    def state(self) -> ConductorState:
+        """Return what to publish now, under a new number."""
+        self._state = replace(self._state, number=self._state.number + 1)
+        return self._state
+
+    @property
+    def wanted(self) -> ConductorState:
+        """The newest state, as it was published or will be."""
+        return self._state
+
+    def alive(self, name: str, now_s: float) -> bool:
+        """Whether an agent is there and its loop works."""
+        seen = self._agents.get(name)
+        return seen is not None and not seen.gone and now_s - seen.beat_s <= AGENT_LOST_S
+
+    @property
+    def agents(self) -> Mapping[str, AgentState]:
+        """The newest state of every agent that was ever heard."""
+        return {name: seen.state for name, seen in self._agents.items()}
+
+    # ---- inside ---------------------------------------------------------------------------------
+
+    def _set(self, **changes: object) -> None:
+        self._state = replace(self._state, **changes)  # type: ignore[arg-type]
+
+    def _look(self, now_s: float) -> list[ConductorEvent]:
+        events: list[ConductorEvent] = []
+        for name in self._agents:
+            if name not in self._lost and not self.alive(name, now_s):
+                self._lost.add(name)
+                events.append(AgentLost(name))
+        events += self._look_at_stop(now_s)
+        if self._state.run is None:
+            return events
+        look = {
+            ConductorPhase.LOADING: self._look_at_loading,
+            ConductorPhase.ARMING: self._look_at_arming,
+            ConductorPhase.COMMITTED: self._look_at_committed,
+            ConductorPhase.RUNNING: self._look_at_running,
+        }.get(self.phase)
+        return events if look is None else events + look(self._state.run, now_s)
+
+    def _look_at_stop(self, now_s: float) -> list[ConductorEvent]:
+        stop = self._state.stop
+        if stop is None or self._stopped_at_s is None:
+            return []
+        open_ones = tuple(
+            sorted(name for name, seen in self._agents.items() if seen.state.stopped != stop.id)
+        )
+        after_s = now_s - self._stopped_at_s
+        if not open_ones:
+            self._stopped_at_s = None
+            return [StopConfirmed(stop.id, after_s)]
+        if after_s > CONFIRM_S and not self._named:
+            self._named = True
+            return [StopUnconfirmed(stop.id, open_ones)]
+        return []
+
+    def _trouble(self, run: Run, now_s: float) -> list[ConductorEvent]:
+        """Cancel a run that somebody cannot play, or is not here any more to play."""
+        for name, score in run.scores.items():
+            state = self._agents[name].state
+            if state.fault and state.fault_of in (run.id, score):
+                return self._refuse(run, state.fault, (name,))
+            if not self.alive(name, now_s):
+                return self._refuse(run, "it is lost", (name,))
+            if state.done == run.id:
+                return self._refuse(run, state.fault or "it has given up", (name,))
+        return []
+
+    def _refuse(self, run: Run, reason: str, agents: tuple[str, ...] = ()) -> list[ConductorEvent]:
+        self._set(run=None)
+        self.phase = ConductorPhase.IDLE
+        return [_refused(run, reason, agents)]
+
+    def _look_at_loading(self, run: Run, now_s: float) -> list[ConductorEvent]:
+        if trouble := self._trouble(run, now_s):
+            return trouble
+        missing = tuple(
+            sorted(n for n, score in run.scores.items() if self._agents[n].state.loaded != score)
+        )
+        if missing and now_s > self._deadline_s:
+            return self._refuse(run, f"not loaded within {LOAD_S:.0f} s", missing)
+        if not missing:
+            leads_s = (self._agents[name].state.lead_s for name in run.scores)
+            ahead_s = max(LEAD_S, ARMING_S + MARGIN_S + max(leads_s, default=0.0))
+            self._set(run=replace(run, start_s=now_s + ahead_s))
+            self.phase = ConductorPhase.ARMING
+        return []
+
+    def _look_at_arming(self, run: Run, now_s: float) -> list[ConductorEvent]:
+        if trouble := self._trouble(run, now_s):
+            return trouble
+        assert run.start_s is not None
+        states = {name: self._agents[name].state for name in run.scores}
+        missing = tuple(sorted(name for name in states if states[name].armed != run.id))
+        lead_s = max((state.lead_s for state in states.values()), default=0.0)
+        barrier_s = run.start_s - max(BARRIER_S, lead_s + MARGIN_S)
+        if now_s > barrier_s:
+            return self._refuse(run, _why_late(states, missing, lead_s), missing)
+        if not missing:
+            self._set(run=replace(run, committed=True))
+            self.phase = ConductorPhase.COMMITTED
+            return [SectionCommitted(run.id, run.section, run.start_s)]
+        return []
+
+    def _look_at_committed(self, run: Run, now_s: float) -> list[ConductorEvent]:
+        assert run.start_s is not None
+        # An agent whose clock is a little ahead may be done with a short section already.
+        if now_s >= run.start_s - MAX_BOUND_S:
+            self.phase = ConductorPhase.RUNNING
+            return self._look_at_running(run, now_s)
+        return self._trouble(run, now_s)
+
+    def _look_at_running(self, run: Run, now_s: float) -> list[ConductorEvent]:
+        open_ones = []
+        for name in run.scores:
+            state = self._agents[name].state
+            if run.id in (state.done, state.fault_of):
+                continue
+            if name not in self._ends and (
+                not self.alive(name, now_s) or state.phase == AgentPhase.IDLE
+            ):
+                self._ends.add(name)
+                if self._stop_on_loss:
+                    return self.stop(f"the loss of {name}", now_s)[1]
+            if name not in self._ends:
+                open_ones.append(name)
+        if open_ones:
+            return []
+        self._set(run=None)
+        self.phase = ConductorPhase.IDLE
+        return [
+            SectionEnded(
+                run.id,
+                run.section,
+                {name: self._report(name, run.id) for name in run.scores},
+                tuple(sorted(self._ends)),
+            )
+        ]
+
+    def _report(self, name: str, run: str) -> StartReport | None:
+        report = self._agents[name].state.report
+        return report if report is not None and report.run == run else None
+
+
+def _why_late(states: Mapping[str, AgentState], missing: tuple[str, ...], lead_s: float) -> str:
+    faults = {states[name].fault for name in missing} - {""}
+    if faults:
+        return "; ".join(sorted(faults))
+    return "not ready in time" if missing else f"a robot needs {lead_s:.1f} s to its first pose"
+
+
+def _refused(run: Run, reason: str, agents: tuple[str, ...] = ()) -> SectionRefused:
+    return SectionRefused(run.id, run.section, reason, agents)

@@ -1,0 +1,168 @@
+"""What a trial leaves: a folder with the report, the conversation and a capture, all scrubbed.
+
+Everything is made before anything is written, so that a person can see first what would be there.
+Nothing is sent anywhere.
+"""
+
+import json
+import struct
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from rote.atomic_file import appearing
+from rote.capture.read.datagram import Datagram
+from rote.capture.synthetic import ethernet
+from rote.capture.synthetic.build import webrtc
+from rote.capture.synthetic.script import ScriptMessage
+from rote.errors import BadRequestError, DecodeError
+from rote.trial.page import page_of
+from rote.trial.recorder import BUS, CHANNEL, FRAMES, QUADRUPED, Said
+from rote.trial.report import report_of
+from rote.trial.runner import TrialResult
+from rote.trial.scrubbing import TrialScrubber
+from rote.wire import teaching
+
+REPORT, PAGE, CONVERSATION, CAPTURE, KEYS = (
+    "report.json", "report.html", "conversation.jsonl", "capture.pcap", "capture.keys",
+)  # fmt: skip
+_CLIENT, _ROBOT = "192.0.2.20", "192.0.2.1"
+"""Addresses that belong to nobody (RFC 5737)."""
+_START_NS = 1_700_000_000 * 10**9
+_PORTS = {FRAMES: (50_000, 49_504), QUADRUPED: (8090, 8082), BUS: (7410, 7411)}
+_PROTOCOLS = {"webrtc": CHANNEL, "dds": BUS, "udp": FRAMES, "sim": FRAMES, "a1": QUADRUPED}
+
+
+@dataclass(slots=True)
+class Leaving:
+    """The files of a trial, made and not written yet."""
+
+    report: dict[str, Any]
+    files: dict[str, bytes] = field(default_factory=dict)
+    messages: int = 0
+    replaced: dict[str, int] = field(default_factory=dict)
+    """How many different identifiers were replaced, by kind."""
+
+    def write(self, folder: Path) -> None:
+        """Write the files into a folder that is made for them; nothing is overwritten."""
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            reason = (error.strerror or str(error)).lower()
+            raise BadRequestError(f"{folder} cannot be made: {reason}", "Name another.") from None
+        for name, data in self.files.items():
+            with appearing(folder / name) as file:
+                file.write(data)
+
+
+def check_folder(folder: Path) -> None:
+    """Raise `BadRequestError` if a trial could not write there."""
+    if folder.exists() and not folder.is_dir():
+        raise BadRequestError(f"{folder} is a file", "Name a folder that does not exist yet.")
+    there = [name for name in (REPORT, PAGE, CONVERSATION, CAPTURE) if (folder / name).exists()]
+    if there:
+        raise BadRequestError(
+            f"{folder} holds a trial already ({there[0]})", "Name another folder with --out."
+        )
+
+
+def leaving_of(result: TrialResult, *, key: bytes | None = None) -> Leaving:
+    """Make the files of a trial, without identifiers; the same key gives the same pseudonyms."""
+    recorder = result.recorder
+    assert recorder is not None
+    protocol = _PROTOCOLS[result.wire]
+    scrubber = TrialScrubber(key)
+    scrubber.learn_robot(result.url, recorder.lists)
+    if protocol == FRAMES:
+        scrubber.learn_frames(_names(recorder.conversation))
+    for entry in recorder.conversation:
+        if entry.is_text:
+            scrubber.learn(entry.message)
+        elif protocol == BUS:
+            scrubber.learn(bytes.fromhex(entry.message))
+    conversation = [scrubber.said(entry, protocol) for entry in recorder.conversation]
+    report = scrubber.document(report_of(result))
+    files = {
+        REPORT: (json.dumps(report, indent=1, ensure_ascii=False) + "\n").encode(),
+        PAGE: page_of(report).encode(),
+        CONVERSATION: b"".join(_line(entry) for entry in conversation),
+    }
+    files |= _capture(conversation, protocol)
+    replaced = {kind: told["different"] for kind, told in scrubber.tally.document().items()}
+    return Leaving(report, files, len(conversation), replaced)
+
+
+def _names(conversation: list[Said]) -> list[str]:
+    names: list[str] = []
+    for entry in conversation:
+        if not entry.sent and entry.api == "0x1a" and not entry.is_text:
+            try:
+                frame = teaching.decode(bytes.fromhex(entry.message))
+                reply = teaching.decode_reply(frame.command, frame.payload)
+            except DecodeError:
+                continue
+            names += [each.name for each in getattr(reply, "actions", ())]
+    return names
+
+
+def _line(entry: Said) -> bytes:
+    line: dict[str, Any] = {
+        "at_s": round(entry.at_s, 4),
+        "from": "rote" if entry.sent else "robot",
+        "topic": entry.topic,
+    }
+    if entry.api:
+        line["api"] = entry.api
+    if entry.code is not None:
+        line["code"] = entry.code
+    line["text" if entry.is_text else "hex"] = entry.message
+    return json.dumps(line, ensure_ascii=False).encode(errors="replace") + b"\n"
+
+
+def _capture(conversation: list[Said], protocol: str) -> dict[str, bytes]:
+    """Return a capture of the scrubbed messages, between addresses that belong to nobody."""
+    with TemporaryDirectory(prefix="rote-trial-") as place:
+        path = Path(place) / CAPTURE
+        if protocol == CHANNEL:
+            made = webrtc(
+                ScriptMessage(
+                    max(entry.at_s, 0.0),
+                    entry.sent,
+                    entry.message if entry.is_text else bytes.fromhex(entry.message),
+                )
+                for entry in conversation
+                if entry.message
+            )
+            ethernet.write(path, made.datagrams)
+            return {CAPTURE: path.read_bytes(), KEYS: made.keylog.encode("ascii")}
+        ethernet.write(path, _datagrams(conversation, protocol))
+        return {CAPTURE: path.read_bytes()}
+
+
+def _datagrams(conversation: list[Said], protocol: str) -> list[Datagram]:
+    ports = _PORTS[protocol]
+    ends = (_CLIENT, ports[0]), (_ROBOT, ports[1])
+    datagrams = []
+    for number, entry in enumerate(conversation, start=1):
+        data = bytes.fromhex(entry.message) if not entry.is_text else entry.message.encode()
+        if protocol == BUS:
+            data = _rtps(entry, data, number)
+        source, target = ends if entry.sent else ends[::-1]
+        time_ns = _START_NS + round(entry.at_s * 1e9)
+        if data and len(data) <= 65_000:
+            datagrams.append(Datagram(time_ns, source, target, data))
+    return datagrams
+
+
+def _rtps(entry: Said, sample: bytes, number: int) -> bytes:
+    """Return a sample in an RTPS message, with its topic's name as an inline parameter."""
+    name = entry.topic.encode() + b"\0"
+    text = struct.pack("<I", len(name)) + name
+    text += bytes(-len(text) % 4)
+    parameters = struct.pack("<HH", 0x0005, len(text)) + text + struct.pack("<HH", 0x0001, 0)
+    side = b"\x01" if entry.sent else b"\x02"
+    head = b"RTPS\x02\x01\x01\x10" + side * 12
+    body = struct.pack("<HHIIii", 0, 16, 0, 0x0303_0000, 0, number) + parameters + sample
+    body += bytes(-len(body) % 4)
+    return head + struct.pack("<BBH", 0x15, 0x07, len(body) if len(body) < 2**16 else 0) + body

@@ -1,0 +1,301 @@
+"""The messages of a stage as JSON: what the conductor wants, and what each agent is doing.
+
+Both sides publish their whole state again and again. A message that is lost, doubled or late does
+no harm: the newest one says everything, and an older one is recognised by its number.
+"""
+
+import json
+import math
+import struct
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from rote.errors import DecodeError
+
+MAX_BYTES = 256 * 1024
+_MAX_TEXT = 400
+_CLOCK = struct.Struct("<d")
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One section that is to be played together."""
+
+    id: str
+    """A new one for every attempt: a run that was cancelled never begins."""
+    section: str
+    scores: Mapping[str, str]
+    """From the name of an agent to the hash of its score; others do not take part."""
+    start_s: float | None = None
+    """When the section begins, by the conductor's clock; None while the scores are loaded."""
+    committed: bool = False
+    """Whether everybody was ready in time. Nobody begins without it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """A stop, which holds until a person resets it."""
+
+    id: str
+    by: str
+    """Who asked for it."""
+
+    def encode(self) -> bytes:
+        """Return the message."""
+        return _encode(self)
+
+
+@dataclass(frozen=True, slots=True)
+class ConductorState:
+    """What the conductor publishes."""
+
+    epoch: str
+    """Another one each time a conductor starts."""
+    number: int
+    """Rises with each message of an epoch."""
+    run: Run | None = None
+    stop: Stop | None = None
+    reset: str = ""
+    """The stop that a person has reset last: only that lets an agent go on after it."""
+
+    def encode(self) -> bytes:
+        """Return the message."""
+        return _encode(self)
+
+
+@dataclass(frozen=True, slots=True)
+class StartReport:
+    """How well a section's start was met by one robot."""
+
+    run: str
+    skew_s: float | None = None
+    """How much later than planned the motion began; None if nothing moved."""
+    resolution_s: float = 0.0
+    """How exactly that is known: the time between two states, or two poses."""
+    lead_s: float = 0.0
+    """How long before the start the robot had to be told."""
+    cues: tuple[tuple[str, float | None], ...] = ()
+    """Each cue with how much later than planned it was; None if it failed."""
+    completed: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class AgentState:
+    """What an agent publishes."""
+
+    name: str
+    epoch: str
+    """Another one each time an agent starts."""
+    beat: int
+    """Counted by the loop that moves the robot; an agent whose beat stands still is lost."""
+    phase: str = "idle"
+    loaded: str = ""
+    """The hash of the score that is there and was found playable on this robot."""
+    armed: str = ""
+    """The run for which everything is prepared."""
+    lead_s: float = 0.0
+    """How long before the start of the armed run this robot begins to move."""
+    done: str = ""
+    """The run that has ended here, well or not."""
+    stopped: str = ""
+    """The stop after which the robot was seen to stop."""
+    fault: str = ""
+    """Why it cannot do what is wanted; names the run or score it is about in `fault_of`."""
+    fault_of: str = ""
+    clock_bound_s: float = math.inf
+    round_trip_s: float = math.inf
+    battery_percent: float | None = None
+    robot: str = ""
+    build: str = ""
+    moving: bool = False
+    heard: tuple[str, ...] = ()
+    """Words that the robot has heard lately, each with a number before it."""
+    report: StartReport | None = None
+    facts: tuple[str, ...] = field(default=())
+    """What is wrong with the robot, as text."""
+    holds: tuple[str, ...] = field(default=())
+    """The actions that are stored on the robot."""
+
+    def encode(self) -> bytes:
+        """Return the message."""
+        return _encode(self)
+
+
+def encode_clock(time_s: float) -> bytes:
+    """Return the conductor's answer to the question for its clock."""
+    return _CLOCK.pack(time_s)
+
+
+def decode_clock(data: bytes) -> float | None:
+    """Read that answer; None if it is none."""
+    return float(_CLOCK.unpack(data)[0]) if len(data) == _CLOCK.size else None
+
+
+def _encode(message: Stop | ConductorState | AgentState) -> bytes:
+    return json.dumps(_plain(message), separators=(",", ":")).encode()
+
+
+def _plain(value: Any) -> Any:
+    """Return a value of a message as JSON data; what is not finite is not known."""
+    if value is None or isinstance(value, str | int):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {key: _plain(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(each) for each in value]
+    return {name: _plain(getattr(value, name)) for name in value.__slots__}
+
+
+def decode_conductor(data: bytes) -> ConductorState:
+    """Read what a conductor published. Raises `DecodeError` for anything else."""
+    said = _StageReader(data)
+    run, stop = said.object("run"), said.object("stop")
+    return ConductorState(
+        said.text("epoch"),
+        said.count("number"),
+        None if run is None else _run(run),
+        None if stop is None else _stop(stop),
+        said.text("reset", ""),
+    )
+
+
+def decode_stop(data: bytes) -> Stop:
+    """Read a stop that somebody asked for. Raises `DecodeError` for anything else."""
+    return _stop(_StageReader(data))
+
+
+def _stop(said: "_StageReader") -> Stop:
+    if not said.text("id"):
+        raise DecodeError("a stop without an id")
+    return Stop(said.text("id"), said.text("by", ""))
+
+
+def _run(said: "_StageReader") -> Run:
+    scores = said.values.get("scores")
+    if not isinstance(scores, dict) or not all(
+        isinstance(part, str) and len(part) <= _MAX_TEXT for pair in scores.items() for part in pair
+    ):
+        raise DecodeError("a run without scores")
+    return Run(
+        said.text("id"),
+        said.text("section"),
+        scores,
+        said.number("start_s"),
+        said.values.get("committed") is True,
+    )
+
+
+def decode_agent(data: bytes) -> AgentState:
+    """Read what an agent published. Raises `DecodeError` for anything else."""
+    said = _StageReader(data)
+    report = said.object("report")
+    return AgentState(
+        name=said.text("name"),
+        epoch=said.text("epoch"),
+        beat=said.count("beat"),
+        phase=said.text("phase", "idle"),
+        loaded=said.text("loaded", ""),
+        armed=said.text("armed", ""),
+        lead_s=said.number("lead_s") or 0.0,
+        done=said.text("done", ""),
+        stopped=said.text("stopped", ""),
+        fault=said.text("fault", ""),
+        fault_of=said.text("fault_of", ""),
+        clock_bound_s=_or_unknown(said.number("clock_bound_s")),
+        round_trip_s=_or_unknown(said.number("round_trip_s")),
+        battery_percent=said.number("battery_percent"),
+        robot=said.text("robot", ""),
+        build=said.text("build", ""),
+        moving=said.values.get("moving") is True,
+        heard=said.texts("heard"),
+        report=None if report is None else _report(report),
+        facts=said.texts("facts"),
+        holds=said.texts("holds"),
+    )
+
+
+def _or_unknown(value: float | None) -> float:
+    return math.inf if value is None else value
+
+
+def _report(said: "_StageReader") -> StartReport:
+    cues = said.values.get("cues", [])
+    if not isinstance(cues, list):
+        raise DecodeError("cues are no list")
+    read = []
+    for cue in cues[:1000]:
+        if not isinstance(cue, list) or len(cue) != 2 or not isinstance(cue[0], str):
+            raise DecodeError("a cue is no name with a time")
+        read.append((cue[0][:_MAX_TEXT], None if cue[1] is None else _number(cue[1])))
+    return StartReport(
+        said.text("run"),
+        said.number("skew_s"),
+        said.number("resolution_s") or 0.0,
+        said.number("lead_s") or 0.0,
+        tuple(read),
+        said.values.get("completed") is True,
+    )
+
+
+def _number(value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise DecodeError(f"{value!r:.40} is no number")
+    try:
+        made = float(value)
+    except OverflowError:
+        raise DecodeError("a number beyond all bounds") from None
+    if not math.isfinite(made):
+        raise DecodeError("a number that is none")
+    return made
+
+
+class _StageReader:
+    """Reads the fields of a JSON object; whatever is wrong is a `DecodeError`."""
+
+    def __init__(self, data: bytes | Mapping[str, Any]) -> None:
+        if isinstance(data, bytes):
+            if len(data) > MAX_BYTES:
+                raise DecodeError(f"a message of {len(data)} bytes; {MAX_BYTES} are the most")
+            try:
+                read = json.loads(data)
+            except (ValueError, RecursionError) as error:
+                raise DecodeError(f"no JSON: {error}") from None
+            if not isinstance(read, dict):
+                raise DecodeError("no JSON object")
+            data = read
+        self.values: Mapping[str, Any] = data
+
+    def text(self, name: str, default: str | None = None) -> str:
+        value = self.values.get(name, default)
+        if not isinstance(value, str) or len(value) > _MAX_TEXT:
+            raise DecodeError(f"{name!r} is no short text")
+        return value
+
+    def texts(self, name: str) -> tuple[str, ...]:
+        value = self.values.get(name, [])
+        if not isinstance(value, list) or len(value) > 64:
+            raise DecodeError(f"{name!r} is no short list")
+        if not all(isinstance(each, str) and len(each) <= _MAX_TEXT for each in value):
+            raise DecodeError(f"{name!r} has an entry that is no short text")
+        return tuple(value)
+
+    def number(self, name: str) -> float | None:
+        value = self.values.get(name)
+        return None if value is None else _number(value)
+
+    def count(self, name: str) -> int:
+        value = self.values.get(name)
+        if type(value) is not int or not 0 <= value < 2**63:
+            raise DecodeError(f"{name!r} is no count")
+        return value
+
+    def object(self, name: str) -> "_StageReader | None":
+        value = self.values.get(name)
+        if value is None:
+            return None
+        if not isinstance(value, dict):
+            raise DecodeError(f"{name!r} is no object")
+        return _StageReader(value)

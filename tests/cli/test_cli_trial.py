@@ -1,0 +1,98 @@
+"""rote trial and rote sim --like on the command line."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import virtual
+from rote.cli import main
+from rote.sim.store import Store
+from rote.sim.world import World
+from rote.trial.leaving import leaving_of
+from rote.trial.runner import run_trial
+from rote.trial.steps import TrialLevel
+from trial_robots import SLOW, Answers, firmware, tried
+
+_ROTE = [sys.executable, "-m", "rote"]
+
+
+def report_in(folder: Path, *quirks: str) -> Path:
+    world = World(Store(":memory:"), firmware=firmware(*quirks, SLOW))
+    leaving_of(virtual.run(tried("pipe", world, TrialLevel.LOOK))).write(folder)
+    return folder
+
+
+def test_a_trial_without_a_terminal_and_without_yes_asks_for_one_of_them(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["trial", "--robot", "sim://g1?store=:memory:"]) == 2
+    assert "--yes" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("arguments", [["--level", "run"], ["--out", "/dev/null"]])
+def test_a_wrong_level_or_folder_is_refused_before_the_robot_is_asked(
+    arguments: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["trial", "--robot", "udp://192.0.2.1", "--yes", *arguments]) == 2
+    assert "192.0.2.1" not in capsys.readouterr().err
+
+
+def test_a_look_says_what_it_does_shows_what_it_writes_and_writes_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "trial"
+    robot = "sim://g1?store=:memory:"
+    assert main(["trial", "--robot", robot, "--yes", "--out", str(folder)]) == 0
+    said = capsys.readouterr().out
+    assert "Nothing moves." in said
+    assert said.index("This would be written to") < said.index("Written.")
+    names = {path.name for path in folder.iterdir()}
+    assert names == {"report.json", "report.html", "conversation.jsonl", "capture.pcap"}
+    assert json.loads((folder / "report.json").read_text())["robot"]["wire"] == "sim"
+
+
+def test_compare_shows_what_differs_for_people_and_for_scripts(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plain = str(report_in(tmp_path / "plain"))
+    odd = str(report_in(tmp_path / "odd", "20-slots"))
+    assert main(["trial", "compare", plain, odd]) == 0
+    assert "slots" in capsys.readouterr().out
+    assert main(["trial", "compare", plain, odd, "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert {"what": "slots", "first": 35, "second": 20} in told["differences"]
+    assert main(["trial", "compare", plain, plain]) == 0
+    assert "do not differ" in capsys.readouterr().out
+
+
+def test_sim_like_serves_a_robot_like_that_of_the_report(tmp_path: Path) -> None:
+    folder = tmp_path / "trial"
+    result = virtual.run(run_trial("sim://g1-23?store=:memory:", TrialLevel.LOOK, Answers()))
+    leaving_of(result).write(folder)
+    like = ["sim", "--like", str(folder), "--udp", "127.0.0.1:0", "--store", ":memory:", "--json"]
+    process = subprocess.Popen(
+        [*_ROTE, *like],
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "ROTE_HOME": str(tmp_path)},
+    )
+    try:
+        assert process.stdout is not None
+        ready = json.loads(process.stdout.readline())
+    finally:
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=30)
+    assert (ready["event"], ready["build"]) == ("ready", "g1-23")
+
+
+def test_sim_like_something_else_is_refused_with_a_remedy(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "x.json").write_text("{}")
+    assert main(["sim", "--like", str(tmp_path / "x.json")]) == 2
+    assert "report.json" in capsys.readouterr().err

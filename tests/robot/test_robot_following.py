@@ -1,0 +1,125 @@
+"""Poses that come one by one are followed softly, checked each, and the arms come home."""
+
+import asyncio
+
+import numpy as np
+import pytest
+
+import virtual
+from rig import rig
+from rote.errors import BadRequestError, RefusedError, UnsafeMotionError
+from rote.messages import RobotState
+from rote.model.g1 import G1_29
+from rote.robot.following import MAX_RAD_S, MAX_RAD_S2, SILENT_S, LivePoses
+from rote.robot.streaming import taught_of
+
+ELBOW = "right_elbow_joint"
+AT = G1_29.names.index(ELBOW)
+RATE_HZ = 250.0
+
+
+def live(goal: dict[str, float] | None = None) -> LivePoses:
+    poses = LivePoses(G1_29, G1_29.rest_rad, RATE_HZ)
+    poses[0]
+    if goal:
+        row = taught_of(G1_29).rest_rad.copy()
+        for name, value in goal.items():
+            row[G1_29.taught.index(name)] = value
+        poses.aim(row)
+    return poses
+
+
+def test_a_far_pose_is_reached_within_limits_and_without_overshoot() -> None:
+    poses = live({ELBOW: 2.0})
+    column = G1_29.taught.index(ELBOW)
+    way = np.array([poses[n].joints_rad[column] for n in range(1, 1200)])
+    speeds = np.diff(way) * RATE_HZ
+    assert np.abs(speeds).max() <= MAX_RAD_S + 1e-9
+    assert np.abs(np.diff(speeds)).max() * RATE_HZ <= MAX_RAD_S2 + 1e-6
+    assert way[-1] == pytest.approx(2.0, abs=1e-3)
+    assert way.max() < 2.01
+    # To the first pose it goes as slowly as to the first pose of a track.
+    assert np.abs(speeds).max() <= taught_of(G1_29).soft_rad_s + 1e-9
+
+
+def test_the_weight_rises_softly_and_falls_again_at_the_end() -> None:
+    poses = live()
+    rising = [poses[n].weight for n in range(1, 300)]
+    assert rising[0] < 0.01
+    assert rising[-1] == 1.0
+    poses.end()
+    last = len(poses) - 1
+    falling = [poses[n].weight for n in range(300, last + 1)]
+    assert falling[-1] == 0.0
+    assert (np.diff(falling) <= 0).all()
+    assert poses.finished
+
+
+def test_without_a_new_pose_the_arms_hold_and_then_go_to_rest() -> None:
+    poses = live({ELBOW: 0.2})
+    held = poses[round(SILENT_S * RATE_HZ) - 1].joints_rad
+    assert held[G1_29.taught.index(ELBOW)] == pytest.approx(0.2, abs=1e-3)
+    before = poses.returning
+    _ = poses[round(SILENT_S * RATE_HZ) + 5]
+    assert (before, poses.returning) == (False, True)
+    assert poses[len(poses) - 1].joints_rad == pytest.approx(taught_of(G1_29).rest_rad.tolist())
+
+
+@pytest.mark.parametrize("wire", ["sim", "udp"])
+def test_a_robot_follows_holds_what_is_refused_and_returns(wire: str) -> None:
+    async def story() -> None:
+        async with rig(wire) as one, one.connect() as robot:
+            seen: list[RobotState] = []
+            robot.on_state(seen.append)
+            following = await robot.follow(contact=False)
+            for number in range(90):
+                following.aim({ELBOW: 1.0 - 0.5 * min(number / 60, 1.0)})
+                await asyncio.sleep(1 / 30)
+            with pytest.raises(UnsafeMotionError, match=ELBOW):
+                following.aim({ELBOW: 5.0})
+            with pytest.raises(BadRequestError, match="left_knee"):
+                following.aim({"left_knee_joint": 0.5})
+            with pytest.raises(BadRequestError, match="number"):
+                following.aim({ELBOW: float("nan")})
+            await asyncio.sleep(0.5)
+            assert seen[-1].joints_rad[AT] == pytest.approx(0.5, abs=0.05)
+            following.end()
+            report = await following.wait()
+            assert report.completed
+            assert seen[-1].joints_rad[AT] == pytest.approx(G1_29.rest[ELBOW], abs=0.05)
+            with pytest.raises(RefusedError):
+                following.aim({ELBOW: 0.5})
+
+    if wire == "sim":
+        virtual.run(story())
+    else:
+        asyncio.run(story())
+
+
+def test_a_stop_ends_following() -> None:
+    async def story() -> None:
+        async with rig("sim") as one, one.connect() as robot:
+            following = await robot.follow(contact=False)
+            following.aim({ELBOW: 0.5})
+            await asyncio.sleep(1.0)
+            await robot.stop()
+            report = await following.wait()
+            assert not report.completed
+
+    virtual.run(story())
+
+
+def test_a_pose_in_which_it_would_touch_itself_is_refused() -> None:
+    pytest.importorskip("mujoco", reason="mujoco is not installed: extra physics")
+
+    async def story() -> None:
+        async with rig("sim") as one, one.connect() as robot:
+            following = await robot.follow()
+            with pytest.raises(UnsafeMotionError):
+                following.aim({"right_shoulder_roll_joint": 0.9, "right_shoulder_pitch_joint": 0.0})
+            following.aim({ELBOW: 0.8})
+            await asyncio.sleep(2.0)
+            following.end()
+            await following.wait()
+
+    virtual.run(story())

@@ -1,0 +1,53 @@
+"""The shapes of JSON: learned from samples, and given to other values."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rote.wire.json_shape import kind_of, shape_of, shaped
+from rote.wire.list_format import formatted, list_format
+
+SCALARS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text()
+JSON = st.recursive(
+    SCALARS,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
+)
+
+
+@given(JSON)
+def test_a_value_has_its_own_shape(value: object) -> None:
+    assert shaped(value, shape_of([value])) == value
+
+
+@given(JSON, JSON)
+def test_any_value_can_be_given_any_shape(value: object, model: object) -> None:
+    shape = shape_of([model])
+    assert kind_of(shaped(value, shape)) in (*shape["kinds"], "text", "empty")
+
+
+def test_kinds_fields_counts_and_nulls_are_taken_over() -> None:
+    said = {"tick": 5, "motors": [{"q": 0.5, "dq": 0.1}] * 4, "mode": 500}
+    model = {"tick": "5", "motors": [{"q": 1}, None, {"q": 2}], "more": None}
+    assert shaped(said, shape_of([model])) == {
+        "more": None,
+        "motors": [{"q": 0}, None, {"q": 0}],
+        "tick": "5",
+    }
+
+
+def test_a_field_that_comes_now_and_then_is_neither_added_nor_taken_away() -> None:
+    shape = shape_of([{"id": 1, "fsm": [500]}, {"id": 2}])
+    assert shaped({"id": 3}, shape) == {"id": 3}
+    assert shaped({"id": 3, "fsm": [501]}, shape) == {"id": 3, "fsm": [501]}
+
+
+def test_a_format_keeps_the_factorys_names_and_not_the_owners() -> None:
+    answer = [[{"id": 99, "name": "release_arm"}], [{"name": "Annas Tanz", "time": None}]]
+    format_ = list_format([answer])
+    assert format_ is not None
+    assert "Anna" not in str(format_)
+    other = [[{"id": 1, "name": "x"}], [{"name": "mine", "time": 3.2}]]
+    assert formatted(other, format_) == [
+        [{"id": 99, "name": "release_arm"}],
+        [{"name": "mine", "time": None}],
+    ]
+    assert list_format(["nothing"]) is None
