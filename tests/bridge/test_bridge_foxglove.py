@@ -227,6 +227,24 @@ def test_who_subscribes_late_gets_the_description_at_once_and_no_old_state() -> 
     assert client.taken() == []
 
 
+@pytest.mark.skipif(not (MODELS / "g1.glb").is_file(), reason="no model here: scripts/model")
+def test_who_joins_before_the_first_state_can_ask_for_a_mesh() -> None:
+    async def work() -> None:
+        async with rote.connect(MEMORY) as robot:
+            feed = FoxgloveFeed("now")
+            view = LiveView(feed, robot, list, model_of)
+            view.open()
+            client = feed.join(lambda: None)
+            client.taken()
+            client.hear(json.dumps({"op": "fetchAsset", "uri": ELBOW, "requestId": 7}))
+            view.close()
+            (answer,) = client.taken()
+            assert isinstance(answer, bytes)
+            assert struct.unpack_from("<BIBI", answer) == (4, 7, 0, 0)
+
+    asyncio.run(work())
+
+
 @pytest.mark.parametrize(
     "said",
     [

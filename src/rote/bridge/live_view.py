@@ -55,7 +55,8 @@ class LiveView:
         self._timer: asyncio.TimerHandle | None = None
 
     def open(self) -> None:
-        """Begin."""
+        """Begin. Who joins before the first state can ask for the description and its meshes."""
+        self._describe()
         self._forget = self.robot.on_state(self._see)
         self._look()
 
