@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from g1_29 import LOWER_RAD, REST_RAD, SOFT_RAD_S, UPPER_RAD
@@ -429,6 +429,7 @@ ROW = st.tuples(
     how=st.sampled_from(EVERY),
     duration_ms=st.integers(0, 20_000),
 )
+@example(rows=[(ELBOW, 0, -1.0625)], how=Interpolation.LINEAR, duration_ms=0)
 def test_any_playback_that_is_not_refused_never_jumps(
     rows: list[tuple[int, int, float]], how: Interpolation, duration_ms: int
 ) -> None:

@@ -85,10 +85,12 @@ def minimum_jerk(start_rad: Array, end_rad: Array, fractions: Array) -> Array:
     """Return poses from `start_rad` to `end_rad` with minimum jerk, as a calm hand would move.
 
     `fractions` of the time, (k,), from 0 to 1; the result is (k, joints). Its highest speed is
-    `MINIMUM_JERK_PEAK` times the mean speed.
+    `MINIMUM_JERK_PEAK` times the mean speed. No pose is beyond the two, not by a rounding either:
+    one of them may be a limit.
     """
     u = np.clip(fractions, 0.0, 1.0)[:, None]
-    return start_rad + (end_rad - start_rad) * (u**3 * (10.0 - 15.0 * u + 6.0 * u * u))
+    poses = start_rad + (end_rad - start_rad) * (u**3 * (10.0 - 15.0 * u + 6.0 * u * u))
+    return np.clip(poses, np.minimum(start_rad, end_rad), np.maximum(start_rad, end_rad))
 
 
 MINIMUM_JERK_PEAK = 1.875
