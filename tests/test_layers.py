@@ -3,9 +3,9 @@
 import ast
 import functools
 import re
+from collections.abc import Callable
 from pathlib import Path
-
-import pytest
+from typing import Any, NamedTuple
 
 ROOT = Path(__file__).parents[1] / "src" / "rote"
 MODULES = sorted(ROOT.rglob("*.py"))
@@ -162,61 +162,18 @@ def part_of(path: Path) -> str:
     return relative.parts[0].removesuffix(".py")
 
 
-@functools.cache
-def imports(path: Path) -> frozenset[str]:
-    """Every module a file imports, with `from rote import x` read as `rote.x`."""
-    found: set[str] = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"{path}: relative imports hide an arrow"
-            module = node.module or ""
-            if module == "rote":
-                found |= {f"rote.{alias.name}" for alias in node.names}
-            else:
-                found.add(module)
-    return frozenset(found)
+class Facts(NamedTuple):
+    """What the rules below ask of a module, from one reading of it."""
 
+    imports: frozenset[str]
+    """Every module that it imports, with `from rote import x` read as `rote.x`."""
+    purpose: str | None
+    commands: list[str]
+    """What it says, apart from its documentation, that names a command."""
+    classes: list[str]
+    handed_on: list[str]
+    """Names that it imports `as` themselves."""
 
-def ids(path: Path) -> str:
-    return str(path.relative_to(ROOT))
-
-
-@pytest.mark.parametrize("path", MODULES, ids=ids)
-def test_a_module_imports_only_what_its_room_may(path: Path) -> None:
-    part = part_of(path)
-    inner = {name.split(".")[1] for name in imports(path) if name.startswith("rote.")}
-    if "__version__" in inner:
-        inner = inner - {"__version__"} | {"__init__"}
-    assert inner - {part} <= MAY_IMPORT[part]
-
-
-@pytest.mark.parametrize("path", [p for p in MODULES if part_of(p) in PURE], ids=ids)
-def test_pure_code_has_no_clock_no_socket_and_no_disk(path: Path) -> None:
-    allowed = FILES_MAY.get(ids(path), set()) | FILES_MAY.get(ids(path.parent), set())
-    outer = {name.split(".")[0] for name in imports(path)}
-    assert not outer & (IMPURE | (DISK - allowed))
-
-
-@pytest.mark.parametrize("path", MODULES, ids=ids)
-def test_a_heavy_library_has_one_home(path: Path) -> None:
-    outer = {name.split(".")[0] for name in imports(path)}
-    for library, home in HOMES.items():
-        assert library not in outer or ids(path) in (home if isinstance(home, tuple) else (home,))
-
-
-@pytest.mark.parametrize("path", MODULES, ids=ids)
-def test_a_module_says_what_it_is_for(path: Path) -> None:
-    text = path.read_text(encoding="utf-8")
-    assert ast.get_docstring(ast.parse(text)), "a module's first line says what it is for"
-
-
-def test_there_is_no_room_for_leftovers() -> None:
-    assert not [p for p in MODULES if p.stem in {"utils", "util", "helpers", "common", "misc"}]
-
-
-# ---- sentences are made at the edge -------------------------------------------------------------
 
 EDGES = {"cli", "web", "shell_completion", "__main__"}
 COMMAND = re.compile(
@@ -225,35 +182,111 @@ COMMAND = re.compile(
 )
 
 
-@pytest.mark.parametrize("path", [p for p in MODULES if part_of(p) not in EDGES], ids=ids)
-def test_no_room_below_the_edge_names_a_command(path: Path) -> None:
+@functools.cache
+def facts(path: Path) -> Facts:
     tree = ast.parse(path.read_text(encoding="utf-8"))
-    documents = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    nodes = list(ast.walk(tree))
+    imported: set[str] = set()
+    handed_on: list[str] = []
+    for node in nodes:
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            handed_on += [alias.name for alias in node.names if alias.name == alias.asname]
+        if isinstance(node, ast.Import):
+            imported |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: relative imports hide an arrow"
+            module = node.module or ""
+            if module == "rote":
+                imported |= {f"rote.{alias.name}" for alias in node.names}
+            else:
+                imported.add(module)
+    documents = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
     said = [
         node.value
-        for node in ast.walk(tree)
+        for node in nodes
         if isinstance(node, ast.Constant)
         and isinstance(node.value, str)
         and id(node) not in documents
     ]
-    assert [text for text in said if COMMAND.search(text)] == []
+    return Facts(
+        frozenset(imported),
+        ast.get_docstring(tree),
+        [text for text in said if COMMAND.search(text)],
+        [node.name for node in nodes if isinstance(node, ast.ClassDef)],
+        handed_on,
+    )
+
+
+def place(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+def outer(path: Path) -> set[str]:
+    """The packages that a module imports from."""
+    return {name.split(".")[0] for name in facts(path).imports}
+
+
+def found(wrong: Callable[[Path], Any]) -> dict[str, Any]:
+    """Return what is wrong in which module."""
+    judged = {place(path): wrong(path) for path in MODULES}
+    return {name: what for name, what in judged.items() if what}
+
+
+def test_a_module_imports_only_what_its_room_may() -> None:
+    def wrong(path: Path) -> set[str]:
+        part = part_of(path)
+        inner = {name.split(".")[1] for name in facts(path).imports if name.startswith("rote.")}
+        if "__version__" in inner:
+            inner = inner - {"__version__"} | {"__init__"}
+        return inner - {part} - MAY_IMPORT[part]
+
+    assert found(wrong) == {}
+
+
+def test_pure_code_has_no_clock_no_socket_and_no_disk() -> None:
+    def wrong(path: Path) -> set[str]:
+        if part_of(path) not in PURE:
+            return set()
+        allowed = FILES_MAY.get(place(path), set()) | FILES_MAY.get(place(path.parent), set())
+        return outer(path) & (IMPURE | (DISK - allowed))
+
+    assert found(wrong) == {}
+
+
+def test_a_heavy_library_has_one_home() -> None:
+    def wrong(path: Path) -> set[str]:
+        at_home = {
+            library
+            for library, home in HOMES.items()
+            if place(path) in (home if isinstance(home, tuple) else (home,))
+        }
+        return outer(path) & ({*HOMES} - at_home)
+
+    assert found(wrong) == {}
+
+
+def test_a_module_says_what_it_is_for() -> None:
+    assert found(lambda path: not facts(path).purpose) == {}
+
+
+def test_there_is_no_room_for_leftovers() -> None:
+    assert not [p for p in MODULES if p.stem in {"utils", "util", "helpers", "common", "misc"}]
+
+
+def test_no_room_below_the_edge_names_a_command() -> None:
+    """Sentences are made at the edge."""
+    assert found(lambda path: part_of(path) not in EDGES and facts(path).commands) == {}
 
 
 def test_a_class_name_is_defined_once() -> None:
     """Who greps for a class finds one; `legged_sdk` bears the names of Unitree's library."""
     homes: dict[str, list[str]] = {}
     for path in (path for path in MODULES if path.name != "legged_sdk.py"):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.ClassDef):
-                homes.setdefault(node.name, []).append(str(path.relative_to(ROOT)))
+        for name in facts(path).classes:
+            homes.setdefault(name, []).append(place(path))
     assert {name: places for name, places in homes.items() if len(places) > 1} == {}
 
 
-@pytest.mark.parametrize("path", MODULES, ids=[str(path.relative_to(ROOT)) for path in MODULES])
-def test_a_name_is_imported_from_where_it_is_defined(path: Path) -> None:
+def test_a_name_is_imported_from_where_it_is_defined() -> None:
     """`import x as x` hands on a name; only a package's `__init__` may, for its public names."""
-    if path.name == "__init__.py":
-        return
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Import | ast.ImportFrom):
-            assert [alias.name for alias in node.names if alias.name == alias.asname] == []
+    assert found(lambda path: path.name != "__init__.py" and facts(path).handed_on) == {}

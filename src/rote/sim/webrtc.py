@@ -3,6 +3,7 @@
 import asyncio
 import secrets
 from enum import Enum
+from functools import lru_cache
 
 from rote.carrier.http import HttpRequest, HttpResponse, Server
 from rote.carrier.impair import Disturber
@@ -16,6 +17,12 @@ from rote.wire.channel import SIMULATED
 
 _MAX_NOTICES = 16
 """How many paths are kept that were given out and not used; older ones are forgotten."""
+
+
+@lru_cache(1)
+def _robot_key() -> wire.RobotKey:
+    """Return the key pair of all robots that this process simulates: one takes 0.1 s to make."""
+    return wire.RobotKey.generate()
 
 
 class Signalling(Enum):
@@ -59,7 +66,7 @@ class WebRtcDoor:
         self._key = key or secrets.token_bytes(16)
         self._strict = strict
         self._disturber = disturber
-        self._robot_key = wire.RobotKey.generate()
+        self._robot_key = _robot_key()
         self._notices: dict[str, wire.ConnectNotice] = {}
         self._server = Server(self._answer)
         self._guest: RobotEnd | None = None

@@ -310,19 +310,25 @@ class RobotKey:
             raise BadRequestError(f"the robot's key cannot be read: {error}") from None
         if not isinstance(private, rsa.RSAPrivateKey):
             raise BadRequestError("the robot's key is not of RSA")
-        spki = s.PublicFormat.SubjectPublicKeyInfo
+        self._hold(private)
+
+    def _hold(self, private: "rsa.RSAPrivateKey") -> None:
+        from cryptography.hazmat.primitives import serialization as s  # noqa: PLC0415
+
         self._private = private
-        self.public = private.public_key().public_bytes(s.Encoding.DER, spki)
+        self.public = private.public_key().public_bytes(
+            s.Encoding.DER, s.PublicFormat.SubjectPublicKeyInfo
+        )
         """DER SubjectPublicKeyInfo, as a `ConnectNotice` has it."""
 
     @classmethod
     def generate(cls) -> "RobotKey":
-        """Return a fresh key of 2048 bits."""
+        """Return a fresh key of 2048 bits. It is not read back: a check of it takes 0.1 s."""
         with _extra():
-            from cryptography.hazmat.primitives import serialization as s  # noqa: PLC0415
             from cryptography.hazmat.primitives.asymmetric import rsa  # noqa: PLC0415
-        key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
-        return cls(key.private_bytes(s.Encoding.DER, s.PrivateFormat.PKCS8, s.NoEncryption()))
+        made = cls.__new__(cls)
+        made._hold(rsa.generate_private_key(public_exponent=65537, key_size=2048))
+        return made
 
     def open(self, wrapped: bytes) -> bytes:
         """Return what was encrypted for this key, in as many chunks as it took.
