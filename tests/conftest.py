@@ -13,10 +13,12 @@ from hypothesis import HealthCheck, settings
 import hardware
 
 # Several test processes share two cores: a slow example is the machine's doing, not the code's.
-# Half of hypothesis' hundred examples, unless a test says otherwise: they come again every day.
-settings.register_profile(
-    "rote", deadline=None, max_examples=50, suppress_health_check=[HealthCheck.too_slow]
-)
+# `make test` tries the same examples every time, so that it says something about the change that it
+# tests. `make soak` looks for new ones (`--hypothesis-profile search`); what it finds is kept as an
+# `@example`.
+_SHARED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("search", _SHARED, max_examples=400)
+settings.register_profile("rote", _SHARED, max_examples=40, derandomize=True, database=None)
 settings.load_profile("rote")
 
 # A shell ignores Ctrl-C for what it runs in the background, nohup a hang-up; programs inherit that.

@@ -86,7 +86,7 @@ ALL_OF_IT = ["playing 'shake_hand'", STOPPED, "playing 'Spin_discs'", STOPPED]
         pytest.param("none", (), marks=pytest.mark.soak),
         pytest.param("2", (), marks=pytest.mark.soak),
         ("3", ()),
-        ("legacy", ()),
+        pytest.param("legacy", (), marks=pytest.mark.soak),
         ("2", ("--strict",)),
         pytest.param("3", ("--strict",), marks=pytest.mark.soak),
     ],
@@ -112,7 +112,7 @@ def test_a_preset_is_answered_when_it_is_over(network: Network) -> None:
     [
         ("none", ()),
         pytest.param("1", (), marks=pytest.mark.soak),
-        ("2", ("--strict",)),
+        pytest.param("2", ("--strict",), marks=pytest.mark.soak),
         pytest.param("legacy", (), marks=pytest.mark.soak),
     ],
 )
@@ -131,7 +131,10 @@ def test_an_old_release_gets_what_it_asks_for(
         pytest.param(("--polite",), id="polite", marks=pytest.mark.soak),
     ],
 )
-@pytest.mark.parametrize("release", OTHERS)
+@pytest.mark.parametrize(
+    "release",
+    [OTHERS[0], *(pytest.param(each, marks=pytest.mark.soak) for each in OTHERS[1:])],
+)
 def test_every_release_gets_what_it_asks_for(
     network: Network, release: str, options: tuple[str, ...]
 ) -> None:

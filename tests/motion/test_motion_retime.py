@@ -99,7 +99,7 @@ def recordings(draw: st.DrawFn) -> Track:
 LIMITS = st.tuples(st.floats(0.5, 20.0), st.floats(2.0, 100.0), st.floats(20.0, 5000.0))
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(recordings(), LIMITS, st.sampled_from([50.0, 100.0]), st.booleans())
 def test_every_retimed_track_meets_its_limits_at_ten_times_its_rate_and_keeps_its_path(
     track: Track, limits: tuple[float, float, float], rate_hz: float, calm: bool

@@ -444,7 +444,7 @@ def test_a_stopped_playback_says_so_and_the_legs_hold() -> None:
 @pytest.mark.parametrize(
     ("start", "hand"),
     [
-        ("hung", None),
+        pytest.param("hung", None, marks=pytest.mark.soak),
         pytest.param("hung", "paw", marks=pytest.mark.soak),
         pytest.param("hung", "stretch", marks=pytest.mark.soak),
         pytest.param("hung", "wag", marks=pytest.mark.soak),

@@ -102,7 +102,7 @@ def _try(operation: Any, mode: Any, name: str, answers: "Counter[int]") -> None:
     strategy = operation.as_strategy(generation_mode=mode)
 
     @settings(
-        max_examples=6,
+        max_examples=4,
         deadline=None,
         database=None,
         derandomize=True,
