@@ -334,7 +334,10 @@ class Stage:
     # ---- triggers -------------------------------------------------------------------------------
 
     async def _trigger(self, trigger: Trigger, section: Section, ended_s: float) -> None:
-        """Wait for what begins a section. GO begins it too, whatever it waits for."""
+        """Wait for what begins a section. GO begins it too, whatever it waits for.
+
+        A stop meanwhile ends the show: nothing begins by itself after somebody has stopped.
+        """
         self._gone.clear()
         wanted: dict[TriggerKind, Callable[[], Any]] = {
             TriggerKind.GO: self._gone.wait,
@@ -345,7 +348,16 @@ class Stage:
         }
         if trigger.on is not TriggerKind.AFTER:
             self._tell(_waits_for(trigger, section))
-        waits = [
+        stopped: asyncio.Future[None] = self._loop.create_future()
+
+        def look(event: ConductorEvent) -> None:
+            if isinstance(event, StopBegan) and not stopped.done():
+                reason = f"stopped by {event.stop.by}"
+                stopped.set_exception(SectionError(section.name, reason))
+
+        forget = self.conductor.on_event(look)
+        waits: list[asyncio.Future[Any]] = [
+            stopped,
             asyncio.ensure_future(wanted[trigger.on]()),
             asyncio.ensure_future(self._gone.wait()),
         ]
@@ -354,6 +366,7 @@ class Stage:
             for each in done:
                 each.result()
         finally:
+            forget()
             for each in waits:
                 each.cancel()
 
