@@ -6,6 +6,7 @@ import os
 import struct
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from rote.bridge.ros_messages import HEADER, Trajectory, TrajectoryPoint
 from rote.bridge.ros_names import service, topic
 from rote.bridge.trajectories import track_of
 from rote.cli import main
-from rote.errors import BadRequestError
+from rote.errors import BadRequestError, RefusedError
 from rote.messages import RobotState
 from rote.model.g1 import G1_29
 from rote.sim.server import Simulator
@@ -151,6 +152,35 @@ def test_a_trajectory_leads_from_where_the_robot_is_through_its_points() -> None
 def test_a_trajectory_that_cannot_be_played_is_refused(wrong: Trajectory) -> None:
     with pytest.raises(BadRequestError):
         track_of(wrong, G1_29, REST)
+
+
+def test_a_trajectory_begins_nowhere_while_the_robot_does_not_tell_its_joints() -> None:
+    untold = replace(REST, joints_told=False)
+    few = replace(REST, joints_rad=REST.joints_rad[:3])
+    for state in (None, untold, few):
+        with pytest.raises(BadRequestError, match="has not told"):
+            track_of(trajectory((0.3, 1.0)), G1_29, state)
+
+
+def test_a_stop_while_a_motion_is_read_keeps_the_robot_still(tmp_path: Path) -> None:
+    library = Library(tmp_path)
+    library.save(track_of(trajectory((0.9, 2.0)), G1_29, REST), "bend")
+
+    async def work() -> None:
+        async with rote.connect("sim://g1?store=:memory:") as robot:
+            bridge = RosBridge(robot, DdsTarget("lo", free_domain("stops")), library)
+            name = HEADER + struct.pack("<I", 5) + b"bend\0"
+            try:
+                playing = asyncio.create_task(bridge._play_named("a node", name))
+                await asyncio.sleep(0)  # it is read now, by another thread
+                assert await bridge._stop() == "stopped"
+                with pytest.raises(RefusedError):
+                    await playing
+                assert await bridge._play_named("a node", name), "the next one is played"
+            finally:
+                await bridge.close()
+
+    asyncio.run(work())
 
 
 # ---- services, as CycloneDDS's middleware asks them ---------------------------------------------

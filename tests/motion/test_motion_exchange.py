@@ -2,6 +2,7 @@
 
 import os
 import pickle
+import struct
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,12 +19,13 @@ from motion.exchange_files import (
     whole_body,
     written,
 )
-from rote.errors import BadRequestError
+from rote.errors import BadRequestError, DecodeError
 from rote.model.g1 import G1, G1_23, G1_29
 from rote.motion.files import load, save
 from rote.motion.files.exchange import EXCHANGE, export_motion, import_motion, recognised
 from rote.motion.files.exchange.bodies import bodies, speeds, turning
 from rote.motion.files.exchange.contents import breadth_first
+from rote.motion.files.exchange.plain_pickle import read_plain
 from rote.motion.preview_body import compiled
 from rote.motion.track import Track
 
@@ -277,6 +279,38 @@ def test_a_pickle_of_lists_of_numbers_is_read_too(tmp_path: Path) -> None:
     (tmp_path / "lists.pkl").write_bytes(pickle.dumps(motion))
     found = import_motion(tmp_path / "lists.pkl", "gmr").track
     assert np.array_equal(found.joints_rad, track.joints_rad)
+
+
+def test_a_pickle_that_would_fill_the_memory_is_refused() -> None:
+    # One text, made into bytes again and again.
+    text, again = b"a" * 10_000, b"h\x01h\x00X\x06\x00\x00\x00latin1\x86R"
+    head = b"\x80\x02X" + struct.pack("<I", len(text)) + text + b"q\x00c_codecs\nencode\nq\x01"
+    assert read_plain(head + again + b".") == text
+    with pytest.raises(DecodeError, match="more bytes than the file"):
+        read_plain(head + 1000 * again + b".")
+    # One dictionary, copied again and again.
+    copied = b"\x80\x02ccollections\nOrderedDict\n}\x85R."
+    with pytest.raises(DecodeError):
+        read_plain(copied)
+
+
+def test_what_many_entries_of_a_pickle_share_is_shared_when_it_is_read() -> None:
+    row = [0.5] * 1000
+    found = read_plain(pickle.dumps({str(number): row for number in range(1000)}))
+    assert found["0"] == row
+    assert found["0"] is found["999"]
+
+
+def test_an_npz_with_more_links_than_any_robot_is_refused(tmp_path: Path) -> None:
+    np.savez(
+        tmp_path / "links.npz",
+        joint_pos=np.zeros((2, 29)),
+        body_pos_w=np.zeros((2, 1000, 3)),
+        body_quat_w=np.tile([1.0, 0.0, 0.0, 0.0], (2, 1000, 1)),
+        fps=np.array([50.0]),
+    )
+    with pytest.raises(BadRequestError, match="of shape"):
+        import_motion(tmp_path / "links.npz", "mjlab")
 
 
 # ---- what cannot be used ------------------------------------------------------------------------

@@ -55,6 +55,32 @@ def test_the_weight_rises_softly_and_falls_again_at_the_end() -> None:
     assert poses.finished
 
 
+def test_arms_that_are_moving_are_braked_before_they_go_back() -> None:
+    poses = live({ELBOW: 2.0})
+    column = G1_29.taught.index(ELBOW)
+    way = [poses[n].joints_rad[column] for n in range(1, 100)]
+    poses.end()
+    way += [poses[n].joints_rad[column] for n in range(100, len(poses))]
+    speeds = np.diff(way) * RATE_HZ
+    assert np.abs(speeds[:98]).max() > 0.3, "they were moving"
+    assert np.abs(np.diff(speeds)).max() * RATE_HZ <= MAX_RAD_S2 + 1e-6
+    assert way[-1] == pytest.approx(G1_29.rest[ELBOW])
+
+
+def test_after_the_longest_time_the_arms_are_at_rest_and_let_go_of() -> None:
+    poses = LivePoses(G1_29, G1_29.rest_rad, 5.0)  # few poses a second, to be there soon
+    goal = taught_of(G1_29).rest_rad.copy()
+    goal[G1_29.taught.index(ELBOW)] += 0.3
+    number = 0
+    while not poses.finished:
+        if number % 20 == 0:
+            poses.aim(goal)
+        last = poses[number]
+        number += 1
+    assert last.weight == 0.0
+    assert last.joints_rad == pytest.approx(taught_of(G1_29).rest_rad.tolist())
+
+
 def test_without_a_new_pose_the_arms_hold_and_then_go_to_rest() -> None:
     poses = live({ELBOW: 0.2})
     held = poses[round(SILENT_S * RATE_HZ) - 1].joints_rad

@@ -15,6 +15,7 @@ from rote.session.stage_conductor import (
     StopConfirmed,
     StopUnconfirmed,
 )
+from rote.wire.stage import decode_clock, encode_clock
 from stage_world import Member, Network, Robot, World
 
 BAD = Network(loss=0.1, doubled=0.1, delay_s=0.002, jitter_s=0.004)
@@ -289,3 +290,10 @@ def test_a_robot_that_tells_its_long_way_at_loading_gets_the_time_for_it() -> No
     for member in world.members.values():
         ((_, start_s),) = member.robot.began
         assert start_s == pytest.approx(committed.start_s, abs=0.003)
+
+
+@pytest.mark.parametrize("time_s", [float("nan"), float("inf"), -float("inf")])
+def test_an_answer_that_is_no_time_tells_nobody_the_clock(time_s: float) -> None:
+    assert decode_clock(encode_clock(12.5)) == 12.5
+    assert decode_clock(encode_clock(time_s)) is None
+    assert decode_clock(b"") is None

@@ -49,3 +49,9 @@ def test_an_older_program_sends_no_type_tags() -> None:
     assert decode(b"/go\0") == [OscMessage("/go")]
     with pytest.raises(DecodeError):
         decode(b"go\0\0")
+
+
+@pytest.mark.parametrize("number", [1e300, -1e39, 2**70, 10**200, 3.5e38])
+def test_a_number_that_32_bits_cannot_hold_is_sent_with_64(number: float) -> None:
+    (read,) = decode(encode(OscMessage("/n", (number,))))
+    assert read.args[0] == pytest.approx(number, rel=1e-6)

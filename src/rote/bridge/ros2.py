@@ -13,6 +13,7 @@ import asyncio
 import json
 import time
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from functools import partial
 from typing import NamedTuple
 
@@ -26,9 +27,9 @@ from rote.carrier import split_url
 from rote.carrier.dds import Bus, DdsTarget, read_url
 from rote.carrier.dds_types import TEXT
 from rote.client.wires import wire_of
-from rote.errors import BadRequestError, DecodeError, LinkError, RoteError
+from rote.errors import BadRequestError, DecodeError, LinkError, RefusedError, RoteError
 from rote.findings import Finding
-from rote.messages import RobotState
+from rote.messages import Code, RobotState, explain
 from rote.model.family import Build
 from rote.motion.files.library import Library
 from rote.motion.track import Track
@@ -110,6 +111,8 @@ class RosBridge:
         self._findings: list[Finding] = []
         self._playing: Playing | None = None
         self._beginning = False
+        self._stops = 0
+        """How many stops were asked for."""
         self._commander: object = None
         self._commanded_s = 0.0
         self._tasks: set[asyncio.Task[None]] = set()
@@ -154,7 +157,8 @@ class RosBridge:
             self._forget()
             self._forget = None
         if self._playing is not None:
-            await self._playing.stop()
+            with suppress(RoteError, TimeoutError):  # a robot that is lost keeps nobody here
+                await self._playing.stop()
         for task in tuple(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -262,9 +266,11 @@ class RosBridge:
     async def _play(self, sender: object, read: Callable[[], Track]) -> str:
         """Begin a motion; what speaks against it is said before anything moves."""
         self._claim(sender)
-        self._beginning = True
+        self._beginning, stops = True, self._stops
         try:
             track = await asyncio.to_thread(read)
+            if self._stops != stops:
+                raise RefusedError(Code.SUPERSEDED, *explain(Code.SUPERSEDED))
             playing = self.robot.play_track(track)
             await playing.started()
         finally:
@@ -297,6 +303,7 @@ class RosBridge:
             self._playing, self._commanded_s = None, self._loop.time()
 
     async def _stop(self) -> str:
+        self._stops += 1
         await self.robot.stop()
         return "stopped"
 

@@ -26,7 +26,7 @@ def track_of(trajectory: Trajectory, build: Build, state: RobotState | None) -> 
     times_s = [point.at_s for point in points]
     rows = [point.positions_rad for point in points]
     if times_s[0] > _AT_ONCE_S:
-        if state is None:
+        if state is None or not state.joints_told or len(state.joints_rad) < len(build.names):
             raise BadRequestError("the robot has not told where its joints are", "Try it again.")
         rows.insert(0, tuple(state.joints_rad[build.names.index(name)] for name in names))
         times_s.insert(0, 0.0)

@@ -1,6 +1,7 @@
 """OSC over UDP: messages of lighting and sound desks come in, and ours go out."""
 
 import asyncio
+import socket
 from collections.abc import Callable
 from typing import cast
 
@@ -17,6 +18,7 @@ class OscPort(asyncio.DatagramProtocol):
     def __init__(self, listener: Callable[[OscMessage], None]) -> None:
         self._listener = listener
         self._transport: asyncio.DatagramTransport | None = None
+        self._found: dict[str, tuple[str, int]] = {}
         self.not_understood = 0
 
     @classmethod
@@ -58,10 +60,28 @@ class OscPort(asyncio.DatagramProtocol):
         for message in messages:
             self._listener(message)
 
+    async def find(self, to: str) -> None:
+        """Look up HOST:PORT, to which messages will be sent. Raises `LinkError` if it is unknown.
+
+        That may take seconds, for which a name that is looked up by sending would hold the loop.
+        """
+        host, port = host_and_port(to)
+        loop = asyncio.get_running_loop()
+        try:
+            found = await loop.getaddrinfo(
+                host, port, family=socket.AF_INET, type=socket.SOCK_DGRAM
+            )
+        except OSError as error:
+            raise LinkError(
+                f"OSC cannot be sent to {host}: {error.strerror or error}",
+                "Give its address in numbers, like 192.168.1.20:53000.",
+            ) from None
+        self._found[to] = str(found[0][4][0]), port
+
     def send(self, message: OscMessage, to: str) -> None:
-        """Send a message to HOST:PORT; it may get lost, as OSC does."""
+        """Send a message to HOST:PORT that was found; it may get lost, as OSC does."""
         if self._transport is not None:
-            self._transport.sendto(encode(message), host_and_port(to))
+            self._transport.sendto(encode(message), self._found[to])
 
     def close(self) -> None:
         """Stop listening."""

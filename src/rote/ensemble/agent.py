@@ -18,7 +18,7 @@ from rote.ensemble.keys import StageKeys, check_name
 from rote.ensemble.score_file import name_of, unpack
 from rote.errors import BadRequestError, DecodeError, RoteError, UnsupportedError
 from rote.findings import Severity
-from rote.host.loop import clock_of
+from rote.host.loop import clock_of, to_the_end
 from rote.messages import SOUND_RATE_HZ, HeardSpeech, Phase, Sound, SoundState
 from rote.motion.files.agreed_origins import agreed
 from rote.robot.playing import Playing
@@ -53,6 +53,8 @@ ACTION_LEAD_S = 0.5
 MAX_HEARD, MAX_FACTS, MAX_HELD, MAX_CUES = 8, 8, 32, 200
 """What is told with every state stays short: so many entries of a list at most."""
 MAX_TEXT, MAX_CUE_NAME = 120, 60
+END_S = 3.0
+"""So long an agent that ends tries to stop a robot that does not answer."""
 LOOK_S = 5.0
 """How often a robot at rest is looked at: what is wrong with it, and what it holds."""
 SOUND_LEAD = "<sound>"
@@ -122,6 +124,8 @@ class Agent:
         self._clock = clock_of(self._loop)
         self._part: _AgentPart | None = None
         self._work: set[asyncio.Task[None]] = set()
+        self._loading: asyncio.Task[None] | None = None
+        """What fetches and prepares a score; nothing of it may outlive its run."""
         self._heard: deque[str] = deque(maxlen=MAX_HEARD)
         self._heard_count = 0
         self._facts: tuple[str, ...] = ()
@@ -153,7 +157,9 @@ class Agent:
             for task in (*loops, *self._work):
                 task.cancel()
             await asyncio.gather(*loops, *self._work, return_exceptions=True)
-            await self._let_go()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(END_S):
+                    await self._let_go()
 
     # ---- what is heard --------------------------------------------------------------------------
 
@@ -246,23 +252,32 @@ class Agent:
     def _do(self, effects: list[AgentEffect]) -> None:
         for effect in effects:
             if isinstance(effect, LoadScore):
-                self._begin_work(self._load(effect.score))
+                self._end_loading()
+                self._loading = self._begin_work(self._load(effect.score))
             elif isinstance(effect, PrepareRun):
                 self._begin_work(self._prepare(effect.run))
             elif isinstance(effect, BeginRun):
                 self._begin(effect)
             elif isinstance(effect, DropRun):
                 log.info("%s: %s", self.name, effect.reason)
+                self._end_loading()
                 self._begin_work(self._let_go())
             elif isinstance(effect, StopRobot):
+                self._end_loading()
                 self._begin_work(self._stop(effect.stop))
         if effects:
             self._publish_now()
 
-    def _begin_work(self, work: "asyncio._CoroutineLike[None]") -> None:
+    def _begin_work(self, work: "asyncio._CoroutineLike[None]") -> "asyncio.Task[None]":
         task: asyncio.Task[None] = self._loop.create_task(work)
         self._work.add(task)
         task.add_done_callback(self._work.discard)
+        return task
+
+    def _end_loading(self) -> None:
+        if self._loading is not None:
+            self._loading.cancel()
+            self._loading = None
 
     async def _load(self, score: str) -> None:
         try:
@@ -271,7 +286,7 @@ class Agent:
                 raise BadRequestError("the score that came is another one")
             read, names = await asyncio.to_thread(unpack, data)
             sounds = {name: await self._sound(blob) for name, blob in names.items()}
-            await self._let_go()
+            await to_the_end(self._let_go())
             part = _AgentPart(read, sounds, await self._checked(read, sounds))
             self._part = part
             part.lead_s = await self._lead_s(part)
@@ -381,6 +396,10 @@ class Agent:
             report = replace(report, cues=cues.result())
         except* RoteError as errors:
             fault = str(errors.exceptions[0])
+        if fault:
+            # Where one thing fails, the rest of the part must not go on unwatched.
+            report = replace(report, completed=False)
+            await self._stop_robot()
         await asyncio.to_thread(self._learned.keep)
         self.session.ended(run, report, fault)
         self._publish_now()
@@ -472,13 +491,19 @@ class Agent:
         if part.start is not None:
             part.start.give_up()
         if moving:
-            await self._robot.stop()
+            await self._stop_robot()
         if part.playing is not None:
             with contextlib.suppress(RoteError, asyncio.CancelledError):
                 await part.playing.wait()
 
     async def _stop(self, stop: str) -> None:
-        """Stop the robot, again and again until it has answered, and confirm it."""
+        """Stop the robot, and confirm it."""
+        await self._stop_robot()
+        self.session.stopped(stop)
+        self._publish_now()
+
+    async def _stop_robot(self) -> None:
+        """Stop the robot, again and again until it has answered."""
         while True:
             try:
                 await self._robot.stop()
@@ -486,6 +511,4 @@ class Agent:
                 log.error("%s could not be stopped yet: %s", self.name, error)
                 await asyncio.sleep(0.1)
             else:
-                break
-        self.session.stopped(stop)
-        self._publish_now()
+                return

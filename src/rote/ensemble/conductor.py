@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import threading
-import time
 import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -75,7 +74,7 @@ class Conductor:
         self._task: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> "Conductor":
-        self._bus.answer(self._keys.clock, lambda _key, _data: encode_clock(time.monotonic()))
+        self._bus.answer(self._keys.clock, lambda _key, _data: encode_clock(self._clock()))
         self._bus.answer(self._keys.blob("*"), self._blob)
         self._bus.subscribe(self._keys.state("*"), self._hear, newest=True)
         self._bus.subscribe(self._keys.stop, self._hear_stop)
@@ -140,22 +139,26 @@ class Conductor:
             wanted = {cue.value for cue in score.cues if cue.kind is CueKind.SOUND}
             needs = {each: self._keep((sounds or {})[each]) for each in sorted(wanted)}
             names[name] = self._keep(await asyncio.to_thread(pack, score, needs))
+        stop_on_loss = section.on_loss is LossRule.STOP_ALL
+        refused = self.session.play(section.name, names, self._clock(), stop_on_loss=stop_on_loss)
+        self._note(refused)
+        for event in refused:
+            if isinstance(event, SectionRefused):
+                raise SectionError(event.section, event.reason, event.agents)
+        begun = self.session.wanted.run
+        assert begun is not None
         ended: asyncio.Future[SectionEnded] = self._loop.create_future()
 
         def look(event: ConductorEvent) -> None:
             if ended.done():
                 return
-            if isinstance(event, SectionEnded):
+            if isinstance(event, SectionEnded) and event.run == begun.id:
                 ended.set_result(event)
-            elif isinstance(event, SectionRefused):
+            elif isinstance(event, SectionRefused) and event.run == begun.id:
                 ended.set_exception(SectionError(event.section, event.reason, event.agents))
 
         forget = self.on_event(look)
         try:
-            stop_on_loss = section.on_loss is LossRule.STOP_ALL
-            self._note(
-                self.session.play(section.name, names, self._clock(), stop_on_loss=stop_on_loss)
-            )
             self._publish_now()
             return (await ended).reports
         except asyncio.CancelledError:

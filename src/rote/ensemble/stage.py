@@ -156,8 +156,9 @@ class Stage:
         self._loop = asyncio.get_running_loop()
         self._gone: asyncio.Event = asyncio.Event()
         self._osc: OscPort | None = None
-        self._osc_heard: set[str] = set()
-        self._osc_changed = asyncio.Event()
+        self._osc_wanted = ""
+        """The address that the next section waits for."""
+        self._osc_came = asyncio.Event()
         self._tasks: set[asyncio.Task[Any]] = set()
 
     @property
@@ -253,6 +254,9 @@ class Stage:
             self._speaker = Loudspeaker(mute=self._mute)
         if CueKind.OSC in kinds and self._sender is None:
             self._sender = await OscPort.open(lambda _message: None, "0.0.0.0", 0)  # noqa: S104
+        for to in {cue.to for section in show.sections for cue in section.cues if cue.to}:
+            assert self._sender is not None
+            await self._sender.find(to)
 
     def _silence_on_stop(self, event: ConductorEvent) -> None:
         if isinstance(event, StopBegan) and self._speaker is not None:
@@ -334,7 +338,10 @@ class Stage:
     # ---- triggers -------------------------------------------------------------------------------
 
     async def _trigger(self, trigger: Trigger, section: Section, ended_s: float) -> None:
-        """Wait for what begins a section. GO begins it too, whatever it waits for."""
+        """Wait for what begins a section. GO begins it too, whatever it waits for.
+
+        A stop meanwhile ends the show: nothing begins by itself after somebody has stopped.
+        """
         self._gone.clear()
         wanted: dict[TriggerKind, Callable[[], Any]] = {
             TriggerKind.GO: self._gone.wait,
@@ -345,7 +352,16 @@ class Stage:
         }
         if trigger.on is not TriggerKind.AFTER:
             self._tell(_waits_for(trigger, section))
-        waits = [
+        stopped: asyncio.Future[None] = self._loop.create_future()
+
+        def look(event: ConductorEvent) -> None:
+            if isinstance(event, StopBegan) and not stopped.done():
+                reason = f"stopped by {event.stop.by}"
+                stopped.set_exception(SectionError(section.name, reason))
+
+        forget = self.conductor.on_event(look)
+        waits: list[asyncio.Future[Any]] = [
+            stopped,
             asyncio.ensure_future(wanted[trigger.on]()),
             asyncio.ensure_future(self._gone.wait()),
         ]
@@ -354,6 +370,7 @@ class Stage:
             for each in done:
                 each.result()
         finally:
+            forget()
             for each in waits:
                 each.cancel()
 
@@ -364,8 +381,8 @@ class Stage:
             task.add_done_callback(self._tasks.discard)
         elif message.address == GO_ADDRESS:
             self.go()
-        self._osc_heard.add(message.address)
-        self._osc_changed.set()
+        if message.address == self._osc_wanted:
+            self._osc_came.set()
 
     async def _osc_message(self, address: str) -> None:
         if self._osc is None:
@@ -373,10 +390,9 @@ class Stage:
                 f"a section waits for the OSC message {address}, and nobody listens",
                 "Open a port for OSC.",
             )
-        self._osc_heard.discard(address)
-        while address not in self._osc_heard:
-            self._osc_changed.clear()
-            await self._osc_changed.wait()
+        self._osc_wanted = address
+        self._osc_came.clear()
+        await self._osc_came.wait()
 
     async def _word(self, word: str) -> None:
         before = {name: state.heard for name, state in self.robots.items()}

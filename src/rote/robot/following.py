@@ -32,6 +32,8 @@ SILENT_S = 5.0
 
 _REACHED_RAD = 0.05
 _LONGEST_S = 6 * 3600.0
+_WAY_BACK_S = 60.0  # so long before that the arms go back: more than any way takes
+_BRAKE_S = 0.3  # in which arms come to a stand on their way back
 _WEIGHT_S = 1.0  # in which the robot's own pose fades out
 
 
@@ -53,6 +55,7 @@ class LivePoses(Sequence[StreamPose]):
         self._made = -1
         self._newest = 0
         self._row: tuple[float, Array] = (0.0, now_rad)
+        self._lower_rad, self._upper_rad = taught.lower_rad, taught.upper_rad
         self._way_back: tuple[int, int, Array] | None = None
         self._count = round(_LONGEST_S * rate_hz)
         self.on_last: Callable[[], None] = lambda: None
@@ -87,11 +90,15 @@ class LivePoses(Sequence[StreamPose]):
     def _begin_return(self) -> None:
         if self._way_back is not None:
             return
-        far_rad = float(np.abs(self._at_rad - self._rest_rad).max())
+        # They go back from where they come to a stand.
+        from_rad = self._at_rad + self._rad_s * _BRAKE_S / 2.0
+        self._lower_rad = np.minimum(self._lower_rad, self._at_rad)
+        self._upper_rad = np.maximum(self._upper_rad, self._at_rad)
+        far_rad = float(np.abs(from_rad - self._rest_rad).max())
         seconds = max(self._soft_least_s, 2.39 * far_rad / self._soft_rad_s, _WEIGHT_S)
         begin = max(self._made, 0)
         ticks = int(np.ceil(seconds / self._period_s))
-        self._way_back = begin, ticks, self._at_rad.copy()
+        self._way_back = begin, ticks, from_rad
         # The last pose is repeated: one lost message must not look like silence.
         self._count = begin + ticks + round(0.2 / self._period_s)
 
@@ -115,12 +122,16 @@ class LivePoses(Sequence[StreamPose]):
             return StreamPose(place, weight, tuple(row.tolist()))
 
     def _step(self, number: int) -> tuple[float, Array]:
-        if self._way_back is None and (number - self._newest) * self._period_s > SILENT_S:
+        silent_s = (number - self._newest) * self._period_s
+        if silent_s > SILENT_S or number * self._period_s > _LONGEST_S - _WAY_BACK_S:
             self._begin_return()
         if self._way_back is not None:
             begin, ticks, from_rad = self._way_back
             share = min((number - begin) / max(ticks, 1), 1.0)
-            self._at_rad = minimum_jerk(from_rad, self._rest_rad, np.array([share]))[0]
+            left_s = max(0.0, _BRAKE_S - (number - begin) * self._period_s)
+            way_rad = minimum_jerk(from_rad, self._rest_rad, np.array([share]))[0]
+            coasting_rad = self._rad_s * left_s**2 / (2.0 * _BRAKE_S)
+            self._at_rad = np.clip(way_rad - coasting_rad, self._lower_rad, self._upper_rad)
             eased = float(minimum_jerk(np.zeros(1), np.ones(1), np.array([share]))[0, 0])
             return 1.0 - eased, self._at_rad
         most = self._most_rad_s if self._reached else np.minimum(self._most_rad_s, self._soft_rad_s)

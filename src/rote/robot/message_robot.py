@@ -556,9 +556,17 @@ class MessageRobot:
         finally:
             self._waiting_starts.discard(start)
         await self._set_off(stream, motion.name, stops, asked)
-        left_s = at_s - clock_of(asyncio.get_running_loop())()
-        poses = motion.poses(await self._newest_joints(), left_s)
-        began_s = at_s - poses.first / motion.rate_hz
+        try:
+            clock = clock_of(self._loop)
+            state = await self._newest_joints()
+            poses = motion.poses(state, at_s - clock())
+            began_s = at_s - poses.first / motion.rate_hz
+            streaming.check_in_time(clock() - began_s)
+        except BaseException:
+            # The robot has accepted, and nothing will be sent.
+            with suppress(RoteError):
+                await to_the_end(self.stop())
+            raise
         ticker.start(self._port.ready(poses), len(poses), began_s, poses.first)
 
     async def follow(self, *, rate_hz: float = 250.0, contact: bool = True) -> Following:

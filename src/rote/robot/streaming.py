@@ -536,6 +536,17 @@ class TimedStart:
             raise RefusedError(Code.SUPERSEDED, *explain(Code.SUPERSEDED))
 
 
+def check_in_time(late_s: float) -> None:
+    """Raise `BadRequestError` if a stream would begin so late that its first poses are skipped:
+    the arms would jump to where they should have been by then.
+    """
+    if late_s > _BEHIND_MAX_S:
+        raise BadRequestError(
+            f"the robot accepted {late_s:.2f} s too late to reach the first pose in time",
+            "Wait until its arms are at rest, and choose a later start.",
+        )
+
+
 class Ticker:
     """Sends one pose per tick, each by its own deadline.
 

@@ -160,6 +160,7 @@ class AgentService:
         motion = await self._takes.pool.run(
             read_motion, self._takes.folder, wanted.take, wanted.version, wanted.speed, robot.build
         )
+        robot = self._connection.robot  # it may be another one by now
         proposed = ProposedMotion(
             take=wanted.take,
             version=motion.version,

@@ -25,7 +25,7 @@ from rote.web.connection_keeper import LOOK, ConnectionKeeper, check_url
 from rote.web.edit_service import EditService
 from rote.web.problems import busy, finding_document, texts_of, to_json
 from rote.web.roles import LOCAL, Access
-from rote.web.schemas import StoreTake
+from rote.web.schemas import PlayTake, StoreTake
 from rote.web.show_service import ShowService
 from rote.web.stage_service import ANSWER_S, PendantStage, StageService
 from rote.web.stops import TOGETHER_S, Stops
@@ -161,10 +161,30 @@ class Hub:
             return self._actions, False
 
     async def play(self, name: str, *, speed: float | None, loop: bool) -> None:
-        """Play a taught action."""
+        """Play a taught action, unless somebody stops before it has begun."""
+        stops = self._stops.asked
         found = (await self.actions()).find(name)
         length_s = 0.0 if found is None else found.duration_s
-        await self.activities.play(name, speed=speed, loop=loop, taught_s=length_s)
+        if self._stops.asked == stops:
+            await self.activities.play(name, speed=speed, loop=loop, taught_s=length_s)
+
+    async def play_take(self, wanted: PlayTake) -> None:
+        """Play an edited take, unless somebody stops while it is checked."""
+        self.activities.check_stream()
+        stops = self._stops.asked
+        playable = await self.edits.playable(wanted, self.connection.robot.build)
+        if self._stops.asked != stops:
+            return
+        await self.activities.play_track(
+            playable.checked.track,
+            wanted.take,
+            force=wanted.force,
+            mapped=wanted.mapped,
+            imported=wanted.imported,
+            checked=playable.checked,
+            rounds=playable.rounds,
+            loop=wanted.loop,
+        )
 
     async def store(self, wanted: StoreTake) -> dict[str, Any]:
         """Put a take on the robot; return how many keyframes it got, and how far they are off."""
@@ -245,6 +265,11 @@ class Hub:
         if self._stops.news(message):
             self.notify(message)
 
+    @property
+    def moves(self) -> bool:
+        """Whether somebody must command: the robot is busy, or a show goes on by itself."""
+        return self.activities.busy or self.stage.moves
+
     # ---- those who watch ------------------------------------------------------------------------
 
     def join(self, old: str | None, version: str, access: Access = LOCAL) -> Client:
@@ -284,7 +309,7 @@ class Hub:
                 self._show_people()
                 self._show_status()
                 self._show_stage()
-                moves = self.activities.busy or self.stage.moves
+                moves = self.moves
                 if self.clients.commander_lost(busy=moves) and moves:
                     self.stop_soon("The browser that commanded is gone.")
             beat += 1
@@ -342,6 +367,7 @@ class Hub:
         if self.stage.look():
             # Somebody else has stopped the stage: this pendant's robot stops as well. The stage
             # gets no second stop, or whoever asked for the first would wait for it in vain.
+            self.agents.void()
             self._spawn(self._stop_and_tell("The stage was stopped.", None, self._stops.ask))
         text, now = _message("stage", self.stage.now()), self._loop.time()
         told, told_s = self._told_stage

@@ -25,9 +25,10 @@ async def live(socket: WebSocket, hub: Hub) -> None:
         await socket.close(1013)  # too many clients
         return
     assert client.outbox is not None
-    await socket.accept()
-    sender = asyncio.create_task(_send(socket, client.outbox))
+    sender: asyncio.Task[None] | None = None
     try:
+        await socket.accept()
+        sender = asyncio.create_task(_send(socket, client.outbox))
         while (text := await _heard(socket)) is not None:
             hub.clients.alive(client.id)
             try:
@@ -38,7 +39,8 @@ async def live(socket: WebSocket, hub: Hub) -> None:
             if kind == "stop":
                 hub.stop_soon(answer=client.outbox)
     finally:
-        sender.cancel()
+        if sender is not None:
+            sender.cancel()
         hub.clients.leave(client)
 
 

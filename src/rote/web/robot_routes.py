@@ -201,10 +201,10 @@ async def lock_command(request: Request, body: s.LockCommand, caller: Caller = N
 
 @router.post("/command/release", response_model=s.Commander, tags=["command"])
 async def release_command(request: Request, body: s.Nothing, caller: Caller = None) -> Response:
-    """Give up the command; not while the robot moves or is soft."""
+    """Give up the command; not while the robot moves or is soft, nor while a show goes on."""
     hub = commanding(request, caller)
-    if hub.activities.busy:
-        raise busy("somebody must command while the robot is busy")
+    if hub.moves:
+        raise busy("somebody must command while robots move, or are about to")
     hub.clients.release(caller, access_of(request.scope))
     return answer(_command(hub, caller))
 
@@ -334,18 +334,7 @@ async def play(request: Request, body: s.Play, caller: Caller = None) -> Respons
 async def play_take(request: Request, body: s.PlayTake, caller: Caller = None) -> Response:
     """Stream an edited take to the robot, on wires that can; an unsafe one is refused."""
     hub = commanding(request, caller)
-    hub.activities.check_stream()
-    playable = await hub.edits.playable(body, hub.connection.robot.build)
-    await hub.activities.play_track(
-        playable.checked.track,
-        body.take,
-        force=body.force,
-        mapped=body.mapped,
-        imported=body.imported,
-        checked=playable.checked,
-        rounds=playable.rounds,
-        loop=body.loop,
-    )
+    await hub.play_take(body)
     return answer(hub.status(caller))
 
 

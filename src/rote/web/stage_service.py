@@ -90,9 +90,13 @@ class StageService:
 
     @property
     def moves(self) -> bool:
-        """Whether a section plays, or is about to."""
+        """Whether a section plays, or will begin without another GO."""
         run = self._run
-        return run is not None and self._state(run) in ("starting", "playing")
+        if run is None:
+            return False
+        state, section = self._state(run), run.section
+        waits_for_go = section is not None and section.start.on is TriggerKind.GO
+        return state in ("starting", "playing") or (state == "waiting" and not waits_for_go)
 
     # ---- GO -------------------------------------------------------------------------------------
 

@@ -26,6 +26,8 @@ class Stops:
     ) -> None:
         self._stop = stop
         self._activity = activity
+        self.asked = 0
+        """How many stops were asked for, those that shared an answer among them."""
         self._loop = asyncio.get_running_loop()
         self._task: asyncio.Task[PendantStopResult] | None = None
         self._about: object = None
@@ -34,6 +36,7 @@ class Stops:
 
     async def ask(self) -> PendantStopResult:
         """Stop the robot, and say what that did."""
+        self.asked += 1
         task = self._shared()
         if task is None:
             self._about, self._began_s = self._activity(), self._loop.time()

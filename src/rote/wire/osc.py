@@ -1,5 +1,6 @@
 """OSC 1.0 messages: an address and arguments, as lighting and sound desks send them."""
 
+import math
 import struct
 from typing import NamedTuple
 
@@ -8,6 +9,7 @@ from rote.errors import DecodeError
 MAX_BYTES = 8192
 _BUNDLE = b"#bundle\0"
 _MAX_DEPTH = 4
+_MAX_F32 = 3.4028234e38
 
 
 class OscMessage(NamedTuple):
@@ -18,7 +20,7 @@ class OscMessage(NamedTuple):
 
 
 def encode(message: OscMessage) -> bytes:
-    """Return the datagram of a message."""
+    """Return the datagram of a message; a number that 32 bits cannot hold gets 64."""
     tags, data = ",", b""
     for value in message.args:
         if isinstance(value, bool):
@@ -28,7 +30,8 @@ def encode(message: OscMessage) -> bytes:
         elif isinstance(value, int) and -(2**31) <= value < 2**31:
             tags, data = tags + "i", data + struct.pack(">i", value)
         elif isinstance(value, int | float):
-            tags, data = tags + "f", data + struct.pack(">f", float(value))
+            tag = "f" if abs(value) <= _MAX_F32 or not math.isfinite(value) else "d"
+            tags, data = tags + tag, data + struct.pack(_SIZES[tag], float(value))
         else:
             tags, data = tags + "s", data + _padded(value.encode())
     return _padded(message.address.encode()) + _padded(tags.encode()) + data

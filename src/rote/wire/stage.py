@@ -128,8 +128,11 @@ def encode_clock(time_s: float) -> bytes:
 
 
 def decode_clock(data: bytes) -> float | None:
-    """Read that answer; None if it is none."""
-    return float(_CLOCK.unpack(data)[0]) if len(data) == _CLOCK.size else None
+    """Read that answer; None if it is none, or no time."""
+    if len(data) != _CLOCK.size:
+        return None
+    (time_s,) = _CLOCK.unpack(data)
+    return time_s if math.isfinite(time_s) else None
 
 
 def _encode(message: Stop | ConductorState | AgentState) -> bytes:

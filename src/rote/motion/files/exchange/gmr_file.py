@@ -58,10 +58,17 @@ def _number(value: Any, place: FilePlace) -> float:
         raise place.refuse("its fps are no number") from None
 
 
+def _width(row: Any) -> int:
+    """Return how many numbers a row has; -1 if it is no row."""
+    if isinstance(row, np.ndarray):
+        return len(row) if row.ndim == 1 else -1
+    return len(row) if isinstance(row, list | tuple) else -1
+
+
 def _rows(value: Any, name: str, place: FilePlace) -> Array:
     """Return an entry as (n, width) numbers: an array, or a list of arrays or lists."""
     if isinstance(value, list | tuple):
-        sizes = {len(row) if isinstance(row, list | tuple | np.ndarray) else -1 for row in value}
+        sizes = {_width(row) for row in value}
         if len(sizes) != 1 or min(sizes) < 0 or len(value) * max(sizes) > _MAX_VALUES:
             raise place.refuse(f"its {name} are no rows of numbers")
         flat = [

@@ -36,6 +36,7 @@ _FPS = "fps"
 _AMP_ROOT = ("body_positions", "body_rotations")
 _FIT_M, _UNFIT_M = 0.02, 0.04
 """Links nearer than the first are where they should be; further than the second, they are not."""
+_MAX_LINKS = 200  # each is compared with every other
 _LOOKED_AT = 50  # samples, to tell the orders apart
 _MAX_NAMES = 1 << 20
 
@@ -142,7 +143,8 @@ def _tracking_arrays(
     check_length(joints_shape[0], joints_shape[1], place)
     for name, width in (("body_pos_w", 3), ("body_quat_w", 4)):
         shape = arrays.header(name).shape
-        if len(shape) != 3 or (shape[0], shape[2]) != (joints_shape[0], width) or not shape[1]:
+        here = (*shape[:1], *shape[2:])
+        if here != (joints_shape[0], width) or not 0 < shape[1] <= _MAX_LINKS:
             raise place.refuse(
                 f"its {name} are of shape {shape}, not ({joints_shape[0]}, n, {width})"
             )

@@ -88,6 +88,9 @@ class _PickleReader:
         self._data = data
         self._place = 0
         self._stack: list[Any] = []
+        self._made = 0
+        """How many bytes were made of texts: no more than the file has, or a short file fills all
+        memory."""
         self._memo: dict[int, Any] = {}
 
     def run(self) -> Any:
@@ -254,7 +257,11 @@ class _PickleReader:
         arguments, called = self._stack.pop(), self._stack.pop()
         if not isinstance(called, _Name) or not isinstance(arguments, tuple):
             raise DecodeError("it calls something that is no array")
-        self.push(_CALLS[called.what](*arguments))
+        made = _CALLS[called.what](*arguments)
+        self._made += len(made) if isinstance(made, bytes) else 0
+        if self._made > len(self._data):
+            raise DecodeError("it has more bytes than the file itself")
+        self.push(made)
 
     def build(self) -> None:
         state, built = self._stack.pop(), self._stack[-1]
@@ -304,13 +311,18 @@ def _encoded(text: Any, coding: Any) -> bytes:
     return text.encode("latin-1")
 
 
+def _ordered() -> dict[Any, Any]:
+    """Return an empty dictionary: its items follow. Made of another, it would be a copy of it."""
+    return {}
+
+
 _CALLS: dict[int, Callable[..., Any]] = {
     _RECONSTRUCT: lambda *_: _PendingArray(),
     _FROM_BUFFER: _array,
     _SCALAR: _scalar,
     _DTYPE: _make_dtype,
     _CODECS_ENCODE: _encoded,
-    _ORDERED: dict,
+    _ORDERED: _ordered,
 }
 
 
@@ -321,7 +333,12 @@ def _finished(value: Any) -> Any:
             raise DecodeError("an array has no numbers")
         return value.array
     if isinstance(value, dict):
-        return {key: _settled(each) for key, each in value.items()}
+        # What many names share is settled once: copies for each would fill all memory.
+        settled: dict[int, Any] = {}
+        for each in value.values():
+            if id(each) not in settled:
+                settled[id(each)] = _settled(each)
+        return {key: settled[id(each)] for key, each in value.items()}
     return _settled(value)
 
 

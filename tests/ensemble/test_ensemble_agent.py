@@ -1,0 +1,163 @@
+"""What one agent does when words come late, twice or in the middle; in virtual time."""
+
+import asyncio
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
+import pytest
+
+import virtual
+from rote.ensemble.conductor import SectionError
+from rote.ensemble.score_file import name_of, pack
+from rote.errors import NoAnswerError, RoteError
+from rote.messages import Phase
+from rote.model.g1 import G1_29
+from rote.motion.track import Track
+from rote.show.check import CheckedShow
+from rote.show.score import PlacedAction, PlacedTrack, Score
+from rote.show.show import Cast, Clip, Section, Show, ShowRole, Trigger, TriggerKind
+from stage_memory import MemoryStage, memory_stage
+
+LEFT, RIGHT = "left_elbow_joint", "right_elbow_joint"
+
+
+def bent(joint: str, seconds: float = 4.0) -> Track:
+    """Return a motion of one joint, there and back."""
+    times_s = np.linspace(0.0, seconds, round(100 * seconds) + 1)
+    rest_rad = G1_29.rest_rad[G1_29.names.index(joint)]
+    values = rest_rad + 0.3 * np.sin(np.pi * times_s / seconds) ** 2
+    return Track(times_s=times_s, joints_rad=values[:, None], names=(joint,), variant="g1-29")
+
+
+def score(joint: str, section: str, *, actions: tuple[PlacedAction, ...] = ()) -> Score:
+    return Score(section, "left", PlacedTrack(0.0, bent(joint)), actions)
+
+
+async def moved_while(one: MemoryStage, work: "asyncio.Future[Any]") -> set[str]:
+    """Return which joints went away from rest until some work was done."""
+    seen: set[str] = set()
+    async with asyncio.timeout(60.0):
+        while not work.done():
+            joints_rad = one.rig.world.state().joints_rad
+            far = np.abs(np.array(joints_rad) - np.array(G1_29.rest_rad)) > 0.1
+            seen |= {name for name, away in zip(G1_29.names, far, strict=True) if away}
+            await asyncio.sleep(0.02)
+    return seen
+
+
+def test_a_score_that_comes_after_its_section_was_cancelled_is_not_played() -> None:
+    async def story() -> None:
+        async with memory_stage() as one:
+            late, wanted = score(LEFT, "one"), score(RIGHT, "two")
+            key = one.conductor._keys.blob(name_of(pack(late)))
+            one.bus.answers_after_s[key] = 1.5
+            first = asyncio.ensure_future(one.conductor.play(Section("one"), {"ann": late}))
+            await one.until(lambda: one.agent.session.run is not None)
+            first.cancel()
+            with suppress(asyncio.CancelledError):
+                await first
+            second = asyncio.ensure_future(one.conductor.play(Section("two"), {"ann": wanted}))
+            assert await moved_while(one, second) == {RIGHT}
+            assert (await second)["ann"] is not None
+
+    virtual.run(story())
+
+
+def test_nothing_is_left_prepared_by_a_load_that_a_stop_came_into() -> None:
+    async def story() -> None:
+        async with memory_stage() as one:
+            late = score(LEFT, "one")
+            key = one.conductor._keys.blob(name_of(pack(late)))
+            one.bus.answers_after_s[key] = 1.5
+            playing = asyncio.ensure_future(one.conductor.play(Section("one"), {"ann": late}))
+            await one.until(lambda: one.agent.session.run is not None)
+            await one.stage.stop("a test")
+            with pytest.raises(SectionError, match="a test"):
+                await playing
+            await asyncio.sleep(5.0)
+            assert one.agent._part is None
+
+    virtual.run(story())
+
+
+def test_an_action_that_fails_ends_the_whole_part_of_the_robot() -> None:
+    async def story() -> None:
+        async with memory_stage() as one:
+            mixed = score(LEFT, "one", actions=(PlacedAction(1.5, "not there"),))
+            playing = asyncio.ensure_future(one.conductor.play(Section("one"), {"ann": mixed}))
+            await one.until(lambda: one.rig.world.state().phase is Phase.PLAYING)
+            with suppress(RoteError):
+                reports = await playing
+                assert reports["ann"] is not None
+                assert not reports["ann"].completed
+            await one.until(lambda: one.agent.session.run is None)
+            assert one.rig.world.state().phase in (Phase.RETURN, Phase.NONE)
+
+    virtual.run(story())
+
+
+def test_a_stop_that_the_robot_does_not_answer_is_repeated_when_the_conductor_is_lost() -> None:
+    async def story() -> None:
+        async with memory_stage() as one:
+            whole = score(LEFT, "one")
+            playing = asyncio.ensure_future(one.conductor.play(Section("one"), {"ann": whole}))
+            await one.until(lambda: one.rig.world.state().phase is Phase.PLAYING)
+            robot, tries = one.agent._robot, 0
+            stop = robot.stop
+
+            async def deaf() -> None:
+                nonlocal tries
+                tries += 1
+                if tries == 1:
+                    raise NoAnswerError("the robot did not answer", "Try again.")
+                await stop()
+
+            robot.stop = deaf  # type: ignore[method-assign]
+            task = one.conductor._task
+            assert task is not None
+            task.cancel()  # the conductor falls silent
+            await one.until(lambda: one.rig.world.state().phase is Phase.RETURN, 3.0)
+            assert tries > 1
+            playing.cancel()
+
+    virtual.run(story())
+
+
+def waiting_show() -> CheckedShow:
+    """Return a show whose only section begins by itself after a while."""
+    start = Trigger(TriggerKind.AFTER, 30.0)
+    section = Section("late", start, (Clip("left", "bend"),))
+    show = Show("", (ShowRole("left"),), (section,))
+    return CheckedShow(show, {("late", "left"): score(LEFT, "late")}, ())
+
+
+def test_a_stop_ends_a_show_that_waits_for_its_next_section() -> None:
+    async def story() -> None:
+        async with memory_stage() as one:
+            show = asyncio.ensure_future(one.stage.play(waiting_show(), Cast({"left": "ann"})))
+            await asyncio.sleep(5.0)
+            await one.stage.stop("a test")
+            await asyncio.sleep(1.0)
+            one.stage.reset()
+            with pytest.raises(SectionError, match="a test"):
+                await show
+            assert one.rig.world.state().phase is Phase.NONE
+
+    virtual.run(story())
+
+
+def test_a_section_that_is_refused_does_not_end_the_one_that_plays() -> None:
+    async def story() -> None:
+        async with memory_stage() as one:
+            playing = asyncio.ensure_future(
+                one.conductor.play(Section("one"), {"ann": score(LEFT, "one")})
+            )
+            await one.until(lambda: one.rig.world.state().phase is Phase.PLAYING)
+            with pytest.raises(SectionError, match="under way"):
+                await one.conductor.play(Section("two"), {"ann": score(RIGHT, "two")})
+            report = (await playing)["ann"]
+            assert report is not None
+            assert report.completed
+
+    virtual.run(story())

@@ -1,0 +1,94 @@
+"""A stage in one process and in virtual time: the bus is a table, and robots are simulated."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from typing import cast
+
+from rig import Rig, rig
+from rote.carrier.zenoh_bus import Answerer, Listener, StageBus
+from rote.ensemble.agent import Agent
+from rote.ensemble.conductor import Conductor
+from rote.ensemble.stage import TRY_STAGE, Stage
+from rote.errors import LinkError
+
+
+class TableBus:
+    """The network of a stage without a network: what `StageBus` does, by a table."""
+
+    def __init__(self) -> None:
+        self._listeners: list[tuple[str, Listener]] = []
+        self._answerers: list[tuple[str, Answerer]] = []
+        self.answers_after_s: dict[str, float] = {}
+        """How long an answer to a question for this key takes."""
+
+    def publish(self, key: str, data: bytes) -> None:
+        loop = asyncio.get_running_loop()
+        for pattern, listener in self._listeners:
+            if fnmatchcase(key, pattern):
+                loop.call_soon(listener, key, data)
+
+    def subscribe(self, key: str, listener: Listener, *, newest: bool = False) -> None:
+        self._listeners.append((key, listener))
+
+    def answer(self, key: str, answerer: Answerer) -> None:
+        self._answerers.append((key, answerer))
+
+    def _answered(self, key: str) -> bytes | None:
+        found = [each(key, b"") for pattern, each in self._answerers if fnmatchcase(key, pattern)]
+        return found[0] if found else None
+
+    async def ask(self, key: str, timeout_s: float, data: bytes = b"") -> bytes:
+        await asyncio.sleep(self.answers_after_s.get(key, 0.0))
+        answer = self._answered(key)
+        if answer is None:
+            raise LinkError(f"nobody has answered {key}")
+        return answer
+
+    def ask_for(self, key: str, timeout_s: float, answered: Callable[[bytes], None]) -> None:
+        if (answer := self._answered(key)) is not None:
+            answered(answer)
+
+    def declare(self, key: str) -> None:
+        """Nobody asks here who is there."""
+
+    def watch(self, key: str, listener: Callable[[str, bool], None]) -> None:
+        """Nobody is told here who is there."""
+
+
+@dataclass
+class MemoryStage:
+    """A conductor, one agent, and the simulated robot behind it."""
+
+    bus: TableBus
+    stage: Stage
+    conductor: Conductor
+    agent: Agent
+    rig: Rig
+    running: "asyncio.Task[None]" = field(repr=False)
+
+    async def until(self, found: Callable[[], object], within_s: float = 60.0) -> None:
+        async with asyncio.timeout(within_s):
+            while not found():
+                await asyncio.sleep(0.01)
+
+
+@asynccontextmanager
+async def memory_stage(wire: str = "memory") -> AsyncIterator[MemoryStage]:
+    """Run a stage with one robot, called ann."""
+    table = TableBus()
+    bus = cast("StageBus", table)
+    async with rig(wire) as one, one.connect() as robot, Conductor(bus, TRY_STAGE) as conductor:
+        agent = Agent(bus, robot, "ann", TRY_STAGE)
+        running = asyncio.create_task(agent.run())
+        stage = Stage(conductor, mute=True)
+        try:
+            assert await conductor.gathered(("ann",), 30.0) == ()
+            yield MemoryStage(table, stage, conductor, agent, one, running)
+        finally:
+            running.cancel()
+            with suppress(asyncio.CancelledError):
+                await running
+            await stage.close()

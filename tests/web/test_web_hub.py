@@ -1,0 +1,165 @@
+"""What the hub does when things happen at the same time; no HTTP between."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from starlette.websockets import WebSocket
+
+from rote.errors import LinkError, NotApprovedError
+from rote.messages import Phase
+from rote.motion.files.library import Library
+from rote.web import schemas as s
+from rote.web.hub import Hub, Start
+from rote.web.live import live
+from rote.web.roles import LOCAL, SCOPE_KEY
+from rote.web.show_schemas import StageGo
+from rote.web.stage_service import PendantStage
+from stage_memory import memory_stage
+from virtual import run
+from web.pendant import MEMORY
+from web.test_web_library import sway
+
+OTHER = "sim://g1-23"
+SECRET = "ABCD-EFGH"
+
+
+@asynccontextmanager
+async def hub_with(
+    folder: Path, *takes: str, stage: PendantStage | None = None
+) -> AsyncIterator[Hub]:
+    """A hub whose simulated robot is connected, with these takes."""
+    library = Library(folder / "takes")
+    for name in takes:
+        library.save(sway(), name)
+    hub = Hub(Start(library, MEMORY, stage=stage, secret=SECRET))
+    await hub.open()
+    try:
+        await until_connected(hub)
+        yield hub
+    finally:
+        await hub.close()
+
+
+async def until_connected(hub: Hub) -> None:
+    while hub.connection.connected is None:
+        await asyncio.sleep(0.05)
+
+
+async def phases_for(hub: Hub, seconds: float) -> set[Phase]:
+    """Return what the robot does in the next seconds."""
+    seen: set[Phase] = set()
+    robot = hub.connection.robot
+    forget = robot.on_state(lambda state: seen.add(state.phase))
+    await asyncio.sleep(seconds)
+    forget()
+    return seen
+
+
+def test_a_stop_while_a_take_is_checked_keeps_the_robot_still(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with hub_with(tmp_path, "sway") as hub:
+            playing = asyncio.create_task(hub.play_take(s.PlayTake(take="sway", force=True)))
+            await asyncio.sleep(0)  # it is read and checked now, by another process
+            assert not playing.done()
+            await hub.stop()
+            await playing
+            assert await phases_for(hub, 3.0) == {Phase.NONE}
+            await hub.play_take(s.PlayTake(take="sway", force=True))
+            assert hub.activities.busy, "the next one is played"
+
+    run(story())
+
+
+def test_two_stops_close_together_both_keep_a_take_from_being_played(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with hub_with(tmp_path, "sway") as hub:
+            first = asyncio.create_task(hub.stop())
+            await asyncio.sleep(0)
+            playing = asyncio.create_task(hub.play_take(s.PlayTake(take="sway", force=True)))
+            await asyncio.sleep(0)
+            await asyncio.gather(first, hub.stop())
+            await playing
+            assert not hub.activities.busy
+
+    run(story())
+
+
+def test_what_was_approved_for_one_robot_is_not_played_by_another(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with hub_with(tmp_path) as hub:
+            hub.takes.library.save(sway(50.0, 0.4), "long")  # which takes a while to check
+            client = hub.join(None, "0")
+            wanted = s.ProposeMotion(take="long")
+            ticket = await hub.agents.propose(wanted)
+            press = s.PressApproval(ticket=ticket.id, digest=ticket.proposed.digest, secret=SECRET)
+            hub.agents.press(press, client.id)
+            await asyncio.sleep(2.0)
+            hub.agents.hold(ticket.id, client.id)
+            beginning = asyncio.create_task(hub.agents.begin(ticket.id, wanted))
+            await asyncio.sleep(0)  # it is read once more, while the person goes to another robot
+            await hub.connect(OTHER, None)
+            await until_connected(hub)
+            hub.clients.alive(client.id)
+            with pytest.raises((NotApprovedError, LinkError)):
+                await beginning
+            assert not hub.activities.busy
+
+    run(story())
+
+
+def test_a_browser_that_leaves_before_it_was_let_in_takes_no_place(tmp_path: Path) -> None:
+    async def gone(message: Any) -> None:
+        raise OSError("the other end is gone")
+
+    async def nothing() -> Any:
+        return {"type": "websocket.connect"}
+
+    async def story() -> None:
+        async with hub_with(tmp_path) as hub:
+            scope = {"type": "websocket", "query_string": b"", "headers": [], SCOPE_KEY: LOCAL}
+            for _ in range(3):
+                with pytest.raises((OSError, RuntimeError)):
+                    await live(WebSocket(scope, nothing, gone), hub)
+            assert hub.clients.people() == []
+
+    run(story())
+
+
+def test_a_show_that_goes_on_by_itself_needs_somebody_who_commands(tmp_path: Path) -> None:
+    clips = [{"role": "left", "take": "sway"}]
+    show = {
+        "rote_show": 1,
+        "roles": {"left": {}},
+        "sections": [
+            {"name": "one", "clips": clips},
+            {"name": "two", "clips": clips, "start": {"on": "after", "seconds": 60.0}},
+        ],
+    }
+    (tmp_path / "shows").mkdir()
+    (tmp_path / "shows" / "greet.json").write_text(json.dumps(show))
+
+    async def story() -> None:
+        async with memory_stage() as one:
+            pendant = PendantStage(one.stage, "try", ("ann",))
+            async with hub_with(tmp_path, "sway", stage=pendant) as hub:
+                client = hub.join(None, "0")
+                await hub.stage.go(StageGo(show="greet", cast={"left": "ann"}, force=True))
+                seen = set()
+                while (run_now := hub.stage.now()["run"]) is None or run_now["state"] != "waiting":
+                    hub.clients.alive(client.id)
+                    assert hub.moves, "nobody may give up the command now"
+                    seen.add(run_now and run_now["state"])
+                    await asyncio.sleep(0.1)
+                assert "playing" in seen
+                assert hub.moves, "the next section will begin without a GO"
+                hub.clients.leave(client)
+                await one.until(lambda: one.conductor.stop_holds is not None, 10.0)
+                await asyncio.sleep(61.0)
+                assert one.rig.world.state().phase is Phase.NONE
+
+    run(story())
