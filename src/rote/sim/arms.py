@@ -19,8 +19,6 @@ HIP_RAD = 0.2
 
 _ARM_PARTS = ("arm", "wrist")
 _UPRIGHT: Array = np.eye(3)
-# For a rotation about each axis: the two coordinates it acts on.
-_TURNED = ((1, 2), (2, 0), (0, 1))
 
 
 class Shoulder(NamedTuple):
@@ -40,8 +38,10 @@ class _Link(NamedTuple):
 
     frame: tuple[float, ...] | None
     """How it is mounted on the link above, row by row; None if both have the same orientation."""
-    turned: tuple[int, int]
-    """The two coordinates that its joint rotates."""
+    axis: int
+    """The coordinate about which its joint turns it."""
+    sign: float
+    """1, or -1 where it turns the other way."""
     hangs: tuple[float, float, float]
     """Mass times position: of its own centre of mass, and of all links below, at the next joint."""
 
@@ -178,31 +178,31 @@ def _shoulder(chain: list[_Placed], build: Build) -> Shoulder | None:
 def _links(chain: list[_Placed]) -> tuple[_Link, ...]:
     """Return an arm's links from the shoulder down."""
     turns = [_turn(placed.joint.axis) for placed in chain]
-    above = [_UPRIGHT, *(turn for turn, _ in turns[:-1])]
+    above = [_UPRIGHT, *(turn for turn, _, _ in turns[:-1])]
     links: list[_Link] = []
     below_kg, below = 0.0, np.zeros(3)
-    for placed, (turn, turned), before in reversed(list(zip(chain, turns, above, strict=True))):
+    for placed, (turn, axis, sign), before in reversed(list(zip(chain, turns, above, strict=True))):
         x, y, z = (turn.T @ (placed.load.moment + below)).tolist()
         frame = before.T @ placed.frame @ turn
         straight = np.array_equal(frame, _UPRIGHT)
-        links.append(_Link(None if straight else tuple(frame.ravel().tolist()), turned, (x, y, z)))
+        rows = None if straight else tuple(frame.ravel().tolist())
+        links.append(_Link(rows, axis, sign, (x, y, z)))
         below_kg += placed.load.mass_kg
         below = below_kg * placed.origin_m
     return tuple(reversed(links))
 
 
-def _turn(axis: Vector) -> tuple[Array, tuple[int, int]]:
-    """Return coordinates in which a joint rotates about one axis, and the two that it rotates."""
+def _turn(axis: Vector) -> tuple[Array, int, float]:
+    """Return coordinates in which a joint rotates about one axis, which it is, and the sign."""
     unit = np.array(axis) / np.linalg.norm(axis)
     place = int(np.argmax(np.abs(unit)))
-    first, second = _TURNED[place]
     if abs(unit[place]) == 1.0:
-        return _UPRIGHT, (first, second) if unit[place] > 0.0 else (second, first)
+        return _UPRIGHT, place, float(unit[place])
     # The axis is no coordinate axis of the link: choose one along it, and two at right angles to
     # it.
     side = np.cross(unit, _UPRIGHT[int(np.argmin(np.abs(unit)))])
     side /= np.linalg.norm(side)
-    return np.column_stack([side, np.cross(unit, side), unit]), _TURNED[2]
+    return np.column_stack([side, np.cross(unit, side), unit]), 2, 1.0
 
 
 def _rotation(rpy: Vector) -> Array:
@@ -222,28 +222,41 @@ def _one_arm_nm(links: tuple[_Link, ...], angles_rad: list[float]) -> list[float
     """Return the torques from the shoulder down.
 
     The direction of gravity is passed from link to link down to the wrist, then the loads back up.
+    The three axes are written out: this runs 50 times a second, and lists of three cost more than
+    the arithmetic.
     """
-    down = [0.0, 0.0, -GRAVITY_M_S2]
+    x, y, z = 0.0, 0.0, -GRAVITY_M_S2
     seen: list[tuple[float, float, float, float]] = []
-    for (frame, (i, k), _), angle in zip(links, angles_rad, strict=True):
+    for (frame, axis, sign, _), angle in zip(links, angles_rad, strict=True):
         if frame is not None:
             a, b, c, d, e, f, g, h, j = frame
-            x, y, z = down
-            down = [a * x + d * y + g * z, b * x + e * y + h * z, c * x + f * y + j * z]
-        cosine, sine = cos(angle), sin(angle)
-        u, v = down[i], down[k]
-        down[i], down[k] = cosine * u + sine * v, cosine * v - sine * u
-        seen.append((cosine, sine, down[i], down[k]))
+            x, y, z = a * x + d * y + g * z, b * x + e * y + h * z, c * x + f * y + j * z
+        cosine, sine = cos(angle), sign * sin(angle)
+        if axis == 0:
+            y, z = cosine * y + sine * z, cosine * z - sine * y
+            seen.append((cosine, sine, y, z))
+        elif axis == 1:
+            z, x = cosine * z + sine * x, cosine * x - sine * z
+            seen.append((cosine, sine, z, x))
+        else:
+            x, y = cosine * x + sine * y, cosine * y - sine * x
+            seen.append((cosine, sine, x, y))
     torques: list[float] = []
     x = y = z = 0.0
-    for (frame, (i, k), own), (cosine, sine, down_i, down_k) in zip(
-        reversed(links), reversed(seen), strict=True
+    for (frame, axis, sign, own), (cosine, sine, down_i, down_k) in zip(
+        links[::-1], seen[::-1], strict=True
     ):
-        hanging = [own[0] + x, own[1] + y, own[2] + z]
-        u, v = hanging[i], hanging[k]
-        torques.append(u * down_k - v * down_i)
-        hanging[i], hanging[k] = cosine * u - sine * v, cosine * v + sine * u
-        x, y, z = hanging
+        own_x, own_y, own_z = own
+        x, y, z = own_x + x, own_y + y, own_z + z
+        if axis == 0:
+            torques.append(sign * (y * down_k - z * down_i))
+            y, z = cosine * y - sine * z, cosine * z + sine * y
+        elif axis == 1:
+            torques.append(sign * (z * down_k - x * down_i))
+            z, x = cosine * z - sine * x, cosine * x + sine * z
+        else:
+            torques.append(sign * (x * down_k - y * down_i))
+            x, y = cosine * x - sine * y, cosine * y + sine * x
         if frame is not None:
             a, b, c, d, e, f, g, h, j = frame
             x, y, z = a * x + b * y + c * z, d * x + e * y + f * z, g * x + h * y + j * z

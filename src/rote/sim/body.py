@@ -7,9 +7,10 @@ balance controller that would hold them is not simulated.
 
 A second takes 500 steps, so a step is written to be cheap: a numpy call on few numbers costs half a
 microsecond whatever it does. What is alike is stacked and done in one; what stands still, sleeps.
-Where the next goals are known, `run` takes the steps up to the next weighing without looking for
-limits, looks once whether any was passed, and only then takes them one by one after all. One step
-or many, the numbers are the same to the last bit.
+A step in which nothing reaches a limit is linear in the state and the goals, so what does not
+depend on the state is computed beforehand. Where the next goals are known, `run` takes the steps up
+to the next weighing so, looks once whether a limit was passed, and only then takes them one by one
+after all. One step or many, the numbers are the same to the last bit.
 """
 
 from typing import NamedTuple, Protocol
@@ -84,14 +85,16 @@ class _Servos:
         self.hand_gains = np.array([hand_stiffness, hand_damping])
         self.hand_back_nm = -self.hand_nm
         self.lower_rad, self.upper_rad = columns.lower_rad, columns.upper_rad
-        self.least = np.array([columns.lower_rad, -columns.velocity_rad_s])
-        self.most = np.array([columns.upper_rad, columns.velocity_rad_s])
-        """How far, and how fast."""
         self.effort_nm, self.effort_back_nm = columns.effort_nm, -columns.effort_nm
         # A gearbox turns no faster than its motor, however hard somebody pulls.
         self.fastest, self.fastest_back = columns.velocity_rad_s, -columns.velocity_rad_s
         self.most_a_step = np.minimum(columns.velocity_rad_s, MAX_RAD_S) * STEP_S
         self.least_a_step = -self.most_a_step
+        self.least = np.array(
+            [columns.lower_rad, self.fastest_back, self.effort_back_nm, self.least_a_step]
+        )
+        self.most = np.array([columns.upper_rad, self.fastest, self.effort_nm, self.most_a_step])
+        """How far, how fast, how strong, and how far a setpoint moves in a step."""
         self.step_s = np.full(len(servos), STEP_S)
         self.speed_per_nm = STEP_S / self.inertia
         """What a torque adds to a joint's speed in a step."""
@@ -104,10 +107,35 @@ class _Scratch:
         self.parts = np.zeros((2, count))
         self.place_part: Array = self.parts[0]
         self.speed_part: Array = self.parts[1]
-        self.total_nm, self.moved, self.possible = np.zeros((3, count))
-        self.run = np.zeros((GRAVITY_EVERY, 2, count))
-        """Places and speeds, step by step; and the motors' torques."""
-        self.run_nm = np.zeros((GRAVITY_EVERY, count))
+        self.moved, self.possible = np.zeros((2, count))
+        self.runs = [_Run(steps, count) for steps in range(GRAVITY_EVERY + 1)]
+        """By how many steps are taken at once."""
+
+
+class _Run:
+    """The arrays of a number of steps that are taken at once.
+
+    A view of an array costs as much as a sum of its numbers, so all views are made once.
+    """
+
+    def __init__(self, steps: int, count: int) -> None:
+        self.goals, self.goal_parts = np.zeros((2, steps, 2, count))
+        self.goal_places, self.goal_speeds = self.goals[:, 0], self.goals[:, 1]
+        self.place_parts, self.speed_parts = self.goal_parts[:, 0], self.goal_parts[:, 1]
+        self.pushes = np.zeros((steps, count))
+        """What the goals and the weight add to the speed."""
+        limited = np.zeros((steps + 1, 4, count))
+        """Place, speed, torque and move of the setpoint, before the first step and after each."""
+        self.start = limited[0, :2]
+        self.before, self.after = limited[:-1, :2], limited[1:, :2]
+        self.torques_nm, self.moves = limited[1:, 2], limited[1:, 3]
+        self.limited = limited[1:]
+        self.allowed = np.zeros((2, steps, 4, count), dtype=bool)
+        self.steps: list[tuple[Array, Array, Array, Array]] = [
+            (push, row[:2], row[0], row[1])
+            for push, row in zip(self.pushes, self.limited, strict=True)
+        ]
+        """By step: its push, its state, and the two parts of that."""
 
 
 class PullingHand(Protocol):
@@ -167,7 +195,11 @@ class SimBody:
         self._follows = np.where(soft, 0.0, 1.0)
         self._gains = np.where(soft, servos.soft_gains if damped else 0.0, servos.gains)
         self._cancels = np.where(soft, cancels, HOLDING_CANCELS)
-        self._carried = self._cancels * self._weight
+        # What a step adds to the speeds is linear: by goals, and by the state, which loses some.
+        self._pulls = self._gains * servos.speed_per_nm
+        self._keeps = -self._pulls
+        self._keeps[1] += 1.0 - servos.friction * servos.speed_per_nm
+        self._carry()
         self._leaning = tuple(arm for arm in self._arms.shoulders if soft[arm.roll])
         self._grip: tuple[Array, Array] | None = None
         self._wake()
@@ -201,12 +233,12 @@ class SimBody:
         if weighs:
             self._weigh()
         self._aim(target_rad, target_speed_rad_s)
-        total = self._drive()
+        more = self._drive()
         if self._hand is not None:
-            self._pull(now_s, total)
+            self._pull(now_s, more)
         if self._leaning:
-            self._lean(total)
-        self._move(total)
+            self._lean(more)
+        self._move(more)
         if weighs:
             self._watch(target_rad, target_speed_rad_s)
 
@@ -214,60 +246,94 @@ class SimBody:
         """Advance by a step for each row, as `step` does; nobody may hold the body meanwhile."""
         first, count = 0, len(targets_rad)
         while first < count:
-            to_weighing = -self._steps % GRAVITY_EVERY
-            last = min(count, first + max(1, to_weighing))
+            last = min(count, first + GRAVITY_EVERY - self._steps % GRAVITY_EVERY)
             targets, speeds = targets_rad[first:last], target_speeds_rad_s[first:last]
-            alone = not self._asleep and not self._leaning and self._hand is None
-            if not (to_weighing and alone and self._run_freely(targets, speeds)):
+            if not self._run_to_weighing(targets, speeds):
                 for target, speed in zip(targets, speeds, strict=True):
                     self.step(0.0, target, speed)
             first = last
 
-    def _run_freely(self, targets_rad: Array, target_speeds_rad_s: Array) -> bool:
-        """Take steps as if nothing had limits; False, and nothing done, where one was passed."""
-        servos, scratch, count = self._servos, self._scratch, len(targets_rad)
-        moves = np.empty_like(targets_rad)
-        np.subtract(targets_rad[0], self._setpoint, out=moves[0])
-        np.subtract(targets_rad[1:], targets_rad[:-1], out=moves[1:])
-        if not (np.abs(moves, out=moves) <= servos.most_a_step).all():
+    def _run_to_weighing(self, targets_rad: Array, target_speeds_rad_s: Array) -> bool:
+        """Take steps at once, of which only the first weighs; False, and nothing done, where they
+        have to be taken one by one.
+        """
+        if self._asleep or self._leaning or self._hand is not None:
             return False
-        goals = np.empty((count, *self._goals.shape))
-        goals[:, 0] = targets_rad
-        np.multiply(target_speeds_rad_s, self._follows, out=goals[:, 1])
-        run, run_nm = scratch.run[:count], scratch.run_nm[:count]
-        parts, place_part, speed_part = scratch.parts, scratch.place_part, scratch.speed_part
-        total, moved, gains = scratch.total_nm, scratch.moved, self._gains
-        carried, weight, friction = self._carried, self._weight, servos.friction
-        speed_per_nm, step_s = servos.speed_per_nm, servos.step_s
-        state, place, speed = self._state, self.joints_rad, self.speeds_rad_s
-        for goal, torques, state_then, place_then, speed_then in zip(
-            goals, run_nm, run, run[:, 0], run[:, 1], strict=True
-        ):
-            np.subtract(goal, state, parts)
-            np.multiply(parts, gains, parts)
-            np.add(place_part, speed_part, torques)
-            np.subtract(torques, carried, torques)
-            np.add(torques, weight, total)
-            np.multiply(friction, speed, moved)
-            np.subtract(total, moved, total)
-            np.multiply(total, speed_per_nm, total)
-            np.add(speed, total, speed_then)
-            np.multiply(speed_then, step_s, moved)
-            np.add(place, moved, place_then)
-            state, place, speed = state_then, place_then, speed_then
-        possible = (run >= servos.least).all() and (run <= servos.most).all()
-        if not possible or not (np.abs(run_nm) <= servos.effort_nm).all():
+        if self._steps % GRAVITY_EVERY:
+            return self._run_freely(targets_rad, target_speeds_rad_s)
+        self._weigh()
+        return self._run_freely(targets_rad, target_speeds_rad_s, weighs=True)
+
+    def _run_freely(
+        self, targets_rad: Array, target_speeds_rad_s: Array, *, weighs: bool = False
+    ) -> bool:
+        """Take steps as if nothing had limits; False, and nothing done, where one was passed.
+
+        If the first of them `weighs`, False also where it leaves everything as it was at the last
+        weighing: the body may fall asleep.
+        """
+        count = len(targets_rad)
+        run = self._scratch.runs[count]
+        run.goal_places[:] = targets_rad
+        np.multiply(target_speeds_rad_s, self._follows, run.goal_speeds)
+        run.start[:] = self._state
+        self._take_steps(run)
+        np.subtract(targets_rad[0], self._setpoint, run.moves[0])
+        np.subtract(targets_rad[1:], targets_rad[:-1], run.moves[1:])
+        self._motors_nm(run.goals, run.before, run.goal_parts, run.torques_nm)
+        if not self._is_within_limits(run):
             return False
-        self._state[:], self._goals[:], self.torques_nm = run[-1], goals[-1], run_nm[-1].copy()
+        if weighs:
+            places = run.after[0, 0].tobytes() + run.goals[0].tobytes()
+            if places == self._places:
+                return False
+            self._still, self._places = 0, places
+        self._state[:], self._goals[:] = run.after[-1], run.goals[-1]
+        self.torques_nm = run.torques_nm[-1].copy()
         self._steps += count
         return True
+
+    def _take_steps(self, run: _Run) -> None:
+        """Compute the states after each step from the one before and the goals."""
+        scratch, step_s = self._scratch, self._servos.step_s
+        parts, place_part, speed_part = scratch.parts, scratch.place_part, scratch.speed_part
+        moved, keeps = scratch.moved, self._keeps
+        np.multiply(run.goals, self._pulls, run.goal_parts)
+        np.add(run.place_parts, run.speed_parts, run.pushes)
+        np.add(run.pushes, self._falls, run.pushes)
+        state: Array = self._state
+        place: Array = self.joints_rad
+        for push, state_then, place_then, speed_then in run.steps:
+            np.multiply(state, keeps, parts)
+            np.add(place_part, speed_part, speed_then)
+            np.add(speed_then, push, speed_then)
+            np.multiply(speed_then, step_s, moved)
+            np.add(place, moved, place_then)
+            state, place = state_then, place_then
+
+    def _is_within_limits(self, run: _Run) -> bool:
+        np.greater_equal(run.limited, self._servos.least, run.allowed[0])
+        np.less_equal(run.limited, self._servos.most, run.allowed[1])
+        return int(np.count_nonzero(run.allowed)) == run.allowed.size
+
+    def _motors_nm(self, goals: Array, states: Array, parts: Array, torques_nm: Array) -> None:
+        """Write the motors' torques, without a limit; `parts` is overwritten."""
+        np.subtract(goals, states, parts)
+        np.multiply(parts, self._gains, parts)
+        np.add(parts[..., 0, :], parts[..., 1, :], torques_nm)
+        np.subtract(torques_nm, self._carried, torques_nm)
 
     def _weigh(self) -> None:
         """Compute the gravity torques on the arms again."""
         if self._arms.columns:
             arms_rad = self.joints_rad[self._weighed]
             self._weight[self._weighed] = self._arms.weight_nm(arms_rad)
+        self._carry()
+
+    def _carry(self) -> None:
+        """Let the controller carry its part of the weight."""
         self._carried = self._cancels * self._weight
+        self._falls = (self._weight - self._carried) * self._servos.speed_per_nm
 
     def _aim(self, target_rad: Array, target_speed_rad_s: Array) -> None:
         """Move the setpoint towards its target, as fast as it may."""
@@ -283,16 +349,12 @@ class SimBody:
         np.multiply(target_speed_rad_s, self._follows, self._goal_speeds)
 
     def _drive(self) -> Array:
-        """Let the motors drive the joints; returns the torques with weight and friction."""
-        servos, scratch = self._servos, self._scratch
-        torques = self.torques_nm = self._spring(self._goals, self._gains)
-        np.subtract(torques, self._carried, torques)
-        np.maximum(torques, servos.effort_back_nm, out=torques)
-        np.minimum(torques, servos.effort_nm, out=torques)
-        total: Array = torques + self._weight
-        np.multiply(servos.friction, self.speeds_rad_s, scratch.moved)
-        np.subtract(total, scratch.moved, total)
-        return total
+        """Let the motors drive the joints; returns what they lack, where they are too weak."""
+        servos, torques = self._servos, np.empty_like(self.torques_nm)
+        self._motors_nm(self._goals, self._state, self._scratch.parts, torques)
+        possible = np.maximum(torques, servos.effort_back_nm)
+        self.torques_nm = np.minimum(possible, servos.effort_nm, out=possible)
+        return np.subtract(possible, torques, torques)
 
     def _spring(self, goals: Array, gains: Array) -> Array:
         """Return stiffness * error + damping * speed error."""
@@ -301,7 +363,7 @@ class SimBody:
         torques: Array = parts[0] + parts[1]
         return torques
 
-    def _pull(self, now_s: float, total_nm: Array) -> None:
+    def _pull(self, now_s: float, more_nm: Array) -> None:
         """Add the hand's torques; it is asked for its positions every few steps."""
         if self._steps % HAND_EVERY == 0 or self._grip is None:
             self._take_grip(now_s)
@@ -309,7 +371,7 @@ class SimBody:
             servos, pull = self._servos, self._spring(*self._grip)
             np.maximum(pull, servos.hand_back_nm, out=pull)
             np.minimum(pull, servos.hand_nm, out=pull)
-            total_nm += pull
+            more_nm += pull
 
     def _take_grip(self, now_s: float) -> None:
         """Ask the hand for its positions; joints that it does not hold are not pulled."""
@@ -324,19 +386,28 @@ class SimBody:
         goals[0, held] = wanted[held]
         self._grip = (goals, self._servos.hand_gains * held)
 
-    def _lean(self, total_nm: Array) -> None:
+    def _lean(self, more_nm: Array) -> None:
         """Let a soft arm that hangs down lean against the hip instead of passing through it."""
         for pitch, roll, outwards, hip_rad in self._leaning:
             if abs(self.joints_rad.item(pitch)) < _HANGS_RAD:
                 inside = hip_rad - outwards * self.joints_rad.item(roll)
                 if inside > 0.0:
-                    total_nm[roll] += outwards * _HIP_NM_RAD * inside
+                    more_nm[roll] += outwards * _HIP_NM_RAD * inside
 
-    def _move(self, total_nm: Array) -> None:
-        """Apply torques for one step; a joint at its mechanical stop stays there."""
+    def _move(self, more_nm: Array) -> None:
+        """Take one step, with more torque than the motors were asked for; a joint at its mechanical
+        stop stays there.
+        """
         speeds, positions, servos = self.speeds_rad_s, self.joints_rad, self._servos
-        moved, possible = self._scratch.moved, self._scratch.possible
-        np.multiply(total_nm, servos.speed_per_nm, moved)
+        scratch = self._scratch
+        moved, possible, parts = scratch.moved, scratch.possible, scratch.parts
+        np.multiply(self._goals, self._pulls, parts)
+        push = np.add(scratch.place_part, scratch.speed_part, possible)
+        np.add(push, self._falls, push)
+        np.multiply(self._state, self._keeps, parts)
+        np.add(scratch.place_part, scratch.speed_part, speeds)
+        np.add(speeds, push, speeds)
+        np.multiply(more_nm, servos.speed_per_nm, moved)
         np.add(speeds, moved, speeds)
         np.maximum(speeds, servos.fastest_back, out=speeds)
         np.minimum(speeds, servos.fastest, out=speeds)
