@@ -4,8 +4,10 @@ It brings torch and a hundred packages. It was run by hand; docs/exchange.md say
 versions, and how.
 """
 
+import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -13,20 +15,62 @@ from typing import Any
 import numpy as np
 import pytest
 
+from interop.processes import Network, Speaker
+from rig import free_domain
 from rote.motion.files.lerobot import export_lerobot
 from rote.motion.track import Track
 
 NAMES = ("left_elbow_joint", "right_elbow_joint")
+SHOULDER = "kRightShoulderPitch.q"
 PLUGIN = Path(__file__).parents[2] / "packages" / "lerobot_robot_rote"
 
 pytest.importorskip("lerobot", reason="lerobot is not installed: it brings torch, a gigabyte")
 
 
 @pytest.fixture
-def robot(monkeypatch: pytest.MonkeyPatch) -> Any:
+def package(monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.syspath_prepend(str(PLUGIN))
-    package = import_module("lerobot_robot_rote")
+    return import_module("lerobot_robot_rote")
+
+
+@pytest.fixture
+def robot(package: Any) -> Any:
     return package.RoteRobot(package.RoteRobotConfig(url="sim://g1", contact=False))
+
+
+@pytest.fixture(params=["sim", "dds"])
+def url(request: pytest.FixtureRequest) -> Iterator[str]:
+    if request.param == "sim":
+        yield "sim://g1"
+        return
+    pytest.importorskip("cyclonedds", reason="cyclonedds is not installed, so there is no DDS")
+    domain = free_domain("lerobot")
+    where = ("--dds", "lo", "--domain", str(domain), "--store", ":memory:", "--json")
+    with Speaker(Network(), "-m", "rote", "sim", *where) as speaker:
+        speaker.hear("ready")
+        yield f"dds://lo?domain={domain}"
+
+
+def run(program: str, url: str, folder: Path, *more: str) -> subprocess.CompletedProcess[str]:
+    """Run one of LeRobot's programs, which has no network."""
+    options = (
+        "--robot.type=rote", f"--robot.url={url}", "--dataset.repo_id=me/set",
+        f"--dataset.root={folder}", "--play_sounds=false",
+    )  # fmt: skip
+    return subprocess.run(
+        [sys.executable, "-m", f"lerobot.scripts.lerobot_{program}", *options, *more],
+        env={**os.environ, "HF_HUB_OFFLINE": "1"},
+        capture_output=True, text=True, timeout=300, check=False,
+    )  # fmt: skip
+
+
+def record(url: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    return run(
+        "record", url, folder, "--teleop.type=rote_hand", "--teleop.script=wave",
+        "--teleop.script_s=3", "--dataset.single_task=wave", "--dataset.num_episodes=2",
+        "--dataset.episode_time_s=3", "--dataset.reset_time_s=1", "--dataset.fps=30",
+        "--dataset.push_to_hub=false", "--dataset.video=false",
+    )  # fmt: skip
 
 
 def test_a_robot_observes_follows_and_refuses(robot: Any) -> None:
@@ -45,6 +89,7 @@ def test_a_robot_observes_follows_and_refuses(robot: Any) -> None:
     assert not robot.is_connected
 
 
+@pytest.mark.timeout(600)
 def test_lerobot_reads_an_appended_data_set_and_replays_it(tmp_path: Path) -> None:
     times_s = np.arange(31) / 30
     elbows = Track(
@@ -55,12 +100,50 @@ def test_lerobot_reads_an_appended_data_set_and_replays_it(tmp_path: Path) -> No
         export_lerobot([elbows], folder, fps=30, task="bend", as_driver=True, append=append)
     datasets = import_module("lerobot.datasets.lerobot_dataset")
     assert len(datasets.LeRobotDataset("me/set", root=folder)) == 62
-    run = subprocess.run(
-        [
-            sys.executable, "-m", "lerobot.scripts.lerobot_replay", "--robot.type=rote",
-            "--robot.url=sim://g1", "--dataset.repo_id=me/set", f"--dataset.root={folder}",
-            "--dataset.episode=1", "--play_sounds=false",
-        ],
-        capture_output=True, text=True, timeout=300, check=False,
-    )  # fmt: skip
-    assert run.returncode == 0, run.stderr
+    replayed = run("replay", "sim://g1", folder, "--dataset.episode=1")
+    assert replayed.returncode == 0, replayed.stderr
+
+
+@pytest.mark.timeout(600)
+def test_lerobot_records_arms_that_are_led_by_hand_and_replays_them(
+    url: str, tmp_path: Path
+) -> None:
+    folder = tmp_path / "set"
+    recorded = record(url, folder)
+    assert recorded.returncode == 0, recorded.stderr
+    found = import_module("lerobot.datasets.lerobot_dataset").LeRobotDataset("me/set", root=folder)
+    assert (found.num_episodes, found.fps, found.meta.robot_type) == (2, 30, "rote")
+    column = found.features["action"]["names"].index(SHOULDER)
+    shoulder_rad = np.array(found.hf_dataset["action"])[:, column]
+    assert np.ptp(shoulder_rad) > 0.5  # the hand was raised
+    assert np.abs(np.diff(shoulder_rad)).max() < 0.5
+    replayed = run("replay", url, folder, "--dataset.episode=0")
+    assert replayed.returncode == 0, replayed.stderr
+
+
+def test_over_webrtc_lerobot_is_told_that_no_poses_can_be_streamed(tmp_path: Path) -> None:
+    folder = tmp_path / "set"
+    refused = record("webrtc://ap", folder)
+    assert refused.returncode != 0
+    assert "webrtc:// cannot stream poses" in refused.stderr
+    assert not folder.exists()
+
+
+@pytest.mark.parametrize("robot_first", [False, True])
+def test_robot_and_hand_meet_in_either_order(package: Any, robot: Any, robot_first: bool) -> None:
+    hand = package.RoteHand(package.RoteHandConfig(script="wave", script_s=2.0))
+    pair = (robot, hand) if robot_first else (hand, robot)
+    try:
+        for each in pair:
+            each.connect()
+        assert hand.action_features == robot.action_features
+        action = hand.get_action()
+        assert set(action) == set(robot.action_features)
+        assert robot.send_action(action) == action
+        with pytest.raises(ValueError, match="led by hand"):
+            robot.send_action({**action, "kLeftElbow.q": action["kLeftElbow.q"] + 0.2})
+    finally:
+        for each in pair:
+            each.disconnect()
+    with pytest.raises(RuntimeError, match="none is connected"):
+        hand.get_action()
