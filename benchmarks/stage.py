@@ -116,7 +116,7 @@ async def together() -> list[Row]:
         workers(("relay", str(relayed), str(port), "bad")) as (relay,),
     ):
         await relay.ready()
-        commands = [("agents", f"127.0.0.1:{relayed}", name) for name in names]
+        commands = [("clocked_agents", f"127.0.0.1:{relayed}", name) for name in names]
         async with workers(*commands) as started:
             await gathered(opened.conductor, names)
             await asyncio.sleep(5.0)
