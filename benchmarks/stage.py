@@ -116,7 +116,7 @@ async def together() -> list[Row]:
         workers(("relay", str(relayed), str(port), "bad")) as (relay,),
     ):
         await relay.ready()
-        commands = [("agents", f"127.0.0.1:{relayed}", name) for name in names]
+        commands = [("clocked_agents", f"127.0.0.1:{relayed}", name) for name in names]
         async with workers(*commands) as started:
             await gathered(opened.conductor, names)
             await asyncio.sleep(5.0)
@@ -360,7 +360,11 @@ def nats_server(program: Path, port: int) -> "subprocess.Popen[bytes]":
 
 
 async def bus() -> list[Row]:
-    """Measure a question and its answer between two clients, beside NATS in turns."""
+    """Measure a message and a question, there and back, beside NATS in turns.
+
+    Between two clients both go through a third process, the router or the server. From a
+    conductor to an agent ours needs none: the conductor's process is the router.
+    """
     server = NATS / "bin" / "nats-server"
     if not server.exists():
         print("the bus is not measured beside NATS: run scripts/stage_peers", file=sys.stderr)
@@ -368,28 +372,26 @@ async def bus() -> list[Row]:
     sys.path.append(str(NATS))
     import nats  # type: ignore[import-not-found, import-untyped, unused-ignore]
 
-    port, nats_port = free_port(), free_port()
-    endpoint, address = f"127.0.0.1:{port}", f"nats://127.0.0.1:{nats_port}"
-    other = nats_server(server, nats_port)
+    routed, conducted, nats_port = (f"127.0.0.1:{free_port()}" for _ in range(3))
+    address = f"nats://{nats_port}"
+    other = nats_server(server, int(nats_port.rpartition(":")[2]))
     try:
-        async with workers(("router", endpoint)) as (ours,):
+        async with workers(("router", routed)) as (ours,):
             await ours.ready()
+            conductor = await StageBus.conduct(conducted)
             await asyncio.sleep(1.0)
-            echoes = (("echo", endpoint), ("nats_echo", str(NATS), address))
+            echoes = (("echo", routed), ("echo", conducted), ("nats_echo", str(NATS), address))
             async with workers(*echoes) as started:
                 for each in started:
                     await each.ready()
-                client, joined = await nats.connect(address), await StageBus.join(endpoint)
-                ours_back = asyncio.Queue[bytes]()
+                client, joined = await nats.connect(address), await StageBus.join(routed)
                 nats_back = asyncio.Queue[bytes]()
-                joined.subscribe(PONG_KEY, lambda _key, data: ours_back.put_nowait(data))
 
                 async def back(message: Any) -> None:
                     nats_back.put_nowait(bytes(message.data))
 
                 await client.subscribe("pong", cb=back)
                 await client.flush()
-                await asyncio.sleep(1.0)
 
                 async def ask_nats(data: bytes) -> bytes:
                     return bytes((await client.request("echo", data, timeout=5.0)).data)
@@ -398,25 +400,37 @@ async def bus() -> list[Row]:
                     return await joined.ask(ECHO_KEY, 5.0, data)
 
                 sides: dict[str, Ask] = {
-                    "ours": ping(lambda data: joined.publish(PING_KEY, data), ours_back),
+                    "ours": ping_ours(joined),
+                    "conductor": ping_ours(conductor),
                     "NATS": ping(lambda data: client.publish("ping", data), nats_back),
                     "ours asked": ask_ours,
                     "NATS asked": ask_nats,
                 }
+                await asyncio.sleep(1.0)
                 rounds = [
                     {name: await timed(ask) for name, ask in sides.items()}
                     for _ in range(ECHO_ROUNDS + 1)
                 ][1:]
                 await client.close()
                 await joined.close()
+            await conductor.close()
     finally:
         other.terminate()
         other.wait()
     us = {name: statistics.median(each[name] for each in rounds) for name in sides}
+    there = "bus: a message there and back"
+    asked = "bus: a question and its answer"
     return [
-        Row("bus: a message there and back", "us", us["ours"], us["NATS"], "NATS", at_most=1.0),
-        Row("bus: a question and its answer", "us", us["ours asked"], us["NATS asked"], "NATS"),
+        Row(f"{there}, two clients", "us", us["ours"], us["NATS"], "NATS", at_most=1.0),
+        Row(f"{there}, conductor and agent", "us", us["conductor"], us["NATS"], "NATS"),
+        Row(f"{asked}, two clients", "us", us["ours asked"], us["NATS asked"], "NATS"),
     ]
+
+
+def ping_ours(bus: StageBus) -> Ask:
+    arrived = asyncio.Queue[bytes]()
+    bus.subscribe(PONG_KEY, lambda _key, data: arrived.put_nowait(data))
+    return ping(lambda data: bus.publish(PING_KEY, data), arrived)
 
 
 def worlds() -> list[Row]:

@@ -148,7 +148,12 @@ class NotingRobot:
         return self._playings[-1]
 
 
-async def agents(endpoint: str, *names: str) -> None:
+async def clocked_agents(endpoint: str, *names: str) -> None:
+    """Run agents, and say again and again how well each knows the clock."""
+    await agents(endpoint, *names, clocked=True)
+
+
+async def agents(endpoint: str, *names: str, clocked: bool = False) -> None:
     """Run agents with such robots, all in this process."""
     from rote.carrier.zenoh_bus import StageBus
     from rote.ensemble.agent import Agent
@@ -167,7 +172,7 @@ async def agents(endpoint: str, *names: str) -> None:
         made.append(Agent(bus, robot, name, TRY_STAGE))
 
     async def clock() -> None:
-        while True:
+        while clocked:
             await asyncio.sleep(0.2)
             now_s = time.monotonic()
             for agent in made:
@@ -285,6 +290,7 @@ async def nats_echo(folder: str, address: str) -> None:
 ROLES: dict[str, Callable[..., Awaitable[None]]] = {
     "relay": relay,
     "agents": agents,
+    "clocked_agents": clocked_agents,
     "robot": robot,
     "router": router,
     "echo": echo,

@@ -266,7 +266,7 @@ class World:
     def to_conductor(self, data: bytes) -> None:
         if self.conductor_alive:
             before = self.conductor.wanted
-            self.note(self.conductor.hear(decode_agent(data), self.now_s))
+            self.note(self.conductor.hear(decode_agent(data), now_s=self.now_s))
             if self.conductor.wanted != before:
                 self.publish()
 

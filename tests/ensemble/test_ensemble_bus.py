@@ -84,6 +84,43 @@ def test_nobody_joins_without_a_certificate_of_this_stage(tmp_path: Path) -> Non
     asyncio.run(story())
 
 
+def test_who_collects_gets_the_newest_of_each_key_and_a_fault_of_a_listener_is_its_own() -> None:
+    async def story() -> None:
+        endpoint = f"127.0.0.1:{free_port()}"
+        bus, other = await StageBus.conduct(endpoint), await StageBus.join(endpoint)
+        faults, heard = list[str](), Heard()
+        asyncio.get_running_loop().set_exception_handler(
+            lambda _loop, context: faults.append(str(context["exception"]))
+        )
+
+        def failing(_key: str, data: bytes) -> None:
+            raise ValueError(data.decode())
+
+        try:
+            take = bus.collect("rote/try/*")
+            bus.subscribe("rote/try/b", failing)
+            bus.subscribe("rote/try/b", lambda key, data: heard.append((key, data)))
+            found: dict[str, bytes] = {}
+
+            def all_came() -> bool:
+                other.publish("rote/try/a", b"first")
+                other.publish("rote/try/a", b"second")
+                other.publish("rote/try/b", b"third", urgent=True)
+                found.update(take())
+                newest = {"rote/try/a": b"second", "rote/try/b": b"third"}
+                return found == newest and bool(faults) and bool(heard)
+
+            await until(all_came)
+            assert set(faults) == {"third"}
+            assert set(heard) == {("rote/try/b", b"third")}
+        finally:
+            await other.close()
+            await bus.close()
+        assert take() == {}
+
+    asyncio.run(story())
+
+
 def test_without_certificates_a_stage_is_for_this_computer_alone() -> None:
     async def story() -> None:
         with pytest.raises(BadRequestError, match="certificates"):

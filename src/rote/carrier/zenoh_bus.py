@@ -1,8 +1,9 @@
 """The bus of a stage, on Eclipse Zenoh: the conductor's process is the router, agents are clients.
 
-Zenoh calls from threads of its own; what is received is handed to the event loop. Nothing is found
-by multicast, and shared memory and the admin space are off. A session that is not closed keeps its
-process from ending: `close` is safe to repeat.
+Zenoh calls from threads of its own; what is received is handed to the event loop, with one wake-up
+for all that has come. Whoever hears many collects instead: then no thread waits for the
+interpreter. Nothing is found by multicast, and shared memory and the admin space are off. A session
+that is not closed keeps its process from ending: `close` is safe to repeat.
 """
 
 import asyncio
@@ -19,6 +20,8 @@ from rote.errors import BadRequestError, LinkError, MissingExtraError
 PORT = 7447
 LEASE_MS = 1000
 """A partner that is silent for so long is gone."""
+_COLLECTED = 4096
+"""So many messages wait to be collected at most; then the oldest are dropped."""
 Listener = Callable[[str, bytes], None]
 Answerer = Callable[[str, bytes], bytes | None]
 
@@ -58,6 +61,9 @@ class StageBus:
         self._kept: list[Any] = []
         self._publishers: dict[str, Any] = {}
         self._closed = False
+        self._calls: list[Callable[[], None]] = []
+        """What Zenoh's threads have for the event loop."""
+        self._lock = threading.Lock()
 
     @classmethod
     async def conduct(
@@ -85,14 +91,21 @@ class StageBus:
         settings["connect/timeout_ms"] = 3000
         return cls(await _open(settings))
 
-    def publish(self, key: str, data: bytes) -> None:
-        """Publish; never waits for the network."""
+    def publish(self, key: str, data: bytes, *, urgent: bool = False) -> None:
+        """Publish; never waits for the network.
+
+        What is urgent overtakes what waits to be sent. Whether a key is urgent is settled by its
+        first message.
+        """
         publisher = self._publishers.get(key)
         if publisher is None:
             import zenoh  # noqa: PLC0415 - heavy
 
             publisher = self._publishers[key] = self._session.declare_publisher(
-                key, express=True, congestion_control=zenoh.CongestionControl.DROP
+                key,
+                express=True,
+                congestion_control=zenoh.CongestionControl.DROP,
+                priority=zenoh.Priority.REAL_TIME if urgent else zenoh.Priority.DATA,
             )
         publisher.put(data)
 
@@ -106,7 +119,8 @@ class StageBus:
         lock = threading.Lock()
 
         def received(sample: Any) -> None:
-            self._hand_over(listener, str(sample.key_expr), bytes(sample.payload))
+            which, data = str(sample.key_expr), bytes(sample.payload)
+            self._call(lambda: listener(which, data))
 
         def deliver(which: str) -> None:
             with lock:
@@ -121,13 +135,37 @@ class StageBus:
             if is_new:
                 self._call(lambda: deliver(which))
 
-        handler = replaced if newest else received
+        handler = _at_once(replaced if newest else received)
         self._kept.append(self._session.declare_subscriber(key, handler))
 
-    def answer(self, key: str, answerer: Answerer) -> None:
-        """Answer questions, in a thread of Zenoh's: `answerer` must be quick and thread-safe.
+    def collect(self, key: str) -> Callable[[], dict[str, bytes]]:
+        """Return a function that takes what has come: the newest message of each key, by key.
 
-        One that returns None does not answer.
+        That is for one who hears many: a message wakes nobody, and no thread of Zenoh's ever waits
+        for the interpreter.
+        """
+        import zenoh  # noqa: PLC0415 - heavy
+
+        channel: Any = zenoh.handlers.RingChannel(_COLLECTED)
+        subscriber = self._session.declare_subscriber(key, channel)
+        self._kept.append(subscriber)
+
+        def take() -> dict[str, bytes]:
+            found = {}
+            for _ in range(_COLLECTED):
+                sample = None if self._closed else subscriber.try_recv()
+                if sample is None:
+                    break
+                found[str(sample.key_expr)] = sample.payload
+            return {which: bytes(payload) for which, payload in found.items()}
+
+        return take
+
+    def answer(self, key: str, answerer: Answerer) -> None:
+        """Answer questions, in a thread of its own: `answerer` must be thread-safe.
+
+        One that returns None does not answer. A long answer waits for the network, so it must not
+        hold a thread that receives.
         """
 
         def asked(query: Any) -> None:
@@ -141,35 +179,28 @@ class StageBus:
 
     async def ask(self, key: str, timeout_s: float, data: bytes = b"") -> bytes:
         """Return the first answer. Raises `LinkError` if there is none in time."""
-        answered: asyncio.Future[bytes | None] = self._loop.create_future()
-        said = threading.Event()
+        answered: asyncio.Future[bytes] = self._loop.create_future()
 
-        def settle(value: bytes | None) -> None:
+        def settle(value: bytes) -> None:
             if not answered.done():
                 answered.set_result(value)
 
-        def replied(reply: Any) -> None:
-            if reply.ok is not None and not said.is_set():
-                said.set()
-                self._hand_over(lambda _key, payload: settle(payload), key, bytes(reply.ok.payload))
-
-        self._session.get(key, replied, payload=data, timeout=timeout_s)
+        self.ask_for(key, timeout_s, lambda value: self._call(lambda: settle(value)), data)
         try:
-            value = await asyncio.wait_for(answered, timeout_s + 0.1)
+            return await asyncio.wait_for(answered, timeout_s + 0.1)
         except TimeoutError:
-            value = None
-        if value is None:
-            raise LinkError(f"nobody on the stage has answered {key}")
-        return value
+            raise LinkError(f"nobody on the stage has answered {key}") from None
 
-    def ask_for(self, key: str, timeout_s: float, answered: Callable[[bytes], None]) -> None:
+    def ask_for(
+        self, key: str, timeout_s: float, answered: Callable[[bytes], None], data: bytes = b""
+    ) -> None:
         """Ask, and call `answered` in a thread of Zenoh's as soon as an answer arrives."""
 
         def replied(reply: Any) -> None:
             if reply.ok is not None:
                 answered(bytes(reply.ok.payload))
 
-        self._session.get(key, replied, timeout=timeout_s)
+        self._session.get(key, _at_once(replied), payload=data, timeout=timeout_s, express=True)
 
     def declare(self, key: str) -> None:
         """Show under `key` that this session is there, until it ends."""
@@ -180,10 +211,12 @@ class StageBus:
         import zenoh  # noqa: PLC0415 - heavy
 
         def seen(sample: Any) -> None:
-            is_there = sample.kind == zenoh.SampleKind.PUT
-            self._call(lambda: listener(str(sample.key_expr), is_there))
+            which, is_there = str(sample.key_expr), sample.kind == zenoh.SampleKind.PUT
+            self._call(lambda: listener(which, is_there))
 
-        self._kept.append(self._session.liveliness().declare_subscriber(key, seen, history=True))
+        self._kept.append(
+            self._session.liveliness().declare_subscriber(key, _at_once(seen), history=True)
+        )
 
     async def close(self) -> None:
         """End the session, so that this process can end."""
@@ -193,15 +226,36 @@ class StageBus:
             self._publishers.clear()
             await asyncio.to_thread(self._session.close)
 
-    def _hand_over(self, listener: Listener, key: str, data: bytes) -> None:
-        self._call(lambda: listener(key, data))
-
     def _call(self, what: Callable[[], None]) -> None:
-        if not self._closed and not self._loop.is_closed():
+        """Call `what` in the event loop. Only the first of those that wait wakes the loop."""
+        with self._lock:
+            self._calls.append(what)
+            is_first = len(self._calls) == 1
+        if is_first and not self._closed and not self._loop.is_closed():
             try:
-                self._loop.call_soon_threadsafe(what)
+                self._loop.call_soon_threadsafe(self._call_all)
             except RuntimeError:
                 return  # the loop was closed just now
+
+    def _call_all(self) -> None:
+        with self._lock:
+            calls, self._calls = self._calls, []
+        for call in calls:
+            try:
+                call()
+            except Exception as error:  # one listener's fault is not another's
+                self._loop.call_exception_handler(
+                    {"message": "a listener of the stage has failed", "exception": error}
+                )
+
+
+def _at_once(callback: Callable[[Any], None]) -> Any:
+    """Return a handler that is called in the thread that receives, not in another one for each
+    subscription and question. So it must be quick, and for messages that are few.
+    """
+    import zenoh  # noqa: PLC0415 - heavy
+
+    return zenoh.handlers.Callback(callback, indirect=False)
 
 
 def _settings(mode: str, credentials: Credentials | None) -> dict[str, Any]:

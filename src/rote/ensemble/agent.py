@@ -26,6 +26,7 @@ from rote.robot.robot import Robot
 from rote.robot.streaming import Streaming, TimedStart, TrackCheck, check_robot, checked
 from rote.session.stage_agent import (
     AgentEffect,
+    AgentPhase,
     AgentSession,
     BeginRun,
     DropRun,
@@ -42,7 +43,9 @@ log = logging.getLogger("rote")
 
 STATE_S = 0.1
 TICK_S = 0.05
-CLOCK_S = 0.25
+CLOCK_S = 1.0
+READY_CLOCK_S = 0.1
+"""The clock is asked this often while a section is prepared, until it begins."""
 FIRST_CLOCK_S = 0.02
 """The clock is asked this often until there are many answers."""
 FETCH_S = 15.0
@@ -130,6 +133,7 @@ class Agent:
         self._heard_count = 0
         self._facts: tuple[str, ...] = ()
         self._holds: tuple[str, ...] = ()
+        self._publishes = False
         self._learned = _LearnedLeads(paths.agent_file(stage, name))
 
     async def run(self) -> None:
@@ -186,7 +190,14 @@ class Agent:
             self._publish_now()
             await asyncio.sleep(STATE_S)
 
+    def _publish_soon(self) -> None:
+        """Publish once the loop has begun what waits for it: a stop goes before its news."""
+        if not self._publishes:
+            self._publishes = True
+            self._loop.call_soon(self._publish_now)
+
     def _publish_now(self) -> None:
+        self._publishes = False
         state = self._robot.state
         known = self.session.state(
             self._clock(),
@@ -204,7 +215,7 @@ class Agent:
         if isinstance(audio, HeardSpeech):
             self._heard_count += 1
             self._heard.append(f"{self._heard_count} {audio.text[:MAX_TEXT]}")
-            self._publish_now()
+            self._publish_soon()
 
     async def _watch_robot(self) -> None:
         """Raise `LinkError` as soon as the robot is lost."""
@@ -244,8 +255,13 @@ class Agent:
                     )
 
             self._bus.ask_for(self._keys.clock, 1.0, answered)
-            known = self.session.clock.answers >= KEPT
-            await asyncio.sleep(CLOCK_S if known else FIRST_CLOCK_S)
+            await asyncio.sleep(self._until_next_question_s())
+
+    def _until_next_question_s(self) -> float:
+        if self.session.clock.answers < KEPT:
+            return FIRST_CLOCK_S
+        is_preparing = self.session.run is not None and self.session.phase is not AgentPhase.RUNNING
+        return READY_CLOCK_S if is_preparing else CLOCK_S
 
     # ---- what is done ---------------------------------------------------------------------------
 
@@ -266,7 +282,7 @@ class Agent:
                 self._end_loading()
                 self._begin_work(self._stop(effect.stop))
         if effects:
-            self._publish_now()
+            self._publish_soon()
 
     def _begin_work(self, work: "asyncio._CoroutineLike[None]") -> "asyncio.Task[None]":
         task: asyncio.Task[None] = self._loop.create_task(work)
@@ -500,7 +516,7 @@ class Agent:
         """Stop the robot, and confirm it."""
         await self._stop_robot()
         self.session.stopped(stop)
-        self._publish_now()
+        self._publish_soon()
 
     async def _stop_robot(self) -> None:
         """Stop the robot, again and again until it has answered."""

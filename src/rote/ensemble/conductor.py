@@ -4,7 +4,8 @@ import asyncio
 import contextlib
 import threading
 import uuid
-from collections.abc import Callable, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from rote.carrier.zenoh_bus import StageBus
@@ -23,9 +24,11 @@ from rote.session.stage_conductor import (
 )
 from rote.show.score import Score
 from rote.show.show import CueKind, LossRule, Section
-from rote.wire.stage import AgentState, StartReport, Stop, decode_agent, decode_stop, encode_clock
+from rote.wire.stage import AgentReader, AgentState, StartReport, Stop, decode_stop, encode_clock
 
 STATE_S = 0.1
+HEAR_S = 0.02
+"""How often it is looked what the agents have said: many states come with one look."""
 Listener = Callable[[ConductorEvent], None]
 
 
@@ -70,24 +73,27 @@ class Conductor:
         self.session = ConductorSession(uuid.uuid4().hex, lambda: uuid.uuid4().hex)
         self._blobs: dict[str, bytes] = {}
         self._lock = threading.Lock()
+        self._readers: defaultdict[str, AgentReader] = defaultdict(AgentReader)
         self._listeners: list[Listener] = []
-        self._task: asyncio.Task[None] | None = None
+        self._tasks: list[asyncio.Task[None]] = []
 
     async def __aenter__(self) -> "Conductor":
         self._bus.answer(self._keys.clock, lambda _key, _data: encode_clock(self._clock()))
         self._bus.answer(self._keys.blob("*"), self._blob)
-        self._bus.subscribe(self._keys.state("*"), self._hear, newest=True)
+        states = self._bus.collect(self._keys.state("*"))
         self._bus.subscribe(self._keys.stop, self._hear_stop)
         self._bus.watch(self._keys.token("*"), self._see)
         self._bus.declare(self._keys.conductor_token)
-        self._task = self._loop.create_task(self._publish())
+        self._tasks = [
+            self._loop.create_task(self._publish()),
+            self._loop.create_task(self._hear(states)),
+        ]
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        if self._task is not None:
-            self._task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._task
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
 
     def on_event(self, listener: Listener) -> Callable[[], None]:
         """Call `listener` with everything that happens. Return a function that removes it."""
@@ -182,8 +188,8 @@ class Conductor:
 
         forget = self.on_event(look)
         stop, events = self.session.stop(by, self._clock())
-        self._bus.publish(self._keys.stop, stop.encode())
-        self._publish_now()
+        # The next state says it again; sent now, it would only keep the agents busy.
+        self._bus.publish(self._keys.stop, stop.encode(), urgent=True)
         self._note(events)
         try:
             return await asyncio.wait_for(answer, CONFIRM_S + 2.0)
@@ -210,21 +216,32 @@ class Conductor:
         with self._lock:
             return self._blobs.get(key.rpartition("/")[2])
 
-    def _hear(self, key: str, data: bytes) -> None:
+    async def _hear(self, states: Callable[[], dict[str, bytes]]) -> None:
+        while True:
+            if said := states():
+                with self._publishing_changes():
+                    read = [each for key, data in said.items() if (each := self._read(key, data))]
+                    self._note(self.session.hear(*read, now_s=self._clock()))
+            await asyncio.sleep(HEAR_S)
+
+    def _read(self, key: str, data: bytes) -> AgentState | None:
+        name = self._keys.agent_in(key)
         try:
-            said = decode_agent(data)
+            said = self._readers[name].read(data)
         except DecodeError:
-            return
-        if said.name != self._keys.agent_in(key):
-            return  # somebody speaks for another
-        before = self.session.wanted
-        self._note(self.session.hear(said, self._clock()))
-        if self.session.wanted != before:
-            self._publish_now()
+            return None
+        return said if said.name == name else None  # somebody may speak for another
 
     def _hear_stop(self, _key: str, data: bytes) -> None:
-        with contextlib.suppress(DecodeError):
+        with contextlib.suppress(DecodeError), self._publishing_changes():
             self._note(self.session.adopt(decode_stop(data), self._clock()))
+
+    @contextlib.contextmanager
+    def _publishing_changes(self) -> Iterator[None]:
+        """Publish at once if anything is wanted of the agents that was not wanted before."""
+        before = self.session.wanted
+        yield
+        if self.session.wanted is not before:
             self._publish_now()
 
     def _see(self, key: str, is_there: bool) -> None:
@@ -244,4 +261,9 @@ class Conductor:
     def _note(self, events: list[ConductorEvent]) -> None:
         for event in events:
             for listener in tuple(self._listeners):
-                listener(event)
+                try:
+                    listener(event)
+                except Exception as error:  # the show must go on, and so must its stop
+                    self._loop.call_exception_handler(
+                        {"message": "a listener of the conductor failed", "exception": error}
+                    )

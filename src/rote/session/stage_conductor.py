@@ -203,8 +203,12 @@ class ConductorSession:
 
     # ---- what is heard --------------------------------------------------------------------------
 
-    def hear(self, said: AgentState, now_s: float) -> list[ConductorEvent]:
-        """Take what an agent published; an older or doubled message is ignored."""
+    def hear(self, *said: AgentState, now_s: float) -> list[ConductorEvent]:
+        """Take what agents published; an older or doubled message is ignored."""
+        events = [event for each in said for event in self._hear_one(each, now_s)]
+        return events + self._look(now_s)
+
+    def _hear_one(self, said: AgentState, now_s: float) -> list[ConductorEvent]:
         seen = self._agents.get(said.name)
         if seen is None:
             self._agents[said.name] = seen = _SeenAgent(said, now_s)
@@ -220,8 +224,7 @@ class ConductorSession:
         if said.name in self._lost or said.beat <= 1:
             self._lost.discard(said.name)
             events.append(AgentFound(said.name))
-        events += self._adopt_latched(said, now_s)
-        return events + self._look(now_s)
+        return events + self._adopt_latched(said, now_s)
 
     def gone(self, name: str, now_s: float) -> list[ConductorEvent]:
         """Take the news that an agent's session with the network has ended."""

@@ -2,13 +2,16 @@
 
 Both sides publish their whole state again and again. A message that is lost, doubled or late does
 no harm: the newest one says everything, and an older one is recognised by its number.
+
+An agent's state is two lines: what changes every time, and the rest. So a conductor of fifty agents
+reads the rest only when it has changed.
 """
 
 import json
 import math
 import struct
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from rote.errors import DecodeError
@@ -119,7 +122,12 @@ class AgentState:
 
     def encode(self) -> bytes:
         """Return the message."""
-        return _encode(self)
+        body = _plain(self)
+        head = {name: body.pop(name) for name in _HEAD}
+        return _json(head) + b"\n" + _json(body)
+
+
+_HEAD = ("beat", "clock_bound_s", "round_trip_s")
 
 
 def encode_clock(time_s: float) -> bytes:
@@ -135,8 +143,12 @@ def decode_clock(data: bytes) -> float | None:
     return time_s if math.isfinite(time_s) else None
 
 
-def _encode(message: Stop | ConductorState | AgentState) -> bytes:
-    return json.dumps(_plain(message), separators=(",", ":")).encode()
+def _encode(message: Stop | ConductorState) -> bytes:
+    return _json(_plain(message))
+
+
+def _json(data: object) -> bytes:
+    return json.dumps(data, separators=(",", ":")).encode()
 
 
 def _plain(value: Any) -> Any:
@@ -193,12 +205,39 @@ def _run(said: "_StageReader") -> Run:
 
 def decode_agent(data: bytes) -> AgentState:
     """Read what an agent published. Raises `DecodeError` for anything else."""
-    said = _StageReader(data)
+    return AgentReader().read(data)
+
+
+class AgentReader:
+    """Reads one message of an agent after the other."""
+
+    def __init__(self) -> None:
+        self._body = b""
+        self._state: AgentState | None = None
+        """What was read last, and from which second line."""
+
+    def read(self, data: bytes) -> AgentState:
+        """Read what an agent published. Raises `DecodeError` for anything else."""
+        if len(data) > MAX_BYTES:
+            raise DecodeError(f"a message of {len(data)} bytes; {MAX_BYTES} are the most")
+        first, _, body = data.partition(b"\n")
+        head = _StageReader(first)
+        if self._state is None or body != self._body:
+            self._state, self._body = _agent(_StageReader(body)), body
+        return replace(
+            self._state,
+            beat=head.count("beat"),
+            clock_bound_s=_or_unknown(head.number("clock_bound_s")),
+            round_trip_s=_or_unknown(head.number("round_trip_s")),
+        )
+
+
+def _agent(said: "_StageReader") -> AgentState:
     report = said.object("report")
     return AgentState(
         name=said.text("name"),
         epoch=said.text("epoch"),
-        beat=said.count("beat"),
+        beat=0,
         phase=said.text("phase", "idle"),
         loaded=said.text("loaded", ""),
         armed=said.text("armed", ""),
@@ -207,8 +246,6 @@ def decode_agent(data: bytes) -> AgentState:
         stopped=said.text("stopped", ""),
         fault=said.text("fault", ""),
         fault_of=said.text("fault_of", ""),
-        clock_bound_s=_or_unknown(said.number("clock_bound_s")),
-        round_trip_s=_or_unknown(said.number("round_trip_s")),
         battery_percent=said.number("battery_percent"),
         robot=said.text("robot", ""),
         build=said.text("build", ""),
