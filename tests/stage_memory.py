@@ -24,7 +24,7 @@ class TableBus:
         self.answers_after_s: dict[str, float] = {}
         """How long an answer to a question for this key takes."""
 
-    def publish(self, key: str, data: bytes) -> None:
+    def publish(self, key: str, data: bytes, *, urgent: bool = False) -> None:
         loop = asyncio.get_running_loop()
         for pattern, listener in self._listeners:
             if fnmatchcase(key, pattern):
@@ -32,6 +32,17 @@ class TableBus:
 
     def subscribe(self, key: str, listener: Listener, *, newest: bool = False) -> None:
         self._listeners.append((key, listener))
+
+    def collect(self, key: str) -> Callable[[], dict[str, bytes]]:
+        waiting: dict[str, bytes] = {}
+        self.subscribe(key, waiting.__setitem__)
+
+        def take() -> dict[str, bytes]:
+            taken = dict(waiting)
+            waiting.clear()
+            return taken
+
+        return take
 
     def answer(self, key: str, answerer: Answerer) -> None:
         self._answerers.append((key, answerer))
