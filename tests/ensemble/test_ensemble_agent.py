@@ -114,9 +114,9 @@ def test_a_stop_that_the_robot_does_not_answer_is_repeated_when_the_conductor_is
                 await stop()
 
             robot.stop = deaf  # type: ignore[method-assign]
-            task = one.conductor._task
-            assert task is not None
-            task.cancel()  # the conductor falls silent
+            assert one.conductor._tasks
+            for task in one.conductor._tasks:
+                task.cancel()  # the conductor falls silent
             await one.until(lambda: one.rig.world.state().phase is Phase.RETURN, 3.0)
             assert tries > 1
             playing.cancel()
