@@ -293,6 +293,12 @@ const story = {
     const proposed = await angle(joint);
     check(Math.abs(proposed - before) > 2, `the legend tells the proposed angle: ${before}, ${proposed}`);
     await photograph("through-1440");
+    await page.setViewportSize({ width: 390, height: 844 });
+    await page.waitForTimeout(200);
+    await stopIsSeen("beside a proposal");
+    await $("proposal").scrollIntoViewIfNeeded();
+    await photograph("through-390");
+    await page.setViewportSize({ width: 1440, height: 900 });
     await playhead.press("PageUp");
     check((await $("proposal").count()) === 1, "it stays while another moment is looked at");
     await $("drop-proposal").click();
