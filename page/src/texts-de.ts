@@ -466,7 +466,7 @@ export const GERMAN: Translation<Catalogue> = {
     },
     end: (number) => `Glied ${number}`,
     endHelp:
-      "Ziehen, oder mit den Pfeiltasten bewegen; weg und näher mit Bild auf und Bild ab. Das macht einen Stützpunkt.",
+      "Ziehen, oder mit den Pfeiltasten bewegen; weg und näher mit Bild auf und Bild ab. Das macht einen Stützpunkt oder führt die ganze Bewegung, wie unter der Zeitleiste gewählt.",
     endAt: (forward, left, up) => `${forward} cm vor, ${left} cm links, ${up} cm hoch`,
     limbs: {
       left_arm: "Linker Arm",
@@ -492,6 +492,20 @@ export const GERMAN: Translation<Catalogue> = {
         `Die Haltung bei ${time}: ein Gelenk hier mit dem Regler führen, oder eine Hand oder einen Fuß in der 3D-Ansicht. Die Bewegung ringsum folgt.`,
       joint: "Gelenk",
       angle: "Winkel",
+    },
+    lead: {
+      hand: "Gezogene Hand",
+      keyframe: "setzt einen Stützpunkt",
+      through: "führt die ganze Bewegung",
+      title: (time) => `Die ganze Bewegung bei ${time} durch diese Haltung?`,
+      fine: "Die Prüfung hat nichts gefunden. Beide Enden bleiben, wie sie sind.",
+      found: (count, message) =>
+        count === 1
+          ? `Die Prüfung hat gefunden: ${message}`
+          : `Die Prüfung hat ${count} Dinge gefunden, zuerst: ${message}`,
+      accept: "Hindurchführen",
+      drop: "Verwerfen",
+      atEnd: "Die Enden der Bewegung bleiben, wie sie sind. Einen Moment dazwischen wählen.",
     },
     draft: {
       unsaved: "nicht gesichert",

@@ -432,7 +432,7 @@ export const ENGLISH = {
     },
     end: (number: number) => `Limb ${number}`,
     endHelp:
-      "Drag it, or move it with the arrow keys; away and nearer with Page Up and Page Down. That makes a keyframe.",
+      "Drag it, or move it with the arrow keys; away and nearer with Page Up and Page Down. That makes a keyframe, or leads the whole motion, as chosen below the time line.",
     endAt: (forward: number, left: number, up: number) => `${forward} cm forward, ${left} cm left, ${up} cm up`,
     limbs: {
       left_arm: "Left arm",
@@ -458,6 +458,18 @@ export const ENGLISH = {
         `The pose at ${time}: lead a joint by its slider here, or a hand or foot in the 3D view. The motion around it follows.`,
       joint: "Joint",
       angle: "Angle",
+    },
+    lead: {
+      hand: "A dragged hand",
+      keyframe: "sets a keyframe",
+      through: "leads the whole motion",
+      title: (time: string) => `The whole motion through this pose at ${time}?`,
+      fine: "The check found nothing. Both ends stay as they are.",
+      found: (count: number, message: string) =>
+        count === 1 ? `The check found: ${message}` : `The check found ${count} things, first: ${message}`,
+      accept: "Lead it through",
+      drop: "Drop",
+      atEnd: "The ends of the motion stay as they are. Choose a moment between them.",
     },
     draft: {
       unsaved: "not saved",

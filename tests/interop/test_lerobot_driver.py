@@ -1,5 +1,6 @@
 """The part of the plug-in that LeRobot drives, without LeRobot: on a simulated G1, and over DDS."""
 
+import asyncio
 import time
 from collections.abc import Callable, Iterator
 from importlib.util import module_from_spec, spec_from_file_location
@@ -8,9 +9,17 @@ from typing import Any
 
 import pytest
 
+import virtual
 from interop.processes import Network, Speaker
-from rig import free_domain
-from rote.errors import BadRequestError, RefusedError, UnsafeMotionError, UnsupportedError
+from rig import free_domain, rig
+from rote.errors import (
+    BadRequestError,
+    RefusedError,
+    TimeLimitError,
+    UnsafeMotionError,
+    UnsupportedError,
+)
+from rote.model.family import MAX_MOTION_S
 
 PACKAGE = Path(__file__).parents[2] / "packages" / "lerobot_robot_rote" / "lerobot_robot_rote"
 SIM = "sim://g1?store=:memory:"
@@ -131,6 +140,24 @@ def test_the_end_of_a_teaching_is_told_with_the_next_action(robot: Any) -> None:
         until(lambda: robot.led() == {})
     with pytest.raises(RefusedError, match="ended"):
         robot.aim({})
+
+
+def test_a_robot_that_ends_a_long_teaching_is_explained_and_keeps_nothing_of_it() -> None:
+    async def story() -> None:
+        async with rig("services") as one, one.connect() as robot:
+            hand = await DRIVER._Hand.begun(robot, "lerobot", "", 6.0)
+            await asyncio.sleep(MAX_MOTION_S - 10.0)
+            hand.check()
+            assert one.world.body.soft
+            await asyncio.sleep(20.0)
+            assert not one.world.body.soft
+            with pytest.raises(TimeLimitError, match="soft for 180 s") as ended:
+                hand.check()
+            assert "--resume=true" in ended.value.remedy
+            await hand.end()
+            assert (await robot.actions()).taught == ()
+
+    virtual.run(story())
 
 
 def test_over_dds_arms_are_led_by_hand_and_then_follow_what_was_recorded(over_dds: str) -> None:

@@ -116,7 +116,6 @@ def test_lerobot_records_arms_that_are_led_by_hand_and_replays_them(
     column = found.features["action"]["names"].index(SHOULDER)
     shoulder_rad = np.array(found.hf_dataset["action"])[:, column]
     assert np.ptp(shoulder_rad) > 0.5  # the hand was raised
-    assert np.abs(np.diff(shoulder_rad)).max() < 0.5
     replayed = run("replay", url, folder, "--dataset.episode=0")
     assert replayed.returncode == 0, replayed.stderr
 

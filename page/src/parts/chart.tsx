@@ -38,10 +38,12 @@ interface Props {
   closer?: Curves | null;
   /** A curve that is drawn in place of one of them, at the same times. */
   instead?: { joint: string; values: readonly number[] } | null;
+  /** The same joints as they would be: drawn over those that differ. */
+  proposed?: Curves | null;
   /** The joints that are drawn; those that move most where it is left open. */
   only?: readonly string[];
-  /** A joint that is drawn in any case. */
-  also?: string;
+  /** Joints that are drawn in any case. */
+  also?: readonly string[];
   /** The moment whose angles are told. */
   moment?: number;
   selection?: Span;
@@ -116,7 +118,7 @@ function line(draw: CanvasRenderingContext2D, from: [number, number], to: [numbe
 function drawCurves(
   draw: CanvasRenderingContext2D,
   place: Place,
-  { curves, closer, instead, view }: Props,
+  { curves, closer, instead, proposed, view }: Props,
   shown: number[],
   paint: readonly string[],
 ): void {
@@ -136,9 +138,11 @@ function drawCurves(
     const name = curves.names[column] as string;
     const { colour, dashed } = look(name);
     const other = instead?.joint === name ? instead.values : null;
+    const next = proposed && differs(curves, proposed, name) ? proposed : null;
     draw.strokeStyle = paint[colour] as string;
     draw.lineWidth = pointed.value === name || other ? 4 : 2;
     draw.setLineDash(dashed ? DASHES : []);
+    draw.globalAlpha = next ? 0.35 : 1;
     draw.beginPath();
     if (other)
       for (const [index, time] of curves.times_s.entries())
@@ -150,9 +154,29 @@ function drawCurves(
           yOf(place, (source.joints_rad[index] as number[])[column] as number),
         );
     draw.stroke();
+    draw.globalAlpha = 1;
+    if (next) drawProposed(draw, place, next, name);
   }
   draw.setLineDash([]);
   draw.restore();
+}
+
+/** Whether a joint would move otherwise, by what can be seen. */
+function differs(curves: Curves, proposed: Curves, name: string): boolean {
+  const [old, other] = [curves.names.indexOf(name), proposed.names.indexOf(name)];
+  return thinned(proposed.times_s.length, 60).some((index) => {
+    const then = rowAt(curves.times_s, curves.joints_rad, proposed.times_s[index] as number)[old] ?? 0;
+    return Math.abs(((proposed.joints_rad[index] as number[])[other] ?? then) - then) > 0.005;
+  });
+}
+
+function drawProposed(draw: CanvasRenderingContext2D, place: Place, proposed: Curves, name: string): void {
+  const column = proposed.names.indexOf(name);
+  draw.lineWidth = 4;
+  draw.beginPath();
+  for (const [index, time] of proposed.times_s.entries())
+    draw.lineTo(xOf(place, time), yOf(place, (proposed.joints_rad[index] as number[])[column] as number));
+  draw.stroke();
 }
 
 function drawFindings(draw: CanvasRenderingContext2D, place: Place, findings: Finding[]): void {
@@ -209,7 +233,7 @@ function columnsOf({ curves, only, also }: Props): number[] {
   const all = movers(curves.joints_rad, most, few ? 0 : undefined);
   const wanted = only?.length ? all.filter((column) => only.includes(curves.names[column] as string)) : all;
   const chosen = wanted.length ? wanted.slice(0, FEW_JOINTS) : columnsNamed(curves, only ?? []).slice(0, FEW_JOINTS);
-  const extra = columnsNamed(curves, also ? [also] : []).filter((column) => !chosen.includes(column));
+  const extra = columnsNamed(curves, also ?? []).filter((column) => !chosen.includes(column));
   return [...chosen, ...extra];
 }
 
@@ -228,7 +252,10 @@ export function Chart(props: Props) {
     () => most.filter((column) => !hidden.includes(curves.names[column] as string)),
     [most, hidden],
   );
-  const values = useMemo(() => extent(curves.joints_rad, shown), [curves.joints_rad, shown]);
+  const values = useMemo(
+    () => extent([...curves.joints_rad, ...(props.proposed?.joints_rad ?? [])], shown),
+    [curves.joints_rad, props.proposed, shown],
+  );
   const far = useMemo(() => reach(curves.joints_rad), [curves.joints_rad]);
   const theme = dark.value;
   const lit = pointed.value;
@@ -241,6 +268,7 @@ export function Chart(props: Props) {
     curves.joints_rad,
     props.closer,
     props.instead,
+    props.proposed,
     view.from,
     view.to,
     selection?.from,
@@ -265,7 +293,8 @@ export function Chart(props: Props) {
 
   const toggle = (name: string): void =>
     setHidden(hidden.includes(name) ? hidden.filter((each) => each !== name) : [...hidden, name]);
-  const row = moment === undefined ? null : rowAt(curves.times_s, curves.joints_rad, moment);
+  const told = props.proposed ?? curves;
+  const row = moment === undefined ? null : rowAt(told.times_s, told.joints_rad, moment);
 
   return (
     <figure class="chart" data-theme={theme ? "dark" : "light"} data-lit={lit ?? ""}>

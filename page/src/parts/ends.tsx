@@ -1,4 +1,4 @@
-/** Hands and feet of the ghost, to take hold of: by mouse, finger or key. What comes of it is a keyframe. */
+/** Hands and feet of the ghost, to take hold of: by mouse, finger or key. What comes of it is a keyframe, or a proposal. */
 
 import type { RefObject } from "preact";
 import { useEffect, useRef } from "preact/hooks";

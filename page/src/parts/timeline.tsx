@@ -1,15 +1,18 @@
 /** The time line: curves with a playhead, handles, marks and keyframes; closer by wheel, fingers, buttons or keys. */
 
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
-import { degrees, hundredths, joint as jointName } from "../format";
+import { degrees, hundredths, joint as jointName, sentence } from "../format";
 import { bent } from "../keyframes";
 import {
+  acceptProposal,
   addKeyframe,
   askForMark,
   detail,
   dragged,
   dragKeyframe,
+  dragMakes,
   dropKeyframe,
+  dropProposal,
   keyframes,
   keyframing,
   keyJoint,
@@ -19,6 +22,7 @@ import {
   pan,
   picked,
   playhead,
+  proposal,
   reveal,
   seek,
   selection,
@@ -32,6 +36,7 @@ import {
 import { TEXTS } from "../texts";
 import { isPart, share, wheelFactor } from "../timeline";
 import type { Edited, Finding, JointKeyframe, Mark } from "../types";
+import { folded } from "../wording";
 import { Chart, EDGE, type Place, timeAt, valueAt, xOf, yOf } from "./chart";
 import { Icon } from "./icons";
 
@@ -385,6 +390,18 @@ function Bar({ made }: { made: Edited }) {
           ))}
         </select>
       </label>
+      <label class="inline line-keys wide">
+        <span>{T.lead.hand}</span>
+        <select
+          value={dragMakes.value}
+          disabled={proposal.value !== null}
+          data-testid="drag-makes"
+          onChange={(event) => (dragMakes.value = event.currentTarget.value as typeof dragMakes.value)}
+        >
+          <option value="keyframe">{T.lead.keyframe}</option>
+          <option value="through">{T.lead.through}</option>
+        </select>
+      </label>
       {keyframing.value && (
         <>
           <button
@@ -401,6 +418,43 @@ function Bar({ made }: { made: Edited }) {
           </span>
         </>
       )}
+    </div>
+  );
+}
+
+/** What a hand that was dragged would make of the whole motion, to accept or to drop. */
+function ProposalBar() {
+  const now = proposal.value;
+  if (!now || now.held) return null;
+  const found = now.check?.findings.filter(({ severity }) => severity !== "note") ?? [];
+  const message = !now.check
+    ? T.checking
+    : found[0]
+      ? T.lead.found(found.length, sentence(folded(found[0]).message))
+      : T.lead.fine;
+  return (
+    <div
+      class="line-tools proposal"
+      role="group"
+      aria-label={T.lead.title(hundredths(now.time_s))}
+      data-testid="proposal"
+    >
+      <strong>{T.lead.title(hundredths(now.time_s))}</strong>
+      <span class={found.length ? "bad-words" : "muted"} role="status" data-checked={now.check !== null}>
+        {message}
+      </span>
+      <button type="button" class="button quiet" onClick={dropProposal} data-testid="drop-proposal">
+        {T.lead.drop}
+      </button>
+      <button
+        type="button"
+        class="button primary"
+        disabled={working.value || !now.curves}
+        onClick={acceptProposal}
+        data-testid="accept-proposal"
+      >
+        {T.lead.accept}
+      </button>
     </div>
   );
 }
@@ -481,6 +535,16 @@ export function TimeLine({ made, findings }: { made: Edited; findings: Finding[]
     stopPreview();
     seek(time);
   };
+  const plan = proposal.value;
+  const against = useMemo(
+    () => plan?.check?.findings.filter(({ severity }) => severity !== "note") ?? findings,
+    [plan?.check, findings],
+  );
+  const led = useMemo(() => (plan && !plan.held ? Object.keys(plan.pose) : null), [plan?.held, plan?.pose]);
+  const also = useMemo(
+    () => led ?? (keyframing.value ? [keyJoint.value] : []),
+    [led, keyframing.value, keyJoint.value],
+  );
   const shown = keyframing.value ? ownKeyframes.value : [];
   return (
     <div class="time-line" id="time-line">
@@ -488,17 +552,19 @@ export function TimeLine({ made, findings }: { made: Edited; findings: Finding[]
         curves={made}
         closer={detail.value}
         instead={instead}
+        proposed={plan?.curves ?? null}
         label={T.timelineHelp}
         view={view.value}
         moment={playhead.value}
         selection={selection.value}
-        findings={findings}
-        only={joints}
-        also={keyframing.value ? keyJoint.value : ""}
+        findings={against}
+        only={led ?? joints}
+        also={also}
         onArea={gestures}
         below={
           <>
             <Overview span={Math.max(span, 1e-3)} />
+            <ProposalBar />
             <Bar made={made} />
           </>
         }

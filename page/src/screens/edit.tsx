@@ -26,6 +26,7 @@ import {
   playhead,
   preview,
   previewing,
+  proposal,
   redoStep,
   removeMark,
   reveal,
@@ -390,7 +391,7 @@ export function EditDock({ inert }: { inert: boolean }) {
             <button
               type="button"
               class="button"
-              disabled={!ready.value || working.value || !made.ok || strange.value !== ""}
+              disabled={!ready.value || working.value || !made.ok || strange.value !== "" || proposal.value !== null}
               title={
                 strange.value || (made.ok ? TEXTS.library.playTip[limbs.value] : made.checked ? T.cannot : T.checking)
               }
@@ -400,7 +401,13 @@ export function EditDock({ inert }: { inert: boolean }) {
               {T.play}
             </button>
           )}
-          <button type="button" class="button primary" disabled={working.value} onClick={ask} data-testid="save-as">
+          <button
+            type="button"
+            class="button primary"
+            disabled={working.value || proposal.value !== null}
+            onClick={ask}
+            data-testid="save-as"
+          >
             {T.save}
           </button>
         </div>

@@ -30,7 +30,17 @@ import {
 } from "../store";
 import { TEXTS } from "../texts";
 import { isPart, LOOKS_CLOSER, panned, showing, type Span, within, zoomed } from "../timeline";
-import type { EditCurves, EditFacts, Edited, JointKeyframe, KnownRobots, Mark, RobotModel, Step } from "../types";
+import type {
+  EditCheck,
+  EditCurves,
+  EditFacts,
+  Edited,
+  JointKeyframe,
+  KnownRobots,
+  Mark,
+  RobotModel,
+  Step,
+} from "../types";
 
 export const history = signal<History>(NOTHING_DONE);
 export const edited = signal<Edited | null>(null);
@@ -60,6 +70,20 @@ export const keyframes = signal<JointKeyframe[] | null>(null);
 export const dragged = signal<{ joint: string; bend: Bend; value: number } | null>(null);
 /** Angles that the ghost has in place of those of the take, while somebody drags it. */
 export const bending = signal<Record<string, number> | null>(null);
+/** What a hand that is dragged makes: a keyframe, or a pose that the whole motion is led through. */
+export const dragMakes = signal<"keyframe" | "through">("keyframe");
+/** A pose that the whole motion would be led through, until somebody accepts or drops that. */
+export interface Proposal {
+  time_s: number;
+  pose: Record<string, number>;
+  /** Whether the hand is still held: nothing on the screen may move away from it now. */
+  held: boolean;
+  /** The motion as it would be; nothing while that is worked out. */
+  curves: EditCurves | null;
+  /** What speaks against it; nothing while that is checked. */
+  check: EditCheck | null;
+}
+export const proposal = signal<Proposal | null>(null);
 /** From how long before a moment the motion follows a pose that is set there, and until when. */
 export const widths = signal({ before: 0.5, after: 0.5 });
 
@@ -117,6 +141,7 @@ async function apply(
       opened.value = take;
       history.value = next;
       detail.value = null;
+      proposal.value = null;
       keyframes.value = keyframesThen;
       if (!made.names.includes(keyJoint.peek())) keyframing.value = false;
       edited.value = { ...made, findings: [], ok: false, checked: false };
@@ -137,6 +162,7 @@ async function apply(
       working.value = false;
       dragged.value = null;
       bending.value = null;
+      proposal.value = null;
     }
   }
 }
@@ -184,6 +210,7 @@ export async function openTake(take: string): Promise<void> {
     opened.value = take;
     picked.value = [];
     keyframing.value = false;
+    proposal.value = bending.value = null;
   });
   const draft = drafts.peek()[take];
   const still = (): boolean => opened.peek() === take && edited.peek() === null;
@@ -262,8 +289,10 @@ function pace({ duration_s, peak_rad_s }: EditCurves): { time: string; speed: st
   return { time: seconds(duration_s), speed: `${degrees(peak_rad_s)}/s` };
 }
 
+/** Undo the last step; a proposal that nobody has accepted yet goes first. */
 export function undoStep(): void {
-  if (opened.peek()) void apply(opened.peek() as string, undo(history.peek()));
+  if (proposal.peek()) dropProposal();
+  else if (opened.peek()) void apply(opened.peek() as string, undo(history.peek()));
 }
 
 export function redoStep(): void {
@@ -333,7 +362,7 @@ effect(() => {
 // ---- the ghost ------------------------------------------------------------------------------
 
 /** The whole robot as it would be at a moment of the take; other joints stay as they are. */
-function poseAt(made: Edited, time: number, robot: RobotModel, from: readonly number[]): number[] {
+function poseAt(made: EditCurves, time: number, robot: RobotModel, from: readonly number[]): number[] {
   const pose = [...from];
   const row = rowAt(made.times_s, made.joints_rad, time);
   made.names.forEach((name, column) => {
@@ -348,7 +377,7 @@ function poseAt(made: Edited, time: number, robot: RobotModel, from: readonly nu
 }
 
 effect(() => {
-  const made = edited.value;
+  const made = proposal.value?.curves ?? edited.value;
   const robot = whose.value;
   const time = playhead.value;
   const live = model.value;
@@ -536,11 +565,96 @@ export function setPose(pose: Record<string, number>): void {
   step({ op: "keyframe", time_s, pose: Object.fromEntries(rounded), before_s: before, after_s: after });
 }
 
-/** Lead the whole motion through a pose of some joints at the moment shown; its ends stay. */
-export function leadThrough(pose: Record<string, number>): void {
-  if (!edited.peek() || working.peek()) return;
+/** The step that leads the whole motion through a pose of some joints; its ends stay. */
+function throughStep(time: number, pose: Record<string, number>): Step {
   const rounded = Object.entries(pose).map(([name, angle]) => [name, Number(angle.toFixed(4))]);
-  step({ op: "through", time_s: Number(playhead.peek().toFixed(4)), pose: Object.fromEntries(rounded) });
+  return { op: "through", time_s: Number(time.toFixed(4)), pose: Object.fromEntries(rounded) };
+}
+
+/** Lead the whole motion through a pose of some joints at the moment shown. */
+export function leadThrough(pose: Record<string, number>): void {
+  if (edited.peek() && !working.peek()) step(throughStep(playhead.peek(), pose));
+}
+
+// ---- a proposal: the whole motion led through a pose that is dragged ------------------------------
+
+/** Nearer to an end of the take than this, the motion cannot be led elsewhere: its ends stay. */
+const FROM_ENDS_S = 0.02;
+let asking = false;
+
+/** Propose a pose at the moment shown, together with what was proposed for the same moment before. */
+function propose(pose: Record<string, number>): void {
+  const time_s = playhead.peek();
+  const was = proposal.peek();
+  const same = was !== null && Math.abs(was.time_s - time_s) < 1e-3;
+  const all = same ? { ...was.pose, ...pose } : pose;
+  batch(() => {
+    bending.value = all;
+    proposal.value = { time_s, pose: all, held: true, curves: was?.curves ?? null, check: null };
+  });
+  void workOut();
+}
+
+/** Ask what comes of the newest proposal; while it is dragged, one question at a time. */
+async function workOut(): Promise<void> {
+  if (asking) return;
+  asking = true;
+  let told: Record<string, number> | null = null;
+  try {
+    for (let wanted = proposal.peek(); wanted && wanted.pose !== told; wanted = proposal.peek()) {
+      told = wanted.pose;
+      const steps = [...history.peek().steps, throughStep(wanted.time_s, wanted.pose)];
+      const curves = await api.editCurves(opened.peek() as string, steps, edited.peek()?.version);
+      const now = proposal.peek();
+      if (now) proposal.value = { ...now, curves };
+    }
+  } catch (error) {
+    dropProposal();
+    report(error);
+  } finally {
+    asking = false;
+  }
+}
+
+/** Whether the moment shown is an end of the take, where nothing can be led elsewhere. */
+function atAnEnd(): boolean {
+  const time = playhead.peek();
+  return Math.min(time, (edited.peek()?.duration_s ?? 0) - time) < FROM_ENDS_S;
+}
+
+/** The hand was let go of: show the motion that comes of it, and check that. */
+async function checkProposal(): Promise<void> {
+  const take = opened.peek();
+  const wanted = proposal.peek();
+  if (!take || !wanted) return;
+  const { time_s, pose } = wanted;
+  proposal.value = { ...wanted, held: false };
+  const still = (): boolean => proposal.peek()?.pose === pose;
+  const steps = [...history.peek().steps, throughStep(time_s, pose)];
+  try {
+    const check = await api.editCheck(take, steps, edited.peek()?.version);
+    const now = proposal.peek();
+    if (now && still()) proposal.value = { ...now, check };
+  } catch (error) {
+    if (still()) report(error);
+  }
+}
+
+effect(() => {
+  // Elsewhere the ghost shows the proposed motion, no more the pose that was dragged.
+  const time = playhead.value;
+  const now = proposal.peek();
+  if (now && Math.abs(time - now.time_s) > 1e-3) bending.value = null;
+});
+
+/** Do what is proposed: a step like all others, checked anew. */
+export function acceptProposal(): void {
+  const now = proposal.peek();
+  if (now?.curves && !working.peek()) step(throughStep(now.time_s, now.pose));
+}
+
+export function dropProposal(): void {
+  batch(() => (proposal.value = bending.value = null));
 }
 
 effect(() => {
@@ -554,11 +668,16 @@ effect(() => {
         onMove: (pose) => {
           if (working.peek()) return;
           stopPreview();
-          bending.value = pose;
+          if (dragMakes.peek() === "keyframe") bending.value = pose;
+          else if (atAnEnd()) return;
+          else propose(pose);
         },
         onDone: () => {
           const pose = bending.peek();
-          if (pose && !working.peek()) setPose(pose);
+          if (working.peek()) return;
+          if (dragMakes.peek() === "keyframe") pose && setPose(pose);
+          else if (atAnEnd()) say(TEXTS.edit.lead.atEnd, "bad");
+          else void checkProposal();
         },
       }
     : null;

@@ -44,13 +44,14 @@ const photograph = async (name) => task.pictures && page.screenshot({ path: `${t
 const drawn = () =>
   until(async () => (await $("stage").getAttribute("data-state")) === "shown", "the robot is drawn", 30_000);
 const middle = ({ x, y, width, height }) => ({ x: x + width / 2, y: y + height / 2 });
-const drag = async (from, to, wait = 20) => {
+const drag = async (from, to, wait = 20, held = async () => undefined) => {
   await page.mouse.move(from.x, from.y);
   await page.mouse.down();
   for (const share of [0.25, 0.5, 0.75, 1]) {
     await page.mouse.move(from.x + share * (to.x - from.x), from.y + share * (to.y - from.y));
     await page.waitForTimeout(wait);
   }
+  await held();
   await page.mouse.up();
 };
 async function stopIsSeen(where) {
@@ -249,6 +250,74 @@ const story = {
     await $("revert").click();
     await page.getByRole("dialog").getByRole("button", { name: "Throw edits away" }).click();
     await steps(0);
+  },
+  "a hand leads the whole motion: proposed, dropped, accepted, and its ends stay": async () => {
+    const joint = "right_elbow_joint";
+    const playhead = $("handle-playhead");
+    const hand = $("end-right_arm");
+    const endRows = (made) =>
+      page.evaluate(async (steps) => {
+        const body = JSON.stringify({ take: "wave", steps });
+        const headers = { "Content-Type": "application/json" };
+        const { joints_rad } = await (await fetch("/api/edit/curves", { method: "POST", headers, body })).json();
+        return JSON.stringify([joints_rad.at(0), joints_rad.at(-1)]);
+      }, made);
+    const to2 = async () => {
+      await playhead.press("Home");
+      for (let press = 0; press < 4; press += 1) await playhead.press("PageUp");
+      await page.waitForTimeout(200);
+      return middle(await hand.boundingBox());
+    };
+    const checked = () => until(async () => (await $("proposal").locator("[data-checked=true]").count()) === 1, "the proposal is checked");
+    await $("drag-makes").selectOption("through");
+    await playhead.press("End");
+    await hand.focus();
+    await page.keyboard.press("ArrowUp");
+    await page.getByText("The ends of the motion stay as they are").waitFor();
+    check((await $("proposal").count()) === 0, "nothing is proposed at an end");
+    const from = await to2();
+    const before = await angle(joint);
+    const place = () => hand.getAttribute("aria-valuetext");
+    let led = null;
+    await drag(from, { x: from.x + 20, y: from.y - 60 }, 60, async () => {
+      await page.waitForTimeout(300);
+      const there = middle(await hand.boundingBox());
+      check(Math.hypot(there.x - from.x - 20, there.y - from.y + 60) < 12, `the ghost's hand is at the pointer: ${JSON.stringify({ from, there })}`);
+      led = await place();
+    });
+    await checked();
+    await steps(0);
+    check((await place()) === led, `let go of, it stays there: ${led}, ${await place()}`);
+    check((await $("proposal").textContent()).includes("at 2.00 s"), "it tells the moment");
+    check(await $("save-as").isDisabled(), "what is not decided is not saved");
+    const proposed = await angle(joint);
+    check(Math.abs(proposed - before) > 2, `the legend tells the proposed angle: ${before}, ${proposed}`);
+    await photograph("through-1440");
+    await page.setViewportSize({ width: 390, height: 844 });
+    await page.waitForTimeout(200);
+    await stopIsSeen("beside a proposal");
+    await $("proposal").scrollIntoViewIfNeeded();
+    await photograph("through-390");
+    await page.setViewportSize({ width: 1440, height: 900 });
+    await playhead.press("PageUp");
+    check((await $("proposal").count()) === 1, "it stays while another moment is looked at");
+    await $("drop-proposal").click();
+    await to2();
+    check((await $("proposal").count()) === 0 && (await angle(joint)) === before, "dropped, nothing has changed");
+    await steps(0);
+    await drag(from, { x: from.x + 20, y: from.y - 60 }, 60);
+    await checked();
+    await $("accept-proposal").click();
+    await steps(1);
+    check((await $("proposal").count()) === 0, "it is decided");
+    check(Math.abs((await angle(joint)) - proposed) <= 1, `accepted, it passes there: ${proposed}, ${await angle(joint)}`);
+    const [made] = await page.evaluate(() => JSON.parse(localStorage.getItem("rote.drafts")).wave.steps);
+    check(made.op === "through" && made.time_s === 2, "as one step");
+    await until(async () => (await $("dock").getAttribute("data-checked")) === "true", "it is checked anew");
+    check((await endRows([made])) === (await endRows([])), "the ends stay, to the last digit");
+    await button("Undo").click();
+    await steps(0);
+    await $("drag-makes").selectOption("keyframe");
   },
   "a take of three minutes is shown before its check is done, and all its samples from near": async () => {
     await fresh(1440, 900);

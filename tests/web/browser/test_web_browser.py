@@ -329,7 +329,7 @@ def test_a_person_edits_by_time_line_keyframes_hands_and_marks(tmp_path: Path) -
         }
         report = _told(task, STORY_EDITOR)
     print(f"a take of 180 s opened in {report['opened_ms']} ms")
-    _judge(report, picture, 11)
+    _judge(report, picture, 12)
 
 
 def _bell(path: Path) -> Path:
