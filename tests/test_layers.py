@@ -146,8 +146,7 @@ HOMES: dict[str, str | tuple[str, ...]] = {
     "cryptography": (
         "wire/signalling.py",
         "capture/decode/decrypt.py",
-        "web/certificate.py",
-        "ensemble/certificates.py",
+        "carrier/certificates.py",
     ),
     "sqlite3": ("sim/store.py", "shell_completion.py"),
     "uvloop": "host/loop.py",

@@ -114,3 +114,22 @@ def test_samples_are_played_whole_once_and_in_their_place() -> None:
             speaker.close()
 
     asyncio.run(main())
+
+
+@pytest.mark.parametrize("cut", range(1, 6))
+def test_a_file_that_was_cut_off_is_played_to_its_last_whole_sample(
+    cut: int, tmp_path: Path
+) -> None:
+    whole = write(tmp_path / "whole.wav", RATE_HZ, CHANNELS, 100)
+    (tmp_path / "cut.wav").write_bytes(whole.read_bytes()[:-cut])
+    sound = read_sound(tmp_path / "cut.wav", RATE_HZ, CHANNELS)
+    assert len(sound.pcm) == 4 * (99 if cut <= 4 else 98)
+
+    async def main() -> None:
+        speaker = Loudspeaker(mute=True)
+        try:
+            await asyncio.wait_for(speaker.play(sound, 0.0), 10.0)
+        finally:
+            speaker.close()
+
+    asyncio.run(main())

@@ -2,14 +2,18 @@
 
 import asyncio
 from contextlib import suppress
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
 
 import virtual
+from rote.carrier.zenoh_bus import StageBus
 from rote.ensemble.conductor import SectionError
+from rote.ensemble.keys import StageKeys
 from rote.ensemble.score_file import name_of, pack
+from rote.ensemble.stage import TRY_STAGE
+from rote.ensemble.watcher import StageWatcher
 from rote.errors import NoAnswerError, RoteError
 from rote.messages import Phase
 from rote.model.g1 import G1_29
@@ -17,7 +21,8 @@ from rote.motion.track import Track
 from rote.show.check import CheckedShow
 from rote.show.score import PlacedAction, PlacedTrack, Score
 from rote.show.show import Cast, Clip, Section, Show, ShowRole, Trigger, TriggerKind
-from stage_memory import MemoryStage, memory_stage
+from rote.wire.stage import AgentState, decode_stop
+from stage_memory import MemoryStage, TableBus, memory_stage
 
 LEFT, RIGHT = "left_elbow_joint", "right_elbow_joint"
 
@@ -159,5 +164,30 @@ def test_a_section_that_is_refused_does_not_end_the_one_that_plays() -> None:
             report = (await playing)["ann"]
             assert report is not None
             assert report.completed
+
+    virtual.run(story())
+
+
+def test_a_stop_from_another_terminal_waits_for_who_is_heard_a_little_later() -> None:
+    async def story() -> None:
+        keys, table = StageKeys(TRY_STAGE), TableBus()
+        watcher = StageWatcher(
+            cast("StageBus", table), keys, conducted=True, invited=("ann", "bob")
+        )
+        loop, stopped = asyncio.get_running_loop(), [""]
+        table.subscribe(keys.stop, lambda _, data: stopped.__setitem__(0, decode_stop(data).id))
+
+        async def tell(name: str, first_s: float, *, confirms: bool) -> None:
+            await asyncio.sleep(first_s)
+            for beat in range(1, 100):
+                done = stopped[0] if confirms else ""
+                table.publish(keys.state(name), AgentState(name, "e", beat, stopped=done).encode())
+                await asyncio.sleep(0.1)
+
+        ann = loop.create_task(tell("ann", 0.01, confirms=True))
+        bob = loop.create_task(tell("bob", 0.09, confirms=False))
+        assert await watcher.stop("a test") == ("bob",)
+        ann.cancel()
+        bob.cancel()
 
     virtual.run(story())

@@ -122,6 +122,16 @@ def test_a_robot_follows_holds_what_is_refused_and_returns(wire: str) -> None:
         asyncio.run(story())
 
 
+@pytest.mark.parametrize("rate_hz", [0.0, 5.0, 1e6, float("nan"), float("inf"), -250.0])
+def test_a_rate_that_no_robot_takes_is_refused_before_anything_moves(rate_hz: float) -> None:
+    async def story() -> None:
+        async with rig("sim") as one, one.connect() as robot:
+            with pytest.raises(BadRequestError, match="rate"):
+                await robot.follow(rate_hz=rate_hz)
+
+    virtual.run(story())
+
+
 def test_a_stop_ends_following() -> None:
     async def story() -> None:
         async with rig("sim") as one, one.connect() as robot:

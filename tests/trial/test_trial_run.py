@@ -17,6 +17,7 @@ from rote.sim.world import World
 from rote.trial.report import report_of
 from rote.trial.runner import ENDED, INTERRUPTED, LOST, TrialResult, level_named, run_trial
 from rote.trial.steps import TrialLevel, steps_for
+from rote.wire import teaching
 from trial_robots import SLOW, Answers, firmware, served, tried
 
 LOOK, HOLD, MOVE = TrialLevel
@@ -245,3 +246,24 @@ def test_an_unknown_level_names_the_known_ones() -> None:
     with pytest.raises(BadRequestError) as caught:
         level_named("run")
     assert "look, hold, move" in str(caught.value.remedy)
+
+
+def test_a_trial_by_frames_asks_for_no_motion_of_the_owners() -> None:
+    robot = world()
+    owners = m.SaveAction(
+        name="mine",
+        created_s=0,
+        duration_ms=500,
+        keyframes=(m.Keyframe(joint=15, time_ms=400, value_rad=0.1),),
+    )
+    assert robot.obey("test", owners) == m.Status(m.Code.OK)
+    result = virtual.run(run_trial("sim://g1?store=:memory:", MOVE, Answers(), world=robot))
+    assert result.recorder is not None
+    frames = [
+        teaching.decode(bytes.fromhex(entry.message))
+        for entry in result.recorder.conversation
+        if entry.sent and entry.api == "0x41"
+    ]
+    commands = [teaching.decode_command(frame.command, frame.payload) for frame in frames]
+    played = {each.action for each in commands if isinstance(each, m.PlayAction)}
+    assert played == {2, 250}  # the trial's own, and one that is not there

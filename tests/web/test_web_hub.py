@@ -112,6 +112,24 @@ def test_what_was_approved_for_one_robot_is_not_played_by_another(tmp_path: Path
     run(story())
 
 
+def test_who_commands_is_watched_even_if_nothing_can_be_shown(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with hub_with(tmp_path) as hub:
+            hub.takes.library.save(sway(50.0, 0.4), "long")
+            client = hub.join(None, "0")
+            await hub.play_take(s.PlayTake(take="long", force=True))
+            hub.clients.alive(client.id)
+            assert hub.connection.embedded is not None
+            hub.connection.embedded.world.health.battery_percent = float("nan")
+            await asyncio.sleep(1.0)
+            assert hub.activities.busy
+            hub.clients.leave(client)
+            await asyncio.sleep(10.0)
+            assert not hub.activities.busy
+
+    run(story())
+
+
 def test_a_browser_that_leaves_before_it_was_let_in_takes_no_place(tmp_path: Path) -> None:
     async def gone(message: Any) -> None:
         raise OSError("the other end is gone")

@@ -28,6 +28,7 @@ from rote.ensemble.stage import TRY_STAGE, read_show
 from rote.ensemble.watcher import StageWatcher
 from rote.motion.files.library import Library
 from rote.show.check import check_show
+from rote.web import show_work
 from virtual import run
 from web.pendant import Browser, one_browser
 
@@ -412,3 +413,10 @@ async def _phases(endpoint: str) -> dict[str, str]:
         return {name: each.phase for name, each in watcher.agents.items()}
     finally:
         await bus.close()
+
+
+def test_a_sound_that_was_cut_off_is_drawn_as_far_as_it_goes(tmp_path: Path) -> None:
+    data = _wav(tmp_path / "cut.wav")
+    (tmp_path / "cut.wav").write_bytes(data[:-1])
+    drawn = json.loads(show_work.peaks(tmp_path, "cut.wav"))
+    assert len(drawn["peaks"]) == 400

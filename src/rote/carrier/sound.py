@@ -84,7 +84,10 @@ def _plain_wav(file: Path, rate_hz: int, channels: int) -> Sound | None:
         with wave.open(str(file), "rb") as opened:
             form = opened.getframerate(), opened.getnchannels(), opened.getsampwidth()
             if form == (rate_hz, channels, SAMPLE_BYTES):
-                return Sound(opened.readframes(opened.getnframes()), rate_hz, channels)
+                read = opened.readframes(opened.getnframes())
+                # A file that was cut off may end within a sample.
+                whole = len(read) - len(read) % (channels * SAMPLE_BYTES)
+                return Sound(read[:whole], rate_hz, channels)
     except (wave.Error, EOFError):
         return None
     except OSError as error:

@@ -8,14 +8,15 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from rote.atomic_file import appearing
+from rote.carrier import certificates
+from rote.carrier.certificates import KeyedCertificate
 from rote.carrier.udp import host_and_port
 from rote.carrier.zenoh_bus import PORT, Credentials
-from rote.ensemble.certificates import authority as authority_for
-from rote.ensemble.certificates import signed
 from rote.ensemble.keys import CONDUCTOR, StageKeys, check_name
 from rote.errors import BadRequestError
 
 _FILE = "stage.json"
+_DAYS = 365  # how long certificates are good
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,11 +67,12 @@ class StageFolder:
         host, _ = host_and_port(endpoint, PORT)
         if (folder / _FILE).exists():
             raise BadRequestError(f"{folder} is a stage already", "Choose another folder.")
+        certificates.require("a stage with certificates", "stage")
         folder.mkdir(parents=True, exist_ok=True)
-        authority = authority_for(name)
-        _write(folder / "authority.pem", authority[0])
-        _write(folder / "authority.key", authority[1])
-        certificate, key = signed(CONDUCTOR, authority, host)
+        authority = certificates.authority(f"stage {name} of rote", _DAYS)
+        _write(folder / "authority.pem", authority.pem)
+        _write(folder / "authority.key", authority.key)
+        certificate, key = _signed(CONDUCTOR, authority, host)
         _write(folder / "conductor.pem", certificate)
         _write(folder / "conductor.key", key)
         _write_facts(folder, name, endpoint, ())
@@ -93,15 +95,17 @@ class StageFolder:
     def invite(self, name: str) -> Path:
         """Write the invitation of an agent, and return its file. An older one stays valid."""
         check_name(name, "an agent")
-        authority = tuple(
-            (self.folder / part).read_bytes() for part in ("authority.pem", "authority.key")
+        certificates.require("a stage with certificates", "stage")
+        authority = KeyedCertificate(
+            (self.folder / "authority.pem").read_bytes(),
+            (self.folder / "authority.key").read_bytes(),
         )
-        certificate, key = signed(name, (authority[0], authority[1]), "")
+        certificate, key = _signed(name, authority)
         invitation = Invitation(
             self.name,
             self.endpoint,
             name,
-            authority[0].decode(),
+            authority.pem.decode(),
             certificate.decode(),
             key.decode(),
         )
@@ -127,6 +131,11 @@ def read_invitation(path: Path) -> Invitation:
     check_name(fields["name"], "an agent")
     check_name(fields["stage"], "a stage")
     return Invitation(**fields)
+
+
+def _signed(name: str, by: KeyedCertificate, *hosts: str) -> KeyedCertificate:
+    """Return a certificate for somebody who takes part, signed by the stage's authority."""
+    return certificates.issue(name, (name, *hosts), _DAYS, by=by, clients=True)
 
 
 def _write(path: Path, data: bytes) -> None:

@@ -13,12 +13,18 @@ from rote.errors import DecodeError, LinkError
 from rote.session.stage_conductor import AGENT_LOST_S, CONFIRM_S
 from rote.wire.stage import AgentState, Stop, decode_agent
 
+_CALLED_S = 3.0
+"""Without a conductor agents look for one again and again: so long they may take to come."""
+
 
 class StageWatcher:
     """What is seen of a stage."""
 
-    def __init__(self, bus: StageBus, keys: StageKeys, *, conducted: bool) -> None:
-        self._bus, self._keys = bus, keys
+    def __init__(
+        self, bus: StageBus, keys: StageKeys, *, conducted: bool, invited: tuple[str, ...] = ()
+    ) -> None:
+        """`invited` are those that may be there: a stop waits until they could be heard."""
+        self._bus, self._keys, self._invited = bus, keys, frozenset(invited)
         self.conducted = conducted
         """Whether a conductor was there; otherwise the agents were called together to be seen."""
         self.agents: dict[str, AgentState] = {}
@@ -53,14 +59,18 @@ class StageWatcher:
         return max(0.0, 1.0 - self._count[name] / sent)
 
     async def stop(self, by: str) -> tuple[str, ...]:
-        """Stop everybody; return who has not confirmed it in time."""
+        """Stop everybody; return who has not confirmed it in time.
+
+        It is repeated for as long as somebody who was invited may not have heard it yet.
+        """
         stop = Stop(uuid.uuid4().hex, by)
-        until_s = self._loop.time() + CONFIRM_S
+        until_s = self._loop.time() + (CONFIRM_S if self.conducted else _CALLED_S)
         while True:
             self._bus.publish(self._keys.stop, stop.encode())
             await asyncio.sleep(0.05)
             missing = sorted(n for n, each in self.agents.items() if each.stopped != stop.id)
-            if not missing or self._loop.time() > until_s:
+            all_heard = self._invited and self._invited <= self.agents.keys()
+            if (all_heard and not missing) or self._loop.time() > until_s:
                 return tuple(missing)
 
 
@@ -77,6 +87,6 @@ async def watching(folder: Path) -> AsyncIterator[StageWatcher]:
     else:
         conducted = True
     try:
-        yield StageWatcher(bus, made.keys, conducted=conducted)
+        yield StageWatcher(bus, made.keys, conducted=conducted, invited=made.agents)
     finally:
         await bus.close()

@@ -579,6 +579,7 @@ class MessageRobot:
         """
         self._need("stream", "stream a motion")
         self._check_streamable()
+        streaming.check_rate(rate_hz)
         ticker, stops = streaming.Ticker(rate_hz), self._stops
 
         async def begin(asked: Callable[[], None]) -> LivePoses:

@@ -394,6 +394,15 @@ class TrackCheck:
         return CheckReport(tuple(kept))
 
 
+def check_rate(rate_hz: float) -> None:
+    """Refuse a rate at which nothing is sent."""
+    if not RATES_HZ[0] <= rate_hz <= RATES_HZ[1]:
+        raise BadRequestError(
+            f"a rate of {rate_hz} Hz is not possible",
+            f"Choose {RATES_HZ[0]:g} to {RATES_HZ[1]:g} Hz.",
+        )
+
+
 def check_playing_speed(speed: float) -> None:
     """Refuse a speed that nothing is played at."""
     if not SPEEDS[0] <= speed <= SPEEDS[1]:
@@ -432,11 +441,7 @@ def prepare(
     columns of hands are left out; `with_hands` adds them. What is `known` of this very track is not
     worked out again.
     """
-    if not RATES_HZ[0] <= rate_hz <= RATES_HZ[1]:
-        raise BadRequestError(
-            f"a rate of {rate_hz} Hz is not possible",
-            f"Choose {RATES_HZ[0]:g} to {RATES_HZ[1]:g} Hz.",
-        )
+    check_rate(rate_hz)
     if known is not None and (mapped or not known.holds_for(track, build, speed)):
         known = None
     left_out, track = fingers_in(track, build), without_hands(track, build)

@@ -18,7 +18,9 @@ from rote.carrier import Message, carrier_of, split_url
 from rote.client.services import ServicesClient
 from rote.client.teaching import TeachingClient
 from rote.errors import DecodeError, NotBegunError, RefusedError, RoteError
+from rote.host.loop import to_the_end
 from rote.messages import Code, Phase
+from rote.robot.api_values import TaughtAction
 from rote.trial.scene import OWN, Scene, StepImpossibleError, rounded
 from rote.wire import dds_lowlevel, rpc, teaching
 from rote.wire.json_shape import shape_of
@@ -434,7 +436,7 @@ async def lapse(scene: Scene) -> None:
         held_s = await scene.until(lambda state: not state.arms_soft, LAPSE_LIMIT_S)
     finally:
         scene.tap.hold_back = _all_out
-        await _hold(scene)
+        await to_the_end(_hold(scene))  # who is impatient must not leave soft arms behind
     sent_s = scene.sent_at(_TEACH if scene.has_services else _FRAME_ENTER, begun_s) or asked_s
     lasted_s = None if held_s is None else rounded(held_s - sent_s, 2)
     scene.put("teaching", lapse_s=lasted_s)
@@ -484,16 +486,16 @@ async def _hold(scene: Scene) -> None:
 # ---- move ---------------------------------------------------------------------------------------
 
 
-async def _own_action(scene: Scene) -> float:
+async def _own_action(scene: Scene) -> TaughtAction:
     found = (await scene.robot.actions()).find(OWN)
     if found is None:
         raise StepImpossibleError(f"{OWN} is not on the robot: teach it first (the step `teach`)")
-    return found.duration_s
+    return found
 
 
 async def play(scene: Scene) -> None:
     """Play the trial's own action."""
-    listed_s = await _own_action(scene)
+    listed_s = (await _own_action(scene)).duration_s
     from_s = scene.now_s
     try:
         report = await scene.robot.play(OWN)
@@ -592,13 +594,13 @@ async def refused(scene: Scene) -> None:
     scene.refusal(api, "played what is not there", int(Code.NO_SUCH_ACTION), code)
     if code == 0:
         await scene.robot.stop()
-    await _own_action(scene)
+    own = await _own_action(scene)
     await _begin_playing(scene)
     try:
         if isinstance(client, ServicesClient):
             again: Awaitable[object] = client.call(rpc.play_taught(OWN), seen=True)
         else:
-            again = _asked(scene, m.PlayAction(action=1))
+            again = _asked(scene, m.PlayAction(action=own.position, name=OWN))
         code = await scene.code_of(again)
     finally:
         await scene.robot.stop()

@@ -20,7 +20,7 @@ from rote.errors import BadRequestError, DecodeError
 from rote.trial.page import page_of
 from rote.trial.recorder import BUS, CHANNEL, FRAMES, QUADRUPED, Said
 from rote.trial.report import report_of
-from rote.trial.runner import TrialResult
+from rote.trial.runner import PROTOCOLS, TrialResult
 from rote.trial.scrubbing import TrialScrubber
 from rote.wire import teaching
 
@@ -31,7 +31,6 @@ _CLIENT, _ROBOT = "192.0.2.20", "192.0.2.1"
 """Addresses that belong to nobody (RFC 5737)."""
 _START_NS = 1_700_000_000 * 10**9
 _PORTS = {FRAMES: (50_000, 49_504), QUADRUPED: (8090, 8082), BUS: (7410, 7411)}
-_PROTOCOLS = {"webrtc": CHANNEL, "dds": BUS, "udp": FRAMES, "sim": FRAMES, "a1": QUADRUPED}
 
 
 @dataclass(slots=True)
@@ -71,7 +70,7 @@ def leaving_of(result: TrialResult, *, key: bytes | None = None) -> Leaving:
     """Make the files of a trial, without identifiers; the same key gives the same pseudonyms."""
     recorder = result.recorder
     assert recorder is not None
-    protocol = _PROTOCOLS[result.wire]
+    protocol = PROTOCOLS[result.wire]
     scrubber = TrialScrubber(key)
     scrubber.learn_robot(result.url, recorder.lists)
     if protocol == FRAMES:

@@ -32,7 +32,8 @@ COMPLETE, INTERRUPTED, LOST, ENDED = "complete", "interrupted", "lost", "ended"
 FAULT = "a fault of rote, please report it:"
 DONE, SKIPPED, CANNOT, FAILED = "done", "skipped", "cannot", "failed"
 """How a step ended."""
-_PROTOCOLS = {"webrtc": CHANNEL, "dds": BUS, "udp": FRAMES, "sim": FRAMES, "a1": QUADRUPED}
+PROTOCOLS = {"webrtc": CHANNEL, "dds": BUS, "udp": FRAMES, "sim": FRAMES, "a1": QUADRUPED}
+"""What is spoken on each wire."""
 _STOP_S = 3.0
 _ABILITIES = {
     "presets": "do factory actions",
@@ -111,7 +112,7 @@ async def run_trial(
     def another() -> AbstractAsyncContextManager[Robot]:
         return connect(url, timeout=timeout, key=key, reconnect=False)
 
-    recorder = result.recorder = TrialRecorder(_PROTOCOLS[wire])
+    recorder = result.recorder = TrialRecorder(PROTOCOLS[wire])
     tap.on_message(recorder.hear)
     async with (opener or by_url)(tap) as robot:
         scene = Scene(robot, tap, recorder, url, wire, guide.note, another)

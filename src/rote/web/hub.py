@@ -1,6 +1,7 @@
 """The hub: one robot, one activity, one client in command, and everybody who watches."""
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
 from dataclasses import asdict, dataclass
@@ -31,6 +32,8 @@ from rote.web.stage_service import ANSWER_S, PendantStage, StageService
 from rote.web.stops import TOGETHER_S, Stops
 from rote.web.take_service import TakeService
 from rote.web.view import LiveViews
+
+_log = logging.getLogger("rote")
 
 STATE_HZ = 30
 _LOOK_EVERY = 3  # states between two checks whether the status has changed
@@ -91,6 +94,8 @@ class Hub:
         self._stopping: dict[Outbox, float] = {}
         self._told_s = 0.0
         self._told_stage = ("", 0.0)
+        self._unshown = ""
+        """Why something could not be shown, lately."""
 
     async def open(self) -> None:
         """Start: connect to the first robot, and begin to send states."""
@@ -303,18 +308,32 @@ class Hub:
         """Send states and statuses, and check on the client in command."""
         due, beat = self._loop.time(), 0
         while True:
-            self._show_state()
-            if beat % _LOOK_EVERY == 0:
-                self.clients.pass_over()
-                self._show_people()
-                self._show_status()
-                self._show_stage()
-                moves = self.moves
-                if self.clients.commander_lost(busy=moves) and moves:
-                    self.stop_soon("The browser that commanded is gone.")
+            looks = beat % _LOOK_EVERY == 0
+            if looks:
+                self._check_commander()
+            try:
+                self._show(looks=looks)
+            except Exception as error:  # what cannot be shown is no reason to stop watching
+                if repr(error) != self._unshown:
+                    self._unshown = repr(error)
+                    _log.exception("the pages were not told how things are")
             beat += 1
             due = max(due + 1 / STATE_HZ, self._loop.time() - 0.1)
             await asyncio.sleep(due - self._loop.time())
+
+    def _check_commander(self) -> None:
+        """Let command pass where it should; stop what moves for somebody who is gone."""
+        self.clients.pass_over()
+        moves = self.moves
+        if self.clients.commander_lost(busy=moves) and moves:
+            self.stop_soon("The browser that commanded is gone.")
+
+    def _show(self, *, looks: bool) -> None:
+        self._show_state()
+        if looks:
+            self._show_people()
+            self._show_status()
+            self._show_stage()
 
     def _show_state(self) -> None:
         robot = self.connection.connected

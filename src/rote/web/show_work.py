@@ -335,6 +335,7 @@ def _loudest(sound: wave.Wave_read, frames: int) -> "NDArray[np.float64]":
     loud = np.zeros(parts)
     width, channels, done = sound.getsampwidth(), sound.getnchannels(), 0
     while data := sound.readframes(_CHUNK):
+        data = data[: len(data) - len(data) % (width * channels)]  # it may have been cut off
         values = np.abs(_samples(data, width)).reshape(-1, channels).max(axis=1)
         places = (np.arange(done, done + len(values)) * parts) // max(frames, 1)
         np.maximum.at(loud, np.minimum(places, parts - 1), values)

@@ -133,7 +133,7 @@ def _aead(suite: Suite, key: bytes) -> Any:
     try:
         from cryptography.hazmat.primitives.ciphers import aead  # noqa: PLC0415
     except ImportError as error:
-        raise MissingExtraError("decryption", "webrtc") from error
+        raise MissingExtraError("the encryption of a data channel", "webrtc") from error
     return aead.AESGCM(key) if suite.aead == "aes-gcm" else aead.ChaCha20Poly1305(key)
 
 

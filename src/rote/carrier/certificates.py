@@ -1,0 +1,116 @@
+"""X.509 certificates and their private keys, as PEM: made, signed and looked at."""
+
+import datetime
+from collections.abc import Iterable
+from ipaddress import ip_address
+from typing import Any, NamedTuple
+
+from rote.errors import MissingExtraError
+
+
+class KeyedCertificate(NamedTuple):
+    """A certificate and its private key, each as PEM."""
+
+    pem: bytes
+    key: bytes
+
+
+def require(what: str, extra: str) -> None:
+    """Raise `MissingExtraError` where certificates cannot be made; `what` is wanted."""
+    try:
+        import cryptography  # noqa: F401, PLC0415 - heavy
+    except ImportError:
+        raise MissingExtraError(what, extra) from None
+
+
+def authority(name: str, days: int) -> KeyedCertificate:
+    """Return a new authority: a certificate that signs others and is signed by its own key."""
+    return _issue(name, days, None, [(_constraints(ca=True), True)])
+
+
+def issue(
+    name: str,
+    names: Iterable[str],
+    days: int,
+    *,
+    by: KeyedCertificate | None = None,
+    clients: bool = False,
+) -> KeyedCertificate:
+    """Return a new certificate for a server of these names and addresses.
+
+    It is signed by the authority `by`, or by its own key. With `clients` it is one for clients too.
+    """
+    from cryptography import x509  # noqa: PLC0415 - heavy
+    from cryptography.x509.oid import ExtendedKeyUsageOID as Usage  # noqa: PLC0415 - heavy
+
+    uses = [Usage.SERVER_AUTH, *([Usage.CLIENT_AUTH] if clients else [])]
+    extensions = [
+        (_constraints(ca=False), True),
+        (x509.ExtendedKeyUsage(uses), False),
+        (x509.SubjectAlternativeName(_names(names)), False),
+    ]
+    return _issue(name, days, by, extensions)
+
+
+def good_until(pem: bytes, names: Iterable[str]) -> datetime.datetime | None:
+    """Return when a certificate ends; None if it is none, or not for all of these names."""
+    from cryptography import x509  # noqa: PLC0415 - heavy
+
+    try:
+        found = x509.load_pem_x509_certificate(pem)
+        held = found.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    except (ValueError, x509.ExtensionNotFound):
+        return None
+    return found.not_valid_after_utc if set(_names(names)) <= set(held) else None
+
+
+def _constraints(*, ca: bool) -> Any:
+    from cryptography import x509  # noqa: PLC0415 - heavy
+
+    return x509.BasicConstraints(ca=ca, path_length=0 if ca else None)
+
+
+def _names(names: Iterable[str]) -> list[Any]:
+    from cryptography import x509  # noqa: PLC0415 - heavy
+
+    found: list[Any] = []
+    for name in names:
+        try:
+            found.append(x509.IPAddress(ip_address(name.strip("[]"))))
+        except ValueError:
+            found.append(x509.DNSName(name))
+    return found
+
+
+def _issue(
+    name: str, days: int, by: KeyedCertificate | None, extensions: Iterable[tuple[Any, bool]]
+) -> KeyedCertificate:
+    from cryptography import x509  # noqa: PLC0415 - heavy
+    from cryptography.hazmat.primitives import hashes, serialization  # noqa: PLC0415 - heavy
+    from cryptography.hazmat.primitives.asymmetric import ec  # noqa: PLC0415 - heavy
+    from cryptography.x509.oid import NameOID  # noqa: PLC0415 - heavy
+
+    key: Any = ec.generate_private_key(ec.SECP256R1())
+    subject = issuer = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+    signing = key
+    if by is not None:
+        issuer = x509.load_pem_x509_certificate(by.pem).subject
+        signing = serialization.load_pem_private_key(by.key, None)
+    now = datetime.datetime.now(datetime.UTC)
+    builder = (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(issuer)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - datetime.timedelta(hours=1))
+        .not_valid_after(now + datetime.timedelta(days=days))
+    )
+    for extension, critical in extensions:
+        builder = builder.add_extension(extension, critical=critical)
+    made = builder.sign(signing, hashes.SHA256())
+    pem = serialization.Encoding.PEM
+    private = key.private_bytes(
+        pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+    return KeyedCertificate(made.public_bytes(pem), private)
