@@ -99,6 +99,27 @@ def test_actions_are_followed_and_bad_ones_refused(robot: Any) -> None:
         robot.aim({ELBOW: 9.0})
 
 
+def test_a_stop_is_not_undone_by_the_next_action(robot: Any) -> None:
+    goal = {ELBOW: robot.positions()[ELBOW] + 0.2}
+    robot.aim(goal)
+    until(lambda: abs(robot.positions()[ELBOW] - goal[ELBOW]) < 0.03)
+    inner, thread = robot._connected()
+    thread.run(inner.stop())
+    until(lambda: robot._following.done)
+    for _ in range(2):
+        with pytest.raises(RefusedError, match="stopped"):
+            robot.aim(goal)
+    robot.close()
+    robot.open()
+    assert robot.aim(goal) == goal
+
+
+@pytest.mark.parametrize("key", [ELBOW, "kLeftKnee.q"])
+def test_an_action_that_is_not_a_number_is_refused(robot: Any, key: str) -> None:
+    with pytest.raises(BadRequestError, match="not a number"):
+        robot.aim({key: float("nan")})
+
+
 def test_arms_led_by_hand_give_actions_and_follow_none(robot: Any) -> None:
     before = robot.positions()
     robot.soften("lerobot", "wave", 2.0)

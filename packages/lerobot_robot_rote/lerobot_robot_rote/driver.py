@@ -4,6 +4,7 @@ Nothing here imports LeRobot, so that it is tested where that is not installed.
 """
 
 import asyncio
+import math
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
@@ -185,7 +186,8 @@ class Driver:
 
         Raises `BadRequestError` for a key that is no joint, a joint of legs or waist that should
         move, and for arms that a person leads to another pose; `UnsafeMotionError` for a pose that
-        is not safe: then the arms hold.
+        is not safe: then the arms hold. After a STOP it raises `RefusedError` until it is opened
+        again.
         """
         robot, thread = self._connected()
         pose = self._by_joint(action)
@@ -196,11 +198,27 @@ class Driver:
             self._check_led(wanted)
             return wanted
         self._check_still({j: v for j, v in pose.items() if j not in played})
-        if self._following is None or self._following.done:
+        if self._following is not None and self._following.done:
+            self._check_not_stopped(self._following)
+            self._following = None
+        if self._following is None:
             follow = robot.follow(rate_hz=self._rate_hz, contact=self._contact)
             self._following = thread.run(follow)
         self._following.aim(played)
         return wanted
+
+    def _check_not_stopped(self, following: Following) -> None:
+        """Raise what ended it, unless the arms are at rest because no action came for a while.
+
+        A policy goes on after a STOP: it must not undo it with its next action.
+        """
+        _, thread = self._connected()
+        if not thread.run(following.wait()).completed:
+            raise RefusedError(
+                Code.SUPERSEDED,
+                "the robot was stopped, and no action is followed any more",
+                "See that all is well, then connect again.",
+            )
 
     def _by_joint(self, action: Mapping[str, Any]) -> dict[str, float]:
         pose: dict[str, float] = {}
@@ -209,6 +227,8 @@ class Driver:
             if joint is None or joint not in self._build.names:
                 raise BadRequestError(f"{key!r} is no joint of {self._build.name}")
             pose[joint] = float(value)
+            if not math.isfinite(pose[joint]):
+                raise BadRequestError(f"{key!r} is not a number")
         return pose
 
     def _check_led(self, wanted: dict[str, float]) -> None:
