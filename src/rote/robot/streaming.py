@@ -51,7 +51,9 @@ _LATE_START_S = 0.02
 LOOP_HANGS_S = 0.7
 """A stream ends if the event loop, which alone can stop it, hangs for so long."""
 _ASK_LOOP_S = 0.1
-_BEHIND_MAX_S = 0.1  # poses later than this are skipped: this computer is too slow for the rate
+_BEHIND_MAX_S = 0.1
+# Poses later than this are skipped, one or two at a time: this computer is too slow for the rate.
+# After a silence of more than this all the rest comes later.
 
 
 P = ParamSpec("P")
@@ -645,7 +647,10 @@ class Ticker:
         now_s = self._clock()
         late_s = now_s - self._began_s - self._next * self._period_s
         self._late_s.append(late_s)
-        if late_s > _BEHIND_MAX_S:
+        if self._next and now_s - self._newest_s > _BEHIND_MAX_S:
+            # It hung: the robot stood meanwhile, and must not jump to where it would be by now.
+            self._began_s += late_s
+        elif late_s > _BEHIND_MAX_S:
             too_late = int((late_s - _BEHIND_MAX_S) / self._period_s)
             skipped = min(too_late, self._count - 1 - self._next)
             self._next, self._missed = self._next + skipped, self._missed + skipped

@@ -16,6 +16,7 @@ from rote.wire.a1.motors import LEG_MOTORS, MotorCmds
 
 _SHOWN_S = 0.1
 _MARGIN_S = 0.3
+_CAUGHT_UP_MAX_S = 0.1  # of a way that begins slowly: more would be a jump into it
 """Before a timed start: legs may have sunk a little, so that the way has become longer."""
 
 
@@ -110,7 +111,8 @@ class LegPlaying(Streaming):
             return self._motion.motors(time_s)
         now_s, approach_s = clock_of(self._loop)(), self._motion.approach / RATE_HZ
         if self._shift_s is None:
-            self._shift_s = max(0.0, now_s - self._at_s + approach_s - time_s)
+            late_s = now_s - self._at_s + approach_s - time_s
+            self._shift_s = min(max(0.0, late_s), _CAUGHT_UP_MAX_S)
         if self._late_s is None and time_s + self._shift_s >= approach_s:
             self._late_s = now_s - self._at_s
         return self._motion.motors(time_s + self._shift_s)
