@@ -16,8 +16,8 @@ from rote.wire.a1.motors import LEG_MOTORS, MotorCmds
 
 _SHOWN_S = 0.1
 _MARGIN_S = 0.3
-_CAUGHT_UP_MAX_S = 0.1  # of a way that begins slowly: more would be a jump into it
 """Before a timed start: legs may have sunk a little, so that the way has become longer."""
+_CAUGHT_UP_MAX_S = 0.1  # of a way that begins slowly: more would be a jump into it
 
 
 class LegPlaying(Streaming):
