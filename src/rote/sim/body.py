@@ -108,11 +108,11 @@ class _Scratch:
         self.place_part: Array = self.parts[0]
         self.speed_part: Array = self.parts[1]
         self.moved, self.possible = np.zeros((2, count))
-        self.runs = [_Run(steps, count) for steps in range(GRAVITY_EVERY + 1)]
+        self.runs = [_StepRun(steps, count) for steps in range(GRAVITY_EVERY + 1)]
         """By how many steps are taken at once."""
 
 
-class _Run:
+class _StepRun:
     """The arrays of a number of steps that are taken at once.
 
     A view of an array costs as much as a sum of its numbers, so all views are made once.
@@ -293,7 +293,7 @@ class SimBody:
         self._steps += count
         return True
 
-    def _take_steps(self, run: _Run) -> None:
+    def _take_steps(self, run: _StepRun) -> None:
         """Compute the states after each step from the one before and the goals."""
         scratch, step_s = self._scratch, self._servos.step_s
         parts, place_part, speed_part = scratch.parts, scratch.place_part, scratch.speed_part
@@ -311,7 +311,7 @@ class SimBody:
             np.add(place, moved, place_then)
             state, place = state_then, place_then
 
-    def _is_within_limits(self, run: _Run) -> bool:
+    def _is_within_limits(self, run: _StepRun) -> bool:
         np.greater_equal(run.limited, self._servos.least, run.allowed[0])
         np.less_equal(run.limited, self._servos.most, run.allowed[1])
         return int(np.count_nonzero(run.allowed)) == run.allowed.size
