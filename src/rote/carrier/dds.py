@@ -289,8 +289,9 @@ class Inlet:
         due_s = max(due_s, self._loop.time() - self._every_s) + self._every_s
         self._timer = self._loop.call_at(due_s, self._look, due_s)
         newest = None
-        for newest, _ in self._taken():  # noqa: B007 - the last is what is wanted
-            pass
+        for samples in self._batches():
+            valid = (data for data, info in reversed(samples) if info.valid_data)
+            newest = next(valid, newest)
         if newest is not None:
             self._receive(newest)
 
@@ -317,13 +318,18 @@ class Inlet:
 
     def _taken(self) -> Iterator[tuple[bytes, int]]:
         """Take what there is, sample by sample, each with the handle of its writer."""
+        for samples in self._batches():
+            for data, info in samples:
+                if info.valid_data:
+                    yield data, info.publication_handle
+
+    def _batches(self) -> Iterator[list[tuple[bytes, Any]]]:
+        """Take what there is, some at a time, the oldest first."""
         while self._reader is not None:
             samples = ddspy_take(self._reader._ref, _ANY_STATE, _AT_ONCE)
             if isinstance(samples, int):
                 return  # the participant has ended
-            for data, info in samples:
-                if info.valid_data:
-                    yield data, info.publication_handle
+            yield samples
             if len(samples) < _AT_ONCE:
                 return
 

@@ -10,7 +10,6 @@ rote's own families are searched first, so that other packages are imported only
 
 from collections.abc import Collection, Iterator
 from functools import cache
-from importlib.metadata import entry_points
 
 from rote.errors import BadRequestError
 from rote.model.a1 import A1
@@ -34,6 +33,8 @@ def _brought() -> tuple[Family, ...]:
     """Return the families of other packages; raises an error with the reason for one that is
     unusable.
     """
+    from importlib.metadata import entry_points  # noqa: PLC0415 - seldom needed, slow to load
+
     found: list[Family] = []
     taken = {name for family in _SHIPPED for name in _names_of(family)}
     for point in entry_points(group=ENTRY_POINTS):
