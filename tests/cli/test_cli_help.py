@@ -190,18 +190,5 @@ def test_a_command_does_not_import_the_others() -> None:
     assert not {"rote.cli.web", "rote.cli.capture", "numpy"} & loaded
 
 
-def test_a_command_with_plain_options_starts_without_pydantic() -> None:
-    code = (
-        "import sys\n"
-        "from rote.cli import main\n"
-        "main(['status', '--robot', 'udp://127.0.0.1:no port'])\n"
-        "sys.exit(' '.join({'pydantic', 'importlib.metadata'} & set(sys.modules)))\n"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert "port" in done.stderr
-    assert "pydantic" not in done.stderr
-    assert "importlib.metadata" not in done.stderr
-
-
 def test_a_number_that_is_none_is_still_refused() -> None:
     assert main(["status", "--timeout", "soon"]) == 2

@@ -23,9 +23,6 @@ _LOOPBACK_DISCOVERY = (
     "<MaxAutoParticipantIndex>60</MaxAutoParticipantIndex>"
     "<Peers><Peer address='127.0.0.1'/></Peers></Discovery>"
 )
-# Without multicast CycloneDDS would receive everything by one thread, which asks the system twice
-# for each sample: which socket has something, and for that. A thread for the samples asks once.
-_LOOPBACK_INTERNAL = "<Internal><MultipleReceiveThreads>true</MultipleReceiveThreads></Internal>"
 
 
 class NamedInterfaces(NamedTuple):
@@ -50,8 +47,8 @@ def configuration(interface: str, *, named: bool = False, multicast: bool = Fals
         by_multicast = " multicast='true'" if loopback else ""
         chosen = f"<NetworkInterface name={quoteattr(interface)}{by_multicast}/>"
         general = f"<Interfaces>{chosen}</Interfaces>{general}"
-    more = _LOOPBACK_DISCOVERY + _LOOPBACK_INTERNAL if loopback else ""
-    inside = (f"<General>{general}</General>" if general else "") + more
+    discovery = _LOOPBACK_DISCOVERY if loopback else ""
+    inside = (f"<General>{general}</General>" if general else "") + discovery
     return f"<CycloneDDS><Domain Id='any'>{inside}</Domain></CycloneDDS>" if inside else ""
 
 

@@ -1,7 +1,6 @@
 """The tree of all commands, and what each of them has: -v, --log, and help that is not cut off."""
 
-from collections.abc import Callable, Iterator
-from functools import partial
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -49,53 +48,8 @@ def complete(command: Any) -> None:
             if param.param_type_name == "argument" and param.metavar:
                 # The name says what it is; Typer would add the type in Python, like <list[Path]>.
                 param.display_type_rich = _no_type
-            _lighten(param)
-        each.get_help_option = partial(_lighter_help, each.get_help_option)
         if each.help and not each.short_help:
             each.short_help = each.help.partition("\n\n")[0].replace("\n", " ")
-
-
-def _lighten(param: Any) -> None:
-    if param is not None and getattr(param, "_runtime_param", None) is None:
-        param._runtime_param = _Conversion(param.type_descriptor)
-
-
-def _lighter_help(option_of: Callable[[Any], Any], ctx: Any) -> Any:
-    """Return the option --help of a command, which Typer makes when it is asked for."""
-    option = option_of(ctx)
-    _lighten(option)
-    return option
-
-
-class _Conversion:
-    """Converts what was given for a parameter, as Typer does, and leaves alone what is right as it
-    is: a text, a number by default, or nothing.
-
-    Typer would load pydantic for that, which takes longer than most commands.
-    """
-
-    def __init__(self, described: Any) -> None:
-        self._described = described
-
-    def coerce(self, value: Any, param: Any, ctx: Any) -> Any:
-        if value is None and not param.multiple and param.nargs == 1:
-            return None
-        if type(value) in _PLAIN and self._takes_any(type(value)):
-            return value
-        from typer._coercion import build_runtime_param
-
-        param._runtime_param = build_runtime_param(self._described)
-        return param.get_runtime_param().coerce(value, param=param, ctx=ctx)
-
-    def _takes_any(self, kind: type) -> bool:
-        """Whether every value of this kind is allowed, without a change."""
-        described, info = self._described, self._described.parameter_info
-        is_limited = described.is_path or described.is_choice or described.is_file
-        is_range = info.min is not None or info.max is not None
-        return described.annotation is kind and not (is_limited or is_range or info.parser)
-
-
-_PLAIN = (str, int, float)
 
 
 def _no_type(ctx: Any) -> str:
