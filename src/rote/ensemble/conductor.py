@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import threading
-import time
 import uuid
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
@@ -79,11 +78,12 @@ class Conductor:
         self._tasks: list[asyncio.Task[None]] = []
 
     async def __aenter__(self) -> "Conductor":
-        self._bus.answer(self._keys.clock, lambda _key, _data: encode_clock(time.monotonic()))
+        self._bus.answer(self._keys.clock, lambda _key, _data: encode_clock(self._clock()))
         self._bus.answer(self._keys.blob("*"), self._blob)
         states = self._bus.collect(self._keys.state("*"))
         self._bus.subscribe(self._keys.stop, self._hear_stop)
         self._bus.watch(self._keys.token("*"), self._see)
+        self._bus.announce(self._keys.stop, urgent=True)
         self._bus.declare(self._keys.conductor_token)
         self._tasks = [
             self._loop.create_task(self._publish()),
@@ -186,7 +186,7 @@ class Conductor:
         forget = self.on_event(look)
         stop, events = self.session.stop(by, self._clock())
         # The next state says it again; sent now, it would only keep the agents busy.
-        self._bus.publish(self._keys.stop, stop.encode(), urgent=True)
+        self._bus.publish(self._keys.stop, stop.encode())
         self._note(events)
         try:
             return await asyncio.wait_for(answer, CONFIRM_S + 2.0)
