@@ -106,14 +106,9 @@ def test_two_a1_begin_together_and_a_stop_keeps_them_where_they_are() -> None:
                 )
             )
             assert await conductor.gathered(("dog", "cat"), 10.0) == ()
-            reports = await conductor.play(Section("one"), {"dog": swing(1.0), "cat": swing(2.0)})
-            for report in reports.values():
-                assert report is not None
-                assert report.completed
-                assert report.skew_s == pytest.approx(0.0, abs=0.01)
             both = {"dog": swing(4.0), "cat": swing(4.0)}
-            playing = asyncio.ensure_future(conductor.play(Section("two"), both))
-            while len(begun) < 2 or loop.time() < begun[-1] + 2.0:
+            playing = asyncio.ensure_future(conductor.play(Section("one"), both))
+            while not begun or loop.time() < begun[-1] + 2.0:
                 await asyncio.sleep(0.05)
             assert min(map(fastest_rad_s, (dog, cat))) > 0.05
             answer = await conductor.stop("the test")
@@ -124,11 +119,40 @@ def test_two_a1_begin_together_and_a_stop_keeps_them_where_they_are() -> None:
             assert max(map(fastest_rad_s, (dog, cat))) < 0.05
             conductor.reset()
             await asyncio.sleep(0.5)
-            short = {"dog": swing(1.0), "cat": swing(1.0)}
-            again = await conductor.play(Section("three"), short)
-            assert all(each is not None and each.completed for each in again.values())
+            short = {"dog": swing(0.8), "cat": swing(1.0)}
+            reports = await conductor.play(Section("two"), short)
+            for report in reports.values():
+                assert report is not None
+                assert report.completed
+                assert report.skew_s == pytest.approx(0.0, abs=0.01)
             for task in agents:
                 task.cancel()
             await asyncio.gather(*agents, return_exceptions=True)
+
+    virtual.run(main())
+
+
+class FailingBus(MemoryBus):
+    """One on which asking for a score fails in a way that nobody has foreseen."""
+
+    async def ask(self, key: str, timeout_s: float, data: bytes = b"") -> bytes:
+        raise SystemError(f"asking for {len(key)} letters fails, {timeout_s} {data!r}")
+
+
+def test_an_agent_that_fails_in_an_unforeseen_way_says_so_and_keeps_nobody_waiting() -> None:
+    async def main() -> None:
+        loop, bus = asyncio.get_running_loop(), cast("StageBus", FailingBus())
+        async with (
+            pair(Level.LOW, start="hung") as (_, _, dog),
+            Conductor(bus, "try") as conductor,
+        ):
+            agent = loop.create_task(Agent(bus, dog, "dog", "try").run())
+            assert await conductor.gathered(("dog",), 10.0) == ()
+            began_s = loop.time()
+            with pytest.raises(SectionError, match="SystemError"):
+                await conductor.play(Section("one"), {"dog": swing(1.0)})
+            assert loop.time() - began_s < 1.0
+            agent.cancel()
+            await asyncio.gather(agent, return_exceptions=True)
 
     virtual.run(main())

@@ -294,6 +294,9 @@ class Agent:
             part.lead_s = await self._lead_s(part)
         except RoteError as error:
             self.session.loaded(score, fault=f"{error}. {error.remedy}")
+        except Exception as error:  # whatever it is, nobody shall wait for this agent
+            log.exception("%s could not load a score", self.name)
+            self.session.loaded(score, fault=f"the score cannot be loaded: {error!r:.200}")
         else:
             self.session.loaded(score, part.lead_s)
         self._publish_now()
