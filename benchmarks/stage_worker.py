@@ -74,6 +74,7 @@ class NotingPlaying:
 
     def __init__(self, name: str, start: Any) -> None:
         self._name = name
+        self._stopped = threading.Event()
         self._task = asyncio.get_running_loop().create_task(self._run(start))
 
     @property
@@ -85,11 +86,12 @@ class NotingPlaying:
 
         at_s = await start.wait(LEAD_S)
         began_s = await asyncio.to_thread(self._begin, at_s)
-        say(name=self._name, what="start", s=began_s, at_s=at_s)
+        if not self._stopped.is_set():
+            say(name=self._name, what="start", s=began_s, at_s=at_s)
         late_ms = 1000 * (began_s - at_s)
         return StreamReport(
             name="",
-            completed=True,
+            completed=not self._stopped.is_set(),
             seconds=0.0,
             rate_hz=250.0,
             late_p99_ms=late_ms,
@@ -106,13 +108,17 @@ class NotingPlaying:
         def wait() -> None:
             realtime.precise_timers()
             realtime.real_time()
-            time.sleep(max(0.0, at_s - time.monotonic()))
+            self._stopped.wait(max(0.0, at_s - time.monotonic()))
             done.append(time.monotonic())
 
         thread = threading.Thread(target=wait)
         thread.start()
         thread.join()
         return done[0]
+
+    def stop(self) -> None:
+        """Keep it from beginning, if it has not begun."""
+        self._stopped.set()
 
     async def wait(self) -> Any:
         return await asyncio.shield(self._task)
@@ -141,6 +147,9 @@ class NotingRobot:
         return []
 
     async def stop(self) -> None:
+        for each in self._playings:
+            each.stop()
+        self._playings.clear()
         say(name=self.name, what="stop", s=time.monotonic())
 
     def play_track(self, _track: Any, *, at: Any, **_: Any) -> NotingPlaying:

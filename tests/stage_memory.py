@@ -24,7 +24,10 @@ class TableBus:
         self.answers_after_s: dict[str, float] = {}
         """How long an answer to a question for this key takes."""
 
-    def publish(self, key: str, data: bytes, *, urgent: bool = False) -> None:
+    def announce(self, key: str, *, urgent: bool = False) -> None:
+        """All messages are equally quick here."""
+
+    def publish(self, key: str, data: bytes) -> None:
         loop = asyncio.get_running_loop()
         for pattern, listener in self._listeners:
             if fnmatchcase(key, pattern):

@@ -101,11 +101,12 @@ def test_who_collects_gets_the_newest_of_each_key_and_a_fault_of_a_listener_is_i
             bus.subscribe("rote/try/b", failing)
             bus.subscribe("rote/try/b", lambda key, data: heard.append((key, data)))
             found: dict[str, bytes] = {}
+            other.announce("rote/try/b", urgent=True)
 
             def all_came() -> bool:
                 other.publish("rote/try/a", b"first")
                 other.publish("rote/try/a", b"second")
-                other.publish("rote/try/b", b"third", urgent=True)
+                other.publish("rote/try/b", b"third")
                 found.update(take())
                 newest = {"rote/try/a": b"second", "rote/try/b": b"third"}
                 return found == newest and bool(faults) and bool(heard)

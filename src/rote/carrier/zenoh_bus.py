@@ -91,23 +91,25 @@ class StageBus:
         settings["connect/timeout_ms"] = 3000
         return cls(await _open(settings))
 
-    def publish(self, key: str, data: bytes, *, urgent: bool = False) -> None:
-        """Publish; never waits for the network.
+    def publish(self, key: str, data: bytes) -> None:
+        """Publish; never waits for the network."""
+        if key not in self._publishers:
+            self.announce(key)
+        self._publishers[key].put(data)
 
-        What is urgent overtakes what waits to be sent. Whether a key is urgent is settled by its
-        first message.
+    def announce(self, key: str, *, urgent: bool = False) -> None:
+        """Make ready to publish under `key`, so that the first message is as quick as the others.
+
+        What is urgent overtakes what waits to be sent.
         """
-        publisher = self._publishers.get(key)
-        if publisher is None:
-            import zenoh  # noqa: PLC0415 - heavy
+        import zenoh  # noqa: PLC0415 - heavy
 
-            publisher = self._publishers[key] = self._session.declare_publisher(
-                key,
-                express=True,
-                congestion_control=zenoh.CongestionControl.DROP,
-                priority=zenoh.Priority.REAL_TIME if urgent else zenoh.Priority.DATA,
-            )
-        publisher.put(data)
+        self._publishers[key] = self._session.declare_publisher(
+            key,
+            express=True,
+            congestion_control=zenoh.CongestionControl.DROP,
+            priority=zenoh.Priority.REAL_TIME if urgent else zenoh.Priority.DATA,
+        )
 
     def subscribe(self, key: str, listener: Listener, *, newest: bool = False) -> None:
         """Call `listener` in the event loop with each message: its key and its bytes.

@@ -20,6 +20,7 @@ from rote.errors import BadRequestError, DecodeError, RoteError, UnsupportedErro
 from rote.findings import Severity
 from rote.host.loop import clock_of, to_the_end
 from rote.messages import SOUND_RATE_HZ, HeardSpeech, Phase, Sound, SoundState
+from rote.model.a1 import A1 as A1_FAMILY
 from rote.motion.files.agreed_origins import agreed
 from rote.robot.playing import Playing
 from rote.robot.robot import Robot
@@ -307,7 +308,10 @@ class Agent:
             self._part = part
             part.lead_s = await self._lead_s(part)
         except RoteError as error:
-            self.session.loaded(score, fault=str(error))
+            self.session.loaded(score, fault=f"{error}. {error.remedy}")
+        except Exception as error:  # whatever it is, nobody shall wait for this agent
+            log.exception("%s could not load a score", self.name)
+            self.session.loaded(score, fault=f"the score cannot be loaded: {error!r:.200}")
         else:
             self.session.loaded(score, part.lead_s)
         self._publish_now()
@@ -337,7 +341,9 @@ class Agent:
         if score.motion is None:
             return None
         if "stream" not in abilities:
-            raise UnsupportedError("play takes", self._robot.url)
+            is_a1 = self._robot.family is A1_FAMILY
+            remedy = "Let it lie or hang, and start its agent with level=low." if is_a1 else ""
+            raise UnsupportedError("play takes", self._robot.url, remedy=remedy)
         track = score.motion.track
         check_robot(track, self._robot.build)
         report = await asyncio.to_thread(checked, track, 1.0, self._robot.build)

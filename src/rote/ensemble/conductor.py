@@ -83,6 +83,7 @@ class Conductor:
         states = self._bus.collect(self._keys.state("*"))
         self._bus.subscribe(self._keys.stop, self._hear_stop)
         self._bus.watch(self._keys.token("*"), self._see)
+        self._bus.announce(self._keys.stop, urgent=True)
         self._bus.declare(self._keys.conductor_token)
         self._tasks = [
             self._loop.create_task(self._publish()),
@@ -189,7 +190,7 @@ class Conductor:
         forget = self.on_event(look)
         stop, events = self.session.stop(by, self._clock())
         # The next state says it again; sent now, it would only keep the agents busy.
-        self._bus.publish(self._keys.stop, stop.encode(), urgent=True)
+        self._bus.publish(self._keys.stop, stop.encode())
         self._note(events)
         try:
             return await asyncio.wait_for(answer, CONFIRM_S + 2.0)
