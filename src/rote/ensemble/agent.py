@@ -43,6 +43,8 @@ from rote.wire.stage import Run, StartReport, decode_clock, decode_conductor, de
 log = logging.getLogger("rote")
 
 STATE_S = 0.1
+IDLE_STATE_S = 0.2
+"""How often an agent says how it is while nothing is prepared; a change it says at once."""
 TICK_S = 0.05
 CLOCK_S = 1.0
 READY_CLOCK_S = 0.1
@@ -189,7 +191,8 @@ class Agent:
     async def _publish(self) -> None:
         while True:
             self._publish_now()
-            await asyncio.sleep(STATE_S)
+            idle = self.session.run is None and self.session.phase is AgentPhase.IDLE
+            await asyncio.sleep(IDLE_STATE_S if idle else STATE_S)
 
     def _publish_soon(self) -> None:
         """Publish once the loop has begun what waits for it: a stop goes before its news."""

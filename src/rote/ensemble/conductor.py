@@ -27,6 +27,8 @@ from rote.show.show import CueKind, LossRule, Section
 from rote.wire.stage import AgentReader, AgentState, StartReport, Stop, decode_stop, encode_clock
 
 STATE_S = 0.1
+STOP_AGAIN_S = (0.015, 0.04)
+"""When a stop is said again that nobody may have heard."""
 HEAR_S = 0.02
 """How often it is looked what the agents have said: many states come with one look."""
 Listener = Callable[[ConductorEvent], None]
@@ -189,8 +191,14 @@ class Conductor:
 
         forget = self.on_event(look)
         stop, events = self.session.stop(by, self._clock())
-        # The next state says it again; sent now, it would only keep the agents busy.
-        self._bus.publish(self._keys.stop, stop.encode())
+        # On a crowded computer Zenoh drops messages, of a stop too. So it is said again soon, and
+        # from the next state on by every state; agents carry it out once.
+        said = stop.encode()
+        self._bus.publish(self._keys.stop, said)
+        again = [
+            self._loop.call_later(wait_s, self._bus.publish, self._keys.stop, said)
+            for wait_s in STOP_AGAIN_S
+        ]
         self._note(events)
         try:
             return await asyncio.wait_for(answer, CONFIRM_S + 2.0)
@@ -198,6 +206,8 @@ class Conductor:
             return StopAnswer(None, tuple(sorted(self.agents)))
         finally:
             forget()
+            for each in again:
+                each.cancel()
 
     def reset(self) -> None:
         """Let everybody go on after a stop. Raises `BadRequestError` if none holds."""
