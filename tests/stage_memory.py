@@ -23,12 +23,16 @@ class TableBus:
         self._answerers: list[tuple[str, Answerer]] = []
         self.answers_after_s: dict[str, float] = {}
         """How long an answer to a question for this key takes."""
+        self.drops: Callable[[str], bool] = lambda _: False
+        """Whether a message for this key is lost."""
 
     def announce(self, key: str, *, urgent: bool = False) -> None:
         """All messages are equally quick here."""
 
     def publish(self, key: str, data: bytes) -> None:
         loop = asyncio.get_running_loop()
+        if self.drops(key):
+            return
         for pattern, listener in self._listeners:
             if fnmatchcase(key, pattern):
                 loop.call_soon(listener, key, data)

@@ -129,6 +129,30 @@ def test_a_stop_that_the_robot_does_not_answer_is_repeated_when_the_conductor_is
     virtual.run(story())
 
 
+def test_a_stop_that_the_network_drops_is_said_again_before_the_next_state() -> None:
+    async def story() -> None:
+        async with memory_stage() as one:
+            whole = score(LEFT, "one")
+            playing = asyncio.ensure_future(one.conductor.play(Section("one"), {"ann": whole}))
+            await one.until(lambda: one.rig.world.state().phase is Phase.PLAYING)
+            keys = one.conductor._keys
+            lost: list[str] = []
+
+            def drops(key: str) -> bool:
+                first = key == keys.stop and not lost
+                lost.extend([key] * first)
+                return first or key == keys.conductor
+
+            one.bus.drops = drops  # the first stop, and what would say it again
+            answer = await one.conductor.stop("a test")
+            assert lost == [keys.stop]
+            assert answer.confirmed_s is not None
+            assert answer.confirmed_s < 0.08
+            playing.cancel()
+
+    virtual.run(story())
+
+
 def waiting_show() -> CheckedShow:
     """Return a show whose only section begins by itself after a while."""
     start = Trigger(TriggerKind.AFTER, 30.0)
