@@ -78,24 +78,25 @@ class ArmStreamer(Generic[Packed]):
 
         The function sends nothing and returns False once the stream has ended.
         """
-        begun, waiting = self._stream, poses
-        first, setpoints, packed = 0, list[ArmSetpoint](), list[Packed]()
+        begun, lock, clock, write = self._stream, self._lock, self._clock, self._write
+        first = last = 0
+        setpoints, packed = list[ArmSetpoint](), list[Packed]()
 
         def send(place: int) -> bool:
-            nonlocal first, setpoints, packed
+            nonlocal first, last, setpoints, packed
             if begun is None:
                 return False
-            if not first <= place < first + len(packed):
-                setpoints = [begun.setpoint(pose) for pose in waiting[place : place + _AT_ONCE]]
-                first, packed = place, self._packed(setpoints)
-            now = self._clock()
-            with self._lock:
+            if not first <= place < last:
+                setpoints = [begun.setpoint(pose) for pose in poses[place : place + _AT_ONCE]]
+                first, last, packed = place, place + len(setpoints), self._packed(setpoints)
+            now = clock()
+            with lock:
                 if begun is not self._stream or not begun.following:
                     return False
                 begun.tell(setpoints[place - first], now)
-                self._write(packed[place - first])
+                write(packed[place - first])
                 self._told_at = now
-            if place == len(waiting) - 1:
+            if place == len(poses) - 1:
                 self._loop.call_soon_threadsafe(self._end, begun)
             return True
 

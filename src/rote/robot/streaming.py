@@ -563,6 +563,8 @@ class Ticker:
 
     def __init__(self, rate_hz: float) -> None:
         self._period_s = 1.0 / rate_hz
+        self._tardy_s = _BEHIND_MAX_S - self._period_s
+        """A pose that is less late than this follows the one before in time."""
         self._loop = asyncio.get_running_loop()
         self._clock = clock_of(self._loop)
         self._timer: asyncio.TimerHandle | None = None
@@ -616,10 +618,11 @@ class Ticker:
     def _beat(self) -> None:
         realtime.precise_timers()
         realtime.real_time()
-        self._answered_s = asked_s = self._clock()
+        clock, sleep, say = self._clock, time.sleep, self._say
+        self._answered_s = asked_s = clock()
         while not self._stopped:
-            time.sleep(max(0.0, self._due_s - self._clock()))
-            now_s = self._clock()
+            sleep(max(0.0, self._due_s - clock()))
+            now_s = clock()
             if now_s - self._answered_s > LOOP_HANGS_S:
                 # Nobody could stop this motion: without poses the robot returns softly by itself.
                 self.cut_off = True
@@ -631,7 +634,7 @@ class Ticker:
                 except RuntimeError:  # the loop is closed
                     self.cut_off = True
                     return
-            if self._stopped or not self._say():
+            if self._stopped or not say(now_s):
                 return
 
     def _answer(self) -> None:
@@ -639,29 +642,37 @@ class Ticker:
         self._answered_s = self._clock()
 
     def _tick(self) -> None:
-        if self._say():
+        if self._say(self._clock()):
             self._timer = self._loop.call_at(self._due_s, self._tick)
 
-    def _say(self) -> bool:
+    def _say(self, now_s: float) -> bool:
         """Send what is due; return whether more is to come."""
-        now_s = self._clock()
-        late_s = now_s - self._began_s - self._next * self._period_s
+        place, period_s = self._next, self._period_s
+        late_s = now_s - self._began_s - place * period_s
         self._late_s.append(late_s)
-        if self._next and now_s - self._newest_s > _BEHIND_MAX_S:
+        if late_s > self._tardy_s:
+            place = self._catch_up(place, late_s, now_s)
+        sent = self._tell(place)
+        if self.first_late_s is None and place >= self._first:
+            self.first_late_s = now_s - self._began_s - self._first * period_s
+        self._newest_s = now_s
+        self._next = place = place + 1
+        self._due_s = max(self._began_s + place * period_s, now_s + period_s / 2)
+        if sent:
+            return place < self._count and not self._stopped
+        self.cut_off = True
+        return False
+
+    def _catch_up(self, place: int, late_s: float, now_s: float) -> int:
+        """Return the place of the pose to send now that `place` is late."""
+        if place and now_s - self._newest_s > _BEHIND_MAX_S:
             # It hung: the robot stood meanwhile, and must not jump to where it would be by now.
             self._began_s += late_s
-        elif late_s > _BEHIND_MAX_S:
-            too_late = int((late_s - _BEHIND_MAX_S) / self._period_s)
-            skipped = min(too_late, self._count - 1 - self._next)
-            self._next, self._missed = self._next + skipped, self._missed + skipped
-        self.cut_off = not self._tell(self._next)
-        if self.first_late_s is None and self._next >= self._first:
-            self.first_late_s = now_s - self._began_s - self._first * self._period_s
-        self._newest_s = now_s
-        self._next += 1
-        deadline_s = self._began_s + self._next * self._period_s
-        self._due_s = max(deadline_s, now_s + self._period_s / 2)
-        return self._next < self._count and not self.cut_off and not self._stopped
+            return place
+        too_late = int((late_s - _BEHIND_MAX_S) / self._period_s)
+        skipped = min(too_late, self._count - 1 - place)
+        self._missed += skipped
+        return place + skipped
 
     def report(self, name: str, *, completed: bool, seconds: float) -> StreamReport:
         """Return how well the deadlines were met."""

@@ -26,6 +26,8 @@ ASTRAY_RAD, ASTRAY_S = 0.5, 0.5
 _BRAKE_S = 0.3
 _SPEED_OVER_S = 0.02
 """The time over which the speed of poses is measured: two of them may have arrived at once."""
+_TOLD = 64
+"""How many setpoints are remembered for that: more than that time has at any rate."""
 _MAX_RAD_S = 4.0
 _PEAK = 1.875
 """The peak speed of a minimum-jerk move, as a multiple of its mean speed."""
@@ -70,7 +72,7 @@ class ArmStream:
         )
         self.following = True
         """Whether poses are taken; no longer after `fade`."""
-        self._told: deque[tuple[float, ArmSetpoint]] = deque()
+        self._told: deque[tuple[float, ArmSetpoint]] = deque(maxlen=_TOLD)
         self._risen = False
         self._astray_since: float | None = None
 
@@ -105,9 +107,8 @@ class ArmStream:
         """Take note of what the robot is told now."""
         self.last = setpoint
         self._told.append((now, setpoint))
-        while len(self._told) > 2 and now - self._told[1][0] >= _SPEED_OVER_S:
-            self._told.popleft()
-        self._risen |= setpoint.weight == 1.0
+        if setpoint.weight == 1.0:
+            self._risen = True
 
     def astray(self, joints_rad: tuple[float, ...], now: float) -> bool:
         """Whether the robot's joints, by column, have been far from their setpoints for too long.
@@ -152,7 +153,10 @@ class ArmStream:
         """Return the speed of the latest poses, limited to a plausible value."""
         if len(self._told) < 2:
             return np.zeros(len(self._lower))
-        (first_s, first), (last_s, last) = self._told[0], self._told[-1]
+        last_s, last = self._told[-1]
+        earlier = list(self._told)[-2::-1]
+        # The newest that is old enough to measure by, or the oldest there is.
+        first_s, first = next((o for o in earlier if last_s - o[0] >= _SPEED_OVER_S), earlier[-1])
         seconds = last_s - first_s
         if not 0.0 < seconds < _BRAKE_S:
             return np.zeros(len(self._lower))
