@@ -4,11 +4,11 @@ Commands are named by imperatives, replies and reports by nouns. Times are whole
 wire carries them so, and the field's name says it. Nothing in this module knows bytes.
 """
 
-from dataclasses import dataclass
 from typing import Literal, get_args
 
 from rote.model.family import MAX_MOTION_S
 from rote.named_enum import NamedIntEnum
+from rote.record import record
 from rote.text import Act, Text
 
 __all__ = [
@@ -161,7 +161,7 @@ WORDS: dict[int, tuple[str, str]] = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Keyframe:
     """One joint's position at one moment."""
 
@@ -173,17 +173,17 @@ class Keyframe:
 # ---- commands -----------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class TakeControl:
     """Open the control channel."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ReleaseControl:
     """Close the control channel: the client disconnects."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ChangeMode:
     """Change the motion controller's mode to `mode`: a `Mode`, or any id that a newer robot may
     know.
@@ -192,14 +192,14 @@ class ChangeMode:
     mode: int
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class SyncParameters:
     """Exchange parameters. Their meaning is not known, so they are opaque bytes."""
 
     data: bytes = b""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class MoveByHand:
     """Let the scripted hand of a simulated robot move its soft arms. Real robots have no
     such hand.
@@ -209,7 +209,7 @@ class MoveByHand:
     duration_ms: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Subscribe:
     """Ask for state reports: of the first 12 joints, or of all with `all_joints`."""
 
@@ -219,12 +219,12 @@ class Subscribe:
     opaque: bytes = b""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class SignalReady:
     """Tell the robot that the client has finished its initialisation."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class EnterTeaching:
     """Make the arms soft (compliant)."""
 
@@ -235,40 +235,40 @@ class EnterTeaching:
     """What the keep-alives of this teaching are to say, for wires that have it; zeros if empty."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class KeepTeaching:
     """Say that the teaching goes on; without it the arms hold again by themselves."""
 
     compensation: tuple[float, ...] = (0.0,) * COMPENSATIONS
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ExitTeaching:
     """Make the arms hold again."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Record:
     """Start or stop recording."""
 
     on: bool
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class PauseRecording:
     """Pause the recording, or resume it; the arms stay soft."""
 
     paused: bool
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class DiscardRecording:
     """Discard the recording `name`; if leaving teaching has stored it already, delete it."""
 
     name: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class RenameAction:
     """Rename a taught action."""
 
@@ -276,21 +276,21 @@ class RenameAction:
     new: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class DeleteAction:
     """Delete a taught action for good."""
 
     name: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class PlayPreset:
     """Play a factory action."""
 
     id: int
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Say:
     """Say something aloud."""
 
@@ -299,7 +299,7 @@ class Say:
     """A key of `LANGUAGES`."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class SetLight:
     """Give the light on the robot's head a colour."""
 
@@ -308,7 +308,7 @@ class SetLight:
     blue: int
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Sound:
     """A sound, decoded: 16-bit samples, little endian, the channels one after the other."""
 
@@ -322,7 +322,7 @@ class Sound:
         return len(self.pcm) / (SAMPLE_BYTES * self.channels * self.rate_hz)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class PlaySound:
     """Play a part of a sound: 16-bit samples, one channel, `SOUND_RATE_HZ`."""
 
@@ -331,29 +331,29 @@ class PlaySound:
     pcm: bytes
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class StopSound:
     """End the sounds that this client plays."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ReadMode:
     """Ask for the mode; if the robot answers, the next state contains it."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ReadController:
     """Ask which controller drives the robot; the answer is a `Controller`."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ListActions:
     """Ask for the list of taught actions."""
 
     filter: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class SaveAction:
     """Store the recording, or `keyframes` where given, under `name`.
 
@@ -373,7 +373,7 @@ class SaveAction:
     keyframes: tuple[Keyframe, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class PlayAction:
     """Play the taught action number `action`, counted from 1 in the list's order."""
 
@@ -390,7 +390,7 @@ class PlayAction:
     """The name of the same action, for wires that identify actions by name."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class BeginStream:
     """Make the arms follow poses that this client will send; refused whenever playing would be."""
 
@@ -398,7 +398,7 @@ class BeginStream:
     """The sides of the hands that follow too, on wires that support it."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class StreamPose:
     """One pose to follow from now on. It is not answered, because the next one follows soon.
 
@@ -416,7 +416,7 @@ class StreamPose:
     """The positions of the hands that follow, in the order of their messages, left before right."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class StopMotion:
     """Stop what is playing, with a soft return to rest. Always allowed."""
 
@@ -455,21 +455,21 @@ Command = (
 # ---- replies and reports ------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class HeardSpeech:
     """Something that somebody said to the robot, as the robot recognised it."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class SoundState:
     """Whether the robot's loudspeaker plays something."""
 
     playing: bool
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Status:
     """The result of a command: done, or why not."""
 
@@ -478,7 +478,7 @@ class Status:
     """What the robot adds in its own words, such as who is teaching; mostly nothing."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ActionEntry:
     """One entry of the robot's list."""
 
@@ -486,7 +486,7 @@ class ActionEntry:
     duration_ms: int
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class PresetEntry:
     """A factory action in the robot's list."""
 
@@ -494,7 +494,7 @@ class PresetEntry:
     name: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ActionList:
     """The taught actions in the order of their numbers, and the presets if the wire lists them."""
 
@@ -504,7 +504,7 @@ class ActionList:
     """The parts of the robot's answer that could not be read, as text."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Controller:
     """Which controller drives the robot: `ai` on a G1; an empty name in debug mode."""
 
@@ -521,7 +521,7 @@ class Controller:
 Reply = Status | ActionList | Controller
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class RobotState:
     """What the robot is doing at one moment of its own clock."""
 

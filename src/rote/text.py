@@ -9,7 +9,6 @@ a number.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Self
 
@@ -25,6 +24,8 @@ __all__ = [
     "seconds",
     "shown",
 ]
+
+from rote.record import record
 
 
 class Act(StrEnum):
@@ -99,7 +100,7 @@ IN_PYTHON: Mapping[Act, str] = {
 """How to do it with the Python API."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Quantity:
     """A number with its unit, and how many of its digits to show."""
 
@@ -111,7 +112,7 @@ class Quantity:
         return f"{self.value:.{self.digits}f} {self.unit}".rstrip()
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Span:
     """A range from one number to another, in one unit."""
 
@@ -140,7 +141,7 @@ def seconds(value: float, digits: int = 2) -> Quantity:
     return Quantity(float(value), "s", digits)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Names:
     """A list of names, which a user interface may shorten."""
 

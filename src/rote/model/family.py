@@ -13,11 +13,13 @@ last columns. They have messages of their own, so they use none of the build's s
 Nothing here computes a motion, and nothing here knows a wire's bytes.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import field, replace
 from enum import StrEnum
 from functools import lru_cache
 from itertools import pairwise
+
+from rote.record import record
 
 __all__ = [
     "Family", "Build", "Joint", "Grade", "Evidence", "Modes", "ModeFacts", "READY", "StreamFacts",
@@ -58,7 +60,7 @@ class Grade(StrEnum):
     """This project's own choice, not a fact about a robot."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Evidence:
     """Why a group of facts is believed: its grade and its source."""
 
@@ -69,7 +71,7 @@ class Evidence:
 # ---- joints -------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Joint:
     """One rotating joint and the link that it moves. Angles are in rad, torques in N.m."""
 
@@ -152,7 +154,7 @@ def left_and_right(joints: tuple[Joint, ...]) -> dict[str, str]:
     }
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class FixedMass:
     """A mass that is fixed to a link: a head, a hand."""
 
@@ -162,7 +164,7 @@ class FixedMass:
     """Its centre of mass, in the link's frame."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Shape:
     """One primitive on a link: a capsule between two points, or a box around one."""
 
@@ -174,7 +176,7 @@ class Shape:
     """0 for a box."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Hull:
     """A convex piece of a link: all that is between its corners."""
 
@@ -186,7 +188,7 @@ Point = tuple[str, Vector]
 """A link, and a position in its frame."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Figure:
     """How a robot is drawn as a stick figure."""
 
@@ -205,7 +207,7 @@ def chain(side: str, *points: Point) -> list[tuple[str, Point, Point]]:
     return [(side, start, end) for start, end in pairwise(points)]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Foot:
     """Where a robot that stands on its feet supports its weight."""
 
@@ -213,7 +215,7 @@ class Foot:
     corners_m: tuple[Vector, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class BodyFacts:
     """The body beside its joints: its weight, its appearance, and its feet."""
 
@@ -225,7 +227,7 @@ class BodyFacts:
     tips: tuple[Point, ...] = ()
     """The left and right end of the arms, where a payload is held; empty without arms."""
     feet: tuple[Foot, ...] = ()
-    shapes: tuple[Shape | Hull, ...] = ()
+    shapes: Sequence[Shape | Hull] = ()
     """For contact; none where nobody measured them."""
     close_pairs: tuple[tuple[str, str], ...] = ()
     """Links two joints apart that can touch. Of all others so near it is not asked: they share a
@@ -237,7 +239,7 @@ class BodyFacts:
 # ---- modes --------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ModeFacts:
     """One state of a robot's motion controller."""
 
@@ -256,7 +258,7 @@ READY = ModeFacts(0, "ready", "ready to be taught and played", balanced=True, st
 """The one state of a robot without a motion controller."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@record(kw_only=True, eq=False)
 class Modes:
     """The states of a motion controller, and the way to a stand."""
 
@@ -287,7 +289,7 @@ class Modes:
 # ---- streaming and hands ------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class StreamFacts:
     """How poses are streamed to a robot's motors."""
 
@@ -299,7 +301,7 @@ class StreamFacts:
     damping_nm_s_rad: float = 1.5
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@record(kw_only=True, eq=False)
 class Hand:
     """A hand with its own motors, which a robot may wear."""
 
@@ -324,7 +326,7 @@ class Hand:
         return tuple(joint.name for joint in self.joints)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Service:
     """A service that a robot of a family offers."""
 
@@ -338,7 +340,7 @@ class Service:
 # ---- builds and families ------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@record(kw_only=True, eq=False)
 class Build:
     """One hardware variant: which joints it has, and what may be done with them."""
 
@@ -471,7 +473,7 @@ def _check_build(build: Build, names: tuple[str, ...]) -> None:
             raise ValueError(f"{joint.name} of {build.name} has limits that cannot be")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@record(kw_only=True, eq=False)
 class Family:
     """A kind of robot."""
 

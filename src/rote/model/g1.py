@@ -5,6 +5,10 @@ the position limits equal those printed on its developer page. The order is that
 motor messages, so on a G1 a joint's index is its motor slot as well.
 """
 
+from collections.abc import Sequence
+from functools import cached_property
+from typing import overload
+
 from rote.model.dex3 import DEX3, DEX3_EVIDENCE
 from rote.model.family import (
     ZERO,
@@ -250,7 +254,25 @@ def hulls_of(pieces: Corners) -> tuple[Hull, ...]:
     return (*hulls, *mirrored)
 
 
-G1_SHAPES = hulls_of(CORNERS)
+class G1Shapes(Sequence[Hull]):
+    """The hulls of a G1, read when they are first asked for: few commands look for contact."""
+
+    @cached_property
+    def _hulls(self) -> tuple[Hull, ...]:
+        return hulls_of(CORNERS)
+
+    def __len__(self) -> int:
+        return len(self._hulls)
+
+    @overload
+    def __getitem__(self, place: int) -> Hull: ...
+    @overload
+    def __getitem__(self, place: slice) -> tuple[Hull, ...]: ...
+    def __getitem__(self, place: int | slice) -> Hull | tuple[Hull, ...]:
+        return self._hulls[place]
+
+
+G1_SHAPES = G1Shapes()
 
 _NECK_M, _CHIN_M, _HEAD_M = (0.0, 0.0, 0.30), (0.01, 0.0, 0.35), (0.01, 0.0, 0.42)
 _HAND_END_M = (0.13, 0.0, 0.0)

@@ -3,12 +3,11 @@
 Decoders raise `DecodeError` and nothing else, for any bytes at all. RFC 5246, 5764 and 7627.
 """
 
-import hashlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from enum import IntEnum
 
 from rote.errors import TruncatedError
+from rote.record import record
 from rote.wire.dtls import Handshake, HandshakeType, Version
 
 
@@ -22,7 +21,7 @@ class ExtensionType(IntEnum):
     SUPPORTED_VERSIONS = 43
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Hello:
     """What both hellos have in common."""
 
@@ -57,7 +56,7 @@ class Hello:
         return _pairs(data[1:] if isinstance(self, ClientHello) else data)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class ClientHello(Hello):
     """A client begins, or begins again with the cookie it was asked for."""
 
@@ -65,14 +64,14 @@ class ClientHello(Hello):
     cipher_suites: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class ServerHello(Hello):
     """A server has chosen."""
 
     cipher_suite: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class HelloVerifyRequest:
     """A server checks that the client is at its address."""
 
@@ -80,7 +79,7 @@ class HelloVerifyRequest:
     version: int = Version.DTLS_1_2
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Certificate:
     """An identity; in WebRTC the signalling has announced its fingerprint."""
 
@@ -91,6 +90,8 @@ class Certificate:
         """The SHA-256 of the first certificate, as in SDP; empty if there is none."""
         if not self.certificates:
             return ""
+        import hashlib  # noqa: PLC0415 - loads OpenSSL, which few captures need
+
         return hashlib.sha256(self.certificates[0]).digest().hex(":").upper()
 
 
@@ -98,7 +99,7 @@ GROUPS = {23: "secp256r1", 24: "secp384r1", 25: "secp521r1", 29: "x25519", 30: "
 """The curves of key exchanges."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ServerKeyExchange:
     """A server's half of an elliptic-curve key exchange."""
 
@@ -106,7 +107,7 @@ class ServerKeyExchange:
     public_key: bytes
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ClientKeyExchange:
     """A client's half."""
 

@@ -8,8 +8,6 @@ fingerprint, if there is one, proves it. Decoders raise `DecodeError` and nothin
 bytes at all. RFC 8489 and 8445.
 """
 
-import hashlib
-import hmac
 import struct
 import zlib
 from enum import IntEnum
@@ -178,6 +176,9 @@ def encode(
     kind |= (class_ & 1) << 4 | (class_ & 2) << 7
     body = b"".join(_attribute(number, value) for number, value in message.attributes)
     if password is not None:
+        import hashlib  # noqa: PLC0415 - loads OpenSSL, which reading does not need
+        import hmac  # noqa: PLC0415
+
         covered = _HEAD.pack(kind, len(body) + 24, MAGIC, message.transaction) + body
         tag = hmac.new(password.encode(), covered, hashlib.sha1).digest()
         body += _attribute(Attribute.MESSAGE_INTEGRITY, tag)

@@ -10,12 +10,13 @@ behind a claim are named by the first three digits of their file names: see `DOC
 
 import struct
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 from typing import Any, NamedTuple
 
 from rote import messages as m
 from rote.model.g1 import MODES
+from rote.record import record
 from rote.wire.teaching import PLAY, SAVE, SHORT, SUBSCRIBE_MAX, CommandId, MessageType
 from rote.wire.teaching_state import FULL_STATE, LEGACY_JOINTS
 
@@ -110,7 +111,7 @@ _SIZES = {kind: struct.calcsize(code) for kind, code in _CODES.items()} | {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class FieldBits:
     """Some bits of a number."""
 
@@ -126,7 +127,7 @@ class FieldBits:
         return number >> self.low & ((1 << self.width) - 1)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class FrameField:
     """One field of a frame."""
 
@@ -151,7 +152,7 @@ class FrameField:
         return sum(p.unit_size for p in self.parts) if self.parts else _SIZES[self.type]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class FrameLayout:
     """What one kind of frame carries."""
 

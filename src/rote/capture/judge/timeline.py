@@ -6,7 +6,6 @@ changes with the name of the action. The data channel's heartbeat shows as one m
 seconds.
 """
 
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import NamedTuple
@@ -17,6 +16,7 @@ from numpy.typing import NDArray
 from rote.capture.judge.sizes import DATA, HEADER, InferredCipher, is_acknowledgement
 from rote.capture.read.flow_ids import among
 from rote.capture.read.record_scan import Ints
+from rote.record import record
 
 MAX_CONFIDENCE = 0.95
 """No proposal from sizes and times has a higher confidence."""
@@ -41,7 +41,7 @@ _EPOCH = datetime(1970, 1, 1)
 """In UTC, like all times here."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class TimelineEntry:
     """One line of the time line."""
 

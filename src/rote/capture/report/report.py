@@ -1,7 +1,7 @@
 """What a capture contains, as one value: for the terminal, for JSON, for a page."""
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +17,7 @@ from rote.capture.judge.timeline_build import build_timeline, spoken_in
 from rote.capture.judge.unknowable import limits
 from rote.capture.read.packets import ETHERTYPES, PROTOCOLS, UNREAD_LINKS, PacketDecoder, datagrams
 from rote.capture.read.reader import Capture, open_capture
+from rote.record import record
 
 if TYPE_CHECKING:
     from rote.capture.decode.decrypt import Decrypted
@@ -32,7 +33,7 @@ _MAX_EXCHANGES_SHOWN = 10_000
 _MEDIA = (PacketKind.RTP, PacketKind.RTCP, PacketKind.SRTP, PacketKind.SRTCP)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class FieldTest:
     """A byte that was presented as a command, and the statistical verdict."""
 
@@ -47,7 +48,7 @@ class FieldTest:
         return where | {"documents_offset": self.seeds_offset} | self.verdict.document()
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Report:
     """Everything that is known about a capture."""
 
