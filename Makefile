@@ -64,8 +64,9 @@ coverage: $(READY) peers system page
 	$(BIN)/pytest -n 3 --dist worksteal --cov --cov-report=
 	$(BIN)/python scripts/coverage_gate.py
 
-# Other people's clients, for the tests of interoperability; without them those are skipped.
-peers: $(READY)
+# Other people's clients, for the tests of interoperability; without them those are skipped. One of them is
+# built against a system package, so those come first.
+peers: $(READY) system
 	-@VENV="$(VENV)" scripts/peers
 	-@VENV="$(VENV)" scripts/dds_peer
 	-@scripts/foxglove_peer
@@ -80,8 +81,7 @@ page: $(READY)
 	-@VENV="$(VENV)" scripts/model
 
 bench: $(READY) peers
-	-@VENV="$(VENV)" scripts/contact_peers
-	-@VENV="$(VENV)" scripts/stage_peers
+	-@VENV="$(VENV)" scripts/bench_peers
 	$(BIN)/python -m benchmarks
 
 soak: $(READY)

@@ -1,4 +1,4 @@
-"""The G1's published meshes, link by link; scripts/contact_peers gets them.
+"""The G1's published meshes, link by link; scripts/bench_peers gets them.
 
 They are those of the manufacturer's description (g1_29dof_rev_1_0, BSD-3-Clause), as a public
 package has them. They are never committed.
@@ -36,7 +36,7 @@ _STL = np.dtype([("normal", "<f4", 3), ("corners", "<f4", (3, 3)), ("spare", "<u
 def require_meshes() -> None:
     """Raise `RuntimeError` where they are not there."""
     if not (MESHES / "pelvis.STL").exists():
-        raise RuntimeError(f"the meshes are not in {MESHES}; get them with: scripts/contact_peers")
+        raise RuntimeError(f"the meshes are not in {MESHES}; get them with: scripts/bench_peers")
 
 
 def triangles(link: str) -> Array:

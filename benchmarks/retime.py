@@ -5,13 +5,15 @@ Durations of what is returned beside those of toppra (no limit of jerk) and ruck
 as rote. Along other paths toppra gets the path that rote goes along, its noise taken out, by 400
 points, and the limits between its grid points too. ruckig knows no path between two poses, so
 beside a path with a limit of jerk there is toppra's duration without: less than any can be. What is
-not installed is left out, and said: pip install toppra ruckig.
+not installed is left out, and said; scripts/bench_peers gets them.
 """
 
 import math
+import os
 import sys
 from importlib import import_module
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,6 +24,7 @@ from rote.motion.interpolate import minimum_jerk
 from rote.motion.retime import recorded_path, retime
 from rote.motion.track import Array, Track
 
+PEERS = Path(os.environ.get("ROTE_PEERS", Path(__file__).parents[1] / ".peers")) / "retime"
 RATE_HZ = 500.0
 NO_JERK = 1e6
 
@@ -139,9 +142,10 @@ def along(track: Track) -> tuple[Array, Array]:
 
 def run() -> list[Row]:
     rows = []
+    sys.path.append(str(PEERS))
     for peer in ("toppra", "ruckig"):
         if not find_spec(peer):
-            print(f"retime: no rows beside {peer}: it is not installed", file=sys.stderr)
+            print(f"retime: no rows beside {peer}: run scripts/bench_peers", file=sys.stderr)
     for name, (track, limits) in MOVES.items():
         if find_spec("toppra"):
             ends = track.joints_rad[[0, -1]]

@@ -367,7 +367,7 @@ async def bus() -> list[Row]:
     """
     server = NATS / "bin" / "nats-server"
     if not server.exists():
-        print("the bus is not measured beside NATS: run scripts/stage_peers", file=sys.stderr)
+        print("the bus is not measured beside NATS: run scripts/bench_peers", file=sys.stderr)
         return []
     sys.path.append(str(NATS))
     import nats  # type: ignore[import-not-found, import-untyped, unused-ignore]

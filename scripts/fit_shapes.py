@@ -1,6 +1,6 @@
 """Fit the shapes for contact to the G1's published meshes, and write src/rote/model/g1_shapes.py.
 
-    scripts/contact_peers
+    scripts/bench_peers contact
     PYTHONPATH=.peers/contact/needs:. .venv/bin/python scripts/fit_shapes.py
 
 The meshes are never committed, only the numbers that come out.

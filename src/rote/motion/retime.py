@@ -121,7 +121,15 @@ _BARE = (
     _SmoothWay(0.98, (1.0,), (2.0, 2.0), poses=True),
     _SmoothWay(1.0, (1.0,), (1.0,), poses=True),
 )
-"""What there is to choose where acceleration over jerk is less than a sample."""
+_SHARP = (
+    *_BARE,
+    _SmoothWay(0.99, (1.0,), (2.0,), poses=True),
+    _SmoothWay(0.98, (1.0,), (1.5, 1.5), poses=True),
+    _SmoothWay(0.98, (1.0,), (1.0,), poses=True),
+)
+"""What there is to choose where acceleration over jerk is less than a sample. Which of them is the
+quickest depends on where the corners of the acceleration fall between samples: it is tried.
+"""
 _POSES = (
     *_BARE,
     *(_SmoothWay(share, (1.3, 0.4), (1.0, 1.0), poses=True) for share in (1.0, 0.93)),
@@ -186,7 +194,7 @@ def retime(
 def _ways(limits: RateLimits, rate: float, *, long: bool) -> tuple[_SmoothWay, ...]:
     """Return the ways that are worth to be tried."""
     if float((limits.rad_s2 / limits.rad_s3).max()) * rate < 1.0:
-        return (_BARE[0], _PLACES[1]) if long else _BARE + _PLACES[:1]
+        return (_BARE[0], _PLACES[1]) if long else _SHARP + _PLACES[:1]
     return (*_FEW, _PLACES[1]) if long else _POSES + _PLACES
 
 
