@@ -98,12 +98,13 @@ class Exchange:
     @property
     def outcome(self) -> str:
         """What became of it, in words."""
-        if self.code is None:
+        code = self.code
+        if code is None:
             missing = "no answer in this capture"
             return missing if self.robot_heard else f"{missing}, which has none of the robot's"
         note = f" ({harmless(self.note)})" if self.note else ""
-        if self.refused:
-            return f"refused with {self.code:d}: {m.explain(self.code)[0]}{note}"
+        if code != m.Code.OK:
+            return f"refused with {code:d}: {m.explain(code)[0]}{note}"
         if isinstance(self.answer, m.ActionList):
             names = ", ".join(f"{entry.name!r}" for entry in self.answer.actions)
             return harmless(f"done: {names or 'no actions'}")
