@@ -615,6 +615,26 @@ def test_a_stop_brakes_legs_that_are_taught_and_ends_the_block(tmp_path: Path) -
     virtual.run(main())
 
 
+def test_a_stop_before_the_first_report_keeps_the_legs_from_getting_soft() -> None:
+    async def main() -> None:
+        async with pair(Level.LOW, start="hung") as (world, _, robot):
+
+            async def lesson() -> None:
+                async with robot.teach("sit"):
+                    await asyncio.sleep(20)
+
+            before = len(world.told)
+            task = asyncio.create_task(lesson())
+            await asyncio.sleep(0)
+            await robot.stop()
+            with pytest.raises(RefusedError, match="ended by a stop"):
+                await task
+            await asyncio.sleep(0.1)
+            assert all(is_damping(told) for _, told in world.told[before:])
+
+    virtual.run(main())
+
+
 def test_damping_ends_a_teaching_with_what_it_is() -> None:
     async def main() -> None:
         async with pair(Level.LOW, start="hung") as (world, _, robot):
