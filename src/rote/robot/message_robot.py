@@ -8,6 +8,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from rote import messages as m
 from rote.carrier.sound import read_sound
 from rote.client.client_base import listen, tell_all
@@ -605,7 +607,8 @@ class MessageRobot:
             live = LivePoses(self.build, state.joints_rad, rate_hz)
             live.on_last = ticker.stop
             if contact:  # now, so that no pose has to wait until the body is put together
-                await asyncio.to_thread(check_way, live.pose_rad, live.pose_rad, self.build)
+                here = np.array([live.pose_rad, live.pose_rad])
+                await asyncio.to_thread(check_way, here, self.build)
             await self._set_off(m.BeginStream(), "following", stops, asked)
             ticker.start(self._port.ready(live), len(live))
             return live

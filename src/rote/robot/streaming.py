@@ -562,6 +562,7 @@ class Ticker:
     """
 
     def __init__(self, rate_hz: float) -> None:
+        self.rate_hz = rate_hz
         self._period_s = 1.0 / rate_hz
         self._loop = asyncio.get_running_loop()
         self._clock = clock_of(self._loop)
