@@ -15,12 +15,13 @@ from rote.errors import (
     LinkError,
     MissingExtraError,
     PeerLostError,
+    RefusedError,
     RoteError,
     StageError,
     StoreError,
     UnsupportedError,
 )
-from rote.messages import RobotState
+from rote.messages import Code, RobotState
 from rote.robot.robot import Robot
 from rote.text import Text
 from rote.web.embedded import ABILITIES, Embedded
@@ -71,6 +72,17 @@ class ConnectionKeeper:
         raise self._failure or LinkError(
             f"the robot at {self.url} is not connected yet", "Wait a moment."
         )
+
+    def check_same(self, robot: Robot) -> None:
+        """Raise `RefusedError` if this robot is connected no more: what was asked of one robot is
+        not done by another.
+        """
+        if self._robot is not robot:
+            raise RefusedError(
+                Code.SUPERSEDED,
+                "another robot was connected meanwhile, or this one once more",
+                "Nothing was started. Look which robot is connected, then ask again.",
+            )
 
     @property
     def connected(self) -> Robot | None:
