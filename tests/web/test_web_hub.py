@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 from starlette.websockets import WebSocket
 
+from rote.ensemble.keys import StageKeys
+from rote.ensemble.stage import TRY_STAGE
 from rote.errors import LinkError, NotApprovedError, RefusedError
 from rote.messages import Phase
 from rote.motion.files.library import Library
@@ -214,5 +216,30 @@ def test_a_show_that_goes_on_by_itself_needs_somebody_who_commands(tmp_path: Pat
                 await one.until(lambda: one.conductor.stop_holds is not None, 10.0)
                 await asyncio.sleep(61.0)
                 assert one.rig.world.state().phase is Phase.NONE
+
+    run(story())
+
+
+def test_the_page_names_who_was_lost_in_a_section(tmp_path: Path) -> None:
+    clips = [{"role": "left", "take": "sway"}]
+    section = {"name": "one", "clips": clips, "on_loss": "go-on"}
+    show = {"rote_show": 1, "roles": {"left": {}}, "sections": [section]}
+    (tmp_path / "shows").mkdir()
+    (tmp_path / "shows" / "greet.json").write_text(json.dumps(show))
+
+    async def story() -> None:
+        async with memory_stage() as one:
+            pendant = PendantStage(one.stage, "try", ("ann",))
+            async with hub_with(tmp_path, "sway", stage=pendant) as hub:
+                client = hub.join(None, "0")
+                await hub.stage.go(StageGo(show="greet", cast={"left": "ann"}, force=True))
+                while hub.stage.now()["last"] is None:
+                    hub.clients.alive(client.id)
+                    if one.rig.world.state().phase is Phase.PLAYING:
+                        one.bus.drops = lambda key: key == StageKeys(TRY_STAGE).state("ann")
+                    await asyncio.sleep(0.1)
+                last = hub.stage.now()["last"]
+                assert [each["lost"] for each in last["sections"]] == [["ann"]]
+                assert (last["ended"], last["lost"]) == ("", [])
 
     run(story())
