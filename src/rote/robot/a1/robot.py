@@ -526,7 +526,10 @@ class A1(CannotRobot):
         self._need(Level.LOW, "drive motors")
         poses = np.vstack([a1_motion.moved(self._legs(), goal, seconds), goal])
         motion = a1_motion.LegMotion("a move", poses, len(poses) - 1)
-        stats, _ = await self._run(lambda _, time_s: motion.motors(time_s), realtime=True)
+        within = a1_motion.MotionClock()
+        stats, _ = await self._run(
+            lambda _, time_s: motion.motors(within.at(time_s)), realtime=True
+        )
         return stats
 
     def teach(
