@@ -153,6 +153,19 @@ def test_each_level_refuses_what_the_other_does() -> None:
     virtual.run(main())
 
 
+def test_a_walking_robot_says_itself_how_motions_are_streamed_to_it() -> None:
+    async def main() -> None:
+        async with pair(Level.HIGH) as (_, _, robot):
+            with pytest.raises(UnsupportedError, match="high level") as caught:
+                robot.check_streamable()
+            assert "lie or hang" in caught.value.remedy
+            assert "level=low" in caught.value.remedy
+        async with pair(Level.LOW, start="hung") as (_, _, robot):
+            robot.check_streamable()
+
+    virtual.run(main())
+
+
 def test_states_are_streamed_until_the_robot_is_lost() -> None:
     async def main() -> None:
         async with pair(Level.LOW) as (world, _, robot):

@@ -510,11 +510,10 @@ class MessageRobot:
         A motion that others made (`track.origin`) raises `ImportedMotionError` on a real robot
         unless `imported` is true: a person has looked at it. Play it with `speed=0.5` first.
         """
-        self._need("stream", "stream a motion")
+        self.check_streamable()
         streaming.check_origin(track, self.url, imported=imported)
         if hands:
             self._need_hands()
-        self._check_streamable()
         _check_tempo(speed, None)
         prepared: StreamedMotion | None = None
         if offload is None:
@@ -597,8 +596,7 @@ class MessageRobot:
         `play_track` raises for a robot or a wire that cannot. With `contact=False` poses are not
         checked for contact, which takes some milliseconds each.
         """
-        self._need("stream", "stream a motion")
-        self._check_streamable()
+        self.check_streamable()
         streaming.check_rate(rate_hz)
         ticker, stops = streaming.Ticker(rate_hz), self._stops
 
@@ -623,8 +621,11 @@ class MessageRobot:
         if f"{self._port.wire}://" not in wires_with("hands"):
             raise unsupported("play hands", self._port.wire, "hands")
 
-    def _check_streamable(self) -> None:
-        """Raise `UnsupportedError` if the machine, or its motors, are not known."""
+    def check_streamable(self) -> None:
+        """Raise `UnsupportedError` if this wire cannot stream, or the machine or its motors are not
+        known.
+        """
+        self._need("stream", "stream a motion")
         build = self.build
         if build.stream is None:
             raise UnsupportedError(
