@@ -10,6 +10,7 @@ import pytest
 import virtual
 from rote.carrier.zenoh_bus import StageBus
 from rote.ensemble.conductor import SectionError
+from rote.ensemble.demo import play_demo
 from rote.ensemble.keys import StageKeys
 from rote.ensemble.score_file import name_of, pack
 from rote.ensemble.stage import TRY_STAGE
@@ -189,6 +190,30 @@ def test_a_section_that_is_refused_does_not_end_the_one_that_plays() -> None:
             report = (await playing).reports["ann"]
             assert report is not None
             assert report.completed
+
+    virtual.run(story())
+
+
+@pytest.mark.parametrize("dies", [False, True])
+def test_the_demo_ends_also_where_its_last_section_never_begins(dies: bool) -> None:
+    async def story() -> None:
+        async with memory_stage() as one:
+            told: list[str] = []
+
+            def tell(text: str) -> None:
+                told.append(text)
+                if "STOP" in text and dies:
+                    one.running.cancel()  # the agent ends between two sections
+
+            playing = asyncio.ensure_future(play_demo(one.stage, ("ann",), tell))
+            async with asyncio.timeout(120.0):
+                if dies:
+                    with pytest.raises(SectionError, match="ann"):
+                        await playing
+                else:
+                    report = await playing
+                    assert len(report.sections) == 2
+                    assert report.stopped_within_s is not None
 
     virtual.run(story())
 
