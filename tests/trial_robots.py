@@ -84,13 +84,13 @@ async def served(
         await simulator.close()
 
 
-def by_pipe(world: World) -> Any:
+def by_pipe(world: World, pipe: Callable[[Services], Pipe] = Pipe) -> Any:
     services = Services(world)
 
     @asynccontextmanager
     async def opener(tap: Tap) -> AsyncIterator[Robot]:
         async def dial() -> Carrier:
-            return Pipe(services)
+            return pipe(services)
 
         timing = ChannelTiming(connect_s=5.0, answer_s=PATIENT_S)
         client = ServicesClient(PIPE_URL, ChannelWay(tap.carrier(dial), timing), reconnect=False)

@@ -703,6 +703,7 @@ export interface SectionSeen {
   name: string;
   skew_ms: SkewNow;
   late: string[];
+  lost: string[];
 }
 
 /** What speaks against running a show. */
@@ -750,6 +751,7 @@ export interface ShowDocument {
 export interface ShowEnded {
   show: string;
   ended: string;
+  lost: string[];
   sections: SectionSeen[];
 }
 

@@ -680,6 +680,7 @@ export const GERMAN: Translation<Catalogue> = {
     sectionReport: (name: string, ms: number | null) =>
       ms === null ? name : `${name}: innerhalb von ${ms.toFixed(1).replace(".", ",")} ms`,
     late: (what: string) => `Zu spät: ${what}.`,
+    lost: (who: string) => `Verloren: ${who}.`,
     phone: "Zum Bearbeiten braucht es einen breiteren Bildschirm.",
 
     lanes: "Spuren",

@@ -641,6 +641,7 @@ export const ENGLISH = {
     endedEarly: (why: string) => `The last show ended early. ${why}`,
     sectionReport: (name: string, ms: number | null) => (ms === null ? name : `${name}: within ${ms.toFixed(1)} ms`),
     late: (what: string) => `Late: ${what}.`,
+    lost: (who: string) => `Lost: ${who}.`,
     phone: "To edit shows, use a wider screen.",
 
     lanes: "Lanes",

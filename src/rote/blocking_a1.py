@@ -337,6 +337,10 @@ class BlockingA1(BlockingRobot):
         """Return what a person should know before the robot moves, the worst first."""
         return self._run(self._target.preflight)
 
+    def check_streamable(self) -> None:
+        """Raise `UnsupportedError` where the walking controller has the motors."""
+        self._call(self._target.check_streamable)
+
     def check_wanted(self, ability: str) -> None:
         """Raise `BadRequestError` if the robot stands and the ability needs its motors: it would
         sink.

@@ -253,6 +253,12 @@ class BlockingRobot(Closable[Robot]):
         """Stop whatever plays or is being taught. Always allowed, and safe to repeat."""
         self._run(self._target.stop)
 
+    def check_streamable(self) -> None:
+        """Raise `UnsupportedError`, with what to do, if no track can be streamed to the robot as it
+        is connected.
+        """
+        self._call(self._target.check_streamable)
+
     def check_wanted(self, ability: str) -> None:
         """Raise what speaks against connecting for an ability while the robot is in its current
         state.

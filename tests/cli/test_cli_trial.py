@@ -70,6 +70,33 @@ def test_compare_shows_what_differs_for_people_and_for_scripts(
     assert "do not differ" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"refusals": [1]},
+        {"refusals": [{"when": []}]},
+        {"delays_s": {"arm/7107": ["soon"]}},
+        {"shapes": {"answer": 3}},
+        {"list": {"format": {"parts": 5}}},
+    ],
+)
+def test_a_damaged_report_is_refused_in_words_where_it_is_compared(
+    damage: dict[str, object], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plain = report_in(tmp_path / "plain")
+    file = plain / "report.json" if plain.is_dir() else plain
+    report = json.loads(file.read_text())
+    both = []
+    for name in ("one", "other"):
+        report["robot"] |= damage
+        both.append(tmp_path / f"{name}.json")
+        both[-1].write_text(json.dumps(report))
+    report["robot"] |= {"delays_s": {"arm/7107": [0.1]}}
+    both[-1].write_text(json.dumps(report))
+    assert main(["trial", "compare", *map(str, both)]) == 2
+    assert "one of them is damaged" in capsys.readouterr().err
+
+
 def test_sim_like_serves_a_robot_like_that_of_the_report(tmp_path: Path) -> None:
     folder = tmp_path / "trial"
     result = virtual.run(run_trial("sim://g1-23?store=:memory:", TrialLevel.LOOK, Answers()))

@@ -147,6 +147,35 @@ def test_a_stall_is_told_with_its_length_and_the_end_lasts_as_long_as_it_must() 
     assert steady.must_last(9.0) == LAST_WORDS_S
 
 
+def test_a_sender_that_hung_does_not_jump_to_where_a_motion_went_meanwhile() -> None:
+    steady = Steady()
+    steady.safe(b"safe")
+    steady.say(b"one", 0.016, 1.0)
+    assert steady.next(1.0) == b"one"
+    # It hung for half a second; the program went on, and its commands have waited in the line.
+    steady.say(b"far away", 0.016, 1.5)
+    assert steady.next(1.5) == b"safe"
+    assert steady.stalled_s == pytest.approx(0.5)
+    steady.say(b"further", 0.016, 1.502)
+    assert steady.next(1.502) == b"safe", "until somebody arms it again"
+    steady.arm()
+    steady.say(b"again", 0.016, 9.0)
+    assert steady.next(9.0) == b"again"
+
+
+def test_a_sender_that_was_late_by_less_or_drives_no_motion_goes_on() -> None:
+    steady = Steady()
+    steady.safe(b"safe")
+    steady.say(b"one", 0.016, 1.0)
+    assert steady.next(1.0) == b"one"
+    steady.say(b"two", 0.016, 1.05)
+    assert steady.next(1.05) == b"two"
+    steady.say(b"walk", 1.0, 1.06)
+    assert steady.next(1.06) == b"walk"
+    steady.say(b"walk on", 1.0, 1.5)
+    assert steady.next(1.5) == b"walk on", "such a command is good for longer than the hang"
+
+
 def test_a_sender_in_the_loop_keeps_its_pace_and_says_goodbye() -> None:
     async def main() -> None:
         sent: list[bytes] = []

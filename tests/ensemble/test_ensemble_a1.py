@@ -120,8 +120,8 @@ def test_two_a1_begin_together_and_a_stop_keeps_them_where_they_are() -> None:
             conductor.reset()
             await asyncio.sleep(0.5)
             short = {"dog": swing(0.8), "cat": swing(1.0)}
-            reports = await conductor.play(Section("two"), short)
-            for report in reports.values():
+            played = await conductor.play(Section("two"), short)
+            for report in played.reports.values():
                 assert report is not None
                 assert report.completed
                 assert report.skew_s == pytest.approx(0.0, abs=0.01)

@@ -10,6 +10,7 @@ import pytest
 import virtual
 from rote.carrier.zenoh_bus import StageBus
 from rote.ensemble.conductor import SectionError
+from rote.ensemble.demo import play_demo
 from rote.ensemble.keys import StageKeys
 from rote.ensemble.score_file import name_of, pack
 from rote.ensemble.stage import TRY_STAGE
@@ -20,7 +21,7 @@ from rote.model.g1 import G1_29
 from rote.motion.track import Track
 from rote.show.check import CheckedShow
 from rote.show.score import PlacedAction, PlacedTrack, Score
-from rote.show.show import Cast, Clip, Section, Show, ShowRole, Trigger, TriggerKind
+from rote.show.show import Cast, Clip, LossRule, Section, Show, ShowRole, Trigger, TriggerKind
 from rote.wire.stage import AgentState, decode_stop
 from stage_memory import MemoryStage, TableBus, memory_stage
 
@@ -64,7 +65,7 @@ def test_a_score_that_comes_after_its_section_was_cancelled_is_not_played() -> N
                 await first
             second = asyncio.ensure_future(one.conductor.play(Section("two"), {"ann": wanted}))
             assert await moved_while(one, second) == {RIGHT}
-            assert (await second)["ann"] is not None
+            assert (await second).reports["ann"] is not None
 
     virtual.run(story())
 
@@ -93,7 +94,7 @@ def test_an_action_that_fails_ends_the_whole_part_of_the_robot() -> None:
             playing = asyncio.ensure_future(one.conductor.play(Section("one"), {"ann": mixed}))
             await one.until(lambda: one.rig.world.state().phase is Phase.PLAYING)
             with suppress(RoteError):
-                reports = await playing
+                reports = (await playing).reports
                 assert reports["ann"] is not None
                 assert not reports["ann"].completed
             await one.until(lambda: one.agent.session.run is None)
@@ -186,9 +187,60 @@ def test_a_section_that_is_refused_does_not_end_the_one_that_plays() -> None:
             await one.until(lambda: one.rig.world.state().phase is Phase.PLAYING)
             with pytest.raises(SectionError, match="under way"):
                 await one.conductor.play(Section("two"), {"ann": score(RIGHT, "two")})
-            report = (await playing)["ann"]
+            report = (await playing).reports["ann"]
             assert report is not None
             assert report.completed
+
+    virtual.run(story())
+
+
+@pytest.mark.parametrize("dies", [False, True])
+def test_the_demo_ends_also_where_its_last_section_never_begins(dies: bool) -> None:
+    async def story() -> None:
+        async with memory_stage() as one:
+            told: list[str] = []
+
+            def tell(text: str) -> None:
+                told.append(text)
+                if "STOP" in text and dies:
+                    one.running.cancel()  # the agent ends between two sections
+
+            playing = asyncio.ensure_future(play_demo(one.stage, ("ann",), tell))
+            async with asyncio.timeout(120.0):
+                if dies:
+                    with pytest.raises(SectionError, match="ann"):
+                        await playing
+                else:
+                    report = await playing
+                    assert len(report.sections) == 2
+                    assert report.stopped_within_s is not None
+
+    virtual.run(story())
+
+
+@pytest.mark.parametrize("rule", LossRule)
+def test_whoever_is_lost_in_a_section_is_named_in_its_report(rule: LossRule) -> None:
+    section = Section("one", Trigger(TriggerKind.GO), (Clip("left", "bend"),), on_loss=rule)
+    show = CheckedShow(
+        Show("", (ShowRole("left"),), (section,)), {("one", "left"): score(LEFT, "one")}, ()
+    )
+
+    async def story() -> None:
+        async with memory_stage() as one:
+            playing = asyncio.ensure_future(
+                one.stage.play(show, Cast({"left": "ann"}), automatic=True)
+            )
+            await one.until(lambda: one.rig.world.state().phase is Phase.PLAYING)
+            said = StageKeys(TRY_STAGE).state("ann")
+            one.bus.drops = lambda key: key == said
+            if rule is LossRule.GO_ON:
+                report = await playing
+                assert report.sections[0].lost == ("ann",)
+                assert report.as_json()["sections"][0]["lost"] == ["ann"]
+            else:
+                with pytest.raises(SectionError, match="the loss of ann") as caught:
+                    await playing
+                assert caught.value.lost == ("ann",)
 
     virtual.run(story())
 

@@ -16,6 +16,8 @@ from typing import Any, NamedTuple, Self
 
 import ifaddr
 
+from rig import free_domain
+
 HERE = Path(__file__).parent
 PEERS = Path(os.environ.get("ROTE_PEERS", HERE.parents[1] / ".peers"))
 CURRENT, OLD = "2.2.0", "2.0.4"
@@ -189,6 +191,16 @@ class Speaker:
         assert self.process.stdin is not None
         self.process.stdin.close()
         return self.end()
+
+
+@contextmanager
+def robot_on_dds(use: str) -> Iterator[str]:
+    """Run the simulated robot on DDS, in a domain that is free for this use; yield its URL."""
+    domain = free_domain(use)
+    where = ("--dds", "lo", "--domain", str(domain), "--store", ":memory:", "--json")
+    with Speaker(Network(), "-m", "rote", "sim", *where) as speaker:
+        speaker.hear("ready")
+        yield f"dds://lo?domain={domain}"
 
 
 class Robot(Speaker):

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 import virtual
-from interop.processes import Network, Speaker
-from rig import free_domain, rig
+from interop.processes import robot_on_dds
+from rig import rig
 from rote.errors import (
     BadRequestError,
     RefusedError,
@@ -57,11 +57,8 @@ def robot() -> Iterator[Any]:
 @pytest.fixture(scope="module")
 def over_dds() -> Iterator[str]:
     pytest.importorskip("cyclonedds", reason="cyclonedds is not installed, so there is no DDS")
-    domain = free_domain("lerobot")
-    where = ("--dds", "lo", "--domain", str(domain), "--store", ":memory:", "--json")
-    with Speaker(Network(), "-m", "rote", "sim", *where) as speaker:
-        speaker.hear("ready")
-        yield f"dds://lo?domain={domain}"
+    with robot_on_dds("lerobot") as url:
+        yield url
 
 
 def test_joints_are_named_before_anything_is_connected() -> None:

@@ -15,8 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from interop.processes import Network, Speaker
-from rig import free_domain
+from interop.processes import robot_on_dds
 from rote.motion.files.lerobot import export_lerobot
 from rote.motion.track import Track
 
@@ -44,11 +43,8 @@ def url(request: pytest.FixtureRequest) -> Iterator[str]:
         yield "sim://g1"
         return
     pytest.importorskip("cyclonedds", reason="cyclonedds is not installed, so there is no DDS")
-    domain = free_domain("lerobot")
-    where = ("--dds", "lo", "--domain", str(domain), "--store", ":memory:", "--json")
-    with Speaker(Network(), "-m", "rote", "sim", *where) as speaker:
-        speaker.hear("ready")
-        yield f"dds://lo?domain={domain}"
+    with robot_on_dds("lerobot") as served:
+        yield served
 
 
 def run(program: str, url: str, folder: Path, *more: str) -> subprocess.CompletedProcess[str]:

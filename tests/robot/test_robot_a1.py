@@ -3,6 +3,7 @@
 import asyncio
 import math
 import threading
+from contextlib import suppress
 from pathlib import Path
 from typing import cast
 
@@ -25,7 +26,7 @@ from rote.errors import (
     UnsafeMotionError,
     UnsupportedError,
 )
-from rote.messages import Code
+from rote.messages import Code, Phase
 from rote.model.a1 import A1 as A1_FAMILY
 from rote.model.a1 import A1 as A1_VARIANT
 from rote.model.a1 import A1_BUILD, A1_JOINTS
@@ -148,6 +149,19 @@ def test_each_level_refuses_what_the_other_does() -> None:
                 robot.walk(0.1)
             assert "level=high" in raised.value.remedy
             assert "teach" in robot.abilities
+
+    virtual.run(main())
+
+
+def test_a_walking_robot_says_itself_how_motions_are_streamed_to_it() -> None:
+    async def main() -> None:
+        async with pair(Level.HIGH) as (_, _, robot):
+            with pytest.raises(UnsupportedError, match="high level") as caught:
+                robot.check_streamable()
+            assert "lie or hang" in caught.value.remedy
+            assert "level=low" in caught.value.remedy
+        async with pair(Level.LOW, start="hung") as (_, _, robot):
+            robot.check_streamable()
 
     virtual.run(main())
 
@@ -427,6 +441,54 @@ def test_a_playback_begins_softly_from_where_the_legs_are() -> None:
     assert motion.motors(motion.seconds + 0.01) is None
 
 
+@pytest.mark.parametrize("hang_s", [0.006, 0.010, 0.014, 0.05, 0.3, 0.7])
+def test_after_a_hang_no_leg_jumps(hang_s: float) -> None:
+    """It catches up at twice the pace, goes on where it was, or is made safe; it never jumps."""
+
+    async def main() -> None:
+        async with pair(Level.LOW, start="hung") as (world, _, robot):
+            await robot.move_to(STAND)
+            running = robot.play_track(swing(2.0))
+            while running.phase is not Phase.PLAYING:
+                await asyncio.sleep(0.01)
+            await asyncio.sleep(1.0)  # where it is fastest
+            since = len(world.told) - 3
+            virtual.hang(hang_s)
+            with suppress(ProtectionError):
+                await running
+            told = [each for _, each in world.told[since:] if isinstance(each, LowCmd)]
+            asked = [float(each.motors.q_rad[1]) for each in told if not is_damping(each)]
+            fastest_rad_s = 0.2 * 2 * math.pi / 2.0
+            assert np.abs(np.diff(asked)).max() <= 2.05 * fastest_rad_s / a1_motion.RATE_HZ
+
+    virtual.run(main())
+
+
+def test_a_motion_goes_on_where_it_was_when_its_driver_hung() -> None:
+    clock, tick_s = a1_motion.MotionClock(), 1.0 / a1_motion.RATE_HZ
+    before = [clock.at(number * tick_s) for number in range(100)]
+    assert before == pytest.approx([number * tick_s for number in range(100)])
+    after = [clock.at(0.7 + number * tick_s) for number in range(100)]
+    assert after == pytest.approx([(100 + number) * tick_s for number in range(100)])
+
+
+def test_a_motion_that_was_late_a_little_catches_up_at_twice_its_pace() -> None:
+    clock, tick_s = a1_motion.MotionClock(), 1.0 / a1_motion.RATE_HZ
+    _ = [clock.at(number * tick_s) for number in range(100)]
+    times_s = [(105 + number) * tick_s for number in range(20)]
+    seen = [clock.at(time_s) for time_s in times_s]
+    assert np.diff([99 * tick_s, *seen]).max() == pytest.approx(2 * tick_s)
+    assert seen[-1] == pytest.approx(times_s[-1])
+
+
+def test_a_computer_that_is_too_slow_plays_a_motion_slower_and_never_in_jumps() -> None:
+    clock, tick_s = a1_motion.MotionClock(), 1.0 / a1_motion.RATE_HZ
+    seen = [clock.at(number * 4 * tick_s) for number in range(1000)]
+    assert np.diff(seen).max() <= 2 * tick_s + 1e-9
+    soon = [clock.at(seconds) for seconds in np.arange(1000) * tick_s + 4000 * tick_s]
+    assert soon[-1] - soon[0] < 999 * tick_s + a1_motion.HANG_S + 1e-6, "it does not rush after it"
+
+
 def test_a_stopped_playback_says_so_and_the_legs_hold() -> None:
     async def main() -> None:
         async with pair(Level.LOW, start="hung") as (world, _, robot):
@@ -611,6 +673,26 @@ def test_a_stop_brakes_legs_that_are_taught_and_ends_the_block(tmp_path: Path) -
             current = asyncio.current_task()
             assert current is not None
             assert current.cancelling() == 0
+
+    virtual.run(main())
+
+
+def test_a_stop_before_the_first_report_keeps_the_legs_from_getting_soft() -> None:
+    async def main() -> None:
+        async with pair(Level.LOW, start="hung") as (world, _, robot):
+
+            async def lesson() -> None:
+                async with robot.teach("sit"):
+                    await asyncio.sleep(20)
+
+            before = len(world.told)
+            task = asyncio.create_task(lesson())
+            await asyncio.sleep(0)
+            await robot.stop()
+            with pytest.raises(RefusedError, match="ended by a stop"):
+                await task
+            await asyncio.sleep(0.1)
+            assert all(is_damping(told) for _, told in world.told[before:])
 
     virtual.run(main())
 

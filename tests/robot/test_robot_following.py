@@ -159,3 +159,65 @@ def test_a_pose_in_which_it_would_touch_itself_is_refused() -> None:
             await following.wait()
 
     virtual.run(story())
+
+
+FREE_IN_A_STRAIGHT_LINE = (
+    # Each joint goes at its own speed: the roll is there long before the yaw.
+    {"pitch": -0.4, "roll": 0.0, "yaw": 1.5, "elbow": 0.2},
+    {"pitch": 1.0, "roll": -1.2, "yaw": -0.4, "elbow": 0.4},
+)
+
+
+def right_arm(angles: dict[str, float]) -> dict[str, float]:
+    return {
+        f"right_{'' if name == 'elbow' else 'shoulder_'}{name}_joint": angle
+        for name, angle in angles.items()
+    }
+
+
+def test_a_pose_on_whose_real_way_it_would_touch_itself_is_refused() -> None:
+    pytest.importorskip("mujoco", reason="mujoco is not installed: extra physics")
+    first, goal = (right_arm(each) for each in FREE_IN_A_STRAIGHT_LINE)
+
+    async def story() -> None:
+        async with rig("sim") as one, one.connect() as robot:
+            following = await robot.follow()
+            following.aim(first)
+            await asyncio.sleep(4.0)
+            before = robot.state
+            with pytest.raises(UnsafeMotionError):
+                following.aim(goal)
+            await asyncio.sleep(0.5)
+            assert before is not None
+            assert robot.state is not None
+            assert robot.state.joints_rad == pytest.approx(before.joints_rad, abs=0.02)
+            following.end()
+            await following.wait()
+
+    virtual.run(story())
+
+
+def test_the_way_that_is_checked_is_the_way_that_is_sent() -> None:
+    poses = live({ELBOW: 2.0})
+    for number in range(1, 60):  # the arms move when the next goal comes
+        _ = poses[number]
+    goal = taught_of(G1_29).rest_rad.copy()
+    goal[:4] += 0.5
+    begin, way = poses.forecast(goal, lead=7)
+    assert begin == 59 + 7
+    _ = poses[62]  # some poses are sent while the way is checked
+    assert poses.aim(goal, begin)
+    sent = [poses[number].joints_rad for number in range(63, 59 + len(way) - 1)]
+    assert np.array_equal(np.array(sent), way[4:-1])
+    assert np.abs(way[-2] - goal).max() < 0.01
+    assert np.array_equal(way[-1], goal)
+
+
+def test_a_way_whose_check_took_too_long_is_not_gone() -> None:
+    poses = live()
+    goal = taught_of(G1_29).rest_rad.copy()
+    goal[0] += 0.5
+    begin, _ = poses.forecast(goal, lead=2)
+    stayed = poses[begin + 1].joints_rad
+    assert not poses.aim(goal, begin)
+    assert poses[begin + 100].joints_rad == stayed

@@ -3,6 +3,7 @@
 import asyncio
 import re
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 
 import pytest
 
@@ -11,7 +12,7 @@ from rig import Pipe, Rig, rig
 from rote.errors import NoAnswerError, PeerLostError, RefusedError, RoteError
 from rote.messages import Code
 from rote.robot.g1 import G1
-from rote.robot.lesson import MessageLesson, Pupil
+from rote.robot.lesson import MessageLesson
 from rote.robot.take import Take
 from rote.robot.teaching import Teaching
 from rote.wire.rpc import ArmApi
@@ -19,9 +20,9 @@ from rote.wire.rpc import ArmApi
 Story = Callable[[Rig, G1], Awaitable[None]]
 
 
-def tell(story: Story) -> None:
+def tell(story: Story, wire: str = "services", *quirks: str) -> None:
     async def run() -> None:
-        async with rig("services") as one, one.connect() as robot:
+        async with rig(wire, quirks=quirks) as one, one.connect() as robot:
             await story(one, robot)
 
     virtual.run(run())
@@ -55,8 +56,7 @@ def lose_next_word_of_teaching(pipe: Pipe, what: str) -> None:
 
 def begun(robot: G1, check: Callable[[], Awaitable[bool]]) -> Teaching:
     """A teaching whose check is the test's own."""
-    pupil = Pupil(check, robot._ask, robot._enter, robot._listed, robot._note_teaching)
-    lesson = MessageLesson(robot._port, pupil, "wave")
+    lesson = MessageLesson(robot._port, robot._pupil(check), "wave")
     return Teaching(lesson, Take("wave", robot.build, "services"))
 
 
@@ -136,6 +136,74 @@ def test_a_teaching_whose_answer_is_unknown_ends_with_holding_arms_and_loses_no_
             await task
         assert not one.world.body.soft
         assert await names(robot) == (["wave"] if was_there else [])
+
+    tell(story)
+
+
+@pytest.mark.parametrize("robot", [("memory",), ("services", "arm-state-late")])
+def test_a_stop_before_the_first_report_of_soft_arms_ends_the_teaching(
+    robot: tuple[str, ...],
+) -> None:
+    async def story(one: Rig, robot: G1) -> None:
+        with pytest.raises(RefusedError, match="ended by a stop") as caught:
+            async with robot.teach("wave"):
+                assert robot.state is not None
+                assert not robot.state.arms_soft, "no report has shown soft arms"
+                stopping = asyncio.create_task(robot.stop())
+                await asyncio.sleep(20)
+        await stopping
+        assert caught.value.code == Code.NOT_TEACHING
+        assert caught.value.remedy
+        assert not one.world.body.soft
+
+    tell(story, *robot)
+
+
+def test_a_stop_by_somebody_else_before_the_first_report_ends_the_teaching() -> None:
+    async def story(one: Rig, robot: G1) -> None:
+        async with one.bystander() as other:
+            with pytest.raises(RefusedError, match="somebody has stopped it") as caught:
+                async with robot.teach("wave"):
+                    await other.stop()
+                    assert robot.state is not None
+                    assert not robot.state.arms_soft, "no report has shown soft arms"
+                    await asyncio.sleep(20)
+        assert caught.value.code == Code.NOT_TEACHING
+        assert not one.world.body.soft
+
+    tell(story, "memory")
+
+
+def test_with_force_a_robot_that_never_reports_soft_arms_may_be_taught() -> None:
+    async def story(one: Rig, robot: G1) -> None:
+        went_on = False
+        async with one.bystander() as other:
+            with suppress(RoteError):  # this robot was not taught
+                async with robot.teach("wave", force=True):
+                    await other.stop()
+                    await asyncio.sleep(20)
+                    went_on = True
+        assert went_on
+
+    tell(story, "memory")
+
+
+def test_a_stop_while_a_teaching_waits_for_the_arms_keeps_them_from_getting_soft() -> None:
+    async def story(one: Rig, robot: G1) -> None:
+        await teach(robot, "first")
+        waits = asyncio.Event()
+        async with one.bystander() as other:
+            await other.start("first")
+            robot.on_waiting(lambda _: waits.set())
+            lesson = asyncio.create_task(teach(robot, "second"))
+            async with asyncio.timeout(5.0):
+                await waits.wait()
+            await robot.stop()
+            while not lesson.done():
+                assert not one.world.body.soft
+                await asyncio.sleep(0.01)
+            with pytest.raises(RefusedError, match="stop"):
+                await lesson
 
     tell(story)
 

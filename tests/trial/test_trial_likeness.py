@@ -139,3 +139,19 @@ def test_an_a1_and_a_go1_are_made_from_their_reports() -> None:
         assert judged(first) == judged(second)
     low = likeness_of({"wire": "a1", "build": "a1", "dialect": "3.3.4", "a1_level": "low"})
     assert low.a1_start == "hung"
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"refusals": [1]},
+        {"refusals": {"when": 1}},
+        {"delays_s": {"arm/7107": 3}},
+        {"odd_messages": 7},
+        {"text_marks": True},
+        {"playing": {"starts_after_s": 1.0}},
+    ],
+)
+def test_no_robot_is_made_like_a_damaged_report(damage: dict[str, object]) -> None:
+    with pytest.raises(BadRequestError, match="damaged"):
+        likeness_of({"wire": "webrtc", "build": "g1-29", **damage})

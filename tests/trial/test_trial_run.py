@@ -7,18 +7,22 @@ from typing import Any
 import pytest
 
 import virtual
+from rig import Pipe
 from rote import messages as m
 from rote.errors import BadRequestError
 from rote.model.g1 import Mode
+from rote.sim.behaviour import LOGGED
 from rote.sim.quirks import Quirk
 from rote.sim.server import Simulator
+from rote.sim.services import Services
 from rote.sim.store import Store
 from rote.sim.world import World
 from rote.trial.report import report_of
 from rote.trial.runner import ENDED, INTERRUPTED, LOST, TrialResult, level_named, run_trial
-from rote.trial.steps import TrialLevel, steps_for
+from rote.trial.steps import TrialLevel, TrialStep, steps_for
 from rote.wire import teaching
-from trial_robots import SLOW, Answers, firmware, served, tried
+from rote.wire.rpc import ArmApi
+from trial_robots import PIPE_URL, SLOW, Answers, by_pipe, firmware, served, tried
 
 LOOK, HOLD, MOVE = TrialLevel
 
@@ -212,6 +216,41 @@ def test_an_error_inside_a_step_ends_the_step_and_not_the_trial() -> None:
     assert guide.ended["teach"] == "failed"
     assert guide.ended["lapse"] in ("failed", "done")
     assert not robot.body.soft
+
+
+@pytest.mark.parametrize("quirks", [("no-arm-state",), ()])
+def test_arms_that_did_not_hear_that_they_shall_hold_are_told_again(quirks: tuple[str]) -> None:
+    """Whether the step ends as impossible, because no soft arms are reported, or as done."""
+    robot = world(SLOW, *quirks, behaviour=replace(LOGGED, lapse_s=3600.0))
+    soft: dict[str, bool] = {}
+
+    class Watching(Answers):
+        def end(self, step: TrialStep, result: str, note: str, seconds: float) -> None:
+            super().end(step, result, note, seconds)
+            soft[step.id] = bool(robot.body.soft)
+
+    guide = Watching({step.id: "skip" for step in steps_for(HOLD, "webrtc") if step.id != "lapse"})
+    virtual.run(run_trial(PIPE_URL, HOLD, guide, opener=by_pipe(robot, LosingPipe)))
+    assert guide.ended["lapse"] == ("cannot" if quirks else "done")
+    assert soft["lapse"] is False
+
+
+class LosingPipe(Pipe):
+    """Loses the first request for arms that hold, and every stop of a playback: with another
+    firmware that may end no teaching.
+    """
+
+    def __init__(self, services: Services) -> None:
+        super().__init__(services)
+        self._lost_hold = False
+
+    def send(self, message: str | bytes) -> None:
+        text = message if isinstance(message, str) else ""
+        ends = f'"api_id":{int(ArmApi.TEACH)}' in text and '"parameter":""' in text
+        if ends and not self._lost_hold:
+            self._lost_hold = True
+        elif f'"api_id":{int(ArmApi.STOP_TAUGHT)}' not in text:
+            super().send(message)
 
 
 def test_a_robot_without_balance_refuses_and_the_trial_tells_with_which_code() -> None:

@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 from starlette.websockets import WebSocket
 
-from rote.errors import LinkError, NotApprovedError
+from rote.ensemble.keys import StageKeys
+from rote.ensemble.stage import TRY_STAGE
+from rote.errors import LinkError, NotApprovedError, RefusedError
 from rote.messages import Phase
 from rote.motion.files.library import Library
 from rote.web import schemas as s
@@ -71,6 +73,41 @@ def test_a_stop_while_a_take_is_checked_keeps_the_robot_still(tmp_path: Path) ->
             assert await phases_for(hub, 3.0) == {Phase.NONE}
             await hub.play_take(s.PlayTake(take="sway", force=True))
             assert hub.activities.busy, "the next one is played"
+
+    run(story())
+
+
+def test_what_was_asked_of_one_robot_is_not_played_by_another(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with hub_with(tmp_path) as hub:
+            hub.takes.library.save(sway(170.0, 0.4), "long")  # which takes a while to check
+            wanted = s.PlayTake(take="long", force=True, mapped=True)
+            playing = asyncio.create_task(hub.play_take(wanted))
+            await asyncio.sleep(0)  # it is read and checked now, by another process
+            await hub.connect(OTHER, None)
+            assert not playing.done()
+            await until_connected(hub)
+            with pytest.raises(RefusedError, match="another robot"):
+                await playing
+            assert not hub.activities.busy
+            assert await phases_for(hub, 1.0) == {Phase.NONE}
+
+    asyncio.run(story())  # in virtual time no robot is connected while another process works
+
+
+def test_an_action_asked_of_one_robot_is_not_played_by_another(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with hub_with(tmp_path) as hub:
+            await hub.activities.teach("wave")
+            await asyncio.sleep(1.0)
+            await hub.activities.finish(save=True)
+            playing = asyncio.create_task(hub.play("wave", speed=None, loop=False))
+            await asyncio.sleep(0)
+            await hub.connect(OTHER, None)
+            await until_connected(hub)
+            with pytest.raises((RefusedError, LinkError)):
+                await playing
+            assert not hub.activities.busy
 
     run(story())
 
@@ -179,5 +216,30 @@ def test_a_show_that_goes_on_by_itself_needs_somebody_who_commands(tmp_path: Pat
                 await one.until(lambda: one.conductor.stop_holds is not None, 10.0)
                 await asyncio.sleep(61.0)
                 assert one.rig.world.state().phase is Phase.NONE
+
+    run(story())
+
+
+def test_the_page_names_who_was_lost_in_a_section(tmp_path: Path) -> None:
+    clips = [{"role": "left", "take": "sway"}]
+    section = {"name": "one", "clips": clips, "on_loss": "go-on"}
+    show = {"rote_show": 1, "roles": {"left": {}}, "sections": [section]}
+    (tmp_path / "shows").mkdir()
+    (tmp_path / "shows" / "greet.json").write_text(json.dumps(show))
+
+    async def story() -> None:
+        async with memory_stage() as one:
+            pendant = PendantStage(one.stage, "try", ("ann",))
+            async with hub_with(tmp_path, "sway", stage=pendant) as hub:
+                client = hub.join(None, "0")
+                await hub.stage.go(StageGo(show="greet", cast={"left": "ann"}, force=True))
+                while hub.stage.now()["last"] is None:
+                    hub.clients.alive(client.id)
+                    if one.rig.world.state().phase is Phase.PLAYING:
+                        one.bus.drops = lambda key: key == StageKeys(TRY_STAGE).state("ann")
+                    await asyncio.sleep(0.1)
+                last = hub.stage.now()["last"]
+                assert [each["lost"] for each in last["sections"]] == [["ann"]]
+                assert (last["ended"], last["lost"]) == ("", [])
 
     run(story())

@@ -154,12 +154,14 @@ function Last() {
     <div class="last" data-testid="last-show">
       <p class={last.ended ? "muted" : "good-words"}>
         {last.ended ? T.endedEarly(sentence(last.ended)) : T.endedWell(last.show)}
+        {last.lost.length > 0 && ` ${T.lost(last.lost.join(", "))}`}
       </p>
       <ul>
         {last.sections.map((each, index) => (
           <li key={index} class="muted small numbers">
             {T.sectionReport(each.name, each.skew_ms.max)}
             {each.late.length > 0 && ` ${T.late(each.late.join(", "))}`}
+            {each.lost.length > 0 && ` ${T.lost(each.lost.join(", "))}`}
           </li>
         ))}
       </ul>

@@ -1,7 +1,7 @@
 """rote show: a show as a file, checked, rehearsed, run, stopped and reported."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -204,7 +204,8 @@ class _ShowRun:
                     report.sections.append(section)
                     self._print_section(section)
             except SectionError as error:
-                report.ended, code = str(error), error.exit_code
+                report.ended, report.lost = str(error), error.lost
+                code = error.exit_code
             except BaseException:
                 answer = await opened.stop("the conductor's keyboard")
                 self._print_stop(answer.confirmed_s, answer.unconfirmed)
@@ -246,7 +247,9 @@ class _ShowRun:
         skews_s = section.skews_s
         apart = f", within {1000 * max(skews_s):.1f} ms" if skews_s else ""
         late = f"; late: {', '.join(section.late)}" if section.late else ""
-        self._out.print(f"{section.name}: played by {len(section.robots)} robots{apart}{late}")
+        lost = f"; lost: {', '.join(section.lost)}" if section.lost else ""
+        count = len(section.robots)
+        self._out.print(f"{section.name}: played by {count} robots{apart}{late}{lost}")
 
     def _print_stop(self, confirmed_s: float | None, unconfirmed: tuple[str, ...]) -> None:
         if confirmed_s is None:
@@ -324,27 +327,34 @@ def report(
     """Show the report of a show that was run or rehearsed."""
     try:
         said = json.loads(file.read_text("utf-8"))
-        sections = said["sections"]
-        rows = [(s["name"], s["skew_ms"], s["robots"], s["cues"]) for s in sections]
+        lines = [line for section in said["sections"] for line in _section_lines(section)]
+        lines += [said["ended"]] if said.get("ended") else []
+        lines += [f"  {robot}: lost" for robot in said.get("lost", ())]
     except OSError as error:
         raise BadRequestError(f"{file} cannot be read: {error.strerror}") from None
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, AttributeError):
         raise BadRequestError(f"{file} is no report of a show") from None
     if as_json:
         print_json(said)
         return
-    for name, skew_ms, robots, cues in rows:
-        if skew_ms["max"] is None:
-            print(f"{name}: nobody moved")
-        else:
-            print(f"{name}: half within {skew_ms['p50']} ms, all within {skew_ms['max']} ms")
-        for robot, each in robots.items():
-            if each is not None:
-                exact = f"known to {each['resolution_ms']} ms"
-                print(f"  {robot}: {each['late_ms']} ms late ({exact})")
-        for cue in cues:
-            who = cue["by"] or "here"
-            when = "failed" if cue["late_ms"] is None else f"{cue['late_ms']} ms late"
-            print(f"  {who}: {cue['cue']}: {when}{' (too late)' if cue['late'] else ''}")
-    if said.get("ended"):
-        print(said["ended"])
+    for line in lines:
+        print(line)
+
+
+def _section_lines(section: dict[str, Any]) -> Iterator[str]:
+    """Yield how a section of a report is shown."""
+    name, skew_ms = section["name"], section["skew_ms"]
+    if skew_ms["max"] is None:
+        yield f"{name}: nobody moved"
+    else:
+        yield f"{name}: half within {skew_ms['p50']} ms, all within {skew_ms['max']} ms"
+    for robot, each in section["robots"].items():
+        if each is not None:
+            exact = f"known to {each['resolution_ms']} ms"
+            yield f"  {robot}: {each['late_ms']} ms late ({exact})"
+    for cue in section["cues"]:
+        who = cue["by"] or "here"
+        when = "failed" if cue["late_ms"] is None else f"{cue['late_ms']} ms late"
+        yield f"  {who}: {cue['cue']}: {when}{' (too late)' if cue['late'] else ''}"
+    for robot in section.get("lost", ()):  # reports of older versions do not have it
+        yield f"  {robot}: lost"

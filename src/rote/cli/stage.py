@@ -194,6 +194,7 @@ async def _demo(robots: int, as_json: bool) -> int:
         out.print(
             f"{section.name}: {len(skews_s)} robots, each within "
             f"{1000 * max(skews_s, default=0.0):.1f} ms of the middle one"
+            + (f"; lost: {', '.join(section.lost)}" if section.lost else "")
         )
     if report.stopped_within_s is None:
         out.print(f"STOP was not confirmed by {', '.join(report.unconfirmed)}.", style="bold red")

@@ -86,8 +86,14 @@ def compare(first: Report, second: OtherReport, as_json: Json = False) -> int:
     from rote.trial.report import read_report
 
     one, other = read_report(first), read_report(second)
-    found = differences(one["robot"], other["robot"])
-    turned = _turned(one, other)
+    try:
+        found = differences(one["robot"], other["robot"])
+        turned = _turned(one, other)
+    except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError):
+        raise BadRequestError(
+            f"{first} and {second} cannot be compared: one of them is damaged",
+            "Name two reports as `rote trial` wrote them.",
+        ) from None
     if as_json:
         rows = [{"what": each.what, "first": each.first, "second": each.second} for each in found]
         print_json({"first": str(first), "second": str(second), "differences": rows})

@@ -20,7 +20,6 @@ from rote.errors import BadRequestError, DecodeError, RoteError, UnsupportedErro
 from rote.findings import Severity
 from rote.host.loop import clock_of, to_the_end
 from rote.messages import SOUND_RATE_HZ, HeardSpeech, Phase, Sound, SoundState
-from rote.model.a1 import A1 as A1_FAMILY
 from rote.motion.files.agreed_origins import agreed
 from rote.robot.playing import Playing
 from rote.robot.robot import Robot
@@ -343,10 +342,7 @@ class Agent:
                 raise BadRequestError(str(finding.message), str(finding.remedy))
         if score.motion is None:
             return None
-        if "stream" not in abilities:
-            is_a1 = self._robot.family is A1_FAMILY
-            remedy = "Let it lie or hang, and start its agent with level=low." if is_a1 else ""
-            raise UnsupportedError("play takes", self._robot.url, remedy=remedy)
+        self._robot.check_streamable()
         track = score.motion.track
         check_robot(track, self._robot.build)
         report = await asyncio.to_thread(checked, track, 1.0, self._robot.build)

@@ -24,7 +24,7 @@ from rote.session.stage_conductor import (
 )
 from rote.show.score import Score
 from rote.show.show import CueKind, LossRule, Section
-from rote.wire.stage import AgentReader, AgentState, StartReport, Stop, decode_stop, encode_clock
+from rote.wire.stage import AgentReader, AgentState, Stop, decode_stop, encode_clock
 
 STATE_S = 0.1
 STOP_AGAIN_S = (0.015, 0.04)
@@ -40,9 +40,17 @@ class SectionError(RoteError):
     kind = "section"
     exit_code = 5
 
-    def __init__(self, section: str, reason: str, agents: tuple[str, ...] = ()) -> None:
-        super().__init__(section, reason, agents)
+    def __init__(
+        self,
+        section: str,
+        reason: str,
+        agents: tuple[str, ...] = (),
+        lost: tuple[str, ...] = (),
+    ) -> None:
+        super().__init__(section, reason, agents, lost)
         self.section, self.reason, self.agents = section, reason, agents
+        self.lost = lost
+        """Who took part and was lost after it had begun."""
         self._note_remedy()
 
     def __str__(self) -> str:
@@ -63,6 +71,10 @@ class StopAnswer:
     """After how long everybody had confirmed; None if somebody has not."""
     unconfirmed: tuple[str, ...] = ()
     """Who has not: somebody must use their remotes."""
+
+
+def _section_error(event: SectionRefused) -> SectionError:
+    return SectionError(event.section, event.reason, event.agents, event.lost)
 
 
 class Conductor:
@@ -136,8 +148,9 @@ class Conductor:
         section: Section,
         scores: Mapping[str, Score],
         sounds: Mapping[str, bytes] | None = None,
-    ) -> Mapping[str, StartReport | None]:
-        """Play one section with these agents, each with its score; return their reports.
+    ) -> SectionEnded:
+        """Play one section with these agents, each with its score; return their reports, and who
+        was lost.
 
         `sounds` has the samples of each sound that a robot plays.
 
@@ -153,7 +166,7 @@ class Conductor:
         self._note(refused)
         for event in refused:
             if isinstance(event, SectionRefused):
-                raise SectionError(event.section, event.reason, event.agents)
+                raise _section_error(event)
         begun = self.session.wanted.run
         assert begun is not None
         ended: asyncio.Future[SectionEnded] = self._loop.create_future()
@@ -164,12 +177,12 @@ class Conductor:
             if isinstance(event, SectionEnded) and event.run == begun.id:
                 ended.set_result(event)
             elif isinstance(event, SectionRefused) and event.run == begun.id:
-                ended.set_exception(SectionError(event.section, event.reason, event.agents))
+                ended.set_exception(_section_error(event))
 
         forget = self.on_event(look)
         try:
             self._publish_now()
-            return (await ended).reports
+            return await ended
         except asyncio.CancelledError:
             self._note(self.session.cancel("the conductor ends"))
             self._publish_now()

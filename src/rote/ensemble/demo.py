@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from rote.ensemble.conductor import SectionError
+from rote.ensemble.conductor import SectionError, StopAnswer
 from rote.ensemble.report import ShowReport
 from rote.ensemble.stage import Stage, stage
 from rote.errors import LinkError
@@ -111,42 +111,59 @@ async def run_demo(robots: int, tell: Callable[[str], None]) -> ShowReport:
     """Play the demo's show on simulated robots, stop the last section, and report."""
     tell(f"starting {robots} simulated robots, each with its agent")
     async with simulated_stage(robots) as (opened, names):
-        tell("checking the show")
-        show = demo_show(names)
-        checked = await asyncio.to_thread(check_demo, show)
-        checked.require()
-        cast = Cast({name: name for name in names})
-        report = ShowReport()
-        stopping: asyncio.Task[Any] | None = None
+        return await play_demo(opened, names, tell)
 
-        async def stop_in_motion() -> Any:
-            committed: asyncio.Future[float] = asyncio.get_running_loop().create_future()
 
-            def look(event: ConductorEvent) -> None:
-                if isinstance(event, SectionCommitted) and not committed.done():
-                    committed.set_result(event.start_s)
+async def play_demo(opened: Stage, names: Sequence[str], tell: Callable[[str], None]) -> ShowReport:
+    """Play the demo's show with these robots of a stage, stop the last section, and report.
 
-            forget = opened.conductor.on_event(look)
-            start_s = await committed
-            forget()
-            await asyncio.sleep(start_s + _IN_MOTION_S - asyncio.get_running_loop().time())
-            return await opened.stop("the demo")
+    Raises `SectionError` if a section does not begin.
+    """
+    tell("checking the show")
+    show = demo_show(names)
+    checked = await asyncio.to_thread(check_demo, show)
+    checked.require()
+    cast = Cast({name: name for name in names})
+    report = ShowReport()
+    stopping: asyncio.Task[StopAnswer] | None = None
+    stopped = asyncio.Event()
+    tell(f"section {show.sections[0].name!r}: all begin together")
+    try:
+        async for section in opened.sections(checked, cast, automatic=True):
+            report.sections.append(section)
+            if len(report.sections) == 1:
+                tell(f"section {show.sections[1].name!r}: one after the other")
+            elif len(report.sections) == 2:
+                tell(f"section {show.sections[2].name!r}: STOP in the middle of it")
+                stopping = asyncio.create_task(_stop_in_motion(opened, stopped))
+    except SectionError as error:
+        if not stopped.is_set():  # it ended by itself, and nothing is there to be stopped
+            raise
+        report.ended, report.lost = str(error), error.lost
+    finally:
+        if stopping is not None and not stopped.is_set():
+            stopping.cancel()
+    assert stopping is not None
+    answer = await stopping
+    report.stopped_within_s = answer.confirmed_s
+    report.unconfirmed = answer.unconfirmed
+    return report
 
-        tell(f"section {show.sections[0].name!r}: all begin together")
-        try:
-            async for section in opened.sections(checked, cast, automatic=True):
-                report.sections.append(section)
-                if len(report.sections) == 1:
-                    tell(f"section {show.sections[1].name!r}: one after the other")
-                elif len(report.sections) == 2:
-                    tell(f"section {show.sections[2].name!r}: STOP in the middle of it")
-                    stopping = asyncio.create_task(stop_in_motion())
-        except SectionError as error:
-            if stopping is None:
-                raise
-            report.ended = str(error)
-        assert stopping is not None
-        answer = await stopping
-        report.stopped_within_s = answer.confirmed_s
-        report.unconfirmed = answer.unconfirmed
-        return report
+
+async def _stop_in_motion(opened: Stage, stopped: asyncio.Event) -> StopAnswer:
+    """Stop everybody a moment after the next section has begun; `stopped` is set just before."""
+    loop = asyncio.get_running_loop()
+    committed: asyncio.Future[float] = loop.create_future()
+
+    def look(event: ConductorEvent) -> None:
+        if isinstance(event, SectionCommitted) and not committed.done():
+            committed.set_result(event.start_s)
+
+    forget = opened.conductor.on_event(look)
+    try:
+        start_s = await committed
+    finally:
+        forget()
+    await asyncio.sleep(start_s + _IN_MOTION_S - loop.time())
+    stopped.set()
+    return await opened.stop("the demo")

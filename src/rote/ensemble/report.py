@@ -39,6 +39,8 @@ class SectionReport:
     robots: Mapping[str, StartReport | None]
     cues: tuple[tuple[str, float | None], ...] = ()
     """The conductor's own cues, each with how late it was; None if it failed."""
+    lost: tuple[str, ...] = ()
+    """The robots whose agents were lost in it: nobody knows how it went there."""
 
     @property
     def starts_s(self) -> list[float]:
@@ -83,6 +85,7 @@ class SectionReport:
             "robots": {name: _robot(each) for name, each in self.robots.items()},
             "cues": [each.as_json() for each in self.all_cues],
             "late": list(self.late),
+            "lost": list(self.lost),
         }
 
 
@@ -95,6 +98,8 @@ class ShowReport:
     unconfirmed: tuple[str, ...] = ()
     ended: str = ""
     """Why it ended early; "" if it did not."""
+    lost: tuple[str, ...] = ()
+    """The robots whose agents were lost in the section with which it ended early."""
 
     def as_json(self) -> dict[str, Any]:
         """Return the report as JSON data."""
@@ -104,6 +109,7 @@ class ShowReport:
             "stopped_within_ms": None if stopped is None else round(1000 * stopped, 1),
             "unconfirmed": list(self.unconfirmed),
             "ended": self.ended,
+            "lost": list(self.lost),
         }
 
 

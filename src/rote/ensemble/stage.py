@@ -33,13 +33,13 @@ from rote.messages import SOUND_RATE_HZ, Sound
 from rote.motion import files
 from rote.motion.files.library import Library
 from rote.motion.track import Track
-from rote.session.stage_conductor import ConductorEvent, SectionCommitted, StopBegan
+from rote.session.stage_conductor import ConductorEvent, SectionCommitted, SectionEnded, StopBegan
 from rote.show import show as shows
 from rote.show.check import CheckedShow, check_show
 from rote.show.score import Score
 from rote.show.show import Cast, Cue, CueKind, Section, Show, Trigger, TriggerKind
 from rote.wire.osc import OscMessage
-from rote.wire.stage import AgentState, StartReport
+from rote.wire.stage import AgentState
 
 TRY_STAGE = "try"
 _READY_S = 0.1
@@ -284,9 +284,9 @@ class Stage:
         forget = self.conductor.on_event(look)
         cues = self._loop.create_task(self._cues(own, begun, sounds))
         try:
-            robots: Mapping[str, StartReport | None] = {}
+            played = SectionEnded("", section.name, {})
             if parts:
-                robots = await self.conductor.play(section, parts, sounds.robots)
+                played = await self.conductor.play(section, parts, sounds.robots)
             elif stops:
                 raise SectionError(section.name, "a stop holds; reset it first")
             else:
@@ -304,7 +304,7 @@ class Stage:
             cues.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await cues
-        return SectionReport(section.name, robots, late)
+        return SectionReport(section.name, played.reports, late, played.lost)
 
     async def _cues(
         self, score: Score | None, begun: "asyncio.Future[float]", sounds: _ShowSounds

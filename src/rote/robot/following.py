@@ -2,14 +2,16 @@
 
 A track is checked as a whole before anything moves; here nobody knows the whole. So every pose is
 checked when it comes, and the arms do not jump to it: they go there within a limit of speed and
-acceleration, slowly until they have reached the first one. When no more poses come they hold, then
-return to rest; so they do at the end, and whenever the connection or this program fails.
+acceleration, slowly until they have reached the first one. Each joint goes by itself, so the way is
+no straight line: contact is looked for along the very poses that will be sent. When no more poses
+come they hold, then return to rest; so they do at the end, and whenever the connection or this
+program fails.
 """
 
 import threading
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import overload
+from typing import NamedTuple, overload
 
 import numpy as np
 
@@ -35,6 +37,32 @@ _LONGEST_S = 6 * 3600.0
 _WAY_BACK_S = 60.0  # so long before that the arms go back: more than any way takes
 _BRAKE_S = 0.3  # in which arms come to a stand on their way back
 _WEIGHT_S = 1.0  # in which the robot's own pose fades out
+_LEAD_TICKS = (
+    2  # so many poses are still sent on the old way while the new one is checked, at least
+)
+_LEAD_MAX_S = 1.0  # a computer that takes longer to check a way is too slow for it
+_THERE_RAD, _THERE_RAD_S = 1e-3, 1e-2
+_FORECAST_MAX_S = 20.0  # more than the longest way takes
+
+
+class _Led(NamedTuple):
+    """Where the arms are led at one tick, and how fast."""
+
+    at_rad: Array
+    rad_s: Array
+    goal_rad: Array
+    aimed: bool = False
+    """Whether the goal came from outside: at first it is where the arms are."""
+    reached: bool = False
+    """Whether a goal was reached: until then they go slowly."""
+
+
+class FollowedWay(NamedTuple):
+    """The poses that would be sent on the way to a goal that is aimed at from a tick on."""
+
+    begin: int
+    poses_rad: Array
+    """(n, joints), of the taught joints; the first is where the arms are now, the last the goal."""
 
 
 class LivePoses(Sequence[StreamPose]):
@@ -46,12 +74,12 @@ class LivePoses(Sequence[StreamPose]):
         now_rad: Array = np.array(joints_rad)[taught.columns]
         self._lock = threading.Lock()
         self._period_s = 1.0 / rate_hz
-        self._at_rad, self._rad_s = now_rad.copy(), np.zeros_like(now_rad)
-        self._goal_rad = now_rad.copy()
+        self._led = _Led(now_rad.copy(), np.zeros_like(now_rad), now_rad.copy())
+        self._coming: tuple[tuple[int, Array], ...] = ()
+        """Goals with the ticks from which on they are gone to."""
         self._rest_rad = taught.rest_rad
         self._soft_rad_s, self._soft_least_s = taught.soft_rad_s, taught.soft_least_s
         self._most_rad_s = np.minimum(most_played_rad_s(taught.joints), MAX_RAD_S)
-        self._reached = False
         self._made = -1
         self._newest = 0
         self._row: tuple[float, Array] = (0.0, now_rad)
@@ -65,7 +93,7 @@ class LivePoses(Sequence[StreamPose]):
     def pose_rad(self) -> Array:
         """Where the arms should be now."""
         with self._lock:
-            return self._at_rad.copy()
+            return self._led.at_rad.copy()
 
     @property
     def returning(self) -> bool:
@@ -77,10 +105,37 @@ class LivePoses(Sequence[StreamPose]):
         """Whether the last pose was made: the arms are at rest."""
         return self._made >= self._count - 1
 
-    def aim(self, goal_rad: Array) -> None:
-        """Go to a pose from now on."""
+    @property
+    def made(self) -> int:
+        """How many poses were made, after the first."""
+        return max(self._made, 0)
+
+    def forecast(self, goal_rad: Array, lead: int) -> FollowedWay:
+        """Return the way that is sent if this goal is aimed at after `lead` more poses."""
         with self._lock:
-            self._goal_rad, self._newest = goal_rad.copy(), max(self._made, 0)
+            led, coming, made = self._led, self._coming, self.made
+        begin = made + lead
+        coming = _with_goal(coming, begin, goal_rad)
+        poses = [led.at_rad]
+        for number in range(made + 1, made + round(_FORECAST_MAX_S / self._period_s)):
+            led, coming = self._next(led, coming, number)
+            poses.append(led.at_rad)
+            if not coming and _is_there(led):
+                break
+        return FollowedWay(begin, np.array([*poses, goal_rad]))
+
+    def aim(self, goal_rad: Array, begin: int | None = None) -> bool:
+        """Go to a pose from now on, or from the tick `begin` on.
+
+        Return False, and change nothing, if poses after `begin` were made already.
+        """
+        with self._lock:
+            begin = self.made if begin is None else begin
+            if begin < self.made:
+                return False
+            self._coming = _with_goal(self._coming, begin, goal_rad)
+            self._newest = self.made
+            return True
 
     def end(self) -> None:
         """Return to rest from now on. Safe to call twice."""
@@ -91,9 +146,10 @@ class LivePoses(Sequence[StreamPose]):
         if self._way_back is not None:
             return
         # They go back from where they come to a stand.
-        from_rad = self._at_rad + self._rad_s * _BRAKE_S / 2.0
-        self._lower_rad = np.minimum(self._lower_rad, self._at_rad)
-        self._upper_rad = np.maximum(self._upper_rad, self._at_rad)
+        at_rad, rad_s = self._led.at_rad, self._led.rad_s
+        from_rad = at_rad + rad_s * _BRAKE_S / 2.0
+        self._lower_rad = np.minimum(self._lower_rad, at_rad)
+        self._upper_rad = np.maximum(self._upper_rad, at_rad)
         far_rad = float(np.abs(from_rad - self._rest_rad).max())
         seconds = max(self._soft_least_s, 2.39 * far_rad / self._soft_rad_s, _WEIGHT_S)
         begin = max(self._made, 0)
@@ -130,23 +186,45 @@ class LivePoses(Sequence[StreamPose]):
             share = min((number - begin) / max(ticks, 1), 1.0)
             left_s = max(0.0, _BRAKE_S - (number - begin) * self._period_s)
             way_rad = minimum_jerk(from_rad, self._rest_rad, np.array([share]))[0]
-            coasting_rad = self._rad_s * left_s**2 / (2.0 * _BRAKE_S)
-            self._at_rad = np.clip(way_rad - coasting_rad, self._lower_rad, self._upper_rad)
+            coasting_rad = self._led.rad_s * left_s**2 / (2.0 * _BRAKE_S)
+            at_rad = np.clip(way_rad - coasting_rad, self._lower_rad, self._upper_rad)
+            self._led = self._led._replace(at_rad=at_rad)
             eased = float(minimum_jerk(np.zeros(1), np.ones(1), np.array([share]))[0, 0])
-            return 1.0 - eased, self._at_rad
-        most = self._most_rad_s if self._reached else np.minimum(self._most_rad_s, self._soft_rad_s)
-        gap_rad = self._goal_rad - self._at_rad
+            return 1.0 - eased, at_rad
+        self._led, self._coming = self._next(self._led, self._coming, number)
+        share = min(number * self._period_s / _WEIGHT_S, 1.0)
+        weight = float(minimum_jerk(np.zeros(1), np.ones(1), np.array([share]))[0, 0])
+        return weight, self._led.at_rad
+
+    def _next(
+        self, led: _Led, coming: tuple[tuple[int, Array], ...], number: int
+    ) -> tuple[_Led, tuple[tuple[int, Array], ...]]:
+        """Return where the arms are led at a tick, and the goals that are still to come."""
+        at_rad, rad_s, goal_rad, aimed, reached = led
+        while coming and coming[0][0] < number:
+            (begin, goal_rad), *rest = coming
+            coming, aimed = tuple(rest), aimed or begin > 0
+        most = self._most_rad_s if reached else np.minimum(self._most_rad_s, self._soft_rad_s)
+        gap_rad = goal_rad - at_rad
         # As fast as it can still be braked, and no faster than one step reaches.
         wanted = np.minimum(np.sqrt(2.0 * MAX_RAD_S2 * 0.5 * np.abs(gap_rad)), most)
         wanted = np.sign(gap_rad) * np.minimum(wanted, np.abs(gap_rad) / self._period_s)
         gain = MAX_RAD_S2 * self._period_s
-        self._rad_s = self._rad_s + np.clip(wanted - self._rad_s, -gain, gain)
-        self._at_rad = self._at_rad + self._rad_s * self._period_s
-        if np.abs(gap_rad).max() < _REACHED_RAD and self._newest > 0:
-            self._reached = True
-        share = min(number * self._period_s / _WEIGHT_S, 1.0)
-        weight = float(minimum_jerk(np.zeros(1), np.ones(1), np.array([share]))[0, 0])
-        return weight, self._at_rad
+        rad_s = rad_s + np.clip(wanted - rad_s, -gain, gain)
+        reached = reached or (aimed and bool(np.abs(gap_rad).max() < _REACHED_RAD))
+        return _Led(at_rad + rad_s * self._period_s, rad_s, goal_rad, aimed, reached), coming
+
+
+def _with_goal(
+    coming: tuple[tuple[int, Array], ...], begin: int, goal_rad: Array
+) -> tuple[tuple[int, Array], ...]:
+    """Return the goals to come with one more, which replaces those after it."""
+    return (*(each for each in coming if each[0] < begin), (begin, goal_rad.copy()))
+
+
+def _is_there(led: _Led) -> bool:
+    gap_rad = np.abs(led.goal_rad - led.at_rad).max()
+    return bool(gap_rad < _THERE_RAD and np.abs(led.rad_s).max() < _THERE_RAD_S)
 
 
 class Following(PoseStreaming):
@@ -168,6 +246,9 @@ class Following(PoseStreaming):
         """The build of the robot."""
         self._live: LivePoses | None = None
         self._contact = contact
+        self._aiming = threading.Lock()
+        self._lead = _LEAD_TICKS
+        self._longest_lead = round(_LEAD_MAX_S * ticker.rate_hz)
 
         async def begun(asked: Callable[[], None]) -> float:
             self._live = await begin(asked)
@@ -185,8 +266,9 @@ class Following(PoseStreaming):
         """Go to these angles, in rad by joint name; other joints stay where they are.
 
         Raises `UnsafeMotionError` for an angle that a joint cannot reach, or a pose in which the
-        robot would touch itself; `BadRequestError` for a joint that is not played; `RefusedError`
-        once it has ended. Then the arms hold the pose before. Safe to call from any thread.
+        robot would touch itself, or would do so on its way there; `BadRequestError` for a joint
+        that is not played, or a way that this computer cannot check in time; `RefusedError` once it
+        has ended. Then the arms hold the pose before. Safe to call from any thread.
         """
         live, taught = self._live, taught_of(self.build)
         if live is None or live.returning or self.done:
@@ -203,8 +285,31 @@ class Following(PoseStreaming):
         check_positions(np.zeros(1), goal_rad[None, :], taught.joints)
         goal_rad = np.clip(goal_rad, taught.lower_rad, taught.upper_rad)
         if self._contact:
-            check_way(live.pose_rad, goal_rad, self.build)
-        live.aim(goal_rad)
+            with self._aiming:  # no other goal comes between the check and the way
+                self._aim_checked(live, goal_rad)
+        else:
+            live.aim(goal_rad)
+
+    def _aim_checked(self, live: LivePoses, goal_rad: Array) -> None:
+        """Go to a pose on the way that was checked.
+
+        Poses are sent while the check runs, so the new way begins after some more of the old one.
+        If the check took longer than those lasted, it was of another way: check again.
+        """
+        while self._lead <= self._longest_lead:
+            made = live.made
+            way = live.forecast(goal_rad, self._lead)
+            check_way(way.poses_rad, self.build)
+            took = live.made - made
+            if live.aim(goal_rad, way.begin):
+                self._lead = max(_LEAD_TICKS, 2 * took)
+                return
+            self._lead = 2 * max(self._lead, took)
+        self._lead = _LEAD_TICKS
+        raise BadRequestError(
+            f"this computer takes longer than {_LEAD_MAX_S:g} s to look for contact on the way",
+            "Aim at nearer poses, or follow without looking for contact.",
+        )
 
     def end(self) -> None:
         """Return softly to rest. Safe to call twice, and from any thread."""
@@ -212,14 +317,15 @@ class Following(PoseStreaming):
             self._live.end()
 
 
-def check_way(from_rad: Array, goal_rad: Array, build: Build) -> None:
-    """Raise `UnsafeMotionError` if the robot would touch itself in a pose, or on the way to it.
+def check_way(poses_rad: Array, build: Build) -> None:
+    """Raise `UnsafeMotionError` if the robot would touch itself in one of these poses or between.
 
-    Both are of the taught joints. The first call takes a second or so: the body is put together.
+    They are (n, joints), of the taught joints. The first call takes a second or so: the body is put
+    together.
     """
     way = Track(
-        times_s=np.arange(3.0),
-        joints_rad=np.linspace(from_rad, goal_rad, 3),
+        times_s=np.arange(float(len(poses_rad))),
+        joints_rad=poses_rad,
         names=taught_of(build).names,
         variant=build.name,
     )

@@ -26,6 +26,10 @@ class Pupil(NamedTuple):
     """Waits until the robot lists the action that it was taught."""
     teaching: Callable[[str, bool], None]
     """Called when the arms may be soft, and when they hold again."""
+    on_stop: Callable[[Callable[[bool], None]], Callable[[], None]]
+    """Calls a listener with False when a stop is asked for over this connection, and with True
+    when that is over, answered or not. Returns what removes the listener.
+    """
 
 
 _STILL_THERE = (
@@ -37,6 +41,12 @@ _STOP_RECORDING_S = 0.5
 _MAX_SPARE = 100_000
 """How many poses are kept of a robot that never reports that it records: 3 minutes at 500 per
 second.
+"""
+_BY_A_STOP = "the teaching was ended by a stop"
+_BY_OTHERS = "the teaching was ended by another client, or by the robot itself"
+_NEVER_SOFT_S = 5.0
+"""A robot that accepted a teaching and reports for this long that its arms hold is not being
+taught. Reports of the arms may be seconds late.
 """
 _TEACH_AGAIN = Text("Look what the robot has kept: {list}. Then teach again.", list=Act.LIST)
 
@@ -53,7 +63,9 @@ class MessageLesson:
         overwrite: bool = False,
         loop: bool = False,
         compensation: tuple[float, ...] = (),
+        force: bool = False,
     ) -> None:
+        """`force` goes on with a robot that never reports soft arms."""
         self._port = port
         self._pupil = pupil
         self._ask = pupil.ask
@@ -67,7 +79,9 @@ class MessageLesson:
         self._loss: RoteError | None = None
         self._refused = False
         self._is_ours = False
-        self._was_soft = False
+        self._force = force
+        self._stopped = False
+        self._was_soft = self._seen_soft = False
         self._silent_hands: tuple[str, ...] = ()
         self._ending = False
         self._began_s = self._lasted_s = 0.0
@@ -82,6 +96,7 @@ class MessageLesson:
         """Ask for soft arms, and for a recording."""
         self._take, self._end = take, end
         self._undo.append(self._port.on_loss(self._lose))
+        self._undo.append(self._pupil.on_stop(self._stop))
         await self._enter()
         self._undo.append(self._port.on_state(self._see))
         await self._ask(m.Record(on=True))
@@ -190,17 +205,34 @@ class MessageLesson:
                 if side not in self._silent_hands:
                     self._take.mark(f"the {side} hand stopped reporting here")
             self._silent_hands = state.silent_hands
-        if self._was_soft and not state.arms_soft and self._loss is None and not self._ending:
+        if self._was_soft and not state.arms_soft:
             # Somebody else, or the robot itself, ended the teaching: the person must not go on
             # unrecorded.
-            self._lose(
-                RefusedError(
-                    m.Code.NOT_TEACHING,
-                    "the teaching was ended by another client, or by the robot itself",
-                    _STILL_THERE if "save" in self._port.abilities else _TEACH_AGAIN,
-                )
+            self._give_up(_BY_A_STOP if self._stopped else _BY_OTHERS)
+        elif self._is_never_soft(state):
+            self._give_up(
+                f"the robot accepted the teaching and reports for {_NEVER_SOFT_S:.0f} s that its "
+                "arms hold: somebody has stopped it, or it never began"
             )
+        self._seen_soft |= state.arms_soft
         self._was_soft = state.arms_soft
+
+    def _is_never_soft(self, state: RobotState) -> bool:
+        """Whether a stop came so early that no report ever showed soft arms."""
+        if self._force or self._seen_soft or not state.phase_told or not self._began_s:
+            return False
+        return asyncio.get_running_loop().time() - self._began_s > _NEVER_SOFT_S
+
+    def _stop(self, over: bool) -> None:
+        """End the teaching after a stop over this connection: no report has to show it first."""
+        self._stopped = True
+        if over:
+            self._give_up(_BY_A_STOP)
+
+    def _give_up(self, message: str) -> None:
+        if self._loss is None and not self._ending:
+            remedy = _STILL_THERE if "save" in self._port.abilities else _TEACH_AGAIN
+            self._lose(RefusedError(m.Code.NOT_TEACHING, message, remedy))
 
     def _in_its_columns(self, take: Take, state: RobotState) -> tuple[float, ...]:
         """Return the positions of a state in the columns that the take began with.

@@ -8,6 +8,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from rote import messages as m
 from rote.carrier.sound import read_sound
 from rote.client.client_base import listen, tell_all
@@ -120,6 +122,7 @@ class MessageRobot:
         self._unfinished = Unfinished()
         self._loop = asyncio.get_running_loop()
         self._stops = 0
+        self._stop_listeners: list[Callable[[bool], None]] = []
         self._waiting_starts: set[TimedStart] = set()
         self._teaching = False
         self._taught: dict[str, float] = {}
@@ -204,9 +207,10 @@ class MessageRobot:
         They hold again however the block ends. On success the robot stores the motion as `name`,
         and the block's value, a `Take`, holds its track on our side. A name that exists is refused
         before anything gets soft, unless `overwrite` allows losing the older motion; a robot whose
-        services are asked loses it then even if the block fails. What only rote doubts, places left
-        and the mode, `force` leaves to the robot. With a `library` the take is also written to our
-        own disk while it is made, so that a crash loses at most a second of it.
+        services are asked loses it then even if the block fails. What only rote doubts, places
+        left, the mode, and arms that the robot never reports as soft, `force` leaves to the robot.
+        With a `library` the take is also written to our own disk while it is made, so that a crash
+        loses at most a second of it.
 
         With `loop` the robot plays it again and again later, until it is stopped. `compensation`
         are the 11 values that keep-alives carry, whose meaning no document tells. Only the
@@ -227,11 +231,26 @@ class MessageRobot:
 
         pauser = self._pause if "pause" in self.abilities else None
         take = Take(name, self.build, self._port.wire, pauser)
-        pupil = Pupil(check, self._ask, self._enter, self._listed, self._note_teaching)
         lesson = MessageLesson(
-            self._port, pupil, name, overwrite=overwrite, loop=loop, compensation=values
+            self._port,
+            self._pupil(check),
+            name,
+            overwrite=overwrite,
+            loop=loop,
+            compensation=values,
+            force=force,
         )
         return Teaching(lesson, take, library, self._unfinished)
+
+    def _pupil(self, check: Callable[[], Awaitable[bool]]) -> Pupil:
+        return Pupil(
+            check,
+            self._ask,
+            self._enter,
+            self._listed,
+            self._note_teaching,
+            lambda listener: listen(self._stop_listeners, listener),
+        )
 
     def _note_teaching(self, name: str, on: bool) -> None:
         self._teaching = on
@@ -242,8 +261,9 @@ class MessageRobot:
         """Ask for soft arms. If they are coming to rest after an earlier teaching, wait and ask
         again.
         """
-        until = self._loop.time() + RELEASE_S
+        until, stops = self._loop.time() + RELEASE_S, self._stops
         while True:
+            self._check_not_stopped_since(stops)
             try:
                 await self._ask(command)
             except RefusedError as refused:
@@ -490,11 +510,10 @@ class MessageRobot:
         A motion that others made (`track.origin`) raises `ImportedMotionError` on a real robot
         unless `imported` is true: a person has looked at it. Play it with `speed=0.5` first.
         """
-        self._need("stream", "stream a motion")
+        self.check_streamable()
         streaming.check_origin(track, self.url, imported=imported)
         if hands:
             self._need_hands()
-        self._check_streamable()
         _check_tempo(speed, None)
         prepared: StreamedMotion | None = None
         if offload is None:
@@ -577,8 +596,7 @@ class MessageRobot:
         `play_track` raises for a robot or a wire that cannot. With `contact=False` poses are not
         checked for contact, which takes some milliseconds each.
         """
-        self._need("stream", "stream a motion")
-        self._check_streamable()
+        self.check_streamable()
         streaming.check_rate(rate_hz)
         ticker, stops = streaming.Ticker(rate_hz), self._stops
 
@@ -587,7 +605,8 @@ class MessageRobot:
             live = LivePoses(self.build, state.joints_rad, rate_hz)
             live.on_last = ticker.stop
             if contact:  # now, so that no pose has to wait until the body is put together
-                await asyncio.to_thread(check_way, live.pose_rad, live.pose_rad, self.build)
+                here = np.array([live.pose_rad, live.pose_rad])
+                await asyncio.to_thread(check_way, here, self.build)
             await self._set_off(m.BeginStream(), "following", stops, asked)
             ticker.start(self._port.ready(live), len(live))
             return live
@@ -602,8 +621,11 @@ class MessageRobot:
         if f"{self._port.wire}://" not in wires_with("hands"):
             raise unsupported("play hands", self._port.wire, "hands")
 
-    def _check_streamable(self) -> None:
-        """Raise `UnsupportedError` if the machine, or its motors, are not known."""
+    def check_streamable(self) -> None:
+        """Raise `UnsupportedError` if this wire cannot stream, or the machine or its motors are not
+        known.
+        """
+        self._need("stream", "stream a motion")
         build = self.build
         if build.stream is None:
             raise UnsupportedError(
@@ -654,7 +676,12 @@ class MessageRobot:
         self._stops += 1
         for start in self._waiting_starts:
             start.give_up()
-        await self._ask(m.StopMotion())
+        taught = tuple(self._stop_listeners)
+        tell_all(taught, False, self._loop)
+        try:
+            await self._ask(m.StopMotion())
+        finally:
+            tell_all(taught, True, self._loop)
 
     async def say(self, text: str, language: str = "en") -> None:
         """Let the robot say something, on wires that can; it returns when the robot has accepted.

@@ -92,6 +92,11 @@ class Robot(Protocol):
     async def stop(self) -> None:
         """Stop whatever plays or is being taught. Always allowed, and safe to repeat."""
 
+    def check_streamable(self) -> None:
+        """Raise `UnsupportedError`, with what to do, if no track can be streamed to the robot as it
+        is connected.
+        """
+
     def check_wanted(self, ability: str) -> None:
         """Raise what speaks against connecting for an ability while the robot is in its current
         state.

@@ -562,6 +562,7 @@ class Ticker:
     """
 
     def __init__(self, rate_hz: float) -> None:
+        self.rate_hz = rate_hz
         self._period_s = 1.0 / rate_hz
         self._tardy_s = _BEHIND_MAX_S - self._period_s
         """A pose that is less late than this follows the one before in time."""

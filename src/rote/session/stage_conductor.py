@@ -51,6 +51,8 @@ class SectionRefused:
     reason: str
     agents: tuple[str, ...] = ()
     """Whom it is about."""
+    lost: tuple[str, ...] = ()
+    """Who took part and was lost after it had begun."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +72,7 @@ class SectionEnded:
     section: str
     reports: Mapping[str, StartReport | None]
     lost: tuple[str, ...] = ()
+    """Who took part and was lost in it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +180,7 @@ class ConductorSession:
         self._set(run=None)
         if self.phase is not ConductorPhase.STOPPED:
             self.phase = ConductorPhase.IDLE
-        return [_refused(run, reason)]
+        return [replace(_refused(run, reason), lost=tuple(sorted(self._ends)))]
 
     def stop(self, by: str, now_s: float) -> tuple[Stop, list[ConductorEvent]]:
         """Stop everybody. Always possible; each is a new one, also while another holds."""

@@ -51,8 +51,19 @@ class Likeness:
 def likeness_of(robot: dict[str, Any]) -> Likeness:
     """Return the likeness of the robot in a report (its part `robot`).
 
-    Raises `BadRequestError` if its build is none that can be simulated.
+    Raises `BadRequestError` if its build is none that can be simulated, or the report is damaged.
     """
+    try:
+        return _likeness_of(robot)
+    except BadRequestError:
+        raise
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        raise BadRequestError(
+            f"the report is damaged: {error}", "Name one as a trial wrote it."
+        ) from None
+
+
+def _likeness_of(robot: dict[str, Any]) -> Likeness:
     wire = str(robot.get("wire", ""))
     build = find_build(str(robot.get("build", ""))) or DEFAULT_BUILD
     if robot.get("build") and find_build(str(robot["build"])) is None and wire != "a1":

@@ -428,6 +428,7 @@ async def lapse(scene: Scene) -> None:
     scene.own.add(LAPSE)
     begun_s = scene.now_s
     try:
+        scene.soft = True  # also if only the answer is lost
         await _begin_silently(scene)
         asked_s = scene.now_s
         if await scene.until(lambda state: state.arms_soft, 3.0) is None:
@@ -436,7 +437,7 @@ async def lapse(scene: Scene) -> None:
         held_s = await scene.until(lambda state: not state.arms_soft, LAPSE_LIMIT_S)
     finally:
         scene.tap.hold_back = _all_out
-        await to_the_end(_hold(scene))  # who is impatient must not leave soft arms behind
+        await to_the_end(hold(scene))  # who is impatient must not leave soft arms behind
     sent_s = scene.sent_at(_TEACH if scene.has_services else _FRAME_ENTER, begun_s) or asked_s
     lasted_s = None if held_s is None else rounded(held_s - sent_s, 2)
     scene.put("teaching", lapse_s=lasted_s)
@@ -473,14 +474,18 @@ async def _begin_silently(scene: Scene) -> None:
         raise RefusedError(reply.code, *m.explain(reply.code))
 
 
-async def _hold(scene: Scene) -> None:
-    """Make the arms hold, whatever the robot thinks of it."""
+async def hold(scene: Scene) -> None:
+    """Make the arms hold, whatever the robot thinks of it; `scene.soft` says if it did not."""
     client = scene.tap.client
     with suppress(RoteError):
         if isinstance(client, ServicesClient):
             await client.call(rpc.STOP_TEACHING, seen=True)
         elif isinstance(client, TeachingClient):
             await client.ask(m.ExitTeaching())
+        scene.soft = False
+    state = scene.robot.state
+    if state is not None and state.phase_told and not state.arms_soft:
+        scene.soft = False  # it may refuse because they hold already
 
 
 # ---- move ---------------------------------------------------------------------------------------

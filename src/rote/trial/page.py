@@ -193,12 +193,14 @@ def _axis(report: dict[str, Any], scale: float, y: float) -> str:
 
 def _plot(report: dict[str, Any], name: str, title: str) -> str:
     times, values = report["traces"]["at_s"], report["traces"].get(name, [])
-    if len(times) < 2 or not values:
+    # A robot may tell a speed that is no number.
+    told = [(at_s, v) for at_s, v in zip(times, values, strict=False) if v is not None]
+    if len(told) < 2:
         return ""
-    most, scale = max(*values, 0.05), _scale(report)
+    most, scale = max(0.05, *(value for _, value in told)), _scale(report)
     points = " ".join(
         f"{_LEFT + at_s * scale:.1f},{_HEIGHT - 10 - value / most * (_HEIGHT - 30):.1f}"
-        for at_s, value in zip(times, values, strict=False)
+        for at_s, value in told
     )
     grid = "".join(
         f'<text x="4" y="{_HEIGHT - 6 - share * (_HEIGHT - 30):.0f}">{most * share:.2f}</text>'

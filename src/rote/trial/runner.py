@@ -22,7 +22,7 @@ from rote.host.loop import to_the_end
 from rote.robot.robot import Robot
 from rote.sim.world import World
 from rote.trial.a1_steps import A1_STEPS
-from rote.trial.g1_steps import G1_STEPS, clean
+from rote.trial.g1_steps import G1_STEPS, clean, hold
 from rote.trial.recorder import BUS, CHANNEL, FRAMES, QUADRUPED, TrialRecorder
 from rote.trial.scene import Scene, StepImpossibleError, TimelineMark, TrialGuide
 from rote.trial.steps import TrialLevel, TrialStep, steps_for
@@ -200,6 +200,13 @@ class _Running:
         with suppress(RoteError, TimeoutError):
             async with asyncio.timeout(_STOP_S * 3):
                 await self._scene.robot.stop()
+        if self._scene.soft:
+            with suppress(RoteError, TimeoutError):
+                async with asyncio.timeout(_STOP_S * 3):
+                    await hold(self._scene)
+        if self._scene.soft:
+            self._scene.mark("note", "the robot did not confirm that its arms hold")
+            self._guide.note("The arms may still be soft: hold them, and use the robot's remote.")
 
     async def _one(self, step: TrialStep) -> None:
         scene, at_s = self._scene, self._scene.now_s
@@ -242,6 +249,8 @@ class _Running:
             await self._make_safe()
             return FAILED, f"it took longer than {step.limit_s:g} s and was ended"
         except StepImpossibleError as error:
+            if step.level is not TrialLevel.LOOK:  # it may have begun before it was known
+                await self._make_safe()
             return CANNOT, str(error)
         except LinkError as error:
             if self._lost.done():
@@ -256,6 +265,8 @@ class _Running:
         except Exception as error:  # the other steps may still tell something
             await self._make_safe()
             return FAILED, f"{FAULT} {type(error).__name__}: {error}"
+        if self._scene.soft:
+            await self._make_safe()
         return DONE, ""
 
     async def _or_lost(self, work: Awaitable[object]) -> object:

@@ -63,6 +63,8 @@ class Scene:
     timeline: list[TimelineMark] = field(default_factory=list)
     own: set[str] = field(default_factory=set)
     """The actions that this trial has stored on the robot."""
+    soft: bool = False
+    """Whether arms may be soft that a stop does not make hold: the client knows of no teaching."""
 
     @property
     def now_s(self) -> float:

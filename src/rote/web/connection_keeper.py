@@ -1,6 +1,7 @@
 """The one connection to a robot: opened, kept, and reconnected when the robot was lost."""
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
@@ -15,12 +16,13 @@ from rote.errors import (
     LinkError,
     MissingExtraError,
     PeerLostError,
+    RefusedError,
     RoteError,
     StageError,
     StoreError,
     UnsupportedError,
 )
-from rote.messages import RobotState
+from rote.messages import Code, RobotState
 from rote.robot.robot import Robot
 from rote.text import Text
 from rote.web.embedded import ABILITIES, Embedded
@@ -30,6 +32,8 @@ RECONNECT_FIRST_S, RECONNECT_LONGEST_S = 0.5, 5.0
 CONNECT_S = 4.0
 LOOK = "states"
 """The default ability to connect for: a robot that would sink because of it is refused."""
+
+_log = logging.getLogger("rote")
 
 State = Literal["off", "connecting", "connected", "lost"]
 Greet = Callable[[Robot], Awaitable[None]]
@@ -71,6 +75,17 @@ class ConnectionKeeper:
         raise self._failure or LinkError(
             f"the robot at {self.url} is not connected yet", "Wait a moment."
         )
+
+    def check_same(self, robot: Robot) -> None:
+        """Raise `RefusedError` if this robot is connected no more: what was asked of one robot is
+        not done by another.
+        """
+        if self._robot is not robot:
+            raise RefusedError(
+                Code.SUPERSEDED,
+                "another robot was connected meanwhile, or this one once more",
+                "Nothing was started. Look which robot is connected, then ask again.",
+            )
 
     @property
     def connected(self) -> Robot | None:
@@ -147,6 +162,8 @@ class ConnectionKeeper:
                 return
             except RoteError as error:
                 self._fail(error, "lost")
+            except Exception as error:  # a defect, or what no carrier foresaw: the next try may do
+                self._fail_unforeseen(error)
             await asyncio.sleep(pause_s)
             pause_s = min(2 * pause_s, RECONNECT_LONGEST_S)
 
@@ -162,7 +179,7 @@ class ConnectionKeeper:
                 url, timeout=CONNECT_S, key=wanted, reconnect=False, world=world, ability=ability
             ) as robot:
                 await self._greet(robot)
-                self._robot, self.embedded = robot, embedded
+                self._robot, self.embedded, self._failure = robot, embedded, None
                 if self.report.state == "lost":
                     self._notify("The robot is back.")
                 self.report = ConnectionReport(
@@ -175,6 +192,17 @@ class ConnectionKeeper:
         finally:
             if embedded is not None:
                 embedded.close()
+
+    def _fail_unforeseen(self, error: Exception) -> None:
+        """Report an error that is none of rote's; each is told and logged once in a row."""
+        failure = LinkError(
+            f"the connection failed in an unforeseen way: {error!r}",
+            "It is tried again. If it stays so, please send us what the server has logged.",
+        )
+        if str(failure) != str(self._failure):
+            _log.error("the connection to %s failed", self.url, exc_info=error)
+            self._notify(Text("The robot is not connected: {error}.", error=failure.text))
+        self._fail(failure, "lost")
 
     def _fail(self, error: RoteError, state: State) -> None:
         if isinstance(error, PeerLostError):

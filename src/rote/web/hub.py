@@ -167,19 +167,21 @@ class Hub:
 
     async def play(self, name: str, *, speed: float | None, loop: bool) -> None:
         """Play a taught action, unless somebody stops before it has begun."""
-        stops = self._stops.asked
+        stops, robot = self._stops.asked, self.connection.robot
         found = (await self.actions()).find(name)
         length_s = 0.0 if found is None else found.duration_s
         if self._stops.asked == stops:
+            self.connection.check_same(robot)
             await self.activities.play(name, speed=speed, loop=loop, taught_s=length_s)
 
     async def play_take(self, wanted: PlayTake) -> None:
         """Play an edited take, unless somebody stops while it is checked."""
         self.activities.check_stream()
-        stops = self._stops.asked
-        playable = await self.edits.playable(wanted, self.connection.robot.build)
+        stops, robot = self._stops.asked, self.connection.robot
+        playable = await self.edits.playable(wanted, robot.build)
         if self._stops.asked != stops:
             return
+        self.connection.check_same(robot)
         await self.activities.play_track(
             playable.checked.track,
             wanted.take,

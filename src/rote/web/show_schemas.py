@@ -323,6 +323,8 @@ class SectionSeen(BaseModel):
     name: str
     skew_ms: SkewNow
     late: list[str]
+    lost: list[str]
+    """The robots whose agents were lost in it."""
 
 
 class ShowEnded(BaseModel):
@@ -331,6 +333,8 @@ class ShowEnded(BaseModel):
     show: str
     ended: str
     """Why it ended early; empty if it did not."""
+    lost: list[str]
+    """The robots whose agents were lost in the section with which it ended early."""
     sections: list[SectionSeen]
 
 

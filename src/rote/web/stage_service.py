@@ -194,7 +194,7 @@ class StageService:
                 run.report.sections.append(section)
                 run.start_s = None
         except SectionError as error:
-            run.report.ended = str(error)
+            run.report.ended, run.report.lost = str(error), error.lost
         except RoteError as error:
             run.report.ended = f"{error} {error.remedy}".strip()
         except asyncio.CancelledError:
@@ -211,9 +211,14 @@ class StageService:
             run.report.stopped_within_s = answer.confirmed_s
             run.report.unconfirmed = answer.unconfirmed
         told = run.report.as_json()
-        names = ("name", "skew_ms", "late")
+        names = ("name", "skew_ms", "late", "lost")
         played = [{name: each[name] for name in names} for each in told["sections"]]
-        self._last = {"show": run.show, "ended": run.report.ended, "sections": played}
+        self._last = {
+            "show": run.show,
+            "ended": run.report.ended,
+            "lost": list(run.report.lost),
+            "sections": played,
+        }
         self._keeping = self._loop.create_task(self._write_report(run.show, told))
 
     async def _write_report(self, show: str, told: Mapping[str, Any]) -> None:

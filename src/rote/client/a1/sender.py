@@ -2,7 +2,8 @@
 
 A command is given for a time. If that runs out before another one comes, because a control function
 or its whole program is stuck, the safe command is sent instead, until somebody arms the sender
-again: legs that have sunk must not be pulled back all at once.
+again: legs that have sunk must not be pulled back all at once. The same holds where the sender
+itself hung: a command that it finds then may lie far from the last one it sent.
 
 `ProcessSender` runs in a separate process, which no thread, lock or garbage collection of ours can
 delay. If the program is killed, the process lives on until the robot is safe. `LoopSender` does the
@@ -31,6 +32,10 @@ SAFE_S = 1.0
 """A safe command is sent at least this long."""
 LAST_WORDS_S = 0.02
 """How long the safe command is sent when a program ends."""
+HANG_S = 0.1
+"""A sender that sent nothing for longer than this, and than its last command was good for, sends
+the safe one: the motion went on meanwhile, and the legs would jump to where it is by now.
+"""
 _SIZE = struct.Struct("<H")
 _HEAD = struct.Struct("<cd")
 _TOLD = struct.Struct("<cdQQ")
@@ -81,6 +86,8 @@ class Steady:
         self._said = b""
         self._given_s = 0.0
         self._until_s = math.inf
+        self._sent_s = self._sent_until_s = math.inf
+        """When something was sent last, and how long that was good."""
         self._tripped_s: float | None = None
         self.stalled_s: float | None = None
         """How long nothing was heard when a command's time ran out; reported once."""
@@ -105,10 +112,15 @@ class Steady:
         self._tripped_s = None
 
     def next(self, now: float) -> bytes:
-        """Return what to send now; None if nothing was ever given."""
-        if now >= self._until_s:
+        """Return what to send now; empty if nothing was ever given."""
+        hung_s = now - self._sent_s
+        if hung_s > HANG_S and now >= self._sent_until_s and self._tripped_s is None:
+            self.stalled_s = hung_s
+            self.trip(now)
+        elif now >= self._until_s:
             self.stalled_s = now - self._given_s
             self.trip(now)
+        self._sent_s, self._sent_until_s = now, self._until_s
         return self._safe if self._tripped_s is not None else self._said
 
     def must_last(self, now: float) -> float:

@@ -51,8 +51,18 @@ class LegLesson:
         self._time_us = 0
 
     async def check(self) -> None:
-        """See that the robot is heard; what else forbids it was said when the teaching was made."""
-        await self._heard()
+        """See that the robot is heard; what else forbids it was said when the teaching was made.
+
+        A stop meanwhile is raised: legs must not get soft after it.
+        """
+        stops: list[RoteError] = []
+        undo = self._on_end(stops.append)
+        try:
+            await self._heard()
+        finally:
+            undo()
+        if stops:
+            raise stops[0]
 
     async def begin(self, take: Take, end: Callable[[RoteError], None]) -> None:
         """Make the legs soft."""

@@ -18,6 +18,8 @@ from rote.robot.streaming import check_playing_speed
 from rote.wire.a1.motors import LEG_MOTORS, POSITION_OFF_RAD, MotorCmds
 
 RATE_HZ = 500.0
+HANG_S = 0.016
+"""After a silence of more than this all the rest of a motion comes later."""
 TEACH_KD_NM_S_RAD = 1.0
 """The damping of legs that a hand moves; this project's choice."""
 
@@ -156,6 +158,31 @@ class LegMotion:
             kp_nm_rad=[share * KP_NM_RAD] * LEG_MOTORS,
             kd_nm_s_rad=[KD_NM_S_RAD] * LEG_MOTORS,
         )
+
+
+class MotionClock:
+    """The time within a motion: that of its driver, without the jumps.
+
+    After a delay a motion catches up at twice its pace at most. After a hang it goes on where it
+    was: the legs stood meanwhile, and must not jump to where they would be by now.
+    """
+
+    def __init__(self) -> None:
+        self._newest_s = self._at_s = self._later_s = 0.0
+
+    def at(self, time_s: float) -> float:
+        """Return the time within the motion, for a command at `time_s` since its beginning."""
+        tick_s, passed_s = 1.0 / RATE_HZ, time_s - self._newest_s
+        if passed_s > HANG_S:
+            self._later_s = time_s - self._at_s - tick_s
+        self._newest_s = time_s
+        wanted_s = time_s - self._later_s
+        # Several commands may come at once after a delay: one alone is sent.
+        most_s = self._at_s + 2.0 * min(passed_s, tick_s)
+        self._at_s = max(self._at_s, min(wanted_s, most_s))
+        # A computer that is too slow for the pace plays it slower.
+        self._later_s += max(0.0, wanted_s - self._at_s - HANG_S)
+        return self._at_s
 
 
 def prepare(

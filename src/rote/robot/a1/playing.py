@@ -9,7 +9,7 @@ from rote.host.loop import clock_of
 from rote.messages import Phase, RobotState
 from rote.robot.a1.control import Step
 from rote.robot.a1.loop import LoopStats
-from rote.robot.a1.motion import RATE_HZ, LegMotion
+from rote.robot.a1.motion import RATE_HZ, LegMotion, MotionClock
 from rote.robot.api_values import Progress, StreamReport
 from rote.robot.streaming import Streaming, TimedStart
 from rote.wire.a1.motors import LEG_MOTORS, MotorCmds
@@ -39,6 +39,7 @@ class LegPlaying(Streaming):
         self._state = state
         self._began_s: float | None = None
         self._start, self._legs_rad = start, legs_rad
+        self._within = MotionClock()
         self._at_s: float | None = None
         self._shift_s: float | None = None
         self._late_s: float | None = None
@@ -107,6 +108,7 @@ class LegPlaying(Streaming):
 
     def _step(self, time_s: float) -> MotorCmds | None:
         """Return the command of a tick; of a timed start, by the clock of the loop's owner."""
+        time_s = self._within.at(time_s)
         if self._at_s is None:
             return self._motion.motors(time_s)
         now_s, approach_s = clock_of(self._loop)(), self._motion.approach / RATE_HZ

@@ -526,7 +526,10 @@ class A1(CannotRobot):
         self._need(Level.LOW, "drive motors")
         poses = np.vstack([a1_motion.moved(self._legs(), goal, seconds), goal])
         motion = a1_motion.LegMotion("a move", poses, len(poses) - 1)
-        stats, _ = await self._run(lambda _, time_s: motion.motors(time_s), realtime=True)
+        within = a1_motion.MotionClock()
+        stats, _ = await self._run(
+            lambda _, time_s: motion.motors(within.at(time_s)), realtime=True
+        )
         return stats
 
     def teach(
@@ -594,7 +597,7 @@ class A1(CannotRobot):
         check_origin(track, self.url, imported=imported)
         if hands:
             raise unsupported("play hands", self._wire, "hands")
-        self._need(Level.LOW, "play a motion")
+        self.check_streamable()
         self._check_free()
         ready = None
         if offload is None:
@@ -646,6 +649,14 @@ class A1(CannotRobot):
         found = findings(self)
         order = list(Severity)
         return sorted(found, key=lambda finding: order.index(finding.severity))
+
+    def check_streamable(self) -> None:
+        """Raise `UnsupportedError` where the walking controller has the motors."""
+        self._need(
+            Level.LOW,
+            "play a motion",
+            "Let it lie or hang, and connect to its motors: level=low in its URL.",
+        )
 
     def check_wanted(self, ability: str) -> None:
         """Raise `BadRequestError` if the robot stands and the ability needs its motors: it would
@@ -744,10 +755,10 @@ class A1(CannotRobot):
         assert self._port.latest is not None, "a robot is heard before it is connected"
         return self._port.latest
 
-    def _need(self, level: Level, what: str) -> None:
+    def _need(self, level: Level, what: str, remedy: str = "") -> None:
         if self.level is not level:
-            wanted = f"a1://...?level={level.value}"
-            raise UnsupportedError(what, f"a1:// at the {self.level.value} level", (wanted,))
+            wanted, here = f"a1://...?level={level.value}", f"a1:// at the {self.level.value} level"
+            raise UnsupportedError(what, here, (wanted,), remedy)
 
 
 def _silent(silence_s: float) -> ProtectionError:
