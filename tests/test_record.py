@@ -104,7 +104,8 @@ def test_records_are_equal_by_class_and_fields() -> None:
     assert Kept("a", 1) == Kept("a", 1)
     assert hash(Kept("a", 1)) == hash(Kept("a", 1))
     assert Kept("a", 1) != Kept("a", 2)
-    assert Kept("a", 1) != ("a", 1)
+    others: list[object] = [("a", 1), Ours("a")]
+    assert Kept("a", 1) not in others
     assert Nothing() == Nothing()
     nan = float("nan")
     assert Kept("a", nan) == Kept("a", nan)  # type: ignore[arg-type]  # the same object, as in a tuple
