@@ -6,6 +6,7 @@ import ssl
 import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +23,7 @@ MEMORY = "sim://g1?store=:memory:"
 Document = dict[str, Any]
 
 # httpcore looks for sniffio with every request: where it is missing, let it not search the disk.
-try:
-    import sniffio  # noqa: F401
-except ImportError:
+if find_spec("sniffio") is None:
     sys.modules["sniffio"] = None  # type: ignore[assignment]
 
 
