@@ -56,8 +56,13 @@ docs: $(READY)
 # What is fetched waits for the network while what is checked computes. A test that fails beside others is tried
 # again alone: exit code 1 says that tests failed, all others that they did not run.
 test: $(READY)
-	@$(MAKE) --no-print-directory -j 4 --output-sync=recurse check peers system page
+	@$(MAKE) --no-print-directory -j 4 --output-sync=recurse check peers system page $(VENV)/.compiled
 	@$(BIN)/pytest -n 4 --dist worksteal || { [ $$? = 1 ] && VENV="$(VENV)" scripts/alone; }
+
+# Python and pytest keep what they compile: done once here, four test processes need not all do it.
+$(VENV)/.compiled: $(READY)
+	@$(BIN)/pytest --collect-only --quiet >/dev/null || true
+	@touch $@
 
 # The same tests, counted line by line and branch by branch, which takes twice as long.
 coverage: $(READY) peers system page

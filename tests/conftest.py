@@ -30,6 +30,9 @@ if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
 # Hundreds of tests start `rote`: let those processes keep what Python compiles, as an installation
 # does. `make test` says so too; this is for pytest alone.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+# The test processes share the processors already: threads of numpy's would only wait for each
+# other, and each process that imports it would start them.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 
 @pytest.hookimpl(wrapper=True)
@@ -74,6 +77,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Put the patient ones first, in their order; all others stay in theirs."""
     if hardware.robot_url():
         hardware.choose(config, items)
+    else:
+        _leave_products_to_soak(items)
     here = Path(__file__).parent
     first = tuple(str(here / name) for name in PATIENT)
 
@@ -84,6 +89,32 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         )
 
     items.sort(key=turn)
+
+
+def _leave_products_to_soak(items: list[pytest.Item]) -> None:
+    """Of a product of two parameters let `make test` meet each value of either: as many tests as
+    the longer of both has values. `make soak` has the others, too.
+    """
+    values: dict[tuple[str, str], list[object]] = {}
+    places: list[tuple[pytest.Item, list[tuple[str, str]], list[int]]] = []
+    for item in items:
+        mark = item.get_closest_marker("each_once")
+        if mark is None or not isinstance(item, pytest.Function):
+            continue
+        keys = [(item.nodeid.partition("[")[0], name) for name in mark.args]
+        at = []
+        for key in keys:
+            known, value = values.setdefault(key, []), item.callspec.params[key[1]]
+            if value not in known:
+                known.append(value)
+            at.append(known.index(value))
+        places.append((item, keys, at))
+    for item, keys, at in places:
+        one, other = (
+            place % len(values[key]) for place, key in zip(at, reversed(keys), strict=True)
+        )
+        if one != other:
+            item.add_marker(pytest.mark.soak)
 
 
 @pytest.fixture(scope="session")

@@ -69,6 +69,7 @@ async def teach(robot: G1, name: str, seconds: float = 1.0, hand: str = "wave") 
 # ---- the main job -------------------------------------------------------------------------------
 
 
+@pytest.mark.each_once("wire", "hand")
 @pytest.mark.moves
 @pytest.mark.parametrize("hand", ["wave", "bow", "clap", "drum"])
 def test_a_motion_taught_by_hand_is_listed_and_played_back_closely(wire: str, hand: str) -> None:
@@ -213,6 +214,7 @@ def test_giving_up_waiting_for_a_playback_stops_the_robot(wire: str) -> None:
     tell(wire, story)
 
 
+@pytest.mark.each_once("wire", "how")
 @pytest.mark.simulated("a bad network")
 @pytest.mark.moves
 @pytest.mark.parametrize("how", ["play", "start"])
@@ -440,6 +442,7 @@ def test_a_stream_starts_without_a_jump_wherever_the_arms_are(frames: str) -> No
     tell(frames, story)
 
 
+@pytest.mark.each_once("streams", "how")
 @pytest.mark.simulated("a second client beside this wire")
 @pytest.mark.moves
 @pytest.mark.parametrize("how", ["handle", "robot", "bystander", "cancel"])
@@ -829,6 +832,7 @@ def test_a_bad_name_is_refused_before_anything_is_sent(wire: str, name: str) -> 
     tell(wire, story)
 
 
+@pytest.mark.each_once("wire", "name")
 @pytest.mark.moves
 @pytest.mark.parametrize("name", ["é" * 15 + "x", "手" * 10, "x" * 31, "touch me not", "a-b'c\"d"])
 def test_any_other_name_of_31_bytes_works(wire: str, name: str) -> None:
@@ -949,6 +953,7 @@ def test_a_save_that_fails_at_the_end_can_be_repeated_and_loses_nothing(frames: 
     tell(frames, story)
 
 
+@pytest.mark.each_once("wire", "mode")
 @pytest.mark.simulated("a robot in another mode")
 @pytest.mark.moves
 @pytest.mark.parametrize("mode", [Mode.ZERO_TORQUE, Mode.DAMP, Mode.LOCK_STAND])

@@ -133,6 +133,7 @@ def test_a_robot_has_the_joints_of_its_build_and_stands_ready(build: Build, stor
     assert world.body.setpoint_rad == pytest.approx(build.rest_rad)
 
 
+@pytest.mark.each_once("build", "script")
 @pytest.mark.parametrize("script", SCRIPTS)
 def test_an_action_is_taught_by_hand_and_played_as_it_was_shown(
     build: Build, store: Store, script: str

@@ -2,8 +2,11 @@
 
 import asyncio
 import json
+import ssl
+import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +21,10 @@ from rote.web.serve import serving
 
 MEMORY = "sim://g1?store=:memory:"
 Document = dict[str, Any]
+
+# httpcore looks for sniffio with every request: where it is missing, let it not search the disk.
+if find_spec("sniffio") is None:
+    sys.modules["sniffio"] = None  # type: ignore[assignment]
 
 
 class Browser:
@@ -136,9 +143,12 @@ class Pendant:
         self.gate = gate
         self.base = f"http://127.0.0.1:{port}"
         # In virtual time a file that is written takes seconds, so nothing here gives up.
-        self.http = httpx.AsyncClient(
-            base_url=self.base, timeout=None, limits=httpx.Limits(max_keepalive_connections=0)
+        # It trusts nobody's certificate: to read those of the world takes longer than most tests.
+        transport = httpx.AsyncHTTPTransport(
+            verify=ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT),
+            limits=httpx.Limits(max_keepalive_connections=0),
         )
+        self.http = httpx.AsyncClient(base_url=self.base, timeout=None, transport=transport)
         self._browsers: list[Browser] = []
 
     async def browser(self, old: str = "", name: str = "127.0.0.1", **headers: str) -> Browser:

@@ -6,6 +6,7 @@ choice, the arms' about twice as stiff as those of common remote controls.
 """
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -91,7 +92,7 @@ def compiled(
     except MissingExtraError as error:
         raise MissingExtraError("a physics preview", error.extra) from error
     mujoco, base = contact.mujoco, family.body.base
-    spec = mujoco.MjSpec.from_string(body_xml(family, 0.0, contact.apart))
+    spec = mujoco.MjSpec.from_string(_body_xml(family))
     spec.option.timestep = STEP_S
     spec.option.integrator = mujoco.mjtIntegrator.mjINT_IMPLICITFAST
     _weigh_all(spec, family, payload_kg)
@@ -109,6 +110,12 @@ def compiled(
     data.qpos[places] = pose_rad
     links = (FLOOR, *(model.body(number).name for number in range(1, model.nbody)))
     return PreviewBody(mujoco, model, data, links, np.asarray(model.geom_bodyid), places)
+
+
+@lru_cache(maxsize=8)
+def _body_xml(family: Family) -> str:
+    """Return a robot as MJCF, which takes longer to write than to compile."""
+    return body_xml(family, 0.0, ContactModel(family).apart)
 
 
 def standing_m(family: Family, pose_rad: Array) -> float:

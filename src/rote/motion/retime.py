@@ -324,18 +324,22 @@ class _Reach:
 
     def speeds(self, caps: Array, share: float) -> Array:
         """Return the highest speed at each place, 0 at both ends, with a share of acceleration."""
-        most = np.minimum(caps**2, share * self._most)
+        # A step for each place in turn, a million in all: so without arrays that are made anew.
+        most = np.minimum(caps**2, share * self._most).tolist()
         last = len(most) - 1
-        push = share * self._push
-        x = 0.0
-        most[last] = x
+        push = list(share * self._push)
+        gain, inverse = list(self._gain), list(self._inverse)
+        reached = np.empty(self._gain.shape[1])
+        add, multiply, least = np.add, np.multiply, np.minimum.reduce
+        x = most[last] = 0.0
         for i in range(last - 1, -1, -1):
-            x = min(most[i], ((x + push[i]) * self._inverse[i]).min())
-            most[i] = x
+            add(push[i], x, reached)
+            x = most[i] = min(most[i], float(least(multiply(reached, inverse[i], reached))))
         x = most[0] = 0.0
         for i in range(last):
-            x = max(min(most[i + 1], (x * self._gain[i] + push[i]).min()), 0.0)
-            most[i + 1] = x
+            multiply(gain[i], x, reached)
+            fastest = float(least(add(reached, push[i], reached)))
+            x = most[i + 1] = max(min(most[i + 1], fastest), 0.0)
         return np.asarray(np.sqrt(most))
 
     def least_s(self, share: float) -> float:

@@ -112,10 +112,9 @@ def create_app(start: Start, gate: Gate, static: Path = STATIC) -> Guard:
 
 
 def _add_routes(app: FastAPI) -> None:
-    app.include_router(robot_routes.router)
-    app.include_router(take_routes.router)
-    app.include_router(show_routes.router)
-    app.include_router(agent_routes.router)
+    # `include_router` would build every route again, a quarter of a second for each app.
+    for module in (robot_routes, take_routes, show_routes, agent_routes):
+        app.router.routes.extend(module.router.routes)
 
 
 def described() -> dict[str, Any]:

@@ -1,18 +1,14 @@
 // STOP and the truth, in a real browser: on every screen at every size, where the page fails, and after
 // a teaching. Reads its task as JSON from standard input, prints what happened as JSON.
 
-import { createRequire } from "node:module";
 import { readFileSync } from "node:fs";
 
+import { launch } from "./chromium.mjs";
 import { check, until } from "./waiting.mjs";
 
 const task = JSON.parse(readFileSync(0, "utf-8"));
-const { chromium } = createRequire(`${task.page}/package.json`)("playwright-core");
 const report = { steps: [], console: [], failure: null };
-const browser = await chromium.launch({
-  executablePath: task.chromium,
-  args: ["--enable-unsafe-swiftshader", ...(process.getuid() === 0 ? ["--no-sandbox"] : [])],
-});
+const browser = await launch(task);
 
 const LONG = "Wwwwwwwwwwwwwwwwwwwwwwwwwwwwww";
 const SIZES = {
@@ -59,6 +55,18 @@ async function fresh(width, height, script) {
     told.taught.push({ name: "z".repeat(90), duration_s: 2, position: 9 });
     await route.fulfill({ response: answer, json: told });
   });
+}
+/** Load the page anew at another size; the browser of a phone stays the same. */
+async function resized(width, height) {
+  const was = page.viewportSize();
+  if (was.width < 900 !== width < 900) {
+    await fresh(width, height);
+    await page.goto(task.url);
+    return;
+  }
+  await page.setViewportSize({ width, height });
+  await page.goto("about:blank");
+  await page.goto(task.url);
 }
 const $ = (name) => page.getByTestId(name);
 const go = (name) => page.getByRole("navigation").getByRole("link", { name, exact: true }).click();
@@ -113,8 +121,7 @@ const story = {
     await page.waitForTimeout(1200);
     await api("teach/finish", { save: true });
     for (const [name, [width, height]] of Object.entries(SIZES)) {
-      await fresh(width, height);
-      await page.goto(task.url);
+      await resized(width, height);
       await connected();
       for (const screen of ["Robot", "Teach", "Library", "Edit", "Cues"]) {
         await page.evaluate((to) => (location.hash = `#/${to}`), screen.toLowerCase());

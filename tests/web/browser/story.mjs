@@ -2,20 +2,15 @@
 // input, prints what happened as JSON: the steps with their times, and every error on the console.
 
 import { spawn } from "node:child_process";
-import { createRequire } from "node:module";
 import { readFileSync } from "node:fs";
 
+import { launch } from "./chromium.mjs";
 import { check, until } from "./waiting.mjs";
 
 const task = JSON.parse(readFileSync(0, "utf-8"));
-const { chromium } = createRequire(`${task.page}/package.json`)("playwright-core");
 
 const report = { steps: [], console: [], failure: null };
-const browser = await chromium.launch({
-  executablePath: task.chromium,
-  // Software rendering, and no sandbox where the tests run as root.
-  args: ["--enable-unsafe-swiftshader", ...(process.getuid() === 0 ? ["--no-sandbox"] : [])],
-});
+const browser = await launch(task);
 const context = await browser.newContext({
   viewport: { width: task.width, height: task.height },
   hasTouch: task.width < 800,

@@ -1,12 +1,11 @@
 // What a person does with an A1 and the pendant, done by a real browser; like story.mjs.
 
-import { createRequire } from "node:module";
 import { readFileSync } from "node:fs";
 
+import { launch } from "./chromium.mjs";
 import { check, until } from "./waiting.mjs";
 
 const task = JSON.parse(readFileSync(0, "utf-8"));
-const { chromium } = createRequire(`${task.page}/package.json`)("playwright-core");
 
 const report = { steps: [], console: [], failure: null };
 // Drawing by the processor takes it from the robot's motors, which want a word every few
@@ -19,7 +18,7 @@ let page = null;
 
 async function open(args) {
   await browser?.close();
-  browser = await chromium.launch({ executablePath: task.chromium, args: [...args, ...(process.getuid() === 0 ? ["--no-sandbox"] : [])] });
+  browser = await launch(task, args);
   const context = await browser.newContext({ viewport: { width: task.width, height: task.height } });
   context.setDefaultTimeout(30_000);
   page = await context.newPage();

@@ -4,17 +4,14 @@
 import { createRequire } from "node:module";
 import { readFileSync } from "node:fs";
 
+import { launch } from "./chromium.mjs";
 import { check, until } from "./waiting.mjs";
 
 const task = JSON.parse(readFileSync(0, "utf-8"));
 const modules = createRequire(`${task.page}/package.json`);
-const { chromium } = modules("playwright-core");
 const axe = readFileSync(modules.resolve("axe-core/axe.min.js"), "utf-8");
 const report = { steps: [], console: [], failure: null };
-const browser = await chromium.launch({
-  executablePath: task.chromium,
-  args: ["--enable-unsafe-swiftshader", ...(process.getuid() === 0 ? ["--no-sandbox"] : [])],
-});
+const browser = await launch(task);
 
 let page = null;
 const $ = (name) => page.getByTestId(name);

@@ -1,19 +1,15 @@
 // A class at one robot: a teacher, a pupil who may command, and somebody who only watches, each with a
 // browser and a link of their own. Reads its task as JSON from standard input, prints what happened.
 
-import { createRequire } from "node:module";
 import { readFileSync } from "node:fs";
 
+import { launch } from "./chromium.mjs";
 import { check, until } from "./waiting.mjs";
 
 const task = JSON.parse(readFileSync(0, "utf-8"));
-const { chromium } = createRequire(`${task.page}/package.json`)("playwright-core");
 
 const report = { steps: [], console: [], failure: null };
-const browser = await chromium.launch({
-  executablePath: task.chromium,
-  args: ["--enable-unsafe-swiftshader", ...(process.getuid() === 0 ? ["--no-sandbox"] : [])],
-});
+const browser = await launch(task);
 
 /** One person: a browser with cookies of its own. */
 const person = async (url, width, height) => {

@@ -2,18 +2,14 @@
 // joints only, edits that are not saved, a long take, and a quadruped's. Reads its task as JSON from standard
 // input, prints what happened as JSON.
 
-import { createRequire } from "node:module";
 import { readFileSync } from "node:fs";
 
+import { launch } from "./chromium.mjs";
 import { check, until } from "./waiting.mjs";
 
 const task = JSON.parse(readFileSync(0, "utf-8"));
-const { chromium } = createRequire(`${task.page}/package.json`)("playwright-core");
 const report = { steps: [], console: [], failure: null, opened_ms: null };
-const browser = await chromium.launch({
-  executablePath: task.chromium,
-  args: ["--enable-unsafe-swiftshader", ...(process.getuid() === 0 ? ["--no-sandbox"] : [])],
-});
+const browser = await launch(task);
 let page = null;
 let context = null;
 async function fresh(width, height, { touch = false, script = null } = {}) {
