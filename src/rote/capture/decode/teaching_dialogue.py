@@ -58,6 +58,8 @@ class Exchange:
     """None where the payload is none of this command."""
     robot_heard: bool
     """Whether anything of the robot was captured, so that a missing answer means something."""
+    told: str
+    """What is asked for, in words, but for the name of the action."""
     sent: int = 1
     """How often it was sent."""
     answer: m.Reply | None = None
@@ -93,7 +95,9 @@ class Exchange:
     @property
     def asked(self) -> str:
         """What is asked for, in words."""
-        return harmless(_asked(self))
+        if self.action and isinstance(self.said, m.PlayAction):
+            return harmless(f"{self.told}, {self.action!r}")
+        return self.told
 
     @property
     def outcome(self) -> str:
@@ -245,6 +249,14 @@ class FrameDirections:
         return told
 
 
+class _Request(NamedTuple):
+    """What a request says: see `Exchange`."""
+
+    said: m.Command | None
+    layout: str
+    told: str
+
+
 class _Matching:
     """Puts the replies of one conversation to their requests."""
 
@@ -253,7 +265,7 @@ class _Matching:
         self._client = client
         self._robot_heard = robot_heard
         self._waiting: dict[tuple[int, int], Exchange] = {}
-        self._known: dict[tuple[int, int, bytes], tuple[m.Command | None, str]] = {}
+        self._known: dict[tuple[int, int, bytes], _Request] = {}
         self._ahead: int | None = None
         """By how much a reply's number is above its request's, once it is known."""
 
@@ -267,7 +279,7 @@ class _Matching:
         ):
             known.sent += 1
             return
-        said, layout = self._read(frame)
+        said, layout, told = self._read(frame)
         one = Exchange(
             time_ns,
             frame.command,
@@ -276,13 +288,14 @@ class _Matching:
             self._client,
             said,
             self._robot_heard,
+            told,
             _datagram=datagram,
         )
         self._waiting[key] = one
         self.exchanges.append(one)
 
-    def _read(self, frame: teaching.Frame) -> tuple[m.Command | None, str]:
-        """Return what a request says, and its layout; most are like one that was read before."""
+    def _read(self, frame: teaching.Frame) -> "_Request":
+        """Return what a request says; most are like one that was read before."""
         key = frame.type, frame.command, frame.payload
         known = self._known.get(key)
         if known is None:
@@ -290,7 +303,8 @@ class _Matching:
             with suppress(DecodeError):
                 said = teaching.decode_command(frame.command, frame.payload)
             layout = layout_of(frame.type, frame.command, frame.payload, reply=False)
-            known = said, layout.key if layout else ""
+            told = harmless(_told(frame.command, said))
+            known = _Request(said, layout.key if layout else "", told)
             if len(self._known) < _KNOWN:
                 self._known[key] = known
         return known
@@ -337,15 +351,14 @@ def _name_actions(found: TeachingDialogue) -> None:
         names[:] = dict.fromkeys(map(harmless, names))
 
 
-def _asked(one: Exchange) -> str:
+def _told(command: int, said: m.Command | None) -> str:
     """Say a request in words."""
-    if one.said is None:
-        return f"command 0x{one.command:02x} with a payload that cannot be read"
-    message = _WORDS.get(type(one.said))
+    if said is None:
+        return f"command 0x{command:02x} with a payload that cannot be read"
+    message = _WORDS.get(type(said))
     if message is None:
-        return type(one.said).__name__
-    told = message if isinstance(message, str) else message(one.said)
-    return f"{told}, {one.action!r}" if isinstance(one.said, m.PlayAction) and one.action else told
+        return type(said).__name__
+    return message if isinstance(message, str) else message(said)
 
 
 def _saving(said: m.SaveAction) -> str:

@@ -226,9 +226,9 @@ class Analysis:
         others = which[~posed]
         room = min(others.size, KEEP_COMMANDS - len(self.commands))
         self.commands_left_out += others.size - room
-        for index in others[:room].tolist():
-            one = int(flow[index]), int(batch.time_ns[index]), batch.payload(index)
-            self.commands.append(one)
+        kept = others[:room]
+        numbers, times_ns = flow[kept].tolist(), batch.time_ns[kept].tolist()
+        self.commands += zip(numbers, times_ns, map(batch.payload, kept.tolist()), strict=True)
 
     def _add_records(self, flow: Numbers, batch: DatagramBatch, rows: RecordRows) -> None:
         self.dtls += rows.datagram.size
