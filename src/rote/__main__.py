@@ -33,6 +33,9 @@ def _main() -> int:
 
         answer()
         return 0
+    # rote multiplies no large matrices. numpy would start a thread for each core, which takes a
+    # tenth of a second of processor time.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     from rote.console_text import prepare_streams  # noqa: PLC0415
 
     prepare_streams()

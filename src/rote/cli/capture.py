@@ -176,8 +176,6 @@ def _check_file(file: str, unknown: list[str]) -> None:
 
 def read(file: Path | str, keylog: Path | None, *, stream: bool = False) -> "Report":
     """Read a capture, with the keys in `keylog` if given."""
-    # Nothing here multiplies matrices; numpy would start a thread for each core.
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     from rote.capture.report.report import report as survey
 
     return survey(file, stream=stream, keylog=_text(keylog))

@@ -5,7 +5,6 @@ and every error, is left to the command line.
 """
 
 import gc
-import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -23,8 +22,6 @@ def show_report(arguments: Sequence[str]) -> bool:
     path = arguments[0]
     if path.startswith("-") or path.isidentifier() or not Path(path).is_file():
         return False
-    # Nothing here multiplies matrices; numpy would start a thread for each core.
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     # Almost nothing here is garbage, and collecting it takes a tenth of a small report's time.
     collects = gc.isenabled()
     gc.disable()
