@@ -14,7 +14,7 @@ export PYTHONDONTWRITEBYTECODE :=
 
 help:
 	@echo "make demo     teach, save, list and play a motion on the simulated robot (under 2 minutes)"
-	@echo "make test     formatting, lint, types and all tests (about 20 minutes on two cores)"
+	@echo "make test     formatting, lint, types and all tests (about 15 minutes on two cores)"
 	@echo "make check    the fast part of make test: format, lint, types, spelling, of Python and of the page"
 	@echo "make format   write the format that make check asks for"
 	@echo "make docs     the documentation as a site, in site/"
