@@ -19,10 +19,10 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from multiprocessing.connection import Connection
-from pathlib import Path
 from typing import Any
 
 from benchmarks import a1_loop
+from benchmarks.peers import PEERS
 from benchmarks.table import Row, cpu_s, take_turns
 from rote.wire.a1 import codec as a1
 from rote.wire.a1 import motors as a1_motors
@@ -30,7 +30,6 @@ from rote.wire.a1 import values as a1_values
 
 ROUNDS = 11
 WHEEL = "unitree-legged-sdk"
-PEERS = Path(os.environ.get("ROTE_PEERS", Path(__file__).parents[1] / ".peers"))
 Numbers = tuple[list[float], list[float], list[float], list[float], list[float]]
 LIMIT = 80_000
 """LowStates a second."""

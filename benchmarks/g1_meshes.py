@@ -4,15 +4,12 @@ They are those of the manufacturer's description (g1_29dof_rev_1_0, BSD-3-Clause
 package has them. They are never committed.
 """
 
-import os
-from pathlib import Path
-
 import numpy as np
 
+from benchmarks.peers import PEERS
 from rote.motion.track import Array
 
-PEERS = Path(os.environ.get("ROTE_PEERS", Path(__file__).parents[1] / ".peers")) / "contact"
-NEEDS, MESHES = PEERS / "needs", PEERS / "meshes"
+NEEDS, MESHES = PEERS / "contact" / "needs", PEERS / "contact" / "meshes"
 
 _HERE = (0.0, 0.0, 0.0)
 # What hangs on a link, and where, unless it is the one mesh that bears the link's name.

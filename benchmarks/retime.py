@@ -9,22 +9,20 @@ not installed is left out, and said; scripts/bench_peers gets them.
 """
 
 import math
-import os
 import sys
 from importlib import import_module
 from importlib.util import find_spec
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from benchmarks.peers import PEERS
 from benchmarks.table import Row
 from rote.model.g1 import G1_29
 from rote.motion.interpolate import minimum_jerk
 from rote.motion.retime import recorded_path, retime
 from rote.motion.track import Array, Track
 
-PEERS = Path(os.environ.get("ROTE_PEERS", Path(__file__).parents[1] / ".peers")) / "retime"
 RATE_HZ = 500.0
 NO_JERK = 1e6
 
@@ -142,7 +140,7 @@ def along(track: Track) -> tuple[Array, Array]:
 
 def run() -> list[Row]:
     rows = []
-    sys.path.append(str(PEERS))
+    sys.path.append(str(PEERS / "retime"))
     for peer in ("toppra", "ruckig"):
         if not find_spec(peer):
             print(f"retime: no rows beside {peer}: run scripts/bench_peers", file=sys.stderr)

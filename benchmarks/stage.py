@@ -6,7 +6,6 @@ point. All times are of one computer's monotonic clock, so that they can be comp
 
 import asyncio
 import json
-import os
 import statistics
 import subprocess
 import sys
@@ -19,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.peers import PEERS
 from benchmarks.simulator import SECONDS, playing, playing_world
 from benchmarks.stage_worker import ECHO_KEY, NOW_KEY, PING_KEY, PONG_KEY, track_of
 from benchmarks.table import Row
@@ -37,7 +37,7 @@ POSE_ROUNDS = 3
 SHORT = 30
 """Samples of a motion that nobody plays: checking it costs little."""
 ECHOES, ECHO_ROUNDS = 300, 5
-NATS = Path(os.environ.get("ROTE_PEERS", ".peers")) / "stage"
+NATS = PEERS / "stage"
 
 
 class Worker:

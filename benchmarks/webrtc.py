@@ -22,11 +22,11 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
-from pathlib import Path
 from statistics import median, quantiles
 from tempfile import TemporaryFile
 from typing import IO, Any
 
+from benchmarks.peers import PEERS
 from benchmarks.table import Row
 from rote.sim.server import Simulator
 from rote.sim.store import Store
@@ -42,7 +42,6 @@ CONNECT_MAX, REQUEST_MAX, MEMORY_MAX = 0.8, 1.0, 0.8
 
 HOST = "127.99.0.1"
 """An address of its own: the ports are fixed in the peer."""
-PEERS = Path(os.environ.get("ROTE_PEERS", Path(__file__).parents[1] / ".peers"))
 WHO = ("rote", "peer", "rote's loop")
 
 Turn = dict[str, Any]

@@ -121,6 +121,7 @@ _BARE = (
     _SmoothWay(0.98, (1.0,), (2.0, 2.0), poses=True),
     _SmoothWay(1.0, (1.0,), (1.0,), poses=True),
 )
+"""Windows of a few samples alone, beside which a limit of jerk asks for little."""
 _SHARP = (
     *_BARE,
     _SmoothWay(0.99, (1.0,), (2.0,), poses=True),

@@ -294,7 +294,7 @@ class _Matching:
         self._waiting[key] = one
         self.exchanges.append(one)
 
-    def _read(self, frame: teaching.Frame) -> "_Request":
+    def _read(self, frame: teaching.Frame) -> _Request:
         """Return what a request says; most are like one that was read before."""
         key = frame.type, frame.command, frame.payload
         known = self._known.get(key)
