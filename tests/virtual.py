@@ -9,6 +9,8 @@ from collections.abc import Callable, Coroutine
 from concurrent.futures import Executor
 from typing import Any, TypeVar
 
+from rote.host import clock
+
 T = TypeVar("T")
 
 
@@ -72,3 +74,26 @@ def hang(seconds: float) -> None:
     loop = asyncio.get_running_loop()
     assert isinstance(loop, VirtualLoop)
     loop.hang(seconds)
+
+
+class _Suspension:
+    """Time that only clocks which count suspend have seen; it only grows, as on a computer."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+        self._real = clock.suspended_s
+        clock.suspended_s = self.read
+
+    def read(self) -> float:
+        return self._real() + self.seconds
+
+
+_suspension: _Suspension | None = None
+
+
+def suspend(seconds: float) -> None:
+    """Suspend this computer, as its programs see it: the loop's own clock stands still."""
+    global _suspension  # noqa: PLW0603 - the clock of the process is one, too
+    if _suspension is None:
+        _suspension = _Suspension()
+    _suspension.seconds += seconds
