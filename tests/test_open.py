@@ -1,15 +1,20 @@
-"""Robots that are opened without a block: closed by hand, or by the end of the program."""
+"""The end of a connection: a block is left, a robot is closed, or the program ends."""
 
 import asyncio
 import signal
 import sys
 import threading
+import time
 from collections.abc import Awaitable, Callable
+from contextlib import nullcontext
 
 import pytest
 
 import rote
+from rote.client.teaching import TeachingClient
 from rote.errors import BadRequestError
+from rote.robot.g1 import G1
+from rote.robot.playing import Playing
 from rote.sim.server import Simulator
 from rote.sim.store import Store
 from rote.sim.world import World
@@ -123,6 +128,115 @@ def test_a_robot_that_cannot_be_opened_leaves_nothing_behind() -> None:
         assert len(asyncio.all_tasks()) == 1
 
     run(cell())
+
+
+# ---- leaving a block ----------------------------------------------------------------------------
+
+
+async def looping(robot: G1) -> Playing:
+    """Return a looped playback that is past its approach."""
+    async with robot.teach("drum"):
+        await robot.move_by_hand("drum", 1)
+        await asyncio.sleep(1)
+    playing = await robot.start("drum", loop=True)
+    async for progress in playing:
+        if progress.phase is rote.Phase.PLAYING:
+            break
+    return playing
+
+
+@pytest.mark.parametrize("how", ["returns", "raises", "cancelled"])
+def test_leaving_a_block_stops_a_playback(how: str) -> None:
+    async def program(world: World, url: str) -> None:
+        async def block() -> None:
+            async with rote.connect(url, family="g1") as robot:
+                await looping(robot)
+                assert world.phase is rote.Phase.PLAYING
+                if how == "raises":
+                    raise KeyError
+                if how == "cancelled":
+                    asyncio.current_task().cancel()  # type: ignore[union-attr]
+                    await asyncio.sleep(0)
+
+        expected = {"raises": KeyError, "cancelled": asyncio.CancelledError}.get(how)
+        with pytest.raises(expected) if expected else nullcontext():
+            await block()
+        assert world.phase is rote.Phase.RETURN
+
+    run(with_robot(program))
+
+
+def test_leaving_a_block_stops_a_playback_that_no_frame_would_end_by_itself() -> None:
+    """A loop ends with its client; a motion that plays once does not."""
+
+    async def program(world: World, url: str) -> None:
+        async with rote.connect(url, family="g1") as robot:
+            async with robot.teach("drum"):
+                await robot.move_by_hand("drum", 5)
+                await asyncio.sleep(5)
+            await robot.start("drum")
+            await asyncio.sleep(4.0)
+            assert world.state().phase is rote.Phase.PLAYING
+        assert world.phase is rote.Phase.RETURN
+
+    run(with_robot(program))
+
+
+def test_leaving_a_blocking_block_stops_a_playback() -> None:
+    async def program(world: World, url: str) -> None:
+        def script() -> None:
+            with rote.sync.connect(url, family="g1") as robot:
+                with robot.teach("drum"):
+                    robot.move_by_hand("drum", 3)
+                    time.sleep(3)
+                playing = robot.start("drum")
+                while playing.progress is None or playing.progress.phase is not rote.Phase.PLAYING:
+                    time.sleep(0.05)
+
+        await asyncio.to_thread(script)
+        assert world.phase is rote.Phase.RETURN
+
+    asyncio.run(with_robot(program))
+
+
+def test_leaving_a_block_while_a_second_cancel_arrives_still_stops() -> None:
+    async def program(world: World, url: str) -> None:
+        async def block(left: asyncio.Event) -> None:
+            async with rote.connect(url, family="g1") as robot:
+                if not (await robot.actions()).taught:
+                    await looping(robot)
+                else:
+                    await robot.start("drum", loop=True)
+                left.set()
+                await asyncio.sleep(3600)
+
+        for turns in range(6):
+            left = asyncio.Event()
+            task = asyncio.create_task(block(left))
+            await left.wait()
+            task.cancel()
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            assert world.phase in (rote.Phase.RETURN, rote.Phase.NONE), turns
+            await asyncio.sleep(10.0)
+
+    run(with_robot(program))
+
+
+def test_a_stop_that_fails_when_a_block_is_left_is_raised() -> None:
+    async def program(world: World, url: str) -> None:
+        with pytest.raises(rote.LinkError):
+            async with rote.connect(url, family="g1") as robot:
+                await looping(robot)
+                client = robot._port
+                assert isinstance(client, TeachingClient)
+                assert client._link is not None
+                client._link.close()  # nothing reaches the robot any more
+
+    run(with_robot(program))
 
 
 # ---- programs that end without closing ----------------------------------------------------------

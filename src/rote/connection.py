@@ -15,7 +15,7 @@ from contextlib import (
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, NamedTuple, TypedDict, Unpack, overload
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypedDict, TypeVar, Unpack, overload
 from urllib.parse import parse_qs
 
 from rote import messages as m
@@ -26,6 +26,7 @@ from rote.client.tap import Tap
 from rote.client.teaching import TeachingClient
 from rote.client.wires import EMBEDDED, EMBEDDED_A1, IN_PROCESS, wire_of
 from rote.errors import BadRequestError, RoteError
+from rote.host.loop import to_the_end
 from rote.model.family import Build
 from rote.model.registry import families, family_of, find_build
 from rote.paths import store_file
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
 
 
 _STATE_S = 1.0
+_Closable = TypeVar("_Closable", bound=Robot)
 _log = logging.getLogger("rote")
 
 
@@ -82,6 +84,9 @@ def connect(
     url: str = EMBEDDED, *, family: str | None = None, **options: Unpack[Options]
 ) -> AbstractAsyncContextManager[Robot]:
     """Connect to the robot at `url` for as long as the `async with` block runs.
+
+    However the block ends, a playback is stopped softly and joints that are being taught hold; if
+    that fails, the error is raised.
 
     `webrtc://HOST`, `webrtc://SERIAL` or `webrtc://ap` is a robot with stock firmware;
     `dds://INTERFACE` a G1 EDU on that network interface, and `?domain=N` names its domain;
@@ -181,8 +186,11 @@ async def connect_a1(
     Without a port, those of the level and dialect are tried; without a dialect, it is learned from
     the first state. `safety` is what guards the robot; without it, a `Safety` as it comes.
     """
-    async with AsyncExitStack() as stack:
-        yield await _opened_a1(url, timeout, stack, safety)
+    async with (
+        AsyncExitStack() as stack,
+        _closing(await _opened_a1(url, timeout, stack, safety)) as robot,
+    ):
+        yield robot
 
 
 async def _opened_a1(
@@ -234,8 +242,20 @@ class _ConnectOptions(NamedTuple):
 
 @asynccontextmanager
 async def _connected(wish: _ConnectOptions) -> AsyncIterator[Robot]:
-    async with AsyncExitStack() as stack:
-        yield await _opened(wish, stack)
+    async with AsyncExitStack() as stack, _closing(await _opened(wish, stack)) as robot:
+        yield robot
+
+
+@asynccontextmanager
+async def _closing(robot: _Closable) -> AsyncIterator[_Closable]:
+    """Close the robot when the block ends, even if the task is cancelled again meanwhile.
+
+    A stop that fails then is raised: the robot may still move.
+    """
+    try:
+        yield robot
+    finally:
+        await to_the_end(robot.close())
 
 
 async def _opened(wish: _ConnectOptions, stack: AsyncExitStack) -> Robot:
@@ -275,8 +295,7 @@ async def connect_tapped(
     wish = _ConnectOptions(
         url, None, timeout, key, reconnect=False, world=world, ability=ability, tap=tap
     )
-    async with AsyncExitStack() as stack:
-        robot = await _opened(wish, stack)
+    async with AsyncExitStack() as stack, _closing(await _opened(wish, stack)) as robot:
         tap.stage("connected")
         yield robot
 

@@ -964,8 +964,10 @@ class MessageRobot:
         Joints that are being taught hold, a playback stops softly. `async with rote.connect(...)`
         closes the connection by itself.
         """
-        await self._unfinished.end()
-        await self._close()
+        try:
+            await self._unfinished.end()
+        finally:
+            await self._close()
 
     # ---- inside ---------------------------------------------------------------------------------
 

@@ -1,7 +1,6 @@
 """What a connection has begun and not ended: teachings and playbacks."""
 
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
 
 from rote.errors import RoteError
 
@@ -23,9 +22,14 @@ class Unfinished:
     async def end(self) -> None:
         """End everything: joints that are being taught hold, a playback stops softly.
 
-        A robot that does not answer is no reason to leave out the others.
+        Everything is tried even if something fails; then the first error is raised.
         """
+        first: RoteError | None = None
         while self._ends:
             _, end = self._ends.popitem()
-            with suppress(RoteError):
+            try:
                 await end()
+            except RoteError as error:
+                first = first or error
+        if first is not None:
+            raise first

@@ -672,8 +672,10 @@ class A1(CannotRobot):
         Legs that are being taught are braked, a playback stops. `async with rote.connect(...)`
         closes the connection by itself.
         """
-        await self._unfinished.end()
-        await self._close()
+        try:
+            await self._unfinished.end()
+        finally:
+            await self._close()
 
     def _legs(self) -> "np.ndarray[tuple[int, ...], np.dtype[np.float64]]":
         state = self._state()
