@@ -1,13 +1,18 @@
 """What one agent does when words come late, twice or in the middle; in virtual time."""
 
 import asyncio
-from contextlib import suppress
+import errno
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import Any, cast
 
 import numpy as np
 import pytest
 
 import virtual
+from rote import paths
 from rote.carrier.zenoh_bus import StageBus
 from rote.ensemble.conductor import SectionError
 from rote.ensemble.demo import play_demo
@@ -266,5 +271,103 @@ def test_a_stop_from_another_terminal_waits_for_who_is_heard_a_little_later() ->
         assert await watcher.stop("a test") == ("bob",)
         ann.cancel()
         bob.cancel()
+
+    virtual.run(story())
+
+
+@contextmanager
+def full_disk() -> Iterator[None]:
+    """Let every file that is written fail, as on a full disk."""
+
+    def fail(_handle: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", fail)
+        yield
+
+
+def facts_of(one: MemoryStage) -> tuple[str, ...]:
+    return one.conductor.agents["ann"].facts
+
+
+def test_a_full_disk_beside_one_robot_does_not_hold_up_the_show() -> None:
+    async def story() -> None:
+        async with memory_stage() as one:
+            one.rig.fill(1)
+            acting = Score("one", "left", None, (PlacedAction(1.0, "stored 0"),))
+            full = os.strerror(errno.ENOSPC)
+            with full_disk():
+                async with asyncio.timeout(60.0):
+                    ended = await one.conductor.play(Section("one"), {"ann": acting})
+                await one.until(lambda: any(full in each for each in facts_of(one)))
+            assert ended.reports["ann"] is not None
+            assert ended.reports["ann"].completed
+            async with asyncio.timeout(60.0):
+                await one.conductor.play(Section("one"), {"ann": acting})
+            await one.until(lambda: not one.conductor.agents["ann"].facts)
+            assert json.loads(paths.agent_file(TRY_STAGE, "ann").read_text())["leads_s"]
+
+    virtual.run(story())
+
+
+def test_an_error_that_was_not_foreseen_ends_a_robots_part_and_stops_it() -> None:
+    async def story() -> None:
+        async with memory_stage() as one:
+            mixed = score(LEFT, "one", actions=(PlacedAction(1.5, "broken"),))
+
+            async def broken(*_: object, **__: object) -> None:
+                raise RuntimeError("out of order")
+
+            one.agent._robot.start = broken  # type: ignore[method-assign, assignment]
+            async with asyncio.timeout(60.0):
+                ended = await one.conductor.play(Section("one"), {"ann": mixed})
+            assert ended.reports["ann"] is not None
+            assert not ended.reports["ann"].completed
+            assert "out of order" in one.conductor.agents["ann"].fault
+            assert one.rig.world.state().phase in (Phase.RETURN, Phase.NONE)
+
+    virtual.run(story())
+
+
+def test_a_stop_that_fails_in_any_way_is_repeated_and_shown_until_it_succeeds() -> None:
+    async def story() -> None:
+        async with memory_stage() as one:
+            whole = score(LEFT, "one")
+            playing = asyncio.ensure_future(one.conductor.play(Section("one"), {"ann": whole}))
+            await one.until(lambda: one.rig.world.state().phase is Phase.PLAYING)
+            robot, fails = one.agent._robot, True
+            stop = robot.stop
+
+            async def failing() -> None:
+                if fails:
+                    raise ValueError("the driver is out of order")
+                await stop()
+
+            robot.stop = failing  # type: ignore[method-assign]
+            answer = await one.conductor.stop("a test")
+            assert answer.unconfirmed == ("ann",)
+            facts = one.conductor.agents["ann"].facts
+            assert any("could not be stopped" in each for each in facts), facts
+            fails = False
+            await one.until(lambda: one.conductor.agents["ann"].stopped, 2.0)
+            await one.until(lambda: not one.conductor.agents["ann"].facts, 2.0)
+            with pytest.raises(SectionError, match="a test"):
+                await playing
+
+    virtual.run(story())
+
+
+def test_an_action_that_was_stopped_at_the_robot_is_not_reported_as_completed() -> None:
+    async def story() -> None:
+        async with memory_stage() as one, one.rig.bystander() as other:
+            one.rig.fill(1)
+            acting = Score("one", "left", None, (PlacedAction(1.0, "stored 0"),))
+            playing = asyncio.ensure_future(one.conductor.play(Section("one"), {"ann": acting}))
+            await one.until(lambda: one.rig.world.state().phase is Phase.PLAYING)
+            await other.stop()
+            report = (await playing).reports["ann"]
+            assert report is not None
+            assert not report.completed
 
     virtual.run(story())

@@ -77,6 +77,8 @@ class _LearnedLeads:
     def __init__(self, file: Path) -> None:
         self._file = file
         self._changed = False
+        self.fault = ""
+        """Why they could not be written to disk the last time; "" if they were."""
         self.leads_s: dict[str, float] = {}
         try:
             said = json.loads(file.read_text("utf-8"))["leads_s"]
@@ -93,16 +95,19 @@ class _LearnedLeads:
             self._changed = True
 
     def keep(self) -> None:
-        """Write them to disk, if there is something new."""
+        """Write them to disk, if there is something new; `fault` has the reason if that fails."""
         if not self._changed:
             return
-        self._changed = False
         try:
             self._file.parent.mkdir(parents=True, exist_ok=True)
             with appearing(self._file) as file:
                 file.write(json.dumps({"leads_s": self.leads_s}, indent=1).encode())
-        except OSError as error:
-            log.warning("what was learned of the robot is not kept: %s", error)
+        except (OSError, RoteError) as error:
+            reason = getattr(error.__cause__ or error, "strerror", None) or error
+            self.fault = f"the agent cannot write to its disk: {reason}"
+            log.warning("what was learned of the robot is not saved: %s", error)
+        else:
+            self._changed, self.fault = False, ""
 
 
 @dataclass(eq=False, slots=True)
@@ -135,6 +140,8 @@ class Agent:
         self._heard_count = 0
         self._facts: tuple[str, ...] = ()
         self._holds: tuple[str, ...] = ()
+        self._stop_fault = ""
+        """Why the robot could not be stopped so far; "" if no stop is pending."""
         self._publishes = False
         self._learned = _LearnedLeads(paths.agent_file(stage, name))
 
@@ -209,10 +216,14 @@ class Agent:
             battery_percent=None if state is None else getattr(state, "battery_percent", None),
             moving=state is not None and state.phase is not Phase.NONE,
             heard=tuple(self._heard),
-            facts=self._facts,
+            facts=self._all_facts(),
             holds=self._holds,
         )
         self._bus.publish(self._keys.state(self.name), known.encode())
+
+    def _all_facts(self) -> tuple[str, ...]:
+        own = (self._stop_fault, self._learned.fault)
+        return (*(each[:MAX_TEXT] for each in own if each), *self._facts)
 
     def _listen(self, audio: HeardSpeech | SoundState) -> None:
         if isinstance(audio, HeardSpeech):
@@ -403,27 +414,39 @@ class Agent:
     async def _perform(self, part: _AgentPart, effect: BeginRun) -> None:
         run = effect.run.id
         self.session.began(run)
-        report = StartReport(run)
-        fault = ""
+        report, fault = StartReport(run, completed=False), ""
+        # The section ends here whatever happens: the conductor waits for it.
         try:
-            async with asyncio.TaskGroup() as group:
-                if part.playing is not None:
-                    motion = group.create_task(self._stream(part.playing, report))
-                actions = group.create_task(self._act(part.score, effect.start_s, report))
-                cues = group.create_task(self._cues(part, effect.start_s))
-                end = effect.start_s + part.score.duration_s - self._clock()
-                group.create_task(asyncio.sleep(max(0.0, end)))
-            report = motion.result() if part.playing is not None else actions.result()
-            report = replace(report, cues=cues.result())
-        except* RoteError as errors:
-            fault = str(errors.exceptions[0])
-        if fault:
-            # Where one thing fails, the rest of the part must not go on unwatched.
-            report = replace(report, completed=False)
-            await self._stop_robot()
+            try:
+                report = await self._perform_all(part, effect)
+            except* RoteError as errors:
+                fault = str(errors.exceptions[0])
+            except* Exception as errors:
+                log.exception("%s could not play its part", self.name)
+                fault = fault or f"its part failed: {errors.exceptions[0]!r:.200}"
+            if fault:
+                # If one thing fails, the rest of the part must not go on unwatched.
+                await self._stop_robot()
+        finally:
+            self.session.ended(run, report, fault)
+            self._publish_soon()
         await asyncio.to_thread(self._learned.keep)
-        self.session.ended(run, report, fault)
-        self._publish_now()
+        self._publish_soon()
+
+    async def _perform_all(self, part: _AgentPart, effect: BeginRun) -> StartReport:
+        """Play motion, actions and cues at their times, and return how that went."""
+        begun = StartReport(effect.run.id)
+        async with asyncio.TaskGroup() as group:
+            if part.playing is not None:
+                motion = group.create_task(self._stream(part.playing, begun))
+            actions = group.create_task(self._act(part.score, effect.start_s, begun))
+            cues = group.create_task(self._cues(part, effect.start_s))
+            end = effect.start_s + part.score.duration_s - self._clock()
+            group.create_task(asyncio.sleep(max(0.0, end)))
+        acted = actions.result()
+        report = motion.result() if part.playing is not None else acted
+        completed = report.completed and acted.completed
+        return replace(report, cues=cues.result(), completed=completed)
 
     async def _stream(self, playing: Streaming, report: StartReport) -> StartReport:
         ended = await playing.wait()
@@ -447,7 +470,8 @@ class Agent:
                 if report.skew_s is None:
                     skew_s = moved_s - start_s - action.at_s
                     report = replace(report, skew_s=skew_s, resolution_s=every_s, lead_s=lead_s)
-            await playing.wait()
+            if not (await playing.wait()).completed:
+                return replace(report, completed=False)
         return report
 
     async def _cues(self, part: _AgentPart, start_s: float) -> tuple[tuple[str, float | None], ...]:
@@ -524,12 +548,14 @@ class Agent:
         self._publish_soon()
 
     async def _stop_robot(self) -> None:
-        """Stop the robot, again and again until it has answered."""
+        """Stop the robot; repeat it until the robot has answered."""
         while True:
             try:
                 await self._robot.stop()
-            except RoteError as error:
-                log.error("%s could not be stopped yet: %s", self.name, error)
+            except Exception as error:  # whatever it is, the robot must stop
+                self._stop_fault = f"the robot could not be stopped yet: {error}"
+                log.error("%s: %s", self.name, self._stop_fault)
                 await asyncio.sleep(0.1)
             else:
+                self._stop_fault = ""
                 return
