@@ -25,7 +25,7 @@ from rote.client.services import ServicesClient
 from rote.client.tap import Tap
 from rote.client.teaching import TeachingClient
 from rote.client.wires import EMBEDDED, EMBEDDED_A1, IN_PROCESS, wire_of
-from rote.errors import BadRequestError, RoteError
+from rote.errors import BadRequestError, LinkError, NotConfirmedError, RoteError
 from rote.host.loop import to_the_end
 from rote.model.family import Build
 from rote.model.registry import families, family_of, find_build
@@ -469,8 +469,9 @@ async def stop(
     """Stop the robot at `url`, whatever it is doing. Nothing is asked of it before the stop.
 
     `key`, `keylog` and `timeout` are those of `connect`. Returns what the robot did before, as far
-    as it is known. Raises what `connect` raises if the robot cannot be reached, and `RefusedError`
-    if it refuses.
+    as it is known. Raises what `connect` raises if the robot cannot be reached,
+    `NotConfirmedError` if it was reached and did not confirm the stop, and `RefusedError` if it
+    refuses.
     """
     if wire_of(url).scheme == "a1":
         from rote.robot.a1 import approach  # noqa: PLC0415 - not needed for a G1
@@ -480,7 +481,10 @@ async def stop(
         # No question is sent before the stop: what the robot did is taken from the state that
         # arrived with the connection, or from the first state after the stop.
         before = robot.state
-        await robot.stop()
+        try:
+            await robot.stop()
+        except LinkError as error:
+            raise NotConfirmedError(error.text, error.remedy) from error
         told = before is not None and before.phase_told
         after = None if told else await _next_state(robot)
     seen = before if told else after

@@ -12,6 +12,7 @@
     ├── LinkError                the carrier failed; trying again may help  (also a ConnectionError)
     │   ├── NoAnswerError            nobody answered                        (also a TimeoutError)
     │   ├── PeerLostError            the robot answered, and then no more
+    │   ├── NotConfirmedError        a stop was sent, and the robot did not confirm it
     │   └── StageError               connecting failed, and at which stage
     │       ├── StageTimeoutError        nothing came in that stage's time  (also a NoAnswerError)
     │       └── BusyError                the robot talks to somebody else
@@ -43,7 +44,8 @@ from rote.text import Act, Text, seconds
 __all__ = [
     "RoteError", "BadRequestError", "DecodeError", "TruncatedError", "ChecksumError",
     "PayloadError", "ProtocolError", "LocalProtocolError", "RemoteProtocolError", "LinkError",
-    "NoAnswerError", "PeerLostError", "StageError", "StageTimeoutError", "BusyError",
+    "NoAnswerError", "PeerLostError", "NotConfirmedError", "StageError", "StageTimeoutError",
+    "BusyError",
     "RefusedError", "CautionError", "UnsafeMotionError", "WarnedMotionError", "OtherBuildError",
     "ImportedMotionError", "ProtectionError", "TimeLimitError", "NotApprovedError",
     "UnsupportedError", "MissingExtraError", "StoreError", "StoreLockedError",
@@ -55,6 +57,9 @@ class RoteError(Exception):
 
     kind: ClassVar[str] = "error"
     exit_code: ClassVar[int] = 1
+    headline: str = ""
+    """What an operator must read before the message: that a stop failed, and what to use instead.
+    """
 
     @property
     def remedy(self) -> str:
@@ -171,6 +176,12 @@ class PeerLostError(LinkError):
     """The robot answered before and is silent now; its state is unknown."""
 
     kind = "peer-lost"
+
+
+class NotConfirmedError(LinkError):
+    """A stop was sent to a connected robot, and the robot did not confirm it."""
+
+    kind = "not-confirmed"
 
 
 class StageError(LinkError):

@@ -3,17 +3,25 @@
 import asyncio
 import json
 import signal
+import socket
+import subprocess
+import sys
+import time
 from collections.abc import Iterator
 
 import pytest
 
 import virtual
 from a1_rig import pair
-from rig import rig
-from rote.cli.options import run, stopping_softly
-from rote.connection import _next_state, connect
+from rig import free_domain, rig
+from rote import messages as m
+from rote.cli import main
+from rote.cli.options import failed_stop, run, stopping_softly
+from rote.connection import _next_state, connect, stop
+from rote.errors import NotConfirmedError, RefusedError, RoteError, TimeLimitError
 from rote.messages import Keyframe
 from rote.robot.robot import Robot
+from rote.sim.server import Simulator
 from rote.sim.store import Store, StoredAction
 from rote.sim.world import World
 
@@ -120,3 +128,154 @@ def test_a_command_under_nohup_outlives_a_hang_up_and_can_still_be_ended() -> No
     assert run(hears(signal.SIGTERM)) == 128 + signal.SIGTERM
     assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
     assert signal.getsignal(signal.SIGTERM) is nothing
+
+
+# ---- a stop that fails --------------------------------------------------------------------------
+
+NOT_REACHED = "the stop did NOT reach the robot; use the remote (L2+B"
+LEGS = ": its legs go limp"
+
+
+@pytest.fixture
+def silent_port() -> Iterator[int]:
+    """A port of loopback that takes datagrams and connections and never answers."""
+    with socket.socket() as tcp, socket.socket(type=socket.SOCK_DGRAM) as udp:
+        tcp.bind(("127.0.0.1", 0))
+        tcp.listen()
+        udp.bind(tcp.getsockname())
+        yield tcp.getsockname()[1]
+
+
+@pytest.mark.parametrize(
+    ("url", "code", "more"),
+    [
+        ("udp://127.0.0.1:9", 3, ""),
+        ("udp://127.0.0.1:{silent}", 3, ""),
+        ("udp://nohost.invalid", 3, ""),
+        ("udp://127.0.0.1:99999", 2, ""),
+        ("webrtc://127.0.0.1:9", 3, ""),
+        ("webrtc://127.0.0.1:{silent}", 3, ""),
+        ("webrtc://nohost.invalid", 3, ""),
+        ("dds://lo?domain={domain}", 3, ""),
+        ("dds://nope0", 2, ""),
+        ("a1://127.0.0.1:9", 3, LEGS),
+        ("a1://127.0.0.1:{silent}", 3, LEGS),
+        ("a1://127.0.0.1:{silent}?level=low", 3, LEGS),
+        ("a1://nohost.invalid", 3, LEGS),
+        ("http://127.0.0.1", 2, ""),
+        ("sim://r2d2", 2, ""),
+    ],
+)
+def test_a_stop_that_reaches_no_robot_says_so_first(
+    url: str, code: int, more: str, silent_port: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if url.startswith("dds:"):
+        pytest.importorskip("cyclonedds")
+    robot = url.format(silent=silent_port, domain=free_domain("no robot"))
+    began = time.monotonic()
+    assert main(["stop", "--robot", robot, "--timeout", "0.3"]) == code
+    assert time.monotonic() - began < 10.0
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith(f"rote: {NOT_REACHED}{more}): ")
+    assert main(["stop", "--robot", robot, "--timeout", "0.3", "--json"]) == code
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert json.loads(err)["message"].startswith(f"{NOT_REACHED}{more}): ")
+
+
+@pytest.mark.parametrize("option", ["--robt", "--timeout=x", "--timeout=-1", "--key=00"])
+def test_a_mistyped_stop_says_first_that_nothing_was_stopped(
+    option: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["stop", "--robot", "udp://127.0.0.1:9", option]) == 2
+    assert capsys.readouterr().err.startswith(f"rote: {NOT_REACHED}): ")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_stop_that_a_signal_ends_says_that_it_was_not_confirmed(
+    number: int, silent_port: int
+) -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "rote", "stop", "--robot", f"udp://127.0.0.1:{silent_port}", "-v"],
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stderr is not None
+    assert any("connecting" in line for line in process.stderr)
+    process.send_signal(number)
+    err = process.communicate(timeout=30)[1]
+    assert "rote: the robot did NOT confirm the stop; use the remote (L2+B)\n" in err
+    assert process.returncode == 128 + number
+
+
+def test_a_connected_robot_that_does_not_answer_the_stop_has_not_confirmed_it() -> None:
+    class Deaf(World):
+        def obey(self, client: object, command: m.Command) -> m.Reply:
+            if isinstance(command, m.StopMotion):
+                raise RuntimeError("this request is lost")
+            return super().obey(client, command)
+
+    async def story() -> None:
+        asyncio.get_running_loop().set_exception_handler(lambda *_: None)
+        simulator = Simulator(Deaf(Store(":memory:")))
+        url = await simulator.serve_udp("127.0.0.1", 0)
+        with pytest.raises(NotConfirmedError) as caught:
+            await stop(url)
+        assert failed_stop(caught.value, "g1").startswith("the robot did NOT confirm the stop;")
+        await simulator.close()
+
+    virtual.run(story())
+
+
+@pytest.mark.parametrize(
+    ("error", "family", "headline"),
+    [
+        (RefusedError(7400, "busy"), "g1", "the robot did NOT accept the stop"),
+        (TimeLimitError("it still moves"), "a1", "the robot did NOT stop"),
+    ],
+)
+def test_a_stop_without_effect_points_to_the_remote(
+    error: RoteError, family: str, headline: str
+) -> None:
+    more = LEGS if family == "a1" else ""
+    assert failed_stop(error, family) == f"{headline}; use the remote (L2+B{more})"
+
+
+@pytest.mark.parametrize("wire", ["memory", "udp"])
+def test_ctrl_c_that_cannot_stop_the_robot_says_so(
+    wire: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async def story() -> None:
+        async with rig(wire) as one, one.connect() as g1:
+            one.world.store.save(WAVE)
+            await g1.start("wave", loop=True)
+            await one.die()
+            with pytest.raises(RoteError) as caught:
+                await interrupted(g1)
+            headline = "the robot did NOT confirm the stop; use the remote (L2+B)"
+            assert caught.value.headline == headline
+
+    virtual.run(story())
+    assert "Stopped softly" not in "".join(capsys.readouterr())
+
+
+def test_a_second_ctrl_c_does_not_cut_the_stop_short(capsys: pytest.CaptureFixture[str]) -> None:
+    async def story() -> None:
+        store = Store(":memory:")
+        store.save(WAVE)
+        async with connect(world=World(store)) as robot:
+            playing = await robot.start("wave", loop=True)
+            beside = asyncio.create_task(interrupted(robot))
+            await asyncio.sleep(1.0)
+            for _ in range(5):
+                for task in asyncio.all_tasks():
+                    if task.get_coro().__name__ == "wait":  # type: ignore[union-attr]
+                        task.cancel()
+                await asyncio.sleep(0)
+            await beside
+            assert not (await playing).completed
+        store.close()
+
+    virtual.run(story())
+    assert capsys.readouterr().err == "Stopped softly: it rests.\n"

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import typer
 
 from rote.cli import logs
-from rote.cli.options import HELP
+from rote.cli.options import HELP, failed_stop
 from rote.cli.tree import SETTINGS, tree
 from rote.cli.wording import worded
 from rote.console_text import json_text, prepare_streams
@@ -147,7 +147,10 @@ def _run(arguments: list[str]) -> int:
     except typer.TyperException as error:
         about = _command_of(error, arguments)
         remedy = f"See: {about} {HELP[-1]}"
-        return _fail(arguments, "usage", error.format_message(), remedy, 2)
+        message = error.format_message()
+        if arguments[0] == "stop":
+            message = f"{failed_stop(error, '')}: {message}"
+        return _fail(arguments, "usage", message, remedy, 2)
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
     except BrokenPipeError:  # the reader of the output closed the pipe
@@ -181,6 +184,8 @@ def _command_of(error: typer.TyperException, arguments: list[str]) -> str:
 def _refuse(arguments: list[str], error: RoteError) -> int:
     stage = {"stage": error.stage} if isinstance(error, StageError) else {}
     message, remedy = worded(error.text), worded(error.remedy)
+    if error.headline:
+        message = f"{error.headline}: {message}"
     return _fail(arguments, error.kind, message, remedy, error.exit_code, **stage)
 
 

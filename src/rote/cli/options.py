@@ -5,7 +5,7 @@ import shlex
 import signal
 import sys
 from collections.abc import AsyncIterator, Coroutine, Iterable
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -15,7 +15,14 @@ import typer
 
 from rote.client.wires import EMBEDDED
 from rote.console_text import json_text
-from rote.errors import BadRequestError
+from rote.errors import (
+    BadRequestError,
+    NotConfirmedError,
+    PeerLostError,
+    RefusedError,
+    RoteError,
+    TimeLimitError,
+)
 from rote.system import end_signals, on_signal
 
 if TYPE_CHECKING:
@@ -223,12 +230,38 @@ async def stopping_softly(
     """Stop the robot softly if Ctrl-C or a signal ends the block, and print how it is left."""
     import asyncio
 
+    from rote.host.loop import to_the_end
+
     try:
         yield
     except asyncio.CancelledError:
-        await asyncio.shield(robot.stop())
+        stopping = asyncio.ensure_future(robot.stop())
+        with suppress(asyncio.CancelledError, RoteError):  # Ctrl-C again changes nothing
+            await to_the_end(stopping)
+        try:
+            stopping.result()
+        except RoteError as error:
+            error.headline = failed_stop(error, robot.build.family, sent=True)
+            raise
         tell_stopped(how_left, as_json)
         raise
+
+
+def failed_stop(error: BaseException, family: str, *, sent: bool = False) -> str:
+    """Return what the operator reads first after a failed stop, and what to use instead.
+
+    `sent` says that the robot was connected when the stop was requested.
+    """
+    if isinstance(error, RefusedError):
+        what = "the robot did NOT accept the stop"
+    elif isinstance(error, TimeLimitError):
+        what = "the robot did NOT stop"
+    elif sent or isinstance(error, NotConfirmedError | PeerLostError):
+        what = "the robot did NOT confirm the stop"
+    else:
+        what = "the stop did NOT reach the robot"
+    buttons = "L2+B: its legs go limp" if family == "a1" else "L2+B"
+    return f"{what}; use the remote ({buttons})"
 
 
 def tell_to_keep_clear(build: "Build", as_json: bool) -> None:

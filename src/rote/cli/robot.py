@@ -1,5 +1,8 @@
 """Commands that ask a robot one thing: status, list, rename, delete, stop, modes."""
 
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -14,13 +17,14 @@ from rote.cli.options import (
     RobotUrl,
     Timeout,
     connect_to,
+    failed_stop,
     need,
     print_json,
     run,
 )
 from rote.cli.wording import finding_json, worded
 from rote.client.wires import EMBEDDED
-from rote.errors import BadRequestError
+from rote.errors import BadRequestError, LinkError, RoteError
 
 if TYPE_CHECKING:
     from rote.robot.api_values import ModeReport
@@ -202,14 +206,33 @@ def stop(
     return run(_stop(RobotChoice(robot, key, keylog, timeout), as_json))
 
 
+@contextmanager
+def _heading_failed_stop(url: str) -> Iterator[None]:
+    """Begin whatever the operator reads of a failed stop with the failure."""
+    family = "a1" if url.lower().startswith(("a1:", "sim://a1")) else ""
+    try:
+        yield
+    except RoteError as error:
+        error.headline = failed_stop(error, family)
+        raise
+    except OSError as error:
+        failed = LinkError(str(error))
+        failed.headline = failed_stop(error, family)
+        raise failed from error
+    except BaseException as error:  # Ctrl-C, or a bug, whose traceback follows
+        headline = failed_stop(error, family, sent=True)
+        print(f"rote: {headline}", file=sys.stderr, flush=True)
+        raise
+
+
 async def _stop(target: RobotChoice, as_json: bool) -> None:
     from rote.cli import output
     from rote.client.wires import wire_of
-    from rote.connection import stop as stopped_at
+    from rote.connection import stop as stop_at
 
-    wire = wire_of(target.url)
-    with output.waiting(f"stopping {target.url}"):
-        stopped = await stopped_at(
+    with _heading_failed_stop(target.url), output.waiting(f"stopping {target.url}"):
+        wire = wire_of(target.url)
+        stopped = await stop_at(
             target.url, key=target.key_for(), keylog=target.keylog, timeout=target.timeout_s
         )
     if as_json:
