@@ -61,6 +61,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "session",
         "carrier",
         "client",
+        "host",
         "connection",
         "show",
         "ensemble",
@@ -68,7 +69,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "bridge",
         "__init__",
     },
-    "connection": BASE | {"robot", "session", "sim", "carrier", "client"},
+    "connection": BASE | {"robot", "session", "sim", "carrier", "client", "host"},
     "trial": BASE
     | {
         "wire",
