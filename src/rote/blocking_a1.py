@@ -143,8 +143,9 @@ class BlockingA1(BlockingRobot):
     def stop(self) -> None:
         """End whatever goes on. Always allowed, and safe to repeat.
 
-        A walking robot stands; legs that were driven keep their last command, and legs that are
-        being taught are braked.
+        A walking robot stands. Legs that were driven hold the position that was measured last, and
+        brake if they were driven by velocity or torque alone; legs that are being taught are
+        braked. Nothing that was requested before a stop begins after it.
         """
         self._run(self._target.stop)
 

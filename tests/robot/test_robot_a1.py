@@ -29,7 +29,7 @@ from rote.errors import (
 from rote.messages import Code, Phase
 from rote.model.a1 import A1 as A1_FAMILY
 from rote.model.a1 import A1 as A1_VARIANT
-from rote.model.a1 import A1_BUILD, A1_JOINTS
+from rote.model.a1 import A1_BUILD, A1_JOINTS, KD_NM_S_RAD
 from rote.motion.files.library import Library
 from rote.motion.record import Recorder
 from rote.motion.track import Track
@@ -41,7 +41,7 @@ from rote.robot.a1.safety import A1SafetyLimits, Safety
 from rote.session.a1 import Level
 from rote.sim.a1.hands import A1Hand
 from rote.sim.a1.simulator import A1Simulator
-from rote.wire.a1.motors import LEG_MOTORS, MotorCmds
+from rote.wire.a1.motors import LEG_MOTORS, MotorCmd, MotorCmds
 from rote.wire.a1.values import Dialect, HighCmd, LowCmd, LowState, ScaledHighCmd
 
 STAND = [0.0, 0.8, -1.6] * 4
@@ -327,7 +327,7 @@ def test_stop_ends_a_control_and_only_one_may_drive() -> None:
             await robot.stop()
             await running
             await asyncio.sleep(0.7)
-            assert not is_damping(world.newest), "the last command is kept"
+            assert not is_damping(world.newest), "the position is held"
             cancelled = asyncio.create_task(robot.control(lambda *_: SERVO))
             await asyncio.sleep(0.1)
             cancelled.cancel()
@@ -390,6 +390,129 @@ def test_a_blocked_control_function_ends_in_damping_within_20_ms() -> None:
         raise AssertionError("it never was the function that was waited for")
 
     asyncio.run(main())
+
+
+# ---- stop ---------------------------------------------------------------------------------------
+
+FAR = MotorCmds.servo(q_rad=[0.0, 1.6, -1.6] * 4, dq_rad_s=0.0, kp_nm_rad=10.0, kd_nm_s_rad=4.0)
+TURN = MotorCmds.servo(dq_rad_s=1.0, kd_nm_s_rad=4.0)
+PUSH = MotorCmds.servo(tau_nm=3.0, dq_rad_s=0.0, kd_nm_s_rad=2.0)
+DRIFT = MotorCmds.servo(q_rad=STAND, dq_rad_s=1.0, kp_nm_rad=20.0, kd_nm_s_rad=20.0)
+
+
+@pytest.mark.parametrize("is_controlled", [False, True])
+@pytest.mark.parametrize("motors", [FAR, TURN, PUSH, DRIFT])
+def test_a_stop_stops_the_legs_whatever_drives_them(motors: MotorCmds, is_controlled: bool) -> None:
+    async def main() -> None:
+        async with pair(Level.LOW, start="hung") as (world, _, robot):
+            await robot.move_to(STAND)
+            await asyncio.sleep(0.5)
+            running = None
+            if is_controlled:
+                running = asyncio.create_task(robot.control(lambda *_: motors))
+            else:
+                robot.set_motors(motors)
+            async with asyncio.timeout(1.0):
+                while world.body.dq_rad_s[1] < 0.2:
+                    await asyncio.sleep(0.002)
+            await robot.stop()
+            at_rad = world.body.q_rad[1]
+            await asyncio.sleep(0.1)
+            fastest_rad_s, furthest_rad = 0.0, at_rad
+            for _ in range(300):
+                await asyncio.sleep(0.002)
+                fastest_rad_s = max(fastest_rad_s, world.body.dq_rad_s[1])
+                furthest_rad = max(furthest_rad, world.body.q_rad[1])
+            assert furthest_rad - at_rad < 0.02, "it does not go on in its direction"
+            assert fastest_rad_s < 0.05
+            assert robot.trouble is None
+            if running is not None:
+                await running
+            assert is_damping(world.newest) == (motors in (TURN, PUSH))
+
+    virtual.run(main())
+
+
+def test_a_stop_brakes_the_motors_without_a_position_and_holds_the_others() -> None:
+    async def main() -> None:
+        async with pair(Level.LOW, start="hung") as (world, _, robot):
+            await robot.move_to(STAND)
+            mixed = [*SERVO][:LEG_MOTORS]
+            mixed[1] = MotorCmd(dq_rad_s=0.5, kd_nm_s_rad=4.0)
+            mixed[2] = MotorCmd(q_rad=-1.6, tau_nm=1.0)
+            robot.set_motors(MotorCmds.of(mixed))
+            await asyncio.sleep(0.1)
+            measured = robot.state.joints_rad if robot.state is not None else ()
+            await robot.stop()
+            await asyncio.sleep(0.02)
+            assert isinstance(world.newest, LowCmd)
+            held = [*world.newest.motors][:LEG_MOTORS]
+            assert [motor.mode for motor in held] == [10, 0, 0, *[10] * 9]
+            assert held[0].q_rad == pytest.approx(measured[0], abs=1e-3)
+            assert (held[0].kp_nm_rad, held[0].kd_nm_s_rad) == (20.0, KD_NM_S_RAD)
+
+    virtual.run(main())
+
+
+def test_a_repeated_stop_does_not_let_the_legs_sag_further() -> None:
+    async def main() -> None:
+        async with pair(Level.LOW, start="hung") as (world, _, robot):
+            await robot.move_to([0.0, 1.2, -1.6] * 4)
+            await asyncio.sleep(0.5)
+            await robot.stop()
+            await asyncio.sleep(0.5)
+            held = world.newest
+            for _ in range(5):
+                await robot.stop()
+                await asyncio.sleep(0.2)
+            assert world.newest == held
+            running = asyncio.create_task(robot.control(lambda *_: FAR))
+            await asyncio.sleep(0.1)
+            await robot.stop()
+            await running
+            await asyncio.sleep(0.05)
+            held = world.newest
+            await robot.stop()
+            await asyncio.sleep(0.05)
+            assert world.newest == held
+
+    virtual.run(main())
+
+
+def test_a_stop_after_a_control_that_gave_no_command_ends_the_command_before_it() -> None:
+    async def main() -> None:
+        async with pair(Level.LOW, start="hung") as (world, _, robot):
+            await robot.move_to(STAND)
+            robot.set_motors(TURN)
+            await robot.control(lambda *_: None)
+            await asyncio.sleep(0.02)
+            assert not is_damping(world.newest)
+            await robot.stop()
+            await asyncio.sleep(0.05)
+            assert is_damping(world.newest)
+
+    virtual.run(main())
+
+
+def test_what_was_requested_before_a_stop_does_not_begin_after_it() -> None:
+    async def main() -> None:
+        async with pair(Level.LOW, start="hung") as (world, _, robot):
+            before = len(world.told)
+            playing = robot.play_track(swing(1.0))
+            await robot.stop()
+            with pytest.raises(RefusedError) as raised:
+                await playing
+            assert raised.value.code == Code.SUPERSEDED
+            running = asyncio.create_task(robot.control(lambda *_: SERVO))
+            await asyncio.sleep(0)  # it waits for a new state of the robot
+            await robot.stop()
+            with pytest.raises(RefusedError):
+                await asyncio.wait_for(running, 1.0)
+            await asyncio.sleep(0.1)
+            assert all(is_damping(told) for _, told in world.told[before:])
+            assert (await robot.play_track(swing(0.5))).completed, "a later one may"
+
+    virtual.run(main())
 
 
 # ---- teaching and playing -----------------------------------------------------------------------

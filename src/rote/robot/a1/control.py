@@ -10,11 +10,22 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Protocol, TypeAlias
 
+import numpy as np
+
 from rote.errors import BadRequestError, ProtectionError, RoteError
+from rote.model.a1 import KD_NM_S_RAD
 from rote.robot.a1.loop import Beats, LoopFunc, LoopStats
 from rote.robot.a1.safety import Safety
 from rote.session.a1 import Level
-from rote.wire.a1.motors import MotorCmds
+from rote.wire.a1.motors import (
+    BRAKE,
+    LEG_MOTORS,
+    POSITION_OFF_RAD,
+    SERVO,
+    MotorCmd,
+    MotorCmds,
+    MotorStates,
+)
 from rote.wire.a1.values import Command, Dialect, HighState, LowCmd, LowState
 
 State: TypeAlias = HighState | LowState
@@ -71,7 +82,15 @@ class A1Port(Protocol):
 class Control:
     """One run of a control function. Await `run`."""
 
-    def __init__(self, port: A1Port, safety: Safety, step: Step, period_s: float) -> None:
+    def __init__(
+        self,
+        port: A1Port,
+        safety: Safety,
+        step: Step,
+        period_s: float,
+        asked: MotorCmds | None = None,
+    ) -> None:
+        """`asked` is the command that drives the motors until the first one of `step`."""
         if not PERIODS_S[0] <= period_s <= PERIODS_S[1]:
             raise BadRequestError(
                 f"a control period of {period_s} s is not possible",
@@ -84,9 +103,10 @@ class Control:
         self._loop = asyncio.get_running_loop()
         self._ended: asyncio.Future[bool] = self._loop.create_future()
         self._checked: State | None = None
-        self._said: LowCmd | None = None
-        self._stopping = threading.Event()
-        self._over = False
+        self._said = None if asked is None else LowCmd(motors=asked)
+        self._lock = threading.Lock()
+        """Held while a command is sent, so that none follows the one of a stop."""
+        self._is_stopped = self._over = False
         self._began_s = 0.0
 
     @property
@@ -95,8 +115,17 @@ class Control:
         return None if self._said is None else self._said.motors
 
     def stop(self) -> None:
-        """End the run where it is; the last command is repeated."""
-        self._stopping.set()
+        """End the run where the legs are: they hold the measured position, or brake."""
+        with self._lock:
+            if self._is_stopped:
+                return
+            self._is_stopped = self._over = True
+            state = self._port.poll()
+            if self._said is not None and isinstance(state, LowState):
+                held = hold_position(self._said.motors, state.motors)
+                self._said = self._said._replace(motors=held)
+                with suppress(RoteError):  # a robot that is lost was braked when it fell silent
+                    self._port.command(self._said, _BRIDGE_S)
         self._finish(None, completed=False)
 
     async def run(
@@ -160,16 +189,16 @@ class Control:
         if not isinstance(command, LowCmd):
             raise TypeError(f"a control function returns MotorCmds, not {type(asked).__name__}")
         command = command._replace(motors=self._safety.limit(command.motors))
-        if self._stopping.is_set():
-            self._bridge()
-            return
-        self._said = command
-        self._port.command(command, HOLD_S)
+        with self._lock:
+            if not self._over:
+                self._said = command
+                self._port.command(command, HOLD_S)
 
     def _bridge(self) -> None:
-        self._over = True
-        if self._said is not None:
-            self._port.command(self._said, _BRIDGE_S)
+        with self._lock:
+            if not self._over and self._said is not None:
+                self._port.command(self._said, _BRIDGE_S)
+            self._over = True
 
     def _interrupt(self, error: RoteError) -> None:
         self._over = True
@@ -189,6 +218,28 @@ class Control:
 
 BRAKED = MotorCmds.servo(mode=0)
 """All motors damp themselves."""
+
+
+def hold_position(asked: MotorCmds, now: MotorStates) -> MotorCmds:
+    """Return the command that stops legs that were driven by `asked`.
+
+    A motor with a position to hold keeps its stiffness and holds the measured one; a motor without,
+    which was given a velocity or a torque, is braked.
+    """
+    legs = slice(0, LEG_MOTORS)
+    holds = (asked.mode[legs] == SERVO) & (asked.kp_nm_rad[legs] > 0.0)
+    holds &= asked.q_rad[legs] != np.float32(POSITION_OFF_RAD)
+    rows = zip(
+        holds.tolist(),
+        now.q_rad[legs].tolist(),
+        asked.kp_nm_rad[legs].tolist(),
+        asked.kd_nm_s_rad[legs].tolist(),
+        strict=True,
+    )
+    return MotorCmds.of(
+        MotorCmd(SERVO, q, 0.0, 0.0, kp, max(kd, KD_NM_S_RAD)) if is_held else MotorCmd(BRAKE)
+        for is_held, q, kp, kd in rows
+    )
 
 
 def _explained(error: Exception) -> Exception:

@@ -40,7 +40,7 @@ from rote.robot.a1 import command_check
 from rote.robot.a1 import commands as a1_words
 from rote.robot.a1 import motion as a1_motion
 from rote.robot.a1.commands import Gait, HighMode
-from rote.robot.a1.control import A1Port, Control, State, Step
+from rote.robot.a1.control import BRAKED, A1Port, Control, State, Step, hold_position
 from rote.robot.a1.lesson import LegLesson
 from rote.robot.a1.loop import LoopStats
 from rote.robot.a1.motion import LegMotion
@@ -139,6 +139,10 @@ class A1(CannotRobot):
         self._is_driven = self._is_soft = False
         self._asked: MotorCmds | None = None
         """What the motors are asked for, where no control function drives them."""
+        self._is_held = False
+        """Whether that is what a stop has left them with."""
+        self._stops = 0
+        """How many stops there were: what was requested before one must not begin after it."""
         self._stop_listeners: list[Callable[[], None]] = []
         port.on_state(self._see)
         port.on_trouble(self._be_troubled)
@@ -310,9 +314,11 @@ class A1(CannotRobot):
     async def stop(self) -> None:
         """End whatever goes on. Always allowed, and safe to repeat.
 
-        A walking robot stands; legs that were driven keep their last command, and legs that are
-        being taught are braked.
+        A walking robot stands. Legs that were driven hold the position that was measured last, and
+        brake if they were driven by velocity or torque alone; legs that are being taught are
+        braked. Nothing that was requested before a stop begins after it.
         """
+        self._stops += 1
         for listener in tuple(self._stop_listeners):
             listener()
         if self._playing is not None:
@@ -322,6 +328,17 @@ class A1(CannotRobot):
         elif self.level is Level.HIGH and self.trouble is None:
             self._port.command(neutral(self.level, self.dialect))
             self._is_driven = False
+        elif self._is_driven and not self._is_held:
+            self._hold()
+
+    def _hold(self) -> None:
+        """Hold the legs where they are, or brake them if that is not known."""
+        state, motors = self._port.poll(), BRAKED
+        is_fresh = self._port.now() - self._port.heard_s <= STALE_S[self.level]
+        if is_fresh and self._asked is not None and isinstance(state, LowState):
+            motors = hold_position(self._asked, state.motors)
+        self._port.command(LowCmd(motors=motors))
+        self._asked, self._is_held = motors, True
 
     def damp(self, *, yes: bool = False) -> Awaitable[ModeReport]:
         """Let the legs give way softly, at once: all motors damp themselves. The robot sinks.
@@ -484,18 +501,28 @@ class A1(CannotRobot):
         return stats
 
     async def _run(
-        self, step: Step, period_s: float = 0.002, *, cpu: int | None = None, realtime: bool = False
+        self,
+        step: Step,
+        period_s: float = 0.002,
+        *,
+        cpu: int | None = None,
+        realtime: bool = False,
+        stops: int | None = None,
     ) -> tuple[LoopStats, bool]:
+        """Run a control function, unless the robot was stopped since it counted `stops`."""
+        stops = self._stops if stops is None else stops
         self._need(Level.LOW, "drive motors")
         self._check_free()
         await self._until_heard()
         self._check_free()
-        self._control = Control(self._port, self.safety, step, period_s)
-        self._is_driven = False
+        self._check_not_stopped_since(stops)
+        asked = self._asked if self._is_driven else None
+        self._control = Control(self._port, self.safety, step, period_s, asked)
+        self._is_driven = self._is_held = False
         try:
             ran = await self._control.run(cpu=cpu, realtime=realtime)
             self._is_driven = True
-            self._asked = self._control.said
+            self._asked, self._is_held = self._control.said, not ran[1]
             return ran
         except Exception as error:
             if isinstance(error, ProtectionError) and self.trouble is None:
@@ -599,7 +626,7 @@ class A1(CannotRobot):
             raise unsupported("play hands", self._wire, "hands")
         self.check_streamable()
         self._check_free()
-        ready = None
+        ready, stops = None, self._stops
         if offload is None:
             ready = a1_motion.prepare(track, self.safety, self._legs().tolist(), speed)
 
@@ -607,21 +634,15 @@ class A1(CannotRobot):
             if ready is not None:
                 return ready
             assert offload is not None
-            stopped: list[bool] = []
-            undo = self.on_stop(lambda: stopped.append(True))
-            try:
-                even = await offload(a1_motion.checked_poses, track, self.safety, speed)
-            finally:
-                undo()
-            if stopped:  # what was begun before a stop must not move the robot after it
-                raise RefusedError(Code.SUPERSEDED, *explain(Code.SUPERSEDED))
+            even = await offload(a1_motion.checked_poses, track, self.safety, speed)
+            self._check_not_stopped_since(stops)
             return a1_motion.from_here(track, even, self._legs().tolist())
 
         start = TimedStart(at) if isinstance(at, int | float) else at
         self._playing = LegPlaying(
             track.source or "a track",
             prepare,
-            lambda step: self._run(step, realtime=True),
+            lambda step: self._run(step, realtime=True, stops=stops),
             self.stop,
             self._shared_now,
             start,
@@ -688,6 +709,7 @@ class A1(CannotRobot):
         self._check_free()
         self._check_heard()
         self._port.command(command, hold_s)
+        self._is_held = False
         self._is_driven = command != neutral(self.level, self.dialect)
         self._asked = command.motors if isinstance(command, LowCmd) else None
 
@@ -706,6 +728,10 @@ class A1(CannotRobot):
             raise BadRequestError(
                 "a control function drives the motors", "Stop it first: await robot.stop()."
             )
+
+    def _check_not_stopped_since(self, stops: int) -> None:
+        if self._stops != stops:
+            raise RefusedError(Code.SUPERSEDED, *explain(Code.SUPERSEDED))
 
     def _check_heard(self) -> None:
         """Refuse to begin anything while the robot is silent."""
