@@ -704,6 +704,8 @@ export interface SectionSeen {
   skew_ms: SkewNow;
   late: string[];
   lost: string[];
+  incomplete: string[];
+  faults: Record<string, string>;
 }
 
 /** What speaks against running a show. */
@@ -750,7 +752,9 @@ export interface ShowDocument {
 /** How the last show went. */
 export interface ShowEnded {
   show: string;
+  run: string;
   ended: string;
+  unconfirmed: string[];
   lost: string[];
   sections: SectionSeen[];
 }

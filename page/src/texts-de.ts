@@ -677,6 +677,9 @@ export const GERMAN: Translation<Catalogue> = {
     warnedConfirm: "Laufen lassen",
     endedWell: (show: string) => `„${show}“ lief bis zum Ende.`,
     endedEarly: (why: string) => `Die letzte Show endete vorzeitig. ${why}`,
+    endedIncomplete: (show: string) => `„${show}“ ist vorbei, aber nicht jeder Roboter hat alles gespielt.`,
+    incomplete: (who: string, why: string) =>
+      why ? `${who} hat es nicht zu Ende gespielt: ${why}.` : `${who} hat es nicht zu Ende gespielt.`,
     sectionReport: (name: string, ms: number | null) =>
       ms === null ? name : `${name}: innerhalb von ${ms.toFixed(1).replace(".", ",")} ms`,
     late: (what: string) => `Zu spät: ${what}.`,

@@ -639,6 +639,9 @@ export const ENGLISH = {
     warnedConfirm: "Run it",
     endedWell: (show: string) => `“${show}” was played to its end.`,
     endedEarly: (why: string) => `The last show ended early. ${why}`,
+    endedIncomplete: (show: string) => `“${show}” is over, but not every robot completed it.`,
+    incomplete: (who: string, why: string) =>
+      why ? `${who} did not complete it: ${why}.` : `${who} did not complete it.`,
     sectionReport: (name: string, ms: number | null) => (ms === null ? name : `${name}: within ${ms.toFixed(1)} ms`),
     late: (what: string) => `Late: ${what}.`,
     lost: (who: string) => `Lost: ${who}.`,

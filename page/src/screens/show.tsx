@@ -150,10 +150,16 @@ function Last() {
   const stage = stageNow.value;
   const last = stage?.last;
   if (!last || stage?.run) return null;
+  const complete = !last.ended && last.sections.every((each) => each.incomplete.length === 0);
   return (
     <div class="last" data-testid="last-show">
-      <p class={last.ended ? "muted" : "good-words"}>
-        {last.ended ? T.endedEarly(sentence(last.ended)) : T.endedWell(last.show)}
+      {last.unconfirmed.length > 0 && <p class="bad-words">{T.unconfirmed(last.unconfirmed.join(", "))}</p>}
+      <p class={complete ? "good-words" : "muted"}>
+        {last.ended
+          ? T.endedEarly(sentence(last.ended))
+          : complete
+            ? T.endedWell(last.show)
+            : T.endedIncomplete(last.show)}
         {last.lost.length > 0 && ` ${T.lost(last.lost.join(", "))}`}
       </p>
       <ul>
@@ -162,6 +168,9 @@ function Last() {
             {T.sectionReport(each.name, each.skew_ms.max)}
             {each.late.length > 0 && ` ${T.late(each.late.join(", "))}`}
             {each.lost.length > 0 && ` ${T.lost(each.lost.join(", "))}`}
+            {each.incomplete
+              .filter((name) => !each.lost.includes(name))
+              .map((name) => ` ${T.incomplete(name, each.faults[name] ?? "")}`)}
           </li>
         ))}
       </ul>

@@ -1,7 +1,7 @@
 """rote show: a show as a file, checked, rehearsed, run, stopped and reported."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,9 +15,10 @@ from rote.errors import BadRequestError
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from rote.ensemble.report import SectionReport, ShowReport
+    from rote.ensemble.report import SectionReport, ShowRecorder, ShowReport
     from rote.ensemble.stage import ShowFiles, Stage
     from rote.show.check import CheckedShow
+    from rote.show.show import Cast
 
 app = typer.Typer(
     name="show",
@@ -176,49 +177,85 @@ class _ShowRun:
         self._out: Console = output.console(quiet=as_json)
 
     async def play(self, pace: float, *, motion: bool) -> int:
-        from rote.ensemble.conductor import SectionError
-        from rote.ensemble.report import ShowReport
         from rote.ensemble.stage import read_cast, stage
 
         checked, files = _checked(self._file, self._cast, quiet=self._as_json)
         self._permit(checked)
         cast = read_cast(self._cast)
-        report = ShowReport()
-        code = 0
         async with stage(self._stage, tell=self._tell, mute=self._mute) as opened:
             await self._listen(opened)
-            self._tell(f"waiting for {', '.join(sorted(cast.robots.values()))}")
-            missing = await opened.conductor.gathered(tuple(cast.robots.values()), 30.0)
-            if missing:
-                raise SectionError("the first one", "not everybody is here", missing)
-            stopping = _Keys(opened, self._tell)
-            try:
-                async for section in opened.sections(
-                    checked,
-                    cast,
-                    pace=pace,
-                    motion=motion,
-                    automatic=self._automatic,
-                    files=files,
-                ):
-                    report.sections.append(section)
-                    self._print_section(section)
-            except SectionError as error:
-                report.ended, report.lost = str(error), error.lost
-                code = error.exit_code
-            except BaseException:
-                answer = await opened.stop("the conductor's keyboard")
-                self._print_stop(answer.confirmed_s, answer.unconfirmed)
+            return await self.conduct(opened, checked, files, cast, pace, motion=motion)
+
+    async def conduct(
+        self,
+        opened: "Stage",
+        checked: "CheckedShow",
+        files: "ShowFiles",
+        cast: "Cast",
+        pace: float,
+        *,
+        motion: bool,
+    ) -> int:
+        """Play a show on a stage that is open, and return the exit code.
+
+        Whatever ends it, all robots are stopped and the report says so.
+        """
+        from rote.ensemble.conductor import SectionError
+        from rote.ensemble.report import ShowRecorder
+
+        recorder = ShowRecorder(opened.conductor, str(self._file), self._save, self._tell)
+        report = recorder.report
+        try:
+            async with recorder:
+                try:
+                    await self._play_sections(
+                        recorder, opened, checked, files, cast, pace, motion=motion
+                    )
+                except SectionError:
+                    raise
+                except BaseException:
+                    await opened.stop("the conductor's keyboard")
+                    raise
+        except SectionError:
+            if not self._as_json:
                 raise
-            finally:
-                stopping.close()
-                if stopping.answer is not None:
-                    report.stopped_within_s = stopping.answer.confirmed_s
-                    report.unconfirmed = stopping.answer.unconfirmed
-        self._keep(report)
+        finally:
+            self._print_stop(report)
         if self._as_json:
             print_json(report.as_json())
-        return code
+        return 0 if report.complete and not recorder.fault else SectionError.exit_code
+
+    async def _play_sections(
+        self,
+        recorder: "ShowRecorder",
+        opened: "Stage",
+        checked: "CheckedShow",
+        files: "ShowFiles",
+        cast: "Cast",
+        pace: float,
+        *,
+        motion: bool,
+    ) -> None:
+        from rote.ensemble.conductor import SectionError
+
+        self._tell(f"waiting for {', '.join(sorted(cast.robots.values()))}")
+        missing = await opened.conductor.gathered(tuple(cast.robots.values()), 30.0)
+        if missing:
+            raise SectionError("the first one", "not everybody is here", missing)
+        keys = _Keys(opened, self._tell)
+        try:
+            async for section in opened.sections(
+                checked,
+                cast,
+                pace=pace,
+                motion=motion,
+                automatic=self._automatic,
+                files=files,
+            ):
+                recorder.add(section)
+                self._print_section(section)
+        finally:
+            keys.close()
 
     def _permit(self, checked: "CheckedShow") -> None:
         from rote.findings import Severity
@@ -250,17 +287,22 @@ class _ShowRun:
         lost = f"; lost: {', '.join(section.lost)}" if section.lost else ""
         count = len(section.robots)
         self._out.print(f"{section.name}: played by {count} robots{apart}{late}{lost}")
+        for name in section.incomplete:
+            if name not in section.lost:
+                self._out.print(_incomplete_line(name, section.faults), style="bold red")
 
-    def _print_stop(self, confirmed_s: float | None, unconfirmed: tuple[str, ...]) -> None:
-        if confirmed_s is None:
-            who = ", ".join(unconfirmed)
-            self._out.print(f"STOP was not confirmed by {who}: use the remote!", style="bold red")
-        else:
-            self._out.print(f"STOP was confirmed by all within {1000 * confirmed_s:.0f} ms.")
+    def _print_stop(self, report: "ShowReport") -> None:
+        if line := _stop_line(report.as_json()):
+            self._out.print(line, style="bold red" if report.unconfirmed else None)
 
-    def _keep(self, report: "ShowReport") -> None:
-        with appearing(self._report) as file:
-            file.write(json.dumps(report.as_json(), indent=1).encode())
+    async def _save(self, report: dict[str, Any]) -> None:
+        import asyncio
+
+        def write() -> None:
+            with appearing(self._report) as file:
+                file.write(json.dumps(report, indent=1).encode())
+
+        await asyncio.to_thread(write)
 
 
 class _Keys:
@@ -271,7 +313,6 @@ class _Keys:
 
         from rote.cli import output
 
-        self.answer: Any = None
         self._opened, self._tell = opened, tell
         self._task = (
             asyncio.get_running_loop().create_task(self._read())
@@ -286,7 +327,7 @@ class _Keys:
         while True:
             typed = await output.enter_pressed()
             if typed.strip().lower() in {"s", "stop"}:
-                self.answer = await self._opened.stop("the conductor's keyboard")
+                await self._opened.stop("the conductor's keyboard")
             elif not typed.strip():
                 self._opened.go()
 
@@ -327,9 +368,7 @@ def report(
     """Show the report of a show that was run or rehearsed."""
     try:
         said = json.loads(file.read_text("utf-8"))
-        lines = [line for section in said["sections"] for line in _section_lines(section)]
-        lines += [said["ended"]] if said.get("ended") else []
-        lines += [f"  {robot}: lost" for robot in said.get("lost", ())]
+        lines = list(_report_lines(said))
     except OSError as error:
         raise BadRequestError(f"{file} cannot be read: {error.strerror}") from None
     except (ValueError, KeyError, TypeError, AttributeError):
@@ -339,6 +378,36 @@ def report(
         return
     for line in lines:
         print(line)
+
+
+def _report_lines(said: dict[str, Any]) -> Iterator[str]:
+    """Yield how a report is shown; reports of older versions have fewer fields."""
+    if said.get("run"):
+        yield f"{said['show']}: run {said['run'][:8]}, begun at {said['began']}"
+    for section in said["sections"]:
+        yield from _section_lines(section)
+    if not said.get("over", True):
+        playing = f" in the section {said['playing']!r}" if said["playing"] else ""
+        yield f"The report ends here{playing}: the show is still running, or its conductor died."
+    if said.get("ended"):
+        yield said["ended"]
+    for robot in said.get("lost", ()):
+        yield f"  {robot}: lost"
+    if line := _stop_line(said):
+        yield line
+
+
+def _stop_line(said: dict[str, Any]) -> str:
+    """Return how a stop in a report is shown; "" if there was none."""
+    if unconfirmed := said.get("unconfirmed"):
+        return f"STOP was not confirmed by {', '.join(unconfirmed)}: use the remote!"
+    within_ms = said.get("stopped_within_ms")
+    return "" if within_ms is None else f"STOP was confirmed by all within {within_ms:.0f} ms."
+
+
+def _incomplete_line(name: str, faults: Mapping[str, str]) -> str:
+    reason = f": {faults[name]}" if faults.get(name) else ""
+    return f"  {name}: did not complete it{reason}"
 
 
 def _section_lines(section: dict[str, Any]) -> Iterator[str]:
@@ -356,5 +425,9 @@ def _section_lines(section: dict[str, Any]) -> Iterator[str]:
         who = cue["by"] or "here"
         when = "failed" if cue["late_ms"] is None else f"{cue['late_ms']} ms late"
         yield f"  {who}: {cue['cue']}: {when}{' (too late)' if cue['late'] else ''}"
-    for robot in section.get("lost", ()):  # reports of older versions do not have it
+    lost = section.get("lost", ())
+    for robot in section.get("incomplete", ()):
+        if robot not in lost:
+            yield _incomplete_line(robot, section.get("faults", {}))
+    for robot in lost:
         yield f"  {robot}: lost"

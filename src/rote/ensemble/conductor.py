@@ -125,6 +125,18 @@ class Conductor:
         """The stop that holds until it is reset; None if there is none."""
         return self.session.wanted.stop
 
+    async def stop_answer(self) -> StopAnswer | None:
+        """Wait until the stop that holds is confirmed by all, or it is known by whom not; None if
+        no stop holds."""
+        until_s = self._clock() + CONFIRM_S + 2 * STATE_S
+        while self.stop_holds is not None:
+            if self.session.confirmed_s is not None:
+                return StopAnswer(self.session.confirmed_s)
+            if self._clock() > until_s:
+                return StopAnswer(None, self.session.unconfirmed)
+            await asyncio.sleep(HEAR_S)
+        return None
+
     def alive(self, name: str) -> bool:
         """Whether an agent is there and its loop works."""
         return self.session.alive(name, self._clock())

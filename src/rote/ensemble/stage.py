@@ -304,7 +304,7 @@ class Stage:
             cues.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await cues
-        return SectionReport(section.name, played.reports, late, played.lost)
+        return SectionReport(section.name, played.reports, late, played.lost, played.faults)
 
     async def _cues(
         self, score: Score | None, begun: "asyncio.Future[float]", sounds: _ShowSounds

@@ -73,6 +73,8 @@ class SectionEnded:
     reports: Mapping[str, StartReport | None]
     lost: tuple[str, ...] = ()
     """Who took part and was lost in it."""
+    faults: Mapping[str, str] = field(default_factory=dict)
+    """Why agents that took part failed in it, by name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,6 +154,8 @@ class ConductorSession:
         self._stopped_at_s: float | None = None
         """When a stop was asked for that is not yet confirmed."""
         self._named = False
+        self.confirmed_s: float | None = None
+        """After how long all agents had confirmed the stop that holds; None if not all have."""
 
     # ---- what people want -----------------------------------------------------------------------
 
@@ -194,6 +198,7 @@ class ConductorSession:
         events = self.cancel(f"stopped by {stop.by}" if stop.by else "stopped")
         self._set(stop=stop)
         self.phase, self._stopped_at_s, self._named = ConductorPhase.STOPPED, now_s, False
+        self.confirmed_s = None
         return [StopBegan(stop), *events]
 
     def reset(self) -> bool:
@@ -264,6 +269,16 @@ class ConductorSession:
         return seen is not None and not seen.gone and now_s - seen.beat_s <= AGENT_LOST_S
 
     @property
+    def unconfirmed(self) -> tuple[str, ...]:
+        """The agents that have not confirmed the stop that holds; empty if none holds."""
+        stop = self._state.stop
+        if stop is None:
+            return ()
+        return tuple(
+            sorted(name for name, seen in self._agents.items() if seen.state.stopped != stop.id)
+        )
+
+    @property
     def agents(self) -> Mapping[str, AgentState]:
         """The newest state of every agent that was ever heard."""
         return {name: seen.state for name, seen in self._agents.items()}
@@ -294,12 +309,10 @@ class ConductorSession:
         stop = self._state.stop
         if stop is None or self._stopped_at_s is None:
             return []
-        open_ones = tuple(
-            sorted(name for name, seen in self._agents.items() if seen.state.stopped != stop.id)
-        )
+        open_ones = self.unconfirmed
         after_s = now_s - self._stopped_at_s
         if not open_ones:
-            self._stopped_at_s = None
+            self._stopped_at_s, self.confirmed_s = None, after_s
             return [StopConfirmed(stop.id, after_s)]
         if after_s > CONFIRM_S and not self._named:
             self._named = True
@@ -386,6 +399,11 @@ class ConductorSession:
                 run.section,
                 {name: self._report(name, run.id) for name in run.scores},
                 tuple(sorted(self._ends)),
+                {
+                    name: self._agents[name].state.fault
+                    for name in run.scores
+                    if self._agents[name].state.fault_of == run.id
+                },
             )
         ]
 

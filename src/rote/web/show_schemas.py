@@ -325,14 +325,22 @@ class SectionSeen(BaseModel):
     late: list[str]
     lost: list[str]
     """The robots whose agents were lost in it."""
+    incomplete: list[str]
+    """The robots that did not complete it, those included."""
+    faults: dict[str, str]
+    """Why, by robot, as far as their agents reported a reason."""
 
 
 class ShowEnded(BaseModel):
     """How the last show went."""
 
     show: str
+    run: str
+    """Another one for every run of a show."""
     ended: str
     """Why it ended early; empty if it did not."""
+    unconfirmed: list[str]
+    """The robots that have not confirmed the STOP that ended it."""
     lost: list[str]
     """The robots whose agents were lost in the section with which it ended early."""
     sections: list[SectionSeen]

@@ -1,13 +1,13 @@
 """The stage behind the page: GO begins a show's sections together, and STOP stops everybody."""
 
 import asyncio
-import contextlib
+import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from rote.ensemble.conductor import SectionError, StopAnswer
-from rote.ensemble.report import ShowReport
+from rote.ensemble.report import ShowRecorder, ShowReport
 from rote.ensemble.stage import Stage
 from rote.errors import RoteError
 from rote.findings import Severity
@@ -20,6 +20,8 @@ from rote.web.problems import ProblemError, busy
 from rote.web.show_service import ShowService
 from rote.web.stops import TOGETHER_S
 from rote.wire.stage import AgentState
+
+log = logging.getLogger("rote")
 
 GATHER_S = 5.0
 """So long after GO is waited for robots that are missing."""
@@ -72,12 +74,13 @@ class StageService:
         self._pendant, self._shows, self._notify = stage, shows, notify
         self._loop = asyncio.get_running_loop()
         self._run: _PendantRun | None = None
-        self._last: dict[str, Any] | None = None
+        self._last: ShowReport | None = None
+        self._performing: asyncio.Task[None] | None = None
+        """Plays the newest show, until its report is saved."""
         self._stops = 0
         self._answer: StopAnswer | None = None
         self._stopping: asyncio.Task[StopAnswer] | None = None
         self._stop_began_s = 0.0
-        self._keeping: asyncio.Task[None] | None = None
         self._seen_stop = ""
         """The stop that was seen last, by its id."""
         if stage is not None:
@@ -130,6 +133,8 @@ class StageService:
         run = self._run = _PendantRun(wanted.show, wanted.how)
         try:
             stops = self._stops
+            if self._performing is not None:
+                await asyncio.wait({self._performing})  # its report has the same file
             checked = await self._shows.playable(wanted)
             self._permit(pendant, checked, wanted)
             cast = Cast.parse({"cast": dict(wanted.cast)})
@@ -152,6 +157,7 @@ class StageService:
             run.lengths_s = {**run.lengths_s, name: max(known_s, score.duration_s / pace)}
         run.went = 0
         run.task = self._loop.create_task(self._perform(pendant, run, checked, cast, pace))
+        self._performing = run.task
 
     def _permit(self, pendant: PendantStage, checked: CheckedShow, wanted: s.StageGo) -> None:
         checked.require()
@@ -182,48 +188,36 @@ class StageService:
         cast: Cast,
         pace: float,
     ) -> None:
+        recorder = ShowRecorder(
+            pendant.stage.conductor,
+            run.show,
+            lambda report: self._shows.save_report(run.show, report),
+            self._notify,
+        )
+        run.report = report = recorder.report
         try:
-            async for section in pendant.stage.sections(
-                checked,
-                cast,
-                pace=pace,
-                motion=run.how != "lights",
-                begun=True,
-                files=self._shows.files,
-            ):
-                run.report.sections.append(section)
-                run.start_s = None
-        except SectionError as error:
-            run.report.ended, run.report.lost = str(error), error.lost
-        except RoteError as error:
-            run.report.ended = f"{error} {error.remedy}".strip()
-        except asyncio.CancelledError:
-            run.report.ended = run.report.ended or "stopped"
-            raise
+            async with recorder:
+                try:
+                    async for section in pendant.stage.sections(
+                        checked,
+                        cast,
+                        pace=pace,
+                        motion=run.how != "lights",
+                        begun=True,
+                        files=self._shows.files,
+                    ):
+                        recorder.add(section)
+                        run.start_s = None
+                finally:
+                    self._run, self._last = None, report
+        except Exception as error:
+            if not isinstance(error, RoteError | ProblemError):
+                log.exception("the show %s failed", run.show)
+            if not report.ended:  # the report could not be saved: nothing has begun
+                report.end_early(error)
+                self._notify(report.ended)
         finally:
-            self._run = None
-            self._keep(run)
-
-    def _keep(self, run: _PendantRun) -> None:
-        """Remember how a show went, and write it beside the show."""
-        answer = self._answer
-        if run.report.ended and answer is not None:
-            run.report.stopped_within_s = answer.confirmed_s
-            run.report.unconfirmed = answer.unconfirmed
-        told = run.report.as_json()
-        names = ("name", "skew_ms", "late", "lost")
-        played = [{name: each[name] for name in names} for each in told["sections"]]
-        self._last = {
-            "show": run.show,
-            "ended": run.report.ended,
-            "lost": list(run.report.lost),
-            "sections": played,
-        }
-        self._keeping = self._loop.create_task(self._write_report(run.show, told))
-
-    async def _write_report(self, show: str, told: Mapping[str, Any]) -> None:
-        with contextlib.suppress(RoteError, ProblemError):
-            await self._shows.save_report(show, told)
+            self._run, self._last = None, report
 
     def _hear(self, event: ConductorEvent) -> None:
         if isinstance(event, SectionCommitted) and self._run is not None:
@@ -264,7 +258,6 @@ class StageService:
         """End a show that is under way; its robots are told to stop by the stop itself."""
         run = self._run
         if run is not None and run.task is not None and not run.task.done():
-            run.report.ended = run.report.ended or "stopped"
             run.task.cancel()
 
     def reset(self) -> None:
@@ -293,7 +286,8 @@ class StageService:
                 await asyncio.wait({task}, timeout=_END_S)
             if run.task is not None:
                 run.task.cancel()
-                await asyncio.wait({run.task}, timeout=_END_S)
+        if self._performing is not None:
+            await asyncio.wait({self._performing}, timeout=_END_S)
         if self._stopping is not None and not self._stopping.done():
             await asyncio.wait({self._stopping}, timeout=_END_S)
 
@@ -321,7 +315,7 @@ class StageService:
             ],
             "run": None if self._run is None else self._run_now(self._run),
             "stop": self._stop_now(pendant),
-            "last": self._last,
+            "last": None if self._last is None else _ended(self._last),
         }
 
     def _stop_now(self, pendant: PendantStage) -> dict[str, Any] | None:
@@ -389,6 +383,16 @@ def _detail(start: Trigger) -> str:
         TriggerKind.OSC: start.address,
         TriggerKind.HEARD: start.word,
     }.get(start.on, "")
+
+
+def _ended(report: ShowReport) -> dict[str, Any]:
+    """Return how the last show went, as the page shows it."""
+    told = report.as_json()
+    names = ("name", "skew_ms", "late", "lost", "incomplete", "faults")
+    return {
+        **{name: told[name] for name in ("show", "run", "ended", "lost", "unconfirmed")},
+        "sections": [{name: each[name] for name in names} for each in told["sections"]],
+    }
 
 
 def _ms(value_s: float | None) -> float | None:
