@@ -17,6 +17,8 @@ def table() -> str:
     frames: dict[str, list[str]] = {}
     for fact in facts():
         how = f"step `{fact.step}`" if fact.step else f"not: {fact.why_not}"
+        if fact.only_used:
+            how = f"not: step `{fact.step}` uses them, and a success proves none of them alone"
         if fact.page == FRAMES:
             frames.setdefault(how, []).append(fact.grade)
         else:

@@ -1,19 +1,26 @@
 """rote trial and rote sim --like on the command line."""
 
+import copy
 import json
 import os
+import pty
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from jsonschema_rs import validator_for
 
 import virtual
 from rote.cli import main
+from rote.errors import BadRequestError
 from rote.sim.store import Store
 from rote.sim.world import World
 from rote.trial.leaving import leaving_of
+from rote.trial.report import read_report, schema, violation
 from rote.trial.runner import run_trial
 from rote.trial.steps import TrialLevel
 from trial_robots import SLOW, Answers, firmware, tried
@@ -94,7 +101,7 @@ def test_a_damaged_report_is_refused_in_words_where_it_is_compared(
     report["robot"] |= {"delays_s": {"arm/7107": [0.1]}}
     both[-1].write_text(json.dumps(report))
     assert main(["trial", "compare", *map(str, both)]) == 2
-    assert "one of them is damaged" in capsys.readouterr().err
+    assert "damaged" in capsys.readouterr().err
 
 
 def test_sim_like_serves_a_robot_like_that_of_the_report(tmp_path: Path) -> None:
@@ -123,3 +130,102 @@ def test_sim_like_something_else_is_refused_with_a_remedy(
     (tmp_path / "x.json").write_text("{}")
     assert main(["sim", "--like", str(tmp_path / "x.json")]) == 2
     assert "report.json" in capsys.readouterr().err
+
+
+# ---- moving unattended --------------------------------------------------------------------------
+
+MOVE_UNATTENDED = ["trial", "--yes", "--level", "move", "--robot", "udp://127.0.0.1:9"]
+
+
+@pytest.mark.parametrize("more", [[], ["--json"]])
+def test_a_real_robot_does_not_move_unattended_without_a_terminal(
+    more: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([*MOVE_UNATTENDED, "--timeout", "0.3", *more]) == 2
+    assert "move unattended" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("typed", "code"), [("yes", 2), ("", 2), ("move", 3)])
+def test_a_real_robot_moves_unattended_only_after_the_word(typed: str, code: int) -> None:
+    """With the word it goes on and finds no robot at that port (3)."""
+    leader, follower = pty.openpty()
+    process = subprocess.Popen(
+        [*_ROTE, *MOVE_UNATTENDED, "--timeout", "0.3"],
+        stdin=follower,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    os.write(leader, f"{typed}\n".encode())
+    out, err = process.communicate(timeout=30)
+    os.close(leader)
+    os.close(follower)
+    assert "Type move to begin" in out
+    assert process.returncode == code, err
+    assert ("was not typed" in err) == (code == 2)
+
+
+# ---- reports ------------------------------------------------------------------------------------
+
+
+def broken(report: Any) -> Iterator[tuple[str, Any]]:
+    """Yield a report with each of its values in turn left out, or of another type."""
+    for path in paths(report):
+        for value in (LEFT_OUT, None, 1.5, "x", True, [], {}, [1], {"x": 1}):
+            document = copy.deepcopy(report)
+            inner = document
+            for name in path[:-1]:
+                inner = inner[name]
+            if value is not LEFT_OUT:
+                inner[path[-1]] = value
+            elif isinstance(inner, dict):
+                del inner[path[-1]]
+            yield f"{path} = {value}", document
+
+
+LEFT_OUT = object()
+
+
+def paths(value: Any, at: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Yield the path of everything in a document; of an array the first element only."""
+    if at:
+        yield at
+    inner = (
+        value.items()
+        if isinstance(value, dict)
+        else enumerate(value[:1] if isinstance(value, list) else ())
+    )
+    for name, each in inner:
+        yield from paths(each, (*at, name))
+
+
+def test_a_report_is_accepted_exactly_if_its_schema_accepts_it(tmp_path: Path) -> None:
+    report = json.loads((report_in(tmp_path / "trial") / "report.json").read_text())
+    judge = validator_for(schema())
+    assert violation(report, schema()) == ""
+    refused = 0
+    for what, document in broken(report):
+        valid = judge.is_valid(document)
+        assert (violation(document, schema()) == "") == valid, what
+        refused += not valid
+    assert refused > 200
+
+
+@pytest.mark.parametrize("damage", [{"level": "run"}, {"traces": []}, {"left": [1]}])
+def test_a_report_that_its_schema_refuses_is_not_read(
+    damage: dict[str, object], tmp_path: Path
+) -> None:
+    file = report_in(tmp_path / "trial") / "report.json"
+    file.write_text(json.dumps({**json.loads(file.read_text()), **damage}))
+    with pytest.raises(BadRequestError, match="damaged: report"):
+        read_report(file)
+
+
+def test_numbers_that_json_does_not_have_are_not_read(tmp_path: Path) -> None:
+    file = report_in(tmp_path / "trial") / "report.json"
+    for number in ("NaN", "Infinity", "1e999"):
+        text = json.dumps({**json.loads(file.read_text()), "seconds": 4321})
+        odd = tmp_path / "odd.json"
+        odd.write_text(text.replace("4321", number))
+        with pytest.raises(BadRequestError):
+            read_report(odd)

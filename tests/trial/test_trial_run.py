@@ -1,6 +1,7 @@
 """A trial on every wire: what it measures, how it ends, and how it leaves the robot."""
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -17,8 +18,17 @@ from rote.sim.server import Simulator
 from rote.sim.services import Services
 from rote.sim.store import Store
 from rote.sim.world import World
-from rote.trial.report import report_of
-from rote.trial.runner import ENDED, INTERRUPTED, LOST, TrialResult, level_named, run_trial
+from rote.trial.page import page_of
+from rote.trial.report import counts, report_of
+from rote.trial.runner import (
+    ENDED,
+    INTERRUPTED,
+    LOST,
+    UNCONFIRMED,
+    TrialResult,
+    level_named,
+    run_trial,
+)
 from rote.trial.steps import TrialLevel, TrialStep, steps_for
 from rote.wire import teaching
 from rote.wire.rpc import ArmApi
@@ -306,3 +316,123 @@ def test_a_trial_by_frames_asks_for_no_motion_of_the_owners() -> None:
     commands = [teaching.decode_command(frame.command, frame.payload) for frame in frames]
     played = {each.action for each in commands if isinstance(each, m.PlayAction)}
     assert played == {2, 250}  # the trial's own, and one that is not there
+
+
+# ---- what the operator reads --------------------------------------------------------------------
+
+
+class Listening(Answers):
+    """Notes every sentence, and whether the arms were soft at that moment."""
+
+    def __init__(self, robot: World, begun: Callable[[TrialStep], None] = lambda _: None) -> None:
+        super().__init__(begun=begun)
+        self.robot = robot
+        self.notes: list[tuple[str, bool]] = []
+
+    def note(self, message: str) -> None:
+        self.notes.append((message, bool(self.robot.body.soft)))
+
+
+@pytest.mark.parametrize("wire", ["pipe", "udp"])
+def test_arms_are_said_to_hold_only_when_they_do(wire: str) -> None:
+    robot = world()
+    guide = Listening(robot)
+    virtual.run(tried(wire, robot, HOLD, guide))
+    soft = [soft for message, soft in guide.notes if message == "the arms are soft"]
+    held = [soft for message, soft in guide.notes if message == "the arms hold again"]
+    assert len(held) == len(soft) == 2
+    assert not any(held)
+
+
+def test_a_robot_killed_while_soft_is_not_said_to_hold_nor_to_keep_actions() -> None:
+    robot = World(Store(":memory:"))
+
+    async def story() -> tuple[TrialResult, list[str]]:
+        simulator = Simulator(robot)
+        url = await simulator.serve_udp("127.0.0.1", 0)
+        teaching = asyncio.Event()
+        guide = Listening(robot, lambda step: teaching.set() if step.id == "teach" else None)
+        task = asyncio.create_task(run_trial(url, HOLD, guide))
+        await teaching.wait()
+        await asyncio.sleep(1.0)
+        assert robot.body.soft
+        await simulator.close()
+        return await task, [message for message, _ in guide.notes]
+
+    result, notes = virtual.run(story())
+    assert result.ended == LOST
+    assert "the arms hold again" not in notes
+    assert notes[-1] == f"The arms may still be soft: hold them. {UNCONFIRMED}"
+    assert not result.stop_confirmed
+    assert result.left == []
+
+
+def test_an_action_that_was_saved_before_the_loss_is_said_to_remain() -> None:
+    robot = World(Store(":memory:"))
+
+    async def story() -> TrialResult:
+        simulator = Simulator(robot)
+        url = await simulator.serve_udp("127.0.0.1", 0)
+        again = asyncio.Event()
+        guide = Answers(begun=lambda step: again.set() if step.id == "overwrite" else None)
+        task = asyncio.create_task(run_trial(url, HOLD, guide))
+        await again.wait()
+        await asyncio.sleep(1.0)
+        await simulator.close()
+        return await task
+
+    assert virtual.run(story()).left == ["rote-trial"]
+
+
+def test_a_lost_robot_that_is_back_is_stopped_by_a_new_connection() -> None:
+    async def story() -> TrialResult:
+        simulator = Simulator(World(Store(":memory:")))
+        url = await simulator.serve_udp("127.0.0.1", 0)
+        teaching = asyncio.Event()
+        guide = Answers(begun=lambda step: teaching.set() if step.id == "teach" else None)
+        task = asyncio.create_task(run_trial(url, HOLD, guide))
+        await teaching.wait()
+        await asyncio.sleep(1.0)
+        await simulator.close()
+        await asyncio.sleep(5.0)  # until the client counts it as lost
+        again = Simulator(World(Store(":memory:")))
+        assert await again.serve_udp("127.0.0.1", int(url.rpartition(":")[2])) == url
+        result = await task
+        await again.close()
+        return result
+
+    result = virtual.run(story())
+    assert result.ended == LOST
+    assert result.stop_confirmed
+
+
+def test_an_inner_time_out_is_not_called_the_steps_limit() -> None:
+    robot = world(SLOW)
+    guide = Answers({step.id: "skip" for step in steps_for(HOLD, "webrtc") if step.id != "teach"})
+
+    class Mute(Pipe):
+        """Loses every request to teach."""
+
+        def send(self, message: str | bytes) -> None:
+            if f'"api_id":{int(ArmApi.TEACH)}' not in str(message):
+                super().send(message)
+
+    result = virtual.run(run_trial(PIPE_URL, HOLD, guide, opener=by_pipe(robot, Mute)))
+    note = next(one.note for one in result.steps if one.step.id == "teach")
+    assert guide.ended["teach"] == "failed"
+    assert "longer than" not in note
+    assert "answer" in note
+
+
+def test_facts_that_a_step_only_uses_do_not_count_as_agreeing() -> None:
+    result = virtual.run(run_trial("sim://g1?store=:memory:", MOVE, Answers()))
+    report = report_of(result)
+    frames = [fact for fact in report["facts"] if fact["page"] == "frames"]
+    used = [fact for fact in frames if fact["used"]]
+    assert len(frames) == 80
+    assert len(used) == 68
+    assert all(fact["agrees"] is None and fact["seen"] is None for fact in frames)
+    assert all("used, not tested" in fact["note"] for fact in used)
+    told = counts(report)
+    assert (told.agree, told.differ, told.used) == (0, 0, 68)
+    assert "What was used, not tested (68)" in page_of(report)

@@ -17,7 +17,7 @@ from rote.cli.options import (
     run,
 )
 from rote.cli.wording import worded
-from rote.client.wires import EMBEDDED
+from rote.client.wires import EMBEDDED, wire_of
 from rote.errors import BadRequestError
 
 if TYPE_CHECKING:
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 _LEVELS = ("look", "hold", "move")
 _EXIT_INTERRUPTED, _EXIT_LOST = 130, 3
+_WORD = "move"
+"""What a person types before a real robot moves unattended."""
 _HELP = (
     "Find out what a robot really does, step by step, and leave a report.\n\n"
     "look: nothing gets soft or moves. hold: the arms get soft in your hands; an A1 stands and "
@@ -155,6 +157,7 @@ async def _trial(
     from rote.cli import output
     from rote.trial.leaving import check_folder, leaving_of
     from rote.trial.runner import INTERRUPTED, LOST, level_named, run_trial
+    from rote.trial.steps import TrialLevel
 
     level = level_named(level_name)
     if not yes and (as_json or not output.stdin_is_terminal()):
@@ -164,6 +167,8 @@ async def _trial(
         )
     folder = out or Path(f"rote-trial-{datetime.now():%Y-%m-%d-%H%M%S}")
     check_folder(folder)
+    if yes and level is TrialLevel.MOVE and not wire_of(target.url).lives_here:
+        await _confirm_unattended(target.url, as_json)
     guide = _JsonGuide() if as_json else _PersonGuide(yes)
     guide.welcome(target.url, level.value)
     result = await run_trial(
@@ -171,11 +176,28 @@ async def _trial(
     )
     leaving = leaving_of(result)
     exit_code = {INTERRUPTED: _EXIT_INTERRUPTED, LOST: _EXIT_LOST}.get(result.ended, 0)
+    if not result.stop_confirmed:
+        exit_code = _EXIT_LOST
     if not await guide.may_write(leaving, folder, result):
         return exit_code
     leaving.write(folder)
     guide.written(leaving, folder, result)
     return exit_code
+
+
+async def _confirm_unattended(url: str, as_json: bool) -> None:
+    """Let a real robot move without questions only after a person typed the word."""
+    from rote.cli import output
+
+    remedy = "Run it in a terminal and type the word; or without --yes, or on sim://g1."
+    if as_json or not output.stdin_is_terminal():
+        raise BadRequestError(f"--yes would let {url} move unattended", remedy)
+    print(
+        f"{url} will move by itself, step after step, without a question. Keep everybody out of "
+        "its reach and the remote in hand (L2+B)."
+    )
+    if await _typed(f"Type {_WORD} to begin > ") != _WORD:
+        raise BadRequestError(f"{_WORD!r} was not typed, so nothing has moved", remedy)
 
 
 def _shared(leaving: "Leaving", folder: Path) -> list[str]:
@@ -268,18 +290,22 @@ async def _typed(prompt: str) -> str:
 
 def _summary(leaving: "Leaving", result: "TrialResult") -> None:
     from rote.trial.report import counts
+    from rote.trial.runner import UNCONFIRMED
 
     told = counts(leaving.report)
     ends = {
         "complete": "The trial is complete",
-        "interrupted": "The trial was interrupted; the limbs were told to hold",
+        "interrupted": "The trial was interrupted",
         "lost": "The robot was lost",
         "ended": "The trial was ended",
     }
     print(f"\n{ends[result.ended]}{f': {result.reason}' if result.ended == 'lost' else ''}.")
+    if result.level.value != "look":
+        confirmed = "The robot confirmed the stop."
+        print(confirmed if result.stop_confirmed else UNCONFIRMED)
     print(
-        f"Facts: {told.agree} agree, {told.differ} differ from what rote assumed, {told.untested} "
-        "were not tested."
+        f"Facts: {told.agree} agree, {told.differ} differ from what rote assumed, {told.used} "
+        f"were used, not tested, and {told.untested} were not reached or cannot be tested."
     )
     for fact in leaving.report["facts"]:
         if fact["agrees"] is False:
@@ -330,7 +356,9 @@ class _JsonGuide:
                 "ended": result.ended,
                 "agree": told.agree,
                 "differ": told.differ,
+                "used": told.used,
                 "untested": told.untested,
                 "left": result.left,
+                "stop_confirmed": result.stop_confirmed,
             }
         )

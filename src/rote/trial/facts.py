@@ -41,6 +41,8 @@ class Fact:
     """Whether more than assumed agrees too."""
     why_not: str = ""
     """Why no step tests it."""
+    only_used: bool = False
+    """Whether the step only works by means of it: other values might have worked too."""
 
 
 # ---- by WebRTC ----------------------------------------------------------------------------------
@@ -330,6 +332,7 @@ def _field_fact(layout: str, name: str, grade: FieldGrade, meaning: str, step: s
         read=_BY_STEP.get(step, ""),
         assumed=True if step else None,
         why_not="" if step else _NOT_SENT,
+        only_used=bool(step),
     )
 
 

@@ -29,6 +29,8 @@ from rote.wire.lowstate import BMS_TOPIC, LOWSTATE_TOPIC, SPORT_TOPIC
 
 LISTEN_S, TEACH_S, AGAIN_S, PAUSED_S = 4.0, 2.0, 3.5, 2.0
 LAPSE_LIMIT_S = 30.0
+HOLD_S = 5.0
+"""Timeout for the robot to report that its arms hold after a teaching."""
 PAUSE, LAPSE, MISSING = f"{OWN}-pause", f"{OWN}-lapse", f"{OWN}-none"
 EXTRA_TOPICS = ("rt/multiplestate", "rt/servicestate", "rt/odommodestate", "rt/lf/secondary_imu")
 """Topics that other clients ask a robot for, and rote does not need."""
@@ -250,6 +252,7 @@ async def wrong_mode(scene: Scene) -> None:
     scene.refusal(_TEACH, "taught without balance", int(Code.WRONG_STATE), code)
     if code == 0:
         scene.own.add(name)
+        scene.saved.add(name)
 
 
 async def _briefly(scene: Scene, name: str) -> None:
@@ -276,6 +279,10 @@ async def _teach(scene: Scene, name: str, seconds: float) -> None:
         if "hand" in robot.abilities:
             await robot.move_by_hand("wave", seconds)
         await asyncio.sleep(seconds)
+    scene.saved.add(name)
+    if await scene.until(lambda state: state.phase_told and not state.arms_soft, HOLD_S) is None:
+        scene.note("the robot does not report that its arms hold: look before you let go")
+    else:
         scene.note("the arms hold again")
 
 
@@ -363,6 +370,7 @@ async def pause(scene: Scene) -> None:
         await asyncio.sleep(PAUSED_S)
         resumed = await scene.code_of(take.resume()) if paused == 0 else None
         await asyncio.sleep(1.0)
+    scene.saved.add(PAUSE)
     scene.refusal(_PAUSE, "paused while it records", 0, paused)
     await scene.rest()
     listed = (await robot.actions()).find(PAUSE)
@@ -400,8 +408,10 @@ async def names(scene: Scene) -> None:
             results[kind] = f"cut to {len(others[0].encode())} bytes" if others else "changed"
             back = others[0] if others else name
             scene.own.add(back)
+        scene.saved = (scene.saved - {OWN}) | {back}
         if await scene.code_of(services_rename(scene, back, OWN)) == 0:
             scene.own -= {name, back}
+            scene.saved = (scene.saved - {back}) | {OWN}
     scene.put("names", results=results, longest_bytes=longest, refused_bytes=refused_at or None)
 
 
@@ -443,6 +453,8 @@ async def lapse(scene: Scene) -> None:
     scene.put("teaching", lapse_s=lasted_s)
     await scene.rest()
     stored = (await scene.robot.actions()).find(LAPSE) is not None
+    if stored:
+        scene.saved.add(LAPSE)
     scene.put("teaching", lapse_stored=stored)
 
 
@@ -674,7 +686,7 @@ async def clean(scene: Scene) -> list[str]:
                 await scene.robot.delete(name)
                 left.remove(name)
         return left
-    return sorted(scene.own)
+    return sorted(scene.saved)
 
 
 G1_STEPS: dict[str, Callable[[Scene], Awaitable[None]]] = {

@@ -24,6 +24,8 @@ class FactSeen:
     agrees: bool | None
     """None if it was not tested."""
     note: str
+    used: bool = False
+    """Whether a step worked by means of it, which does not test it."""
 
 
 def read_path(measured: dict[str, Any], path: str) -> Any:
@@ -106,6 +108,10 @@ def _judged(fact: Fact, told: dict[str, Any], results: dict[str, tuple[str, str]
         result, note = results.get(fact.step, ("", ""))
         reason = note or ("this robot does not show it" if result == "done" else "not reached")
         return FactSeen(fact, None, None, f"step {fact.step}: {reason}")
+    if fact.only_used:
+        worked = bool(_agrees(fact, seen))
+        note = "used, not tested" if worked else "its use had no effect, for whatever reason"
+        return FactSeen(fact, None, None, f"step {fact.step}: {note}", used=worked)
     return FactSeen(fact, seen, _agrees(fact, seen), "")
 
 

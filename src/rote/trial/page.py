@@ -5,6 +5,8 @@ from collections.abc import Sequence
 from html import escape
 from typing import Any
 
+from rote.trial.report import counts
+
 _WIDTH, _HEIGHT, _LEFT = 920, 120, 60
 _LANES, _LETTER = 6, 5.6
 """Rows for the names of steps, and how wide a letter is."""
@@ -47,6 +49,7 @@ svg text{font:11px system-ui,sans-serif;fill:#51606f}
 def page_of(report: dict[str, Any]) -> str:
     """Return a report as an HTML page."""
     robot = report["robot"]
+    untested = [fact for fact in report["facts"] if fact["agrees"] is None]
     title = f"Trial of {robot.get('build') or 'a robot'} by {robot['wire']}"
     parts = [
         f"<h1>{escape(title)}</h1>",
@@ -64,7 +67,8 @@ def page_of(report: dict[str, Any]) -> str:
         _delays(robot),
         _refusals(robot),
         _facts("What agrees", [f for f in report["facts"] if f["agrees"] is True]),
-        _facts("What was not tested", [f for f in report["facts"] if f["agrees"] is None]),
+        _facts("What was used, not tested", [f for f in untested if f.get("used")]),
+        _facts("What was not tested", [f for f in untested if not f.get("used")]),
         "<p class=dim>Serials, addresses, keys and names were replaced before this was written. "
         "Nothing was sent anywhere.</p>",
     ]
@@ -76,12 +80,13 @@ def page_of(report: dict[str, Any]) -> str:
 
 
 def _cards(report: dict[str, Any]) -> str:
-    agrees = [fact["agrees"] for fact in report["facts"]]
+    facts = counts(report)
     done = sum(step["result"] == "done" for step in report["steps"])
     cards = (
-        ("yes", agrees.count(True), "facts agree"),
-        ("no" if agrees.count(False) else "dim", agrees.count(False), "facts differ"),
-        ("dim", agrees.count(None), "not tested"),
+        ("yes", facts.agree, "facts agree"),
+        ("no" if facts.differ else "dim", facts.differ, "facts differ"),
+        ("dim", facts.used, "used, not tested"),
+        ("dim", facts.untested, "not tested"),
         ("", f"{done} of {len(report['steps'])}", "steps done"),
     )
     return (

@@ -6,6 +6,7 @@ Its form is published as a JSON schema (`SCHEMA_FILE`); `read_report` accepts no
 import json
 import math
 import platform
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -21,14 +22,6 @@ FORMAT = "rote-trial-1"
 SCHEMA_FILE = "report.schema.json"
 MAX_REPORT_BYTES = 64 * 2**20
 _TRACES = 4000
-_NEEDED: dict[str, type] = {
-    "format": str,
-    "level": str,
-    "ended": str,
-    "robot": dict,
-    "facts": list,
-    "steps": list,
-}
 
 
 def report_of(result: TrialResult) -> dict[str, Any]:
@@ -67,6 +60,7 @@ def report_of(result: TrialResult) -> dict[str, Any]:
                 "page": one.fact.page,
                 "step": one.fact.step,
                 "note": one.note,
+                "used": one.used,
             }
             for one in judged
         ],
@@ -120,13 +114,16 @@ class FactCounts:
 
     agree: int
     differ: int
+    used: int
+    """Steps worked by means of them, which does not test them."""
     untested: int
 
 
 def counts(report: dict[str, Any]) -> FactCounts:
     """Count the facts of a report."""
-    agrees = [fact.get("agrees") for fact in report["facts"]]
-    return FactCounts(agrees.count(True), agrees.count(False), agrees.count(None))
+    agrees = [fact["agrees"] for fact in report["facts"]]
+    used = sum(fact["agrees"] is None and fact.get("used", False) for fact in report["facts"])
+    return FactCounts(agrees.count(True), agrees.count(False), used, agrees.count(None) - used)
 
 
 def schema() -> dict[str, Any]:
@@ -143,7 +140,7 @@ def read_report(path: Path) -> dict[str, Any]:
     try:
         if file.stat().st_size > MAX_REPORT_BYTES:
             raise BadRequestError(f"{file} is too long for a report", remedy)
-        document = json.loads(file.read_text(encoding="utf-8"))
+        document = json.loads(file.read_text(encoding="utf-8"), parse_constant=_refuse_constant)
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
         raise BadRequestError(f"{file} cannot be read: {reason}", remedy) from None
@@ -151,12 +148,48 @@ def read_report(path: Path) -> dict[str, Any]:
         raise BadRequestError(f"{file} is not JSON", remedy) from None
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         raise BadRequestError(f"{file} is not a report of a trial ({FORMAT})", remedy)
-    for name, kind in _NEEDED.items():
-        if not isinstance(document.get(name), kind):
-            raise BadRequestError(f"{file} is damaged: {name!r} is missing or wrong", remedy)
-    if not isinstance(document["robot"].get("wire"), str):
-        raise BadRequestError(f"{file} is damaged: it does not say by which wire", remedy)
-    for fact in document["facts"]:
-        if not isinstance(fact, dict) or not {"id", "assumed", "seen", "agrees"} <= fact.keys():
-            raise BadRequestError(f"{file} is damaged: a fact is incomplete", remedy)
+    if wrong := violation(document, schema()):
+        raise BadRequestError(f"{file} is damaged: {wrong}", remedy)
     return document
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(f"JSON has no {name}")
+
+
+_TYPES: dict[str, Callable[[Any], bool]] = {
+    "object": lambda value: isinstance(value, dict),
+    "array": lambda value: isinstance(value, list),
+    "string": lambda value: isinstance(value, str),
+    "boolean": lambda value: isinstance(value, bool),
+    "null": lambda value: value is None,
+    "number": lambda value: type(value) is int or (type(value) is float and math.isfinite(value)),
+    "integer": lambda value: _TYPES["number"](value) and value % 1 == 0,
+}
+
+
+def violation(value: Any, rule: dict[str, Any], path: str = "report") -> str:
+    """Return how a value breaks a JSON schema; empty if it does not.
+
+    It knows the keywords that the schema of a report uses.
+    """
+    kinds = rule.get("type", [])
+    kinds = [kinds] if isinstance(kinds, str) else kinds
+    if kinds and not any(_TYPES[kind](value) for kind in kinds):
+        return f"{path} is not {' or '.join(kinds)}"
+    allowed = rule.get("enum", [rule["const"]] if "const" in rule else None)
+    if allowed is not None and not any(
+        type(value) is type(each) and value == each for each in allowed
+    ):
+        return f"{path} is none of {', '.join(map(str, allowed))}"
+    if isinstance(value, list) and "items" in rule:
+        inner = ((each, rule["items"], f"{path}[{at}]") for at, each in enumerate(value))
+        return next(filter(None, (violation(*each) for each in inner)), "")
+    if not isinstance(value, dict):
+        return ""
+    for name in rule.get("required", ()):
+        if name not in value:
+            return f"{path}.{name} is missing"
+    known, others = rule.get("properties", {}), rule.get("additionalProperties", {})
+    fields = ((each, known.get(name, others), f"{path}.{name}") for name, each in value.items())
+    return next(filter(None, (violation(*each) for each in fields)), "")

@@ -34,6 +34,7 @@ DONE, SKIPPED, CANNOT, FAILED = "done", "skipped", "cannot", "failed"
 """How a step ended."""
 PROTOCOLS = {"webrtc": CHANNEL, "dds": BUS, "udp": FRAMES, "sim": FRAMES, "a1": QUADRUPED}
 """What is spoken on each wire."""
+UNCONFIRMED = "The robot did NOT confirm the stop; use the remote (L2+B)."
 _STOP_S = 3.0
 _ABILITIES = {
     "presets": "do factory actions",
@@ -76,6 +77,8 @@ class TrialResult:
     timeline: list[TimelineMark] = field(default_factory=list)
     left: list[str] = field(default_factory=list)
     """The trial's own actions that remain on the robot."""
+    stop_confirmed: bool = True
+    """Whether the robot confirmed every stop that ended a step or the trial."""
     recorder: TrialRecorder | None = None
 
 
@@ -119,7 +122,7 @@ async def run_trial(
         scene.measured["wire"] = wire
         recorder.on_activity(lambda at_s, word: _note_activity(scene, at_s, word))
         forget = robot.on_state(recorder.see)
-        running = _Running(scene, guide, result)
+        running = _Running(scene, guide, result, key)
         try:
             await running.all_steps()
         finally:
@@ -143,8 +146,10 @@ def _note_activity(scene: Scene, at_s: float, word: str) -> None:
 class _Running:
     """One trial that goes on."""
 
-    def __init__(self, scene: Scene, guide: TrialGuide, result: TrialResult) -> None:
-        self._scene, self._guide, self._result = scene, guide, result
+    def __init__(
+        self, scene: Scene, guide: TrialGuide, result: TrialResult, key: str | None
+    ) -> None:
+        self._scene, self._guide, self._result, self._key = scene, guide, result, key
         self._lost: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         client = scene.tap.client
         if isinstance(client, (ServicesClient, TeachingClient)):
@@ -186,20 +191,32 @@ class _Running:
             result.ended, result.reason = LOST, self._lost.result()
         if result.ended == LOST:
             scene.mark("note", "the robot was lost")
-            with suppress(RoteError, TimeoutError, OSError, RuntimeError):
-                async with asyncio.timeout(2 * _STOP_S):
-                    await stop_at(result.url, timeout=_STOP_S)
+            if await self._stop_anew():
                 scene.mark("note", "a new connection has stopped it")
-            result.left = sorted(scene.own)
+            else:
+                self._warn_unconfirmed()
+            result.left = sorted(scene.saved)
             return
         await self._make_safe()
         if scene.own:
             result.left = await clean(scene)
 
+    async def _stop_anew(self) -> bool:
+        """Stop a lost robot by a new connection; return whether it confirmed."""
+        if wire_of(self._result.url).lives_here:
+            return False  # a new connection would reach another simulated robot
+        with suppress(RoteError, TimeoutError, OSError, RuntimeError):
+            async with asyncio.timeout(2 * _STOP_S):
+                await stop_at(self._result.url, key=self._key, timeout=_STOP_S)
+            return True
+        return False
+
     async def _make_safe(self) -> None:
+        stopped = False
         with suppress(RoteError, TimeoutError):
             async with asyncio.timeout(_STOP_S * 3):
                 await self._scene.robot.stop()
+            stopped = True
         if self._scene.soft:
             with suppress(RoteError, TimeoutError):
                 async with asyncio.timeout(_STOP_S * 3):
@@ -207,6 +224,19 @@ class _Running:
         if self._scene.soft:
             self._scene.mark("note", "the robot did not confirm that its arms hold")
             self._guide.note("The arms may still be soft: hold them, and use the robot's remote.")
+        if not stopped and not self._lost.done():  # a loss has a stop of its own
+            self._warn_unconfirmed()
+
+    def _warn_unconfirmed(self) -> None:
+        """Tell the operator that the robot did not confirm a stop, and whether arms may be soft."""
+        self._result.stop_confirmed = False
+        self._scene.mark("note", "the robot did not confirm the stop")
+        if self._result.level is TrialLevel.LOOK:
+            return  # nothing was made to move or to go limp
+        state = self._scene.robot.state
+        soft = state is None or state.arms_soft or self._scene.soft
+        arms = "The arms may still be soft: hold them. " if soft else ""
+        self._guide.note(f"{arms}{UNCONFIRMED}")
 
     async def _one(self, step: TrialStep) -> None:
         scene, at_s = self._scene, self._scene.now_s
@@ -242,12 +272,10 @@ class _Running:
 
     async def _tried(self, step: TrialStep) -> tuple[str, str]:
         work = {**G1_STEPS, **A1_STEPS}[step.id]
+        limit = asyncio.timeout(step.limit_s)
         try:
-            async with asyncio.timeout(step.limit_s):
+            async with limit:
                 await self._or_lost(work(self._scene))
-        except TimeoutError:
-            await self._make_safe()
-            return FAILED, f"it took longer than {step.limit_s:g} s and was ended"
         except StepImpossibleError as error:
             if step.level is not TrialLevel.LOOK:  # it may have begun before it was known
                 await self._make_safe()
@@ -264,6 +292,8 @@ class _Running:
             raise
         except Exception as error:  # the other steps may still tell something
             await self._make_safe()
+            if limit.expired() and isinstance(error, TimeoutError):
+                return FAILED, f"it took longer than {step.limit_s:g} s and was ended"
             return FAILED, f"{FAULT} {type(error).__name__}: {error}"
         if self._scene.soft:
             await self._make_safe()

@@ -62,7 +62,9 @@ class Scene:
     measured: dict[str, Any] = field(default_factory=dict)
     timeline: list[TimelineMark] = field(default_factory=list)
     own: set[str] = field(default_factory=set)
-    """The actions that this trial has stored on the robot."""
+    """The trial's own actions that may be on the robot: what has to be deleted."""
+    saved: set[str] = field(default_factory=set)
+    """Those of which the robot confirmed that it stored them."""
     soft: bool = False
     """Whether arms may be soft that a stop does not make hold: the client knows of no teaching."""
 
