@@ -557,6 +557,12 @@ export interface PlayTake {
   loop?: boolean;
 }
 
+/** How a playback ended. */
+export interface PlaybackEnd {
+  completed: boolean;
+  reason: string;
+}
+
 /** A factory action. */
 export interface PresetNow {
   id: number;
@@ -1066,6 +1072,7 @@ export interface TicketNow {
   robot: string;
   build: string;
   digest: string;
+  ended: PlaybackEnd | null;
 }
 
 /** Give it the joints of another build of its robot. */

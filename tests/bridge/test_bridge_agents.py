@@ -198,6 +198,7 @@ class Stage:
         self.pendant, self.person, self.agent, self.world = pendant, person, agent, world
         self.library = pendant.library
         self.watch = watch
+        self.simulator: Simulator
         self.elicited = 0
         self.moved: list[Phase] = []
         """Every phase of a playback that the robot was seen in."""
@@ -247,6 +248,7 @@ async def stage(folder: Path) -> AsyncIterator[Stage]:
                 agent = Client(server_of(tools, real=True), elicitation_callback=_agree)
                 async with agent:
                     one = Stage(pendant, person, agent, world, gate.tokens[PendantRole.WATCH])
+                    one.simulator = robot
                     looking = asyncio.create_task(_look(one))
                     yield one
                     looking.cancel()
@@ -280,6 +282,30 @@ def test_a_person_who_holds_the_button_lets_an_agent_move_the_robot_once(tmp_pat
             assert "used" in again.json()["message"]
             await asyncio.sleep(5.0)
             assert not one.moved
+
+    run(work())
+
+
+@pytest.mark.parametrize("end", ["stop", "loss"])
+def test_a_playback_that_was_cut_short_is_not_said_to_have_been_played(
+    end: str, tmp_path: Path
+) -> None:
+    async def work() -> None:
+        async with stage(tmp_path) as one:
+            asked = asyncio.create_task(
+                one.agent.call_tool("propose", {"take": "nod", "speed": 0.3})
+            )
+            await one.approve(await one.proposal())
+            await one.person.status(lambda s: s["activity"]["kind"] == "playing")
+            await asyncio.sleep(1.0)
+            assert one.world.phase is not Phase.NONE
+            if end == "stop":
+                await one.person.post("/stop")
+            else:
+                await one.simulator.close()
+            told = answered(await asked)
+            assert told["played"] is False
+            assert told["reason"]
 
     run(work())
 

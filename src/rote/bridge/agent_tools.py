@@ -289,23 +289,37 @@ class AgentTools:
                 f"no person approved it: the proposal is {state}", "Nothing has moved."
             )
         await pendant.post("/agent/begin", ticket=ticket, **what)
-        while (doing := (await pendant.get("/status"))["activity"])["kind"] != "idle":
+        while (ended := (await pendant.get(f"/agent/ticket/{ticket}"))["ended"]) is None:
+            doing = (await pendant.get("/status"))["activity"]
             await tell(float(doing["fraction"]), 1.0, f"playing {what['take']}")
             await asyncio.sleep(_POLL_S)
-        return {**what, "robot": asked["robot"], "build": asked["build"], "played": True}
+        return {
+            **what,
+            "robot": asked["robot"],
+            "build": asked["build"],
+            "played": ended["completed"],
+            "reason": ended["reason"],
+        }
 
     async def stop(self) -> Document:
         """Stop whatever moves, at once: the pendant's robot, and what is simulated here."""
         if self._pendant is None:
             return {"stopped": await self._stop_simulated()}
-        asked = asyncio.create_task(self._pendant.post("/stop"))
-        await self._stop_simulated()
-        answer = await asked
+        answer, simulated = await asyncio.gather(
+            self._pendant.post("/stop"), self._stop_simulated(), return_exceptions=True
+        )
+        if isinstance(answer, BaseException):
+            raise answer
+        if isinstance(simulated, BaseException):
+            raise simulated
         return {"stopped": answer.get("stopped"), "message": answer.get("message")}
 
     async def _stop_simulated(self) -> bool:
         robots = {*self._moving, *([] if self._robot is None else [self._robot])}
-        await asyncio.gather(*(robot.stop() for robot in robots), return_exceptions=True)
+        results = await asyncio.gather(*(one.stop() for one in robots), return_exceptions=True)
+        for result in results:
+            if isinstance(result, BaseException):
+                raise result
         return bool(robots)
 
     # ---- inside ---------------------------------------------------------------------------------

@@ -94,7 +94,8 @@ def _functions(tools: AgentTools) -> list[tuple[Callable[..., Any], ToolAnnotati
     async def propose(
         context: Context[Any, Any], take: Take, version: Version = None, speed: Speed = 1.0
     ) -> Answer:
-        """Propose to play a take on the robot, and wait for its end.
+        """Propose to play a take on the robot, and wait for its end; `played` is false if it
+        ended early, and `reason` says why.
 
         A robot that is not simulated moves only if a person approves this very motion in the
         pendant, within a minute.

@@ -288,7 +288,7 @@ class ActivityService:
         checked: TrackCheck | None = None,
         rounds: int = 1,
         loop: bool = False,
-    ) -> None:
+    ) -> PendantActivity:
         """Play a track that is not on the robot, pose by pose, on wires that can.
 
         The track has the motion `rounds` times. With `loop` it is played again after its soft
@@ -296,7 +296,7 @@ class ActivityService:
 
         Contact is looked for once more, from where the joints are now; `force` says yes to
         warnings, `mapped` to what a motion of another build lacks or leaves out, and `imported` to
-        a motion that others made, which is asked once.
+        a motion that others made, which is asked once. Returns the activity, which has begun.
         """
         yes = imported or agreed(track.origin)
         robot = self._connection.robot
@@ -317,6 +317,7 @@ class ActivityService:
         )
         if imported:
             agree(track.origin)
+        return activity
 
     async def perform(self, preset: int, name: str) -> None:
         """Perform a factory action; return when it has begun, or raise if it was refused."""

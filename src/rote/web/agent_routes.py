@@ -17,8 +17,9 @@ async def propose(request: Request, body: s.ProposeMotion) -> Response:
 
 @router.get("/ticket/{ticket}", response_model=s.TicketNow)
 async def ticket_now(request: Request, ticket: str) -> Response:
-    """What has become of a proposal."""
-    return answer(_ticket(hub_of(request).agents.ticket(ticket)))
+    """What has become of a proposal, and how its playback ended."""
+    agents = hub_of(request).agents
+    return answer({**_ticket(agents.ticket(ticket)), "ended": await agents.ending(ticket)})
 
 
 @router.post("/begin", response_model=s.TicketNow)
@@ -73,4 +74,5 @@ def _ticket(ticket: Ticket) -> dict[str, object]:
         "robot": proposed.robot,
         "build": proposed.build,
         "digest": proposed.digest,
+        "ended": None,
     }

@@ -22,7 +22,7 @@ from rote.motion import edit
 from rote.motion.check import check
 from rote.robot.streaming import TrackCheck, check_playing_speed, check_robot
 from rote.web import schemas, take_work
-from rote.web.activity import ActivityService
+from rote.web.activity import ActivityService, PendantActivity
 from rote.web.clients import Clients
 from rote.web.connection_keeper import ConnectionKeeper
 from rote.web.problems import ProblemError, busy
@@ -56,6 +56,13 @@ def read_motion(
     return ReadMotion(version, digest, TrackCheck(paced, 1.0, report))
 
 
+class PlayedTicket(NamedTuple):
+    """The ticket that was played last, and its playback."""
+
+    ticket: Ticket
+    activity: PendantActivity
+
+
 class AgentService:
     """What agents have proposed to this pendant; `secret` is None where none may."""
 
@@ -73,6 +80,7 @@ class AgentService:
         self._takes = takes
         self._clients = clients
         self._now = asyncio.get_running_loop().time
+        self._played: PlayedTicket | None = None
 
     async def propose(self, wanted: schemas.ProposeMotion) -> Ticket:
         """Show a motion to the people here, and return the ticket for it."""
@@ -113,6 +121,8 @@ class AgentService:
     def ticket(self, ticket_id: str) -> Ticket:
         """Return a ticket by its id, whatever has become of it."""
         ticket = self._open_booth().current(self._now())
+        if self._played is not None and self._played.ticket.id == ticket_id:
+            return self._played.ticket
         if ticket is None or ticket.id != ticket_id:
             raise ProblemError(404, "no-such-ticket", "there is no such ticket")
         return ticket
@@ -128,14 +138,31 @@ class AgentService:
                 raise NotApprovedError(
                     "the browser whose person approved it commands no more", "Propose it again."
                 )
-            await self._activities.play_track(
+            activity = await self._activities.play_track(
                 motion.checked.track, wanted.take, checked=motion.checked
             )
+            self._played = PlayedTicket(ticket, activity)
             return
         # Redeeming says why not.
         robot = self._connection.robot
         nothing = ProposedMotion(wanted.take, 0, "", wanted.speed, robot.url, robot.build.name)
         booth.redeem(ticket_id, nothing, self._now())
+
+    async def ending(self, ticket_id: str) -> dict[str, Any] | None:
+        """Return how the playback of a ticket ended; None if it has not, or has not begun."""
+        if self._played is None or self._played.ticket.id != ticket_id:
+            return None
+        activity = self._played.activity
+        if activity.task is not None and not activity.task.done():
+            return None
+        if activity.problem is not None:
+            return {"completed": False, "reason": str(activity.problem)}
+        playing = activity.playing
+        if activity.task is None or playing is None or not playing.done:
+            return {"completed": False, "reason": "it was stopped as it began"}
+        report = await playing.wait()
+        reason = "" if report.completed else "it was stopped before its end"
+        return {"completed": report.completed, "reason": reason}
 
     def document(self) -> dict[str, Any] | None:
         """Return the proposal that the page shows; None where there is none to decide."""

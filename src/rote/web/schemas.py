@@ -462,6 +462,14 @@ class Links(BaseModel):
     watch: str | None
 
 
+class PlaybackEnd(BaseModel):
+    """How a playback ended."""
+
+    completed: bool
+    reason: str
+    """Why it ended early; empty if it did not."""
+
+
 class TicketNow(BaseModel):
     """What has become of a proposal, and what it is bound to."""
 
@@ -476,6 +484,8 @@ class TicketNow(BaseModel):
     build: str
     digest: str
     """The SHA-256 of all of these."""
+    ended: PlaybackEnd | None
+    """How its playback ended; None if it has not begun or goes on."""
 
 
 class ProposalNow(BaseModel):
