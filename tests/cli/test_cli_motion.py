@@ -1,19 +1,30 @@
 """rote motion and rote takes: files in, files out, and words or JSON beside them."""
 
+import asyncio
 import json
 import shutil
+from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from rote.bridge.agent_tools import AgentTools
 from rote.cli import main
+from rote.errors import UnsafeMotionError, WarnedMotionError
+from rote.findings import Finding, FindingKind, Severity
 from rote.model.a1 import A1, A1_STAND_RAD
 from rote.model.g1 import G1_29
+from rote.motion.check_report import CheckReport
 from rote.motion.files import load, save
+from rote.motion.files.library import Library
 from rote.motion.track import Track
+from rote.motion.track_build import build_of
 from rote.sim.presets import performed
+from rote.web.agents import read_motion
+from rote.web.take_work import playable
 
 
 def ask(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, str, str]:
@@ -386,6 +397,69 @@ def test_a_take_is_played_by_its_name(capsys: pytest.CaptureFixture[str]) -> Non
     ask(capsys, "teach", "mine", "--hand", "wave", "--seconds", "0.5")
     assert ask_json(capsys, "play", "mine", "--take", "--force")["completed"] is True
     assert ask(capsys, "play", "nothing", "--take")[0] == 2
+
+
+def made_of(kind: str) -> Track:
+    """A motion with a warning, of a known or an unknown robot."""
+    if kind.startswith("a1"):
+        joints_rad = np.repeat([A1_STAND_RAD], 50, axis=0)
+        joints_rad[:, 0] = 0.81  # a little beyond its end
+        times_s = np.arange(50) / 50
+        track = Track(times_s=times_s, joints_rad=joints_rad, names=A1.names, variant=A1.name)
+    else:
+        track = played("clap", 4.0)
+    if kind.endswith("another name"):
+        track = replace(track, variant="mystery")
+    if kind == "unknown joints":
+        names = tuple(f"feeler_{number}" for number in range(len(track.names)))
+        track = replace(track, names=names, variant="mystery")
+    return track
+
+
+@pytest.mark.parametrize(
+    "kind", ["g1", "g1 by another name", "a1", "a1 by another name", "unknown joints"]
+)
+def test_a_check_the_command_line_the_page_and_the_agents_decide_alike(
+    kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    track, file = made_of(kind), tmp_path / "motion.mcap"
+    save(track, file)
+    code, shown, _ = ask(capsys, "motion", "check", file)
+    verdict = ask_json(capsys, "motion", "check", file)
+    assert (code == 0) == verdict["ok"]
+    warned = any(each["severity"] == "warning" for each in verdict["findings"])
+    assert ("wants --force" in shown) == (verdict["ok"] and verdict["needs_force"])
+    robot = "sim://a1" if kind.startswith("a1") else "sim://g1?store=:memory:"
+    for force in ((), ("--force",)):
+        forbidden = not verdict["ok"] or (verdict["needs_force"] and not force)
+        code, _, err = ask(capsys, "play", file, "--robot", robot, "--speed", "1", *force)
+        assert (code == 5 and "unsafe motion" in err) == forbidden, err
+        folder = tmp_path / f"takes{len(force)}"
+        library = Library(folder)
+        library.save(track, "motion")
+        build = build_of(track)
+        if build is None:
+            continue
+        with pytest.raises(UnsafeMotionError) if forbidden else nullcontext():
+            playable(folder, "motion", None, [], build, speed=1.0, force=bool(force))
+        if not force:
+            with pytest.raises(UnsafeMotionError) if forbidden else nullcontext():
+                read_motion(folder, "motion", None, 1.0, build)
+            told = asyncio.run(AgentTools(library).check("motion"))
+            assert told["ok"] is not forbidden
+    assert warned or kind == "unknown joints"
+
+
+def test_warnings_of_an_unknown_build_need_force(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    report = CheckReport((Finding(Severity.WARNING, "it is near", kind=FindingKind.CLEARANCE),))
+    assert report.needs_force(None)
+    with pytest.raises(WarnedMotionError):
+        report.permit(None)
+    report.permit(None, force=True)
+    assert not report.needs_force(A1)
+    report.permit(A1)
 
 
 # ---- takes --------------------------------------------------------------------------------------

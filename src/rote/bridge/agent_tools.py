@@ -19,11 +19,12 @@ from rote.connection import connect
 from rote.errors import BadRequestError, NotApprovedError
 from rote.findings import Finding
 from rote.messages import RobotState
+from rote.motion.check_report import CheckReport
 from rote.motion.edit_steps import Step, apply, others_of
 from rote.motion.edits import EDITS, SEVERAL
 from rote.motion.files.library import Library
 from rote.motion.track import Track
-from rote.motion.track_build import build_of
+from rote.motion.track_build import build_of, family_of
 from rote.robot.robot import Robot
 from rote.robot.streaming import checked
 
@@ -201,7 +202,7 @@ class AgentTools:
             "take": take,
             "version": version,
             "speed": speed,
-            "ok": report.ok and not report.warnings,
+            "ok": _may_play(report, track),
             "findings": [_finding(each) for each in report.findings],
             "motion": motion_digest(track),
         }
@@ -248,7 +249,7 @@ class AgentTools:
             "version": entry.version,
             "seconds": round(made.duration_s, 3),
             "motion": motion_digest(made),
-            "ok": report.ok and not report.warnings,
+            "ok": _may_play(report, made),
             "findings": [_finding(each) for each in report.findings],
         }
 
@@ -356,6 +357,11 @@ class AgentTools:
             "seconds": round(report.seconds, 3),
             "joints": seen.joints(),
         }
+
+
+def _may_play(report: CheckReport, track: Track) -> bool:
+    """Whether a robot plays it without a person who overrides warnings."""
+    return report.ok and not report.needs_force(family_of(track))
 
 
 def _finding(finding: Finding) -> Document:

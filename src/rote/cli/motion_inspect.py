@@ -91,33 +91,32 @@ def check(
 ) -> int:
     """Say what speaks against playing it. Exit code 5 if something forbids it."""
     from rote.cli import output
+    from rote.model.registry import family_of, find_build
     from rote.motion.check import check as checked
+    from rote.motion.track_build import family_of as track_family
 
     with output.waiting("checking"):
         track = load(source, take=take)
         report = checked(track, build=variant, contact=contact, payload_kg=payload)
+    build = None if variant is None else find_build(variant)
+    needs_force = report.needs_force(track_family(track) if build is None else family_of(build))
     if as_json:
-        print_json({**report.as_json(), "findings": [*map(finding_json, report.findings)]})
+        findings = [*map(finding_json, report.findings)]
+        print_json({**report.as_json(), "needs_force": needs_force, "findings": findings})
     else:
         out = output.console()
         output.findings(out, report.findings)
-        out.print(_verdict(report, variant or track.variant))
+        out.print(_verdict(report, needs_force))
     return 0 if report.ok else 5
 
 
-def _verdict(report: "CheckReport", robot: str) -> "Text":
+def _verdict(report: "CheckReport", needs_force: bool) -> "Text":
     from rote.cli.output import styled
-    from rote.model.registry import family_of, find_build
 
     if not report.ok:
         return styled(("Do not play this.", "bold red"))
     if report.warnings:
-        build = find_build(robot)
-        family = None if build is None else family_of(build)
-        # An A1, whose motors rote drives itself, plays in spite of warnings; other robots need
-        # `--force`.
-        asks = family is not None and family.keeps_actions
-        then = "rote play wants --force." if asks else "look at them first."
+        then = "rote play wants --force." if needs_force else "look at them first."
         return styled(("Fit, with warnings:", "yellow"), f" {then}")
     return styled(("Fit to be played.", "green"))
 

@@ -258,11 +258,7 @@ def _checked(track: "Track", how: _PlayOptions, as_json: bool) -> "TrackCheck":
         report = checked(track, how.speed, hands=how.hands)
     if not as_json:
         output.findings(output.console(), report.findings)
-    family = family_of(track)
-    # An A1, whose motors rote drives itself, plays in spite of warnings; other robots need
-    # `--force`.
-    asks = family is None or family.keeps_actions
-    report.permit(force=how.force or not asks)
+    report.permit(family_of(track), force=how.force)
     return TrackCheck(track, how.speed, report)
 
 

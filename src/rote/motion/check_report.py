@@ -5,6 +5,7 @@ from typing import Any
 
 from rote.errors import UnsafeMotionError, WarnedMotionError
 from rote.findings import Finding, Severity
+from rote.model.family import Family
 from rote.text import Act, Text
 
 __all__ = ["CheckReport"]
@@ -31,13 +32,23 @@ class CheckReport:
         """What a person should look at first."""
         return self._of(Severity.WARNING)
 
-    def permit(self, *, force: bool = False) -> None:
-        """Raise `UnsafeMotionError` if something forbids playing it.
+    def needs_force(self, family: Family | None = None) -> bool:
+        """Whether a robot of this family plays it only if a person overrides the warnings.
 
-        If there are only warnings, raise `WarnedMotionError` unless `force` is true. Errors cannot
-        be overridden. The command line, the page and the API all decide here.
+        An A1, whose motors rote drives itself, plays despite warnings. A robot that is not known
+        does not.
         """
-        for finding in self.errors or (() if force else self.warnings):
+        return bool(self.warnings) and (family is None or family.keeps_actions)
+
+    def permit(self, family: Family | None = None, *, force: bool = False) -> None:
+        """Raise `UnsafeMotionError` if something forbids playing it on a robot of this family.
+
+        If there are only warnings, raise `WarnedMotionError` if they need `force` and it is not
+        given. Errors cannot be overridden. The command line, the page, the bridges, the agents of a
+        show and the API all decide here.
+        """
+        overridden = force or not self.needs_force(family)
+        for finding in self.errors or (() if overridden else self.warnings):
             kind, remedy = UnsafeMotionError, finding.remedy
             if not self.errors:
                 kind = WarnedMotionError

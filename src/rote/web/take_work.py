@@ -255,14 +255,10 @@ def playable(
     """
     track = edited(folder, name, version, steps)
     check_robot(track, build)
-    family = family_of(build)
-    # An A1, whose motors rote drives itself, plays in spite of warnings; other robots need
-    # `force`.
-    asks = family is None or family.keeps_actions
     paced = edit.speed(track, speed) if speed != 1.0 else track
     paced, rounds = repeated(paced) if loop else (paced, 1)
     report = check(paced)
-    report.permit(force=force or not asks)
+    report.permit(family_of(build), force=force)
     return PlayableTake(TrackCheck(paced, 1.0, report), rounds)
 
 
