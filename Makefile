@@ -20,7 +20,7 @@ help:
 	@echo "make docs     the documentation as a site, in site/"
 	@echo "make coverage the same tests, and whether they reach what they must"
 	@echo "make bench    measured speed, as ratios against a peer run beside it"
-	@echo "make soak     the long campaigns: crashes, losses, a million broken datagrams"
+	@echo "make soak     the long campaigns: crashes, losses, a million broken datagrams, broken safety code"
 	@echo "make page     build the pendant's page for this checkout; the set-up does it by itself"
 	@echo "make screens  take the pictures of the pendant in docs/pictures again"
 	@echo "make picture  draw docs/demo.svg and docs/demo.png again"
@@ -92,6 +92,7 @@ bench: $(READY) peers
 soak: $(READY)
 	$(BIN)/pytest -n 2 --hypothesis-profile search --timeout 3600 tests/wire tests/session tests/motion tests/sim tests/capture
 	$(BIN)/pytest -m soak --timeout 3600 -s -p no:xdist
+	$(BIN)/python scripts/mutants.py
 
 picture: $(READY)
 	$(BIN)/rote demo --out rote-demo --svg docs/demo.svg

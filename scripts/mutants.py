@@ -1,0 +1,428 @@
+"""Break safety-relevant code on purpose, one place at a time, and print what no test notices.
+
+    python scripts/mutants.py                     the fixed list, and a random sample
+    python scripts/mutants.py --sample 0          the fixed list alone
+    python scripts/mutants.py --only robot/ --sample 20 --seed 7
+
+The fixed list is `safety_mutants.json`; every entry names the test that must fail. A mutant of the
+sample changes one point of a module in `TESTS`: a comparison, a constant, `and`, `or`, `not`, or a
+call, a `raise` or an `await` that is left out. It is killed if one of the module's tests fails or
+does not end in time. Each worker has a copy of the tree; the work tree is not changed.
+
+Exit code 1: a mutant of the fixed list survives or does not apply, or too few of the sample are
+killed.
+"""
+
+import argparse
+import ast
+import copy
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+from queue import SimpleQueue
+from typing import NamedTuple
+
+ROOT = Path(__file__).resolve().parents[1]
+FIXED = Path(__file__).with_name("safety_mutants.json")
+LEAST_KILLED = 0.85
+TIMEOUT_S = 240.0
+SAMPLE = 60
+SEED = 29
+
+_BEHAVIOUR = ("tests/test_behaviour.py",)
+_STREAM = ("tests/robot/test_robot_streaming.py", "tests/robot/test_robot_timed_start.py")
+_WEB = (
+    "tests/web/test_web_stop.py",
+    "tests/web/test_web_robot.py",
+    "tests/web/test_web_teaching.py",
+    "tests/web/test_web_clients.py",
+)
+_STAGE = (
+    "tests/ensemble/test_ensemble_agent.py",
+    "tests/ensemble/test_ensemble_stage.py",
+    "tests/session/test_session_stage.py",
+    "tests/ensemble/test_ensemble_cues.py",
+)
+_SERVICES = ("tests/test_services_wire.py", "tests/client/test_client_rpc.py")
+_TEACH = (
+    "tests/robot/test_robot_teaching.py",
+    "tests/robot/test_robot_take.py",
+    "tests/robot/test_robot_take_recording.py",
+    "tests/robot/test_robot_after_teaching.py",
+)
+_A1 = ("tests/robot/test_robot_a1.py", "tests/robot/test_robot_a1_send.py")
+
+TESTS: dict[str, tuple[str, ...]] = {
+    "robot/a1/*": (*_A1, "tests/robot/test_robot_bot.py", "tests/robot/test_robot_loop.py"),
+    "robot/streaming.py": (*_STREAM, "tests/robot/test_robot_mapping.py", *_BEHAVIOUR),
+    "robot/following.py": ("tests/robot/test_robot_following.py", "tests/test_faults.py"),
+    "robot/teaching.py": (*_TEACH, *_BEHAVIOUR),
+    "robot/lesson.py": (*_TEACH, *_BEHAVIOUR),
+    "robot/playing.py": (*_BEHAVIOUR, "tests/robot/test_robot_watching.py"),
+    "robot/motion_watch.py": ("tests/robot/test_robot_watching.py", *_BEHAVIOUR),
+    "robot/message_robot.py": (
+        "tests/robot/test_robot_safety.py",
+        "tests/robot/test_robot_g1.py",
+        "tests/robot/test_robot_listening.py",
+        *_BEHAVIOUR,
+    ),
+    "robot/preflight.py": ("tests/robot/test_robot_preflight.py",),
+    "robot/unfinished.py": (*_TEACH, *_BEHAVIOUR),
+    "robot/storing.py": ("tests/robot/test_robot_storing.py",),
+    "robot/sending.py": ("tests/robot/test_robot_sending.py",),
+    "client/arm_streamer.py": (
+        "tests/client/test_client_arm_streamer.py",
+        "tests/carrier/test_carrier_dds.py",
+        "tests/session/test_session_arm_stream.py",
+    ),
+    "client/dds.py": (
+        "tests/sim/test_sim_dds.py",
+        "tests/carrier/test_carrier_dds.py",
+        "tests/robot/test_robot_hands.py",
+        *_BEHAVIOUR,
+    ),
+    "client/services.py": (*_SERVICES, *_BEHAVIOUR),
+    "client/rpc_connection.py": (*_SERVICES, "tests/client/test_client_reconnect.py", *_BEHAVIOUR),
+    "client/teaching.py": (*_BEHAVIOUR, "tests/client/test_client_reconnect.py"),
+    "client/watchdog.py": ("tests/client/test_client_watchdog.py", *_A1),
+    "client/a1/sender.py": ("tests/client/test_client_a1.py", *_A1),
+    "session/teaching.py": ("tests/session/test_session_teaching.py",),
+    "session/rpc.py": ("tests/session/test_session_rpc.py",),
+    "session/dds.py": ("tests/session/test_session_dds.py",),
+    "session/a1.py": ("tests/session/test_session_a1.py",),
+    "session/arm_stream.py": ("tests/session/test_session_arm_stream.py",),
+    "session/stage_*.py": _STAGE,
+    "web/roles.py": ("tests/web/test_web_roles.py",),
+    "web/stops.py": ("tests/web/test_web_stop.py", "tests/web/test_web_limits.py"),
+    "web/hub.py": (*_WEB, "tests/web/test_web_hub.py"),
+    "web/activity.py": (*_WEB, "tests/web/test_web_library.py", "tests/web/test_web_edits.py"),
+    "web/security.py": ("tests/web/test_web_security.py", "tests/web/test_web_roles.py"),
+    "web/clients.py": ("tests/web/test_web_clients.py", "tests/web/test_web_hub.py"),
+    "web/connection_keeper.py": ("tests/web/test_web_connection_keeper.py", *_WEB),
+    "ensemble/agent.py": _STAGE,
+    "ensemble/conductor.py": _STAGE,
+    "ensemble/stage.py": _STAGE,
+    "motion/check.py": ("tests/motion/test_motion_check.py",),
+    "motion/limits.py": ("tests/motion/test_motion_limits.py", "tests/motion/test_motion_check.py"),
+    "motion/contact.py": ("tests/motion/test_motion_contact.py",),
+    "bridge/tickets.py": ("tests/bridge/test_bridge_tickets.py",),
+}
+"""Modules under `src/rote` whose points are sampled, and the tests that should notice."""
+
+_OPPOSITE: dict[type[ast.cmpop], type[ast.cmpop]] = {
+    ast.Lt: ast.GtE,
+    ast.GtE: ast.Lt,
+    ast.Gt: ast.LtE,
+    ast.LtE: ast.Gt,
+    ast.Eq: ast.NotEq,
+    ast.NotEq: ast.Eq,
+    ast.Is: ast.IsNot,
+    ast.IsNot: ast.Is,
+    ast.In: ast.NotIn,
+    ast.NotIn: ast.In,
+}
+_HARMLESS_OPTIONS = {"strict", "kw_only", "frozen", "slots", "eq", "name", "daemon", "repr"}
+_HARMLESS_CALLS = ("_log.", "logging.", "self._log.")
+
+
+class Mutant(NamedTuple):
+    """One change of one file."""
+
+    file: str
+    """Its path below the root of the project."""
+    line: int
+    original: str
+    mutated: str
+    source: str
+    """The whole file after the change."""
+    tests: tuple[str, ...]
+
+    @property
+    def title(self) -> str:
+        """The change in one line."""
+        before, after = (" ".join(text.split())[:90] for text in (self.original, self.mutated))
+        return f"{self.file}:{self.line}: {before}  ->  {after}"
+
+
+@dataclass(frozen=True)
+class Result:
+    """What the tests said of a mutant."""
+
+    mutant: Mutant
+    killed: bool
+    word: str
+    seconds: float
+
+
+class MutationError(Exception):
+    """A mutant that cannot be applied, or tests that do not pass without one."""
+
+
+# ---- the fixed list -----------------------------------------------------------------------------
+
+
+def read_fixed(path: Path, root: Path) -> list[Mutant]:
+    """Return the mutants of a list; raise `MutationError` naming all that do not apply."""
+    mutants, problems = [], []
+    for entry in json.loads(path.read_text(encoding="utf-8")):
+        try:
+            mutants.append(apply_text(root, **entry))
+        except MutationError as error:
+            problems.append(str(error))
+    if problems:
+        raise MutationError("\n".join(problems))
+    return mutants
+
+
+def apply_text(root: Path, *, file: str, original: str, mutated: str, test: str) -> Mutant:
+    """Return the mutant that replaces a text, which the file must have exactly once."""
+    path = root / file
+    source = path.read_text(encoding="utf-8") if path.is_file() else ""
+    found = source.count(original)
+    if found != 1:
+        raise MutationError(f"{file} has this {found} times, not once: {original!r}")
+    after = source.replace(original, mutated)
+    try:
+        ast.parse(after)
+    except SyntaxError as error:
+        raise MutationError(f"{file} is no Python with {mutated!r}: {error}") from None
+    line = source[: source.index(original)].count("\n") + 1
+    return Mutant(file, line, original, mutated, after, tuple(test.split()))
+
+
+# ---- the sample ---------------------------------------------------------------------------------
+
+
+def sample(root: Path, size: int, seed: int, only: str = "") -> list[Mutant]:
+    """Return a random sample of all mutants of the chosen modules."""
+    every = [
+        mutant
+        for pattern, tests in TESTS.items()
+        for path in sorted((root / "src" / "rote").glob(pattern))
+        if path.name != "__init__.py" and only in str(path)
+        for mutant in mutants_of(path.relative_to(root).as_posix(), path.read_bytes(), tests)
+    ]
+    return random.Random(seed).sample(every, min(size, len(every)))
+
+
+def mutants_of(file: str, source: bytes, tests: tuple[str, ...]) -> Iterator[Mutant]:
+    """Return every single-point mutant of a module."""
+    starts = [0]
+    for row in source.splitlines(keepends=True):
+        starts.append(starts[-1] + len(row))
+    for node, text in _changes(ast.parse(source)):
+        assert node.end_lineno is not None
+        assert node.end_col_offset is not None
+        first = starts[node.lineno - 1] + node.col_offset
+        last = starts[node.end_lineno - 1] + node.end_col_offset
+        after = (source[:first] + text.encode() + source[last:]).decode()
+        yield Mutant(file, node.lineno, source[first:last].decode(), text, after, tests)
+
+
+def _changes(tree: ast.Module) -> Iterator[tuple[ast.expr | ast.stmt, str]]:
+    """Return nodes and the text that replaces each."""
+    for node in _mutable(tree):
+        if isinstance(node, ast.Raise) or _is_lone_call(node):
+            assert isinstance(node, ast.stmt)
+            yield node, "pass"
+        elif isinstance(node, ast.Compare):
+            for place, operator in enumerate(node.ops):
+                other = copy.deepcopy(node)
+                other.ops[place] = _OPPOSITE[type(operator)]()
+                yield node, f"({ast.unparse(other)})"
+        elif isinstance(node, ast.BoolOp):
+            swapped = ast.Or() if isinstance(node.op, ast.And) else ast.And()
+            yield node, f"({ast.unparse(ast.BoolOp(swapped, node.values))})"
+        elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+            yield node, f"({ast.unparse(node.operand)})"
+        elif isinstance(node, ast.Constant) and isinstance(node.value, int | float):
+            yield node, _other_number(node.value)
+
+
+def _is_lone_call(node: ast.AST) -> bool:
+    return (
+        isinstance(node, ast.Expr)
+        and isinstance(node.value, ast.Call | ast.Await)
+        and not ast.unparse(node).startswith(_HARMLESS_CALLS)
+    )
+
+
+def _other_number(value: float) -> str:
+    if isinstance(value, bool):
+        return str(not value)
+    return "1" if value == 0 else repr(10 * value)
+
+
+def _mutable(node: ast.AST) -> Iterator[ast.AST]:
+    """Return all nodes in which a change can matter: no annotations, decorators or f-strings."""
+    yield node
+    for name, value in ast.iter_fields(node):
+        if name in ("annotation", "returns", "decorator_list", "type_params", "bases"):
+            continue
+        for child in value if isinstance(value, list) else [value]:
+            if not isinstance(child, ast.AST) or isinstance(child, ast.JoinedStr):
+                continue
+            if isinstance(child, ast.keyword) and child.arg in _HARMLESS_OPTIONS:
+                continue
+            if isinstance(child, ast.If) and ast.unparse(child.test) == "TYPE_CHECKING":
+                continue
+            yield from _mutable(child)
+
+
+# ---- running ------------------------------------------------------------------------------------
+
+
+class Copies:
+    """Copies of the tree, each for one worker at a time."""
+
+    def __init__(self, root: Path, folder: Path, workers: int) -> None:
+        self._free: SimpleQueue[Path] = SimpleQueue()
+        self._moments = count(1_000_000_000)
+        listed = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+        names = subprocess.run(listed, cwd=root, capture_output=True, check=True).stdout
+        for number in range(workers):
+            tree = folder / str(number)
+            for name in filter(None, names.decode().split("\0")):
+                if (root / name).is_file():
+                    (tree / name).parent.mkdir(parents=True, exist_ok=True)
+                    shutil.copyfile(root / name, tree / name)
+            self._free.put(tree)
+
+    def try_one(self, mutant: Mutant, timeout_s: float) -> Result:
+        """Run the tests of a mutant in a copy that has it."""
+        tree = self._free.get()
+        path = tree / mutant.file
+        before = path.read_text(encoding="utf-8")
+        began = time.monotonic()
+        try:
+            self._write(path, mutant.source)
+            word = run_tests(tree, mutant.tests, timeout_s)
+        finally:
+            self._write(path, before)
+            self._free.put(tree)
+        return Result(mutant, word != "survived", word, time.monotonic() - began)
+
+    def check_passes(self, tests: Sequence[str], timeout_s: float) -> str:
+        """Return what is wrong with tests that should pass without a mutant; usually nothing."""
+        tree = self._free.get()
+        try:
+            word = run_tests(tree, tests, timeout_s)
+        finally:
+            self._free.put(tree)
+        return "" if word == "survived" else f"{' '.join(tests)}: {word} without any mutant"
+
+    def _write(self, path: Path, text: str) -> None:
+        path.write_text(text, encoding="utf-8")
+        moment = next(self._moments)  # else Python takes the compiled file of the last mutant
+        os.utime(path, (moment, moment))
+
+
+def run_tests(tree: Path, tests: Sequence[str], timeout_s: float) -> str:
+    """Return `survived`, or how the tests of a tree ended otherwise."""
+    plain = ("-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist")
+    with subprocess.Popen(
+        [sys.executable, "-m", "pytest", *plain, *tests],
+        cwd=tree,
+        env={**os.environ, "PYTHONPATH": str(tree / "src")},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        process_group=0,
+    ) as pytest:
+        try:
+            said = pytest.communicate(timeout=timeout_s)[0]
+        except subprocess.TimeoutExpired:
+            os.killpg(pytest.pid, signal.SIGKILL)  # with every program that the tests started
+            pytest.communicate()
+            return "killed by time"
+    if pytest.returncode in (0, 1):
+        return "killed" if pytest.returncode else "survived"
+    if b"no tests ran" in said or b"not found" in said:
+        raise MutationError(f"there is no such test: {' '.join(tests)}")
+    return f"killed (pytest ended with {pytest.returncode})"
+
+
+def run_all(
+    copies: Copies, mutants: Sequence[Mutant], workers: int, timeout_s: float
+) -> list[Result]:
+    """Try every mutant; print each as it is done."""
+    results = []
+    with ThreadPoolExecutor(workers) as pool:
+        tasks = [pool.submit(copies.try_one, mutant, timeout_s) for mutant in mutants]
+        for number, task in enumerate(tasks, start=1):
+            result = task.result()
+            results.append(result)
+            shown = f"{number}/{len(tasks)} {result.word} in {result.seconds:.0f} s"
+            print(f"{shown}: {result.mutant.title}", flush=True)
+    return results
+
+
+def report(title: str, results: Sequence[Result]) -> float:
+    """Print which mutants survive, and return the share that was killed."""
+    killed = sum(result.killed for result in results)
+    share = killed / len(results) if results else 1.0
+    print(f"\n{title}: {killed} of {len(results)} killed ({100 * share:.0f} %)")
+    for result in results:
+        if not result.killed:
+            print(f"  survives: {result.mutant.title}\n    {' '.join(result.mutant.tests)}")
+    return share
+
+
+def main(arguments: Sequence[str] | None = None, root: Path = ROOT, fixed: Path = FIXED) -> int:
+    """Try the fixed list and a sample; return the exit code."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--sample", type=int, default=SAMPLE, help="Size of the random sample.")
+    parser.add_argument("--seed", type=int, default=SEED, help="Seed of the sample.")
+    parser.add_argument("--only", default="", help="Only files whose path contains this.")
+    parser.add_argument("--no-fixed", action="store_true", help="Leave out the fixed list.")
+    parser.add_argument("--list", action="store_true", help="Print the mutants, and run nothing.")
+    parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--timeout", type=float, default=TIMEOUT_S, help="Seconds for each mutant.")
+    parser.add_argument("--no-baseline", action="store_true", help="Trust that the tests pass.")
+    options = parser.parse_args(arguments)
+    try:
+        listed = [] if options.no_fixed else read_fixed(fixed, root)
+        listed = [mutant for mutant in listed if options.only in mutant.file]
+        drawn = sample(root, options.sample, options.seed, options.only)
+        if options.list:
+            print("\n".join(mutant.title for mutant in (*listed, *drawn)))
+            return 0
+        return _try(root, listed, drawn, options)
+    except MutationError as error:
+        print(error, file=sys.stderr)
+        return 1
+
+
+def _try(root: Path, listed: list[Mutant], drawn: list[Mutant], options: argparse.Namespace) -> int:
+    with tempfile.TemporaryDirectory(prefix="rote-mutants-") as folder:
+        copies = Copies(root, Path(folder), options.workers)
+        if not options.no_baseline:
+            files = sorted({test for mutant in (*listed, *drawn) for test in mutant.tests})
+            with ThreadPoolExecutor(options.workers) as pool:
+                parts = [files[number :: options.workers] for number in range(options.workers)]
+                checks = [
+                    pool.submit(copies.check_passes, part, 4 * options.timeout)
+                    for part in parts
+                    if part
+                ]
+                if problems := [problem for check in checks if (problem := check.result())]:
+                    raise MutationError("\n".join(problems))
+        fixed = run_all(copies, listed, options.workers, options.timeout)
+        random_ones = run_all(copies, drawn, options.workers, options.timeout)
+    all_killed = report("the fixed list", fixed) == 1.0
+    enough = report(f"the sample with seed {options.seed}", random_ones) >= LEAST_KILLED
+    return 0 if all_killed and enough else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
