@@ -12,6 +12,7 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -29,7 +30,16 @@ from rote.client.a1.client import (
     read_url,
     walking_url,
 )
-from rote.client.a1.sender import LAST_WORDS_S, SAFE_S, LoopSender, ProcessSender, Steady
+from rote.client.a1.sender import (
+    LAST_WORDS_S,
+    MAX_RAD_S,
+    SAFE_S,
+    SOFT_RAD_S,
+    LoopSender,
+    ProcessSender,
+    Stall,
+    Steady,
+)
 from rote.errors import (
     BadRequestError,
     LinkError,
@@ -40,12 +50,14 @@ from rote.errors import (
     RoteError,
     UnsupportedError,
 )
+from rote.model.a1 import A1 as A1_FAMILY
+from rote.motion.limits import MAX_PLAYED_RAD_S
 from rote.session.a1 import Level
 from rote.sim.a1.simulator import A1Simulator
 from rote.wire.a1 import codec as wire
 from rote.wire.a1 import values as a1_values
 from rote.wire.a1.codec import Seal
-from rote.wire.a1.motors import MotorCmds
+from rote.wire.a1.motors import MotorCmd, MotorCmds
 from rote.wire.a1.values import Dialect, HighCmd, LowCmd
 
 DRIVE = MotorCmds.servo(q_rad=[0.0, 0.8, -1.6] * 4, kp_nm_rad=20.0, kd_nm_s_rad=1.0)
@@ -140,9 +152,9 @@ def test_a_stall_is_told_with_its_length_and_the_end_lasts_as_long_as_it_must() 
     assert steady.must_last(0.0) == LAST_WORDS_S
     steady.say(b"go", 0.016, 5.0)
     assert steady.next(5.015) == b"go"
-    assert steady.stalled_s is None
+    assert steady.stall is None
     steady.next(5.017)
-    assert steady.stalled_s == pytest.approx(0.017)
+    assert steady.stall == (pytest.approx(0.017), 0.0)
     assert steady.must_last(5.117) == pytest.approx(SAFE_S - 0.1)
     assert steady.must_last(9.0) == LAST_WORDS_S
 
@@ -155,7 +167,7 @@ def test_a_sender_that_hung_does_not_jump_to_where_a_motion_went_meanwhile() -> 
     # It hung for half a second; the program went on, and its commands have waited in the line.
     steady.say(b"far away", 0.016, 1.5)
     assert steady.next(1.5) == b"safe"
-    assert steady.stalled_s == pytest.approx(0.5)
+    assert steady.stall == (pytest.approx(0.5), 0.0)
     steady.say(b"further", 0.016, 1.502)
     assert steady.next(1.502) == b"safe", "until somebody arms it again"
     steady.arm()
@@ -176,10 +188,170 @@ def test_a_sender_that_was_late_by_less_or_drives_no_motion_goes_on() -> None:
     assert steady.next(1.5) == b"walk on", "such a command is good for longer than the hang"
 
 
+def moved(thigh_rad: float, *, dialect: Dialect = Dialect.A1_3_3_4, mode: int = 10) -> bytes:
+    """Return a command that moves one thigh and turns one calf without a position."""
+    motors = [MotorCmd(mode, q, 0.0, 0.0, 20.0, 1.0) for q in [0.0, 0.8, -1.6] * 4]
+    motors[1] = motors[1]._replace(q_rad=thigh_rad)
+    motors[2] = MotorCmd(dq_rad_s=thigh_rad, kd_nm_s_rad=1.0)
+    return wire.encode(LowCmd(motors=MotorCmds.of(motors)), dialect)
+
+
+def thigh_of(datagram: bytes) -> float:
+    value = wire.decode(datagram).value
+    assert isinstance(value, LowCmd)
+    return value.motors[1].q_rad
+
+
+@pytest.mark.parametrize("dialect", [Dialect.A1_3_3_4, Dialect.GO1])
+@pytest.mark.parametrize("stall_s", [0.01, 0.016, 0.03, 0.06, 0.098])
+@pytest.mark.parametrize("speed_rad_s", [0.2, -3.0, 9.0])
+def test_a_sender_that_was_late_follows_in_steps_of_twice_the_pace_at_most(
+    dialect: Dialect, stall_s: float, speed_rad_s: float
+) -> None:
+    steady, period_s = Steady(0.002), 0.002
+    sent, step = [], 0
+
+    def say_until(now: float) -> None:
+        """Say what the program, which goes on in time, has said by now."""
+        nonlocal step
+        while step * period_s <= now:
+            steady.say(moved(1.0 + speed_rad_s * step * period_s, dialect=dialect), 0.016, now)
+            step += 1
+
+    now = 0.0
+    while now < 1.5:
+        say_until(now)
+        sent.append(steady.next(now))
+        now += stall_s if len(sent) == 50 else period_s
+    assert steady.stall is None
+    steps_rad = np.abs(np.diff([thigh_of(datagram) for datagram in sent]))
+    pace_rad = abs(speed_rad_s) * period_s
+    assert steps_rad.max() <= min(max(2 * pace_rad, SOFT_RAD_S * period_s), 0.02) + 1e-6
+    assert sent[-1] == moved(1.0 + speed_rad_s * (step - 1) * period_s, dialect=dialect)
+
+
+def test_a_command_far_away_after_a_stall_is_reached_at_the_limit_of_speed() -> None:
+    """As by a control function of time, where the whole computer was held up."""
+    steady, period_s = Steady(0.002), 0.002
+    steady.say(moved(1.0), 0.1, 0.0)
+    assert steady.next(0.0) == moved(1.0)
+    steady.say(moved(1.3), 0.1, 0.05)
+    sent = [steady.next(0.05 + number * period_s) for number in range(20)]
+    assert np.diff([1.0, *map(thigh_of, sent)]).max() <= MAX_RAD_S * period_s + 1e-6
+    assert sent[15] == moved(1.3)
+    value = wire.decode(sent[0]).value
+    assert isinstance(value, LowCmd)
+    assert value.motors[2].dq_rad_s == pytest.approx(1.3), "all but positions is as it was said"
+    steady.say(moved(1.9), 0.1, 0.09)
+    assert steady.next(0.09) == moved(1.9), "what is said in time is sent as it is"
+
+
+def test_after_a_stall_a_braked_motor_is_sent_its_command_as_it_is() -> None:
+    steady = Steady(0.002)
+    steady.say(moved(1.0, mode=0), 0.1, 0.0)
+    assert steady.next(0.0) == moved(1.0, mode=0)
+    steady.say(moved(1.3), 0.1, 0.05)
+    assert steady.next(0.05) == moved(1.3)
+    steady.say(b"another frame", 0.1, 0.1)
+    assert steady.next(0.1) == b"another frame"
+
+
+def test_a_sender_follows_no_faster_than_motions_are_played_and_moves_are_soft() -> None:
+    assert MAX_RAD_S == MAX_PLAYED_RAD_S
+    assert A1_FAMILY.soft_rad_s == SOFT_RAD_S
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no process sends there")
+def test_a_sending_process_that_was_stopped_for_a_moment_does_not_jump() -> None:
+    """In real time: the program goes on meanwhile, and its commands wait in the line."""
+
+    async def main() -> None:
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
+        theirs.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4_000_000)
+        ours.setblocking(False)
+        stalls: list[Stall] = []
+        sender = ProcessSender(theirs, stalls.append, lambda: None, 0.002)
+        sent: list[bytes] = []
+
+        def read() -> None:
+            while True:
+                try:
+                    sent.append(ours.recv(2048))
+                except BlockingIOError:
+                    return
+
+        await sender.ready()
+        try:
+            sender.safe(b"safe")
+            for number in range(300):
+                sender.say(moved(0.006 * number), 1.0)
+                if number in (100, 130):
+                    os.kill(
+                        sender._process.pid, signal.SIGSTOP if number == 100 else signal.SIGCONT
+                    )
+                await asyncio.sleep(0.002)
+                read()
+            await asyncio.sleep(0.3)
+            read()
+        finally:
+            os.kill(sender._process.pid, signal.SIGCONT)
+            await sender.close()
+            ours.close()
+            theirs.close()
+        steps_rad = np.diff([thigh_of(datagram) for datagram in sent if datagram != b"safe"])
+        assert len(steps_rad) > 100
+        assert steps_rad.max() <= 0.05, "30 commands of 0.006 rad have waited"
+
+    asyncio.run(main())
+
+
+def test_a_computer_that_was_suspended_drives_nothing_after_it_and_says_so() -> None:
+    async def main() -> None:
+        async with (
+            robot(start="hung") as (world, simulator),
+            client_of(simulator) as (client, troubles),
+        ):
+            client.command(LowCmd(motors=DRIVE))
+            await asyncio.sleep(0.1)
+            assert not is_damping(world.newest)
+            told = len(world.told)
+            virtual.suspend(30.0)
+            await asyncio.sleep(0.1)
+            assert all(is_damping(command) for _, command in world.told[told + 1 :])
+            (trouble,) = troubles
+            assert isinstance(trouble, ProtectionError)
+            assert "this computer was suspended for 30.0 s" in str(trouble)
+            assert "robot.arm()" in trouble.remedy
+            client.arm()
+            client.command(LowCmd(motors=DRIVE))
+            await asyncio.sleep(0.05)
+            assert not is_damping(world.newest), "the robot is still there"
+            world.health.silent = True
+            virtual.suspend(30.0)
+            await asyncio.sleep(1.5)
+            assert "since this computer was suspended for 30.0 s" in str(troubles[-1])
+
+    virtual.run(main())
+
+
+def test_a_state_from_before_a_suspend_is_old() -> None:
+    async def main() -> None:
+        async with (
+            robot(start="hung") as (world, simulator),
+            client_of(simulator) as (client, _),
+        ):
+            await asyncio.sleep(0.1)
+            world.health.silent = True
+            virtual.suspend(5.0)
+            assert client.now() - client.heard_s > 5.0
+
+    virtual.run(main())
+
+
 def test_a_sender_in_the_loop_keeps_its_pace_and_says_goodbye() -> None:
     async def main() -> None:
         sent: list[bytes] = []
-        stalls: list[float] = []
+        stalls: list[Stall] = []
         sender = LoopSender(sent.append, stalls.append, 0.002)
         await sender.ready()
         sender.safe(b"safe")
@@ -191,7 +363,7 @@ def test_a_sender_in_the_loop_keeps_its_pace_and_says_goodbye() -> None:
         sender.say(b"short", 0.016)
         await asyncio.sleep(0.1)
         assert 7 <= sent.count(b"short") <= 9
-        assert stalls == [pytest.approx(0.017, abs=0.002)]
+        assert stalls == [(pytest.approx(0.017, abs=0.002), 0.0)]
         sender.say(b"late", 1.0)
         assert sent[-1] == b"safe"
         sender.arm()

@@ -587,6 +587,36 @@ def test_after_a_hang_no_leg_jumps(hang_s: float) -> None:
     virtual.run(main())
 
 
+def test_a_computer_that_was_suspended_does_not_go_on_with_a_motion() -> None:
+    async def main() -> None:
+        async with pair(Level.LOW, start="hung") as (world, _, robot):
+            running = robot.play_track(swing(2.0))
+            await asyncio.sleep(1.5)
+            told = len(world.told)
+            virtual.suspend(0.5)
+            with pytest.raises(ProtectionError, match=r"this computer was suspended for 0\.5 s"):
+                await running
+            await asyncio.sleep(0.1)
+            assert all(is_damping(command) for _, command in world.told[told + 1 :])
+            assert robot.trouble is not None
+            with pytest.raises(ProtectionError, match="suspended"):
+                robot.set_motors(SERVO)
+
+    virtual.run(main())
+
+
+def test_nothing_is_begun_with_a_state_from_before_a_suspend() -> None:
+    async def main() -> None:
+        async with pair(Level.LOW, start="hung") as (world, _, robot):
+            await asyncio.sleep(0.1)
+            world.health.silent = True
+            virtual.suspend(20.0)
+            with pytest.raises(ProtectionError, match="nothing is begun"):
+                robot.set_motors(SERVO)
+
+    virtual.run(main())
+
+
 def test_a_motion_goes_on_where_it_was_when_its_driver_hung() -> None:
     clock, tick_s = a1_motion.MotionClock(), 1.0 / a1_motion.RATE_HZ
     before = [clock.at(number * tick_s) for number in range(100)]

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import virtual
 from rote.errors import BadRequestError, TimeLimitError
 from rote.host import realtime
 from rote.robot.a1.loop import Beats, LoopFunc
@@ -203,3 +204,19 @@ def test_priority_is_asked_for_and_its_absence_is_no_error(monkeypatch: pytest.M
 def test_a_system_without_precise_timers_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ctypes, "CDLL", lambda _: object())
     assert not realtime.precise_timers()
+
+
+def test_calls_that_were_missed_while_the_computer_was_suspended_count_as_late() -> None:
+    calls: list[int] = []
+
+    def step() -> None:
+        calls.append(len(calls))
+        if len(calls) == 5:
+            virtual.suspend(10.0)
+        elif len(calls) == 10:
+            loop.end()
+
+    loop = LoopFunc("suspended", 0.01, step)
+    stats = loop.start().join(10.0)
+    assert len(calls) == 10, "none is made up for"
+    assert stats.late >= 990

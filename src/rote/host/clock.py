@@ -32,6 +32,11 @@ def suspended_s() -> float:
             return continuous - (before + after) / 2
 
 
+def continuous_s() -> float:
+    """Return `time.monotonic` with the time during which this computer was suspended."""
+    return time.monotonic() + suspended_s()
+
+
 def stall_clock(loop: asyncio.AbstractEventLoop) -> Callable[[], float]:
     """Return a clock that counts suspend, to judge how long ago something happened.
 

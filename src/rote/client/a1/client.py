@@ -18,7 +18,7 @@ from urllib.parse import parse_qsl
 
 from rote.carrier import split_url
 from rote.carrier.udp import host_and_port
-from rote.client.a1.sender import Counts, LoopSender, ProcessSender, Sender
+from rote.client.a1.sender import Counts, LoopSender, ProcessSender, Sender, Stall
 from rote.client.client_base import listen, tell_all
 from rote.client.tap import Tap
 from rote.client.timer import Alarm
@@ -31,6 +31,7 @@ from rote.errors import (
     RemoteProtocolError,
     RoteError,
 )
+from rote.host import clock
 from rote.host.loop import clock_of
 from rote.host.readable import on_readable
 from rote.session import a1 as session
@@ -198,6 +199,9 @@ class A1Client:
         self._tap = tap
         self._loop = asyncio.get_running_loop()
         self._clock = clock_of(self._loop)
+        self._now = clock.stall_clock(self._loop)
+        self._suspended_s = clock.suspended_s()
+        """What that clock had counted as suspended when the newest state arrived."""
         timing = A1Timing(period_s=_RENEW_S, connect_s=connect_s, stale_s=STALE_S[target.level])
         seal = target.seal if target.level is Level.HIGH else None
         self._session = A1Session(
@@ -241,8 +245,8 @@ class A1Client:
         return self._session.heard
 
     def now(self) -> float:
-        """The clock of this connection, in seconds."""
-        return self._clock()
+        """The clock of this connection, in seconds. It counts suspend."""
+        return self._now()
 
     def on_state(self, listener: StateListener) -> Callable[[], None]:
         """Call `listener` with every state. Return a function that removes it."""
@@ -391,7 +395,8 @@ class A1Client:
             events = self._session.events()
             for event in events:
                 if isinstance(event, session.A1Reported):
-                    self.latest, self.heard_s = event.state, self._clock()
+                    self.latest, self.heard_s = event.state, self._now()
+                    self._suspended_s = clock.suspended_s()
         return events
 
     def _readable(self) -> None:
@@ -404,7 +409,7 @@ class A1Client:
         now = self._clock()
         # Not for longer than a command is kept: on a computer that is always late, the robot is
         # judged all the same.
-        if now > self._due + _LATE_S and now < self.heard_s + KEPT_S:
+        if now > self._due + _LATE_S and self._now() < self.heard_s + KEPT_S:
             self._due = now + _LATE_S
             self._alarm.set(self._due)
             return
@@ -455,13 +460,23 @@ class A1Client:
                 )
             )
 
-    def _stalled(self, silence_s: float) -> None:
+    def _stalled(self, stall: Stall) -> None:
         self._kept = None
-        trouble = ProtectionError(
-            "control",
-            f"no new command came for {1000 * silence_s:.0f} ms, so the robot was made safe",
-            "Make the control function quicker, or give it a longer period.",
-        )
+        if stall.suspended_s > stall.silence_s / 2:
+            trouble = ProtectionError(
+                "control",
+                f"this computer was suspended for {stall.suspended_s:.1f} s, so the robot was made "
+                "safe",
+                "Look at the robot, then call robot.arm() to go on. Keep this computer awake while "
+                "it drives a robot.",
+            )
+        else:
+            trouble = ProtectionError(
+                "control",
+                f"no new command came for {1000 * stall.silence_s:.0f} ms, so the robot was made "
+                "safe",
+                "Make the control function quicker, or give it a longer period.",
+            )
         tell_all(self._trouble_listeners, trouble, self._loop)
 
     def _sender_died(self) -> None:
@@ -478,8 +493,12 @@ class A1Client:
                     simulate=Act.SIMULATE_A1,
                 ),
             )
+        suspended_s = clock.suspended_s() - self._suspended_s
+        silence = f"has been silent for {silence_s:.1f} s"
+        if suspended_s > silence_s:
+            silence = f"is silent since this computer was suspended for {suspended_s:.1f} s"
         return PeerLostError(
-            f"the robot at {self.url} has been silent for {silence_s:.1f} s; its state is unknown",
+            f"the robot at {self.url} {silence}; its state is unknown",
             "It was told to damp its motors as soon as it fell silent. Look at it before you touch "
             "it, then connect again.",
         )

@@ -3,7 +3,10 @@
 A command is given for a time. If that runs out before another one comes, because a control function
 or its whole program is stuck, the safe command is sent instead, until somebody arms the sender
 again: legs that have sunk must not be pulled back all at once. The same holds where the sender
-itself hung: a command that it finds then may lie far from the last one it sent.
+itself hung: a command that it finds then may lie far from the last one it sent. After a shorter
+stall the positions follow in steps, at twice the pace of the motion at most.
+
+Stalls are judged by a clock that also counts the time during which this computer was suspended.
 
 `ProcessSender` runs in a separate process, which no thread, lock or garbage collection of ours can
 delay. If the program is killed, the process lives on until the robot is safe. `LoopSender` does the
@@ -25,8 +28,9 @@ from typing import NamedTuple, Protocol
 
 from rote import system
 from rote.errors import LinkError, UnsupportedError
-from rote.host import realtime
+from rote.host import clock, realtime
 from rote.host.readable import on_readable
+from rote.wire.a1 import layout
 
 SAFE_S = 1.0
 """A safe command is sent at least this long."""
@@ -36,14 +40,17 @@ HANG_S = 0.1
 """A sender that sent nothing for longer than this, and than its last command was good for, sends
 the safe one: the motion went on meanwhile, and the legs would jump to where it is by now.
 """
+MAX_RAD_S = 10.0
+"""Maximum speed at which positions follow after a stall: that of any motion that is played."""
+SOFT_RAD_S = 0.8
+"""Speed at which positions may always follow after a stall: that of a soft move."""
 _SIZE = struct.Struct("<H")
 _HEAD = struct.Struct("<cd")
-_TOLD = struct.Struct("<cdQQ")
+_TOLD = struct.Struct("<cddQQ")
 _SAY, _SAFE, _ARM, _TRIP, _END = b"s", b"f", b"a", b"t", b"e"
 _STALLED, _COUNTED = b"S", b"C"
 _COUNT_EVERY = 50
 _STARTS_WITHIN_S, _ENDS_WITHIN_S = 10.0, 3.0
-Stalled = Callable[[float], None]
 
 
 class Counts(NamedTuple):
@@ -52,6 +59,17 @@ class Counts(NamedTuple):
     sent: int = 0
     late: int = 0
     """Periods in which nothing was sent."""
+
+
+class Stall(NamedTuple):
+    """A time without a new command, after which the safe one was sent."""
+
+    silence_s: float
+    suspended_s: float = 0.0
+    """How much of it this computer was suspended."""
+
+
+Stalled = Callable[[Stall], None]
 
 
 class Sender(Protocol):
@@ -79,22 +97,28 @@ class Sender(Protocol):
 
 
 class Steady:
-    """What to send when: the rules, without a clock or a socket."""
+    """What to send when: the rules, without a clock or a socket. All times count suspend."""
 
-    def __init__(self) -> None:
+    def __init__(self, period_s: float = 0.002) -> None:
+        self._period_s = period_s
         self._safe = b""
-        self._said = b""
+        self._said = self._said_before = b""
+        self._sent = b""
+        self._is_behind = False
+        """Whether the positions that were sent last are not those of the command yet."""
+        self._suspended_s = math.inf
         self._given_s = 0.0
         self._until_s = math.inf
         self._sent_s = self._sent_until_s = math.inf
         """When something was sent last, and how long that was good."""
         self._tripped_s: float | None = None
-        self.stalled_s: float | None = None
-        """How long nothing was heard when a command's time ran out; reported once."""
+        self.stall: Stall | None = None
+        """What was wrong when a command's time ran out; reported once."""
 
     def say(self, datagram: bytes, hold_s: float, now: float) -> None:
         """Set a command for `hold_s` seconds; ignored while tripped."""
         if self._tripped_s is None:
+            self._said_before = self._said or datagram
             self._said, self._given_s, self._until_s = datagram, now, now + hold_s
 
     def safe(self, datagram: bytes) -> None:
@@ -111,17 +135,33 @@ class Steady:
         """Accept commands again."""
         self._tripped_s = None
 
-    def next(self, now: float) -> bytes:
-        """Return what to send now; empty if nothing was ever given."""
+    def next(self, now: float, suspended_s: float = 0.0) -> bytes:
+        """Return what to send now; empty if nothing was ever given.
+
+        `suspended_s` is how long this computer has been suspended since it was started.
+        """
         hung_s = now - self._sent_s
+        asleep_s = max(0.0, suspended_s - self._suspended_s)
         if hung_s > HANG_S and now >= self._sent_until_s and self._tripped_s is None:
-            self.stalled_s = hung_s
+            self.stall = Stall(hung_s, asleep_s)
             self.trip(now)
         elif now >= self._until_s:
-            self.stalled_s = now - self._given_s
+            self.stall = Stall(now - self._given_s, asleep_s)
             self.trip(now)
+        self._is_behind |= hung_s > 1.5 * self._period_s
         self._sent_s, self._sent_until_s = now, self._until_s
-        return self._safe if self._tripped_s is not None else self._said
+        self._suspended_s = suspended_s
+        self._sent = self._safe if self._tripped_s is not None else self._step()
+        return self._sent
+
+    def _step(self) -> bytes:
+        """Return the command; after a stall, one whose positions are a step nearer to it."""
+        if not self._is_behind:
+            return self._said
+        least_rad, most_rad = SOFT_RAD_S * self._period_s, MAX_RAD_S * self._period_s
+        step = layout.limit_step(self._sent, self._said, self._said_before, least_rad, most_rad)
+        self._is_behind = step != self._said
+        return step
 
     def must_last(self, now: float) -> float:
         """Return how long the safe command must still be sent before the end."""
@@ -141,7 +181,8 @@ class LoopSender:
         self._send = send
         self._on_stall = on_stall
         self._period_s = period_s
-        self._steady = Steady()
+        self._clock = clock.stall_clock(self._loop)
+        self._steady = Steady(period_s)
         self.counts = Counts()
         self._due_s = self._loop.time()
         self._timer: asyncio.Handle = self._loop.call_soon(self._beat)
@@ -151,7 +192,7 @@ class LoopSender:
 
     def say(self, datagram: bytes, hold_s: float) -> None:
         """Send this from now on."""
-        self._steady.say(datagram, hold_s, self._loop.time())
+        self._steady.say(datagram, hold_s, self._clock())
 
     def safe(self, datagram: bytes) -> None:
         """Set the safe command."""
@@ -159,7 +200,7 @@ class LoopSender:
 
     def trip(self) -> None:
         """Send the safe command."""
-        self._steady.trip(self._loop.time())
+        self._steady.trip(self._clock())
 
     def arm(self) -> None:
         """Accept commands again."""
@@ -167,19 +208,19 @@ class LoopSender:
 
     def _beat(self) -> None:
         now = self._loop.time()
-        if datagram := self._steady.next(now):
+        if datagram := self._steady.next(self._clock(), clock.suspended_s()):
             self._send(datagram)
         missed = max(0, int((now - self._due_s) / self._period_s))
         self._due_s += (missed + 1) * self._period_s
         self.counts = Counts(self.counts.sent + bool(datagram), self.counts.late + missed)
         self._timer = self._loop.call_at(self._due_s, self._beat)
-        stalled_s, self._steady.stalled_s = self._steady.stalled_s, None
-        if stalled_s is not None:
-            self._on_stall(stalled_s)
+        stall, self._steady.stall = self._steady.stall, None
+        if stall is not None:
+            self._on_stall(stall)
 
     async def close(self) -> None:
         """Send the safe command a last time, and end."""
-        now = self._loop.time()
+        now = self._clock()
         last_s = self._steady.must_last(now)
         self._steady.trip(now)
         try:
@@ -321,12 +362,12 @@ class ProcessSender:
 
     def _hear(self) -> None:
         while message := self._line.receive():
-            kind, number, sent, late = _TOLD.unpack(message)
+            kind, silence_s, suspended_s, sent, late = _TOLD.unpack(message)
             self.counts = Counts(sent, late)
             if not self._up.done():
                 self._up.set_result(None)
             if kind == _STALLED:
-                self._on_stall(number)
+                self._on_stall(Stall(silence_s, suspended_s))
         if message is None:
             return
         self._deaf()
@@ -354,17 +395,17 @@ class _Child:
         self._carrier = carrier
         self._line = line
         self._period_s = period_s
-        self._steady = Steady()
+        self._steady = Steady(period_s)
         self._sent = self._late = 0
         self._end_s = math.inf
 
     def run(self) -> None:
         """Send until the program at the other end of the pipe is gone, and the robot safe."""
-        due_s = time.monotonic()
+        due_s = clock.continuous_s()
         beats = 0
-        while (now := time.monotonic()) < self._end_s:
+        while (now := clock.continuous_s()) < self._end_s:
             self._listen(now)
-            if datagram := self._steady.next(now):
+            if datagram := self._steady.next(now, clock.suspended_s()):
                 self._sent += 1
                 with suppress(OSError):  # nobody listens there yet, or no more
                     self._carrier.send(datagram)
@@ -373,7 +414,7 @@ class _Child:
             missed = max(0, int((now - due_s) / self._period_s))
             self._late += missed
             due_s += (missed + 1) * self._period_s
-            time.sleep(max(0.0, due_s - time.monotonic()))
+            time.sleep(max(0.0, due_s - clock.continuous_s()))
 
     def _listen(self, now: float) -> None:
         while self._end_s == math.inf and (message := self._line.receive()) is not None:
@@ -398,11 +439,11 @@ class _Child:
             self._steady.arm()
 
     def _report(self, beats: int) -> None:
-        stalled_s, self._steady.stalled_s = self._steady.stalled_s, None
-        if stalled_s is None and beats % _COUNT_EVERY:
+        stall, self._steady.stall = self._steady.stall, None
+        if stall is None and beats % _COUNT_EVERY:
             return
-        kind = _COUNTED if stalled_s is None else _STALLED
-        self._line.send(_TOLD.pack(kind, stalled_s or 0.0, self._sent, self._late))
+        kind = _COUNTED if stall is None else _STALLED
+        self._line.send(_TOLD.pack(kind, *(stall or (0.0, 0.0)), self._sent, self._late))
 
 
 def main(arguments: list[str]) -> None:

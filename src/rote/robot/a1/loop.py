@@ -21,6 +21,7 @@ import numpy as np
 
 from rote.errors import BadRequestError, TimeLimitError
 from rote.host import realtime
+from rote.host.clock import continuous_s
 
 PERIODS_S = (0.0005, 60.0)
 _KEPT = 1 << 16
@@ -237,7 +238,7 @@ class LoopFunc:
 
     def _beat(self) -> None:
         clock, sleep, function, is_ending = (
-            time.monotonic,
+            continuous_s,
             time.sleep,
             self._function,
             self._ending.is_set,

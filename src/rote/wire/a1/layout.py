@@ -45,6 +45,40 @@ def encrypted(plain: bytes) -> bytes:
     return masked[1:] + masked[:1]
 
 
+_POSITIONS = {
+    610: (10, struct.Struct("<" + "Bf22x" * 12)),
+    614: (22, struct.Struct("<" + "Bf22x" * 12)),
+}
+"""By the length of a LowCmd, where its motors begin; of each leg motor its mode and position."""
+_SERVO, _NO_POSITION = 0x0A, struct.unpack("<f", struct.pack("<f", 2.146e9))[0]
+
+
+def limit_step(
+    sent: bytes, wanted: bytes, before: bytes, least_rad: float, most_rad: float
+) -> bytes:
+    """Return the LowCmd `wanted`, its positions no further from those in `sent` than one step.
+
+    A step is twice that from `before` to `wanted`, two consecutive commands, but at least
+    `least_rad` and at most `most_rad`. Motors without a position in either, and other frames, stay
+    as they are.
+    """
+    start, row = _POSITIONS.get(len(wanted), (0, None))
+    if row is None or not len(sent) == len(wanted) == len(before):
+        return wanted
+    now, goal, earlier = (row.unpack_from(frame, start) for frame in (sent, wanted, before))
+    body = bytearray(wanted[:-4])
+    for place in range(0, len(goal), 2):
+        q, q_to = now[place + 1], goal[place + 1]
+        modes = (now[place], goal[place])
+        if modes != (_SERVO, _SERVO) or _NO_POSITION in (q, q_to):
+            continue
+        step = min(max(2.0 * abs(q_to - earlier[place + 1]), least_rad), most_rad)
+        if abs(q_to - q) > step:
+            limited = q + step if q_to > q else q - step
+            struct.pack_into("<f", body, start + row.size // 12 * (place // 2) + 1, limited)
+    return bytes(body) + crc(bytes(body)) if body != wanted[:-4] else wanted
+
+
 class Part(NamedTuple):
     """Consecutive numbers on the wire that are one field of a value."""
 
