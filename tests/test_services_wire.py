@@ -1,18 +1,21 @@
 """The API over a G1's services, both ends in one process: half of the robot's real wire."""
 
 import asyncio
+import re
 from collections.abc import Awaitable, Callable
 
 import numpy as np
 import pytest
 
 import virtual
-from rig import Rig, rig
+from rig import Pipe, Rig, rig
 from rote import messages as m
-from rote.errors import NoAnswerError, PeerLostError, RefusedError, UnsupportedError
+from rote.errors import LinkError, NoAnswerError, PeerLostError, RefusedError, UnsupportedError
+from rote.messages import Phase
 from rote.model.g1 import G1_REST_RAD, Mode
 from rote.motion.track import Array
 from rote.robot.g1 import G1
+from rote.wire.rpc import ArmApi
 
 Story = Callable[[Rig, G1], Awaitable[None]]
 
@@ -290,3 +293,37 @@ def test_a_robot_in_debug_mode_can_be_reached_and_says_so() -> None:
                 assert await robot.controller() == ""
 
     virtual.run(run())
+
+
+def lose_answers(pipe: Pipe, api: ArmApi) -> None:
+    """Lose every answer of the robot to one kind of request."""
+    answer = re.compile(rf'"api_id": ?{int(api)}\b')
+    send = pipe.robot._send
+
+    def lossy(message: str | bytes) -> None:
+        if not (isinstance(message, str) and answer.search(message)):
+            send(message)
+
+    pipe.robot._send = lossy
+
+
+@pytest.mark.parametrize("then", ["unanswered", "lost"])
+def test_a_play_whose_answer_is_lost_is_stopped(then: str) -> None:
+    async def story(one: Rig, robot: G1) -> None:
+        async with robot.teach("mine"):
+            await robot.move_by_hand("wave", 30.0)
+            await asyncio.sleep(30.0)
+        await asyncio.sleep(5.0)
+        lose_answers(one._pipes[0], ArmApi.PLAY_TAUGHT)
+        playing = robot.play("mine")
+        await asyncio.sleep(1.0)
+        assert one.world.state().phase is Phase.PLAYING or one.world.state().phase is Phase.APPROACH
+        if then == "lost":
+            one._pipes[0].cut()
+        with pytest.raises(LinkError):
+            await playing
+        await asyncio.sleep(0.1 if then == "unanswered" else 3.0)
+        assert one.world.state().phase in (Phase.RETURN, Phase.NONE)
+        assert one.world.stopped_early
+
+    tell(story)

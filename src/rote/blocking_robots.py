@@ -253,6 +253,13 @@ class BlockingRobot(Closable[Robot]):
         """Stop whatever plays or is being taught. Always allowed, and safe to repeat."""
         self._run(self._target.stop)
 
+    @property
+    def stop_pending(self) -> bool:
+        """Whether a stop was requested and the robot has not confirmed it; it is sent first after a
+        reconnect.
+        """
+        return self._target.stop_pending
+
     def check_streamable(self) -> None:
         """Raise `UnsupportedError`, with what to do, if no track can be streamed to the robot as it
         is connected.

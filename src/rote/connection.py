@@ -26,7 +26,6 @@ from rote.client.tap import Tap
 from rote.client.teaching import TeachingClient
 from rote.client.wires import EMBEDDED, EMBEDDED_A1, IN_PROCESS, wire_of
 from rote.errors import BadRequestError, LinkError, NotConfirmedError, RoteError
-from rote.host.loop import to_the_end
 from rote.model.family import Build
 from rote.model.registry import families, family_of, find_build
 from rote.paths import store_file
@@ -103,10 +102,11 @@ def connect(
     refused. `every_state` has all states told that a robot sends, 500 a second over DDS; else they
     are thinned out to what people watch.
 
-    For WebRTC alone: `key` is the robot's own key in hex, which newer firmware wants (or set
-    ROTE_KEY, or write it into the key file); `keylog` a file to which the session's secrets are
-    added, for Wireshark; `reconnect=False` leaves a lost robot lost. For `sim://` alone: `world` is
-    a simulated robot of your own making.
+    A robot that was lost is connected again in the background, and a stop that failed meanwhile is
+    the first request it gets; `reconnect=False` leaves a lost robot lost. For WebRTC alone: `key`
+    is the robot's own key in hex, which newer firmware wants (or set ROTE_KEY, or write it into the
+    key file); `keylog` a file to which the session's secrets are added, for Wireshark. For `sim://`
+    alone: `world` is a simulated robot of your own making.
     """
     return _connected(_ConnectOptions(url, family, **options))
 
@@ -248,14 +248,11 @@ async def _connected(wish: _ConnectOptions) -> AsyncIterator[Robot]:
 
 @asynccontextmanager
 async def _closing(robot: _Closable) -> AsyncIterator[_Closable]:
-    """Close the robot when the block ends, even if the task is cancelled again meanwhile.
-
-    A stop that fails then is raised: the robot may still move.
-    """
+    """Close the robot when the block ends. A stop that fails then is raised: it may still move."""
     try:
         yield robot
     finally:
-        await to_the_end(robot.close())
+        await robot.close()
 
 
 async def _opened(wish: _ConnectOptions, stack: AsyncExitStack) -> Robot:
@@ -364,7 +361,8 @@ async def _open_dds(wish: _ConnectOptions, stack: AsyncExitStack) -> Robot:
 
 async def _open_frames(wish: _ConnectOptions, stack: AsyncExitStack) -> Robot:
     _, build = take_build(split_url(wish.url).query)
-    client = TeachingClient(wish.url, TeachingTiming(connect_s=wish.timeout), build=build)
+    timing = TeachingTiming(connect_s=wish.timeout)
+    client = TeachingClient(wish.url, timing, build=build, reconnect=wish.reconnect)
     dial = partial(open_link, wish.url)
     await client.open(dial if wish.tap is None else wish.tap.link(dial))
     stack.push_async_callback(client.close)
@@ -376,8 +374,8 @@ class _EmbeddedClient(TeachingClient):
 
     abilities = IN_PROCESS
 
-    def __init__(self, url: str, timing: TeachingTiming, world: World) -> None:
-        super().__init__(url, timing, build=world.build)
+    def __init__(self, url: str, timing: TeachingTiming, world: World, *, reconnect: bool) -> None:
+        super().__init__(url, timing, build=world.build, reconnect=reconnect)
         self._world = world
 
     async def ask(self, command: m.Command) -> m.Reply:
@@ -400,7 +398,8 @@ async def _open_sim(wish: _ConnectOptions, stack: AsyncExitStack) -> Robot:
         world = World(store, build=build)
     simulator = Simulator(world)
     stack.push_async_callback(simulator.close)
-    client = _EmbeddedClient(wish.url, TeachingTiming(connect_s=wish.timeout), world)
+    timing = TeachingTiming(connect_s=wish.timeout)
+    client = _EmbeddedClient(wish.url, timing, world, reconnect=wish.reconnect)
     stack.push_async_callback(client.close)
     port = simulator.serve_memory()
 

@@ -12,7 +12,8 @@ from rote import connect
 from rote.carrier import Carrier
 from rote.carrier.impair import Impairment
 from rote.client.channel_connection import ChannelWay
-from rote.client.rpc_connection import RECONNECT_DELAYS_S, RpcConnection
+from rote.client.client_base import RECONNECT_DELAYS_S
+from rote.client.rpc_connection import RpcConnection
 from rote.client.services import ServicesClient
 from rote.errors import LinkError, PeerLostError, RoteError, StageTimeoutError
 from rote.messages import RobotState

@@ -308,11 +308,19 @@ def test_a_pause_is_always_answered_zero_and_is_left_out(services: Services) -> 
     assert 1.9 < mine.seconds < 2.3, "without the pause, and with a soft way over it"
 
 
-def test_a_second_client_cannot_end_or_take_over_a_teaching(services: Services) -> None:
+def test_a_second_client_can_end_a_teaching_and_not_take_it_over(services: Services) -> None:
     ask(services, rpc.start_teaching("mine"))
     assert ask(services, rpc.start_teaching("yours"), "other").code == 7400
     assert ask(services, rpc.KEEP_TEACHING, "other").code == 7399
+    assert doing(services).label == "recording (mine)"
     assert ask(services, rpc.STOP_TEACHING, "other").code == 0
+    assert not services.world.body.soft
+
+
+def test_a_stop_of_taught_actions_does_not_end_a_teaching(services: Services) -> None:
+    ask(services, rpc.start_teaching("mine"))
+    assert ask(services, rpc.STOP_TAUGHT).code == 0
+    assert services.world.body.soft
     assert doing(services).label == "recording (mine)"
 
 

@@ -1,11 +1,16 @@
-"""What all clients share: listeners, requests waiting for answers, the first error, the timer."""
+"""What all clients share: listeners, requests waiting for answers, the first error, the timer.
+
+Also the reconnect to a lost robot, and the stop that a robot has not confirmed yet.
+"""
 
 import asyncio
-from collections.abc import Callable, Iterable
+import itertools
+from collections.abc import Awaitable, Callable, Iterable
+from contextlib import suppress
 from typing import ClassVar, Generic, TypeVar
 
 from rote.client.timer import Alarm
-from rote.errors import NoAnswerError, PeerLostError, RoteError
+from rote.errors import NoAnswerError, PeerLostError, RefusedError, RoteError
 from rote.messages import HeardSpeech, RobotState, SoundState
 from rote.text import Act, Text
 
@@ -14,6 +19,11 @@ _Answer = TypeVar("_Answer")
 StateListener = Callable[[RobotState], object]
 AudioListener = Callable[[HeardSpeech | SoundState], object]
 LossListener = Callable[[RoteError], None]
+
+RECONNECT_DELAYS_S = (0.5, 1.0, 2.0, 4.0, 8.0, 15.0)
+"""Delays before each attempt to reconnect, in seconds; the last value is repeated."""
+STOP_DELAY_S = 0.5
+"""Maximum delay before an attempt while a stop is pending."""
 
 
 class FromAnywhere:
@@ -49,9 +59,19 @@ class Shell(Generic[_Answer]):
     arms_hold_within_s: ClassVar[int]
     """How many seconds after a robot loses its teacher it makes the arms hold again."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, *, reconnect: bool = False) -> None:
         self.url = url
         self.wire = url.partition(":")[0]
+        self.reconnects = 0
+        """How often it has reconnected."""
+        self.stop_pending = False
+        """Whether a stop was requested, or is owed to soft arms, and the robot has not confirmed
+        it. It is the first request after a reconnect.
+        """
+        self._stop_requested = asyncio.Event()
+        self._reconnect = reconnect
+        self._closed = False
+        self._again: asyncio.Task[None] | None = None
         self._loop = asyncio.get_running_loop()
         self._opened: asyncio.Future[None] = self._loop.create_future()
         self._failure: RoteError | None = None
@@ -71,6 +91,87 @@ class Shell(Generic[_Answer]):
         """Do nothing: this wire carries nothing that a robot hears. Return a function that does
         nothing."""
         return lambda: None
+
+    # ---- a stop is never forgotten --------------------------------------------------------------
+
+    def owe_stop(self) -> None:
+        """Note that the robot must be stopped; a lost one as soon as it is back."""
+        self.stop_pending = True
+        self._stop_requested.set()
+
+    async def confirm_stop(self, stop: Awaitable[_T]) -> _T:
+        """Return the answer to a stop, which is pending until the robot confirms or refuses it."""
+        self.owe_stop()
+        try:
+            answer = await stop
+        except RefusedError:
+            self.stop_pending = False
+            raise
+        except BaseException:
+            self.owe_stop()  # another stop may have been confirmed meanwhile, but not this one
+            raise
+        self.stop_pending = False
+        return answer
+
+    # ---- the way back to a lost robot -----------------------------------------------------------
+
+    @property
+    def _is_live(self) -> bool:
+        """Whether the current session is neither lost nor closed."""
+        raise NotImplementedError
+
+    async def _connect(self) -> None:
+        """Open a session, and send a pending stop before anything else."""
+        raise NotImplementedError
+
+    async def _disconnect(self) -> None:
+        """Close what carries the messages. Safe to repeat."""
+        raise NotImplementedError
+
+    def _start_reconnecting(self) -> None:
+        """Reconnect in the background, if this was requested and does not happen already."""
+        at_it = self._again is not None and not self._again.done()
+        if self._reconnect and not self._closed and not at_it:
+            self._again = self._loop.create_task(self._connect_again(), name="rote reconnect")
+
+    async def _stop_reconnecting(self) -> None:
+        self._closed = True
+        if self._again is not None:
+            self._again.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._again
+
+    async def _connect_again(self) -> None:
+        for delay_s in itertools.chain(
+            RECONNECT_DELAYS_S, itertools.repeat(RECONNECT_DELAYS_S[-1])
+        ):
+            try:
+                await self._disconnect()
+                await self._pause(delay_s)
+                self._opened = self._loop.create_future()
+                await self._connect()
+            except RoteError:
+                continue  # not there yet
+            except Exception as error:  # a fault of this computer or of rote; it may pass as well
+                seen = f"an attempt to connect again to {self.url} failed; it is tried again"
+                self._loop.call_exception_handler({"message": seen, "exception": error})
+                continue
+            if self._is_live:  # and not lost again in the same iteration of the event loop
+                self._failure = None
+                self.reconnects += 1
+                return
+
+    async def _pause(self, seconds: float) -> None:
+        """Wait before the next attempt; a stop that is requested meanwhile shortens the wait."""
+        if not self.stop_pending:
+            self._stop_requested.clear()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(seconds):
+                    await self._stop_requested.wait()
+            return
+        await asyncio.sleep(min(seconds, STOP_DELAY_S))
+
+    # ---- requests and answers -------------------------------------------------------------------
 
     def _tick(self) -> None:
         """Do what is due now."""
@@ -104,16 +205,16 @@ class Shell(Generic[_Answer]):
             self._opened.set_result(None)
 
     def _fail(self, error: RoteError) -> None:
-        """End the conversation with the first error; later errors are ignored."""
-        if self._failure is not None:
-            return
-        self._failure = error
+        """Fail everything that waits; the first error ends the conversation and is reported."""
+        is_first = self._failure is None
+        self._failure = self._failure or error
         for token in list(self._answers):
             self._answer(token, error)
         if not self._opened.done():
             self._opened.set_exception(error)
             self._opened.exception()  # the error is raised where the request is awaited
-        tell_all(self._loss_listeners, error, self._loop)
+        if is_first:
+            tell_all(self._loss_listeners, error, self._loop)
 
     def _lost(self, silence_s: float) -> RoteError:
         if not self._opened.done():

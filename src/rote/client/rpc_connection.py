@@ -2,17 +2,14 @@
 
 The loss of a robot is reported at once: pending requests fail, and so do new ones. Then the
 connection is opened again, with growing delays, and subscribes again to the wanted topics. Nothing
-is queued to be sent later: what moves a robot is asked for only while the robot is known to be
-there.
+is queued to be sent later except a stop: what moves a robot is asked for only while the robot is
+known to be there, and a stop that failed is the first request after a reconnect.
 
 How messages get to the robot is a `Way`: a data channel (channel_connection.py) or DDS
 (dds_connection.py).
 """
 
-import asyncio
-import itertools
 from collections.abc import Awaitable, Callable, Iterable
-from contextlib import suppress
 from typing import Protocol
 
 from rote.client.client_base import Shell, unanswered
@@ -32,8 +29,6 @@ from rote.wire.rpc import NO_STATUS
 
 TopicListener = Callable[[channel.ChannelMessage], None]
 
-RECONNECT_DELAYS_S = (0.5, 1.0, 2.0, 4.0, 8.0, 15.0)
-"""How long to wait before each attempt to reconnect, in seconds; the last value is repeated."""
 MAX_ASKED = 30_000
 """The longest parameter of a request, in characters: with all quotes escaped it still fits
 64 KiB.
@@ -73,9 +68,7 @@ class RpcConnection(Shell[rpc.RpcResponse]):
     arms_hold_within_s = 10
 
     def __init__(self, url: str, way: Way, *, reconnect: bool = True) -> None:
-        super().__init__(url)
-        self.reconnects = 0
-        """How often it has reconnected."""
+        super().__init__(url, reconnect=reconnect)
         self.greet: Callable[[], Awaitable[None]] = _greet_nobody
         """Asks what every new session needs to know."""
         self.hear: Callable[[channel.Value], None] = lambda _: None
@@ -83,9 +76,6 @@ class RpcConnection(Shell[rpc.RpcResponse]):
         self.losing: Callable[[], None] = lambda: None
         """Called at a loss, before everybody else."""
         self._way = way
-        self._reconnect = reconnect
-        self._closed = False
-        self._again: asyncio.Task[None] | None = None
         self._topics: dict[str, list[TopicListener]] = {}
 
     @property
@@ -114,33 +104,16 @@ class RpcConnection(Shell[rpc.RpcResponse]):
         await self._opened
         await self.greet()
 
-    async def _connect_again(self) -> None:
-        for pause_s in itertools.chain(
-            RECONNECT_DELAYS_S, itertools.repeat(RECONNECT_DELAYS_S[-1])
-        ):
-            try:
-                await self._way.close()
-                await asyncio.sleep(pause_s)
-                self._opened = self._loop.create_future()
-                await self._connect()
-            except RoteError:
-                continue  # not there yet
-            except Exception as error:  # a fault of this computer or of rote; it may pass as well
-                seen = f"an attempt to connect again to {self.url} failed; it is tried again"
-                self._loop.call_exception_handler({"message": seen, "exception": error})
-                continue
-            if self.session.live:  # and not lost again in the same iteration of the event loop
-                self._failure = None
-                self.reconnects += 1
-                return
+    @property
+    def _is_live(self) -> bool:
+        return self.session.live
+
+    async def _disconnect(self) -> None:
+        await self._way.close()
 
     async def close(self) -> None:
         """Close the connection. Safe to call twice."""
-        self._closed = True
-        if self._again is not None:
-            self._again.cancel()
-            with suppress(asyncio.CancelledError):
-                await self._again
+        await self._stop_reconnecting()
         self._fail(LinkError("the connection was closed", "Connect again."))
         self.session.close(self._loop.time())
         self.flush()
@@ -246,9 +219,7 @@ class RpcConnection(Shell[rpc.RpcResponse]):
             return
         self.losing()
         self._fail(self._lost(silence_s))
-        at_it = self._again is not None and not self._again.done()
-        if self._reconnect and not self._closed and not at_it:
-            self._again = self._loop.create_task(self._connect_again(), name="rote reconnect")
+        self._start_reconnecting()
 
     def _hear(self, value: channel.Value) -> None:
         self.hear(value)

@@ -7,6 +7,7 @@ becomes states in the columns of its build, and the build is recognised from tho
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
+from typing import Protocol
 
 from rote import messages as m
 from rote.client.client_base import (
@@ -23,6 +24,7 @@ from rote.client.wires import SERVICES, unsupported
 from rote.errors import (
     CautionError,
     DecodeError,
+    LinkError,
     NoAnswerError,
     RefusedError,
     RoteError,
@@ -81,6 +83,14 @@ _PHASES = {
     rpc.RpcActivity.PRESET: Phase.PLAYING,
     rpc.RpcActivity.RELEASING: Phase.RETURN,
 }
+
+
+class _Ask(Protocol):
+    """Asks a service: `RpcConnection.call`, or `request` for a robot that is not back yet."""
+
+    async def __call__(
+        self, call: rpc.Call, *, read: bool = False, seen: bool = False
+    ) -> rpc.RpcResponse: ...
 
 
 class ServicesClient:
@@ -153,6 +163,17 @@ class ServicesClient:
         return self.connection.reconnects
 
     @property
+    def stop_pending(self) -> bool:
+        """Whether a stop was requested, or is owed to soft arms, and the robot has not confirmed
+        it.
+        """
+        return self.connection.stop_pending
+
+    @stop_pending.setter
+    def stop_pending(self, pending: bool) -> None:
+        self.connection.stop_pending = pending
+
+    @property
     def recognised(self) -> bool:
         """Whether the robot has reported which machine it is, and rote knows it."""
         return self.identity.recognised
@@ -217,6 +238,9 @@ class ServicesClient:
         self._pulse_timer = self._loop.call_later(PULSE_S, self._pulse)
 
     async def _greet(self) -> None:
+        if self.stop_pending:
+            with suppress(RefusedError):  # its answer: asking again would change nothing
+                await self.connection.confirm_stop(self._stop_all(self.connection.request))
         if self.session.challenge.startswith(channel.SIMULATED):
             self.abilities = SERVICES | {"hand"}
         # In debug mode no service answers for the controller, and some robots answer oddly; the
@@ -282,11 +306,25 @@ class ServicesClient:
         return m.Status()
 
     async def _exit(self, _: m.ExitTeaching) -> m.Reply:
-        self._keep_teaching(on=False)
         if self._teaching:
-            self._teaching = ""
-            await self.call(rpc.STOP_TEACHING, seen=True)
+            await self._end_teaching(self.call)
         return m.Status()
+
+    async def _end_teaching(self, ask: _Ask) -> None:
+        """Make soft arms hold, whichever client made them soft."""
+        self._keep_teaching(on=False)
+        ended = self._teaching
+        try:
+            await ask(rpc.STOP_TEACHING, seen=True)
+        except LinkError:
+            self.connection.owe_stop()  # the arms may still be soft
+            raise
+        except RefusedError:
+            self._teaching = ""
+            if ended or self._reports_teaching:
+                raise
+        if self._teaching == ended:
+            self._teaching = ""
 
     async def _play(self, command: m.PlayAction) -> m.Reply:
         self._stopped = False
@@ -322,21 +360,36 @@ class ServicesClient:
         tell_all(self._audio_listeners, audio, self._loop)
 
     async def _stop(self, _: m.StopMotion) -> m.Reply:
-        """Stop everything; if one service refuses, the others are still asked."""
+        return await self.connection.confirm_stop(self._stop_all(self.call))
+
+    async def _stop_all(self, ask: _Ask) -> m.Reply:
+        """Stop everything. All requests are sent at once: none waits for the answer to another."""
         self._stopped = True
-        problem: RoteError | None = None
-        if self._teaching:
-            problem = await self._tried(self._exit(m.ExitTeaching()))
-        problem = await self._tried(self._stop_taught()) or problem
+        stops = [self._stop_taught(ask)]
+        if self._may_be_soft:
+            stops.append(self._end_teaching(ask))
         if self._arms.holding:
-            release = self.call(rpc.execute_preset(m.RELEASE_PRESET))
-            problem = await self._tried(release) or problem
-        if problem is not None:
-            raise problem
+            stops.append(self._release(ask))
+        problems = [each for each in await asyncio.gather(*map(self._tried, stops)) if each]
+        if problems:
+            # A missing answer outranks a refusal: the robot may not have received the request.
+            raise min(problems, key=lambda each: not isinstance(each, LinkError))
         return m.Status()
 
-    async def _stop_taught(self) -> None:
-        answer = await self.call(rpc.STOP_TAUGHT, seen=True)
+    @property
+    def _may_be_soft(self) -> bool:
+        """Whether this client teaches, or the robot reports soft arms or nothing about its arms."""
+        return bool(self._teaching) or self._reports_teaching or self._arms_at is None
+
+    @property
+    def _reports_teaching(self) -> bool:
+        return self._arms.activity is rpc.RpcActivity.RECORDING
+
+    async def _release(self, ask: _Ask) -> None:
+        await ask(rpc.execute_preset(m.RELEASE_PRESET))
+
+    async def _stop_taught(self, ask: _Ask) -> None:
+        answer = await ask(rpc.STOP_TAUGHT, seen=True)
         if answer.code == NO_STATUS and not await self._is_seen(self._at_rest, STOPPED_S):
             raise NoAnswerError(
                 "the stop was sent, and the robot does not say whether it stopped",
@@ -459,6 +512,8 @@ class ServicesClient:
     def _losing(self) -> None:
         """Called when the robot is lost: stop what was repeated for it."""
         self._keep_teaching(on=False)
+        if self._teaching:
+            self.connection.owe_stop()  # the arms may still be soft
         self._teaching, self._arms, self._arms_at = "", rpc.ArmState(), None
 
     # ---- what the robot says of itself ----------------------------------------------------------
@@ -548,7 +603,7 @@ class ServicesClient:
             self._joints = None
         joints = self._joints or _NO_JOINTS
         activity = self._arms.activity
-        recording = activity is rpc.RpcActivity.RECORDING
+        recording = self._reports_teaching
         holding = self._arms.holding
         return RobotState(
             mode=self._mode,

@@ -24,6 +24,8 @@ from rote.session.pose_stream import Told
 from rote.session.teaching import Role, TeachingSession, TeachingTiming
 from rote.wire.teaching import encode_pose
 
+Dial = Callable[[Receiver], Awaitable[Link]]
+
 
 class TeachingClient(Shell[m.Reply]):
     """One client's conversation with one robot, in teaching frames over any link."""
@@ -32,9 +34,14 @@ class TeachingClient(Shell[m.Reply]):
     arms_hold_within_s = 14
 
     def __init__(
-        self, url: str, timing: TeachingTiming | None = None, *, build: Build | None = None
+        self,
+        url: str,
+        timing: TeachingTiming | None = None,
+        *,
+        build: Build | None = None,
+        reconnect: bool = False,
     ) -> None:
-        super().__init__(url)
+        super().__init__(url, reconnect=reconnect)
         self.latest: m.RobotState | None = None
         """The newest state of the robot."""
         self.build = build or G1.default
@@ -46,6 +53,7 @@ class TeachingClient(Shell[m.Reply]):
         """How the robot's states contradict the build; empty if they do not."""
         self._states = StateFeed()
         self.session = TeachingSession(Role.CLIENT, timing=timing)
+        self._dial: Dial | None = None
         self._link: Link | None = None
 
     @property
@@ -58,16 +66,32 @@ class TeachingClient(Shell[m.Reply]):
         """Whether the robot reports no time, so that states have this computer's time."""
         return self.session.clockless
 
-    async def open(self, dial: Callable[[Receiver], Awaitable[Link]]) -> None:
+    async def open(self, dial: Dial) -> None:
         """Open the link and the session; raises `NoAnswerError` if nobody answers in time."""
-        self._link = await dial(self._receive)
+        self._dial = dial
         try:
-            self.session.open(self._loop.time())
-            self._flush()
-            await self._opened
+            await self._connect()
         except BaseException:
             await self.close()
             raise
+
+    @property
+    def _is_live(self) -> bool:
+        return self.session.live
+
+    async def _connect(self) -> None:
+        assert self._dial is not None
+        self.session = TeachingSession(Role.CLIENT, timing=self.session.timing)
+        self._link = await self._dial(self._receive)
+        self.session.open(self._loop.time())
+        self._flush()
+        await self._opened
+        if self.stop_pending:
+            await self.confirm_stop(self._request(m.StopMotion()))
+
+    async def _disconnect(self) -> None:
+        if self._link is not None:
+            self._link.close()
 
     def on_state(self, listener: StateListener) -> Callable[[], None]:
         """Call `listener` with every state. Return a function that removes it."""
@@ -80,6 +104,8 @@ class TeachingClient(Shell[m.Reply]):
     async def ask(self, command: m.Command) -> m.Reply:
         """Send a command and return the robot's reply."""
         if self._failure is not None:
+            if isinstance(command, m.StopMotion):
+                self.owe_stop()
             raise self._failure
         if isinstance(command, m.BeginStream | m.ChangeMode) and self.build_note:
             raise CautionError(
@@ -88,8 +114,17 @@ class TeachingClient(Shell[m.Reply]):
             )
         if isinstance(command, m.DiscardRecording):
             return m.Status()  # leaving teaching stored nothing, so there is nothing to delete
-        token = self.session.request(command, self._loop.time())
-        return await self._answer_to(token)
+        if isinstance(command, m.StopMotion):
+            return await self.confirm_stop(self._request(command))
+        try:
+            return await self._request(command)
+        except LinkError:
+            if isinstance(command, m.ExitTeaching):
+                self.owe_stop()  # the arms may still be soft
+            raise
+
+    async def _request(self, command: m.Command) -> m.Reply:
+        return await self._answer_to(self.session.request(command, self._loop.time()))
 
     def ready(self, poses: Sequence[m.StreamPose]) -> Callable[[int], bool]:
         """Return what sends one of the poses of the stream that was begun, by its place.
@@ -104,7 +139,7 @@ class TeachingClient(Shell[m.Reply]):
         send = link.aside().send if isinstance(link, UdpLink) else link.send
 
         def tell(place: int) -> bool:
-            if session.stream != stream or self._failure is not None:
+            if self.session is not session or session.stream != stream or self._failure is not None:
                 return False
             send(encode_pose(poses[place], stream))
             return True
@@ -113,12 +148,12 @@ class TeachingClient(Shell[m.Reply]):
 
     async def close(self) -> None:
         """Tell the robot that the client leaves, and close the link. Safe to call twice."""
+        await self._stop_reconnecting()
         self.session.close(self._loop.time())
         self._flush()
         self._alarm.clear()
         self._fail(LinkError("the connection was closed", "Connect again."))
-        if self._link is not None:
-            self._link.close()
+        await self._disconnect()
 
     # ---- the loop around the session ------------------------------------------------------------
 
@@ -157,7 +192,15 @@ class TeachingClient(Shell[m.Reply]):
         elif isinstance(event, OpenRefused):
             self._fail(RefusedError(event.code, *m.explain(event.code)))
         elif isinstance(event, PeerLost):
-            self._fail(self._lost(event.silence_s))
+            self._lose(event.silence_s)
+
+    def _lose(self, silence_s: float) -> None:
+        if self.session.keeps_teaching:
+            self.owe_stop()  # the arms may still be soft
+        was_connected = self._opened.done()
+        self._fail(self._lost(silence_s))
+        if was_connected:
+            self._start_reconnecting()
 
     def _report(self, state: m.RobotState) -> None:
         if self.latest is None:

@@ -21,6 +21,8 @@ class Port(Protocol):
     wire: str
     abilities: frozenset[str]
     latest: RobotState | None
+    stop_pending: bool
+    """Whether a stop was requested, or is owed to soft arms, and the robot has not confirmed it."""
 
     @property
     def build(self) -> Build:

@@ -18,6 +18,7 @@ from rote.errors import (
     BadRequestError,
     CautionError,
     DecodeError,
+    LinkError,
     NoAnswerError,
     NotSavedError,
     RefusedError,
@@ -164,6 +165,15 @@ class MessageRobot:
         """The newest state that the robot reported; None before the first."""
         return self._port.latest
 
+    @property
+    def stop_pending(self) -> bool:
+        """Whether a stop was requested and the robot has not confirmed it.
+
+        A teaching whose end the robot has not confirmed counts too: its arms may be soft. After a
+        reconnect the stop is sent before anything else.
+        """
+        return self._port.stop_pending
+
     # ---- actions --------------------------------------------------------------------------------
 
     async def actions(self) -> Actions:
@@ -271,6 +281,7 @@ class MessageRobot:
                     raise
                 await self._rest(command.name, until)
             else:
+                self._supersede_stop(stops)
                 return
 
     async def _pause(self, paused: bool) -> None:
@@ -757,6 +768,10 @@ class MessageRobot:
         forget = self._port.on_state(see)
         try:
             await self._set_off(m.PlayPreset(preset.id), preset.name, stops, asked)
+        except BaseException:
+            forget()
+            raise
+        try:
             watch.accept(0.0, loop.time())
             # A release of nothing moves nothing, and after a stop there is nothing to wait for.
             while preset.id != m.RELEASE_PRESET and self._stops == stops:
@@ -962,10 +977,17 @@ class MessageRobot:
         """End what was begun over this connection, then close it. Safe to repeat.
 
         Joints that are being taught hold, a playback stops softly. `async with rote.connect(...)`
-        closes the connection by itself.
+        closes the connection by itself. Cancelling it does not interrupt it. Raises `LinkError` if
+        the robot did not confirm a stop.
         """
+        await to_the_end(self._end())
+
+    async def _end(self) -> None:
         try:
             await self._unfinished.end()
+            if self.stop_pending:
+                with suppress(RoteError):  # that it failed was reported before
+                    await self.stop()
         finally:
             await self._close()
 
@@ -984,7 +1006,8 @@ class MessageRobot:
     async def _set_off(
         self, command: m.Command, name: str, stops: int, asked: Callable[[], None]
     ) -> None:
-        """Ask for a motion. If the caller is cancelled before the answer, the motion is stopped.
+        """Ask for a motion. If no answer arrives, or the caller is cancelled before it, the motion
+        is stopped: it may have begun.
 
         While arms come to rest after a teaching, the robot refuses every motion as busy: ask again.
         """
@@ -999,13 +1022,19 @@ class MessageRobot:
                 if refused.code != Code.BUSY or not self._may_rest_soon(until):
                     raise
                 await self._rest(name, until)
-            except asyncio.CancelledError:
+            except (asyncio.CancelledError, LinkError):
                 with suppress(RoteError):
                     await to_the_end(self.stop())
                 raise
             else:
                 self._teaching = False  # a motion ends it, or was refused
+                self._supersede_stop(stops)
                 return
+
+    def _supersede_stop(self, stops: int) -> None:
+        """Forget an unconfirmed stop once the robot has accepted something requested after it."""
+        if self._stops == stops:
+            self._port.stop_pending = False
 
     def _may_rest_soon(self, until: float) -> bool:
         """Whether busy arms may be at rest before `until`: they are after a teaching of this

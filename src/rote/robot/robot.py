@@ -92,6 +92,12 @@ class Robot(Protocol):
     async def stop(self) -> None:
         """Stop whatever plays or is being taught. Always allowed, and safe to repeat."""
 
+    @property
+    def stop_pending(self) -> bool:
+        """Whether a stop was requested and the robot has not confirmed it; it is sent first after a
+        reconnect.
+        """
+
     def check_streamable(self) -> None:
         """Raise `UnsupportedError`, with what to do, if no track can be streamed to the robot as it
         is connected.

@@ -30,6 +30,11 @@ class CannotRobot:
             raise unsupported(what, self._wire, ability, remedy)
         raise UnsupportedError(what, f"{self._wire}://", remedy=remedy)
 
+    @property
+    def stop_pending(self) -> bool:
+        """Always False: this robot confirms no stop."""
+        return False
+
     async def actions(self) -> Actions:
         """Raise `UnsupportedError`: this robot stores no actions."""
         self._cannot("keep actions", remedy=_ON_OUR_SIDE)

@@ -95,6 +95,8 @@ class ChannelTiming:
     limits_s: Mapping[tuple[str, int], float] = field(default_factory=lambda: dict(LIMITS_S))
     retry_s: float = 1.0
     """The time before an unanswered read is asked again."""
+    stop_retry_s: float = 0.5
+    """The same for a stop."""
     heartbeat_s: float = 2.0
     silence_s: float = 2.5
     """A robot not heard for this long, heartbeats included, is lost."""
@@ -145,6 +147,8 @@ MAX_ANSWERS = 8
 """How often a client answers challenges and complaints of one robot before it waits."""
 _INTERNAL = 3202
 _QUICK = (rpc.KEEP_TEACHING, rpc.STOP_TEACHING)
+_STOPS = (rpc.STOP_TAUGHT, rpc.STOP_TEACHING)
+"""Requests that may be carried out twice, and must not get lost."""
 _NEVER = float("inf")
 
 
@@ -156,6 +160,7 @@ class _PendingRequest:
     asked_at: float
     until: float
     retry_at: float
+    retry_s: float
 
 
 @dataclass(slots=True)
@@ -319,7 +324,7 @@ class RpcSession:
             if now >= pending.until:
                 self._give_up(token, now)
             elif now >= pending.retry_at:
-                pending.retry_at = now + self.timing.retry_s
+                pending.retry_at = now + pending.retry_s
                 self._say(pending.request)
 
     def publish(self, topic: str, data: object, binary: bytes = b"") -> None:
@@ -394,7 +399,8 @@ class RpcSession:
     ) -> int:
         """Ask the robot; `RequestAnswered` or `Unanswered` with the returned token follows.
 
-        Only a `read` is repeated while it waits: another call might be carried out twice.
+        Only a `read` and a stop are repeated while they wait: another call might be carried out
+        twice.
         """
         self._check_ready()
         if self.role is Role.ROBOT:
@@ -410,8 +416,9 @@ class RpcSession:
         token = next(self._tokens)
         request = call.request(token)
         self._say(request)
-        retry_at = now + self.timing.retry_s if read else _NEVER
-        self._pending[token] = _PendingRequest(request, now, now + limit_s, retry_at)
+        retry_s = self.timing.stop_retry_s if call in _STOPS else self.timing.retry_s
+        retry_at = now + retry_s if read or call in _STOPS else _NEVER
+        self._pending[token] = _PendingRequest(request, now, now + limit_s, retry_at, retry_s)
         return token
 
     def subscribe(self, topic: str, *, wanted: bool = True) -> None:

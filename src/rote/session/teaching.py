@@ -192,6 +192,11 @@ class TeachingSession:
         """Whether the session is neither lost nor closed."""
         return self.state <= TeachingSessionState.READY
 
+    @property
+    def keeps_teaching(self) -> bool:
+        """CLIENT: whether keep-alives are sent, so that the arms may be soft."""
+        return self._keep_teaching_at != float("inf")
+
     # ---- what either end does -------------------------------------------------------------------
 
     def receive(self, datagram: bytes, now: float) -> None:

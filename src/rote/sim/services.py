@@ -196,12 +196,14 @@ class Services:
         return ServiceAnswer(self._obey(client, command), delay_s=_CHANGE_S)
 
     def _stop(self, client: Hashable, _: RpcRequest) -> ServiceAnswer:
+        if self.world.teaching:
+            return ServiceAnswer()  # it stops a taught action; only the end of a teaching ends one
         return ServiceAnswer(self._obey(client, m.StopMotion()))
 
     def _teach(self, client: Hashable, request: RpcRequest) -> ServiceAnswer:
         name = rpc.decode_teach(request.parameter)
         if name is None:
-            self._obey(client, m.ExitTeaching())
+            self.world.end_teaching()  # the service does not know which client began it
             return ServiceAnswer()  # a real robot always answers 0
         if name == "":
             return ServiceAnswer(self._obey(client, m.KeepTeaching()))

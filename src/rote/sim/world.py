@@ -395,6 +395,11 @@ class World:
                 raise self._busy(client)
             self._end_teaching(ArmInput.EXIT, keep=True)
 
+    def end_teaching(self) -> None:
+        """End a teaching, whichever client began it, and keep what was recorded."""
+        if self.teaching:
+            self._end_teaching(ArmInput.EXIT, keep=True)
+
     def _end_teaching(self, event: ArmInput, *, keep: bool = False) -> None:
         """Make the arms hold; `keep` the recording if it was named at the start."""
         self.machine.act(event)
@@ -668,6 +673,11 @@ class World:
     def holds_taught(self) -> bool:
         """Whether the arms keep the pose in which a teaching has left them, for a while."""
         return self._return_at_s is not None
+
+    @property
+    def teaching(self) -> bool:
+        """Whether the arms are soft for a client that teaches."""
+        return self.machine.activity is ArmActivity.TEACHING
 
     @property
     def recording(self) -> bool:

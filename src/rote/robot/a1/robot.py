@@ -31,6 +31,7 @@ from rote.errors import (
     UnsupportedError,
 )
 from rote.findings import Finding, FindingKind, Severity
+from rote.host.loop import to_the_end
 from rote.messages import Code, Phase, RobotState, explain
 from rote.model.a1 import A1 as A1_FAMILY
 from rote.model.a1 import A1_BUILD, A1_JOINTS
@@ -691,8 +692,11 @@ class A1(CannotRobot):
         """End what was begun over this connection, then close it. Safe to repeat.
 
         Legs that are being taught are braked, a playback stops. `async with rote.connect(...)`
-        closes the connection by itself.
+        closes the connection by itself. Cancelling it does not interrupt it.
         """
+        await to_the_end(self._end())
+
+    async def _end(self) -> None:
         try:
             await self._unfinished.end()
         finally:
