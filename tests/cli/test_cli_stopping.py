@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
@@ -15,6 +16,7 @@ import virtual
 from a1_rig import pair
 from rig import free_domain, rig
 from rote import messages as m
+from rote.carrier.impair import Impairment
 from rote.cli import main
 from rote.cli.options import failed_stop, run, stopping_softly
 from rote.connection import _next_state, connect, stop
@@ -33,8 +35,10 @@ WAVE = StoredAction(
 )
 
 
-async def interrupted(robot: Robot, as_json: bool = False) -> None:
-    """Wait beside a robot that moves, and be interrupted."""
+async def interrupted(
+    robot: Robot, as_json: bool = False, *, again_after_s: float | None = None
+) -> None:
+    """Wait beside a robot that moves, and be interrupted, perhaps twice."""
 
     async def wait() -> None:
         async with stopping_softly(robot, "it rests", as_json):
@@ -43,6 +47,10 @@ async def interrupted(robot: Robot, as_json: bool = False) -> None:
     waiting = asyncio.create_task(wait())
     await asyncio.sleep(1.0)
     waiting.cancel()
+    if again_after_s is not None:
+        await asyncio.sleep(again_after_s)
+        assert not waiting.done()
+        waiting.cancel()
     with pytest.raises(asyncio.CancelledError):
         await waiting
 
@@ -57,6 +65,31 @@ def test_a_g1_is_stopped_and_a_person_is_told(capsys: pytest.CaptureFixture[str]
             assert not (await playing).completed
         assert capsys.readouterr() == ("", "Stopped softly: it rests.\n")
         store.close()
+
+    virtual.run(story())
+
+
+def test_a_stop_that_does_not_get_through_is_sent_until_it_is_confirmed(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    async def story() -> None:
+        loop = asyncio.get_running_loop()
+        cut = Impairment(cut_after_s=3.0, cut_for_s=6.0)
+        cut_at = loop.time() + 3.0
+        async with rig("udp", impairment=cut) as one:
+            one.world.store.save(replace(WAVE, duration_ms=60_000))
+            async with connect(one.url) as robot:
+                await robot.start("wave", loop=True)
+                await asyncio.sleep(cut_at + 0.1 - loop.time() - 1.0)
+                await interrupted(robot)
+                assert not robot.stop_pending
+            assert one.world.stopped_early
+            assert loop.time() < cut_at + 6.0 + 3.0
+        err = capsys.readouterr().err
+        assert err.startswith("The robot did NOT confirm the stop; use the remote (L2+B): ")
+        assert "L2+B" in err
+        assert err.endswith("Stopped softly: it rests.\n")
+        assert err.count("NOT") == 1
 
     virtual.run(story())
 
@@ -243,7 +276,7 @@ def test_a_stop_without_effect_points_to_the_remote(
 
 
 @pytest.mark.parametrize("wire", ["memory", "udp"])
-def test_ctrl_c_that_cannot_stop_the_robot_says_so(
+def test_ctrl_c_that_cannot_stop_the_robot_says_so_and_a_second_one_gives_up(
     wire: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     async def story() -> None:
@@ -252,12 +285,14 @@ def test_ctrl_c_that_cannot_stop_the_robot_says_so(
             await g1.start("wave", loop=True)
             await one.die()
             with pytest.raises(RoteError) as caught:
-                await interrupted(g1)
+                await interrupted(g1, again_after_s=30.0)
             headline = "the robot did NOT confirm the stop; use the remote (L2+B)"
             assert caught.value.headline == headline
 
     virtual.run(story())
-    assert "Stopped softly" not in "".join(capsys.readouterr())
+    printed = "".join(capsys.readouterr())
+    assert printed.startswith("The robot did NOT confirm the stop; use the remote (L2+B): ")
+    assert "Stopped softly" not in printed
 
 
 def test_a_second_ctrl_c_does_not_cut_the_stop_short(capsys: pytest.CaptureFixture[str]) -> None:

@@ -17,6 +17,7 @@ from rote.client.wires import EMBEDDED
 from rote.console_text import json_text
 from rote.errors import (
     BadRequestError,
+    LinkError,
     NotConfirmedError,
     PeerLostError,
     RefusedError,
@@ -59,6 +60,8 @@ Keylog = Annotated[
     ),
 ]
 TIMEOUT_S = 5.0
+_STOP_AGAIN_S = 0.5
+"""Delay before a stop that did not reach the robot is sent again."""
 Timeout = Annotated[
     float,
     typer.Option(
@@ -171,10 +174,12 @@ async def connect_to(
     *,
     quiet: bool = False,
     every_state: bool = False,
+    reconnect: bool = False,
 ) -> "AsyncIterator[Robot]":
     """Connect to a robot for an ability; a terminal shows that it is waiting.
 
-    Later waits are printed too, unless `quiet`, for JSON.
+    Later waits are printed too, unless `quiet`, for JSON. With `reconnect` a lost robot is
+    connected again, so that a stop reaches it.
     """
     from rote.cli import output
     from rote.connection import connect
@@ -187,7 +192,7 @@ async def connect_to(
                     timeout=target.timeout_s,
                     key=target.key_for(),
                     keylog=target.keylog,
-                    reconnect=False,
+                    reconnect=reconnect,
                     ability=ability,
                     every_state=every_state,
                 )
@@ -230,21 +235,51 @@ async def stopping_softly(
     """Stop the robot softly if Ctrl-C or a signal ends the block, and print how it is left."""
     import asyncio
 
-    from rote.host.loop import to_the_end
-
     try:
         yield
     except asyncio.CancelledError:
-        stopping = asyncio.ensure_future(robot.stop())
-        with suppress(asyncio.CancelledError, RoteError):  # Ctrl-C again changes nothing
-            await to_the_end(stopping)
-        try:
-            stopping.result()
-        except RoteError as error:
-            error.headline = failed_stop(error, robot.build.family, sent=True)
-            raise
+        await _stop_until_confirmed(robot)
         tell_stopped(how_left, as_json)
         raise
+
+
+async def _stop_until_confirmed(robot: "Robot") -> None:
+    """Stop the robot. If it does not confirm the stop, print so and try again until it does.
+
+    Ctrl-C does not interrupt the first attempt; after that it gives up.
+    """
+    import asyncio
+
+    from rote.host.loop import to_the_end
+
+    try:
+        with suppress(asyncio.CancelledError):
+            await to_the_end(robot.stop())
+    except RoteError as error:
+        error.headline = failed_stop(error, robot.build.family, sent=True)
+        if not isinstance(error, LinkError) or not robot.stop_pending:
+            raise
+        print(
+            f"{error.headline[0].upper()}{error.headline[1:]}: {error}. The stop is sent again "
+            "until the robot confirms it; Ctrl-C gives up.",
+            file=sys.stderr,
+            flush=True,
+        )
+        try:
+            await _repeat_stop(robot)
+        except asyncio.CancelledError:
+            raise error from None
+
+
+async def _repeat_stop(robot: "Robot") -> None:
+    """Stop the robot again and again until it is reached."""
+    import asyncio
+
+    while True:
+        await asyncio.sleep(_STOP_AGAIN_S)
+        with suppress(LinkError):
+            await robot.stop()
+            return
 
 
 def failed_stop(error: BaseException, family: str, *, sent: bool = False) -> str:

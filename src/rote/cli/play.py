@@ -268,7 +268,7 @@ async def _stream(
     from rote.cli import output
 
     screen = output.console(quiet=as_json)
-    async with connect_to(target, "stream", quiet=as_json) as robot:
+    async with connect_to(target, "stream", quiet=as_json, reconnect=True) as robot:
         legs = output.limbs(robot.build) == "legs"
         tell_to_keep_clear(robot.build, as_json)
         async with stopping_softly(robot, _BRAKED if legs else _AT_REST, as_json):
@@ -341,7 +341,7 @@ async def _perform(target: RobotChoice, name: str, as_json: bool) -> None:
     from rote.cli import output
 
     loop = asyncio.get_running_loop()
-    async with connect_to(target, quiet=as_json) as robot:
+    async with connect_to(target, quiet=as_json, reconnect=True) as robot:
         tell_to_keep_clear(robot.build, as_json)
         began = loop.time()
         async with stopping_softly(robot, _AT_REST, as_json):
@@ -360,7 +360,7 @@ async def _play(
     from rote.cli import output
 
     screen = output.console(quiet=as_json)
-    async with connect_to(target, quiet=as_json) as robot:
+    async with connect_to(target, quiet=as_json, reconnect=True) as robot:
         action = await which.of(robot)
         found = await _found(action, robot)
         name = str(action) if found is None else found.name
