@@ -15,6 +15,7 @@ from rote.errors import BadRequestError, CautionError, NotBegunError, NotSavedEr
 from rote.messages import Phase
 from rote.robot.api_values import Waiting, Waits
 from rote.robot.g1 import G1
+from rote.robot.motion_watch import ENDS_S, MotionWatch
 from rote.robot.take import Lack, Take
 
 Story = Callable[[Rig, G1], Awaitable[None]]
@@ -255,3 +256,64 @@ def test_the_documented_frames_alone_are_enough_to_teach_and_to_play() -> None:
         assert report.seconds > 2.0
 
     tell(story, "frames-page", wire="memory")
+
+
+@pytest.mark.parametrize("loop", [False, True])
+def test_a_stop_returns_when_the_arms_rest_on_a_robot_without_phase_reports(loop: bool) -> None:
+    async def story(one: Rig, robot: G1) -> None:
+        await teach(robot, "hello", 20.0)
+        playing = await robot.start("hello", loop=loop)
+        await asyncio.sleep(6.0)
+        assert one.world.phase is Phase.PLAYING
+        stopped_at = asyncio.get_running_loop().time()
+        async with asyncio.timeout(60.0):
+            await playing.stop()
+        assert one.world.state().phase is Phase.NONE
+        assert asyncio.get_running_loop().time() - stopped_at < 10.0
+        assert not (await playing).completed
+
+    tell(story, "frames-page", wire="memory")
+
+
+def test_a_stop_that_is_not_confirmed_does_not_end_the_watch_over_a_playback() -> None:
+    """Arms that pause in a motion are not at rest because a stop was requested in vain."""
+
+    async def story(one: Rig, robot: G1) -> None:
+        watch = MotionWatch("pauses", loops=True)
+        state = await anext(robot.states())
+        state = replace(state, phase_told=False)
+        watch.ask(robot.build, state, 0.0)
+        watch.accept(10.0, 0.0)
+        moved = replace(state, joints_rad=tuple(each + 0.2 for each in state.joints_rad))
+        watch.see(moved, 1.0)
+        assert watch.begun
+        watch.see(moved, 20.0)
+        assert watch.completed is None
+        watch.stop(20.0)
+        watch.see(moved, 21.9)
+        assert watch.completed is None
+        watch.see(moved, 22.1)
+        assert watch.completed is False
+
+    tell(story, wire="memory")
+
+
+def test_a_robot_that_never_rests_after_a_confirmed_stop_is_reported() -> None:
+    async def story(one: Rig, robot: G1) -> None:
+        watch = MotionWatch("on and on", loops=True)
+        state = await anext(robot.states())
+        state = replace(state, phase_told=False)
+        watch.ask(robot.build, state, 0.0)
+        watch.accept(10.0, 0.0)
+        for step in range(1, 60):
+            far = tuple(each + 0.2 * (step % 3) for each in state.joints_rad)
+            watch.see(replace(state, joints_rad=far), float(step))
+            if step == 10:
+                watch.stop(10.0)
+            overdue = watch.overdue(float(step))
+            assert (overdue is None) == (step < 10 + ENDS_S)
+            if overdue is not None:
+                assert "L2+B" in str(overdue.remedy)
+                break
+
+    tell(story, wire="memory")

@@ -397,7 +397,7 @@ class MessageRobot:
             return wanted_s or (0.0 if frames or instead else action.duration_s)
 
         def stopped() -> bool:
-            return self._stops != stops
+            return self._stops != stops and not self.stop_pending
 
         playing = ActionPlaying(self._port, str(name), begin, self.stop, stopped=stopped, loop=loop)
         return playing.noted_in(self._unfinished)

@@ -55,6 +55,7 @@ class MotionWatch:
         self._duration_s = 0.0
         self._asked = False
         self._accepted_at: float | None = None
+        self._stopped_at: float | None = None
         self._begun_at = 0.0
         self._seen_at = self._resting_at = 0.0
         self._newest: RobotState | None = None
@@ -75,6 +76,11 @@ class MotionWatch:
     def accept(self, duration_s: float, now: float) -> None:
         """Note that the robot accepted; the motion itself takes `duration_s`, 0 if not known."""
         self._duration_s, self._accepted_at = duration_s, now
+
+    def stop(self, now: float) -> None:
+        """Note that the robot has confirmed a stop. Safe to repeat."""
+        if self._stopped_at is None:
+            self._stopped_at = now
 
     def see(self, state: RobotState, now: float) -> None:
         """Process one state."""
@@ -122,9 +128,12 @@ class MotionWatch:
         if self._by_phase and state.phase_told:
             if state.phase is Phase.NONE:
                 self.completed = not state.stopped_early and not self._cut_short
-        elif self.begun and self._joints is not None and state.joints_told and not self._loops:
+        elif self.begun and self._joints is not None and state.joints_told:
             still_s, moved_s = self._joints.still_s(now), now - self._begun_at
-            if still_s >= STILL_S and moved_s >= self._duration_s:
+            if self._stopped_at is not None:
+                if min(still_s, now - self._stopped_at) >= STILL_S:
+                    self.completed = False
+            elif still_s >= STILL_S and moved_s >= self._duration_s and not self._loops:
                 short = moved_s - still_s < _NEARLY_ALL * self._duration_s - LATE_S
                 self.completed = not state.stopped_early and not short
 
@@ -155,6 +164,16 @@ class MotionWatch:
                 f"{self.name!r}; it was told to stop",
                 Text(
                     "Look at the robot before you touch it. Then ask it: {status}.",
+                    status=Act.STATUS,
+                ),
+            )
+        if self._stopped_at is not None and now - self._stopped_at >= ENDS_S:
+            return TimeLimitError(
+                f"the robot confirmed the stop of {self.name!r} and was not seen to rest within "
+                f"{ENDS_S:.0f} s; it was told to stop again",
+                Text(
+                    "Look at the robot before you touch it; if it moves, use its remote (L2+B). "
+                    "Then ask it: {status}.",
                     status=Act.STATUS,
                 ),
             )

@@ -120,7 +120,9 @@ class ActionPlaying(Playing):
         stopped: Callable[[], bool] = lambda: False,
         loop: bool = False,
     ) -> None:
-        """`stopped` returns whether a stop was requested after this playback was."""
+        """`stopped` returns whether the robot has confirmed a stop since this playback was
+        requested.
+        """
         self._port = port
         self._begin = begin
         self._was_stopped = stopped
@@ -155,6 +157,8 @@ class ActionPlaying(Playing):
             while not self._ended.done():
                 await asyncio.wait({self._ended}, timeout=_LOOK_S)
                 now = self._loop.time()
+                if self._was_stopped():
+                    self._watch.stop(now)
                 if self._was_stopped() and self._watch.stopped_before_it_began(now):
                     return False
                 if (overdue := self._watch.overdue(now)) is not None:
