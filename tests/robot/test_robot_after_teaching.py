@@ -15,6 +15,7 @@ from rote.errors import BadRequestError, CautionError, NotBegunError, NotSavedEr
 from rote.messages import Phase
 from rote.robot.api_values import Waiting, Waits
 from rote.robot.g1 import G1
+from rote.robot.message_robot import LINGERS_S
 from rote.robot.motion_watch import ENDS_S, MotionWatch
 from rote.robot.take import Lack, Take
 
@@ -79,7 +80,9 @@ def test_one_teaching_follows_another() -> None:
     tell(story)
 
 
-def test_arms_that_another_client_uses_are_refused_without_a_wait() -> None:
+def test_arms_that_another_client_teaches_are_refused_as_soon_as_that_is_certain() -> None:
+    """A teaching that has just ended is still reported for a while."""
+
     async def story(one: Rig, robot: G1) -> None:
         one.fill(1)
         loop = asyncio.get_running_loop()
@@ -89,7 +92,43 @@ def test_arms_that_another_client_uses_are_refused_without_a_wait() -> None:
             with pytest.raises(RefusedError) as caught:
                 await robot.play("stored 0")
             assert caught.value.code == 7400
+            assert loop.time() - began < LINGERS_S + 1.0
+
+    tell(story)
+
+
+def test_arms_that_another_client_plays_are_refused_without_a_wait() -> None:
+    async def story(one: Rig, robot: G1) -> None:
+        one.fill(1)
+        loop = asyncio.get_running_loop()
+        async with one.bystander() as other:
+            await other.start("stored 0")
+            await asyncio.sleep(0.5)
+            began = loop.time()
+            with pytest.raises(RefusedError) as caught:
+                await robot.play("stored 0")
+            assert caught.value.code == 7400
             assert loop.time() - began < 1.0
+
+    tell(story)
+
+
+@pytest.mark.parametrize("arm_state_s", [0.1, 0.3, 3.0])
+@pytest.mark.parametrize("wait_s", [0.0, 0.02, 0.5, 1.0])
+def test_another_client_plays_right_after_a_teaching(arm_state_s: float, wait_s: float) -> None:
+    """The first report of the arms has not arrived yet, or still shows the teaching."""
+
+    async def story(one: Rig, robot: G1) -> None:
+        firmware = one.world.firmware
+        behaviour = replace(firmware.behaviour, arm_state_s=arm_state_s)
+        one.world.firmware = replace(firmware, behaviour=behaviour)
+        one.fill(1)
+        async with robot.teach("hello") as take:
+            await asyncio.sleep(0.6)
+            take.discard()
+        async with one.connect() as second:
+            await asyncio.sleep(wait_s)
+            assert (await second.play("stored 0")).completed
 
     tell(story)
 

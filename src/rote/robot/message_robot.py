@@ -78,6 +78,10 @@ RELEASE_S = 10.0
 """How long arms may take to come to rest after a teaching before a motion is refused for good. In
 the logs of a G1 the release begins after up to 0.9 s and takes about 4.1 s; this is twice that.
 """
+LINGERS_S = 4.0
+"""How long after a refusal arms may still be reported as soft, or not at all, although a teaching
+of another client has ended: up to 0.9 s in the logs of a G1, and an R1 reports every 3 s.
+"""
 LISTED_S = 10.0
 """How long a robot may take to list what it was taught: some write the file only after the same
 release.
@@ -271,13 +275,14 @@ class MessageRobot:
         """Ask for soft arms. If they are coming to rest after an earlier teaching, wait and ask
         again.
         """
-        until, stops = self._loop.time() + RELEASE_S, self._stops
+        asked_s, stops = self._loop.time(), self._stops
         while True:
             self._check_not_stopped_since(stops)
             try:
                 await self._ask(command)
             except RefusedError as refused:
-                if refused.code != Code.BUSY or not self._may_rest_soon(until):
+                until = self._rest_deadline(asked_s)
+                if refused.code != Code.BUSY or until is None:
                     raise
                 await self._rest(command.name, until)
             else:
@@ -1011,15 +1016,16 @@ class MessageRobot:
 
         While arms come to rest after a teaching, the robot refuses every motion as busy: ask again.
         """
-        until = self._loop.time() + RELEASE_S
-        await self._still(name, until)
+        asked_s = self._loop.time()
+        await self._still(name, asked_s + RELEASE_S)
         while True:
             self._check_not_stopped_since(stops)
             asked()
             try:
                 await self._ask(command)
             except RefusedError as refused:
-                if refused.code != Code.BUSY or not self._may_rest_soon(until):
+                until = self._rest_deadline(asked_s)
+                if refused.code != Code.BUSY or until is None:
                     raise
                 await self._rest(name, until)
             except (asyncio.CancelledError, LinkError):
@@ -1036,15 +1042,28 @@ class MessageRobot:
         if self._stops == stops:
             self._port.stop_pending = False
 
-    def _may_rest_soon(self, until: float) -> bool:
-        """Whether busy arms may be at rest before `until`: they are after a teaching of this
-        connection, or on their way back from a motion.
+    def _rest_deadline(self, asked_s: float) -> float | None:
+        """Return until when arms that were busy at `asked_s` may come to rest by themselves.
+
+        They do so after a teaching, or on their way back from a motion. Arms that are reported as
+        soft may be those of a teaching that has just ended elsewhere. Returns None if that time is
+        over, or if this client teaches.
         """
         now, state = self._loop.time(), self._port.latest
-        if self._teaching or now >= until:
-            return False
-        after_teaching = any(now - ended < RELEASE_S for ended in self._taught.values())
-        return after_teaching or (state is not None and state.phase is Phase.RETURN)
+        if self._teaching:
+            return None
+        until = asked_s
+        if self._taught_lately or (state is not None and state.phase is Phase.RETURN):
+            until += RELEASE_S
+        elif state is None or not state.phase_told or state.recording:
+            until += LINGERS_S
+        return until if now < until else None
+
+    @property
+    def _taught_lately(self) -> bool:
+        """Whether arms may be coming to rest after a teaching of this connection."""
+        now = self._loop.time()
+        return any(now - ended < RELEASE_S for ended in self._taught.values())
 
     async def _rest(self, name: str, until: float) -> None:
         """Wait until the arms that refused a motion have come to rest, if the robot reports
@@ -1067,7 +1086,7 @@ class MessageRobot:
         state = self._port.latest
         if state is None or state.phase_told or not state.joints_told:
             return
-        if not self._may_rest_soon(until):
+        if self._teaching or not self._taught_lately:
             return
         joints = JointWatch(self.build)
         with self._waiting(Waiting(Waits.RELEASE, name, RELEASE_S)), suppress(TimeoutError):
