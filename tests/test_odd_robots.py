@@ -1,10 +1,19 @@
 """Every oddity of firmware that the simulated robot can have, met by the client on each wire."""
 
+import asyncio
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+import virtual
 from odd_robots import cases, documented, meet, title
+from rig import Rig, rig
+from rote.errors import DecodeError, RefusedError
+from rote.robot.g1 import G1
+from rote.sim.quirks import Quirk, Quirks, quirks_named
 
 DOCUMENT = Path(__file__).parents[1] / "docs" / "reliability.md"
 CASES = cases()
@@ -41,3 +50,67 @@ def test_an_odd_robot_ends_in_no_false_success_no_hang_and_no_lost_take(
 def test_the_table_names_no_robot_that_there_is_not() -> None:
     told = documented(DOCUMENT.read_text(encoding="utf-8"))
     assert set(told) == {(title(quirks), wire) for quirks, wire in CASES}
+
+
+@pytest.mark.parametrize(
+    ("wire", "odd"),
+    [
+        ("memory", "refused"),
+        ("services", "refused"),
+        ("services", "no list"),
+        ("services", "other entries"),
+    ],
+)
+def test_a_list_that_cannot_be_read_is_no_refusal_of_the_robot(wire: str, odd: str) -> None:
+    """Only what needs the list fails, and says that the list is the reason."""
+
+    async def story() -> None:
+        async with rig(wire) as one:
+            if odd == "refused":
+                one.world.firmware = replace(
+                    one.world.firmware, quirks=quirks_named(["list-refused"])
+                )
+            else:
+                one.world.firmware = replace(one.world.firmware, quirks=Quirks([ODD_LISTS[odd]]))
+            odd_one = Rig(one.simulator, one.url)
+            async with odd_one.connect() as robot:
+                await tell(odd_one, robot)
+
+    async def tell(one: Rig, robot: G1) -> None:
+        async with robot.teach("mine") as take:
+            await robot.move_by_hand("wave", 1.0)
+            await asyncio.sleep(1.0)
+        assert [entry.name for entry in one.world.store.entries()] == ["mine"]
+        assert take.saved or "list" in take.robot_note
+        await asyncio.sleep(3.0)
+        findings = await robot.preflight()
+        assert any("list" in str(each.message) for each in findings) == (odd != "other entries")
+        if wire == "memory":
+            with pytest.raises(DecodeError, match="list"):
+                await robot.play("mine")
+            return
+        assert (await robot.play("mine")).completed
+        await robot.perform(27)
+        if odd != "other entries":
+            with pytest.raises(DecodeError, match="list"):
+                await robot.perform("no such")
+        with pytest.raises(RefusedError) as caught:
+            await robot.play("other")
+        assert caught.value.code == 7402
+        with pytest.raises(DecodeError, match="list"):
+            await robot.play(7)
+        await robot.rename("mine", "yours")
+        await robot.delete("yours")
+        assert not one.world.store.entries()
+
+    virtual.run(story())
+
+
+def _odd_list(change: Callable[[list[Any]], object]) -> Quirk:
+    return Quirk(name="odd", group="lists", wires=("webrtc",), what="", actions=change)
+
+
+ODD_LISTS = {
+    "no list": _odd_list(lambda _: {"presets": 3}),
+    "other entries": _odd_list(lambda lists: [lists[0], 5]),
+}

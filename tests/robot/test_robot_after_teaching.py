@@ -12,6 +12,7 @@ from rig import Rig, rig
 from rote import messages as m
 from rote.cli.wording import worded
 from rote.errors import BadRequestError, CautionError, NotBegunError, NotSavedError, RefusedError
+from rote.findings import FindingKind
 from rote.messages import Phase
 from rote.robot.api_values import Waiting, Waits
 from rote.robot.g1 import G1
@@ -356,3 +357,33 @@ def test_a_robot_that_never_rests_after_a_confirmed_stop_is_reported() -> None:
                 break
 
     tell(story, wire="memory")
+
+
+@pytest.mark.parametrize(
+    ("quirk", "words"),
+    [
+        ("20-slots", "does not report 9 of its joints: "),
+        ("lowstate-1hz", "reports its joints less than 10 times per second"),
+        ("no-dq", ""),
+    ],
+)
+def test_preflight_mentions_what_makes_a_take_poor(quirk: str, words: str) -> None:
+    async def story(one: Rig, robot: G1) -> None:
+        await asyncio.sleep(1.5)
+        found = [each for each in await robot.preflight() if each.kind == FindingKind.STATE]
+        assert [words in str(each.message) for each in found] == ([True] if words else [])
+
+    tell(story, quirk)
+
+
+@pytest.mark.parametrize("wire", ["memory", "services"])
+def test_a_clock_that_never_advances_loses_no_take_and_calls_no_play_stopped(wire: str) -> None:
+    async def story(one: Rig, robot: G1) -> None:
+        await asyncio.sleep(0.5)
+        take = await teach(robot, "hello", 4.0)
+        assert take.track.duration_s == pytest.approx(4.0, abs=0.5)
+        assert take.track.rate_hz > 40
+        assert Lack.CLOCK in take.lacks
+        assert (await robot.play("hello")).completed
+
+    tell(story, "fixed-tick", wire=wire)

@@ -25,6 +25,7 @@ from rote.session.teaching import Role, TeachingSession
 from rote.sim.firmware import DEFAULT
 from rote.sim.quirks import (
     DDS,
+    FIXED_TICK_MS,
     GROUPS,
     LATE_ANSWER_S,
     LATE_ARM_STATE_S,
@@ -326,6 +327,9 @@ CHECKS: dict[str, Callable[[], bool]] = {
     "busy-after-playing": busy_after_playing,
     "no-lowstate": lambda: visited("no-lowstate").topic(LOWSTATE_TOPIC) == [],
     "no-tick": lambda: "tick" not in lowstate("no-tick"),
+    "fixed-tick": lambda: (
+        {each["tick"] for each in visited("fixed-tick").topic(LOWSTATE_TOPIC)} == {FIXED_TICK_MS}
+    ),
     "no-dq": lambda: not any("dq" in motor for motor in motors("no-dq")),
     "no-imu": lambda: lowstate("no-imu")["imu_state"] == {},
     "null-motors": lambda: motors("null-motors") == [None] * 35,

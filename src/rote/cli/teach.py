@@ -312,7 +312,10 @@ def _report(screen: "Console", wish: _TeachOptions, take: "Take", *, keeps: bool
         told += "The arms hold again, and may return softly."
     else:
         told += f"The {output.limbs(take.build)} are braked again."
-    verb = "Saved" if keeps else "Recorded"
+    if keeps:
+        verb = "Saved" if take.saved else "Taught"
+    else:
+        verb = "Recorded"
     screen.print(output.styled((verb, "green"), " ", (wish.name, "bold"), told))
     if take.robot_note:
         screen.print(f"The robot says: {output.printable(take.robot_note)}.", style="yellow")

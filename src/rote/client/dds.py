@@ -167,7 +167,8 @@ class DdsClient(ServicesClient):
 
     def _read_lowstate(self, data: bytes) -> None:
         tick_ms, machine = dds_lowlevel.head_of(data)
-        told = tick_ms > 0  # a robot without a clock always sends 0
+        # A robot without a clock always sends the same number, mostly 0.
+        told = tick_ms > 0 and not self._ticks.see(tick_ms, self._loop.time())
         tick_ms = tick_ms if told else int(self._loop.time() * 1000)
         self._told_ms = tick_ms
         if self._wants_all() or not 0 <= tick_ms - self._reported_ms < _CLOSE_MS:

@@ -34,6 +34,7 @@ from rote.messages import Phase, RobotState
 from rote.model.family import Build
 from rote.session.recognition import Identity
 from rote.session.rpc import RpcSession
+from rote.session.teaching import ClockWatch
 from rote.text import Act, Text
 from rote.wire import channel, rpc
 from rote.wire import faults as wire_faults
@@ -139,6 +140,7 @@ class ServicesClient:
         self._held_by_us = False
         self._stopped = False
         self._tickless = False
+        self._ticks = ClockWatch()
         self._said = 0
         self._audio_listeners: list[AudioListener] = []
         self._listen()
@@ -584,8 +586,9 @@ class ServicesClient:
         self._states.tell(state)
 
     def _time_us(self, joints: JointColumns | None, now: float) -> int:
-        """Return the robot's clock, or this computer's if the robot reports none."""
-        self._tickless |= joints is not None and joints.tick_ms is None
+        """Return the robot's clock, or this computer's if the robot reports none that advances."""
+        if joints is not None:
+            self._tickless |= joints.tick_ms is None or self._ticks.see(joints.tick_ms, now)
         last = joints or self._joints
         if self._tickless or last is None or last.tick_ms is None:
             return int(now * 1e6)

@@ -109,6 +109,11 @@ class Actions:
     """The parts of the robot's answer that could not be read, one sentence each."""
 
     @property
+    def is_readable(self) -> bool:
+        """Whether anything of the robot's list could be read."""
+        return bool(self.presets or self.taught or not self.notes)
+
+    @property
     def free_places(self) -> int:
         """How many more motions can be taught, as far as rote knows: robots do not report it."""
         return max(0, m.MAX_ACTIONS - len(self.taught))

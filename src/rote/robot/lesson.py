@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from rote import messages as m
-from rote.errors import LinkError, NoAnswerError, RefusedError, RoteError
+from rote.errors import DecodeError, LinkError, NoAnswerError, RefusedError, RoteError
 from rote.messages import RobotState
 from rote.robot.api_values import Port, TaughtAction
 from rote.robot.take import MIN_RATE_HZ, Lack, Take
@@ -194,7 +194,12 @@ class MessageLesson:
             take.robot_note = reply.note
         if self._stores_itself:
             # A robot that accepts the end of a teaching has not necessarily stored an action.
-            take.robot_s = (await self._pupil.listed(take.name)).duration_s or None
+            try:
+                listed = await self._pupil.listed(take.name)
+            except (DecodeError, RefusedError) as error:
+                take.robot_note = f"its list cannot be read, so nothing confirms the save: {error}"
+                return
+            take.robot_s = listed.duration_s or None
         take.saved = take.on_robot = True
 
     def _see(self, state: RobotState) -> None:

@@ -65,7 +65,7 @@ from rote.robot.streaming import (
     TimedStart,
     TrackCheck,
 )
-from rote.robot.take import Take
+from rote.robot.take import MIN_RATE_HZ, Take
 from rote.robot.teaching import Teaching
 from rote.robot.unfinished import Unfinished
 from rote.text import Act, Text
@@ -100,6 +100,8 @@ move.
 """
 _JOINTS_S = 3.0
 """How long a robot may take to report its joints: enough for one that does so once per second."""
+_RATE_STATES = 5
+"""States by which the rate of reports is judged."""
 _CONTROLLER_S = 3.0
 _MAX_F32 = 3.4028234e38
 _HEALTH_S = 1.5
@@ -197,6 +199,13 @@ class MessageRobot:
         self._known = frozenset(entry.name for entry in reply.actions)
         presets = tuple(Preset(entry.id, entry.name) for entry in reply.presets)
         return Actions(presets=presets, taught=tuple(taught), notes=reply.notes)
+
+    async def _list_if_readable(self) -> Actions:
+        """Return the actions; of a list that is refused or cannot be read, only a note about it."""
+        try:
+            return await self.actions()
+        except (DecodeError, RefusedError) as error:
+            return Actions((), (), (f"its list of actions cannot be read: {error}",))
 
     def on_waiting(self, listener: WaitListener) -> Callable[[], None]:
         """Call `listener` with each `Waiting` when it begins, and with None when it is over.
@@ -297,10 +306,15 @@ class MessageRobot:
     ) -> bool:
         """Raise what `teach` would raise: for the name, the free places, or the mode.
 
-        Return whether the robot has an action of that name, which teaching would replace.
+        Return whether the robot has an action of that name, which teaching would replace. If its
+        list cannot be read, it may have one.
         """
         check_name(name)
-        actions = await self.actions()
+        actions = await self._list_if_readable()
+        if not actions.is_readable:
+            if not force:
+                await self._check_balanced()
+            return True
         exists = actions.find(name) is not None
         if exists and not overwrite:
             raise self._name_exists()
@@ -746,10 +760,13 @@ class MessageRobot:
         """
         self._need("presets", "perform factory actions")
         stops = self._stops
-        presets = (await self.actions()).presets
+        actions = await self._list_if_readable()
+        presets = actions.presets
         found = next((p for p in presets if preset in (p.id, p.name)), None)
         if found is None and isinstance(preset, int):
             found = Preset(preset, str(preset))  # A list may be incomplete; the robot knows.
+        if found is None and not actions.is_readable:
+            raise _unreadable(f"which factory action {preset!r} is", actions, "Name it by its id.")
         if found is None:
             known = ", ".join(f"{each.id} {each.name}" for each in presets) or "none"
             message = f"there is no preset {preset!r}"
@@ -802,8 +819,8 @@ class MessageRobot:
         """
         self._need("rename", "rename actions")
         check_name(new, may_be_long="save" not in self.abilities)
-        actions = await self.actions()
-        if actions.find(old) is None:
+        actions = await self._list_if_readable()
+        if actions.find(old) is None and not actions.notes:
             raise _refused(Code.NO_SUCH_ACTION)
         if actions.find(new) is not None:
             raise _refused(Code.NAME_EXISTS)
@@ -815,7 +832,8 @@ class MessageRobot:
         Raises `RefusedError` if there is no action of that name.
         """
         self.check_can_delete()
-        if (await self.actions()).find(name) is None:
+        actions = await self._list_if_readable()
+        if actions.find(name) is None and not actions.notes:
             raise _refused(Code.NO_SUCH_ACTION)
         await self._ask(m.DeleteAction(name))
 
@@ -892,8 +910,27 @@ class MessageRobot:
         state = await self._newest()
         if state.battery_percent is None and "health" in self.abilities:
             await self._first_health()
-        actions, controller = await self.actions(), await self.controller()
-        return preflight.findings(self._port.latest, actions, self.build, controller)
+        actions, controller = await self._list_if_readable(), await self.controller()
+        return preflight.findings(
+            self._port.latest,
+            actions,
+            self.build,
+            controller,
+            missing=self._port.missing,
+            is_slow=await self._reports_slowly(),
+        )
+
+    async def _reports_slowly(self) -> bool:
+        """Whether the joints are reported, but less than `MIN_RATE_HZ` times per second."""
+        reports = 0
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_RATE_STATES / MIN_RATE_HZ):
+                async for state in self.states():
+                    reports += state.joints_told and bool(state.joints_rad)
+                    if reports == _RATE_STATES:
+                        return False
+        latest = self._port.latest
+        return latest is not None and bool(latest.joints_rad)
 
     async def stand(self) -> ModeReport:
         """Bring the robot into a balanced stand, mode by mode, and wait until it stands.
@@ -1108,9 +1145,11 @@ class MessageRobot:
     async def _find(self, name: str | int) -> TaughtAction:
         """Return an action of the robot, by its name or its number; one that was taught just now
         may be listed later."""
-        actions = await self.actions()
+        actions = await self._list_if_readable()
         if isinstance(name, int):
             numbered = actions.numbered(name)
+            if numbered is None and actions.notes:
+                raise _unreadable(f"which action is number {name}", actions, "Play it by its name.")
             if numbered is None:
                 known = ", ".join(f"{each.position} {each.name}" for each in actions.taught)
                 message = f"there is no action number {name}"
@@ -1118,25 +1157,38 @@ class MessageRobot:
                     Code.NO_SUCH_ACTION, message, f"On the robot: {known or 'nothing yet'}."
                 )
             return numbered
-        if actions.find(name) is None and name in self._taught:
+        if not actions.notes and actions.find(name) is None and name in self._taught:
             with suppress(NotSavedError):
                 return await self._listed(name)
         action = actions.find(name)
+        if action is None and actions.notes:
+            if self._plays_by_number:
+                raise _unreadable(f"whether it has {name!r}", actions, "Ask again.")
+            return TaughtAction(name, 0.0, 0)  # the robot itself knows
         if action is None:
             known = ", ".join(each.name for each in actions.taught) or "nothing yet"
             message = f"there is no action {name!r}"
             raise RefusedError(Code.NO_SUCH_ACTION, message, f"On the robot: {known}.")
         return action
 
+    @property
+    def _plays_by_number(self) -> bool:
+        """Whether an action is requested by its number in the list, as in the documented frames."""
+        return "frames" in self.abilities
+
     async def _listed(self, name: str) -> TaughtAction:
         """Ask for the list until it contains an action that the robot was just taught."""
         until = self._taught.get(name, self._loop.time()) + LISTED_S
-        action = (await self.actions()).find(name)
+        actions = await self.actions()
+        action = actions.find(name)
         if action is None:
             with self._waiting(Waiting(Waits.LISTED, name, LISTED_S)):
                 while action is None and self._loop.time() < until:
                     await asyncio.sleep(_AGAIN_S)
-                    action = (await self.actions()).find(name)
+                    actions = await self.actions()
+                    action = actions.find(name)
+        if action is None and actions.notes:
+            raise _unreadable(f"whether it has {name!r}", actions, "Ask again.")
         if action is None:
             raise NotSavedError(
                 f"the robot ended the recording and does not list {name!r} after {LISTED_S:.0f} s",
@@ -1234,6 +1286,11 @@ class MessageRobot:
 def _comes_to_rest(state: RobotState) -> bool:
     """Whether a recording or a motion is just ending."""
     return state.phase is Phase.RETURN or state.recording
+
+
+def _unreadable(unknown: str, actions: Actions, remedy: str) -> DecodeError:
+    """Return the error for a question that the robot's list does not answer."""
+    return DecodeError(f"{unknown} is not known: {'; '.join(actions.notes)}", remedy)
 
 
 def _refused(code: int, note: str = "") -> RefusedError:

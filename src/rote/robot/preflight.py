@@ -1,6 +1,7 @@
 """Preflight: what a person should know about a robot before anything moves."""
 
 import math
+from collections.abc import Sequence
 
 from rote.findings import Finding, FindingKind, Severity, worst_first
 from rote.messages import MAX_ACTIONS, RobotState
@@ -8,6 +9,7 @@ from rote.model.family import Build, Modes
 from rote.model.registry import family_of
 from rote.motion.limits import TOLERANCE_RAD
 from rote.robot.api_values import UNTOLD_MODE, Actions, ModeReport
+from rote.robot.take import MIN_RATE_HZ
 from rote.text import Act, Text, rad
 
 MAX_TILT_DEG = 15.0
@@ -18,9 +20,19 @@ _END_IT = Text("Wait, or end it: {stop}.", stop=Act.STOP)
 
 
 def findings(
-    state: RobotState | None, actions: Actions, build: Build, controller: str | None = None
+    state: RobotState | None,
+    actions: Actions,
+    build: Build,
+    controller: str | None = None,
+    *,
+    missing: Sequence[str] = (),
+    is_slow: bool = False,
 ) -> list[Finding]:
-    """Return all findings about a robot of that build, the worst first."""
+    """Return all findings about a robot of that build, the worst first.
+
+    `missing` are the joints whose positions it does not report; `is_slow` tells that it reports its
+    joints less than `MIN_RATE_HZ` times per second.
+    """
     if state is None:
         return [
             Finding(
@@ -41,6 +53,7 @@ def findings(
         *_store(actions),
     ]
     found += _told(state)
+    found += _poor_takes(missing, is_slow)
     if controller == "":
         found.append(
             Finding(
@@ -71,6 +84,30 @@ def _told(state: RobotState) -> list[Finding]:
                 Severity.NOTE,
                 "the robot does not tell what its arms do",
                 "Whether a motion has begun and ended is seen from its joints alone.",
+                kind=FindingKind.STATE,
+            )
+        )
+    return found
+
+
+def _poor_takes(missing: Sequence[str], is_slow: bool) -> list[Finding]:
+    """Return what makes a take on this computer poorer than the robot's own recording."""
+    found = []
+    if missing:
+        found.append(
+            Finding(
+                Severity.NOTE,
+                f"the robot does not report {len(missing)} of its joints: {', '.join(missing)}",
+                "It can be taught and played; these joints stay at rest in a take.",
+                kind=FindingKind.STATE,
+            )
+        )
+    if is_slow:
+        found.append(
+            Finding(
+                Severity.NOTE,
+                f"the robot reports its joints less than {MIN_RATE_HZ:.0f} times per second",
+                "It can be taught and played; a take shows poses, hardly the motion.",
                 kind=FindingKind.STATE,
             )
         )
@@ -260,6 +297,15 @@ def _hands(state: RobotState) -> list[Finding]:
 
 
 def _store(actions: Actions) -> list[Finding]:
+    if not actions.is_readable:
+        return [
+            Finding(
+                Severity.WARNING,
+                f"what the robot was taught is not known: {'; '.join(actions.notes)}",
+                "It can be taught and played by name; teaching may replace an action of that name.",
+                kind=FindingKind.STORE,
+            )
+        ]
     if actions.free_places > 0:
         return []
     return [

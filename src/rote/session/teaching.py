@@ -101,6 +101,27 @@ class _Pending:
     wait_s: float
 
 
+class ClockWatch:
+    """Whether a robot's clock advances. One that does not is as good as none."""
+
+    def __init__(self) -> None:
+        self.stuck = False
+        """Whether the clock was seen to stand still; it stays true."""
+        self._time: int | None = None
+        self._since, self._repeats = 0.0, 0
+
+    def see(self, time: int, now: float) -> bool:
+        """Process the time of one state, in any unit; return whether the clock is stuck."""
+        if time != self._time:
+            self._time, self._since, self._repeats = time, now, 0
+        else:  # a network may deliver one state twice, but not again and again
+            self._repeats += 1
+            self.stuck |= self._repeats >= _STUCK_STATES and now - self._since >= _STUCK_S
+        return self.stuck
+
+
+_STUCK_STATES, _STUCK_S = 3, 0.2
+"""A clock is stuck if so many states in a row repeat its time, over so many seconds."""
 _ENDS = (m.ExitTeaching, m.StopMotion)
 # Compared by exact type for every request, which is quicker than isinstance.
 _GREETING = frozenset(
@@ -157,6 +178,7 @@ class TeachingSession:
         self._keep_teaching_at = float("inf")
         self._compensation: tuple[float, ...] = ()
         self._newest_us = -1
+        self._clock = ClockWatch()
         # ROBOT
         self._memory = Memory(self.timing.memory_s)
         self._ended: int | None = None
@@ -342,6 +364,9 @@ class TeachingSession:
             self.clockless |= self._newest_us == 0
             if self.clockless:
                 state = replace(state, time_us=int(now * 1e6), phase_told=False)
+        elif self._clock.see(state.time_us, now):
+            self.clockless = True
+            state = replace(state, time_us=int(now * 1e6))
         behind_us = self._newest_us - state.time_us
         if self.state is not TeachingSessionState.READY or 0 <= behind_us < 1_000_000:
             # Repeated or overtaken. A clock far behind means that the robot was restarted.

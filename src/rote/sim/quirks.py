@@ -42,6 +42,7 @@ class Missing:
 
 LATE_ARM_STATE_S = 3.0
 LATE_ANSWER_S = 4.0
+FIXED_TICK_MS = 81_000
 SMALL_MESSAGE = 256
 """The longest message, in bytes, that a robot with `small-message-size` accepts."""
 _CHUNK = 20
@@ -170,6 +171,10 @@ def _with_unreadable_candidate(sdp: str) -> str:
     return sdp.replace("a=candidate:", "a=candidate:1 1 udp here\r\na=candidate:", 1)
 
 
+def _with_fixed_time(state: RobotState) -> RobotState:
+    return replace(state, time_us=1000 * FIXED_TICK_MS)
+
+
 def _as_the_page_has_it(state: RobotState) -> RobotState:
     """Keep only the flag that the arms are soft, and no metadata."""
     return replace(
@@ -254,6 +259,15 @@ _TABLE = (
         what="states of the joints have no `tick`; on DDS it is 0",
         lowstate=_without("tick"),
         state=lambda state: replace(state, time_us=0),
+    ),
+    Quirk(
+        name="fixed-tick",
+        group="joints",
+        wires=(UDP, *SERVICES),
+        what="the clock of its states, `tick`, never advances",
+        lowstate=lambda said: {**said, "tick": FIXED_TICK_MS},
+        state=_with_fixed_time,
+        frame_state=_with_fixed_time,
     ),
     Quirk(
         name="no-dq",
