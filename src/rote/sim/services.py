@@ -196,8 +196,8 @@ class Services:
         return ServiceAnswer(self._obey(client, command), delay_s=_CHANGE_S)
 
     def _stop(self, client: Hashable, _: RpcRequest) -> ServiceAnswer:
-        if self.world.teaching:
-            return ServiceAnswer()  # it stops a taught action; only the end of a teaching ends one
+        if self.world.teaching or self.world.holding:
+            return ServiceAnswer()  # it stops a taught action, and nothing else
         return ServiceAnswer(self._obey(client, m.StopMotion()))
 
     def _teach(self, client: Hashable, request: RpcRequest) -> ServiceAnswer:
