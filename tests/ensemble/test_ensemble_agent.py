@@ -24,6 +24,8 @@ from rote.errors import NoAnswerError, RoteError
 from rote.messages import Phase
 from rote.model.g1 import G1_29
 from rote.motion.track import Track
+from rote.robot.playing import Playing
+from rote.session.stage_agent import AgentPhase
 from rote.show.check import CheckedShow
 from rote.show.score import PlacedAction, PlacedTrack, Score
 from rote.show.show import Cast, Clip, LossRule, Section, Show, ShowRole, Trigger, TriggerKind
@@ -369,5 +371,135 @@ def test_an_action_that_was_stopped_at_the_robot_is_not_reported_as_completed() 
             report = (await playing).reports["ann"]
             assert report is not None
             assert not report.completed
+
+    virtual.run(story())
+
+
+def suspend(one: MemoryStage, seconds: float, *, conductor: bool = False) -> None:
+    """Suspend the agent's computer, or the conductor's: here both are one."""
+    other = one.agent if conductor else one.conductor
+    other._suspensions.take = lambda: 0.0  # type: ignore[method-assign]
+    virtual.suspend(seconds)
+
+
+def test_an_agent_that_was_suspended_before_the_start_does_not_begin_late() -> None:
+    async def story() -> None:
+        async with memory_stage() as one:
+            playing = asyncio.ensure_future(
+                one.conductor.play(Section("one"), {"ann": score(LEFT, "one")})
+            )
+            await one.until(lambda: one.agent.session.phase is AgentPhase.RUNNING)
+            assert one.rig.world.state().phase is Phase.NONE, "its start is still to come"
+            suspend(one, 0.4)
+            with pytest.raises(SectionError, match=r"its computer was suspended for 0.4 s .ann"):
+                await playing
+            for _ in range(500):
+                assert one.rig.world.state().phase is Phase.NONE
+                await asyncio.sleep(0.02)
+
+    virtual.run(story())
+
+
+def test_an_agent_that_was_suspended_in_a_section_stops_its_robot_and_reports_why() -> None:
+    async def story() -> None:
+        async with memory_stage() as one:
+            one.rig.fill(1)
+            later = score(LEFT, "one", actions=(PlacedAction(30.0, "stored 0"),))
+            playing = asyncio.ensure_future(one.conductor.play(Section("one"), {"ann": later}))
+            await one.until(lambda: one.rig.world.state().phase is Phase.PLAYING)
+            suspend(one, 0.4)
+            ended = await asyncio.wait_for(playing, 2.0)
+            assert "suspended for 0.4 s" in ended.faults["ann"]
+            await one.until(lambda: one.rig.world.state().phase is Phase.NONE, 10.0)
+            report = one.conductor.agents["ann"].report
+            assert report is not None
+            assert not report.completed
+
+    virtual.run(story())
+
+
+def test_an_action_is_not_begun_by_an_agent_that_was_suspended_before_it() -> None:
+    async def story() -> None:
+        async with memory_stage() as one:
+            one.rig.fill(1)
+            acting = Score("one", "left", None, (PlacedAction(1.0, "stored 0"),))
+            begun: list[str] = []
+            start = one.agent._robot.start
+
+            async def noting(name: str, **options: Any) -> Playing:
+                begun.append(name)
+                return await start(name, **options)
+
+            one.agent._robot.start = noting  # type: ignore[method-assign, assignment]
+            playing = asyncio.ensure_future(one.conductor.play(Section("one"), {"ann": acting}))
+            await one.until(lambda: one.agent.session.phase is AgentPhase.RUNNING)
+            part = one.agent._part
+            assert part is not None
+            due_s = one.conductor.session.wanted.run.start_s + 0.5  # type: ignore[union-attr, operator]
+            loop = asyncio.get_running_loop()
+            # The resumed program runs its timers in order of their time: this one before the look.
+            loop.call_at(due_s - 1e-6, suspend, one, 0.4)
+            with suppress(SectionError):
+                await playing
+            assert begun == []
+
+    virtual.run(story())
+
+
+def test_after_a_suspension_an_agent_asks_for_the_clock_again_before_anything_is_armed() -> None:
+    async def story() -> None:
+        async with memory_stage() as one:
+            one.bus.drops = lambda key: key == one.conductor._keys.clock
+            answers = one.bus._answerers
+            one.bus._answerers = [each for each in answers if each[0] != one.conductor._keys.clock]
+            await asyncio.sleep(3.0)
+            assert one.agent.session.clock.answers
+            suspend(one, 0.4)
+            await one.until(lambda: one.conductor.agents["ann"].clock_bound_s > 1.0, 1.0)
+            assert one.agent.session.clock.answers == 0
+            one.bus._answerers = answers
+            await one.until(lambda: one.conductor.agents["ann"].clock_bound_s < 0.01, 3.0)
+
+    virtual.run(story())
+
+
+def test_a_conductor_that_was_suspended_cancels_the_section_and_says_why() -> None:
+    async def story() -> None:
+        async with memory_stage() as one:
+            playing = asyncio.ensure_future(
+                one.conductor.play(Section("one"), {"ann": score(LEFT, "one")})
+            )
+            await one.until(lambda: one.rig.world.state().phase is Phase.PLAYING)
+            epoch = one.conductor.session.wanted.epoch
+            suspend(one, 30.0, conductor=True)
+            with pytest.raises(
+                SectionError, match=r"conductor's computer was suspended for 30.0 s"
+            ):
+                await asyncio.wait_for(playing, 1.0)
+            assert one.conductor.session.wanted.epoch != epoch
+            await one.until(lambda: one.rig.world.state().phase is Phase.RETURN, 1.0)
+
+    virtual.run(story())
+
+
+@pytest.mark.parametrize("on", [TriggerKind.AFTER, TriggerKind.GO])
+def test_a_section_that_waits_for_a_time_does_not_begin_after_a_suspension(
+    on: TriggerKind,
+) -> None:
+    async def story() -> None:
+        async with memory_stage() as one:
+            section = Section("late", Trigger(on, 30.0), (Clip("left", "bend"),))
+            show = Show("", (ShowRole("left"),), (section,))
+            checked = CheckedShow(show, {("late", "left"): score(LEFT, "late")}, ())
+            playing = asyncio.ensure_future(one.stage.play(checked, Cast({"left": "ann"})))
+            await asyncio.sleep(5.0)
+            suspend(one, 3600.0, conductor=True)
+            await asyncio.sleep(1.0)
+            if on is TriggerKind.GO:
+                one.stage.go()
+                assert (await playing).sections[0].incomplete == ()
+            else:
+                with pytest.raises(SectionError, match=r"was suspended for 3600.0 s"):
+                    await asyncio.wait_for(playing, 1.0)
 
     virtual.run(story())

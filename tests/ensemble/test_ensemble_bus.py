@@ -1,17 +1,32 @@
 """The bus of a stage with certificates: who may say what, and who may not join at all."""
 
 import asyncio
+import json
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any, TypeVar, cast
 
 import pytest
 
-from rote.carrier.zenoh_bus import StageBus
-from rote.ensemble.folder import StageFolder, read_invitation
+import virtual
+from rote.carrier import certificates
+from rote.carrier.zenoh_bus import Credentials, StageBus, find_refusal
+from rote.cli import main
+from rote.cli.stage import _tell_silence
+from rote.ensemble import folder
+from rote.ensemble.folder import Invitation, StageFolder, read_invitation
+from rote.ensemble.stage import stage as open_stage
 from rote.errors import BadRequestError, LinkError
 from rote.host.ports import free_port
+from rote.web.stage_service import PendantStage, StageService
+from stage_memory import memory_stage
 
 pytest.importorskip("zenoh", reason="eclipse-zenoh is not installed")
 
+T = TypeVar("T")
 Heard = list[tuple[str, bytes]]
 
 
@@ -145,3 +160,179 @@ def test_an_invitation_is_private_and_anything_else_is_refused(tmp_path: Path) -
         read_invitation(tmp_path / "no.json")
     with pytest.raises(BadRequestError, match="no stage"):
         StageFolder(tmp_path)
+
+
+EXPIRED_DAYS = -0.02
+"""Half an hour ago; a certificate is valid from an hour before it was made."""
+
+
+def expired(patch: pytest.MonkeyPatch, make: Callable[[], T]) -> T:
+    """Make something whose certificates have expired."""
+    with patch.context() as once:
+        once.setattr(folder, "_DAYS", EXPIRED_DAYS)
+        return make()
+
+
+@pytest.fixture
+def hall(tmp_path: Path) -> StageFolder:
+    return StageFolder.new(tmp_path / "hall", "hall", f"127.0.0.1:{free_port()}")
+
+
+def test_an_invitation_that_the_conductor_would_refuse_says_why_before_it_is_used(
+    hall: StageFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    good = read_invitation(hall.invite("ann"))
+    other = read_invitation(StageFolder.new(tmp_path / "o", "hall", hall.endpoint).invite("ann"))
+    old = read_invitation(expired(monkeypatch, lambda: hall.invite("ann")))
+    with good.credentials() as credentials:
+        assert credentials is not None
+    for wrong, why in (
+        (old, "it expired on 2"),
+        (replace(good, certificate=other.certificate, key=other.key), "authority of another stage"),
+        (replace(good, key=other.key), "its key belongs to another certificate"),
+        (replace(good, name="bob"), "it is for ann, not bob"),
+        (replace(good, certificate="nothing"), "damaged"),
+    ):
+        with pytest.raises(BadRequestError, match=why) as caught, wrong.credentials():
+            pass
+        assert "rote stage invite" in caught.value.remedy
+
+
+def test_a_clock_before_the_certificates_first_day_is_named() -> None:
+    authority = certificates.authority("a stage", 365)
+    own = certificates.issue("ann", ("ann",), 365, by=authority)
+    then = datetime(2020, 1, 1, tzinfo=UTC)
+    found = certificates.find_fault(own.pem, authority.pem, own.key, "ann", then)
+    assert "the clock of this computer shows 2020-01-01 00:00 UTC" in found
+    assert certificates.find_fault(own.pem, authority.pem, own.key, "ann") == ""
+
+
+def test_who_is_refused_learns_by_which_side_and_why(
+    hall: StageFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    good = read_invitation(hall.invite("ann"))
+    old = read_invitation(expired(monkeypatch, lambda: hall.invite("ann")))
+    stranger = StageFolder.new(tmp_path / "o", "hall", hall.endpoint)
+    foreign = read_invitation(stranger.invite("ann"))
+    mixed = replace(foreign, authority=good.authority)  # knows the conductor, is not known to it
+
+    async def refusal(invitation: Invitation) -> str:
+        files = [tmp_path / name for name in ("authority.pem", "own.pem", "key.pem")]
+        texts = (invitation.authority, invitation.certificate, invitation.key)
+        for file, text in zip(files, texts, strict=True):
+            file.write_text(text)
+        return await find_refusal(invitation.endpoint, Credentials(*files))
+
+    async def story() -> None:
+        assert await refusal(good) == "", "nothing listens there yet"
+        bus = await StageBus.conduct(hall.endpoint, hall.credentials, hall.keys.grants(("ann",)))
+        try:
+            assert await refusal(good) == ""
+            assert await find_refusal(hall.endpoint, None) == ""
+            ours, theirs = "this computer refuses the certificate of the conductor", "the conductor"
+            assert (await refusal(foreign)).startswith(f"{ours}: certificate signature failure")
+            assert (await refusal(old)).startswith(f"{theirs} refuses the certificate of this")
+            assert "certificate expired" in await refusal(old)
+            assert (await refusal(mixed)).startswith(f"{theirs} refuses the certificate of this")
+            damaged = await refusal(replace(good, key=foreign.key))
+            assert "cannot be used: key values mismatch" in damaged
+        finally:
+            await bus.close()
+
+    asyncio.run(story())
+
+
+def test_a_conductor_with_an_expired_certificate_does_not_open_its_stage(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old = expired(
+        monkeypatch, lambda: StageFolder.new(tmp_path / "o", "hall", f"127.0.0.1:{free_port()}")
+    )
+
+    async def story() -> None:
+        async with open_stage(old.folder):
+            pass
+
+    with pytest.raises(BadRequestError, match=r"refuse .* this conductor: it expired on") as caught:
+        asyncio.run(story())
+    assert "rote stage new" in caught.value.remedy
+
+
+def test_the_conductor_knows_which_agents_will_be_refused(
+    hall: StageFolder, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    hall.invite("ann")
+    expired(monkeypatch, lambda: hall.invite("bob"))
+    hall.invite("cid").write_text("damaged")
+    hall.invite("dan").unlink()
+    told: list[str] = []
+
+    async def story() -> None:
+        async with open_stage(hall.folder, tell=told.append) as opened:
+            assert opened.refused.keys() == {"bob", "cid"}
+            assert "it expired on 2" in opened.refused["bob"]
+            assert [text.partition(":")[0] for text in told] == ["bob", "cid"]
+            said = str(opened.absence(("ann", "bob")))
+            assert "bob: its certificate will be refused: it expired on 2" in said
+            page = StageService(
+                PendantStage(opened, "hall", ("ann", "bob")), cast("Any", None), print
+            )
+            faults = {each["name"]: each["fault"] for each in page.now()["robots"]}
+            assert (faults["ann"], "it expired" in faults["bob"]) == ("", True)
+
+    asyncio.run(story())
+    assert main(["stage", "status", "--stage", str(hall.folder), "--seconds", "0.5", "--json"]) == 1
+    rows = json.loads(capsys.readouterr().out)["robots"]
+    assert [row["name"] for row in rows if row["fault"]] == ["bob", "cid"]
+
+
+def test_an_agent_that_waits_says_which_certificate_is_refused(
+    hall: StageFolder, tmp_path: Path
+) -> None:
+    stranger = StageFolder.new(tmp_path / "o", "hall", hall.endpoint)
+    invitation = stranger.invite("ann")
+
+    async def story() -> str:
+        bus = await StageBus.conduct(hall.endpoint, hall.credentials, hall.keys.grants(("ann",)))
+        command = ("-m", "rote", "agent", "sim://g1", "--join", str(invitation))
+        agent = await asyncio.create_subprocess_exec(
+            sys.executable, *command, stdout=asyncio.subprocess.PIPE
+        )
+        assert agent.stdout is not None
+        try:
+            async with asyncio.timeout(60.0):
+                return (await agent.stdout.readline()).decode()
+        finally:
+            agent.terminate()
+            await agent.communicate()
+            await bus.close()
+
+    said = asyncio.run(story())
+    assert f"ann cannot join the stage at {hall.endpoint}: this computer refuses" in said
+    assert "rote stage invite ann" in said
+
+
+def test_an_agent_that_hears_nothing_of_the_conductor_says_so_and_when_it_is_back(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    async def story() -> None:
+        async with memory_stage() as one:
+            reasons = ["The certificate expired.", ""]
+
+            async def why() -> str:
+                return reasons.pop(0)
+
+            telling = asyncio.create_task(_tell_silence(one.agent, why))
+            for _ in range(2):
+                one.bus.drops = lambda key: key == one.conductor._keys.conductor
+                await asyncio.sleep(9.0)
+                one.bus.drops = lambda _: False
+                await asyncio.sleep(3.0)
+            telling.cancel()
+
+    virtual.run(story())
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "No message of the conductor for 5 s. The certificate expired."
+    assert lines[1] == lines[3] == "The conductor is back."
+    assert "If it was started before this agent was invited" in lines[2]
+    assert len(lines) == 4

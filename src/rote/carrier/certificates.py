@@ -1,6 +1,7 @@
 """X.509 certificates and their private keys, as PEM: made, signed and looked at."""
 
 import datetime
+import importlib.util
 from collections.abc import Iterable
 from ipaddress import ip_address
 from typing import Any, NamedTuple
@@ -21,6 +22,11 @@ def require(what: str, extra: str) -> None:
         import cryptography  # noqa: F401, PLC0415 - heavy
     except ImportError:
         raise MissingExtraError(what, extra) from None
+
+
+def can_read() -> bool:
+    """Whether certificates can be examined here: the library for them is installed."""
+    return importlib.util.find_spec("cryptography") is not None
 
 
 def authority(name: str, days: int) -> KeyedCertificate:
@@ -62,6 +68,41 @@ def good_until(pem: bytes, names: Iterable[str]) -> datetime.datetime | None:
     except (ValueError, x509.ExtensionNotFound):
         return None
     return found.not_valid_after_utc if set(_names(names)) <= set(held) else None
+
+
+def find_fault(
+    pem: bytes, by: bytes, key: bytes, name: str, now: datetime.datetime | None = None
+) -> str:
+    """Return why the other side refuses a certificate signed by the authority `by`; "" if nothing
+    is wrong with it. It must be for `name`, and belong to the private `key`.
+    """
+    from cryptography import x509  # noqa: PLC0415 - heavy
+    from cryptography.exceptions import InvalidSignature  # noqa: PLC0415 - heavy
+    from cryptography.hazmat.primitives import serialization  # noqa: PLC0415 - heavy
+    from cryptography.x509.oid import NameOID  # noqa: PLC0415 - heavy
+
+    now = now or datetime.datetime.now(datetime.UTC)
+    try:
+        own, authority = map(x509.load_pem_x509_certificate, (pem, by))
+        public = serialization.load_pem_private_key(key, None).public_key()
+    except (ValueError, TypeError):
+        return "it, its authority or its key is damaged"
+    for found, which in ((own, "it"), (authority, "its authority")):
+        if now > found.not_valid_after_utc:
+            return f"{which} expired on {found.not_valid_after_utc:%Y-%m-%d}"
+        if now < found.not_valid_before_utc:
+            return (
+                f"{which} is valid from {found.not_valid_before_utc:%Y-%m-%d %H:%M} UTC on, and "
+                f"the clock of this computer shows {now:%Y-%m-%d %H:%M} UTC"
+            )
+    try:
+        own.verify_directly_issued_by(authority)
+    except (ValueError, TypeError, InvalidSignature):
+        return "it was signed by the authority of another stage"
+    if own.public_key() != public:
+        return "its key belongs to another certificate"
+    names = [str(each.value) for each in own.subject.get_attributes_for_oid(NameOID.COMMON_NAME)]
+    return "" if names == [name] else f"it is for {names[0] if names else 'no name'}, not {name}"
 
 
 def _constraints(*, ca: bool) -> Any:

@@ -7,7 +7,10 @@ that is not closed keeps its process from ending: `close` is safe to repeat.
 """
 
 import asyncio
+import contextlib
 import json
+import os
+import ssl
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -22,6 +25,9 @@ LEASE_MS = 1000
 """A partner that is silent for so long is gone."""
 _COLLECTED = 4096
 """So many messages wait to be collected at most; then the oldest are dropped."""
+_ALERT_S = 0.5
+"""Timeout for the alert by which a conductor refuses a certificate after the handshake."""
+_HANDSHAKE_S = 3.0
 Listener = Callable[[str, bytes], None]
 Answerer = Callable[[str, bytes], bytes | None]
 
@@ -251,6 +257,45 @@ class StageBus:
                 )
 
 
+async def find_refusal(endpoint: str, credentials: Credentials | None) -> str:
+    """Return which certificate is refused when this computer joins the stage at `endpoint`, and
+    why; "" if none is, or nothing listens there.
+
+    Zenoh reports only a timeout, so this tries a TLS handshake of its own.
+    """
+    if credentials is None:
+        return ""
+    host, port = host_and_port(endpoint, PORT)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False  # the authority signs for this stage alone
+    try:
+        context.load_verify_locations(credentials.authority)
+        context.load_cert_chain(credentials.certificate, credentials.key)
+    except ssl.SSLError as error:
+        return f"the certificate of this computer cannot be used: {_words(error)}"
+    try:
+        async with asyncio.timeout(_HANDSHAKE_S):
+            reader, writer = await asyncio.open_connection(host, port, ssl=context)
+            try:
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(reader.read(1), _ALERT_S)
+            finally:
+                writer.close()
+    except ssl.SSLCertVerificationError as error:
+        return f"this computer refuses the certificate of the conductor: {error.verify_message}"
+    except ssl.SSLError as error:
+        return f"the conductor refuses the certificate of this computer: {_words(error)}"
+    except OSError:  # a TimeoutError, too: nothing listens there
+        return ""
+    return ""
+
+
+def _words(error: ssl.SSLError) -> str:
+    """Return the reason of an error of TLS: "certificate expired"."""
+    reason = error.reason or str(error)
+    return reason.lower().rpartition("_alert_")[2].replace("_", " ")
+
+
 def _at_once(callback: Callable[[Any], None]) -> Any:
     """Return a handler that is called in the thread that receives, not in another one for each
     subscription and question. So it must be quick, and for messages that are few.
@@ -348,6 +393,8 @@ async def _open(settings: Mapping[str, Any]) -> Any:
         import zenoh  # noqa: PLC0415 - heavy
     except ImportError:
         raise MissingExtraError("a stage", "stage") from None
+    if "RUST_LOG" in os.environ:  # to see what Zenoh itself refuses: RUST_LOG=zenoh_link_tls=warn
+        zenoh.try_init_log_from_env()  # type: ignore[no-untyped-call]
     config = zenoh.Config()
     for key, value in settings.items():
         config.insert_json5(key, json.dumps(value))

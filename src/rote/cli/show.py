@@ -236,12 +236,10 @@ class _ShowRun:
         *,
         motion: bool,
     ) -> None:
-        from rote.ensemble.conductor import SectionError
-
         self._tell(f"waiting for {', '.join(sorted(cast.robots.values()))}")
         missing = await opened.conductor.gathered(tuple(cast.robots.values()), 30.0)
         if missing:
-            raise SectionError("the first one", "not everybody is here", missing)
+            raise opened.absence(missing)
         keys = _Keys(opened, self._tell)
         try:
             async for section in opened.sections(

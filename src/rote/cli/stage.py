@@ -9,6 +9,9 @@ from rote.cli.options import Json, Key, RobotChoice, connect_to, print_json, run
 from rote.errors import BadRequestError
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from rote.ensemble.agent import Agent
     from rote.ensemble.folder import Invitation
 
 app = typer.Typer(
@@ -21,6 +24,8 @@ StageDir = Annotated[
     Path, typer.Option("--stage", metavar="DIR", help="The stage's folder: rote stage new.")
 ]
 HERE = Path("stage")
+_SILENT_S = 5.0
+"""An agent that receives nothing of its conductor for so long says so."""
 
 
 @app.command()
@@ -89,11 +94,13 @@ async def _status(folder: Path, seconds: float, as_json: bool) -> int:
     from rote.ensemble.folder import StageFolder
     from rote.ensemble.watcher import watching
 
-    known = StageFolder(folder).agents
+    made = StageFolder(folder)
+    refused = made.invitation_faults()
     async with watching(folder) as watcher:
         with output.waiting("listening"):
             await asyncio.sleep(seconds)
-        rows = [_row(name, watcher) for name in sorted({*known, *watcher.agents})]
+        names = sorted({*made.agents, *watcher.agents})
+        rows = [_row(name, watcher, refused.get(name, "")) for name in names]
     if as_json:
         print_json({"conductor": watcher.conducted, "robots": rows})
     else:
@@ -101,10 +108,10 @@ async def _status(folder: Path, seconds: float, as_json: bool) -> int:
     return 0 if all(row["reachable"] for row in rows) else 1
 
 
-def _row(name: str, watcher: Any) -> dict[str, Any]:
+def _row(name: str, watcher: Any, refused: str) -> dict[str, Any]:
     state = watcher.agents.get(name)
     if state is None:
-        return {"name": name, "reachable": False}
+        return {"name": name, "reachable": False, "fault": refused}
 
     def ms(value_s: float) -> float | None:
         return round(1000 * value_s, 2) if value_s < 1e3 else None
@@ -141,7 +148,7 @@ def _show_status(rows: list[dict[str, Any]], *, conducted: bool) -> None:
         table.add_column(column)
     for row in rows:
         if not row["reachable"]:
-            table.add_row(row["name"], "not reachable", *[""] * 7)
+            table.add_row(row["name"], "not reachable", *[""] * 6, row["fault"])
             continue
         battery = row["battery_percent"]
         table.add_row(
@@ -252,7 +259,14 @@ async def _agent(target: RobotChoice, invitation: "Invitation") -> None:
                         flush=True,
                     )
                     follows = True
-                    await Agent(bus, robot, invitation.name, invitation.stage).run()
+                    agent = Agent(bus, robot, invitation.name, invitation.stage)
+                    watching = asyncio.create_task(
+                        _tell_silence(agent, lambda: _find_refusal(invitation, credentials))
+                    )
+                    try:
+                        await agent.run()
+                    finally:
+                        watching.cancel()
             except LinkError as error:
                 if not follows:
                     raise
@@ -263,18 +277,58 @@ async def _agent(target: RobotChoice, invitation: "Invitation") -> None:
 
 
 async def _joined(invitation: "Invitation", credentials: Any) -> Any:
-    """Join the stage, and wait for its conductor as long as it takes."""
+    """Join the stage, and wait for its conductor as long as it takes.
+
+    Prints what it waits for: nothing listens there, or a certificate is refused.
+    """
     import asyncio
 
     from rote.carrier.zenoh_bus import StageBus
     from rote.errors import LinkError
 
-    told = False
+    told = ""
     while True:
         try:
             return await StageBus.join(invitation.endpoint, credentials)
         except LinkError:
-            if not told:
-                print(f"Waiting for the conductor at {invitation.endpoint} ...", flush=True)
-                told = True
+            refusal = await _find_refusal(invitation, credentials)
+            text = refusal or f"Waiting for the conductor at {invitation.endpoint} ..."
+            if text != told:
+                print(text, flush=True)
+                told = text
             await asyncio.sleep(1.0)
+
+
+async def _find_refusal(invitation: "Invitation", credentials: Any) -> str:
+    """Return what to print if a certificate is refused; "" if none is."""
+    from rote.carrier.zenoh_bus import find_refusal
+
+    if fault := invitation.fault():
+        refusal = f"the certificate of this computer will be refused: {fault}"
+    else:
+        refusal = await find_refusal(invitation.endpoint, credentials)
+    if not refusal:
+        return ""
+    return (
+        f"{invitation.name} cannot join the stage at {invitation.endpoint}: {refusal}. "
+        f"On the conductor's computer: rote stage invite {invitation.name}. "
+        "If its own certificate has expired, make a new stage there: rote stage new."
+    )
+
+
+async def _tell_silence(agent: "Agent", find_refusal: "Callable[[], Awaitable[str]]") -> None:
+    """Print when the conductor has been silent for long and why, and when it is back."""
+    import asyncio
+
+    silent = False
+    while True:
+        await asyncio.sleep(1.0)
+        if agent.silent_s > _SILENT_S and not silent:
+            silent = True
+            reason = await find_refusal() or (
+                "Is it running? If it was started before this agent was invited, start it again."
+            )
+            print(f"No message of the conductor for {_SILENT_S:.0f} s. {reason}", flush=True)
+        elif agent.silent_s <= _SILENT_S and silent:
+            silent = False
+            print("The conductor is back.", flush=True)

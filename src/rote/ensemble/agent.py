@@ -18,6 +18,7 @@ from rote.ensemble.keys import StageKeys, check_name
 from rote.ensemble.score_file import name_of, unpack
 from rote.errors import BadRequestError, DecodeError, RoteError, UnsupportedError
 from rote.findings import Severity
+from rote.host.clock import LEAST_S, Suspensions, stall_clock
 from rote.host.loop import clock_of, to_the_end
 from rote.messages import SOUND_RATE_HZ, HeardSpeech, Phase, Sound, SoundState
 from rote.motion.files.agreed_origins import agreed
@@ -132,6 +133,10 @@ class Agent:
         self.session = AgentSession(name, uuid.uuid4().hex)
         self._loop = asyncio.get_running_loop()
         self._clock = clock_of(self._loop)
+        self._stall_clock = stall_clock(self._loop)
+        self._heard_s = self._stall_clock()
+        """When the conductor was heard last, or this agent began."""
+        self._suspensions = Suspensions()
         self._part: _AgentPart | None = None
         self._work: set[asyncio.Task[None]] = set()
         self._loading: asyncio.Task[None] | None = None
@@ -182,6 +187,8 @@ class Agent:
         except DecodeError as error:
             log.warning("the conductor's message is not understood: %s", error)
             return
+        self._heard_s = self._stall_clock()
+        self._notice_suspension()
         self._do(self.session.hear(said, self._clock()))
 
     def _hear_stop(self, _key: str, data: bytes) -> None:
@@ -251,19 +258,37 @@ class Agent:
                         self._holds = tuple(name[:MAX_TEXT] for name in names[:MAX_HELD])
             await asyncio.sleep(LOOK_S)
 
+    @property
+    def silent_s(self) -> float:
+        """For how long nothing was received from the conductor."""
+        return self._stall_clock() - self._heard_s
+
+    def _notice_suspension(self) -> bool:
+        """End the run if this computer was suspended since the last call; return whether it was."""
+        if not (suspended_s := self._suspensions.take()):
+            return False
+        log.warning("%s: this computer was suspended for %.1f s", self.name, suspended_s)
+        self._do(self.session.resume(suspended_s))
+        return True
+
     async def _tick(self) -> None:
         while True:
+            self._notice_suspension()
             self._do(self.session.tick(self._clock()))
             await asyncio.sleep(TICK_S)
 
     async def _ask_clock(self) -> None:
         while True:
-            sent_s = self._clock()
+            sent_s, stall_sent_s = self._clock(), self._stall_clock()
 
-            def answered(data: bytes, sent_s: float = sent_s) -> None:
+            def answered(
+                data: bytes, sent_s: float = sent_s, stall_sent_s: float = stall_sent_s
+            ) -> None:
                 # In Zenoh's thread: our own loop may be late, which must not count as distance.
-                received_s = self._clock()
-                if (theirs_s := decode_clock(data)) is not None:
+                received_s, stall_received_s = self._clock(), self._stall_clock()
+                suspended_s = (stall_received_s - stall_sent_s) - (received_s - sent_s)
+                theirs_s = decode_clock(data)
+                if theirs_s is not None and suspended_s < LEAST_S:
                     self._loop.call_soon_threadsafe(
                         self.session.clock.add, sent_s, received_s, theirs_s
                     )
@@ -463,6 +488,8 @@ class Agent:
         for action in score.actions:
             lead_s = self._lead_of(action)
             await asyncio.sleep(max(0.0, start_s + action.at_s - lead_s - self._clock()))
+            if self._notice_suspension():
+                raise BadRequestError("this computer was suspended", "Begin the section again.")
             asked_s = self._clock()
             moved_s, every_s, playing = await self._play(action)
             if moved_s is not None:

@@ -12,6 +12,7 @@ from rote.carrier.zenoh_bus import StageBus
 from rote.ensemble.keys import StageKeys
 from rote.ensemble.score_file import name_of, pack
 from rote.errors import BadRequestError, DecodeError, RoteError
+from rote.host.clock import Suspensions
 from rote.host.loop import clock_of
 from rote.session.stage_conductor import (
     CONFIRM_S,
@@ -85,6 +86,7 @@ class Conductor:
         self._loop = asyncio.get_running_loop()
         self._clock = clock_of(self._loop)
         self.session = ConductorSession(uuid.uuid4().hex, lambda: uuid.uuid4().hex)
+        self._suspensions = Suspensions()
         self._blobs: dict[str, bytes] = {}
         self._lock = threading.Lock()
         self._readers: defaultdict[str, AgentReader] = defaultdict(AgentReader)
@@ -254,6 +256,9 @@ class Conductor:
 
     async def _hear(self, states: Callable[[], dict[str, bytes]]) -> None:
         while True:
+            if suspended_s := self._suspensions.take():
+                self._note(self.session.resume(suspended_s))
+                self._publish_now()
             if said := states():
                 with self._publishing_changes():
                     read = [each for key, data in said.items() if (each := self._read(key, data))]

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -31,12 +31,32 @@ class Invitation:
     certificate: str = ""
     key: str = ""
 
+    def check(self) -> None:
+        """Raise `BadRequestError` if the conductor would refuse this agent's certificate."""
+        if fault := self.fault():
+            raise BadRequestError(
+                f"the certificate of {self.name} will be refused: {fault}",
+                f"On the conductor's computer: rote stage invite {self.name}. "
+                "Then carry the new invitation here.",
+            )
+
+    def fault(self) -> str:
+        """Return why the conductor refuses this agent's certificate; "" if nothing is wrong."""
+        if not self.certificate or not certificates.can_read():
+            return ""
+        pem, by, key = (each.encode() for each in (self.certificate, self.authority, self.key))
+        return certificates.find_fault(pem, by, key, self.name)
+
     @contextmanager
     def credentials(self) -> Iterator[Credentials | None]:
-        """Write the certificates to files for as long as they are needed."""
+        """Write the certificates to files for as long as they are needed.
+
+        Raises `BadRequestError` if they are no longer valid.
+        """
         if not self.certificate:
             yield None
             return
+        self.check()
         with TemporaryDirectory(prefix="rote-") as folder:
             paths = [Path(folder) / name for name in ("authority.pem", "own.pem", "key.pem")]
             texts = (self.authority, self.certificate, self.key)
@@ -92,6 +112,42 @@ class StageFolder:
             self.folder / "conductor.key",
         )
 
+    def check(self) -> None:
+        """Raise `BadRequestError` if agents would refuse the conductor's certificate."""
+        if not certificates.can_read():
+            return
+        mine = self.credentials
+        try:
+            files = (mine.certificate, mine.authority, mine.key)
+            pem, by, key = (each.read_bytes() for each in files)
+            fault = certificates.find_fault(pem, by, key, CONDUCTOR)
+        except OSError as error:
+            fault = f"{error.filename} cannot be read: {error.strerror}"
+        if fault:
+            raise BadRequestError(
+                f"every agent will refuse the certificate of this conductor: {fault}",
+                "Make a new stage with `rote stage new`, and invite the agents to it.",
+            )
+
+    def invitation_faults(self) -> dict[str, str]:
+        """Return why invited agents will be refused, by name, as far as their invitations show."""
+        found = {}
+        authority = (self.folder / "authority.pem").read_text("ascii", "replace")
+        for name in self.agents:
+            path = self._invitation_file(name)
+            if not path.is_file():  # it was moved to the agent's computer
+                continue
+            try:
+                fault = replace(read_invitation(path), authority=authority).fault()
+            except BadRequestError as error:
+                fault = str(error)
+            if fault:
+                found[name] = f"its certificate will be refused: {fault}. Invite it again."
+        return found
+
+    def _invitation_file(self, name: str) -> Path:
+        return self.folder / f"{name}.invitation.json"
+
     def invite(self, name: str) -> Path:
         """Write the invitation of an agent, and return its file. An older one stays valid."""
         check_name(name, "an agent")
@@ -109,7 +165,7 @@ class StageFolder:
             certificate.decode(),
             key.decode(),
         )
-        path = self.folder / f"{name}.invitation.json"
+        path = self._invitation_file(name)
         _write(path, json.dumps(asdict(invitation), indent=1).encode())
         if name not in self.agents:
             self.agents = (*self.agents, name)

@@ -33,7 +33,13 @@ from rote.messages import SOUND_RATE_HZ, Sound
 from rote.motion import files
 from rote.motion.files.library import Library
 from rote.motion.track import Track
-from rote.session.stage_conductor import ConductorEvent, SectionCommitted, SectionEnded, StopBegan
+from rote.session.stage_conductor import (
+    ComputerSuspended,
+    ConductorEvent,
+    SectionCommitted,
+    SectionEnded,
+    StopBegan,
+)
 from rote.show import show as shows
 from rote.show.check import CheckedShow, check_show
 from rote.show.score import Score
@@ -149,6 +155,8 @@ class Stage:
         self, conductor: Conductor, tell: Told = lambda _text: None, *, mute: bool = False
     ) -> None:
         self.conductor = conductor
+        self.refused: Mapping[str, str] = {}
+        """Why invited agents cannot join, by name, as far as it is known here."""
         self._tell, self._mute = tell, mute
         self._speaker: Loudspeaker | None = None
         self._sender: OscPort | None = None
@@ -264,7 +272,13 @@ class Stage:
 
     def _need_present(self, cast: Cast) -> None:
         if absent := [name for name in cast.robots.values() if not self.conductor.alive(name)]:
-            raise SectionError("the first one", "not everybody is here", tuple(sorted(absent)))
+            raise self.absence(tuple(sorted(absent)))
+
+    def absence(self, names: tuple[str, ...]) -> SectionError:
+        """Return the error for a show whose robots are not all there."""
+        known = [f"{name}: {self.refused[name]}" for name in names if name in self.refused]
+        reason = "; ".join(["not everybody is here", *known])
+        return SectionError("the first one", reason, names)
 
     async def _section(
         self, section: Section, scores: Mapping[str, Score], cast: Cast, sounds: _ShowSounds
@@ -340,7 +354,8 @@ class Stage:
     async def _trigger(self, trigger: Trigger, section: Section, ended_s: float) -> None:
         """Wait for what begins a section. GO begins it too, whatever it waits for.
 
-        A stop meanwhile ends the show: nothing begins by itself after somebody has stopped.
+        A stop meanwhile ends the show: nothing begins by itself after a stop. If this computer is
+        suspended meanwhile, nothing but GO begins it: it would come late, and unexpected.
         """
         self._gone.clear()
         wanted: dict[TriggerKind, Callable[[], Any]] = {
@@ -355,8 +370,13 @@ class Stage:
         stopped: asyncio.Future[None] = self._loop.create_future()
 
         def look(event: ConductorEvent) -> None:
-            if isinstance(event, StopBegan) and not stopped.done():
+            if stopped.done():
+                return
+            if isinstance(event, StopBegan):
                 reason = f"stopped by {event.stop.by}"
+                stopped.set_exception(SectionError(section.name, reason))
+            elif isinstance(event, ComputerSuspended) and trigger.on is not TriggerKind.GO:
+                reason = f"the conductor's computer was suspended for {event.seconds:.1f} s"
                 stopped.set_exception(SectionError(section.name, reason))
 
         forget = self.conductor.on_event(look)
@@ -463,14 +483,19 @@ async def stage(
     With `mute` this computer's sounds are not heard; they are timed all the same.
     """
     if folder is None:
-        keys, bus = StageKeys(TRY_STAGE), await StageBus.conduct(endpoint)
+        keys, bus, refused = StageKeys(TRY_STAGE), await StageBus.conduct(endpoint), {}
     else:
         made = StageFolder(Path(folder))
+        made.check()
+        refused = made.invitation_faults()
+        for name, fault in refused.items():
+            tell(f"{name}: {fault}")
         keys = made.keys
         bus = await StageBus.conduct(made.endpoint, made.credentials, keys.grants(made.agents))
     try:
         async with Conductor(bus, keys.stage) as conductor:
             opened = Stage(conductor, tell, mute=mute)
+            opened.refused = refused
             try:
                 yield opened
             finally:

@@ -15,6 +15,9 @@ from rote.host.loop import clock_of
 _CONTINUOUS = {"linux": "CLOCK_BOOTTIME", "darwin": "CLOCK_MONOTONIC"}
 """The POSIX clock that counts suspend; `time.monotonic` counts it on Windows."""
 
+LEAST_S = 0.02
+"""A shorter suspension is the inexactness of two clocks read one after the other."""
+
 
 def suspended_s() -> float:
     """Return how long this computer has been suspended since it was started, in seconds.
@@ -35,6 +38,19 @@ def suspended_s() -> float:
 def continuous_s() -> float:
     """Return `time.monotonic` with the time during which this computer was suspended."""
     return time.monotonic() + suspended_s()
+
+
+class Suspensions:
+    """Notices that this computer was suspended, for one that asks again and again."""
+
+    def __init__(self) -> None:
+        self._known_s = suspended_s()
+
+    def take(self) -> float:
+        """Return how long this computer was suspended since the last call; 0.0 if it was not."""
+        total_s = suspended_s()
+        since_s, self._known_s = total_s - self._known_s, total_s
+        return since_s if since_s >= LEAST_S else 0.0
 
 
 def stall_clock(loop: asyncio.AbstractEventLoop) -> Callable[[], float]:

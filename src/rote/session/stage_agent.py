@@ -134,6 +134,18 @@ class AgentSession:
             return []
         return self._end_run("the conductor is lost")
 
+    def resume(self, suspended_s: float) -> list[AgentEffect]:
+        """Take the news that this computer was suspended: its clock stood still meanwhile.
+
+        A run that was under way does not go on: all that remains of it would come too late.
+        """
+        self.clock.forget()
+        if self._run is None:
+            return []
+        run, reason = self._run.id, f"its computer was suspended for {suspended_s:.1f} s"
+        self._fail(run, reason)
+        return [DropRun(run, reason)]
+
     # ---- how effects ended ----------------------------------------------------------------------
 
     def loaded(self, score: str, lead_s: float = 0.0, fault: str = "") -> None:

@@ -114,8 +114,16 @@ class StopUnconfirmed:
     agents: tuple[str, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class ComputerSuspended:
+    """The conductor's computer was suspended, and has resumed."""
+
+    seconds: float
+
+
 ConductorEvent = (
-    SectionRefused
+    ComputerSuspended
+    | SectionRefused
     | SectionCommitted
     | SectionEnded
     | AgentLost
@@ -208,6 +216,16 @@ class ConductorSession:
         self._set(reset=self._state.stop.id, stop=None)
         self.phase, self._stopped_at_s = ConductorPhase.IDLE, None
         return True
+
+    def resume(self, suspended_s: float) -> list[ConductorEvent]:
+        """Take the news that this computer was suspended: its clock stood still meanwhile.
+
+        A section that was under way is cancelled. A new epoch makes the agents forget what they
+        know of this clock.
+        """
+        self._set(epoch=self._new_id())
+        reason = f"the conductor's computer was suspended for {suspended_s:.1f} s"
+        return [ComputerSuspended(suspended_s), *self.cancel(reason)]
 
     # ---- what is heard --------------------------------------------------------------------------
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from rote.ensemble.conductor import SectionError, StopAnswer
+from rote.ensemble.conductor import StopAnswer
 from rote.ensemble.report import ShowRecorder, ShowReport
 from rote.ensemble.stage import Stage
 from rote.errors import RoteError
@@ -140,9 +140,7 @@ class StageService:
             cast = Cast.parse({"cast": dict(wanted.cast)})
             robots = tuple(sorted(set(cast.robots.values())))
             if missing := await pendant.stage.conductor.gathered(robots, GATHER_S):
-                raise SectionError(
-                    checked.show.sections[0].name, "not everybody is here and ready", missing
-                )
+                raise pendant.stage.absence(missing)
             if self._stops != stops:
                 raise ProblemError(409, "stopped", "it was stopped before it began", "")
         except BaseException:
@@ -305,13 +303,14 @@ class StageService:
                 "stop": None,
                 "last": None,
             }
-        conductor = pendant.stage.conductor
+        conductor, refused = pendant.stage.conductor, pendant.stage.refused
         names = sorted({*pendant.agents, *conductor.agents})
         return {
             "there": True,
             "name": pendant.name,
             "robots": [
-                _robot(name, conductor.agents.get(name), conductor.alive(name)) for name in names
+                _robot(name, conductor.agents.get(name), conductor.alive(name), refused.get(name))
+                for name in names
             ],
             "run": None if self._run is None else self._run_now(self._run),
             "stop": self._stop_now(pendant),
@@ -399,7 +398,7 @@ def _ms(value_s: float | None) -> float | None:
     return round(1000 * value_s, 1) if value_s is not None and value_s < 1e3 else None
 
 
-def _robot(name: str, state: AgentState | None, alive: bool) -> dict[str, Any]:
+def _robot(name: str, state: AgentState | None, alive: bool, refused: str | None) -> dict[str, Any]:
     """Return a robot of the stage as the page shows it."""
     seen = state or AgentState(name, "", 0, phase="")
     return {
@@ -413,6 +412,6 @@ def _robot(name: str, state: AgentState | None, alive: bool) -> dict[str, Any]:
         "battery_percent": seen.battery_percent,
         "robot": seen.robot,
         "build": seen.build,
-        "fault": seen.fault,
+        "fault": seen.fault if alive or not refused else refused,
         "faults": list(seen.facts),
     }
