@@ -1,6 +1,7 @@
 """What one agent does when words come late, twice or in the middle; in virtual time."""
 
 import asyncio
+import dataclasses
 import errno
 import json
 import os
@@ -23,13 +24,14 @@ from rote.ensemble.watcher import StageWatcher
 from rote.errors import NoAnswerError, RoteError
 from rote.messages import Phase
 from rote.model.g1 import G1_29
-from rote.motion.track import Track
+from rote.motion.files.agreed_origins import agree
+from rote.motion.track import Origin, Track
 from rote.robot.playing import Playing
 from rote.session.stage_agent import AgentPhase
 from rote.show.check import CheckedShow
 from rote.show.score import PlacedAction, PlacedTrack, Score
 from rote.show.show import Cast, Clip, LossRule, Section, Show, ShowRole, Trigger, TriggerKind
-from rote.wire.stage import AgentState, decode_stop
+from rote.wire.stage import AgentState, Stop, decode_conductor, decode_stop
 from stage_memory import MemoryStage, TableBus, memory_stage
 
 LEFT, RIGHT = "left_elbow_joint", "right_elbow_joint"
@@ -501,5 +503,160 @@ def test_a_section_that_waits_for_a_time_does_not_begin_after_a_suspension(
             else:
                 with pytest.raises(SectionError, match=r"was suspended for 3600.0 s"):
                     await asyncio.wait_for(playing, 1.0)
+
+    virtual.run(story())
+
+
+def make_deaf(one: MemoryStage) -> list[float]:
+    """Let the robot answer no stop any more; return a list of the times it was asked to."""
+    times_s: list[float] = []
+    loop = asyncio.get_running_loop()
+
+    async def deaf() -> None:
+        times_s.append(loop.time())
+        raise NoAnswerError("the robot did not answer", "Try again.")
+
+    one.agent._robot.stop = deaf  # type: ignore[method-assign]
+    return times_s
+
+
+@pytest.mark.parametrize("told", ["while it plays", "after a stop", "after the conductor is lost"])
+def test_an_agent_that_ends_tries_for_three_seconds_to_stop_a_deaf_robot(told: str) -> None:
+    async def story() -> None:
+        async with memory_stage() as one:
+            playing = asyncio.ensure_future(
+                one.conductor.play(Section("one"), {"ann": score(LEFT, "one")})
+            )
+            await one.until(lambda: one.rig.world.state().phase is Phase.PLAYING)
+            tried_s = make_deaf(one)
+            if told == "after a stop":
+                assert (await one.conductor.stop("a test")).unconfirmed == ("ann",)
+            elif told == "after the conductor is lost":
+                one.bus.drops = lambda key: key == one.conductor._keys.conductor
+                await asyncio.sleep(1.5)
+            ended_s = asyncio.get_running_loop().time()
+            one.running.cancel()
+            await asyncio.wait({one.running})
+            took_s = asyncio.get_running_loop().time() - ended_s
+            assert 2.9 < took_s < 3.2
+            assert len([each for each in tried_s if each >= ended_s]) > 20
+            playing.cancel()
+            with suppress(SectionError, asyncio.CancelledError):
+                await playing
+
+    virtual.run(story())
+
+
+def test_a_section_that_comes_into_another_is_prepared_when_the_robot_is_at_rest() -> None:
+    async def story() -> None:
+        async with memory_stage() as one:
+            first = asyncio.ensure_future(
+                one.conductor.play(Section("one"), {"ann": score(LEFT, "one")})
+            )
+            await one.until(lambda: one.rig.world.state().phase is Phase.PLAYING)
+            await asyncio.sleep(2.0)
+            one.bus.drops = lambda key: key == one.conductor._keys.conductor
+            first.cancel()
+            await asyncio.wait({first})
+            second = asyncio.ensure_future(
+                one.conductor.play(Section("two"), {"ann": score(RIGHT, "two")})
+            )
+            await asyncio.sleep(0.3)
+            one.bus.drops = lambda _: False  # the agent hears of the second only now
+            await one.until(lambda: one.agent.session.phase is AgentPhase.READY)
+            assert one.rig.world.state().phase is Phase.NONE
+            report = (await second).reports["ann"]
+            assert report is not None
+            assert report.completed
+
+    virtual.run(story())
+
+
+def test_a_foreign_motion_is_played_on_a_real_robot_only_after_a_person_agreed() -> None:
+    async def story() -> None:
+        async with memory_stage("udp") as one:
+            origin = Origin("unitree-csv", "dance.csv", digest="d" * 64)
+            track = dataclasses.replace(bent(LEFT), origin=origin)
+            foreign = Score("one", "left", PlacedTrack(0.0, track))
+            with pytest.raises(SectionError, match=r"dance\.csv"):
+                await one.conductor.play(Section("one"), {"ann": foreign})
+            assert one.rig.world.state().phase is Phase.NONE
+            agree(origin)
+            assert not (await one.conductor.play(Section("one"), {"ann": foreign})).faults
+
+    virtual.run(story())
+
+
+def test_a_stop_is_published_in_the_moment_it_is_asked_for() -> None:
+    async def story() -> None:
+        async with memory_stage() as one:
+            loop, heard_s = asyncio.get_running_loop(), list[float]()
+            one.bus.subscribe(one.conductor._keys.stop, lambda *_: heard_s.append(loop.time()))
+            asked_s = loop.time()
+            await one.conductor.stop("a test")
+            assert heard_s[0] - asked_s < 0.001
+
+    virtual.run(story())
+
+
+def test_a_stop_of_another_program_is_published_by_the_conductor_in_that_moment() -> None:
+    async def story() -> None:
+        async with memory_stage() as one:
+            loop, keys, stops_s = asyncio.get_running_loop(), one.conductor._keys, list[float]()
+
+            def note(_key: str, data: bytes) -> None:
+                if decode_conductor(data).stop is not None:
+                    stops_s.append(loop.time())
+
+            one.bus.subscribe(keys.conductor, note)
+            await asyncio.sleep(0.03)
+            asked_s = loop.time()
+            one.bus.publish(keys.stop, Stop("one", "another terminal").encode())
+            await one.until(lambda: stops_s)
+            assert stops_s[0] - asked_s < 0.015
+
+    virtual.run(story())
+
+
+def test_bytes_that_are_no_stop_are_ignored_by_the_conductor() -> None:
+    async def story() -> None:
+        async with memory_stage() as one:
+            faults: list[dict[str, Any]] = []
+            asyncio.get_running_loop().set_exception_handler(lambda _, fault: faults.append(fault))
+            for data in (b"", b"{}", b'{"id": ""}', b'{"id": 3}', b"\xff"):
+                one.bus.publish(one.conductor._keys.stop, data)
+            await asyncio.sleep(0.5)
+            assert faults == []
+            assert one.conductor.stop_holds is None
+
+    virtual.run(story())
+
+
+def test_a_listener_that_fails_keeps_no_stop_from_being_confirmed() -> None:
+    async def story() -> None:
+        async with memory_stage() as one:
+            faults: list[dict[str, Any]] = []
+            asyncio.get_running_loop().set_exception_handler(lambda _, fault: faults.append(fault))
+
+            def broken(_event: object) -> None:
+                raise KeyError("out of order")
+
+            one.conductor.on_event(broken)
+            answer = await one.conductor.stop("a test")
+            assert answer.confirmed_s is not None
+            assert {type(each["exception"]) for each in faults} == {KeyError}
+
+    virtual.run(story())
+
+
+def test_a_robot_whose_clock_is_not_known_well_enough_is_not_gathered() -> None:
+    async def story() -> None:
+        async with memory_stage() as one:
+            assert await one.conductor.gathered(("ann", "bob"), 0.5) == ("bob",)
+            clock = one.conductor._keys.clock
+            one.bus._answerers = [each for each in one.bus._answerers if each[0] != clock]
+            one.agent.session.clock.forget()
+            await asyncio.sleep(0.5)
+            assert await one.conductor.gathered(("ann",), 0.5) == ("ann",)
 
     virtual.run(story())

@@ -1,21 +1,27 @@
 """A stage in virtual time: together or not at all, and a stop that stops everybody."""
 
+import itertools
 from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
 
 import pytest
 
-from rote.session.stage_agent import AgentPhase
+from rote.session.stage_agent import AgentPhase, AgentSession, BeginRun, DropRun, LoadScore
 from rote.session.stage_clock import StageClock
 from rote.session.stage_conductor import (
+    LOAD_S,
+    AgentFound,
     AgentLost,
     ConductorPhase,
+    ConductorSession,
     SectionCommitted,
     SectionEnded,
     SectionRefused,
     StopConfirmed,
     StopUnconfirmed,
 )
-from rote.wire.stage import decode_clock, encode_clock
+from rote.wire.stage import AgentState, ConductorState, Run, Stop, decode_clock, encode_clock
 from stage_world import Member, Network, Robot, World
 
 BAD = Network(loss=0.1, doubled=0.1, delay_s=0.002, jitter_s=0.004)
@@ -297,3 +303,184 @@ def test_an_answer_that_is_no_time_tells_nobody_the_clock(time_s: float) -> None
     assert decode_clock(encode_clock(12.5)) == 12.5
     assert decode_clock(encode_clock(time_s)) is None
     assert decode_clock(b"") is None
+
+
+# ---- one agent, message by message --------------------------------------------------------------
+
+
+class Talk:
+    """An agent that is told one thing after the other; its clock is the conductor's."""
+
+    def __init__(self) -> None:
+        self.session = AgentSession("ann", "e")
+        self.number = 0
+        self.hear()  # a new conductor has a new clock
+        self.session.clock.add(0.0, 0.0, 0.0)
+
+    def hear(self, run: Run | None = None, now_s: float = 0.0, **more: Any) -> list[Any]:
+        self.number += 1
+        said = ConductorState("c", self.number, run=run)
+        return self.session.hear(replace(said, **more), now_s)
+
+    def armed(self, lead_s: float = 1.0) -> Run:
+        """Bring it to where only the word to begin is missing; return the run, which is to begin
+        at 10 s."""
+        run = Run("r", "one", {"ann": "sha"})
+        self.hear(run)
+        self.session.loaded("sha", lead_s)
+        run = replace(run, start_s=10.0)
+        self.hear(run)
+        self.session.prepared("r", lead_s)
+        assert self.session.phase is AgentPhase.ARMED
+        return replace(run, committed=True)
+
+
+def test_a_reset_holds_only_for_a_robot_that_was_seen_to_stop() -> None:
+    talk = Talk()
+    talk.hear(stop=Stop("s", "a person"))
+    assert talk.hear(Run("r", "one", {"ann": "sha"}), reset="s") == []
+    assert talk.session.phase is AgentPhase.STOPPED
+    talk.session.stopped("another stop")
+    assert talk.hear(Run("r", "one", {"ann": "sha"}), reset="s") == []
+    talk.session.stopped("s")
+    assert talk.hear(Run("r", "one", {"ann": "sha"}), reset="another") == []
+    assert talk.hear(Run("r", "one", {"ann": "sha"}), reset="s") == [LoadScore("sha")]
+
+
+def test_a_conductor_that_was_replaced_is_not_obeyed_again() -> None:
+    talk = Talk()
+    talk.hear()
+    talk.hear(epoch="the new one")
+    assert talk.hear(Run("r", "one", {"ann": "sha"})) == []
+    assert talk.session.run is None
+    new = talk.hear(Run("r", "one", {"ann": "sha"}), epoch="the new one")
+    assert new == [LoadScore("sha")]
+
+
+def test_a_run_that_was_refused_is_not_tried_again() -> None:
+    talk = Talk()
+    run = Run("r", "one", {"ann": "sha"})
+    talk.hear(run)
+    talk.session.loaded("sha", fault="it is damaged")
+    assert talk.hear(run) == []
+    assert talk.session.phase is AgentPhase.IDLE
+    assert talk.session.state(0.0).fault == "it is damaged"
+
+
+def test_only_the_run_that_is_being_armed_can_become_armed() -> None:
+    talk = Talk()
+    run = Run("r", "one", {"ann": "sha"})
+    talk.hear(run)
+    talk.session.prepared("r", 1.0)
+    assert talk.session.phase is AgentPhase.LOADING
+    talk.session.loaded("sha", 1.0)
+    talk.hear(replace(run, start_s=10.0))
+    talk.session.prepared("an older run", 1.0)
+    assert (talk.session.phase, talk.session.state(0.0).armed) == (AgentPhase.ARMING, "")
+    talk.session.prepared("r", 1.0)
+    committed = replace(run, start_s=10.0, committed=True)
+    assert talk.hear(committed) == [BeginRun(committed, 10.0)]
+    talk.session.prepared("r", 1.0)
+    assert talk.hear(committed) == [], "it begins once"
+    talk.hear(None)
+    talk.session.prepared("r", 1.0)
+    assert talk.session.state(0.0).phase == "idle"
+
+
+@pytest.mark.parametrize(("late_s", "begins"), [(-0.5, True), (0.019, True), (0.021, False)])
+def test_who_hears_the_word_to_begin_too_late_does_not_begin(late_s: float, begins: bool) -> None:
+    talk = Talk()
+    run = talk.armed(lead_s=1.0)
+    effects = talk.hear(run, now_s=9.0 + late_s)
+    if begins:
+        (begin,) = effects
+        assert (begin.run, begin.start_s) == (run, pytest.approx(10.0))
+    else:
+        assert effects == [DropRun("r", "too late")]
+        assert "too late" in talk.session.state(0.0).fault
+        assert talk.hear(run, now_s=9.1) == []
+
+
+def test_a_suspended_agent_forgets_the_clock_and_never_begins_what_was_armed() -> None:
+    talk = Talk()
+    run = talk.armed()
+    (dropped,) = talk.session.resume(0.4)
+    assert dropped == DropRun("r", "its computer was suspended for 0.4 s")
+    assert talk.session.clock.answers == 0
+    assert talk.hear(run, now_s=1.0) == []
+    assert talk.session.state(0.0).fault_of == "r"
+    assert talk.session.resume(0.4) == []
+
+
+# ---- one clock ----------------------------------------------------------------------------------
+
+
+def test_an_answer_grows_uncertain_by_a_ten_thousandth_of_its_age() -> None:
+    clock = StageClock()
+    clock.add(9.998, 10.0, 500.0)
+    assert clock.bound_s(10.0) == pytest.approx(0.001)
+    assert clock.bound_s(70.0) == pytest.approx(0.001 + 60 * 100e-6)
+
+
+def test_an_answer_that_came_before_its_question_is_ignored() -> None:
+    clock = StageClock()
+    clock.add(10.0, 9.9, 500.0)
+    assert clock.answers == 0
+    clock.add(10.0, 10.0, 500.0)
+    assert (clock.answers, clock.offset_s(10.0)) == (1, 490.0)
+
+
+# ---- one conductor, message by message ----------------------------------------------------------
+
+
+def test_each_loss_and_each_return_of_an_agent_is_told_once() -> None:
+    conductor = ConductorSession("c", lambda: "id")
+
+    def beat(number: int, now_s: float) -> list[Any]:
+        return conductor.hear(AgentState("ann", "e", number), now_s=now_s)
+
+    assert beat(1, 0.0) == [AgentFound("ann")]
+    assert beat(2, 0.5) == []
+    for number, lost_s in ((3, 2.0), (5, 5.0)):
+        assert conductor.tick(lost_s) == [AgentLost("ann")]
+        assert conductor.tick(lost_s + 0.1) == []
+        assert beat(number, lost_s + 0.5) == [AgentFound("ann")]
+        assert beat(number + 1, lost_s + 0.6) == []
+
+
+def test_a_robot_that_does_not_load_its_score_is_named_after_twenty_seconds() -> None:
+    conductor = ConductorSession("c", lambda: "id")
+    beats = itertools.count(1)
+
+    def hear(now_s: float) -> list[Any]:
+        ann = AgentState("ann", "e", next(beats), loaded="sha")
+        return conductor.hear(ann, AgentState("bob", "e", ann.beat), now_s=now_s)
+
+    hear(0.0)
+    assert conductor.play("one", {"ann": "sha", "bob": "other"}, 0.0) == []
+    for tenth in range(200):
+        assert hear(tenth / 10) == []
+    (refused,) = hear(LOAD_S + 0.1)
+    assert refused == SectionRefused("id", "one", "not loaded within 20 s", ("bob",))
+
+
+def test_a_suspended_conductor_has_a_new_epoch_and_keeps_its_stop() -> None:
+    world = settled()
+    world.play()
+    world.run(8.0)
+    world.play("two")
+    epoch = world.conductor.wanted.epoch
+    suspended, refused = world.conductor.resume(30.0)
+    assert (suspended.seconds, refused.section) == (30.0, "two")  # type: ignore[union-attr]
+    assert world.conductor.wanted.epoch != epoch
+    stop = world.stop()
+    world.run(1.0)
+    assert len(world.conductor.resume(30.0)) == 1
+    assert world.conductor.wanted.stop == stop
+    world.run(2.0)
+    assert all(each.session.phase is AgentPhase.STOPPED for each in world.members.values())
+    world.conductor.reset()
+    world.run(2.0)
+    world.play("three")
+    world.run(8.0)
+    assert [event.section for event in world.seen(SectionEnded)] == ["one", "three"]

@@ -122,6 +122,8 @@ class _AgentPart:
     start: TimedStart | None = None
     playing: Streaming | None = None
     task: "asyncio.Task[None] | None" = None
+    must_stop: bool = False
+    """Whether its motion was ended, and the robot has not confirmed a stop since."""
 
 
 class Agent:
@@ -141,6 +143,7 @@ class Agent:
         self._work: set[asyncio.Task[None]] = set()
         self._loading: asyncio.Task[None] | None = None
         """What fetches and prepares a score; nothing of it may outlive its run."""
+        self._letting_go = asyncio.Lock()
         self._heard: deque[str] = deque(maxlen=MAX_HEARD)
         self._heard_count = 0
         self._facts: tuple[str, ...] = ()
@@ -178,6 +181,8 @@ class Agent:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(END_S):
                     await self._let_go()
+                    if self.session.is_stopping:
+                        await self._stop_robot()
 
     # ---- what is heard --------------------------------------------------------------------------
 
@@ -553,20 +558,26 @@ class Agent:
         return (seen.result() if seen.done() else None), every_s, playing
 
     async def _let_go(self) -> None:
-        """Drop what was prepared; what moves stops softly."""
-        part, self._part = self._part, None
-        if part is None:
-            return
-        moving = part.task is not None and not part.task.done()
-        if part.task is not None:
-            part.task.cancel()
-        if part.start is not None:
-            part.start.give_up()
-        if moving:
-            await self._stop_robot()
-        if part.playing is not None:
-            with contextlib.suppress(RoteError, asyncio.CancelledError):
-                await part.playing.wait()
+        """Drop what was prepared; what moves stops softly. Returns when the robot is at rest.
+
+        Cancelled, it leaves the part to the next call, which stops the robot if it must.
+        """
+        async with self._letting_go:
+            part = self._part
+            if part is None:
+                return
+            if part.task is not None and not part.task.done():
+                part.must_stop = True
+                part.task.cancel()
+            if part.start is not None:
+                part.start.give_up()
+            if part.must_stop:
+                await self._stop_robot()
+                part.must_stop = False
+            self._part = None
+            if part.playing is not None:
+                with contextlib.suppress(RoteError, asyncio.CancelledError):
+                    await part.playing.wait()
 
     async def _stop(self, stop: str) -> None:
         """Stop the robot, and confirm it."""

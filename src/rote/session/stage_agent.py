@@ -113,7 +113,7 @@ class AgentSession:
         if said.stop is not None:
             return effects + self.hear_stop(said.stop)
         if self._stop is not None:
-            if said.reset != self._stop.id or self._state.stopped != self._stop.id:
+            if said.reset != self._stop.id or self.is_stopping:
                 return effects
             self._stop, self.phase = None, AgentPhase.IDLE
         return effects + self._follow(said.run, now_s)
@@ -202,6 +202,11 @@ class AgentSession:
             round_trip_s=self.clock.round_trip_s,
             **facts,  # type: ignore[arg-type]
         )
+
+    @property
+    def is_stopping(self) -> bool:
+        """Whether a stop was received, and the robot was not seen to stop yet."""
+        return self._stop is not None and self._state.stopped != self._stop.id
 
     @property
     def run(self) -> Run | None:
