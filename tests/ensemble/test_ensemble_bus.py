@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import socket
 import sys
 from collections.abc import Callable
 from dataclasses import replace
@@ -15,6 +16,7 @@ import virtual
 from rote.carrier import certificates
 from rote.carrier.zenoh_bus import Credentials, StageBus, find_refusal
 from rote.cli import main
+from rote.cli.show import _stop
 from rote.cli.stage import _tell_silence
 from rote.ensemble import folder
 from rote.ensemble.folder import Invitation, StageFolder, read_invitation
@@ -22,6 +24,7 @@ from rote.ensemble.stage import stage as open_stage
 from rote.errors import BadRequestError, LinkError
 from rote.host.ports import free_port
 from rote.web.stage_service import PendantStage, StageService
+from rote.wire.stage import AgentState, decode_stop
 from stage_memory import memory_stage
 
 pytest.importorskip("zenoh", reason="eclipse-zenoh is not installed")
@@ -336,3 +339,44 @@ def test_an_agent_that_hears_nothing_of_the_conductor_says_so_and_when_it_is_bac
     assert lines[1] == lines[3] == "The conductor is back."
     assert "If it was started before this agent was invited" in lines[2]
     assert len(lines) == 4
+
+
+def test_a_stop_from_another_terminal_names_who_was_not_heard_and_fails_aloud(
+    hall: StageFolder, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("ann", "bob"):
+        hall.invite(name)
+
+    async def story() -> int:
+        keys = hall.keys
+        bus = await StageBus.conduct(hall.endpoint, hall.credentials, keys.grants(hall.agents))
+        ann = await joined(hall, "ann")
+        stopped = [""]
+        ann.subscribe(keys.stop, lambda _, data: stopped.__setitem__(0, decode_stop(data).id))
+
+        async def publish() -> None:
+            for beat in range(1, 10_000):
+                state = AgentState("ann", "e", beat, stopped=stopped[0])
+                ann.publish(keys.state("ann"), state.encode())
+                await asyncio.sleep(0.05)
+
+        publishing = asyncio.create_task(publish())
+        try:
+            return await _stop(hall.folder, as_json=False)
+        finally:
+            publishing.cancel()
+            await ann.close()
+            await bus.close()
+
+    assert asyncio.run(story()) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "Stopped: ann.",
+        "Not heard: bob. If one of them moves, use its remote!",
+    ]
+    with socket.socket() as taken:  # not a conductor, and no place for one
+        host, _, port = hall.endpoint.rpartition(":")
+        taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        taken.bind((host, int(port)))
+        taken.listen()
+        assert main(["show", "stop", "--stage", str(hall.folder)]) != 0
+    assert "the stop did NOT reach the stage; use the remotes" in capsys.readouterr().err

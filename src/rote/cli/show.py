@@ -10,7 +10,7 @@ import typer
 from rote.atomic_file import appearing, check_new
 from rote.cli.options import Json, Overwrite, print_json, run
 from rote.cli.stage import HERE, StageDir
-from rote.errors import BadRequestError
+from rote.errors import BadRequestError, RoteError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -344,17 +344,24 @@ def stop(stage: StageDir = HERE, as_json: Json = False) -> int:
 async def _stop(folder: Path, as_json: bool) -> int:
     from rote.ensemble.watcher import watching
 
-    async with watching(folder) as watcher:
-        missing = await watcher.stop("rote show stop")
-        heard = sorted(watcher.agents)
+    try:
+        async with watching(folder) as watcher:
+            missing = await watcher.stop("rote show stop")
+            heard, unheard = sorted(watcher.agents), watcher.unheard
+    except RoteError as error:
+        error.headline = "the stop did NOT reach the stage; use the remotes (L2+B)"
+        raise
     if as_json:
-        print_json({"robots": heard, "unconfirmed": list(missing)})
-    elif missing:
+        print_json({"robots": heard, "unconfirmed": list(missing), "unheard": list(unheard)})
+        return 1 if missing or not heard else 0
+    if missing:
         print(f"Not confirmed by {', '.join(missing)}: use the remote!")
-    elif not heard:
+    if stopped := [name for name in heard if name not in missing]:
+        print(f"Stopped: {', '.join(stopped)}.")
+    if not heard:
         print("Nobody was heard on the stage. If a robot moves, use its remote!")
-    else:
-        print(f"Stopped: {', '.join(heard)}.")
+    elif unheard:
+        print(f"Not heard: {', '.join(unheard)}. If one of them moves, use its remote!")
     return 1 if missing or not heard else 0
 
 

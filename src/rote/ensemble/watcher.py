@@ -53,6 +53,11 @@ class StageWatcher:
         """Whether an agent was heard lately."""
         return self._loop.time() - self._heard_s.get(name, -1e9) <= AGENT_LOST_S
 
+    @property
+    def unheard(self) -> tuple[str, ...]:
+        """The invited agents of which nothing was received."""
+        return tuple(sorted(self._invited - self.agents.keys()))
+
     def loss(self, name: str) -> float:
         """Return the share of an agent's messages that did not arrive."""
         sent = self.agents[name].beat - self._first[name] + 1
