@@ -1,5 +1,10 @@
 /** What the server answers and is asked, made of /openapi.json by scripts/page_types.py. */
 
+/** Which event a person has read. */
+export interface AcknowledgeEvent {
+  id: number;
+}
+
 /** Something that a person can do next. Each user interface says how. */
 export type Act = "stop" | "list" | "delete" | "takes" | "pipe-capture" | "stand" | "sink" | "get-up" | "lie-down" | "status" | "discover" | "doctor" | "simulate" | "simulate-webrtc" | "simulate-dds" | "simulate-a1" | "other-store" | "play-track" | "force" | "overwrite" | "map-joints" | "play-imported" | "name-build" | "from-degrees" | "to-build" | "trim" | "speed" | "retime" | "check" | "show" | "plot";
 
@@ -7,7 +12,7 @@ export type Act = "stop" | "list" | "delete" | "takes" | "pipe-capture" | "stand
 export interface ActionsNow {
   presets: PresetNow[];
   taught: TaughtNow[];
-  free_places: number;
+  free_places: number | null;
   now: boolean;
 }
 
@@ -143,6 +148,11 @@ export interface Delete {
   name: string;
 }
 
+/** Which take in memory to give up. */
+export interface DiscardUnsaved {
+  id: string;
+}
+
 /** It was done. */
 export interface Done {
   done?: boolean;
@@ -237,6 +247,7 @@ export interface EditSave {
   version?: number | null;
   steps?: (TrimStep | SmoothStep | SpeedStep | RetimeStep | MirrorStep | ReverseStep | ResampleStep | CloseLoopStep | KeepStep | DropStep | ToBuildStep | KeyframeStep | ThroughStep | FitStep | MarkStep | ChangeMarkStep | RemoveMarkStep | CrossFadeStep | ConcatenateStep | BlendStep | LayerStep | AverageStep)[];
   name: string;
+  over?: number | null;
 }
 
 /** A take and the edits to apply. */
@@ -269,6 +280,22 @@ export interface Edited {
 /** All edits. */
 export interface Edits {
   edits: EditFacts[];
+}
+
+/** The recent events, the oldest first. */
+export interface EventList {
+  events: EventNow[];
+}
+
+/** Something that has happened, for the list of recent events. */
+export interface EventNow {
+  id: number;
+  time_s: number;
+  kind: "stop" | "stop-unconfirmed" | "stop-confirmed" | "lost" | "back" | "saved" | "recovered" | "not-saved" | "soft" | "ended" | "stage";
+  safety: boolean;
+  acknowledged: boolean;
+  message: string;
+  text: TextNow;
 }
 
 /** One fact of a sentence: a quantity, a span, names, an act, a text, or a sentence. */
@@ -322,6 +349,13 @@ export interface FormatFacts {
 /** All file formats. */
 export interface Formats {
   formats: FormatFacts[];
+}
+
+/** How many more browsers of each role the server admits. */
+export interface FreePlaces {
+  watch: number;
+  command: number;
+  teacher: number;
 }
 
 /** To whom: the number of somebody who is here. */
@@ -519,11 +553,18 @@ export interface PendantStatus {
   return_in_s: number | null;
   return_s: number | null;
   proposal: ProposalNow | null;
+  unconfirmed_stop: UnconfirmedStop | null;
+  soft: SoftLimbs | null;
+  actions_changes: number;
+  takes_changes: number;
+  storage_problem: Texts | null;
+  unsaved: UnsavedTake[];
 }
 
-/** Everybody who is here. */
+/** All connected browsers. */
 export interface People {
   people: Person[];
+  free: FreePlaces;
 }
 
 /** A factory action. */
@@ -695,6 +736,18 @@ export interface SaveShow {
   show: ShowDocument;
   known?: string | null;
   replace?: boolean;
+}
+
+/** Where to write a take that could not be saved. */
+export interface SaveUnsaved {
+  id: string;
+  name: string;
+  folder?: string | null;
+}
+
+/** Where a take was written. */
+export interface SavedAt {
+  path: string;
 }
 
 /** What every role does in a section; those that cannot be compiled are missing. */
@@ -872,6 +925,12 @@ export interface SmoothStep {
   joints?: string[] | null;
 }
 
+/** The robot's limbs are soft, or may be. */
+export interface SoftLimbs {
+  by: "teaching" | "elsewhere" | "damping" | "unknown";
+  can_hold: boolean;
+}
+
 /** A capsule on a link; if its radius is 0, a box, and `end` its half sizes. */
 export interface Solid {
   link: string;
@@ -917,6 +976,7 @@ export interface StageNow {
   run: ShowRunNow | null;
   stop: StageStop | null;
   last: ShowEnded | null;
+  worst: StageWorst | null;
 }
 
 /** One robot of the stage. */
@@ -926,6 +986,7 @@ export interface StageRobot {
   ready: boolean;
   phase: string;
   moving: boolean;
+  stopped: boolean | null;
   clock_bound_ms: number | null;
   round_trip_ms: number | null;
   battery_percent: number | null;
@@ -942,6 +1003,12 @@ export interface StageStop {
   unconfirmed: string[];
 }
 
+/** The worst state of any robot of the stage, and which robots are in it. */
+export interface StageWorst {
+  state: "stop-unconfirmed" | "fault" | "lost" | "moving" | "stopped" | "rest";
+  robots: string[];
+}
+
 /** A line of the stick figure. */
 export interface Stick {
   side: "left" | "right" | "";
@@ -954,6 +1021,7 @@ export interface Stick {
 export interface StopReport {
   stopped: "playing" | "teaching" | "holding" | "nothing";
   message: string;
+  confirmed: boolean;
 }
 
 /** A take of this computer, edited, to be put on the robot as an action. */
@@ -1025,6 +1093,8 @@ export interface TaughtNow {
 export interface TaughtReport {
   take: string | null;
   saved: boolean;
+  kept: boolean;
+  unsaved: string | null;
   duration_s: number;
   samples: number;
   rate_hz: number;
@@ -1102,6 +1172,23 @@ export interface TrimStep {
   start_s?: number | null;
   end_s?: number | null;
   auto?: boolean;
+}
+
+/** A stop that the robot has not confirmed; the server sends it again. */
+export interface UnconfirmedStop {
+  since_s: number;
+  message: string;
+  text: TextNow;
+}
+
+/** A take that is only in the server's memory because it could not be written. */
+export interface UnsavedTake {
+  id: string;
+  name: string;
+  duration_s: number;
+  samples: number;
+  problem: string;
+  folders: string[];
 }
 
 export type Step =

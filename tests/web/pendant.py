@@ -12,6 +12,7 @@ from typing import Any
 
 import httpx
 from websockets.asyncio.client import ClientConnection, connect
+from websockets.protocol import State
 
 from rote.motion.files.library import Library
 from rote.web.hub import Start
@@ -46,6 +47,8 @@ class Browser:
         self.heard: list[Document] = []
         self.latest: dict[str, Document] = {}
         self.states = 0
+        self.arrivals_s: list[float] = []
+        """When each message came."""
         self.silent = False
         """Whether it says no more that it is alive."""
         self._changed = asyncio.Event()
@@ -54,6 +57,7 @@ class Browser:
     async def _read(self) -> None:
         async for text in self.socket:
             message = json.loads(text)
+            self.arrivals_s.append(asyncio.get_running_loop().time())
             self.latest[message["type"]] = message
             if message["type"] == "state":
                 self.states += 1
@@ -66,7 +70,7 @@ class Browser:
     async def _live(self) -> None:
         while True:
             await asyncio.sleep(1)
-            if not self.silent:
+            if not self.silent and self.socket.state is State.OPEN:
                 await self.socket.send('{"type":"alive"}')
 
     async def until(self, found: Callable[[], object], within_s: float = 30.0) -> None:
@@ -151,8 +155,10 @@ class Pendant:
         self.http = httpx.AsyncClient(base_url=self.base, timeout=None, transport=transport)
         self._browsers: list[Browser] = []
 
-    async def browser(self, old: str = "", name: str = "127.0.0.1", **headers: str) -> Browser:
-        """Open one more page, and wait until it knows how things are."""
+    async def browser(
+        self, old: str = "", name: str = "127.0.0.1", until: str = "status", **headers: str
+    ) -> Browser:
+        """Open one more page, and wait for a message: by default the first status."""
         socket = await connect(
             f"ws://{name}:{self.port}/api/live" + (f"?client={old}" if old else ""),
             host="127.0.0.1",
@@ -164,7 +170,7 @@ class Pendant:
         )
         browser = Browser(self.port, socket, self.http, headers)
         self._browsers.append(browser)
-        await browser.until(lambda: "status" in browser.latest)
+        await browser.until(lambda: until in browser.latest)
         return browser
 
     async def browser_as(self, role: PendantRole, **headers: str) -> Browser:

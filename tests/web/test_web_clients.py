@@ -2,26 +2,32 @@
 
 import asyncio
 import json
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from websockets.exceptions import InvalidStatus
 
 from rote.web import clients as clients_module
 from rote.web.clients import (
     HANDOVER_S,
     IDLE_SILENCE_S,
     MAX_CLIENTS,
+    RESERVED,
     SILENCE_S,
     Client,
     Clients,
     Outbox,
 )
+from rote.web.live import FULL
 from rote.web.problems import ProblemError
+from rote.web.roles import Access, PendantRole
 from virtual import run
 from web.pendant import one_browser, pendant, teach
+
+TOKEN = "a-token-for-these-tests"
+ROLES = ("watch", "command", "teacher")
 
 
 class Clock:
@@ -308,7 +314,7 @@ def test_nonsense_on_the_socket_is_no_stop_and_no_end(tmp_path: Path, text: str 
     run(story())
 
 
-def test_one_browser_too_many_is_turned_away(
+def test_one_browser_too_many_is_told_that_the_server_is_full(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(clients_module, "MAX_CLIENTS", 2)
@@ -317,8 +323,69 @@ def test_one_browser_too_many_is_turned_away(
         async with pendant(tmp_path) as server:
             first = await server.browser()
             await server.browser()
-            with pytest.raises(InvalidStatus):
-                await server.browser()
+            third = await server.browser(until="full")
+            assert third.latest["full"]["role"] == "teacher"
+            assert third.latest["full"]["remedy"]
+            await third.socket.wait_closed()
+            assert third.socket.close_code == FULL
             assert (await first.get("/status"))["commander"]["you"]
+            assert (await first.get("/people"))["free"] == dict.fromkeys(ROLES, 0)
+
+    run(story())
+
+
+def test_watchers_leave_places_for_a_teacher_and_stops_need_none(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with pendant(tmp_path, token=TOKEN) as server:
+            most = MAX_CLIENTS - RESERVED[PendantRole.WATCH]
+            watchers = [await server.browser_as(PendantRole.WATCH) for _ in range(most)]
+            shown = {"Authorization": f"Bearer {server.gate.tokens[PendantRole.WATCH]}"}
+            late = await server.browser(until="full", **shown)
+            assert str(most) in late.latest["full"]["message"]
+            assert (await server.http.post("/api/stop", headers=shown)).json()["confirmed"]
+            teacher = await server.browser_as(PendantRole.TEACHER)
+            free = (await teacher.get("/people"))["free"]
+            assert free == {"watch": 0, "command": 7, "teacher": 15}
+            assert teacher.latest["people"]["free"] == free
+            await watchers[0].leave()
+            await teacher.until(lambda: teacher.latest["people"]["free"]["watch"] == 0)
+            await watchers[1].leave()
+            await teacher.until(lambda: teacher.latest["people"]["free"]["watch"] == 1)
+            assert (await server.browser_as(PendantRole.WATCH)).id
+
+    run(story())
+
+
+def test_browsers_that_have_left_take_no_place() -> None:
+    clients = Clients(Clock())
+    for _ in range(3 * MAX_CLIENTS):
+        clients.leave(clients.join(None, Access(PendantRole.WATCH)))
+    assert len(list(clients)) <= 2 * MAX_CLIENTS
+    assert clients.free()["watch"] == MAX_CLIENTS - RESERVED[PendantRole.WATCH]
+
+
+def test_signs_of_life_come_without_a_robot_and_while_nothing_changes(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with pendant(tmp_path, "udp://127.0.0.1:9") as server:
+            page = await server.browser()
+            page.arrivals_s.clear()
+            await asyncio.sleep(10.0)
+            pauses_s = [later - earlier for earlier, later in pairwise(page.arrivals_s)]
+            assert len(pauses_s) > 20
+            assert max(pauses_s) < 0.45
+            assert sum(message["type"] == "beat" for message in page.heard) > 20
+
+    run(story())
+
+
+def test_a_sign_of_life_never_displaces_a_message() -> None:
+    async def story() -> None:
+        outbox = Outbox()
+        outbox.say("first")
+        for _ in range(200):
+            outbox.beat()
+        assert await outbox.next() == "first"
+        outbox.beat()
+        assert await outbox.next() == '{"type":"beat"}'
 
     run(story())

@@ -25,7 +25,7 @@ def test_an_error_that_nobody_foresaw_is_told_and_the_robot_is_tried_again(
             if not works.is_set():
                 raise error
 
-        keeper = ConnectionKeeper(greet, told.append)
+        keeper = ConnectionKeeper(greet, lambda message, *_, **__: told.append(message))
         await keeper.open("sim://g1")
         await asyncio.sleep(4 * RECONNECT_LONGEST_S)
         assert len(tries) > 3
@@ -49,7 +49,7 @@ def test_a_connection_that_fails_again_and_again_is_closed_at_once() -> None:
             tries.append(robot)
             raise OSError("no such device")
 
-        keeper = ConnectionKeeper(greet, lambda _: None)
+        keeper = ConnectionKeeper(greet, lambda *_, **__: None)
         await keeper.open("sim://g1")
         await asyncio.sleep(1.0)
         async with asyncio.timeout(0.5):

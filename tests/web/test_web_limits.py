@@ -441,6 +441,6 @@ def test_forwarded_headers_do_not_make_a_plain_server_believe_in_https(tmp_path:
         async with pendant(tmp_path) as server:
             forged = {"X-Forwarded-Proto": "https", "Origin": f"https://127.0.0.1:{server.port}"}
             assert (await server.http.post("/api/stop", headers=forged)).status_code == 403
-            assert json.loads((await server.http.get("/api/people")).text) == {"people": []}
+            assert (await server.http.get("/api/people")).json()["people"] == []
 
     run(story())

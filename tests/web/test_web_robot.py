@@ -57,7 +57,7 @@ def test_a_lost_robot_is_told_of_and_comes_back_by_itself(tmp_path: Path) -> Non
             assert (await page.refused("/play", 502, name="wave"))["remedy"]
             assert (await page.refused("/stop", 502))["message"]
             await page.socket.send('{"type":"stop"}')
-            await page.notice("could not be told to stop")
+            await page.notice("STOP was NOT confirmed")
             again = Simulator(World(store))
             await again.serve_udp("127.0.0.1", port)
             back = await page.status(lambda s: s["connection"]["state"] == "connected", 60)

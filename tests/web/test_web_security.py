@@ -12,8 +12,9 @@ from websockets.exceptions import InvalidStatus
 
 from rote.errors import BadRequestError, LinkError
 from rote.motion.files.library import Library
-from rote.web.app import create_app
+from rote.web.app import create_app, described
 from rote.web.hub import Start
+from rote.web.roles import PendantRole
 from rote.web.security import MAX_UPLOAD_BYTES, Gate, is_loopback, new_token
 from rote.web.serve import link, listen, picture
 from rote.web.take_service import TakeService
@@ -180,11 +181,78 @@ def test_the_link_is_opened_once_and_a_cookie_remembers(tmp_path: Path) -> None:
             await page.post("/stop")
             with pytest.raises(InvalidStatus):
                 await server.browser()
-            # The link itself obeys nobody: it shows a page.
-            asked = await server.http.post("/api/stop", params={"token": TOKEN})
-            assert "stopped" not in asked.text
             foreign = {"Cookie": pair, "Origin": "http://evil.example"}
             assert (await server.http.post("/api/stop", headers=foreign)).status_code == 403
+
+    run(story())
+
+
+def test_a_request_with_the_token_in_its_address_is_carried_out_not_welcomed(
+    tmp_path: Path,
+) -> None:
+    async def story() -> None:
+        async with pendant(tmp_path, token=TOKEN) as server:
+            page = await server.browser_as(PendantRole.TEACHER)
+            await page.connected()
+            before = (await page.get("/status"))["stops"]
+            with_token = {"token": TOKEN}
+            stopped = await server.http.post("/api/stop", params=with_token)
+            assert (stopped.status_code, stopped.json()["stopped"]) == (200, "nothing")
+            assert (await page.get("/status"))["stops"] == before + 1
+            assert "set-cookie" not in stopped.headers
+            wrong = await server.http.post("/api/stop", params={"token": "a-wrong-token-here"})
+            assert (wrong.status_code, wrong.json()["error"]) == (403, "bad-token")
+            assert (await server.http.post("/", params=with_token)).status_code == 405
+
+    run(story())
+
+
+def test_no_post_route_shows_the_welcome_page(tmp_path: Path) -> None:
+    paths = [path for path, how in described()["paths"].items() if "post" in how]
+    assert len(paths) > 40
+    asked = [Ask("POST", path, {"params": {"token": TOKEN}, "json": {}}) for path in paths]
+    for ask, response in zip(asked, answers(tmp_path, asked, TOKEN), strict=True):
+        assert response.headers["content-type"] == "application/json", ask
+        assert response.json(), ask
+
+
+def test_a_link_that_may_do_less_asks_before_it_takes_a_role_away(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with pendant(tmp_path, token=TOKEN) as server:
+            watch = {"token": server.gate.tokens[PendantRole.WATCH]}
+
+            async def role() -> str:
+                links = (await server.http.get("/api/links")).json()
+                return "watch" if links["command"] is None else "more"
+
+            await server.http.get("/", params={"token": TOKEN})
+            assert await role() == "more"
+            asks = await server.http.get("/", params=watch)
+            assert "Keep the role teacher" in asks.text
+            assert "set-cookie" not in asks.headers
+            assert await role() == "more"
+            await server.http.get("/", params=watch | {"switch": "yes"})
+            assert await role() == "watch"
+            await server.http.get("/", params={"token": TOKEN})
+            assert await role() == "more", "a link that may do more asks nothing"
+
+    run(story())
+
+
+def test_a_link_on_another_site_is_opened_again_with_the_browsers_cookies(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with pendant(tmp_path, token=TOKEN) as server:
+            watch = {"token": server.gate.tokens[PendantRole.WATCH]}
+            elsewhere = {"Sec-Fetch-Site": "cross-site"}
+            first = await server.http.get("/", params=watch, headers=elsewhere)
+            cookies = first.headers.get_list("set-cookie")
+            assert not [each for each in cookies if not each.startswith("rote_seat")]
+            assert f"url=/?token={watch['token']}" in first.text
+            second = await server.http.get(
+                "/", params=watch, headers={"Sec-Fetch-Site": "same-origin"}
+            )
+            assert 'url=/"' in second.text
+            assert (await server.http.get("/api/status")).status_code == 200
 
     run(story())
 

@@ -131,9 +131,9 @@ def web(
     # Without a token there are no cookies and links to be made from a key.
     secret = b"" if token is None else server_key(pendant_key_file())
     gate = Gate(host, token, secret, tls=files is not None, proxy=behind)
-    rescue()
+    recovered = tuple(entry.name for entry in rescue())
     asked = new_secret() if agents else None
-    start = Start(library(), robot, key, shows=shows_folder(), secret=asked)
+    start = Start(library(), robot, key, shows=shows_folder(), recovered=recovered, secret=asked)
     which = _WhichStage(stage, stage_robots, osc)
     which.check()
     return run(_serve(start, gate, port, _How(not no_browser, as_json, files), which))

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeVar
 
 from rote import messages as m
 from rote.client.wires import EMBEDDED, Wire, wires_with
@@ -22,13 +22,23 @@ from rote.robot.take import Take
 from rote.robot.teaching import Teaching
 from rote.text import Text
 from rote.web.connection_keeper import ConnectionKeeper
-from rote.web.problems import NotConnectedError, busy
+from rote.web.events import Notify
+from rote.web.problems import ProblemError, busy
 from rote.web.take_service import TakeService
 
+STOP_ANSWER_S = 1.2
+"""How long the answer to a stop waits for the robot's confirmation."""
+STOP_AGAIN_S = 0.5
+"""Pause before a stop that was not confirmed is sent again."""
 _ACCEPTED_S = 0.5
 _END_S = 3.0
 _SEEN_S = 1.0
+_UNCONFIRMED = (
+    "STOP was NOT confirmed by the robot{why}. It is sent again until the robot confirms it. "
+    "Use the robot's own remote (L2+B)."
+)
 
+T = TypeVar("T")
 Kind = Literal["idle", "teaching", "playing", "performing"]
 
 
@@ -44,6 +54,8 @@ class TeachingResult(NamedTuple):
 
     take: str | None
     saved: bool
+    kept: bool
+    unsaved: str | None
     duration_s: float
     samples: int
     rate_hz: float
@@ -54,6 +66,27 @@ class PendantStopResult(NamedTuple):
 
     stopped: Literal["playing", "teaching", "holding", "nothing"]
     message: str
+    confirmed: bool = True
+
+
+@dataclass(slots=True, eq=False)
+class UnconfirmedStop:
+    """A stop that was requested and that the robot has not confirmed yet."""
+
+    since_s: float
+    message: str = ""
+    """Empty while the robot still has time to answer."""
+    task: "asyncio.Task[None] | None" = None
+    """Sends it again."""
+
+
+class CutOff(NamedTuple):
+    """An activity that the loss of the robot has cut off; the robot may go on with it."""
+
+    activity: "PendantActivity"
+    at_s: float
+    fraction: float
+    round: int
 
 
 @dataclass(slots=True, eq=False)
@@ -99,9 +132,7 @@ class PendantActivity:
 class ActivityService:
     """Teaches, plays, performs and stops, on the connected robot."""
 
-    def __init__(
-        self, connection: ConnectionKeeper, takes: TakeService, notify: Callable[[str], None]
-    ) -> None:
+    def __init__(self, connection: ConnectionKeeper, takes: TakeService, notify: Notify) -> None:
         self._connection = connection
         self._takes = takes
         self._notify = notify
@@ -110,6 +141,13 @@ class ActivityService:
         self._taught_at_s: float | None = None
         self.stops = 0
         """How many stops were asked for."""
+        self._unconfirmed: UnconfirmedStop | None = None
+        self._cut_off: CutOff | None = None
+        self._holding: asyncio.Task[None] | None = None
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._was_soft = self._was_moving = False
+        """What the robot reported last."""
+        self._storage_problem: RoteError | None = None
 
     @property
     def return_in_s(self) -> float | None:
@@ -228,38 +266,77 @@ class ActivityService:
                 else:
                     self._taught_at_s = self._loop.time()
                 renamed = ending.name != activity.name
-                if not ending.save or (renamed and "save" in robot.abilities):
+                if not ending.save:
                     take.discard()
-            if ending.save and renamed:
-                await self._give_name(robot, take, ending.name, known=known)
-            kept = renamed if "list" in robot.abilities else take.file is not None
-            activity.taught = _taught(take, ending, kept)
+                elif renamed and "save" in robot.abilities:
+                    take.name = ending.name  # the robot stores it under its last name
+            if ending.save:
+                activity.taught = await self._keep(robot, activity, take, ending, known=known)
+            else:
+                activity.taught = _taught(take, ending, None, on_robot=False)
             if not activity.ending.done():
-                self._notify(f"{MAX_MOTION_S:.0f} s are full: saved as {ending.name!r}.")
-            if take.file_problem is not None:
-                why = _said(take.file_problem)
-                self._notify(Text("The take is not on this computer: {why}.", why=why))
-        except (RoteError, TimeoutError) as error:
+                self._notify(f"{MAX_MOTION_S:.0f} s are full: saved as {ending.name!r}.", "saved")
+        except (RoteError, ProblemError, TimeoutError, OSError) as error:
             activity.problem = error
-            if soft.done() and (message := _how_it_ended(activity, error)):
-                self._notify(message)
+            if isinstance(error, LinkError):
+                self._note_cut_off(activity)
+            unsaved = self._keep_in_memory(activity, ending.name) if ending.save else None
+            if soft.done() and (message := _how_it_ended(activity, error, unsaved)):
+                self._notify(message, "ended", safety=isinstance(error, LinkError))
         finally:
             if self._connection.embedded is not None:
                 self._connection.embedded.let_go()
 
-    async def _give_name(self, robot: Robot, take: Take, name: str, *, known: bool) -> None:
-        """Rename a take after teaching, here and on the robot if it stores actions."""
-        track = take.track
-        if "save" in robot.abilities:
-            await self._takes.save(track, name)
-            await robot.save(name, max(track.duration_s, 0.001))
-            return
+    async def _keep(
+        self, robot: Robot, activity: PendantActivity, take: Take, ending: Ending, *, known: bool
+    ) -> TeachingResult:
+        """Give a take its last name, here and on the robot; what cannot be written stays in
+        memory.
+        """
+        unsaved = None
+        if take.file is not None:
+            if take.file.stem != ending.name:
+                await self._give_name(take.track, activity.name, ending.name, known=known)
+                take.file = take.file.with_name(f"{ending.name}{take.file.suffix}")
+            self._notify(f"Saved as the take {ending.name!r}.", "saved")
+        elif take.samples:
+            unsaved = self._keep_in_memory(activity, ending.name)
+            template = "The take is not on this computer: {why}."
+            if unsaved is not None:
+                template = (
+                    "The take could not be written: {why}. It is in this server's memory: save it "
+                    "to another folder, or download it."
+                )
+            why = _said(take.file_problem or "it was not written")
+            self._notify(Text(template, why=why), "not-saved", safety=True)
+        own = "list" in robot.abilities
+        if own and ending.name != activity.name and "save" not in robot.abilities:
+            await robot.rename(activity.name, ending.name)
+        return _taught(take, ending, unsaved, on_robot=own)
+
+    async def _give_name(self, track: Track, old: str, name: str, *, known: bool) -> None:
+        """Rename a take of this computer. It is written under its new name before it loses the old
+        one: a full disk loses nothing.
+        """
         if known:
             await self._takes.save(track, name)
-        elif take.file is not None:
-            await self._takes.rename(take.name, name)
-        if "list" in robot.abilities:
-            await robot.rename(take.name, name)
+            await self._takes.delete_newest(old)
+        else:
+            await self._takes.rename(old, name)
+
+    def _keep_in_memory(self, activity: PendantActivity, name: str) -> str | None:
+        """Keep a take in memory that is not on the disk; return its id, None if it is there."""
+        take = activity.take
+        if take is None or take.file is not None or take.samples < 2:
+            return None
+        why = _said(take.file_problem or activity.problem or "it could not be written")
+        return self._takes.keep_unsaved(take.track, name, str(why))
+
+    @property
+    def storage_problem(self) -> RoteError | None:
+        """Why the take that is being recorded cannot be written; None if it can."""
+        take = None if self.activity is None else self.activity.take
+        return None if take is None else take.file_problem
 
     # ---- playing --------------------------------------------------------------------------------
 
@@ -342,6 +419,8 @@ class ActivityService:
                 await _until_still(robot)
         except (RoteError, TimeoutError) as error:
             activity.problem = error
+            if isinstance(error, LinkError):
+                self._note_cut_off(activity)
 
     async def _follow(
         self, activity: PendantActivity, begin: Callable[[], Playing], *, again: bool = False
@@ -381,19 +460,22 @@ class ActivityService:
             if begin is not None and activity.stopped and isinstance(error, RefusedError):
                 return
             activity.problem = error
+            if isinstance(error, LinkError):
+                self._note_cut_off(activity)
             self._tell(activity)
 
     # ---- stopping -------------------------------------------------------------------------------
 
     async def stop(self) -> PendantStopResult:
-        """Stop the robot at once, whatever else is pending; return what that did."""
+        """Stop the robot at once, whatever else is pending; return what that did.
+
+        A stop that the robot does not confirm is not forgotten: it is sent again until the robot
+        confirms it, and first of all after a reconnect.
+        """
         self.stops += 1
         robot = self._connection.connected
-        if robot is None:
-            try:
-                robot = self._connection.robot
-            except NotConnectedError:
-                return PendantStopResult("nothing", "No robot is connected.")
+        if robot is None and self._connection.report.state == "off":
+            return PendantStopResult("nothing", "No robot is connected.")
         was, activity = self._what_stops(robot, self._connection.state), self.activity
         if activity is not None:
             activity.stopped = True
@@ -401,13 +483,155 @@ class ActivityService:
                 activity.halted = activity.halted or activity.playing.progress
         if was.stopped == "teaching" or self.return_in_s is not None:
             self._taught_at_s = self._loop.time()
-        await robot.stop()
-        if activity is not None and activity.ending is not None:
-            # A teaching notices by itself that the arms hold, unless it never saw them soft.
-            self._loop.call_later(_SEEN_S, _give_up, activity)
-        return was
+        stop = self._unconfirmed = self._unconfirmed or UnconfirmedStop(self._loop.time())
+        if robot is not None:
+            sending = self._spawn(self._send_stop(robot, stop))
+            await asyncio.wait({sending}, timeout=STOP_ANSWER_S)
+            if sending.done() and sending.result():
+                if activity is not None and activity.ending is not None:
+                    # A teaching notices by itself that the arms hold, unless it never saw them
+                    # soft.
+                    self._loop.call_later(_SEEN_S, _give_up, activity)
+                return was
+        if self._unconfirmed is stop:
+            self._latch(stop)
+        return PendantStopResult(was.stopped, stop.message, confirmed=False)
 
-    def _what_stops(self, robot: Robot, state: RobotState | None) -> PendantStopResult:
+    async def send_missed_stop(self, robot: Robot) -> None:
+        """Send a stop that was not confirmed to a robot that was just reached again."""
+        if self._unconfirmed is not None:
+            await self._send_stop(robot, self._unconfirmed)
+
+    async def _send_stop(self, robot: Robot, stop: UnconfirmedStop) -> bool:
+        """Send a stop once; return whether the robot has confirmed it."""
+        try:
+            await robot.stop()
+        except (RoteError, TimeoutError) as error:
+            if self._unconfirmed is stop:
+                self._latch(stop, error)
+            return False
+        if self._unconfirmed is stop:
+            self._unconfirmed = None
+            if stop.message:
+                self._notify("The robot has confirmed the STOP.", "stop-confirmed")
+        return True
+
+    def _latch(self, stop: UnconfirmedStop, error: Exception | None = None) -> None:
+        """Note that a stop was not confirmed in time, and send it again until it is."""
+        if not stop.message:
+            error = error or self._connection.failure
+            why: str = "" if error is None else Text(": {error}", error=_said(error))
+            stop.message = Text(_UNCONFIRMED, why=why)
+            self._notify(stop.message, "stop-unconfirmed", safety=True)
+        if stop.task is None:
+            stop.task = self._spawn(self._stop_again(stop))
+
+    async def _stop_again(self, stop: UnconfirmedStop) -> None:
+        while self._unconfirmed is stop:
+            await asyncio.sleep(STOP_AGAIN_S)
+            robot = self._connection.connected
+            if robot is not None and self._unconfirmed is stop:
+                await self._send_stop(robot, stop)
+
+    @property
+    def unconfirmed_stop(self) -> UnconfirmedStop | None:
+        """The stop that the robot should have confirmed by now; None if there is none."""
+        stop = self._unconfirmed
+        return stop if stop is not None and stop.message else None
+
+    def forget_robot(self) -> None:
+        """Forget what concerns the robot so far: another one is connected, or none."""
+        if self.unconfirmed_stop is not None:
+            self._notify(
+                f"The robot at {self._connection.url} never confirmed the STOP: look at it.",
+                "stop-unconfirmed",
+                safety=True,
+            )
+        self._unconfirmed = self._cut_off = None
+        self._was_soft = self._was_moving = False
+
+    # ---- what a loss has cut off ----------------------------------------------------------------
+
+    @property
+    def at_risk(self) -> str:
+        """What people must know if the robot is lost now; empty if it rested."""
+        if self._was_soft or (self.activity is not None and self.activity.kind == "teaching"):
+            return "Its arms or legs may still be soft: hold them, and use its own remote."
+        if self._was_moving or self.activity is not None:
+            return "It may still move: keep away, and use its own remote (L2+B)."
+        return ""
+
+    def soft(self) -> "tuple[str, bool] | None":
+        """Return why limbs are soft and whether a stop makes them hold; None if they are not."""
+        robot, state = self._connection.connected, self._connection.state
+        if robot is None or state is None:
+            lost = self._connection.report.state in ("lost", "connecting")
+            return ("unknown", True) if lost and self._was_soft else None
+        if not state.arms_soft:
+            return None
+        if not _soft(robot, state):
+            return ("damping", False)
+        teaching = self.activity is not None and self.activity.kind == "teaching"
+        return ("teaching" if teaching else "elsewhere", True)
+
+    @property
+    def found(self) -> CutOff | None:
+        """The playback that a loss has cut off, and that the robot goes on with."""
+        cut, state = self._cut_off, self._connection.state
+        if cut is None or cut.activity.kind == "teaching" or state is None or not state.playing:
+            return None
+        return cut if self.activity is None else None
+
+    @property
+    def may_move(self) -> bool:
+        """Whether the robot moves for this server, or may since it was lost."""
+        return self.activity is not None or self._cut_off is not None
+
+    def _note_cut_off(self, activity: PendantActivity) -> None:
+        progress = None if activity.playing is None else activity.playing.progress
+        fraction, number = (0.0, 1) if progress is None else activity.in_round(progress)
+        now_s = self._loop.time()
+        self._cut_off = CutOff(activity, now_s, fraction, number)
+
+    def look(self) -> None:
+        """Compare what the robot reports with what was going on; called several times a second."""
+        problem = self.storage_problem
+        if problem is not None and problem is not self._storage_problem:
+            self._notify(
+                Text(
+                    "The take cannot be written: {why}. Recording goes on in memory.",
+                    why=_said(problem),
+                ),
+                "not-saved",
+                safety=True,
+            )
+        self._storage_problem = problem
+        robot, state = self._connection.connected, self._connection.state
+        if robot is None or state is None or not state.phase_told:
+            return
+        self._was_soft, self._was_moving = _soft(robot, state), state.playing
+        cut = self._cut_off
+        if cut is None:
+            return
+        if cut.activity.kind == "teaching" and self._was_soft and self.activity is None:
+            if self._holding is None or self._holding.done():
+                self._holding = self._spawn(self._end_cut_off_teaching())
+        elif not state.playing and (self._holding is None or self._holding.done()):
+            self._cut_off = None
+
+    async def _end_cut_off_teaching(self) -> None:
+        """Make limbs hold that a lost connection has left soft; repeated until they do."""
+        if (await self.stop()).confirmed:
+            self._notify(
+                "The teaching that was cut off has ended: the robot was told to hold its limbs.",
+                "soft",
+                safety=True,
+            )
+            await asyncio.sleep(_SEEN_S)
+
+    def _what_stops(self, robot: Robot | None, state: RobotState | None) -> PendantStopResult:
+        if robot is None:
+            return PendantStopResult("nothing", "")
         # Our own activity is known at once; the newest state may be older than it.
         kind = self.activity.kind if self.activity is not None else "idle"
         seen = state if kind == "idle" else None
@@ -448,7 +672,7 @@ class ActivityService:
     def _claim(self, kind: Kind, name: str) -> PendantActivity:
         if self.activity is not None:
             raise busy(f"the robot is busy: {self.activity.kind} {self.activity.name!r}")
-        self._taught_at_s = None
+        self._taught_at_s = self._cut_off = None
         self.activity = PendantActivity(kind, name, self._loop.time())
         return self.activity
 
@@ -464,10 +688,23 @@ class ActivityService:
         activity.task = task
         return task
 
+    def _spawn(self, work: Coroutine[Any, Any, T]) -> "asyncio.Task[T]":
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    def close(self) -> None:
+        """End what is sent again and again. Safe to call twice."""
+        for task in tuple(self._tasks):
+            task.cancel()
+
     def _tell(self, activity: PendantActivity) -> None:
         if activity.problem is not None and not isinstance(activity.problem, LinkError):
             kind = activity.kind.capitalize()
-            self._notify(Text("{kind} has ended: {why}.", kind=kind, why=_said(activity.problem)))
+            self._notify(
+                Text("{kind} has ended: {why}.", kind=kind, why=_said(activity.problem)), "ended"
+            )
 
 
 def _give_up(activity: PendantActivity) -> None:
@@ -477,13 +714,16 @@ def _give_up(activity: PendantActivity) -> None:
         activity.ending.set_result(Ending(False, activity.name))
 
 
-def _how_it_ended(activity: PendantActivity, error: Exception) -> str:
+def _how_it_ended(activity: PendantActivity, error: Exception, unsaved: str | None) -> str:
     """Return the message about the end; the person who stopped it knows already."""
     expected = activity.stopped and isinstance(error, RefusedError)
     ended = "" if expected else Text("The teaching has ended: {why}.", why=_said(error))
-    if activity.take is None or activity.take.file is None:
+    if unsaved is not None:
+        kept = "What was recorded is only in this server's memory: save or download it."
+    elif activity.take is None or activity.take.file is None:
         return ended
-    kept = f"What was recorded is kept as the take {activity.name!r}."
+    else:
+        kept = f"What was recorded is kept as the take {activity.take.file.stem!r}."
     return Text("{ended} {kept}", ended=ended, kept=kept) if ended else kept
 
 
@@ -511,14 +751,14 @@ def _soft(robot: Robot, state: RobotState) -> bool:
     return state.arms_soft and (family is None or family.modes.balanced(state.mode))
 
 
-def _taught(take: Take, ending: Ending, kept: bool) -> TeachingResult:
-    """Return how a teaching ended; `kept` says whether the take was saved although the robot did
-    not.
-    """
-    track = take.track
+def _taught(take: Take, ending: Ending, unsaved: str | None, *, on_robot: bool) -> TeachingResult:
+    """Return how a teaching ended; `on_robot` says whether the robot stores actions itself."""
+    track, kept = take.track, ending.save and take.file is not None
     return TeachingResult(
         take=ending.name if ending.save else None,
-        saved=ending.save and (take.saved or kept),
+        saved=ending.save and (take.saved if on_robot else kept),
+        kept=kept,
+        unsaved=unsaved,
         duration_s=round(track.duration_s, 4),
         samples=len(track),
         rate_hz=round(track.rate_hz, 3),

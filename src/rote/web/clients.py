@@ -22,6 +22,8 @@ IDLE_SILENCE_S = 10.0
 HANDOVER_S = 5.0
 """So long everybody sees a countdown before command passes from one browser to another."""
 MAX_CLIENTS = 64
+RESERVED = {PendantRole.WATCH: 16, PendantRole.COMMAND: 8, PendantRole.TEACHER: 0}
+"""How many places a role leaves to the roles above it: no crowd of watchers locks a teacher out."""
 MAX_NAME = 40
 _MAX_WORDS = 64
 
@@ -48,6 +50,11 @@ class Outbox:
         """Queue this state; a newer one replaces it."""
         self._state = state
         self._filled.set()
+
+    def beat(self) -> None:
+        """Queue a sign of life, unless something else is about to be sent."""
+        if not self._words:
+            self.say('{"type":"beat"}')
 
     async def next(self) -> str:
         """Wait for the next text to send."""
@@ -112,10 +119,15 @@ class Clients:
         if client is not None and client.outbox is None and client.access.role is access.role:
             client.outbox, client.seen_s = Outbox(), now
         else:
-            if len(self._clients) >= MAX_CLIENTS:
+            if self._free_for(access.role) <= 0:
+                most = MAX_CLIENTS - RESERVED[access.role]
                 raise ProblemError(
-                    409, "too-many", f"{MAX_CLIENTS} browsers are here already", "Close some."
+                    409,
+                    "full",
+                    f"all {most} places for the role {access.role.value} are taken",
+                    "Close a page that is not needed; this one tries again by itself.",
                 )
+            self._make_room()
             self._numbers += 1
             client = Client(self._numbers, access, now)
             self._clients[client.id] = client
@@ -246,6 +258,14 @@ class Clients:
             if each.outbox is not None
         ]
 
+    def free(self) -> dict[str, int]:
+        """Return how many more browsers of each role may join."""
+        return {role.value: max(self._free_for(role), 0) for role in PendantRole}
+
+    def _free_for(self, role: PendantRole) -> int:
+        here = sum(client.outbox is not None for client in self)
+        return MAX_CLIENTS - RESERVED[role] - here
+
     def command(self, *, you: bool) -> dict[str, Any]:
         """Return who commands and who is next, without the secret of anybody."""
         client = self._clients.get(self.commander or "")
@@ -326,6 +346,12 @@ class Clients:
     def _pass_to(self, client: Client) -> None:
         self.commander, self.handover = client.id, None
         self._entrusted = client.id if self.locked else None
+
+    def _make_room(self) -> None:
+        """Forget a browser that has left and may come back, if there are too many of them."""
+        left = [each for each in self if each.outbox is None and each.id != self.commander]
+        if len(self._clients) >= 2 * MAX_CLIENTS and left:
+            del self._clients[min(left, key=lambda each: (each.access.role.rank, each.seen_s)).id]
 
     def _forget(self, now: float) -> None:
         for client in self:

@@ -26,6 +26,7 @@ from rote.messages import Code, RobotState
 from rote.robot.robot import Robot
 from rote.text import Text
 from rote.web.embedded import ABILITIES, Embedded
+from rote.web.events import Notify
 from rote.web.problems import NotConnectedError
 
 RECONNECT_FIRST_S, RECONNECT_LONGEST_S = 0.5, 5.0
@@ -53,7 +54,7 @@ class ConnectionReport:
 class ConnectionKeeper:
     """Keeps the connection to one robot, and reports its state."""
 
-    def __init__(self, greet: Greet, notify: Callable[[str], None]) -> None:
+    def __init__(self, greet: Greet, notify: Notify) -> None:
         self.url = ""
         self.report = ConnectionReport()
         self.embedded: Embedded | None = None
@@ -75,6 +76,11 @@ class ConnectionKeeper:
         raise self._failure or LinkError(
             f"the robot at {self.url} is not connected yet", "Wait a moment."
         )
+
+    @property
+    def failure(self) -> RoteError | None:
+        """Why the robot is not connected; None if it is, or none is wanted."""
+        return self._failure
 
     def check_same(self, robot: Robot) -> None:
         """Raise `RefusedError` if this robot is connected no more: what was asked of one robot is
@@ -181,7 +187,7 @@ class ConnectionKeeper:
                 await self._greet(robot)
                 self._robot, self.embedded, self._failure = robot, embedded, None
                 if self.report.state == "lost":
-                    self._notify("The robot is back.")
+                    self._notify("The robot is back.", "back")
                 self.report = ConnectionReport(
                     state="connected", message=f"Connected to {robot.url}."
                 )
@@ -206,7 +212,7 @@ class ConnectionKeeper:
 
     def _fail(self, error: RoteError, state: State) -> None:
         if isinstance(error, PeerLostError):
-            self._notify(Text("The robot is lost: {error}.", error=error.text))
+            self._notify(Text("The robot is lost: {error}.", error=error.text), "lost")
         self._failure = error
         self.report = ConnectionReport(
             state=state,

@@ -19,14 +19,15 @@ from rote.robot import preflight
 from rote.robot.api_values import Actions, ModeReport, Waiting, Waits
 from rote.robot.robot import Robot
 from rote.text import Text, as_json
-from rote.web.activity import ActivityService, PendantActivity, PendantStopResult
+from rote.web.activity import ActivityService, CutOff, PendantActivity, PendantStopResult
 from rote.web.agents import AgentService
 from rote.web.clients import Client, Clients, Outbox
 from rote.web.connection_keeper import LOOK, ConnectionKeeper, check_url
 from rote.web.edit_service import EditService
+from rote.web.events import Event, EventLog
 from rote.web.problems import busy, finding_document, texts_of, to_json
 from rote.web.roles import LOCAL, Access
-from rote.web.schemas import PlayTake, StoreTake
+from rote.web.schemas import EventKind, PlayTake, StoreTake
 from rote.web.show_service import ShowService
 from rote.web.stage_service import ANSWER_S, PendantStage, StageService
 from rote.web.stops import TOGETHER_S, Stops
@@ -36,6 +37,7 @@ from rote.web.view import LiveViews
 _log = logging.getLogger("rote")
 
 STATE_HZ = 30
+_BEAT_EVERY = 9  # states between two signs of life: one in 0.3 s
 _LOOK_EVERY = 3  # states between two checks whether the status has changed
 _BUSY_STATUS_S, _STATUS_S = 0.2, 1.0
 _FINDINGS_S = 1.0
@@ -58,6 +60,8 @@ class Start:
     """The stage that this server conducts; None for none."""
     shows: Path | None = None
     """Where the shows are; None for the folder `shows` beside that of the takes."""
+    recovered: tuple[str, ...] = ()
+    """The takes that were recovered from recordings that a crash had cut off."""
     secret: str | None = None
     """What a person types to approve motions of agents; None where agents may propose none."""
 
@@ -74,6 +78,7 @@ class Hub:
         self._start = start
         self._loop = asyncio.get_running_loop()
         self.clients = Clients(self._loop.time)
+        self.events = EventLog(self._send_event)
         self.takes = TakeService(start.library)
         self.edits = EditService(self.takes)
         self.shows = ShowService(start.shows_folder, self.takes.folder, self.takes.pool)
@@ -84,7 +89,10 @@ class Hub:
             start.secret, self.connection, self.activities, self.takes, self.clients
         )
         self.views = LiveViews(self.connection, self.findings)
-        self._actions = Actions((), ())
+        self._actions: Actions | None = None
+        """What the robot can play; None if that is not known."""
+        self.actions_changes = 0
+        """Grows whenever another list of actions was read, or is to be."""
         self._controller: str | None = None
         self._findings: list[Finding] = []
         self._tasks: set[asyncio.Task[Any]] = set()
@@ -99,6 +107,8 @@ class Hub:
 
     async def open(self) -> None:
         """Start: connect to the first robot, and begin to send states."""
+        for name in self._start.recovered:
+            self.events.add("recovered", f"A recording was cut off and is kept as {name!r}.")
         await self.connection.open(self._start.url, self._start.key)
         self._spawn(self._pulse())
         self._spawn(self._look_after())
@@ -109,6 +119,7 @@ class Hub:
         for task in tuple(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        self.activities.close()
         self.views.close()
         await self.connection.close()
         self.takes.close()
@@ -124,17 +135,30 @@ class Hub:
         if robot is not None and robot.url == url:
             # What is known already is more reliable than another question, and costs nothing.
             robot.check_wanted(ability)
+        if self.connection.url != url:
+            self._forget_robot()
         await self.connection.open(url, key, ability)
 
     async def disconnect(self) -> None:
         """Disconnect from the robot, after a safe end of any activity."""
         await self.activities.end()
+        self._forget_robot()
         await self.connection.close()
 
+    def _forget_robot(self) -> None:
+        self.activities.forget_robot()
+        self._set_actions(None)
+
+    def _set_actions(self, actions: Actions | None) -> None:
+        if actions != self._actions:
+            self._actions = actions
+            self.actions_changes += 1
+
     async def _greet(self, robot: Robot) -> None:
+        await self.activities.send_missed_stop(robot)  # before anything else
         robot.on_waiting(self._tell_waiting)
         self._controller = await robot.controller()
-        self._actions = await robot.actions() if "list" in robot.abilities else Actions((), ())
+        self._set_actions(await robot.actions() if "list" in robot.abilities else Actions((), ()))
         self._findings = await robot.preflight() if "list" not in robot.abilities else []
 
     def _tell_waiting(self, waiting: Waiting | None) -> None:
@@ -151,11 +175,11 @@ class Hub:
         embedded = self.connection.embedded
         if embedded is not None:
             actions = Actions(embedded.presets, actions.taught)
-        self._actions = actions
+        self._set_actions(actions)
         return actions
 
-    async def actions_known(self) -> tuple[Actions, bool]:
-        """Return what the robot can play, and whether that is current.
+    async def actions_known(self) -> tuple[Actions | None, bool]:
+        """Return what the robot can play, None if that is not known, and whether it is current.
 
         While a lost robot is being reconnected, this is its last known list, so that a page that
         asks in that moment gets no error.
@@ -219,17 +243,20 @@ class Hub:
     async def perform(self, preset: int) -> None:
         """Perform a factory action."""
         embedded = self.connection.embedded
-        presets = self._actions.presets if embedded is None else embedded.presets
+        known = () if self._actions is None else self._actions.presets
+        presets = known if embedded is None else embedded.presets
         names = {each.id: each.name.replace("_", " ") for each in presets}
         await self.activities.perform(preset, names.get(preset, str(preset)))
 
     async def rename_action(self, old: str, new: str) -> None:
         """Rename a taught action."""
         await self.connection.robot.rename(old, new)
+        self.actions_changes += 1
 
     async def delete_action(self, name: str) -> None:
         """Delete a taught action."""
         await self.connection.robot.delete(name)
+        self.actions_changes += 1
 
     async def stop(self) -> PendantStopResult:
         """Stop the robot and everybody on the stage; from anybody, at any time.
@@ -257,20 +284,15 @@ class Hub:
     async def _stop_and_tell(
         self, why: str, answer: Outbox | None, stop: Callable[[], Awaitable[PendantStopResult]]
     ) -> None:
-        try:
-            did = await stop()
-        except (RoteError, TimeoutError) as error:
-            said = error.text if isinstance(error, RoteError) else str(error)
-            message: str = Text(
-                "The robot could not be told to stop: {error}. Use its own remote.", error=said
-            )
-            did = PendantStopResult("nothing", message)
+        did = await stop()
         if answer is not None:
             self._stopping.pop(answer, None)
             answer.say(_message("stopped", did._asdict()))
         message = Text("{why} {did}", why=why, did=did.message) if why else did.message
+        if not did.confirmed:
+            return  # an event of its own says so
         if self._stops.news(message):
-            self.notify(message)
+            self.notify(message, "stop")
 
     @property
     def moves(self) -> bool:
@@ -292,14 +314,29 @@ class Hub:
             "version": version,
         }
         client.outbox.say(to_json(hello).decode())
-        client.outbox.say(_message("people", {"people": self.clients.people()}))
+        client.outbox.say(_message("people", self.people()))
+        client.outbox.say(_message("events", {"events": self.events.documents()}))
         client.outbox.say(_message("status", self.status(client.id)))
         client.outbox.say(_message("stage", self.stage.now()))
         return client
 
-    def notify(self, message: str) -> None:
-        """Tell everybody; a `Text` keeps its facts, for a page that renders them in its own way."""
-        self._say(_message("notice", {"message": message, "text": as_json(message)}))
+    def people(self) -> dict[str, Any]:
+        """Return all connected browsers, and how many more may come."""
+        return {"people": self.clients.people(), "free": self.clients.free()}
+
+    def notify(self, message: str, kind: EventKind | None = None, *, safety: bool = False) -> None:
+        """Send a sentence to all pages; with a kind it is one of the recent events, too.
+
+        A `Text` keeps its facts, for a page that renders them in its own way.
+        """
+        if kind == "lost" and (risk := self.activities.at_risk):
+            message, safety = Text("{lost} {risk}", lost=message, risk=risk), True
+        event = None if kind is None else self.events.add(kind, message, safety=safety)
+        document = {"message": message, "text": as_json(message)}
+        self._say(_message("notice", {**document, "event": None if event is None else event.id}))
+
+    def _send_event(self, event: Event) -> None:
+        self._say(_message("event", {"event": event.document()}))
 
     def _say(self, text: str) -> None:
         for client in self.clients:
@@ -313,7 +350,10 @@ class Hub:
             looks = beat % _LOOK_EVERY == 0
             if looks:
                 self._check_commander()
+                self.activities.look()
             try:
+                if beat % _BEAT_EVERY == 0:
+                    self._send_beat()
                 self._show(looks=looks)
             except Exception as error:  # what cannot be shown is no reason to stop watching
                 if repr(error) != self._unshown:
@@ -323,10 +363,15 @@ class Hub:
             due = max(due + 1 / STATE_HZ, self._loop.time() - 0.1)
             await asyncio.sleep(due - self._loop.time())
 
+    def _send_beat(self) -> None:
+        for client in self.clients:
+            if client.outbox is not None:
+                client.outbox.beat()
+
     def _check_commander(self) -> None:
         """Let command pass where it should; stop what moves for somebody who is gone."""
         self.clients.pass_over()
-        moves = self.moves
+        moves = self.moves or self.activities.may_move
         if self.clients.commander_lost(busy=moves) and moves:
             self.stop_soon("The browser that commanded is gone.")
 
@@ -356,7 +401,7 @@ class Hub:
     def _show_people(self) -> None:
         if self._told_people != self.clients.changes:
             self._told_people = self.clients.changes
-            self._say(_message("people", {"people": self.clients.people()}))
+            self._say(_message("people", self.people()))
 
     def _show_status(self) -> None:
         state, activity = self.connection.state, self.activities.activity
@@ -370,6 +415,8 @@ class Hub:
             None if activity is None else (activity, activity.kind, activity.take is None),
             (self.activities.paused, self.activities.return_in_s is None),
             None if state is None else (state.mode, state.phase, state.holding, state.faults),
+            (self.activities.unconfirmed_stop, self.activities.soft(), self.actions_changes),
+            (self.takes.changes, self.activities.storage_problem, tuple(self.takes.unsaved)),
         )
         pause_s = _BUSY_STATUS_S if activity is not None else _STATUS_S
         if told == self._told and now - self._told_s < pause_s:
@@ -417,7 +464,8 @@ class Hub:
     def _found(self, robot: Robot, state: RobotState | None) -> list[Finding]:
         if "list" not in robot.abilities:
             return self._findings
-        return preflight.findings(state, self._actions, robot.build, self._controller)
+        known = Actions((), ()) if self._actions is None else self._actions
+        return preflight.findings(state, known, robot.build, self._controller)
 
     # ---- how things are -------------------------------------------------------------------------
 
@@ -431,6 +479,7 @@ class Hub:
         found = [] if robot is None else self._found(robot, state)
         wire, left_s = self.connection.wire, self.activities.return_in_s
         after = None if wire is None else wire.after_teaching
+        soft, disk = self.activities.soft(), self.activities.storage_problem
         return {
             "connection": {
                 **asdict(self.connection.report),
@@ -458,7 +507,20 @@ class Hub:
             "return_in_s": None if left_s is None else round(left_s, 2),
             "return_s": None if after is None else after.return_s,
             "proposal": self.agents.document(),
+            "unconfirmed_stop": self._unconfirmed_stop(),
+            "soft": None if soft is None else {"by": soft[0], "can_hold": soft[1]},
+            "actions_changes": self.actions_changes,
+            "takes_changes": self.takes.changes,
+            "storage_problem": None if disk is None else texts_of(disk.text, disk.remedy),
+            "unsaved": [each.document() for each in self.takes.unsaved.values()],
         }
+
+    def _unconfirmed_stop(self) -> dict[str, Any] | None:
+        stop = self.activities.unconfirmed_stop
+        if stop is None:
+            return None
+        since_s = round(self._loop.time() - stop.since_s, 2)
+        return {"since_s": since_s, "message": stop.message, "text": as_json(stop.message)}
 
     def _proposed(self) -> tuple[object, ...]:
         """Return what of a proposal is news: its seconds alone are none."""
@@ -483,11 +545,28 @@ class Hub:
             # The activity of another client, or the return to rest after a teaching.
             if phase is not Phase.NONE:
                 document["kind"] = "playing"
-            return document
+            found = self.activities.found
+            return document if found is None else document | self._found_activity(found)
         elapsed_s = activity.elapsed_s(self._loop.time())
         document |= {"kind": activity.kind, "name": activity.name}
         document |= {"elapsed_s": round(elapsed_s, 2), "duration_s": activity.duration_s}
         return document | _progress(activity, elapsed_s)
+
+    def _found_activity(self, found: CutOff) -> dict[str, Any]:
+        """Return how far a playback is by now that went on while the robot was lost."""
+        activity, now_s = found.activity, self._loop.time()
+        length_s = activity.duration_s
+        fraction, number = found.fraction, found.round
+        if length_s:
+            fraction += (now_s - found.at_s) / length_s
+        return {
+            "kind": activity.kind,
+            "name": activity.name,
+            "elapsed_s": round(activity.elapsed_s(now_s), 2),
+            "duration_s": length_s,
+            "fraction": round(min(fraction, 1.0), 4),
+            "round": number,
+        }
 
     def _spawn(self, work: Coroutine[Any, Any, Any]) -> None:
         task = asyncio.create_task(work)

@@ -12,6 +12,8 @@ from rote.web.hub import Hub
 from rote.web.problems import ProblemError, to_json
 from rote.web.roles import access_of
 
+FULL = 4013
+"""The code with which a socket is closed if no place is free."""
 _MAX_NESTED = 8
 """A message is one object: {"type": ...}. Deeper ones are refused before they are parsed."""
 
@@ -21,8 +23,12 @@ async def live(socket: WebSocket, hub: Hub) -> None:
     try:
         old = socket.query_params.get("client")
         client = hub.join(old, __version__, access_of(socket.scope))
-    except ProblemError:
-        await socket.close(1013)  # too many clients
+    except ProblemError as full:
+        # A socket that is refused before it is accepted looks like a dead server to a page.
+        await socket.accept()
+        told = {"type": "full", "role": access_of(socket.scope).role.value} | full.document()
+        await socket.send_text(to_json(told).decode())
+        await socket.close(FULL, "full")
         return
     assert client.outbox is not None
     sender: asyncio.Task[None] | None = None

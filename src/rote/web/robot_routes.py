@@ -215,8 +215,29 @@ def _command(hub: Hub, caller: str | None) -> dict[str, Any]:
 
 @router.post("/stop", response_model=s.StopReport, tags=["command"])
 async def stop(request: Request, body: s.Nothing | None = None) -> Response:
-    """Stop softly. Anybody may do it at any time. It is a software stop, not an emergency stop."""
-    return answer((await hub_of(request).stop())._asdict())
+    """Stop softly. Anybody may do it at any time. It is a software stop, not an emergency stop.
+
+    200 means that the robot has confirmed it. 502 means that it has not; it is sent again until it
+    has.
+    """
+    did = await hub_of(request).stop()
+    if not did.confirmed:
+        raise ProblemError(502, "stop-unconfirmed", did.message, "Use the robot's own remote.")
+    return answer(did._asdict())
+
+
+@router.get("/events", response_model=s.EventList, tags=["command"])
+async def events(request: Request) -> Response:
+    """The recent events: stops, losses, recoveries, saved and recovered takes."""
+    return answer({"events": hub_of(request).events.documents()})
+
+
+@router.post("/events/acknowledge", response_model=s.Done, tags=["command"])
+async def acknowledge(request: Request, body: s.AcknowledgeEvent) -> Response:
+    """Note that a person has read a safety event; not for those who only watch."""
+    access_of(request.scope).need(PendantRole.COMMAND)
+    hub_of(request).events.acknowledge(body.id)
+    return answer({"done": True})
 
 
 # ---- who is here --------------------------------------------------------------------------------
@@ -225,7 +246,7 @@ async def stop(request: Request, body: s.Nothing | None = None) -> Response:
 @router.get("/people", response_model=s.People, tags=["command"])
 async def people(request: Request) -> Response:
     """Who is here: numbers, names and roles; nobody's id."""
-    return answer({"people": hub_of(request).clients.people()})
+    return answer(hub_of(request).people())
 
 
 @router.post("/people/me", response_model=s.Person, tags=["command"])
@@ -262,6 +283,7 @@ async def teach_finish(request: Request, body: s.TeachFinish, caller: Caller = N
     """Make the arms, or legs, hold, and keep the take or discard it."""
     hub = commanding(request, caller)
     taught = await hub.activities.finish(save=body.save, name=body.name)
+    hub.actions_changes += 1
     return answer(taught._asdict())
 
 
@@ -305,6 +327,8 @@ async def teach_curve(
 async def actions(request: Request) -> Response:
     """The factory actions and the taught ones."""
     found, now = await hub_of(request).actions_known()
+    if found is None:
+        return answer({"presets": [], "taught": [], "free_places": None, "now": False})
     return answer(asdict(found) | {"free_places": found.free_places, "now": now})
 
 

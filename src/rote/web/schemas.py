@@ -320,6 +320,34 @@ class EditSave(EditTake):
     """The same, saved as another take."""
 
     name: Name
+    over: Annotated[int, Field(ge=0, le=2**31 - 1)] | None = None
+    """The newest version of the take `name` that the caller knows, 0 for none. If the take has
+    another one now, nothing is saved. Without it the take is saved as the newest version anyway.
+    """
+
+
+class AcknowledgeEvent(RequestModel):
+    """Which event a person has read."""
+
+    id: Annotated[int, Field(ge=1, le=2**31 - 1)]
+
+
+UnsavedId = Annotated[str, Field(min_length=1, max_length=40), AfterValidator(utf8)]
+
+
+class SaveUnsaved(RequestModel):
+    """Where to write a take that could not be saved."""
+
+    id: UnsavedId
+    name: Name
+    folder: Annotated[str, Field(max_length=1000), AfterValidator(utf8)] | None = None
+    """One of the folders that the server offers; the library by default."""
+
+
+class DiscardUnsaved(RequestModel):
+    """Which take in memory to give up."""
+
+    id: UnsavedId
 
 
 # ---- answers ------------------------------------------------------------------------------------
@@ -446,10 +474,19 @@ class Person(BaseModel):
     role: RoleName
 
 
+class FreePlaces(BaseModel):
+    """How many more browsers of each role the server admits."""
+
+    watch: int
+    command: int
+    teacher: int
+
+
 class People(BaseModel):
-    """Everybody who is here."""
+    """All connected browsers."""
 
     people: list[Person]
+    free: FreePlaces
 
 
 class Links(BaseModel):
@@ -504,6 +541,72 @@ class ProposalNow(BaseModel):
     """So long a person holds the button."""
 
 
+class UnconfirmedStop(BaseModel):
+    """A stop that the robot has not confirmed; the server sends it again."""
+
+    since_s: float
+    """Seconds since it was requested."""
+    message: str
+    text: TextNow
+
+
+class SoftLimbs(BaseModel):
+    """The robot's limbs are soft, or may be."""
+
+    by: Literal["teaching", "elsewhere", "damping", "unknown"]
+    """This server's teaching; another client or a teaching that was cut off; the damping mode; or
+    not known because the connection was lost while they were soft."""
+    can_hold: bool
+    """Whether a stop makes them hold."""
+
+
+class UnsavedTake(BaseModel):
+    """A take that is only in the server's memory because it could not be written."""
+
+    id: str
+    name: str
+    duration_s: float
+    samples: int
+    problem: str
+    folders: list[str]
+    """Other folders it can be written to."""
+
+
+EventKind = Literal[
+    "stop",
+    "stop-unconfirmed",
+    "stop-confirmed",
+    "lost",
+    "back",
+    "saved",
+    "recovered",
+    "not-saved",
+    "soft",
+    "ended",
+    "stage",
+]
+
+
+class EventNow(BaseModel):
+    """Something that has happened, for the list of recent events."""
+
+    id: int
+    time_s: float
+    """Seconds since 1970."""
+    kind: EventKind
+    safety: bool
+    """Whether it is shown until a person has acknowledged it."""
+    acknowledged: bool
+    message: str
+    text: TextNow
+
+
+class EventList(BaseModel):
+    """The recent events, the oldest first."""
+
+    events: list[EventNow]
+
+
 class PendantStatus(BaseModel):
     """Everything that a page shows as status."""
 
@@ -535,6 +638,16 @@ class PendantStatus(BaseModel):
     """How long that return takes, about; None where the limbs stay where they are."""
     proposal: ProposalNow | None
     """What an agent wants to be played; None where there is nothing to decide."""
+    unconfirmed_stop: UnconfirmedStop | None
+    soft: SoftLimbs | None
+    """None if the limbs hold or are at rest."""
+    actions_changes: int
+    """Grows whenever the server has read another list of actions."""
+    takes_changes: int
+    """Grows whenever the library was changed by this server."""
+    storage_problem: Texts | None
+    """Why the take that is being recorded cannot be written; None if it can."""
+    unsaved: list[UnsavedTake]
 
 
 class Mount(BaseModel):
@@ -683,7 +796,8 @@ class ActionsNow(BaseModel):
 
     presets: list[PresetNow]
     taught: list[TaughtNow]
-    free_places: int
+    free_places: int | None
+    """None if the robot's list is not known."""
     now: bool
     """False while the robot is lost; then this is its last known list."""
 
@@ -693,6 +807,11 @@ class TaughtReport(BaseModel):
 
     take: str | None
     saved: bool
+    """Whether the robot, or this computer's disk if the robot stores none, has it."""
+    kept: bool
+    """Whether it is on this computer's disk."""
+    unsaved: str | None
+    """The id of the take in memory if it could not be written."""
     duration_s: float
     samples: int
     rate_hz: float
@@ -711,6 +830,8 @@ class StopReport(BaseModel):
 
     stopped: Literal["playing", "teaching", "holding", "nothing"]
     message: str
+    confirmed: bool
+    """Whether the robot has confirmed it. If not, the server sends it again."""
 
 
 class TakeEntry(BaseModel):
@@ -888,6 +1009,12 @@ class ProposedKeyframes(BaseModel):
     """By joint, then by time; the first and the last moment are among them."""
     max_error_rad: float
     """How far smooth steps between them are from the motion, at most."""
+
+
+class SavedAt(BaseModel):
+    """Where a take was written."""
+
+    path: str
 
 
 class Done(BaseModel):

@@ -14,10 +14,11 @@ import secrets
 import socket
 from collections.abc import Awaitable, Callable, MutableMapping
 from dataclasses import dataclass, field
+from html import escape
 from http.cookies import CookieError, SimpleCookie
 from ipaddress import ip_address
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs, quote, urlsplit
 
 from starlette.exceptions import HTTPException
 
@@ -270,8 +271,12 @@ def bearer_of(scope: Scope) -> str:
 
 def link_token_of(scope: Scope) -> str:
     """Return the token in the request's own address; empty where there is none."""
+    return _query(scope, "token")
+
+
+def _query(scope: Scope, name: str) -> str:
     query: dict[str, list[str]] = parse_qs(scope.get("query_string", b"").decode("latin-1"))
-    return query.get("token", [""])[0]
+    return query.get(name, [""])[0]
 
 
 def seat_of(scope: Scope) -> str | None:
@@ -309,9 +314,8 @@ class Guard:
                 await self._app(scope, receive, send)
                 return
             self._gate.check_site(scope)
-            if web and self._gate.token is not None and link_token_of(scope):
-                role = self._guess(scope, link_token_of(scope))
-                await _welcome(scope, answer, self._gate.cookie(role))
+            if self._is_link(scope):
+                await self._open_link(scope, answer)
                 return
             scope[SCOPE_KEY] = Access(self._admit(scope), seat_of(scope))
             most = _most_bytes(scope)
@@ -322,12 +326,34 @@ class Guard:
             return
         await self._app(scope, _counted(receive, most) if web else receive, answer)
 
+    def _is_link(self, scope: Scope) -> bool:
+        """Whether a request opens a link with a token; every other request is carried out."""
+        opens = scope["type"] == "http" and scope["method"] == "GET" and scope["path"] == "/"
+        return opens and self._gate.token is not None and bool(link_token_of(scope))
+
+    async def _open_link(self, scope: Scope, answer: Send) -> None:
+        """Set the cookie of the link's role, and open the page.
+
+        A browser that may do more already is asked first. A link on a page of another site comes
+        without the browser's strict cookies: it is opened again from here, with them.
+        """
+        token = link_token_of(scope)
+        role, now = self._guess(scope, token), self._gate.role_by_cookie(scope)
+        elsewhere = _headers(scope).get("sec-fetch-site") in {"cross-site", "same-site"}
+        again = f"/?token={quote(token, safe='')}"
+        if now is None and elsewhere:
+            await _show(answer, _page(again, "Open the pendant"))
+        elif now is not None and now.rank > role.rank and _query(scope, "switch") != "yes":
+            await _show(answer, _question(now, role, f"{again}&switch=yes"))
+        else:
+            await _show(answer, _page("/", "Open the pendant"), self._gate.cookie(role))
+
     def _admit(self, scope: Scope) -> PendantRole:
         """Return the role of a request; raise `ProblemError` where it has none."""
         role = self._gate.role_by_cookie(scope)
         if role is not None:
             return role
-        shown = bearer_of(scope)
+        shown = bearer_of(scope) or link_token_of(scope)
         if not shown:
             raise bad_token()
         # A script that was let in stays in while others behind its address are held off.
@@ -443,19 +469,35 @@ def _has_body(scope: Scope) -> bool:
     return "transfer-encoding" in headers or headers.get("content-length", "0") != "0"
 
 
-async def _welcome(scope: Scope, send: Send, cookie: str) -> None:
-    """Set the token as a cookie, and open the page from here.
+def _page(to: str, label: str) -> str:
+    """Return a page that opens another one.
 
     A redirect would not work: browsers withhold strict cookies if another site caused it.
     """
-    page = (
-        b'<!doctype html><html lang="en"><meta charset="utf-8">'
-        b'<meta http-equiv="refresh" content="0; url=/"><link rel="icon" href="data:,">'
-        b"<title>rote</title>"
-        b'<p><a href="/">Open the pendant</a></p></html>'
+    return (
+        f'<meta http-equiv="refresh" content="0; url={escape(to)}">'
+        f'<p><a href="{escape(to)}">{label}</a></p>'
     )
-    body = page if scope["method"] == "GET" else b""
-    await _respond(send, 200, "text/html; charset=utf-8", body, ("set-cookie", cookie))
+
+
+def _question(now: PendantRole, role: PendantRole, switch: str) -> str:
+    """Return a page that asks whether a browser shall do less from now on."""
+    return (
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<h1>This link is for the role {role.value}</h1>"
+        f"<p>This browser has the role {now.value}, which may do more.</p>"
+        f'<p><a href="/">Keep the role {now.value}</a></p>'
+        f'<p><a href="{escape(switch)}">Change to the role {role.value}</a></p>'
+    )
+
+
+async def _show(send: Send, content: str, cookie: str = "") -> None:
+    page = (
+        '<!doctype html><html lang="en"><meta charset="utf-8">'
+        f'<link rel="icon" href="data:,"><title>rote</title>{content}</html>'
+    )
+    more = [("set-cookie", cookie)] if cookie else []
+    await _respond(send, 200, "text/html; charset=utf-8", page.encode(), *more)
 
 
 async def _respond(send: Send, status: int, kind: str, body: bytes, *more: tuple[str, str]) -> None:

@@ -72,7 +72,10 @@ def listen(host: str, port: int) -> socket.socket:
     check_host(host)
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
-        return socket.create_server((host, port), family=family, backlog=128)
+        listening = socket.create_server((host, port), family=family, backlog=128)
+        # Accepted sockets inherit it: else small messages wait for the acknowledgement of others.
+        listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return listening
     except OSError as error:
         number = error.errno or 0  # below 0: the resolver has its own numbers
         message = os.strerror(number).lower() if number > 0 else str(error.strerror)

@@ -273,6 +273,8 @@ class StageRobot(BaseModel):
     """Whether it can begin something: its agent works, and knows the clock well enough."""
     phase: str
     moving: bool
+    stopped: bool | None
+    """Whether it has confirmed the stop that holds; None if none holds."""
     clock_bound_ms: float | None
     """How wrong its clock may be at most."""
     round_trip_ms: float | None
@@ -346,6 +348,13 @@ class ShowEnded(BaseModel):
     sections: list[SectionSeen]
 
 
+class StageWorst(BaseModel):
+    """The worst state of any robot of the stage, and which robots are in it."""
+
+    state: Literal["stop-unconfirmed", "fault", "lost", "moving", "stopped", "rest"]
+    robots: list[str]
+
+
 class StageNow(BaseModel):
     """The stage, as it is now."""
 
@@ -356,3 +365,5 @@ class StageNow(BaseModel):
     run: ShowRunNow | None
     stop: StageStop | None
     last: ShowEnded | None
+    worst: StageWorst | None
+    """None without a stage."""

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -16,6 +16,7 @@ from rote.session.stage_conductor import ConductorEvent, SectionCommitted
 from rote.show.check import CheckedShow
 from rote.show.show import Cast, CueKind, Section, Trigger, TriggerKind
 from rote.web import show_schemas as s
+from rote.web.events import Notify
 from rote.web.problems import ProblemError, busy
 from rote.web.show_service import ShowService
 from rote.web.stops import TOGETHER_S
@@ -68,9 +69,7 @@ class _PendantRun:
 class StageService:
     """Conducts shows for the page. Without a stage it only says that there is none."""
 
-    def __init__(
-        self, stage: PendantStage | None, shows: ShowService, notify: Callable[[str], None]
-    ) -> None:
+    def __init__(self, stage: PendantStage | None, shows: ShowService, notify: Notify) -> None:
         self._pendant, self._shows, self._notify = stage, shows, notify
         self._loop = asyncio.get_running_loop()
         self._run: _PendantRun | None = None
@@ -249,7 +248,9 @@ class StageService:
         self._answer = answer
         if answer.unconfirmed:
             who = ", ".join(answer.unconfirmed)
-            self._notify(f"STOP was not confirmed by {who}: use the remote!")
+            self._notify(
+                f"STOP was not confirmed by {who}: use the remote!", "stop-unconfirmed", safety=True
+            )
         return answer
 
     def _end_run(self) -> None:
@@ -302,19 +303,29 @@ class StageService:
                 "run": None,
                 "stop": None,
                 "last": None,
+                "worst": None,
             }
         conductor, refused = pendant.stage.conductor, pendant.stage.refused
         names = sorted({*pendant.agents, *conductor.agents})
+        holds = conductor.session.wanted.stop
+        robots = [
+            _robot(
+                name,
+                conductor.agents.get(name),
+                conductor.alive(name),
+                refused.get(name),
+                None if holds is None else holds.id,
+            )
+            for name in names
+        ]
         return {
             "there": True,
             "name": pendant.name,
-            "robots": [
-                _robot(name, conductor.agents.get(name), conductor.alive(name), refused.get(name))
-                for name in names
-            ],
+            "robots": robots,
             "run": None if self._run is None else self._run_now(self._run),
             "stop": self._stop_now(pendant),
             "last": None if self._last is None else _ended(self._last),
+            "worst": _worst(robots),
         }
 
     def _stop_now(self, pendant: PendantStage) -> dict[str, Any] | None:
@@ -398,8 +409,25 @@ def _ms(value_s: float | None) -> float | None:
     return round(1000 * value_s, 1) if value_s is not None and value_s < 1e3 else None
 
 
-def _robot(name: str, state: AgentState | None, alive: bool, refused: str | None) -> dict[str, Any]:
-    """Return a robot of the stage as the page shows it."""
+def _worst(robots: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the worst state of any robot, and which robots are in it."""
+    states: dict[str, Callable[[Mapping[str, Any]], bool]] = {
+        "stop-unconfirmed": lambda robot: robot["stopped"] is False,
+        "fault": lambda robot: bool(robot["fault"]),
+        "lost": lambda robot: not robot["reachable"],
+        "moving": lambda robot: robot["moving"],
+        "stopped": lambda robot: robot["stopped"] is True,
+    }
+    for state, is_in in states.items():
+        if names := [robot["name"] for robot in robots if is_in(robot)]:
+            return {"state": state, "robots": names}
+    return {"state": "rest", "robots": [robot["name"] for robot in robots]}
+
+
+def _robot(
+    name: str, state: AgentState | None, alive: bool, refused: str | None, stop_id: str | None
+) -> dict[str, Any]:
+    """Return a robot of the stage as the page shows it; `stop_id` is that of a stop that holds."""
     seen = state or AgentState(name, "", 0, phase="")
     return {
         "name": name,
@@ -407,6 +435,7 @@ def _robot(name: str, state: AgentState | None, alive: bool, refused: str | None
         "ready": alive and seen.clock_bound_s < MAX_BOUND_S,
         "phase": seen.phase,
         "moving": alive and seen.moving,
+        "stopped": None if stop_id is None else seen.stopped == stop_id,
         "clock_bound_ms": _ms(seen.clock_bound_s) if alive else None,
         "round_trip_ms": _ms(seen.round_trip_s) if alive else None,
         "battery_percent": seen.battery_percent,

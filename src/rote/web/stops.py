@@ -59,7 +59,7 @@ class Stops:
         age_s = self._loop.time() - self._began_s
         if not task.done():
             return task if age_s < TOGETHER_S else None
-        failed = task.cancelled() or task.exception() is not None
+        failed = task.cancelled() or task.exception() is not None or not task.result().confirmed
         return task if age_s < PAUSE_S and not failed else None
 
     async def _run(self) -> PendantStopResult:

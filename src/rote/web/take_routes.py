@@ -3,7 +3,7 @@
 import asyncio
 import shutil
 import tempfile
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 from urllib.parse import quote
@@ -97,6 +97,34 @@ async def store(request: Request, body: s.StoreTake, caller: Caller = None) -> R
     return answer({"name": body.name, **stored})
 
 
+@router.get("/takes/unsaved/{take_id}/file", response_class=Response)
+async def download_unsaved(
+    request: Request,
+    take_id: str,
+    wanted: Annotated[FormatName, Query(alias="format")] = NATIVE.name,
+) -> Response:
+    """A take as a file that could not be written here."""
+    takes = hub_of(request).takes
+    name = takes.unsaved_take(take_id).name
+    return await _download(request, name, wanted, lambda path: takes.export_unsaved(take_id, path))
+
+
+@router.post("/takes/unsaved/save", response_model=s.SavedAt)
+async def save_unsaved(request: Request, body: s.SaveUnsaved, caller: Caller = None) -> Response:
+    """Write a take that could not be written: to the library, or to a folder that is offered."""
+    takes = commanding(request, caller).takes
+    return answer({"path": await takes.save_unsaved(body.id, body.name, body.folder)})
+
+
+@router.post("/takes/unsaved/discard", response_model=s.Done)
+async def discard_unsaved(
+    request: Request, body: s.DiscardUnsaved, caller: Caller = None
+) -> Response:
+    """Give up a take that could not be written."""
+    commanding(request, caller).takes.discard_unsaved(body.id)
+    return answer({"done": True})
+
+
 @router.post("/takes/upload", response_model=s.TakeEntry)
 async def upload(
     request: Request,
@@ -152,12 +180,22 @@ async def download(
     wanted: Annotated[FormatName, Query(alias="format")] = NATIVE.name,
 ) -> Response:
     """A take as a file."""
+    takes = hub_of(request).takes
+    return await _download(request, name, wanted, lambda path: takes.export_file(name, path))
+
+
+async def _download(
+    request: Request,
+    name: str,
+    wanted: str,
+    write: Callable[[Path], Coroutine[Any, Any, None]],
+) -> Response:
     found = FORMATS[f".{wanted}"]
     folder = Path(tempfile.mkdtemp(prefix="rote-"))
     remove = BackgroundTask(shutil.rmtree, folder, ignore_errors=True)
     path = folder / f"take{found.ending}"
     try:
-        await while_here(request, hub_of(request).takes.export_file(name, path))
+        await while_here(request, write(path))
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise

@@ -3,20 +3,44 @@
 import asyncio
 import tempfile
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO, ParamSpec, TypeVar
 
 from rote.errors import BadRequestError
+from rote.motion.files import disk
 from rote.motion.files.library import Library, check_name
 from rote.motion.formats import FORMATS, endings
 from rote.motion.track import Track
 from rote.web import take_work
+from rote.web.problems import ProblemError
 from rote.web.work_pool import WorkPool
 
 _CHUNK = 2**18
 
 P = ParamSpec("P")
 T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class UnsavedTake:
+    """A take that could not be written, and that is in memory only."""
+
+    id: str
+    name: str
+    track: Track
+    problem: str
+
+    def document(self) -> dict[str, Any]:
+        """Return it for the page."""
+        return {
+            "id": self.id,
+            "name": self.name,
+            "duration_s": round(self.track.duration_s, 4),
+            "samples": len(self.track),
+            "problem": self.problem,
+            "folders": [str(each) for each in disk.spare_folders(self.track.joints_rad.nbytes)],
+        }
 
 
 class TakeService:
@@ -26,6 +50,11 @@ class TakeService:
         self.library = library
         self.pool = WorkPool()
         self._writing = asyncio.Lock()
+        self.changes = 0
+        """Grows whenever the library was changed here."""
+        self.unsaved: dict[str, UnsavedTake] = {}
+        """Takes that could not be written, by their ids."""
+        self._unsaved_count = 0
 
     def close(self) -> None:
         """End the children."""
@@ -64,6 +93,10 @@ class TakeService:
         """Give a take another name."""
         self.check_name(new)
         return await self.write(take_work.rename, self.folder, old, new)
+
+    async def delete_newest(self, name: str) -> None:
+        """Move the newest version of a take to the library's trash; the one before is the take."""
+        await self.write(take_work.delete_newest, self.folder, name)
 
     async def delete(self, name: str) -> None:
         """Move a take to the library's trash."""
@@ -125,10 +158,57 @@ class TakeService:
         """Write a take to a file of any format."""
         await self.pool.run(take_work.export_file, self.folder, name, path)
 
+    # ---- takes that could not be written --------------------------------------------------------
+
+    def keep_unsaved(self, track: Track, name: str, problem: str) -> str:
+        """Keep a take in memory that could not be written; return its id."""
+        self._unsaved_count += 1
+        take = UnsavedTake(f"u{self._unsaved_count}", name, track, problem)
+        self.unsaved[take.id] = take
+        return take.id
+
+    def unsaved_take(self, take_id: str) -> UnsavedTake:
+        """Return a take that is in memory only; raise `ProblemError` if there is none."""
+        take = self.unsaved.get(take_id)
+        if take is None:
+            raise ProblemError(
+                404, "no-such-take", f"there is no unsaved take {take_id!r}", "Reload the page."
+            )
+        return take
+
+    async def save_unsaved(self, take_id: str, name: str, folder: str | None) -> str:
+        """Write a take that is in memory only, and return where it is: to the library, or to one of
+        the folders that were offered.
+        """
+        take = self.unsaved_take(take_id)
+        self.check_name(name)
+        if folder is None:
+            await self.save(take.track, name)
+            path = str(self.folder)
+        else:
+            if folder not in take.document()["folders"]:
+                raise BadRequestError(
+                    f"{folder!r} is not one of the folders to save to", "Choose one of the list."
+                )
+            path = await self.write(take_work.write_new, Path(folder), take.track, name)
+        self.unsaved.pop(take_id, None)
+        return path
+
+    def discard_unsaved(self, take_id: str) -> None:
+        """Give up a take that is in memory only."""
+        del self.unsaved[self.unsaved_take(take_id).id]
+
+    async def export_unsaved(self, take_id: str, path: Path) -> None:
+        """Write a take that is in memory only to a file of any format."""
+        await self.pool.run(take_work.write_file, self.unsaved_take(take_id).track, path)
+
     async def write(self, work: Callable[P, T], *args: P.args, **options: P.kwargs) -> T:
         """Do what changes the library, one after the other."""
         async with self._writing:
-            return await self.pool.run(work, *args, **options)
+            try:
+                return await self.pool.run(work, *args, **options)
+            finally:
+                self.changes += 1
 
 
 def _copy(file: BinaryIO, path: Path) -> None:

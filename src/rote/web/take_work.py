@@ -22,6 +22,7 @@ from rote.motion.edit_steps import Step, apply, others_of
 from rote.motion.edits import limbs_of
 from rote.motion.files.library import Entry, Library, Trashed, check_name
 from rote.motion.files.thumbnail import thumbnail
+from rote.motion.formats import NATIVE
 from rote.motion.keyframe_proposal import propose
 from rote.motion.track import Track
 from rote.motion.track_build import build_of
@@ -74,6 +75,25 @@ def rename(folder: Path, old: str, new: str) -> bytes:
 def delete(folder: Path, name: str) -> None:
     """Move a take to the library's trash."""
     _with(folder, name).delete(name)
+
+
+def delete_newest(folder: Path, name: str) -> None:
+    """Move the newest version of a take to the library's trash."""
+    _with(folder, name).delete_newest(name)
+
+
+def write_file(track: Track, path: Path) -> None:
+    """Write a track to a file of any format."""
+    files.save(track, path)
+
+
+def write_new(folder: Path, track: Track, name: str) -> str:
+    """Write a track to a new file in a folder, and return its path."""
+    path = folder / f"{check_name(name)}{NATIVE.ending}"
+    if path.exists():
+        raise ProblemError(409, "name-taken", f"{path} is there already", "Choose another name.")
+    files.save(track, path)
+    return str(path)
 
 
 def tag(folder: Path, name: str, add: Sequence[str], remove: Sequence[str]) -> bytes:

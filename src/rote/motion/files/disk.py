@@ -1,8 +1,10 @@
 """The disk, as every file format uses it: a file is complete or absent, and never too large."""
 
 import os
+import shutil
+import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
@@ -13,6 +15,8 @@ from rote.system import lock
 MAX_BYTES = 256 * 2**20
 """More is not taken into memory at once: a larger file is read only where it comes in pieces, each
 smaller than this. A minute of 29 joints at 500 Hz takes 17 MB as text."""
+_SPARE_BYTES = 2**20
+"""What stays free on a disk to which a take is offered to be written."""
 ANOTHER_FILE = "Name another file, in a folder that you may write to."
 ANOTHER_HOME = (
     "Make that folder writable, or choose another: the takes of rote lie below ROTE_HOME."
@@ -103,6 +107,17 @@ def alone(folder: Path) -> Iterator[None]:
     with shared:
         lock(shared, wait=True)
         yield
+
+
+def spare_folders(size: int) -> list[Path]:
+    """Return other folders of this computer with room for a file of `size` bytes."""
+    found = []
+    for folder in dict.fromkeys((Path.home(), Path(tempfile.gettempdir()))):
+        with suppress(OSError):
+            room = shutil.disk_usage(folder).free > 2 * size + _SPARE_BYTES
+            if room and os.access(folder, os.W_OK):
+                found.append(folder)
+    return found
 
 
 def unwritable(path: Path, error: OSError, remedy: str = ANOTHER_FILE) -> BadRequestError:

@@ -193,6 +193,18 @@ class Library:
                 os.utime(grave)  # when it was deleted
         return grave
 
+    def delete_newest(self, name: str) -> Path:
+        """Move the newest version of a take to the trash; the one before it, if any, is the take
+        then. Return where it is.
+        """
+        self._file(name, None)
+        with disk.alone(self.folder):
+            path, grave = self._file(name, None), self._grave(name)
+            _move(path, grave / f"{name}{path.suffix}")
+            with suppress(OSError):
+                os.utime(grave)  # when it was deleted
+        return grave
+
     def deleted(self) -> tuple[str, ...]:
         """Return the names of the takes in the trash, each once."""
         return tuple(sorted({each.name for each in self.trash() if each.entry is not None}))
