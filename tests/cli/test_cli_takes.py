@@ -5,12 +5,16 @@ from pathlib import Path
 
 import pytest
 
+from motion.motion_tracks import full_disk
 from rote.cli import main
+from rote.cli.teach import save_elsewhere
+from rote.errors import BadRequestError
 from rote.model.g1 import G1_29
 from rote.motion.files import load
 from rote.motion.files.library import Library
 from rote.motion.track import Track
 from rote.paths import takes_folder
+from rote.robot.take import Take
 from rote.sim.presets import performed
 
 
@@ -191,3 +195,36 @@ def test_what_holds_no_recording_is_refused(
     assert code == 2
     assert "broken.mcap" in err
     assert not out.exists()
+
+
+# ---- rote teach on a full disk -------------------------------------------------------------------
+
+MEMORY = ("--robot", "sim://g1?store=:memory:")
+HAND = ("--hand", "wave", "--seconds", "3")
+
+
+def test_a_full_disk_is_told_while_recording_and_a_lost_take_at_the_end(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with full_disk(20_000):  # enough to begin with
+        code, out, err = ask(capsys, "teach", "mine", *HAND, "--json", *MEMORY)
+    assert code == 0, "the robot has it"
+    assert json.loads(out)["take"] is None
+    assert "Recording goes on in memory" in err
+    assert "the take is LOST" in err
+
+
+def test_a_take_that_the_library_refuses_is_written_to_another_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "mine.mcap").write_bytes(b"something else")
+    take = Take("mine", G1_29, "sim")
+    for number in range(50):
+        take.add(10_000 * number, [0.01 * number] * len(G1_29.names))
+    take.file_problem = BadRequestError("the disk is full")
+    save_elsewhere(take)
+    assert take.file == tmp_path / "mine 2.mcap"
+    assert len(load(take.file)) == take.samples
+    assert f"rote takes import '{take.file}'" in capsys.readouterr().err
+    assert (tmp_path / "mine.mcap").read_bytes() == b"something else"

@@ -1,7 +1,6 @@
 """What bounds those who ask too much: time, number, guesses, floods; and TLS and proxies."""
 
 import asyncio
-import json
 import ssl
 import sys
 from contextlib import suppress

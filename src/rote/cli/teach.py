@@ -150,6 +150,8 @@ async def _teach(wish: _TeachOptions) -> None:
             _tell_interrupted(wish, take, limbs)
             raise
         except RoteError:
+            if take is not None:
+                save_elsewhere(take)
             if take is not None and take.file is not None and not wish.as_json:
                 kept = f"What came until then is kept: rote takes show {take.file.stem}"
                 print(kept, file=sys.stderr, flush=True)
@@ -157,7 +159,43 @@ async def _teach(wish: _TeachOptions) -> None:
         keeps = "list" in robot.abilities
     if wish.out is not None and take.samples:
         save(take.track, wish.out)
+    else:
+        save_elsewhere(take)
     _report(screen, wish, take, keeps=keeps)
+
+
+def _warn_if_unwritable(take: "Take", warned: bool) -> bool:
+    """Print once that a take cannot be written while it is recorded; return whether it was."""
+    if take.file_problem is not None and not warned:
+        print(
+            f"rote: the take cannot be written: {take.file_problem}. Recording goes on in memory.",
+            file=sys.stderr,
+            flush=True,
+        )
+    return take.file_problem is not None
+
+
+def save_elsewhere(take: "Take") -> None:
+    """Write a take to another folder if the library's disk refuses it, and print where it is."""
+    from rote.motion.files.disk import spare_folders
+    from rote.motion.files.library import write_new
+
+    if take.file is not None or take.file_problem is None or take.samples < 2:
+        return
+    track = take.track
+    for folder in spare_folders(track.joints_rad.nbytes):
+        try:
+            take.file = write_new(track, folder, take.name)
+        except RoteError:
+            continue
+        print(
+            f"rote: {take.file_problem}. The take is in {take.file}: once there is room, run "
+            f"rote takes import {shlex.quote(str(take.file))}",
+            file=sys.stderr,
+            flush=True,
+        )
+        return
+    print("rote: the take is LOST: no folder has room for it", file=sys.stderr, flush=True)
 
 
 def _tell_interrupted(wish: _TeachOptions, take: "Take | None", limbs: str) -> None:
@@ -244,9 +282,10 @@ async def for_seconds(screen: "Console", take: "Take", seconds: float) -> None:
     from rote.cli import output
 
     loop = asyncio.get_running_loop()
-    end = loop.time() + seconds
+    end, warned = loop.time() + seconds, False
     with output.bar(screen, "recording") as move:
         while (left := end - loop.time()) > 0:
+            warned = _warn_if_unwritable(take, warned)
             move(1 - left / seconds, f"{left:4.1f} s left, {take.samples} samples")
             await asyncio.sleep(min(0.1, left))
 
@@ -258,11 +297,12 @@ async def _until_enter(screen: "Console", take: "Take") -> None:
     screen.print(output.styled(("Recording.", "bold"), " Press Enter to end."))
     loop = asyncio.get_running_loop()
     most = MAX_DURATION_MS / 1000
-    began = loop.time()
+    began, warned = loop.time(), False
     pressed = asyncio.ensure_future(output.enter_pressed())
     try:
         with output.bar(screen, "recording") as move:
             while not pressed.done() and (spent := loop.time() - began) < most:
+                warned = _warn_if_unwritable(take, warned)
                 message = f"{spent:5.1f} s of at most {most:.0f}, {take.samples} samples"
                 move(spent / most, message)
                 await asyncio.wait({pressed}, timeout=0.1)
@@ -326,7 +366,7 @@ def _report(screen: "Console", wish: _TeachOptions, take: "Take", *, keeps: bool
         screen.print(f"The take is in {wish.out}{only_here}.")
     elif take.file is not None:
         screen.print(f"The take is in {take.file}{only_here}.", style="dim")
-    if take.file_problem is not None:
+    if take.file_problem is not None and take.file is None:
         screen.print(f"The take is not on this computer: {take.file_problem}", style="yellow")
     if wish.out is not None and not take.samples:
         screen.print(f"Nothing is in {wish.out}: there is no take.", style="yellow")

@@ -58,7 +58,9 @@ class Take:
         self.file: Path | None = None
         """Where it is on this computer's disk, after the block, if a library was given."""
         self.file_problem: RoteError | None = None
-        """Why it is not on the disk."""
+        """Why it is not on the disk; set as soon as writing fails, while recording goes on in
+        memory.
+        """
         self.discarded = False
         """Whether nothing is to be stored."""
         self._wire = wire

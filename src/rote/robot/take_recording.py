@@ -2,7 +2,7 @@
 
 import asyncio
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Protocol
@@ -31,7 +31,11 @@ class Writer(Protocol):
 class Keeper:
     """Hands the samples of one recording to a writer in another thread."""
 
-    def __init__(self, writer: Writer) -> None:
+    def __init__(
+        self, writer: Writer, on_problem: Callable[[RoteError], None] = lambda _: None
+    ) -> None:
+        """`on_problem` is called once, in the thread that writes, as soon as writing fails."""
+        self._on_problem = on_problem
         self.problem: RoteError | None = None
         """Why the file could not be written; the robot's own recording is not affected."""
         self._writer = writer
@@ -75,3 +79,4 @@ class Keeper:
                     self._writer.add(sample.time_us / 1e6, sample.joints_rad)
                 except RoteError as error:
                     self.problem = error
+                    self._on_problem(error)

@@ -133,8 +133,11 @@ class Teaching:
             writer = self._library.record(
                 take.name, take.build.names, variant=take.build.name, source=take.source
             )
-            self._keeper = Keeper(writer)
+            self._keeper = Keeper(writer, self._note_file_problem)
             self._undo.append(take.on_sample(self._keeper.add))
+
+    def _note_file_problem(self, error: RoteError) -> None:
+        self._take.file_problem = error
 
     async def _settle(self, *, wanted: bool) -> None:
         """Complete the file or delete it. The samples before a loss are worth keeping."""
@@ -146,11 +149,13 @@ class Teaching:
         elif take.clock_is_the_robots:
             take.file = await keeper.finish(take.track.marks)
             take.file_problem = keeper.problem
+            if take.file is None and take.samples > 1:
+                await self._save_again(keeper)  # all samples are in memory
         else:
             await self._save_again(keeper)
 
     async def _save_again(self, keeper: Keeper) -> None:
-        """Write the take again with the right times, which are known only now."""
+        """Write the whole take again: its right times are known only now, or writing has failed."""
         assert self._library is not None
         try:
             entry = await asyncio.to_thread(self._library.save, self._take.track, self._take.name)
@@ -158,7 +163,7 @@ class Teaching:
             self._take.file_problem = error
             await keeper.leave()
         else:
-            self._take.file = entry.path
+            self._take.file, self._take.file_problem = entry.path, None
             await keeper.discard()
 
     # ---- interruptions --------------------------------------------------------------------------

@@ -190,7 +190,7 @@ class TakeService:
                 raise BadRequestError(
                     f"{folder!r} is not one of the folders to save to", "Choose one of the list."
                 )
-            path = await self.write(take_work.write_new, Path(folder), take.track, name)
+            path = await self.write(take_work.write_elsewhere, Path(folder), take.track, name)
         self.unsaved.pop(take_id, None)
         return path
 

@@ -20,9 +20,8 @@ from rote.motion import edit, files
 from rote.motion.check import check
 from rote.motion.edit_steps import Step, apply, others_of
 from rote.motion.edits import limbs_of
-from rote.motion.files.library import Entry, Library, Trashed, check_name
+from rote.motion.files.library import Entry, Library, Trashed, check_name, write_new
 from rote.motion.files.thumbnail import thumbnail
-from rote.motion.formats import NATIVE
 from rote.motion.keyframe_proposal import propose
 from rote.motion.track import Track
 from rote.motion.track_build import build_of
@@ -87,13 +86,9 @@ def write_file(track: Track, path: Path) -> None:
     files.save(track, path)
 
 
-def write_new(folder: Path, track: Track, name: str) -> str:
+def write_elsewhere(folder: Path, track: Track, name: str) -> str:
     """Write a track to a new file in a folder, and return its path."""
-    path = folder / f"{check_name(name)}{NATIVE.ending}"
-    if path.exists():
-        raise ProblemError(409, "name-taken", f"{path} is there already", "Choose another name.")
-    files.save(track, path)
-    return str(path)
+    return str(write_new(track, folder, name))
 
 
 def tag(folder: Path, name: str, add: Sequence[str], remove: Sequence[str]) -> bytes:

@@ -139,6 +139,8 @@ class Library:
                 _write(track, draft, _clean(tags))
                 self._keep(name)
                 atomic_file.settle(draft, path)
+            except OSError as error:
+                raise disk.unwritable(path, error, disk.ANOTHER_HOME) from error
             finally:
                 draft.unlink(missing_ok=True)
         return self._entry(name)
@@ -360,6 +362,18 @@ class Library:
         found = self._files(name)
         version = max(found)
         return _read_entry(name, version, found[version])
+
+
+def write_new(track: Track, folder: Path, name: str) -> Path:
+    """Write a take to a new file outside the library, with a number if its name is taken, and
+    return its path.
+    """
+    check_name(name)
+    number = 1
+    while (path := folder / f"{name}{'' if number == 1 else f' {number}'}{_suffix()}").exists():
+        number += 1
+    _write(track, path, ())
+    return path
 
 
 def _suffix() -> str:
