@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import virtual
+from rote import connection
 from rote.connection import connect, connect_a1, stop
 from rote.errors import BadRequestError, RefusedError
 from rote.robot.a1.bot import Bot
@@ -143,3 +144,10 @@ def test_a_simulated_a1_takes_no_world_of_a_g1() -> None:
     store = Store(":memory:")
     assert "keep actions" in str(refusal("sim://a1", world=World(store)))
     store.close()
+
+
+def test_a_robots_key_is_in_no_repr() -> None:
+    secret = "0123456789abcdef" * 2
+    assert secret not in repr(connection._ConnectOptions("webrtc://x", key=secret))
+    webrtc = pytest.importorskip("rote.carrier.webrtc", reason="aiortc is not installed")
+    assert secret not in repr(webrtc.WebRtcTarget(host="x", key=secret))

@@ -12,7 +12,7 @@ from contextlib import (
     asynccontextmanager,
     suppress,
 )
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypedDict, TypeVar, Unpack, overload
@@ -225,13 +225,14 @@ async def _embedded_a1(url: str, stack: AsyncExitStack) -> str:
 # ---- one opener per scheme ----------------------------------------------------------------------
 
 
-class _ConnectOptions(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class _ConnectOptions:
     """The arguments of one call of `connect`."""
 
     url: str
     family: str | None = None
     timeout: float = 5.0
-    key: str | None = None
+    key: str | None = field(default=None, repr=False)
     keylog: str | Path | None = None
     reconnect: bool = True
     world: World | None = None

@@ -12,7 +12,7 @@ from starlette.websockets import WebSocket
 
 from rote.ensemble.keys import StageKeys
 from rote.ensemble.stage import TRY_STAGE
-from rote.errors import LinkError, NotApprovedError, RefusedError
+from rote.errors import BadRequestError, LinkError, NotApprovedError, RefusedError
 from rote.messages import Phase
 from rote.motion.files.library import Library
 from rote.web import schemas as s
@@ -241,5 +241,58 @@ def test_the_page_names_who_was_lost_in_a_section(tmp_path: Path) -> None:
                 last = hub.stage.now()["last"]
                 assert [each["lost"] for each in last["sections"]] == [["ann"]]
                 assert (last["ended"], last["lost"]) == ("", [])
+
+    run(story())
+
+
+def test_a_show_sends_osc_to_private_addresses_alone(tmp_path: Path) -> None:
+    def written(to: str) -> str:
+        cue = {"at_s": 0.5, "osc": "/light/1", "to": to}
+        clips = [{"role": "left", "take": "sway"}]
+        section = {"name": "one", "clips": clips, "cues": [cue]}
+        return json.dumps({"rote_show": 1, "roles": {"left": {}}, "sections": [section]})
+
+    (tmp_path / "shows").mkdir()
+
+    async def story() -> None:
+        async with memory_stage() as one:
+            pendant = PendantStage(one.stage, "try", ("ann",), hears_osc=True)
+            async with hub_with(tmp_path, "sway", stage=pendant) as hub:
+                file = tmp_path / "shows" / "greet.json"
+                wanted = StageGo(show="greet", cast={"left": "ann"}, force=True)
+                file.write_text(written("203.0.113.7:53000"))
+                with pytest.raises(BadRequestError, match="private network"):
+                    await hub.stage.go(wanted)
+                assert hub.stage.now()["run"] is None
+                file.write_text(written("127.0.0.1:9"))
+                await hub.stage.go(wanted)
+                assert hub.stage.now()["run"] is not None
+
+    run(story())
+
+
+def test_the_worst_of_all_robots_is_told(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with memory_stage() as one:
+            pendant = PendantStage(one.stage, "try", ("ann", "bob"))
+            async with hub_with(tmp_path, stage=pendant) as hub:
+                await one.until(lambda: one.conductor.alive("ann"), 10.0)
+                assert hub.stage.now()["worst"] == {"state": "lost", "robots": ["bob"]}
+            pendant = PendantStage(one.stage, "try", ("ann",))
+            async with hub_with(tmp_path, stage=pendant) as hub:
+                client = hub.join(None, "0")
+                assert hub.stage.now()["worst"] == {"state": "rest", "robots": ["ann"]}
+                one.bus.drops = lambda key: key == StageKeys(TRY_STAGE).state("ann")
+                await hub.stop()
+                hub.clients.alive(client.id)
+                worst = hub.stage.now()["worst"]
+                assert worst == {"state": "stop-unconfirmed", "robots": ["ann"]}
+                assert hub.stage.now()["robots"][0]["stopped"] is False
+                await asyncio.sleep(3.0)
+                kinds = [event.kind for event in hub.events if event.safety]
+                assert "stop-unconfirmed" in kinds
+                assert any("confirmed by ann" in event.message for event in hub.events)
+                one.bus.drops = lambda key: False
+                await one.until(lambda: hub.stage.now()["worst"]["state"] == "stopped", 10.0)
 
     run(story())

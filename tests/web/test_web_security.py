@@ -15,7 +15,14 @@ from rote.motion.files.library import Library
 from rote.web.app import create_app, described
 from rote.web.hub import Start
 from rote.web.roles import PendantRole
-from rote.web.security import MAX_UPLOAD_BYTES, Gate, is_loopback, new_token
+from rote.web.security import (
+    MAX_UPLOAD_BYTES,
+    Gate,
+    check_private,
+    is_loopback,
+    is_private,
+    new_token,
+)
 from rote.web.serve import link, listen, picture
 from rote.web.take_service import TakeService
 from virtual import run
@@ -461,3 +468,51 @@ def test_the_link_and_its_picture_hold_the_token() -> None:
     drawn = picture(everywhere)
     assert len(drawn.splitlines()) > 15
     assert picture(everywhere + "x") != drawn
+
+
+# ---- which networks a page can reach ------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("address", "is_so"),
+    [
+        ("127.0.0.1", True), ("10.1.2.3", True), ("172.31.0.1", True), ("192.168.12.1", True),
+        ("169.254.1.1", True), ("::1", True), ("fe80::1%eth0", True), ("fd00::1", True),
+        ("::ffff:192.168.1.1", True), ("8.8.8.8", False), ("172.32.0.1", False),
+        ("100.64.0.1", False), ("0.0.0.0", False), ("2001:db8::1", False),
+        ("::ffff:8.8.8.8", False), ("example.org", False), ("", False),
+    ],
+)  # fmt: skip
+def test_private_addresses_are_told_from_others(address: str, is_so: bool) -> None:
+    assert is_private(address) is is_so
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "udp://8.8.8.8:9", "webrtc://203.0.113.7", "a1://203.0.113.7", "udp://[2001:db8::1]:9",
+        "udp://134744072:9",
+    ],
+)  # fmt: skip
+def test_a_page_connects_to_private_and_configured_addresses_alone(
+    tmp_path: Path, url: str
+) -> None:
+    async def story() -> None:
+        async with one_browser(tmp_path) as (_, page):
+            refused = await page.refused("/connect", 400, url=url)
+            assert "private network" in refused["message"]
+            assert (await page.get("/status"))["connection"]["state"] == "connected"
+            fine = "udp://127.0.0.1:9"
+            assert (await page.post("/connect", url=fine))["connection"]["url"] == fine
+
+    run(story())
+
+
+def test_addresses_that_are_configured_or_private_may_be_connected_to() -> None:
+    async def story() -> None:
+        for fine in ("127.0.0.1", "localhost", "192.168.12.1", "fe80::1", "203.0.113.7"):
+            await check_private(fine, {"203.0.113.7"})
+        with pytest.raises(BadRequestError, match="private network"):
+            await check_private("203.0.113.8", {"203.0.113.7"})
+
+    run(story())

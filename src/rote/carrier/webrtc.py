@@ -10,7 +10,7 @@ import re
 import secrets
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Protocol, TypeVar
@@ -90,7 +90,7 @@ class WebRtcTarget:
     media: bool = False
     build: Build | None = None
     """Which build the robot is, if the URL names one."""
-    key: str | None = None
+    key: str | None = field(default=None, repr=False)
     keylog: Path | None = None
     limit_s: float = 5.0
     tap: ConnectTap | None = None

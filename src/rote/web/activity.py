@@ -555,11 +555,16 @@ class ActivityService:
     @property
     def at_risk(self) -> str:
         """What people must know if the robot is lost now; empty if it rested."""
-        if self._was_soft or (self.activity is not None and self.activity.kind == "teaching"):
+        kinds = {each.kind for each in (self.activity, self._cut_off_activity) if each is not None}
+        if self._was_soft or "teaching" in kinds:
             return "Its arms or legs may still be soft: hold them, and use its own remote."
-        if self._was_moving or self.activity is not None:
+        if self._was_moving or kinds:
             return "It may still move: keep away, and use its own remote (L2+B)."
         return ""
+
+    @property
+    def _cut_off_activity(self) -> PendantActivity | None:
+        return None if self._cut_off is None else self._cut_off.activity
 
     def soft(self) -> "tuple[str, bool] | None":
         """Return why limbs are soft and whether a stop makes them hold; None if they are not."""
@@ -569,10 +574,9 @@ class ActivityService:
             return ("unknown", True) if lost and self._was_soft else None
         if not state.arms_soft:
             return None
-        if not _soft(robot, state):
-            return ("damping", False)
-        teaching = self.activity is not None and self.activity.kind == "teaching"
-        return ("teaching" if teaching else "elsewhere", True)
+        if self.activity is not None and self.activity.kind == "teaching":
+            return ("teaching", True)
+        return ("elsewhere", True) if _soft(robot, state) else ("damping", False)
 
     @property
     def found(self) -> CutOff | None:

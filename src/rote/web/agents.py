@@ -21,6 +21,7 @@ from rote.model.family import Build
 from rote.model.registry import family_of
 from rote.motion import edit
 from rote.motion.check import check
+from rote.motion.files.library import check_existing_name
 from rote.robot.streaming import TrackCheck, check_playing_speed, check_robot
 from rote.web import schemas, take_work
 from rote.web.activity import ActivityService, PendantActivity
@@ -184,7 +185,7 @@ class AgentService:
 
     async def _read(self, wanted: schemas.ProposeMotion) -> tuple[ProposedMotion, ReadMotion]:
         robot = self._connection.robot
-        self._takes.check_name(wanted.take)
+        check_existing_name(wanted.take)
         motion = await self._takes.pool.run(
             read_motion, self._takes.folder, wanted.take, wanted.version, wanted.speed, robot.build
         )

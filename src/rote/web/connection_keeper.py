@@ -238,3 +238,11 @@ def check_url(url: str) -> str:
     if wire.in_process:
         embedded_of(url)
     return url
+
+
+def network_host(url: str) -> str:
+    """Return the host that a URL names; empty if its robot is not found by an address."""
+    wire = wire_of(url)
+    host = split_url(url).hostname or ""
+    by_name = wire.lives_here or wire.is_bus or host == "ap"
+    return "" if by_name else host

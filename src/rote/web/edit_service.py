@@ -55,8 +55,9 @@ class EditService:
 
     async def save(self, wanted: schemas.EditSave) -> bytes:
         """Keep an edited take under a name."""
-        self._takes.check_name(wanted.name)
-        return await self._takes.write(take_work.edit_and_save, *self._what(wanted), wanted.name)
+        return await self._takes.write(
+            take_work.edit_and_save, *self._what(wanted), wanted.name, wanted.over
+        )
 
     def _what(
         self, wanted: schemas.EditTake | schemas.PlayTake | schemas.StoreTake

@@ -22,12 +22,13 @@ from rote.text import Text, as_json
 from rote.web.activity import ActivityService, CutOff, PendantActivity, PendantStopResult
 from rote.web.agents import AgentService
 from rote.web.clients import Client, Clients, Outbox
-from rote.web.connection_keeper import LOOK, ConnectionKeeper, check_url
+from rote.web.connection_keeper import LOOK, ConnectionKeeper, check_url, network_host
 from rote.web.edit_service import EditService
 from rote.web.events import Event, EventLog
 from rote.web.problems import busy, finding_document, texts_of, to_json
 from rote.web.roles import LOCAL, Access
 from rote.web.schemas import EventKind, PlayTake, StoreTake
+from rote.web.security import check_private
 from rote.web.show_service import ShowService
 from rote.web.stage_service import ANSWER_S, PendantStage, StageService
 from rote.web.stops import TOGETHER_S, Stops
@@ -129,6 +130,8 @@ class Hub:
     async def connect(self, url: str, key: str | None, ability: str = LOOK) -> None:
         """Switch to another robot, for an ability; raises if an activity is still going on."""
         check_url(url)
+        if host := network_host(url):
+            await check_private(host, {network_host(self._start.url)})
         if self.activities.busy:
             raise busy("the robot is busy")
         robot = self.connection.connected

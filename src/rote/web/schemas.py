@@ -27,6 +27,8 @@ def utf8(text: str) -> str:
 
 Text = Annotated[str, Field(max_length=200), AfterValidator(utf8)]
 Name = Annotated[str, Field(min_length=1, max_length=120), AfterValidator(utf8)]
+TakeName = Annotated[str, Field(min_length=1, max_length=255), AfterValidator(utf8)]
+"""The name of a take that is there already: a copied file may have a longer one than a new take."""
 ActionName = Annotated[str, Field(min_length=1, max_length=1000), AfterValidator(utf8)]
 """A name that is on the robot already: its length is the robot's choice."""
 Tag = Annotated[str, Field(min_length=1, max_length=60), AfterValidator(utf8)]
@@ -54,10 +56,10 @@ def step_models(edits: Mapping[str, Edit] = EDITS) -> list[type[RequestModel]]:
 def _step_model(edit: Edit) -> type[RequestModel]:
     fields: dict[str, Any] = {"op": (Literal[(edit.name, *edit.aliases)], ...)}
     if edit.tracks == 2:
-        fields["other"] = (Name, Field(description="The take that is the second motion."))
+        fields["other"] = (TakeName, Field(description="The take that is the second motion."))
     elif edit.tracks == SEVERAL:
         fields["others"] = (
-            Annotated[list[Name], Field(min_length=1, max_length=MAX_OTHERS)],
+            Annotated[list[TakeName], Field(min_length=1, max_length=MAX_OTHERS)],
             Field(description="The takes to go with this one."),
         )
     for parameter in edit.parameters:
@@ -168,7 +170,7 @@ class Play(RequestModel):
 class StoreTake(RequestModel):
     """A take of this computer, edited, to be put on the robot as an action."""
 
-    take: Name
+    take: TakeName
     name: Name
     """What the action is called on the robot."""
     version: Version | None = None
@@ -185,7 +187,7 @@ class Perform(RequestModel):
 class PlayTake(RequestModel):
     """A take of this computer, edited, to be streamed."""
 
-    take: Name
+    take: TakeName
     version: Version | None = None
     """Which version of the take; the newest by default."""
     steps: Steps = []
@@ -208,7 +210,7 @@ Digest = Annotated[str, Field(min_length=64, max_length=64, pattern="^[0-9a-f]*$
 class ProposeMotion(RequestModel):
     """A take that an agent wants to be played."""
 
-    take: Name
+    take: TakeName
     version: Version | None = None
     """Which version of the take; the newest by default."""
     speed: Tempo = 1.0
@@ -289,7 +291,7 @@ class Purge(RequestModel):
 class TagTake(RequestModel):
     """Which tags to add to a take, and which to remove."""
 
-    name: Name
+    name: TakeName
     add: Annotated[list[Tag], Field(max_length=32)] = []
     remove: Annotated[list[Tag], Field(max_length=32)] = []
 
@@ -297,7 +299,7 @@ class TagTake(RequestModel):
 class EditTake(RequestModel):
     """A take and the edits to apply."""
 
-    take: Name
+    take: TakeName
     version: Version | None = None
     """Which version of the take; the newest by default."""
     steps: Steps = []
@@ -319,7 +321,7 @@ class EditKeyframes(EditTake):
 class EditSave(EditTake):
     """The same, saved as another take."""
 
-    name: Name
+    name: TakeName
     over: Annotated[int, Field(ge=0, le=2**31 - 1)] | None = None
     """The newest version of the take `name` that the caller knows, 0 for none. If the take has
     another one now, nothing is saved. Without it the take is saved as the newest version anyway.

@@ -12,11 +12,11 @@ import hashlib
 import hmac
 import secrets
 import socket
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable, Collection, MutableMapping
 from dataclasses import dataclass, field
 from html import escape
 from http.cookies import CookieError, SimpleCookie
-from ipaddress import ip_address
+from ipaddress import ip_address, ip_network
 from typing import Any
 from urllib.parse import parse_qs, quote, urlsplit
 
@@ -53,6 +53,15 @@ HEADERS: tuple[tuple[str, str], ...] = (
     ("permissions-policy", "camera=(), microphone=(), geolocation=()"),
 )
 
+_PRIVATE = tuple(
+    ip_network(network)
+    for network in (
+        "127.0.0.0/8", "10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "169.254.0.0/16",
+        "::1/128", "fe80::/10", "fc00::/7",
+    )
+)  # fmt: skip
+"""Loopback, private (RFC 1918), link-local and unique local addresses."""
+
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
@@ -70,6 +79,38 @@ def is_loopback(host: str) -> bool:
         return ip_address(host).is_loopback
     except ValueError:
         return False
+
+
+def is_private(address: str) -> bool:
+    """Whether an IP address is of this computer or of a private network."""
+    try:
+        ip = ip_address(address.partition("%")[0])
+    except ValueError:
+        return False
+    ip = getattr(ip, "ipv4_mapped", None) or ip
+    return any(ip.version == network.version and ip in network for network in _PRIVATE)
+
+
+async def check_private(host: str, configured: Collection[str] = ()) -> None:
+    """Raise `BadRequestError` if a host has an address that is neither private nor configured.
+
+    What a browser asks for must not make this server probe other networks. A name that is not
+    known has no address.
+    """
+    if host in configured or is_private(host):
+        return
+    loop = asyncio.get_running_loop()
+    try:
+        found = await loop.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError):
+        return
+    public = {str(each[4][0]) for each in found if not is_private(str(each[4][0]))}
+    if public - set(configured):
+        raise BadRequestError(
+            f"{host!r} is not an address of a private network",
+            "Use an address of this computer or of the robot's own network; others are named when "
+            "this server is started.",
+        )
 
 
 @dataclass(frozen=True, slots=True)

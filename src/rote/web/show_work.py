@@ -161,6 +161,13 @@ def save(
     path, data = show_file(folder, name), _written(document)
     shows.from_data(document)
     there = _tag(_read(path)) if path.is_file() else None
+    if there is None and known is not None and not replace_it:
+        raise ProblemError(
+            409,
+            "show-deleted",
+            f"the show {name!r} was deleted or renamed elsewhere since it was opened here",
+            "Save it again as a new show, or throw this one away.",
+        )
     if there is not None and there != known and not replace_it:
         raise ProblemError(
             409,

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from rote.carrier.udp import host_and_port
 from rote.ensemble.conductor import StopAnswer
 from rote.ensemble.report import ShowRecorder, ShowReport
 from rote.ensemble.stage import Stage
@@ -18,6 +19,7 @@ from rote.show.show import Cast, CueKind, Section, Trigger, TriggerKind
 from rote.web import show_schemas as s
 from rote.web.events import Notify
 from rote.web.problems import ProblemError, busy
+from rote.web.security import check_private
 from rote.web.show_service import ShowService
 from rote.web.stops import TOGETHER_S
 from rote.wire.stage import AgentState
@@ -136,6 +138,7 @@ class StageService:
                 await asyncio.wait({self._performing})  # its report has the same file
             checked = await self._shows.playable(wanted)
             self._permit(pendant, checked, wanted)
+            await _check_osc_targets(checked)
             cast = Cast.parse({"cast": dict(wanted.cast)})
             robots = tuple(sorted(set(cast.robots.values())))
             if missing := await pendant.stage.conductor.gathered(robots, GATHER_S):
@@ -377,6 +380,13 @@ class StageService:
                 "Start it with one; the Show screen says how.",
             )
         return self._pendant
+
+
+async def _check_osc_targets(checked: CheckedShow) -> None:
+    """Raise `BadRequestError` if a cue sends OSC to an address outside private networks."""
+    cues = (cue for section in checked.show.sections for cue in section.cues)
+    for to in sorted({cue.to for cue in cues if cue.kind is CueKind.OSC}):
+        await check_private(host_and_port(to)[0])
 
 
 def _needs_osc(checked: CheckedShow) -> bool:

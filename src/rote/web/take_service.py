@@ -86,7 +86,6 @@ class TakeService:
 
     async def save(self, track: Track, name: str) -> bytes:
         """Keep a track as a take."""
-        self.check_name(name)
         return await self.write(take_work.save, self.folder, track, name)
 
     async def rename(self, old: str, new: str) -> bytes:

@@ -20,7 +20,14 @@ from rote.motion import edit, files
 from rote.motion.check import check
 from rote.motion.edit_steps import Step, apply, others_of
 from rote.motion.edits import limbs_of
-from rote.motion.files.library import Entry, Library, Trashed, check_name, write_new
+from rote.motion.files.library import (
+    Entry,
+    Library,
+    Trashed,
+    check_existing_name,
+    check_name,
+    write_new,
+)
 from rote.motion.files.thumbnail import thumbnail
 from rote.motion.keyframe_proposal import propose
 from rote.motion.track import Track
@@ -175,7 +182,7 @@ def newest_version(folder: Path, name: str) -> int:
 def _with(folder: Path, name: str) -> Library:
     """Return the library, which has a take of that name."""
     library = Library(folder)
-    if not library.versions(check_name(name)):
+    if not library.versions(check_existing_name(name)):
         raise ProblemError(
             404, "no-such-take", f"there is no take {name!r}", "Look at the list of takes."
         )
@@ -245,8 +252,14 @@ def _rows(track: Track, start_s: float, end_s: float | None) -> NDArray[np.intp]
 
 
 def edited(folder: Path, name: str, version: int | None, steps: Sequence[Step]) -> Track:
-    """Return a take after all steps."""
-    track = load(folder, name, version)
+    """Return a take after all steps; a version that is named may be one of a deleted take, so that
+    edits of it can still be saved.
+    """
+    library, track = Library(folder), None
+    if version is not None and not library.versions(check_existing_name(name)):
+        track = library.load_deleted(name, version)
+    if track is None:
+        track = load(folder, name, version)
     others = {other: load(folder, other) for step in steps for other in others_of(step)}
     return apply(track, steps, others)
 
@@ -305,10 +318,27 @@ def is_closed(track: Track) -> bool:
 
 
 def edit_and_save(
-    folder: Path, name: str, version: int | None, steps: Sequence[Step], to: str
+    folder: Path, name: str, version: int | None, steps: Sequence[Step], to: str, over: int | None
 ) -> bytes:
-    """Keep an edited take under a name."""
-    return save(folder, edited(folder, name, version, steps), to)
+    """Keep an edited take under a name; refused if the newest version of that is not `over`."""
+    track = edited(folder, name, version, steps)
+    newest = max(Library(folder).versions(check_existing_name(to)), default=0)
+    if over == 0 and newest:
+        raise ProblemError(
+            409,
+            "name-taken",
+            f"there is a take {to!r} already",
+            "Choose another name, or save it as a new version.",
+        )
+    if over is not None and over != newest:
+        what = f"has version {newest} now" if newest else "was deleted or renamed"
+        raise ProblemError(
+            409,
+            "changed-take",
+            f"the take {to!r} was changed elsewhere since it was opened here: it {what}",
+            "Save it under another name, or as the newest version.",
+        )
+    return save(folder, track, to)
 
 
 def look(folder: Path, name: str, version: int | None, steps: Sequence[Step]) -> bytes:

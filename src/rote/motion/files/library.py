@@ -20,7 +20,7 @@ from typing import Any
 
 from rote import atomic_file, system
 from rote.errors import BadRequestError, MissingExtraError
-from rote.messages import name_problem
+from rote.messages import MAX_NAME_BYTES, name_problem
 from rote.motion import files
 from rote.motion.files import disk, mcap_file, mcap_records, npz_file
 from rote.motion.files.listing import Listing
@@ -33,6 +33,9 @@ __all__ = ["Library", "Entry", "Trashed", "library"]
 
 MAX_SKETCHED = 100_000
 """How many samples are read to sketch takes: about a second's work."""
+
+MAX_FILE_NAME_BYTES = 230
+"""The longest name of a take's file without its ending; file systems allow 255 bytes."""
 
 _SUFFIXES = (".mcap", ".npz")
 _VERSIONS, _TRASH = "versions", "trash"
@@ -116,6 +119,18 @@ class Library:
         listing.save()
         return lines
 
+    def load_deleted(self, name: str, version: int) -> Track | None:
+        """Read a version of a take that was deleted, of the one deleted last; None if the trash has
+        none.
+        """
+        check_existing_name(name)
+        for trashed in self.trash():
+            grave = self.folder / _TRASH / trashed.id
+            found = _files_in(grave, grave / _VERSIONS, name)
+            if trashed.name == name and version in found:
+                return files.load(found[version], any_joints=True)
+        return None
+
     def load(self, name: str, version: int | None = None) -> Track:
         """Read a take; the newest version by default."""
         return files.load(self._file(name, version), any_joints=True)
@@ -130,7 +145,7 @@ class Library:
 
     def save(self, track: Track, name: str, tags: Iterable[str] = ()) -> Entry:
         """Save a take; an existing one of that name becomes an older version."""
-        check_name(name)
+        self._check_new(name)
         suffix = _suffix()
         path = self.folder / f"{name}{suffix}"
         draft = self.folder / f".{name}.draft{suffix}"
@@ -239,7 +254,7 @@ class Library:
                 raise BadRequestError(
                     f"{grave_id!r} is a recording that was cut off", "It cannot be restored."
                 )
-            name = check_name(trashed.name if to is None else to)
+            name = check_existing_name(trashed.name) if to is None else check_name(to)
             if self._files(name):
                 raise BadRequestError(f"there is a take {name!r} already", "Choose another name.")
             _move(grave / _VERSIONS, self.folder / _VERSIONS / name)
@@ -313,22 +328,16 @@ class Library:
 
     def _files(self, name: str) -> dict[int, Path]:
         """Return the file of each version."""
-        kept = sorted((self.folder / _VERSIONS / name).glob("*"))
-        files_by_version = {
-            int(path.stem): path
-            for path in kept
-            if path.suffix in _SUFFIXES and path.stem.isdecimal()
-        }
-        # A crash between moving the old file and naming the new one leaves no current file. Then
-        # the newest older version is the take, and nothing is lost.
-        current = [self.folder / f"{name}{suffix}" for suffix in _SUFFIXES]
-        there = [path for path in current if path.is_file()]
-        for path in sorted(there, key=lambda path: path.stat().st_mtime_ns):
-            files_by_version[max(files_by_version, default=0) + 1] = path
-        return files_by_version
+        return _files_in(self.folder, self.folder / _VERSIONS / name, name)
+
+    def _check_new(self, name: str) -> None:
+        """Raise `BadRequestError` if no new take can have this name; one that has it keeps it."""
+        check_existing_name(name)
+        if not self._files(name):
+            check_name(name)
 
     def _file(self, name: str, version: int | None) -> Path:
-        check_name(name)
+        check_existing_name(name)
         found = self._files(name)
         if not found:
             raise BadRequestError(
@@ -362,6 +371,22 @@ class Library:
         found = self._files(name)
         version = max(found)
         return _read_entry(name, version, found[version])
+
+
+def _files_in(folder: Path, kept: Path, name: str) -> dict[int, Path]:
+    """Return the file of each version of a take: the current one in `folder`, others in `kept`."""
+    files_by_version = {
+        int(path.stem): path
+        for path in sorted(kept.glob("*"))
+        if path.suffix in _SUFFIXES and path.stem.isdecimal()
+    }
+    # A crash between moving the old file and naming the new one leaves no current file. Then
+    # the newest older version is the take, and nothing is lost.
+    current = [folder / f"{name}{suffix}" for suffix in _SUFFIXES]
+    there = [path for path in current if path.is_file()]
+    for path in sorted(there, key=lambda path: path.stat().st_mtime_ns):
+        files_by_version[max(files_by_version, default=0) + 1] = path
+    return files_by_version
 
 
 def write_new(track: Track, folder: Path, name: str) -> Path:
@@ -476,9 +501,20 @@ def _matches(entry: Entry, wanted: Sequence[str]) -> bool:
     return all(word in text for word in wanted)
 
 
+def check_existing_name(name: str) -> str:
+    """Return the name of a take that may be here, or raise `BadRequestError` if no file can have
+    it. A file that was copied here may have a longer name than a new take.
+    """
+    return _check_name(name, MAX_FILE_NAME_BYTES)
+
+
 def check_name(name: str) -> str:
-    """Return a take's name, or raise `BadRequestError` if no file here can have it."""
-    problem = name_problem(name)
+    """Return the name of a new take, or raise `BadRequestError` if it cannot have it."""
+    return _check_name(name, MAX_NAME_BYTES)
+
+
+def _check_name(name: str, most_bytes: int) -> str:
+    problem = name_problem(name, most_bytes)
     if not problem and (name[0] == "." or name in {_VERSIONS, _TRASH}):
         problem = "it cannot be the name of a file here"
     problem = problem or system.file_name_problem(name)
