@@ -389,3 +389,15 @@ def test_a_sign_of_life_never_displaces_a_message() -> None:
         assert await outbox.next() == '{"type":"beat"}'
 
     run(story())
+
+
+def test_a_request_is_a_sign_of_life_too() -> None:
+    clock = Clock()
+    clients = Clients(clock)
+    page = clients.join()
+    for _ in range(5):
+        clock.now += 0.8 * SILENCE_S
+        clients.need(page.id)
+        assert not clients.commander_lost(busy=True)
+    clock.now += 1.1 * SILENCE_S
+    assert clients.commander_lost(busy=True)

@@ -10,13 +10,24 @@ from typing import Any
 import pytest
 from starlette.websockets import WebSocket
 
+from rig import rig
+from robot.test_robot_imported import waving
+from rote.ensemble.conductor import StopAnswer
 from rote.ensemble.keys import StageKeys
 from rote.ensemble.stage import TRY_STAGE
-from rote.errors import BadRequestError, LinkError, NotApprovedError, RefusedError
+from rote.errors import (
+    BadRequestError,
+    ImportedMotionError,
+    LinkError,
+    NotApprovedError,
+    RefusedError,
+)
 from rote.messages import Phase
+from rote.motion.files.agreed_origins import agreed
 from rote.motion.files.library import Library
+from rote.motion.track import Origin
 from rote.web import schemas as s
-from rote.web.hub import Hub, Start
+from rote.web.hub import Hub, Start, _describe_stage_stop
 from rote.web.live import live
 from rote.web.roles import LOCAL, SCOPE_KEY
 from rote.web.show_schemas import StageGo
@@ -25,6 +36,7 @@ from stage_memory import memory_stage
 from virtual import run
 from web.pendant import MEMORY
 from web.test_web_library import sway
+from web.test_web_lost_robot import cuttable, phase
 
 OTHER = "sim://g1-23"
 SECRET = "ABCD-EFGH"
@@ -294,5 +306,105 @@ def test_the_worst_of_all_robots_is_told(tmp_path: Path) -> None:
                 assert any("confirmed by ann" in event.message for event in hub.events)
                 one.bus.drops = lambda key: False
                 await one.until(lambda: hub.stage.now()["worst"]["state"] == "stopped", 10.0)
+
+    run(story())
+
+
+@pytest.mark.parametrize(
+    ("answer", "words", "failed"),
+    [
+        (StopAnswer(0.1), "Everybody on the stage has confirmed", False),
+        (StopAnswer(None, ("ann", "bob")), "not confirmed by ann, bob: use the remote", True),
+        (LinkError("no network"), "could not be told to stop: use the remotes", True),
+        (None, "not everybody has confirmed it yet", False),
+    ],
+)
+def test_what_became_of_a_stop_of_the_stage_is_told(
+    answer: StopAnswer | Exception | None, words: str, failed: bool
+) -> None:
+    async def stop() -> StopAnswer:
+        if answer is None:
+            await asyncio.sleep(60.0)
+        if isinstance(answer, StopAnswer):
+            return answer
+        raise answer or AssertionError
+
+    async def story() -> None:
+        stopping = asyncio.create_task(stop())
+        await asyncio.wait({stopping}, timeout=0.1)
+        message, is_failed = _describe_stage_stop(stopping)
+        assert words in message
+        assert is_failed is failed
+        stopping.cancel()
+
+    run(story())
+
+
+def test_a_stage_that_cannot_be_told_to_stop_is_an_unconfirmed_stop(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with memory_stage() as one:
+            pendant = PendantStage(one.stage, "try", ("ann",))
+            async with hub_with(tmp_path, stage=pendant) as hub:
+
+                def publish(key: str, data: bytes) -> None:
+                    raise LinkError("no network")
+
+                before, one.bus.publish = one.bus.publish, publish  # type: ignore[method-assign]
+                did = await hub.stop()
+                one.bus.publish = before  # type: ignore[method-assign]
+                assert not did.confirmed
+                assert "could not be told to stop" in did.message
+                events = [event for event in hub.events if event.safety]
+                assert "could not be told to stop" in events[-1].message
+
+    run(story())
+
+
+def test_a_motion_that_others_made_is_played_only_after_a_yes(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with rig("udp") as one:
+            hub = Hub(Start(Library(tmp_path / "takes"), one.url))
+            await hub.open()
+            try:
+                await until_connected(hub)
+                track = waving(Origin("gmr", "dance.pkl", "", "", "0123"))
+                for _ in range(2):
+                    with pytest.raises(ImportedMotionError):
+                        await hub.activities.play_track(track, "dance", force=True)
+                    assert not hub.activities.busy
+                    assert not agreed(track.origin)
+                # A stop that comes first swallows the refusal; that is no yes either.
+                asking = asyncio.create_task(hub.activities.play_track(track, "dance", force=True))
+                await asyncio.gather(hub.stop(), asking, return_exceptions=True)
+                assert not agreed(track.origin)
+                await hub.activities.play_track(track, "dance", force=True, imported=True)
+                assert agreed(track.origin)
+                await hub.stop()
+                while hub.activities.busy or one.world.phase is not Phase.NONE:
+                    await asyncio.sleep(0.1)
+                await hub.activities.play_track(track, "dance", force=True)
+                assert hub.activities.busy, "it was agreed to once and for all"
+            finally:
+                await hub.close()
+
+    run(story())
+
+
+@pytest.mark.parametrize("how", ["disconnect", "close"])
+def test_the_end_of_the_pendant_stops_the_robot_at_once(tmp_path: Path, how: str) -> None:
+    async def story() -> None:
+        async with cuttable(tmp_path, "udp") as (one, page, _):
+            hub = Hub(Start(Library(tmp_path / "others"), one.url))
+            await hub.open()
+            await until_connected(hub)
+            await hub.play("long", speed=None, loop=False)
+            while phase(one) is not Phase.PLAYING:
+                await asyncio.sleep(0.1)
+            ending = asyncio.create_task(getattr(hub, how)())
+            await asyncio.sleep(0.5)
+            assert phase(one) is not Phase.PLAYING
+            await ending
+            await hub.close()
+            assert page.id
 
     run(story())

@@ -8,8 +8,11 @@ import httpx
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from websockets.asyncio.client import connect
 from websockets.exceptions import InvalidStatus
+from websockets.typing import Subprotocol
 
+from rote.bridge.foxglove import SUBPROTOCOLS
 from rote.errors import BadRequestError, LinkError
 from rote.motion.files.library import Library
 from rote.web.app import create_app, described
@@ -17,6 +20,7 @@ from rote.web.hub import Start
 from rote.web.roles import PendantRole
 from rote.web.security import (
     MAX_UPLOAD_BYTES,
+    VIEW_PATH,
     Gate,
     check_private,
     is_loopback,
@@ -514,5 +518,41 @@ def test_addresses_that_are_configured_or_private_may_be_connected_to() -> None:
             await check_private(fine, {"203.0.113.7"})
         with pytest.raises(BadRequestError, match="private network"):
             await check_private("203.0.113.8", {"203.0.113.7"})
+
+    run(story())
+
+
+def test_the_live_view_refuses_a_name_made_to_point_here_even_with_a_token(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with pendant(tmp_path, token=TOKEN) as server:
+            path = f"{VIEW_PATH}?token={TOKEN}"
+            for host, good in (("127.0.0.1", True), ("evil.example", False)):
+                opening = connect(
+                    f"ws://{host}:{server.port}{path}",
+                    host="127.0.0.1",
+                    port=server.port,
+                    subprotocols=[Subprotocol(each) for each in SUBPROTOCOLS],
+                    open_timeout=None,
+                    proxy=None,
+                )
+                if good:
+                    async with opening as socket:
+                        assert socket.subprotocol
+                else:
+                    with pytest.raises(InvalidStatus, match="403"):
+                        await opening
+
+    run(story())
+
+
+def test_each_role_has_a_cookie_of_its_own(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with pendant(tmp_path, token=TOKEN) as server:
+            for role in PendantRole:
+                server.http.cookies.clear()
+                await server.http.get("/", params={"token": server.gate.tokens[role]})
+                cookies = "; ".join(f"{k}={v}" for k, v in server.http.cookies.items())
+                page = await server.browser(Cookie=cookies)
+                assert page.latest["hello"]["role"] == role.value
 
     run(story())

@@ -12,15 +12,17 @@ from rote.sim.server import Simulator
 from rote.sim.store import Store
 from rote.sim.world import HOLD_TAUGHT_S, World
 from virtual import run
-from web.pendant import Browser, Document, Pendant, one_browser, pendant
+from web.pendant import Browser, Document, Pendant, one_browser, pendant, teach
 
 ARM = "right_shoulder_pitch_joint"
 
 
 @asynccontextmanager
-async def over_webrtc(folder: Path) -> AsyncIterator[tuple[Pendant, Browser, World]]:
+async def over_webrtc(
+    folder: Path, *, polite: bool = True
+) -> AsyncIterator[tuple[Pendant, Browser, World]]:
     store = Store(":memory:")
-    simulator = Simulator(World(store, polite=True))
+    simulator = Simulator(World(store, polite=polite))
     try:
         door = await simulator.serve_webrtc("127.0.0.1", 0, latency=False)
         async with one_browser(folder, door.url) as (server, page):
@@ -165,5 +167,14 @@ def test_where_no_robot_is_connected_nothing_is_said_to_return(tmp_path: Path) -
             page = await server.browser()
             status = await page.get("/status")
             assert (status["paused"], status["return_in_s"]) == (False, None)
+
+    run(story())
+
+
+def test_people_are_told_why_nothing_happens_for_a_while(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with over_webrtc(tmp_path, polite=False) as (_, page, _):
+            await teach(page, "wave", seconds=1.0)
+            await page.notice("Waiting until the robot lists 'wave'")
 
     run(story())

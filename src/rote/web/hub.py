@@ -272,8 +272,12 @@ class Hub:
         if told is None:
             return did
         await asyncio.wait({told}, timeout=ANSWER_S)
+        stage, failed = _describe_stage_stop(told)
         template = "{stage} The pendant's own robot: {robot}"
-        return did._replace(message=Text(template, stage=_told(told), robot=did.message))
+        return did._replace(
+            message=Text(template, stage=stage, robot=did.message),
+            confirmed=did.confirmed and not failed,
+        )
 
     def stop_soon(self, why: str = "", answer: Outbox | None = None) -> None:
         """Stop, tell everybody what that did, and whoever asked for it first of all."""
@@ -577,16 +581,17 @@ class Hub:
         task.add_done_callback(self._tasks.discard)
 
 
-def _told(stopping: "asyncio.Task[StopAnswer]") -> str:
-    """Say how a stop of the stage was answered so far."""
+def _describe_stage_stop(stopping: "asyncio.Task[StopAnswer]") -> tuple[str, bool]:
+    """Return how a stop of the stage was answered so far, and whether it has failed."""
     if not stopping.done():
-        return "STOP went out to the stage; not everybody has confirmed it yet."
+        return "STOP went out to the stage; not everybody has confirmed it yet.", False
     if stopping.cancelled() or stopping.exception() is not None:
-        return "The stage could not be told to stop: use the remotes!"
+        return "The stage could not be told to stop: use the remotes!", True
     answer = stopping.result()
     if answer.unconfirmed:
-        return f"STOP was not confirmed by {', '.join(answer.unconfirmed)}: use the remote!"
-    return "Everybody on the stage has confirmed the STOP."
+        names = ", ".join(answer.unconfirmed)
+        return f"STOP was not confirmed by {names}: use the remote!", True
+    return "Everybody on the stage has confirmed the STOP.", False
 
 
 def _mode(robot: Robot | None, state: RobotState | None) -> dict[str, Any] | None:

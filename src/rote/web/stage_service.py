@@ -247,7 +247,12 @@ class StageService:
         return self._stopping
 
     async def _stop_and_note(self, pendant: PendantStage, by: str) -> StopAnswer:
-        answer = await pendant.stage.stop(by)
+        try:
+            answer = await pendant.stage.stop(by)
+        except Exception:
+            message = "The stage could not be told to stop: use the remotes!"
+            self._notify(message, "stop-unconfirmed", safety=True)
+            raise
         self._answer = answer
         if answer.unconfirmed:
             who = ", ".join(answer.unconfirmed)
