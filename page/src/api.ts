@@ -118,7 +118,13 @@ export const api = {
   agentLetGo: (ticket: string) => tell("agent/let-go", { ticket }),
   agentRefuse: (ticket: string) => tell("agent/refuse", { ticket }),
   pause: (paused: boolean) => tell("pause", { paused }),
-  stop: () => tell<Stopped>("stop"),
+  stop: (late: AbortSignal) => tell<Stopped>("stop", {}, late),
+  acknowledge: (id: number) => tell("events/acknowledge", { id }),
+  /** A take that could not be written, from the server's memory. */
+  unsavedFile: (id: string, format: string) => `/api/takes/unsaved/${part(id)}/file?format=${part(format)}`,
+  saveUnsaved: (id: string, name: string, folder: string | null) =>
+    tell<{ path: string }>("takes/unsaved/save", { id, name, folder }),
+  discardUnsaved: (id: string) => tell("takes/unsaved/discard", { id }),
   renameAction: (old: string, name: string) => tell("actions/rename", { old, new: name }),
   deleteAction: (name: string) => tell("actions/delete", { name }),
   /** A page of the takes; empty where it is the one of the tag that is known. */
@@ -159,8 +165,8 @@ export const api = {
     tell<EditCheck>("edit/check", { take, steps, version }, signal),
   editKeyframes: (take: string, steps: readonly Step[], version: number, joint: string) =>
     tell<{ keyframes: JointKeyframe[] }>("edit/keyframes", { take, steps, version, joints: [joint] }),
-  saveEdit: (take: string, steps: readonly Step[], name: string, version: number) =>
-    tell<Take>("edit/save", { take, steps, name, version }),
+  saveEdit: (take: string, steps: readonly Step[], name: string, version: number, over: number | null) =>
+    tell<Take>("edit/save", { take, steps, name, version, ...(over === null ? {} : { over }) }),
   shows: () => ask<ShowShelf>("shows"),
   show: (name: string) => ask<ShowOpened>(`shows/${part(name)}`),
   saveShow: (name: string, show: Show, known: string | null, replace: boolean) =>

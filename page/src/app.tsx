@@ -5,7 +5,8 @@ import { useEffect, useState } from "preact/hooks";
 import { sentence } from "./format";
 import { focusOf, stops } from "./keys";
 import { CHOICES, chooseLanguage, languageChoice, LANGUAGES, type LanguageChoice } from "./languages";
-import { stop } from "./live";
+import { silentSeconds, stop } from "./live";
+import { Alerts } from "./parts/alerts";
 import { Bar } from "./parts/bar";
 import { Boundary } from "./parts/boundary";
 import { Dialog } from "./parts/dialog";
@@ -13,6 +14,7 @@ import { Hold } from "./parts/hold";
 import { Icon } from "./parts/icons";
 import { CommandBanner, People } from "./parts/people";
 import { Proposal } from "./parts/proposal";
+import { StorageProblem } from "./parts/unsaved";
 import { View } from "./parts/view";
 import { EditDock, EditScreen } from "./screens/edit";
 import { edited, opened } from "./screens/editing";
@@ -21,9 +23,12 @@ import { LibraryScreen } from "./screens/library";
 import { RobotScreen } from "./screens/robot";
 import { TeachScreen } from "./screens/teach";
 import {
+  activity,
   bare,
   connection,
   countdown,
+  full,
+  limbs,
   link,
   moving,
   QUALITIES,
@@ -33,6 +38,7 @@ import {
   SCREENS,
   screen,
   showRuns,
+  stale,
   stateWords,
   status,
   theme,
@@ -178,9 +184,11 @@ function Pill() {
   const words =
     link.value === "open"
       ? stateWords(connection.value)
-      : link.value === "closed"
-        ? TEXTS.link.closed
-        : TEXTS.link.opening;
+      : link.value === "full"
+        ? TEXTS.link.full
+        : stale.value
+          ? TEXTS.link.notLive
+          : TEXTS.link.opening;
   const battery = status.value?.battery_percent;
   return (
     <a class="pill" href="#/robot" data-testid="pill" data-state={state}>
@@ -192,16 +200,7 @@ function Pill() {
 }
 
 function Banner() {
-  if (link.value === "closed") {
-    return (
-      <div class="banner bad" role="alert">
-        <Icon name="warn" />
-        <p>
-          <strong>{TEXTS.link.closed}.</strong> {TEXTS.link.closedRemedy}
-        </p>
-      </div>
-    );
-  }
+  if (stale.value) return null; // that is said across the whole screen
   const there = connection.value;
   // The Robot screen tells it at length.
   if (there?.state === "lost" && screen.value !== "robot") {
@@ -218,9 +217,50 @@ function Banner() {
   return <CommandBanner />;
 }
 
+/** What the page shows is old: said across the whole screen, above which only the bar with STOP stays. */
+function NotLive() {
+  const [, tick] = useState(0);
+  const on = stale.value;
+  useEffect(() => {
+    if (!on) return undefined;
+    const timer = setInterval(() => tick((count) => count + 1), 500);
+    return () => clearInterval(timer);
+  }, [on]);
+  if (!on) return null;
+  const state = link.value === "full" ? "full" : link.value === "silent" ? "silent" : "closed";
+  const wasSoft = (status.value?.soft ?? null) !== null || activity.value?.kind === "teaching";
+  return (
+    <div
+      class="not-live"
+      role="alertdialog"
+      aria-labelledby="not-live"
+      aria-describedby="not-live-why"
+      data-testid="not-live"
+      data-state={state}
+    >
+      <div class="not-live-words">
+        <h2 id="not-live">{state === "full" ? TEXTS.link.full : TEXTS.link.notLive}</h2>
+        <p id="not-live-why">
+          {state === "full" ? `${sentence(full.value.message)} ${sentence(full.value.remedy)}` : TEXTS.link[state]}{" "}
+          {state !== "full" && TEXTS.link.old}
+        </p>
+        {wasSoft && (
+          <p class="bad-words" data-testid="maybe-soft">
+            <strong>{TEXTS.soft.maybe[limbs.value]}.</strong> {TEXTS.soft.withoutServer[limbs.value]}
+          </p>
+        )}
+        <p>
+          <strong>{state === "full" ? TEXTS.link.fullStop : TEXTS.link.remote}</strong>
+        </p>
+        {state !== "full" && <p class="muted">{TEXTS.link.again(Math.round(silentSeconds()))}</p>}
+      </div>
+    </div>
+  );
+}
+
 function onKey(event: KeyboardEvent): void {
   if (event.repeat || event.ctrlKey || event.metaKey || event.altKey) return;
-  const active = moving.peek() || showRuns.peek() || countdown.peek() !== null;
+  const active = moving.peek() || showRuns.peek() || countdown.peek() !== null || stale.peek();
   if (!stops(event.key, focusOf(document.activeElement, active))) return;
   // Escape in a question at rest only closes it.
   const closes = event.key === "Escape" && question.peek() !== null && !active;
@@ -260,6 +300,8 @@ export function App() {
         </div>
       </header>
       <div class="banners" inert={behind}>
+        <Alerts />
+        <StorageProblem />
         <Banner />
         <Hold />
         <Proposal />
@@ -294,6 +336,7 @@ export function App() {
       </main>
       <Bar />
       <Dialog />
+      <NotLive />
     </div>
   );
 }

@@ -1,21 +1,24 @@
 /** The socket to the server: states in, stop and signs of life out; opened again when lost. */
 
-import { api, identity } from "./api";
+import { ApiError, api, identity } from "./api";
+import { Liveness } from "./liveness";
 import {
   countdown,
+  events,
+  full,
   link,
   loadActions,
   loadModel,
   loadTakes,
   me,
   model,
-  notices,
+  noteEvent,
   now,
   people,
   poses,
+  safety,
   say,
   sayName,
-  soft,
   stageAt,
   stageNow,
   status,
@@ -26,23 +29,32 @@ import { signal } from "@preact/signals";
 import { recall, remember } from "./storage";
 import { TEXTS } from "./texts";
 import { worded } from "./wording";
-import type { Message } from "./types";
+import type { Message, Stopped } from "./types";
 
 /** Often enough that a page held up for a second by its own drawing is not taken for lost. */
 const ALIVE_MS = 400;
 const RETRY_MS = [300, 700, 1500, 3000];
-/** How long the socket may take to answer a stop before it is asked for in the other way. */
+/** How long the socket may take to answer a stop before it is requested over HTTP too. */
 const PATIENCE_MS = 400;
+/** A stop that is not answered within this time has failed. */
+const STOP_MS = 1500;
 const STOPPING_MS = 3000;
+const LOOK_MS = 100;
 
 let socket: WebSocket | null = null;
 let tries = 0;
-let answered: ((message: string) => void) | null = null;
+let answered: ((answer: Stopped) => void) | null = null;
 /** What we were told a stop did; everybody is told it as news too, and we know it already. */
 let known = "";
+/** Whether a stop has failed and must be sent again as soon as the server is heard. */
+let stopOwed = false;
+const liveness = new Liveness();
 
-/** What the last stop did; shown beside the button. */
-export const stopReport = signal<{ message: string; at: number; good: boolean } | null>(null);
+/** What the last stop did; shown beside the button for a while. */
+export const stopReport = signal<{ message: string; at: number } | null>(null);
+
+/** A stop that failed: shown until it is dismissed. `confirmed` is the answer that came later, if any. */
+export const stopFailure = signal<{ why: string; confirmed: string } | null>(null);
 
 /** Whether a stop is under way, from its click to its effect. */
 export const stopping = signal(false);
@@ -52,18 +64,56 @@ export function open(): void {
   const old = recall("sessionStorage", "client");
   const made = new WebSocket(`${scheme}://${location.host}/api/live${old ? `?client=${encodeURIComponent(old)}` : ""}`);
   socket = made;
-  made.onmessage = (event) => receive(JSON.parse(String(event.data)) as Message);
-  made.onclose = () => {
-    if (socket !== made) return;
-    socket = null;
-    link.value = "closed";
-    poses.clear();
-    setTimeout(open, RETRY_MS[Math.min(tries, RETRY_MS.length - 1)]);
-    tries += 1;
+  liveness.wait(performance.now());
+  made.onmessage = (event) => {
+    if (socket === made) receive(JSON.parse(String(event.data)) as Message);
   };
+  made.onclose = () => lose(made, "closed");
 }
 
+/** How long to wait before a full server is asked again. */
+const FULL_MS = 5000;
+
+/** Give up a socket, and open another one soon. */
+function lose(lost: WebSocket, state: "closed" | "silent"): void {
+  if (socket !== lost) return;
+  socket = null;
+  lost.close();
+  const isFull = link.peek() === "full";
+  if (!isFull) notLive(state);
+  setTimeout(open, isFull ? FULL_MS : RETRY_MS[Math.min(tries, RETRY_MS.length - 1)]);
+  tries += 1;
+}
+
+/** Show nothing old as if it were now, and begin nothing. */
+function notLive(state: "closed" | "silent"): void {
+  link.value = state;
+  poses.clear();
+  cancelCountdown();
+}
+
+/** The server was heard again after a silence: a stop that failed goes out first. */
+function goLive(): void {
+  link.value = "open";
+  if (!stopOwed) return;
+  socket?.send('{"type":"stop"}');
+}
+
+/** Return for how long no message has come. */
+export function silentSeconds(): number {
+  return liveness.silentS(performance.now());
+}
+
+setInterval(() => {
+  const state = liveness.look(performance.now());
+  if (state === "silent" && link.peek() === "open") notLive("silent");
+  // One that cannot even be opened, or a network that is gone, says nothing by itself.
+  if (state === "dead" && socket) lose(socket, "silent");
+}, LOOK_MS);
+
 function receive(message: Message): void {
+  liveness.hear(performance.now());
+  if (link.peek() === "silent" && message.type !== "hello" && message.type !== "full") goLive();
   switch (message.type) {
     case "hello":
       identity.client = message.client;
@@ -71,17 +121,17 @@ function receive(message: Message): void {
       sayName(message.name);
       remember("sessionStorage", "client", message.client);
       tries = 0;
-      link.value = "open";
+      goLive();
       void begin();
       break;
     case "state":
       // Not every robot tells where its joints are.
       if (message.joints_rad.length) poses.push({ time_s: message.time_s, joints_rad: message.joints_rad }, now());
-      if (soft.peek() !== message.soft) soft.value = message.soft;
       break;
     case "status": {
       const { type: _, ...rest } = message;
-      const was = status.peek()?.connection;
+      const before = status.peek();
+      const was = before?.connection;
       statusAt.value = now();
       status.value = rest;
       if (rest.activity.kind === "idle") stopping.value = false;
@@ -89,7 +139,8 @@ function receive(message: Message): void {
       if (was?.state !== rest.connection.state || was.url !== rest.connection.url) {
         if (rest.connection.state !== "connected") poses.clear();
         void loadActions();
-      }
+      } else if (before && before.actions_changes !== rest.actions_changes) void loadActions();
+      if (before && before.takes_changes !== rest.takes_changes) void loadTakes();
       break;
     }
     case "stage": {
@@ -98,16 +149,28 @@ function receive(message: Message): void {
       stageNow.value = rest;
       break;
     }
+    case "full":
+      full.value = { message: message.message, remedy: message.remedy };
+      link.value = "full";
+      break;
+    case "events":
+      events.value = message.events;
+      break;
+    case "event":
+      noteEvent(message.event);
+      break;
     case "people":
       people.value = message.people;
       break;
     case "stopped":
       known = message.message;
-      answered?.(message.message || TEXTS.stop.fallback[message.stopped]);
+      answered?.(message);
       answered = null;
+      settleStop(message);
       break;
     case "notice":
-      if (message.message !== known) say(worded(message.text));
+      // A safety notice is shown until it is acknowledged, and not twice.
+      if (message.message !== known && !safety.peek().some(({ id }) => id === message.event)) say(worded(message.text));
       known = "";
       break;
   }
@@ -123,36 +186,68 @@ setInterval(() => {
   if (socket?.readyState === WebSocket.OPEN) socket.send('{"type":"alive"}');
 }, ALIVE_MS);
 
-/** Ask by the socket, which waits behind nothing; by a request where that brings no answer. */
-async function ask(): Promise<string> {
-  if (socket?.readyState === WebSocket.OPEN) {
-    const heard = new Promise<string>((resolve) => {
-      answered = resolve;
-      setTimeout(() => resolve(""), PATIENCE_MS);
-    });
-    socket.send('{"type":"stop"}');
-    const message = await heard;
-    answered = null;
-    if (message) return message;
-  }
-  const { stopped, message } = await api.stop();
+/** Return what a stop did, in the words of its answer. */
+function wordsOf({ message, stopped }: Stopped): string {
   return message || TEXTS.stop.fallback[stopped];
 }
 
-/** Stop the robot, and say what that did. */
+/** A stop was answered, in time or after it was shown as failed. */
+function settleStop(answer: Stopped): void {
+  stopOwed = false; // the server has it, and sends it again by itself while the robot does not confirm it
+  const failed = stopFailure.peek();
+  if (failed && !failed.confirmed && answer.confirmed) stopFailure.value = { ...failed, confirmed: wordsOf(answer) };
+}
+
+/**
+ * Send a stop by the socket, which waits behind nothing, and over HTTP if the socket brings no answer; return the
+ * answer. Raises if there is none within `STOP_MS`.
+ */
+async function requestStop(): Promise<Stopped> {
+  const late = AbortSignal.timeout(STOP_MS);
+  if (socket?.readyState !== WebSocket.OPEN) return api.stop(late);
+  const heard = new Promise<Stopped>((resolve, reject) => {
+    answered = resolve;
+    late.onabort = () => reject(late.reason);
+  });
+  socket.send('{"type":"stop"}');
+  const wait = link.peek() === "open" ? PATIENCE_MS : 0;
+  const soon = await Promise.race([heard, new Promise<null>((none) => setTimeout(() => none(null), wait))]);
+  // The socket may still answer before the request does.
+  return soon ?? Promise.any([heard, api.stop(late)]);
+}
+
+function cancelCountdown(): void {
+  if (countdown.peek() === null) return;
+  countdown.value = null;
+  say(TEXTS.countdownCancelled);
+}
+
+let presses = 0;
+
+/** Stop the robot, and show what that did. A stop that fails is shown until dismissed, and sent again. */
 export async function stop(): Promise<void> {
+  presses += 1;
+  const mine = presses;
   upNext.value = null;
-  if (countdown.peek() !== null) {
-    countdown.value = null;
-    say(TEXTS.countdownCancelled);
-  }
+  cancelCountdown();
   stopping.value = true;
   setTimeout(() => (stopping.value = false), STOPPING_MS);
-  stopReport.value = { message: TEXTS.stop.sent, at: now(), good: true };
+  stopReport.value = { message: TEXTS.stop.sent, at: now() };
   try {
-    stopReport.value = { message: await ask(), at: now(), good: true };
-  } catch {
-    stopReport.value = { message: TEXTS.stop.failed, at: now(), good: false };
-    notices.value = notices.value.slice(0, 0);
+    const answer = await requestStop();
+    settleStop(answer);
+    if (mine !== presses) return; // the newest press is shown
+    if (answer.confirmed) stopReport.value = { message: wordsOf(answer), at: now() };
+    else failStop(wordsOf(answer));
+  } catch (error) {
+    if (mine !== presses) return;
+    stopOwed = true;
+    const [first] = error instanceof AggregateError ? error.errors : [error];
+    failStop(first instanceof ApiError && first.kind !== "network" ? first.message : "");
   }
+}
+
+function failStop(why: string): void {
+  stopReport.value = null;
+  stopFailure.value = { why, confirmed: "" };
 }

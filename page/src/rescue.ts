@@ -6,6 +6,8 @@
 import "./rescue.css";
 
 const LOOK_MS = 300;
+/** A stop that is not answered within this time has failed. */
+const STOP_MS = 1500;
 /** So long the page may take to come up. */
 const PATIENCE_MS = 3000;
 const ENGLISH = {
@@ -46,7 +48,8 @@ async function stop(): Promise<void> {
   let words = WORDS.lost;
   try {
     const headers = { "Content-Type": "application/json" };
-    const answer = await fetch("/api/stop", { method: "POST", headers, body: "{}" });
+    const signal = AbortSignal.timeout(STOP_MS);
+    const answer = await fetch("/api/stop", { method: "POST", headers, body: "{}", signal });
     if (answer.ok) words = ((await answer.json()) as { message: string }).message;
   } catch {
     // The words for it are there already.

@@ -6,9 +6,11 @@ import { foreign, sentence } from "./format";
 import { PoseStream } from "./interpolate";
 import { recall, remember } from "./storage";
 import { TEXTS } from "./texts";
+import { worded } from "./wording";
 import type {
   Actions,
   Connection,
+  EventNow,
   FormatFacts,
   LimbEnd,
   Limbs,
@@ -25,11 +27,15 @@ export const SCREENS: Screen[] = ["robot", "teach", "library", "edit", "cues", "
 
 // ---- the server and the robot ---------------------------------------------------------------
 
-export const link = signal<"opening" | "open" | "closed">("opening");
+/** The connection to the server; it is silent when no message came for a second. */
+export const link = signal<"opening" | "open" | "silent" | "closed" | "full">("opening");
+/** Whether what the page shows, if anything, is not live. */
+export const stale = computed(() => link.value !== "open" && link.value !== "opening");
+/** Why the server has no place for this page, as the server says it. */
+export const full = signal<{ message: string; remedy: string }>({ message: "", remedy: "" });
 export const status = signal<Status | null>(null);
 /** When the status came, on the page's clock in seconds. */
 export const statusAt = signal(0);
-export const soft = signal(false);
 /** The robot that is connected; where none is, the last one, or the usual one. */
 export const model = signal<RobotModel | null>(null);
 export const poses = new PoseStream();
@@ -115,10 +121,45 @@ export function stranger(take: { family: string | null; title: string }): string
     : "";
 }
 
+// ---- events ---------------------------------------------------------------------------------
+
+/** What has happened lately, the oldest first; the server keeps it. */
+export const events = signal<EventNow[]>([]);
+/** Events that this page alone does not show any more: a page that only watches acknowledges nothing for others. */
+const hidden = signal<ReadonlySet<number>>(new Set());
+/** Safety notices: each is shown until a person has acknowledged it. */
+export const safety = computed(() =>
+  events.value.filter((each) => each.safety && !each.acknowledged && !hidden.value.has(each.id)),
+);
+/** Why the last playback ended early; until something else begins. */
+export const cutShort = signal("");
+
+/** Note a new event, or one that has changed. */
+export function noteEvent(event: EventNow): void {
+  const known = events.peek().some(({ id }) => id === event.id);
+  events.value = known
+    ? events.peek().map((each) => (each.id === event.id ? event : each))
+    : [...events.peek(), event].slice(-MAX_EVENTS);
+  if (!known && event.kind === "ended") cutShort.value = sentence(worded(event.text));
+}
+
+const MAX_EVENTS = 200;
+
+effect(() => {
+  if (moving.value) cutShort.value = "";
+});
+
+export async function acknowledge(event: EventNow): Promise<void> {
+  if (me.peek()?.role === "watch") hidden.value = new Set([...hidden.peek(), event.id]);
+  else await attempt(() => api.acknowledge(event.id));
+}
+
 // ---- motions --------------------------------------------------------------------------------
 
 export const actions = signal<Actions | null>(null);
 export const takes = signal<Take[]>([]);
+/** Whether the list of takes has come. */
+export const takesKnown = signal(false);
 /** The file formats of takes; the first is the native one. */
 export const formats = signal<FormatFacts[]>([]);
 
@@ -135,6 +176,7 @@ effect(() => {
 
 /** How it stands with the robot; one that never answered is not lost. */
 export function stateWords(there: Connection | null): string {
+  if (stale.value) return TEXTS.link.notLive;
   const state = there?.state ?? "off";
   return state === "lost" && there?.url !== reached.value ? TEXTS.connection.unreached : TEXTS.connection[state];
 }
@@ -170,7 +212,10 @@ async function askTakes(): Promise<void> {
     if (!told.same) pages[page] = { takes: told.takes, tag: told.tag };
     if (last) pages = pages.slice(0, page + 1);
     if (!told.same || fewer) takes.value = pages.flatMap((each) => each.takes);
-    if (last) return;
+    if (last) {
+      takesKnown.value = true;
+      return;
+    }
   }
 }
 

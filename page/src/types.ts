@@ -43,14 +43,20 @@ export type StageRobot = api.StageRobot;
 export type ShowShelf = api.ShowShelf;
 export type SectionCurves = api.SectionCurves;
 export type SoundPeaks = api.SoundPeaks;
+export type EventNow = api.EventNow;
+export type UnsavedTake = api.UnsavedTake;
 export type Vector = [number, number, number];
 
 export type Message =
+  | { type: "beat" }
   | { type: "hello"; client: string; number: number; name: string | null; role: Person["role"]; version: string }
+  | { type: "full"; role: Person["role"]; message: string; remedy: string }
   | { type: "people"; people: Person[] }
+  | { type: "events"; events: EventNow[] }
+  | { type: "event"; event: EventNow }
   | { type: "state"; time_s: number; joints_rad: number[]; mode: number; phase: string; soft: boolean }
   | ({ type: "status" } & Status)
   | ({ type: "stage" } & StageNow)
   | ({ type: "stopped" } & Stopped)
-  | { type: "notice"; message: string; text: api.TextNow }
+  | { type: "notice"; message: string; text: api.TextNow; event: number | null }
   | { type: "problem"; error: string; message: string; remedy: string };

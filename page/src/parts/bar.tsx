@@ -2,14 +2,15 @@
 
 import { useEffect, useRef } from "preact/hooks";
 import { api } from "../api";
-import { motion, seconds, sentence } from "../format";
-import { stop, stopReport } from "../live";
+import { seconds, sentence } from "../format";
+import { type Heading, headingOf } from "../heading";
+import { stop, stopFailure, stopReport } from "../live";
 import {
   activity,
   attempt,
   can,
   connected,
-  connection,
+  cutShort,
   link,
   loop,
   mayCommand,
@@ -19,9 +20,9 @@ import {
   stageNow,
   now,
   paused,
-  untilReturn,
   limbs,
   speed,
+  stale,
   stateWords,
   status,
   statusAt,
@@ -32,30 +33,13 @@ import { Icon } from "./icons";
 const SPEEDS = [0.25, 0.5, 0.75, 1, 1.25, 1.5, 2];
 const REPORT_S = 7;
 
-function heading(): { title: string; note: string } {
-  const doing = activity.value;
-  if (link.value === "closed") return { title: TEXTS.bar.unknown, note: TEXTS.link.closed };
+function heading(): Heading {
+  if (link.value === "full") return { title: TEXTS.link.full, note: "", alarm: true };
+  if (stale.value) return { title: TEXTS.bar.unknown, note: TEXTS.link.notLive, alarm: true };
   if (link.value === "opening") return { title: TEXTS.link.opening, note: "" };
-  const run = stageNow.value?.run;
-  if (run) return { title: TEXTS.show.title(run.show), note: TEXTS.show.barNote[run.state](run.section) };
-  if (!connected.value) return { title: stateWords(connection.value), note: "" };
-  if (untilReturn.value !== null && (!doing || doing.kind === "idle" || doing.kind === "teaching"))
-    return { title: TEXTS.hold.title[limbs.value], note: TEXTS.hold.short };
-  if (!doing || doing.kind === "idle") {
-    return { title: TEXTS.bar.idle, note: status.value?.holding ? TEXTS.bar.holding : TEXTS.bar.idleNote };
-  }
-  if (doing.kind === "teaching")
-    return { title: doing.name || TEXTS.bar.teaching, note: paused.value ? TEXTS.teach.paused : TEXTS.bar.teaching };
-  const phase =
-    doing.phase === "none"
-      ? doing.kind === "performing"
-        ? TEXTS.bar.performing
-        : TEXTS.bar.playing
-      : TEXTS.bar[doing.phase];
-  // What nobody here has begun, and the way back after a teaching, has no name.
-  if (!doing.name) return { title: phase, note: "" };
-  const title = doing.kind === "performing" ? motion(doing.name) : doing.name;
-  return { title, note: doing.round > 1 ? `${phase}, ${TEXTS.bar.round(doing.round)}` : phase };
+  const made = headingOf({ status: status.value, stage: stageNow.value, limbs: limbs.value, words: stateWords });
+  const rests = activity.value?.kind === "idle" && !stageNow.value?.run && !made.alarm;
+  return rests && cutShort.value ? { ...made, note: cutShort.value } : made;
 }
 
 /** The share done and the time gone, going on between the server's words. */
@@ -150,9 +134,27 @@ function Tempo() {
   );
 }
 
-/** What the last stop did, for a while. */
+/** A stop that failed: it stays until a person has dismissed it. */
+function Failure({ why, confirmed }: { why: string; confirmed: string }) {
+  // While the server keeps sending it, the banner says why.
+  const words = confirmed || (status.value?.unconfirmed_stop ? "" : why);
+  return (
+    <div class={confirmed ? "said late" : "said failed"} data-testid="stop-failed">
+      <p>
+        <strong>{confirmed ? TEXTS.stop.late : TEXTS.stop.failed}</strong>{" "}
+        <span>{sentence(words) || TEXTS.stop.again}</span>
+      </p>
+      <button type="button" class="button" onClick={() => (stopFailure.value = null)}>
+        {TEXTS.dismiss}
+      </button>
+    </div>
+  );
+}
+
+/** What the last stop did: for a while if it succeeded. */
 function Report() {
   const said = stopReport.value;
+  const failed = stopFailure.value;
   useEffect(() => {
     if (!said) return undefined;
     const timer = setTimeout(() => {
@@ -162,8 +164,9 @@ function Report() {
   }, [said]);
   return (
     <div class="stop-report" role="alert" data-testid="stop-report">
+      {failed && <Failure {...failed} />}
       {said && (
-        <p class={said.good ? "said" : "said failed"}>
+        <p class="said">
           <strong>{sentence(said.message)}</strong> <span>{TEXTS.stop.noteLong}</span>
         </p>
       )}
@@ -172,14 +175,14 @@ function Report() {
 }
 
 export function Bar() {
-  const { title, note } = heading();
-  const doing = activity.value;
+  const { title, note, alarm } = heading();
+  const doing = stale.value ? null : activity.value;
   const pausable = doing?.kind === "playing" && can("pause-play");
   return (
     <footer class={moving.value || showRuns.value ? "bar moving" : "bar"} aria-label={TEXTS.bar.label}>
       <Report />
       <div
-        class="bar-what"
+        class={alarm ? "bar-what alarm" : "bar-what"}
         data-testid="activity"
         data-kind={doing?.kind ?? "idle"}
         data-phase={doing?.phase ?? "none"}

@@ -6,6 +6,7 @@ import { fineDegrees, freeName, motion, picture, seconds, sentence } from "../fo
 import { Icon } from "../parts/icons";
 import { PlayTip } from "../parts/play-tip";
 import { Star } from "../parts/star";
+import { UnsavedTakes } from "../parts/unsaved";
 import { Trash } from "../parts/trash";
 import { askToAdd } from "../parts/upload";
 import {
@@ -105,6 +106,8 @@ function Empty({ message, to, label }: { message: string; to: Screen; label: str
 
 function Taught({ wanted }: { wanted: (text: string) => boolean }) {
   const listed = actions.value;
+  // While the robot is lost, or if its list could not be read, there is only the last one, or none.
+  const known = listed?.now === true && listed.free_places !== null;
   const shown = listed?.taught.filter((action) => wanted(action.name)) ?? [];
   const how = can("tempo") ? { speed: speed.value, loop: loop.value } : {};
   if (connected.value && !can("list")) {
@@ -125,16 +128,18 @@ function Taught({ wanted }: { wanted: (text: string) => boolean }) {
         <h2 id="taught-title" tabIndex={-1}>
           {T.robot}
         </h2>
-        {listed && <span class="muted">{T.places(listed.taught.length)}</span>}
+        {listed && <span class="muted">{known ? T.places(listed.taught.length) : T.lastKnown}</span>}
       </div>
-      {listed && (
+      {listed && known && (
         <div class="places" aria-hidden="true">
           {Array.from({ length: 15 }, (_, place) => (
             <i key={place} class={place < listed.taught.length ? "used" : ""} />
           ))}
         </div>
       )}
-      {connected.value && listed?.taught.length === 0 && <Empty message={T.noTaught} to="teach" label={T.teach} />}
+      {connected.value && known && listed?.taught.length === 0 && (
+        <Empty message={T.noTaught} to="teach" label={T.teach} />
+      )}
       {!connected.value && !listed && <Empty message={T.noRobot} to="robot" label={T.connect} />}
       {listed && listed.taught.length > 0 && shown.length === 0 && <p class="muted">{T.noMatch}</p>}
       <ul class="list">
@@ -455,6 +460,7 @@ export function LibraryScreen() {
         />
       </label>
       <PlayTip />
+      <UnsavedTakes />
       <Taught wanted={wanted} />
       <Takes wanted={wanted} />
       <Presets wanted={wanted} />

@@ -3,6 +3,7 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { api } from "../api";
 import { degrees, group, GROUPS, joint as jointName, sentence } from "../format";
+import { Events } from "../parts/events";
 import { Findings } from "../parts/findings";
 import { Icon } from "../parts/icons";
 import {
@@ -19,6 +20,7 @@ import {
   question,
   ready,
   report,
+  stale,
   stateWords,
   status,
 } from "../store";
@@ -162,7 +164,7 @@ function Connection() {
       <h2 id="connection-title">{T.title}</h2>
       <div class="connection" data-testid="connection" data-state={state}>
         <p class="big" role={lost ? "alert" : undefined} data-testid={lost ? "lost" : undefined}>
-          <span class={`dot ${state}`} aria-hidden="true" />
+          <span class={`dot ${stale.value ? "lost" : state}`} aria-hidden="true" />
           {lost ? `${stateWords(there)}, ${T.again}` : stateWords(there)}
           {there?.simulated && <span class="chip">{T.simulated}</span>}
         </p>
@@ -419,6 +421,7 @@ export function RobotScreen() {
         <Anew />
       </section>
       <Health />
+      <Events />
       <Joints />
     </>
   );

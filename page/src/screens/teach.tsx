@@ -8,6 +8,7 @@ import { stopping } from "../live";
 import { Chart } from "../parts/chart";
 import { Findings } from "../parts/findings";
 import { Icon } from "../parts/icons";
+import { UnsavedTakes } from "../parts/unsaved";
 import { PlayTip } from "../parts/play-tip";
 import {
   actions,
@@ -117,6 +118,8 @@ function obstacle(wanted: string): string {
   const returning = doing?.name === "" && doing.phase === "return";
   if (doing && doing.kind !== "idle" && !returning)
     return T.busy(doing.kind === "performing" ? motion(doing.name) : doing.name);
+  const soft = status.value?.soft;
+  if (soft && soft.by !== "damping") return T.softAlready[limbs.value];
   if (status.value?.mode?.balanced === false) return T.unbalanced;
   // A robot that rote drives itself does nothing more after a protection has tripped.
   if (status.value?.faults.length && !can("list")) return T.tripped;
@@ -246,7 +249,7 @@ function Name({ overwrites }: { overwrites: boolean }) {
 
 function Ready() {
   useTop();
-  const free = actions.value?.free_places ?? 15;
+  const free = actions.value?.now ? actions.value.free_places : null;
   const against = ready.value ? obstacle(name.value.trim()) : "";
   const wrong = (status.value?.findings ?? []).filter(({ severity }) => severity === "error");
   const exists = actions.value?.taught.some((action) => action.name === name.value.trim()) ?? false;
@@ -281,7 +284,8 @@ function Ready() {
         {T.start}
       </button>
       <p id="start-note" class={against ? "bad-words" : "muted"}>
-        {against || `${T.startNote(COUNT_S, limbs.value)} ${can("list") ? `${T.places(free)}.` : ""}`}
+        {against ||
+          `${T.startNote(COUNT_S, limbs.value)} ${can("list") ? `${free === null ? T.placesUnknown : T.places(free)}.` : ""}`}
       </p>
     </section>
   );
@@ -550,11 +554,19 @@ function Result({ taught, saved }: { taught: Taught; saved: string }) {
   };
   return (
     <section class="card" aria-labelledby="result-title" data-testid="result">
-      <h2 id="result-title" class="good-words">
-        <Icon name="check" />
-        {T.savedTitle}
-      </h2>
-      <p class="big">{T.saved(saved, seconds(taught.duration_s))}</p>
+      {taught.saved && (
+        <h2 id="result-title" class="good-words">
+          <Icon name="check" />
+          {T.savedTitle}
+        </h2>
+      )}
+      {!taught.saved && (
+        <h2 id="result-title" class="bad-words">
+          <Icon name="warn" />
+          {T.notSavedTitle}
+        </h2>
+      )}
+      <p class="big">{taught.saved ? T.saved(saved, seconds(taught.duration_s)) : T.notSaved(saved)}</p>
       <p class="muted">{T.rate(taught.rate_hz.toFixed(0), taught.samples)}</p>
       <Checked />
       <PlayTip />
@@ -612,6 +624,15 @@ export function TeachScreen() {
   const on = recording();
   // Before the first sample there is nothing to ask for.
   useRecording(on && (activity.value?.samples ?? 0) > 0);
+  return (
+    <>
+      <UnsavedTakes />
+      <Teaching on={on} />
+    </>
+  );
+}
+
+function Teaching({ on }: { on: boolean }) {
   if (on) return <Recording />;
   if (connected.value && !can("teach")) return <NotHere />;
   if (tipsRead.value === "no") return <Tips />;

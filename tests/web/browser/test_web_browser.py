@@ -34,6 +34,7 @@ STORY_LIBRARY = Path(__file__).with_name("story_library.mjs")
 STORY_AXE = Path(__file__).with_name("story_axe.mjs")
 STORY_SHOW = Path(__file__).with_name("story_show.mjs")
 STORY_A1 = Path(__file__).with_name("story_a1.mjs")
+STORY_TRUTH = Path(__file__).with_name("story_truth.mjs")
 HELD_A1 = Path(__file__).with_name("held_a1.py")
 PATIENCE_S = 400
 
@@ -58,8 +59,8 @@ pytestmark = [
 
 
 @contextmanager
-def _serving(home: Path, *more: str) -> Iterator[dict[str, str]]:
-    """Run a pendant with an empty library, and yield what it tells scripts of itself."""
+def _serving(home: Path, *more: str) -> Iterator[dict[str, Any]]:
+    """Run a web server with an empty library; yield its JSON line and its process id."""
     serve = [sys.executable, "-m", "rote", "web", "--no-browser", "--port", "0", "--json", *more]
     environment = {**os.environ, "ROTE_HOME": str(home)}
     with subprocess.Popen(serve, stdout=subprocess.PIPE, text=True, env=environment) as server:
@@ -67,8 +68,9 @@ def _serving(home: Path, *more: str) -> Iterator[dict[str, str]]:
         ready = server.stdout.readline()
         assert ready, "rote web did not start"
         try:
-            yield json.loads(ready)
+            yield {**json.loads(ready), "pid": server.pid}
         finally:
+            server.send_signal(signal.SIGCONT)  # a story may have failed while it was frozen
             server.send_signal(signal.SIGINT)
             try:
                 server.wait(20)
@@ -146,6 +148,40 @@ def test_stop_is_always_seen_and_the_page_tells_what_the_arms_will_do(
         "pictures": os.environ.get("ROTE_PICTURES"),
     }
     _judge(_told(task, SCREENS), picture, 8)
+
+
+def test_a_silent_server_is_shown_and_a_stop_that_fails_stays_on_the_screen(tmp_path: Path) -> None:
+    """The server is frozen with SIGSTOP while a motion plays, and continued."""
+    picture = tmp_path / "failed.png"
+    with _serving(tmp_path) as ready:
+        task = {
+            "url": ready["url"],
+            "pid": ready["pid"],
+            "page": str(PAGE),
+            "chromium": shutil.which("chromium"),
+            "picture": str(picture),
+            "pictures": os.environ.get("ROTE_PICTURES"),
+        }
+        _judge(_told(task, STORY_TRUTH), picture, 5)
+
+
+def test_a_lost_stop_and_soft_arms_are_shown_until_they_are_over(tmp_path: Path) -> None:
+    """A simulated robot is frozen with SIGSTOP while it plays and while it is taught."""
+    picture, port = tmp_path / "failed.png", _free_port()
+    with _serving(tmp_path) as ready:
+        task = {
+            "url": ready["url"],
+            "pid": ready["pid"],
+            "page": str(PAGE),
+            "chromium": shutil.which("chromium"),
+            "picture": str(picture),
+            "pictures": os.environ.get("ROTE_PICTURES"),
+            "sim": [sys.executable, "-m", "rote", "sim", "--udp", f"127.0.0.1:{port}",
+                    "--serial", "", "--store", str(tmp_path / "robot.json")],
+            "simUrl": f"udp://127.0.0.1:{port}",
+            "rote": [sys.executable, "-m", "rote"],
+        }  # fmt: skip
+        _judge(_told(task, STORY_TRUTH), picture, 5)
 
 
 def _sway() -> Track:
